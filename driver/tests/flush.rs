@@ -1,4 +1,4 @@
-//! What an application flushes leaves at once: heads and pieces of bodies, through every compressor and protocol.
+//! Data that an application flushes leaves at once: heads and pieces of bodies, through every compressor and protocol.
 //!
 //! A worker of the simulation serves a module of the test that makes its bodies piece by piece in virtual time: a head
 //! alone, or a head and a first piece, and the rest half a second later. Looked at are the bytes on the wire after one
@@ -199,7 +199,7 @@ impl TestConnection {
     }
 }
 
-/// What a client can read of a page: at once, and half a second later.
+/// Part of a page that a client can read: at once, and half a second later.
 fn watch(http: &Arc<Http>, protocol: Protocol, target: &str, accepts: &str) -> [String; 2] {
     let case = format!("{protocol:?} {target} {accepts}");
     let mut talk = TestConnection::begin(http, protocol, target, accepts);

@@ -88,7 +88,7 @@ impl OpenCaches {
         caches.map(|cache| cache.elements.len()).sum()
     }
 
-    /// Lets go of what was not used for its time, and of so many elements of earlier configurations; true if more of those
+    /// Drops elements unused for their time, and some of earlier configurations; returns true if more of those
     /// are left.
     pub(crate) fn sweep(&mut self, now_ms: u64, most: usize) -> bool {
         for cache in &mut self.caches {
@@ -198,7 +198,7 @@ impl Cache {
 }
 
 impl Element {
-    /// What the element says, unless its descriptor was closed.
+    /// Returns the element's result, unless its descriptor was closed.
     fn current(&self) -> Option<Result<Rc<Opened>, FileError>> {
         match &self.state {
             State::Kept(opened) => Some(Ok(Rc::clone(opened))),

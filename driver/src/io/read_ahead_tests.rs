@@ -14,7 +14,7 @@ fn file() -> FileHandle {
     Rc::new(File::open("/dev/null").expect("there is one").into())
 }
 
-/// What is left of a file of 1000 bytes.
+/// The rest of a file of 1000 bytes.
 fn from(file: &FileHandle, offset: u64) -> FileRange {
     FileRange {
         file: Rc::clone(file),

@@ -12,7 +12,7 @@ use sys::poll::{Events, Waker};
 
 use super::*;
 
-/// What a server does with a query.
+/// Reaction of a server to a query.
 pub(crate) enum Reply {
     /// Nothing.
     Silence,
@@ -257,7 +257,7 @@ impl Loop {
             .ask(&self.poller, now_ms, subject, 20_000, who)
     }
 
-    /// Turns until something is told.
+    /// Runs turns until there is an event.
     #[track_caller]
     fn told(&mut self) -> (u32, Event) {
         let mut events = Events::with_capacity(8);

@@ -1,4 +1,4 @@
-//! What the supervisor says to the worker, and the answers.
+//! Messages of the supervisor to the worker, and the answers.
 //!
 //! Only the end of the control stream means that the supervisor is gone. A message that came whole and cannot be used is
 //! answered with `Failed`, and the worker serves on by what it has.

@@ -30,7 +30,7 @@ use super::tables::{Tables, TokenKind};
 use super::upstream::{self, Group, Groups, UpstreamConn};
 use super::wakes::{ROUNDS_MAX, run_woken};
 
-/// What has tables and gives the things in them their turns.
+/// A loop that has tables of connections and runs their turns.
 pub trait EventLoop: Sized {
     /// The sockets of the connections.
     type Net: Net;
@@ -59,7 +59,7 @@ pub trait EventLoop: Sized {
     /// Lets go of something that holds a descriptor, since there are no more; false if there is nothing.
     fn free_descriptor(&mut self) -> bool;
 
-    /// Has events of a new connection to a server told to [`Self::read_ready`].
+    /// Registers a new connection to a server, whose events [`Self::read_ready`] then gets.
     ///
     /// # Errors
     /// The poller cannot.
@@ -139,7 +139,7 @@ pub trait EventLoop: Sized {
         }
     }
 
-    /// Gives a client its turn.
+    /// Runs the turn of a client's connection.
     fn turn(&mut self, key: Key, ready: Readiness) {
         self.decide(key, |conn, shared| turn(conn, shared, ready));
     }
@@ -205,12 +205,12 @@ pub trait EventLoop: Sized {
         }
     }
 
-    /// Gives a connection to a server its turn.
+    /// Runs the turn of a connection to a server.
     fn turn_upstream(&mut self, key: Key, ready: Readiness) {
         self.decide_upstream(key, |conn, shared| upstream::turn(conn, shared, ready));
     }
 
-    /// Gives connections to the attempts that were asked for: each its own, or several one.
+    /// Assigns connections to requested attempts: each its own, or one to several.
     fn dial(&mut self) {
         let mut calls = std::mem::take(&mut self.parts().1.dialer.calls);
         let (mut drained, mut groups) = (calls.drain(..), Groups::default());
@@ -273,7 +273,7 @@ pub trait EventLoop: Sized {
         });
     }
 
-    /// Begins a connection; gives its key and whether it is established.
+    /// Begins a connection; returns its key and whether it is established.
     fn connect(&mut self, route: &Route) -> Result<(Key, bool), Failure> {
         if !self.admit_upstream() {
             return Err(Failure::NoConnection);

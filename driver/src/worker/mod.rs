@@ -61,7 +61,7 @@ use thread::Thread;
 /// Builds a configuration from a bundle, or has it already.
 pub type Load = Arc<dyn Fn(&Bundle) -> Result<Cycle, String> + Send + Sync>;
 
-/// Serves until the supervisor says otherwise or goes away; gives the exit code, 2 for one that would only repeat.
+/// Serves until the supervisor says otherwise or goes away; returns the exit code, 2 for one that would only repeat.
 pub fn run(control: OwnedFd, load: Load) -> i32 {
     let message = match control::first(&control) {
         Ok(message) => message,
@@ -82,7 +82,7 @@ struct Worker {
     poller: Poller,
     /// Signals sent to the worker itself; none if it is a thread of the supervisor's process.
     signals: Option<Signals>,
-    /// Woken when a thread ends, or gives something back.
+    /// Woken when a thread ends, or returns an object.
     ended: Arc<Waker>,
     threads: Vec<ThreadHandle>,
     counters: Arc<Counters>,
@@ -94,7 +94,7 @@ struct Worker {
     log: ErrorLog,
     /// A configuration that is to be served when the supervisor says so.
     prepared: Option<Built>,
-    /// Who built configurations that are in use.
+    /// Keepers of the configurations in use.
     keepers: Vec<Keeper>,
     /// Configurations that requests may still run under.
     older: Vec<Weak<Http>>,
@@ -110,7 +110,7 @@ struct Worker {
 struct ThreadHandle {
     commands: Sender<Command>,
     waker: Arc<Waker>,
-    /// Set by the thread before it tells that it ends: its handle says so only a moment later.
+    /// Set by the thread before it reports its end: its handle does so only a moment later.
     ended: Arc<AtomicBool>,
     handle: Option<JoinHandle<()>>,
 }
@@ -369,7 +369,7 @@ impl Worker {
         http.ports.iter().map(listener).collect()
     }
 
-    /// Frees what threads gave back, and gives memory of configurations to the kernel.
+    /// Frees objects that threads returned, and releases memory of configurations to the kernel.
     fn free_returned(&mut self) {
         for unused in self.counters.returned.take() {
             if let Unused::Http(http) = unused {

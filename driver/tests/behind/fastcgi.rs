@@ -76,7 +76,7 @@ fn length(rest: &mut &[u8]) -> Result<usize, &'static str> {
     Ok(len)
 }
 
-/// What goes wrong.
+/// Fault of the answer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fault {
     None,
@@ -185,7 +185,7 @@ struct FastCgiScript {
     head_at: usize,
     /// Behind what nothing of the response is missing, though its end may be.
     enough_at: Option<usize>,
-    /// How many bytes of output that is, where it is told by the head.
+    /// Length of that output in bytes, where the head announces it.
     enough_bytes: Option<usize>,
 }
 

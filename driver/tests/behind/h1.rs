@@ -17,7 +17,7 @@ pub(crate) struct Client {
     /// Requests that were made.
     made: usize,
     answered: usize,
-    /// Where the response under way begins.
+    /// Where the response in progress begins.
     from: usize,
     seen: usize,
     over: bool,
@@ -141,7 +141,7 @@ impl Client {
         }
     }
 
-    /// What the judge needs to know of how the client behaved.
+    /// Behaviour of the client that the judge depends on.
     fn note(&self, wire: &Wire, link: &Link, now_ms: u64) {
         let mut book = self.book.borrow_mut();
         let mut is_ended_before = false;
@@ -226,7 +226,7 @@ impl Client {
     }
 }
 
-/// What there is of a response.
+/// Received part of a response.
 fn partly(bytes: &[u8]) -> Got {
     // Those in chunks are compared when they are whole; a head and a body with a length are compared at once.
     let mut got = Got::default();

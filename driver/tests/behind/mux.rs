@@ -8,7 +8,7 @@ use super::ledger::Book;
 use super::run::{Guest, Manner};
 use super::verdict::{End, Got};
 
-/// What clients of both protocols do.
+/// Operations of clients of both protocols.
 pub(crate) trait Speaks {
     fn begin(random: &mut Random) -> Self;
     fn request(&mut self, fields: &[(String, String)], ended: bool) -> Result<u32, SendError>;
@@ -85,7 +85,7 @@ speaks!(
     [":method", ":scheme", ":host", ":path"]
 );
 
-/// The same event without the errors of its protocol.
+/// Converts an event to one without the errors of its protocol.
 fn plain<E: std::fmt::Debug>(event: Event<E>) -> Event<String> {
     match event {
         Event::Interim { stream, head } => Event::Interim { stream, head },
@@ -122,7 +122,7 @@ struct Stream {
     ask: usize,
     /// Bytes of its body that were given to the speaker; `None` where all were.
     sent: Option<usize>,
-    /// What the client says until its end.
+    /// Messages of the client until its end.
     end: usize,
     got: Got,
     cancelled: bool,

@@ -50,7 +50,7 @@ pub(crate) struct Server {
     counted_lost: bool,
     /// The last attempt.
     last: Option<usize>,
-    /// What is still to be done after the answer before.
+    /// Action that remains after the answer before.
     closing: Option<After>,
 }
 

@@ -1,4 +1,4 @@
-//! What the simulated server passes on, and to whom: one location for each way of doing so, in two configurations.
+//! Locations of the simulated proxy: one for each way of proxying, in two configurations.
 
 use std::fs::File;
 use std::ops::RangeInclusive;
@@ -288,9 +288,9 @@ pub(crate) const OOPS: &str = "something is wrong";
 pub(crate) const FILE: &str = "a text of ours";
 /// The least of all timeouts.
 pub(crate) const LEAST_MS: u64 = 3000;
-/// How long the reset is waited for that tells that a request reached nobody.
+/// Time to wait for the reset that shows that a request was not read.
 pub(crate) const RESET_MS: u64 = 500;
-/// What is kept of a body that is passed on as it comes, less a read.
+/// Buffered bytes of a body that is passed on unbuffered, less a read.
 pub(crate) const KEPT_BYTES: usize = 60_000;
 /// How many configurations there are.
 pub(crate) const CONFS: usize = 2;

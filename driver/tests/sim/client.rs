@@ -36,11 +36,11 @@ enum SendPattern {
 enum Reading {
     Eager,
     Slow,
-    /// Not at all after so many bytes.
+    /// Not at all after this many bytes.
     Stalled(usize),
 }
 
-/// What it does when all is sent.
+/// Its action when all is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
     /// Nothing.

@@ -4,7 +4,7 @@ use super::response::{Framed, Response};
 use super::script::{Expected, Request};
 use super::site::{CONFS, Conf, FILES, Site, stored};
 
-/// What is known of the circumstances in which a response was made.
+/// Circumstances in which a response was made.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Circumstances {
     /// How many requests came on the connection, this one included.
@@ -17,7 +17,7 @@ pub(crate) struct Circumstances {
 /// Compares a response with what one of the configurations gives.
 ///
 /// # Errors
-/// What is wrong, by the last of the configurations.
+/// A description of the error, by the last of the configurations.
 pub(crate) fn check(
     response: &Response,
     request: &Request,

@@ -9,7 +9,7 @@ use super::response::{self, Framed, Read, Response};
 use super::script::{Expected, Request};
 use super::site::{CONFS, Site, completed_of, notes_of};
 
-/// What a run has in common for all its connections.
+/// State of a run shared by its connections.
 pub(crate) struct Court<'a> {
     pub(crate) site: &'a Site,
     /// Which configuration each generation is, from number 1.
@@ -36,7 +36,7 @@ pub(crate) struct Checker {
     pub(super) answered: Vec<Answered>,
     /// No response may follow.
     pub(super) over: bool,
-    /// The response under way is not whole before this many bytes are sent.
+    /// The response in progress is not whole before this many bytes are sent.
     need: usize,
     /// No response comes from an older generation than this.
     generation: u64,
@@ -81,7 +81,7 @@ impl Checker {
     /// Looks at what has come since the last look.
     ///
     /// # Errors
-    /// What is wrong.
+    /// A description of the error.
     pub(crate) fn look(
         &mut self,
         link: &Link,
@@ -279,7 +279,7 @@ impl Checker {
         self.requests.get(index).is_some_and(stored) && wire.taken() < self.starts[index + 1]
     }
 
-    /// Whether a response is under way that was begun before this configuration.
+    /// Whether a response is in progress that was begun before this configuration.
     fn is_older(&self, wire: &Wire, number: u64) -> bool {
         let start = self.answered.last().map_or(0, |a| a.end);
         wire.sent().len() > start
@@ -419,7 +419,7 @@ fn raw(request: &Request, bytes: &[u8], ended: bool, court: &Court<'_>) -> Read 
 /// The interim response to an expectation (RFC 9110 section 15.2.1).
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
-/// When so many bytes had passed.
+/// When this many bytes had passed.
 pub(super) fn reached(timings: &[Moment], total: usize) -> Option<Moment> {
     timings
         .get(timings.partition_point(|m| m.total < total))

@@ -26,14 +26,14 @@ pub(crate) trait Guest {
     /// Looks at what has come since the last look.
     ///
     /// # Errors
-    /// What is wrong.
+    /// A description of the error.
     fn look(&mut self, link: &Link, now_ms: u64, court: &Court<'_>) -> Result<(), String>;
     /// With nothing left to do before time goes on: no request may lie unanswered.
     ///
     /// # Errors
-    /// What is wrong.
+    /// A description of the error.
     fn quiet(&self, link: &Link, now_ms: u64, court: &Court<'_>) -> Result<(), String>;
-    /// What happened on the connection, for whoever has to find out why it is wrong.
+    /// Log of the connection, for debugging a failure.
     fn story(&self, link: &Link) -> String;
     /// How many requests have been answered.
     fn answered(&self) -> usize;
@@ -41,7 +41,7 @@ pub(crate) trait Guest {
     fn is_expired(&self) -> bool;
 }
 
-/// What happened in a run, to see that everything does.
+/// Counts of events in a run, to check coverage.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) connections: u64,
@@ -70,7 +70,7 @@ impl Tally {
 /// Runs a seed.
 ///
 /// # Errors
-/// What is wrong, with the connection.
+/// A description of the error, with the connection.
 pub(crate) fn run<G: Guest>(seed: u64, site: &Site) -> Result<Tally, String> {
     forget_notes();
     let mut run = Run::<G>::new(seed, site);
@@ -92,7 +92,7 @@ struct Run<'a, G> {
     lives: Vec<Weak<LocalHttp>>,
     clients_max: usize,
     quitting: bool,
-    /// What decides on wakes for nothing.
+    /// Random numbers for spurious wakes.
     wakes: Random,
     /// The last digit of the numbers of connections that have them.
     woken: u64,
@@ -420,7 +420,7 @@ const PIECES: [usize; 6] = [1, 2, 3, 10, 64, usize::MAX];
 const DISKS_PERMILLE: u32 = 400;
 /// Bytes of one read of a file.
 const READ_BYTES: [u64; 5] = [1, 999, 4096, 16_384, 1 << 20];
-/// One connection in so many is woken for nothing.
+/// One connection in this many is woken spuriously.
 const WOKEN_ONE_IN: u64 = 10;
 /// Turns of the loop without time going on.
 const ROUNDS_MAX: usize = 100_000;

@@ -1,4 +1,4 @@
-//! What clients ask for, and what each request must give: made from the dice, known without asking the server.
+//! Requests of clients, with the expected response of each: drawn at random, known without asking the server.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use sim::Random;
 
 use super::site::FILES;
 
-/// What a request must give.
+/// Expected response of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Expected {
     /// 200 and a file.
@@ -17,7 +17,7 @@ pub(crate) enum Expected {
     Parts(usize, Vec<Range<usize>>),
     /// 200 and the text of the configuration in force.
     Text,
-    /// The same in chunks with a trailer, where the protocol has chunks.
+    /// The text in chunks with a trailer, where the protocol has chunks.
     Trailer,
     /// A file in chunks with a trailer, where the protocol has chunks.
     ChunkedFile(usize),
@@ -67,7 +67,7 @@ pub(crate) struct Request {
     pub(crate) expects: bool,
 }
 
-/// What a request consists of before it is bytes.
+/// Parts of a request before it is encoded.
 struct Draft {
     method: &'static str,
     target: String,
@@ -222,7 +222,7 @@ fn too_large(random: &mut Random) -> Draft {
     }
 }
 
-/// Gives a request a body, with its length or in chunks.
+/// Adds a body to a request, with its length or in chunks.
 fn body(draft: &mut Draft, len: usize, random: &mut Random) {
     if random.chance(250) {
         draft.fields.push("Expect: 100-continue".to_owned());

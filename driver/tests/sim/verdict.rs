@@ -167,7 +167,7 @@ impl Checker {
         Ok(())
     }
 
-    /// What happened on the connection, for whoever has to find out why it is wrong.
+    /// Log of the connection, for debugging a failure.
     pub(crate) fn story(&self, link: &Link) -> String {
         let wire = link.wire.borrow();
         let mut story = String::new();

@@ -99,7 +99,7 @@ fn who_expects_to_be_asked_is_asked_once_and_before_the_response() {
     );
 }
 
-/// What is read of the client while nobody takes its body is bounded, whichever state the exchange is in.
+/// Input read from a client whose body is not consumed is bounded in every state of the exchange.
 #[test]
 fn a_client_is_not_read_while_nobody_takes_its_body() {
     const LEN: usize = 1 << 20;
@@ -318,7 +318,7 @@ fn a_response_may_end_before_the_body_of_its_request() {
     assert!(received.contains(&Received::End(1)), "{received:?}");
 }
 
-/// A client that has sent much more than is held while nobody took it.
+/// A client that has sent much more than the buffer holds while its body was not consumed.
 fn talk_with_large_rest() -> TestConnection {
     let mut talk = talk("");
     talk.push(post("/pass/short", "Content-Length: 500000"));

@@ -151,7 +151,7 @@ fn who_takes_nothing_has_send_timeout_from_the_last_byte_it_took() {
     }
 }
 
-/// What the rate held back is no silence of the client.
+/// Data held back by the rate limit does not count as silence of the client.
 #[test]
 fn a_piece_that_its_rate_held_back_has_all_of_send_timeout() {
     let server = "send_timeout 2s; limit_rate 10;";

@@ -12,7 +12,7 @@ pub(crate) struct Frames {
     grants: Vec<(u32, u64)>,
 }
 
-/// What it hears.
+/// Frames that it receives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Received {
     Head(u32, String),
@@ -48,7 +48,7 @@ impl Frames {
         frame(HEADERS, END_HEADERS, stream, &block)
     }
 
-    /// The same with the length of the body.
+    /// Makes HEADERS of a request with the length of its body.
     pub(crate) fn post_with(&mut self, stream: u32, target: &str, length: &str) -> Vec<u8> {
         let mut block = self.block("POST", target);
         let length = length.as_bytes();

@@ -1,4 +1,4 @@
-//! What leaves in one write, and how much of it may wait: pipelined responses, large bodies, rates.
+//! Contents of one write and limits of the queue: pipelined responses, large bodies, rates.
 
 use driver::worker::conn::{PIPELINE_DEPTH, QUEUE_BYTES};
 
@@ -31,7 +31,7 @@ fn pipelined_responses_leave_in_one_write_up_to_a_size() {
     assert_eq!(talk.sends(), 2);
 }
 
-/// What a response has besides so many bytes of body.
+/// Overhead of a response besides this many bytes of body.
 fn other_bytes(target: &str, bytes: u64) -> u64 {
     let got = TestConnection::new("").send(get(&format!("{target}{bytes}")));
     got.len() as u64 - bytes

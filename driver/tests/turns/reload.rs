@@ -1,4 +1,4 @@
-//! Changes of the configuration a step at a time: what is served by which, who ends and who stays.
+//! Changes of the configuration a step at a time: which one serves, which connections end or stay.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::rc::Rc;
@@ -39,7 +39,7 @@ fn order_with(
     });
 }
 
-/// Which configuration answers, as it tells by its header.
+/// The configuration that answers, by its header.
 fn served_by(talk: &mut TestConnection) -> Option<u32> {
     talk.push(get("/pieces/1/1"));
     talk.world.poll(1000);

@@ -1,7 +1,7 @@
 //! Connections to servers: what leaves and comes in one turn of the loop, which connection is used, and when they are closed.
 //!
-//! The handler of `/passed/CONNECTIONS/WINDOW` passes a request on by a pool of so many connections (0: by none), reads so many
-//! bytes at a time, and tells what came once all is there.
+//! The handler of `/passed/CONNECTIONS/WINDOW` passes a request on by a pool of CONNECTIONS (0: by none), reads WINDOW
+//! bytes at a time, and reports the response once all is there.
 
 use std::cell::RefCell;
 use std::io;
@@ -24,7 +24,7 @@ struct Passing {
     told: Vec<u8>,
 }
 
-/// Passes the request on; gives what came of it once that is known.
+/// Passes the request on; returns what came of it once that is known.
 pub(crate) fn pass(
     x: &mut Exchange,
     cx: &mut Ctx<'_>,
@@ -154,7 +154,7 @@ fn talk() -> (TestConnection, Behind) {
     (talk, behind)
 }
 
-/// As [`talk`], with a connection that has become idle.
+/// Makes a connection as [`talk`] does, which has become idle.
 fn idle() -> (TestConnection, Behind) {
     let (mut talk, behind) = talk();
     assert_eq!(talk.send(get("/passed/2/9999")), "");

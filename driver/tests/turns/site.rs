@@ -36,7 +36,7 @@ pub(crate) struct TestConnection {
     log: File,
 }
 
-/// What the log was told of one exchange.
+/// Log entry of one exchange.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Note {
     pub(crate) uri: String,
@@ -57,7 +57,7 @@ pub(crate) fn begun() -> usize {
     BEGUN.take()
 }
 
-/// What the log was told since this was asked.
+/// Log entries since the last call.
 pub(crate) fn notes() -> Vec<Note> {
     NOTES.take()
 }
@@ -73,12 +73,12 @@ impl TestConnection {
         Self::with_room(server, 1 << 20, true)
     }
 
-    /// A client that reads nothing until it is told to; the wire has room for so many bytes.
+    /// A client that does not read at first; the wire has room for this many bytes.
     pub(crate) fn deaf(server: &str, room: usize) -> Self {
         Self::with_room(server, room, false)
     }
 
-    /// As [`TestConnection::new`], where SPDY is spoken as well.
+    /// Makes a connection as [`TestConnection::new`] does, where SPDY is enabled as well.
     pub(crate) fn spdy(server: &str) -> Self {
         Self::over(
             &format!("listen 127.0.0.1:8000 spdy; {server}"),
@@ -108,7 +108,7 @@ impl TestConnection {
         }
     }
 
-    /// The client sends; gives what it hears then.
+    /// The client sends; returns what it hears then.
     pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) -> String {
         self.push(bytes);
         self.turn()
@@ -119,24 +119,24 @@ impl TestConnection {
         self.wire(|wire| wire.push(bytes.as_ref()));
     }
 
-    /// The client ends its side; gives what it hears then.
+    /// The client ends its side; returns what it hears then.
     pub(crate) fn end(&mut self) -> String {
         self.wire(Wire::end);
         self.turn()
     }
 
-    /// Time goes on; gives what the client hears then.
+    /// Time goes on; returns what the client hears then.
     pub(crate) fn pass(&mut self, ms: u64) -> String {
         self.world.advance(ms);
         self.turn()
     }
 
-    /// All that can be done now is done; gives what the client hears.
+    /// All that can be done now is done; returns what the client hears.
     pub(crate) fn turn(&mut self) -> String {
         String::from_utf8_lossy(&self.turn_bytes()).into_owned()
     }
 
-    /// The same in bytes.
+    /// Sends bytes.
     pub(crate) fn turn_bytes(&mut self) -> Vec<u8> {
         for _ in 0..TURNS_MAX {
             self.world.poll(1000);
@@ -150,7 +150,7 @@ impl TestConnection {
         panic!("turns go on without time");
     }
 
-    /// What has come since this was asked.
+    /// Data received since the last call.
     pub(crate) fn received(&mut self) -> Vec<u8> {
         let from = self.received;
         let received = self.wire(|wire| wire.sent()[from..].to_vec());
@@ -178,7 +178,7 @@ impl TestConnection {
         self.wire(|wire| wire.closed)
     }
 
-    /// What the error log was told, from level `info` on.
+    /// Error log, from level `info` on.
     pub(crate) fn said(&self) -> String {
         let mut text = vec![0; 64 << 10];
         let n = self.log.read_at(&mut text, 0).unwrap_or(0);
@@ -195,7 +195,7 @@ impl TestConnection {
         disk.expect("the test uses a disk")
     }
 
-    /// Ends the fetch that began first; gives what the client hears then.
+    /// Ends the fetch that began first; returns what the client hears then.
     pub(crate) fn end_fetch(&mut self, failed: bool) -> String {
         self.disk().end_fetch(failed);
         self.world.shared.wakers.receive();
@@ -247,7 +247,7 @@ pub(crate) fn generation(server: &str, number: u64) -> (ThreadConfig, File) {
     (ThreadConfig::new(http, number), log)
 }
 
-/// A file with these bytes that nobody else can open.
+/// An unlinked file with these bytes.
 fn nameless(bytes: &[u8]) -> File {
     static FILES: AtomicU32 = AtomicU32::new(0);
     let number = FILES.fetch_add(1, Ordering::Relaxed);
@@ -272,7 +272,7 @@ const STORY: Module = Module {
 /// Until when an exchange is held back.
 struct Until(u64);
 
-/// Waits so many milliseconds; true when they are over.
+/// Waits this many milliseconds; true when they are over.
 fn has_waited(x: &mut Exchange, cx: &Ctx<'_>, ms: u64) -> bool {
     let now_ms = cx.clock.mono_ms;
     let until_ms = match x.guards.get::<Until>() {
@@ -378,7 +378,7 @@ fn send(x: &mut Exchange, cx: &mut Ctx<'_>, length: Option<u64>) -> Content {
     Content::Sent
 }
 
-/// A stage that breaks behind so many pieces.
+/// A stage that breaks behind this many pieces.
 struct Breaking {
     pieces: usize,
 }

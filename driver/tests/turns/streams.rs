@@ -19,7 +19,7 @@ impl Client {
         Self::of(TestConnection::new(&format!("http2 on; {server}")))
     }
 
-    /// It reads nothing; the wire has room for so many bytes.
+    /// It reads nothing; the wire has room for this many bytes.
     pub(crate) fn deaf(server: &str, room: usize) -> Self {
         Self::of(TestConnection::deaf(&format!("http2 on; {server}"), room))
     }
@@ -343,7 +343,7 @@ fn http1_beside_it_is_served_as_ever() {
     assert_eq!(statuses(&talk.send(get("/a") + &get("/b"))), ["200", "200"]);
 }
 
-/// Room is told of together with the deadline: our side is ended, and what the client still sends is read past.
+/// Room is reported together with the deadline: our side is ended, and input that the client still sends is dropped.
 #[test]
 fn a_goaway_that_leaves_in_the_last_moment_is_not_followed_by_a_close() {
     let server = "keepalive_timeout 5s; lingering_timeout 2s;";

@@ -15,11 +15,11 @@ use super::frames::{CANCEL, RESET, Received, frame};
 use super::site::{TestConnection, begun, body, get, logged, statuses};
 use super::streams::{Client, head};
 
-/// What handlers of `/woken` and `/fed` wait for, by the rest of the URI.
+/// Wait of the handlers of `/woken` and `/fed`, by the rest of the URI.
 #[derive(Default)]
 struct Stage {
     wakers: HashMap<Vec<u8>, Waker>,
-    /// What ends the wait of `/woken`.
+    /// Cause that ends the wait of `/woken`.
     answers: HashMap<Vec<u8>, &'static str>,
     /// The pieces of `/fed`.
     pieces: HashMap<Vec<u8>, VecDeque<BodyRead>>,

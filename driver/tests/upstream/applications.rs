@@ -6,7 +6,7 @@ use std::net::{Shutdown, TcpStream};
 use super::server::{OK, accept, request, say, server};
 use super::site::Site;
 
-/// So many bytes of what comes.
+/// This many bytes of what comes.
 fn bytes(socket: &mut TcpStream, len: usize) -> Vec<u8> {
     let mut received = vec![0; len];
     socket.read_exact(&mut received).expect("they come");

@@ -1,4 +1,4 @@
-//! Attempts: what servers say and do, and what the handler is told.
+//! Attempts: actions of servers, and events for the handler.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};

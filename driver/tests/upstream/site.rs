@@ -239,7 +239,7 @@ fn spec(words: &[&str]) -> RequestSpec {
     }
 }
 
-/// A request body in a file that nobody else can open.
+/// A request body in an unlinked file.
 fn file() -> Chunk {
     static FILES: AtomicU32 = AtomicU32::new(0);
     let number = FILES.fetch_add(1, Ordering::Relaxed);
@@ -270,7 +270,7 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// With so many `worker_connections`.
+    /// With this many `worker_connections`.
     pub(crate) fn new(worker_connections: usize) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
         let addr = listener.local_addr().expect("it is bound");
@@ -299,7 +299,7 @@ impl Site {
         Client(socket)
     }
 
-    /// What one client hears.
+    /// Data that one client receives.
     pub(crate) fn get(&self, uri: &str) -> String {
         self.client().get(uri)
     }
@@ -330,7 +330,7 @@ impl Drop for Site {
 pub(crate) struct Client(TcpStream);
 
 impl Client {
-    /// Asks, and gives the body of the response.
+    /// Asks, and returns the body of the response.
     pub(crate) fn get(&mut self, uri: &str) -> String {
         self.ask(uri);
         self.answer()

@@ -1,4 +1,4 @@
-//! What is known of a request on a connection that the server ends at that moment: with real sockets, since it is the
+//! Requests on a connection that the server ends at that moment, untouched or not: with real sockets, since it is the
 //! kernel that knows.
 //!
 //! A worker that sees the end of an idle connection does not use it, so the handler of the second request waits in its turn
@@ -19,8 +19,8 @@ use super::site::{Site, hold};
 /// The second request, until it is dropped.
 struct HeldOpen(#[expect(dead_code, reason = "its end is the message")] Sender<()>);
 
-/// One request that makes a connection idle, then a POST that is held in its handler until the server lets it go. Gives what
-/// the POST was told.
+/// One request that makes a connection idle, then a POST that is held in its handler until the server lets it go. Returns
+/// the POST's result.
 fn second(meet: impl FnOnce(TcpStream, HeldOpen) + Send + 'static) -> String {
     let (held, is_held) = channel();
     let (go, may_go) = channel();

@@ -1,4 +1,4 @@
-//! What a connection loses if it is closed to make room for another.
+//! Cost of closing a connection to make room for another.
 //!
 //! Source: nginx documentation, `worker_connections`; as there, connections without a request are closed before new ones
 //! have to wait.
@@ -10,17 +10,17 @@ use super::state::{Conn, State};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Standing {
     kind: EvictionCost,
-    /// Since when, monotonic milliseconds. What a client sends does not make its connection younger.
+    /// Since when, monotonic milliseconds. Input of a client does not make its connection younger.
     since_ms: u64,
     serial: u64,
 }
 
-/// What is lost with it, least first.
+/// Loss with the connection, least first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum EvictionCost {
-    /// Nothing: its client has been answered, and knows how to ask on a new connection.
+    /// Nothing: its client has been answered, and can use a new connection.
     KeptAlive,
-    /// What has come of a request or a handshake, or the rest of a goodbye.
+    /// A partial request or handshake, or the rest of a shutdown.
     Unasked,
 }
 

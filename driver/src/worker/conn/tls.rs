@@ -1,6 +1,6 @@
 //! TLS below a connection's protocol: what the protocol sends is encrypted into records on its way to the socket.
 //!
-//! What is ready in one turn leaves in one write: the flight of a handshake and the records behind it. Records begin
+//! Output of one turn leaves in one write: the flight of a handshake and the records behind it. Records begin
 //! small, so that the first of them can be read before all of a response is here, and grow while the client keeps
 //! reading. Received bytes are decrypted in `handshake`.
 
@@ -44,7 +44,7 @@ pub struct TlsBuffers {
     plain: Scratch,
     /// Records that are ready to be sent.
     records: Scratch,
-    /// What was decrypted of one read.
+    /// Plaintext of one read.
     pub(super) opened: Vec<u8>,
 }
 
@@ -85,7 +85,7 @@ impl Tls {
         self.conn.close();
     }
 
-    /// What the handshake agreed on, for the exchanges of the connection.
+    /// Negotiated parameters of the handshake, for the exchanges of the connection.
     pub(super) fn facts(&self) -> Option<Rc<exchange::Tls>> {
         self.facts.clone()
     }

@@ -262,7 +262,7 @@ impl Thread {
         }
     }
 
-    /// What is due besides connections; true to end.
+    /// Runs tasks that are due besides connections; true to end.
     fn housekeep(&mut self) -> bool {
         let now = self.shared.clock.mono_ms;
         self.shared.files.sweep(now);

@@ -78,8 +78,8 @@ fn is_asked_again(a: &ActiveAttempt, failure: &Failure) -> bool {
     is_last && *failure != Failure::TimedOut
 }
 
-/// Whether the connection may serve another request: both sides are complete, its pool takes it, and nothing comes that
-/// nobody has asked for.
+/// Whether the connection may serve another request: both sides are complete, its pool takes it, and no unrequested
+/// input comes.
 fn is_reusable<N: Net>(
     c: &mut UpstreamConn<N::Socket>,
     sh: &mut Shared<N>,

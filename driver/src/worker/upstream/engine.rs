@@ -20,7 +20,7 @@ pub(super) enum Engine {
     Memcached(Box<memcached::Client>),
 }
 
-/// What kind of engine serves a protocol.
+/// Engine that serves a protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EngineKind {
     Http1,
@@ -34,7 +34,7 @@ pub(super) const PIPELINE_MAX: usize = memcached::PIPELINE_MAX;
 /// How many kinds there are.
 pub(super) const ENGINE_KINDS: usize = 4;
 
-/// What an engine tells.
+/// Event of an engine.
 pub(super) enum Event {
     /// Something for the exchange.
     Upstream(UpstreamEvent),
@@ -60,7 +60,7 @@ pub(super) fn pipelines(protocol: &UpstreamProtocol) -> bool {
     matches!(protocol, UpstreamProtocol::Memcached { .. })
 }
 
-/// How long an answer is that others follow, with a head of so many bytes.
+/// How long an answer is that others follow, with a head of this many bytes.
 pub(super) fn answer_bytes(head: &ResponseHead, head_bytes: u64) -> u64 {
     memcached::answer_bytes(head, head_bytes)
 }
@@ -204,7 +204,7 @@ impl Engine {
         }
     }
 
-    /// What has happened next.
+    /// Returns the next event.
     #[inline]
     pub(super) fn event(&mut self) -> Option<Event> {
         match self {
@@ -226,7 +226,7 @@ impl Engine {
         }
     }
 
-    /// Whether the rest of a response that nobody wants is read for the connection's sake. Applications have a process for
+    /// Whether an unwanted rest of a response is read to keep the connection. Applications have a process for
     /// each connection, which is better free for the next request than busy with that; nginx closes such connections, too.
     pub(super) fn drains(&self) -> bool {
         matches!(self, Self::Http1(_))

@@ -1,4 +1,4 @@
-//! What comes of a response: events of the engine, which the exchange is told.
+//! Events of the engine during a response, passed on to the exchange.
 
 use engines::http::{BodyLength, ResponseHead};
 use server_base::upstream_request::UpstreamEvent;

@@ -45,7 +45,7 @@ pub(super) enum State {
     Busy(Box<ActiveAttempt>),
     /// Several attempts are in progress; that whose answer comes next is the [`ActiveAttempt::call`].
     Pipelined(Box<ActiveAttempt>),
-    /// What is left of a response that nobody wants is read and dropped.
+    /// The unwanted rest of a response is read and dropped.
     Draining(Box<ActiveAttempt>, Draining),
     /// It waits in its pool for the next attempt.
     Idle {
@@ -109,7 +109,7 @@ pub(super) enum Receiving {
     Nothing,
     /// A part of its head has come, or an interim response.
     Head,
-    /// Its head has come; so many bytes are left, where that is known.
+    /// Its head has come; this many bytes are left, where that is known.
     Body(Option<u64>),
     /// The connection is a tunnel.
     Tunnel,
@@ -122,7 +122,7 @@ pub(super) enum Receiving {
     },
 }
 
-/// What works for one attempt.
+/// Engine and buffers of one attempt.
 pub(super) struct Tools {
     pub(super) engine: Engine,
     pub(super) out: OutputQueue,
@@ -131,7 +131,7 @@ pub(super) struct Tools {
 /// Memory for the attempts of a thread.
 #[derive(Default)]
 pub struct Attempts {
-    /// What nobody uses, by the kind of its engine.
+    /// Unused memory of attempts, by engine.
     #[allow(clippy::vec_box, reason = "attempts move as pointers")]
     spare: [Vec<Box<ActiveAttempt>>; engine::ENGINE_KINDS],
     /// Where sockets are read into; a body takes it along.
@@ -140,7 +140,7 @@ pub struct Attempts {
     pub(super) paused: Vec<Pause>,
 }
 
-/// What is to be done with a connection after its turn.
+/// Disposition of a connection after its turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Disposition {
     /// Keep it; take a turn at this time at the latest.
@@ -276,7 +276,7 @@ impl<S> UpstreamConn<S> {
         }
     }
 
-    /// Notes what an event told.
+    /// Notes the flags of an event.
     pub(super) fn add(&mut self, ready: Readiness) {
         self.readable |= ready.readable || ready.hung_up;
         self.writable |= ready.writable;

@@ -1,4 +1,4 @@
-//! What clients of HTTP/2 ask for, and what each request must give.
+//! Requests of HTTP/2 clients, with the expected response of each.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use sim::Random;
 
 use super::super::site::FILES;
 
-/// What a request must give.
+/// Expected response of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Expected {
     /// 200 and a file.
@@ -15,7 +15,7 @@ pub(crate) enum Expected {
     Part(usize, Range<usize>),
     /// 200 and the text of the configuration in force.
     Text,
-    /// The same with a trailer.
+    /// The text with a trailer.
     Trailer,
     /// A file with a trailer.
     Pieces(usize),

@@ -1,4 +1,4 @@
-//! What a client hears: every frame must be one that the server may send now.
+//! Frames received by a client: each must be one that the server may send now.
 
 use engines::h2::NO_ERROR;
 use sim::{Link, Wire};

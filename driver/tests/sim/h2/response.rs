@@ -8,7 +8,7 @@ use super::ask::Expected;
 use super::{Peer, Stream};
 
 impl Peer {
-    /// Compares a whole response, whose last frame begins and ends here, with what one of the configurations gives that
+    /// Compares a whole response, whose last frame begins and ends here, with the expected ones of the configurations that
     /// were in force between the request and its answer.
     pub(super) fn check_response(
         &self,

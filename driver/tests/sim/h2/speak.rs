@@ -1,4 +1,4 @@
-//! What a client says.
+//! Frames sent by a client.
 
 use engines::h2::{COMPRESSION_ERROR, FLOW_CONTROL_ERROR, FRAME_SIZE_ERROR, PROTOCOL_ERROR};
 use engines::hpack::Indexing;
@@ -297,7 +297,7 @@ impl Peer {
         }
     }
 
-    /// What no connection survives.
+    /// Frames that end a connection.
     fn break_connection(&mut self, random: &mut Random) {
         let (kind, stream, payload, code) = match random.below(11) {
             0 => (DATA, 0, &b"x"[..], PROTOCOL_ERROR),

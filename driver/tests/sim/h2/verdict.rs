@@ -1,4 +1,4 @@
-//! What the server has a reason for: resets, goodbyes, the close, and doing nothing.
+//! Checks the server's reasons for resets, GOAWAY, the close, and doing nothing.
 
 use engines::h2::{
     FLOW_CONTROL_ERROR, INTERNAL_ERROR, NO_ERROR, PREFACE, PROTOCOL_ERROR, REFUSED_STREAM,
