@@ -1,8 +1,8 @@
-//! What files are, by the end of their names: how they are read, their media type, whether compressing them pays.
+//! File types, by the end of names: language, media type, whether compression pays.
 //!
 //! Absent: looking into files. A page that says it is something else by its name is served as that, too.
 
-/// What a file may refer to others in.
+/// Language of a file's references.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Language {
     /// HTML as browsers read it.
@@ -25,7 +25,7 @@ pub(super) enum Language {
     Opaque,
 }
 
-/// What is known of a file by its name.
+/// File type, known from the file's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FileType {
     /// How it is read.

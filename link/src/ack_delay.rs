@@ -29,7 +29,7 @@ pub(crate) struct Released {
     pub(crate) goes_on: bool,
 }
 
-/// The policy of one direction.
+/// Delay of acknowledgements in one direction.
 #[derive(Debug)]
 pub(crate) struct AckDelay {
     time: Duration,
@@ -55,7 +55,7 @@ struct DelayedAck {
     until: Instant,
 }
 
-/// What a pure acknowledgement does.
+/// Decision about a pure acknowledgement.
 enum Judgement {
     /// It leaves, and the one that is held is not needed any more.
     Leaves,
@@ -186,7 +186,7 @@ impl FlowState {
         }
     }
 
-    /// Keeps an acknowledgement in place of one that is held, until the time of that one; gives the time when
+    /// Keeps an acknowledgement in place of one that is held, until the time of that one; returns the time when
     /// there was none.
     fn hold(
         &mut self,
@@ -221,7 +221,7 @@ impl FlowState {
 /// The most connections remembered. Beyond it those that hold nothing are forgotten, as if they were new; where
 /// all hold something, the acknowledgements of new ones pass.
 const FLOWS_MAX: usize = 4096;
-/// What counts as a full segment while no larger one was seen: the least that a sender assumes (RFC 9293
+/// Size of a full segment while no larger one was seen, in bytes: the least that a sender assumes (RFC 9293
 /// section 3.7.1).
 const FULL_SEGMENT_MIN_BYTES: u32 = 536;
 

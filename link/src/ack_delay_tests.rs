@@ -49,7 +49,7 @@ impl World {
         self.left()
     }
 
-    /// What left: whether it goes on, and the milliseconds it was held.
+    /// Packets that left: whether they are forwarded, and the milliseconds they were held.
     fn left(&mut self) -> Vec<(bool, u32)> {
         let held = |r: &Released| u32::try_from((r.at - r.came).as_millis()).expect("short");
         self.out.drain(..).map(|r| (r.goes_on, held(&r))).collect()

@@ -91,7 +91,7 @@ impl Forwarder {
             .fetch_add(segments, Ordering::Relaxed);
     }
 
-    /// What is known so far.
+    /// Returns the record so far.
     pub(crate) fn record(&self) -> MutexGuard<'_, Record> {
         locked(&self.record)
     }
@@ -108,7 +108,7 @@ impl Drop for Forwarder {
     }
 }
 
-/// The record, whoever panicked with it: it is counts, and each is whole.
+/// Locks the record, even after a panic: it consists of counts, and each is whole.
 fn locked(record: &Mutex<Record>) -> MutexGuard<'_, Record> {
     record.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -155,7 +155,7 @@ struct Run {
     record: Arc<Mutex<Record>>,
     losses: Arc<Losses>,
     stop: Arc<OwnedFd>,
-    /// What became of packets this turn.
+    /// Outcomes of packets in this turn.
     noted: Vec<(Direction, Verdict, Moving, Instant)>,
     capture: Option<Capture>,
     trace: bool,
@@ -379,7 +379,7 @@ impl Run {
 /// When to look at the clock in place of sleeping, so that packets are on time.
 #[derive(Debug)]
 struct Spin {
-    /// What may be spent.
+    /// Remaining budget of time.
     saved: Duration,
     /// When that was judged.
     looked: Instant,
@@ -462,7 +462,7 @@ fn total(file: &File) -> Option<Duration> {
 
 /// How long before a packet is due the thread stops to sleep: above what a timer and a wake-up take.
 const SPIN: Duration = Duration::from_micros(200);
-/// What the thread may spend on looking at the clock at once; then as much of the time as it sleeps, so that a busy
+/// Time that the thread may spin on the clock at once; then as much as it sleeps, so that a busy
 /// link does not take a CPU from its ends.
 const SPIN_SAVED_MAX: Duration = Duration::from_millis(5);
 /// How many packets are read from a device before others are looked at.

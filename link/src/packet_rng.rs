@@ -1,4 +1,4 @@
-//! Chance that can be repeated: what becomes of a packet follows from the seed, its direction and its number alone.
+//! Reproducible random decisions: a packet's outcome depends on the seed, its direction and its number alone.
 //!
 //! A draw is the output of SplitMix64 at one place of its sequence: `mix(seed + GAMMA * place)`, where the place is
 //! `4 * number + 2 * (1 to the client, 0 to the server) + (1 for jitter, 0 for loss) + 1`, all of it modulo 2^64, and
@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::quantity::Loss;
 use crate::segment::Direction;
 
-/// The chance of one direction.
+/// Random numbers of one direction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PacketRng {
     seed: u64,
@@ -51,7 +51,7 @@ impl PacketRng {
     }
 }
 
-/// What SplitMix64 makes of its state.
+/// Output function of SplitMix64.
 fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -17,7 +17,7 @@ use crate::segment::{Direction, Segment, Verdict};
 pub(crate) struct Moving {
     /// The packet.
     pub(crate) packet: Vec<u8>,
-    /// What it says, if it is TCP; only where packets are traced.
+    /// Its TCP header, if it is TCP; only where packets are traced.
     pub(crate) segment: Option<Segment>,
     /// When it was read from its device.
     pub(crate) came: Instant,
@@ -59,7 +59,7 @@ impl Pipe {
         }
     }
 
-    /// Takes a packet that enters at `moving.due`; gives it back with what became of it where it goes nowhere.
+    /// Takes a packet that enters at `moving.due`; returns it with its outcome where it is not forwarded.
     pub(crate) fn push(&mut self, mut moving: Moving) -> Result<(), (Moving, Verdict)> {
         let number = self.number;
         self.number += 1;
@@ -148,7 +148,7 @@ impl Shaper {
     }
 }
 
-/// The most packets on their way; a full one drops what comes. It is far above what a fast sender has under way
+/// The most packets on their way; a full one drops what comes. It is far above what a fast sender has in progress
 /// with the largest windows.
 const PACKETS_MAX: usize = 65_536;
 const NANOS: u128 = 1_000_000_000;

@@ -1,4 +1,4 @@
-//! What the link knows of itself: how many packets did what, how late it was, and each packet if wanted.
+//! Record of the link: counts of packets by outcome, its lateness, and each packet if wanted.
 //!
 //! Late is a packet by the time from when it was due to when it was put into the other device, and by the time it
 //! may have waited in its first device because the forwarder did not run (`Moving::unread`).
@@ -93,7 +93,7 @@ pub struct Lateness {
     pub worst: Duration,
     /// How many were later than [`LATE_THRESHOLD`].
     pub late: u64,
-    /// Whether the kernel tells how long the forwarder waited for a CPU; else packets may have waited unseen
+    /// Whether the kernel reports how long the forwarder waited for a CPU; else packets may have waited unseen
     /// before they were read.
     pub waits_known: bool,
     /// Whether the CPUs are kept from sleeping; else packets may have come late by the wake-ups of the ends and of the
@@ -102,7 +102,7 @@ pub struct Lateness {
 }
 
 impl Lateness {
-    /// What the figures leave out, to be put behind them.
+    /// Remarks about the figures' limits, to be put behind them.
     #[must_use]
     pub fn remarks(&self) -> String {
         let wakes = if self.cpus_awake {
@@ -151,7 +151,7 @@ pub struct Trace {
 pub struct TraceEntry {
     /// Which way it went.
     pub direction: Direction,
-    /// What became of it.
+    /// Its outcome.
     pub verdict: Verdict,
     /// When it came from its sender.
     pub came: Instant,
@@ -161,7 +161,7 @@ pub struct TraceEntry {
     pub left: Instant,
     /// Its length with the IP header.
     pub packet_bytes: usize,
-    /// What it says, if it is TCP.
+    /// Its TCP header, if it is TCP.
     pub segment: Option<Segment>,
 }
 
@@ -321,7 +321,7 @@ const VOID_PERCENT_MAX: u64 = 1;
 /// Lateness is counted in steps of 10 µs up to 20 ms; the last count has all above.
 const STEP: Duration = Duration::from_micros(10);
 const STEPS: usize = 2000;
-/// What is not worth remembering with its time.
+/// Lateness below which no time is recorded.
 const REMEMBERED_FROM: Duration = Duration::from_micros(100);
 /// How many late deliveries are remembered with their times; older ones are forgotten.
 const REMEMBERED_MAX: usize = 65_536;

@@ -262,7 +262,7 @@ const DATAGRAMS_A_SECOND: u64 = 10_000;
 /// The receiver's buffer: some two seconds of them, each of which counts as 768 bytes.
 const RECEIVER_BYTES: usize = 16 << 20;
 
-/// Sends numbered datagrams to the server; gives the numbers that were lost on the way.
+/// Sends numbered datagrams to the server; returns the numbers that were lost on the way.
 fn lost(link: &Link, datagrams: u64) -> Vec<u64> {
     let (socket, address) = link.in_server(|| {
         let socket = UdpSocket::bind((link.server_address(), 0)).expect("a port is free");

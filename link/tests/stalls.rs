@@ -50,7 +50,7 @@ const LATE_THRESHOLD: Duration = Duration::from_millis(5);
 
 const CAUSES: [&str; 3] = ["delayed_ack", "retransmit", "window"];
 
-/// What is spoken.
+/// Protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Protocol {
     Http1,
@@ -140,7 +140,7 @@ impl<'l> Site<'l> {
         })
     }
 
-    /// Waits until so many stalls are counted, and no others.
+    /// Waits until this many stalls are counted, and no others.
     #[track_caller]
     fn expect(&self, what: &str, stalls: [usize; 3]) {
         let found = holds_within(5000 * MS, || self.stalls() == stalls);
@@ -153,7 +153,7 @@ impl<'l> Site<'l> {
         );
     }
 
-    /// Waits until the log has so many lines; gives the times and the cause of each.
+    /// Waits until the log has this many lines; returns the times and the cause of each.
     fn log(&self, lines: usize) -> Vec<(f64, f64, f64, String)> {
         let read = || self.server.dir().read("s.log");
         wait_until("all lines are logged", || read().lines().count() == lines);

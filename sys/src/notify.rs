@@ -47,7 +47,7 @@ impl ServiceManager {
     /// Sends lines of state in one datagram.
     ///
     /// # Errors
-    /// Nobody listens, or nobody took a datagram for [`SEND_TIMEOUT`].
+    /// There is no listener, or it took no datagram for [`SEND_TIMEOUT`].
     pub fn tell(&self, lines: &str) -> io::Result<()> {
         let socket = UnixDatagram::unbound()?;
         socket.set_write_timeout(Some(SEND_TIMEOUT))?;

@@ -1,7 +1,7 @@
 //! `explain`: what becomes of a request, and because of which lines of the configuration.
 //!
-//! The configuration is loaded as for `-t`, the request is run through the phases that serve (`request`), and what they
-//! noted on the way is told with the lines it came from (`steps`). Nothing is listened on, connected to, logged or
+//! The configuration is loaded as for `-t`, the request is run through the phases that serve (`request`), and the steps that they
+//! recorded are reported with their configuration lines (`steps`). Nothing is listened on, connected to, logged or
 //! written. Absent: request bodies, and all that only the running server knows (counters of limits, caches).
 
 use std::ffi::OsString;

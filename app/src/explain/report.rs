@@ -1,4 +1,4 @@
-//! What is told: the model that is printed as text or as JSON.
+//! The report: the model that is printed as text or as JSON.
 
 use serde::Serialize;
 
@@ -24,7 +24,7 @@ pub(super) struct SourceLocation {
     pub(super) line: u32,
 }
 
-/// What is asked for.
+/// The request.
 #[derive(Debug, Serialize)]
 pub(super) struct Request {
     pub(super) method: String,
@@ -33,7 +33,7 @@ pub(super) struct Request {
     pub(super) from: String,
 }
 
-/// Who takes the connection.
+/// Listener of the connection.
 #[derive(Debug, Serialize)]
 pub(super) struct Listener {
     /// The address as it is listened on.
@@ -51,13 +51,13 @@ pub(super) struct Handshake {
     pub(super) name: Option<String>,
     /// The first name of the server whose certificate is shown.
     pub(super) server: String,
-    /// The line that gives the certificate, or rejects the handshake.
+    /// The line that sets the certificate, or rejects the handshake.
     pub(super) at: Option<SourceLocation>,
     /// Why the handshake fails.
     pub(super) refused: Option<&'static str>,
 }
 
-/// Who takes the request.
+/// Server and location of the request.
 #[derive(Debug, Serialize)]
 pub(super) struct Server {
     /// Its first name.
@@ -74,7 +74,7 @@ pub(super) struct Server {
 /// One thing that happens on the way.
 #[derive(Debug, Serialize)]
 pub(super) struct Step {
-    /// What kind of thing.
+    /// Kind of step.
     pub(super) step: &'static str,
     pub(super) text: String,
     pub(super) at: Option<SourceLocation>,
@@ -95,7 +95,7 @@ pub(super) struct Passed {
     pub(super) parameters: Vec<String>,
 }
 
-/// What the client gets.
+/// Response to the client.
 #[derive(Debug, Serialize)]
 pub(super) struct Answer {
     /// Its status; none where the connection is closed without an answer.

@@ -37,11 +37,11 @@ use super::passed::Calls;
 pub(super) struct Run {
     /// The exchange.
     pub(super) x: Exchange,
-    /// What its connection began with.
+    /// Start of its connection.
     pub(super) greeting: Greeting,
-    /// What happened, in order.
+    /// Steps, in order.
     pub(super) events: Vec<Noted>,
-    /// What servers behind were asked.
+    /// Requests to upstream servers.
     pub(super) passed: Calls,
 }
 
@@ -235,7 +235,7 @@ impl Files for Watched {
         result
     }
 
-    /// What the server would change is noted, and stays as it is.
+    /// Changes are recorded, not made.
     fn change(&mut self, change: &Change<'_>) -> Result<(), FileError> {
         let (call, path) = change.call();
         let call = call.trim_end_matches("()");
@@ -243,7 +243,7 @@ impl Files for Watched {
         Ok(())
     }
 
-    /// What the server would write goes nowhere.
+    /// Output is discarded.
     fn create_temp(&mut self, dir: &TempDir, _: u32, _: Keep) -> Result<TempFile, FileError> {
         let nowhere = File::create("/dev/null").map_err(|error| FileError {
             errno: error.raw_os_error().unwrap_or_default(),

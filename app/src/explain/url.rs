@@ -13,7 +13,7 @@ pub(crate) struct Url {
     pub(super) tls: bool,
     /// Where the connection goes.
     pub(super) destination: Endpoint,
-    /// What the field `Host` says.
+    /// Value of the field `Host`.
     pub(super) host: String,
     /// Path and query, as sent.
     pub(super) target: String,

@@ -23,7 +23,7 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    /// Finds who the worker becomes; nobody else without root's rights.
+    /// Finds the worker's account; the present one without root's rights.
     ///
     /// # Errors
     /// There is no such user or group, which has been reported.
@@ -74,7 +74,7 @@ fn missing(call: &str, name: &str, at: &str, console: &Console) -> Logged {
     Logged
 }
 
-/// Makes the directories of temporary files, and gives them to the worker's user.
+/// Makes the directories of temporary files, owned by the worker's user.
 ///
 /// # Errors
 /// One cannot be made or given, which has been reported.
@@ -129,7 +129,7 @@ fn create_directory(
         .map_err(|error| ("chmod()", error))
 }
 
-/// Who the worker becomes where the configuration does not say.
+/// Default account of the worker.
 const DEFAULT_USER: &str = "nobody";
 
 const OWNER_ALL: u32 = 0o700;

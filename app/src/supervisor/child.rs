@@ -1,6 +1,6 @@
 //! Workers as the supervisor sees them: starting one, telling it, losing it.
 //!
-//! A worker that ends without having been told to is started again: at once the first times, so
+//! A worker that ends without a command is started again: at once the first times, so
 //! that a crash costs clients as little as it can, then after a growing pause, so that a worker that
 //! cannot live does not take the machine. Source: nginx documentation, "Core functionality".
 
@@ -28,19 +28,19 @@ pub(super) struct Worker {
     /// The poller's token of its control socket.
     pub(super) id: u64,
     pub(super) control: OwnedFd,
-    /// What of its next message has come.
+    /// Received part of its next message.
     pub(super) inbox: Inbox,
     pub(super) kind: WorkerHandle,
     /// The settings it was started with: what of them a running process cannot change.
     pub(super) process: MainConf,
     /// The generation it was sent last.
     pub(super) generation: u64,
-    /// It was told to finish or to end.
+    /// A command to finish or to end was sent to it.
     pub(super) leaving: bool,
     started: Instant,
 }
 
-/// What a worker is.
+/// Process or thread of a worker.
 #[derive(Debug)]
 pub(super) enum WorkerHandle {
     /// A process, by its number.
@@ -164,7 +164,7 @@ impl Supervisor {
         }
     }
 
-    /// Tells every worker that was not told yet to finish what runs, then to end.
+    /// Has every worker finish its requests and end, unless it does so already.
     pub(super) fn quit_workers(&mut self) {
         for index in 0..self.workers.len() {
             if !self.workers[index].leaving {
@@ -219,7 +219,7 @@ impl Worker {
         }
     }
 
-    /// Waits for the end of a worker thread, which has closed its socket, and gives its code; 1 when it
+    /// Waits for the end of a worker thread, which has closed its socket, and returns its code; 1 when it
     /// panicked.
     pub(super) fn join(&mut self) -> i32 {
         match &mut self.kind {

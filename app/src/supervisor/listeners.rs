@@ -28,7 +28,7 @@ pub(crate) struct Listener {
     origin: Origin,
 }
 
-/// Where the sockets of an address come from, which tells whose its file is.
+/// Origin of the sockets of an address, which decides the owner of its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// They were bound here.
@@ -104,7 +104,7 @@ impl Listener {
     }
 }
 
-/// What `listens` names, with the sockets that `old` has of it; the others are still to be bound.
+/// Listeners of `listens`, with the sockets that `old` has of them; the others are still to be bound.
 pub(crate) fn prepare(
     listens: &[Listen],
     threads: u32,
@@ -137,7 +137,7 @@ pub(crate) fn fill(listeners: &mut [Listener], console: &Console) -> Result<Bind
     Ok(result)
 }
 
-/// Binds what has no socket yet, and waits for addresses in use: for a process that serves nobody yet.
+/// Binds listeners without sockets, and waits for addresses in use: for a process that does not serve yet.
 ///
 /// # Errors
 /// An address could not be bound, which has been reported.
@@ -157,7 +157,7 @@ pub(crate) fn give_up(console: &Console) -> Logged {
     Logged
 }
 
-/// Applies all options to the sockets that were given to this process: what whoever bound them has set is
+/// Applies all options to the sockets that this process inherited: those set by the program that bound them are
 /// not known.
 pub(crate) fn apply_options_to_given(listeners: &[Listener], console: &Console) {
     let given = |listener: &&Listener| listener.origin != Origin::Own;
@@ -218,8 +218,8 @@ pub(crate) fn merged(generations: impl IntoIterator<Item = Vec<Listener>>) -> Ve
     all
 }
 
-/// Removes the files of UNIX-domain sockets that `gone` has and `kept` has not, unless somebody else still
-/// listens there. Gives those that a predecessor may still need.
+/// Removes the files of UNIX-domain sockets that `gone` has and `kept` has not, unless another process still
+/// listens there. Returns those that a predecessor may still need.
 pub(crate) fn remove_unix_files(
     gone: &[Listener],
     kept: &[Listener],

@@ -54,7 +54,7 @@ use upgrade::{LeftFile, Successor};
 use watch::Watcher;
 use work::WorkerSpawn;
 
-/// What went wrong has been reported already.
+/// An error that has been logged already.
 #[derive(Debug)]
 pub(crate) struct Logged;
 
@@ -70,22 +70,22 @@ enum LoopExit {
 /// A step of the supervisor; `Break` leads straight out of its loop.
 type Flow<T = ()> = ControlFlow<LoopExit, T>;
 
-/// What the supervisor is at.
+/// Phase of the supervisor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     /// A worker serves, or is started again.
     Serving,
-    /// The workers were told to finish, the supervisor stays (WINCH).
+    /// The workers finish, the supervisor stays (WINCH).
     Paused,
-    /// The workers were told to finish, then the supervisor ends (QUIT).
+    /// The workers finish, then the supervisor ends (QUIT).
     Quitting,
-    /// The workers were told to end; who has not by then is killed (TERM, INT).
+    /// The workers end; those that do not in time are killed (TERM, INT).
     Terminating { kill_at: Option<Instant> },
 }
 
 struct Supervisor {
     options: LoadOptions,
-    /// What this process was started with, for the binary that takes its place.
+    /// Arguments and environment of this process, for the binary that takes its place.
     arguments: Vec<OsString>,
     console: Console,
     title: Title,
@@ -97,13 +97,13 @@ struct Supervisor {
     current: OpenConfig,
     /// The first configuration as it was built, until a worker serves by it.
     built: Option<Built>,
-    /// What workers may serve by until one is ready for `current`.
+    /// Generations by which workers may serve until one is ready for `current`.
     earlier: Earlier<OpenConfig>,
     /// A configuration that is to follow `current` when its addresses are free.
     reloading: Option<Reloading>,
     /// A configuration that the worker builds before anything is opened for it.
     preparing: Option<Preparing>,
-    /// What is known of files that are taken up when they change.
+    /// State of watched files.
     watcher: Watcher,
     generations: u64,
     workers: Vec<Worker>,
@@ -116,7 +116,7 @@ struct Supervisor {
     left: Vec<LeftFile>,
 }
 
-/// Opens everything, goes to the background where it is asked to, and serves until it is told to stop.
+/// Opens everything, daemonizes if configured, and serves until a signal stops it.
 pub(crate) fn run(
     options: LoadOptions,
     loaded: Loaded,
@@ -242,7 +242,7 @@ const FIRST_GENERATION: u64 = 1;
 /// The poller's token of the signals; workers count from 1.
 const SIGNALS_TOKEN: u64 = 0;
 
-/// What the supervisor answers to.
+/// Signals that the supervisor handles.
 const SIGNALS: &[i32] = &[
     signal::TERM,
     signal::INT,
@@ -256,5 +256,5 @@ const SIGNALS: &[i32] = &[
     signal::IO,
 ];
 
-/// What neither the supervisor nor its workers answer to; a new binary is started with them ignored, too.
+/// Signals that the supervisor and its workers ignore; a new binary is started with them ignored, too.
 const IGNORED: &[i32] = &[signal::SYS, signal::PIPE];

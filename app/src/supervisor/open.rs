@@ -25,11 +25,11 @@ pub(crate) struct OpenConfig {
     pub(crate) account: Option<Account>,
     pub(crate) listeners: Vec<Listener>,
     pub(crate) logs: Logs,
-    /// Files that are taken up when they change.
+    /// Watched files, whose changes are loaded.
     pub(crate) watches: Vec<Arc<dyn Watch>>,
     /// Only the bytes of files are others than in the one before.
     renewed: bool,
-    /// What all this was opened by.
+    /// Settings that this was opened by.
     plan: Arc<Cycle>,
     /// The worker that has built it already.
     prepared_by: Option<u64>,
@@ -71,20 +71,20 @@ impl OpenConfig {
         })
     }
 
-    /// The same, which this worker has built already.
+    /// Marks the configuration as prepared by this worker.
     #[must_use]
     pub(crate) fn prepared_by(mut self, worker: u64) -> Self {
         self.prepared_by = Some(worker);
         self
     }
 
-    /// What the supervisor has done for it, to be done again for what has been read anew.
+    /// Work of the supervisor for it, to be repeated for files that were read anew.
     pub(crate) fn again(&self, record: Arc<Memory>) -> Loaded {
         let cycle = self.plan.for_supervisor();
         Loaded { cycle, record }
     }
 
-    /// What the next load need not read again.
+    /// Files that the next load need not read again.
     pub(crate) fn read(&self) -> Earlier {
         Earlier {
             record: Arc::clone(&self.record),
@@ -103,7 +103,7 @@ impl OpenConfig {
         Arc::make_mut(&mut self.record).add_stamp(path, stamp);
     }
 
-    /// The same configuration, in which files have other bytes.
+    /// The configuration with new contents of watched files.
     pub(crate) fn renewed(&self, number: u64, changes: &[(PathBuf, Stamp, Vec<u8>)]) -> Self {
         let mut record = Memory::clone(&self.record);
         for (path, stamp, bytes) in changes {
@@ -123,7 +123,7 @@ impl OpenConfig {
         }
     }
 
-    /// What a worker, or any, needs to serve this generation, with copies of the descriptors.
+    /// Bundle with which a worker serves this generation, with copies of the descriptors.
     ///
     /// # Errors
     /// The descriptor limit is reached.
@@ -148,10 +148,10 @@ impl OpenConfig {
         Ok(bundle)
     }
 
-    /// What a worker needs to prepare a generation for which the same is to be done, of what was read anew.
+    /// Bundle with which a worker prepares a generation from files read anew, for which the supervisor's work is the same.
     ///
     /// # Errors
-    /// As [`OpenConfig::bundle`].
+    /// Those of [`OpenConfig::bundle`].
     pub(crate) fn preparation(
         &self,
         number: u64,

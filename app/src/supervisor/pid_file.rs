@@ -113,5 +113,5 @@ fn reported(result: io::Result<()>, path: &Path, console: &Console) -> Result<()
 
 const MODE: u32 = 0o644;
 
-/// What nginx adds to the name.
+/// Suffix that nginx adds to the name.
 const OLDBIN: &str = ".oldbin";

@@ -1,4 +1,4 @@
-//! HUP where the supervisor has nothing else to do than before: the worker looks into what was read, and nobody else.
+//! HUP where the supervisor's own settings do not change: only the worker interprets the files.
 //!
 //! Most reloads change what the worker serves, not what the supervisor opens. So what the last load has asked for is read
 //! again, as far as it has changed, and the worker builds the configuration of it, without serving it yet. If that asks for

@@ -49,7 +49,7 @@ impl Supervisor {
         }
     }
 
-    /// The same by what this process finds in the files.
+    /// Reloads with the configuration as loaded by this process.
     pub(super) fn reload_whole(&mut self) -> Flow {
         match self.open_next() {
             Ok(next) => {
@@ -115,7 +115,7 @@ impl Supervisor {
         }
     }
 
-    /// Gives up a configuration that waits for an address in use, because something else was asked for.
+    /// Abandons a configuration that waits for an address in use, because another command came.
     pub(super) fn abandon_reload(&mut self) {
         self.preparing = None;
         if let Some(Reloading { next, .. }) = self.reloading.take() {
@@ -127,13 +127,13 @@ impl Supervisor {
         }
     }
 
-    /// A configuration cannot be taken up: what serves goes on.
+    /// A configuration cannot be used: the current one goes on.
     fn refuse(&mut self, next: OpenConfig) {
         self.drop_unused(next);
         self.notify.refused(&self.console);
     }
 
-    /// What was bound for a configuration that is not taken up closes, and its files must go with it.
+    /// Closes sockets bound for a configuration that is not used, and removes their files.
     fn drop_unused(&mut self, unused: OpenConfig) {
         let kept = self.current.listeners.clone();
         self.remove_unix_files(&unused.listeners, &kept);

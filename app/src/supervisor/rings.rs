@@ -44,7 +44,7 @@ impl Rings {
         Ok(Self { files })
     }
 
-    /// What names each among the logs of a bundle, with its file.
+    /// Files of the rings, with the key of each among the logs of a bundle.
     pub(crate) fn named(&self) -> impl Iterator<Item = (PathBuf, &File)> {
         let files = self.files.iter();
         files.map(|(buffer, file)| (buffer.key(), &**file))
@@ -101,7 +101,7 @@ impl Rings {
     }
 }
 
-/// What is added to the name of the error log.
+/// Suffix of the error log's name.
 const SUFFIX: &str = ".memory";
 /// Debugging messages show cookies and passwords.
 const MODE: u32 = 0o600;

@@ -17,7 +17,7 @@ use super::{Logged, limits};
 use crate::console::Console;
 use crate::load::{self, Built};
 
-/// What a new process needs to become a worker.
+/// State with which a forked process becomes a worker.
 pub(super) struct WorkerSpawn {
     pub(super) control: OwnedFd,
     pub(super) supervisor: u32,
@@ -29,7 +29,7 @@ pub(super) struct WorkerSpawn {
 }
 
 /// Turns this process, forked and without the supervisor's descriptors, into a worker and serves.
-/// Gives its exit code.
+/// Returns its exit code.
 pub(super) fn work(seed: WorkerSpawn) -> i32 {
     let WorkerSpawn {
         control,
@@ -103,11 +103,11 @@ fn become_worker(
     Ok(())
 }
 
-/// Gives up root's rights for those of the worker's user; for anybody else, and where the supervisor serves itself,
+/// Drops root's rights for those of the worker's user; without root's rights, and where the supervisor serves itself,
 /// nothing changes.
 ///
 /// # Errors
-/// What kept it from doing so, which has been reported.
+/// The cause, which has been logged.
 pub(crate) fn take_on_user(main: &MainConf, console: &Console) -> Result<(), Logged> {
     match Account::of(main, console)? {
         Some(account) if main.master_process => change_user(&account, false, console),
@@ -133,7 +133,7 @@ fn change_directory(directory: &Path, console: &Console) -> Result<(), Logged> {
     })
 }
 
-/// What `env` directives leave of the environment; TZ always stays.
+/// Environment as `env` directives leave it; TZ always stays.
 pub(super) fn environment(main: &MainConf) -> Vec<(OsString, OsString)> {
     let time_zone = (!main.env.iter().any(|(name, _)| name == "TZ")).then_some(("TZ", None));
     let named = main
@@ -152,7 +152,7 @@ pub(super) fn environment(main: &MainConf) -> Vec<(OsString, OsString)> {
         .collect()
 }
 
-/// What the supervisor answers to and a worker does not; before the first of them could come, all are blocked.
+/// Signals that the supervisor handles and a worker does not; all are blocked before the first of them can come.
 const IGNORED: &[i32] = &[
     signal::HUP,
     signal::USR2,

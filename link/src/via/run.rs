@@ -19,7 +19,7 @@ use sys::{exec, mount, namespace, process, signal};
 use super::{FAILED, Inside, pid_namespace};
 use crate::{Counters, Lateness, inside};
 
-/// What is to be run.
+/// Commands to run.
 #[derive(Clone, Debug, Default)]
 pub struct Commands {
     /// The command at the client's end, and its arguments.
@@ -28,24 +28,24 @@ pub struct Commands {
     pub servers: Vec<OsString>,
 }
 
-/// What became of it.
+/// Its outcome.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// The client's status as a shell has it: 126 and 127 when it could not be started.
     pub status: u8,
     /// How long it ran.
     pub elapsed: Duration,
-    /// What the link did.
+    /// Counters of the link.
     pub counters: Counters,
-    /// What the link could not read in time.
+    /// Packets that the link could not read in time.
     pub unread: u64,
     /// How late it was.
     pub lateness: Lateness,
-    /// What is to be said about it.
+    /// Remarks about the run.
     pub notes: Vec<String>,
 }
 
-/// Runs the commands at the ends of the link, until the client ends and servers have been told to.
+/// Runs the commands at the ends of the link, until the client has ended and the servers are stopped.
 ///
 /// # Errors
 /// A server does not start, or ends before it listens.
@@ -188,7 +188,7 @@ impl Ends<'_> {
         Ok(())
     }
 
-    /// Passes signals to the client until it ends; gives its status.
+    /// Passes signals to the client until it ends; returns its status.
     fn attend(&mut self, client: u32) -> io::Result<u8> {
         loop {
             while let Some(received) = self.at.signals.receive()? {
@@ -291,7 +291,7 @@ fn sockets(states: &[&str]) -> io::Result<usize> {
 
 /// How long servers may take until they listen.
 const STARTING_MAX: Duration = Duration::from_secs(10);
-/// How long servers may take to end when they are told to.
+/// Time for servers to end before they are killed.
 const ENDING_MAX: Duration = Duration::from_secs(2);
 /// How often sockets and processes are looked at.
 const LOOK: Duration = Duration::from_millis(5);

@@ -42,7 +42,7 @@ pub(crate) struct Timing {
     pub(crate) last: Instant,
 }
 
-/// What to ask for.
+/// Target and size of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Sweep {
     /// Bodies, bytes; each has a connection of its own in each round.
@@ -71,7 +71,7 @@ pub(crate) struct Sample {
     pub(crate) link_late: Duration,
 }
 
-/// What a sweep found.
+/// Result of a sweep.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Outcome {
     /// The link's.
@@ -143,7 +143,7 @@ impl Outcome {
         self.samples.iter().filter(|sample| sample.is_valid())
     }
 
-    /// Whether the link was on time for so many samples that the others do not matter; else the machine was busy, and
+    /// Whether the link was on time for this many samples that the others do not matter; else the machine was busy, and
     /// the sweep is to be run again.
     #[must_use]
     pub(crate) fn is_conclusive(&self) -> bool {
@@ -151,7 +151,7 @@ impl Outcome {
         is_conclusive(self.samples.len() as u64, void as u64)
     }
 
-    /// What is wrong with the samples that are valid, a line each; nothing when the server never waited.
+    /// Errors of the valid samples, a line each; nothing when the server never waited.
     ///
     /// Medians are judged over the requests of each size, over the sizes at each place in a connection, and for each
     /// size at each place where there are enough rounds; each sample by itself. A body that does not fit the first
@@ -310,7 +310,7 @@ const GROUP_MIN: usize = 5;
 /// The first flight of a response (RFC 6928): ten segments, their payload next to TCP timestamps.
 const INITIAL_WINDOW_SEGMENTS: usize = 10;
 const SEGMENT_BYTES: usize = 1448;
-/// What may come with a body: its head, and the records or frames around it.
+/// Overhead of a body: its head, and the records or frames around it.
 const HEAD_BYTES: usize = 512;
 
 mod tests;

@@ -1,4 +1,4 @@
-//! What the link did: for people at the end, and as JSON with a version.
+//! Report about the link: as text at the end, and as JSON with a version.
 
 use std::ffi::OsString;
 use std::time::Duration;
