@@ -1,6 +1,6 @@
-//! What tests of several engines need: random numbers and random cuts, from a seed.
+//! Random numbers and random cuts for tests of several engines, from a seed.
 
-/// A small generator (xorshift), so that a seed tells all.
+/// A small generator (xorshift), so that a seed determines the run.
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {

@@ -11,7 +11,7 @@ pub use crate::mux::{MAX_WINDOW, Reply};
 /// One connection.
 pub type H2Client = MuxClient<Http2>;
 
-/// What a client of HTTP/2 keeps.
+/// State of a client of HTTP/2.
 #[derive(Debug, Default)]
 pub struct Http2 {
     reader: Reader,
@@ -69,7 +69,7 @@ impl H2Client {
         self.frame(RST_STREAM, 0, stream, &8_u32.to_be_bytes())
     }
 
-    /// Sends a header block on the next stream; gives its number.
+    /// Sends a header block on the next stream; returns its number.
     pub fn headers(&mut self, fields: &[(&str, &str)], end: bool) -> u32 {
         let stream = self.take_stream();
         let flags = END_HEADERS | if end { END_STREAM } else { 0 };

@@ -1,6 +1,6 @@
 //! A raw client of HTTP/2 or SPDY: sends the frames it is given, sorts what comes back by stream.
 //!
-//! What the two write and read differently is in `h2` and `spdy`; it shares no code with the engines that it tests.
+//! Frames and header blocks are in `h2` and `spdy`; it shares no code with the engines that it tests.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -21,7 +21,7 @@ pub trait Frames: Default {
     /// Takes a frame.
     fn take(client: &mut MuxClient<Self>, head: &[u8], payload: &[u8]);
 
-    /// Begins a request; gives the number of the stream.
+    /// Begins a request; returns the number of the stream.
     fn request(
         client: &mut MuxClient<Self>,
         method_and_path: (&str, &str),
@@ -29,7 +29,7 @@ pub trait Frames: Default {
         end: bool,
     ) -> u32;
 
-    /// Sends a PING that was not sent before; gives its payload.
+    /// Sends a PING that was not sent before; returns its payload.
     fn ping(client: &mut MuxClient<Self>) -> Vec<u8>;
 }
 
@@ -39,7 +39,7 @@ pub struct MuxClient<F> {
     stream: TcpStream,
     buffer: Vec<u8>,
     next_stream: u32,
-    /// What only this protocol has.
+    /// State of this protocol alone.
     pub protocol: F,
     /// What has come on each stream.
     pub replies: BTreeMap<u32, Reply>,
@@ -128,12 +128,12 @@ impl<F: Frames> MuxClient<F> {
         self
     }
 
-    /// Asks for a path; gives the number of the stream.
+    /// Asks for a path; returns the number of the stream.
     pub fn get(&mut self, path: &str) -> u32 {
         self.request("GET", path, &[], true)
     }
 
-    /// Begins a request; gives the number of the stream.
+    /// Begins a request; returns the number of the stream.
     pub fn request(&mut self, method: &str, path: &str, more: &[(&str, &str)], end: bool) -> u32 {
         F::request(self, (method, path), more, end)
     }
@@ -187,7 +187,7 @@ impl<F: Frames> MuxClient<F> {
         }
     }
 
-    /// Waits for a GOAWAY; gives the last stream and the code of the latest one.
+    /// Waits for a GOAWAY; returns the last stream and the code of the latest one.
     ///
     /// # Panics
     /// When none comes.
@@ -228,7 +228,7 @@ impl<F: Frames> MuxClient<F> {
         }
     }
 
-    /// What has come, in short.
+    /// A summary of what has come.
     fn summary(&self) -> String {
         let last = self.replies.iter().rev().take(3).map(|(stream, reply)| {
             let (status, bytes) = (reply.status, reply.body.len());

@@ -10,12 +10,12 @@ pub use crate::mux::MAX_WINDOW;
 /// One connection.
 pub type SpdyClient = MuxClient<Spdy>;
 
-/// What a client of SPDY keeps.
+/// State of a client of SPDY.
 #[derive(Debug, Default)]
 pub struct Spdy {
     /// Whether each direction's zlib header has passed.
     said: bool,
-    heard: bool,
+    received: bool,
 }
 
 impl SpdyClient {
@@ -51,7 +51,7 @@ impl SpdyClient {
         self.control(RST_STREAM, 0, &numbers(&[stream, 5]))
     }
 
-    /// Opens the next stream with these fields; gives its number.
+    /// Opens the next stream with these fields; returns its number.
     pub fn syn(&mut self, fields: &[(&str, &str)], priority: u8, end: bool) -> u32 {
         let stream = self.take_stream();
         let frame = self.syn_frame(stream, fields, priority, end);
@@ -99,7 +99,7 @@ impl Spdy {
     /// The fields of a stored header block.
     fn fields(&mut self, block: &[u8]) -> Vec<(String, String)> {
         let mut rest = block;
-        if !std::mem::replace(&mut self.heard, true) {
+        if !std::mem::replace(&mut self.received, true) {
             // The zlib header and the number of the dictionary.
             rest = &rest[6..];
         }

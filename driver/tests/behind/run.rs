@@ -7,7 +7,7 @@ use driver::worker::conn::Readiness;
 use engines::{h2, spdy};
 use server_http::exchange::Peer;
 use server_http::http::LocalHttp;
-use sim::{Faults, Link, Order, Random, Reading, Wire, World};
+use sim::{Command, Faults, Link, Random, Reading, Wire, World};
 
 use super::h1;
 use super::ledger::Book;
@@ -31,7 +31,7 @@ pub(crate) trait Guest {
         let wire = link.wire.borrow();
         !wire.closed && !wire.is_reset()
     }
-    /// What happened, for whoever has to find out why it is wrong.
+    /// Log of events, for debugging a failure.
     fn story(&self, link: &Link) -> String;
     fn answered(&self) -> usize;
 }
@@ -51,7 +51,7 @@ pub(crate) fn progress(link: &Link, pushed: usize, of: usize) -> String {
         wire.fetched(),
         link.closed,
         wire.shutdown_ms,
-        link.retired
+        link.drained_at
     )
 }
 
@@ -115,7 +115,7 @@ impl Manner {
 }
 
 sim::tally! {
-    /// What happened in a run, to see that everything does.
+    /// Counts of events in a run, to check coverage.
     pub(crate) struct Tally {
         connections,
         requests,
@@ -137,7 +137,7 @@ sim::tally! {
 /// Runs a seed.
 ///
 /// # Errors
-/// What is wrong.
+/// A description of the error.
 pub(crate) fn run(seed: u64, site: &Site) -> Result<Tally, String> {
     let mut run = Run::new(seed, site);
     let result = run.course();
@@ -317,7 +317,7 @@ impl<'a> Run<'a> {
         let conf = self.random.within(0..CONFS);
         let generation = self.site.generation(conf, self.lives.len() as u64 + 1);
         self.lives.push(Rc::downgrade(&generation.http));
-        self.world.order(Order::Configure {
+        self.world.command(Command::Configure {
             generation,
             keep: self.random.chance(700),
             timeout_ms: self.random.chance(300).then(|| self.random.below(10_000)),
@@ -464,9 +464,9 @@ fn faults(random: &mut Random) -> Faults {
 
 /// Deadlines that a run may have; far more than any has.
 const DEADLINES_MAX: usize = 5000;
-/// One connection in so many is woken for nothing.
+/// One connection in this many is woken spuriously.
 const WOKEN_ONE_IN: u64 = 10;
-/// One run in so many has requests for memcached alone.
+/// One run in this many has requests for memcached alone.
 const MEMCACHED_ONE_IN: u64 = 8;
 /// Turns of the loop without time going on.
 const ROUNDS_MAX: usize = 100_000;

@@ -2,19 +2,19 @@
 
 use sim::{Faults, Link, Random, Reading, Wire};
 
-use super::judge::{Court, Judge};
+use super::judge::{Checker, Court};
 use super::run::Guest;
 use super::script::{self, Request};
 
 /// One client.
 pub(crate) struct Client {
     link: usize,
-    judge: Judge,
+    judge: Checker,
     bytes: Vec<u8>,
     sent: usize,
     /// It sends no more than this.
     limit: usize,
-    pace: Pace,
+    pace: SendPattern,
     reading: Reading,
     ending: Ending,
     gone: bool,
@@ -22,7 +22,7 @@ pub(crate) struct Client {
 
 /// How it sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Pace {
+enum SendPattern {
     /// All at once.
     Burst,
     /// In pieces cut anywhere.
@@ -31,7 +31,7 @@ enum Pace {
     Turns,
 }
 
-/// What it does when all is sent.
+/// Its action when all is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
     /// Nothing.
@@ -60,7 +60,12 @@ impl Guest for Client {
         } else {
             random.within(0..bytes.len() + 1)
         };
-        let pace = *random.pick(&[Pace::Burst, Pace::Cut, Pace::Cut, Pace::Turns]);
+        let pace = *random.pick(&[
+            SendPattern::Burst,
+            SendPattern::Cut,
+            SendPattern::Cut,
+            SendPattern::Turns,
+        ]);
         let reading = Reading::drawn(10, 3000, random);
         let ending = match random.below(10) {
             0..4 => Ending::Stay,
@@ -70,7 +75,7 @@ impl Guest for Client {
         };
         Self {
             link,
-            judge: Judge::new(requests),
+            judge: Checker::new(requests),
             bytes,
             sent: 0,
             limit,
@@ -124,12 +129,12 @@ impl Guest for Client {
 impl Client {
     fn send(&mut self, wire: &mut Wire, random: &mut Random) {
         let allowed = match self.pace {
-            Pace::Turns => self.limit.min(self.judge.end_of(self.judge.answered())),
+            SendPattern::Turns => self.limit.min(self.judge.end_of(self.judge.answered())),
             _ => self.limit,
         };
         if self.sent < allowed {
             let len = match self.pace {
-                Pace::Cut => random.piece(allowed - self.sent),
+                SendPattern::Cut => random.piece(allowed - self.sent),
                 _ => allowed - self.sent,
             };
             wire.push(&self.bytes[self.sent..self.sent + len]);

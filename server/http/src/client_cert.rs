@@ -8,7 +8,7 @@
 use std::rc::Rc;
 
 use server_base::errlog::Level;
-use tls::{Refusal, Verified};
+use tls::{ClientCertError, Verified};
 
 use crate::exchange::{Exchange, Tls};
 use crate::http::{Http, LocalHttp};
@@ -74,7 +74,7 @@ fn refusal_over(tls: &Tls, x: &Exchange, http: &Http) -> Option<u16> {
         config.verify(&tls.info.certificates)
     };
     match config.refuses(verified)? {
-        Refusal::NoCertificate => {
+        ClientCertError::NoCertificate => {
             x.log(
                 Level::Info,
                 format_args!(
@@ -83,7 +83,7 @@ fn refusal_over(tls: &Tls, x: &Exchange, http: &Http) -> Option<u16> {
             );
             Some(496)
         }
-        Refusal::BadCertificate(reason) => {
+        ClientCertError::BadCertificate(reason) => {
             x.log(
                 Level::Info,
                 format_args!(

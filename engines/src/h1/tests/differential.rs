@@ -1,10 +1,10 @@
-//! The same bytes give the same events and output wherever they are cut.
+//! Events and output do not depend on where the input is cut.
 
 use super::*;
 use crate::http::Fields;
 use crate::tests::Random;
 
-/// What a connection told and sent, in a form that does not depend on how data
+/// Events and output of a connection, in a form that does not depend on how data
 /// was cut.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Story {
@@ -36,7 +36,7 @@ fn tell(pieces: &[&[u8]], answer_early: bool) -> Story {
 }
 
 /// Drops what may depend on how much had arrived: whether closing lingers, and,
-/// for a response sent before its request was complete, what was told of the
+/// for a response sent before its request was complete, events of the
 /// body and whether a broken body could still be announced with "close".
 fn without_timing(mut story: Story, answer_early: bool) -> Story {
     if story.next == Some(Next::Linger) {

@@ -1,4 +1,4 @@
-//! The same bytes give the same events and output wherever they are cut.
+//! Events and output do not depend on where the input is cut.
 
 use super::*;
 use crate::mux::tests::differential::differential_tests;

@@ -1,6 +1,6 @@
 //! Stories of whole connections: a client that encodes frames of its own, and the engine that answers.
 //!
-//! What the engine sends is read back as short lines, one a frame: `1 HEADERS 200 END`, `1 DATA hello`, `3 RST CANCEL`.
+//! Output of the engine is read back as short lines, one a frame: `1 HEADERS 200 END`, `1 DATA hello`, `3 RST CANCEL`.
 
 mod body;
 mod client;
@@ -26,7 +26,7 @@ use crate::mux::tests::{self as bed, FULL, response, text};
 
 type Peer = bed::Peer<Codec>;
 
-/// What the client writes and reads.
+/// The client's encoder and decoder.
 struct Codec {
     encoder: Encoder,
     decoder: Decoder,

@@ -1,15 +1,15 @@
-//! The same bytes give the same events and output wherever they are cut.
+//! Events and output do not depend on where the input is cut.
 
 use super::{Codec, Peer, event_line};
 use crate::mux::Event;
 use crate::tests::Random;
 
-/// What a connection told and sent.
+/// Events and output of a connection.
 #[derive(Debug, PartialEq, Eq)]
 struct Story {
     events: Vec<String>,
     sent: Vec<u8>,
-    /// What was sent, as it is read.
+    /// The output as lines.
     lines: Vec<String>,
     over: bool,
 }

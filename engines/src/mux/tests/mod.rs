@@ -1,7 +1,7 @@
 //! A bed for the tests of servers: a client that encodes frames of its own, the engine, and what answers behind it; and the
 //! tests that are the same with every protocol.
 //!
-//! What the engine sends is read back as short lines, one a frame: `1 DATA hello`, `3 RST CANCEL`.
+//! The engine's output is read back as short lines, one a frame: `1 DATA hello`, `3 RST CANCEL`.
 
 pub(crate) mod differential;
 pub(crate) mod sending;
@@ -13,14 +13,14 @@ use super::server::{Conn, Protocol};
 use super::{Event, SendAction, SendOptions};
 use crate::http::{BodyLength, Chunk, OutputQueue, RequestHead, ResponseHead};
 
-/// What the client of a protocol writes and reads.
+/// The encoder and decoder of a protocol's client.
 pub(crate) trait Codec: Sized {
     type Protocol: Protocol;
     type Settings: Default;
 
     /// How the line of a frame with the head of a response begins, behind the number of its stream.
     const RESPONSE: &'static str;
-    /// What RST_STREAM says of a fault of the server.
+    /// The code of RST_STREAM for a fault of the server.
     const INTERNAL_ERROR: u32;
     /// Whether requests may have trailers.
     const TRAILERS: bool;
@@ -169,7 +169,7 @@ impl<C: Codec> Peer<C> {
         out
     }
 
-    /// Lets the engine send what it can; gives the frames as lines.
+    /// Lets the engine send what it can; returns the frames as lines.
     pub(crate) fn told(&mut self) -> Vec<String> {
         self.pump();
         let bytes = self.transmitted();
@@ -223,7 +223,7 @@ pub(crate) fn response(status: u16, body: BodyLength) -> ResponseHead {
     }
 }
 
-/// What a DATA frame has, in its line.
+/// The payload of a DATA frame in its line.
 pub(crate) fn data_text(payload: &[u8]) -> String {
     match payload.len() {
         0 => "-".to_owned(),

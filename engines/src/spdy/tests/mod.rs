@@ -1,6 +1,6 @@
 //! Stories of whole connections: a client that encodes frames of its own, and the engine that answers.
 //!
-//! What the engine sends is read back as short lines, one a frame: `1 REPLY 200`, `1 DATA hello END`, `3 RST CANCEL`.
+//! Output of the engine is read back as short lines, one a frame: `1 REPLY 200`, `1 DATA hello END`, `3 RST CANCEL`.
 
 mod body;
 mod client;
@@ -24,7 +24,7 @@ use crate::mux::tests::{self as bed, FULL, response, text};
 
 type Peer = bed::Peer<Codec>;
 
-/// What the client writes and reads.
+/// The client's encoder and decoder.
 struct Codec {
     deflater: Deflater,
     inflater: Inflater,
@@ -110,7 +110,7 @@ impl Peer {
         self.receive(&bytes)
     }
 
-    /// Asks for `/` with a priority.
+    /// A request for `/` with a priority.
     fn get_with(&mut self, stream: u32, priority: u8) -> &mut Self {
         let block = self.block_of(&with_path("GET", "/"));
         self.syn_block(stream, priority, &block, true)

@@ -1,6 +1,6 @@
 //! Frames as lines of text.
 
-use super::super::frame::{FrameHead, HEAD_BYTES, Kind, one, two};
+use super::super::frame::{FrameHead, FrameKind, HEAD_BYTES, one, two};
 use super::super::pairs;
 use super::*;
 use crate::mux::tests::data_text;
@@ -36,12 +36,12 @@ pub(super) fn frame_lines(bytes: &[u8], inflater: &mut Inflater) -> Vec<String> 
 fn frame_line(head: FrameHead, payload: &[u8], inflater: &mut Inflater) -> String {
     let end = if head.has(frame::FIN) { " END" } else { "" };
     let kind = match head.kind {
-        Kind::Data(id) => {
+        FrameKind::Data(id) => {
             let shown = data_text(payload);
             return format!("{id} DATA {shown}{end}");
         }
-        Kind::Control(kind) => kind,
-        Kind::OtherVersion => panic!("a frame of another version"),
+        FrameKind::Control(kind) => kind,
+        FrameKind::OtherVersion => panic!("a frame of another version"),
     };
     let pair = || two(payload).expect("two numbers");
     match kind {

@@ -1,4 +1,4 @@
-//! Golden configurations: files `*.conft` of a configuration, a line `----`, and what it gives.
+//! Golden configurations: files `*.conft` of a configuration, a line `----`, and its expected result.
 //!
 //! Files besides the main one follow lines `==== HEADER`, the path as a rule. `UPDATE_GOLDEN=1` writes what is given into the
 //! file.

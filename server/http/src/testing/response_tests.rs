@@ -1,4 +1,4 @@
-//! What has become of a request.
+//! The outcome of a request.
 
 use super::World;
 use crate::exchange::{Exchange, State};
