@@ -97,7 +97,7 @@ fn rule(b: &mut Build, d: &Directive, deny: bool) -> Result<(), ConfError> {
 }
 
 fn check(x: &mut Exchange, _: &mut Ctx<'_>) -> Access {
-    let http = Rc::clone(&x.http);
+    let http = Rc::clone(&x.route.http);
     let rules = &x.loc::<AccessLoc>(&http).rules;
     debug_http!(x, "access: {} by {} rules", x.client.peer, rules.len());
     let Some(nth) = first(rules, x.client.peer) else {

@@ -38,7 +38,7 @@ settings! {
 }
 
 fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
-    let http = Rc::clone(&x.http);
+    let http = Rc::clone(&x.route.http);
     let conf: &AdditionLoc = x.loc(&http);
     let path = |text: &Text| Some(text.0.clone()).filter(|path| !path.is_empty());
     let (before, after) = (path(&conf.before), path(&conf.after));

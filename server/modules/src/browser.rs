@@ -348,7 +348,7 @@ fn is_netscape4(agent: &[u8]) -> bool {
 }
 
 fn show(x: &mut Exchange, out: &mut Vec<u8>, age: Age) -> bool {
-    let http = Rc::clone(&x.http);
+    let http = Rc::clone(&x.route.http);
     let conf: &BrowserLoc = x.loc(&http);
     if conf.age(x.head.field(FieldId::UserAgent)) == age {
         let value = match age {

@@ -75,7 +75,7 @@ fn finish(b: &mut Build) -> Result<(), ConfError> {
 fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
     x.sampled = Sampled::default();
     if x.timings.head_read_us != 0 {
-        let http = Rc::clone(&x.http);
+        let http = Rc::clone(&x.route.http);
         let Share(share) = *x.loc::<SamplingLoc>(&http).share;
         if share > 0 && is_drawn(share, http.timed_share) {
             x.sampled.state = Sampling::Drawn;

@@ -167,10 +167,10 @@ fn last_part(path: &[u8]) -> &[u8] {
 /// Before `try_files`, and before passwords are asked for: which hashes there are is in the pages.
 fn refuse(x: &mut Exchange, _: &mut Ctx<'_>) -> Step {
     let stale = x
-        .loc::<FreezeLoc>(&x.http)
+        .loc::<FreezeLoc>(&x.route.http)
         .manifest
         .as_ref()
-        .is_some_and(|names| names.look_up(&x.uri) == Known::Stale);
+        .is_some_and(|names| names.look_up(&x.target.uri) == Known::Stale);
     if stale { Step::Status(404) } else { Step::Next }
 }
 
@@ -178,11 +178,11 @@ fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
     if !matches!(x.reply.status, 200 | 206 | 304) {
         return Ok(());
     }
-    let http = Rc::clone(&x.http);
+    let http = Rc::clone(&x.route.http);
     let Some(names) = &x.loc::<FreezeLoc>(&http).manifest else {
         return Ok(());
     };
-    if names.look_up(&x.uri) == Known::Hashed {
+    if names.look_up(&x.target.uri) == Known::Hashed {
         x.reply.fields.remove(FieldId::Expires);
         x.reply.fields.remove(FieldId::CacheControl);
         x.reply

@@ -39,7 +39,7 @@ fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
     x.reply.content_length = None;
     x.reply.allow_ranges = false;
     x.reply.fields.remove(FieldId::ContentEncoding);
-    x.body.clear();
+    x.body.chunks.clear();
     Ok(())
 }
 
@@ -61,7 +61,7 @@ fn precondition_holds(x: &Exchange) -> bool {
 }
 
 fn is_modified(x: &Exchange, value: &[u8]) -> bool {
-    let http = Rc::clone(&x.http);
+    let http = Rc::clone(&x.route.http);
     let (Some(last), rule) = (x.reply.last_modified, *x.core_loc(&http).if_modified_since) else {
         return true;
     };

@@ -34,10 +34,10 @@ settings! {
 }
 
 fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
-    let http = Rc::clone(&x.http);
+    let http = Rc::clone(&x.route.http);
     if !*x.loc::<RandomIndexLoc>(&http).enable
-        || !x.uri.ends_with(b"/")
-        || !matches!(x.method, Method::Get | Method::Head | Method::Post)
+        || !x.target.uri.ends_with(b"/")
+        || !matches!(x.target.method, Method::Get | Method::Head | Method::Post)
     {
         return Content::Declined;
     }
@@ -66,8 +66,8 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     }
     // Each state of this kind hashes in its own way.
     let at = RandomState::new().hash_one(x.client.connection) % names.len() as u64;
-    let uri = [x.uri.as_slice(), &names[at as usize]].concat();
-    let args = x.args.clone();
+    let uri = [x.target.uri.as_slice(), &names[at as usize]].concat();
+    let args = x.target.args.clone();
     phases::redirect(x, cx, &uri, &args);
     Content::Restart
 }

@@ -151,7 +151,7 @@ fn resolve(b: &mut Build, d: &Directive) -> Result<Vec<Network>, ConfError> {
 }
 
 fn replace(x: &mut Exchange, _: &mut Ctx<'_>) -> Step {
-    let http = Rc::clone(&x.http);
+    let http = Rc::clone(&x.route.http);
     let conf: &RealIpLoc = x.loc(&http);
     if conf.trusted.is_empty() || x.proxy.is_some() {
         return Step::Next;

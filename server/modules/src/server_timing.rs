@@ -48,7 +48,7 @@ fn finish(b: &mut Build) -> Result<(), ConfError> {
 }
 
 fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
-    let http = Rc::clone(&x.http);
+    let http = Rc::clone(&x.route.http);
     if !*x.loc::<TimingLoc>(&http).on {
         return Ok(());
     }
@@ -70,9 +70,9 @@ fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
     if !value.is_empty() {
         x.reply.fields.push(FIELD, value.as_bytes());
     }
-    let ends = x.reply.content_length.is_none() || x.on_end.is_some();
+    let ends = x.reply.content_length.is_none() || x.response.on_end.is_some();
     if ends && !x.header_only() && reply::trailers_allowed(x) && takes_trailers(x) {
-        x.on_end = Some(tell_end);
+        x.response.on_end = Some(tell_end);
     }
     Ok(())
 }

@@ -79,7 +79,7 @@ fn finish(b: &mut Build) -> Result<(), ConfError> {
 }
 
 fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
-    let http = Rc::clone(&x.http);
+    let http = Rc::clone(&x.route.http);
     let conf: &SsiLoc = x.loc(&http);
     if !*conf.ssi || x.reply.content_length == Some(0) {
         return Ok(());
@@ -91,7 +91,7 @@ fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
     change_content(&mut x.reply, *conf.last_modified);
     if x.head.method != Method::Head {
         let stage = Stage::new(conf.value_length.0 as usize, *conf.silent_errors);
-        x.stages.push(Box::new(stage));
+        x.body.stages.push(Box::new(stage));
         x.join_subrequests();
     }
     Ok(())

@@ -12,11 +12,11 @@ impl Exchange {
     /// Tells the exchange, and subrequests whose bodies are to join its own, that something may have arrived. While it
     /// waits in a phase that is run again instead.
     pub fn arrived(&mut self, cx: &mut Ctx<'_>) {
-        if self.state != State::Responding {
+        if self.progress.state != State::Responding {
             return;
         }
         self.forget_wakes();
-        if let Some(on_arrival) = self.on_arrival {
+        if let Some(on_arrival) = self.body.on_arrival {
             on_arrival(self, cx);
         }
         if self.subrequests.has_queue() {
@@ -27,7 +27,7 @@ impl Exchange {
     /// Tells the exchange that its client takes nothing now, and that so many bytes of the response wait for it, so that a
     /// server is not read as if somebody waited for what it sends.
     pub fn stalled(&mut self, unsent_bytes: u64, cx: &mut Ctx<'_>) {
-        self.unsent_bytes = unsent_bytes;
+        self.body.unsent_bytes = unsent_bytes;
         self.arrived(cx);
     }
 }

@@ -158,7 +158,7 @@ pub(super) fn step(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
     if !run.gateway.takes_body() {
         return Flow::Next(Step::Choose);
     }
-    let http = Rc::clone(&x.http);
+    let http = Rc::clone(&x.route.http);
     if x.is_subrequest() {
         // It may send what has been collected, and asks the client for nothing.
         return replaced(run, x, cx);
@@ -186,7 +186,7 @@ pub(super) fn step(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
 
 /// Takes what was collected, or the body that the configuration has in its place.
 fn replaced(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
-    let http = Rc::clone(&x.http);
+    let http = Rc::clone(&x.route.http);
     let body = match run.gateway.body(x, cx) {
         Some(bytes) => Ok(Body::bytes(bytes.into())),
         None if run.conf(x, &http).pass_request_body => collected(x),
@@ -206,7 +206,7 @@ fn replaced(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
 /// Whether the request is another without the client's body: it is to be sent, and the request is still the client's own, not
 /// the `GET` of an error page.
 fn needs_body(run: &Run, x: &Exchange, http: &Http) -> bool {
-    x.method == x.head.method
+    x.target.method == x.head.method
         && run.conf(x, http).pass_request_body
         && !run.gateway.has_body(x, http)
 }

@@ -37,7 +37,7 @@ pub(super) fn next(
         _ => Outcome::Failed,
     };
     run.finish_attempt(x, cx, outcome, action);
-    x.on_arrival = None;
+    x.body.on_arrival = None;
     match follows {
         Next::Other => Flow::Next(Step::Choose),
         Next::Again | Next::GiveUp => Flow::Done(Content::Status(status)),
@@ -46,10 +46,10 @@ pub(super) fn next(
 
 /// What decides besides the failure.
 pub(super) fn rules(run: &Run, x: &Exchange, cx: &Ctx<'_>) -> Rules {
-    let http = Rc::clone(&x.http);
+    let http = Rc::clone(&x.route.http);
     Rules {
         on: run.conf(x, &http).next_upstream,
-        method: x.method,
+        method: x.target.method,
         unbuffered: run.body.is_stream(),
         body_is_gone: run.body.is_gone(),
         now_ms: cx.clock.mono_ms,

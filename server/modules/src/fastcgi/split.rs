@@ -16,10 +16,10 @@ pub(super) const VARIABLES: &[Variable] = &[
     Variable {
         name: "fastcgi_script_name",
         read: |x, _, _, out| {
-            let http = Rc::clone(&x.http);
+            let http = Rc::clone(&x.route.http);
             let (name, _) = split(x, &http);
-            out.extend_from_slice(&x.uri[name.clone()]);
-            if x.uri[name].ends_with(b"/") {
+            out.extend_from_slice(&x.target.uri[name.clone()]);
+            if x.target.uri[name].ends_with(b"/") {
                 out.extend_from_slice(&x.loc::<FastCgiLoc>(&http).index.0);
             }
             true
@@ -30,9 +30,9 @@ pub(super) const VARIABLES: &[Variable] = &[
     Variable {
         name: "fastcgi_path_info",
         read: |x, _, _, out| {
-            let http = Rc::clone(&x.http);
+            let http = Rc::clone(&x.route.http);
             let (_, info) = split(x, &http);
-            out.extend_from_slice(&x.uri[info]);
+            out.extend_from_slice(&x.target.uri[info]);
             true
         },
         write: None,
@@ -43,13 +43,13 @@ pub(super) const VARIABLES: &[Variable] = &[
 /// Where the name of the script and the rest are in the URI. Computed anew each time, since `try_files` and `rewrite` change
 /// the URI in between.
 fn split(x: &mut Exchange, http: &Http) -> (Range<usize>, Range<usize>) {
-    let whole = (0..x.uri.len(), 0..0);
+    let whole = (0..x.target.uri.len(), 0..0);
     let Some(regex) = &x.loc::<FastCgiLoc>(http).split_path_info.0 else {
         return whole;
     };
-    let uri = std::mem::take(&mut x.uri);
+    let uri = std::mem::take(&mut x.target.uri);
     let found = regex.find(x, &uri);
-    x.uri = uri;
+    x.target.uri = uri;
     match found {
         Ok(Some(groups)) => {
             let group = |n: usize| groups.get(n).cloned().flatten().unwrap_or(0..0);

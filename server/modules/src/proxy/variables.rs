@@ -50,7 +50,7 @@ pub(super) const VARIABLES: &[Variable] = &[
             append_list(x, FieldId::Via, out);
             out.extend_from_slice(version(x.head.version));
             out.push(b' ');
-            let http = Rc::clone(&x.http);
+            let http = Rc::clone(&x.route.http);
             match x.srv::<CoreSrv>(&http).name.as_slice() {
                 b"" => out.extend_from_slice(&cx.env.hostname),
                 name => out.extend_from_slice(name),
@@ -63,7 +63,7 @@ pub(super) const VARIABLES: &[Variable] = &[
 ];
 
 fn of_url(x: &Exchange, out: &mut Vec<u8>, part: fn(&UrlParts) -> &[u8]) -> bool {
-    let http = Rc::clone(&x.http);
+    let http = Rc::clone(&x.route.http);
     let Some(parts) = pass::parts(x, &http) else {
         return false;
     };

@@ -1,0 +1,42 @@
+//! How far an exchange is, and what it waits for.
+
+use server_base::waker::Waker;
+
+use super::Wait;
+use super::part::part;
+use crate::handler::Phase;
+
+/// How far the exchange is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// In the phases.
+    Running,
+    /// Waiting, in a phase.
+    Waiting(Wait),
+    /// The connection is to be closed without a response.
+    Aborted,
+    /// The response head is complete; the body is pulled.
+    Responding,
+}
+
+part! {
+    /// State, phase and handler of an exchange, and how its connection goes on.
+    pub struct RequestProgress() {
+        /// How far it is.
+        pub state: State = State::Running,
+        /// The phase that runs next.
+        pub phase: Phase = Phase::PostRead,
+        /// Handlers of the phase that have run.
+        pub handler: usize,
+        /// What `satisfy any` remembers.
+        pub access_code: u16,
+        /// What the rest of the body waits for, if it does: as [`Exchange::pull`](super::Exchange::pull) found it.
+        pub pull_wait: Option<Wait>,
+        /// It goes with its request.
+        pub(super) waker: Option<Waker> => keep,
+        /// Keep the connection after this response.
+        pub keep_alive: bool,
+        /// The exchange goes on although its client has ended its side.
+        pub ignore_abort: bool,
+    }
+}

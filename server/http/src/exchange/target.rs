@@ -1,0 +1,67 @@
+//! What a request asks for: method, host, URI and arguments, as they are processed.
+
+use std::ops::Range;
+
+use engines::http::Method;
+
+use super::part::part;
+use crate::known_host::KnownHost;
+
+part! {
+    /// What is asked for, first as the client's request says, then as redirections and rewriting have it.
+    pub struct RequestTarget() {
+        /// Method used for processing (error pages turn it into GET; that of a subrequest is GET).
+        pub method: Method => keep,
+        /// `$host` as the client named it, lower-cased and without port; empty if it named none.
+        pub host: Vec<u8> => clear,
+        /// The host that was read last in this memory.
+        pub(crate) known_host: KnownHost => keep,
+        /// Port in the request's host, where there was one.
+        pub host_port: Option<u16>,
+        /// `$uri`: normalised, then rewritten.
+        pub uri: Vec<u8> => clear,
+        /// `$args`.
+        pub args: Vec<u8> => clear,
+        /// There are arguments, if empty ones.
+        pub has_args: bool,
+        /// The extension of the URI, a range of `uri`.
+        pub ext: Range<usize> = 0..0,
+        /// The target held escapes or a plus sign.
+        pub quoted_uri: bool,
+        /// The URI still lies in the location it was found for; not after `rewrite ... break`.
+        pub valid_location: bool = true,
+        /// URI and arguments are those of the request's target; never in a subrequest.
+        pub valid_target: bool,
+        /// `try_files` found a file below the `alias` of a regular expression: the URI is appended to it.
+        pub uri_below_alias: bool,
+    }
+}
+
+impl RequestTarget {
+    /// Replaces the URI and its extension.
+    pub fn set_uri(&mut self, uri: &[u8]) {
+        self.uri.clear();
+        self.uri.extend_from_slice(uri);
+        self.set_ext();
+    }
+
+    /// Finds the extension of the URI: after the last dot of the last segment.
+    pub fn set_ext(&mut self) {
+        let segment = memchr::memrchr(b'/', &self.uri).map_or(0, |at| at + 1);
+        self.ext = match memchr::memrchr(b'.', &self.uri[segment..]) {
+            Some(at)
+                if self.uri[segment..]
+                    .get(at.wrapping_sub(1))
+                    .is_some_and(|b| *b != b'/') =>
+            {
+                segment + at + 1..self.uri.len()
+            }
+            _ => 0..0,
+        };
+    }
+
+    /// The extension of the URI, empty if none.
+    pub fn extension(&self) -> &[u8] {
+        &self.uri[self.ext.clone()]
+    }
+}
