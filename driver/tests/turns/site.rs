@@ -299,7 +299,7 @@ fn tell(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     };
     let text = match words[0] {
         "body" => {
-            let plan = Plan::of(x.core_loc(&x.route.http));
+            let plan = Plan::of(x.route.core_loc());
             match collect(x, cx, &plan) {
                 Collected::Wait => return Content::Wait,
                 Collected::Status(status) => return Content::Status(status),

@@ -5,8 +5,6 @@
 pub(crate) mod lookup;
 pub(crate) mod out;
 
-use std::rc::Rc;
-
 use engines::http::{FieldId, Method, Version};
 
 use crate::conf_core::CoreSrv;
@@ -348,8 +346,7 @@ const CONNECTION: &[Variable] = &[
         "server_port",
         "port that accepted the request",
         |x, _, _, o| {
-            let http = Rc::clone(&x.route.http);
-            match crate::reply::local_port(x, &http) {
+            match crate::reply::local_port(x, &x.route.http) {
                 0 => true,
                 port => put_number(o, u64::from(port)),
             }
@@ -414,7 +411,7 @@ fn set_args(x: &mut Exchange, value: &[u8]) {
 }
 
 fn server_name(x: &Exchange, out: &mut Out) -> bool {
-    put(out, &x.srv::<CoreSrv>(&x.route.http).name)
+    put(out, &x.route.srv::<CoreSrv>().name)
 }
 
 /// The version of nginx whose configuration and command line are understood.

@@ -5,8 +5,6 @@
 //!
 //! Source: nginx documentation, `ssl_verify_client`; RFC 9110 section 15.5.20 for 421.
 
-use std::rc::Rc;
-
 use server_base::errlog::Level;
 use tls::{Refusal, Verified};
 
@@ -28,11 +26,10 @@ fn first_server(x: &Exchange, http: &LocalHttp) -> usize {
 
 /// Puts an exchange into the server that was named in the handshake, else the default server of its port.
 pub fn place(x: &mut Exchange) {
-    let http = Rc::clone(&x.route.http);
     x.target.method = x.head.method;
     x.input.bytes = x.head.size_bytes;
-    x.route.server = first_server(x, &http);
-    x.route.location = http.servers[x.route.server].location;
+    x.route.server = first_server(x, &x.route.http);
+    x.route.location = x.route.own_server().location;
 }
 
 /// Whether a server is not to be reached on this connection: another one was named in its handshake, and this one would

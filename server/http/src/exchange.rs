@@ -14,6 +14,7 @@ mod matching;
 mod part;
 mod progress;
 mod rate;
+mod reply;
 mod response;
 mod response_body;
 mod route;
@@ -35,7 +36,7 @@ use server_base::waker::WakeKey;
 
 use crate::conf_core::CoreLoc;
 use crate::confs::Conf;
-use crate::http::{Http, LocalHttp, Location, PortAddr, Server};
+use crate::http::{Http, LocalHttp, PortAddr};
 use crate::timing::{Sampled, Timings};
 use crate::trace::Trace;
 use crate::upstream::Upstream;
@@ -48,7 +49,8 @@ pub use guards::{Guards, Lease};
 pub use input::RequestInput;
 pub use progress::{RequestProgress, State};
 pub use rate::Rate;
-pub use response::{OnEnd, Reply, ResponseState};
+pub use reply::Reply;
+pub use response::{OnEnd, ResponseState};
 pub use response_body::ResponseBody;
 pub use route::{MAX_URI_CHANGES, RequestRoute};
 pub use server_base::context::{BODY_BUDGET_BYTES, Ctx, Env};
@@ -234,15 +236,5 @@ impl Exchange {
     #[inline]
     pub fn core_loc<'h>(&self, http: &'h Http) -> &'h CoreLoc {
         http.locations[self.route.location].confs.core_loc()
-    }
-
-    /// The server.
-    pub fn server_of<'h>(&self, http: &'h Http) -> &'h Server {
-        &http.servers[self.route.server]
-    }
-
-    /// The location.
-    pub fn location_of<'h>(&self, http: &'h Http) -> &'h Location {
-        &http.locations[self.route.location]
     }
 }

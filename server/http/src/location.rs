@@ -6,8 +6,6 @@
 //!
 //! Source: nginx documentation, directive `location`.
 
-use std::rc::Rc;
-
 use engines::http::Method;
 use server_base::regex::{MatchLimit, Regex};
 
@@ -165,10 +163,9 @@ pub enum Search {
 /// # Errors
 /// A regular expression ran into its match limit.
 #[inline(always)] // See `phases::phase`.
-pub fn find_location(x: &mut Exchange) -> Result<Search, MatchLimit> {
-    let http = Rc::clone(&x.route.http);
+pub fn find_location(http: &Http, x: &mut Exchange) -> Result<Search, MatchLimit> {
     x.route.location = http.servers[x.route.server].location;
-    descend(&http, x)
+    descend(http, x)
 }
 
 /// Looks inside the current location.

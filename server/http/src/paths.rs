@@ -102,7 +102,7 @@ fn directory(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(Vec<u8>, usize, Opti
         return Ok((Vec::new(), 0, None));
     };
     if root.alias.is_some() && !x.target.valid_location {
-        let name = String::from_utf8_lossy(&x.location_of(&http).name).into_owned();
+        let name = String::from_utf8_lossy(&x.route.own_location().name).into_owned();
         let text =
             format_args!("\"alias\" cannot be used in location \"{name}\" where URI was rewritten");
         x.log(Level::Alert, text);
@@ -187,9 +187,9 @@ pub fn document_root(x: &mut Exchange, cx: &mut Ctx<'_>) -> Vec<u8> {
 
 /// Appends the same to a value.
 pub(crate) fn push_document_root(x: &mut Exchange, cx: &mut Ctx<'_>, out: &mut Vec<u8>) {
-    let http = Rc::clone(&x.route.http);
     match x
-        .core_loc(&http)
+        .route
+        .core_loc()
         .root
         .as_ref()
         .map(|root| root.path.constant())
@@ -241,7 +241,7 @@ pub fn open_failed(x: &Exchange, path: &[u8], error: FileError) -> u16 {
     } else {
         (Level::Crit, 500)
     };
-    let quiet = status == 404 && !*x.core_loc(&x.route.http).log_not_found;
+    let quiet = status == 404 && !*x.route.core_loc().log_not_found;
     if !quiet {
         log_failed(x, level, path, error);
     }

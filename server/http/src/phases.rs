@@ -206,8 +206,7 @@ fn take_host(x: &mut Exchange) -> bool {
 
 /// Normalises the target into `uri` and `args`; false if it is not one.
 fn take_target(x: &mut Exchange) -> bool {
-    let http = Rc::clone(&x.route.http);
-    let merge = *x.srv::<CoreSrv>(&http).merge_slashes;
+    let merge = *x.route.srv::<CoreSrv>().merge_slashes;
     let target = x.head.bytes(x.head.target);
     match normalize(target, merge, &mut x.target.uri) {
         Ok(parsed) => {
@@ -279,14 +278,14 @@ fn steps(x: &mut Exchange, cx: &mut Ctx<'_>, handlers: &[StepFn], next: Phase) {
 fn find_config(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
     x.route.uri_changed = false;
     x.note(|| Event::Search(x.target.uri.clone()));
-    let Ok(search) = find_location(x) else {
+    let Ok(search) = find_location(http, x) else {
         return reply::status(x, cx, 500);
     };
     x.note(|| Event::Found(x.route.location));
     if !x.route.internal && x.core_loc(http).internal {
         return reply::status(x, cx, 404);
     }
-    debug_http!(x, "using configuration \"{}\"", x.location_of(http));
+    debug_http!(x, "using configuration \"{}\"", x.route.own_location());
     location_changed(x);
     let limit = x.core_loc(http).client_max_body_size.0;
     debug_http!(x, "http cl:{} max:{limit}", x.shown_length());
@@ -311,8 +310,7 @@ fn find_config(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
 
 /// Applies what depends on the location: `limit_except` and whether the connection is kept.
 pub fn location_changed(x: &mut Exchange) {
-    let http = Rc::clone(&x.route.http);
-    if let Some((excluded, inner)) = http.locations[x.route.location].except
+    if let Some((excluded, inner)) = x.route.http.locations[x.route.location].except
         && excluded & method_bit(x.target.method) != 0
     {
         x.route.location = inner;
@@ -321,7 +319,7 @@ pub fn location_changed(x: &mut Exchange) {
     if !x.progress.keep_alive {
         return;
     }
-    let loc = x.core_loc(&http);
+    let loc = x.route.core_loc();
     let age_ms = x.started_ms.saturating_sub(x.client.since_ms);
     x.progress.keep_alive = loc.keepalive().idle_ms != 0
         && x.client.requests < loc.keepalive_requests.0
@@ -374,7 +372,7 @@ fn spend_redirect(x: &mut Exchange) -> bool {
 
 #[inline(always)] // See `phase`.
 fn content(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
-    if let Some(handler) = x.location_of(http).handler
+    if let Some(handler) = x.route.own_location().handler
         && x.progress.handler == 0
     {
         debug_http!(x, "content phase: handler of the location");

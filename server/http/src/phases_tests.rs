@@ -221,7 +221,7 @@ fn a_changed_uri_is_looked_for_again_from_the_server_on() {
         format!("post_read server_rewrite rewrite rewrite_2 rewrite rewrite_2 {AFTER_REWRITE}")
     );
     assert_eq!(body(&mut world, &mut ran.x), "/b");
-    assert_eq!(ran.x.core_loc(&ran.x.route.http).client_max_body_size.0, 7);
+    assert_eq!(ran.x.route.core_loc().client_max_body_size.0, 7);
     assert_eq!(ran.x.route.uri_changes, MAX_URI_CHANGES);
     assert!(!ran.x.route.uri_changed);
 }

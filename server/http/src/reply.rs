@@ -118,10 +118,9 @@ pub fn split_args(uri: &[u8]) -> (&[u8], &[u8]) {
 
 /// Sends the page of a status.
 fn page(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) {
-    let http = Rc::clone(&x.route.http);
     x.reply.status = x.response.err_status;
     forget_content(x);
-    let loc = x.core_loc(&http);
+    let loc = x.route.core_loc();
     let padded = *loc.msie_padding && status >= 400 && pads_pages(x);
     match status_page(status, shown_name(&loc.server_tokens), padded) {
         Some(html) => send_page(x, cx, html.into_bytes()),
@@ -178,7 +177,7 @@ fn pads_pages(x: &Exchange) -> bool {
 
 /// Whether `msie_refresh` applies.
 fn refreshes(x: &Exchange) -> bool {
-    *x.core_loc(&x.route.http).msie_refresh && matches!(browser(x), Some(Browser::Msie { .. }))
+    *x.route.core_loc().msie_refresh && matches!(browser(x), Some(Browser::Msie { .. }))
 }
 
 /// Sends a page that leads to `Location` in the place of a redirect.
@@ -217,8 +216,7 @@ pub fn set_content_type(x: &mut Exchange) {
     if !x.reply.content_type.is_empty() {
         return;
     }
-    let http = Rc::clone(&x.route.http);
-    let loc = x.core_loc(&http);
+    let loc = x.route.core_loc();
     let ext = x.target.extension();
     let known = match &loc.types {
         Some(types) if !ext.is_empty() => types.get(ext).or_else(|| {
@@ -431,7 +429,7 @@ pub fn slash_redirect(x: &mut Exchange) {
 
 /// Whether trailers may be sent: by HTTP/1.1 in a chunked body.
 pub fn trailers_allowed(x: &Exchange) -> bool {
-    x.head.version >= Version::Http11 && *x.core_loc(&x.route.http).chunked_transfer_encoding
+    x.head.version >= Version::Http11 && *x.route.core_loc().chunked_transfer_encoding
 }
 
 /// Says that the content is changed on its way: the time of the file and its ETag go, or the ETag becomes a weak one where

@@ -85,7 +85,7 @@ impl Typed for UserFile {
 }
 
 fn check(x: &mut Exchange, cx: &mut Ctx<'_>) -> Access {
-    if x.loc::<AuthBasicLoc>(&x.route.http).file.0.is_none() {
+    if x.route.loc::<AuthBasicLoc>().file.0.is_none() {
         return Access::NoOpinion;
     }
     let http = Rc::clone(&x.route.http);

@@ -113,7 +113,7 @@ pub(crate) fn are_wanted(x: &mut Exchange, cx: &mut Ctx<'_>) -> bool {
 }
 
 fn hint(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
-    if x.loc::<EarlyLoc>(&x.route.http).links.is_empty()
+    if x.route.loc::<EarlyLoc>().links.is_empty()
         || x.head.version < Version::Http11
         || x.response.ahead.is_some()
         || x.response.err_status != 0

@@ -37,8 +37,7 @@ pub(crate) fn describe(x: &mut Exchange, file: &Opened, len: u64) {
     x.reply.content_length = Some(len);
     x.reply.last_modified = Some(file.meta.mtime_s);
     x.reply.last_modified_text = Some(Rc::clone(&file.last_modified));
-    let http = Rc::clone(&x.route.http);
-    if *x.core_loc(&http).etag {
+    if *x.route.core_loc().etag {
         x.reply.etag = Some(Rc::clone(&file.etag));
     }
     x.reply.allow_ranges = true;

@@ -13,7 +13,6 @@ use std::collections::HashSet;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
-use std::rc::Rc;
 use std::sync::Arc;
 
 use conf::{Arity, Builder, ConfError, Contexts, Directive, Row, os_error};
@@ -167,7 +166,8 @@ fn last_part(path: &[u8]) -> &[u8] {
 /// Before `try_files`, and before passwords are asked for: which hashes there are is in the pages.
 fn refuse(x: &mut Exchange, _: &mut Ctx<'_>) -> Step {
     let stale = x
-        .loc::<FreezeLoc>(&x.route.http)
+        .route
+        .loc::<FreezeLoc>()
         .manifest
         .as_ref()
         .is_some_and(|names| names.look_up(&x.target.uri) == Known::Stale);
@@ -178,8 +178,7 @@ fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
     if !matches!(x.reply.status, 200 | 206 | 304) {
         return Ok(());
     }
-    let http = Rc::clone(&x.route.http);
-    let Some(names) = &x.loc::<FreezeLoc>(&http).manifest else {
+    let Some(names) = &x.route.loc::<FreezeLoc>().manifest else {
         return Ok(());
     };
     if names.look_up(&x.target.uri) == Known::Hashed {

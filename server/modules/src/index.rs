@@ -183,7 +183,7 @@ fn refused(x: &Exchange, path: &[u8], error: FileError) -> u16 {
         );
         return 403;
     }
-    if *x.core_loc(&x.route.http).log_not_found {
+    if *x.route.core_loc().log_not_found {
         x.log(
             Level::Error,
             format_args!("\"{path}\" is not found ({reason})"),

@@ -105,7 +105,7 @@ fn asked(x: &Exchange) -> Option<Ask> {
     if start.is_none() && end.is_none() {
         return None;
     }
-    let conf: &Mp4Loc = x.loc(&x.route.http);
+    let conf: &Mp4Loc = x.route.loc();
     let start_ms = start.unwrap_or(0);
     Some(Ask {
         start_ms,
@@ -141,7 +141,7 @@ fn part(
     ask: &Ask,
 ) -> Result<Cut, Fault> {
     debug_http!(x, "mp4 start:{}, length:{}", ask.start_ms, ask.length_ms);
-    let conf: &Mp4Loc = x.loc(&x.route.http);
+    let conf: &Mp4Loc = x.route.loc();
     let limits = Limits {
         first_read: conf.buffer_size.0,
         moov: conf.max_buffer_size.0,

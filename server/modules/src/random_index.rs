@@ -3,7 +3,6 @@
 //! Source: nginx documentation, `ngx_http_random_index_module`.
 
 use std::hash::{BuildHasher, RandomState};
-use std::rc::Rc;
 
 use conf::Contexts;
 use engines::http::Method;
@@ -34,8 +33,7 @@ settings! {
 }
 
 fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
-    let http = Rc::clone(&x.route.http);
-    if !*x.loc::<RandomIndexLoc>(&http).enable
+    if !*x.route.loc::<RandomIndexLoc>().enable
         || !x.target.uri.ends_with(b"/")
         || !matches!(x.target.method, Method::Get | Method::Head | Method::Post)
     {

@@ -23,8 +23,7 @@ pub(crate) const MODULE: Module = Module {
 };
 
 fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
-    let http = Rc::clone(&x.route.http);
-    let mut max_ranges = x.core_loc(&http).max_ranges.0;
+    let mut max_ranges = x.route.core_loc().max_ranges.0;
     if x.reply.single_range {
         max_ranges = max_ranges.min(1);
     }

@@ -290,10 +290,10 @@ fn run_server(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
 }
 
 fn run_location(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
-    let http = Rc::clone(&x.route.http);
-    if x.route.location == http.servers[x.route.server].location {
+    if x.route.location == x.route.own_server().location {
         return Step::Next;
     }
+    let http = Rc::clone(&x.route.http);
     let conf: &RewriteLoc = http.locations[x.route.location].confs.get();
     let mut state = Run::of(conf, x);
     finish(run(x, cx, &conf.ops, &mut state))

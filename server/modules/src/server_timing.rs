@@ -8,8 +8,6 @@
 //!
 //! Source: W3C Server Timing; RFC 9110 sections 6.5 and 10.1.4.
 
-use std::rc::Rc;
-
 use conf::ConfError;
 use server_http::build::Build;
 use server_http::confs::Conf;
@@ -48,8 +46,7 @@ fn finish(b: &mut Build) -> Result<(), ConfError> {
 }
 
 fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
-    let http = Rc::clone(&x.route.http);
-    if !*x.loc::<TimingLoc>(&http).on {
+    if !*x.route.loc::<TimingLoc>().on {
         return Ok(());
     }
     let timings = &x.timings;

@@ -13,8 +13,6 @@ mod shared;
 mod stage;
 mod time;
 
-use std::rc::Rc;
-
 use conf::{ConfError, Contexts};
 use engines::http::Method;
 use server_base::clock::utc_offset_s;
@@ -79,8 +77,7 @@ fn finish(b: &mut Build) -> Result<(), ConfError> {
 }
 
 fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
-    let http = Rc::clone(&x.route.http);
-    let conf: &SsiLoc = x.loc(&http);
+    let conf: &SsiLoc = x.route.loc();
     if !*conf.ssi || x.reply.content_length == Some(0) {
         return Ok(());
     }

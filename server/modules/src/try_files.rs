@@ -156,8 +156,7 @@ fn note(x: &Exchange, what: &str, which: &[u8]) {
 
 /// Makes the candidate the URI, so that the location maps it to the path that was found.
 fn take(x: &mut Exchange, name: &[u8], directory: bool, computed: bool) {
-    let http = Rc::clone(&x.route.http);
-    let alias = x.core_loc(&http).root.as_ref().and_then(|root| root.alias);
+    let alias = x.route.core_loc().root.as_ref().and_then(|root| root.alias);
     match alias {
         None => x.target.set_uri(name),
         Some(Alias::Whole) if directory => {}

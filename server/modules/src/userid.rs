@@ -335,9 +335,8 @@ fn issue(x: &mut Exchange, cx: &mut Ctx<'_>, conf: &UseridLoc) -> Known {
 
 /// The value of `$uid_reset`.
 fn reset_of(x: &mut Exchange, cx: &mut Ctx<'_>) -> Vec<u8> {
-    let http = Rc::clone(&x.route.http);
     let mut value = Vec::new();
-    if let Some(id) = http.main::<UseridMain>().reset {
+    if let Some(id) = x.route.http.main::<UseridMain>().reset {
         vars::append(id, x, cx, &mut value);
     }
     value
@@ -379,7 +378,7 @@ fn show(
 }
 
 fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
-    if *x.loc::<UseridLoc>(&x.route.http).mode < Mode::V1 {
+    if *x.route.loc::<UseridLoc>().mode < Mode::V1 {
         return Ok(());
     }
     let http = Rc::clone(&x.route.http);

@@ -112,7 +112,7 @@ pub(super) fn log_unfinished<N: Net>(
     let mut x = headless(c, sh);
     x.response.err_status = status;
     x.log(Level::Info, format_args!("{why}"));
-    let loc = x.core_loc(&x.route.http);
+    let loc = x.route.core_loc();
     let reset = *loc.reset_timedout_connection;
     if c.requests == 1 {
         // No request has told yet how long the connection may be idle.

@@ -72,11 +72,11 @@ impl Engine {
         };
         match self {
             Self::H2(engine) => {
-                let chunk_bytes = x.loc::<Http2Loc>(&x.route.http).chunk_size.0;
+                let chunk_bytes = x.route.loc::<Http2Loc>().chunk_size.0;
                 engine.send_head(stream, &x.response.head, plan(chunk_bytes))
             }
             Self::Spdy(engine) => {
-                let chunk_bytes = x.loc::<SpdyLoc>(&x.route.http).chunk_size.0;
+                let chunk_bytes = x.route.loc::<SpdyLoc>().chunk_size.0;
                 engine.send_head(stream, &x.response.head, plan(chunk_bytes))
             }
         }

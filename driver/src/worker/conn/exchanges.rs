@@ -93,7 +93,7 @@ pub(super) fn finish_sent<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -
     while let Some(flushed) = exchanges.flushing.pop_front_if(|x| x.end <= sent) {
         any = true;
         let mut x = flushed.exchange;
-        let loc = x.core_loc(&x.route.http);
+        let loc = x.route.core_loc();
         c.idle_ms = spdy_idle_ms.unwrap_or(loc.keepalive().idle_ms);
         c.min_idle_ms = loc.keepalive_min_timeout.0;
         c.lingering_allowed = *loc.lingering_close != conf_core::Lingering::Off;

@@ -113,7 +113,7 @@ fn end_aborted<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bo
         return Ok(false);
     };
     let mut x = active.exchange;
-    let loc = x.core_loc(&x.route.http);
+    let loc = x.route.core_loc();
     c.lingering_allowed = *loc.lingering_close != Rule::Off;
     let reset = !x.response.header_sent && *loc.reset_timedout_connection;
     let is_broken = x.response.header_sent;
@@ -304,7 +304,7 @@ pub(super) fn expire<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Res
 /// Ends a connection whose peer takes nothing.
 fn end_stuck<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(), Closed> {
     let x = c.state.exchanges().and_then(|exchanges| exchanges.front());
-    let reset = x.is_some_and(|x| *x.core_loc(&x.route.http).reset_timedout_connection);
+    let reset = x.is_some_and(|x| *x.route.core_loc().reset_timedout_connection);
     if c.sends_goaway() {
         log(c, sh, Level::Info, format_args!("client timed out"));
     }

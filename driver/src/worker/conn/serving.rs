@@ -340,13 +340,13 @@ impl Exchanges {
             return None;
         }
         let x = self.front()?;
-        Some(last_progress_ms.saturating_add(x.core_loc(&x.route.http).send_timeout.0))
+        Some(last_progress_ms.saturating_add(x.route.core_loc().send_timeout.0))
     }
 
     /// Takes over how the location of an exchange has the connection closed.
     #[inline]
     pub(super) fn set_closing(&mut self, x: &Exchange) {
-        let loc = x.core_loc(&x.route.http);
+        let loc = x.route.core_loc();
         self.closing = Closing {
             rule: *loc.lingering_close,
             time_ms: loc.lingering_time.0,

@@ -17,7 +17,7 @@ impl Exchange {
     /// Writes to the location's error log with the client, server and request line, as nginx does.
     pub fn log(&self, level: Level, text: fmt::Arguments<'_>) {
         self.note(|| Event::Log(level, text.to_string()));
-        let log = self.core_loc(&self.route.http).log();
+        let log = self.route.core_loc().log();
         if !log.enabled(level) && !self.client.debug {
             return;
         }
@@ -25,7 +25,7 @@ impl Exchange {
         let upstream = self.upstream.as_ref().and_then(|upstream| upstream.url());
         let details = Details {
             client: self.client.peer,
-            server: &self.srv::<CoreSrv>(&self.route.http).name,
+            server: &self.route.srv::<CoreSrv>().name,
             request: (self.head.line.len > 0).then(|| self.head.bytes(self.head.line)),
             subrequest: self.is_subrequest().then_some(&self.target.uri),
             upstream: upstream.as_deref(),
@@ -52,14 +52,14 @@ impl Exchange {
 
     /// Whether somebody wants debugging messages about this exchange.
     pub fn is_debugged(&self) -> bool {
-        let log = || self.core_loc(&self.route.http).log();
+        let log = || self.route.core_loc().log();
         errlog::debugging() && (self.client.debug || log().enabled(Level::Debug))
     }
 
     /// Writes a debugging message. Called by `debug_http!`, which asks first whether anybody wants any.
     #[cold]
     pub fn debug(&self, topics: Topics, text: fmt::Arguments<'_>) {
-        let log = self.core_loc(&self.route.http).log();
+        let log = self.route.core_loc().log();
         log.record(&Record {
             level: Level::Debug,
             topics,
@@ -123,7 +123,7 @@ impl Exchange {
 
     /// Says in the log that a `set` variable was read before it was set.
     pub fn warn_uninitialized(&self, _cx: &Ctx<'_>, name: &[u8]) {
-        if self.core_loc(&self.route.http).warn_uninitialized() {
+        if self.route.core_loc().warn_uninitialized() {
             let name = String::from_utf8_lossy(name);
             self.log(
                 Level::Warn,

@@ -60,7 +60,7 @@ impl Exchange {
     pub fn has_rate(&self) -> bool {
         match self.response.rate.limit {
             Some(limit) => limit != 0,
-            None => self.core_loc(&self.route.http).limit_rate.0.is_some(),
+            None => self.route.core_loc().limit_rate.0.is_some(),
         }
     }
 

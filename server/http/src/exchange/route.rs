@@ -3,7 +3,9 @@
 use std::rc::Rc;
 
 use super::part::part;
-use crate::http::LocalHttp;
+use crate::conf_core::CoreLoc;
+use crate::confs::Conf;
+use crate::http::{LocalHttp, Location, Server};
 
 part! {
     /// Port, server and location of a request, and the redirections that led there.
@@ -24,6 +26,38 @@ part! {
         pub uri_changes: u8 = MAX_URI_CHANGES + 1,
         /// An error page is being served.
         pub error_page: bool,
+    }
+}
+
+// Settings are read here while other parts of the exchange change. Who gives the whole exchange away meanwhile holds the
+// configuration (`Rc::clone(&x.route.http)`) and reads them with [`Exchange::loc`](super::Exchange::loc) and its like.
+impl RequestRoute {
+    /// The server's settings of one module.
+    pub fn srv<T: Conf>(&self) -> &T {
+        self.own_server().confs.get()
+    }
+
+    /// The location's settings of one module.
+    pub fn loc<T: Conf>(&self) -> &T {
+        self.own_location().confs.get()
+    }
+
+    /// The location's settings of the core: the same as [`Self::loc`], and quicker.
+    #[inline]
+    pub fn core_loc(&self) -> &CoreLoc {
+        self.own_location().confs.core_loc()
+    }
+
+    /// The server.
+    #[inline]
+    pub fn own_server(&self) -> &Server {
+        &self.http.servers[self.server]
+    }
+
+    /// The location.
+    #[inline]
+    pub fn own_location(&self) -> &Location {
+        &self.http.locations[self.location]
     }
 }
 

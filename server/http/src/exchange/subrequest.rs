@@ -245,7 +245,7 @@ fn open(x: &mut Exchange, cx: &Ctx<'_>, uri: &[u8], args: &[u8]) -> Result<Box<E
     child.client.may_push = false;
     child.route.port = x.route.port;
     child.route.server = x.route.server;
-    child.route.location = x.route.http.servers[x.route.server].location;
+    child.route.location = x.route.own_server().location;
     child.proxy = x.proxy;
     child.proxied.clone_from(&x.proxied);
     child.tls.clone_from(&x.tls);

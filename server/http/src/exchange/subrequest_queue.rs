@@ -225,10 +225,7 @@ impl SubrequestQueue {
                 QueueRead::Chunk(chunk) => chunk,
             };
             let inner = &child.exchange;
-            let most = inner
-                .core_loc(&inner.route.http)
-                .subrequest_output_buffer_size
-                .0;
+            let most = inner.route.core_loc().subrequest_output_buffer_size.0;
             if body.len() as u64 + chunk.len() > most {
                 let uri = Shown(&inner.target.uri);
                 let text = format_args!("too big subrequest response while processing \"{uri}\"");

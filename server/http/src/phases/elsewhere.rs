@@ -14,11 +14,10 @@ use crate::http::Http;
 
 /// The location of another URI of the same server, if the client may make its request there; `uri` is decoded.
 pub fn permitted(x: &mut Exchange, cx: &mut Ctx<'_>, uri: &[u8]) -> Option<usize> {
-    let http = Rc::clone(&x.route.http);
-    let mut other = Exchange::new(Rc::clone(&http), x.client);
-    other.begin(Rc::clone(&http), x.route.port, x.client, cx.clock);
+    let mut other = Exchange::new(Rc::clone(&x.route.http), x.client);
+    other.begin(Rc::clone(&x.route.http), x.route.port, x.client, cx.clock);
     other.route.server = x.route.server;
-    other.route.location = http.servers[x.route.server].location;
+    other.route.location = x.route.own_server().location;
     other.target.method = x.target.method;
     other.proxy = x.proxy;
     other.proxied.clone_from(&x.proxied);
@@ -34,7 +33,7 @@ pub fn permitted(x: &mut Exchange, cx: &mut Ctx<'_>, uri: &[u8]) -> Option<usize
         match other.progress.phase {
             _ if other.vars.failed_match == FailedMatch::New => break,
             Phase::PreAccess => enter(&mut other, Phase::Access),
-            _ => rarely(&mut other, cx, &http),
+            _ => rarely(&mut other, cx, &x.route.http),
         }
     }
     with_parent_state(x, &mut other);

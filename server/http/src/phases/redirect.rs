@@ -2,8 +2,6 @@
 //!
 //! Source: nginx development guide, "HTTP phases"; `error_page`, `try_files`, `index`.
 
-use std::rc::Rc;
-
 use server_base::errlog::{Level, Shown};
 
 use super::{Phase, enter, location_changed, spend_redirect};
@@ -26,13 +24,12 @@ pub fn redirect(x: &mut Exchange, cx: &mut Ctx<'_>, uri: &[u8], args: &[u8]) {
     }
     debug_http!(x, "internal redirect: \"{}?{}\"", Shown(uri), Shown(args));
     x.note(|| Event::Redirect(uri.to_vec(), args.to_vec()));
-    let http = Rc::clone(&x.route.http);
     x.target.set_uri(uri);
     x.target.args.clear();
     x.target.args.extend_from_slice(args);
     x.target.has_args = !args.is_empty();
     x.clear_for_redirect();
-    x.route.location = http.servers[x.route.server].location;
+    x.route.location = x.route.own_server().location;
     location_changed(x);
     x.route.internal = true;
     x.target.valid_location = true;
@@ -44,7 +41,6 @@ pub fn redirect(x: &mut Exchange, cx: &mut Ctx<'_>, uri: &[u8], args: &[u8]) {
 
 /// Sends the exchange to a named location.
 pub fn redirect_named(x: &mut Exchange, cx: &mut Ctx<'_>, name: &[u8]) {
-    let http = Rc::clone(&x.route.http);
     let shown = String::from_utf8_lossy(name).into_owned();
     if !spend_redirect(x) {
         x.log(
@@ -62,7 +58,11 @@ pub fn redirect_named(x: &mut Exchange, cx: &mut Ctx<'_>, name: &[u8]) {
         );
         return reply::status(x, cx, 500);
     }
-    let Some(location) = http.servers[x.route.server].named.get(name) else {
+    let Some(location) = x.route.http.servers[x.route.server]
+        .named
+        .get(name)
+        .copied()
+    else {
         x.log(
             Level::Error,
             format_args!("could not find named location \"{shown}\""),
@@ -72,8 +72,8 @@ pub fn redirect_named(x: &mut Exchange, cx: &mut Ctx<'_>, name: &[u8]) {
     debug_http!(x, "using location: {shown} {}", x.shown_uri());
     x.clear_for_redirect();
     x.route.internal = true;
-    x.route.location = *location;
-    x.note(|| Event::Named(*location));
+    x.route.location = location;
+    x.note(|| Event::Named(location));
     x.progress.state = State::Running;
     location_changed(x);
     enter(x, Phase::Rewrite);

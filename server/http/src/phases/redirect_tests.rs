@@ -18,7 +18,7 @@ fn to_named(x: &mut Exchange, cx: &mut Ctx<'_>) -> Outcome {
 }
 
 fn limit(x: &Exchange) -> u64 {
-    x.core_loc(&x.route.http).client_max_body_size.0
+    x.route.core_loc().client_max_body_size.0
 }
 
 #[test]

@@ -1,7 +1,5 @@
 //! The whole body of a request, in memory up to `client_body_buffer_size`, from there on in a temporary file.
 
-use std::rc::Rc;
-
 use engines::http::{BodyLength, Version};
 use server_base::errlog::{Level, Shown};
 use server_base::files::{FileError, Keep, TempFile};
@@ -113,8 +111,7 @@ pub fn collect(x: &mut Exchange, cx: &mut Ctx<'_>, plan: &Plan) -> Collected {
 /// Begins to take the body, with what has come before anybody asked, and with what another location has passed on of it.
 fn begin(x: &mut Exchange, cx: &mut Ctx<'_>, plan: &Plan) {
     debug_http!(x, "http read client request body");
-    let http = Rc::clone(&x.route.http);
-    let loc = x.core_loc(&http);
+    let loc = x.route.core_loc();
     let buffer = loc.client_body_buffer_size.0;
     let mut reader = Reader {
         plan: *plan,
@@ -258,7 +255,7 @@ impl Reader {
                 );
             }
             None => {
-                let name = Shown(&x.core_loc(&x.route.http).body_temp_dir().path);
+                let name = Shown(&x.route.core_loc().body_temp_dir().path);
                 let text = format_args!("{call} in \"{name}\" failed ({reason})");
                 x.log(Level::Crit, text);
             }
@@ -281,7 +278,7 @@ fn create(x: &Exchange, cx: &mut Ctx<'_>, plan: &Plan) -> Result<TempFile, FileE
         InFile::Clean => Keep::WhileUsed,
         InFile::On => Keep::Always,
     };
-    let dir = x.core_loc(&x.route.http).body_temp_dir();
+    let dir = x.route.core_loc().body_temp_dir();
     let file = cx.files.create_temp(dir, plan.mode, keep)?;
     if let Some(level) = plan.log {
         let name = Shown(&file.path);

@@ -22,7 +22,7 @@ impl Reading {
     fn new(server: &str, length: &str) -> Self {
         let world = World::new(server);
         let x = world.exchange(&format!("POST /a HTTP/1.1\r\nHost: a\r\n{length}\r\n\r\n"));
-        let plan = Plan::of(x.core_loc(&x.route.http));
+        let plan = Plan::of(x.route.core_loc());
         Self { world, x, plan }
     }
 

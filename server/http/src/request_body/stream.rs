@@ -15,8 +15,6 @@
 //!
 //! Source: nginx documentation, `proxy_request_buffering`, `client_body_timeout`, `client_max_body_size`.
 
-use std::rc::Rc;
-
 use engines::http::{BodyLength, Chunk};
 use server_base::errlog::Level;
 
@@ -101,8 +99,7 @@ pub fn open_tunnel(x: &mut Exchange, cx: &Ctx<'_>) -> bool {
 
 fn open(x: &mut Exchange, cx: &mut Ctx<'_>) {
     debug_http!(x, "http read client request body");
-    let http = Rc::clone(&x.route.http);
-    let loc = x.core_loc(&http);
+    let loc = x.route.core_loc();
     let now_ms = cx.clock.mono_ms;
     let limits = Limits {
         pace: super::pace_of(loc, now_ms),

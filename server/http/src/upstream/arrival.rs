@@ -109,8 +109,7 @@ fn failed(x: &Exchange, buffer: &ResponseBuffer, failure: &Failure) -> Ended {
 
 /// Gives the client the trailers, where it may have them.
 fn pass_trailers(run: &Run, x: &mut Exchange, trailers: &engines::http::Fields) {
-    let http = std::rc::Rc::clone(&x.route.http);
-    let conf = run.conf(x, &http);
+    let conf = run.conf(x, &x.route.http);
     if !conf.pass_trailers || !reply::trailers_allowed(x) {
         return;
     }

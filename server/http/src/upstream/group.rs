@@ -289,7 +289,7 @@ impl LocalGroup {
             unresolved: Some(UnresolvedHost::new(name, port)),
             ..Server::new()
         };
-        let conf: &ResolverLoc = x.loc(&x.route.http);
+        let conf: &ResolverLoc = x.route.loc();
         let by = (conf.servers.as_ref(), conf.timeout.0);
         Self::of(name.as_bytes(), &[server], by)
     }

@@ -68,8 +68,7 @@ fn hint(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>, head: &ResponseHead) 
     if head.status != EARLY_HINTS || !run.gateway.passes_hints(x, cx) {
         return;
     }
-    let http = Rc::clone(&x.route.http);
-    let conf = run.conf(x, &http);
+    let conf = run.conf(x, &x.route.http);
     run.hints_bytes += head.arena.len() as u64;
     if run.hints_bytes > conf.buffer_size.unwrap_or(HINTS_BYTES) {
         let action = Action::ReadingHead.text();

@@ -1,7 +1,5 @@
 //! What follows a failed attempt: another one, or the status that stands for the failure.
 
-use std::rc::Rc;
-
 use super::conf::NextUpstream;
 use super::group::Outcome;
 use super::run::{Flow, Run, Step, record};
@@ -46,9 +44,8 @@ pub(super) fn next(
 
 /// What decides besides the failure.
 pub(super) fn rules(run: &Run, x: &Exchange, cx: &Ctx<'_>) -> Rules {
-    let http = Rc::clone(&x.route.http);
     Rules {
-        on: run.conf(x, &http).next_upstream,
+        on: run.conf(x, &x.route.http).next_upstream,
         method: x.target.method,
         unbuffered: run.body.is_stream(),
         body_is_gone: run.body.is_gone(),

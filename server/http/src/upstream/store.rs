@@ -26,8 +26,7 @@ pub(super) struct Storing {
 
 /// Begins to store the response whose head is in the reply, if it is to be.
 pub(super) fn begin(run: &Run, x: &Exchange, cx: &mut Ctx<'_>) -> Option<Storing> {
-    let http = Rc::clone(&x.route.http);
-    let conf = run.conf(x, &http);
+    let conf = run.conf(x, &x.route.http);
     if conf.store.is_none() || x.reply.status != 200 || x.head.method == Method::Head {
         return None;
     }

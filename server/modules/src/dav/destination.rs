@@ -2,8 +2,6 @@
 //!
 //! Source: RFC 4918 section 10.3; nginx's dav module.
 
-use std::rc::Rc;
-
 use engines::http::{FieldId, normalize, unescape};
 use server_base::errlog::{Level, Shown};
 use server_base::files::{ENOENT, ENOTDIR, Meta, OpenPolicy, SymlinkMode};
@@ -41,9 +39,8 @@ pub(super) fn way(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<Way, u16> {
         refused(x, &text)
     };
     let target = target(x, &field)?.ok_or_else(|| invalid(x))?;
-    let http = Rc::clone(&x.route.http);
     let mut uri = Vec::new();
-    let merge = *x.srv::<CoreSrv>(&http).merge_slashes;
+    let merge = *x.route.srv::<CoreSrv>().merge_slashes;
     // As in nginx `..` is refused where a request line may have it.
     if climbs(target) || normalize(target, merge, &mut uri).is_err() {
         return Err(invalid(x));
@@ -58,7 +55,7 @@ pub(super) fn way(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<Way, u16> {
         x.log(Level::Error, format_args!("{text}"));
         return Err(409);
     }
-    let root = x.core_loc(&http).root.as_ref();
+    let root = x.route.core_loc().root.as_ref();
     if let Some(Alias::Prefix(len)) = root.and_then(|root| root.alias)
         && !x
             .target

@@ -6,7 +6,6 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use server_http::exchange::Exchange;
-use server_http::http::Http;
 use server_http::vars::Variable;
 
 use super::conf::FastCgiLoc;
@@ -16,11 +15,10 @@ pub(super) const VARIABLES: &[Variable] = &[
     Variable {
         name: "fastcgi_script_name",
         read: |x, _, _, out| {
-            let http = Rc::clone(&x.route.http);
-            let (name, _) = split(x, &http);
+            let (name, _) = split(x);
             out.extend_from_slice(&x.target.uri[name.clone()]);
             if x.target.uri[name].ends_with(b"/") {
-                out.extend_from_slice(&x.loc::<FastCgiLoc>(&http).index.0);
+                out.extend_from_slice(&x.route.loc::<FastCgiLoc>().index.0);
             }
             true
         },
@@ -30,8 +28,7 @@ pub(super) const VARIABLES: &[Variable] = &[
     Variable {
         name: "fastcgi_path_info",
         read: |x, _, _, out| {
-            let http = Rc::clone(&x.route.http);
-            let (_, info) = split(x, &http);
+            let (_, info) = split(x);
             out.extend_from_slice(&x.target.uri[info]);
             true
         },
@@ -42,9 +39,10 @@ pub(super) const VARIABLES: &[Variable] = &[
 
 /// Where the name of the script and the rest are in the URI. Computed anew each time, since `try_files` and `rewrite` change
 /// the URI in between.
-fn split(x: &mut Exchange, http: &Http) -> (Range<usize>, Range<usize>) {
+fn split(x: &mut Exchange) -> (Range<usize>, Range<usize>) {
+    let http = Rc::clone(&x.route.http);
     let whole = (0..x.target.uri.len(), 0..0);
-    let Some(regex) = &x.loc::<FastCgiLoc>(http).split_path_info.0 else {
+    let Some(regex) = &x.loc::<FastCgiLoc>(&http).split_path_info.0 else {
         return whole;
     };
     let uri = std::mem::take(&mut x.target.uri);

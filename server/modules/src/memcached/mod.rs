@@ -56,11 +56,7 @@ impl Gateway for Memcached {
     }
 
     fn target(&self, x: &mut Exchange, _: &mut Ctx<'_>) -> Result<Target, u16> {
-        let pass = x
-            .loc::<MemcachedLoc>(&x.route.http)
-            .pass
-            .as_ref()
-            .ok_or(500u16)?;
+        let pass = x.route.loc::<MemcachedLoc>().pass.as_ref().ok_or(500u16)?;
         Ok(Target::Group(pass.group))
     }
 
@@ -121,8 +117,7 @@ impl Gateway for Memcached {
 
     fn head(&self, x: &mut Exchange, cx: &mut Ctx<'_>, head: &ResponseHead) -> Verdict {
         reply::set_content_type(x);
-        let http = Rc::clone(&x.route.http);
-        let gzip_flag = x.loc::<MemcachedLoc>(&http).gzip_flag.0;
+        let gzip_flag = x.route.loc::<MemcachedLoc>().gzip_flag.0;
         if gzip_flag == 0 {
             return Verdict::Pass;
         }
