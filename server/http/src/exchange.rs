@@ -47,6 +47,7 @@ pub use body::{Act, BodyStage, Broken, Pulled};
 pub use body_source::{BodyRead, BodySource};
 pub use guards::{Guards, Lease};
 pub use input::RequestInput;
+use part::part;
 pub use progress::{RequestProgress, State};
 pub use rate::Rate;
 pub use reply::Reply;
@@ -87,85 +88,64 @@ pub struct Client {
     pub debug: bool,
     /// The number of its socket, which is open as long as its exchanges are.
     pub socket: i32,
-    /// What a [`Waker`] of the exchange names.
+    /// What a [`Waker`](server_base::waker::Waker) of the exchange names.
     pub wake: WakeKey,
 }
 
-/// One request and its response.
-pub struct Exchange {
-    /// The connection.
-    pub client: Client,
-    /// The connection's peer, where `client` has been given the address of one behind it.
-    pub proxy: Option<Peer>,
-    /// What a PROXY protocol header said of the connection.
-    pub proxied: Option<Rc<proxy_protocol::Header>>,
-    /// The TLS connection that carries it, if there is one.
-    pub tls: Option<Rc<Tls>>,
-    /// The request head.
-    pub head: RequestHead,
-    /// What the request asks for.
-    pub target: RequestTarget,
-    /// What was received besides the head.
-    pub input: RequestInput,
-    /// Where it is handled.
-    pub route: RequestRoute,
-    /// How far it is.
-    pub progress: RequestProgress,
-    /// What variables and expressions keep.
-    pub vars: RequestVars,
-    /// What modules keep with the exchange until it ends.
-    pub guards: Guards,
-    /// The response being decided.
-    pub reply: Reply,
-    /// The response as it is sent.
-    pub response: ResponseState,
-    /// The response body.
-    pub body: ResponseBody,
-    /// What is known of the servers that it is passed to.
-    pub upstream: Option<Box<Upstream>>,
-    /// The memory of that of an earlier request.
-    pub(crate) spare_upstream: Option<Box<Upstream>>,
-    /// Its place among subrequests, and those of its own.
-    pub subrequests: SubrequestState,
-    /// When the head was complete, monotonic milliseconds.
-    pub started_ms: u64,
-    /// The same on the wall clock, milliseconds since 1970.
-    pub started_unix_ms: u64,
-    /// When it came how far, where the configuration asks for that.
-    pub timings: Timings,
-    /// What the kernel told of its first byte, where the configuration asks for that of some responses.
-    pub sampled: Sampled,
-    /// Where what happens is noted; never while serving.
-    pub trace: Option<Rc<Trace>>,
+part! {
+    /// One request and its response.
+    pub struct Exchange(http: Rc<LocalHttp>, client: Client) {
+        /// The connection.
+        pub client: Client = client => keep,
+        /// The connection's peer, where `client` has been given the address of one behind it.
+        pub proxy: Option<Peer>,
+        /// What a PROXY protocol header said of the connection.
+        pub proxied: Option<Rc<proxy_protocol::Header>>,
+        /// The TLS connection that carries it, if there is one.
+        pub tls: Option<Rc<Tls>>,
+        /// The request head.
+        pub head: RequestHead => keep,
+        /// What the request asks for.
+        pub target: RequestTarget => reset,
+        /// What was received besides the head.
+        pub input: RequestInput => reset,
+        /// Where it is handled.
+        pub route: RequestRoute = RequestRoute::empty(http) => keep,
+        /// How far it is.
+        pub progress: RequestProgress => reset,
+        /// What variables and expressions keep.
+        pub vars: RequestVars => reset,
+        /// What modules keep with the exchange until it ends.
+        pub guards: Guards => clear,
+        /// The response being decided; [`Exchange::clear_reply`] resets it, and the body.
+        pub reply: Reply = Reply::empty() => keep,
+        /// The response as it is sent.
+        pub response: ResponseState => reset,
+        /// The response body.
+        pub body: ResponseBody = ResponseBody::empty() => keep,
+        /// What is known of the servers that it is passed to.
+        pub upstream: Option<Box<Upstream>> => rare,
+        /// The memory of that of an earlier request.
+        pub(crate) spare_upstream: Option<Box<Upstream>> => keep,
+        /// Its place among subrequests, and those of its own.
+        pub subrequests: SubrequestState => keep,
+        /// When the head was complete, monotonic milliseconds.
+        pub started_ms: u64 => keep,
+        /// The same on the wall clock, milliseconds since 1970.
+        pub started_unix_ms: u64 => keep,
+        /// When it came how far, where the configuration asks for that.
+        pub timings: Timings,
+        /// What the kernel told of its first byte, where the configuration asks for that of some responses.
+        pub sampled: Sampled => keep,
+        /// Where what happens is noted; never while serving.
+        pub trace: Option<Rc<Trace>> => keep,
+    }
 }
 
 impl Exchange {
     /// An empty exchange.
     pub fn new(http: Rc<LocalHttp>, client: Client) -> Self {
-        Self {
-            client,
-            proxy: None,
-            proxied: None,
-            tls: None,
-            head: RequestHead::default(),
-            target: RequestTarget::new(),
-            input: RequestInput::new(),
-            route: RequestRoute::new(http, 0),
-            progress: RequestProgress::new(),
-            vars: RequestVars::new(),
-            guards: Guards::default(),
-            reply: Reply::new(),
-            response: ResponseState::new(),
-            body: ResponseBody::new(),
-            upstream: None,
-            spare_upstream: None,
-            subrequests: SubrequestState::default(),
-            started_ms: 0,
-            started_unix_ms: 0,
-            timings: Timings::default(),
-            sampled: Sampled::default(),
-            trace: None,
-        }
+        Self::empty(http, client)
     }
 
     /// Makes the exchange ready for a new request; buffers keep their capacity. It is new, or its reply was cleared when the
@@ -174,32 +154,19 @@ impl Exchange {
     pub fn begin(&mut self, http: Rc<LocalHttp>, port: usize, client: Client, clock: &Clock) {
         debug_assert!(self.body.chunks.is_empty() && self.body.source.is_none());
         debug_assert!(self.body.stages.is_empty());
-        debug_assert!(
-            self.progress.waker.is_none(),
-            "it went with the last request"
-        );
+        let waker = &self.progress.waker;
+        debug_assert!(waker.is_none(), "it went with the last request");
         debug_assert!(self.reply.status == 0 && self.reply.fields.fields.is_empty());
-        // Part by part, not by `new`: the buffers keep their memory, and a copy of the whole would cost more than the request.
-        let slots = http.vars.slots;
-        self.route.reset(http, port);
+        // Field by field, not by `new`: the buffers keep their memory, and a copy of the whole would cost more than the request.
+        self.reset();
         self.client = client;
-        self.proxy = None;
-        self.proxied = None;
-        self.tls = None;
-        self.target.reset();
-        self.input.reset();
-        self.progress.reset();
-        self.vars.begin(slots);
-        self.guards.clear();
-        self.response.reset();
-        // Most requests have none, and looking is cheaper than dropping nothing.
-        if self.upstream.is_some() {
-            self.upstream = None;
-        }
+        self.vars.resize(http.vars.slots);
+        self.route.reset();
+        self.route.http = http;
+        self.route.port = port;
         self.subrequests.begin();
         self.started_ms = clock.mono_ms;
         self.started_unix_ms = clock.unix_ms;
-        self.timings = Timings::default();
     }
 
     /// Forgets what was decided about the response so far.

@@ -231,7 +231,7 @@ pub fn set_content_type(x: &mut Exchange) {
     x.reply.content_type.extend_from_slice(kind);
 }
 
-/// Runs the header stages and makes the response ready to leave. The body is what was put into `x.body` and `chunk`.
+/// Runs the header stages and makes the response ready to leave. The body is what was put into `x.body.chunks` and `chunk`.
 pub fn send(x: &mut Exchange, cx: &mut Ctx<'_>, chunk: Option<Chunk>) {
     let http = Rc::clone(&x.route.http);
     if x.response.err_status != 0 {

@@ -86,7 +86,7 @@ pub struct Broken(pub &'static str);
 pub enum Pulled {
     /// A piece of the body.
     Chunk(Chunk),
-    /// Nothing before [`Exchange::pull_wait`] ends: what comes next is made elsewhere, waits in a subrequest, or is held
+    /// Nothing before `progress.pull_wait` ends: what comes next is made elsewhere, waits in a subrequest, or is held
     /// back by the rate.
     Pending,
     /// Nothing in this pass over the connection, in which stages have been given enough: the next turn goes on.
@@ -104,7 +104,7 @@ pub(super) enum Stepped {
     Done,
     /// Nothing, for want of something to do.
     Idle,
-    /// Nothing, since what comes next waits: see [`Exchange::pull_wait`].
+    /// Nothing, since what comes next waits: see `progress.pull_wait`.
     Pending,
     /// Nothing in this pass, in which enough has been done.
     BudgetSpent,

@@ -9,11 +9,11 @@ use crate::http::{LocalHttp, Location, Server};
 
 part! {
     /// Port, server and location of a request, and the redirections that led there.
-    pub struct RequestRoute(http: Rc<LocalHttp>, port: usize) {
+    pub struct RequestRoute(http: Rc<LocalHttp>) {
         /// The configuration this exchange runs under.
-        pub http: Rc<LocalHttp> = http,
+        pub http: Rc<LocalHttp> = http => keep,
         /// Index of the port in [`Http::ports`](crate::http::Http::ports).
-        pub port: usize = port,
+        pub port: usize => keep,
         /// Index of the server.
         pub server: usize => keep,
         /// Index of the location.

@@ -53,7 +53,7 @@ enum Piece {
 pub(super) enum QueueRead {
     Chunk(Chunk),
     End,
-    /// Nothing before [`Exchange::pull_wait`] ends.
+    /// Nothing before `progress.pull_wait` ends.
     Pending,
 }
 

@@ -23,10 +23,9 @@ part! {
 }
 
 impl RequestVars {
-    /// Makes it ready for a request under a configuration that has so many slots.
+    /// Makes room for the slots of a configuration.
     #[inline(always)] // Every request comes through here.
-    pub(super) fn begin(&mut self, slots: usize) {
-        self.reset();
+    pub(super) fn resize(&mut self, slots: usize) {
         self.slots.resize(slots, None);
         self.known.resize(slots, false);
     }

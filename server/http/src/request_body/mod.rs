@@ -10,7 +10,7 @@
 //!
 //! Nothing asks for a body but the handler that needs it; until one does, what comes is held, up to what the peer may send
 //! unasked. Once a response has been decided nothing is delivered any more, unless a handler passes the body on: then both
-//! go on at the same time ([`Exchange::on_arrival`]).
+//! go on at the same time ([`OnArrival`](crate::exchange::OnArrival)).
 //!
 //! Source: nginx documentation, directives `client_body_*`, `client_max_body_size`.
 
