@@ -237,11 +237,7 @@ const REQUEST: &[Variable] = &[
 
 const RESPONSE: &[Variable] = &[
     var!("status", "response status", |x, _, _, o| {
-        let status = if x.response.err_status != 0 {
-            x.response.err_status
-        } else {
-            x.reply.status
-        };
+        let status = x.status();
         let status = if status == 0 && x.head.version == Version::Http09 {
             9
         } else {
@@ -404,8 +400,7 @@ const CONNECTION: &[Variable] = &[
 ];
 
 fn set_args(x: &mut Exchange, value: &[u8]) {
-    x.target.args.clear();
-    x.target.args.extend_from_slice(value);
+    x.target.set_args(value);
     x.target.has_args = true;
     x.target.valid_target = false;
 }

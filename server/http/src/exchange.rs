@@ -8,7 +8,6 @@ mod arrival;
 mod body;
 mod body_source;
 mod guards;
-mod input;
 mod log;
 mod matching;
 mod part;
@@ -18,7 +17,6 @@ mod reply;
 mod response;
 mod response_body;
 mod route;
-mod stage_queue;
 mod subrequest;
 mod subrequest_queue;
 mod target;
@@ -46,9 +44,8 @@ pub use arrival::OnArrival;
 pub use body::{Act, BodyStage, Broken, Pulled};
 pub use body_source::{BodyRead, BodySource};
 pub use guards::{Guards, Lease};
-pub use input::RequestInput;
 use part::part;
-pub use progress::{RequestProgress, State};
+pub use progress::{RequestInput, RequestProgress, State};
 pub use rate::Rate;
 pub use reply::Reply;
 pub use response::{OnEnd, ResponseState};
@@ -167,6 +164,14 @@ impl Exchange {
         self.subrequests.begin();
         self.started_ms = clock.mono_ms;
         self.started_unix_ms = clock.unix_ms;
+    }
+
+    /// The status for logs and metrics: that of the error being served, else that of the reply.
+    pub fn status(&self) -> u16 {
+        match self.response.err_status {
+            0 => self.reply.status,
+            status => status,
+        }
     }
 
     /// Forgets what was decided about the response so far.

@@ -58,12 +58,12 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
 
 /// Counts an exchange that has ended.
 fn count(x: &mut Exchange, cx: &mut Ctx<'_>) {
-    let status = if x.response.err_status != 0 {
-        x.response.err_status
-    } else {
-        x.reply.status
-    };
-    meters::request(x.head.version, status, x.input.bytes, x.response.bytes_sent);
+    meters::request(
+        x.head.version,
+        x.status(),
+        x.input.bytes,
+        x.response.bytes_sent,
+    );
     let timings = &x.timings;
     let ended_us = x.sampled.ended_us.unwrap_or_else(|| cx.env.now_us());
     if let Some(us) = timings.since_head(ended_us) {

@@ -10,7 +10,7 @@ use engines::http::{Chunk, FileRange, Method};
 use server_base::errlog::Level;
 
 use super::body_source::BrokenSource;
-use super::stage_queue::{QueueState, StageQueue};
+use super::response_body::{QueueState, StageQueue};
 use super::subrequest::Subrequest;
 use super::subrequest_queue::QueueRead;
 use super::{BodyRead, Ctx, Exchange, Wait};

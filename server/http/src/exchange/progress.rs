@@ -1,10 +1,11 @@
-//! How far an exchange is, and what it waits for.
+//! How far an exchange is, what it waits for, and what was received for it.
 
 use server_base::waker::Waker;
 
 use super::Wait;
 use super::part::part;
 use crate::handler::Phase;
+use crate::request_body::RequestBody;
 
 /// How far the exchange is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,5 +39,17 @@ part! {
         pub keep_alive: bool,
         /// The exchange goes on although its client has ended its side.
         pub ignore_abort: bool,
+    }
+}
+
+part! {
+    /// The request body, and how much was received.
+    pub struct RequestInput() {
+        /// What has come of the request body, where there is one and the response is not decided yet.
+        pub(crate) body: Option<Box<RequestBody>>,
+        /// Bytes of the request received, head and body.
+        pub bytes: u64,
+        /// The request body was found too large: it is dropped, whatever the location of the error page says of it.
+        pub too_large: bool,
     }
 }

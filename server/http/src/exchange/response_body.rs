@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use engines::http::Chunk;
 
 use super::part::part;
-use super::stage_queue::StageQueue;
 use super::{BodySource, BodyStage, OnArrival};
 
 part! {
@@ -26,4 +25,22 @@ part! {
         /// What each of them has put out.
         pub(super) stage_queues: Vec<StageQueue> => clear,
     }
+}
+
+/// What a stage has put out, and how far it is.
+#[derive(Default)]
+pub(super) struct StageQueue {
+    pub(super) out: VecDeque<Chunk>,
+    pub(super) state: QueueState,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum QueueState {
+    /// The stage takes more.
+    #[default]
+    Open,
+    /// It has been told of the end, and may still have something to put out.
+    Ending,
+    /// Nothing comes any more.
+    Ended,
 }

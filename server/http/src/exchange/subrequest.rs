@@ -15,7 +15,7 @@ use server_base::errlog::{Level, Shown};
 use server_base::regex::FailedMatch;
 
 use super::subrequest_queue::SubrequestQueue;
-use super::{Ctx, Exchange, MAX_URI_CHANGES, State, Wait};
+use super::{Ctx, Exchange, State, Wait};
 use crate::debug_http;
 use crate::handler::Phase;
 use crate::phases;
@@ -251,11 +251,9 @@ fn open(x: &mut Exchange, cx: &Ctx<'_>, uri: &[u8], args: &[u8]) -> Result<Box<E
     child.tls.clone_from(&x.tls);
     child.target.host_port = x.target.host_port;
     child.target.set_uri(uri);
-    child.target.args.extend_from_slice(args);
-    child.target.has_args = !args.is_empty();
+    child.target.set_args(args);
     child.progress.phase = Phase::ServerRewrite;
     child.route.internal = true;
-    child.route.uri_changes = MAX_URI_CHANGES + 1;
     child.started_ms = cx.clock.mono_ms;
     child.started_unix_ms = cx.clock.unix_ms;
     child.input.bytes = x.input.bytes;

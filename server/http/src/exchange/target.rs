@@ -45,6 +45,13 @@ impl RequestTarget {
         self.set_ext();
     }
 
+    /// Replaces the arguments.
+    pub(crate) fn set_args(&mut self, args: &[u8]) {
+        self.args.clear();
+        self.args.extend_from_slice(args);
+        self.has_args = !args.is_empty();
+    }
+
     /// Finds the extension of the URI: after the last dot of the last segment.
     pub fn set_ext(&mut self) {
         let segment = memchr::memrchr(b'/', &self.uri).map_or(0, |at| at + 1);

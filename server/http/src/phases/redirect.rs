@@ -25,9 +25,7 @@ pub fn redirect(x: &mut Exchange, cx: &mut Ctx<'_>, uri: &[u8], args: &[u8]) {
     debug_http!(x, "internal redirect: \"{}?{}\"", Shown(uri), Shown(args));
     x.note(|| Event::Redirect(uri.to_vec(), args.to_vec()));
     x.target.set_uri(uri);
-    x.target.args.clear();
-    x.target.args.extend_from_slice(args);
-    x.target.has_args = !args.is_empty();
+    x.target.set_args(args);
     x.clear_for_redirect();
     x.route.location = x.route.own_server().location;
     location_changed(x);
