@@ -10,10 +10,31 @@ use engines::http::{Chunk, FileRange, Method};
 use server_base::errlog::Level;
 
 use super::body_source::BrokenSource;
-use super::response_body::{QueueState, StageQueue};
+use super::part::part;
+use super::stage_queue::{QueueState, StageQueue};
 use super::subrequest::Subrequest;
 use super::subrequest_queue::QueueRead;
-use super::{BodyRead, Ctx, Exchange, Wait};
+use super::{BodyRead, BodySource, Ctx, Exchange, OnArrival, Wait};
+
+part! {
+    /// Chunks at hand, who makes the rest, and the stages on their way.
+    pub struct ResponseBody() {
+        /// The chunks that wait to be pulled.
+        pub chunks: VecDeque<Chunk> => clear,
+        /// Who makes what comes behind them, if anything does.
+        pub source: Option<Box<dyn BodySource>>,
+        /// Who is told of what arrives while the response is on its way; set where a server is asked.
+        pub on_arrival: Option<OnArrival>,
+        /// The source has given something that stages may still hold.
+        pub(super) unflushed: bool,
+        /// Bytes of the response that wait for a client that takes none now; 0 while it takes them.
+        pub unsent_bytes: u64,
+        /// Body stages, first the one nearest to the source.
+        pub stages: Vec<Box<dyn BodyStage>> => clear,
+        /// What each of them has put out.
+        pub(super) stage_queues: Vec<StageQueue> => clear,
+    }
+}
 
 /// A transformation of the response body, added for one response by a header stage.
 pub trait BodyStage {
