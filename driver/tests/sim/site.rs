@@ -322,15 +322,15 @@ pub(crate) fn stored(body: &[u8]) -> Vec<u8> {
 }
 
 fn note(x: &mut Exchange, _: &mut Ctx<'_>) {
-    let status = if x.response.err_status == 0 {
+    let status = if x.route.err_status == 0 {
         x.reply.status
     } else {
-        x.response.err_status
+        x.route.err_status
     };
     let note = Note {
         status,
         bytes_sent: x.response.bytes_sent,
-        completed: x.response.completed,
+        completed: x.progress.completed,
     };
     NOTES.with(|notes| {
         notes

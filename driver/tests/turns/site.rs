@@ -417,7 +417,7 @@ impl BodySource for Late {
 }
 
 fn note(x: &mut Exchange, _: &mut Ctx<'_>) {
-    let status = match x.response.err_status {
+    let status = match x.route.err_status {
         0 => x.reply.status,
         status => status,
     };
@@ -427,7 +427,7 @@ fn note(x: &mut Exchange, _: &mut Ctx<'_>) {
         request_bytes: x.input.bytes,
         bytes_sent: x.response.bytes_sent,
         header_bytes: x.response.header_bytes,
-        completed: x.response.completed,
+        completed: x.progress.completed,
     };
     NOTES.with_borrow_mut(|notes| notes.push(note));
 }

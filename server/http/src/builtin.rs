@@ -205,7 +205,7 @@ const REQUEST: &[Variable] = &[
     var!(
         "request_completion",
         "\"OK\" when the request was completed",
-        |x, _, _, o| { put(o, if x.response.completed { b"OK" } else { b"" }) }
+        |x, _, _, o| { put(o, if x.progress.completed { b"OK" } else { b"" }) }
     ),
     var!(
         "request_id",

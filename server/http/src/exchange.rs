@@ -167,7 +167,7 @@ impl Exchange {
 
     /// The status for logs and metrics: that of the error being served, else that of the reply.
     pub fn status(&self) -> u16 {
-        match self.response.err_status {
+        match self.route.err_status {
             0 => self.reply.status,
             status => status,
         }

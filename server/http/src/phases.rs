@@ -214,7 +214,7 @@ fn take_target(x: &mut Exchange) -> bool {
                 x.target.args.extend_from_slice(&target[args]);
                 x.target.has_args = true;
             }
-            x.target.ext = parsed.ext.unwrap_or(0..0);
+            x.target.ext_len = parsed.ext.map_or(0, |ext| ext.len() as u32);
             x.target.valid_target = true;
             x.target.quoted_uri = parsed.quoted || x.target.uri.contains(&b'+');
             true
@@ -292,9 +292,9 @@ fn find_config(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
     if let BodyLength::Length(n) = x.head.body
         && limit != 0
         && n > limit
-        && !x.input.too_large
+        && !x.progress.too_large
     {
-        x.input.too_large = true;
+        x.progress.too_large = true;
         x.log(
             Level::Error,
             format_args!("client intended to send too large body: {n} bytes"),

@@ -62,7 +62,7 @@ fn a_status_ends_the_phases_wherever_it_is_said() {
         let ran = world.run(&get("/a"), &[(name, |_, _| Outcome::Status(403))]);
         assert_eq!(ran.handlers(), before(name));
         assert_eq!(
-            (status(&ran.x), ran.x.response.err_status),
+            (status(&ran.x), ran.x.route.err_status),
             (403, 403),
             "{name}"
         );
@@ -281,7 +281,7 @@ fn an_announced_body_is_refused_one_byte_above_the_limit() {
     world.said();
     let ran = world.run(&post("/a", 11), &[]);
     assert_eq!(status(&ran.x), 413);
-    assert!(ran.x.input.too_large && !ran.x.progress.keep_alive);
+    assert!(ran.x.progress.too_large && !ran.x.progress.keep_alive);
     let said = world.said();
     assert!(
         said.contains("client intended to send too large body: 11 bytes"),
@@ -353,7 +353,7 @@ fn the_phases_of_a_request_begin_anew_with_the_next() {
     assert!(
         x.target.uri.is_empty()
             && x.target.host.is_empty()
-            && !x.response.header_sent
+            && !x.progress.header_sent
             && !x.route.internal
     );
 }

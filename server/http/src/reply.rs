@@ -43,7 +43,7 @@ pub fn status(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) {
         x.progress.state = State::Aborted;
         return;
     }
-    x.response.err_status = status;
+    x.route.err_status = status;
     if matches!(status, 400 | 413 | 414 | 495 | 496 | 497 | 500 | 501) {
         x.progress.keep_alive = false;
     }
@@ -69,7 +69,7 @@ fn plain_status(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) {
     if matches!(status, 301 | 302) && refreshes(x) {
         return refresh(x, cx);
     }
-    x.response.err_status = match status {
+    x.route.err_status = match status {
         494..=497 => 400,
         _ => status,
     };
@@ -78,7 +78,7 @@ fn plain_status(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) {
 
 fn error_page(x: &mut Exchange, cx: &mut Ctx<'_>, page: &ErrorPage) {
     if let Some(overwrite) = page.overwrite {
-        x.response.err_status = overwrite;
+        x.route.err_status = overwrite;
     }
     let uri = page.uri.to_vec(x, cx);
     x.note(|| Event::ErrorPage(page.at, uri.clone()));
@@ -96,13 +96,13 @@ fn error_page(x: &mut Exchange, cx: &mut Ctx<'_>, page: &ErrorPage) {
         Some(b'@') => phases::redirect_named(x, cx, &uri),
         _ => {
             if !matches!(page.overwrite, Some(301 | 302 | 303 | 307 | 308)) {
-                x.response.err_status = 302;
+                x.route.err_status = 302;
             }
             x.reply.location = uri;
             if refreshes(x) {
                 return refresh(x, cx);
             }
-            let status = x.response.err_status;
+            let status = x.route.err_status;
             self::page(x, cx, status);
         }
     }
@@ -118,7 +118,7 @@ pub fn split_args(uri: &[u8]) -> (&[u8], &[u8]) {
 
 /// Sends the page of a status.
 fn page(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) {
-    x.reply.status = x.response.err_status;
+    x.reply.status = x.route.err_status;
     forget_content(x);
     let loc = x.route.core_loc();
     let padded = *loc.msie_padding && status >= 400 && pads_pages(x);
@@ -183,7 +183,7 @@ fn refreshes(x: &Exchange) -> bool {
 /// Sends a page that leads to `Location` in the place of a redirect.
 fn refresh(x: &mut Exchange, cx: &mut Ctx<'_>) {
     let location = std::mem::take(&mut x.reply.location);
-    x.response.err_status = 200;
+    x.route.err_status = 200;
     x.reply.status = 200;
     forget_content(x);
     send_page(x, cx, refresh_page(&location));
@@ -234,11 +234,11 @@ pub fn set_content_type(x: &mut Exchange) {
 /// Runs the header stages and makes the response ready to leave. The body is what was put into `x.body.chunks` and `chunk`.
 pub fn send(x: &mut Exchange, cx: &mut Ctx<'_>, chunk: Option<Chunk>) {
     let http = Rc::clone(&x.route.http);
-    if x.response.err_status != 0 {
-        x.reply.status = x.response.err_status;
+    if x.route.err_status != 0 {
+        x.reply.status = x.route.err_status;
     }
     x.body.chunks.extend(chunk);
-    x.response.header_sent = true;
+    x.progress.header_sent = true;
     let stages = if x.is_subrequest() {
         &http.subrequest_stages
     } else {
@@ -246,13 +246,13 @@ pub fn send(x: &mut Exchange, cx: &mut Ctx<'_>, chunk: Option<Chunk>) {
     };
     for stage in stages {
         if let Err(status) = stage(x, cx) {
-            x.response.header_sent = false;
+            x.progress.header_sent = false;
             x.drop_body();
             return self::status(x, cx, status);
         }
     }
     if x.vars.failed_match == FailedMatch::New {
-        x.response.header_sent = false;
+        x.progress.header_sent = false;
         x.drop_body();
         return status(x, cx, 500);
     }

@@ -116,7 +116,7 @@ fn hint(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
     if x.route.loc::<EarlyLoc>().links.is_empty()
         || x.head.version < Version::Http11
         || x.response.ahead.is_some()
-        || x.response.err_status != 0
+        || x.route.err_status != 0
     {
         return Step::Next;
     }

@@ -99,7 +99,7 @@ pub(super) fn finish_sent<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -
         c.lingering_allowed = *loc.lingering_close != conf_core::Lingering::Off;
         x.response.bytes_sent = flushed.bytes;
         // One of streams may have broken off.
-        x.response.completed = x.progress.state != Progress::Aborted;
+        x.progress.completed = x.progress.state != Progress::Aborted;
         sampling::finish(&mut c.sample, sh, x);
     }
     any
@@ -112,7 +112,7 @@ pub(super) fn finish_all<N: Net>(protocol: &mut Protocol, sh: &mut Shared<N>) {
         let bytes_sent = flushing.sent_bytes(sent);
         let mut x = flushing.exchange;
         x.response.bytes_sent = bytes_sent;
-        x.response.completed = flushing.end <= sent;
+        x.progress.completed = flushing.end <= sent;
         sh.finish(x);
     }
     let active = std::mem::take(&mut protocol.exchanges_mut().active);

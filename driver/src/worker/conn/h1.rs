@@ -342,7 +342,7 @@ pub(super) fn respond<N: Net>(h1: &mut H1State, last_progress_ms: &mut u64, sh: 
                 early_responses::over_h1(x, &mut h1.engine);
             }
             if !h1.engine.body_done() {
-                if x.head.expect_continue && x.response.err_status == 0 {
+                if x.head.expect_continue && x.route.err_status == 0 {
                     h1.engine.send_interim(100, None);
                 }
                 if !x.wants_body() {

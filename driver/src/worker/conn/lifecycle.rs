@@ -115,8 +115,8 @@ fn end_aborted<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bo
     let mut x = active.exchange;
     let loc = x.route.core_loc();
     c.lingering_allowed = *loc.lingering_close != Rule::Off;
-    let reset = !x.response.header_sent && *loc.reset_timedout_connection;
-    let is_broken = x.response.header_sent;
+    let reset = !x.progress.header_sent && *loc.reset_timedout_connection;
+    let is_broken = x.progress.header_sent;
     x.response.bytes_sent = exchanges.sent.saturating_sub(active.start);
     exchanges.set_closing(&x);
     sampling::finish(&mut c.sample, sh, x);

@@ -181,7 +181,7 @@ fn a_dormant_module_is_left_out_where_none_of_its_directives_is_written() {
         ("wake; server { }", 418, (2, 1)),
     ] {
         let mut world = World::with(text, &[&SLEEPER, &WAKEFUL]);
-        assert_eq!(world.get("/").response.err_status, status, "{text}");
+        assert_eq!(world.get("/").route.err_status, status, "{text}");
         let http = &world.generation;
         assert_eq!(
             (http.header_stages.len(), http.subrequest_stages.len()),
@@ -196,7 +196,7 @@ fn modules_are_asked_in_their_order() {
     let status = |modules| {
         World::with("wake; server { }", modules)
             .get("/")
-            .response
+            .route
             .err_status
     };
     assert_eq!(status(&[&SLEEPER, &WAKEFUL, &PROBE]), 418);

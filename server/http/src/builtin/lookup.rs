@@ -138,7 +138,7 @@ pub(super) fn sent_field(x: &Exchange, name: &[u8], out: &mut Out) -> bool {
         b"transfer_encoding" => {
             // The engine frames the body after the head was made: its decision is repeated here, as nginx's is.
             let chunked = x.response.head.body == BodyLength::Unknown
-                && x.response.header_sent
+                && x.progress.header_sent
                 && x.head.version == Version::Http11
                 && !x.response.head.forbid_chunked
                 && !matches!(x.response.head.status, 204 | 304);

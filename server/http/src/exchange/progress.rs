@@ -35,6 +35,12 @@ part! {
         pub pull_wait: Option<Wait>,
         /// It goes with its request.
         pub(super) waker: Option<Waker> => keep,
+        /// The request body was found too large: it is dropped, whatever the location of the error page says of it.
+        pub too_large: bool,
+        /// The filters have run: it is too late for another status.
+        pub header_sent: bool,
+        /// All of the response was sent.
+        pub completed: bool,
         /// Keep the connection after this response.
         pub keep_alive: bool,
         /// The exchange goes on although its client has ended its side.
@@ -49,7 +55,5 @@ part! {
         pub(crate) body: Option<Box<RequestBody>>,
         /// Bytes of the request received, head and body.
         pub bytes: u64,
-        /// The request body was found too large: it is dropped, whatever the location of the error page says of it.
-        pub too_large: bool,
     }
 }

@@ -15,12 +15,6 @@ part! {
         pub head: ResponseHead => clear,
         /// What leaves ahead of it, if anything does.
         pub ahead: Option<Box<Ahead>> => rare,
-        /// Status of the error being served, 0 for none.
-        pub err_status: u16,
-        /// The filters have run: it is too late for another status.
-        pub header_sent: bool,
-        /// All of it was sent.
-        pub completed: bool,
         /// Bytes on the wire of the head and of what leaves ahead of it.
         pub header_bytes: u64,
         /// Bytes sent for this exchange.

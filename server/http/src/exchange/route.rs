@@ -26,6 +26,8 @@ part! {
         pub uri_changes: u8 = MAX_URI_CHANGES + 1,
         /// An error page is being served.
         pub error_page: bool,
+        /// Status of the error being served, 0 for none.
+        pub err_status: u16,
     }
 }
 

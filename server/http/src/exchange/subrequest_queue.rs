@@ -259,7 +259,7 @@ fn pull_child(
                 State::Responding => {}
             }
             if !*begun
-                && x.response.err_status != 0
+                && x.route.err_status != 0
                 && let Some(stub) = stub.take()
             {
                 answer_with(x, cx, stub);
@@ -289,7 +289,7 @@ fn pull_child(
 /// Puts a body of this media type in the place of what a subrequest would answer.
 fn answer_with(x: &mut Exchange, cx: &mut Ctx<'_>, (body, content_type): (Vec<u8>, Vec<u8>)) {
     x.clear_reply();
-    x.response.err_status = 0;
+    x.route.err_status = 0;
     x.reply.status = 200;
     x.reply.content_type = content_type;
     x.reply.content_length = Some(body.len() as u64);

@@ -1,7 +1,5 @@
 //! What a request asks for: method, host, URI and arguments, as they are processed.
 
-use std::ops::Range;
-
 use engines::http::Method;
 
 use super::part::part;
@@ -24,8 +22,8 @@ part! {
         pub args: Vec<u8> => clear,
         /// There are arguments, if empty ones.
         pub has_args: bool,
-        /// The extension of the URI, a range of `uri`.
-        pub ext: Range<usize> = 0..0,
+        /// Bytes at the end of `uri` that are its extension; places in a head are 32 bits wide, too.
+        pub(crate) ext_len: u32,
         /// The target held escapes or a plus sign.
         pub quoted_uri: bool,
         /// The URI still lies in the location it was found for; not after `rewrite ... break`.
@@ -38,11 +36,15 @@ part! {
 }
 
 impl RequestTarget {
-    /// Replaces the URI and its extension.
+    /// Replaces the URI and its extension: what comes after the last dot of its last segment, unless that begins with the dot.
     pub fn set_uri(&mut self, uri: &[u8]) {
         self.uri.clear();
         self.uri.extend_from_slice(uri);
-        self.set_ext();
+        let segment = memchr::memrchr(b'/', uri).map_or(uri, |at| &uri[at + 1..]);
+        self.ext_len = match memchr::memrchr(b'.', segment) {
+            Some(at) if at > 0 => (segment.len() - at - 1) as u32,
+            _ => 0,
+        };
     }
 
     /// Replaces the arguments.
@@ -52,23 +54,8 @@ impl RequestTarget {
         self.has_args = !args.is_empty();
     }
 
-    /// Finds the extension of the URI: after the last dot of the last segment.
-    pub fn set_ext(&mut self) {
-        let segment = memchr::memrchr(b'/', &self.uri).map_or(0, |at| at + 1);
-        self.ext = match memchr::memrchr(b'.', &self.uri[segment..]) {
-            Some(at)
-                if self.uri[segment..]
-                    .get(at.wrapping_sub(1))
-                    .is_some_and(|b| *b != b'/') =>
-            {
-                segment + at + 1..self.uri.len()
-            }
-            _ => 0..0,
-        };
-    }
-
     /// The extension of the URI, empty if none.
     pub fn extension(&self) -> &[u8] {
-        &self.uri[self.ext.clone()]
+        &self.uri[self.uri.len() - self.ext_len as usize..]
     }
 }

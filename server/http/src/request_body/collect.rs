@@ -188,7 +188,7 @@ impl Reader {
         // A length that was announced has been compared when the location was found.
         let announced = matches!(x.head.body, BodyLength::Length(_));
         if self.most != 0 && so_far > self.most && !announced {
-            x.input.too_large = true;
+            x.progress.too_large = true;
             x.log(
                 Level::Error,
                 format_args!(

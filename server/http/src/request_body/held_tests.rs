@@ -176,7 +176,7 @@ fn a_client_that_leaves_within_its_body_is_logged_with_400() {
     let mut x = exchange(&world);
     ask(&mut world, &mut x);
     x.lose_body();
-    assert_eq!((x.response.err_status, x.reply.status), (400, 400));
+    assert_eq!((x.route.err_status, x.reply.status), (400, 400));
     let said = world.said();
     assert!(
         said.contains("[info]") && said.contains("client prematurely closed connection"),

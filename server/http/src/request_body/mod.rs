@@ -172,8 +172,8 @@ impl Exchange {
             Level::Info,
             format_args!("client prematurely closed connection"),
         );
-        if !self.response.header_sent {
-            self.response.err_status = 400;
+        if !self.progress.header_sent {
+            self.route.err_status = 400;
             self.reply.status = 400;
         }
     }

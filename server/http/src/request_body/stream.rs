@@ -133,7 +133,7 @@ impl RequestBody {
         };
         limits.pace.took(len, now_ms);
         if limits.most != 0 && self.received > limits.most && stream.failed.is_none() {
-            x.input.too_large = true;
+            x.progress.too_large = true;
             let before = self.received - len;
             x.log(
                 Level::Error,

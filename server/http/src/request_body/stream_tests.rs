@@ -126,7 +126,7 @@ fn a_body_without_a_length_ends_at_its_limit() {
     deliver(&mut world, &mut x, b"e");
     assert!(x.is_body_due() || x.progress.state == State::Running);
     assert_eq!(
-        (all(&mut world, &mut x).as_str(), x.input.too_large),
+        (all(&mut world, &mut x).as_str(), x.progress.too_large),
         ("413", true)
     );
     assert!(world.said().contains("too large chunked body: 4+1 bytes"));
@@ -223,8 +223,8 @@ fn a_client_that_leaves_within_a_body_has_no_status_behind_a_head() {
     let world = World::new("");
     for (sent, status) in [(false, 400), (true, 0)] {
         let mut x = exchange(&world);
-        x.response.header_sent = sent;
+        x.progress.header_sent = sent;
         x.lose_body();
-        assert_eq!(x.response.err_status, status);
+        assert_eq!(x.route.err_status, status);
     }
 }

@@ -120,7 +120,7 @@ pub(crate) fn queue_goaway(mux: &mut MuxState) {
 /// Resets the streams of exchanges that are to get no response.
 fn reset_aborted<N: Net>(mux: &mut MuxState, sh: &mut Shared<N>) {
     let is_aborted = |active: &ActiveExchange| {
-        active.exchange.progress.state == Progress::Aborted && !active.exchange.response.header_sent
+        active.exchange.progress.state == Progress::Aborted && !active.exchange.progress.header_sent
     };
     while let Some(at) = mux.exchanges.active.iter().position(is_aborted) {
         let reason = match mux.exchanges.active[at].exchange.reply.status {
