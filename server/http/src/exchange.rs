@@ -3,11 +3,11 @@
 //! Exchanges are boxed, pooled by the driver and reused: [`Exchange::begin`] makes one ready, buffers keep their
 //! capacity. Nothing here knows which protocol carries the exchange or how its connection waits.
 
-mod ahead;
 mod arrival;
 mod body;
 mod body_source;
-mod guards;
+mod early_responses;
+mod extensions;
 mod log;
 mod matching;
 mod part;
@@ -33,17 +33,17 @@ use server_base::clock::Clock;
 use server_base::waker::WakeKey;
 
 use crate::conf_core::CoreLoc;
-use crate::confs::Conf;
 use crate::http::{Http, LocalHttp, PortAddr};
+use crate::settings_set::Conf;
 use crate::timing::{Sampled, Timings};
 use crate::trace::Trace;
 use crate::upstream::Upstream;
 
-pub use ahead::{Ahead, HINTS_MAX};
 pub use arrival::OnArrival;
-pub use body::{Act, BodyStage, Broken, Pulled, ResponseBody};
+pub use body::{BodyStage, Broken, Pulled, ResponseBody, StageStatus};
 pub use body_source::{BodyRead, BodySource};
-pub use guards::{Guards, Lease};
+pub use early_responses::{EarlyResponses, HINTS_MAX};
+pub use extensions::{DropGuard, Extensions};
 use part::part;
 pub use progress::{RequestInput, RequestProgress, State};
 pub use rate::Rate;
@@ -61,7 +61,7 @@ pub use wait::Wait;
 /// Whether a server of an address, by its index, offers a protocol.
 pub type Offers = fn(&Http, &PortAddr, usize) -> bool;
 
-/// What an exchange knows of its connection.
+/// Properties of the connection that carries an exchange.
 #[derive(Clone, Copy, Debug)]
 pub struct Client {
     /// Address of the peer.
@@ -76,7 +76,7 @@ pub struct Client {
     pub since_ms: u64,
     /// The head was already there when the previous response ended.
     pub pipelined: bool,
-    /// What belongs to the response may be pushed to it.
+    /// The client accepts pushed responses.
     pub may_push: bool,
     /// Whether a server offers the protocol of the connection; `None` for a protocol that all servers offer.
     pub offers: Option<Offers>,
@@ -84,7 +84,7 @@ pub struct Client {
     pub debug: bool,
     /// The number of its socket, which is open as long as its exchanges are.
     pub socket: i32,
-    /// What a [`Waker`](server_base::waker::Waker) of the exchange names.
+    /// The target of the exchange's [`Waker`](server_base::waker::Waker).
     pub wake: WakeKey,
 }
 
@@ -95,31 +95,31 @@ part! {
         pub client: Client = client => keep,
         /// The connection's peer, where `client` has been given the address of one behind it.
         pub proxy: Option<Peer>,
-        /// What a PROXY protocol header said of the connection.
+        /// The header of the PROXY protocol that the connection began with.
         pub proxied: Option<Rc<proxy_protocol::Header>>,
         /// The TLS connection that carries it, if there is one.
         pub tls: Option<Rc<Tls>>,
         /// The request head.
         pub head: RequestHead => keep,
-        /// What the request asks for.
+        /// The target of the request: method, host, URI and arguments.
         pub target: RequestTarget => reset,
-        /// What was received besides the head.
+        /// The received part of the request besides its head.
         pub input: RequestInput => reset,
-        /// Where it is handled.
+        /// The place in the configuration where it is handled.
         pub route: RequestRoute = RequestRoute::empty(http) => keep,
-        /// How far it is.
+        /// Its progress.
         pub progress: RequestProgress => reset,
-        /// What variables and expressions keep.
+        /// Values of variables, and captures.
         pub vars: RequestVars => reset,
-        /// What modules keep with the exchange until it ends.
-        pub guards: Guards => clear,
+        /// Values that modules keep with the exchange until it ends.
+        pub extensions: Extensions => clear,
         /// The response being decided; [`Exchange::clear_reply`] resets it, and the body.
         pub reply: Reply = Reply::empty() => keep,
         /// The response as it is sent.
         pub response: ResponseState => reset,
         /// The response body.
         pub body: ResponseBody = ResponseBody::empty() => keep,
-        /// What is known of the servers that it is passed to.
+        /// The record of the servers that it is passed to.
         pub upstream: Option<Box<Upstream>> => rare,
         /// The memory of that of an earlier request.
         pub(crate) spare_upstream: Option<Box<Upstream>> => keep,
@@ -127,11 +127,11 @@ part! {
         pub subrequests: SubrequestState => keep,
         /// When the head was complete, monotonic milliseconds.
         pub started_ms: u64 => keep,
-        /// The same on the wall clock, milliseconds since 1970.
+        /// The begin of the exchange on the wall clock, milliseconds since 1970.
         pub started_unix_ms: u64 => keep,
         /// When it came how far, where the configuration asks for that.
         pub timings: Timings,
-        /// What the kernel told of its first byte, where the configuration asks for that of some responses.
+        /// The kernel's times of its first byte, if the response is sampled.
         pub sampled: Sampled => keep,
         /// Where what happens is noted; never while serving.
         pub trace: Option<Rc<Trace>> => keep,

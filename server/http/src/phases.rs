@@ -13,7 +13,6 @@ use std::rc::Rc;
 
 use engines::http::{BodyLength, Fault, FieldId, Method, Version, normalize};
 
-use crate::agent::Browser;
 use crate::client_cert;
 pub use crate::client_cert::place;
 use crate::conf_core::{CoreLoc, CoreSrv};
@@ -26,6 +25,7 @@ use crate::location::{Search, find_location, method_bit};
 use crate::names::find_server;
 use crate::reply;
 use crate::trace::Event;
+use crate::user_agent::Browser;
 pub use access::delay_counts_from;
 pub use elsewhere::permitted;
 pub use redirect::{redirect, redirect_named};
@@ -133,7 +133,7 @@ pub fn log(x: &mut Exchange, cx: &mut Ctx<'_>) {
         upstream.recycle(cx.connector);
         x.spare_upstream = Some(upstream);
     }
-    x.guards.clear();
+    x.extensions.clear();
     x.drop_waker();
     if x.input.body.is_some() {
         x.input.body = None;
@@ -196,11 +196,11 @@ fn take_host(x: &mut Exchange) -> bool {
         None => x.head.field(FieldId::Host),
     };
     let Some(raw) = raw else { return true };
-    if x.target.known_host.parse(raw).is_err() {
+    if x.target.host_cache.parse(raw).is_err() {
         return false;
     }
-    x.target.host.extend_from_slice(&x.target.known_host.name);
-    x.target.host_port = x.target.known_host.port;
+    x.target.host.extend_from_slice(&x.target.host_cache.name);
+    x.target.host_port = x.target.host_cache.port;
     true
 }
 

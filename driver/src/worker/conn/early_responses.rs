@@ -29,7 +29,7 @@ pub(super) fn over_h2(x: &mut Exchange, engine: &mut h2::Conn, stream: u32) {
     if x.progress.state != State::Responding {
         return;
     }
-    let pushes = x.response.ahead.take().map(|ahead| ahead.pushes);
+    let pushes = x.response.early_responses.take().map(|ahead| ahead.pushes);
     for target in pushes.into_iter().flatten() {
         debug_http!(x, "http2 push resource");
         x.response.header_bytes += engine.push(stream, &target, &x.head);
@@ -43,7 +43,7 @@ fn next_hints(x: &mut Exchange) -> Option<ResponseHead> {
         // Whoever has not been let in yet, or whose refusal is held back, is told nothing of the page.
         return None;
     }
-    let hints = x.response.ahead.as_mut()?.hints.pop_front()?;
+    let hints = x.response.early_responses.as_mut()?.hints.pop_front()?;
     match x.progress.state {
         State::Waiting(_) => Some(hints),
         State::Responding if x.response.head.status < 400 => Some(hints),

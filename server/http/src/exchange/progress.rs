@@ -1,4 +1,4 @@
-//! How far an exchange is, what it waits for, and what was received for it.
+//! The progress of an exchange: its state, its waits, and the received part of its request.
 
 use server_base::waker::Waker;
 
@@ -7,7 +7,7 @@ use super::part::part;
 use crate::handler::Phase;
 use crate::request_body::RequestBody;
 
-/// How far the exchange is.
+/// The state of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// In the phases.
@@ -23,17 +23,17 @@ pub enum State {
 part! {
     /// State, phase and handler of an exchange, and how its connection goes on.
     pub struct RequestProgress() {
-        /// How far it is.
+        /// The state.
         pub state: State = State::Running,
         /// The phase that runs next.
         pub phase: Phase = Phase::PostRead,
         /// Handlers of the phase that have run.
         pub handler: usize,
-        /// What `satisfy any` remembers.
+        /// The status that `satisfy any` keeps.
         pub access_code: u16,
-        /// What the rest of the body waits for, if it does: as [`Exchange::pull`](super::Exchange::pull) found it.
+        /// The condition that the rest of the body waits for, as [`Exchange::pull`](super::Exchange::pull) found it.
         pub pull_wait: Option<Wait>,
-        /// It goes with its request.
+        /// The waker, if one was asked for; dropped when the exchange is logged.
         pub(super) waker: Option<Waker> => keep,
         /// The request body was found too large: it is dropped, whatever the location of the error page says of it.
         pub too_large: bool,
@@ -51,7 +51,7 @@ part! {
 part! {
     /// The request body, and how much was received.
     pub struct RequestInput() {
-        /// What has come of the request body, where there is one and the response is not decided yet.
+        /// The received part of the request body, where there is one and the response is not decided yet.
         pub(crate) body: Option<Box<RequestBody>>,
         /// Bytes of the request received, head and body.
         pub bytes: u64,

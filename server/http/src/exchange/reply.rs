@@ -33,7 +33,7 @@ part! {
         pub allow_ranges: bool,
         /// Of several ranges that are asked for at once, none is served.
         pub single_range: bool,
-        /// The request's conditions are not looked at: who made the response has done that.
+        /// The request's conditions are not evaluated: the origin of the response has done that.
         pub unconditional: bool,
         /// `add_header` and `expires` have had their say: an error met after that does not get their fields twice.
         pub headers_added: bool,

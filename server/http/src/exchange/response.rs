@@ -3,9 +3,9 @@
 use engines::http::ResponseHead;
 
 use super::part::part;
-use super::{Ahead, Ctx, Exchange, Rate};
+use super::{Ctx, EarlyResponses, Exchange, Rate};
 
-/// What is called when the body has ended.
+/// A function that is called when the body has ended.
 pub type OnEnd = fn(&mut Exchange, &mut Ctx<'_>);
 
 part! {
@@ -13,8 +13,8 @@ part! {
     pub struct ResponseState() {
         /// Its head.
         pub head: ResponseHead => clear,
-        /// What leaves ahead of it, if anything does.
-        pub ahead: Option<Box<Ahead>> => rare,
+        /// Interim responses and pushes that leave ahead of it.
+        pub early_responses: Option<Box<EarlyResponses>> => rare,
         /// Bytes on the wire of the head and of what leaves ahead of it.
         pub header_bytes: u64,
         /// Bytes sent for this exchange.

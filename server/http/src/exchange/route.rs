@@ -1,11 +1,11 @@
-//! Where a request is handled: the configuration it runs under, and its place there.
+//! The route of a request: the configuration it runs under, and its place there.
 
 use std::rc::Rc;
 
 use super::part::part;
 use crate::conf_core::CoreLoc;
-use crate::confs::Conf;
 use crate::http::{LocalHttp, Location, Server};
+use crate::settings_set::Conf;
 
 part! {
     /// Port, server and location of a request, and the redirections that led there.
@@ -44,7 +44,7 @@ impl RequestRoute {
         self.own_location().confs.get()
     }
 
-    /// The location's settings of the core: the same as [`Self::loc`], and quicker.
+    /// The location's settings of the core: a faster [`Self::loc`].
     #[inline]
     pub fn core_loc(&self) -> &CoreLoc {
         self.own_location().confs.core_loc()

@@ -1,19 +1,19 @@
-//! What a request asks for: method, host, URI and arguments, as they are processed.
+//! The target of a request: method, host, URI and arguments, as they are processed.
 
 use engines::http::Method;
 
 use super::part::part;
-use crate::known_host::KnownHost;
+use crate::host_cache::HostCache;
 
 part! {
-    /// What is asked for, first as the client's request says, then as redirections and rewriting have it.
+    /// The target of a request, first as the client sent it, then as redirections and rewriting changed it.
     pub struct RequestTarget() {
         /// Method used for processing (error pages turn it into GET; that of a subrequest is GET).
         pub method: Method => keep,
         /// `$host` as the client named it, lower-cased and without port; empty if it named none.
         pub host: Vec<u8> => clear,
         /// The host that was read last in this memory.
-        pub(crate) known_host: KnownHost => keep,
+        pub(crate) host_cache: HostCache => keep,
         /// Port in the request's host, where there was one.
         pub host_port: Option<u16>,
         /// `$uri`: normalised, then rewritten.

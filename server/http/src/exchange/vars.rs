@@ -1,4 +1,4 @@
-//! What variables and regular expressions keep for one exchange.
+//! Values that variables and regular expressions keep for one exchange.
 
 use server_base::regex::{Captures, FailedMatch};
 
@@ -17,7 +17,7 @@ part! {
         pub(super) known: Vec<bool> => clear,
         /// `$request_id`, once it was asked for.
         pub request_id: Option<[u8; 16]>,
-        /// How many computed variables are being evaluated, one for the sake of the other.
+        /// Number of computed variables whose evaluation is nested now.
         pub depth: u8,
     }
 }

@@ -1,4 +1,4 @@
-//! What follows a failed attempt: another one, or the status that stands for the failure.
+//! The consequence of a failed attempt: another one, or the status that stands for the failure.
 
 use super::conf::NextUpstream;
 use super::group::Outcome;
@@ -42,7 +42,7 @@ pub(super) fn next(
     }
 }
 
-/// What decides besides the failure.
+/// The conditions of the decision besides the failure.
 pub(super) fn rules(run: &Run, x: &Exchange, cx: &Ctx<'_>) -> Rules {
     Rules {
         on: run.conf(x, &x.route.http).next_upstream,
