@@ -209,3 +209,14 @@ impl Exchange {
         http.locations[self.route.location].confs.core_loc()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Exchange;
+
+    #[test]
+    fn an_exchange_takes_no_more_memory_than_is_known() {
+        // Flags of a part stand together: one more may take eight bytes, where there is no room beside the others.
+        assert!(size_of::<Exchange>() <= 1504, "{}", size_of::<Exchange>());
+    }
+}
