@@ -210,7 +210,7 @@ impl<N: Net> Shared<N> {
     pub fn drop_unlogged(&mut self, mut x: Box<Exchange>) {
         if self.exchanges.len() < POOL_MAX {
             x.clear_reply();
-            x.http = Rc::clone(&self.generation.http);
+            x.route.http = Rc::clone(&self.generation.http);
             self.exchanges.push(x);
         }
     }

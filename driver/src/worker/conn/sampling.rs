@@ -64,7 +64,7 @@ pub(super) fn begin<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resu
     let Some((start, lead)) = first_drawn(exchanges) else {
         return Ok(true);
     };
-    let nodelay = at(exchanges, start).is_some_and(|x| *x.core_loc(&x.http).tcp_nodelay);
+    let nodelay = at(exchanges, start).is_some_and(|x| *x.route.core_loc().tcp_nodelay);
     c.timestamping = c.timestamping || sh.net.enable_stamps(&mut c.socket);
     if !nodelay || !c.timestamping {
         return Ok(true);
@@ -189,13 +189,13 @@ fn hold<N: Net>(sample: &mut Option<Box<Sample>>, sh: &mut Shared<N>, mut x: Box
     let Some(sample) = sample
         .as_mut()
         .filter(waits)
-        .filter(|_| x.http.tells_samples)
+        .filter(|_| x.route.http.tells_samples)
     else {
         return sh.finish(x);
     };
     // The response is on its way: what counts responses under way is not kept waiting.
     x.extensions.release();
-    if x.http.timed_share == ALL {
+    if x.route.http.timed_share == ALL {
         x.sampled.ended_us = Some(sh.env.now_us());
     }
     let clock = sh.clock.clone();

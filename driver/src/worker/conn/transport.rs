@@ -126,7 +126,7 @@ fn settings(exchanges: &Exchanges, now_ms: u64) -> (bool, Pieces) {
     let Some(x) = exchanges.front() else {
         return (true, Pieces::default());
     };
-    let loc = x.core_loc(&x.http);
+    let loc = x.route.core_loc();
     let pieces = Pieces {
         max_bytes: loc.sendfile_max_chunk.0,
         nopush: *loc.tcp_nopush,
