@@ -9,6 +9,8 @@ use std::fmt::Debug;
 use engines::client::{Event, SendError};
 use engines::http::{BodyLength, OutputQueue, ResponseHead};
 
+use crate::joined::join;
+
 /// What the protocols say differently.
 pub trait Spoken {
     type Error: Debug + PartialEq;
@@ -212,12 +214,7 @@ impl<S: Spoken> Peer<S> {
             if let Event::Head { head, .. } = &event {
                 self.client.recycle(head.clone());
             }
-            match (self.events.last_mut(), event) {
-                (Some(Event::Data { bytes: all, .. }), Event::Data { mut bytes, .. }) => {
-                    all.append(&mut bytes);
-                }
-                (_, event) => self.events.push(event),
-            }
+            join(&mut self.events, event);
         }
         let is_followed = self.stream < self.asked;
         assert!(

@@ -8,6 +8,8 @@ use engines::cgi::{Client, Event, RequestOptions};
 use engines::client::SendError;
 use engines::http::{BodyLength, Chunk, Fields, OutputQueue};
 
+use crate::joined::join;
+
 /// How a request is written.
 pub trait Format {
     fn request(
@@ -169,13 +171,7 @@ impl Peer {
             if let Event::Head { head, .. } = &event {
                 self.client.recycle(head.clone());
             }
-            // How data is divided depends on how it comes, so it is joined.
-            match (self.events.last_mut(), event) {
-                (Some(Event::Data { bytes: all, .. }), Event::Data { mut bytes, .. }) => {
-                    all.append(&mut bytes);
-                }
-                (_, event) => self.events.push(event),
-            }
+            join(&mut self.events, event);
         }
     }
 

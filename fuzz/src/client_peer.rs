@@ -8,28 +8,30 @@ use engines::http::Fields;
 use engines::mux::client::{Client, Protocol};
 
 /// What the protocols say differently.
-pub trait Spoken: Protocol {
+pub trait Spoken {
+    type Protocol: Protocol;
+
     /// What a server sends that lets three bytes of each body come.
     const SMALL_WINDOWS: &[u8];
 
-    fn client(limits: u8, bodies: Bodies) -> Client<Self>;
+    fn client(limits: u8, bodies: Bodies) -> Client<Self::Protocol>;
 
     fn request<'a>(
-        client: &mut Client<Self>,
+        client: &mut Client<Self::Protocol>,
         fields: [(&'a [u8], &'a [u8]); 5],
         ended: bool,
     ) -> Result<u32, SendError>;
 
     /// Ends a request, with trailers where there are any.
-    fn send_trailers(client: &mut Client<Self>, stream: u32, trailers: &Fields);
+    fn send_trailers(client: &mut Client<Self::Protocol>, stream: u32, trailers: &Fields);
 
-    fn ping(client: &mut Client<Self>);
+    fn ping(client: &mut Client<Self::Protocol>);
 
     /// Says that no more requests come, where that can be said.
-    fn end(client: &mut Client<Self>);
+    fn end(client: &mut Client<Self::Protocol>);
 }
 
-/// The same bytes, whole and cut, tell the same story; gives what the client sends, all at once and with requests in between.
+/// The same bytes, whole and cut, tell the same story; returns what the client sends, all at once and with requests in between.
 pub fn sent_by_all<S: Spoken>(
     limits: u8,
     mode: u8,
@@ -57,7 +59,7 @@ struct Story {
 }
 
 struct Peer<S: Spoken> {
-    client: Client<S>,
+    client: Client<S::Protocol>,
     /// Bodies are told, not only counted.
     told: bool,
     mode: u8,
@@ -206,7 +208,7 @@ impl<S: Spoken> Peer<S> {
     }
 
     /// Events come in their order, about exchanges that have not ended.
-    fn judge(&mut self, event: &Event<S::ProtocolError>) {
+    fn judge(&mut self, event: &Event<<S::Protocol as Protocol>::ProtocolError>) {
         assert!(!self.over, "{event:?} after the end");
         match event {
             Event::Interim { stream, .. } => {
@@ -242,11 +244,43 @@ impl<S: Spoken> Peer<S> {
         &mut self,
         stream: u32,
         head: bool,
-        event: &Event<S::ProtocolError>,
+        event: &Event<<S::Protocol as Protocol>::ProtocolError>,
     ) -> &mut Exchange {
         let exchange = self.open.get_mut(&stream);
         let exchange = exchange.unwrap_or_else(|| panic!("{event:?} about no exchange"));
         assert_eq!(exchange.head, head, "{event:?}");
         exchange
     }
+}
+
+/// Operations of every client; `$settings` chooses its limits by a byte.
+#[macro_export]
+macro_rules! asks {
+    ($settings:path) => {
+        fn client(
+            limits: u8,
+            bodies: engines::client::Bodies,
+        ) -> engines::mux::client::Client<<Self as $crate::client_peer::Spoken>::Protocol> {
+            engines::mux::client::Client::<<Self as $crate::client_peer::Spoken>::Protocol>::new(
+                $settings(limits),
+                bodies,
+            )
+        }
+        fn request<'a>(
+            client: &mut engines::mux::client::Client<
+                <Self as $crate::client_peer::Spoken>::Protocol,
+            >,
+            fields: [(&'a [u8], &'a [u8]); 5],
+            ended: bool,
+        ) -> Result<u32, engines::client::SendError> {
+            client.request(fields, ended)
+        }
+        fn ping(
+            client: &mut engines::mux::client::Client<
+                <Self as $crate::client_peer::Spoken>::Protocol,
+            >,
+        ) {
+            client.ping(5);
+        }
+    };
 }
