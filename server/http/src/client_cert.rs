@@ -6,7 +6,7 @@
 //! Source: nginx documentation, `ssl_verify_client`; RFC 9110 section 15.5.20 for 421.
 
 use server_base::errlog::Level;
-use tls::{Refusal, Verified};
+use tls::{ClientCertError, Verified};
 
 use crate::exchange::{Exchange, Tls};
 use crate::http::{Http, LocalHttp};
@@ -71,7 +71,7 @@ fn refusal_over(tls: &Tls, x: &Exchange, http: &Http) -> Option<u16> {
         config.verify(&tls.info.certificates)
     };
     match config.refuses(verified)? {
-        Refusal::NoCertificate => {
+        ClientCertError::NoCertificate => {
             x.log(
                 Level::Info,
                 format_args!(
@@ -80,7 +80,7 @@ fn refusal_over(tls: &Tls, x: &Exchange, http: &Http) -> Option<u16> {
             );
             Some(496)
         }
-        Refusal::BadCertificate(reason) => {
+        ClientCertError::BadCertificate(reason) => {
             x.log(
                 Level::Info,
                 format_args!(

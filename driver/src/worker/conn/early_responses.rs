@@ -1,4 +1,4 @@
-//! What leaves ahead of a response: interim responses whenever it waits or with the head, promises with the head.
+//! Early responses: interim responses leave whenever the exchange waits or with the head, promises with the head.
 //!
 //! Interim responses that were not sent before an error was decided are left out: they belong to the response that was meant.
 //!

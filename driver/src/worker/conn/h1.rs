@@ -108,7 +108,7 @@ fn deliver_body<N: Net>(
     }
 }
 
-/// The rest of a body that nobody wanted is over.
+/// The discarded rest of a body has ended.
 fn end_discarding(h1: &mut H1State) {
     h1.next = h1.engine.finish();
     h1.input = H1Input::Requests;
@@ -148,7 +148,7 @@ fn go_on<N: Net>(
     Ok(())
 }
 
-/// Goes on with a response whose exchange was told of an arrival: the rest of a body that is not passed on any more is read
+/// Continues a response whose exchange was notified of an arrival: the rest of a body that is not passed on any more is read
 /// past, since its client may read nothing before all of it is sent.
 pub(super) fn arrived(h1: &mut H1State) {
     if let Some(active) = h1.exchanges.active.first_mut()
@@ -210,8 +210,8 @@ fn end_tunnel<N: Net>(h1: &mut H1State, sh: &mut Shared<N>) {
     }
 }
 
-/// Ends an exchange that waits, or asks a server, if the peer is gone: nobody waits for the answer any more. The engine tells
-/// of the end only where a request may begin.
+/// Ends an exchange that waits, or asks a server, if the peer has closed. The engine reports
+/// the end only where a request may begin.
 #[inline(always)] // Nearly no peer is gone.
 fn abandon<N: Net>(h1: &mut H1State, sh: &mut Shared<N>) -> Result<(), Closed> {
     match h1.engine.input_ended() {
@@ -281,7 +281,7 @@ fn begin<N: Net>(
     Ok(())
 }
 
-/// Gives an exchange that waits what came of its body with the head.
+/// Delivers the part of a body that came with the head to a waiting exchange.
 #[inline(never)]
 fn take_early<N: Net>(x: &mut Exchange, sh: &mut Shared<N>, early: EarlyBody) {
     if !early.bytes.is_empty() {
