@@ -112,7 +112,7 @@ pub enum FromWorker {
     },
     /// Connections that were lost to a panic, since the start.
     Panicked {
-        /// How many.
+        /// Number of descriptors.
         count: u64,
     },
 }
@@ -144,7 +144,7 @@ impl ToWorker {
         Ok(Self::decode(&message.payload, message.fds).map_err(unusable))
     }
 
-    /// How many descriptors the message has, and how many more are open while its configuration is built.
+    /// Returns the number of descriptors in the message, and of those open in addition while its configuration is built.
     #[must_use]
     pub fn descriptors(&self) -> usize {
         match self {

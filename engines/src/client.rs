@@ -90,7 +90,7 @@ pub enum Event<ProtocolError> {
     Eof,
 }
 
-/// How long a head is.
+/// Length of a head.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeadSize {
     /// Bytes on the wire: of a compressed block, or of status line and fields.

@@ -148,7 +148,7 @@ fn number(digits: &[u8]) -> Option<i32> {
         .ok()
 }
 
-/// How many sockets a service manager has opened for this very process.
+/// Returns the number of sockets that a service manager has opened for this process.
 fn activated(pid: Option<&OsStr>, count: Option<&OsStr>) -> i32 {
     let value = |text: Option<&OsStr>| number(text?.as_bytes());
     let ours = value(pid).and_then(|pid| u32::try_from(pid).ok()) == Some(process::id());

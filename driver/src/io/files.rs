@@ -51,7 +51,7 @@ pub struct FileCache {
     input_reads: u64,
     /// Bytes read since the last read of a socket, by descriptor.
     recent: Vec<(FileHandle, Rc<[u8]>)>,
-    /// Where files are read into before their bytes are kept.
+    /// Buffer for reading files before their bytes are cached.
     scratch: Vec<u8>,
     /// Counted since the thread began.
     figures: FileFigures,

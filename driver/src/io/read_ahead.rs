@@ -49,7 +49,7 @@ pub enum Step {
 }
 
 impl ReadAhead {
-    /// How many of the first bytes of `range` a pool has read; `None` where no pool reads there.
+    /// Returns how many of the first bytes of `range` a pool has read; `None` where no pool reads there.
     #[must_use]
     pub fn read_bytes(&self, range: &FileRange) -> Option<u64> {
         let part = self.parts.iter().find(|part| part.holds(range));

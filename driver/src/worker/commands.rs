@@ -35,7 +35,7 @@ pub struct Setup {
     pub multi_accept: bool,
     /// Keep idle connections over the change to this configuration.
     pub keep_connections: bool,
-    /// How long what is left of the configuration before may go on, milliseconds.
+    /// Time limit of requests under the previous configuration, in milliseconds.
     pub shutdown_timeout_ms: Option<u64>,
 }
 

@@ -112,12 +112,12 @@ impl<T> Table<T> {
         self.slab.key_at(slot)
     }
 
-    /// How many slots there are, for things now or before.
+    /// Returns the number of slots, used now or before.
     pub fn slots(&self) -> u32 {
         self.slab.slots()
     }
 
-    /// How many things there are.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.slab.len()
     }
@@ -127,7 +127,7 @@ impl<T> Table<T> {
         self.slab.is_empty()
     }
 
-    /// How many of them have a timer.
+    /// Returns the number of entries with a timer.
     pub fn timers(&self) -> usize {
         self.timers.len() + self.overdue.len()
     }
@@ -191,7 +191,7 @@ impl<N: Net> Tables<N> {
         times.chain(self.idle.look_at_ms()).min()
     }
 
-    /// How many connections there are.
+    /// Returns the number of connections.
     pub fn connections(&self) -> usize {
         self.clients.len() + self.upstreams.len()
     }

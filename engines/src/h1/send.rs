@@ -6,7 +6,7 @@ use super::Conn;
 use super::encode::{self, Connection, HeadPlan};
 use crate::http::{BodyLength, Chunk, FieldId, ResponseHead, Version};
 
-/// How far the response is.
+/// State of the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sending {
     /// No head has been sent.

@@ -45,7 +45,7 @@ pub struct RequestHead {
     pub version: Version,
     /// The fields in the order received.
     pub fields: Vec<Field>,
-    /// How long the body is.
+    /// Length of the body.
     pub body: BodyLength,
     /// Error in the head: answer `Fault::status` and close.
     pub fault: Option<Fault>,

@@ -36,7 +36,7 @@ pub(crate) struct Outgoing {
     ends_soon: bool,
 }
 
-/// How far the response is.
+/// State of the response.
 #[derive(Debug, Default)]
 enum Sending {
     /// No head has been sent.

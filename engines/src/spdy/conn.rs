@@ -41,7 +41,7 @@ pub(super) enum Part {
     Frame,
     /// Data of a stream, of which so much is still to come.
     Data { stream: u32, left: usize, fin: bool },
-    /// So much of a frame that is of no interest.
+    /// Remaining bytes of a frame that is skipped.
     Skipped(usize),
 }
 

@@ -60,7 +60,7 @@ pub struct Settings {
     pub tickets: Option<Arc<dyn KeyRing>>,
     /// Where sessions are kept, if they are.
     pub sessions: Option<Arc<dyn SessionCache>>,
-    /// How long a session may be resumed, seconds.
+    /// Lifetime of a session, in seconds.
     pub session_timeout_s: u64,
     /// Verification of client certificates.
     pub client: Option<Arc<ClientAuth>>,

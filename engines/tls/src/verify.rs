@@ -36,7 +36,7 @@ pub enum Verified {
     Failed(Reason),
 }
 
-/// Why a certificate is not to be trusted, by OpenSSL's number.
+/// Reason why a certificate is not trusted, by OpenSSL's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reason(pub u32);
 

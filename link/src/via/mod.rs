@@ -53,7 +53,7 @@ pub struct Inside {
     pub spec: Spec,
     /// The signals that are to be passed on, and those of children.
     pub(crate) signals: Signals,
-    /// Whose administrator the process is.
+    /// Rights of the process.
     pub rights: Rights,
 }
 

@@ -114,7 +114,7 @@ fn end_discarding(h1: &mut H1State) {
     h1.input = H1Input::Requests;
 }
 
-/// Goes on with an exchange whose body is there, or is broken.
+/// Continues an exchange whose body is there, or is broken.
 #[inline(never)]
 fn go_on<N: Net>(
     c: &mut Conn<N::Socket>,

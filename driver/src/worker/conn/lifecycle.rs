@@ -383,7 +383,7 @@ fn h1_input_deadline<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>, h1: &H1State) 
     }
 }
 
-/// How long the connection may be idle now.
+/// Returns the idle time limit of the connection.
 #[inline]
 fn idle_time<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>) -> u64 {
     match sh.stopping || c.drain.is_on() {
@@ -428,7 +428,7 @@ pub(super) fn close<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Disp
     Disposition::Close
 }
 
-/// How long what comes is dropped after our side of an idle connection was ended, and how long a silent client is waited for
+/// Time for which input is dropped after our side of an idle connection was ended, and for which a silent client is waited for
 /// at the end of the server: more than the way to nearly every client and back takes, and little to wait for.
 pub const ENDED_MS: u64 = 500;
 /// Time for which a client may still send requests after the end was announced.

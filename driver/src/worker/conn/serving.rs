@@ -249,7 +249,7 @@ impl MuxState {
         self.exchanges.queue(|out| self.engine.transmit(out));
     }
 
-    /// How long the connection may be idle after a request in this location.
+    /// Returns the idle time limit after a request in this location.
     #[inline]
     pub(super) fn idle_ms(&self, loc: &CoreLoc) -> u64 {
         match self.times {

@@ -102,7 +102,7 @@ const LOOKED_AT_A_CANDIDATE: usize = 512;
 const LOOKED_AT_A_MS: u64 = 1000;
 /// Of how many connections that may go one is kept in mind.
 const SHARE: usize = 8;
-/// How many are kept in mind at least.
+/// Minimum number of candidates that are kept.
 const BATCH_MIN: usize = 32;
 
 #[cfg(test)]

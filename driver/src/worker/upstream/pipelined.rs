@@ -295,11 +295,11 @@ pub(super) fn deadline(a: &ActiveAttempt) -> u64 {
     }
 }
 
-/// How long answers to requests that share a connection may take before each is asked for alone. A server that has values in
+/// Time limit of answers to requests that share a connection, after which each is asked for alone. A server that has values in
 /// memory takes far less, even where its system lets it run for a part of each 100 ms only; a request behind a slow answer
 /// waits no longer than this.
 const LATE_MS: u64 = 250;
-/// How long a server gets one request at a time on a connection after requests that shared one were not answered.
+/// Time for which a server gets one request at a time on a connection after requests that shared one were not answered.
 const PAUSE_MS: u64 = 1000;
-/// How many servers are remembered for that.
+/// Maximum number of servers remembered for that.
 const PAUSED_MAX: usize = 64;

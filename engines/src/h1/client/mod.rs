@@ -83,7 +83,7 @@ enum Receiving {
     Over,
 }
 
-/// How far the request is.
+/// State of the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sending {
     /// `left` is never 0, unless there is no byte of the body at all.

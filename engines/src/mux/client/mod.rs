@@ -55,7 +55,7 @@ pub trait Protocol: fmt::Debug + Sized {
     type ProtocolError: fmt::Debug + From<Broken>;
     /// The head of a frame.
     type Head: Copy;
-    /// How long it is.
+    /// Length of a frame's head, in bytes.
     const HEAD_BYTES: usize;
     /// Codes of RST_STREAM.
     const CODES: Codes;
@@ -114,7 +114,7 @@ pub struct Codes {
     pub cancel: u32,
 }
 
-/// How far the connection's end is.
+/// State of the connection's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
     Open,
@@ -155,7 +155,7 @@ impl<P: Protocol> Client<P> {
         }
     }
 
-    /// How many exchanges can be begun now.
+    /// Returns the number of exchanges that can be begun now.
     #[must_use]
     pub fn room(&self) -> usize {
         if self.is_closed() {

@@ -10,7 +10,7 @@ pub(super) struct Code {
     /// For the next [`FAST_BITS`] bits, first come lowest: the symbol above four bits, and in them its code's length; 0
     /// where the code is longer, or none.
     fast: [u16; 1 << FAST_BITS],
-    /// How many codes there are of each length.
+    /// Number of codes of each length.
     counts: [u16; LEN_MAX + 1],
     /// The symbols in the order of their codes.
     symbols: [u16; SYMBOLS_MAX],

@@ -63,7 +63,7 @@ impl fmt::Display for Status {
     }
 }
 
-/// Whose signature of an answer counts.
+/// Accepted signers of an answer.
 #[derive(Clone, Copy, Debug)]
 pub enum Trust<'a> {
     /// That of any signer that the answer names: `ssl_stapling_verify off`. Clients verify for themselves.
@@ -72,7 +72,7 @@ pub enum Trust<'a> {
     Below(&'a Authorities),
 }
 
-/// Why an answer is worth nothing.
+/// Reason why an answer is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The bytes are no response.
@@ -260,7 +260,7 @@ fn is_about(id: &CertId<'_>, certificate: &Certificate<'_>, issuer: &Certificate
     })
 }
 
-/// How far clocks may be apart, seconds; as in nginx.
+/// Tolerated clock skew, in seconds; as in nginx.
 pub const SKEW_S: i64 = 300;
 
 /// `id-ad-ocsp`.
