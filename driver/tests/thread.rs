@@ -33,8 +33,8 @@ struct Waited;
 
 /// Answers when it is run again; there is no other end of its wait.
 fn ask(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
-    if x.guards.take::<Waited>().is_none() {
-        x.guards.push(Waited);
+    if x.extensions.take::<Waited>().is_none() {
+        x.extensions.push(Waited);
         let waker = x.waker(cx).remote();
         let asked = ASKED.lock().expect("nobody panics with it");
         let asked = asked.as_ref().expect("the test has begun");
