@@ -108,7 +108,7 @@ struct Peer {
 
 #[derive(Debug, PartialEq, PartialOrd)]
 enum Progress {
-    Asked,
+    Requested,
     Head,
     Ended,
     /// Nothing more is told of the connection.
@@ -203,7 +203,7 @@ impl Peer {
         assert!(!self.client.has_answer() && self.client.sent_bytes() == 0);
         self.check_sent();
         assert!(stream == self.stream + 1 && self.progress == Progress::Ended);
-        (self.stream, self.progress, self.interim) = (stream, Progress::Asked, 0);
+        (self.stream, self.progress, self.interim) = (stream, Progress::Requested, 0);
         self.transmit();
         self.check_head(&fields, options.http10);
         self.client.send(Chunk::Flush);
@@ -329,11 +329,11 @@ impl Peer {
             ClientEvent::Interim { stream, .. } => {
                 self.interim += 1;
                 assert!(self.interim <= MAX_INTERIM);
-                (*stream, Progress::Asked, Progress::Asked)
+                (*stream, Progress::Requested, Progress::Requested)
             }
             ClientEvent::Head { stream, head, .. } => {
                 assert!((100..1000).contains(&head.status));
-                (*stream, Progress::Asked, Progress::Head)
+                (*stream, Progress::Requested, Progress::Head)
             }
             ClientEvent::Upgraded(stream) => {
                 self.is_tunnel = true;

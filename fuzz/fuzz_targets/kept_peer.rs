@@ -106,7 +106,7 @@ struct Peer<S: Spoken> {
 
 #[derive(Debug, PartialEq, PartialOrd)]
 enum Progress {
-    Asked,
+    Requested,
     Head,
     Ended,
     /// Nothing more is told of the connection.
@@ -184,7 +184,7 @@ impl<S: Spoken> Peer<S> {
     }
 
     fn await_answer(&mut self, stream: u32) {
-        (self.stream, self.progress) = (stream, Progress::Asked);
+        (self.stream, self.progress) = (stream, Progress::Requested);
         (self.body_bytes, self.note_bytes, self.length) = (0, 0, None);
     }
 
@@ -235,7 +235,7 @@ impl<S: Spoken> Peer<S> {
                 if let (BodyLength::Length(bytes), true) = (head.body, self.client.has_body(head)) {
                     self.length = Some(bytes);
                 }
-                (*stream, Progress::Asked, Progress::Head)
+                (*stream, Progress::Requested, Progress::Head)
             }
             Event::Data { stream, bytes } => {
                 assert!(!bytes.is_empty(), "data is some");

@@ -345,7 +345,7 @@ pub fn set_priority(priority: i32) -> io::Result<()> {
 }
 
 /// Lets the calling thread run on every CPU that the process's first thread may use, and schedules it after threads of the
-/// priority that it has: by so much, up to 19.
+/// priority that it has: by `lower`, up to 19.
 ///
 /// # Errors
 /// None is known.

@@ -135,7 +135,7 @@ impl FileCache {
         }
     }
 
-    /// Tells the metrics what the files are at.
+    /// Passes the figures of the file cache to the metrics.
     fn tell(&mut self) {
         self.figures.kept = (self.descriptors.len() + self.open_caches.len()) as u64;
         let (hits, misses) = self.open_caches.lookups();

@@ -430,7 +430,7 @@ impl Worker {
     }
 }
 
-/// Tells the main thread, however the thread ends.
+/// Notifies the main thread, however the thread ends.
 struct TellEnd(Arc<Waker>, Arc<AtomicBool>);
 
 impl Drop for TellEnd {

@@ -250,7 +250,7 @@ impl Ends<'_> {
         Ok(())
     }
 
-    /// Tells servers to end and waits for a while; what does not is killed with the cage.
+    /// Stops servers and waits for a while; those that have not ended are killed with the namespace.
     fn stop_servers(&mut self) -> io::Result<()> {
         for server in &self.servers {
             // It may have ended just now.

@@ -359,7 +359,7 @@ impl Wire {
             self.leave();
         }
         if self.dialled.left {
-            return self.lose(out, limit);
+            return self.send_to_closed(out, limit);
         }
         let wanted = usize::try_from(out.len().min(limit)).unwrap_or(usize::MAX);
         let mut most = wanted.min(self.room());
@@ -385,7 +385,7 @@ impl Wire {
     }
 
     /// A send to a peer that has closed: the system takes the bytes, and the reset follows.
-    fn lose(&mut self, out: &mut OutputQueue, limit: u64) -> io::Result<Sent> {
+    fn send_to_closed(&mut self, out: &mut OutputQueue, limit: u64) -> io::Result<Sent> {
         let wanted = usize::try_from(out.len().min(limit)).unwrap_or(usize::MAX);
         self.dialled.ignored |= self.dialled.end_told;
         let before = self.outbox.len();

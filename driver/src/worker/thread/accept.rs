@@ -86,7 +86,7 @@ impl Thread {
         self.turn(key, Readiness::default());
     }
 
-    /// Tells the connection what its address expects before the first request.
+    /// Sets what the connection's address expects before the first request.
     fn configure_conn(&self, port: usize, conn: &mut Conn<OwnedFd>) {
         let Some(port) = self.shared.generation.http.ports.get(port) else {
             return;

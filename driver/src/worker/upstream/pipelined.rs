@@ -132,7 +132,7 @@ impl ActiveAttempt {
         }
     }
 
-    /// Tells all of them.
+    /// Sends an event to all of them.
     pub(super) fn tell_all(&self, event: impl Fn() -> UpstreamEvent) {
         self.call().tell(event());
         if let Some(pipeline) = &self.pipeline {
@@ -215,7 +215,7 @@ pub(super) fn receive<N: Net>(
 }
 
 impl Pipeline {
-    /// Tells the answers that are there, but for that of the last request.
+    /// Delivers the answers that are there, but for that of the last request.
     fn tell(&mut self, a: &mut ActiveAttempt, now_ms: u64) -> Result<(), Ending> {
         while !self.behind.is_empty() {
             let event = match a.tools.engine.event() {
