@@ -47,7 +47,7 @@ fuzz_target!(|input: &[u8]| {
     assert_eq!(whole, other, "told and counted");
 });
 
-/// What the server sends, and the request it comes after.
+/// Bytes of the server, and the request they come after.
 struct Turn {
     choice: u8,
     /// Names and values in turn.
@@ -99,7 +99,7 @@ struct Peer {
     /// All that was sent, and where the last request begins.
     sent: Vec<u8>,
     begun_at: usize,
-    /// The exchange that is under way, and how far it is.
+    /// The exchange in progress, and its state.
     stream: u32,
     progress: Progress,
     interim: u32,
@@ -111,7 +111,7 @@ enum Progress {
     Requested,
     Head,
     Ended,
-    /// Nothing more is told of the connection.
+    /// The connection reports nothing more.
     Over,
 }
 
@@ -321,7 +321,7 @@ impl Peer {
         }
     }
 
-    /// Events come in their order, and about the exchange that is under way.
+    /// Events come in their order, and about the exchange in progress.
     fn judge(&mut self, event: &ClientEvent) {
         assert_ne!(self.progress, Progress::Over, "{event:?} after the end");
         assert!(self.stream == 0 || self.client.has_answer() || is_end(event));
