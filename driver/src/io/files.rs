@@ -92,7 +92,7 @@ impl FileCache {
         self.sweep_ms = 0;
     }
 
-    /// Tells the time, milliseconds that never go back, and the wall clock's, milliseconds since 1970; call it once a
+    /// Sets the time, monotonic milliseconds, and the wall clock's, milliseconds since 1970; call it once a
     /// turn of the loop.
     pub fn set_now(&mut self, now_ms: u64, unix_ms: u64) {
         self.now_ms = now_ms;
