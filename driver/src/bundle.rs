@@ -130,8 +130,8 @@ impl ToWorker {
     /// Receives the next message.
     ///
     /// # Errors
-    /// Those of `fdpass::recv_msg`, after which nothing can be received. A complete message that cannot be used is no error of
-    /// the stream.
+    /// Those of `fdpass::recv_msg`, after which nothing can be received. A complete message that cannot be used is no
+    /// error of the stream.
     pub fn receive(socket: impl AsFd) -> io::Result<Result<Self, Unusable>> {
         let message = fdpass::recv_msg(socket)?;
         let unusable = |error| Unusable {

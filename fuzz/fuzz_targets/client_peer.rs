@@ -29,7 +29,8 @@ pub trait Spoken: Protocol {
     fn end(client: &mut Client<Self>);
 }
 
-/// Checks that events do not depend on how the bytes are cut; returns the client's output, all at once and with requests in between.
+/// Checks that events do not depend on how the bytes are cut; returns the client's output, all at once and with
+/// requests in between.
 pub fn sent_by_all<S: Spoken>(
     limits: u8,
     mode: u8,

@@ -1,6 +1,6 @@
 //! memcached, client role: events do not depend on whether bytes come whole, cut, or in owned buffers, a part of a
-//! value is never reported as the whole, a request is one line with the key, and of an answer with others behind it all is reported or
-//! nothing.
+//! value is never reported as the whole, a request is one line with the key, and of an answer with others behind it all
+//! is reported or nothing.
 #![no_main]
 
 #[path = "kept_peer.rs"]

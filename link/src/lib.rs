@@ -141,8 +141,7 @@ impl Link {
     }
 
     /// Runs `task` on a thread in the client's namespace, as a measuring instrument: in real time where that is
-    /// allowed, so that other work on the machine does not delay its clock readings. Its connections go
-    /// over the link.
+    /// allowed, so that other work on the machine does not delay its clock readings. Its connections go over the link.
     ///
     /// # Panics
     /// When `task` does.
@@ -154,8 +153,8 @@ impl Link {
         })
     }
 
-    /// Runs `task` on a thread in the server's namespace. Sockets that it binds are reached over the link; processes that it spawns
-    /// stay there, and are scheduled as [`Options::realtime_server`] says.
+    /// Runs `task` on a thread in the server's namespace. Sockets that it binds are reached over the link; processes
+    /// that it spawns stay there, and are scheduled as [`Options::realtime_server`] says.
     ///
     /// # Panics
     /// When `task` does.
@@ -188,7 +187,8 @@ impl Link {
         self.forwarder.record().counters()
     }
 
-    /// Returns the number of packets that the ends sent faster than the link could read them, so far; the kernel dropped those.
+    /// Returns the number of packets that the ends sent faster than the link could read them, so far; the kernel
+    /// dropped those.
     ///
     /// # Errors
     /// /proc is not mounted, or somebody has removed a device.

@@ -213,8 +213,7 @@ pub fn kill_group(leader: u32, signo: i32) -> io::Result<()> {
     Ok(())
 }
 
-/// Has the kernel send SIGTERM to this process when its parent dies; returns false when `parent` is
-/// dead already.
+/// Has the kernel send SIGTERM to this process when its parent dies; returns false when `parent` is dead already.
 ///
 /// # Errors
 /// None is known.

@@ -5,8 +5,8 @@
 
 use std::os::fd::RawFd;
 
-/// State of a TCP connection as the kernel knows it. Values that an older kernel does not report, or that are not measured yet, are
-/// `None`.
+/// State of a TCP connection as the kernel knows it. Values that an older kernel does not report, or that are not
+/// measured yet, are `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpInfo {
     /// Smoothed round-trip time, microseconds.

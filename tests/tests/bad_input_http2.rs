@@ -28,8 +28,8 @@ fn is_unharmed(server: &Server) {
     assert_eq!(server.workers().len(), 1);
 }
 
-/// Sends the bytes of `attack` `n` times, and expects the end of the connection with this code. Returns the last stream that
-/// the server took.
+/// Sends the bytes of `attack` `n` times, and expects the end of the connection with this code. Returns the last stream
+/// that the server took.
 #[track_caller]
 fn ends_with(server: &Server, code: u32, n: u32, mut attack: impl FnMut(u32) -> Vec<u8>) -> u32 {
     let mut client = H2Client::connect(server.port());

@@ -13,8 +13,7 @@ use firstbyte_tests::answers::serve;
 use lab::{number, report};
 use serde_json::Value;
 
-/// Response time of the faster server. Client, loopback and all wake-ups add to it, here some tenths of a
-/// millisecond.
+/// Response time of the faster server. Client, loopback and all wake-ups add to it, here some tenths of a millisecond.
 const TIME: Duration = Duration::from_millis(20);
 
 /// How much longer the slower one takes.

@@ -31,7 +31,8 @@ fn alone() -> MutexGuard<'static, ()> {
     ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Raises the limit of open files of this process, which the server inherits, and returns the number of connections it allows.
+/// Raises the limit of open files of this process, which the server inherits, and returns the number of connections it
+/// allows.
 fn allowed() -> usize {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;

@@ -8,10 +8,9 @@
 //!
 //! Of a small file that has not changed for `SETTLED_MS` the bytes are kept in the place of a descriptor, as many as
 //! `open_files_memory` allows a thread (`kept`); a younger one is read each time from its descriptor, since a second
-//! change within the clock's tick would leave its times as they are.
-//! Writes through a shared mapping show when the kernel updates the times. A location
-//! with `open_file_cache` goes by nginx's rules instead (`open_cache`), one with `disable_symlinks`
-//! walks the path each time. Absent: directio, read-ahead, bigger-than-memory maps.
+//! change within the clock's tick would leave its times as they are. Writes through a shared mapping show when the
+//! kernel updates the times. A location with `open_file_cache` goes by nginx's rules instead (`open_cache`), one with
+//! `disable_symlinks` walks the path each time. Absent: directio, read-ahead, bigger-than-memory maps.
 
 use std::hash::BuildHasher;
 use std::io;

@@ -80,8 +80,8 @@ impl ReadAhead {
         }
     }
 
-    /// Returns the next step after a write that ended before `range`; `at_missing`: at missing bytes, not because the socket is full or
-    /// has taken enough. One read fetches `piece_bytes`.
+    /// Returns the next step after a write that ended before `range`; `at_missing`: at missing bytes, not because the
+    /// socket is full or has taken enough. One read fetches `piece_bytes`.
     pub fn step(&mut self, range: &FileRange, at_missing: bool, piece_bytes: u64) -> Step {
         let Some(part) = self.parts.iter_mut().find(|part| part.holds(range)) else {
             return match at_missing {

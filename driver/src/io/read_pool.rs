@@ -103,7 +103,8 @@ fn task(range: &FileRange, waker: RemoteWaker) -> Result<(Fetch, Work), Refused>
     Ok((Fetch::new(len, done), Box::new(work)))
 }
 
-/// Returns how many of the next `len` bytes of `range` would be sent without waiting, judged by the pages at the ends of pieces: none,
+/// Returns how many of the next `len` bytes of `range` would be sent without waiting, judged by the pages at the ends
+/// of pieces: none,
 /// [`LOOK_BYTES`], [`FETCH_BYTES`] or all up to [`LOOK_BYTES_MAX`]. A page that is missing between them costs a wait.
 #[must_use]
 pub fn cached_bytes(range: &FileRange, len: u64) -> u64 {

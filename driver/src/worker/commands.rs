@@ -66,8 +66,8 @@ pub struct Counters {
     pub descriptors_short: AtomicBool,
 }
 
-/// Objects that threads return to the main thread: to free a large configuration takes long, and a thread that serves must not
-/// be the one that has its last reference.
+/// Objects that threads return to the main thread: to free a large configuration takes long, and a thread that serves
+/// must not be the one that has its last reference.
 #[derive(Debug, Default)]
 pub struct Returned {
     returned: Mutex<Vec<Unused>>,

@@ -1,8 +1,8 @@
 //! Names that requests ask for, on a thread that serves.
 //!
-//! There is a resolver for each set of name servers that was asked, with its cache, which outlives a reload; where a request
-//! names none the system's files and servers are asked. A question that has its answer here is answered at once. The
-//! others leave when the poller can be touched ([`Names::transmit`]); answers wake the waiters.
+//! There is a resolver for each set of name servers that was asked, with its cache, which outlives a reload; where a
+//! request names none the system's files and servers are asked. A question that has its answer here is answered at
+//! once. The others leave when the poller can be touched ([`Names::transmit`]); answers wake the waiters.
 //!
 //! ```text
 //! exchange:  resolve                      a Lookup, answered or pending

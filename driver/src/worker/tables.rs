@@ -150,9 +150,9 @@ impl<T> Table<T> {
         }
     }
 
-    /// Takes the keys of entries whose timer is due, [`EXPIRED_A_TURN`] at most; the rest are due in the next turn. Connections
-    /// made at the same time end at the same time, and closing thousands of them in one turn would hold up all others.
-    /// A thing that has its turn before then may have a timer again, and gets one turn too many.
+    /// Takes the keys of entries whose timer is due, [`EXPIRED_A_TURN`] at most; the rest are due in the next turn.
+    /// Connections made at the same time end at the same time, and closing thousands of them in one turn would hold up
+    /// all others. A thing that has its turn before then may have a timer again, and gets one turn too many.
     pub(super) fn expire(&mut self, now_ms: u64) -> Vec<Key> {
         let mut expired = Vec::new();
         self.timers.expire(now_ms, &mut expired);
@@ -197,7 +197,8 @@ impl<N: Net> Tables<N> {
     }
 }
 
-/// Timers of one kind of things that are seen to in a turn of the loop: closing this many connections takes about a millisecond.
+/// Timers of one kind of things that are seen to in a turn of the loop: closing this many connections takes about a
+/// millisecond.
 const EXPIRED_A_TURN: usize = 128;
 /// Where the kind stands in a token, above the life of a slot.
 const KIND_SHIFT: u32 = 60;

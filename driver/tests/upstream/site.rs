@@ -117,7 +117,8 @@ fn pass(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     Content::Wait
 }
 
-/// A handler that waits within its turn: the port of its server, the sender it notifies, and the receiver whose end it waits for.
+/// A handler that waits within its turn: the port of its server, the sender it notifies, and the receiver whose end it
+/// waits for.
 type Waiting = (u16, Sender<()>, Receiver<()>);
 
 static HELD: Mutex<Vec<Waiting>> = Mutex::new(Vec::new());

@@ -38,8 +38,7 @@ pub(super) fn resume_due<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
     }
 }
 
-/// Continues exchanges that were woken. One that has ended is skipped; one that was woken for nothing waits
-/// again.
+/// Continues exchanges that were woken. One that has ended is skipped; one that was woken for nothing waits again.
 pub(super) fn resume_woken<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, keys: &[WakeKey]) {
     for key in keys {
         let exchanges = c.state.exchanges();

@@ -64,7 +64,8 @@ impl Sample {
             .then_some(us.clamp(self.given_us, now_us.max(self.given_us)))
     }
 
-    /// Returns the cause of an acknowledgement that came late at this time, or has not come by then; `None` if it is on time.
+    /// Returns the cause of an acknowledgement that came late at this time, or has not come by then; `None` if it is on
+    /// time.
     pub(super) fn stall(&self, acked_us: u64, now: Option<TcpInfo>) -> Option<Stall> {
         let now = now?;
         let window_us = |info: &TcpInfo| info.rwnd_limited_us.unwrap_or(0);

@@ -1,14 +1,15 @@
 //! Requests of several exchanges on one connection: they leave in one write, and their answers come in one read.
 //!
 //! Requests that were made in one turn for the same server share a connection, of protocols for which that is worth it
-//! ([`engine::pipelines`]); [`Groups`](super::Groups) finds them, so that no request waits for company. The engine withholds
-//! an answer that others follow until its end is seen; then the exchange gets all of it, however little it reads. The
-//! last request has none behind it: once its answer begins, the connection is like any other (`State::Busy`).
+//! ([`engine::pipelines`]); [`Groups`](super::Groups) finds them, so that no request waits for company. The engine
+//! withholds an answer that others follow until its end is seen; then the exchange gets all of it, however little it
+//! reads. The last request has none behind it: once its answer begins, the connection is like any other
+//! (`State::Busy`).
 //!
 //! No request fails by another one. Where the server breaks the protocol, closes the connection, announces more than
 //! others may wait for, or has not answered all within [`LATE_MS`], those without an answer are asked again, each on a
-//! connection of its own ([`Ending::AskAgain`]); for [`PAUSE_MS`] the server then gets no more than one request at a time on
-//! a connection. Events that concern all of them, a timeout or a connection that cannot be made, go to each.
+//! connection of its own ([`Ending::AskAgain`]); for [`PAUSE_MS`] the server then gets no more than one request at a
+//! time on a connection. Events that concern all of them, a timeout or a connection that cannot be made, go to each.
 //!
 //! Source: memcached, doc/protocol.txt; nginx documentation, `memcached_read_timeout`.
 
@@ -295,9 +296,9 @@ pub(super) fn deadline(a: &ActiveAttempt) -> u64 {
     }
 }
 
-/// Time limit of answers to requests that share a connection, after which each is asked for alone. A server that has values in
-/// memory takes far less, even where its system lets it run for a part of each 100 ms only; a request behind a slow answer
-/// waits no longer than this.
+/// Time limit of answers to requests that share a connection, after which each is asked for alone. A server that has
+/// values in memory takes far less, even where its system lets it run for a part of each 100 ms only; a request behind
+/// a slow answer waits no longer than this.
 const LATE_MS: u64 = 250;
 /// Time for which a server gets one request at a time on a connection after requests that shared one were not answered.
 const PAUSE_MS: u64 = 1000;

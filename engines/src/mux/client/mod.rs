@@ -1,9 +1,8 @@
 //! A client of HTTP/2 or SPDY: the same state, the same rules about windows, streams and their ends.
 //!
-//! Wire formats are the [`Protocol`]'s, which reports the meaning of its frames to the functions in
-//! `receive`. A response that breaks the rules for messages costs its stream, a frame that breaks those for
-//! connections costs the connection. Work that serves no request is limited by a budget, as it is for clients: a
-//! server may be as hostile.
+//! Wire formats are the [`Protocol`]'s, which reports the meaning of its frames to the functions in `receive`. A
+//! response that breaks the rules for messages costs its stream, a frame that breaks those for connections costs the
+//! connection. Work that serves no request is limited by a budget, as it is for clients: a server may be as hostile.
 //!
 //! Absent: frames, header blocks, and how a connection is announced.
 //!

@@ -28,9 +28,9 @@ pub(super) enum Next {
 }
 
 impl Code {
-    /// Builds the code from the length of each symbol's code in bits; 0 for symbols that do not occur. `None` if these lengths
-    /// are not those of a code, or of one that leaves bits over, but for one of a single bit and one without symbols where
-    /// that is allowed.
+    /// Builds the code from the length of each symbol's code in bits; 0 for symbols that do not occur. `None` if these
+    /// lengths are not those of a code, or of one that leaves bits over, but for one of a single bit and one without
+    /// symbols where that is allowed.
     pub(super) const fn new(lens: &[u8], may_be_incomplete: bool) -> Option<Self> {
         let mut code = Self {
             fast: [0; 1 << FAST_BITS],

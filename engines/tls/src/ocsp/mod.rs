@@ -1,9 +1,9 @@
 //! OCSP, client role: what is asked about a certificate, and what an answer is worth.
 //!
-//! A [`Question`] is a certificate with its issuer. It makes the request, DER, and verifies the response:
-//! whether it is about this certificate, is signed by an authorized responder of its issuer, and is valid now.
-//! Absent: the transport; nonces, which would keep responders from answering out of their caches, signed requests, and questions about
-//! several certificates.
+//! A [`Question`] is a certificate with its issuer. It makes the request, DER, and verifies the response: whether it is
+//! about this certificate, is signed by an authorized responder of its issuer, and is valid now. Absent: the transport;
+//! nonces, which would keep responders from answering out of their caches, signed requests, and questions about several
+//! certificates.
 //!
 //! Source: RFC 6960, RFC 5019; what is checked with and without `ssl_stapling_verify` is nginx's and OpenSSL's behaviour.
 
