@@ -52,7 +52,7 @@ fn settings(limits: u8) -> Settings {
     }
 }
 
-/// What a request has of frames of header blocks: the fields that every one has.
+/// Fields of every request's header block.
 const REQUESTS: &[Block] = &[Block {
     kind: 1,
     between: |flags| vec![0, 0, 0, 0, flags, 0],

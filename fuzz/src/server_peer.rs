@@ -29,11 +29,11 @@ pub trait Spoken {
     /// Sends an interim response.
     fn send_interim(_: &mut Conn<Self::Protocol>, _stream: u32) {}
 
-    /// Gives a response its fields; `requests` have come so far.
+    /// Adds the fields of a response to its head; `requests` have come so far.
     fn fill(head: &mut ResponseHead, requests: u8);
 }
 
-/// The same bytes, whole and cut, tell the same story; returns what is sent.
+/// Checks that events and output do not depend on how the bytes are cut; returns the output.
 pub fn sent_by_all<S: Spoken>(
     connect: impl Fn() -> Conn<S::Protocol>,
     mode: u8,
@@ -65,7 +65,7 @@ struct Peer<S: Spoken> {
     mode: u8,
     events: Vec<String>,
     sent: Vec<u8>,
-    /// Requests so far, which say how each is answered.
+    /// Requests so far, which determine how each is answered.
     requests: u8,
     turns: u8,
 }
@@ -180,7 +180,7 @@ impl<S: Spoken> Peer<S> {
         queue.drain_bytes(&mut self.sent);
     }
 
-    /// About 300 bytes for each body, told apart by what has been sent.
+    /// About 300 bytes for each body, distinguished by what has been sent.
     fn feed(&mut self, stream: u32) {
         if self.conn.sent_bytes(stream) < 300 {
             let piece = vec![b'x'; 1 + usize::from(self.mode) + stream as usize % 7];

@@ -213,7 +213,7 @@ pub const PRIORITY: u8 = 2;
 pub const RST_STREAM: u8 = 3;
 /// Settings, or their acknowledgement.
 pub const SETTINGS: u8 = 4;
-/// What the server answers without having been asked.
+/// Frames that the server sends unasked.
 pub const PUSH_PROMISE: u8 = 5;
 /// To be sent back.
 pub const PING: u8 = 6;

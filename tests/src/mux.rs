@@ -41,7 +41,7 @@ pub struct MuxClient<F> {
     next_stream: u32,
     /// State of this protocol alone.
     pub protocol: F,
-    /// What has come on each stream.
+    /// Data received on each stream.
     pub replies: BTreeMap<u32, Reply>,
     /// Last stream and code of each GOAWAY.
     pub goaways: Vec<(u32, u32)>,
@@ -55,7 +55,7 @@ pub struct MuxClient<F> {
     pub closed: bool,
 }
 
-/// What has come on a stream.
+/// Data received on a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reply {
     /// `:status` of the last header block that had one; 0 before.
@@ -128,7 +128,7 @@ impl<F: Frames> MuxClient<F> {
         self
     }
 
-    /// Asks for a path; returns the number of the stream.
+    /// Requests a path and returns the number of the stream.
     pub fn get(&mut self, path: &str) -> u32 {
         self.request("GET", path, &[], true)
     }
@@ -145,7 +145,7 @@ impl<F: Frames> MuxClient<F> {
         stream
     }
 
-    /// What has come on a stream so far.
+    /// Returns the data received on a stream so far.
     #[must_use]
     pub fn so_far(&self, stream: u32) -> Reply {
         self.replies.get(&stream).cloned().unwrap_or_default()

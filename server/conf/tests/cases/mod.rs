@@ -38,7 +38,7 @@ fn cases(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// Holds every case of a folder, of which there are `at_least` so many, to what it says.
+/// Checks every case of a folder with at least `at_least` of them.
 pub(crate) fn judge(folder: &Path, at_least: usize, given: impl Fn(&str) -> String) {
     let mut failed = Vec::new();
     let paths = cases(folder);
