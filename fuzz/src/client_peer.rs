@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use engines::client::{Bodies, Event, MAX_INTERIM, SendError};
 use engines::http::Fields;
 use engines::mux::client::{Client, Protocol};
+use engines::mux::{self, server};
 
 /// Operations that differ between the protocols.
 pub trait Spoken {
@@ -49,6 +50,25 @@ pub fn sent_by_all<S: Spoken>(
     assert_eq!(whole, halves, "cut at {at}");
     let early = Peer::<S>::new(limits, mode).run_early(bytes.chunks(step));
     [whole.sent, early.sent]
+}
+
+/// The server role understands what the client role sends, but for an error that is `allowed`.
+pub fn read_back<P: server::Protocol>(
+    mut server: server::Conn<P>,
+    sent: &[u8],
+    allowed: impl Fn(&P::ProtocolError) -> bool,
+) {
+    server.receive(sent);
+    server.check_invariants();
+    while let Some(event) = server.event() {
+        match event {
+            mux::Event::Failed(why) => {
+                assert!(allowed(&why), "{why:?}: a frame that nobody understands");
+            }
+            mux::Event::Head { head, .. } => assert_eq!(head.fault, None),
+            _ => {}
+        }
+    }
 }
 
 #[derive(Debug, PartialEq)]

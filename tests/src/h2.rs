@@ -200,7 +200,7 @@ pub fn request_fields<'a>(method: &'a str, path: &'a str) -> [(&'a str, &'a str)
     ]
 }
 
-/// What every client says first.
+/// The client's connection preface.
 pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// A frame of a body.

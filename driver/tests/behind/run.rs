@@ -41,7 +41,7 @@ pub(crate) fn check(wire: &Wire) -> Result<(), String> {
     wire.violations.first().map_or(Ok(()), |v| Err(v.clone()))
 }
 
-/// How far a connection is, for the story of its client, which has said `pushed` bytes `of` so many.
+/// Progress of a connection, for the story of its client, which has pushed `pushed` bytes of `of`.
 pub(crate) fn progress(link: &Link, pushed: usize, of: usize) -> String {
     let wire = link.wire.borrow();
     format!(

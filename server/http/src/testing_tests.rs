@@ -86,12 +86,12 @@ pub(crate) const fn row(
 ) -> DirectiveDef<ConfigBuilder> {
     DirectiveDef {
         name,
+        doc: "",
+        syntax: "",
+        default: "",
         contexts: Contexts::HTTP,
         arity,
         block: false,
-        default: "",
-        doc: "",
-        syntax: "",
         apply,
     }
 }

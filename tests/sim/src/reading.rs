@@ -9,12 +9,12 @@ pub enum Reading {
     Eager,
     /// In small pieces.
     Slow,
-    /// Not at all after so many bytes.
+    /// Not at all after this many bytes.
     Stalled(usize),
 }
 
 impl Reading {
-    /// Three of `of` are slow, and one stalls before so many bytes, where that is not 0.
+    /// Draws a manner: three of `of` are slow, and one stalls before `stalled_before` bytes unless that is 0.
     pub fn drawn(of: u64, stalled_before: usize, random: &mut Random) -> Self {
         match random.below(of) {
             0 if stalled_before > 0 => Self::Stalled(random.within(0..stalled_before)),

@@ -54,7 +54,7 @@ impl bed::Codec for Codec {
         (Conn::new(Rc::new(settings)), codec)
     }
 
-    fn greet(peer: &mut Peer) {
+    fn send_preface(peer: &mut Peer) {
         peer.receive(PREFACE);
         peer.frame(frame::SETTINGS, 0, 0, &[]);
         peer.frame(frame::SETTINGS, frame::ACK, 0, &[]);
@@ -134,7 +134,7 @@ impl Peer {
 }
 
 impl Codec {
-    /// A frame as a line; a header block is told with its last frame.
+    /// A frame as a line; a header block is shown with its last frame.
     fn line(&mut self, head: FrameHead, payload: &[u8]) -> Option<String> {
         let kinds = [frame::HEADERS, frame::PUSH_PROMISE, frame::CONTINUATION];
         if !kinds.contains(&head.kind) {

@@ -14,7 +14,7 @@ struct Story {
     over: bool,
 }
 
-/// Gives the pieces to an engine and answers each request as soon as it is told, when all input is here.
+/// Passes the pieces to an engine and answers each request when all input has been received.
 fn tell<C: Codec>(pieces: &[&[u8]], settings: C::Settings) -> Story {
     let mut peer = Peer::<C>::silent(settings);
     for piece in pieces {
@@ -55,8 +55,8 @@ fn tell_early<C: Codec>(pieces: &[&[u8]], settings: C::Settings) -> Vec<String> 
     heads
 }
 
-/// The two tests of a protocol, with a `Codec`, `Settings` and a `corpus` in scope: of connections that begin with so many bytes
-/// which none has in its middle, and of which so many streams may be open.
+/// Defines the two tests of a protocol, with a `Codec`, `Settings` and a `corpus` in scope. Connections begin with `$hello_bytes`
+/// bytes that none has in its middle, and may have `$streams` streams open.
 macro_rules! differential_tests {
     ($hello_bytes:expr, $streams:expr) => {
         fn limited() -> Settings {

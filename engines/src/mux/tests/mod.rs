@@ -28,8 +28,8 @@ pub(crate) trait Codec: Sized {
     /// A connection on which nothing has been said, and its client.
     fn new(settings: Self::Settings) -> (Conn<Self::Protocol>, Self);
 
-    /// Says hello, as clients do.
-    fn greet(peer: &mut Peer<Self>);
+    /// Sends the connection preface.
+    fn send_preface(peer: &mut Peer<Self>);
 
     /// Sends the head of a request, with `more` fields behind those that every one has.
     fn request(
@@ -66,7 +66,7 @@ impl<C: Codec> Peer<C> {
 
     pub(crate) fn with(settings: C::Settings) -> Self {
         let mut peer = Self::silent(settings);
-        C::greet(&mut peer);
+        C::send_preface(&mut peer);
         peer.told();
         peer
     }
@@ -118,7 +118,7 @@ impl<C: Codec> Peer<C> {
         }
     }
 
-    /// Answers 200 with a body whose length is not told.
+    /// Answers 200 with a body of unannounced length.
     pub(crate) fn answer(&mut self, stream: u32, pieces: &[&[u8]]) -> &mut Self {
         self.answer_with(stream, &response(200, BodyLength::Unknown), pieces)
     }
@@ -140,7 +140,7 @@ impl<C: Codec> Peer<C> {
         self
     }
 
-    /// Gives the engine what it asks for.
+    /// Answers the requests of the engine.
     pub(crate) fn pump(&mut self) {
         loop {
             match self.conn.advance(self.room, self.now_ms) {

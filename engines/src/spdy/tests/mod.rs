@@ -46,7 +46,7 @@ impl bed::Codec for Codec {
         (Conn::new(Rc::new(settings)), codec)
     }
 
-    fn greet(peer: &mut Peer) {
+    fn send_preface(peer: &mut Peer) {
         peer.setting(8, 0);
     }
 
