@@ -20,7 +20,7 @@ const CIRCLES: [(&str, usize); 11] = [
     ("link/src", 230),
     ("server/conf/src", 912),
     ("server/base/src", 1084),
-    ("server/http/src", 3697),
+    ("server/http/src", 3585),
     ("server/lint/src", 651),
     ("server/modules/src", 1506),
 ];
