@@ -422,7 +422,7 @@ fn the_rules_see_what_they_look_for() {
     let declared = format!("fn g(\n    x: u8,\n) -> u8;\n{}", body(120));
     assert!(unexplained(&declared).is_empty());
     assert!(is_replaced("app/src/a.rs", "Guards") && is_replaced("server/a.rs", "Kind"));
-    assert!(!is_replaced("app/src/a.rs", "Kind"));
+    assert!(!is_replaced("tests/src/a.rs", "Kind"));
     assert_eq!(engines_named("use engines::h1; // engines::h2"), ["h1"]);
     assert_eq!(
         words("a_b(C) // D")
