@@ -160,7 +160,7 @@ impl Peer {
                 0x12 => self.conn.end(),
                 0x13 => self.conn.end_after(3),
                 0x14 => _ = self.conn.give_up_block(),
-                0x15 => self.conn.seconds_passed(1),
+                0x15 => self.conn.tick(u64::from(self.turns) * 1000),
                 0x16 => self.conn.reset(1, REFUSED_STREAM),
                 0x17 => self.conn.shrink(),
                 _ => {}

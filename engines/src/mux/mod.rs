@@ -6,6 +6,8 @@
 pub(crate) mod budget;
 pub mod client;
 mod event;
+mod frames;
+mod head;
 mod header_cache;
 mod incoming;
 mod outgoing;
@@ -14,7 +16,10 @@ pub mod server;
 mod table;
 mod window;
 
+pub(crate) use event::protocol_error;
 pub use event::{Broken, Event, SendAction, SendOptions};
+pub use frames::{Codes, Frames};
+pub(crate) use head::HeadBuilder;
 pub(crate) use header_cache::HeaderCache;
 pub(crate) use incoming::{Incoming, RecvWindow};
 pub(crate) use outgoing::{Outgoing, Sender, Step};

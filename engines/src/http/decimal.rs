@@ -1,18 +1,21 @@
 //! Numbers as text, where a formatter would cost more than the rest of a line.
 
-/// Appends a number in decimal.
-pub fn push_decimal(out: &mut Vec<u8>, mut number: u64) {
-    let mut digits = [0; 20];
+/// Writes a number in decimal; returns its digits.
+pub fn decimal(mut number: u64, digits: &mut [u8; 20]) -> &[u8] {
     let mut at = digits.len();
     loop {
         at -= 1;
         digits[at] = b'0' + (number % 10) as u8;
         number /= 10;
         if number == 0 {
-            break;
+            return &digits[at..];
         }
     }
-    out.extend_from_slice(&digits[at..]);
+}
+
+/// Appends a number in decimal.
+pub fn push_decimal(out: &mut Vec<u8>, number: u64) {
+    out.extend_from_slice(decimal(number, &mut [0; 20]));
 }
 
 #[cfg(test)]
