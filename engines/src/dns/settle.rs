@@ -3,9 +3,7 @@
 use std::rc::Rc;
 
 use super::answer::{self, Told, What};
-use super::entry::{
-    Asking, Entry, Held, Kept, Kind, Outcome, Question, Stage, State, below, ordered,
-};
+use super::entry::{Asking, Entry, Held, Kept, Kind, Outcome, Question, Stage, State, ordered};
 use super::event::{Answer, Event, Failure, Route, Transport};
 use super::message::{QueryType, Reply};
 use super::name::Name;
@@ -190,7 +188,7 @@ impl Resolver {
         };
         match held {
             Held::Addresses(v4, v6) => {
-                let list = ordered(v4, v6, again.then_some(&mut waiter.chance));
+                let list = ordered(v4, v6, again.then_some(&mut waiter.random));
                 self.complete(now_ms, key, Ok(Answer::Addresses(list)), until_ms);
             }
             Held::Name(name) => {
@@ -222,7 +220,7 @@ impl Resolver {
             aliases: 0,
             deadline_ms: None,
             timeout_ms: parent.timeout_ms,
-            chance: below(&mut parent.chance, usize::MAX) as u64,
+            random: parent.random.fork(),
         };
         let child = self.waiters.insert(child);
         if let Some(parent) = self.waiters.get_mut(of)
@@ -291,7 +289,7 @@ impl Resolver {
         };
         if hosts.found(index, result, valid_until_ms) {
             let until_ms = hosts.valid_until_ms;
-            match hosts.ordered(&mut parent.chance) {
+            match hosts.ordered(&mut parent.random) {
                 Ok(list) => self.complete(now_ms, of, Ok(Answer::Services(list)), until_ms),
                 Err(why) => self.fail(now_ms, of, why),
             }
