@@ -14,6 +14,10 @@ use std::sync::Arc;
 use server_base::errlog::{ErrorLog, Level, Sink};
 use server_http::LoadError;
 
+/// What went wrong has been reported already.
+#[derive(Debug)]
+pub(crate) struct AlreadyLogged;
+
 /// Where messages go.
 #[derive(Debug, Clone)]
 pub(crate) struct Console {
@@ -49,6 +53,12 @@ impl Console {
                 stderr()
             }
         }
+    }
+
+    /// Reports what keeps the server, or a configuration, from being taken up.
+    pub(crate) fn fatal(&self, what: fmt::Arguments<'_>, error: &io::Error) -> AlreadyLogged {
+        self.failed(Level::Emerg, what, error);
+        AlreadyLogged
     }
 
     /// Writes to standard error only what is a warning or worse, as `-t` shows it, and to no log.

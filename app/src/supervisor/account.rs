@@ -11,8 +11,7 @@ use server_base::errlog::Level;
 use server_http::MainConf;
 use sys::{identity, trusted};
 
-use super::Reported;
-use crate::console::Console;
+use crate::console::{AlreadyLogged, Console};
 
 /// A user and group of the system.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,7 +26,7 @@ impl Account {
     ///
     /// # Errors
     /// There is no such user or group, which has been reported.
-    pub(crate) fn of(main: &MainConf, console: &Console) -> Result<Option<Self>, Reported> {
+    pub(crate) fn of(main: &MainConf, console: &Console) -> Result<Option<Self>, AlreadyLogged> {
         if !identity::is_root() {
             if main.user.is_some() {
                 console.report(
@@ -67,16 +66,13 @@ fn found<T>(
     name: &str,
     result: io::Result<T>,
     console: &Console,
-) -> Result<T, Reported> {
-    result.map_err(|error| {
-        console.failed(Level::Emerg, format_args!("{call}(\"{name}\")"), &error);
-        Reported
-    })
+) -> Result<T, AlreadyLogged> {
+    result.map_err(|error| console.fatal(format_args!("{call}(\"{name}\")"), &error))
 }
 
-fn missing(call: &str, name: &str, at: &str, console: &Console) -> Reported {
+fn missing(call: &str, name: &str, at: &str, console: &Console) -> AlreadyLogged {
     console.report(Level::Emerg, format_args!("{call}(\"{name}\") failed{at}"));
-    Reported
+    AlreadyLogged
 }
 
 /// Makes the directories of temporary files, and gives them to the worker's user.
@@ -87,16 +83,11 @@ pub(crate) fn create_directories(
     paths: &[PathBuf],
     account: Option<&Account>,
     console: &Console,
-) -> Result<(), Reported> {
+) -> Result<(), AlreadyLogged> {
     for path in paths {
         let result = create_directory(path, account);
         result.map_err(|(call, error)| {
-            console.failed(
-                Level::Emerg,
-                format_args!("{call} \"{}\"", path.display()),
-                &error,
-            );
-            Reported
+            console.fatal(format_args!("{call} \"{}\"", path.display()), &error)
         })?;
     }
     Ok(())

@@ -15,8 +15,7 @@ use driver::listen::{self, BindError};
 use server_base::errlog::Level;
 use server_base::listen::{Listen, ListenAddr, SocketOptions};
 
-use super::Reported;
-use crate::console::Console;
+use crate::console::{AlreadyLogged, Console};
 
 /// One address and its sockets: one, or with `reuseport` one for each thread.
 #[derive(Debug, Clone)]
@@ -41,7 +40,7 @@ pub(crate) enum Origin {
 
 /// Another supervisor that shares sockets with this one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Neighbour {
+pub(crate) enum OtherServer {
     /// There is none.
     None,
     /// The one that started this one.
@@ -121,7 +120,7 @@ pub(crate) fn prepare(
 ///
 /// # Errors
 /// An address cannot be bound for another reason than that it is in use, which has been reported.
-pub(crate) fn fill(listeners: &mut [Listener], console: &Console) -> Result<Bind, Reported> {
+pub(crate) fn fill(listeners: &mut [Listener], console: &Console) -> Result<Bind, AlreadyLogged> {
     let mut result = Bind::Done;
     for listener in listeners {
         if fill_one(listener, console)? == Bind::InUse {
@@ -141,7 +140,10 @@ pub(crate) fn fill(listeners: &mut [Listener], console: &Console) -> Result<Bind
 ///
 /// # Errors
 /// An address could not be bound, which has been reported.
-pub(crate) fn fill_waiting(listeners: &mut [Listener], console: &Console) -> Result<(), Reported> {
+pub(crate) fn fill_waiting(
+    listeners: &mut [Listener],
+    console: &Console,
+) -> Result<(), AlreadyLogged> {
     for _ in 0..BIND_TRIES {
         if fill(listeners, console)? == Bind::Done {
             return Ok(());
@@ -152,9 +154,9 @@ pub(crate) fn fill_waiting(listeners: &mut [Listener], console: &Console) -> Res
 }
 
 /// Says that an address has been in use for all of the tries.
-pub(crate) fn give_up(console: &Console) -> Reported {
+pub(crate) fn give_up(console: &Console) -> AlreadyLogged {
     console.report(Level::Emerg, format_args!("still could not bind()"));
-    Reported
+    AlreadyLogged
 }
 
 /// Applies all options to the sockets that were given to this process: what whoever bound them has set is
@@ -192,7 +194,7 @@ fn reconfigure(listener: &Listener, console: &Console) {
 ///
 /// # Errors
 /// An address cannot be bound for another reason, which has been reported.
-pub(crate) fn test(listens: &[Listen], console: &Console) -> Result<(), Reported> {
+pub(crate) fn test(listens: &[Listen], console: &Console) -> Result<(), AlreadyLogged> {
     for listen in listens {
         match listen::bind(&listen.addr, &listen.options) {
             Ok(_socket) => {
@@ -223,7 +225,7 @@ pub(crate) fn merged(generations: impl IntoIterator<Item = Vec<Listener>>) -> Ve
 pub(crate) fn remove_unix_files(
     gone: &[Listener],
     kept: &[Listener],
-    neighbour: Neighbour,
+    other_server: OtherServer,
     console: &Console,
 ) -> Vec<PathBuf> {
     let mut left = Vec::new();
@@ -232,10 +234,10 @@ pub(crate) fn remove_unix_files(
         let ListenAddr::Unix(path) = listener.addr() else {
             continue;
         };
-        match (listener.origin, neighbour) {
+        match (listener.origin, other_server) {
             _ if is_kept => {}
-            (Origin::Manager, _) | (_, Neighbour::Successor) => {}
-            (Origin::Predecessor, Neighbour::Predecessor) => left.push(path.clone()),
+            (Origin::Manager, _) | (_, OtherServer::Successor) => {}
+            (Origin::Predecessor, OtherServer::Predecessor) => left.push(path.clone()),
             _ => unlink(path, console),
         }
     }
@@ -281,7 +283,7 @@ fn taken_over(listen: &Listen, threads: u32, old: &[Listener], console: &Console
     }
 }
 
-fn fill_one(listener: &mut Listener, console: &Console) -> Result<Bind, Reported> {
+fn fill_one(listener: &mut Listener, console: &Console) -> Result<Bind, AlreadyLogged> {
     let Listen { addr, options } = &listener.listen;
     while listener.sockets.len() < listener.wanted {
         match listen::bind(addr, options) {
@@ -310,18 +312,13 @@ fn is_in_use(error: &BindError) -> bool {
 }
 
 /// `bind() to 0.0.0.0:80 failed (98: Address already in use)`
-fn report_failed(error: &BindError, addr: &ListenAddr, console: &Console) -> Reported {
+fn report_failed(error: &BindError, addr: &ListenAddr, console: &Console) -> AlreadyLogged {
     let to = if matches!(error.call, "bind()" | "listen()") {
         "to "
     } else {
         ""
     };
-    console.failed(
-        Level::Emerg,
-        format_args!("{} {to}{addr}", error.call),
-        &error.error,
-    );
-    Reported
+    console.fatal(format_args!("{} {to}{addr}", error.call), &error.error)
 }
 
 fn report_refused(refused: &BindError, addr: &ListenAddr, console: &Console) {
@@ -370,7 +367,7 @@ mod tests {
         threads: u32,
         old: &[Listener],
         console: &Console,
-    ) -> Result<Vec<Listener>, Reported> {
+    ) -> Result<Vec<Listener>, AlreadyLogged> {
         let mut listeners = prepare(listens, threads, old, console);
         fill_waiting(&mut listeners, console)?;
         Ok(listeners)

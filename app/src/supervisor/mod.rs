@@ -7,9 +7,9 @@
 //! Source: nginx documentation, "Controlling nginx".
 
 mod account;
-mod child;
 mod earlier;
 mod inherit;
+mod left_file;
 mod limits;
 mod listeners;
 mod logs;
@@ -20,16 +20,18 @@ mod prepare;
 mod reload;
 mod rings;
 mod run;
+mod state;
 mod upgrade;
 mod watch;
+mod watcher;
 mod work;
+mod worker;
+mod workers;
 
 pub(crate) use work::take_on_user;
 
 use std::ffi::OsString;
-use std::ops::ControlFlow;
 use std::process::ExitCode;
-use std::time::Instant;
 
 use server_base::errlog::Level;
 use server_http::LoadOptions;
@@ -39,82 +41,17 @@ use sys::process;
 use sys::signal::{self, Signals};
 use sys::title::Title;
 
-use crate::console::Console;
+use crate::console::{AlreadyLogged, Console};
 use crate::load::{Built, Loaded};
 use crate::version;
-use child::{Respawn, Worker};
 use earlier::Earlier;
 use inherit::Inheritance;
-use listeners::Neighbour;
+use listeners::OtherServer;
 use notify::Notify;
-use open::Generation;
-use prepare::Preparing;
-use reload::Reloading;
-use upgrade::{LeftFile, Successor};
-use watch::Watcher;
-use work::Seed;
-
-/// What went wrong has been reported already.
-#[derive(Debug)]
-pub(crate) struct Reported;
-
-/// Why the supervisor's loop ends in this process.
-enum Leave {
-    /// The server is stopped.
-    Exit(u8),
-    /// This process is the child of a fork: it becomes a worker when the supervisor's descriptors are
-    /// dropped.
-    Worker(Box<Seed>),
-}
-
-/// A step of the supervisor; `Break` leads straight out of its loop.
-type Flow<T = ()> = ControlFlow<Leave, T>;
-
-/// What the supervisor is at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    /// A worker serves, or is started again.
-    Serving,
-    /// The workers were told to finish, the supervisor stays (WINCH).
-    Paused,
-    /// The workers were told to finish, then the supervisor ends (QUIT).
-    Quitting,
-    /// The workers were told to end; who has not by then is killed (TERM, INT).
-    Terminating { kill_at: Option<Instant> },
-}
-
-struct Supervisor {
-    options: LoadOptions,
-    /// What this process was started with, for the binary that takes its place.
-    arguments: Vec<OsString>,
-    console: Console,
-    title: Title,
-    daemonized: bool,
-    poller: Poller,
-    signals: Signals,
-    notify: Notify,
-    phase: Phase,
-    current: Generation,
-    /// The first configuration as it was built, until a worker serves by it.
-    built: Option<Built>,
-    /// What workers may serve by until one is ready for `current`.
-    earlier: Earlier<Generation>,
-    /// A configuration that is to follow `current` when its addresses are free.
-    reloading: Option<Reloading>,
-    /// A configuration that the worker builds before anything is opened for it.
-    preparing: Option<Preparing>,
-    /// What is known of files that are taken up when they change.
-    watcher: Watcher,
-    generations: u64,
-    workers: Vec<Worker>,
-    workers_started: u64,
-    respawn: Respawn,
-    /// The supervisor that started this one in its place.
-    predecessor: Option<u32>,
-    /// The new binary that this one has started.
-    successor: Option<Successor>,
-    left: Vec<LeftFile>,
-}
+use open::OpenConfig;
+use state::{LoopExit, Phase, SIGNALS_TOKEN, Supervisor};
+use watcher::Watcher;
+use worker::Respawn;
 
 /// Opens everything, goes to the background where it is asked to, and serves until it is told to stop.
 pub(crate) fn run(
@@ -125,11 +62,11 @@ pub(crate) fn run(
 ) -> ExitCode {
     let supervisor = match prepare(options, loaded, console, arguments) {
         Ok(supervisor) => supervisor,
-        Err(Reported) => return ExitCode::FAILURE,
+        Err(AlreadyLogged) => return ExitCode::FAILURE,
     };
     match supervisor.run() {
-        Leave::Exit(code) => ExitCode::from(code),
-        Leave::Worker(seed) => process::exit_now(work::work(*seed)),
+        LoopExit::Exit(code) => ExitCode::from(code),
+        LoopExit::Worker(seed) => process::exit_now(work::work(*seed)),
     }
 }
 
@@ -138,7 +75,7 @@ fn prepare(
     loaded: Loaded,
     console: Console,
     arguments: &[OsString],
-) -> Result<Supervisor, Reported> {
+) -> Result<Supervisor, AlreadyLogged> {
     // From the first listener on clients may come, and with them signals: none may find this process unprepared.
     let signals = reported("signalfd()", Signals::new(SIGNALS), &console)?;
     for signo in IGNORED {
@@ -147,7 +84,7 @@ fn prepare(
     let inherited = Inheritance::take(&console);
     let built = Built::new(FIRST_GENERATION, &loaded.cycle);
     let current = open_first(loaded, &inherited, &console)?;
-    let left = upgrade::unclaimed(&inherited, &current.listeners);
+    let left = left_file::unclaimed(&inherited, &current.listeners);
     let predecessor = inherited.predecessor;
     // What the configuration does not name closes.
     drop(inherited);
@@ -164,8 +101,7 @@ fn prepare(
         && predecessor.is_none()
         && let Err((call, error)) = process::daemonize(announce)
     {
-        console.failed(Level::Emerg, format_args!("{call}"), &error);
-        return Err(Reported);
+        return Err(console.fatal(format_args!("{call}"), &error));
     }
     let poller = reported("epoll_create()", Poller::new(), &console)?;
     reported(
@@ -208,12 +144,12 @@ fn open_first(
     loaded: Loaded,
     inherited: &Inheritance,
     console: &Console,
-) -> Result<Generation, Reported> {
+) -> Result<OpenConfig, AlreadyLogged> {
     let given = &inherited.listeners;
-    let mut first = Generation::open(FIRST_GENERATION, loaded, None, given, console)?;
+    let mut first = OpenConfig::open(FIRST_GENERATION, loaded, None, given, console)?;
     if let Err(reported) = listeners::fill_waiting(&mut first.listeners, console) {
         // What was bound just now closes, and its files must go with it.
-        listeners::remove_unix_files(&first.listeners, given, Neighbour::None, console);
+        listeners::remove_unix_files(&first.listeners, given, OtherServer::None, console);
         return Err(reported);
     }
     listeners::apply_options_to_given(&first.listeners, console);
@@ -222,11 +158,12 @@ fn open_first(
     Ok(first)
 }
 
-fn reported<T>(call: &str, result: std::io::Result<T>, console: &Console) -> Result<T, Reported> {
-    result.map_err(|error| {
-        console.failed(Level::Emerg, format_args!("{call}"), &error);
-        Reported
-    })
+fn reported<T>(
+    call: &str,
+    result: std::io::Result<T>,
+    console: &Console,
+) -> Result<T, AlreadyLogged> {
+    result.map_err(|error| console.fatal(format_args!("{call}"), &error))
 }
 
 fn joined(arguments: &[OsString]) -> String {
@@ -238,9 +175,6 @@ fn joined(arguments: &[OsString]) -> String {
 }
 
 const FIRST_GENERATION: u64 = 1;
-
-/// The poller's token of the signals; workers count from 1.
-const SIGNALS_TOKEN: u64 = 0;
 
 /// What the supervisor answers to.
 const SIGNALS: &[i32] = &[

@@ -9,17 +9,16 @@ use driver::bundle::{Bundle, Step};
 use server_base::watch::Watch;
 use server_http::{Cycle, LoadOptions, MainConf};
 
-use super::Reported;
 use super::account::{self, Account};
 use super::listeners::{self, Listener};
 use super::logs::Logs;
 use super::{limits, pid_file};
-use crate::console::Console;
+use crate::console::{AlreadyLogged, Console};
 use crate::load::{Earlier, Loaded};
 
 /// A configuration, and its sockets and logs.
 #[derive(Debug)]
-pub(crate) struct Generation {
+pub(crate) struct OpenConfig {
     pub(crate) number: u64,
     pub(crate) main: MainConf,
     pub(crate) account: Option<Account>,
@@ -37,7 +36,7 @@ pub(crate) struct Generation {
     record: Arc<Memory>,
 }
 
-impl Generation {
+impl OpenConfig {
     /// Opens everything that `loaded` names but new addresses; sockets of `given` are taken over.
     ///
     /// # Errors
@@ -48,7 +47,7 @@ impl Generation {
         old_logs: Option<&Logs>,
         given: &[Listener],
         console: &Console,
-    ) -> Result<Self, Reported> {
+    ) -> Result<Self, AlreadyLogged> {
         let Loaded { cycle, record } = loaded;
         limits::warn(&cycle.main, console);
         let account = Account::of(&cycle.main, console)?;
@@ -151,7 +150,7 @@ impl Generation {
     /// What a worker needs to prepare a generation for which the same is to be done, of what was read anew.
     ///
     /// # Errors
-    /// As [`Generation::bundle`].
+    /// As [`OpenConfig::bundle`].
     pub(crate) fn preparation(
         &self,
         number: u64,
@@ -219,7 +218,7 @@ fn shown(path: &Path) -> String {
 ///
 /// # Errors
 /// Something cannot be opened, which has been reported.
-pub(crate) fn test(cycle: &Cycle, console: &Console) -> Result<(), Reported> {
+pub(crate) fn test(cycle: &Cycle, console: &Console) -> Result<(), AlreadyLogged> {
     limits::warn(&cycle.main, console);
     let account = Account::of(&cycle.main, console)?;
     pid_file::test(&cycle.main.pid, console)?;

@@ -8,14 +8,13 @@ use std::path::{Path, PathBuf};
 
 use server_base::errlog::Level;
 
-use super::Reported;
-use crate::console::Console;
+use crate::console::{AlreadyLogged, Console};
 
 /// Writes this process's number to `path`.
 ///
 /// # Errors
 /// The file cannot be written, which has been reported.
-pub(crate) fn write(path: &Path, console: &Console) -> Result<(), Reported> {
+pub(crate) fn write(path: &Path, console: &Console) -> Result<(), AlreadyLogged> {
     let mut options = OpenOptions::new();
     let opened = options
         .write(true)
@@ -31,7 +30,7 @@ pub(crate) fn write(path: &Path, console: &Console) -> Result<(), Reported> {
 ///
 /// # Errors
 /// It cannot, which has been reported.
-pub(crate) fn test(path: &Path, console: &Console) -> Result<(), Reported> {
+pub(crate) fn test(path: &Path, console: &Console) -> Result<(), AlreadyLogged> {
     let mut options = OpenOptions::new();
     let opened = options
         .read(true)
@@ -69,7 +68,7 @@ pub(crate) fn set_aside(
     path: &Path,
     when: fmt::Arguments<'_>,
     console: &Console,
-) -> Result<PathBuf, Reported> {
+) -> Result<PathBuf, AlreadyLogged> {
     let oldbin = oldbin(path);
     let what = format_args!("{} to {}", path.display(), oldbin.display());
     renamed(fs::rename(path, &oldbin), what, when, console)?;
@@ -89,26 +88,19 @@ fn renamed(
     what: fmt::Arguments<'_>,
     when: fmt::Arguments<'_>,
     console: &Console,
-) -> Result<(), Reported> {
+) -> Result<(), AlreadyLogged> {
     result.map_err(|error| {
         let reason = conf::os_error(&error);
         console.report(
             Level::Alert,
             format_args!("rename() {what} failed {when} ({reason})"),
         );
-        Reported
+        AlreadyLogged
     })
 }
 
-fn reported(result: io::Result<()>, path: &Path, console: &Console) -> Result<(), Reported> {
-    result.map_err(|error| {
-        console.failed(
-            Level::Emerg,
-            format_args!("open() \"{}\"", path.display()),
-            &error,
-        );
-        Reported
-    })
+fn reported(result: io::Result<()>, path: &Path, console: &Console) -> Result<(), AlreadyLogged> {
+    result.map_err(|error| console.fatal(format_args!("open() \"{}\"", path.display()), &error))
 }
 
 const MODE: u32 = 0o644;

@@ -15,27 +15,13 @@ use server_base::errlog::Level;
 use server_http::MainConf;
 use sys::heap::trim;
 
-use super::child::{Kind, Worker};
 use super::listeners::{BIND_PAUSE, BIND_TRIES, Bind, Listener};
-use super::open::Generation;
-use super::{Flow, Phase, Reported, Supervisor, limits, listeners, pid_file};
-use crate::console::Console;
+use super::open::OpenConfig;
+use super::state::{Flow, Phase, Reloading, Supervisor};
+use super::worker::{Worker, WorkerHandle, needs_new_worker};
+use super::{limits, listeners, pid_file};
+use crate::console::{AlreadyLogged, Console};
 use crate::load::{self, Loaded};
-
-/// A configuration that waits for an address in use.
-#[derive(Debug)]
-pub(super) struct Reloading {
-    next: Generation,
-    tries: u32,
-    due: Instant,
-}
-
-impl Reloading {
-    /// When the addresses are to be tried again.
-    pub(super) fn due(&self) -> Instant {
-        self.due
-    }
-}
 
 impl Supervisor {
     /// Reads the configuration again and hands it to the worker; the old one stays if anything fails, and so does one that
@@ -57,16 +43,16 @@ impl Supervisor {
                 self.abandon_reload();
                 return self.try_reload(next, 0);
             }
-            Err(Reported) => self.notify.refused(&self.console),
+            Err(AlreadyLogged) => self.notify.refused(&self.console),
         }
         Continue(())
     }
 
-    fn open_next(&mut self) -> Result<Generation, Reported> {
+    fn open_next(&mut self) -> Result<OpenConfig, AlreadyLogged> {
         let console = &self.console;
         let loaded = load::again(&self.options, &self.current.read()).map_err(|refused| {
             console.refused(&refused);
-            Reported
+            AlreadyLogged
         })?;
         console.warnings(&loaded.cycle.warnings);
         self.generations += 1;
@@ -77,15 +63,15 @@ impl Supervisor {
     }
 
     /// Opens what a configuration names, beside what is open for the one that serves.
-    pub(super) fn open(&self, number: u64, loaded: Loaded) -> Result<Generation, Reported> {
-        let Generation {
+    pub(super) fn open(&self, number: u64, loaded: Loaded) -> Result<OpenConfig, AlreadyLogged> {
+        let OpenConfig {
             logs, listeners, ..
         } = &self.current;
-        Generation::open(number, loaded, Some(logs), listeners, &self.console)
+        OpenConfig::open(number, loaded, Some(logs), listeners, &self.console)
     }
 
     /// Binds the new addresses of `next`. One that is in use is tried again later: meanwhile this process goes on.
-    pub(super) fn try_reload(&mut self, mut next: Generation, tries: u32) -> Flow {
+    pub(super) fn try_reload(&mut self, mut next: OpenConfig, tries: u32) -> Flow {
         match listeners::fill(&mut next.listeners, &self.console) {
             Ok(Bind::Done) => return self.take_up(next),
             Ok(Bind::InUse) => {
@@ -95,7 +81,7 @@ impl Supervisor {
                     due: Instant::now() + BIND_PAUSE,
                 });
             }
-            Err(Reported) => self.refuse(next),
+            Err(AlreadyLogged) => self.refuse(next),
         }
         Continue(())
     }
@@ -128,18 +114,18 @@ impl Supervisor {
     }
 
     /// A configuration cannot be taken up: what serves goes on.
-    fn refuse(&mut self, next: Generation) {
+    fn refuse(&mut self, next: OpenConfig) {
         self.drop_unused(next);
         self.notify.refused(&self.console);
     }
 
     /// What was bound for a configuration that is not taken up closes, and its files must go with it.
-    fn drop_unused(&mut self, unused: Generation) {
+    fn drop_unused(&mut self, unused: OpenConfig) {
         let kept = self.current.listeners.clone();
         self.remove_unix_files(&unused.listeners, &kept);
     }
 
-    pub(super) fn take_up(&mut self, next: Generation) -> Flow {
+    pub(super) fn take_up(&mut self, next: OpenConfig) -> Flow {
         if self.move_pid_file(&self.current.main, &next.main).is_err() {
             self.refuse(next);
             return Continue(());
@@ -161,7 +147,7 @@ impl Supervisor {
                 let worker = &mut self.workers[index];
                 let more = worker.process.worker_processes < main.worker_processes;
                 worker.process.worker_processes = main.worker_processes;
-                if more && let Kind::Process(pid) = worker.kind {
+                if more && let WorkerHandle::Process(pid) = worker.kind {
                     limits::set_of(pid, main, &self.console);
                 }
                 self.configure(index);
@@ -171,7 +157,7 @@ impl Supervisor {
         }
     }
 
-    fn move_pid_file(&self, old: &MainConf, new: &MainConf) -> Result<(), Reported> {
+    fn move_pid_file(&self, old: &MainConf, new: &MainConf) -> Result<(), AlreadyLogged> {
         // With a new binary the file is aside, and gets the current name when that ends.
         if old.pid != new.pid && self.successor.is_none() {
             pid_file::write(&new.pid, &self.console)?;
@@ -321,67 +307,5 @@ impl Supervisor {
                 }
             }
         }
-    }
-}
-
-/// Settings that belong to a process and cannot change while it runs.
-pub(super) fn needs_new_worker(old: &MainConf, new: &MainConf) -> bool {
-    old.user != new.user
-        || old.env != new.env
-        || old.worker_rlimit_nofile != new.worker_rlimit_nofile
-        || old.worker_rlimit_core != new.worker_rlimit_core
-        || old.working_directory != new.working_directory
-        || old.worker_priority != new.worker_priority
-        || old.worker_processes > new.worker_processes
-        // The right to do so is kept or given up when the process becomes its user's.
-        || old.binds_transparently != new.binds_transparently
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use server_http::LoadOptions;
-
-    fn main_conf() -> MainConf {
-        MainConf::new(&LoadOptions {
-            conf_path: "/x/nginx.conf".into(),
-            prefix: "/x/".into(),
-            globals: None,
-            error_log: None,
-            access_log: "/x/access.log".into(),
-        })
-    }
-
-    #[test]
-    fn settings_of_a_process_need_a_new_worker() {
-        let changes: [fn(&mut MainConf); 8] = [
-            |main| main.user = Some(("www".to_owned(), None)),
-            |main| main.env.push(("A".to_owned(), None)),
-            |main| main.worker_rlimit_nofile = Some(1),
-            |main| main.worker_rlimit_core = Some(1),
-            |main| main.working_directory = Some("/".into()),
-            |main| main.worker_priority = 1,
-            |main| main.worker_processes = 1,
-            |main| main.binds_transparently = true,
-        ];
-        let mut old = main_conf();
-        old.worker_processes = 2;
-        for change in changes {
-            let mut new = old.clone();
-            change(&mut new);
-            assert!(needs_new_worker(&old, &new));
-        }
-    }
-
-    #[test]
-    fn everything_else_is_taken_in_place() {
-        let old = main_conf();
-        let mut new = old.clone();
-        new.daemon = !old.daemon;
-        new.worker_processes = old.worker_processes + 1;
-        new.worker_connections = 10;
-        new.pid = "/other.pid".into();
-        new.shutdown_timeout_ms = Some(5);
-        assert!(!needs_new_worker(&old, &new));
     }
 }

@@ -13,8 +13,7 @@ use std::sync::Arc;
 use server_base::errlog::{Level, MemoryBuffer};
 use sys::process;
 
-use super::Reported;
-use crate::console::Console;
+use crate::console::{AlreadyLogged, Console};
 
 /// The rings of one generation.
 #[derive(Clone, Debug, Default)]
@@ -27,7 +26,7 @@ impl Rings {
     ///
     /// # Errors
     /// There is no memory, which has been reported.
-    pub(crate) fn open(buffers: &[MemoryBuffer], console: &Console) -> Result<Self, Reported> {
+    pub(crate) fn open(buffers: &[MemoryBuffer], console: &Console) -> Result<Self, AlreadyLogged> {
         let mut files = Vec::new();
         for buffer in buffers {
             let made = process::memory_file("error_log").and_then(|fd| {
@@ -35,10 +34,8 @@ impl Rings {
                 buffer.clear(&file)?;
                 Ok(file)
             });
-            let file = made.map_err(|error| {
-                console.failed(Level::Emerg, format_args!("memfd_create()"), &error);
-                Reported
-            })?;
+            let file =
+                made.map_err(|error| console.fatal(format_args!("memfd_create()"), &error))?;
             files.push((buffer.clone(), Arc::new(file)));
         }
         Ok(Self { files })

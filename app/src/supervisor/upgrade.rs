@@ -8,48 +8,34 @@
 //! joins that list. Source: nginx documentation, "Upgrading Executable on the Fly".
 
 use std::borrow::Cow;
-use std::fs;
 use std::ops::ControlFlow::Continue;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
 
 use server_base::errlog::Level;
-use server_base::listen::ListenAddr;
 use sys::exec;
 use sys::process::{self, Exit};
 
-use super::child::log_exit_at;
-use super::inherit::{ACTIVATED, Inheritance, OWN_VARIABLES, SOCKETS};
-use super::listeners::{self, Listener, Neighbour, Origin};
-use super::{Flow, Phase, Supervisor, pid_file};
-
-/// The new binary that this process has started.
-#[derive(Debug)]
-pub(super) struct Successor {
-    pub(super) pid: u32,
-    /// Where this process's pid file is meanwhile.
-    pub(super) oldbin: PathBuf,
-}
-
-/// The file of a UNIX-domain socket that the predecessor may still need: path, device and inode.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct LeftFile(PathBuf, u64, u64);
+use super::inherit::{ACTIVATED, OWN_VARIABLES, SOCKETS};
+use super::left_file::LeftFile;
+use super::listeners::{self, Listener, Origin, OtherServer};
+use super::pid_file;
+use super::state::{Flow, Phase, Successor, Supervisor};
+use super::worker::log_exit_at;
 
 impl Supervisor {
     /// Who else serves by the same sockets.
-    pub(super) fn neighbour(&self) -> Neighbour {
+    pub(super) fn other_server(&self) -> OtherServer {
         match self.predecessor {
-            _ if self.successor.is_some() => Neighbour::Successor,
-            Some(pid) if pid == process::parent_id() => Neighbour::Predecessor,
-            _ => Neighbour::None,
+            _ if self.successor.is_some() => OtherServer::Successor,
+            Some(pid) if pid == process::parent_id() => OtherServer::Predecessor,
+            _ => OtherServer::None,
         }
     }
 
     /// Whether USR2 means anything now.
     pub(super) fn can_change_binary(&self) -> bool {
         // As in nginx, a process without a supervisor of its own does not start another.
-        self.current.main.master_process && self.neighbour() == Neighbour::None
+        self.current.main.master_process && self.other_server() == OtherServer::None
     }
 
     /// Starts what the path of this binary names now.
@@ -57,7 +43,7 @@ impl Supervisor {
         if !matches!(self.phase, Phase::Serving | Phase::Paused) {
             return;
         }
-        if self.neighbour() != Neighbour::None {
+        if self.other_server() != OtherServer::None {
             self.console.report(
                 Level::Crit,
                 format_args!(
@@ -155,39 +141,20 @@ impl Supervisor {
     /// Removes the files of UNIX-domain sockets that `gone` has and `kept` has not, as far as they are this
     /// process's to remove.
     pub(super) fn remove_unix_files(&mut self, gone: &[Listener], kept: &[Listener]) {
-        let left = listeners::remove_unix_files(gone, kept, self.neighbour(), &self.console);
-        self.left.extend(left.into_iter().filter_map(left_file));
+        let left = listeners::remove_unix_files(gone, kept, self.other_server(), &self.console);
+        self.left.extend(left.into_iter().filter_map(LeftFile::of));
     }
 
     /// Removes the files that were left to the predecessor, once it has ended. One that was made anew is
     /// somebody else's.
     pub(super) fn remove_left_files(&mut self) {
-        if self.neighbour() == Neighbour::Predecessor {
+        if self.other_server() == OtherServer::Predecessor {
             return;
         }
         for left in std::mem::take(&mut self.left) {
-            let LeftFile(path, ..) = &left;
-            if left_file(path.clone()).as_ref() == Some(&left) {
+            if let Some(path) = left.path() {
                 listeners::unlink(path, &self.console);
             }
         }
     }
-}
-
-/// Files of sockets that came from the predecessor and that the configuration does not name any more.
-pub(super) fn unclaimed(inherited: &Inheritance, claimed: &[Listener]) -> Vec<LeftFile> {
-    let unclaimed = inherited.listeners.iter().filter(|listener| {
-        listener.origin() == Origin::Predecessor
-            && claimed.iter().all(|other| other.addr() != listener.addr())
-    });
-    let paths = unclaimed.filter_map(|listener| match listener.addr() {
-        ListenAddr::Unix(path) => Some(path.clone()),
-        ListenAddr::Inet(_) => None,
-    });
-    paths.filter_map(left_file).collect()
-}
-
-fn left_file(path: PathBuf) -> Option<LeftFile> {
-    let metadata = fs::symlink_metadata(&path).ok()?;
-    Some(LeftFile(path, metadata.dev(), metadata.ino()))
 }

@@ -13,12 +13,12 @@ use server_http::MainConf;
 use sys::{identity, process, signal};
 
 use super::account::Account;
-use super::{Reported, limits};
-use crate::console::Console;
+use super::limits;
+use crate::console::{AlreadyLogged, Console};
 use crate::load::{self, Built};
 
 /// What a new process needs to become a worker.
-pub(super) struct Seed {
+pub(super) struct WorkerSpawn {
     pub(super) control: OwnedFd,
     pub(super) supervisor: u32,
     pub(super) main: MainConf,
@@ -30,8 +30,8 @@ pub(super) struct Seed {
 
 /// Turns this process, forked and without the supervisor's descriptors, into a worker and serves.
 /// Gives its exit code.
-pub(super) fn work(seed: Seed) -> i32 {
-    let Seed {
+pub(super) fn work(seed: WorkerSpawn) -> i32 {
+    let WorkerSpawn {
         control,
         supervisor,
         main,
@@ -55,7 +55,7 @@ fn become_worker(
     main: &MainConf,
     account: Option<&Account>,
     console: &Console,
-) -> Result<(), Reported> {
+) -> Result<(), AlreadyLogged> {
     let alert = |what: String, result: std::io::Result<()>| {
         if let Err(error) = result {
             console.failed(Level::Alert, format_args!("{what}"), &error);
@@ -108,28 +108,36 @@ fn become_worker(
 ///
 /// # Errors
 /// What kept it from doing so, which has been reported.
-pub(crate) fn take_on_user(main: &MainConf, console: &Console) -> Result<(), Reported> {
+pub(crate) fn take_on_user(main: &MainConf, console: &Console) -> Result<(), AlreadyLogged> {
     match Account::of(main, console)? {
         Some(account) if main.master_process => change_user(&account, false, console),
         _ => Ok(()),
     }
 }
 
-fn change_user(account: &Account, keep_net_raw: bool, console: &Console) -> Result<(), Reported> {
+fn change_user(
+    account: &Account,
+    keep_net_raw: bool,
+    console: &Console,
+) -> Result<(), AlreadyLogged> {
     match identity::become_user(account.uid, account.gid, &account.name, keep_net_raw) {
         Ok(()) => Ok(()),
         Err(failed) => {
             console.failed(Level::Emerg, format_args!("{}", failed.call), &failed.error);
-            if failed.fatal { Err(Reported) } else { Ok(()) }
+            if failed.fatal {
+                Err(AlreadyLogged)
+            } else {
+                Ok(())
+            }
         }
     }
 }
 
-fn change_directory(directory: &Path, console: &Console) -> Result<(), Reported> {
+fn change_directory(directory: &Path, console: &Console) -> Result<(), AlreadyLogged> {
     std::env::set_current_dir(directory).map_err(|error| {
         let shown = directory.display();
         console.failed(Level::Alert, format_args!("chdir(\"{shown}\")"), &error);
-        Reported
+        AlreadyLogged
     })
 }
 
