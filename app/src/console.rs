@@ -14,9 +14,9 @@ use std::sync::Arc;
 use server_base::errlog::{ErrorLog, Level, Sink};
 use server_http::LoadError;
 
-/// What went wrong has been reported already.
+/// An error that has been logged already.
 #[derive(Debug)]
-pub(crate) struct AlreadyLogged;
+pub(crate) struct Logged;
 
 /// Where messages go.
 #[derive(Debug, Clone)]
@@ -56,9 +56,9 @@ impl Console {
     }
 
     /// Reports what keeps the server, or a configuration, from being taken up.
-    pub(crate) fn fatal(&self, what: fmt::Arguments<'_>, error: &io::Error) -> AlreadyLogged {
+    pub(crate) fn fatal(&self, what: fmt::Arguments<'_>, error: &io::Error) -> Logged {
         self.failed(Level::Emerg, what, error);
-        AlreadyLogged
+        Logged
     }
 
     /// Writes to standard error only what is a warning or worse, as `-t` shows it, and to no log.
@@ -88,7 +88,7 @@ impl Console {
         self.report(level, format_args!("{what} failed ({reason})"));
     }
 
-    /// Reports why a configuration was refused; who watches sees the place as well.
+    /// Reports why a configuration was refused; on a terminal with its location.
     pub(crate) fn refused(&self, refused: &LoadError) {
         self.warnings(&refused.warnings);
         let shown = refused.error.render(&refused.files);
@@ -149,7 +149,7 @@ fn split_level(warning: &str) -> (Level, &str) {
         .unwrap_or((Level::Warn, warning))
 }
 
-/// Who may read and write a new log, before the umask.
+/// Permissions of a new log, before the umask.
 const LOG_MODE: u32 = 0o644;
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use server_base::errlog::Level;
 use server_http::MainConf;
 use sys::{identity, trusted};
 
-use crate::console::{AlreadyLogged, Console};
+use crate::console::{Console, Logged};
 
 /// A user and group of the system.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,11 +22,11 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    /// Finds who the worker becomes; nobody else without root's rights.
+    /// Finds the worker's account; the present one without root's rights.
     ///
     /// # Errors
     /// There is no such user or group, which has been reported.
-    pub(crate) fn of(main: &MainConf, console: &Console) -> Result<Option<Self>, AlreadyLogged> {
+    pub(crate) fn of(main: &MainConf, console: &Console) -> Result<Option<Self>, Logged> {
         if !identity::is_root() {
             if main.user.is_some() {
                 console.report(
@@ -61,21 +61,16 @@ impl Account {
     }
 }
 
-fn found<T>(
-    call: &str,
-    name: &str,
-    result: io::Result<T>,
-    console: &Console,
-) -> Result<T, AlreadyLogged> {
+fn found<T>(call: &str, name: &str, result: io::Result<T>, console: &Console) -> Result<T, Logged> {
     result.map_err(|error| console.fatal(format_args!("{call}(\"{name}\")"), &error))
 }
 
-fn missing(call: &str, name: &str, at: &str, console: &Console) -> AlreadyLogged {
+fn missing(call: &str, name: &str, at: &str, console: &Console) -> Logged {
     console.report(Level::Emerg, format_args!("{call}(\"{name}\") failed{at}"));
-    AlreadyLogged
+    Logged
 }
 
-/// Makes the directories of temporary files, and gives them to the worker's user.
+/// Makes the directories of temporary files, owned by the worker's user.
 ///
 /// # Errors
 /// One cannot be made or given, which has been reported.
@@ -83,7 +78,7 @@ pub(crate) fn create_directories(
     paths: &[PathBuf],
     account: Option<&Account>,
     console: &Console,
-) -> Result<(), AlreadyLogged> {
+) -> Result<(), Logged> {
     for path in paths {
         let result = create_directory(path, account);
         result.map_err(|(call, error)| {
@@ -125,7 +120,7 @@ fn create_directory(
         .map_err(|error| ("chmod()", error))
 }
 
-/// Who the worker becomes where the configuration does not say.
+/// Default account of the worker.
 const DEFAULT_USER: &str = "nobody";
 
 const OWNER_ALL: u32 = 0o700;

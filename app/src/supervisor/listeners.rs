@@ -15,7 +15,7 @@ use driver::listen::{self, BindError};
 use server_base::errlog::Level;
 use server_base::listen::{Listen, ListenAddr, SocketOptions};
 
-use crate::console::{AlreadyLogged, Console};
+use crate::console::{Console, Logged};
 
 /// One address and its sockets: one, or with `reuseport` one for each thread.
 #[derive(Debug, Clone)]
@@ -27,7 +27,7 @@ pub(crate) struct Listener {
     origin: Origin,
 }
 
-/// Where the sockets of an address come from, which tells whose its file is.
+/// Origin of the sockets of an address, which decides the owner of its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// They were bound here.
@@ -103,7 +103,7 @@ impl Listener {
     }
 }
 
-/// What `listens` names, with the sockets that `old` has of it; the others are still to be bound.
+/// Listeners of `listens`, with the sockets that `old` has of them; the others are still to be bound.
 pub(crate) fn prepare(
     listens: &[Listen],
     threads: u32,
@@ -120,7 +120,7 @@ pub(crate) fn prepare(
 ///
 /// # Errors
 /// An address cannot be bound for another reason than that it is in use, which has been reported.
-pub(crate) fn fill(listeners: &mut [Listener], console: &Console) -> Result<Bind, AlreadyLogged> {
+pub(crate) fn fill(listeners: &mut [Listener], console: &Console) -> Result<Bind, Logged> {
     let mut result = Bind::Done;
     for listener in listeners {
         if fill_one(listener, console)? == Bind::InUse {
@@ -136,14 +136,11 @@ pub(crate) fn fill(listeners: &mut [Listener], console: &Console) -> Result<Bind
     Ok(result)
 }
 
-/// Binds what has no socket yet, and waits for addresses in use: for a process that serves nobody yet.
+/// Binds listeners without sockets, and waits for addresses in use: for a process that does not serve yet.
 ///
 /// # Errors
 /// An address could not be bound, which has been reported.
-pub(crate) fn fill_waiting(
-    listeners: &mut [Listener],
-    console: &Console,
-) -> Result<(), AlreadyLogged> {
+pub(crate) fn fill_waiting(listeners: &mut [Listener], console: &Console) -> Result<(), Logged> {
     for _ in 0..BIND_TRIES {
         if fill(listeners, console)? == Bind::Done {
             return Ok(());
@@ -154,12 +151,12 @@ pub(crate) fn fill_waiting(
 }
 
 /// Says that an address has been in use for all of the tries.
-pub(crate) fn give_up(console: &Console) -> AlreadyLogged {
+pub(crate) fn give_up(console: &Console) -> Logged {
     console.report(Level::Emerg, format_args!("still could not bind()"));
-    AlreadyLogged
+    Logged
 }
 
-/// Applies all options to the sockets that were given to this process: what whoever bound them has set is
+/// Applies all options to the sockets that this process inherited: those set by the program that bound them are
 /// not known.
 pub(crate) fn apply_options_to_given(listeners: &[Listener], console: &Console) {
     let given = |listener: &&Listener| listener.origin != Origin::Own;
@@ -194,7 +191,7 @@ fn reconfigure(listener: &Listener, console: &Console) {
 ///
 /// # Errors
 /// An address cannot be bound for another reason, which has been reported.
-pub(crate) fn test(listens: &[Listen], console: &Console) -> Result<(), AlreadyLogged> {
+pub(crate) fn test(listens: &[Listen], console: &Console) -> Result<(), Logged> {
     for listen in listens {
         match listen::bind(&listen.addr, &listen.options) {
             Ok(_socket) => {
@@ -220,8 +217,8 @@ pub(crate) fn merged(generations: impl IntoIterator<Item = Vec<Listener>>) -> Ve
     all
 }
 
-/// Removes the files of UNIX-domain sockets that `gone` has and `kept` has not, unless somebody else still
-/// listens there. Gives those that a predecessor may still need.
+/// Removes the files of UNIX-domain sockets that `gone` has and `kept` has not, unless another process still
+/// listens there. Returns those that a predecessor may still need.
 pub(crate) fn remove_unix_files(
     gone: &[Listener],
     kept: &[Listener],
@@ -283,7 +280,7 @@ fn taken_over(listen: &Listen, threads: u32, old: &[Listener], console: &Console
     }
 }
 
-fn fill_one(listener: &mut Listener, console: &Console) -> Result<Bind, AlreadyLogged> {
+fn fill_one(listener: &mut Listener, console: &Console) -> Result<Bind, Logged> {
     let Listen { addr, options } = &listener.listen;
     while listener.sockets.len() < listener.wanted {
         match listen::bind(addr, options) {
@@ -312,7 +309,7 @@ fn is_in_use(error: &BindError) -> bool {
 }
 
 /// `bind() to 0.0.0.0:80 failed (98: Address already in use)`
-fn report_failed(error: &BindError, addr: &ListenAddr, console: &Console) -> AlreadyLogged {
+fn report_failed(error: &BindError, addr: &ListenAddr, console: &Console) -> Logged {
     let to = if matches!(error.call, "bind()" | "listen()") {
         "to "
     } else {
@@ -367,7 +364,7 @@ mod tests {
         threads: u32,
         old: &[Listener],
         console: &Console,
-    ) -> Result<Vec<Listener>, AlreadyLogged> {
+    ) -> Result<Vec<Listener>, Logged> {
         let mut listeners = prepare(listens, threads, old, console);
         fill_waiting(&mut listeners, console)?;
         Ok(listeners)

@@ -19,7 +19,7 @@ use sys::{identity, process, trusted};
 
 use super::account::Account;
 use super::rings::Rings;
-use crate::console::{self, AlreadyLogged, Console};
+use crate::console::{self, Console, Logged};
 
 /// Open log files by path.
 #[derive(Clone, Debug)]
@@ -44,7 +44,7 @@ impl Logs {
         cycle: &Cycle,
         old: Option<&Self>,
         console: &Console,
-    ) -> Result<Self, AlreadyLogged> {
+    ) -> Result<Self, Logged> {
         let error_logs = cycle.main.error_logs.clone();
         let stderr = cycle
             .main
@@ -150,7 +150,7 @@ impl Logs {
     }
 }
 
-fn open(path: &Path, console: &Console) -> Result<Arc<File>, AlreadyLogged> {
+fn open(path: &Path, console: &Console) -> Result<Arc<File>, Logged> {
     console::open_log(path)
         .map(Arc::new)
         .map_err(|error| console.fatal(format_args!("open() \"{}\"", path.display()), &error))
@@ -158,7 +158,7 @@ fn open(path: &Path, console: &Console) -> Result<Arc<File>, AlreadyLogged> {
 
 /// Makes a log the worker's user's own, as nginx does; the worker itself writes by the descriptor. Devices stay whose they
 /// are, and so does what somebody else's link names: that could be any file.
-fn hand_over(path: &Path, file: &File, uid: u32, console: &Console) -> Result<(), AlreadyLogged> {
+fn hand_over(path: &Path, file: &File, uid: u32, console: &Console) -> Result<(), Logged> {
     let failed =
         |what: String| move |error: io::Error| console.fatal(format_args!("{what}"), &error);
     let shown = path.display();

@@ -41,7 +41,7 @@ use sys::process;
 use sys::signal::{self, Signals};
 use sys::title::Title;
 
-use crate::console::{AlreadyLogged, Console};
+use crate::console::{Console, Logged};
 use crate::load::{Built, Loaded};
 use crate::version;
 use earlier::Earlier;
@@ -53,7 +53,7 @@ use state::{LoopExit, Phase, SIGNALS_TOKEN, Supervisor};
 use watcher::Watcher;
 use worker::Respawn;
 
-/// Opens everything, goes to the background where it is asked to, and serves until it is told to stop.
+/// Opens everything, daemonizes if configured, and serves until a signal stops it.
 pub(crate) fn run(
     options: LoadOptions,
     loaded: Loaded,
@@ -62,7 +62,7 @@ pub(crate) fn run(
 ) -> ExitCode {
     let supervisor = match prepare(options, loaded, console, arguments) {
         Ok(supervisor) => supervisor,
-        Err(AlreadyLogged) => return ExitCode::FAILURE,
+        Err(Logged) => return ExitCode::FAILURE,
     };
     match supervisor.run() {
         LoopExit::Exit(code) => ExitCode::from(code),
@@ -75,7 +75,7 @@ fn prepare(
     loaded: Loaded,
     console: Console,
     arguments: &[OsString],
-) -> Result<Supervisor, AlreadyLogged> {
+) -> Result<Supervisor, Logged> {
     // From the first listener on clients may come, and with them signals: none may find this process unprepared.
     let signals = reported("signalfd()", Signals::new(SIGNALS), &console)?;
     for signo in IGNORED {
@@ -144,7 +144,7 @@ fn open_first(
     loaded: Loaded,
     inherited: &Inheritance,
     console: &Console,
-) -> Result<OpenConfig, AlreadyLogged> {
+) -> Result<OpenConfig, Logged> {
     let given = &inherited.listeners;
     let mut first = OpenConfig::open(FIRST_GENERATION, loaded, None, given, console)?;
     if let Err(reported) = listeners::fill_waiting(&mut first.listeners, console) {
@@ -158,11 +158,7 @@ fn open_first(
     Ok(first)
 }
 
-fn reported<T>(
-    call: &str,
-    result: std::io::Result<T>,
-    console: &Console,
-) -> Result<T, AlreadyLogged> {
+fn reported<T>(call: &str, result: std::io::Result<T>, console: &Console) -> Result<T, Logged> {
     result.map_err(|error| console.fatal(format_args!("{call}"), &error))
 }
 
@@ -176,7 +172,7 @@ fn joined(arguments: &[OsString]) -> String {
 
 const FIRST_GENERATION: u64 = 1;
 
-/// What the supervisor answers to.
+/// Signals that the supervisor handles.
 const SIGNALS: &[i32] = &[
     signal::TERM,
     signal::INT,
@@ -190,5 +186,5 @@ const SIGNALS: &[i32] = &[
     signal::IO,
 ];
 
-/// What neither the supervisor nor its workers answer to; a new binary is started with them ignored, too.
+/// Signals that the supervisor and its workers ignore; a new binary is started with them ignored, too.
 const IGNORED: &[i32] = &[signal::SYS, signal::PIPE];

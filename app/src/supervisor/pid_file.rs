@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 
 use server_base::errlog::Level;
 
-use crate::console::{AlreadyLogged, Console};
+use crate::console::{Console, Logged};
 
 /// Writes this process's number to `path`.
 ///
 /// # Errors
 /// The file cannot be written, which has been reported.
-pub(crate) fn write(path: &Path, console: &Console) -> Result<(), AlreadyLogged> {
+pub(crate) fn write(path: &Path, console: &Console) -> Result<(), Logged> {
     let mut options = OpenOptions::new();
     let opened = options
         .write(true)
@@ -30,7 +30,7 @@ pub(crate) fn write(path: &Path, console: &Console) -> Result<(), AlreadyLogged>
 ///
 /// # Errors
 /// It cannot, which has been reported.
-pub(crate) fn test(path: &Path, console: &Console) -> Result<(), AlreadyLogged> {
+pub(crate) fn test(path: &Path, console: &Console) -> Result<(), Logged> {
     let mut options = OpenOptions::new();
     let opened = options
         .read(true)
@@ -68,7 +68,7 @@ pub(crate) fn set_aside(
     path: &Path,
     when: fmt::Arguments<'_>,
     console: &Console,
-) -> Result<PathBuf, AlreadyLogged> {
+) -> Result<PathBuf, Logged> {
     let oldbin = oldbin(path);
     let what = format_args!("{} to {}", path.display(), oldbin.display());
     renamed(fs::rename(path, &oldbin), what, when, console)?;
@@ -88,22 +88,22 @@ fn renamed(
     what: fmt::Arguments<'_>,
     when: fmt::Arguments<'_>,
     console: &Console,
-) -> Result<(), AlreadyLogged> {
+) -> Result<(), Logged> {
     result.map_err(|error| {
         let reason = conf::os_error(&error);
         console.report(
             Level::Alert,
             format_args!("rename() {what} failed {when} ({reason})"),
         );
-        AlreadyLogged
+        Logged
     })
 }
 
-fn reported(result: io::Result<()>, path: &Path, console: &Console) -> Result<(), AlreadyLogged> {
+fn reported(result: io::Result<()>, path: &Path, console: &Console) -> Result<(), Logged> {
     result.map_err(|error| console.fatal(format_args!("open() \"{}\"", path.display()), &error))
 }
 
 const MODE: u32 = 0o644;
 
-/// What nginx adds to the name.
+/// Suffix that nginx adds to the name.
 const OLDBIN: &str = ".oldbin";

@@ -1,4 +1,4 @@
-//! HUP where the supervisor has nothing else to do than before: the worker looks into what was read, and nobody else.
+//! HUP where the supervisor's own settings do not change: only the worker interprets the files.
 //!
 //! Most reloads change what the worker serves, not what the supervisor opens. So what the last load has asked for is read
 //! again, as far as it has changed, and the worker builds the configuration of it, without serving it yet. If that asks for
@@ -16,7 +16,7 @@ use driver::bundle::ToWorker;
 use super::open::OpenConfig;
 use super::state::{Flow, Phase, Preparing, Supervisor};
 use super::worker::{Worker, needs_new_worker};
-use crate::console::AlreadyLogged;
+use crate::console::Logged;
 use crate::load;
 
 impl Supervisor {
@@ -72,7 +72,7 @@ impl Supervisor {
         let loaded = self.current.again(preparing.record);
         match self.open(number, loaded) {
             Ok(next) => self.try_reload(next.prepared_by(preparing.worker), 0),
-            Err(AlreadyLogged) => {
+            Err(Logged) => {
                 self.notify.refused(&self.console);
                 Continue(())
             }

@@ -20,7 +20,7 @@ use super::open::OpenConfig;
 use super::state::{Flow, Phase, Reloading, Supervisor};
 use super::worker::{Worker, WorkerHandle, needs_new_worker};
 use super::{limits, listeners, pid_file};
-use crate::console::{AlreadyLogged, Console};
+use crate::console::{Console, Logged};
 use crate::load::{self, Loaded};
 
 impl Supervisor {
@@ -35,7 +35,7 @@ impl Supervisor {
         }
     }
 
-    /// The same by what this process finds in the files.
+    /// Reloads with the configuration as loaded by this process.
     pub(super) fn reload_whole(&mut self) -> Flow {
         match self.open_next() {
             Ok(next) => {
@@ -43,16 +43,16 @@ impl Supervisor {
                 self.abandon_reload();
                 return self.try_reload(next, 0);
             }
-            Err(AlreadyLogged) => self.notify.refused(&self.console),
+            Err(Logged) => self.notify.refused(&self.console),
         }
         Continue(())
     }
 
-    fn open_next(&mut self) -> Result<OpenConfig, AlreadyLogged> {
+    fn open_next(&mut self) -> Result<OpenConfig, Logged> {
         let console = &self.console;
         let loaded = load::again(&self.options, &self.current.read()).map_err(|refused| {
             console.refused(&refused);
-            AlreadyLogged
+            Logged
         })?;
         console.warnings(&loaded.cycle.warnings);
         self.generations += 1;
@@ -63,7 +63,7 @@ impl Supervisor {
     }
 
     /// Opens what a configuration names, beside what is open for the one that serves.
-    pub(super) fn open(&self, number: u64, loaded: Loaded) -> Result<OpenConfig, AlreadyLogged> {
+    pub(super) fn open(&self, number: u64, loaded: Loaded) -> Result<OpenConfig, Logged> {
         let OpenConfig {
             logs, listeners, ..
         } = &self.current;
@@ -81,7 +81,7 @@ impl Supervisor {
                     due: Instant::now() + BIND_PAUSE,
                 });
             }
-            Err(AlreadyLogged) => self.refuse(next),
+            Err(Logged) => self.refuse(next),
         }
         Continue(())
     }
@@ -101,7 +101,7 @@ impl Supervisor {
         }
     }
 
-    /// Gives up a configuration that waits for an address in use, because something else was asked for.
+    /// Abandons a configuration that waits for an address in use, because another command came.
     pub(super) fn abandon_reload(&mut self) {
         self.preparing = None;
         if let Some(Reloading { next, .. }) = self.reloading.take() {
@@ -113,13 +113,13 @@ impl Supervisor {
         }
     }
 
-    /// A configuration cannot be taken up: what serves goes on.
+    /// A configuration cannot be used: the current one goes on.
     fn refuse(&mut self, next: OpenConfig) {
         self.drop_unused(next);
         self.notify.refused(&self.console);
     }
 
-    /// What was bound for a configuration that is not taken up closes, and its files must go with it.
+    /// Closes sockets bound for a configuration that is not used, and removes their files.
     fn drop_unused(&mut self, unused: OpenConfig) {
         let kept = self.current.listeners.clone();
         self.remove_unix_files(&unused.listeners, &kept);
@@ -157,7 +157,7 @@ impl Supervisor {
         }
     }
 
-    fn move_pid_file(&self, old: &MainConf, new: &MainConf) -> Result<(), AlreadyLogged> {
+    fn move_pid_file(&self, old: &MainConf, new: &MainConf) -> Result<(), Logged> {
         // With a new binary the file is aside, and gets the current name when that ends.
         if old.pid != new.pid && self.successor.is_none() {
             pid_file::write(&new.pid, &self.console)?;
@@ -182,7 +182,7 @@ impl Supervisor {
     }
 
     /// Acts on what a worker said.
-    pub(super) fn heard(&mut self, id: u64, message: FromWorker) -> Flow {
+    pub(super) fn handle_message(&mut self, id: u64, message: FromWorker) -> Flow {
         match message {
             FromWorker::Ready { generation } => self.ready(id, generation),
             FromWorker::Prepared { generation } => return self.prepared(generation),

@@ -193,7 +193,7 @@ impl Supervisor {
         // What it said may have led to its end.
         while let Some(index) = self.workers.iter().position(|worker| worker.id == id) {
             match self.workers[index].inbox.next(Instant::now()) {
-                Ok(Some(message)) => self.heard(id, message)?,
+                Ok(Some(message)) => self.handle_message(id, message)?,
                 Ok(None) => break,
                 Err(error) => {
                     self.lost_control(index, &error);
@@ -204,7 +204,7 @@ impl Supervisor {
         Continue(())
     }
 
-    /// Gives up workers that have begun a message and do not end it.
+    /// Ends workers that have begun a message and do not finish it.
     fn lose_the_slow(&mut self, now: Instant) {
         let late = |worker: &Worker| worker.inbox.due().is_some_and(|due| due <= now);
         while let Some(index) = self.workers.iter().position(late) {
@@ -320,5 +320,5 @@ const EVENTS_A_TURN: usize = 16;
 /// How often the control socket of a worker that has ended is read, which another process may hold open.
 const LAST_READS: usize = 64;
 
-/// How long workers have to end when they are told to, before they are killed.
+/// Time for workers to end before they are killed.
 const KILL_AFTER: Duration = Duration::from_secs(1);

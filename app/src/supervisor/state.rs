@@ -34,23 +34,23 @@ pub(super) enum LoopExit {
 /// A step of the supervisor; `Break` leads straight out of its loop.
 pub(super) type Flow<T = ()> = ControlFlow<LoopExit, T>;
 
-/// What the supervisor is at.
+/// Phase of the supervisor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
     /// A worker serves, or is started again.
     Serving,
-    /// The workers were told to finish, the supervisor stays (WINCH).
+    /// The workers finish, the supervisor stays (WINCH).
     Paused,
-    /// The workers were told to finish, then the supervisor ends (QUIT).
+    /// The workers finish, then the supervisor ends (QUIT).
     Quitting,
-    /// The workers were told to end; who has not by then is killed (TERM, INT).
+    /// The workers end; those that do not in time are killed (TERM, INT).
     Terminating { kill_at: Option<Instant> },
 }
 
 /// The supervisor: what it has open, and whom it has started. What it does is in the files beside.
 pub(super) struct Supervisor {
     pub(super) options: LoadOptions,
-    /// What this process was started with, for the binary that takes its place.
+    /// Arguments and environment of this process, for the binary that takes its place.
     pub(super) arguments: Vec<OsString>,
     pub(super) console: Console,
     pub(super) title: Title,
@@ -62,13 +62,13 @@ pub(super) struct Supervisor {
     pub(super) current: OpenConfig,
     /// The first configuration as it was built, until a worker serves by it.
     pub(super) built: Option<Built>,
-    /// What workers may serve by until one is ready for `current`.
+    /// Generations by which workers may serve until one is ready for `current`.
     pub(super) earlier: Earlier<OpenConfig>,
     /// A configuration that is to follow `current` when its addresses are free.
     pub(super) reloading: Option<Reloading>,
     /// A configuration that the worker builds before anything is opened for it.
     pub(super) preparing: Option<Preparing>,
-    /// What is known of files that are taken up when they change.
+    /// State of watched files.
     pub(super) watcher: Watcher,
     pub(super) generations: u64,
     pub(super) workers: Vec<Worker>,

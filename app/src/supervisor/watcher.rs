@@ -10,7 +10,7 @@ use server_base::watch::Watch;
 
 use super::open::OpenConfig;
 
-/// What earlier looks have found.
+/// Results of earlier looks.
 #[derive(Debug, Default)]
 pub(super) struct Watcher {
     pub(super) due: Option<Instant>,
@@ -18,7 +18,7 @@ pub(super) struct Watcher {
     generation: u64,
     /// The states of the last look; none for a file that is not there.
     seen: HashMap<PathBuf, Option<Stamp>>,
-    /// The states in which something could not be taken up, about which the log has been told.
+    /// States of files that could not be loaded, which were logged.
     pub(super) refused: HashMap<PathBuf, Option<Stamp>>,
 }
 
@@ -33,7 +33,7 @@ impl Watcher {
         watches.then(|| self.due.unwrap_or_else(|| Instant::now() + LOOK_EVERY))
     }
 
-    /// Looks at the files of a generation; gives those that have changed and stay as they are now, unless all of them were
+    /// Looks at the files of a generation; returns those that have changed and stay as they are now, unless all of them were
     /// refused in this state.
     pub(super) fn look(&mut self, generation: &OpenConfig) -> Changes {
         if self.generation != generation.number {
@@ -75,7 +75,7 @@ impl Watcher {
         seen != known && !is_refused && !changes.0.contains_key(path)
     }
 
-    /// Leaves of the changes what can be served by; gives what is wrong with the rest, where the log has not been told.
+    /// Keeps the changes that can be served; returns the errors of the rest that were not logged yet.
     pub(super) fn sift(&mut self, generation: &OpenConfig, changes: &mut Changes) -> Vec<String> {
         let mut faults = Vec::new();
         let has = |changes: &Changes, watch: &dyn Watch| {
@@ -123,7 +123,7 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     std::fs::read(path)
 }
 
-/// What a file would have with these changes.
+/// Contents of a file with these changes.
 fn bytes(path: &Path, generation: &OpenConfig, changes: &Changes) -> io::Result<Vec<u8>> {
     match changes.0.get(path) {
         Some((_, Ok(bytes))) => Ok(bytes.clone()),
@@ -141,8 +141,8 @@ fn bytes(path: &Path, generation: &OpenConfig, changes: &Changes) -> io::Result<
 /// Invalid argument.
 const EINVAL: i32 = 22;
 
-/// Largest file that is taken up, bytes.
+/// Largest watched file, in bytes.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// How often files are looked at. What has changed is taken up at the second look, within twice this time.
+/// Interval between looks at files. A change is loaded at the second look, within twice this time.
 pub(super) const LOOK_EVERY: Duration = Duration::from_secs(1);

@@ -18,19 +18,19 @@ pub(super) struct Worker {
     /// The poller's token of its control socket.
     pub(super) id: u64,
     pub(super) control: OwnedFd,
-    /// What of its next message has come.
+    /// Received part of its next message.
     pub(super) inbox: Inbox,
     pub(super) kind: WorkerHandle,
     /// The settings it was started with: what of them a running process cannot change.
     pub(super) process: MainConf,
     /// The generation it was sent last.
     pub(super) generation: u64,
-    /// It was told to finish or to end.
+    /// A command to finish or to end was sent to it.
     pub(super) leaving: bool,
     pub(super) started: Instant,
 }
 
-/// What a worker is.
+/// Process or thread of a worker.
 #[derive(Debug)]
 pub(super) enum WorkerHandle {
     /// A process, by its number.
@@ -48,7 +48,7 @@ impl Worker {
         }
     }
 
-    /// Waits for the end of a worker thread, which has closed its socket, and gives its code; 1 when it
+    /// Waits for the end of a worker thread, which has closed its socket, and returns its code; 1 when it
     /// panicked.
     pub(super) fn join(&mut self) -> i32 {
         match &mut self.kind {

@@ -1,6 +1,6 @@
 //! Workers: starting one, sending it messages, losing it.
 //!
-//! A worker that ends without having been told to is started again: at once the first times, so
+//! A worker that ends without a command is started again: at once the first times, so
 //! that a crash costs clients as little as it can, then after a growing pause, so that a worker that
 //! cannot live does not take the machine. Source: nginx documentation, "Core functionality".
 
@@ -136,7 +136,7 @@ impl Supervisor {
         }
     }
 
-    /// Tells every worker that was not told yet to finish what runs, then to end.
+    /// Has every worker finish its requests and end, unless it does so already.
     pub(super) fn quit_workers(&mut self) {
         for index in 0..self.workers.len() {
             if !self.workers[index].leaving {

@@ -1,6 +1,6 @@
 //! HTTP/1.1, HTTP/2 and SPDY/3.1 in the client role, behind one interface.
 
-use engines::client::{self, Bodies, HeadSize, Refusal};
+use engines::client::{self, Bodies, HeadSize, SendError};
 use engines::http::{BodyLength, Chunk, OutputQueue, ResponseHead};
 use engines::{h1, h2, spdy};
 
@@ -71,7 +71,7 @@ pub(super) struct Http1 {
 }
 
 impl Http1 {
-    fn request(&mut self, fields: &[(Vec<u8>, Vec<u8>)], body: &[u8]) -> Result<u32, Refusal> {
+    fn request(&mut self, fields: &[(Vec<u8>, Vec<u8>)], body: &[u8]) -> Result<u32, SendError> {
         let own = fields.iter().filter_map(|(name, value)| match &name[..] {
             b":scheme" => None,
             b":authority" => Some((&b"host"[..], &value[..])),
@@ -196,7 +196,7 @@ impl Engine {
         &mut self,
         fields: &[(Vec<u8>, Vec<u8>)],
         body: &[u8],
-    ) -> Result<u32, Refusal> {
+    ) -> Result<u32, SendError> {
         let ended = body.is_empty();
         let pairs = fields
             .iter()

@@ -9,7 +9,7 @@ use lab::load::{Connect, Job, Plan, Server, tell_apart, workload};
 
 use super::Options;
 
-/// What is to be done.
+/// Task to run.
 ///
 /// # Errors
 /// A server has no address, or its requests cannot be read.
