@@ -55,7 +55,7 @@ impl Console {
         }
     }
 
-    /// Reports what keeps the server, or a configuration, from being taken up.
+    /// Reports an error because of which a configuration is not used.
     pub(crate) fn fatal(&self, what: fmt::Arguments<'_>, error: &io::Error) -> Logged {
         self.failed(Level::Emerg, what, error);
         Logged

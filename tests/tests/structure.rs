@@ -249,12 +249,12 @@ fn replaced_names_do_not_come_back() {
 
 /// Doc comments by part of the tree whose first sentence is unclear: a number may only fall.
 const UNCLEAR: [(&str, usize); 10] = [
-    ("app/", 108),
+    ("app/", 1),
     ("driver/", 346),
     ("engines/", 466),
     ("freeze/", 39),
     ("fuzz/", 39),
-    ("lab/", 63),
+    ("lab/", 0),
     ("link/", 89),
     ("server/", 0),
     ("sys/", 32),

@@ -1,4 +1,4 @@
-//! What the supervisor knows, and what a step of it returns; steps are in the files beside.
+//! State of the supervisor, and the result of a step; steps are in the files beside.
 
 use std::ffi::OsString;
 use std::ops::ControlFlow;

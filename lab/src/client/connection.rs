@@ -36,7 +36,7 @@ pub(crate) struct Connection {
     tls: Option<ClientConn>,
     engine: Option<Engine>,
     pub(crate) in_flight: InFlight,
-    /// What the engine sends; with TLS on its way to `sealed`, else to the socket.
+    /// Output of the engine; with TLS on its way to `sealed`, else to the socket.
     plain: Vec<u8>,
     /// Records on their way to the socket.
     sealed: Scratch,
@@ -47,7 +47,7 @@ pub(crate) struct Connection {
     connected_ns: u64,
     /// Plaintext that came with the end of the handshake.
     early: Vec<u8>,
-    /// What has happened below the engine.
+    /// Events below the engine.
     events: VecDeque<Event>,
     /// Bytes that were received, those of TLS included, also on earlier connections of this place.
     pub(crate) received_bytes: u64,

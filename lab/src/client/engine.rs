@@ -4,7 +4,7 @@ use engines::client::{self, Bodies, HeadSize, SendError};
 use engines::http::{BodyLength, Chunk, OutputQueue, ResponseHead};
 use engines::{h1, h2, spdy};
 
-/// What is spoken.
+/// A protocol of HTTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Protocol {
     /// HTTP/1.1.
@@ -94,7 +94,7 @@ impl Http1 {
     }
 }
 
-/// What has happened on a connection; times are nanoseconds of the monotonic clock.
+/// An event of a connection; times are nanoseconds of the monotonic clock.
 #[derive(Debug)]
 pub(crate) enum Event {
     /// TCP is connected.
@@ -307,7 +307,7 @@ fn reduced<M>(
     }
 }
 
-/// The window of each response: as large as that of h2load, so that it stops nobody.
+/// The window of each response: as large as that of h2load, so that no server waits for it.
 const WINDOW_BYTES: u32 = (1 << 30) - 1;
 /// Most bytes of a response's head.
 const HEADER_BYTES: usize = 256 << 10;

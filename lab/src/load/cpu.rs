@@ -60,7 +60,7 @@ pub(super) fn memory_bytes(pids: &[u32]) -> Option<u64> {
     (!all.is_empty()).then(|| all.iter().sum())
 }
 
-/// What the CPUs of the machine have done since it began, in ticks.
+/// Use of the machine's CPUs since its start, in ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Machine {
     /// All of it.
@@ -72,7 +72,7 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    /// What they have done so far.
+    /// Reads it from /proc/stat.
     pub(super) fn now() -> Self {
         Self::parse(&fs::read_to_string("/proc/stat").unwrap_or_default())
     }

@@ -11,9 +11,9 @@ use super::run::{Progress, run};
 /// One of the servers, or one row of a table.
 #[derive(Clone, Debug)]
 pub struct Server {
-    /// What it is called in reports.
+    /// Name in reports.
     pub name: String,
-    /// What it is asked for.
+    /// URL that is requested, the first of several.
     pub url: String,
     /// How it is loaded.
     pub plan: Plan,
@@ -39,7 +39,7 @@ pub struct Job {
 pub struct Step<'a> {
     /// Runs that are over, and all of them.
     pub runs: (usize, usize),
-    /// What is loaded now.
+    /// Name of the server that is loaded now.
     pub server: &'a str,
     /// How far the run is.
     pub progress: Progress,
@@ -47,7 +47,7 @@ pub struct Step<'a> {
     pub share: f64,
 }
 
-/// What a bench has measured: the result of each run, by server.
+/// Results of a bench, by server and run.
 #[derive(Clone, Debug, Default)]
 pub struct Measured {
     /// For each server, its runs in their order.

@@ -1,18 +1,18 @@
-//! What is asked of a run.
+//! Parameters of a run.
 
 use rustls::pki_types::ServerName;
 use tls::ClientConfig;
 
 use crate::client::{Protocol, Request};
 
-/// What connections are used for.
+/// How many requests a connection carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Connect {
     /// They are open before the first request, and kept.
     Warm,
     /// Each carries one request, and its time counts from the first packet.
     Cold,
-    /// The same, and TLS resumes earlier sessions.
+    /// Each carries one request, and TLS resumes earlier sessions.
     Resumed,
 }
 
@@ -35,7 +35,7 @@ pub struct Plan {
     pub address: std::net::SocketAddr,
     /// TLS, and the name that the certificate must have.
     pub tls: Option<(ClientConfig, ServerName<'static>)>,
-    /// What is spoken without TLS; with it, ALPN says.
+    /// The protocol without TLS; with TLS, ALPN decides.
     pub plain: Protocol,
     /// The requests, which are gone through in turn.
     pub requests: Vec<Request>,
@@ -51,7 +51,7 @@ pub struct Plan {
     pub duration_ns: Option<u64>,
     /// Requests a second; a closed loop without.
     pub rate: Option<f64>,
-    /// What connections are used for.
+    /// How many requests a connection carries.
     pub connect: Connect,
     /// How long a connection or response may take.
     pub timeout_ns: u64,

@@ -1,4 +1,4 @@
-//! What a run has counted.
+//! Counts and times of a run.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ pub(super) struct Sample {
     pub(super) to_ns: u64,
 }
 
-/// What a run has counted, or a thread of it.
+/// Counts and times of a run, or of a thread of it.
 #[derive(Clone, Debug, Default)]
 pub struct LoadResult {
     /// How long requests were in progress, nanoseconds, from the first to the last.

@@ -114,7 +114,7 @@ struct Over {
 }
 
 impl Over {
-    /// Waits a tenth of a second, or until so many threads have ended: it wakes no more often, for that would count as the
+    /// Waits a tenth of a second, or until `threads` have ended: it wakes no more often, for that would count as the
     /// client's work.
     fn wait(&self, threads: usize) {
         let until = Instant::now() + PAUSE;

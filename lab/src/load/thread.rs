@@ -19,7 +19,7 @@ use super::result::LoadResult;
 use super::schedule::Schedule;
 use crate::client::{Connection, Stage, Target, now_ns};
 
-/// What the threads of a run share.
+/// State that the threads of a run share.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     /// The run is to end now.
@@ -233,7 +233,7 @@ const TICK_MS: u64 = 20;
 pub(super) const RETRY_NS: u64 = 10_000_000;
 /// How many times each connection of a closed loop is tried while none has come to a response.
 pub(super) const TRIES_MAX: u64 = 100;
-/// Responses that are told at a time.
+/// Responses after which the shared count is raised.
 pub(super) const PROGRESS: u64 = 64;
 /// The token of the timer; connections have small ones.
 const TIMER: u64 = u64::MAX;

@@ -1,4 +1,4 @@
-//! What a connection's turn does: bytes in, what they mean, what failed, and what takes too long.
+//! Turns of a connection: its events are counted, failures and timeouts end it.
 
 use std::sync::atomic::Ordering;
 
@@ -169,7 +169,7 @@ impl Loader<'_> {
             && self.result.failed() >= tries
     }
 
-    /// What has to be looked at now and then: what takes too long, and what may be tried again.
+    /// Checks timeouts, and dials connections again that have waited after a failure.
     pub(super) fn tick(&mut self, now: u64) {
         self.settle();
         let most = self.plan.timeout_ns;

@@ -58,7 +58,7 @@ pub fn read(text: &str) -> Result<Report, String> {
     serde_json::from_value(value).map_err(|error| error.to_string())
 }
 
-/// What differs between the settings and conditions of two reports, which may explain what differs between figures.
+/// Differences between the settings and conditions of two reports, which may explain those between figures.
 #[must_use]
 pub fn differences(first: &Report, second: &Report) -> Vec<String> {
     let parts = |report: &Report| {

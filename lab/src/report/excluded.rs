@@ -1,4 +1,4 @@
-//! What a report says of excluded samples: how many, of which metrics, and when they are too many.
+//! Sentences about excluded samples: how many, of which metrics, and whether they are too many.
 //!
 //! Source: docs/lab.md.
 
@@ -25,7 +25,7 @@ impl ServerReport {
         }
     }
 
-    /// What is to be said when too many samples are excluded.
+    /// A warning where too many samples are excluded.
     pub(super) fn warning(&self, filter: &dyn SampleFilter) -> Option<String> {
         let name = &self.name;
         let metrics = self.listed(|one| !filter.is_conclusive(one.of, one.excluded));

@@ -18,10 +18,10 @@ pub struct Report {
     pub began_unix_s: u64,
     /// It was ended before its end.
     pub interrupted: bool,
-    /// What speaks against trusting it.
+    /// Reasons not to trust it.
     #[serde(default)]
     pub warnings: Vec<String>,
-    /// What was asked for.
+    /// Parameters of the bench.
     pub settings: Settings,
     /// Under which conditions it was measured.
     pub conditions: Conditions,

@@ -58,7 +58,7 @@ pub fn log(report: &Report, measured: &Measured) -> Result<String, String> {
     String::from_utf8(out).map_err(|error| error.to_string())
 }
 
-/// What a tag may have.
+/// Replaces a character that a tag cannot have.
 fn tagged(c: char) -> char {
     match c {
         ' ' | ',' | '\r' | '\n' => '_',

@@ -1,4 +1,4 @@
-//! What was measured of one server.
+//! Figures of one server.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ impl From<Estimate> for Figure {
 }
 
 impl Figure {
-    /// The same in another unit.
+    /// Converts it to another unit.
     #[must_use]
     pub fn scaled(self, by: f64) -> Self {
         Self {
@@ -56,7 +56,7 @@ pub struct TimesReport {
     pub min_ms: f64,
     /// See above.
     pub max_ms: f64,
-    /// By share, such as `p90`: the time below which so many lie, with its interval.
+    /// By share, such as `p90`: the time below which that share lies, with its interval.
     pub percentiles: BTreeMap<String, Figure>,
 }
 
@@ -105,12 +105,12 @@ pub struct Block {
     pub failed: u64,
 }
 
-/// What was measured of one server.
+/// Figures of one server.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ServerReport {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// What it was asked for.
+    /// URL that was requested, the first of several.
     pub url: String,
     /// Connections by what was spoken on them.
     pub protocols: BTreeMap<String, u64>,
@@ -143,7 +143,7 @@ pub struct ServerReport {
     pub head_saved: f64,
     /// Bytes of response heads on the wire.
     pub head_wire_bytes: u64,
-    /// The same as text.
+    /// Bytes of response heads as text.
     pub head_text_bytes: u64,
     /// Bytes of bodies.
     pub body_bytes: u64,
@@ -210,7 +210,7 @@ impl ServerReport {
         }
     }
 
-    /// What was spoken, most of all.
+    /// The protocol of most connections.
     #[must_use]
     pub fn protocol(&self) -> &str {
         let most = self.protocols.iter().max_by_key(|(_, times)| **times);

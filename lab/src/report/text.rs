@@ -126,7 +126,7 @@ fn one(out: &mut String, server: &ServerReport, conditions: &Conditions) {
     costs(out, server);
 }
 
-/// What a server's responses cost: on the link, in heads and bytes, of CPU and memory.
+/// Costs of a server's responses: excluded samples, bytes, CPU and memory.
 fn costs(out: &mut String, server: &ServerReport) {
     if let Some(sentence) = server.excluded_sentence() {
         push_entry("link", &sentence, out);
@@ -314,7 +314,7 @@ fn short(found: Figure, digits: usize) -> String {
     }
 }
 
-/// Times in the order in which they are told.
+/// Times in the order of reports.
 const TIMES: [(&str, &str); 5] = [
     ("response", "response time"),
     ("service", "service time"),

@@ -7,7 +7,7 @@
 use super::estimate::{Estimate, deviation, mean};
 use super::student::t_quantile;
 
-/// What came out of a comparison.
+/// The result of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Comparison {
     /// The second over the first: 1.05 is 5 % more. Its interval is at [`VERDICT_LEVEL`].
@@ -93,7 +93,7 @@ pub const VERDICT_LEVEL: f64 = 0.99;
 /// The end of the normal distribution's interval at 0.99, and what a power of 0.8 adds.
 const Z_VERDICT: f64 = 2.575_829;
 const Z_POWER: f64 = 0.841_621;
-/// What t needs more than the normal distribution at the sizes that matter here.
+/// Measurements that t needs more than the normal distribution at the sizes that matter here.
 const SMALL_SAMPLE: f64 = 2.0;
 /// More measurements than these are reported as none.
 const MOST_NEEDED: f64 = 100_000.0;

@@ -1,4 +1,4 @@
-//! What a figure is worth: times as histograms, means and percentiles with intervals, comparisons of two series.
+//! Statistics: times as histograms, means and percentiles with intervals, comparisons of two series.
 //!
 //! Source: docs/lab.md.
 

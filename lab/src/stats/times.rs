@@ -2,7 +2,7 @@
 
 use hdrhistogram::Histogram;
 
-/// What is timed.
+/// Part of a request or connection that is timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Metric {
     /// From the time at which a request should have been sent to the end of its response; at a constant rate alone.
