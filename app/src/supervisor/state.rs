@@ -22,7 +22,7 @@ use super::worker::{Respawn, Worker};
 use crate::console::Console;
 use crate::load::Built;
 
-/// Why the supervisor's loop ends in this process.
+/// Reason why the supervisor's loop ends in this process.
 pub(super) enum LoopExit {
     /// The server is stopped.
     Exit(u8),

@@ -1,12 +1,13 @@
 //! Watched files, which need no reload: the supervisor looks at them, and renews the generation that serves.
 //!
-//! Once a second each file's state is compared with the one it was read in; nothing is looked at where nothing is watched.
-//! A change counts when two looks have found the file in the same state, so that none is read while it is written. Files that belong
-//! together (a certificate and its key) are loaded together: until they match, the generation keeps the old bytes, and the
-//! log says so once for each state. The next generation has the text of the configuration that was loaded, whatever is on the
-//! disk now; the worker takes it as after HUP, and connections stay.
+//! Once a second each file's state is compared with the one it was read in; nothing is looked at where nothing is
+//! watched. A change counts when two looks have found the file in the same state, so that none is read while it is
+//! written. Files that belong together (a certificate and its key) are loaded together: until they match, the
+//! generation keeps the old bytes, and the log says so once for each state. The next generation has the text of the
+//! configuration that was loaded, whatever is on the disk now; the worker takes it as after HUP, and connections stay.
 //!
-//! Absent: inotify. The replaced object is mostly a link, or a directory above it; looking at the paths finds that all the same.
+//! Absent: inotify. The replaced object is mostly a link, or a directory above it; looking at the paths finds that all
+//! the same.
 
 use std::ops::ControlFlow::Continue;
 use std::path::PathBuf;

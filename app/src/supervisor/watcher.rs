@@ -33,8 +33,8 @@ impl Watcher {
         watches.then(|| self.due.unwrap_or_else(|| Instant::now() + LOOK_EVERY))
     }
 
-    /// Looks at the files of a generation; returns those that have changed and stay as they are now, unless all of them were
-    /// refused in this state.
+    /// Looks at the files of a generation; returns those that have changed and stay as they are now, unless all of them
+    /// were refused in this state.
     pub(super) fn look(&mut self, generation: &OpenConfig) -> Changes {
         if self.generation != generation.number {
             self.generation = generation.number;

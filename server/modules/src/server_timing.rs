@@ -56,7 +56,7 @@ fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
         part(
             &mut value,
             "handshake",
-            between(tls.greeted_us, tls.finished_us),
+            between(tls.client_hello_us, tls.finished_us),
         );
     }
     part(

@@ -156,7 +156,7 @@ fn note_facts<N: Net>(sh: &Shared<N>, tls: &mut Tls) {
             false => Event::HandshakeFull,
         });
         let mut facts = exchange::Tls::new(Arc::clone(config), info);
-        (facts.greeted_us, facts.finished_us) = (tls.client_hello_us, sh.read_us);
+        (facts.client_hello_us, facts.finished_us) = (tls.client_hello_us, sh.read_us);
         tls.facts = Some(Rc::new(facts));
     }
     if let Some(facts) = &tls.facts {

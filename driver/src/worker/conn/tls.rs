@@ -33,7 +33,7 @@ pub(crate) struct Tls {
     pub(super) facts: Option<Rc<exchange::Tls>>,
     /// When the ClientHello was read, monotonic microseconds, where timings are noted.
     pub(super) client_hello_us: u64,
-    /// Why the handshake failed has been counted.
+    /// The handshake's failure has been counted.
     refused: bool,
 }
 
@@ -80,7 +80,7 @@ impl Tls {
         self.conn.is_handshaking()
     }
 
-    /// Says that nothing more is sent.
+    /// Announces that nothing more is sent.
     pub(super) fn close(&mut self) {
         self.conn.close();
     }
