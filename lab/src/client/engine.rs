@@ -1,10 +1,10 @@
-//! The three protocols behind one face: what the load loop needs of an engine in the client role.
+//! HTTP/1.1, HTTP/2 and SPDY/3.1 in the client role, behind one interface.
 
-use engines::client::{Bodies, Event, HeadSize, SendError};
+use engines::client::{self, Bodies, HeadSize, SendError};
 use engines::http::{BodyLength, Chunk, OutputQueue, ResponseHead};
 use engines::{h1, h2, spdy};
 
-/// What is spoken.
+/// A protocol of HTTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Protocol {
     /// HTTP/1.1.
@@ -55,15 +55,15 @@ impl Protocol {
     }
 }
 
-/// An engine.
-pub(crate) enum Engine {
+/// An engine in the client role.
+pub(super) enum Engine {
     H1(Box<Http1>),
     H2(Box<h2::Client>),
     Spdy(Box<spdy::Client>),
 }
 
 /// HTTP/1, whose requests say themselves what becomes of the connection.
-pub(crate) struct Http1 {
+pub(super) struct Http1 {
     client: h1::Client,
     keep_alive: bool,
     /// Memory for what is sent.
@@ -94,33 +94,48 @@ impl Http1 {
     }
 }
 
-/// What an engine tells, as far as load is concerned.
+/// An event of a connection; times are nanoseconds of the monotonic clock.
 #[derive(Debug)]
-pub(crate) enum Told {
+pub(crate) enum Event {
+    /// TCP is connected.
+    Connected {
+        from_ns: u64,
+        to_ns: u64,
+    },
+    /// The TLS handshake is complete, which began with the connection.
+    Handshake {
+        from_ns: u64,
+        to_ns: u64,
+        resumed: bool,
+    },
+    /// Requests can be sent.
+    Open(Protocol),
+    /// The head of a response came.
     Head {
         stream: u32,
         status: u16,
         size: HeadSize,
     },
+    /// A response came whole.
     End {
         stream: u32,
         body_bytes: u64,
     },
-    /// This exchange failed.
+    /// A request failed, and the connection did not.
     Lost {
         stream: u32,
         why: String,
     },
     /// The connection takes no more requests.
     Closing,
-    /// The connection failed, with all its exchanges.
+    /// The connection failed, with all its requests.
     Failed(String),
     Other,
 }
 
 impl Engine {
     /// An engine that counts bodies and drops them.
-    pub(crate) fn new(protocol: Protocol, keep_alive: bool, spdy_level: u8) -> Self {
+    pub(super) fn new(protocol: Protocol, keep_alive: bool, spdy_level: u8) -> Self {
         match protocol {
             Protocol::H1 => Self::H1(Box::new(Http1 {
                 client: h1::Client::new(Bodies::Counted),
@@ -150,7 +165,7 @@ impl Engine {
         }
     }
 
-    pub(crate) fn protocol(&self) -> Protocol {
+    pub(super) fn protocol(&self) -> Protocol {
         match self {
             Self::H1(_) => Protocol::H1,
             Self::H2(_) => Protocol::H2,
@@ -160,7 +175,7 @@ impl Engine {
 
     /// How many exchanges can be begun now.
     #[inline]
-    pub(crate) fn room(&self) -> usize {
+    pub(super) fn room(&self) -> usize {
         match self {
             Self::H1(http1) => usize::from(http1.client.is_reusable()),
             Self::H2(client) => client.room(),
@@ -168,7 +183,7 @@ impl Engine {
         }
     }
 
-    pub(crate) fn is_closed(&self) -> bool {
+    pub(super) fn is_closed(&self) -> bool {
         match self {
             Self::H1(http1) => http1.client.is_closed(),
             Self::H2(client) => client.is_closed(),
@@ -177,7 +192,7 @@ impl Engine {
     }
 
     #[inline]
-    pub(crate) fn request(
+    pub(super) fn request(
         &mut self,
         fields: &[(Vec<u8>, Vec<u8>)],
         body: &[u8],
@@ -202,7 +217,7 @@ impl Engine {
     }
 
     #[inline]
-    pub(crate) fn receive(&mut self, input: &[u8]) {
+    pub(super) fn receive(&mut self, input: &[u8]) {
         match self {
             Self::H1(http1) => http1.client.receive(input),
             Self::H2(client) => client.receive(input),
@@ -210,7 +225,7 @@ impl Engine {
         }
     }
 
-    pub(crate) fn receive_eof(&mut self, whole: bool) {
+    pub(super) fn receive_eof(&mut self, whole: bool) {
         match self {
             Self::H1(http1) => http1.client.receive_eof(whole),
             Self::H2(client) => client.receive_eof(whole),
@@ -219,7 +234,7 @@ impl Engine {
     }
 
     #[inline]
-    pub(crate) fn transmit(&mut self, out: &mut Vec<u8>) {
+    pub(super) fn transmit(&mut self, out: &mut Vec<u8>) {
         match self {
             Self::H1(http1) => {
                 http1.client.transmit(&mut http1.out);
@@ -231,65 +246,68 @@ impl Engine {
     }
 
     #[inline]
-    pub(crate) fn event(&mut self) -> Option<Told> {
+    pub(super) fn event(&mut self) -> Option<Event> {
         match self {
             Self::H1(http1) => {
                 let client = &mut http1.client;
                 let event = client.event()?;
-                let (told, head) = told(event, |error| format!("server {error}"));
+                let (event, head) = reduced(event, |error| format!("server {error}"));
                 head.into_iter().for_each(|head| client.recycle(head));
-                Some(told)
+                Some(event)
             }
             Self::H2(client) => {
                 let event = client.event()?;
-                let (told, head) = told(event, h2::ProtocolError::of_server);
+                let (event, head) = reduced(event, h2::ProtocolError::of_server);
                 head.into_iter().for_each(|head| client.recycle(head));
-                Some(told)
+                Some(event)
             }
             Self::Spdy(client) => {
                 let event = client.event()?;
-                let (told, head) = told(event, spdy::ProtocolError::of_server);
+                let (event, head) = reduced(event, spdy::ProtocolError::of_server);
                 head.into_iter().for_each(|head| client.recycle(head));
-                Some(told)
+                Some(event)
             }
         }
     }
 }
 
-/// What an event means here, and the head whose memory can be used again.
+/// The event without what only one protocol has, and the head whose memory can be used again.
 #[inline]
-fn told<M>(event: Event<M>, words: impl FnOnce(M) -> String) -> (Told, Option<Box<ResponseHead>>) {
+fn reduced<M>(
+    event: client::Event<M>,
+    words: impl FnOnce(M) -> String,
+) -> (Event, Option<Box<ResponseHead>>) {
     match event {
-        Event::Head { stream, head, size } => {
+        client::Event::Head { stream, head, size } => {
             let status = head.status;
-            let told = Told::Head {
+            let event = Event::Head {
                 stream,
                 status,
                 size,
             };
-            (told, Some(head))
+            (event, Some(head))
         }
-        Event::End { stream, body_bytes } => (Told::End { stream, body_bytes }, None),
-        Event::Reset { stream, code } => {
+        client::Event::End { stream, body_bytes } => (Event::End { stream, body_bytes }, None),
+        client::Event::Reset { stream, code } => {
             let why = format!("stream reset by the server, code {code}");
-            (Told::Lost { stream, why }, None)
+            (Event::Lost { stream, why }, None)
         }
-        Event::Malformed { stream, what } => {
+        client::Event::Malformed { stream, what } => {
             let why = what.message().to_owned();
-            (Told::Lost { stream, why }, None)
+            (Event::Lost { stream, why }, None)
         }
-        Event::Failed(error) => (Told::Failed(words(error)), None),
-        Event::Closing { .. } | Event::Eof => (Told::Closing, None),
-        Event::Interim { head, .. } => (Told::Other, Some(head)),
-        Event::Data { .. }
-        | Event::Note { .. }
-        | Event::Trailers { .. }
-        | Event::Upgraded(_)
-        | Event::Pong(_) => (Told::Other, None),
+        client::Event::Failed(error) => (Event::Failed(words(error)), None),
+        client::Event::Closing { .. } | client::Event::Eof => (Event::Closing, None),
+        client::Event::Interim { head, .. } => (Event::Other, Some(head)),
+        client::Event::Data { .. }
+        | client::Event::Note { .. }
+        | client::Event::Trailers { .. }
+        | client::Event::Upgraded(_)
+        | client::Event::Pong(_) => (Event::Other, None),
     }
 }
 
-/// The window of each response: as large as that of h2load, so that it stops nobody.
+/// The window of each response: as large as that of h2load, so that no server waits for it.
 const WINDOW_BYTES: u32 = (1 << 30) - 1;
 /// Most bytes of a response's head.
 const HEADER_BYTES: usize = 256 << 10;

@@ -7,15 +7,13 @@ use std::fs;
 use rustix::time::{ClockId, clock_gettime};
 
 /// CPU time of this process, nanoseconds.
-#[must_use]
-pub fn own_ns() -> u64 {
+pub(super) fn own_ns() -> u64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// A process and its children, down to the last.
-#[must_use]
-pub fn family(pid: u32) -> Vec<u32> {
+pub(super) fn family(pid: u32) -> Vec<u32> {
     let mut found = vec![pid];
     let mut at = 0;
     while let Some(parent) = found.get(at).copied() {
@@ -35,8 +33,7 @@ pub fn family(pid: u32) -> Vec<u32> {
 }
 
 /// CPU time of processes so far, nanoseconds, threads that have ended left out; `None` where none of them is there.
-#[must_use]
-pub fn cpu_ns(pids: &[u32]) -> Option<u64> {
+pub(super) fn cpu_ns(pids: &[u32]) -> Option<u64> {
     let mut total = None;
     for pid in pids {
         let tasks = fs::read_dir(format!("/proc/{pid}/task"));
@@ -52,8 +49,7 @@ pub fn cpu_ns(pids: &[u32]) -> Option<u64> {
 }
 
 /// Resident memory of processes, bytes, what they share counted once for each.
-#[must_use]
-pub fn memory_bytes(pids: &[u32]) -> Option<u64> {
+pub(super) fn memory_bytes(pids: &[u32]) -> Option<u64> {
     let of = |pid: &u32| {
         let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
         let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
@@ -64,21 +60,20 @@ pub fn memory_bytes(pids: &[u32]) -> Option<u64> {
     (!all.is_empty()).then(|| all.iter().sum())
 }
 
-/// What the CPUs of the machine have done since it began, in ticks.
+/// Use of the machine's CPUs since its start, in ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Machine {
+pub(super) struct Machine {
     /// All of it.
-    pub total: u64,
+    pub(super) total: u64,
     /// Neither idle nor waiting.
-    pub busy: u64,
+    pub(super) busy: u64,
     /// Taken by the machine that runs this one.
-    pub steal: u64,
+    pub(super) steal: u64,
 }
 
 impl Machine {
-    /// What they have done so far.
-    #[must_use]
-    pub fn now() -> Self {
+    /// Reads it from /proc/stat.
+    pub(super) fn now() -> Self {
         Self::parse(&fs::read_to_string("/proc/stat").unwrap_or_default())
     }
 
@@ -100,8 +95,7 @@ impl Machine {
     }
 
     /// Shares of the time since then: busy, and taken by others.
-    #[must_use]
-    pub fn since(&self, before: &Self) -> (f64, f64) {
+    pub(super) fn since(&self, before: &Self) -> (f64, f64) {
         let total = self.total.saturating_sub(before.total).max(1) as f64;
         let busy = self.busy.saturating_sub(before.busy) as f64;
         let steal = self.steal.saturating_sub(before.steal) as f64;

@@ -5,7 +5,7 @@
 
 /// The times of one thread's requests, nanoseconds.
 #[derive(Debug)]
-pub(crate) struct Pace {
+pub(super) struct Schedule {
     begin_ns: u64,
     /// Between two requests of this thread, in 1/1024 ns, so that the sum of many stays exact.
     step: u128,
@@ -13,9 +13,9 @@ pub(crate) struct Pace {
     taken: u64,
 }
 
-impl Pace {
+impl Schedule {
     /// `rate` requests a second by `threads` threads, of which this is number `thread`: they take turns.
-    pub(crate) fn new(begin_ns: u64, rate: f64, thread: usize, threads: usize) -> Self {
+    pub(super) fn new(begin_ns: u64, rate: f64, thread: usize, threads: usize) -> Self {
         let each = 1e9 / rate;
         Self {
             begin_ns: begin_ns + (each * thread as f64) as u64,
@@ -25,12 +25,12 @@ impl Pace {
     }
 
     /// When the next request should be sent.
-    pub(crate) fn next_ns(&self) -> u64 {
+    pub(super) fn next_ns(&self) -> u64 {
         self.begin_ns + (u128::from(self.taken) * self.step / FRACTION) as u64
     }
 
     /// Takes the next request.
-    pub(crate) fn take(&mut self) -> u64 {
+    pub(super) fn take(&mut self) -> u64 {
         let next = self.next_ns();
         self.taken += 1;
         next
@@ -45,12 +45,12 @@ mod tests {
 
     #[test]
     fn threads_take_turns_at_the_rate() {
-        let mut paces = [0, 1].map(|thread| Pace::new(1000, 500.0, thread, 2));
-        let first: Vec<u64> = paces.iter_mut().map(Pace::take).collect();
+        let mut schedules = [0, 1].map(|thread| Schedule::new(1000, 500.0, thread, 2));
+        let first: Vec<u64> = schedules.iter_mut().map(Schedule::take).collect();
         assert_eq!(first, [1000, 2_001_000]);
-        let second: Vec<u64> = paces.iter_mut().map(Pace::take).collect();
+        let second: Vec<u64> = schedules.iter_mut().map(Schedule::take).collect();
         assert_eq!(second, [4_001_000, 6_001_000]);
-        let mut long = Pace::new(0, 3.0, 0, 1);
+        let mut long = Schedule::new(0, 3.0, 0, 1);
         for _ in 0..3_000_000 {
             long.take();
         }

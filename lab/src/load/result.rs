@@ -1,93 +1,21 @@
-//! What a run has counted.
+//! Counts and times of a run.
 
 use std::collections::BTreeMap;
 
-use hdrhistogram::Histogram;
+use crate::stats::{Metric, Times};
 
-use crate::judge::Sample;
-
-/// What a time is of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// See [`Outcome::response`].
-    Response,
-    /// See [`Outcome::service`].
-    Service,
-    /// See [`Outcome::first_byte`].
-    FirstByte,
-    /// See [`Outcome::connect`].
-    Connect,
-    /// See [`Outcome::handshake`].
-    Handshake,
+/// A sample; times are nanoseconds of the monotonic clock.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sample {
+    pub(super) metric: Metric,
+    pub(super) from_ns: u64,
+    pub(super) to_ns: u64,
 }
 
-impl Kind {
-    /// All of them, in the order in which they are told.
-    pub const ALL: [Self; 5] = [
-        Self::Response,
-        Self::Service,
-        Self::FirstByte,
-        Self::Connect,
-        Self::Handshake,
-    ];
-
-    /// Its name in reports.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Response => "response",
-            Self::Service => "service",
-            Self::FirstByte => "first_byte",
-            Self::Connect => "connect",
-            Self::Handshake => "handshake",
-        }
-    }
-}
-
-/// Times of one kind, in nanoseconds.
-#[derive(Clone, Debug)]
-pub struct Times {
-    /// Those that count.
-    pub valid: Histogram<u64>,
-    /// How many more there were, which say nothing of the server.
-    pub void: u64,
-}
-
-impl Default for Times {
-    fn default() -> Self {
-        // Three digits of any value between 1 ns and the longest.
-        let valid = Histogram::new_with_bounds(1, LONGEST_NS, 3);
-        Self {
-            valid: valid.expect("the bounds are in order"),
-            void: 0,
-        }
-    }
-}
-
-impl Times {
-    #[inline]
-    pub(crate) fn record(&mut self, ns: u64) {
-        self.valid.saturating_record(ns.max(1));
-    }
-
-    /// Adds those of another.
-    pub fn add(&mut self, other: &Self) {
-        let added = self.valid.add(&other.valid);
-        added.expect("all have the same bounds");
-        self.void += other.void;
-    }
-
-    /// How many were taken.
-    #[must_use]
-    pub fn taken(&self) -> u64 {
-        self.valid.len() + self.void
-    }
-}
-
-/// What a run has counted, or a thread of it.
+/// Counts and times of a run, or of a thread of it.
 #[derive(Clone, Debug, Default)]
-pub struct Outcome {
-    /// How long requests were under way, nanoseconds, from the first to the last.
+pub struct LoadResult {
+    /// How long requests were in progress, nanoseconds, from the first to the last.
     pub elapsed_ns: u64,
     /// Responses that came whole.
     pub done: u64,
@@ -95,18 +23,10 @@ pub struct Outcome {
     pub statuses: [u64; 10],
     /// Requests and connections that failed, by what went wrong.
     pub errors: BTreeMap<String, u64>,
-    /// From sending to the end of the response.
-    pub service: Times,
-    /// From the time at which a request should have been sent to the end of its response; at a constant rate alone.
-    pub response: Times,
-    /// From sending to the head of the response.
-    pub first_byte: Times,
-    /// From the first packet to an open connection.
-    pub connect: Times,
-    /// From there to the end of the handshake.
-    pub handshake: Times,
-    /// Samples that wait to be judged; nothing where nobody judges them.
-    pub(crate) unjudged: Option<Vec<Sample>>,
+    /// Times by metric.
+    pub(super) times: [Times; Metric::ALL.len()],
+    /// Samples that wait to be filtered; nothing without a filter.
+    pub(super) unfiltered: Option<Vec<Sample>>,
     /// Handshakes that resumed an earlier session.
     pub resumed: u64,
     /// Bytes that were received and sent, those of TLS included.
@@ -135,36 +55,24 @@ pub struct Outcome {
     pub interrupted: bool,
 }
 
-impl Outcome {
-    /// The times of a kind.
+impl LoadResult {
+    /// The times of a metric.
     #[must_use]
-    pub fn times(&self, kind: Kind) -> &Times {
-        match kind {
-            Kind::Response => &self.response,
-            Kind::Service => &self.service,
-            Kind::FirstByte => &self.first_byte,
-            Kind::Connect => &self.connect,
-            Kind::Handshake => &self.handshake,
-        }
+    pub fn times(&self, metric: Metric) -> &Times {
+        &self.times[metric as usize]
     }
 
-    pub(crate) fn times_mut(&mut self, kind: Kind) -> &mut Times {
-        match kind {
-            Kind::Response => &mut self.response,
-            Kind::Service => &mut self.service,
-            Kind::FirstByte => &mut self.first_byte,
-            Kind::Connect => &mut self.connect,
-            Kind::Handshake => &mut self.handshake,
-        }
+    pub(super) fn times_mut(&mut self, metric: Metric) -> &mut Times {
+        &mut self.times[metric as usize]
     }
 
-    /// Whether somebody judges its samples.
-    pub(crate) fn is_judged(&self) -> bool {
-        self.unjudged.is_some()
+    /// Whether its samples are filtered.
+    pub(crate) fn is_filtered(&self) -> bool {
+        self.unfiltered.is_some()
     }
 
     /// Counts an error.
-    pub(crate) fn error(&mut self, why: &str, times: u64) {
+    pub(super) fn error(&mut self, why: &str, times: u64) {
         if times == 0 {
             return;
         }
@@ -201,8 +109,8 @@ impl Outcome {
     }
 
     fn add_counts(&mut self, other: &Self) {
-        if other.is_judged() && !self.is_judged() {
-            self.unjudged = Some(Vec::new());
+        if other.is_filtered() && !self.is_filtered() {
+            self.unfiltered = Some(Vec::new());
         }
         self.done += other.done;
         for (own, more) in self.statuses.iter_mut().zip(other.statuses) {
@@ -211,8 +119,8 @@ impl Outcome {
         for (why, times) in &other.errors {
             self.error(why, *times);
         }
-        for kind in Kind::ALL {
-            self.times_mut(kind).add(other.times(kind));
+        for metric in Metric::ALL {
+            self.times_mut(metric).add(other.times(metric));
         }
         self.resumed += other.resumed;
         self.received_bytes += other.received_bytes;
@@ -284,5 +192,3 @@ impl Outcome {
 
 /// The time for which responses are counted together.
 pub const BIN_NS: u64 = 10_000_000;
-/// The longest time that is told exactly: an hour.
-const LONGEST_NS: u64 = 3_600_000_000_000;

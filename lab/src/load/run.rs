@@ -6,10 +6,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, ScopedJoinHandle, Thread};
 use std::time::{Duration, Instant};
 
-use crate::cpu;
-use crate::judge::Judge;
-use crate::load::{Loader, Plan, Shared, now_ns};
-use crate::outcome::Outcome;
+use super::cpu;
+use super::filter::SampleFilter;
+use super::plan::Plan;
+use super::result::LoadResult;
+use super::thread::{Loader, Shared};
+use crate::client::now_ns;
 
 /// How far a run is.
 #[derive(Clone, Copy, Debug)]
@@ -20,16 +22,16 @@ pub struct Progress {
     pub elapsed_ns: u64,
 }
 
-/// Runs a plan; its samples are judged where there is somebody who judges. `watch` is called ten times a second, and
-/// ends the run when it gives false.
+/// Runs a plan; samples that `filter` excludes are counted apart. `watch` is called ten times a second, and ends the run
+/// when it returns false.
 ///
 /// # Errors
 /// A thread or its poller cannot be made.
 pub fn run(
     plan: &Plan,
-    judge: Option<&dyn Judge>,
+    filter: Option<&dyn SampleFilter>,
     mut watch: impl FnMut(Progress) -> bool,
-) -> io::Result<Outcome> {
+) -> io::Result<LoadResult> {
     let shared = Shared::default();
     let gate = Barrier::new(plan.threads + 1);
     let pids = plan.pid.map(cpu::family).unwrap_or_default();
@@ -42,8 +44,8 @@ pub fn run(
             .map(|number| {
                 let (gate, shared, over) = (&gate, &shared, &over);
                 scope.spawn(move || {
-                    let _told = Told(over);
-                    let mut loader = Loader::new(plan, judge, shared, number);
+                    let _ended = CountsEnd(over);
+                    let mut loader = Loader::new(plan, filter, shared, number);
                     if let Ok(loader) = &mut loader {
                         loader.prepare();
                     }
@@ -52,7 +54,7 @@ pub fn run(
                     gate.wait();
                     loader.map(|mut loader| {
                         loader.run(now_ns(), number);
-                        loader.tally
+                        loader.result
                     })
                 })
             })
@@ -78,31 +80,31 @@ pub fn run(
             over.wait(plan.threads);
         }
         let after = (cpu::own_ns(), cpu::cpu_ns(&pids));
-        let mut outcome = joined(threads)?;
-        outcome.own_cpu_ns = after.0.saturating_sub(before.0);
-        outcome.server_cpu_ns = before
+        let mut result = joined(threads)?;
+        result.own_cpu_ns = after.0.saturating_sub(before.0);
+        result.server_cpu_ns = before
             .1
             .zip(after.1)
             .map(|(before, after)| after.saturating_sub(before));
-        outcome.server_memory_bytes = cpu::memory_bytes(&pids);
-        Ok(outcome)
+        result.server_memory_bytes = cpu::memory_bytes(&pids);
+        Ok(result)
     })
 }
 
-/// The tallies of all threads together; a panic of one goes on.
-fn joined(threads: Vec<ScopedJoinHandle<'_, io::Result<Outcome>>>) -> io::Result<Outcome> {
-    let mut outcome = Outcome::default();
+/// The results of all threads together; a panic of one goes on.
+fn joined(threads: Vec<ScopedJoinHandle<'_, io::Result<LoadResult>>>) -> io::Result<LoadResult> {
+    let mut result = LoadResult::default();
     for thread in threads {
         match thread.join() {
-            Ok(tally) => {
-                let tally = tally?;
-                outcome.interrupted |= tally.interrupted;
-                outcome.add(&tally);
+            Ok(part) => {
+                let part = part?;
+                result.interrupted |= part.interrupted;
+                result.add(&part);
             }
             Err(panic) => std::panic::resume_unwind(panic),
         }
     }
-    Ok(outcome)
+    Ok(result)
 }
 
 /// How many threads have ended, and who is to know.
@@ -112,7 +114,7 @@ struct Over {
 }
 
 impl Over {
-    /// Waits a tenth of a second, or until so many threads have ended: it wakes no more often, for that would count as the
+    /// Waits a tenth of a second, or until `threads` have ended: it wakes no more often, for that would count as the
     /// client's work.
     fn wait(&self, threads: usize) {
         let until = Instant::now() + PAUSE;
@@ -127,9 +129,9 @@ impl Over {
 }
 
 /// Counts a thread when it ends, in whatever way.
-struct Told<'a>(&'a Over);
+struct CountsEnd<'a>(&'a Over);
 
-impl Drop for Told<'_> {
+impl Drop for CountsEnd<'_> {
     fn drop(&mut self) {
         self.0.threads.fetch_add(1, Ordering::Release);
         self.0.watcher.unpark();

@@ -7,11 +7,11 @@ use std::time::{Duration, SystemTime};
 use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
 
-use crate::bench::Measured;
-use crate::outcome::Kind;
-use crate::report::Report;
+use super::format::Report;
+use crate::load::Measured;
+use crate::stats::Metric;
 
-/// The log: a line for each run and kind of time, with a tag that names server and kind.
+/// The log: a line for each run and metric, with a tag that names both.
 ///
 /// # Errors
 /// A histogram cannot be encoded.
@@ -25,7 +25,7 @@ pub fn log(report: &Report, measured: &Measured) -> Result<String, String> {
         .add_comment(&report.program)
         .add_comment("nanoseconds");
     for server in &report.servers {
-        if let Some(sentence) = server.voided_sentence() {
+        if let Some(sentence) = server.excluded_sentence() {
             builder.add_comment(&format!("{}: {sentence}", server.name));
         }
     }
@@ -41,12 +41,12 @@ pub fn log(report: &Report, measured: &Measured) -> Result<String, String> {
         let mut at = Duration::ZERO;
         for run in runs {
             let length = Duration::from_nanos(run.elapsed_ns);
-            for kind in Kind::ALL {
-                let times = &run.times(kind).valid;
+            for metric in Metric::ALL {
+                let times = &run.times(metric).valid;
                 if times.is_empty() {
                     continue;
                 }
-                let tag = format!("{name}.{}", kind.name());
+                let tag = format!("{name}.{}", metric.name());
                 let tag = Tag::new(&tag).ok_or("a tag has a space or a comma")?;
                 writer
                     .write_histogram(times, at, length, Some(tag))
@@ -58,7 +58,7 @@ pub fn log(report: &Report, measured: &Measured) -> Result<String, String> {
     String::from_utf8(out).map_err(|error| error.to_string())
 }
 
-/// What a tag may have.
+/// Replaces a character that a tag cannot have.
 fn tagged(c: char) -> char {
     match c {
         ' ' | ',' | '\r' | '\n' => '_',

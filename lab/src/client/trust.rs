@@ -7,7 +7,7 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{CertificateError, Error, RootCertStore};
 use tls::{ClientConfig, Fault, ServerTrust};
 
-use crate::engine::Protocol;
+use super::engine::Protocol;
 
 /// Whose certificates are trusted.
 #[derive(Clone, Debug, Default)]
@@ -77,7 +77,7 @@ pub fn server_name(host: &str) -> Result<ServerName<'static>, String> {
 }
 
 /// The name that an error of TLS is counted under.
-pub(crate) fn error_name(fault: &Fault) -> String {
+pub(super) fn error_name(fault: &Fault) -> String {
     match fault {
         Fault::Alert(alert) => format!("tls: server sent alert {alert:?}"),
         Fault::Protocol(Error::InvalidCertificate(CertificateError::UnknownIssuer)) => {
