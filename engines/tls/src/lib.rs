@@ -35,7 +35,7 @@ mod verify;
 mod x509;
 
 pub use ciphers::{CipherFault, Ciphers};
-pub use client_conn::{ClientConfig, ClientConn, ServerTrust};
+pub use client_conn::{AnyServer, ClientConfig, ClientConn, ServerTrust};
 pub use config::{ClientAuth, ClientMode, Config, Offer, Refusal, Settings};
 pub use conn::{Conn, Info};
 pub use fault::Fault;
