@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 use conf::{ConfError, DataFile, Disk, Memory, Recorder};
 use driver::bundle::{Bundle, Step};
 use server_base::errlog;
-use server_http::{Cycle, LoadError, LoadOptions, Written};
+use server_http::{Cycle, DirectiveLocations, LoadError, LoadOptions};
 use sys::{host, process};
 
 /// A configuration from the disk.
@@ -100,9 +100,11 @@ fn failed(why: &str) -> Box<LoadError> {
 ///
 /// # Errors
 /// The first error, as nginx would meet it.
-pub(crate) fn for_tool(options: &LoadOptions) -> Result<(Cycle, Written), Box<LoadError>> {
+pub(crate) fn for_tool(
+    options: &LoadOptions,
+) -> Result<(Cycle, DirectiveLocations), Box<LoadError>> {
     let source = Disk::with_lookup(host::addresses);
-    server_http::load_written(source, options, server_modules::MODULES)
+    server_http::load_with_locations(source, options, server_modules::MODULES)
 }
 
 /// A configuration that was built before a worker is forked.

@@ -33,8 +33,8 @@ struct Asked;
 
 /// Answers when it is run again; there is no other end of its wait.
 fn ask(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
-    if x.guards.take::<Asked>().is_none() {
-        x.guards.push(Asked);
+    if x.extensions.take::<Asked>().is_none() {
+        x.extensions.push(Asked);
         let waker = x.waker(cx).remote();
         let asked = ASKED.lock().expect("nobody panics with it");
         let asked = asked.as_ref().expect("the test has begun");

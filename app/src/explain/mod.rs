@@ -20,7 +20,7 @@ use std::sync::Arc;
 use conf::Files;
 use driver::worker::config::ThreadConfig;
 use engines::http::FieldId;
-use server_http::Written;
+use server_http::DirectiveLocations;
 use server_http::exchange::Peer;
 use server_http::http::Http;
 
@@ -54,7 +54,7 @@ pub(crate) struct Asked<'a> {
 pub(crate) fn explain(
     asked: &Asked<'_>,
     http: &Arc<Http>,
-    written: &Written,
+    written: &DirectiveLocations,
     files: &Files,
 ) -> Result<Report, String> {
     let teller = &Teller {

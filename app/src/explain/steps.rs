@@ -2,7 +2,7 @@
 
 use conf::{Files, Pos};
 use engines::http::reason_phrase;
-use server_http::Written;
+use server_http::DirectiveLocations;
 use server_http::http::Http;
 use server_http::location::LocationKind;
 use server_http::module;
@@ -14,7 +14,7 @@ use super::report::{Location, Place, Setting, Step};
 /// What is known of the configuration.
 pub(super) struct Teller<'a> {
     pub(super) http: &'a Http,
-    pub(super) written: &'a Written,
+    pub(super) written: &'a DirectiveLocations,
     pub(super) files: &'a Files,
 }
 

@@ -41,7 +41,7 @@ use server_http::Cycle;
 use server_http::conf_core::FilesMain;
 use server_http::exchange::Env;
 use server_http::http::{Http, Port};
-use server_http::places::Places;
+use server_http::port_slots::PortSlots;
 use sys::heap::trim;
 use sys::poll::{Events, Interest, Poller, Waker};
 use sys::signal::{self, Signals};
@@ -89,7 +89,7 @@ struct Worker {
     reserve: Reserve,
     reported_panics: u64,
     listeners: HashMap<String, Vec<Arc<OwnedFd>>>,
-    places: Places,
+    places: PortSlots,
     files: HashMap<PathBuf, Arc<File>>,
     log: ErrorLog,
     /// A configuration that is to be served when the supervisor says so.
@@ -153,7 +153,7 @@ impl Worker {
             counters,
             reported_panics: 0,
             listeners: HashMap::new(),
-            places: Places::default(),
+            places: PortSlots::default(),
             files: HashMap::new(),
             log: ErrorLog::new(Vec::new()),
             prepared: None,

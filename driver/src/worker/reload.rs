@@ -11,7 +11,7 @@
 //!                               the process's main thread, which frees it
 //! ```
 //!
-//! Connections that stay need no piece, since ports keep their index ([`server_http::places`]). Changes are made one after
+//! Connections that stay need no piece, since ports keep their index ([`server_http::port_slots`]). Changes are made one after
 //! the other, in the order in which they were ordered. A thread and the simulator are both [`Reloads`]. Absent: pieces of
 //! an end of the server, after which nobody asks.
 

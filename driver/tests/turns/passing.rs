@@ -48,11 +48,11 @@ impl BodySource for Sent {
 
 /// Passes the body on, by the first word of the URI behind `/pass`.
 pub(crate) fn pass(x: &mut Exchange, cx: &mut Ctx<'_>, words: &[&str]) -> Content {
-    if x.guards.get::<Sent>().is_none() {
+    if x.extensions.get::<Sent>().is_none() {
         let waker = x.waker(cx);
         WAKER.set(Some(waker));
         x.on_arrival = Some(pass_on);
-        x.guards.push(Sent::default());
+        x.extensions.push(Sent::default());
     }
     x.ignore_abort = words.contains(&"ignore");
     match words[0] {
@@ -130,7 +130,7 @@ fn answer(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) -> Content {
 }
 
 fn sent(x: &Exchange) -> Sent {
-    x.guards.get::<Sent>().cloned().expect("it was begun")
+    x.extensions.get::<Sent>().cloned().expect("it was begun")
 }
 
 fn cut(x: &mut Exchange, _: &mut Ctx<'_>) {

@@ -31,7 +31,7 @@ pub(crate) fn pass(
     connections: u64,
     window: u64,
 ) -> Option<String> {
-    let mut passing = match x.guards.take::<Passing>() {
+    let mut passing = match x.extensions.take::<Passing>() {
         Some(passing) => passing,
         None => {
             let waker = x.waker(cx);
@@ -54,7 +54,7 @@ pub(crate) fn pass(
             _ => {}
         }
     }
-    x.guards.push(passing);
+    x.extensions.push(passing);
     x.state = State::Waiting(Wait::woken());
     None
 }

@@ -18,7 +18,7 @@ use server_http::exchange::{
     BodyRead, BodySource, BodyStage, Broken, Ctx, Exchange, Peer, State, Wait,
 };
 use server_http::module::{Content, Handler, Module};
-use server_http::request_body::{Collected, Plan, collect};
+use server_http::request_body::{CollectOptions, Collected, collect};
 use server_http::{LoadOptions, load, reply};
 use sim::{Disk, Faults, Random, Wire, World};
 
@@ -275,10 +275,10 @@ struct Until(u64);
 /// Waits so many milliseconds; true when they are over.
 fn has_waited(x: &mut Exchange, cx: &Ctx<'_>, ms: u64) -> bool {
     let now_ms = cx.clock.mono_ms;
-    let until_ms = match x.guards.get::<Until>() {
+    let until_ms = match x.extensions.get::<Until>() {
         Some(until) => until.0,
         None => {
-            x.guards.push(Until(now_ms + ms));
+            x.extensions.push(Until(now_ms + ms));
             now_ms + ms
         }
     };
@@ -299,7 +299,7 @@ fn tell(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     };
     let text = match words[0] {
         "body" => {
-            let plan = Plan::of(x.core_loc(&x.http));
+            let plan = CollectOptions::of(x.core_loc(&x.http));
             match collect(x, cx, &plan) {
                 Collected::Wait => return Content::Wait,
                 Collected::Status(status) => return Content::Status(status),
@@ -308,7 +308,7 @@ fn tell(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
         }
         "wait" if !has_waited(x, cx, number(1)) => return Content::Wait,
         "hint" => {
-            if x.guards.get::<Until>().is_none() {
+            if x.extensions.get::<Until>().is_none() {
                 let mut hints = ResponseHead::default();
                 hints.push(b"Link", b"</a>");
                 hints.status = 103;

@@ -42,7 +42,7 @@ fn pass(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     let uri = String::from_utf8_lossy(&x.uri).into_owned();
     let words: Vec<&str> = uri.split('/').skip(1).collect();
     let has = |word| words.contains(&word);
-    let mut passing = match x.guards.take::<Passing>() {
+    let mut passing = match x.extensions.take::<Passing>() {
         Some(passing) => passing,
         None => {
             if has("hold") {
@@ -112,7 +112,7 @@ fn pass(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
             }
         }
     }
-    x.guards.push(passing);
+    x.extensions.push(passing);
     x.state = State::Waiting(Wait::woken());
     Content::Wait
 }

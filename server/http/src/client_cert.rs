@@ -1,7 +1,7 @@
 //! Clients' certificates: whether a request may be answered on the connection it came on.
 //!
-//! A handshake takes any certificate; here the server that a request is for says what it thinks of it. Where that server
-//! asks for another proof than the one that was named in the handshake, the client is told to connect anew.
+//! A handshake accepts any certificate; here the server that a request is for verifies it. Where that server demands
+//! another certificate than the one that was named in the handshake, the client is asked to connect anew.
 //!
 //! Source: nginx documentation, `ssl_verify_client`; RFC 9110 section 15.5.20 for 421.
 

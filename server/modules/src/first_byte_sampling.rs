@@ -1,8 +1,8 @@
 //! `first_byte_sampling`: draws the responses of which the kernel is asked when their first byte left and when it was
 //! acknowledged.
 //!
-//! The module draws, the driver asks, `$first_byte_sent_time` and its kin tell, `metrics` counts; docs/metrics.md says what
-//! the figures mean. Absent: UNIX-domain sockets, for which there is nothing to ask.
+//! The module draws, the driver asks, `$first_byte_sent_time` and its kin show, `metrics` counts; docs/metrics.md
+//! defines the figures. Absent: UNIX-domain sockets, which have no such times.
 //!
 //! Source: Linux, Documentation/networking/timestamping.rst.
 
@@ -10,25 +10,25 @@ use std::rc::Rc;
 
 use conf::{Arity, ConfError, Contexts, Directive};
 use server_base::config::ConfigContext;
-use server_base::typed::Typed;
-use server_http::build::Build;
-use server_http::confs::Conf;
+use server_base::from_args::FromArgs;
+use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::{Handler, Module};
 use server_http::settings;
+use server_http::settings_set::Conf;
 use server_http::timing::{ALL, Sampled, Sampling, is_drawn};
 
 use crate::split_clients::share;
 
-/// The module. Its log handler comes after those that tell what was found.
+/// The module. Its log handler comes after those that write the times.
 pub(crate) const MODULE: Module = Module {
     name: "first_byte_sampling",
     directives: &[PLAIN],
-    units: &[<SamplingLoc as Conf>::unit],
+    settings: &[<SamplingLoc as Conf>::def],
     handlers: &[Handler::Log(forget)],
     header_stage: Some(stage),
     finish: Some(finish),
-    dormant: true,
+    on_demand: true,
     ..Module::EMPTY
 };
 
@@ -44,7 +44,7 @@ settings! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Share(u64);
 
-impl Typed for Share {
+impl FromArgs for Share {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "percent% | off";
 
@@ -64,7 +64,7 @@ impl Typed for Share {
 }
 
 /// The driver has something to do where any location samples.
-fn finish(b: &mut Build) -> Result<(), ConfError> {
+fn finish(b: &mut ConfigBuilder) -> Result<(), ConfError> {
     let shares = b.location_confs_mut::<SamplingLoc>();
     let most = shares.map(|loc| loc.share.0).max();
     b.sample_responses(most.unwrap_or(0));

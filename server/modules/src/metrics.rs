@@ -10,9 +10,9 @@ mod format;
 mod page;
 mod process;
 
-use conf::{Arity, Contexts, Row};
+use conf::{Arity, Contexts, DirectiveDef};
 use engines::http::{FieldId, Method};
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::meters::{self, Time};
 use server_http::module::{Content, Handler, Inherit, Module};
@@ -25,12 +25,12 @@ pub(crate) const MODULE: Module = Module {
     name: "metrics",
     directives: &[ROWS],
     handlers: &[Handler::Log(count)],
-    dormant: true,
+    on_demand: true,
     inherits: &[("metrics", Inherit::Blocks)],
     ..Module::EMPTY
 };
 
-const ROWS: &[Row<Build>] = &[Row {
+const ROWS: &[DirectiveDef<ConfigBuilder>] = &[DirectiveDef {
     name: "metrics",
     contexts: Contexts::LOCATION,
     arity: Arity::NOARGS,

@@ -1,20 +1,20 @@
-//! `server_timing`: tells the client how long the parts of its request took, in the field `Server-Timing`.
+//! `server_timing`: sends the durations of the parts of a request in the field `Server-Timing`.
 //!
 //! In the header: `wait`, until work on the request began; `handshake` of TLS, with the first request of a connection;
-//! `head`, from there to the response head. In a trailer, of responses that have one without losing their length: `total`,
-//! from the end of the request head to the end of the body, and of a sampled response `sent` and `acked`, when its first
-//! byte left and when the client had it, as far as that is known by then. Over HTTP/1.1 a trailer is sent to clients that say
-//! `TE: trailers`. Absent: other servers' times, which they tell themselves.
+//! `head`, from there to the response head. In a trailer, of responses that have one without losing their length:
+//! `total`, from the end of the request head to the end of the body, and of a sampled response `sent` and `acked`,
+//! when its first byte left and when the client had it, as far as that is known by then. Over HTTP/1.1 a trailer is
+//! sent to clients that say `TE: trailers`. Absent: other servers' times, which they send themselves.
 //!
 //! Source: W3C Server Timing; RFC 9110 sections 6.5 and 10.1.4.
 
 use std::rc::Rc;
 
 use conf::ConfError;
-use server_http::build::Build;
-use server_http::confs::Conf;
+use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::Module;
+use server_http::settings_set::Conf;
 use server_http::timing::between;
 use server_http::{reply, settings};
 
@@ -24,23 +24,23 @@ use crate::headers::write_trailers;
 pub(crate) const MODULE: Module = Module {
     name: "server_timing",
     directives: &[PLAIN],
-    units: &[<TimingLoc as Conf>::unit],
+    settings: &[<TimingLoc as Conf>::def],
     header_stage: Some(stage),
     finish: Some(finish),
-    dormant: true,
+    on_demand: true,
     ..Module::EMPTY
 };
 
 settings! {
     /// Settings of a location.
     pub(crate) struct TimingLoc: Location / PLAIN {
-        /// Whether responses tell how long the parts of their request took.
+        /// Sends the durations of the parts of a request in the field `Server-Timing`.
         on "server_timing": bool = false, "off", conf::Contexts::HTTP_SERVER_LOCATION;
     }
 }
 
-/// The clock is read where any location tells.
-fn finish(b: &mut Build) -> Result<(), ConfError> {
+/// The clock is read where the directive is on anywhere.
+fn finish(b: &mut ConfigBuilder) -> Result<(), ConfError> {
     if b.location_confs_mut::<TimingLoc>().any(|loc| *loc.on) {
         b.time_requests();
     }

@@ -308,7 +308,7 @@ fn send_interim<N: Net>(h1: &mut H1State, last_progress_ms: &mut u64, sh: &mut S
     let passes_empty = x.on_arrival.is_some() && x.head.body == BodyLength::Length(0);
     let awaited = x.awaits_body() && !h1.engine.body_done();
     let continues = x.head.expect_continue && (awaited || passes_empty);
-    if x.ahead.is_none() && !continues {
+    if x.early_responses.is_none() && !continues {
         return;
     }
     if h1.exchanges.out.len() < QUEUE_BYTES {
@@ -337,7 +337,7 @@ pub(super) fn respond<N: Net>(h1: &mut H1State, last_progress_ms: &mut u64, sh: 
         // Responses to requests before this one still leave, and are logged before it.
         Progress::Aborted => {}
         Progress::Responding => {
-            if x.ahead.is_some() {
+            if x.early_responses.is_some() {
                 early_responses::over_h1(x, &mut h1.engine);
             }
             if !h1.engine.body_done() {

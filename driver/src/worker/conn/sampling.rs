@@ -194,7 +194,7 @@ fn hold<N: Net>(sample: &mut Option<Box<Sample>>, sh: &mut Shared<N>, mut x: Box
         return sh.finish(x);
     };
     // The response is on its way: what counts responses under way is not kept waiting.
-    x.guards.release();
+    x.extensions.release();
     if x.http.timed_share == ALL {
         x.sampled.ended_us = Some(sh.env.now_us());
     }

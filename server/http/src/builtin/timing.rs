@@ -1,7 +1,8 @@
-//! Variables that tell how long the parts of a request took, in seconds to the microsecond.
+//! Variables with the durations of the parts of a request, in seconds to the microsecond.
 //!
-//! They are ours; docs/metrics.md says from when to when each counts. The driver notes the timings if one of [`TIMED`] is
-//! named anywhere in the configuration. What the kernel tells of a first byte is known for responses that are sampled.
+//! nginx has none of them; docs/metrics.md defines the begin and the end of each. The driver notes the timings if one
+//! of [`TIMED`] is named anywhere in the configuration. The kernel's times of a first byte are known for sampled
+//! responses.
 
 use super::out::{Out, put};
 use crate::timing::{Stall, between};

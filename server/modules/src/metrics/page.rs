@@ -5,7 +5,7 @@ use server_http::meters::{self, BOUNDS, CLASSES, Event, Sums, Time};
 use server_http::stats::{self, Open, Protocol, Totals};
 use server_http::timing::Stall;
 
-use super::format::{Format, Kind, Writer, seconds};
+use super::format::{Format, MetricType, Writer, seconds};
 use super::process::Process;
 
 /// All that a page shows.
@@ -17,7 +17,7 @@ pub(super) struct Facts {
 }
 
 impl Facts {
-    /// As they are now.
+    /// Reads the present values.
     pub(super) fn now() -> Self {
         Self {
             totals: stats::totals(),
@@ -49,7 +49,7 @@ pub(super) fn render(format: Format, facts: &Facts) -> String {
 fn build(page: &mut Writer) {
     page.family(
         "firstbyte_build",
-        Kind::Info,
+        MetricType::Info,
         "",
         "The version that runs, and the version of nginx it understands.",
     );
@@ -63,7 +63,7 @@ fn build(page: &mut Writer) {
 fn connections(page: &mut Writer, facts: &Facts) {
     page.family(
         "firstbyte_connections",
-        Kind::Gauge,
+        MetricType::Gauge,
         "",
         "Open client connections.",
     );
@@ -88,7 +88,7 @@ fn connections(page: &mut Writer, facts: &Facts) {
     }
     page.family(
         "firstbyte_accepted_connections",
-        Kind::Counter,
+        MetricType::Counter,
         "",
         "Connections accepted since the start.",
     );
@@ -107,7 +107,7 @@ fn protocols() -> impl Iterator<Item = (usize, &'static str)> {
 fn requests(page: &mut Writer, sums: &Sums) {
     page.family(
         "firstbyte_requests",
-        Kind::Counter,
+        MetricType::Counter,
         "",
         "Requests that have ended, by protocol and class of status.",
     );
@@ -128,7 +128,7 @@ fn requests(page: &mut Writer, sums: &Sums) {
 fn bytes(page: &mut Writer, name: &str, of: &str, sum: impl Fn(usize) -> u64) {
     let help = format!("Bytes of {of}, heads and bodies.");
     let name = format!("firstbyte_{name}_bytes");
-    page.family(&name, Kind::Counter, "bytes", &help);
+    page.family(&name, MetricType::Counter, "bytes", &help);
     for (at, protocol) in protocols() {
         page.sample(&format!("{name}_total"), &[("protocol", protocol)], sum(at));
     }
@@ -157,7 +157,7 @@ fn times(page: &mut Writer, sums: &Sums) {
             "Time from the end of the request head until the first byte was acknowledged, of sampled responses.",
         ),
     ] {
-        page.family(name, Kind::Histogram, "seconds", help);
+        page.family(name, MetricType::Histogram, "seconds", help);
         let histogram = sums.histogram(of);
         let bucket = format!("{name}_bucket");
         for ((_, bound), within) in BOUNDS.iter().zip(histogram.within) {
@@ -177,7 +177,7 @@ fn samples(page: &mut Writer, sums: &Sums) {
     };
     page.family(
         "firstbyte_first_byte_samples",
-        Kind::Counter,
+        MetricType::Counter,
         "",
         "Responses whose first byte the kernel was asked about, by whether others were under way before it.",
     );
@@ -189,7 +189,7 @@ fn samples(page: &mut Writer, sums: &Sums) {
     );
     page.family(
         "firstbyte_first_byte_stalls",
-        Kind::Counter,
+        MetricType::Counter,
         "",
         "Sampled responses on idle connections whose first byte was acknowledged late.",
     );
@@ -208,7 +208,7 @@ fn samples(page: &mut Writer, sums: &Sums) {
 fn handshakes(page: &mut Writer, sums: &Sums) {
     page.family(
         "firstbyte_tls_handshakes",
-        Kind::Counter,
+        MetricType::Counter,
         "",
         "TLS handshakes that succeeded.",
     );
@@ -224,7 +224,7 @@ fn handshakes(page: &mut Writer, sums: &Sums) {
     }
     page.family(
         "firstbyte_tls_handshake_failures",
-        Kind::Counter,
+        MetricType::Counter,
         "",
         "TLS handshakes that failed.",
     );
@@ -248,7 +248,7 @@ fn handshakes(page: &mut Writer, sums: &Sums) {
 fn shed(page: &mut Writer, sums: &Sums) {
     page.family(
         "firstbyte_shed_connections",
-        Kind::Counter,
+        MetricType::Counter,
         "",
         "Connections closed to make room for others.",
     );
@@ -265,7 +265,7 @@ fn shed(page: &mut Writer, sums: &Sums) {
     }
     page.family(
         "firstbyte_accept_pauses",
-        Kind::Counter,
+        MetricType::Counter,
         "",
         "Times that nobody could be closed, and new connections had to wait.",
     );
@@ -279,7 +279,7 @@ fn shed(page: &mut Writer, sums: &Sums) {
 fn reloads(page: &mut Writer, sums: &Sums) {
     page.family(
         "firstbyte_reloads",
-        Kind::Counter,
+        MetricType::Counter,
         "",
         "Configurations that came to the worker after its first.",
     );
@@ -296,21 +296,21 @@ fn files(page: &mut Writer, sums: &Sums) {
     let files = sums.files();
     page.family(
         "firstbyte_open_files",
-        Kind::Gauge,
+        MetricType::Gauge,
         "",
         "Files that are kept open to be served again.",
     );
     page.sample("firstbyte_open_files", &[], files.kept);
     page.family(
         "firstbyte_open_files_memory_bytes",
-        Kind::Gauge,
+        MetricType::Gauge,
         "bytes",
         "Memory that kept bytes of small files take.",
     );
     page.sample("firstbyte_open_files_memory_bytes", &[], files.memory_bytes);
     page.family(
         "firstbyte_file_lookups",
-        Kind::Counter,
+        MetricType::Counter,
         "",
         "Files asked for, by whether they were open already.",
     );
@@ -329,7 +329,7 @@ fn files(page: &mut Writer, sums: &Sums) {
 fn process(page: &mut Writer, process: &Process) {
     page.family(
         "process_cpu_seconds",
-        Kind::Counter,
+        MetricType::Counter,
         "seconds",
         "Processor time of the worker.",
     );
@@ -366,7 +366,7 @@ fn process(page: &mut Writer, process: &Process) {
             process.started_s,
         ),
     ] {
-        page.family(name, Kind::Gauge, unit, help);
+        page.family(name, MetricType::Gauge, unit, help);
         page.sample(name, &[], value);
     }
 }

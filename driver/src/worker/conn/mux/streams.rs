@@ -19,7 +19,7 @@ use crate::worker::shared::Shared;
 pub(crate) fn respond<N: Net>(mux: &mut MuxState, sh: &mut Shared<N>, at: usize) {
     let active = &mut mux.exchanges.active[at];
     let (x, stream) = (&mut active.exchange, active.stream);
-    if x.ahead.is_some()
+    if x.early_responses.is_some()
         && mux.exchanges.out.len() < QUEUE_BYTES
         && let Engine::H2(engine) = &mut mux.engine
     {
