@@ -132,7 +132,7 @@ impl Identity {
         Ok(Self(Arc::new(certified), None))
     }
 
-    /// An identity that shows OCSP responses as well, and the staple by which they come later.
+    /// The same with an OCSP response that comes later, by way of what is given back beside it.
     #[must_use]
     pub fn stapled(&self) -> (Self, Arc<Staple>) {
         let staple = Arc::new(Staple::new(Arc::clone(&self.0)));
@@ -161,7 +161,7 @@ impl Identity {
         Chain(self.0.cert.clone())
     }
 
-    /// The certificates and the response that a handshake shows now.
+    /// What is shown in a handshake that begins now.
     fn certified(&self) -> Arc<CertifiedKey> {
         match &self.1 {
             Some(staple) => staple.certified(),

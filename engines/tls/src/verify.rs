@@ -25,7 +25,7 @@ use super::x509::{
     certificates, dn,
 };
 
-/// The result of verifying a client's certificate.
+/// What became of a client's certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verified {
     /// There is none.
@@ -179,7 +179,7 @@ impl Verifier {
         }
     }
 
-    /// The fault of a path; of several the last.
+    /// What is wrong with a path; of several faults the last.
     fn check(&self, path: &Path<'_>, purpose: Purpose, now: i64) -> Option<Reason> {
         let mut fault = path.fault;
         let mut tell = |reason| fault = Some(reason);
@@ -314,7 +314,7 @@ impl Verifier {
     }
 }
 
-/// The purpose of the first certificate of a path.
+/// What the first certificate of a path is for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Purpose {
     /// A client shows it.
@@ -385,7 +385,7 @@ fn check_signatures(path: &Path<'_>, now: i64, tell: &mut dyn FnMut(Reason)) {
     }
 }
 
-/// The fault of a certificate's dates at a time.
+/// What is wrong with a certificate at a time.
 fn is_valid(certificate: &Certificate<'_>, now: i64) -> Option<Reason> {
     if now < certificate.not_before.unix_s() {
         Some(NOT_YET_VALID)

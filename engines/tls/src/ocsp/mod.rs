@@ -1,4 +1,4 @@
-//! OCSP, client role: requests for the status of a certificate, and whether a response is to be believed.
+//! OCSP, client role: what is asked about a certificate, and what an answer is worth.
 //!
 //! A [`Question`] is a certificate with its issuer. It gives the request, DER, and judges the bytes that came back:
 //! whether they are about this certificate, are signed by who may speak for its issuer, and hold now.
@@ -30,7 +30,7 @@ pub struct Question {
     issuer: Vec<u8>,
 }
 
-/// A responder's statement about a certificate.
+/// What a responder says of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// Its status.
@@ -65,7 +65,7 @@ impl fmt::Display for Status {
 /// Whose signature of an answer counts.
 #[derive(Clone, Copy, Debug)]
 pub enum Trust<'a> {
-    /// Any signer's that the answer names: `ssl_stapling_verify off`. Clients verify for themselves.
+    /// That of whom the answer names, whoever it is: `ssl_stapling_verify off`. Clients verify for themselves.
     Named,
     /// That of the issuer, or of one that the issuer made a responder, both below these.
     Below(&'a Authorities),
@@ -76,9 +76,9 @@ pub enum Trust<'a> {
 pub enum Fault {
     /// The bytes are no response.
     NotDer,
-    /// The responder reports this error.
+    /// The responder gives no answer, by this number.
     NotSuccessful(u8),
-    /// The answer is not of the basic type, or damaged inside.
+    /// The answer is of a kind that nobody else speaks, or is no answer inside.
     NotBasic,
     /// There is a critical extension, and none is known.
     Critical,
@@ -160,7 +160,7 @@ impl Question {
         })
     }
 
-    /// The URL of the responder that the certificate names.
+    /// Where the certificate says that its status is told, if it does.
     #[must_use]
     pub fn responder(&self) -> Option<&str> {
         let certificate = Certificate::parse(&self.certificate)?;
@@ -195,8 +195,8 @@ impl Question {
         (0..4).fold(id, |inner, _| der::encode(der::SEQUENCE, &[&inner]))
     }
 
-    /// Returns the answer of a response, DER, about the certificate at a time in seconds since 1970. The signer's
-    /// certificate is in it, or among the `sent` ones that the server shows.
+    /// What a response, DER, says of the certificate at a time in seconds since 1970. The signer's certificate is in it,
+    /// or among the `sent` ones that the server shows.
     ///
     /// # Errors
     /// Why it says nothing.

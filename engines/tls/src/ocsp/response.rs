@@ -9,7 +9,7 @@ use super::{Answer, Fault, Status};
 /// A basic response.
 #[derive(Debug)]
 pub(super) struct Response<'a> {
-    /// The part that is signed.
+    /// What is signed.
     pub(super) signed: &'a [u8],
     /// How.
     pub(super) algorithm: &'a [u8],
@@ -18,7 +18,7 @@ pub(super) struct Response<'a> {
     pub(super) responder: Responder<'a>,
     /// Certificates that help to verify it, DER.
     pub(super) certificates: Vec<&'a [u8]>,
-    /// The statements, one for each certificate.
+    /// What is said, for each certificate.
     pub(super) singles: Vec<Single<'a>>,
     /// It has a critical extension.
     pub(super) critical: bool,
@@ -33,7 +33,7 @@ pub(super) enum Responder<'a> {
     Key(&'a [u8]),
 }
 
-/// A statement about one certificate.
+/// What is said of one certificate.
 #[derive(Debug)]
 pub(super) struct Single<'a> {
     pub(super) id: CertId<'a>,

@@ -1,4 +1,4 @@
-//! Files of certificates, and the faults of files of certificates and keys in OpenSSL's words.
+//! Files of certificates, and what is wrong with a file in the words that OpenSSL has for it.
 //!
 //! Source: PEM_read_bio_X509(3) and the texts of its errors.
 
@@ -9,7 +9,7 @@ use rustls::pki_types::CertificateDer;
 use super::der::{self, Reader};
 use super::{Certificate, pem};
 
-/// A fault of a file of certificates or keys.
+/// What is wrong with a file of certificates or keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileFault {
     /// There is no part of the kind that is looked for.
