@@ -1,4 +1,4 @@
-//! What `-v`, `-V` and `-h` print, on standard error as nginx does, and `--version` and `--help` on standard output.
+//! Output of `-v`, `-V` and `-h`, on standard error as nginx does, and of `--version` and `--help` on standard output.
 //!
 //! Source: nginx documentation, "Command-line parameters".
 
@@ -78,7 +78,7 @@ fn default_of(flag: char) -> Option<String> {
     }
 }
 
-/// How wide a line of the usage is at most.
+/// Maximum width of a line of the usage.
 const USAGE_COLUMNS: usize = 60;
 
 #[cfg(test)]

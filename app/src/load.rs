@@ -25,7 +25,7 @@ pub(crate) struct Loaded {
     pub(crate) record: Arc<Memory>,
 }
 
-/// What an earlier load has read.
+/// Files read by an earlier load.
 #[derive(Clone)]
 pub(crate) struct Earlier {
     pub(crate) record: Arc<Memory>,
@@ -33,8 +33,8 @@ pub(crate) struct Earlier {
     pub(crate) has_objects: bool,
 }
 
-/// Reads the configuration file and what it includes, for this process and those that are forked from it. Gives what was
-/// read, too, which is there whatever came of it.
+/// Reads the configuration file and what it includes, for this process and those that are forked from it. Returns the files
+/// read, too, also where the load failed.
 pub(crate) fn recorded(options: &LoadOptions) -> (Read, Rc<RefCell<Memory>>) {
     let source = Recorder::new(Disk::with_lookup(host::addresses));
     let record = source.record();
@@ -116,14 +116,14 @@ pub(crate) struct Built {
 }
 
 impl Built {
-    /// What a worker takes of a configuration of this generation.
+    /// Takes the part of a configuration that a worker of this generation needs.
     pub(crate) fn new(generation: u64, cycle: &Cycle) -> Self {
         let cycle = cycle.for_worker();
         Self { generation, cycle }
     }
 }
 
-/// How a worker builds what the supervisor sends; `built` is what its process was forked with, which need not be built
+/// Builder of configurations in a worker; `built` is the one its process was forked with, which need not be built
 /// twice.
 pub(crate) fn in_worker(built: Option<Built>) -> driver::worker::Load {
     let built = Mutex::new(built);
@@ -157,7 +157,7 @@ pub(crate) fn from_bundle(bundle: &Bundle) -> Result<Cycle, String> {
 /// Looks whether a worker could build it.
 ///
 /// # Errors
-/// As [`from_bundle`].
+/// Those of [`from_bundle`].
 pub(crate) fn check_bundle(bundle: &Bundle) -> Result<(), String> {
     build(bundle, Memory::default().for_checks()).map(drop)
 }

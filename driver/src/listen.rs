@@ -67,8 +67,8 @@ pub fn bind(address: &ListenAddr, options: &SocketOptions) -> Result<Bound, Bind
     Ok(Bound { socket, refused })
 }
 
-/// Sets what can change on a socket that listens already: buffers, keepalive, deferral, fast open and
-/// the backlog. Gives what the system refused.
+/// Sets options that can change on a listening socket: buffers, keepalive, deferral, fast open and
+/// the backlog. Returns the calls that the system refused.
 #[must_use]
 pub fn reconfigure(
     socket: &OwnedFd,
@@ -186,7 +186,7 @@ fn set_keepalive(socket: &OwnedFd, keepalive: KeepAlive) -> io::Result<()> {
 /// Everybody may connect, as nginx has it.
 const UNIX_SOCKET_MODE: u32 = 0o666;
 
-/// How long a deferred connection may wait for its first byte: nginx's one second.
+/// Time limit of a deferred connection's first byte: nginx's one second.
 const DEFER_ACCEPT_S: i32 = 1;
 
 #[cfg(test)]

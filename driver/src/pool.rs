@@ -6,7 +6,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use server_base::offload::{Full, Work};
 
-/// How much a pool does and keeps at most.
+/// Limits of a pool.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     /// Threads.
@@ -15,7 +15,7 @@ pub(crate) struct Limits {
     pub waiting: usize,
 }
 
-/// The work that waits, and who does it.
+/// Queued work and the threads that do it.
 pub(crate) struct Pool {
     state: Mutex<State>,
     given: Condvar,

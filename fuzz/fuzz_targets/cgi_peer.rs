@@ -5,7 +5,7 @@
 //! follow parameters, names and values told apart by 0xfd; then what the server sends.
 
 use engines::cgi::{Client, Event, RequestOptions};
-use engines::client::Refusal;
+use engines::client::SendError;
 use engines::http::{BodyLength, Chunk, Fields, OutputQueue};
 
 /// How a request is written.
@@ -15,7 +15,7 @@ pub trait Format {
         params: &Fields,
         choice: u8,
         options: RequestOptions,
-    ) -> Result<u32, Refusal>;
+    ) -> Result<u32, SendError>;
 
     /// Reads what was sent, strictly: the parameters, and what is behind them.
     fn read(sent: &[u8], choice: u8) -> (Vec<(Vec<u8>, Vec<u8>)>, Vec<u8>);
@@ -79,7 +79,7 @@ struct Peer {
 
 #[derive(Debug, PartialEq)]
 enum Progress {
-    Asked,
+    Requested,
     Head,
     Over,
 }
@@ -131,7 +131,7 @@ impl Peer {
             whole_end: choice & 32 == 0,
             events: Vec::new(),
             body_bytes: 0,
-            progress: Progress::Asked,
+            progress: Progress::Requested,
         })
     }
 
@@ -183,7 +183,7 @@ impl Peer {
     fn judge(&mut self, event: &Event) {
         match event {
             Event::Head { head, .. } => {
-                assert_eq!(self.progress, Progress::Asked, "{event:?}");
+                assert_eq!(self.progress, Progress::Requested, "{event:?}");
                 assert!((200..1000).contains(&head.status) || head.status == 101);
                 let bad = |byte: &u8| matches!(byte, b'\r' | b'\n' | 0);
                 for field in &head.fields {

@@ -3,13 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use engines::client::{Bodies, Event, MAX_INTERIM, Refusal};
+use engines::client::{Bodies, Event, MAX_INTERIM, SendError};
 use engines::http::Fields;
 use engines::mux::client::{Client, Protocol};
 
-/// What the protocols say differently.
+/// Operations that differ between the protocols.
 pub trait Spoken: Protocol {
-    /// What a server sends that lets three bytes of each body come.
+    /// Bytes of a server that opens windows of three bytes for each body.
     const SMALL_WINDOWS: &[u8];
 
     fn client(limits: u8, bodies: Bodies) -> Client<Self>;
@@ -18,7 +18,7 @@ pub trait Spoken: Protocol {
         client: &mut Client<Self>,
         fields: [(&'a [u8], &'a [u8]); 5],
         ended: bool,
-    ) -> Result<u32, Refusal>;
+    ) -> Result<u32, SendError>;
 
     /// Ends a request, with trailers where there are any.
     fn send_trailers(client: &mut Client<Self>, stream: u32, trailers: &Fields);
@@ -29,7 +29,8 @@ pub trait Spoken: Protocol {
     fn end(client: &mut Client<Self>);
 }
 
-/// The same bytes, whole and cut, tell the same story; gives what the client sends, all at once and with requests in between.
+/// Checks that events do not depend on how the bytes are cut; returns the client's output, all at once and with
+/// requests in between.
 pub fn sent_by_all<S: Spoken>(
     limits: u8,
     mode: u8,
@@ -58,7 +59,7 @@ struct Story {
 
 struct Peer<S: Spoken> {
     client: Client<S>,
-    /// Bodies are told, not only counted.
+    /// Bodies are delivered, not only counted.
     told: bool,
     mode: u8,
     events: Vec<String>,
@@ -80,7 +81,7 @@ impl<S: Spoken> Peer<S> {
     /// A client that has asked for five things: without a body, by HEAD, and with bodies that are sent in part, wait for
     /// windows, or have trailers.
     fn new(limits: u8, mode: u8) -> Self {
-        let bodies = [Bodies::Told, Bodies::Counted][usize::from(limits & 1)];
+        let bodies = [Bodies::Delivered, Bodies::Counted][usize::from(limits & 1)];
         let mut peer = Self {
             client: S::client(limits, bodies),
             told: limits & 1 == 0,

@@ -1,12 +1,12 @@
-//! memcached, client role: the same bytes, whole, cut, and out of buffers that are given away tell the same story, a part of a
-//! value is never told as the whole, a request is one line with the key, and of an answer with others behind it all is told or
-//! nothing.
+//! memcached, client role: events do not depend on whether bytes come whole, cut, or in owned buffers, a part of a
+//! value is never reported as the whole, a request is one line with the key, and of an answer with others behind it all
+//! is reported or nothing.
 #![no_main]
 
 #[path = "kept_peer.rs"]
 mod kept_peer;
 
-use engines::client::Refusal;
+use engines::client::SendError;
 use engines::http::ResponseHead;
 use engines::memcached::{Client, ProtocolError};
 use kept_peer::Spoken;
@@ -32,7 +32,7 @@ fn line(key: &[u8]) -> Vec<u8> {
 struct Memcached {
     client: Client,
     line_bytes: usize,
-    /// What is to be sent.
+    /// Expected output.
     lines: Vec<u8>,
 }
 
@@ -49,7 +49,7 @@ impl Spoken for Memcached {
         }
     }
 
-    fn request(&mut self, choice: u8) -> Result<u32, Refusal> {
+    fn request(&mut self, choice: u8) -> Result<u32, SendError> {
         let key = KEYS[usize::from(choice & 7)];
         let stream = self.client.request(key, self.line_bytes)?;
         assert!(!matches!(choice & 7, 3..6), "a key that is none");

@@ -1,12 +1,12 @@
-//! SCGI, client role: what is sent is read again to the same, by a reader that takes netstrings alone; a response tells the same
-//! story whole, cut, and out of buffers that are given away.
+//! SCGI, client role: output is parsed to an equal request, by a parser of netstrings alone; events of a response do
+//! not depend on whether it comes whole, cut, or in owned buffers.
 #![no_main]
 
 mod cgi_peer;
 
 use cgi_peer::Format;
 use engines::cgi::{Client, RequestOptions};
-use engines::client::Refusal;
+use engines::client::SendError;
 use engines::http::Fields;
 use engines::scgi;
 use libfuzzer_sys::fuzz_target;
@@ -19,7 +19,7 @@ impl Format for Scgi {
         params: &Fields,
         _: u8,
         options: RequestOptions,
-    ) -> Result<u32, Refusal> {
+    ) -> Result<u32, SendError> {
         scgi::request(client, params, options)
     }
 

@@ -62,7 +62,7 @@ fn settings(limits: u8) -> Settings {
     }
 }
 
-/// What a request has of frames of header blocks: the fields that every one has.
+/// Fields of every request's header block.
 const REQUESTS: &[Block] = &[Block {
     kind: 1,
     between: |flags| vec![0, 0, 0, 0, flags, 0],
@@ -96,7 +96,7 @@ fn client(headers_level: u8) -> Client {
         abuse_budget: u32::MAX,
         ..Settings::default()
     };
-    Client::new(settings, Bodies::Told)
+    Client::new(settings, Bodies::Delivered)
 }
 
 #[derive(Debug, PartialEq)]
@@ -134,7 +134,7 @@ impl Peer {
             self.conn.receive(piece);
             self.conn.check_invariants();
             if rests {
-                self.conn.rest();
+                self.conn.shrink();
             }
         }
         self.conn.receive_eof();
@@ -162,7 +162,7 @@ impl Peer {
                 0x14 => _ = self.conn.give_up_block(),
                 0x15 => self.conn.seconds_passed(1),
                 0x16 => self.conn.reset(1, REFUSED_STREAM),
-                0x17 => self.conn.rest(),
+                0x17 => self.conn.shrink(),
                 _ => {}
             }
             self.conn.check_invariants();
@@ -231,7 +231,7 @@ impl Peer {
         }
     }
 
-    /// About 300 bytes for each body, told apart by what has been sent.
+    /// About 300 bytes for each body, distinguished by what has been sent.
     fn feed(&mut self, stream: u32) {
         if self.conn.sent_bytes(stream) < 300 {
             let piece = vec![b'x'; 1 + usize::from(self.mode) + stream as usize % 7];

@@ -1,4 +1,4 @@
-//! What a link is like: delay, jitter, loss, rate, queue, acknowledgements, packet size.
+//! Options of a link: delay, jitter, loss, rate, queue, acknowledgements, packet size.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,30 +6,30 @@ use std::time::Duration;
 
 use crate::quantity::{Loss, Rate};
 
-/// What a link is like; the default has a round trip of 50 ms and holds nothing back.
+/// Options of a link; the default has a round trip of 50 ms and delays no acknowledgement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// The delay of each packet, each way; at most 10 s.
     pub one_way: Duration,
-    /// How much less or more than that a packet may take, evenly distributed; at most the delay.
+    /// Deviation of a packet's delay, uniformly distributed in both directions; at most the delay.
     pub jitter: Duration,
     /// Whether jitter lets packets overtake each other.
     pub reorder: bool,
-    /// How many packets are lost, each way.
+    /// Share of packets lost, each way.
     pub loss: Loss,
-    /// What loss and jitter follow from.
+    /// Seed of loss and jitter.
     pub seed: u64,
-    /// How long pure acknowledgements of the client are held back unless they can leave with data, at most 1 s;
+    /// Time for which pure acknowledgements of the client are held back unless they can leave with data, at most 1 s;
     /// `None` sends each at once. A server that waits for one before it sends the rest of a response is late by
     /// this and a round trip.
     pub client_ack_hold: Option<Duration>,
-    /// The same of the server's acknowledgements: for clients that wait.
+    /// Delay of the server's acknowledgements: for clients that wait.
     pub server_ack_hold: Option<Duration>,
     /// The rate from the client to the server; `None` is unlimited.
     pub up: Option<Rate>,
     /// The rate from the server to the client.
     pub down: Option<Rate>,
-    /// How many packets may wait before a rate while one is being sent; further ones are dropped. At most 10,000.
+    /// Maximum number of packets that wait before a rate while one is being sent; further ones are dropped. At most 10,000.
     pub queue_packets: u32,
     /// The largest packet, bytes with IP header: 576 to 9216.
     pub mtu: u16,
@@ -100,11 +100,11 @@ pub(crate) const MTU_MIN: u16 = 576;
 pub(crate) const MTU_MAX: u16 = 9216;
 /// The most packets that may wait before a rate.
 pub(crate) const QUEUE_MAX: u32 = 10_000;
-/// How many packets wait before a rate unless it is said: 60 ms of full packets at 20 mbit.
+/// Default length of the queue before a rate, in packets: 60 ms of full packets at 20 mbit.
 pub(crate) const QUEUE_DEFAULT: u32 = 100;
 /// The most pairs of ports of `localhost` that are the server's.
 pub(crate) const LOCALHOST_MAX: usize = 64;
-/// The ports of `localhost` that are the server's where visitors are played: Linux gives those from 32768 on to
+/// The ports of `localhost` that are the server's where visitors are played: Linux assigns those from 32768 on to
 /// programs that ask for any, and programs at one end speak with each other by them.
 pub const LOCALHOST_PORTS: (u16, u16) = (1, 32_767);
 

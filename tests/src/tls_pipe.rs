@@ -13,7 +13,7 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection};
 use tls::AnyServer;
 
-/// Listens, and passes every connection on to `port` over TLS with this protocol chosen; gives the port to connect to.
+/// Listens, passes every connection on to `port` over TLS with this protocol chosen, and returns the port to connect to.
 ///
 /// # Panics
 /// When no port is free.
@@ -60,7 +60,7 @@ fn carry(mut client: TcpStream, port: u16, config: Arc<ClientConfig>) -> Option<
             PollFd::new(&server, PollFlags::IN),
         ];
         poll(&mut ready, None).ok()?;
-        let (said, heard) = (
+        let (said, received) = (
             !ready[0].revents().is_empty(),
             !ready[1].revents().is_empty(),
         );
@@ -68,7 +68,7 @@ fn carry(mut client: TcpStream, port: u16, config: Arc<ClientConfig>) -> Option<
             let count = client.read(&mut piece).ok().filter(|&count| count > 0)?;
             tls.writer().write_all(&piece[..count]).ok()?;
         }
-        if heard {
+        if received {
             let count = tls.read_tls(&mut server).ok()?;
             tls.process_new_packets().ok()?;
             loop {

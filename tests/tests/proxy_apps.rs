@@ -1,4 +1,4 @@
-//! Applications by other people behind the server, with the configuration that their documentation gives for nginx.
+//! Applications by other people behind the server, with their documented configuration for nginx.
 //!
 //! `.ci/setup` installs them: `ws` on node, gunicorn. Where one is missing its test says so. Sources: nginx documentation,
 //! "WebSocket proxying"; Gunicorn's documentation, "Deploying Gunicorn"; HTML standard, server-sent events.
@@ -19,7 +19,7 @@ use firstbyte_tests::{
 use tls_client::site;
 
 /// How long an event may take, through the application and to the last of all streams.
-const LATE: Duration = Duration::from_millis(50);
+const LATE_THRESHOLD: Duration = Duration::from_millis(50);
 /// A machine that keeps a thread from running for so long cannot judge that.
 const STALL_MAX: Duration = Duration::from_millis(10);
 
@@ -56,7 +56,7 @@ impl WebSockets {
         line.trim_end().to_owned()
     }
 
-    /// Sends so many messages on each connection; gives what has come back in all.
+    /// Sends this many messages on each connection and returns all that has come back.
     fn echo(&mut self, count: usize) -> String {
         let input = self.input.as_mut().expect("it is open");
         writeln!(input, "{count}").expect("it reads");
@@ -163,7 +163,7 @@ impl Events {
         Self::Spdy(client, stream)
     }
 
-    /// Reads on until what has come ends with this; gives when it did.
+    /// Reads until the data ends with this, and returns when it did.
     #[track_caller]
     fn until(&mut self, end: &str) -> Instant {
         match self {
@@ -243,11 +243,11 @@ fn server_sent_events_come_when_they_are_sent() {
         let mut worst = Duration::ZERO;
         let stall = worst_stall_while(|| worst = round());
         rounds.push((worst, stall));
-        if worst < LATE {
+        if worst < LATE_THRESHOLD {
             break;
         }
     }
-    let in_time = rounds.iter().any(|(worst, _)| *worst < LATE);
+    let in_time = rounds.iter().any(|(worst, _)| *worst < LATE_THRESHOLD);
     if !in_time && rounds.iter().all(|(_, stall)| *stall >= STALL_MAX) {
         inconclusive(&format!("events took {rounds:?}"));
     } else {
@@ -262,7 +262,7 @@ fn server_sent_events_come_when_they_are_sent() {
     wait_until("the application sees them go", || publish("end") == "0");
 }
 
-/// What Gunicorn's documentation gives for nginx, with the places and the names of this test.
+/// Configuration of Gunicorn's documentation for nginx, with the paths and the names of this test.
 const GUNICORN: &str = r"
 worker_processes 1;
 

@@ -1,5 +1,5 @@
-//! What `explain` is made of: a request run through the phases that serve (`request`), and what they noted on the way with the
-//! lines it came from (`steps`).
+//! Implementation of `explain`: runs a request through the phases that serve (`request`), and reports the recorded
+//! steps with the configuration lines that decided them (`steps`).
 //!
 //! Absent: the command line (`crate::cli`), request bodies, and all that only the running server knows (counters of limits,
 //! caches).
@@ -31,8 +31,8 @@ pub(crate) use request::CLIENT_PORT;
 pub(crate) use text::render;
 pub(crate) use url::Url;
 
-/// What is to be explained, and how.
-pub(crate) struct Asked<'a> {
+/// Request to explain, and options.
+pub(crate) struct ExplainRequest<'a> {
     /// The request's URL.
     pub(crate) url: &'a Url,
     /// Its method.
@@ -52,7 +52,7 @@ pub(crate) struct Asked<'a> {
 /// # Errors
 /// Nothing listens where the request goes.
 pub(crate) fn explain(
-    asked: &Asked<'_>,
+    asked: &ExplainRequest<'_>,
     http: &Arc<Http>,
     written: &DirectiveLocations,
     files: &Files,
@@ -77,9 +77,11 @@ pub(crate) fn explain(
         handshake: handshake::report(&run.greeting, teller),
         server: sections::server_of(&run, teller),
         steps: teller.steps(&run.events),
-        passed: run.passed.report(http, teller.url_behind(run.x.location)),
+        passed: run
+            .passed
+            .report(http, teller.url_behind(run.x.route.location)),
         answer: sections::answer_of(&run),
-        location: teller.level(run.x.location),
-        settings: teller.settings(run.x.location, asked.all),
+        location: teller.level(run.x.route.location),
+        settings: teller.settings(run.x.route.location, asked.all),
     })
 }

@@ -1,6 +1,6 @@
 //! Threads that bring pages of files into the page cache, so that a thread that serves does not wait for a disk.
 //!
-//! A serving thread sends what is cached. Where a piece is missing it gives a pool the piece to [`fetch`] and goes on with
+//! A serving thread sends cached data. Where a piece is missing it has a pool [`fetch`] it and goes on with
 //! other connections; the connection is woken when the piece is there, and sends it from the cache. Pools are of the
 //! process and known by the names of `thread_pool`; their threads are started when there is work.
 //!
@@ -27,7 +27,7 @@ pub struct Fetch {
     done: Arc<AtomicBool>,
 }
 
-/// Why a read is not begun.
+/// Reason why a read is not begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
     /// As many tasks wait as `max_queue` of the pool allows.
@@ -103,7 +103,8 @@ fn task(range: &FileRange, waker: RemoteWaker) -> Result<(Fetch, Work), Refused>
     Ok((Fetch::new(len, done), Box::new(work)))
 }
 
-/// How many of the next `len` bytes of `range` would be sent without waiting, as the pages at the ends of pieces tell: none,
+/// Returns how many of the next `len` bytes of `range` would be sent without waiting, judged by the pages at the ends
+/// of pieces: none,
 /// [`LOOK_BYTES`], [`FETCH_BYTES`] or all up to [`LOOK_BYTES_MAX`]. A page that is missing between them costs a wait.
 #[must_use]
 pub fn cached_bytes(range: &FileRange, len: u64) -> u64 {

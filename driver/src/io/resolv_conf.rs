@@ -6,25 +6,25 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV6};
 
-/// What the file says.
+/// Contents of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResolvConf {
     /// The servers, the first of them preferred; at least one.
     pub servers: Vec<SocketAddr>,
     /// The domains in which names are looked for.
     pub search: Vec<String>,
-    /// A name with so many dots is asked for as it is before it is looked for in the domains.
+    /// A name with at least this many dots is tried as it is before the search domains.
     pub ndots: usize,
-    /// How long one server has for an answer, milliseconds.
+    /// Time limit of one server's answer, in milliseconds.
     pub timeout_ms: u64,
-    /// How often each server is asked.
+    /// Number of attempts with each server.
     pub attempts: u64,
     /// Servers take turns at being asked first.
     pub rotate: bool,
 }
 
 impl ResolvConf {
-    /// Reads the text. `scope` gives the number of a network interface; `hostname` has the domain where none is written.
+    /// Parses the text. `scope` returns the number of a network interface; `hostname` has the domain where none is written.
     pub fn parse(text: &[u8], hostname: &str, scope: &dyn Fn(&str) -> Option<u32>) -> Self {
         let domain = hostname.split_once('.').map(|(_, domain)| domain);
         let mut read = Self {
@@ -128,7 +128,7 @@ fn as_domain(text: &str) -> Option<String> {
 }
 
 const DNS_PORT: u16 = 53;
-/// How long a server has, and how often each is asked, where the file does not say.
+/// Defaults of `timeout_ms` and `attempts`.
 const TIMEOUT_MS: u64 = 5_000;
 const ATTEMPTS: u64 = 2;
 /// The system's limits: servers, `ndots`, `timeout` in seconds, `attempts`.

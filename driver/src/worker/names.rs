@@ -1,8 +1,8 @@
 //! Names that requests ask for, on a thread that serves.
 //!
-//! There is a resolver for each set of name servers that was asked, with its cache, which outlives a reload; where a request
-//! names none the system's files and servers are asked. A question that has its answer here is answered at once. The
-//! others leave when the poller can be touched ([`Names::transmit`]); answers wake whoever waits.
+//! There is a resolver for each set of name servers that was asked, with its cache, which outlives a reload; where a
+//! request names none the system's files and servers are asked. A question that has its answer here is answered at
+//! once. The others leave when the poller can be touched ([`Names::transmit`]); answers wake the waiters.
 //!
 //! ```text
 //! exchange:  resolve                      a Lookup, answered or pending
@@ -40,14 +40,14 @@ pub struct Names {
 struct Known {
     by: By,
     resolver: Resolver<Question>,
-    /// How many may wait before those are looked for whose exchange has ended.
+    /// Number of questions above which those of ended exchanges are removed.
     purge_at: usize,
 }
 
 #[derive(PartialEq)]
 enum By {
     Configured(Arc<NameServers>),
-    /// The system's servers, as they were after so many changes.
+    /// The system's servers, by the number of changes.
     System(u64),
 }
 
@@ -55,13 +55,13 @@ enum By {
 struct Question {
     lookup: Lookup,
     waker: Waker,
-    /// What is asked for next if there is no such name.
+    /// Next name to ask for if there is no such name.
     candidates: VecDeque<String>,
-    /// How long one candidate has, milliseconds; 0: no limit but the next.
+    /// Time limit of one candidate, in milliseconds; 0: that of the whole.
     each_ms: u64,
     /// When the time for all is over, monotonic milliseconds.
     until_ms: u64,
-    /// Why there is no answer, where that is more than that there is no such name.
+    /// Reason of a failure other than that the name does not exist.
     failure: Option<Failure>,
 }
 
@@ -288,11 +288,11 @@ pub fn is_token(token: u64) -> bool {
 const KIND: u64 = 2;
 const KIND_SHIFT: u32 = 60;
 const FIRST_TOKEN: u64 = KIND << KIND_SHIFT;
-/// Resolvers kept before those that nobody waits for are dropped.
+/// Number of resolvers above which those without waiters are dropped.
 const RESOLVERS_MAX: usize = 64;
-/// Questions of one resolver before those are looked for that nobody waits for any more.
+/// Number of questions of one resolver above which those without waiters are dropped.
 const PURGE_MIN: usize = 64;
-/// How long what `/etc/hosts` says is valid, milliseconds.
+/// Validity of answers from `/etc/hosts`, in milliseconds.
 const HOSTS_VALID_MS: u64 = 5_000;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What the simulated server serves: files on disk, three configurations, and a module that waits and takes notes.
+//! The simulated server's site: files on disk, three configurations, and a module that waits and takes notes.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -42,7 +42,7 @@ pub(crate) struct Conf {
     pub(crate) linger_idle_ms: u64,
     pub(crate) requests: usize,
     pub(crate) listen: &'static [&'static str],
-    /// Servers besides that one, each with a port of its own that nobody connects to.
+    /// Servers besides that one, each with a port of its own without connections.
     pub(crate) others: std::ops::Range<u16>,
 }
 
@@ -233,7 +233,7 @@ fn http(text: &str, modules: &'static [&'static Module], places: &mut PortSlots)
     http
 }
 
-/// What the log was told of one exchange.
+/// Log entry of one exchange.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Note {
     pub(crate) status: u16,
@@ -296,7 +296,7 @@ const SIM: Module = Module {
 
 /// Collects the body of a request for `/store`, and answers with what it was.
 fn store(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
-    if x.uri != b"/store" {
+    if x.target.uri != b"/store" {
         return Content::Declined;
     }
     let plan = CollectOptions {
@@ -315,22 +315,22 @@ fn store(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     }
 }
 
-/// What `/store` says of a body.
+/// Answer of `/store` about a body.
 pub(crate) fn stored(body: &[u8]) -> Vec<u8> {
     let sum: u64 = body.iter().map(|byte| u64::from(*byte)).sum();
     format!("{} bytes, sum {sum}", body.len()).into_bytes()
 }
 
 fn note(x: &mut Exchange, _: &mut Ctx<'_>) {
-    let status = if x.err_status == 0 {
+    let status = if x.route.err_status == 0 {
         x.reply.status
     } else {
-        x.err_status
+        x.route.err_status
     };
     let note = Note {
         status,
-        bytes_sent: x.bytes_sent,
-        completed: x.completed,
+        bytes_sent: x.response.bytes_sent,
+        completed: x.progress.completed,
     };
     NOTES.with(|notes| {
         notes

@@ -14,12 +14,12 @@ use server_http::request_body::stream::{Piece, begin, open_tunnel, take};
 thread_local! {
     /// Bytes that the server still takes.
     static ROOM: Cell<u64> = const { Cell::new(u64::MAX) };
-    /// Bytes that it has taken, and how often the handler was told of something.
+    /// Bytes that it has taken, and how often the handler was notified.
     static TAKEN: Cell<(u64, usize)> = const { Cell::new((0, 0)) };
     static WAKER: RefCell<Option<Waker>> = const { RefCell::new(None) };
 }
 
-/// From here on the server takes so many bytes; whoever waits for that is woken.
+/// From here on the server takes this many bytes; waiters for that are woken.
 pub(crate) fn give_room(bytes: u64) {
     ROOM.set(bytes);
     wake();
@@ -30,12 +30,12 @@ pub(crate) fn wake() {
     WAKER.with_borrow(|waker| waker.iter().for_each(Waker::wake));
 }
 
-/// Bytes taken and how often the handler was told of something, since this was asked.
+/// Bytes taken and how often the handler was notified, since the last call.
 pub(crate) fn taken() -> (u64, usize) {
     TAKEN.take()
 }
 
-/// What the server has sent, and nobody has pulled.
+/// Data that the server has sent and that was not pulled yet.
 #[derive(Clone, Default)]
 struct Sent(Rc<RefCell<VecDeque<BodyRead>>>);
 
@@ -51,10 +51,10 @@ pub(crate) fn pass(x: &mut Exchange, cx: &mut Ctx<'_>, words: &[&str]) -> Conten
     if x.extensions.get::<Sent>().is_none() {
         let waker = x.waker(cx);
         WAKER.set(Some(waker));
-        x.on_arrival = Some(pass_on);
+        x.body.on_arrival = Some(pass_on);
         x.extensions.push(Sent::default());
     }
-    x.ignore_abort = words.contains(&"ignore");
+    x.progress.ignore_abort = words.contains(&"ignore");
     match words[0] {
         // The head comes at once, before anything of the body.
         "echo" => {
@@ -84,7 +84,7 @@ pub(crate) fn pass(x: &mut Exchange, cx: &mut Ctx<'_>, words: &[&str]) -> Conten
         // It is a large one, and the server has it end with the first that comes of the body.
         "cut" => {
             begin(x, cx);
-            x.on_arrival = Some(cut);
+            x.body.on_arrival = Some(cut);
             answer(x, cx, 200)
         }
         // It breaks behind a piece, or with none.
@@ -118,12 +118,12 @@ pub(crate) fn pass(x: &mut Exchange, cx: &mut Ctx<'_>, words: &[&str]) -> Conten
 }
 
 fn wait(x: &mut Exchange) -> Content {
-    x.state = State::Waiting(Wait::woken());
+    x.progress.state = State::Waiting(Wait::woken());
     Content::Wait
 }
 
 fn answer(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) -> Content {
-    x.body_source = Some(Box::new(sent(x)));
+    x.body.source = Some(Box::new(sent(x)));
     x.reply.status = status;
     reply::send(x, cx, None);
     Content::Sent
@@ -136,7 +136,7 @@ fn sent(x: &Exchange) -> Sent {
 fn cut(x: &mut Exchange, _: &mut Ctx<'_>) {
     let piece = BodyRead::Chunk(Chunk::Owned(vec![b'y'; CUT_BYTES]));
     sent(x).0.borrow_mut().extend([piece, BodyRead::End]);
-    x.on_arrival = None;
+    x.body.on_arrival = None;
 }
 
 fn pass_on(x: &mut Exchange, cx: &mut Ctx<'_>) {
@@ -145,7 +145,7 @@ fn pass_on(x: &mut Exchange, cx: &mut Ctx<'_>) {
     }
 }
 
-/// Takes what the server has room for; gives the status of what cannot be had.
+/// Takes what the server has room for; returns the status of what cannot be had.
 fn pass_pieces(x: &mut Exchange, cx: &mut Ctx<'_>) -> Option<u16> {
     let sent = sent(x);
     TAKEN.set((TAKEN.get().0, TAKEN.get().1 + 1));

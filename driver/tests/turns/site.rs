@@ -27,16 +27,16 @@ use super::servers::pass as passed;
 use super::wakes::{ending, feeding};
 
 /// A connection of a client.
-pub(crate) struct Talk {
+pub(crate) struct TestConnection {
     pub(crate) world: World,
-    heard: usize,
+    received: usize,
     /// The client reads all that comes, after each turn.
     reads: bool,
     /// The error log.
     log: File,
 }
 
-/// What the log was told of one exchange.
+/// Log entry of one exchange.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Note {
     pub(crate) uri: String,
@@ -57,7 +57,7 @@ pub(crate) fn begun() -> usize {
     BEGUN.take()
 }
 
-/// What the log was told since this was asked.
+/// Log entries since the last call.
 pub(crate) fn notes() -> Vec<Note> {
     NOTES.take()
 }
@@ -67,18 +67,18 @@ pub(crate) fn logged() -> Vec<u16> {
     notes().iter().map(|note| note.status).collect()
 }
 
-impl Talk {
+impl TestConnection {
     /// With what is inside the block `server`; the client reads whatever comes.
     pub(crate) fn new(server: &str) -> Self {
         Self::with_room(server, 1 << 20, true)
     }
 
-    /// A client that reads nothing until it is told to; the wire has room for so many bytes.
+    /// A client that does not read at first; the wire has room for this many bytes.
     pub(crate) fn deaf(server: &str, room: usize) -> Self {
         Self::with_room(server, room, false)
     }
 
-    /// As [`Talk::new`], where SPDY is spoken as well.
+    /// Makes a connection as [`TestConnection::new`] does, where SPDY is enabled as well.
     pub(crate) fn spdy(server: &str) -> Self {
         Self::over(
             &format!("listen 127.0.0.1:8000 spdy; {server}"),
@@ -102,13 +102,13 @@ impl Talk {
         world.accept(wire, 0, peer);
         Self {
             world,
-            heard: 0,
+            received: 0,
             reads,
             log,
         }
     }
 
-    /// The client sends; gives what it hears then.
+    /// The client sends; returns what it hears then.
     pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) -> String {
         self.push(bytes);
         self.turn()
@@ -119,24 +119,24 @@ impl Talk {
         self.wire(|wire| wire.push(bytes.as_ref()));
     }
 
-    /// The client ends its side; gives what it hears then.
+    /// The client ends its side; returns what it hears then.
     pub(crate) fn end(&mut self) -> String {
         self.wire(Wire::end);
         self.turn()
     }
 
-    /// Time goes on; gives what the client hears then.
+    /// Time goes on; returns what the client hears then.
     pub(crate) fn pass(&mut self, ms: u64) -> String {
         self.world.advance(ms);
         self.turn()
     }
 
-    /// All that can be done now is done; gives what the client hears.
+    /// All that can be done now is done; returns what the client hears.
     pub(crate) fn turn(&mut self) -> String {
         String::from_utf8_lossy(&self.turn_bytes()).into_owned()
     }
 
-    /// The same in bytes.
+    /// Sends bytes.
     pub(crate) fn turn_bytes(&mut self) -> Vec<u8> {
         for _ in 0..TURNS_MAX {
             self.world.poll(1000);
@@ -144,18 +144,18 @@ impl Talk {
                 self.wire(|wire| wire.fetch(usize::MAX));
             }
             if !self.world.is_ready() {
-                return self.heard();
+                return self.received();
             }
         }
         panic!("turns go on without time");
     }
 
-    /// What has come since this was asked.
-    pub(crate) fn heard(&mut self) -> Vec<u8> {
-        let from = self.heard;
-        let heard = self.wire(|wire| wire.sent()[from..].to_vec());
-        self.heard += heard.len();
-        heard
+    /// Data received since the last call.
+    pub(crate) fn received(&mut self) -> Vec<u8> {
+        let from = self.received;
+        let received = self.wire(|wire| wire.sent()[from..].to_vec());
+        self.received += received.len();
+        received
     }
 
     /// From here on the client reads.
@@ -178,7 +178,7 @@ impl Talk {
         self.wire(|wire| wire.closed)
     }
 
-    /// What the error log was told, from level `info` on.
+    /// Error log, from level `info` on.
     pub(crate) fn said(&self) -> String {
         let mut text = vec![0; 64 << 10];
         let n = self.log.read_at(&mut text, 0).unwrap_or(0);
@@ -195,7 +195,7 @@ impl Talk {
         disk.expect("the test uses a disk")
     }
 
-    /// Ends the fetch that began first; gives what the client hears then.
+    /// Ends the fetch that began first; returns what the client hears then.
     pub(crate) fn end_fetch(&mut self, failed: bool) -> String {
         self.disk().end_fetch(failed);
         self.world.shared.wakers.receive();
@@ -247,7 +247,7 @@ pub(crate) fn generation(server: &str, number: u64) -> (ThreadConfig, File) {
     (ThreadConfig::new(http, number), log)
 }
 
-/// A file with these bytes that nobody else can open.
+/// An unlinked file with these bytes.
 fn nameless(bytes: &[u8]) -> File {
     static FILES: AtomicU32 = AtomicU32::new(0);
     let number = FILES.fetch_add(1, Ordering::Relaxed);
@@ -272,7 +272,7 @@ const STORY: Module = Module {
 /// Until when an exchange is held back.
 struct Until(u64);
 
-/// Waits so many milliseconds; true when they are over.
+/// Waits this many milliseconds; true when they are over.
 fn has_waited(x: &mut Exchange, cx: &Ctx<'_>, ms: u64) -> bool {
     let now_ms = cx.clock.mono_ms;
     let until_ms = match x.extensions.get::<Until>() {
@@ -283,7 +283,7 @@ fn has_waited(x: &mut Exchange, cx: &Ctx<'_>, ms: u64) -> bool {
         }
     };
     if now_ms < until_ms {
-        x.state = State::Waiting(Wait::until(until_ms));
+        x.progress.state = State::Waiting(Wait::until(until_ms));
     }
     now_ms >= until_ms
 }
@@ -291,7 +291,7 @@ fn has_waited(x: &mut Exchange, cx: &Ctx<'_>, ms: u64) -> bool {
 /// Answers as the URI says.
 fn tell(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     BEGUN.set(BEGUN.get() + 1);
-    let uri = String::from_utf8_lossy(&x.uri).into_owned();
+    let uri = String::from_utf8_lossy(&x.target.uri).into_owned();
     let words: Vec<&str> = uri.split('/').skip(1).collect();
     let number = |at: usize| -> u64 {
         let word = words.get(at).expect("the URI has a number");
@@ -299,7 +299,7 @@ fn tell(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     };
     let text = match words[0] {
         "body" => {
-            let plan = CollectOptions::of(x.core_loc(&x.http));
+            let plan = CollectOptions::of(x.route.core_loc());
             match collect(x, cx, &plan) {
                 Collected::Wait => return Content::Wait,
                 Collected::Status(status) => return Content::Status(status),
@@ -322,13 +322,13 @@ fn tell(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
         "status" => return Content::Status(number(1) as u16),
         "pieces" => {
             let piece = || Chunk::Owned(vec![b'x'; number(2) as usize]);
-            x.body.extend((0..number(1)).map(|_| piece()));
+            x.body.chunks.extend((0..number(1)).map(|_| piece()));
             return send(x, cx, Some(number(1) * number(2)));
         }
         // A file of a length that is promised to be another.
         "file" => {
             let file = nameless(&vec![b'z'; number(1) as usize]);
-            x.body.push_back(Chunk::File(FileRange {
+            x.body.chunks.push_back(Chunk::File(FileRange {
                 file: Rc::new(file.into()),
                 offset: 0,
                 len: number(2),
@@ -338,7 +338,7 @@ fn tell(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
         "woken" => match ending(x, cx) {
             Ok(text) => text,
             Err(wait) => {
-                x.state = State::Waiting(wait);
+                x.progress.state = State::Waiting(wait);
                 return Content::Wait;
             }
         },
@@ -348,18 +348,18 @@ fn tell(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
             None => return Content::Wait,
         },
         "fed" => {
-            x.body_source = Some(Box::new(feeding(x, cx)));
+            x.body.source = Some(Box::new(feeding(x, cx)));
             return send(x, cx, None);
         }
         // Two pieces, of which the second breaks.
         "broken" => {
             let piece = || Chunk::Owned(vec![b'x'; number(1) as usize]);
-            x.body.extend([piece(), piece()]);
+            x.body.chunks.extend([piece(), piece()]);
             x.push_outer_stage(Box::new(Breaking { pieces: 1 }));
             return send(x, cx, None);
         }
         "late" => {
-            x.body_source = Some(Box::new(Late {
+            x.body.source = Some(Box::new(LateBody {
                 at_ms: cx.clock.mono_ms + number(1),
                 bytes: number(2) as usize,
             }));
@@ -378,7 +378,7 @@ fn send(x: &mut Exchange, cx: &mut Ctx<'_>, length: Option<u64>) -> Content {
     Content::Sent
 }
 
-/// A stage that breaks behind so many pieces.
+/// A stage that breaks behind this many pieces.
 struct Breaking {
     pieces: usize,
 }
@@ -399,12 +399,12 @@ impl BodyStage for Breaking {
 }
 
 /// A body that is made later.
-struct Late {
+struct LateBody {
     at_ms: u64,
     bytes: usize,
 }
 
-impl BodySource for Late {
+impl BodySource for LateBody {
     fn next(&mut self, cx: &mut Ctx<'_>) -> BodyRead {
         if cx.clock.mono_ms < self.at_ms {
             return BodyRead::Pending(Wait::until(self.at_ms));
@@ -417,17 +417,17 @@ impl BodySource for Late {
 }
 
 fn note(x: &mut Exchange, _: &mut Ctx<'_>) {
-    let status = match x.err_status {
+    let status = match x.route.err_status {
         0 => x.reply.status,
         status => status,
     };
     let note = Note {
-        uri: String::from_utf8_lossy(&x.uri).into_owned(),
+        uri: String::from_utf8_lossy(&x.target.uri).into_owned(),
         status,
-        request_bytes: x.request_bytes,
-        bytes_sent: x.bytes_sent,
-        header_bytes: x.header_bytes,
-        completed: x.completed,
+        request_bytes: x.input.bytes,
+        bytes_sent: x.response.bytes_sent,
+        header_bytes: x.response.header_bytes,
+        completed: x.progress.completed,
     };
     NOTES.with_borrow_mut(|notes| notes.push(note));
 }

@@ -9,7 +9,7 @@ use super::event::Transport;
 use super::name::Name;
 use super::refused::Refused;
 
-/// What a query asks for.
+/// Record type of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum QueryType {
     /// IPv4 addresses.
@@ -86,7 +86,7 @@ pub(super) struct Record {
     pub(super) owner: Name,
     /// Its type.
     pub(super) kind: u16,
-    /// How long it may be kept, seconds.
+    /// Time to live, in seconds.
     pub(super) ttl_s: u32,
     /// Where its data is.
     pub(super) start: usize,

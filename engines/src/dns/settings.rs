@@ -1,11 +1,11 @@
-//! What a resolver is told once.
+//! Settings of a resolver, fixed when it is created.
 
 /// Settings of a resolver.
 ///
 /// Source: nginx documentation, `resolver`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// How many servers there are; they are named by their numbers from 0.
+    /// Number of servers, which are numbered from 0.
     pub servers: usize,
     /// `valid`: how long answers are kept, milliseconds; `None` for the time
     /// that they tell.

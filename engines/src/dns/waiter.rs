@@ -1,4 +1,4 @@
-//! One who waits for an answer: an asker, or an asker's need for the addresses of one host of a service.
+//! A waiter for an answer: an asker, or an asker's need for the addresses of one host of a service.
 
 use super::event::Failure;
 use super::service::Hosts;
@@ -14,7 +14,7 @@ pub(super) struct Waiter {
     pub(super) aliases: usize,
     /// When it has waited long enough.
     pub(super) deadline_ms: Option<u64>,
-    /// How long it may wait, 0 for ever.
+    /// Time limit of the wait; 0: none.
     pub(super) timeout_ms: u64,
     /// Numbers to choose by.
     pub(super) chance: u64,
@@ -29,7 +29,7 @@ pub(super) enum Role {
     Host { of: Key, index: usize },
 }
 
-/// What it waits for.
+/// Question that it waits for.
 #[derive(Debug)]
 pub(super) enum Wait {
     /// To be put to a question, within the call that made it.

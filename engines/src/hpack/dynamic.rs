@@ -87,13 +87,13 @@ impl<N> Table<N> {
         self.entries.get(index)
     }
 
-    /// The same, to be noted about.
+    /// Returns an entry, mutable for its note.
     #[inline]
     pub(super) fn at_mut(&mut self, index: usize) -> Option<&mut Entry<N>> {
         self.entries.get_mut(index)
     }
 
-    /// How many entries have ever been added.
+    /// Number of entries ever added.
     pub(super) fn added(&self) -> u64 {
         self.added
     }

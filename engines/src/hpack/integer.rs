@@ -1,6 +1,6 @@
 //! Integers with a prefix. Source: RFC 7541 section 5.1.
 
-/// Why there is no integer.
+/// Reason why there is no integer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Broken {
     /// The bytes end first.
@@ -9,7 +9,7 @@ pub(super) enum Broken {
     TooLong,
 }
 
-/// Reads an integer whose first byte has `prefix_bits` bits of it; gives the number and how many bytes it has.
+/// Reads an integer whose first byte has `prefix_bits` bits of it; returns the number and how many bytes it has.
 #[inline]
 pub(super) fn decode(input: &[u8], prefix_bits: u32) -> Result<(usize, usize), Broken> {
     let mask = (1_usize << prefix_bits) - 1;

@@ -11,13 +11,13 @@ pub struct Overflow;
 pub struct Window(i64);
 
 impl Window {
-    /// A window of so many bytes.
+    /// A window of this many bytes.
     #[must_use]
     pub const fn new(bytes: u32) -> Self {
         Self(bytes as i64)
     }
 
-    /// How many bytes may be sent; 0 while it is negative.
+    /// Returns the number of bytes that may be sent; 0 while the window is negative.
     #[inline]
     #[must_use]
     pub fn available(self) -> u64 {

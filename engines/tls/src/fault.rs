@@ -1,10 +1,10 @@
-//! What ends a connection before its time, and the words for the log.
+//! Errors that end a connection, with their log messages.
 
 use std::fmt;
 
 use rustls::{AlertDescription, Error};
 
-/// Why a connection cannot go on.
+/// Error that ends a connection.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fault {
     /// Plain HTTP came instead of a handshake.

@@ -132,7 +132,7 @@ impl Identity {
         Ok(Self(Arc::new(certified), None))
     }
 
-    /// The same with an OCSP response that comes later, by way of what is given back beside it.
+    /// Makes an identity whose OCSP response comes later, by the handle that is returned beside it.
     #[must_use]
     pub fn stapled(&self) -> (Self, Arc<Staple>) {
         let staple = Arc::new(Staple::new(Arc::clone(&self.0)));
@@ -161,7 +161,7 @@ impl Identity {
         Chain(self.0.cert.clone())
     }
 
-    /// What is shown in a handshake that begins now.
+    /// Returns the certificate for a handshake that begins now.
     fn certified(&self) -> Arc<CertifiedKey> {
         match &self.1 {
             Some(staple) => staple.certified(),

@@ -1,6 +1,6 @@
-//! What is read of a certificate, and what is none: values as OpenSSL shows them, and damage in each place.
+//! Certificates are read and shown as by OpenSSL, and damage in each place is found.
 //!
-//! What is shown was compared with `openssl x509` of OpenSSL 3.0, where nothing else is said.
+//! Expected values are from `openssl x509` of OpenSSL 3.0, where nothing else is said.
 //!
 //! Source: RFC 5280 section 4.1; X.690.
 

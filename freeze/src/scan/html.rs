@@ -52,7 +52,7 @@ impl Html<'_> {
         }
     }
 
-    /// Goes on behind the next `end`, which is at least `skip` bytes away.
+    /// Continues behind the next `end`, which is at least `skip` bytes away.
     fn after(&mut self, skip: usize, end: &[u8]) {
         let bytes = self.text.bytes();
         let from = (self.at + skip).min(bytes.len());
@@ -183,7 +183,7 @@ impl Html<'_> {
     }
 }
 
-/// What is in a `script` or `style` element.
+/// Scans the contents of a `script` or `style` element.
 fn content(
     name: &[u8],
     attributes: &[Attribute],

@@ -6,8 +6,6 @@
 //!
 //! Source: Linux, Documentation/networking/timestamping.rst.
 
-use std::rc::Rc;
-
 use conf::{Arity, ConfError, Contexts, Directive};
 use server_base::config::ConfigContext;
 use server_base::from_args::FromArgs;
@@ -75,9 +73,8 @@ fn finish(b: &mut ConfigBuilder) -> Result<(), ConfError> {
 fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
     x.sampled = Sampled::default();
     if x.timings.head_read_us != 0 {
-        let http = Rc::clone(&x.http);
-        let Share(share) = *x.loc::<SamplingLoc>(&http).share;
-        if share > 0 && is_drawn(share, http.timed_share) {
+        let Share(share) = *x.route.loc::<SamplingLoc>().share;
+        if share > 0 && is_drawn(share, x.route.http.timed_share) {
             x.sampled.state = Sampling::Drawn;
         }
     }

@@ -46,7 +46,7 @@ const ROWS: &[DirectiveDef<ConfigBuilder>] = &[DirectiveDef {
 }];
 
 fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
-    if !matches!(x.method, Method::Get | Method::Head) {
+    if !matches!(x.target.method, Method::Get | Method::Head) {
         return Content::Status(405);
     }
     let accepted: Vec<&[u8]> = x.head.fields_by_id(FieldId::Accept).collect();
@@ -58,12 +58,12 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
 
 /// Counts an exchange that has ended.
 fn count(x: &mut Exchange, cx: &mut Ctx<'_>) {
-    let status = if x.err_status != 0 {
-        x.err_status
-    } else {
-        x.reply.status
-    };
-    meters::request(x.head.version, status, x.request_bytes, x.bytes_sent);
+    meters::request(
+        x.head.version,
+        x.status(),
+        x.input.bytes,
+        x.response.bytes_sent,
+    );
     let timings = &x.timings;
     let ended_us = x.sampled.ended_us.unwrap_or_else(|| cx.env.now_us());
     if let Some(us) = timings.since_head(ended_us) {

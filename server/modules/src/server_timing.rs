@@ -8,8 +8,6 @@
 //!
 //! Source: W3C Server Timing; RFC 9110 sections 6.5 and 10.1.4.
 
-use std::rc::Rc;
-
 use conf::ConfError;
 use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
@@ -48,8 +46,7 @@ fn finish(b: &mut ConfigBuilder) -> Result<(), ConfError> {
 }
 
 fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
-    let http = Rc::clone(&x.http);
-    if !*x.loc::<TimingLoc>(&http).on {
+    if !*x.route.loc::<TimingLoc>().on {
         return Ok(());
     }
     let timings = &x.timings;
@@ -59,7 +56,7 @@ fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
         part(
             &mut value,
             "handshake",
-            between(tls.greeted_us, tls.finished_us),
+            between(tls.client_hello_us, tls.finished_us),
         );
     }
     part(
@@ -70,9 +67,9 @@ fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
     if !value.is_empty() {
         x.reply.fields.push(FIELD, value.as_bytes());
     }
-    let ends = x.reply.content_length.is_none() || x.on_end.is_some();
+    let ends = x.reply.content_length.is_none() || x.response.on_end.is_some();
     if ends && !x.header_only() && reply::trailers_allowed(x) && takes_trailers(x) {
-        x.on_end = Some(tell_end);
+        x.response.on_end = Some(tell_end);
     }
     Ok(())
 }

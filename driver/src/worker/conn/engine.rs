@@ -26,7 +26,7 @@ pub(crate) enum Engine {
     Spdy(Box<spdy::Conn>),
 }
 
-/// Why a stream is reset.
+/// Reason of a stream's reset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
     /// It was not begun; the client may ask elsewhere.
@@ -67,17 +67,17 @@ impl Engine {
     #[inline]
     pub(super) fn send_head(&mut self, stream: u32, x: &Exchange) -> u64 {
         let plan = |chunk_bytes: u64| SendOptions {
-            trailers: x.on_end.is_some(),
+            trailers: x.response.on_end.is_some(),
             chunk_bytes: chunk_bytes as usize,
         };
         match self {
             Self::H2(engine) => {
-                let chunk_bytes = x.loc::<Http2Loc>(&x.http).chunk_size.0;
-                engine.send_head(stream, &x.response, plan(chunk_bytes))
+                let chunk_bytes = x.route.loc::<Http2Loc>().chunk_size.0;
+                engine.send_head(stream, &x.response.head, plan(chunk_bytes))
             }
             Self::Spdy(engine) => {
-                let chunk_bytes = x.loc::<SpdyLoc>(&x.http).chunk_size.0;
-                engine.send_head(stream, &x.response, plan(chunk_bytes))
+                let chunk_bytes = x.route.loc::<SpdyLoc>().chunk_size.0;
+                engine.send_head(stream, &x.response.head, plan(chunk_bytes))
             }
         }
     }
@@ -102,17 +102,17 @@ impl Engine {
 
     /// Whether the engine holds memory that it can do without while the connection is idle.
     #[inline]
-    pub(super) fn could_rest(&self) -> bool {
+    pub(super) fn can_shrink(&self) -> bool {
         match self {
             Self::H2(_) => false,
-            Self::Spdy(engine) => engine.could_rest(),
+            Self::Spdy(engine) => engine.can_shrink(),
         }
     }
 
-    /// Gives that memory back.
-    pub(super) fn rest(&mut self) {
+    /// Releases that memory.
+    pub(super) fn shrink(&mut self) {
         if let Self::Spdy(engine) = self {
-            engine.rest();
+            engine.shrink();
         }
     }
 
@@ -156,7 +156,7 @@ impl Engine {
     }
 }
 
-/// Gives the engine functions that both of its kinds have.
+/// Defines functions of the engine that both of its protocols have.
 macro_rules! forward {
     ($($(#[$meta:meta])* $name:ident($($arg:ident: $kind:ty),*) $(-> $out:ty)?;)+) => {
         impl Engine {
@@ -183,7 +183,7 @@ forward! {
     consumed(stream: u32, bytes: u64);
     /// Lets the whole body of a request come without waiting for windows.
     want_whole_body(stream: u32);
-    /// Lets the body come by pieces, of which so many bytes may be on their way unused.
+    /// Lets the body come by pieces, of which this many bytes may be on their way unused.
     want_body(stream: u32, bytes: u32);
     stall(stream: u32);
     resume(stream: u32);

@@ -25,7 +25,7 @@ pub(super) fn run<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result
     }
 }
 
-/// Goes on with exchanges whose wait is over.
+/// Continues exchanges whose wait is over.
 pub(super) fn resume_due<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
     let now_ms = sh.clock.mono_ms;
     let count = c.state.exchanges().map_or(0, |all| all.active.len());
@@ -38,8 +38,7 @@ pub(super) fn resume_due<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
     }
 }
 
-/// Goes on with exchanges that were woken. One that has ended is none to go on with; one that was woken for nothing waits
-/// again.
+/// Continues exchanges that were woken. One that has ended is skipped; one that was woken for nothing waits again.
 pub(super) fn resume_woken<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, keys: &[WakeKey]) {
     for key in keys {
         let exchanges = c.state.exchanges();
@@ -49,7 +48,7 @@ pub(super) fn resume_woken<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, 
     }
 }
 
-/// Goes on with an exchange that may have what it waited for.
+/// Continues an exchange whose wait may be over.
 fn resume<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, at: usize) {
     let Some(exchanges) = c.state.exchanges_mut() else {
         return;
@@ -61,7 +60,7 @@ fn resume<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, at: usize) {
         respond(c, sh, at);
         return;
     }
-    let waited = x.pull_wait.take().is_some();
+    let waited = x.progress.pull_wait.take().is_some();
     x.arrived(&mut sh.ctx());
     match &mut c.state {
         // It pulls in every turn.
@@ -93,13 +92,13 @@ pub(super) fn finish_sent<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -
     while let Some(flushed) = exchanges.flushing.pop_front_if(|x| x.end <= sent) {
         any = true;
         let mut x = flushed.exchange;
-        let loc = x.core_loc(&x.http);
+        let loc = x.route.core_loc();
         c.idle_ms = spdy_idle_ms.unwrap_or(loc.keepalive().idle_ms);
         c.min_idle_ms = loc.keepalive_min_timeout.0;
         c.lingering_allowed = *loc.lingering_close != conf_core::Lingering::Off;
-        x.bytes_sent = flushed.bytes;
+        x.response.bytes_sent = flushed.bytes;
         // One of streams may have broken off.
-        x.completed = x.state != Progress::Aborted;
+        x.progress.completed = x.progress.state != Progress::Aborted;
         sampling::finish(&mut c.sample, sh, x);
     }
     any
@@ -111,14 +110,14 @@ pub(super) fn finish_all<N: Net>(protocol: &mut Protocol, sh: &mut Shared<N>) {
     while let Some(flushing) = protocol.exchanges_mut().flushing.pop_front() {
         let bytes_sent = flushing.sent_bytes(sent);
         let mut x = flushing.exchange;
-        x.bytes_sent = bytes_sent;
-        x.completed = flushing.end <= sent;
+        x.response.bytes_sent = bytes_sent;
+        x.progress.completed = flushing.end <= sent;
         sh.finish(x);
     }
     let active = std::mem::take(&mut protocol.exchanges_mut().active);
     for active in active {
         let mut x = active.exchange;
-        x.bytes_sent = match protocol {
+        x.response.bytes_sent = match protocol {
             Protocol::H1(_) => sent.saturating_sub(active.start),
             Protocol::Mux(mux) => mux.engine.sent_bytes(active.stream),
         };

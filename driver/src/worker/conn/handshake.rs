@@ -19,7 +19,7 @@ use super::tls::{RECORD_BYTES, Tls};
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
 
-/// What received bytes were found to be.
+/// Result of decrypting or sniffing received bytes.
 pub(super) struct Opened {
     /// Bytes for the protocol above, in memory that is given back to [`TlsBuffers`](super::tls::TlsBuffers).
     pub(super) plain: Vec<u8>,
@@ -156,7 +156,7 @@ fn note_facts<N: Net>(sh: &Shared<N>, tls: &mut Tls) {
             false => Event::HandshakeFull,
         });
         let mut facts = exchange::Tls::new(Arc::clone(config), info);
-        (facts.greeted_us, facts.finished_us) = (tls.client_hello_us, sh.read_us);
+        (facts.client_hello_us, facts.finished_us) = (tls.client_hello_us, sh.read_us);
         tls.facts = Some(Rc::new(facts));
     }
     if let Some(facts) = &tls.facts {

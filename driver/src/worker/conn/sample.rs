@@ -1,4 +1,4 @@
-//! A response that is sampled: what the kernel was asked and has told, and when its first byte counts as late.
+//! A sampled response: timestamps requested of the kernel and received, and when its first byte counts as late.
 
 use server_base::clock::Clock;
 use server_base::transport::TcpInfo;
@@ -14,33 +14,33 @@ pub(super) struct Sample {
     pub(super) given_us: u64,
     /// The wall clock then.
     pub(super) given_wall_us: u64,
-    /// What the kernel knew of the connection before.
+    /// TCP_INFO of the connection before the send.
     pub(super) before: TcpInfo,
-    /// Nothing was under way before it.
+    /// Nothing was in progress before it.
     pub(super) idle: bool,
-    /// The send did not end where it should: what is told is of another byte.
+    /// The send did not end where it should: timestamps are those of another byte.
     pub(super) void: bool,
     pub(super) left_us: Option<u64>,
     /// When the byte was first sent again.
     pub(super) again_us: Option<u64>,
-    /// When what is known then is all that is told; never, if that has been done.
+    /// Deadline of the timestamps; `u64::MAX` if the sample is complete.
     pub(super) until_ms: u64,
     /// It has ended, and its log waits.
     pub(super) held: Option<HeldLog>,
 }
 
-/// What a send did of whose last byte the kernel was asked.
+/// Result of a send whose last byte is timestamped by the kernel.
 pub(super) struct Stamped {
-    /// What has left.
+    /// Bytes that were sent.
     pub(super) sent: Sent,
-    /// What will be told.
-    pub(super) told: Told,
+    /// The byte that will be timestamped.
+    pub(super) told: StampedByte,
 }
 
-/// Which byte will be told of.
+/// Byte of a send that the kernel will timestamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Told {
-    /// The one meant, with so many bytes before it in the send.
+pub(super) enum StampedByte {
+    /// The one meant, with this many bytes before it in the send.
     After(u64),
     /// An earlier one: the socket did not take all.
     Another,
@@ -64,7 +64,8 @@ impl Sample {
             .then_some(us.clamp(self.given_us, now_us.max(self.given_us)))
     }
 
-    /// Why the acknowledgement came late that came at this time, or has not come by then; `None` if it did not.
+    /// Returns the cause of an acknowledgement that came late at this time, or has not come by then; `None` if it is on
+    /// time.
     pub(super) fn stall(&self, acked_us: u64, now: Option<TcpInfo>) -> Option<Stall> {
         let now = now?;
         let window_us = |info: &TcpInfo| info.rwnd_limited_us.unwrap_or(0);
@@ -94,10 +95,10 @@ impl Sample {
     }
 }
 
-/// An acknowledgement is late that comes so much more than the least round trip after the byte was sent. What delays one
-/// by less is the jitter of links; what clients delay them by is 40 ms or more.
+/// Delay beyond the least round trip from which an acknowledgement is late. Smaller delays
+/// are the jitter of links; delayed acknowledgements of clients take 40 ms or more.
 pub(super) const STALL_US: u64 = 30_000;
-/// How far a time of the kernel's may lie outside of those between which it was taken.
+/// Tolerance of a time of the kernel outside of those between which it was taken.
 const CLOCKS_US: u64 = 1000;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Sampled responses: the kernel is asked when their first byte left and when it was acknowledged.
 //!
-//! The kernel tells of the last byte of a send, so what leads up to the first byte of the response goes in a send of its
+//! The kernel timestamps the last byte of a send, so data up to the first byte of the response goes in a send of its
 //! own that ends with that byte, and the rest follows at once: TCP puts them into the same segments. A connection has one
-//! response at a time that is asked about. Its exchange may end before all is told; where a variable tells of samples, it
+//! sampled response at a time. Its exchange may end before all times are known; where a variable reports samples, it
 //! is kept until then, or for [`TELL_MS`], and logged as of the time when it ended. A byte that is acknowledged late on a
 //! connection with nothing before it is counted as a stall, with its cause.
 //!
@@ -22,7 +22,7 @@ use sys::socket::Sent;
 use sys::timestamps::Passed;
 
 use super::client::log_truncated;
-use super::sample::{HeldLog, STALL_US, Sample, Stamped, Told};
+use super::sample::{HeldLog, STALL_US, Sample, Stamped, StampedByte};
 use super::serving::Exchanges;
 use super::state::{Closed, Conn};
 use super::{timings, tls};
@@ -64,7 +64,7 @@ pub(super) fn begin<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resu
     let Some((start, lead)) = first_drawn(exchanges) else {
         return Ok(true);
     };
-    let nodelay = at(exchanges, start).is_some_and(|x| *x.core_loc(&x.http).tcp_nodelay);
+    let nodelay = at(exchanges, start).is_some_and(|x| *x.route.core_loc().tcp_nodelay);
     c.timestamping = c.timestamping || sh.net.enable_stamps(&mut c.socket);
     if !nodelay || !c.timestamping {
         return Ok(true);
@@ -84,10 +84,10 @@ pub(super) fn begin<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resu
     };
     exchanges.sent += sent.bytes;
     let quiet = before.unacked == 0 && before.notsent_bytes == 0;
-    let idle = quiet && matches!(told, Told::After(lead) if lead <= SHARED_BYTES_MAX);
+    let idle = quiet && matches!(told, StampedByte::After(lead) if lead <= SHARED_BYTES_MAX);
     let (state, until_ms) = match told {
-        Told::After(_) => (Sampling::Asked, sh.clock.mono_ms.saturating_add(TELL_MS)),
-        Told::Another | Told::Nothing => (Sampling::Told, u64::MAX),
+        StampedByte::After(_) => (Sampling::Asked, sh.clock.mono_ms.saturating_add(TELL_MS)),
+        StampedByte::Another | StampedByte::Nothing => (Sampling::Told, u64::MAX),
     };
     // The exchange may be logged before the kernel has told its times, so the sample keeps what it needs of it.
     let mut head_read_us = 0;
@@ -96,10 +96,10 @@ pub(super) fn begin<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resu
         x.sampled.state = state;
     }
     match (told, idle) {
-        (Told::After(_), true) => meters::event(Event::SampledIdle),
-        (Told::After(_), false) => meters::event(Event::SampledBusy),
-        (Told::Another, _) => {}
-        (Told::Nothing, _) => return Ok(false),
+        (StampedByte::After(_), true) => meters::event(Event::SampledIdle),
+        (StampedByte::After(_), false) => meters::event(Event::SampledBusy),
+        (StampedByte::Another, _) => {}
+        (StampedByte::Nothing, _) => return Ok(false),
     }
     let sample = Sample {
         head_read_us,
@@ -107,7 +107,7 @@ pub(super) fn begin<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resu
         given_wall_us,
         before,
         idle,
-        void: told == Told::Another,
+        void: told == StampedByte::Another,
         left_us: None,
         again_us: None,
         until_ms,
@@ -118,8 +118,8 @@ pub(super) fn begin<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resu
     Ok(c.writable && !exchanges.out.is_empty())
 }
 
-/// Sends up to the byte after `lead` bytes of the queue, or with TLS all that is ready, and has told of that byte; `None`
-/// if that cannot be done.
+/// Sends up to the byte after `lead` bytes of the queue, or with TLS all that is ready, and has that byte timestamped;
+/// `None` if that cannot be done.
 fn send<N: Net>(
     c: &mut Conn<N::Socket>,
     sh: &mut Shared<N>,
@@ -160,9 +160,9 @@ fn send<N: Net>(
     let bytes = sent.map_err(|_| Closed)? as u64;
     out.advance(bytes);
     let told = match bytes {
-        0 => Told::Nothing,
-        bytes if bytes == asked => Told::After(lead),
-        _ => Told::Another,
+        0 => StampedByte::Nothing,
+        bytes if bytes == asked => StampedByte::After(lead),
+        _ => StampedByte::Another,
     };
     let blocked = bytes < asked;
     let sent = Sent { bytes, blocked };
@@ -189,20 +189,20 @@ fn hold<N: Net>(sample: &mut Option<Box<Sample>>, sh: &mut Shared<N>, mut x: Box
     let Some(sample) = sample
         .as_mut()
         .filter(waits)
-        .filter(|_| x.http.tells_samples)
+        .filter(|_| x.route.http.tells_samples)
     else {
         return sh.finish(x);
     };
     // The response is on its way: what counts responses under way is not kept waiting.
     x.extensions.release();
-    if x.http.timed_share == ALL {
+    if x.route.http.timed_share == ALL {
         x.sampled.ended_us = Some(sh.env.now_us());
     }
     let clock = sh.clock.clone();
     sample.held = Some(HeldLog { exchange: x, clock });
 }
 
-/// Takes the times that the kernel has told.
+/// Reads the timestamps that the kernel has queued.
 #[cold]
 pub(super) fn take_timestamps<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
     let now_us = sh.env.now_us();
@@ -235,7 +235,7 @@ pub(super) fn take_timestamps<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N
     }
 }
 
-/// Counts what is known of the sampled response, and has its exchange know it; gives the exchange if its log waits.
+/// Counts what is known of the sampled response, and has its exchange know it; returns the exchange if its log waits.
 /// Without a time the byte has not been acknowledged so far.
 fn tell<N: Net>(
     c: &mut Conn<N::Socket>,
@@ -293,7 +293,7 @@ fn log<N: Net>(sh: &mut Shared<N>, held: Option<HeldLog>) {
     }
 }
 
-/// What is known by now is told if the response has been waited for long enough.
+/// Completes a sample whose deadline has passed with the times known by now.
 pub(super) fn expire<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
     let now_ms = sh.clock.mono_ms;
     if c.sample
@@ -310,7 +310,7 @@ pub(super) fn expire<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
     log(sh, told);
 }
 
-/// The connection ends: what is known by now is told.
+/// Completes the sample of a connection that ends with the times known by now.
 pub fn end<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
     if c.sample.is_none() {
         return;
@@ -327,7 +327,7 @@ fn tcp_info<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>) -> Option<TcpInfo> {
         .and_then(|read| read(sh.net.number(&c.socket)))
 }
 
-/// How long the log of a sampled response waits for what the kernel tells.
+/// Maximum time for which the log line of a sampled response waits for the kernel's timestamps.
 const TELL_MS: u64 = 1000;
 /// Bytes that may leave before a first byte for it to be judged as if there were none: they go in the same segment.
 const SHARED_BYTES_MAX: u64 = 1024;

@@ -1,4 +1,4 @@
-//! What a connection has while a protocol is served on it: the engine, the output queue, the exchanges in progress.
+//! State of a connection on which a protocol is served: the engine, the output queue, the exchanges in progress.
 //!
 //! All protocols have the same [`Exchanges`]. An exchange is active until its response is queued whole; then it is flushed
 //! up to its end in the queue, and ends. HTTP/1 has one stream, [`H1_STREAM`], and one active exchange at most.
@@ -29,12 +29,12 @@ pub(super) enum Protocol {
 pub struct H1State {
     pub(super) exchanges: Exchanges,
     pub(super) engine: h1::Conn,
-    /// What becomes of the connection when the queue is empty.
+    /// Next state of the connection when the queue is empty.
     pub(super) next: Next,
     pub(super) input: H1Input,
 }
 
-/// What the input of HTTP/1 is.
+/// State of the input of HTTP/1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum H1Input {
     /// Requests.
@@ -72,7 +72,7 @@ pub(super) struct SpdyTimes {
 
 /// The exchanges in progress, and the queue of what they send.
 pub(super) struct Exchanges {
-    /// What is to be written.
+    /// Output to be written.
     pub(super) out: OutputQueue,
     /// Bytes put into `out` since serving began.
     pub(super) queued: u64,
@@ -85,7 +85,7 @@ pub(super) struct Exchanges {
     /// When bytes were last read, monotonic microseconds, where timings are noted.
     pub(super) read_us: u64,
     pub(super) closing: Closing,
-    /// What pools read of the files in `out`, where something of them was not in memory.
+    /// Read-ahead of the files in `out`, where some data was not in memory.
     pub(super) ahead: Option<Box<ReadAhead>>,
 }
 
@@ -249,7 +249,7 @@ impl MuxState {
         self.exchanges.queue(|out| self.engine.transmit(out));
     }
 
-    /// How long the connection may be idle after a request in this location.
+    /// Returns the idle time limit after a request in this location.
     #[inline]
     pub(super) fn idle_ms(&self, loc: &CoreLoc) -> u64 {
         match self.times {
@@ -318,7 +318,7 @@ impl Exchanges {
     pub(super) fn is_older_than(&self, number: u64) -> bool {
         let flushing = self.flushing.iter().map(|flushing| &flushing.exchange);
         let active = self.active.iter().map(|active| &active.exchange);
-        flushing.chain(active).any(|x| x.http.number < number)
+        flushing.chain(active).any(|x| x.route.http.number < number)
     }
 
     /// The positions in the output queue of what leaves next and of its end.
@@ -340,13 +340,13 @@ impl Exchanges {
             return None;
         }
         let x = self.front()?;
-        Some(last_progress_ms.saturating_add(x.core_loc(&x.http).send_timeout.0))
+        Some(last_progress_ms.saturating_add(x.route.core_loc().send_timeout.0))
     }
 
     /// Takes over how the location of an exchange has the connection closed.
     #[inline]
     pub(super) fn set_closing(&mut self, x: &Exchange) {
-        let loc = x.core_loc(&x.http);
+        let loc = x.route.core_loc();
         self.closing = Closing {
             rule: *loc.lingering_close,
             time_ms: loc.lingering_time.0,
@@ -376,7 +376,7 @@ impl ActiveExchange {
 }
 
 impl FlushingExchange {
-    /// Bytes of the response that were sent, of a connection of which so much was sent. Where bytes of other streams lie
+    /// Bytes of the response that were sent, of `sent` on the connection. Where bytes of other streams lie
     /// between them, all count.
     pub(super) fn sent_bytes(&self, sent: u64) -> u64 {
         if self.start.checked_add(self.bytes) == Some(self.end) {

@@ -31,9 +31,9 @@ pub struct Conn<S> {
     pub(super) since_ms: u64,
     /// When the peer last made progress: where the deadline of the current state counts from.
     pub(super) last_progress_ms: u64,
-    /// How long an idle connection is kept when the server ends, from the location of its last request.
+    /// Time for which an idle connection is kept when the server ends, from the location of its last request.
     pub(super) min_idle_ms: u64,
-    /// How long the connection may be idle, from the location of its last request.
+    /// Idle time limit, from the location of the last request.
     pub(super) idle_ms: u64,
     /// Input may be waiting in the socket.
     pub(super) readable: bool,
@@ -59,7 +59,7 @@ pub struct Conn<S> {
     pub(super) sample: Option<Box<Sample>>,
 }
 
-/// What carries the bytes of the protocol.
+/// Transport of the protocol's bytes.
 pub(super) enum Transport {
     /// The socket alone.
     Plain,
@@ -69,7 +69,7 @@ pub(super) enum Transport {
     PlainOnTlsPort,
 }
 
-/// What happens on a connection.
+/// State of a connection.
 pub(super) enum State {
     /// The header of the PROXY protocol is expected first, and one of these protocols after it.
     ProxyHeader(Option<PlainProtocols>, Option<Box<FirstBytes>>),
@@ -94,7 +94,7 @@ pub(super) struct Lingering {
     pub(super) since_ms: u64,
     /// When the connection is closed at the latest.
     pub(super) until_ms: u64,
-    /// How long the peer may be silent.
+    /// Time limit of the peer's silence.
     pub(super) silence_ms: u64,
 }
 
@@ -118,7 +118,7 @@ pub struct PlainProtocols {
     pub spdy: bool,
 }
 
-/// Why a connection takes its turn.
+/// Causes of a connection's turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Readiness {
     /// There may be something to read.
@@ -135,7 +135,7 @@ pub struct Readiness {
     pub broken: bool,
 }
 
-/// What is to be done with a connection after its turn.
+/// Disposition of a connection after its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Disposition {
     /// Keep it; take a turn at this time at the latest.
@@ -194,7 +194,7 @@ impl State {
         }
     }
 
-    /// As [`State::exchanges`], to be changed.
+    /// Returns the exchanges of [`State::exchanges`], mutable.
     #[inline]
     pub(super) fn exchanges_mut(&mut self) -> Option<&mut Exchanges> {
         match self {
@@ -266,7 +266,7 @@ impl<S> Conn<S> {
         }
     }
 
-    /// Notes what an event told.
+    /// Notes the flags of an event.
     #[inline]
     pub(super) fn add(&mut self, ready: Readiness) {
         self.readable |= ready.readable || ready.hung_up;
@@ -274,7 +274,7 @@ impl<S> Conn<S> {
         self.hung_up |= ready.hung_up;
     }
 
-    /// What the connection does, for the counters; `None` while it ends, which changes nothing.
+    /// Activity of the connection for the counters; `None` while it ends, which changes nothing.
     #[inline]
     pub(super) fn activity(&self) -> Option<Activity> {
         match &self.state {
@@ -312,7 +312,7 @@ impl<S> Conn<S> {
         }
     }
 
-    /// What nginx's log calls the wait for the bytes that have come.
+    /// Name in nginx's log of the wait for the received bytes.
     pub(super) fn waiting(&self) -> &'static str {
         match self.requests {
             0 => "http wait request handler",

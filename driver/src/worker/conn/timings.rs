@@ -1,7 +1,7 @@
 //! When exchanges reached which point, noted where the configuration asks for it (`Shared::timed`).
 //!
 //! The end of a head is when the last read before it returned; the first byte of a response, when the write that took it
-//! did. A configuration that does not ask costs a branch at each of these places. One that asks for the sake of samples alone
+//! did. A configuration without timings costs a branch at each of these places. One that needs them for samples alone
 //! has the clock read for a share of the heads: those of which the rest may be sampled.
 
 use server_http::exchange::Exchange;

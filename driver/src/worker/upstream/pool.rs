@@ -25,7 +25,7 @@ pub struct IdleConnections {
 #[derive(Default)]
 struct IdlePool {
     idle: VecDeque<Idle>,
-    /// How many are kept.
+    /// Maximum number of idle connections.
     most: usize,
     /// The fewest since the pools were looked at.
     fewest: usize,
@@ -38,10 +38,10 @@ struct Idle {
 }
 
 impl IdleConnections {
-    /// Adds a connection that has become idle to a pool that keeps so many. Gives one that is to be closed at once.
+    /// Adds a connection that has become idle to a pool of limited size. Returns one that is to be closed at once.
     ///
     /// Under load connections come and go between a turn and the next, and one that is closed is missing a moment later: up
-    /// to as many again as are kept stay for [`SURPLUS_MS`], until it is seen how many were not needed. Who keeps few may
+    /// to as many again as are kept stay for [`SURPLUS_MS`], until it is seen how many were not needed. A small pool may
     /// have a server with a thread for each: then the number is exact ([`EXACT_BELOW`]).
     pub fn insert(
         &mut self,
@@ -124,7 +124,7 @@ impl IdleConnections {
         Some(self.remove_at(pool, 0))
     }
 
-    /// How many there are.
+    /// Returns the number of idle connections.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -154,7 +154,7 @@ impl IdleConnections {
     }
 }
 
-/// How long connections that a pool does not keep stay at least: longer than clients take from a response to their next
+/// Minimum time for which connections beyond a pool's size stay: longer than clients take from a response to their next
 /// request where many are busy, shorter than a server misses a connection.
 pub const SURPLUS_MS: u64 = 20;
 /// From how many on a pool may have more for a moment.
@@ -224,7 +224,7 @@ mod tests {
         assert_eq!((idle.len(), idle.is_empty()), (3, false));
     }
 
-    /// A pool that keeps so many, with connections of these numbers.
+    /// A pool of limited size, with connections of these numbers.
     fn pool(most: usize, numbers: std::ops::Range<u32>) -> IdleConnections {
         let mut idle = IdleConnections::default();
         for n in numbers {

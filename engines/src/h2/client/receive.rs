@@ -1,4 +1,4 @@
-//! What the frames of the server do: how they are read, and what is HTTP/2's own.
+//! Reads frames of the server, and handles those that only HTTP/2 has.
 //!
 //! Source: RFC 9113 sections 5.1, 6 and 8.1.
 
@@ -122,7 +122,7 @@ impl Client {
             Some(Receiving::Body) => self.trailers(block, bytes),
             Some(Receiving::Ended) => {
                 self.dropped(bytes)?;
-                self.malformed(id, Malformed::Order)
+                self.malformed(id, Malformed::OutOfOrder)
             }
             None => self.dropped(bytes),
         }
@@ -136,7 +136,7 @@ impl Client {
 
     fn response(&mut self, block: Block, bytes: &[u8]) -> Result<(), ProtocolError> {
         let id = block.stream;
-        let stored = self.bodies == Bodies::Told;
+        let stored = self.bodies == Bodies::Delivered;
         let mut builder = Builder::new(&self.protocol.settings, self.spares.take(), stored);
         let result = self
             .protocol
@@ -184,7 +184,7 @@ impl Client {
             .decode(bytes, |name, value| trailers.field(name, value));
         result.map_err(ProtocolError::Compression)?;
         if !block.end_stream {
-            return self.malformed(id, Malformed::Order);
+            return self.malformed(id, Malformed::OutOfOrder);
         }
         if trailers.fault.is_some() {
             return self.malformed(id, Malformed::Field);
@@ -273,7 +273,7 @@ impl Client {
             return Err(ProtocolError::ZeroWindowUpdate);
         }
         if grant == 0 && self.streams.get(id).is_some() {
-            return self.malformed(id, Malformed::Order);
+            return self.malformed(id, Malformed::OutOfOrder);
         }
         self.granted(id, grant)
     }

@@ -145,7 +145,7 @@ pub(crate) fn canonical(name: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Writes what an attribute is called, and "="; false if it has no name but numbers.
+/// Writes the name of an attribute, and "="; false if it has none but numbers.
 fn label(id: &[u8], out: &mut String) -> bool {
     let name = short_name(id);
     match name {
@@ -182,7 +182,7 @@ fn dotted(id: &[u8], out: &mut String) {
     }
 }
 
-/// What OpenSSL calls an attribute.
+/// Name of an attribute in OpenSSL.
 fn short_name(id: &[u8]) -> Option<&'static str> {
     let (last, above) = id.split_last()?;
     let mut known = SHORT_NAMES.iter();

@@ -1,4 +1,4 @@
-//! Files of certificates, and what is wrong with a file in the words that OpenSSL has for it.
+//! Files of certificates, and the errors of files of certificates and keys.
 //!
 //! Source: PEM_read_bio_X509(3) and the texts of its errors.
 
@@ -9,7 +9,7 @@ use rustls::pki_types::CertificateDer;
 use super::der::{self, Reader};
 use super::{Certificate, pem};
 
-/// What is wrong with a file of certificates or keys.
+/// Error in a file of certificates or keys, in OpenSSL's words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileFault {
     /// There is no part of the kind that is looked for.

@@ -35,7 +35,7 @@ pub(crate) use time::Time;
 pub struct Certificate<'a> {
     /// The whole of it.
     pub(crate) der: &'a [u8],
-    /// What is signed.
+    /// Signed part.
     pub(crate) signed: &'a [u8],
     /// 1 to 3.
     pub(crate) version: u32,

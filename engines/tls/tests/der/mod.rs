@@ -44,7 +44,7 @@ pub(crate) struct Fields {
     pub(crate) validity: Vec<u8>,
     pub(crate) subject: Vec<u8>,
     pub(crate) key: Vec<u8>,
-    /// What follows the key.
+    /// The fields that follow the key.
     pub(crate) rest: Vec<u8>,
     pub(crate) algorithm: Vec<u8>,
     pub(crate) signature: Vec<u8>,

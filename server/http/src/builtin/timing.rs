@@ -28,7 +28,7 @@ pub(super) const VARIABLES: &[Variable] = &[
             o,
             x.tls
                 .as_ref()
-                .and_then(|tls| between(tls.greeted_us, tls.finished_us))
+                .and_then(|tls| between(tls.client_hello_us, tls.finished_us))
         )
     ),
     var!(

@@ -1,5 +1,5 @@
-//! Request bodies over HTTP/2 and SPDY: pieces go to the exchange that waits for them or passes them on, windows are given
-//! back as it uses them up. What nobody wants is dropped.
+//! Request bodies over HTTP/2 and SPDY: pieces go to the exchange that waits for them or passes them on, windows are opened
+//! as it consumes them. Unwanted data is dropped.
 //!
 //! Source: RFC 9113 section 5.2.
 
@@ -25,7 +25,7 @@ pub(super) fn data<N: Net>(
         return mux.engine.consumed(stream, len);
     };
     let x = &mut mux.exchanges.active[at].exchange;
-    x.request_bytes += len;
+    x.input.bytes += len;
     if !x.wants_body() {
         return mux.engine.consumed(stream, len);
     }
@@ -67,14 +67,14 @@ pub(super) fn fault<N: Net>(
     }
 }
 
-/// Goes on with an exchange that may have what it waited for.
+/// Continues an exchange whose wait may be over.
 fn go_on<N: Net>(mux: &mut MuxState, sh: &mut Shared<N>, at: usize) {
     let x = &mut mux.exchanges.active[at].exchange;
     if x.is_body_due() {
         phases::resume(x, &mut sh.ctx());
         respond(mux, sh, at);
     } else if x.has_body_arrived() {
-        let waited = x.pull_wait.take().is_some();
+        let waited = x.progress.pull_wait.take().is_some();
         x.arrived(&mut sh.ctx());
         arrived(mux, at, waited);
     } else {
