@@ -7,10 +7,10 @@
 use std::collections::HashSet;
 
 use super::der::{self, Reader};
-use super::dn;
-use super::keys::{CRL, FileFault};
-use super::pem;
-use super::x509::time;
+use super::extensions::has_critical;
+use super::file::{CRL, FileFault};
+use super::time::Time;
+use super::{dn, pem};
 
 /// A list of revoked certificates.
 #[derive(Clone, Debug)]
@@ -60,9 +60,9 @@ impl Crl {
             return None;
         }
         let issuer = dn::canonical(fields.expect(der::SEQUENCE)?.whole);
-        let from_s = time(&mut fields)?;
+        let from_s = Time::read(&mut fields)?.unix_s();
         let until_s = match fields.tag() {
-            Some(der::UTC_TIME | der::GENERALIZED_TIME) => Some(time(&mut fields)?),
+            Some(der::UTC_TIME | der::GENERALIZED_TIME) => Some(Time::read(&mut fields)?.unix_s()),
             _ => None,
         };
         let mut critical = false;
@@ -72,14 +72,14 @@ impl Crl {
             while !entries.is_empty() {
                 let mut entry = entries.sequence()?;
                 revoked.insert(entry.body(der::INTEGER)?.to_vec());
-                time(&mut entry)?;
-                if let Some(mut list) = entry.sequence() {
-                    critical |= has_critical(&mut list)?;
+                Time::read(&mut entry)?;
+                if let Some(list) = entry.sequence() {
+                    critical |= has_critical(list)?;
                 }
             }
         }
         if let Some(extensions) = fields.body(der::context(0)) {
-            critical |= has_critical(&mut Reader::new(extensions).sequence()?)?;
+            critical |= has_critical(Reader::new(extensions).sequence()?)?;
         }
         Some(Self {
             issuer,
@@ -97,17 +97,4 @@ impl Crl {
     pub(crate) fn revokes(&self, serial: &[u8]) -> bool {
         self.revoked.contains(serial)
     }
-}
-
-/// Whether one of the extensions is critical.
-pub(crate) fn has_critical(list: &mut Reader<'_>) -> Option<bool> {
-    let mut critical = false;
-    while !list.is_empty() {
-        let mut extension = list.sequence()?;
-        extension.body(der::OID)?;
-        if let Some(flag) = extension.expect(der::BOOLEAN) {
-            critical |= flag.body != [0];
-        }
-    }
-    Some(critical)
 }

@@ -5,6 +5,10 @@
 //!
 //! Source: RFC 7468; RFC 1421 section 4.4 for the header lines.
 
+use base64::Engine;
+use base64::alphabet::STANDARD;
+use base64::engine::general_purpose::{GeneralPurpose, PAD};
+
 /// One part.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Part {
@@ -46,13 +50,13 @@ pub(crate) fn parts(text: &[u8]) -> Result<Vec<Part>, Damaged> {
                         |bytes: &[u8]| String::from_utf8_lossy(bytes.trim_ascii()).into_owned();
                     headers.push((text(&line[..colon]), text(&line[colon + 1..])));
                 }
-                _ => base64.extend_from_slice(line),
+                _ => base64.extend(line.iter().filter(|byte| !byte.is_ascii_whitespace())),
             }
         }
         parts.push(Part {
             label: String::from_utf8_lossy(label).into_owned(),
             headers,
-            der: decode_base64(&base64).ok_or(Damaged)?,
+            der: BASE64.decode(&base64).map_err(|_| Damaged)?,
         });
     }
     Ok(parts)
@@ -63,54 +67,20 @@ fn marked<'t>(line: &'t [u8], start: &[u8]) -> Option<&'t [u8]> {
     line.strip_prefix(start)?.strip_suffix(b"-----")
 }
 
-/// Decodes base64; spaces are passed over.
-fn decode_base64(text: &[u8]) -> Option<Vec<u8>> {
-    let mut out = Vec::with_capacity(text.len() / 4 * 3);
-    let (mut bits, mut count, mut padding) = (0_u32, 0, 0);
-    for byte in text.iter().filter(|byte| !byte.is_ascii_whitespace()) {
-        let digit = match byte {
-            b'A'..=b'Z' => byte - b'A',
-            b'a'..=b'z' => byte - b'a' + 26,
-            b'0'..=b'9' => byte - b'0' + 52,
-            b'+' => 62,
-            b'/' => 63,
-            b'=' => {
-                padding += 1;
-                0
-            }
-            _ => return None,
-        };
-        if padding > 2 || (padding > 0 && *byte != b'=') {
-            return None;
-        }
-        bits = bits << 6 | u32::from(digit);
-        count += 1;
-        if count == 4 {
-            out.extend_from_slice(&bits.to_be_bytes()[1..4 - padding]);
-            (bits, count) = (0, 0);
-        }
-    }
-    (count == 0).then_some(out)
-}
-
-/// Encodes bytes as a part of this label, as OpenSSL writes it.
-pub(crate) fn encode(label: &str, der: &[u8], out: &mut Vec<u8>) {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    out.extend_from_slice(format!("-----BEGIN {label}-----\n").as_bytes());
+/// A part of this label, as OpenSSL writes it.
+pub(super) fn encode(label: &str, der: &[u8]) -> Vec<u8> {
+    let mut out = format!("-----BEGIN {label}-----\n");
     for line in der.chunks(LINE_BYTES) {
-        for group in line.chunks(3) {
-            let byte = |n: usize| u32::from(group.get(n).copied().unwrap_or(0));
-            let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-            for n in 0..4 {
-                let digit = DIGITS[(bits >> (18 - 6 * n) & 0x3f) as usize];
-                out.push(if n <= group.len() { digit } else { b'=' });
-            }
-        }
-        out.push(b'\n');
+        BASE64.encode_string(line, &mut out);
+        out.push('\n');
     }
-    out.extend_from_slice(format!("-----END {label}-----\n").as_bytes());
+    out.push_str(&format!("-----END {label}-----\n"));
+    out.into_bytes()
 }
 
+/// Bits that belong to no byte may be 1, as in OpenSSL.
+const BASE64: GeneralPurpose =
+    GeneralPurpose::new(&STANDARD, PAD.with_decode_allow_trailing_bits(true));
 /// Bytes that a line of 64 characters holds.
 const LINE_BYTES: usize = 48;
 
@@ -123,7 +93,7 @@ mod tests {
         for len in [0, 1, 2, 3, 47, 48, 49, 200] {
             let bytes: Vec<u8> = (0..len).collect();
             let mut text = b"Subject: somebody\n".to_vec();
-            encode("A B", &bytes, &mut text);
+            text.extend(encode("A B", &bytes));
             let parts = parts(&text).unwrap_or_default();
             assert_eq!(parts.len(), 1);
             assert_eq!((parts[0].label.as_str(), &parts[0].der), ("A B", &bytes));

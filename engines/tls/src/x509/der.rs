@@ -88,6 +88,11 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Whether the next value is "true"; any other value than a boolean stands behind an absent one, which is "false".
+    pub(crate) fn flag(&mut self) -> bool {
+        self.body(BOOLEAN).is_some_and(|body| body != [0])
+    }
+
     /// The next value, which must be an integer that is not negative and not large.
     pub(crate) fn small(&mut self) -> Option<u32> {
         let bytes = self.body(INTEGER)?;

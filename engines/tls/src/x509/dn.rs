@@ -65,15 +65,7 @@ fn text(value: &Value<'_>) -> Option<String> {
 pub(crate) fn rfc2253(name: &[u8]) -> String {
     let mut out = String::new();
     let attributes = attributes(name);
-    let mut sets: Vec<&[Attribute<'_>]> = Vec::new();
-    let mut rest = attributes.as_slice();
-    while !rest.is_empty() {
-        let end = rest.iter().skip(1).position(|a| !a.joined);
-        let (set, after) = rest.split_at(end.map_or(rest.len(), |at| at + 1));
-        sets.push(set);
-        rest = after;
-    }
-    for set in sets.iter().rev() {
+    for set in attributes.chunk_by(|_, next| next.joined).rev() {
         if !out.is_empty() {
             out.push(',');
         }
@@ -89,37 +81,23 @@ pub(crate) fn rfc2253(name: &[u8]) -> String {
 }
 
 fn attribute_2253(attribute: &Attribute<'_>, out: &mut String) {
-    let known = short_name(attribute.id);
-    match known {
-        Some(name) => out.push_str(name),
-        None => dotted(attribute.id, out),
-    }
-    out.push('=');
-    let text = text(&attribute.value).filter(|_| known.is_some());
-    let Some(text) = text else {
+    let known = label(attribute.id, out);
+    let Some(text) = text(&attribute.value).filter(|_| known) else {
         out.push('#');
-        for byte in attribute.value.whole {
-            let _ = write!(out, "{byte:02X}");
-        }
-        return;
+        return hex(attribute.value.whole, out);
     };
     let bytes = text.as_bytes();
     for (n, byte) in bytes.iter().enumerate() {
-        let edge =
-            (n == 0 && matches!(byte, b' ' | b'#')) || (n + 1 == bytes.len() && *byte == b' ');
+        let first = n == 0 && matches!(byte, b' ' | b'#');
+        let last = n + 1 == bytes.len() && *byte == b' ';
+        if first || last || b",+\"\\<>;".contains(byte) {
+            out.push('\\');
+        }
         match byte {
-            b',' | b'+' | b'"' | b'\\' | b'<' | b'>' | b';' => {
-                out.push('\\');
-                out.push(char::from(*byte));
-            }
-            _ if edge => {
-                out.push('\\');
-                out.push(char::from(*byte));
-            }
-            0..=0x1f | 0x7f..=0xff => {
+            b' '..=b'~' => out.push(char::from(*byte)),
+            _ => {
                 let _ = write!(out, "\\{byte:02X}");
             }
-            _ => out.push(char::from(*byte)),
         }
     }
 }
@@ -129,18 +107,15 @@ pub(crate) fn oneline(name: &[u8]) -> String {
     let mut out = String::new();
     for attribute in attributes(name) {
         out.push(if attribute.joined { '+' } else { '/' });
-        match short_name(attribute.id) {
-            Some(name) => out.push_str(name),
-            None => dotted(attribute.id, &mut out),
-        }
-        out.push('=');
+        label(attribute.id, &mut out);
         for byte in attribute.value.body {
             match byte {
-                b'/' | b'+' => {
-                    out.push('\\');
+                b' '..=b'~' => {
+                    if matches!(byte, b'/' | b'+') {
+                        out.push('\\');
+                    }
                     out.push(char::from(*byte));
                 }
-                b' '..=b'~' => out.push(char::from(*byte)),
                 _ => {
                     let _ = write!(out, "\\x{byte:02X}");
                 }
@@ -170,6 +145,24 @@ pub(crate) fn canonical(name: &[u8]) -> Vec<u8> {
     out
 }
 
+/// Writes the name of an attribute, and "="; false if it has none but numbers.
+fn label(id: &[u8], out: &mut String) -> bool {
+    let name = short_name(id);
+    match name {
+        Some(name) => out.push_str(name),
+        None => dotted(id, out),
+    }
+    out.push('=');
+    name.is_some()
+}
+
+/// Writes bytes hexadecimal.
+pub(super) fn hex(bytes: &[u8], out: &mut String) {
+    for byte in bytes {
+        let _ = write!(out, "{byte:02X}");
+    }
+}
+
 /// Writes an object identifier in numbers.
 fn dotted(id: &[u8], out: &mut String) {
     let mut number = 0_u64;
@@ -191,72 +184,56 @@ fn dotted(id: &[u8], out: &mut String) {
 
 /// Name of an attribute in OpenSSL.
 fn short_name(id: &[u8]) -> Option<&'static str> {
-    let found = SHORT_NAMES.iter().find(|(known, _)| *known == id);
-    found.map(|(_, name)| *name)
+    let (last, above) = id.split_last()?;
+    let mut known = SHORT_NAMES.iter();
+    let found = known.find(|(arc, number, _)| number == last && *arc == above);
+    found.map(|(_, _, name)| *name)
 }
 
-const SHORT_NAMES: &[(&[u8], &str)] = &[
-    (&[0x55, 4, 3], "CN"),
-    (&[0x55, 4, 4], "SN"),
-    (&[0x55, 4, 5], "serialNumber"),
-    (&[0x55, 4, 6], "C"),
-    (&[0x55, 4, 7], "L"),
-    (&[0x55, 4, 8], "ST"),
-    (&[0x55, 4, 9], "street"),
-    (&[0x55, 4, 10], "O"),
-    (&[0x55, 4, 11], "OU"),
-    (&[0x55, 4, 12], "title"),
-    (&[0x55, 4, 13], "description"),
-    (&[0x55, 4, 15], "businessCategory"),
-    (&[0x55, 4, 16], "postalAddress"),
-    (&[0x55, 4, 17], "postalCode"),
-    (&[0x55, 4, 18], "postOfficeBox"),
-    (&[0x55, 4, 20], "telephoneNumber"),
-    (&[0x55, 4, 41], "name"),
-    (&[0x55, 4, 42], "GN"),
-    (&[0x55, 4, 43], "initials"),
-    (&[0x55, 4, 44], "generationQualifier"),
-    (&[0x55, 4, 45], "x500UniqueIdentifier"),
-    (&[0x55, 4, 46], "dnQualifier"),
-    (&[0x55, 4, 65], "pseudonym"),
-    (&[0x55, 4, 72], "role"),
-    (&[0x55, 4, 97], "organizationIdentifier"),
-    (
-        &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 9, 1],
-        "emailAddress",
-    ),
-    (
-        &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 9, 2],
-        "unstructuredName",
-    ),
-    (
-        &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 9, 8],
-        "unstructuredAddress",
-    ),
-    (
-        &[0x09, 0x92, 0x26, 0x89, 0x93, 0xf2, 0x2c, 0x64, 1, 1],
-        "UID",
-    ),
-    (
-        &[0x09, 0x92, 0x26, 0x89, 0x93, 0xf2, 0x2c, 0x64, 1, 3],
-        "mail",
-    ),
-    (
-        &[0x09, 0x92, 0x26, 0x89, 0x93, 0xf2, 0x2c, 0x64, 1, 25],
-        "DC",
-    ),
-    (
-        &[0x2b, 6, 1, 4, 1, 0x82, 0x37, 0x3c, 2, 1, 1],
-        "jurisdictionL",
-    ),
-    (
-        &[0x2b, 6, 1, 4, 1, 0x82, 0x37, 0x3c, 2, 1, 2],
-        "jurisdictionST",
-    ),
-    (
-        &[0x2b, 6, 1, 4, 1, 0x82, 0x37, 0x3c, 2, 1, 3],
-        "jurisdictionC",
-    ),
+/// `id-at`
+const X520: &[u8] = &[0x55, 4];
+/// `pkcs-9`
+const PKCS9: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 9];
+/// `pilotAttributeType`
+const PILOT: &[u8] = &[0x09, 0x92, 0x26, 0x89, 0x93, 0xf2, 0x2c, 0x64, 1];
+/// Where a company is registered, by Microsoft.
+const JURISDICTION: &[u8] = &[0x2b, 6, 1, 4, 1, 0x82, 0x37, 0x3c, 2, 1];
+
+const SHORT_NAMES: &[(&[u8], u8, &str)] = &[
+    (X520, 3, "CN"),
+    (X520, 4, "SN"),
+    (X520, 5, "serialNumber"),
+    (X520, 6, "C"),
+    (X520, 7, "L"),
+    (X520, 8, "ST"),
+    (X520, 9, "street"),
+    (X520, 10, "O"),
+    (X520, 11, "OU"),
+    (X520, 12, "title"),
+    (X520, 13, "description"),
+    (X520, 15, "businessCategory"),
+    (X520, 16, "postalAddress"),
+    (X520, 17, "postalCode"),
+    (X520, 18, "postOfficeBox"),
+    (X520, 20, "telephoneNumber"),
+    (X520, 41, "name"),
+    (X520, 42, "GN"),
+    (X520, 43, "initials"),
+    (X520, 44, "generationQualifier"),
+    (X520, 45, "x500UniqueIdentifier"),
+    (X520, 46, "dnQualifier"),
+    (X520, 65, "pseudonym"),
+    (X520, 72, "role"),
+    (X520, 97, "organizationIdentifier"),
+    (PKCS9, 1, "emailAddress"),
+    (PKCS9, 2, "unstructuredName"),
+    (PKCS9, 8, "unstructuredAddress"),
+    (PILOT, 1, "UID"),
+    (PILOT, 3, "mail"),
+    (PILOT, 25, "DC"),
+    (JURISDICTION, 1, "jurisdictionL"),
+    (JURISDICTION, 2, "jurisdictionST"),
+    (JURISDICTION, 3, "jurisdictionC"),
 ];
 
 const NUMERIC_STRING: u8 = 0x12;
