@@ -181,7 +181,7 @@ impl<S: Spoken> Peer<S> {
                 4 => self.cancel(7),
                 5 => S::ping(&mut self.client),
                 6 => S::end(&mut self.client),
-                7 => self.client.seconds_passed(1),
+                7 => self.client.tick(u64::from(self.turns) * 1000),
                 8 | 9 => _ = self.ask(b"GET", true),
                 10 => _ = self.ask(b"DELETE", false),
                 11 => self.cancel(1),

@@ -114,7 +114,7 @@ impl<S: Spoken> Peer<S> {
                 0x12 => S::end(&mut self.conn),
                 0x13 => self.conn.end_after(3),
                 0x14 => S::give_up_block(&mut self.conn),
-                0x15 => self.conn.seconds_passed(1),
+                0x15 => self.conn.tick(u64::from(self.turns) * 1000),
                 0x16 => self.conn.reset(1, S::REFUSED_STREAM),
                 0x17 => S::rest(&mut self.conn),
                 _ => {}

@@ -47,7 +47,6 @@ pub mod spdy;
 pub mod syslog;
 mod template;
 pub mod tls_pipe;
-pub mod trusting;
 pub mod via;
 pub mod wait;
 

@@ -352,7 +352,10 @@ fn reports_are_compared() {
     let compare = |first: &str, second: &str| run(["compare", &path(first), &path(second)]);
     let same = compare("a.json", "b.json");
     assert_eq!(same.code, 0, "{same:?}");
-    assert!(same.stdout.contains("responses a second: "), "{same:?}");
+    let name = format!("{url} (A): responses a second: ");
+    assert!(same.stdout.contains(&name), "{same:?}");
+    let wide = same.stdout.lines().find(|line| line.chars().count() > 100);
+    assert_eq!(wide, None, "{same:?}");
     let old = compare("a.json", "old.json");
     assert_refused(&old, "\"firstbyte-bench/0\"");
 }

@@ -6,6 +6,8 @@
 pub(crate) mod budget;
 pub mod client;
 mod event;
+mod frames;
+mod head;
 mod header_cache;
 mod incoming;
 mod outgoing;
@@ -16,7 +18,10 @@ mod table;
 pub(crate) mod tests;
 mod window;
 
+pub(crate) use event::protocol_error;
 pub use event::{Broken, Event, SendAction, SendOptions};
+pub use frames::{Codes, Frames};
+pub(crate) use head::HeadBuilder;
 pub(crate) use header_cache::HeaderCache;
 pub(crate) use incoming::{Incoming, RecvWindow};
 pub(crate) use outgoing::{Outgoing, Sender, Step};
