@@ -68,7 +68,7 @@ impl Application for FastCgiLoc {
                 format_args!("FastCGI sent in stderr: \"{shown}\" while {action}"),
             );
         }
-        let caught = &x.route.loc::<FastCgiLoc>().catch_stderr.0;
+        let caught = &x.route.loc::<Self>().catch_stderr.0;
         match caught
             .iter()
             .any(|part| memchr::memmem::find(text, part).is_some())
