@@ -52,9 +52,19 @@ impl Time {
 }
 
 impl fmt::Display for Time {
-    /// As OpenSSL prints it: `Nov 21 12:00:00 2026 GMT`.
+    /// Prints the time in OpenSSL's form, `Nov 21 12:00:00 2026 GMT`; a day that its month does not have is a
+    /// `Bad time value`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [year, month, day, hour, minute, second] = self.0;
+        let days = match month {
+            2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
+            2 => 28,
+            4 | 6 | 9 | 11 => 30,
+            _ => 31,
+        };
+        if day > days {
+            return f.write_str("Bad time value");
+        }
         let name = MONTHS[usize::try_from(month - 1).unwrap_or(0)];
         write!(
             f,
