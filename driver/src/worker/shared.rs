@@ -13,7 +13,7 @@ use server_http::exchange::{BODY_BUDGET_BYTES, Client, Ctx, Env, Exchange};
 use server_http::phases;
 
 use super::config::ThreadConfig;
-use super::conn::{BYTES_A_TURN, H1State, PASSES_A_TURN, Pool, TlsBuffers};
+use super::conn::{BYTES_A_TURN, H1State, PASSES_A_TURN, Pool, Probe, TlsBuffers};
 use super::dialer::Dialer;
 use super::net::Net;
 use super::upstream::Attempts;
@@ -59,14 +59,8 @@ pub struct Shared<N: Net> {
     pub bytes_a_turn: u64,
     /// Bytes sent in the turn.
     pub(crate) turn_bytes: u64,
-    /// Timings of exchanges are noted.
-    pub timed: bool,
-    /// Of how many, in hundredths of a percent.
-    pub timed_share: u64,
-    /// Some responses are sampled.
-    pub sampled: bool,
-    /// When bytes were last read, monotonic microseconds, where timings are noted.
-    pub read_us: u64,
+    /// Where events are emitted, if anybody wants them.
+    pub(crate) probe: Probe,
     /// Requests served, for the process's counters.
     pub requests: u64,
     /// Heads whose memory the next requests use, of protocols that take many requests in one read.
@@ -81,10 +75,7 @@ impl<N: Net> Shared<N> {
         let wakers = WakeQueue::default();
         Self {
             net,
-            timed: generation.timed,
-            timed_share: generation.timed_share,
-            sampled: generation.sampled,
-            read_us: 0,
+            probe: Probe::new(&generation),
             generation,
             clock: Clock::new(0, 0),
             dialer: Dialer::new(wakers.clone()),
@@ -126,9 +117,7 @@ impl<N: Net> Shared<N> {
     /// Changes the configuration for new requests; gives the one before. Unused exchanges would keep that alive.
     pub fn configure(&mut self, generation: ThreadConfig) -> ThreadConfig {
         self.exchanges.clear();
-        self.timed = generation.timed;
-        self.timed_share = generation.timed_share;
-        self.sampled = generation.sampled;
+        self.probe = Probe::new(&generation);
         std::mem::replace(&mut self.generation, generation)
     }
 

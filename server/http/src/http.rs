@@ -26,6 +26,7 @@ use crate::exchange::{Ctx, Exchange};
 use crate::handler::{Content, Handler, Handlers, HeaderStage};
 use crate::location::{LocationKind, LocationSet};
 use crate::names::ServerNames;
+use crate::probe::Probe;
 use crate::vars::VarTable;
 
 /// One configuration.
@@ -52,15 +53,8 @@ pub struct Http {
     pub prefix: PathBuf,
     /// The opened logs; set once, by whoever opened them.
     pub logs: OnceLock<OpenedLogs>,
-    /// Timings of exchanges are asked for ([`crate::timing`]).
-    pub timed: bool,
-    /// Of how many: all ([`crate::timing::ALL`]), or, where they are for samples alone, the largest share that a location
-    /// samples, so that the clock is not read for the others.
-    pub timed_share: u64,
-    /// Some responses are sampled ([`crate::timing::Sampled`]).
-    pub sampled: bool,
-    /// A variable tells what was found, so that the log waits for it.
-    pub tells_samples: bool,
+    /// The events that are wanted, and by whom.
+    pub probe: Probe,
     /// Tasks of the worker's main thread.
     pub periodic_tasks: Vec<Arc<dyn PeriodicTask>>,
     /// Its requests to other hosts.

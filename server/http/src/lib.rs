@@ -26,6 +26,7 @@ pub mod names;
 pub mod paths;
 pub mod phases;
 pub mod places;
+pub mod probe;
 pub mod reply;
 pub mod request_body;
 pub mod stats;

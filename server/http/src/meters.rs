@@ -86,11 +86,11 @@ pub enum Event {
     SampledIdle,
     /// A response was sampled behind others.
     SampledBusy,
-    /// [`crate::timing::Stall::DelayedAck`].
+    /// [`engines::http::probe::Stall::DelayedAck`].
     StallDelayedAck,
-    /// [`crate::timing::Stall::Retransmit`].
+    /// [`engines::http::probe::Stall::Retransmit`].
     StallRetransmit,
-    /// [`crate::timing::Stall::Window`].
+    /// [`engines::http::probe::Stall::Window`].
     StallWindow,
     /// A kept-alive connection was closed to make room.
     ShedKeptAlive,

@@ -11,11 +11,13 @@ mod page;
 mod process;
 
 use conf::{Arity, Contexts, Row};
+use engines::http::probe::{Point, ProbeEvent};
 use engines::http::{FieldId, Method};
 use server_http::build::Build;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::meters::{self, Time};
-use server_http::module::{Content, Handler, Inherit, Module};
+use server_http::module::{Content, Inherit, Module};
+use server_http::probe::{Subscription, Wants};
 use server_http::reply;
 
 use format::Format;
@@ -24,8 +26,10 @@ use format::Format;
 pub(crate) const MODULE: Module = Module {
     name: "metrics",
     directives: &[ROWS],
-    handlers: &[Handler::Log(count)],
-    dormant: true,
+    subscription: Some(Subscription {
+        wants: |_, _| Wants::ALL,
+        subscriber: Some(count),
+    }),
     inherits: &[("metrics", Inherit::Blocks)],
     ..Module::EMPTY
 };
@@ -39,7 +43,6 @@ const ROWS: &[Row<Build>] = &[Row {
     doc: "Answers with metrics of the process, as Prometheus or OpenMetrics text.",
     syntax: "",
     apply: |b, _| {
-        b.time_requests();
         b.set_handler(handle);
         Ok(())
     },
@@ -57,19 +60,20 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
 }
 
 /// Counts an exchange that has ended.
-fn count(x: &mut Exchange, cx: &mut Ctx<'_>) {
+fn count(event: &ProbeEvent, x: Option<&mut Exchange>) {
+    let (Point::End, Some(x)) = (event.point, x) else {
+        return;
+    };
     let status = if x.err_status != 0 {
         x.err_status
     } else {
         x.reply.status
     };
     meters::request(x.head.version, status, x.request_bytes, x.bytes_sent);
-    let timings = &x.timings;
-    let ended_us = x.sampled.ended_us.unwrap_or_else(|| cx.env.now_us());
-    if let Some(us) = timings.since_head(ended_us) {
+    if let Some(us) = event.since_head_us() {
         meters::time(Time::Request, us);
     }
-    if let Some(us) = timings.since_head(timings.first_byte_us) {
+    if let Some(us) = x.timings.since_head(x.timings.first_byte_us) {
         meters::time(Time::FirstByte, us);
     }
 }

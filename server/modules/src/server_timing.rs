@@ -1,4 +1,5 @@
-//! `server_timing`: tells the client how long the parts of its request took, in the field `Server-Timing`.
+//! `server_timing`: tells the client how long the parts of its request took, in the field `Server-Timing`; and variables that
+//! tell it to logs. docs/metrics.md says from when to when each counts.
 //!
 //! In the header: `wait`, until work on the request began; `handshake` of TLS, with the first request of a connection;
 //! `head`, from there to the response head. In a trailer, of responses that have one without losing their length: `total`,
@@ -10,12 +11,15 @@
 
 use std::rc::Rc;
 
-use conf::ConfError;
+use engines::http::probe::between;
 use server_http::build::Build;
 use server_http::confs::Conf;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::Module;
-use server_http::timing::between;
+use server_http::probe::{Subscription, Wants};
+use server_http::timing::put_us;
+use server_http::var;
+use server_http::vars::Variable;
 use server_http::{reply, settings};
 
 use crate::headers::write_trailers;
@@ -25,8 +29,12 @@ pub(crate) const MODULE: Module = Module {
     name: "server_timing",
     directives: &[PLAIN],
     units: &[<TimingLoc as Conf>::unit],
+    variables: VARIABLES,
     header_stage: Some(stage),
-    finish: Some(finish),
+    subscription: Some(Subscription {
+        wants,
+        subscriber: None,
+    }),
     dormant: true,
     ..Module::EMPTY
 };
@@ -39,12 +47,30 @@ settings! {
     }
 }
 
-/// The clock is read where any location tells.
-fn finish(b: &mut Build) -> Result<(), ConfError> {
-    if b.location_confs_mut::<TimingLoc>().any(|loc| *loc.on) {
-        b.time_requests();
+const VARIABLES: &[Variable] = &[
+    var!(
+        "first_byte_time",
+        "time from the end of the request head to the first byte given to the kernel, seconds",
+        |x, _, _, o| put_us(o, x.timings.since_head(x.timings.first_byte_us))
+    ),
+    var!(
+        "request_wait_time",
+        "time for which the request waited before work on it began, seconds",
+        |x, _, _, o| put_us(o, x.timings.since_head(x.timings.begun_us))
+    ),
+    var!(
+        "handshake_time",
+        "time of the TLS handshake, from the client's first message to its last, seconds",
+        |x, _, _, o| put_us(o, x.tls.as_ref().and_then(|tls| tls.handshake_us))
+    ),
+];
+
+/// The clock is read where any location tells, or a variable does.
+fn wants(b: &mut Build, is_used: bool) -> Wants {
+    match is_used || b.location_confs_mut::<TimingLoc>().any(|loc| *loc.on) {
+        true => Wants::ALL,
+        false => Wants::default(),
     }
-    Ok(())
 }
 
 fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
@@ -56,11 +82,7 @@ fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
     let mut value = String::new();
     part(&mut value, "wait", timings.since_head(timings.begun_us));
     if let Some(tls) = x.tls.as_ref().filter(|_| x.client.requests == 1) {
-        part(
-            &mut value,
-            "handshake",
-            between(tls.greeted_us, tls.finished_us),
-        );
+        part(&mut value, "handshake", tls.handshake_us);
     }
     part(
         &mut value,

@@ -16,7 +16,7 @@ use engines::proxy_protocol;
 use server_http::exchange::Peer;
 use server_http::stats::{Activity, Counted};
 
-use super::sample::Sample;
+use super::probe::Sample;
 use super::serving::{Exchanges, H1State, MuxState, Protocol};
 use super::tls::Tls;
 

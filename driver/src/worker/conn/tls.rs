@@ -14,7 +14,7 @@ use server_http::meters::{self, Event};
 use sys::socket::Sent;
 use tls::{Fault, Scratch};
 
-use super::sample::{Stamped, Told};
+use super::probe::{Stamped, Told};
 use crate::io::send::Missing;
 use crate::worker::net::Net;
 
@@ -31,8 +31,8 @@ pub(crate) struct Tls {
     pub(super) record_bytes: Option<usize>,
     pub(super) config: Option<Arc<tls::Config>>,
     pub(super) facts: Option<Rc<exchange::Tls>>,
-    /// When the ClientHello was read, monotonic microseconds, where timings are noted.
-    pub(super) client_hello_us: u64,
+    /// When the ClientHello was read, monotonic microseconds, where events are wanted.
+    pub(super) hello_us: u64,
     /// Why the handshake failed has been counted.
     refused: bool,
 }
@@ -60,7 +60,7 @@ impl Tls {
             record_bytes: None,
             config: None,
             facts: None,
-            client_hello_us: 0,
+            hello_us: 0,
             refused: false,
         }
     }

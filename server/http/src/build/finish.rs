@@ -11,14 +11,13 @@ use server_base::thread_pool::Aio;
 
 use super::draft::{HttpDraft, LocationDraft, ServerDraft};
 use super::{Build, ports, protocols};
-use crate::builtin;
 use crate::conf_core::{CoreLoc, Root};
 use crate::confs::Confs;
 use crate::handler::Handlers;
 use crate::http::{Http, Location, Server};
 use crate::location::{LocationKind, LocationSet};
 use crate::module::Module;
-use crate::timing::ALL;
+use crate::probe::Probe;
 use crate::value::Value;
 
 impl Build {
@@ -34,8 +33,7 @@ impl Build {
         if let Some(error) = self.zones.undeclared() {
             return Err(error);
         }
-        let timed = self.timed || builtin::TIMED.iter().any(|name| self.vars.is_used(name));
-        let told = builtin::SAMPLED.iter().any(|name| self.vars.is_used(name));
+        let probe = self.probe();
         let vars = self.vars.finish()?;
         let draft = self.http.take().expect("http is open until here");
         protocols::check_certificates(draft.listens.all(), &draft.servers)?;
@@ -58,7 +56,8 @@ impl Build {
         let location_confs = draft.location_layers.finish();
         let locations = flatten(draft.locations, &location_confs, &parents, &mut servers);
         let modules = self.awake();
-        let module_handlers: Vec<_> = modules.iter().map(|m| (m.name, m.handlers)).collect();
+        let of_modules = modules.iter().map(|m| (m.name, m.handlers));
+        let module_handlers: Vec<_> = probe.handlers().into_iter().chain(of_modules).collect();
         let http = Http {
             main,
             servers,
@@ -74,10 +73,7 @@ impl Build {
             },
             prefix: self.options.prefix.clone(),
             logs: OnceLock::new(),
-            timed: timed || self.sampled_share > 0,
-            timed_share: if timed { ALL } else { self.sampled_share },
-            sampled: self.sampled_share > 0,
-            tells_samples: self.sampled_share > 0 && told,
+            probe,
             periodic_tasks: std::mem::take(&mut self.periodic_tasks),
             background_fetches: std::mem::take(&mut self.background_fetches),
         };
@@ -121,12 +117,29 @@ impl Build {
 
     /// The modules whose handlers and stages have something to do under this configuration.
     fn awake(&self) -> Vec<&'static Module> {
-        let named = |module: &Module| {
-            let mut rows = module.directives.iter().copied().flatten();
-            rows.any(|row| self.named.contains(row.name))
-        };
         let modules = self.modules.iter().copied();
-        modules.filter(|m| !m.dormant || named(m)).collect()
+        let is_awake = |m: &&Module| !m.dormant || self.is_written(m);
+        modules.filter(is_awake).collect()
+    }
+
+    /// Whether a directive of a module is written.
+    fn is_written(&self, module: &Module) -> bool {
+        let mut rows = module.directives.iter().copied().flatten();
+        rows.any(|row| self.named.contains(row.name))
+    }
+
+    /// The events that modules subscribe to under this configuration.
+    fn probe(&mut self) -> Probe {
+        let mut probe = Probe::default();
+        for module in self.modules {
+            let is_used = module.variables.iter().any(|v| self.vars.is_used(v.name));
+            if let Some(subscription) = &module.subscription
+                && (is_used || self.is_written(module))
+            {
+                probe.subscribe((subscription.wants)(self, is_used), subscription.subscriber);
+            }
+        }
+        probe
     }
 
     /// Merges every level with the one around it.

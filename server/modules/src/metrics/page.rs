@@ -1,9 +1,9 @@
 //! The families of metrics and their samples.
 
+use engines::http::probe::Stall;
 use server_http::builtin::NGINX_VERSION;
 use server_http::meters::{self, BOUNDS, CLASSES, Event, Sums, Time};
 use server_http::stats::{self, Open, Protocol, Totals};
-use server_http::timing::Stall;
 
 use super::format::{Format, Kind, Writer, seconds};
 use super::process::Process;

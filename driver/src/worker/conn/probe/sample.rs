@@ -1,16 +1,16 @@
 //! A response that is sampled: what the kernel was asked and has told, and when its first byte counts as late.
 
+use engines::http::probe::{ProbeEvent, Stall};
 use server_base::clock::Clock;
 use server_base::transport::TcpInfo;
 use server_http::exchange::Exchange;
-use server_http::timing::Stall;
 use sys::socket::Sent;
 
 /// A response that the kernel was asked about.
-pub(super) struct Sample {
-    /// When the request head was read, and when the first byte was given to the kernel; monotonic microseconds, as all
-    /// times here.
-    pub(super) head_read_us: u64,
+pub(in super::super) struct Sample {
+    /// Its connection, its stream, and when its head was read: the exchange may be logged before the kernel has told all.
+    pub(super) event: ProbeEvent,
+    /// When the first byte was given to the kernel, monotonic microseconds, as all times here.
     pub(super) given_us: u64,
     /// The wall clock then.
     pub(super) given_wall_us: u64,
@@ -30,16 +30,16 @@ pub(super) struct Sample {
 }
 
 /// What a send did of whose last byte the kernel was asked.
-pub(super) struct Stamped {
+pub(in super::super) struct Stamped {
     /// What has left.
-    pub(super) sent: Sent,
+    pub(in super::super) sent: Sent,
     /// What will be told.
-    pub(super) told: Told,
+    pub(in super::super) told: Told,
 }
 
 /// Which byte will be told of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Told {
+pub(in super::super) enum Told {
     /// The one meant, with so many bytes before it in the send.
     After(u64),
     /// An earlier one: the socket did not take all.

@@ -12,20 +12,22 @@
 //! Source: Linux, Documentation/networking/timestamping.rst.
 
 use std::io::IoSlice;
+use std::rc::Rc;
 
+use engines::http::probe::{Point, ProbeEvent, between};
 use server_base::transport::TcpInfo;
 use server_http::exchange::{Exchange, Peer};
-use server_http::meters::{self, Event, Time};
-use server_http::timing::{ALL, Sampling, Stall, between};
+use server_http::timing::Sampling;
 use sys::clock::wall_us;
 use sys::socket::Sent;
 use sys::timestamps::Passed;
 
-use super::client::log_truncated;
+use super::super::client::log_truncated;
+use super::super::serving::Exchanges;
+use super::super::state::{Closed, Conn};
+use super::super::tls;
+use super::points;
 use super::sample::{HeldLog, STALL_US, Sample, Stamped, Told};
-use super::serving::Exchanges;
-use super::state::{Closed, Conn};
-use super::{timings, tls};
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
 
@@ -52,7 +54,10 @@ fn asked<S>(c: &mut Conn<S>) -> Option<&mut Exchange> {
 
 /// Sends what leads up to the first byte of a response that was drawn, and that byte, if there is one in the queue and
 /// it can be asked about; false if nothing more can be written now.
-pub(super) fn begin<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Closed> {
+pub(in super::super) fn begin<N: Net>(
+    c: &mut Conn<N::Socket>,
+    sh: &mut Shared<N>,
+) -> Result<bool, Closed> {
     let tls = c.transport.tls();
     let is_held = tls.is_some_and(|tls| tls.is_handshaking() || tls.has_unsent());
     if c.sample.is_some() || is_held || !c.nodelay || !matches!(c.peer, Peer::Inet(_)) {
@@ -89,20 +94,17 @@ pub(super) fn begin<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resu
         Told::After(_) => (Sampling::Asked, sh.clock.mono_ms.saturating_add(TELL_MS)),
         Told::Another | Told::Nothing => (Sampling::Told, u64::MAX),
     };
-    // The exchange may be logged before the kernel has told its times, so the sample keeps what it needs of it.
-    let mut head_read_us = 0;
-    if let Some(x) = at(exchanges, start) {
-        head_read_us = x.timings.head_read_us;
-        x.sampled.state = state;
-    }
-    match (told, idle) {
-        (Told::After(_), true) => meters::event(Event::SampledIdle),
-        (Told::After(_), false) => meters::event(Event::SampledBusy),
-        (Told::Another, _) => {}
-        (Told::Nothing, _) => return Ok(false),
+    let Some(x) = at(exchanges, start) else {
+        return Ok(true);
+    };
+    x.sampled.state = state;
+    match told {
+        Told::After(_) => x.emit(Point::FirstByte { idle: Some(idle) }, sh.env.now_us()),
+        Told::Another => {}
+        Told::Nothing => return Ok(false),
     }
     let sample = Sample {
-        head_read_us,
+        event: x.probe_event(Point::Sent, 0),
         given_us,
         given_wall_us,
         before,
@@ -114,7 +116,7 @@ pub(super) fn begin<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resu
         held: None,
     };
     c.sample = Some(Box::new(sample));
-    timings::sent(exchanges, sh);
+    points::written(exchanges, sh);
     Ok(c.writable && !exchanges.out.is_empty())
 }
 
@@ -171,7 +173,7 @@ fn send<N: Net>(
 
 /// Ends an exchange whose last byte has been written; one that is sampled may have to wait for its log.
 #[inline]
-pub(super) fn finish<N: Net>(
+pub(in super::super) fn finish<N: Net>(
     sample: &mut Option<Box<Sample>>,
     sh: &mut Shared<N>,
     x: Box<Exchange>,
@@ -186,25 +188,20 @@ pub(super) fn finish<N: Net>(
 #[cold]
 fn hold<N: Net>(sample: &mut Option<Box<Sample>>, sh: &mut Shared<N>, mut x: Box<Exchange>) {
     let waits = |sample: &&mut Box<Sample>| sample.until_ms != u64::MAX && sample.held.is_none();
-    let Some(sample) = sample
-        .as_mut()
-        .filter(waits)
-        .filter(|_| x.http.tells_samples)
-    else {
+    let held = sample.as_mut().filter(waits);
+    let Some(sample) = held.filter(|_| x.http.probe.wants.holds_log) else {
         return sh.finish(x);
     };
     // The response is on its way: what counts responses under way is not kept waiting.
     x.guards.release();
-    if x.http.timed_share == ALL {
-        x.sampled.ended_us = Some(sh.env.now_us());
-    }
+    x.timings.ended_us = sh.env.now_us();
     let clock = sh.clock.clone();
     sample.held = Some(HeldLog { exchange: x, clock });
 }
 
 /// Takes the times that the kernel has told.
 #[cold]
-pub(super) fn take_timestamps<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
+pub(in super::super) fn take_timestamps<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
     let now_us = sh.env.now_us();
     while let Some(stamp) = sh.net.stamp(&mut c.socket) {
         let Some(sample) = &mut c.sample else {
@@ -227,7 +224,7 @@ pub(super) fn take_timestamps<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N
     if let Some(sample) = &c.sample {
         let sent_us = sample
             .left_us
-            .and_then(|us| between(sample.head_read_us, us));
+            .and_then(|us| between(sample.event.head_us, us));
         // A trailer can tell of it.
         if let Some(x) = asked(c) {
             x.sampled.sent_us = sent_us;
@@ -235,8 +232,8 @@ pub(super) fn take_timestamps<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N
     }
 }
 
-/// Counts what is known of the sampled response, and has its exchange know it; gives the exchange if its log waits.
-/// Without a time the byte has not been acknowledged so far.
+/// Emits what is known of the sampled response; gives the exchange if its log waits. Without a time the byte has not been
+/// acknowledged so far.
 fn tell<N: Net>(
     c: &mut Conn<N::Socket>,
     sh: &Shared<N>,
@@ -250,38 +247,40 @@ fn tell<N: Net>(
         false => None,
     };
     let sample = c.sample.as_mut()?;
-    let since_head = |us: Option<u64>| us.and_then(|us| between(sample.head_read_us, us));
-    let (sent_us, acked) = (since_head(sample.left_us), since_head(acked_us));
-    if sample.void {
-        return sample.held.take();
-    }
-    if let Some(us) = acked {
-        meters::time(Time::FirstByteAcked, us);
-    }
-    if sample.until_ms == u64::MAX {
-        // All but that has been told.
-        return None;
-    }
-    if let Some(us) = sent_us {
-        meters::time(Time::FirstByteSent, us);
-    }
-    let stall = sample.idle.then(|| sample.stall(end_us, info));
-    let stall = stall.filter(|stall| acked_us.is_some() || stall.is_some());
-    match stall.flatten() {
-        Some(Stall::DelayedAck) => meters::event(Event::StallDelayedAck),
-        Some(Stall::Retransmit) => meters::event(Event::StallRetransmit),
-        Some(Stall::Window) => meters::event(Event::StallWindow),
-        None => {}
-    }
     let mut held = sample.held.take();
-    let x = match &mut held {
+    if sample.void {
+        return held;
+    }
+    // When all but the acknowledgement has been told, the exchange is over.
+    let is_first = sample.until_ms != u64::MAX;
+    let (event, sent_us) = (sample.event, sample.left_us.filter(|_| is_first));
+    let stall = (is_first && sample.idle).then(|| sample.stall(end_us, info));
+    let stall = stall.filter(|stall| acked_us.is_some() || stall.is_some());
+    let mut x = match &mut held {
         Some(held) => Some(&mut *held.exchange),
-        None => asked(c),
+        None => asked(c).filter(|_| is_first),
     };
+    let http = x.as_ref().map_or(&sh.generation.http, |x| &x.http);
+    let http = Rc::clone(http);
+    let mut emit = |point, at_us| {
+        let event = ProbeEvent {
+            point,
+            at_us,
+            ..event
+        };
+        http.probe.notify(&event, x.as_deref_mut());
+    };
+    if let Some(us) = sent_us {
+        emit(Point::Sent, us);
+    }
+    if let Some(us) = acked_us {
+        emit(Point::Acknowledged, us);
+    }
+    if let Some(stall) = stall {
+        emit(Point::Stall(stall), end_us);
+    }
     if let Some(x) = x {
-        let sampled = &mut x.sampled;
-        (sampled.sent_us, sampled.acked_us, sampled.stall) = (sent_us, acked, stall);
-        sampled.state = Sampling::Told;
+        x.sampled.state = Sampling::Told;
     }
     held
 }
@@ -294,7 +293,7 @@ fn log<N: Net>(sh: &mut Shared<N>, held: Option<HeldLog>) {
 }
 
 /// What is known by now is told if the response has been waited for long enough.
-pub(super) fn expire<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
+pub(in super::super) fn expire<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
     let now_ms = sh.clock.mono_ms;
     if c.sample
         .as_ref()
@@ -319,6 +318,15 @@ pub fn end<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
     let told = tell(c, sh, None, sh.env.now_us());
     c.sample = None;
     log(sh, told);
+}
+
+/// When the connection is to take a turn, no later than what is waited for has to be told.
+#[inline(always)] // As the `deadline` of connections, which alone calls it.
+pub(in super::super) fn deadline<S>(c: &Conn<S>, deadline_ms: u64) -> u64 {
+    match &c.sample {
+        None => deadline_ms,
+        Some(sample) => deadline_ms.min(sample.until_ms),
+    }
 }
 
 fn tcp_info<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>) -> Option<TcpInfo> {
