@@ -11,9 +11,10 @@ use server_base::upstream_request::Spares;
 use server_base::waker::WakeQueue;
 use server_http::exchange::{BODY_BUDGET_BYTES, Client, Ctx, Env, Exchange};
 use server_http::phases;
+use server_http::probe::Wants;
 
 use super::config::ThreadConfig;
-use super::conn::{BYTES_A_TURN, H1State, PASSES_A_TURN, Pool, Probe, TlsBuffers};
+use super::conn::{BYTES_A_TURN, H1State, PASSES_A_TURN, Pool, TlsBuffers};
 use super::dialer::Dialer;
 use super::net::Net;
 use super::upstream::Attempts;
@@ -59,8 +60,10 @@ pub struct Shared<N: Net> {
     pub bytes_a_turn: u64,
     /// Bytes sent in the turn.
     pub(crate) turn_bytes: u64,
-    /// Where events are emitted, if anybody wants them.
-    pub(crate) probe: Probe,
+    /// The events that the configuration for new requests wants.
+    pub wants: Wants,
+    /// When bytes were last read, monotonic microseconds, where events are wanted.
+    pub read_us: u64,
     /// Requests served, for the process's counters.
     pub requests: u64,
     /// Heads whose memory the next requests use, of protocols that take many requests in one read.
@@ -75,7 +78,8 @@ impl<N: Net> Shared<N> {
         let wakers = WakeQueue::default();
         Self {
             net,
-            probe: Probe::new(&generation),
+            wants: generation.probe.wants,
+            read_us: 0,
             generation,
             clock: Clock::new(0, 0),
             dialer: Dialer::new(wakers.clone()),
@@ -117,7 +121,7 @@ impl<N: Net> Shared<N> {
     /// Changes the configuration for new requests; gives the one before. Unused exchanges would keep that alive.
     pub fn configure(&mut self, generation: ThreadConfig) -> ThreadConfig {
         self.exchanges.clear();
-        self.probe = Probe::new(&generation);
+        self.wants = generation.probe.wants;
         std::mem::replace(&mut self.generation, generation)
     }
 

@@ -34,7 +34,7 @@ pub enum Point {
     Wait,
     /// The first byte of the response was given to the kernel.
     FirstByte {
-        /// Of a response whose way the kernel is asked for: nothing else was in flight to the client.
+        /// Whether nothing else was in flight, of a response about which the kernel is asked.
         idle: Option<bool>,
     },
     /// The first byte left the machine.

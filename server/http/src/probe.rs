@@ -1,7 +1,7 @@
-//! The probe: events of exchanges and their connections, told to the modules that subscribe.
+//! The probe: events of connections and exchanges, told to the modules that subscribe.
 //!
-//! A module subscribes by its row in the module table ([`Subscription`]). Where nobody does, the driver emits nothing and
-//! reads no clock: each event costs a branch. An exchange keeps the times of its events ([`crate::timing`]).
+//! A module subscribes by its row in the module table. Where nobody does, the driver emits nothing and reads no clock: each
+//! event costs a branch. An exchange keeps the times of its events ([`crate::timing`]).
 
 use std::rc::Rc;
 
@@ -10,9 +10,9 @@ use engines::http::probe::{Point, ProbeEvent};
 use crate::build::Build;
 use crate::exchange::{Ctx, Exchange};
 use crate::handler::Handler;
-use crate::timing::{ALL, Sampling};
+use crate::timing::ALL;
 
-/// Takes an event, with its exchange if that is still there.
+/// Takes an event, with its exchange if that has not ended.
 pub type Subscriber = fn(&ProbeEvent, Option<&mut Exchange>);
 
 /// How a module subscribes. It is asked only where one of its directives is written or one of its variables is used.
@@ -44,18 +44,26 @@ pub struct Probe {
 }
 
 impl Wants {
-    /// The events of all requests.
-    pub const ALL: Self = Self {
-        share: ALL,
-        samples: false,
-        holds_log: false,
-    };
+    /// Returns those of all requests, or none.
+    pub fn all(wanted: bool) -> Self {
+        let share = if wanted { ALL } else { 0 };
+        Self {
+            share,
+            ..Self::default()
+        }
+    }
+
+    /// Whether any events are wanted.
+    #[inline]
+    pub fn any(&self) -> bool {
+        self.share != 0
+    }
 }
 
 impl Probe {
     /// Adds what a module wants.
     pub(crate) fn subscribe(&mut self, wants: Wants, subscriber: Option<Subscriber>) {
-        if wants.share > 0 {
+        if wants.any() {
             self.wants.share = self.wants.share.max(wants.share);
             self.wants.samples |= wants.samples;
             self.wants.holds_log |= wants.holds_log;
@@ -63,10 +71,10 @@ impl Probe {
         }
     }
 
-    /// The handler that emits [`Point::End`], before any other of the log phase.
+    /// The handler that emits [`Point::End`], ahead of the others of the log phase.
     pub(crate) fn handlers(&self) -> Option<(&'static str, &'static [Handler])> {
         const HANDLERS: &[Handler] = &[Handler::Log(end)];
-        (self.wants.share > 0).then_some(("probe", HANDLERS))
+        self.wants.any().then_some(("probe", HANDLERS))
     }
 
     /// Tells the subscribers of an event.
@@ -79,17 +87,11 @@ impl Probe {
 
 impl Exchange {
     /// Emits an event of the exchange.
+    #[cold]
     pub fn emit(&mut self, point: Point, at_us: u64) {
         self.timings.note(point, at_us);
         let (event, http) = (self.probe_event(point, at_us), Rc::clone(&self.http));
         http.probe.notify(&event, Some(self));
-    }
-
-    /// Whether [`Point::FirstByte`] is wanted of it.
-    #[inline]
-    pub fn wants_first_byte(&self) -> bool {
-        let share = self.http.probe.wants.share;
-        share != 0 && (share == ALL || self.sampled.state == Sampling::Drawn)
     }
 
     /// An event of the exchange, as subscribers are told of it.
@@ -101,6 +103,12 @@ impl Exchange {
             at_us,
             head_us: self.timings.head_read_us,
         }
+    }
+
+    /// Whether its events are wanted.
+    #[inline]
+    pub fn is_probed(&self) -> bool {
+        self.timings.head_read_us != 0
     }
 }
 

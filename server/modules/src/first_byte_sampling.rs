@@ -107,7 +107,7 @@ fn wants(b: &mut Build, is_used: bool) -> Wants {
 /// Draws from those for which the driver has read the clock.
 fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
     x.sampled = Sampled::default();
-    if x.timings.head_read_us != 0 {
+    if x.is_probed() {
         let http = Rc::clone(&x.http);
         let Share(share) = *x.loc::<SamplingLoc>(&http).share;
         if share > 0 && is_drawn(share, http.probe.wants.share) {

@@ -27,7 +27,7 @@ pub(crate) const MODULE: Module = Module {
     name: "metrics",
     directives: &[ROWS],
     subscription: Some(Subscription {
-        wants: |_, _| Wants::ALL,
+        wants: |_, _| Wants::all(true),
         subscriber: Some(count),
     }),
     inherits: &[("metrics", Inherit::Blocks)],

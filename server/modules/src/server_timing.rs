@@ -67,10 +67,7 @@ const VARIABLES: &[Variable] = &[
 
 /// The clock is read where any location tells, or a variable does.
 fn wants(b: &mut Build, is_used: bool) -> Wants {
-    match is_used || b.location_confs_mut::<TimingLoc>().any(|loc| *loc.on) {
-        true => Wants::ALL,
-        false => Wants::default(),
-    }
+    Wants::all(is_used || b.location_confs_mut::<TimingLoc>().any(|loc| *loc.on))
 }
 
 fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {

@@ -43,7 +43,7 @@ pub(super) fn receive<N: Net>(
         .conn
         .receive(input, &mut |opened| plain.extend_from_slice(opened));
     if result.is_ok() && tls.conn.hello().is_some() {
-        tls.hello_us = sh.probe.read_us();
+        tls.hello_us = sh.read_us;
         result = start(c, sh, &mut tls, &mut plain);
     }
     let peer_closed = tls.conn.peer_closed();

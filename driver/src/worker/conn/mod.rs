@@ -41,8 +41,8 @@ use state::Closed;
 use transport::write;
 
 pub use lifecycle::ENDED_MS;
+pub(crate) use probe::accepted;
 pub use probe::end as end_sampling;
-pub(crate) use probe::{Probe, accepted};
 pub use serving::{H1State, PIPELINE_DEPTH, QUEUE_BYTES};
 pub use standing::Standing;
 pub use state::{BYTES_A_TURN, Conn, Disposition, PASSES_A_TURN, PlainProtocols, Readiness};

@@ -4,8 +4,8 @@ mod points;
 mod sample;
 mod sampling;
 
-pub(crate) use points::{Probe, accepted};
+pub(crate) use points::accepted;
 pub(super) use points::{fed, handshake, head, read, written};
-pub(super) use sample::{Sample, Stamped, Told};
+pub(super) use sample::{Sample, Told};
 pub use sampling::end;
 pub(super) use sampling::{begin, deadline, expire, finish, take_timestamps};

@@ -56,7 +56,7 @@ pub(super) fn write<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resu
     if !c.writable {
         return Ok(false);
     }
-    if sh.probe.samples() && !probe::begin(c, sh)? {
+    if sh.wants.samples && !probe::begin(c, sh)? {
         return Ok(c.writable);
     }
     // During a handshake the protocol above can send nothing: its answer to early data waits.

@@ -36,7 +36,7 @@ pub(crate) fn respond<N: Net>(mux: &mut MuxState, sh: &mut Shared<N>, at: usize)
                 mux.engine.discard_body(stream);
             }
             debug_http!(x, "{}", trace::Head(&x.response));
-            if x.wants_first_byte() {
+            if x.is_probed() {
                 // What the engine has ready goes before the head, so that its position in the queue is known.
                 let out = &mut mux.exchanges.out;
                 let before = out.len();

@@ -4,7 +4,6 @@ use engines::http::probe::{ProbeEvent, Stall};
 use server_base::clock::Clock;
 use server_base::transport::TcpInfo;
 use server_http::exchange::Exchange;
-use sys::socket::Sent;
 
 /// A response that the kernel was asked about.
 pub(in super::super) struct Sample {
@@ -29,15 +28,7 @@ pub(in super::super) struct Sample {
     pub(super) held: Option<HeldLog>,
 }
 
-/// What a send did of whose last byte the kernel was asked.
-pub(in super::super) struct Stamped {
-    /// What has left.
-    pub(in super::super) sent: Sent,
-    /// What will be told.
-    pub(in super::super) told: Told,
-}
-
-/// Which byte will be told of.
+/// Of which byte of a send the kernel will tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Told {
     /// The one meant, with so many bytes before it in the send.

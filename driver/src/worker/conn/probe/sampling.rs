@@ -14,7 +14,7 @@
 use std::io::IoSlice;
 use std::rc::Rc;
 
-use engines::http::probe::{Point, ProbeEvent, between};
+use engines::http::probe::{Point, between};
 use server_base::transport::TcpInfo;
 use server_http::exchange::{Exchange, Peer};
 use server_http::timing::Sampling;
@@ -27,7 +27,7 @@ use super::super::serving::Exchanges;
 use super::super::state::{Closed, Conn};
 use super::super::tls;
 use super::points;
-use super::sample::{HeldLog, STALL_US, Sample, Stamped, Told};
+use super::sample::{HeldLog, STALL_US, Sample, Told};
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
 
@@ -77,7 +77,7 @@ pub(in super::super) fn begin<N: Net>(
     // Before the write: bytes already on their way would be acknowledged first, and the sample is void for them.
     let before = tcp_info(c, sh).unwrap_or_default();
     let (given_us, given_wall_us) = (sh.env.now_us(), wall_us());
-    let Some(Stamped { sent, told }) = send(c, sh, lead)? else {
+    let Some((sent, told)) = send(c, sh, lead)? else {
         return Ok(true);
     };
     c.writable = !sent.blocked;
@@ -126,7 +126,7 @@ fn send<N: Net>(
     c: &mut Conn<N::Socket>,
     sh: &mut Shared<N>,
     lead: u64,
-) -> Result<Option<Stamped>, Closed> {
+) -> Result<Option<(Sent, Told)>, Closed> {
     let Some(exchanges) = c.state.exchanges_mut() else {
         return Ok(None);
     };
@@ -167,8 +167,7 @@ fn send<N: Net>(
         _ => Told::Another,
     };
     let blocked = bytes < asked;
-    let sent = Sent { bytes, blocked };
-    Ok(Some(Stamped { sent, told }))
+    Ok(Some((Sent { bytes, blocked }, told)))
 }
 
 /// Ends an exchange whose last byte has been written; one that is sampled may have to wait for its log.
@@ -215,9 +214,9 @@ pub(in super::super) fn take_timestamps<N: Net>(c: &mut Conn<N::Socket>, sh: &mu
             Passed::Left if sample.left_us.is_none() => sample.left_us = us,
             Passed::Left => sample.again_us = sample.again_us.or(us),
             Passed::Acked => {
-                let told = tell(c, sh, us, now_us);
+                tell(c, sh, us);
                 c.sample = None;
-                return log(sh, told);
+                return;
             }
         }
     }
@@ -232,15 +231,17 @@ pub(in super::super) fn take_timestamps<N: Net>(c: &mut Conn<N::Socket>, sh: &mu
     }
 }
 
-/// Emits what is known of the sampled response; gives the exchange if its log waits. Without a time the byte has not been
+/// Emits what is known of the sampled response, and writes its log if that waits. Without a time the byte has not been
 /// acknowledged so far.
-fn tell<N: Net>(
-    c: &mut Conn<N::Socket>,
-    sh: &Shared<N>,
-    acked_us: Option<u64>,
-    now_us: u64,
-) -> Option<HeldLog> {
-    let end_us = acked_us.unwrap_or(now_us);
+fn tell<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, acked_us: Option<u64>) {
+    if let Some(held) = emit(c, sh, acked_us) {
+        sh.finish_late(held.exchange, held.clock);
+    }
+}
+
+/// Emits what is known; gives the exchange if its log waits.
+fn emit<N: Net>(c: &mut Conn<N::Socket>, sh: &Shared<N>, acked_us: Option<u64>) -> Option<HeldLog> {
+    let end_us = acked_us.unwrap_or_else(|| sh.env.now_us());
     let sample = c.sample.as_ref()?;
     let info = match end_us > sample.given_us + STALL_US {
         true => tcp_info(c, sh),
@@ -253,43 +254,27 @@ fn tell<N: Net>(
     }
     // When all but the acknowledgement has been told, the exchange is over.
     let is_first = sample.until_ms != u64::MAX;
-    let (event, sent_us) = (sample.event, sample.left_us.filter(|_| is_first));
+    let (mut event, sent_us) = (sample.event, sample.left_us.filter(|_| is_first));
     let stall = (is_first && sample.idle).then(|| sample.stall(end_us, info));
     let stall = stall.filter(|stall| acked_us.is_some() || stall.is_some());
     let mut x = match &mut held {
         Some(held) => Some(&mut *held.exchange),
         None => asked(c).filter(|_| is_first),
     };
-    let http = x.as_ref().map_or(&sh.generation.http, |x| &x.http);
-    let http = Rc::clone(http);
-    let mut emit = |point, at_us| {
-        let event = ProbeEvent {
-            point,
-            at_us,
-            ..event
-        };
+    let http = Rc::clone(x.as_ref().map_or(&sh.generation.http, |x| &x.http));
+    let events = [
+        sent_us.map(|us| (Point::Sent, us)),
+        acked_us.map(|us| (Point::Acknowledged, us)),
+        stall.map(|stall| (Point::Stall(stall), end_us)),
+    ];
+    for (point, at_us) in events.into_iter().flatten() {
+        (event.point, event.at_us) = (point, at_us);
         http.probe.notify(&event, x.as_deref_mut());
-    };
-    if let Some(us) = sent_us {
-        emit(Point::Sent, us);
-    }
-    if let Some(us) = acked_us {
-        emit(Point::Acknowledged, us);
-    }
-    if let Some(stall) = stall {
-        emit(Point::Stall(stall), end_us);
     }
     if let Some(x) = x {
         x.sampled.state = Sampling::Told;
     }
     held
-}
-
-/// Writes the log that waited.
-fn log<N: Net>(sh: &mut Shared<N>, held: Option<HeldLog>) {
-    if let Some(held) = held {
-        sh.finish_late(held.exchange, held.clock);
-    }
 }
 
 /// What is known by now is told if the response has been waited for long enough.
@@ -302,11 +287,10 @@ pub(in super::super) fn expire<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<
         return;
     }
     take_timestamps(c, sh);
-    let told = tell(c, sh, None, sh.env.now_us());
+    tell(c, sh, None);
     if let Some(sample) = &mut c.sample {
         sample.until_ms = u64::MAX;
     }
-    log(sh, told);
 }
 
 /// The connection ends: what is known by now is told.
@@ -315,9 +299,8 @@ pub fn end<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
         return;
     }
     take_timestamps(c, sh);
-    let told = tell(c, sh, None, sh.env.now_us());
+    tell(c, sh, None);
     c.sample = None;
-    log(sh, told);
 }
 
 /// When the connection is to take a turn, no later than what is waited for has to be told.
