@@ -140,6 +140,17 @@ fn a_connection_goes_on_behind_a_stream_that_was_cancelled_while_its_piece_was_r
 }
 
 #[test]
+fn a_request_behind_a_file_ends_with_its_client() {
+    let mut talk = talk("");
+    talk.send(format!("{}{}", file(PIECE), get("/wait/5000")));
+    talk.end();
+    // The file's exchange is found to be at its end in a pass of its own, in which nothing is written.
+    talk.end_fetch(false);
+    assert_eq!(logged(), [200, 499]);
+    assert!(talk.is_closed());
+}
+
+#[test]
 fn a_slow_disk_is_not_held_against_the_client() {
     let mut talk = talk("send_timeout 5s;");
     talk.send(file(PIECE));

@@ -48,7 +48,8 @@ fn settle_h1<N: Net>(
         return Ok(false);
     };
     if !h1.exchanges.is_settled() {
-        return end_aborted(c, sh);
+        // With what came before it gone, an exchange that waits may end, too.
+        return Ok(end_aborted(c, sh)? || any);
     }
     if h1.input != H1Input::Requests {
         return Ok(false);
