@@ -11,7 +11,7 @@ use server_base::upstream_request::Spares;
 use server_base::waker::WakeQueue;
 use server_http::exchange::{BODY_BUDGET_BYTES, Client, Ctx, Env, Exchange};
 use server_http::phases;
-use server_http::probe::Wants;
+use server_http::timing::Wants;
 
 use super::config::ThreadConfig;
 use super::conn::{BYTES_A_TURN, H1State, PASSES_A_TURN, Pool, TlsBuffers};
@@ -78,7 +78,7 @@ impl<N: Net> Shared<N> {
         let wakers = WakeQueue::default();
         Self {
             net,
-            wants: generation.probe.wants,
+            wants: generation.wants,
             read_us: 0,
             generation,
             clock: Clock::new(0, 0),
@@ -121,7 +121,7 @@ impl<N: Net> Shared<N> {
     /// Changes the configuration for new requests; gives the one before. Unused exchanges would keep that alive.
     pub fn configure(&mut self, generation: ThreadConfig) -> ThreadConfig {
         self.exchanges.clear();
-        self.wants = generation.probe.wants;
+        self.wants = generation.wants;
         std::mem::replace(&mut self.generation, generation)
     }
 

@@ -26,7 +26,7 @@ use crate::exchange::{Ctx, Exchange};
 use crate::handler::{Content, Handler, Handlers, HeaderStage};
 use crate::location::{LocationKind, LocationSet};
 use crate::names::ServerNames;
-use crate::probe::Probe;
+use crate::timing::Wants;
 use crate::vars::VarTable;
 
 /// One configuration.
@@ -53,8 +53,8 @@ pub struct Http {
     pub prefix: PathBuf,
     /// The opened logs; set once, by whoever opened them.
     pub logs: OnceLock<OpenedLogs>,
-    /// The events that are wanted, and by whom.
-    pub probe: Probe,
+    /// The events that modules want.
+    pub wants: Wants,
     /// Tasks of the worker's main thread.
     pub periodic_tasks: Vec<Arc<dyn PeriodicTask>>,
     /// Its requests to other hosts.

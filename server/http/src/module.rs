@@ -8,7 +8,7 @@ use conf::{ConfError, Row};
 use crate::build::Build;
 use crate::confs::Unit;
 pub use crate::handler::{Access, Content, Handler, HeaderStage, Step, handler_name};
-use crate::probe::Subscription;
+use crate::timing::Wants;
 use crate::vars::Variable;
 
 /// A module of the HTTP server.
@@ -33,8 +33,9 @@ pub struct Module {
     pub stage_of_subrequests: bool,
     /// Handlers and header stage do nothing unless one of its directives is written; where none is, they are left out.
     pub dormant: bool,
-    /// The events it is told of.
-    pub subscription: Option<Subscription>,
+    /// Returns which events it wants, where one of its directives is written or one of its variables is used, which the
+    /// argument says.
+    pub wants: Option<fn(&mut Build, bool) -> Wants>,
     /// Called when the `http` block has been read and merged.
     pub finish: Option<Finish>,
     /// Directives that reach inner levels in another way than most.
@@ -54,7 +55,7 @@ impl Module {
         header_stage: None,
         stage_of_subrequests: false,
         dormant: false,
-        subscription: None,
+        wants: None,
         finish: None,
         inherits: &[],
     };

@@ -17,8 +17,7 @@ use server_http::confs::Conf;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::meters::{self, Event, Time};
 use server_http::module::{Handler, Module};
-use server_http::probe::{Subscription, Wants};
-use server_http::timing::{ALL, Sampled, Sampling, is_drawn, put_us};
+use server_http::timing::{ALL, Sampled, Sampling, Wants, is_drawn, put_us};
 use server_http::vars::Variable;
 use server_http::{settings, var};
 
@@ -30,12 +29,9 @@ pub(crate) const MODULE: Module = Module {
     directives: &[PLAIN],
     units: &[<SamplingLoc as Conf>::unit],
     variables: VARIABLES,
-    handlers: &[Handler::Log(forget)],
+    handlers: &[Handler::Log(forget), Handler::Event(hear)],
     header_stage: Some(stage),
-    subscription: Some(Subscription {
-        wants,
-        subscriber: Some(hear),
-    }),
+    wants: Some(wants),
     dormant: true,
     ..Module::EMPTY
 };
@@ -110,7 +106,7 @@ fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
     if x.is_probed() {
         let http = Rc::clone(&x.http);
         let Share(share) = *x.loc::<SamplingLoc>(&http).share;
-        if share > 0 && is_drawn(share, http.probe.wants.share) {
+        if share > 0 && is_drawn(share, http.wants.share) {
             x.sampled.state = Sampling::Drawn;
         }
     }

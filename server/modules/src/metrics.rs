@@ -16,9 +16,9 @@ use engines::http::{FieldId, Method};
 use server_http::build::Build;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::meters::{self, Time};
-use server_http::module::{Content, Inherit, Module};
-use server_http::probe::{Subscription, Wants};
+use server_http::module::{Content, Handler, Inherit, Module};
 use server_http::reply;
+use server_http::timing::Wants;
 
 use format::Format;
 
@@ -26,10 +26,9 @@ use format::Format;
 pub(crate) const MODULE: Module = Module {
     name: "metrics",
     directives: &[ROWS],
-    subscription: Some(Subscription {
-        wants: |_, _| Wants::all(true),
-        subscriber: Some(count),
-    }),
+    handlers: &[Handler::Event(count)],
+    dormant: true,
+    wants: Some(|_, _| Wants::all(true)),
     inherits: &[("metrics", Inherit::Blocks)],
     ..Module::EMPTY
 };

@@ -16,8 +16,7 @@ use server_http::build::Build;
 use server_http::confs::Conf;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::Module;
-use server_http::probe::{Subscription, Wants};
-use server_http::timing::put_us;
+use server_http::timing::{Wants, put_us};
 use server_http::var;
 use server_http::vars::Variable;
 use server_http::{reply, settings};
@@ -31,10 +30,7 @@ pub(crate) const MODULE: Module = Module {
     units: &[<TimingLoc as Conf>::unit],
     variables: VARIABLES,
     header_stage: Some(stage),
-    subscription: Some(Subscription {
-        wants,
-        subscriber: None,
-    }),
+    wants: Some(wants),
     dormant: true,
     ..Module::EMPTY
 };

@@ -17,7 +17,8 @@ use crate::handler::Handlers;
 use crate::http::{Http, Location, Server};
 use crate::location::{LocationKind, LocationSet};
 use crate::module::Module;
-use crate::probe::Probe;
+use crate::probe;
+use crate::timing::Wants;
 use crate::value::Value;
 
 impl Build {
@@ -33,7 +34,7 @@ impl Build {
         if let Some(error) = self.zones.undeclared() {
             return Err(error);
         }
-        let probe = self.probe();
+        let wants = self.wants();
         let vars = self.vars.finish()?;
         let draft = self.http.take().expect("http is open until here");
         protocols::check_certificates(draft.listens.all(), &draft.servers)?;
@@ -56,8 +57,9 @@ impl Build {
         let location_confs = draft.location_layers.finish();
         let locations = flatten(draft.locations, &location_confs, &parents, &mut servers);
         let modules = self.awake();
+        let emits = wants.any().then_some(("probe", probe::HANDLERS));
         let of_modules = modules.iter().map(|m| (m.name, m.handlers));
-        let module_handlers: Vec<_> = probe.handlers().into_iter().chain(of_modules).collect();
+        let module_handlers: Vec<_> = emits.into_iter().chain(of_modules).collect();
         let http = Http {
             main,
             servers,
@@ -73,7 +75,7 @@ impl Build {
             },
             prefix: self.options.prefix.clone(),
             logs: OnceLock::new(),
-            probe,
+            wants,
             periodic_tasks: std::mem::take(&mut self.periodic_tasks),
             background_fetches: std::mem::take(&mut self.background_fetches),
         };
@@ -128,18 +130,18 @@ impl Build {
         rows.any(|row| self.named.contains(row.name))
     }
 
-    /// The events that modules subscribe to under this configuration.
-    fn probe(&mut self) -> Probe {
-        let mut probe = Probe::default();
+    /// The events that modules want under this configuration.
+    fn wants(&mut self) -> Wants {
+        let mut all = Wants::default();
         for module in self.modules {
             let is_used = module.variables.iter().any(|v| self.vars.is_used(v.name));
-            if let Some(subscription) = &module.subscription
+            if let Some(wants) = module.wants
                 && (is_used || self.is_written(module))
             {
-                probe.subscribe((subscription.wants)(self, is_used), subscription.subscriber);
+                all.add(wants(self, is_used));
             }
         }
-        probe
+        all
     }
 
     /// Merges every level with the one around it.

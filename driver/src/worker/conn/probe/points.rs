@@ -6,6 +6,7 @@
 
 use engines::http::probe::{Point, ProbeEvent, between};
 use server_http::exchange::Exchange;
+use server_http::probe::notify;
 use server_http::timing::{ALL, is_drawn};
 
 use super::super::serving::Exchanges;
@@ -24,7 +25,7 @@ fn emit<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>, point: Point, at_us: u64) {
         at_us,
         head_us: 0,
     };
-    sh.generation.http.probe.notify(&event, None);
+    notify(&sh.generation.http, &event, None);
 }
 
 /// The connection has just been accepted.
@@ -36,7 +37,7 @@ pub(crate) fn accepted<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>) {
 
 /// Bytes have been read.
 #[inline]
-pub(in super::super) fn read<N: Net>(c: &Conn<N::Socket>, sh: &mut Shared<N>, bytes: usize) {
+pub(crate) fn read<N: Net>(c: &Conn<N::Socket>, sh: &mut Shared<N>, bytes: usize) {
     trace::received(c, sh, bytes);
     if sh.wants.any() {
         sh.read_us = match is_drawn(sh.wants.share, ALL) {
@@ -49,7 +50,7 @@ pub(in super::super) fn read<N: Net>(c: &Conn<N::Socket>, sh: &mut Shared<N>, by
 /// What was read has been given to the protocol: heads in it end with that read, whatever other connections read before it
 /// has its turn.
 #[inline]
-pub(in super::super) fn fed<N: Net>(c: &mut Conn<N::Socket>, sh: &Shared<N>) {
+pub(crate) fn fed<N: Net>(c: &mut Conn<N::Socket>, sh: &Shared<N>) {
     if sh.wants.any()
         && let Some(exchanges) = c.state.exchanges_mut()
     {
@@ -58,11 +59,7 @@ pub(in super::super) fn fed<N: Net>(c: &mut Conn<N::Socket>, sh: &Shared<N>) {
 }
 
 /// The handshake has ended with the last read; returns how long it took, microseconds, where events are wanted.
-pub(in super::super) fn handshake<N: Net>(
-    c: &Conn<N::Socket>,
-    sh: &Shared<N>,
-    hello_us: u64,
-) -> Option<u64> {
+pub(crate) fn handshake<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>, hello_us: u64) -> Option<u64> {
     if !sh.wants.any() {
         return None;
     }
@@ -72,7 +69,7 @@ pub(in super::super) fn handshake<N: Net>(
 
 /// A request has come, and work on it begins.
 #[inline]
-pub(in super::super) fn head<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>, x: &mut Exchange) {
+pub(crate) fn head<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>, x: &mut Exchange) {
     if !sh.wants.any() {
         return;
     }
@@ -88,7 +85,7 @@ pub(in super::super) fn head<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>, x: &mu
 
 /// Bytes have been written: tells which responses have begun to leave.
 #[inline]
-pub(in super::super) fn written<N: Net>(exchanges: &mut Exchanges, sh: &Shared<N>) {
+pub(crate) fn written<N: Net>(exchanges: &mut Exchanges, sh: &Shared<N>) {
     if !sh.wants.any() || sh.wants.share != ALL {
         return;
     }

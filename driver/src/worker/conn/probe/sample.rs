@@ -6,7 +6,7 @@ use server_base::transport::TcpInfo;
 use server_http::exchange::Exchange;
 
 /// A response that the kernel was asked about.
-pub(in super::super) struct Sample {
+pub(crate) struct Sample {
     /// Its connection, its stream, and when its head was read: the exchange may be logged before the kernel has told all.
     pub(super) event: ProbeEvent,
     /// When the first byte was given to the kernel, monotonic microseconds, as all times here.
@@ -30,7 +30,7 @@ pub(in super::super) struct Sample {
 
 /// Of which byte of a send the kernel will tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Told {
+pub(crate) enum Told {
     /// The one meant, with so many bytes before it in the send.
     After(u64),
     /// An earlier one: the socket did not take all.

@@ -17,6 +17,7 @@ use std::rc::Rc;
 use engines::http::probe::{Point, between};
 use server_base::transport::TcpInfo;
 use server_http::exchange::{Exchange, Peer};
+use server_http::probe::notify;
 use server_http::timing::Sampling;
 use sys::clock::wall_us;
 use sys::socket::Sent;
@@ -54,10 +55,7 @@ fn asked<S>(c: &mut Conn<S>) -> Option<&mut Exchange> {
 
 /// Sends what leads up to the first byte of a response that was drawn, and that byte, if there is one in the queue and
 /// it can be asked about; false if nothing more can be written now.
-pub(in super::super) fn begin<N: Net>(
-    c: &mut Conn<N::Socket>,
-    sh: &mut Shared<N>,
-) -> Result<bool, Closed> {
+pub(crate) fn begin<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Closed> {
     let tls = c.transport.tls();
     let is_held = tls.is_some_and(|tls| tls.is_handshaking() || tls.has_unsent());
     if c.sample.is_some() || is_held || !c.nodelay || !matches!(c.peer, Peer::Inet(_)) {
@@ -172,7 +170,7 @@ fn send<N: Net>(
 
 /// Ends an exchange whose last byte has been written; one that is sampled may have to wait for its log.
 #[inline]
-pub(in super::super) fn finish<N: Net>(
+pub(crate) fn finish<N: Net>(
     sample: &mut Option<Box<Sample>>,
     sh: &mut Shared<N>,
     x: Box<Exchange>,
@@ -188,7 +186,7 @@ pub(in super::super) fn finish<N: Net>(
 fn hold<N: Net>(sample: &mut Option<Box<Sample>>, sh: &mut Shared<N>, mut x: Box<Exchange>) {
     let waits = |sample: &&mut Box<Sample>| sample.until_ms != u64::MAX && sample.held.is_none();
     let held = sample.as_mut().filter(waits);
-    let Some(sample) = held.filter(|_| x.http.probe.wants.holds_log) else {
+    let Some(sample) = held.filter(|_| x.http.wants.holds_log) else {
         return sh.finish(x);
     };
     // The response is on its way: what counts responses under way is not kept waiting.
@@ -200,7 +198,7 @@ fn hold<N: Net>(sample: &mut Option<Box<Sample>>, sh: &mut Shared<N>, mut x: Box
 
 /// Takes the times that the kernel has told.
 #[cold]
-pub(in super::super) fn take_timestamps<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
+pub(crate) fn take_timestamps<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
     let now_us = sh.env.now_us();
     while let Some(stamp) = sh.net.stamp(&mut c.socket) {
         let Some(sample) = &mut c.sample else {
@@ -269,7 +267,7 @@ fn emit<N: Net>(c: &mut Conn<N::Socket>, sh: &Shared<N>, acked_us: Option<u64>) 
     ];
     for (point, at_us) in events.into_iter().flatten() {
         (event.point, event.at_us) = (point, at_us);
-        http.probe.notify(&event, x.as_deref_mut());
+        notify(&http, &event, x.as_deref_mut());
     }
     if let Some(x) = x {
         x.sampled.state = Sampling::Told;
@@ -278,7 +276,7 @@ fn emit<N: Net>(c: &mut Conn<N::Socket>, sh: &Shared<N>, acked_us: Option<u64>) 
 }
 
 /// What is known by now is told if the response has been waited for long enough.
-pub(in super::super) fn expire<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
+pub(crate) fn expire<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
     let now_ms = sh.clock.mono_ms;
     if c.sample
         .as_ref()
@@ -305,7 +303,7 @@ pub fn end<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
 
 /// When the connection is to take a turn, no later than what is waited for has to be told.
 #[inline(always)] // As the `deadline` of connections, which alone calls it.
-pub(in super::super) fn deadline<S>(c: &Conn<S>, deadline_ms: u64) -> u64 {
+pub(crate) fn deadline<S>(c: &Conn<S>, deadline_ms: u64) -> u64 {
     match &c.sample {
         None => deadline_ms,
         Some(sample) => deadline_ms.min(sample.until_ms),
