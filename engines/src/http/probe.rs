@@ -67,7 +67,7 @@ impl ProbeEvent {
 
 impl Stall {
     /// Its name, in variables and metrics.
-    pub fn as_str(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::DelayedAck => "delayed_ack",
             Self::Retransmit => "retransmit",
