@@ -1,6 +1,6 @@
-//! What `-t` says of a configuration besides errors: the warnings of the lint.
+//! Warnings of the lint, which `-t` prints besides errors.
 //!
-//! They are for whoever asked, and so go to standard error alone, not into the error log. They come before the error
+//! They are for the caller, and so go to standard error alone, not into the error log. They come before the error
 //! that a load ended with, as nginx's warnings do, and are there also when that was a directive which is not built:
 //! a trap is one in any server that reads the file. `-q` asks for errors only.
 
@@ -16,7 +16,7 @@ use crate::console;
 
 /// Prints the warnings about the configuration of which `record` was read.
 pub(crate) fn print(options: &LoadOptions, record: &Memory) {
-    let source = Recall {
+    let source = ReplaySource {
         record: record.clone(),
     };
     let Some(report) = lint::check(source, &options.conf_path, options.globals.as_deref()) else {
@@ -27,12 +27,12 @@ pub(crate) fn print(options: &LoadOptions, record: &Memory) {
     }
 }
 
-/// What was read before as it was then, the rest (behind an error) from the disk.
-struct Recall {
+/// Replays files as they were read before; the rest (behind an error) comes from the disk.
+struct ReplaySource {
     record: Memory,
 }
 
-impl Source for Recall {
+impl Source for ReplaySource {
     fn read(&mut self, path: &Path) -> io::Result<Vec<u8>> {
         self.record
             .read(path)

@@ -1,7 +1,7 @@
 //! The command line, read the way nginx reads it.
 //!
 //! Flags can stand together (`-tq`); a value is the rest of its word (`-sreload`) or the next word.
-//! What was given is noted, not yet interpreted: paths are made absolute in `paths`.
+//! Values are stored, not yet interpreted: paths are made absolute in `paths`.
 //! Source: nginx documentation, "Command-line parameters".
 
 use std::ffi::{OsStr, OsString};
@@ -11,7 +11,7 @@ use std::path::Path;
 
 use sys::signal;
 
-/// What the command line asks for.
+/// Parsed command line.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Options {
     /// `-v`, `-V`, `-h`: print about the program.
@@ -43,7 +43,7 @@ impl Options {
     }
 }
 
-/// What to print about the program; the version always.
+/// Information to print about the program; the version always.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Show {
     /// The options, with `-h`.
@@ -54,7 +54,7 @@ pub(crate) struct Show {
     pub(crate) on_stdout: bool,
 }
 
-/// What `-s` asks of the running supervisor.
+/// Signal that `-s` sends to the running supervisor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Command {
     Stop,
@@ -91,7 +91,7 @@ pub(crate) const COMMANDS: [(&str, Command, &str); 4] = [
 /// As the first word it asks for the help, or for that of the tool whose name follows.
 pub(crate) const HELP: &str = "help";
 
-/// What is wrong with the command line, in nginx's words.
+/// Error in the command line, in nginx's words.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ArgvError {
     NotAnOption(String),

@@ -78,7 +78,7 @@ impl Console {
         self.report(level, format_args!("{what} failed ({reason})"));
     }
 
-    /// Reports why a configuration was refused; who watches sees the place as well.
+    /// Reports why a configuration was refused; on a terminal with its location.
     pub(crate) fn refused(&self, refused: &LoadError) {
         self.warnings(&refused.warnings);
         let shown = refused.error.render(&refused.files);
@@ -139,7 +139,7 @@ fn split_level(warning: &str) -> (Level, &str) {
         .unwrap_or((Level::Warn, warning))
 }
 
-/// Who may read and write a new log, before the umask.
+/// Permissions of a new log, before the umask.
 const LOG_MODE: u32 = 0o644;
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The options of the command line as one table: what `-h`, the man page and the completions of shells are made of.
 //!
-//! What an option does is in `argv`; this says how it is written and what it is for, of nginx's options in nginx's words.
+//! Effects of options are in `argv`; here are their syntax and purpose, for nginx's options in nginx's words.
 //! Source: nginx documentation, "Command-line parameters".
 
 /// One option.
@@ -10,7 +10,7 @@ pub(crate) struct Flag {
     pub(crate) letters: &'static [char],
     /// The name of its value, for an option that takes one.
     pub(crate) value: Option<&'static str>,
-    /// What it does, in a line.
+    /// Description, in a line.
     pub(crate) doc: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! What `-v`, `-V` and `-h` print, on standard error as nginx does, and `--version` and `--help` on standard output.
+//! Output of `-v`, `-V` and `-h`, on standard error as nginx does, and of `--version` and `--help` on standard output.
 //!
 //! Source: nginx documentation, "Command-line parameters".
 

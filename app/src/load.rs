@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 use conf::{ConfError, DataFile, Disk, Memory, Recorder};
 use driver::bundle::{Bundle, Step};
 use server_base::errlog;
-use server_http::{Cycle, LoadError, LoadOptions, Written};
+use server_http::{Cycle, DirectiveLocations, LoadError, LoadOptions};
 use sys::{host, process};
 
 /// A configuration from the disk.
@@ -25,7 +25,7 @@ pub(crate) struct Loaded {
     pub(crate) record: Arc<Memory>,
 }
 
-/// What an earlier load has read.
+/// Files read by an earlier load.
 #[derive(Clone)]
 pub(crate) struct Earlier {
     pub(crate) record: Arc<Memory>,
@@ -33,8 +33,8 @@ pub(crate) struct Earlier {
     pub(crate) has_objects: bool,
 }
 
-/// Reads the configuration file and what it includes, for this process and those that are forked from it. Gives what was
-/// read, too, which is there whatever came of it.
+/// Reads the configuration file and what it includes, for this process and those that are forked from it. Returns the files
+/// read, too, also where the load failed.
 pub(crate) fn recorded(options: &LoadOptions) -> (Read, Rc<RefCell<Memory>>) {
     let source = Recorder::new(Disk::with_lookup(host::addresses));
     let record = source.record();
@@ -100,9 +100,11 @@ fn failed(why: &str) -> Box<LoadError> {
 ///
 /// # Errors
 /// The first error, as nginx would meet it.
-pub(crate) fn for_tool(options: &LoadOptions) -> Result<(Cycle, Written), Box<LoadError>> {
+pub(crate) fn for_tool(
+    options: &LoadOptions,
+) -> Result<(Cycle, DirectiveLocations), Box<LoadError>> {
     let source = Disk::with_lookup(host::addresses);
-    server_http::load_written(source, options, server_modules::MODULES)
+    server_http::load_with_locations(source, options, server_modules::MODULES)
 }
 
 /// A configuration that was built before a worker is forked.
@@ -114,7 +116,7 @@ pub(crate) struct Built {
 }
 
 impl Built {
-    /// What a worker takes of a configuration of this generation.
+    /// Takes the part of a configuration that a worker of this generation needs.
     pub(crate) fn new(generation: u64, cycle: &Cycle) -> Self {
         let cycle = cycle.for_worker();
         Self { generation, cycle }
@@ -155,7 +157,7 @@ pub(crate) fn from_bundle(bundle: &Bundle) -> Result<Cycle, String> {
 /// Looks whether a worker could build it.
 ///
 /// # Errors
-/// As [`from_bundle`].
+/// Those of [`from_bundle`].
 pub(crate) fn check_bundle(bundle: &Bundle) -> Result<(), String> {
     build(bundle, Memory::default().for_checks()).map(drop)
 }

@@ -16,7 +16,7 @@ use crate::argv::Options;
 /// The paths of one run, absolute unless the prefix itself is relative, as in nginx.
 #[derive(Debug)]
 pub(crate) struct Paths {
-    /// What relative paths of the configuration start from; ends with a slash.
+    /// Base directory of relative paths in the configuration; ends with a slash.
     pub(crate) prefix: PathBuf,
     /// The configuration file.
     pub(crate) conf: PathBuf,
@@ -25,7 +25,7 @@ pub(crate) struct Paths {
 }
 
 impl Paths {
-    /// Joins what the command line gives with the defaults.
+    /// Joins the command line with the defaults.
     pub(crate) fn new(options: &Options) -> Self {
         let defaults = defaults();
         let or = |given: &Option<OsString>, default: &str| {
@@ -41,7 +41,7 @@ impl Paths {
         }
     }
 
-    /// What the core needs to load the configuration.
+    /// Paths that the core needs to load the configuration.
     pub(crate) fn load_options(&self, options: &Options) -> LoadOptions {
         LoadOptions {
             conf_path: self.conf.clone(),
@@ -56,7 +56,7 @@ impl Paths {
     }
 }
 
-/// What a relative `-c` starts from: the prefix of `-p`, else the directory of the default file.
+/// Base directory of a relative `-c`: the prefix of `-p`, else the directory of the default file.
 fn conf_prefix(options: &Options, prefix: &Path, defaults: &Defaults) -> PathBuf {
     match (&options.prefix, Path::new(defaults.conf).parent()) {
         (None, Some(directory)) => directory.to_path_buf(),
@@ -119,7 +119,7 @@ const fn built_with(given: Option<&'static str>, default: &'static str) -> &'sta
     }
 }
 
-/// How the core is told of standard error.
+/// Name of standard error for the core.
 const STDERR: &str = "stderr";
 
 /// The pid file without the `pid` directive.

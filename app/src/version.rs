@@ -18,7 +18,7 @@ pub(crate) fn compiler() -> &'static str {
     env!("FIRSTBYTE_COMPILER")
 }
 
-/// What `-V` prints beside the version.
+/// Build information that `-V` prints beside the version.
 pub(crate) fn configure() -> String {
     let defaults = paths::defaults();
     let mut arguments = format!(

@@ -57,7 +57,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What was checked.
+/// Counts of checked blocks.
 #[derive(Default)]
 struct Total {
     stories: usize,

@@ -1,10 +1,10 @@
-//! What one exchange costs the worker above its system calls: intake, engine, phases, file lookup, response, write, log.
+//! Benchmark of one exchange in the worker without its system calls: read, engine, phases, file lookup, response, write, log.
 //!
 //! `worker_exchange CASE N` does it N times on one keep-alive connection whose socket is a piece of memory. The file is
 //! a real one and is looked at each time. The cases `h2` and `h2-32` do it over HTTP/2, one and 32 requests a
 //! read, `spdy-32` over SPDY, whose client compresses each request anew, which is counted, too; `proxied` and
-//! `proxied-h2` pass their requests on to a server whose sockets are memory, too. `benches/run` counts the instructions of two runs with different N; their
-//! difference is the cost of the exchanges alone.
+//! `proxied-h2` pass their requests on to a server whose sockets are memory, too. `benches/run` counts the instructions of two
+//! runs with different N; their difference is the cost of the exchanges alone.
 
 #[path = "worker_exchange/proxied.rs"]
 mod proxied;
@@ -35,7 +35,7 @@ use server_http::{LoadOptions, load};
 use sys::connect::{ConnectError, Connecting};
 use sys::socket::Sent;
 
-/// What is asked for, and how many times in one read.
+/// Requests, and their number in one read.
 const CASES: [(&str, &str, usize); 11] = [
     ("return", "/text", 1),
     ("file", "/page.html", 1),
@@ -333,7 +333,7 @@ struct Memory;
 
 #[derive(Default)]
 struct Socket {
-    /// What is read from it; of one to a server, the answer.
+    /// Input of the connection; of one to a server, the answer.
     request: Vec<u8>,
     /// It is there.
     asked: bool,
@@ -425,7 +425,7 @@ const UNIX_MS: u64 = 4_000_000_000_000;
 /// How fast the clock goes.
 const EXCHANGES_A_MS: u64 = 100;
 
-/// What a server answers.
+/// Answer of a server.
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nServer: nginx/1.31.4\r\nDate: Sun, 22 Nov 2026 17:00:00 GMT\r\n\
     Content-Type: application/octet-stream\r\nContent-Length: 100\r\nLast-Modified: Sun, 22 Nov 2026 16:00:00 GMT\r\n\
     Connection: keep-alive\r\nETag: \"6921e110-64\"\r\nAccept-Ranges: bytes\r\n\r\n\

@@ -1,4 +1,4 @@
-//! What the supervisor and its worker say to each other over the control socket.
+//! Messages between the supervisor and its worker over the control socket.
 //!
 //! The worker gets everything that needs the supervisor's rights in one bundle: the text of every
 //! configuration file, and databases, listeners and logs as open descriptors. A message is a JSON description
@@ -14,7 +14,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use sys::fdpass;
 
-/// What a bundle is for.
+/// Purpose of a bundle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Step {
     /// To be built and served.
@@ -34,7 +34,7 @@ pub enum Step {
 pub struct Bundle {
     /// Counts the configurations that were sent, from 1.
     pub generation: u64,
-    /// What is to be done with it.
+    /// How the worker uses it.
     pub step: Step,
     /// Only the bytes of files have changed since the one before: connections stay whatever the configuration says.
     pub renewed: bool,
@@ -63,7 +63,7 @@ pub struct Bundle {
     pub logs: Vec<(String, OwnedFd)>,
 }
 
-/// What the supervisor says.
+/// Message of the supervisor.
 #[derive(Debug)]
 pub enum ToWorker {
     /// Serve by this from now on, or prepare to.
@@ -85,7 +85,7 @@ pub struct Unusable {
     pub error: io::Error,
 }
 
-/// What the worker says.
+/// Message of the worker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FromWorker {
     /// It serves by this generation.
@@ -130,7 +130,7 @@ impl ToWorker {
     /// Receives the next message.
     ///
     /// # Errors
-    /// As `fdpass::recv_msg`, and nothing can be received after that. What came whole and cannot be used is no error of
+    /// Those of `fdpass::recv_msg`, after which nothing can be received. A complete message that cannot be used is no error of
     /// the stream.
     pub fn receive(socket: impl AsFd) -> io::Result<Result<Self, Unusable>> {
         let message = fdpass::recv_msg(socket)?;

@@ -1,4 +1,4 @@
-//! What a worker says, put together from what has come so far.
+//! Reassembles messages of a worker from the bytes received so far.
 //!
 //! The supervisor must not wait for its worker, which clients may have taken over: it reads what is there and goes on. A
 //! message has a limit of bytes, brings no descriptors, and has one deadline from its first byte to its last.
@@ -39,7 +39,7 @@ impl Inbox {
     /// Takes the next message, if it is whole.
     ///
     /// # Errors
-    /// As [`FromWorker::parse`]; nothing can be taken after one.
+    /// Those of [`FromWorker::parse`]; nothing can be taken after one.
     pub fn next(&mut self, now: Instant) -> io::Result<Option<FromWorker>> {
         match FromWorker::parse(&self.bytes)? {
             Some((message, length)) => {

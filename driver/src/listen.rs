@@ -67,8 +67,8 @@ pub fn bind(address: &ListenAddr, options: &SocketOptions) -> Result<Bound, Bind
     Ok(Bound { socket, refused })
 }
 
-/// Sets what can change on a socket that listens already: buffers, keepalive, deferral, fast open and
-/// the backlog. Gives what the system refused.
+/// Sets options that can change on a listening socket: buffers, keepalive, deferral, fast open and
+/// the backlog. Returns the calls that the system refused.
 #[must_use]
 pub fn reconfigure(
     socket: &OwnedFd,

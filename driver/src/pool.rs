@@ -15,7 +15,7 @@ pub(crate) struct Limits {
     pub waiting: usize,
 }
 
-/// The work that waits, and who does it.
+/// Queued work and the threads that do it.
 pub(crate) struct Pool {
     state: Mutex<State>,
     given: Condvar,

@@ -7,7 +7,7 @@
 //! protocols, leaves while it is idle, and refuses connections or keeps them waiting. Servers speak HTTP/1, SCGI,
 //! uwsgi, FastCGI and memcached (`speaks`).
 //!
-//! What was asked and what was answered is in one account (`ledger`). The servers' judge (`server`, `request`) wants every
+//! Requests and answers are in one account (`ledger`). The servers' judge (`server`, `request`) wants every
 //! request to be one that a client made, whole, in order, and no more often than may be; the clients' judge (`verdict`)
 //! wants every response to be one server's whole answer, an error of ours with a reason, or visibly broken with a reason.
 

@@ -1,4 +1,4 @@
-//! What an application flushes leaves at once: heads and pieces of bodies, through every compressor and protocol.
+//! Data that an application flushes leaves at once: heads and pieces of bodies, through every compressor and protocol.
 //!
 //! A worker of the simulation serves a module of the test that makes its bodies piece by piece in virtual time: a head
 //! alone, or a head and a first piece, and the rest half a second later. Looked at are the bytes on the wire after one
@@ -48,7 +48,7 @@ http {
     }
 }";
 
-const LATE: Module = Module {
+const LATE_MODULE: Module = Module {
     name: "late",
     handlers: &[Handler::Content(answer)],
     ..Module::EMPTY
@@ -75,7 +75,7 @@ fn answer(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     if x.args != b"unmarked" && !paused {
         x.body.push_back(Chunk::Flush);
     }
-    x.body_source = Some(Box::new(Late {
+    x.body_source = Some(Box::new(LateBody {
         first: made,
         late_ms,
         rest: Some(pieces.concat()),
@@ -89,13 +89,13 @@ fn is_packed(uri: &[u8]) -> bool {
 }
 
 /// The rest of a page.
-struct Late {
+struct LateBody {
     first: Option<Vec<u8>>,
     late_ms: u64,
     rest: Option<Vec<u8>>,
 }
 
-impl BodySource for Late {
+impl BodySource for LateBody {
     fn next(&mut self, cx: &mut Ctx<'_>) -> BodyRead {
         if let Some(first) = self.first.take() {
             return BodyRead::Chunk(Chunk::Owned(first));
@@ -134,7 +134,7 @@ impl Gzip {
 
 fn http() -> Arc<Http> {
     let modules: &'static [&'static Module] = Vec::leak(
-        [&LATE]
+        [&LATE_MODULE]
             .into_iter()
             .chain(server_modules::MODULES.iter().copied())
             .collect(),
@@ -157,14 +157,14 @@ fn http() -> Arc<Http> {
 }
 
 /// One connection of a client to a worker of its own.
-struct Talk {
+struct TestConnection {
     world: World,
     link: usize,
     client: Client,
-    heard: usize,
+    received: usize,
 }
 
-impl Talk {
+impl TestConnection {
     /// Asks for a target and lets the loop take one turn.
     fn begin(http: &Arc<Http>, protocol: Protocol, target: &str, accepts: &str) -> Self {
         let generation = ThreadConfig::new(Arc::clone(http), 1);
@@ -183,7 +183,7 @@ impl Talk {
             world,
             link,
             client,
-            heard: 0,
+            received: 0,
         };
         talk.turn();
         talk
@@ -194,15 +194,15 @@ impl Talk {
         self.world.poll(1000);
         let mut wire = self.world.links[self.link].wire.borrow_mut();
         wire.fetch(usize::MAX);
-        self.client.receive(&wire.sent()[self.heard..]);
-        self.heard = wire.sent().len();
+        self.client.receive(&wire.sent()[self.received..]);
+        self.received = wire.sent().len();
     }
 }
 
-/// What a client can read of a page: at once, and half a second later.
+/// Part of a page that a client can read: at once, and half a second later.
 fn watch(http: &Arc<Http>, protocol: Protocol, target: &str, accepts: &str) -> [String; 2] {
     let case = format!("{protocol:?} {target} {accepts}");
-    let mut talk = Talk::begin(http, protocol, target, accepts);
+    let mut talk = TestConnection::begin(http, protocol, target, accepts);
     let seen = &talk.client.seen;
     assert_eq!(seen.status, "200", "{case}: the head leaves at once");
     assert_eq!(seen.coding, accepts, "{case}");

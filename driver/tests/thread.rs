@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use driver::worker::orders::{Counters, Order};
+use driver::worker::commands::{Command, Counters};
 use driver::worker::thread::Thread;
 use server_base::waker::RemoteWaker;
 use server_http::exchange::{Ctx, Env, Exchange, State, Wait};
@@ -29,12 +29,12 @@ const ASK: Module = Module {
 static ASKED: Mutex<Option<Sender<RemoteWaker>>> = Mutex::new(None);
 
 /// The exchange has waited.
-struct Asked;
+struct Waited;
 
 /// Answers when it is run again; there is no other end of its wait.
 fn ask(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
-    if x.guards.take::<Asked>().is_none() {
-        x.guards.push(Asked);
+    if x.extensions.take::<Waited>().is_none() {
+        x.extensions.push(Waited);
         let waker = x.waker(cx).remote();
         let asked = ASKED.lock().expect("nobody panics with it");
         let asked = asked.as_ref().expect("the test has begun");
@@ -47,11 +47,11 @@ fn ask(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
 }
 
 fn answered(client: &mut TcpStream) -> bool {
-    let mut heard = Vec::new();
+    let mut received = Vec::new();
     let mut piece = [0; 1024];
-    while !heard.ends_with(b"answer") {
+    while !received.ends_with(b"answer") {
         match client.read(&mut piece) {
-            Ok(n) if n > 0 => heard.extend_from_slice(&piece[..n]),
+            Ok(n) if n > 0 => received.extend_from_slice(&piece[..n]),
             _ => return false,
         }
     }
@@ -66,7 +66,7 @@ fn another_thread_wakes_a_thread_that_sleeps() {
     let (asked, wakers): (_, Receiver<RemoteWaker>) = channel();
     *ASKED.lock().expect("nobody panics with it") = Some(asked);
     let setup = setup(listener, "http2 on;", &[&ASK], 16);
-    let (orders, inbox) = channel();
+    let (commands, inbox) = channel();
     let waker = Arc::new(Waker::new().expect("a descriptor is free"));
     let theirs = Arc::clone(&waker);
     let thread = std::thread::spawn(move || {
@@ -103,7 +103,7 @@ fn another_thread_wakes_a_thread_that_sleeps() {
             assert!(answered(client), "round {round}");
         }
     }
-    orders.send(Order::Terminate).expect("the thread runs");
+    commands.send(Command::Terminate).expect("the thread runs");
     waker.wake();
     thread.join().expect("it does not panic");
 }

@@ -1,5 +1,5 @@
 //! Turns of one connection as stories: what a client sends and when, what is on the wire after each turn of the loop, and
-//! what the log was told.
+//! what was logged.
 //!
 //! They stand beside the seeded simulation, which meets most of what can happen but judges by rules; a story names one
 //! case with its bytes, times and limits. Absent: TLS, which the simulated sockets do not carry.

@@ -1,7 +1,7 @@
 //! Attempts with servers over real sockets: one worker thread, a handler that passes requests on, and servers that do what
 //! each story says.
 //!
-//! The handler collects the response and tells it in one line. Absent: what the upstream machine makes of it.
+//! The handler collects the response and reports it in one line. Absent: the upstream machine.
 
 #[path = "upstream/applications.rs"]
 mod applications;

@@ -1,4 +1,4 @@
-//! What one HTTP/1 exchange costs the engine: a head is parsed, a response head is encoded, a body is queued.
+//! Benchmark of one HTTP/1 exchange in the engine: parses a request head, encodes a response head, queues a body.
 //!
 //! `h1_exchange CASE N` does it N times on one connection. `benches/run` counts the instructions of two runs with
 //! different N; their difference is the cost of the exchanges alone.

@@ -1,7 +1,7 @@
-//! What a connection in the client role tells its driver: one vocabulary for all protocols.
+//! Events and errors of connections in the client role: one vocabulary for all protocols.
 //!
-//! A client of each protocol has the same upper edge: `request` opens an exchange and gives its number, `send` and
-//! `cancel` go on with it, `receive` and `receive_eof` take what comes, `event` tells what it means, `transmit` gives the
+//! A client of each protocol has the same upper edge: `request` opens an exchange and returns its number, `send` and
+//! `cancel` go on with it, `receive` and `receive_eof` take what comes, `event` returns what it means, `transmit` the
 //! bytes to send, `recycle` takes the memory of heads back; where there are streams, `consumed` opens windows again.
 //! Nothing blocks, and what a server does never panics.
 //!
@@ -38,7 +38,7 @@ pub enum Event<ProtocolError> {
         /// The bytes.
         bytes: Vec<u8>,
     },
-    /// What an application wrote to its error stream (FastCGI).
+    /// Output of an application to its error stream (FastCGI).
     Note {
         /// Number of the exchange.
         stream: u32,
@@ -72,7 +72,7 @@ pub enum Event<ProtocolError> {
     Malformed {
         /// Number of the exchange.
         stream: u32,
-        /// What is wrong.
+        /// Cause of the error.
         what: Malformed,
     },
     /// The answer to a PING.
@@ -86,7 +86,7 @@ pub enum Event<ProtocolError> {
     },
     /// The server has broken the connection: what waits to be transmitted is the last, and nothing more is read.
     Failed(ProtocolError),
-    /// The server has closed its side while no exchange was under way.
+    /// The server has closed its side while no exchange was in progress.
     Eof,
 }
 
@@ -99,7 +99,7 @@ pub struct HeadSize {
     pub text_bytes: u64,
 }
 
-/// What is wrong with a response of a protocol that has streams.
+/// Error in a response of a protocol that has streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Malformed {
     /// No status, or one that is no number from 100 to 999.
@@ -134,10 +134,10 @@ impl Malformed {
     }
 }
 
-/// Why a request was not taken.
+/// Error of a request that cannot be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
-    /// As many exchanges are under way as the connection takes; later it may take another.
+pub enum SendError {
+    /// As many exchanges are in progress as the connection takes; later it may take another.
     Busy,
     /// The connection takes no further request.
     Closed,
@@ -166,8 +166,8 @@ pub enum Refusal {
     BadKey,
 }
 
-impl Refusal {
-    /// A few words for people, behind the name of what was refused.
+impl SendError {
+    /// Short description for messages, behind the name of what was refused.
     #[must_use]
     pub const fn message(self) -> &'static str {
         match self {
@@ -192,12 +192,12 @@ impl Refusal {
     }
 }
 
-/// What becomes of the bytes of bodies.
+/// Treatment of the bytes of response bodies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Bodies {
-    /// They are told by [`Event::Data`]; windows open as `consumed` says.
+    /// They are reported by [`Event::Data`]; windows open as `consumed` says.
     #[default]
-    Told,
+    Delivered,
     /// They are counted and dropped; windows open by themselves.
     Counted,
 }
@@ -237,7 +237,7 @@ pub(crate) fn hand_over(from: &mut Vec<u8>, to: &mut Vec<u8>) {
     }
 }
 
-/// What `content-length` announces, which may stand once.
+/// Value of `content-length`, which may occur once.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Announced(Option<Option<u64>>);
 

@@ -10,7 +10,7 @@
 use core::net::{IpAddr, SocketAddr};
 use std::fmt;
 
-/// What a proxy says of a connection.
+/// Header of a proxy about a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Address and port of the client.
@@ -26,7 +26,7 @@ pub struct Header {
 pub struct Parsed {
     /// Bytes of the header; the client's first byte follows.
     pub used: usize,
-    /// What it says; `None` where the proxy does not tell addresses (`UNKNOWN`, `LOCAL`, other families).
+    /// Addresses; `None` where the proxy sends none (`UNKNOWN`, `LOCAL`, other families).
     pub header: Option<Header>,
 }
 
@@ -169,7 +169,7 @@ pub enum TlvError {
 }
 
 impl Header {
-    /// A field by the name that nginx's `$proxy_protocol_tlv_` gives it: `alpn`, `ssl_cn`, `0xEA`, `ssl_0x21`.
+    /// Returns a TLV by its name in nginx's `$proxy_protocol_tlv_`: `alpn`, `ssl_cn`, `0xEA`, `ssl_0x21`.
     /// `ssl_verify` is a number in decimal digits, other fields are as they came.
     ///
     /// # Errors

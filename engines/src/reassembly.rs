@@ -15,7 +15,7 @@ use std::borrow::Cow;
 pub(crate) struct ReassemblyBuffer(Vec<u8>);
 
 impl ReassemblyBuffer {
-    /// What was held back with what has come now; nothing is copied where nothing was.
+    /// Joins the retained bytes with new input; copies nothing where none were retained.
     #[inline]
     pub(crate) fn join<'a>(&mut self, input: &'a [u8]) -> Cow<'a, [u8]> {
         if self.0.is_empty() {

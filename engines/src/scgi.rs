@@ -5,7 +5,7 @@
 //! Source: SCGI: A Simple Common Gateway Interface alternative, sections 2 to 4.
 
 use crate::cgi::{Client, PARAMETER_BYTES, RequestOptions};
-use crate::client::Refusal;
+use crate::client::SendError;
 use crate::http::{Fields, parse_length};
 
 /// Begins the request of a connection; see [`Client`]. Returns the number of the exchange.
@@ -17,24 +17,24 @@ pub fn request(
     client: &mut Client,
     params: &Fields,
     options: RequestOptions,
-) -> Result<u32, Refusal> {
+) -> Result<u32, SendError> {
     client.begin(params, options, |out| encode(params, out))
 }
 
 /// Appends a netstring of names and values, each with a NUL behind it.
-fn encode(params: &Fields, out: &mut Vec<u8>) -> Result<(), Refusal> {
+fn encode(params: &Fields, out: &mut Vec<u8>) -> Result<(), SendError> {
     let pairs = || {
         let of = |span| params.bytes(span);
         params.fields.iter().map(move |p| (of(p.name), of(p.value)))
     };
     match pairs().next() {
         Some((b"CONTENT_LENGTH", value)) if parse_length(value).is_some() => {}
-        _ => return Err(Refusal::NoLength),
+        _ => return Err(SendError::NoLength),
     }
     let sizes = pairs().map(|(name, value)| name.len() + value.len() + 2);
     let size: usize = sizes.sum();
     if size > PARAMETER_BYTES {
-        return Err(Refusal::ParametersTooLarge);
+        return Err(SendError::ParametersTooLarge);
     }
     out.reserve(size + 8);
     out.extend_from_slice(size.to_string().as_bytes());
@@ -42,7 +42,7 @@ fn encode(params: &Fields, out: &mut Vec<u8>) -> Result<(), Refusal> {
     for (name, value) in pairs() {
         let has_nul = |text| memchr::memchr(0, text).is_some();
         if name.is_empty() || has_nul(name) || has_nul(value) {
-            return Err(Refusal::BadParameter);
+            return Err(SendError::BadParameter);
         }
         for part in [name, b"\0", value, b"\0"] {
             out.extend_from_slice(part);
@@ -65,7 +65,7 @@ mod tests {
         fields
     }
 
-    fn asked(pairs: &[(&[u8], &[u8])]) -> Result<Vec<u8>, Refusal> {
+    fn asked(pairs: &[(&[u8], &[u8])]) -> Result<Vec<u8>, SendError> {
         let mut client = Client::new();
         let result = request(&mut client, &fields(pairs), RequestOptions::default());
         let (mut queue, mut out) = (OutputQueue::default(), Vec::new());
@@ -103,13 +103,13 @@ mod tests {
     fn what_servers_would_read_in_another_way_is_refused() {
         let length = (&b"CONTENT_LENGTH"[..], &b"0"[..]);
         for (pairs, refusal) in [
-            (&[length, (b"A\0B", b"c")][..], Refusal::BadParameter),
-            (&[length, (b"A", b"b\0c")], Refusal::BadParameter),
-            (&[length, (b"", b"c")], Refusal::BadParameter),
-            (&[], Refusal::NoLength),
-            (&[(b"SCGI", b"1"), length], Refusal::NoLength),
-            (&[(b"CONTENT_LENGTH", b"")], Refusal::NoLength),
-            (&[(b"CONTENT_LENGTH", b"-1")], Refusal::NoLength),
+            (&[length, (b"A\0B", b"c")][..], SendError::BadParameter),
+            (&[length, (b"A", b"b\0c")], SendError::BadParameter),
+            (&[length, (b"", b"c")], SendError::BadParameter),
+            (&[], SendError::NoLength),
+            (&[(b"SCGI", b"1"), length], SendError::NoLength),
+            (&[(b"CONTENT_LENGTH", b"")], SendError::NoLength),
+            (&[(b"CONTENT_LENGTH", b"-1")], SendError::NoLength),
         ] {
             assert_eq!(asked(pairs), Err(refusal), "{pairs:?}");
         }
@@ -124,6 +124,6 @@ mod tests {
         assert!(sent.starts_with(b"65536:"));
         assert_eq!(sent.len(), PARAMETER_BYTES + 7);
         let refused = asked(&[length, (b"A", &value)]);
-        assert_eq!(refused, Err(Refusal::ParametersTooLarge));
+        assert_eq!(refused, Err(SendError::ParametersTooLarge));
     }
 }

@@ -9,7 +9,7 @@
 //! Source: uWSGI documentation, "The uwsgi Protocol".
 
 use crate::cgi::{Client, RequestOptions};
-use crate::client::Refusal;
+use crate::client::SendError;
 use crate::http::Fields;
 
 /// Begins the request of a connection; see [`Client`]. Returns the number of the exchange.
@@ -22,13 +22,13 @@ pub fn request(
     params: &Fields,
     modifiers: [u8; 2],
     options: RequestOptions,
-) -> Result<u32, Refusal> {
+) -> Result<u32, SendError> {
     client.begin(params, options, |out| encode(params, modifiers, out))
 }
 
 /// Appends the packet.
-fn encode(params: &Fields, modifiers: [u8; 2], out: &mut Vec<u8>) -> Result<(), Refusal> {
-    let too_large = Refusal::ParametersTooLarge;
+fn encode(params: &Fields, modifiers: [u8; 2], out: &mut Vec<u8>) -> Result<(), SendError> {
+    let too_large = SendError::ParametersTooLarge;
     let of = |span| params.bytes(span);
     let pairs = || params.fields.iter().map(|p| (of(p.name), of(p.value)));
     let sizes = pairs().map(|(name, value)| match name {
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
     use crate::http::OutputQueue;
 
-    fn asked(pairs: &[(&[u8], &[u8])], modifiers: [u8; 2]) -> Result<Vec<u8>, Refusal> {
+    fn asked(pairs: &[(&[u8], &[u8])], modifiers: [u8; 2]) -> Result<Vec<u8>, SendError> {
         let mut fields = Fields::default();
         for (name, value) in pairs {
             fields.push(name, value);
@@ -102,7 +102,7 @@ mod tests {
         let sent = asked(&[(b"A", &value[1..])], [0, 0]).expect("they fit");
         assert_eq!(&sent[..8], b"\0\xff\xff\0\x01\0A\xfa");
         assert_eq!(sent.len(), PACKET_BYTES + 4);
-        let too_large = Err(Refusal::ParametersTooLarge);
+        let too_large = Err(SendError::ParametersTooLarge);
         assert_eq!(asked(&[(b"A", &value)], [0, 0]), too_large);
         let huge = vec![b'x'; 70_000];
         assert_eq!(asked(&[(b"A", &huge)], [0, 0]), too_large);

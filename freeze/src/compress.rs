@@ -83,7 +83,7 @@ impl Coding {
     /// The content compressed; `None` where that does not pay.
     ///
     /// # Errors
-    /// What the library says.
+    /// Errors of the library.
     pub(super) fn compress(self, bytes: &[u8], effort: Effort) -> Result<Option<Vec<u8>>, String> {
         if bytes.len() < SIZE_MIN {
             return Ok(None);
@@ -154,7 +154,7 @@ fn gzip(bytes: &[u8], level: i32) -> Result<Vec<u8>, String> {
 /// Smaller files fit into a packet as they are.
 const SIZE_MIN: usize = 256;
 
-/// A copy saves at least one part of so many.
+/// A copy must save at least one part in this many.
 const SHARE_MIN: usize = 10;
 
 const WINDOW_BITS_MAX: u32 = 23;

@@ -1,8 +1,8 @@
-//! What files are, by the end of their names: how they are read, their media type, whether compressing them pays.
+//! File types, by the end of names: language, media type, whether compression pays.
 //!
 //! Absent: looking into files. A page that says it is something else by its name is served as that, too.
 
-/// What a file may refer to others in.
+/// Language of a file's references.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Language {
     /// HTML as browsers read it.
@@ -25,9 +25,9 @@ pub(super) enum Language {
     Opaque,
 }
 
-/// What is known of a file by its name.
+/// File type, known from the file's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Kind {
+pub(super) struct FileType {
     /// How it is read.
     pub(super) language: Language,
     /// Its media type.
@@ -36,7 +36,7 @@ pub(super) struct Kind {
     pub(super) compressible: bool,
 }
 
-impl Kind {
+impl FileType {
     /// The kind of a file with this name, without directories.
     pub(super) fn of(name: &str) -> Self {
         let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
@@ -63,7 +63,7 @@ impl Kind {
     }
 }
 
-const OTHER: Kind = Kind {
+const OTHER: FileType = FileType {
     language: Language::Opaque,
     media_type: "application/octet-stream",
     compressible: false,
@@ -221,9 +221,9 @@ mod tests {
 
     #[test]
     fn kinds_are_told_by_names() {
-        assert_eq!(Kind::of("A.HTML").media_type, "text/html");
-        assert!(Kind::of("manifest.json").is_page());
-        assert_eq!(Kind::of("x.manifest.json").language, Language::Data);
-        assert_eq!(Kind::of("LICENSE"), OTHER);
+        assert_eq!(FileType::of("A.HTML").media_type, "text/html");
+        assert!(FileType::of("manifest.json").is_page());
+        assert_eq!(FileType::of("x.manifest.json").language, Language::Data);
+        assert_eq!(FileType::of("LICENSE"), OTHER);
     }
 }

@@ -35,7 +35,7 @@ use stage::Stage;
 use tree::{Tree, failed};
 pub use url::Site;
 
-/// What is to be frozen, and how.
+/// Options of a freeze.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The tree.
@@ -64,7 +64,7 @@ pub struct Options {
     pub threads: usize,
 }
 
-/// What was done.
+/// Summary of a freeze.
 #[derive(Debug, Clone)]
 pub struct Frozen {
     /// References to files that are not there.
@@ -76,7 +76,7 @@ pub struct Frozen {
 /// Freezes a tree. Warnings go to standard error.
 ///
 /// # Errors
-/// What cannot be read or written.
+/// A file cannot be read or written.
 pub fn freeze(options: &Options) -> Result<Frozen, String> {
     let begin = Instant::now();
     let stage = Stage::open(options)?;
@@ -157,7 +157,7 @@ fn renamed(options: &Options, tree: &Tree, read: &[Read], files: &[usize]) -> Ve
     renamed
 }
 
-/// Says what is broken or was left out; gives how many references are broken.
+/// Says what is broken or was left out; returns how many references are broken.
 fn warn(options: &Options, tree: &Tree, read: &[Read]) -> usize {
     let mut text = String::new();
     for left_out in &tree.left_out {

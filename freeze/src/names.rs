@@ -1,6 +1,6 @@
 //! The names that files get, and their content with the names of others in it.
 //!
-//! A file's hash is that of its content with the hashed names of what it refers to, so that a change reaches all who
+//! A file's hash is that of its content with the hashed names of its references, so that a change reaches all files that
 //! refer to it. Files that refer to each other in a circle are hashed together: their contents, with the circle's own
 //! names as they were, in the order of their paths; each one's hash is that of the circle's and its own path.
 //!
@@ -22,11 +22,11 @@ use super::tree::{Tree, failed};
 pub(super) struct Read {
     /// SHA-256 of its content.
     pub(super) hash: [u8; 32],
-    /// What is in it.
+    /// Its references.
     pub(super) found: Found,
 }
 
-/// Who is renamed, and to what.
+/// New names, by the old ones.
 pub(super) struct Names<'t> {
     tree: &'t Tree,
     read: &'t [Read],
@@ -48,7 +48,7 @@ impl<'t> Names<'t> {
     /// Names all files of which `renamed` says that they get a new one.
     ///
     /// # Errors
-    /// What cannot be read, or was changed meanwhile.
+    /// A file cannot be read, or was changed meanwhile.
     pub(super) fn new(tree: &'t Tree, read: &'t [Read], renamed: &[bool]) -> Result<Self, String> {
         let mut names = Self {
             tree,
@@ -118,7 +118,7 @@ impl<'t> Names<'t> {
     /// The content of a file in the frozen tree, as far as those it refers to have names.
     ///
     /// # Errors
-    /// What cannot be read, or was changed meanwhile.
+    /// A file cannot be read, or was changed meanwhile.
     pub(super) fn content(&self, file: usize) -> Result<Vec<u8>, String> {
         let disk = &self.tree.files[file].disk;
         let bytes = fs::read(disk).map_err(|error| failed("read", disk, &error))?;

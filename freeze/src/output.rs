@@ -1,4 +1,4 @@
-//! What is written: each file and its compressed copies, unless the old tree has the same.
+//! Writes each file and its compressed copies, unless the old tree has the same.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -12,7 +12,7 @@ use super::pool;
 use super::stage::{Before, Stage};
 use super::tree::Tree;
 
-/// What was done.
+/// Summary of a freeze.
 #[derive(Debug, Default)]
 pub(super) struct Done {
     /// The manifest.
@@ -41,7 +41,7 @@ struct Made {
 /// Writes the frozen tree, as far as there is anything new.
 ///
 /// # Errors
-/// What cannot be read or written.
+/// A file cannot be read or written.
 pub(super) fn write(
     options: &Options,
     tree: &Tree,

@@ -6,7 +6,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Does something with each of `count` indices and gives the results in their order.
+/// Does something with each of `count` indices and returns the results in their order.
 ///
 /// # Errors
 /// The first error; what has not been begun then is left.
@@ -60,11 +60,11 @@ pub(super) fn each<T: Send>(
     }
 }
 
-/// What is shown of the work.
+/// Progress display.
 struct Bar<'a> {
     what: &'a str,
     count: usize,
-    /// When it was shown last; `None` where nobody watches.
+    /// When it was shown last; `None` without a terminal.
     shown: Option<Instant>,
     is_there: bool,
 }

@@ -1,6 +1,6 @@
 //! The frozen tree on the disk: written beside the one that is there, put in its place by one rename.
 //!
-//! What is the same as before is not written but linked, so that it keeps its inode and its times. Whoever looks sees
+//! Unchanged files are not written but linked, so that they keep their inode and times. Readers see
 //! the old tree or the new one, never a part of one, and a run that is killed leaves the old one. The manifest of the
 //! new tree is there under the name `FILE.next` before the tree is, so that the next run knows all it may remove.
 //! Absent: surviving the machine's loss of power in the middle; nothing is flushed to the disk.
@@ -31,7 +31,7 @@ pub(super) struct Stage {
     _lock: File,
 }
 
-/// What is there from the last run.
+/// State left by the last run.
 #[derive(Debug, Default)]
 pub(super) struct Before {
     /// The files in the frozen tree.
@@ -44,7 +44,7 @@ impl Stage {
     /// Finds the places and takes the lock.
     ///
     /// # Errors
-    /// What is in the way.
+    /// An obstacle.
     pub(super) fn open(options: &Options) -> Result<Self, String> {
         let wanted =
             std::path::absolute(&options.out).map_err(|e| failed("find", &options.out, &e))?;
@@ -89,10 +89,10 @@ impl Stage {
         })
     }
 
-    /// What is there, after what an interrupted run has left is cleared away.
+    /// Reads the last run's state, after leftovers of an interrupted run are cleared away.
     ///
     /// # Errors
-    /// What cannot be read, or was not written by this tool.
+    /// The tree cannot be read, or was not written by this tool.
     pub(super) fn before(&self) -> Result<Before, String> {
         if !self.out.exists() && self.old.exists() {
             rename(&self.old, &self.out)?;
@@ -145,7 +145,7 @@ impl Stage {
     /// Writes a file of the new tree.
     ///
     /// # Errors
-    /// What the system says.
+    /// Those of the system.
     pub(super) fn write(&self, path: &str, bytes: &[u8]) -> Result<(), String> {
         let place = self.place(path)?;
         fs::write(&place, bytes).map_err(|error| failed("write", &place, &error))
@@ -154,7 +154,7 @@ impl Stage {
     /// Takes a file of the old tree into the new one.
     ///
     /// # Errors
-    /// What the system says.
+    /// Those of the system.
     pub(super) fn take(&self, path: &str) -> Result<(), String> {
         let (old, new) = (self.out.join(path), self.place(path)?);
         if fs::hard_link(&old, &new).is_ok() {
@@ -178,7 +178,7 @@ impl Stage {
     /// Puts the new tree in the place of the old one, and its manifest in the place of the old one's.
     ///
     /// # Errors
-    /// What the system says.
+    /// Those of the system.
     pub(super) fn swap(&self, manifest: &[u8]) -> Result<(), String> {
         fs::create_dir_all(&self.new).map_err(|error| failed("create", &self.new, &error))?;
         self.write_next(manifest)?;
@@ -197,7 +197,7 @@ impl Stage {
     /// Writes the manifest alone, where the tree is the same.
     ///
     /// # Errors
-    /// What the system says.
+    /// Those of the system.
     pub(super) fn replace_manifest(&self, manifest: &[u8]) -> Result<(), String> {
         self.write_next(manifest)?;
         rename(&self.next, &self.manifest)

@@ -26,7 +26,7 @@ enum Places {
 }
 
 impl<'a> Text<'a> {
-    /// What is in the file as it is written, from a place on.
+    /// Takes the text of the file as it is written, from a position on.
     pub(super) fn plain(bytes: &'a [u8], from: usize) -> Self {
         Self {
             bytes: Cow::Borrowed(bytes),
@@ -58,7 +58,7 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// What is between the quotes of a string at `at`, and where reading goes on: a string ends with its line at the latest.
+    /// Returns the text between the quotes of a string at `at`, and where reading goes on: a string ends with its line at the latest.
     pub(super) fn quoted(&self, at: usize) -> (usize, usize, usize) {
         let (bytes, from) = (self.bytes(), at + 1);
         let mut to = from;
@@ -69,7 +69,7 @@ impl<'a> Text<'a> {
         (from, to, (to + 1).min(bytes.len()))
     }
 
-    /// A part of it without the escapes of a language: `read` gives what an escape means and how long it is.
+    /// Returns a part of it without the escapes of a language: `read` returns an escape's meaning and its length.
     fn unescaped(
         &self,
         range: (usize, usize),
@@ -111,12 +111,12 @@ impl<'a> Text<'a> {
         self.unescaped((from, to), b'&', entity)
     }
 
-    /// What is between the quotes or brackets of CSS.
+    /// Text between the quotes or brackets of CSS.
     pub(super) fn css(&self, from: usize, to: usize) -> Text<'_> {
         self.unescaped((from, to), b'\\', css_escape)
     }
 
-    /// What is between the quotes of JavaScript or JSON.
+    /// Text between the quotes of JavaScript or JSON.
     pub(super) fn js(&self, from: usize, to: usize) -> Text<'_> {
         self.unescaped((from, to), b'\\', js_escape)
     }

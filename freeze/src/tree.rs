@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::Options;
-use super::kinds::{self, Kind};
+use super::kinds::{self, FileType};
 use super::url;
 
 /// A file of the tree.
@@ -19,8 +19,8 @@ pub(super) struct File {
     pub(super) path: String,
     /// Its path on the disk.
     pub(super) disk: PathBuf,
-    /// What it is.
-    pub(super) kind: Kind,
+    /// Its type.
+    pub(super) kind: FileType,
     /// Whether it keeps its name whatever refers to it.
     pub(super) fixed: bool,
 }
@@ -32,7 +32,7 @@ impl File {
     }
 }
 
-/// What is at a path.
+/// Entry at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum At {
     /// The file with this index.
@@ -48,7 +48,7 @@ pub(super) enum At {
 pub(super) struct Tree {
     /// The files, by path.
     pub(super) files: Vec<File>,
-    /// What was left out, and why.
+    /// Files left out, with reasons.
     pub(super) left_out: Vec<String>,
     by_path: HashMap<String, usize>,
     by_name: HashMap<String, Vec<usize>>,
@@ -59,7 +59,7 @@ impl Tree {
     /// Looks at a directory and all that is below.
     ///
     /// # Errors
-    /// What cannot be read.
+    /// A file cannot be read.
     pub(super) fn read(options: &Options) -> Result<Self, String> {
         let root = fs::canonicalize(&options.dir).map_err(|e| failed("open", &options.dir, &e))?;
         let mut walk = Walk {
@@ -86,7 +86,7 @@ impl Tree {
         }
     }
 
-    /// What is at a path as references have it. A page may be asked for without its `.html`.
+    /// Returns the entry at a path as references have it. A page may be requested without its `.html`.
     pub(super) fn at(&self, path: &str) -> At {
         if let Some(id) = self.by_path.get(path) {
             return At::File(*id);
@@ -178,7 +178,7 @@ impl Walk<'_> {
                 .push(format!("{path}: neither file nor directory"));
             return Ok(());
         }
-        let kind = Kind::of(name);
+        let kind = FileType::of(name);
         let mut kept = kinds::KEPT
             .iter()
             .copied()
@@ -211,7 +211,7 @@ pub(super) fn failed(what: &str, path: &Path, error: &io::Error) -> String {
 pub(super) fn of_paths(paths: &[&str]) -> Tree {
     let mut tree = Tree::default();
     for path in paths {
-        let kind = Kind::of(path.rsplit('/').next().unwrap_or(path));
+        let kind = FileType::of(path.rsplit('/').next().unwrap_or(path));
         tree.files.push(File {
             path: (*path).to_owned(),
             disk: PathBuf::new(),

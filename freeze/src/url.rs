@@ -1,6 +1,6 @@
 //! References, resolved to a path in the tree as a browser resolves them.
 //!
-//! Absent: a whole URL parser. What has a scheme or a host is out of the tree, unless it is that of the site.
+//! Absent: a whole URL parser. A reference with a scheme or a host is out of the tree, unless it is that of the site.
 //!
 //! Source: WHATWG URL, "URL parsing", for special schemes.
 
@@ -13,7 +13,7 @@ pub struct Site {
     mount: String,
 }
 
-/// What a reference means.
+/// Meaning of a reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Target {
     /// Nothing that could be a file: the same document, data, mail.
@@ -44,7 +44,7 @@ impl Site {
         Some(Self { origin, mount })
     }
 
-    /// What `url` means in a document whose directory is `dir`, a path that is empty or ends in a slash.
+    /// Resolves `url` in a document whose directory is `dir`, a path that is empty or ends in a slash.
     pub(super) fn resolve(&self, dir: &str, url: &[u8]) -> Target {
         let url = String::from_utf8_lossy(url.trim_ascii());
         let path = &url[..url.find(['?', '#']).unwrap_or(url.len())];
@@ -69,7 +69,7 @@ impl Site {
         }
     }
 
-    /// The directory that a `base` element gives to the references after it; `None` where that is out of the tree.
+    /// Returns the directory that a `base` element sets for the references after it; `None` where that is out of the tree.
     pub(super) fn base(&self, dir: &str, url: &[u8]) -> Option<String> {
         match self.resolve(dir, url) {
             Target::Nothing => Some(dir.to_owned()),

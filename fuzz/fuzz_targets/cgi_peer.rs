@@ -5,7 +5,7 @@
 //! follow parameters, names and values told apart by 0xfd; then what the server sends.
 
 use engines::cgi::{Client, Event, RequestOptions};
-use engines::client::Refusal;
+use engines::client::SendError;
 use engines::http::{BodyLength, Chunk, Fields, OutputQueue};
 
 /// How a request is written.
@@ -15,7 +15,7 @@ pub trait Format {
         params: &Fields,
         choice: u8,
         options: RequestOptions,
-    ) -> Result<u32, Refusal>;
+    ) -> Result<u32, SendError>;
 
     /// Reads what was sent, strictly: the parameters, and what is behind them.
     fn read(sent: &[u8], choice: u8) -> (Vec<(Vec<u8>, Vec<u8>)>, Vec<u8>);

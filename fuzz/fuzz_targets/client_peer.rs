@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use engines::client::{Bodies, Event, MAX_INTERIM, Refusal};
+use engines::client::{Bodies, Event, MAX_INTERIM, SendError};
 use engines::http::Fields;
 use engines::mux::client::{Client, Protocol};
 
@@ -18,7 +18,7 @@ pub trait Spoken: Protocol {
         client: &mut Client<Self>,
         fields: [(&'a [u8], &'a [u8]); 5],
         ended: bool,
-    ) -> Result<u32, Refusal>;
+    ) -> Result<u32, SendError>;
 
     /// Ends a request, with trailers where there are any.
     fn send_trailers(client: &mut Client<Self>, stream: u32, trailers: &Fields);
@@ -80,7 +80,7 @@ impl<S: Spoken> Peer<S> {
     /// A client that has asked for five things: without a body, by HEAD, and with bodies that are sent in part, wait for
     /// windows, or have trailers.
     fn new(limits: u8, mode: u8) -> Self {
-        let bodies = [Bodies::Told, Bodies::Counted][usize::from(limits & 1)];
+        let bodies = [Bodies::Delivered, Bodies::Counted][usize::from(limits & 1)];
         let mut peer = Self {
             client: S::client(limits, bodies),
             told: limits & 1 == 0,

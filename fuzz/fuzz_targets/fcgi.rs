@@ -8,7 +8,7 @@
 #[path = "kept_peer.rs"]
 mod kept_peer;
 
-use engines::client::Refusal;
+use engines::client::SendError;
 use engines::fcgi::{Client, ProtocolError, RequestOptions, STDERR_BYTES};
 use engines::http::{BodyLength, Chunk, Fields, ResponseHead};
 use kept_peer::Spoken;
@@ -51,7 +51,7 @@ impl Spoken for FastCgi {
         }
     }
 
-    fn request(&mut self, choice: u8) -> Result<u32, Refusal> {
+    fn request(&mut self, choice: u8) -> Result<u32, SendError> {
         let method: &[u8] = [&b"GET"[..], b"HEAD", b"POST", b"PUT"][usize::from(choice & 3)];
         let (body, left) = match choice & 3 {
             2 => (BodyLength::Length(5), Some(5)),

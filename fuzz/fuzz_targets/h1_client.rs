@@ -18,8 +18,8 @@ fuzz_target!(|input: &[u8]| {
     };
     let turns: Vec<Turn> = rest.split(|byte| *byte == 0xff).map(Turn::new).collect();
     let [bodies, others] = match mode & 1 {
-        0 => [Bodies::Told, Bodies::Counted],
-        _ => [Bodies::Counted, Bodies::Told],
+        0 => [Bodies::Delivered, Bodies::Counted],
+        _ => [Bodies::Counted, Bodies::Delivered],
     };
     let peer = |bodies| Peer::new(limits, bodies, mode);
     let mut whole = peer(bodies).run(&turns, |bytes| vec![bytes]);

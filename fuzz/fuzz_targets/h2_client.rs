@@ -10,7 +10,7 @@ mod client_peer;
 use std::rc::Rc;
 
 use client_peer::{Spoken, sent_by_all};
-use engines::client::{Bodies, MAX_INTERIM, Refusal};
+use engines::client::{Bodies, MAX_INTERIM, SendError};
 use engines::h2::{Client, Conn, Event, Http2, ProtocolError, Settings};
 use engines::http::Fields;
 use libfuzzer_sys::fuzz_target;
@@ -92,7 +92,7 @@ impl Spoken for Http2 {
         client: &mut Client,
         fields: [(&'a [u8], &'a [u8]); 5],
         ended: bool,
-    ) -> Result<u32, Refusal> {
+    ) -> Result<u32, SendError> {
         client.request(fields, ended)
     }
 

@@ -6,7 +6,7 @@
 
 use std::fmt::Debug;
 
-use engines::client::{Event, Refusal};
+use engines::client::{Event, SendError};
 use engines::http::{BodyLength, OutputQueue, ResponseHead};
 
 /// What the protocols say differently.
@@ -16,7 +16,7 @@ pub trait Spoken {
     /// A connection, and its limits.
     fn new(limits: u8) -> Self;
 
-    fn request(&mut self, choice: u8) -> Result<u32, Refusal>;
+    fn request(&mut self, choice: u8) -> Result<u32, SendError>;
 
     /// Sends further requests behind one that was begun; gives how many.
     fn pipeline(&mut self, _: u8) -> u32 {

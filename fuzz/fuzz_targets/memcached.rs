@@ -6,7 +6,7 @@
 #[path = "kept_peer.rs"]
 mod kept_peer;
 
-use engines::client::Refusal;
+use engines::client::SendError;
 use engines::http::ResponseHead;
 use engines::memcached::{Client, ProtocolError};
 use kept_peer::Spoken;
@@ -49,7 +49,7 @@ impl Spoken for Memcached {
         }
     }
 
-    fn request(&mut self, choice: u8) -> Result<u32, Refusal> {
+    fn request(&mut self, choice: u8) -> Result<u32, SendError> {
         let key = KEYS[usize::from(choice & 7)];
         let stream = self.client.request(key, self.line_bytes)?;
         assert!(!matches!(choice & 7, 3..6), "a key that is none");

@@ -6,7 +6,7 @@ mod cgi_peer;
 
 use cgi_peer::Format;
 use engines::cgi::{Client, RequestOptions};
-use engines::client::Refusal;
+use engines::client::SendError;
 use engines::http::Fields;
 use engines::scgi;
 use libfuzzer_sys::fuzz_target;
@@ -19,7 +19,7 @@ impl Format for Scgi {
         params: &Fields,
         _: u8,
         options: RequestOptions,
-    ) -> Result<u32, Refusal> {
+    ) -> Result<u32, SendError> {
         scgi::request(client, params, options)
     }
 

@@ -96,7 +96,7 @@ fn client(headers_level: u8) -> Client {
         abuse_budget: u32::MAX,
         ..Settings::default()
     };
-    Client::new(settings, Bodies::Told)
+    Client::new(settings, Bodies::Delivered)
 }
 
 #[derive(Debug, PartialEq)]
@@ -134,7 +134,7 @@ impl Peer {
             self.conn.receive(piece);
             self.conn.check_invariants();
             if rests {
-                self.conn.rest();
+                self.conn.shrink();
             }
         }
         self.conn.receive_eof();
@@ -162,7 +162,7 @@ impl Peer {
                 0x14 => _ = self.conn.give_up_block(),
                 0x15 => self.conn.seconds_passed(1),
                 0x16 => self.conn.reset(1, REFUSED_STREAM),
-                0x17 => self.conn.rest(),
+                0x17 => self.conn.shrink(),
                 _ => {}
             }
             self.conn.check_invariants();

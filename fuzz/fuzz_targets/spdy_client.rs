@@ -11,7 +11,7 @@ mod spdy_short;
 use std::rc::Rc;
 
 use client_peer::{Spoken, sent_by_all};
-use engines::client::{Bodies, Refusal};
+use engines::client::{Bodies, SendError};
 use engines::http::Fields;
 use engines::spdy::{Client, Conn, Event, Settings, Spdy};
 use libfuzzer_sys::fuzz_target;
@@ -97,7 +97,7 @@ impl Spoken for Spdy {
         client: &mut Client,
         fields: [(&'a [u8], &'a [u8]); 5],
         ended: bool,
-    ) -> Result<u32, Refusal> {
+    ) -> Result<u32, SendError> {
         client.request(fields, ended)
     }
 

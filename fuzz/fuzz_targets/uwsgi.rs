@@ -6,7 +6,7 @@ mod cgi_peer;
 
 use cgi_peer::Format;
 use engines::cgi::{Client, RequestOptions};
-use engines::client::Refusal;
+use engines::client::SendError;
 use engines::http::Fields;
 use engines::uwsgi;
 use libfuzzer_sys::fuzz_target;
@@ -19,10 +19,10 @@ impl Format for Uwsgi {
         params: &Fields,
         choice: u8,
         options: RequestOptions,
-    ) -> Result<u32, Refusal> {
+    ) -> Result<u32, SendError> {
         // A text without a name is sent raw, which no reader tells from variables.
         if params.fields.iter().any(|param| param.name.is_empty()) {
-            return Err(Refusal::BadParameter);
+            return Err(SendError::BadParameter);
         }
         uwsgi::request(client, params, [choice, !choice], options)
     }

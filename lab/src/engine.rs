@@ -1,6 +1,6 @@
 //! The three protocols behind one face: what the load loop needs of an engine in the client role.
 
-use engines::client::{Bodies, Event, HeadSize, Refusal};
+use engines::client::{Bodies, Event, HeadSize, SendError};
 use engines::http::{BodyLength, Chunk, OutputQueue, ResponseHead};
 use engines::{h1, h2, spdy};
 
@@ -71,7 +71,7 @@ pub(crate) struct Http1 {
 }
 
 impl Http1 {
-    fn request(&mut self, fields: &[(Vec<u8>, Vec<u8>)], body: &[u8]) -> Result<u32, Refusal> {
+    fn request(&mut self, fields: &[(Vec<u8>, Vec<u8>)], body: &[u8]) -> Result<u32, SendError> {
         let own = fields.iter().filter_map(|(name, value)| match &name[..] {
             b":scheme" => None,
             b":authority" => Some((&b"host"[..], &value[..])),
@@ -181,7 +181,7 @@ impl Engine {
         &mut self,
         fields: &[(Vec<u8>, Vec<u8>)],
         body: &[u8],
-    ) -> Result<u32, Refusal> {
+    ) -> Result<u32, SendError> {
         let ended = body.is_empty();
         let pairs = fields
             .iter()

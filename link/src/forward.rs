@@ -18,13 +18,13 @@ use rustix::io::Errno;
 use sys::process;
 
 use crate::FORWARDER_PRIORITY;
-use crate::awake::Awake;
-use crate::hold::{Hold, Released};
+use crate::ack_delay::{AckDelay, Released};
+use crate::cpu_latency::CpuLatencyGuard;
 use crate::options::{MTU_MAX, Options};
 use crate::pcap::Capture;
 use crate::pipe::{Moving, Pipe};
 use crate::record::Record;
-use crate::segment::{Direction, Fate, Segment};
+use crate::segment::{Direction, Segment, Verdict};
 
 /// The forwarding thread, from outside.
 #[derive(Debug)]
@@ -33,15 +33,15 @@ pub(crate) struct Forwarder {
     losses: Arc<Losses>,
     stop: Arc<OwnedFd>,
     thread: Option<JoinHandle<()>>,
-    _awake: Option<Awake>,
+    _awake: Option<CpuLatencyGuard>,
 }
 
 impl Forwarder {
     /// Starts between the client's device and the server's.
     pub(crate) fn start(near: OwnedFd, far: OwnedFd, options: &Options) -> io::Result<Self> {
         let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
-        let awake = Awake::keep();
-        let waits_known = Waits::of_this_thread().is_some();
+        let awake = CpuLatencyGuard::keep();
+        let waits_known = RunDelay::of_this_thread().is_some();
         let capture = options.pcap.as_deref().map(Capture::create).transpose()?;
         let record = Arc::new(Mutex::new(Record::new(
             options.trace,
@@ -49,9 +49,9 @@ impl Forwarder {
             awake.is_some(),
         )));
         let losses = Arc::new(Losses::default());
-        let way = |direction, hold: Option<Duration>| Way {
+        let way = |direction, ack_delay: Option<Duration>| DirectionState {
             direction,
-            hold: hold.map(Hold::new),
+            ack_delay: ack_delay.map(AckDelay::new),
             pipe: Pipe::new(direction, options),
         };
         let run = Run {
@@ -85,13 +85,13 @@ impl Forwarder {
     }
 
     /// Drops the next segments with data of a direction.
-    pub(crate) fn lose(&self, direction: Direction, segments: u32) {
+    pub(crate) fn drop_next(&self, direction: Direction, segments: u32) {
         self.losses
             .of(direction)
             .fetch_add(segments, Ordering::Relaxed);
     }
 
-    /// What is known so far.
+    /// Returns the record so far.
     pub(crate) fn record(&self) -> MutexGuard<'_, Record> {
         locked(&self.record)
     }
@@ -108,7 +108,7 @@ impl Drop for Forwarder {
     }
 }
 
-/// The record, whoever panicked with it: it is counts, and each is whole.
+/// Locks the record, even after a panic: it consists of counts, and each is whole.
 fn locked(record: &Mutex<Record>) -> MutexGuard<'_, Record> {
     record.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -141,9 +141,9 @@ impl Losses {
 
 /// One direction.
 #[derive(Debug)]
-struct Way {
+struct DirectionState {
     direction: Direction,
-    hold: Option<Hold>,
+    ack_delay: Option<AckDelay>,
     pipe: Pipe,
 }
 
@@ -151,12 +151,12 @@ struct Way {
 #[derive(Debug)]
 struct Run {
     devices: [OwnedFd; 2],
-    ways: [Way; 2],
+    ways: [DirectionState; 2],
     record: Arc<Mutex<Record>>,
     losses: Arc<Losses>,
     stop: Arc<OwnedFd>,
-    /// What became of packets this turn.
-    noted: Vec<(Direction, Fate, Moving, Instant)>,
+    /// Outcomes of packets in this turn.
+    noted: Vec<(Direction, Verdict, Moving, Instant)>,
     capture: Option<Capture>,
     trace: bool,
     spin: Spin,
@@ -166,7 +166,7 @@ impl Run {
     fn run(mut self) {
         // Refused in some containers; the record tells how late packets are then.
         let _ = process::set_realtime_thread(FORWARDER_PRIORITY, false);
-        let mut waits = Waits::of_this_thread();
+        let mut waits = RunDelay::of_this_thread();
         let mut buffer = vec![0; usize::from(MTU_MAX)];
         let mut unread = Duration::ZERO;
         let record = Arc::clone(&self.record);
@@ -191,7 +191,9 @@ impl Run {
             }
             match self.wait() {
                 Woken::Early => {}
-                Woken::Slept => unread += waits.as_mut().map(Waits::since_last).unwrap_or_default(),
+                Woken::Slept => {
+                    unread += waits.as_mut().map(RunDelay::since_last).unwrap_or_default()
+                }
                 Woken::Stopped => return,
             }
         }
@@ -234,7 +236,7 @@ impl Run {
                 due: came,
                 unread,
             };
-            self.noted.push((direction, Fate::Lost, lost, came));
+            self.noted.push((direction, Verdict::Lost, lost, came));
             return;
         }
         let passes = Released {
@@ -243,7 +245,7 @@ impl Run {
             came,
             goes_on: true,
         };
-        if self.ways.iter().all(|way| way.hold.is_none()) {
+        if self.ways.iter().all(|way| way.ack_delay.is_none()) {
             self.enter(index, passes, unread);
             return;
         }
@@ -251,15 +253,15 @@ impl Run {
             self.enter(index, passes, unread);
             return;
         };
-        if let Some(hold) = &mut self.ways[1 - index].hold {
-            hold.observe(&segment);
+        if let Some(ack_delay) = &mut self.ways[1 - index].ack_delay {
+            ack_delay.observe(&segment);
         }
-        let Some(hold) = &mut self.ways[index].hold else {
+        let Some(ack_delay) = &mut self.ways[index].ack_delay else {
             self.enter(index, passes, unread);
             return;
         };
         let mut out = Vec::new();
-        hold.offer(&segment, passes.packet, came, &mut out);
+        ack_delay.offer(&segment, passes.packet, came, &mut out);
         for released in out {
             self.enter(index, released, unread);
         }
@@ -267,13 +269,13 @@ impl Run {
 
     /// Sends on what the policy has held long enough.
     fn expire(&mut self, index: usize) {
-        let Some(hold) = &mut self.ways[index].hold else {
+        let Some(ack_delay) = &mut self.ways[index].ack_delay else {
             return;
         };
         let now = Instant::now();
-        if hold.next().is_some_and(|next| next <= now) {
+        if ack_delay.next().is_some_and(|next| next <= now) {
             let mut out = Vec::new();
-            hold.expire(now, &mut out);
+            ack_delay.expire(now, &mut out);
             for released in out {
                 self.enter(index, released, Duration::ZERO);
             }
@@ -294,10 +296,10 @@ impl Run {
         let ended = if released.goes_on {
             way.pipe.push(moving)
         } else {
-            Err((moving, Fate::Superseded))
+            Err((moving, Verdict::Superseded))
         };
-        if let Err((moving, fate)) = ended {
-            self.noted.push((way.direction, fate, moving, at));
+        if let Err((moving, verdict)) = ended {
+            self.noted.push((way.direction, verdict, moving, at));
         }
     }
 
@@ -311,12 +313,12 @@ impl Run {
             let written = rustix::io::retry_on_intr(|| {
                 rustix::io::write(&self.devices[1 - index], &moving.packet)
             });
-            let fate = match written {
-                Ok(_) => Fate::Delivered,
-                Err(_) => Fate::Refused,
+            let verdict = match written {
+                Ok(_) => Verdict::Delivered,
+                Err(_) => Verdict::Refused,
             };
             let direction = self.ways[index].direction;
-            self.noted.push((direction, fate, moving, now));
+            self.noted.push((direction, verdict, moving, now));
         }
     }
 
@@ -325,22 +327,25 @@ impl Run {
         if self.noted.is_empty() && ignored == 0 {
             return;
         }
-        for (direction, fate, moving, at) in &self.noted {
-            record.note(*direction, *fate, moving, *at);
+        for (direction, verdict, moving, at) in &self.noted {
+            record.note(*direction, *verdict, moving, *at);
         }
         let uncaptured = self.capture.as_ref().map_or(0, |capture| capture.left_out);
         record.note_others(ignored, uncaptured);
         drop(record);
         let noted = self.noted.drain(..);
         if let Some(capture) = &mut self.capture {
-            let delivered = noted.filter(|(_, fate, ..)| *fate == Fate::Delivered);
+            let delivered = noted.filter(|(_, verdict, ..)| *verdict == Verdict::Delivered);
             delivered.for_each(|(.., moving, at)| capture.packet(at, moving.packet));
         }
     }
 
     /// Sleeps until a packet comes or one is nearly due.
     fn wait(&mut self) -> Woken {
-        let holds = self.ways.iter().filter_map(|way| way.hold.as_ref()?.next());
+        let holds = self
+            .ways
+            .iter()
+            .filter_map(|way| way.ack_delay.as_ref()?.next());
         let dues = self.ways.iter().filter_map(|way| way.pipe.next());
         let now = Instant::now();
         let limit = match holds.chain(dues).min() {
@@ -374,7 +379,7 @@ impl Run {
 /// When to look at the clock in place of sleeping, so that packets are on time.
 #[derive(Debug)]
 struct Spin {
-    /// What may be spent.
+    /// Remaining budget of time.
     saved: Duration,
     /// When that was judged.
     looked: Instant,
@@ -425,12 +430,12 @@ enum Woken {
 ///
 /// A packet that came meanwhile has waited in its device at most so long.
 #[derive(Debug)]
-struct Waits {
+struct RunDelay {
     file: File,
     last: Duration,
 }
 
-impl Waits {
+impl RunDelay {
     fn of_this_thread() -> Option<Self> {
         let file = File::open("/proc/thread-self/schedstat").ok()?;
         let last = total(&file)?;
@@ -457,7 +462,7 @@ fn total(file: &File) -> Option<Duration> {
 
 /// How long before a packet is due the thread stops to sleep: above what a timer and a wake-up take.
 const SPIN: Duration = Duration::from_micros(200);
-/// What the thread may spend on looking at the clock at once; then as much of the time as it sleeps, so that a busy
+/// Time that the thread may spin on the clock at once; then as much as it sleeps, so that a busy
 /// link does not take a CPU from its ends.
 const SPIN_SAVED_MAX: Duration = Duration::from_millis(5);
 /// How many packets are read from a device before others are looked at.

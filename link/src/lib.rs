@@ -3,13 +3,13 @@
 //! Two networks are joined by two TUN devices. A thread (`forward`) takes each IP packet out of one device and puts it
 //! into the other one after the one-way delay: with jitter, loss, a rate and a queue where they are asked for
 //! ([`Spec`], [`Options`]). It may hold acknowledgements back, as receivers do ([`Options::client_ack_hold`]), so that
-//! a sender who waits for one is seen to wait. It records how late it was itself ([`Link::lateness`],
+//! a sender that waits for one is seen to wait. It records how late it was itself ([`Link::lateness`],
 //! [`Link::worst_between`]): on a machine with other work a sample says nothing unless the link was on time for it,
 //! and [`Link::is_void`] counts those that do not. [`via`] runs commands at its ends.
 //!
 //! Bytes enter and leave by what runs inside: [`Link::in_client`], [`Link::in_server`], [`Link::spawn_server`].
 //! Namespaces and devices have no names outside and are held by descriptors alone: they go when the link is
-//! dropped, and when its process is killed. `docs/link.md` tells how to use it and what it cannot tell.
+//! dropped, and when its process is killed. `docs/link.md` describes its use and its limits.
 //!
 //! Deliberately absent: IPv6, and links without CAP_SYS_ADMIN and CAP_NET_ADMIN, for which [`Link::new`] says why there
 //! is none; [`via`] gets them from a user namespace where the machine allows it.
@@ -17,11 +17,11 @@
 
 #![forbid(unsafe_code)]
 
-mod awake;
-mod chance;
+mod ack_delay;
+mod cpu_latency;
 mod forward;
-mod hold;
 mod options;
+mod packet_rng;
 mod pcap;
 mod pipe;
 mod quantity;
@@ -43,8 +43,10 @@ use sys::process;
 
 pub use options::{LOCALHOST_PORTS, Options};
 pub use quantity::{Loss, Rate};
-pub use record::{Counters, LATE, Lateness, Trace, TraceEntry, WayCounters, is_conclusive};
-pub use segment::{Direction, Fate, Flags, Flow, Segment};
+pub use record::{
+    Counters, DirectionCounters, LATE_THRESHOLD, Lateness, Trace, TraceEntry, is_conclusive,
+};
+pub use segment::{Direction, Flags, Flow, Segment, Verdict};
 pub use spec::{Spec, SpecError};
 
 /// Two networks, the delay between them, and the thread that makes it.
@@ -96,7 +98,7 @@ impl Link {
         })
     }
 
-    /// What the link was made with.
+    /// Options of the link.
     #[must_use]
     pub fn options(&self) -> &Options {
         &self.options
@@ -139,7 +141,7 @@ impl Link {
     }
 
     /// Runs `task` on a thread in the client's namespace, as a measuring instrument: in real time where that is
-    /// allowed, so that other work on the machine does not delay its clock readings. What it connects to goes
+    /// allowed, so that other work on the machine does not delay its clock readings. Its connections go
     /// over the link.
     ///
     /// # Panics
@@ -152,8 +154,8 @@ impl Link {
         })
     }
 
-    /// Runs `task` on a thread in the server's namespace. What it binds is reached over the link; what it spawns
-    /// stays there, and is scheduled as [`Options::realtime_server`] says.
+    /// Runs `task` on a thread in the server's namespace. Sockets that it binds are reached over the link; processes that it spawns
+    /// stay there, and are scheduled as [`Options::realtime_server`] says.
     ///
     /// # Panics
     /// When `task` does.
@@ -176,8 +178,8 @@ impl Link {
     }
 
     /// Drops the next segments with data that go in a direction.
-    pub fn lose(&self, direction: Direction, segments: u32) {
-        self.forwarder.lose(direction, segments);
+    pub fn drop_next(&self, direction: Direction, segments: u32) {
+        self.forwarder.drop_next(direction, segments);
     }
 
     /// How many packets did what, so far.

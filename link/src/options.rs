@@ -1,4 +1,4 @@
-//! What a link is like: delay, jitter, loss, rate, queue, acknowledgements, packet size.
+//! Options of a link: delay, jitter, loss, rate, queue, acknowledgements, packet size.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::quantity::{Loss, Rate};
 
-/// What a link is like; the default has a round trip of 50 ms and holds nothing back.
+/// Options of a link; the default has a round trip of 50 ms and delays no acknowledgement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// The delay of each packet, each way; at most 10 s.
@@ -17,13 +17,13 @@ pub struct Options {
     pub reorder: bool,
     /// How many packets are lost, each way.
     pub loss: Loss,
-    /// What loss and jitter follow from.
+    /// Seed of loss and jitter.
     pub seed: u64,
     /// How long pure acknowledgements of the client are held back unless they can leave with data, at most 1 s;
     /// `None` sends each at once. A server that waits for one before it sends the rest of a response is late by
     /// this and a round trip.
     pub client_ack_hold: Option<Duration>,
-    /// The same of the server's acknowledgements: for clients that wait.
+    /// Delay of the server's acknowledgements: for clients that wait.
     pub server_ack_hold: Option<Duration>,
     /// The rate from the client to the server; `None` is unlimited.
     pub up: Option<Rate>,
@@ -104,7 +104,7 @@ pub(crate) const QUEUE_MAX: u32 = 10_000;
 pub(crate) const QUEUE_DEFAULT: u32 = 100;
 /// The most pairs of ports of `localhost` that are the server's.
 pub(crate) const LOCALHOST_MAX: usize = 64;
-/// The ports of `localhost` that are the server's where visitors are played: Linux gives those from 32768 on to
+/// The ports of `localhost` that are the server's where visitors are played: Linux assigns those from 32768 on to
 /// programs that ask for any, and programs at one end speak with each other by them.
 pub const LOCALHOST_PORTS: (u16, u16) = (1, 32_767);
 

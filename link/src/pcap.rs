@@ -1,7 +1,7 @@
 //! Packets into a file that tcpdump and Wireshark read: classic pcap, nanoseconds, packets as they leave the link.
 //!
-//! A thread of its own writes, so that a slow disk makes nobody late. Of what it cannot follow it leaves out packets,
-//! and counts them. The file is complete when the link is dropped; of one that is killed the last moment is missing.
+//! A thread of its own writes, so that a slow disk delays no packet. Packets that it cannot keep up with are left out
+//! and counted. The file is complete when the link is dropped; of one that is killed the last moment is missing.
 //! Source: draft-ietf-opsawg-pcap.
 
 use std::fs::File;
@@ -90,7 +90,7 @@ fn write(
     }
 }
 
-/// What is the time of day of a moment.
+/// Converts an instant to the time of day.
 #[derive(Clone, Copy, Debug)]
 struct Clock {
     moment: Instant,
@@ -111,7 +111,7 @@ impl Clock {
     }
 }
 
-/// What a file begins with: version 2.4, times in UTC.
+/// Header of a file: version 2.4, times in UTC.
 fn head() -> [u8; 24] {
     let mut head = [0; 24];
     head[..4].copy_from_slice(&MAGIC.to_le_bytes());
@@ -122,7 +122,7 @@ fn head() -> [u8; 24] {
     head
 }
 
-/// What a packet begins with.
+/// Header of a packet.
 fn record_head(unix: Duration, bytes: usize) -> [u8; 16] {
     // The format's seconds have 32 bits, up to the year 2106; packets are far shorter than 4 GiB.
     let seconds = u32::try_from(unix.as_secs()).unwrap_or(u32::MAX);

@@ -7,17 +7,17 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use crate::chance::Chance;
 use crate::options::Options;
+use crate::packet_rng::PacketRng;
 use crate::quantity::{Loss, Rate};
-use crate::segment::{Direction, Fate, Segment};
+use crate::segment::{Direction, Segment, Verdict};
 
 /// A packet on its way.
 #[derive(Debug)]
 pub(crate) struct Moving {
     /// The packet.
     pub(crate) packet: Vec<u8>,
-    /// What it says, if it is TCP; only where packets are traced.
+    /// Its TCP header, if it is TCP; only where packets are traced.
     pub(crate) segment: Option<Segment>,
     /// When it was read from its device.
     pub(crate) came: Instant,
@@ -34,7 +34,7 @@ pub(crate) struct Pipe {
     jitter: Duration,
     reorder: bool,
     loss: Loss,
-    chance: Chance,
+    packet_rng: PacketRng,
     /// How many packets came.
     number: u64,
     shaper: Option<Shaper>,
@@ -52,31 +52,31 @@ impl Pipe {
             jitter: options.jitter,
             reorder: options.reorder,
             loss: options.loss,
-            chance: Chance::new(options.seed, direction),
+            packet_rng: PacketRng::new(options.seed, direction),
             number: 0,
             shaper: rate.map(|rate| Shaper::new(rate, options.queue_packets as usize)),
             queue: VecDeque::new(),
         }
     }
 
-    /// Takes a packet that enters at `moving.due`; gives it back with what became of it where it goes nowhere.
-    pub(crate) fn push(&mut self, mut moving: Moving) -> Result<(), (Moving, Fate)> {
+    /// Takes a packet that enters at `moving.due`; returns it with its outcome where it is not forwarded.
+    pub(crate) fn push(&mut self, mut moving: Moving) -> Result<(), (Moving, Verdict)> {
         let number = self.number;
         self.number += 1;
-        if self.chance.loses(number, self.loss) {
-            return Err((moving, Fate::Lost));
+        if self.packet_rng.loses(number, self.loss) {
+            return Err((moving, Verdict::Lost));
         }
         if self.queue.len() >= PACKETS_MAX {
-            return Err((moving, Fate::Overflowed));
+            return Err((moving, Verdict::Overflowed));
         }
         let left = match &mut self.shaper {
             None => moving.due,
             Some(shaper) => match shaper.send(moving.due, moving.packet.len()) {
                 Some(left) => left,
-                None => return Err((moving, Fate::Overflowed)),
+                None => return Err((moving, Verdict::Overflowed)),
             },
         };
-        let wavers = self.chance.wavers(number, self.jitter);
+        let wavers = self.packet_rng.wavers(number, self.jitter);
         moving.due = left + self.delay.saturating_sub(self.jitter) + wavers;
         if self.reorder {
             let place = self.queue.partition_point(|other| other.due <= moving.due);
@@ -148,7 +148,7 @@ impl Shaper {
     }
 }
 
-/// The most packets on their way; a full one drops what comes. It is far above what a fast sender has under way
+/// The most packets on their way; a full one drops what comes. It is far above what a fast sender has in progress
 /// with the largest windows.
 const PACKETS_MAX: usize = 65_536;
 const NANOS: u128 = 1_000_000_000;
@@ -184,9 +184,9 @@ mod tests {
         assert!(pushed.is_ok(), "{pushed:?}");
     }
 
-    fn refused(pipe: &mut Pipe, bytes: usize, enters: Instant) -> Option<Fate> {
+    fn refused(pipe: &mut Pipe, bytes: usize, enters: Instant) -> Option<Verdict> {
         let pushed = pipe.push(packet(bytes, enters));
-        pushed.err().map(|(_, fate)| fate)
+        pushed.err().map(|(_, verdict)| verdict)
     }
 
     #[test]
@@ -214,7 +214,7 @@ mod tests {
             push(&mut pipe, 1000, start);
         }
         // One is being sent, two wait.
-        assert_eq!(refused(&mut pipe, 1, start), Some(Fate::Overflowed));
+        assert_eq!(refused(&mut pipe, 1, start), Some(Verdict::Overflowed));
         let dues: Vec<_> = pipe.queue.iter().map(|moving| moving.due - start).collect();
         assert_eq!(dues, [11 * MS, 12 * MS, 13 * MS]);
         push(&mut pipe, 1000, start + MS);
@@ -244,7 +244,7 @@ mod tests {
             options.loss = "100%".parse().expect("a loss");
         });
         for _ in 0..1000 {
-            assert_eq!(refused(&mut pipe, 1500, start), Some(Fate::Lost));
+            assert_eq!(refused(&mut pipe, 1500, start), Some(Verdict::Lost));
         }
         assert_eq!(pipe.next(), None);
     }
@@ -280,6 +280,6 @@ mod tests {
         for _ in 0..PACKETS_MAX {
             push(&mut pipe, 0, start);
         }
-        assert_eq!(refused(&mut pipe, 0, start), Some(Fate::Overflowed));
+        assert_eq!(refused(&mut pipe, 0, start), Some(Verdict::Overflowed));
     }
 }

@@ -64,7 +64,7 @@ impl Loss {
     /// All packets.
     pub(crate) const WHOLE: u32 = 1_000_000_000;
 
-    /// So many packets of a billion.
+    /// This many packets of a billion.
     #[must_use]
     pub fn billionths(self) -> u32 {
         self.0

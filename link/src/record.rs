@@ -1,4 +1,4 @@
-//! What the link knows of itself: how many packets did what, how late it was, and each packet if wanted.
+//! Record of the link: counts of packets by outcome, its lateness, and each packet if wanted.
 //!
 //! Late is a packet by the time from when it was due to when it was put into the other device, and by the time it
 //! may have waited in its first device because the forwarder did not run (`Moving::unread`).
@@ -7,15 +7,15 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use crate::pipe::Moving;
-use crate::segment::{Direction, Fate, Segment};
+use crate::segment::{Direction, Segment, Verdict};
 
 /// How many packets did what.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// On the way to the server.
-    pub to_server: WayCounters,
+    pub to_server: DirectionCounters,
     /// On the way to the client.
-    pub to_client: WayCounters,
+    pub to_client: DirectionCounters,
     /// Not IPv4, and not forwarded.
     pub ignored: u64,
     /// Delivered, and not in the pcap file because it could not be written so fast.
@@ -24,7 +24,7 @@ pub struct Counters {
 
 /// How many packets of a direction did what.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct WayCounters {
+pub struct DirectionCounters {
     /// Delivered.
     pub packets: u64,
     /// Bytes of IP packets delivered.
@@ -59,23 +59,23 @@ impl Counters {
     }
 }
 
-impl WayCounters {
+impl DirectionCounters {
     /// Neither delivered nor superseded.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.lost + self.overflowed + self.refused
     }
 
-    fn note(&mut self, fate: Fate, bytes: usize) {
-        match fate {
-            Fate::Delivered => {
+    fn note(&mut self, verdict: Verdict, bytes: usize) {
+        match verdict {
+            Verdict::Delivered => {
                 self.packets += 1;
                 self.bytes += bytes as u64;
             }
-            Fate::Lost => self.lost += 1,
-            Fate::Overflowed => self.overflowed += 1,
-            Fate::Refused => self.refused += 1,
-            Fate::Superseded => self.superseded += 1,
+            Verdict::Lost => self.lost += 1,
+            Verdict::Overflowed => self.overflowed += 1,
+            Verdict::Refused => self.refused += 1,
+            Verdict::Superseded => self.superseded += 1,
         }
     }
 }
@@ -91,9 +91,9 @@ pub struct Lateness {
     pub p99: Duration,
     /// The latest.
     pub worst: Duration,
-    /// How many were later than [`LATE`].
+    /// How many were later than [`LATE_THRESHOLD`].
     pub late: u64,
-    /// Whether the kernel tells how long the forwarder waited for a CPU; else packets may have waited unseen
+    /// Whether the kernel reports how long the forwarder waited for a CPU; else packets may have waited unseen
     /// before they were read.
     pub waits_known: bool,
     /// Whether the CPUs are kept from sleeping; else packets may have come late by the wake-ups of the ends and of the
@@ -102,7 +102,7 @@ pub struct Lateness {
 }
 
 impl Lateness {
-    /// What the figures leave out, to be put behind them.
+    /// Remarks about the figures' limits, to be put behind them.
     #[must_use]
     pub fn remarks(&self) -> String {
         let wakes = if self.cpus_awake {
@@ -122,13 +122,13 @@ impl Lateness {
 /// Moments at which packets were delivered later than a limit: a copy, so that many samples are judged while the
 /// link goes on.
 #[derive(Debug)]
-pub(crate) struct Late {
+pub(crate) struct LateDeliveries {
     moments: Vec<Instant>,
     /// Up to this one they are not known, and some packet of the link was late.
     forgotten: Option<Instant>,
 }
 
-impl Late {
+impl LateDeliveries {
     /// Whether one lies between two moments, or may have.
     pub(crate) fn any_between(&self, from: Instant, to: Instant) -> bool {
         let next = self.moments.partition_point(|when| *when < from);
@@ -151,8 +151,8 @@ pub struct Trace {
 pub struct TraceEntry {
     /// Which way it went.
     pub direction: Direction,
-    /// What became of it.
-    pub fate: Fate,
+    /// Its outcome.
+    pub verdict: Verdict,
     /// When it came from its sender.
     pub came: Instant,
     /// When it was due; for one that was not delivered, when that was decided.
@@ -161,7 +161,7 @@ pub struct TraceEntry {
     pub left: Instant,
     /// Its length with the IP header.
     pub packet_bytes: usize,
-    /// What it says, if it is TCP.
+    /// Its TCP header, if it is TCP.
     pub segment: Option<Segment>,
 }
 
@@ -196,13 +196,19 @@ impl Record {
     }
 
     /// Notes the end of a packet.
-    pub(crate) fn note(&mut self, direction: Direction, fate: Fate, moving: &Moving, now: Instant) {
+    pub(crate) fn note(
+        &mut self,
+        direction: Direction,
+        verdict: Verdict,
+        moving: &Moving,
+        now: Instant,
+    ) {
         let way = match direction {
             Direction::ToServer => &mut self.counters.to_server,
             Direction::ToClient => &mut self.counters.to_client,
         };
-        way.note(fate, moving.packet.len());
-        if fate == Fate::Delivered {
+        way.note(verdict, moving.packet.len());
+        if verdict == Verdict::Delivered {
             let late = now.saturating_duration_since(moving.due) + moving.unread;
             self.note_lateness(late, now);
         }
@@ -215,7 +221,7 @@ impl Record {
         }
         trace.entries.push(TraceEntry {
             direction,
-            fate,
+            verdict,
             came: moving.came,
             due: moving.due,
             left: now,
@@ -235,7 +241,7 @@ impl Record {
         let step = usize::try_from(step).map_or(STEPS, |step| step.min(STEPS));
         self.steps[step] += 1;
         self.worst = self.worst.max(late);
-        self.late += u64::from(late > LATE);
+        self.late += u64::from(late > LATE_THRESHOLD);
         if late < REMEMBERED_FROM {
             return;
         }
@@ -287,11 +293,11 @@ impl Record {
     }
 
     /// The deliveries from a moment on that were later than a limit.
-    pub(crate) fn later_than(&self, limit: Duration, from: Instant) -> Late {
+    pub(crate) fn later_than(&self, limit: Duration, from: Instant) -> LateDeliveries {
         let begin = self.remembered.partition_point(|(when, _)| *when < from);
         let of_then = self.remembered.range(begin..);
         let late = of_then.filter(|(_, late)| *late > limit);
-        Late {
+        LateDeliveries {
             moments: late.map(|(when, _)| *when).collect(),
             forgotten: self.forgotten.filter(|_| self.worst > limit),
         }
@@ -309,13 +315,13 @@ pub fn is_conclusive(samples: u64, void: u64) -> bool {
 }
 
 /// From when on a packet is late enough to be counted as such: a fiftieth of the round trip of 50 ms.
-pub const LATE: Duration = Duration::from_millis(1);
+pub const LATE_THRESHOLD: Duration = Duration::from_millis(1);
 /// How many of a hundred samples may be void; of fewer than a hundred one may.
 const VOID_PERCENT_MAX: u64 = 1;
 /// Lateness is counted in steps of 10 µs up to 20 ms; the last count has all above.
 const STEP: Duration = Duration::from_micros(10);
 const STEPS: usize = 2000;
-/// What is not worth remembering with its time.
+/// Lateness below which no time is recorded.
 const REMEMBERED_FROM: Duration = Duration::from_micros(100);
 /// How many late deliveries are remembered with their times; older ones are forgotten.
 const REMEMBERED_MAX: usize = 65_536;
@@ -341,7 +347,7 @@ mod tests {
     fn deliver(record: &mut Record, due: Instant, late: Duration) {
         record.note(
             Direction::ToServer,
-            Fate::Delivered,
+            Verdict::Delivered,
             &moving(due),
             due + late,
         );
@@ -371,7 +377,7 @@ mod tests {
         assert_eq!(lateness.p99, Duration::from_micros(3010));
         assert_eq!(lateness.worst, Duration::from_micros(3015));
         assert_eq!(lateness.late, 2);
-        deliver(&mut record, start, LATE);
+        deliver(&mut record, start, LATE_THRESHOLD);
         assert_eq!(record.lateness().late, 2);
     }
 
@@ -415,7 +421,7 @@ mod tests {
         let mut record = Record::new(false, true, true);
         let mut packet = moving(start);
         packet.unread = 4 * MS;
-        record.note(Direction::ToClient, Fate::Delivered, &packet, start + MS);
+        record.note(Direction::ToClient, Verdict::Delivered, &packet, start + MS);
         assert_eq!(record.lateness().worst, 5 * MS);
     }
 

@@ -1,6 +1,6 @@
-//! What the link reads of a packet: the flow it belongs to, and what it says of bytes.
+//! Parses the parts of a packet that the link needs: flow, sequence numbers, length.
 //!
-//! Nothing is changed, and checksums are not looked at: both ends are kernels of this machine. What is no
+//! Nothing is changed, and checksums are not looked at: both ends are kernels of this machine. A packet that is no
 //! whole first fragment of TCP over IPv4 is forwarded like everything else, without being understood.
 //! Sources: RFC 791 section 3.1, RFC 9293 section 3.1.
 
@@ -26,9 +26,9 @@ impl Direction {
     }
 }
 
-/// What became of a packet.
+/// Outcome of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum Verdict {
     /// It was put into the other device.
     Delivered,
     /// It was an acknowledgement that a later segment of its flow made needless while it was held.
@@ -44,9 +44,9 @@ pub enum Fate {
 /// The two ends of a connection, in the direction of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Flow {
-    /// Who sent it.
+    /// Address of the sender.
     pub source: SocketAddrV4,
-    /// Whom to.
+    /// Address of the receiver.
     pub destination: SocketAddrV4,
 }
 
@@ -82,7 +82,7 @@ impl Flags {
     }
 }
 
-/// What a TCP segment says.
+/// A parsed TCP segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
     /// Whose it is.

@@ -1,7 +1,7 @@
 //! The two ends: a namespace each, with a TUN device, an address and a route.
 //!
-//! Addresses and routes are told to the `ip` command of iproute2. The routes say `quickack`, so that the kernel
-//! sends each acknowledgement at once and only `hold` delays any. Addresses are of 198.18.0.0/15, which is set aside
+//! Addresses and routes are set by the `ip` command of iproute2. The routes have `quickack`, so that the kernel
+//! sends each acknowledgement at once and only `ack_delay` delays any. Addresses are of 198.18.0.0/15, which is set aside
 //! for measuring (RFC 2544 appendix C.2.2).
 //!
 //! The far end may be the network that the caller is in: then its device has a number, and the addresses follow from
@@ -248,8 +248,8 @@ pub(crate) const DEVICE: &str = "link0";
 const NUMBERED_DEVICE: &str = "via%d";
 /// The most numbered devices: each has a quarter of 256 addresses of 198.19.0.0/16.
 const NUMBERED_MAX: u16 = 16_384;
-/// How many packets may wait to be read; more than the largest windows hold, because what a device drops is a
-/// loss that nobody asked for.
+/// Maximum number of packets that wait to be read; more than the largest windows hold, because a drop by the device is a
+/// loss that was not configured.
 const DEVICE_QUEUE_PACKETS: u32 = 20_000;
 /// Ports below 1024 are anybody's, so that servers need no rights. The others make connections alike, on all machines
 /// and from the first to the last: windows of earlier ones are not

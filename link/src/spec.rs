@@ -1,7 +1,7 @@
 //! A link in one word: `50ms,20mbit,queue=100,loss=0.1%,jitter=2ms,delack=200ms,seed=7`.
 //!
 //! Items are separated by commas. The first is the time of a round trip, of which each way has half; the others come in
-//! any order. What is shown of a `Spec` is read again as the same one. Source: of our own; docs/link.md.
+//! any order. A `Spec` is displayed in a form that parses to an equal one. Source: of our own; docs/link.md.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use crate::options::{
 };
 use crate::quantity::{self, Loss, Rate, Time};
 
-/// What a link is to be like, as it is written.
+/// Specification of a link, as it is written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Spec {
     /// `50ms` or `rtt=50ms`: the round trip, at most 20 s.
@@ -40,7 +40,7 @@ pub struct Spec {
     pub pcap: Option<PathBuf>,
 }
 
-/// What is wrong with an item.
+/// Error in an item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpecError {
     /// The item.
@@ -86,7 +86,7 @@ fn error(item: &str, at: usize, why: impl Into<String>) -> SpecError {
     }
 }
 
-/// What was read so far: names with the items and the places where they stand.
+/// Items parsed so far: names with the items and their positions.
 #[derive(Default)]
 struct Reader {
     spec: Spec,
@@ -245,7 +245,7 @@ fn item(f: &mut fmt::Formatter<'_>, name: &str, value: Option<impl fmt::Display>
 }
 
 impl Spec {
-    /// The same with this seed, unless it has one.
+    /// Sets the seed, unless the specification has one.
     #[must_use]
     pub fn seeded(mut self, seed: u64) -> Self {
         self.seed.get_or_insert(seed);

@@ -22,7 +22,7 @@ use rustls::compress::{BROTLI_DECOMPRESSOR, ZLIB_DECOMPRESSOR};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, HandshakeKind, StreamOwned};
 use support::available;
-use sweep::{LATE, median};
+use sweep::{LATE_THRESHOLD, median};
 use tls::Version::{Tls12, Tls13};
 use tls::chain::{Algorithm, Chain, Issuer};
 use tls::{client, decompressing};
@@ -39,13 +39,13 @@ const SAMPLES: usize = 3;
 /// what fills the first flight, and what does not fit it uncompressed.
 const SIZES: [usize; 4] = [1_700, 4_900, 9_700, 14_300];
 
-/// What fits a flight of ten segments with all that goes with it.
+/// Body size that fits a flight of ten segments with all overhead.
 const FITS: usize = 9_700;
 
-/// What the median may take above its round trips, in round trips: the work of both ends.
+/// Tolerance of the median above its round trips, in round trips: the work of both ends.
 const OVER: f64 = 0.1;
 
-/// What any sample may, the first one of a server included.
+/// Tolerance of any sample, the first one of a server included.
 const SAMPLE_OVER: f64 = 0.25;
 
 fn rounds() -> usize {
@@ -214,7 +214,7 @@ impl Case {
             let _ = link.take_trace();
             let (kind, [begun, done, answered]) = self.shaken(link, server);
             assert_eq!(kind, Some(self.kind), "{} of {}", self.what, self.name);
-            if link.worst_between(begun, answered) > LATE {
+            if link.worst_between(begun, answered) > LATE_THRESHOLD {
                 continue;
             }
             let flight = link.take_trace().entries.into_iter().filter(|entry| {

@@ -1,4 +1,4 @@
-//! The emulated link does what its options say, tells how well it did, and leaves nothing behind.
+//! The emulated link follows its options, reports its lateness, and leaves nothing behind.
 //!
 //! Each test is skipped, and says so, where there can be no link (see `support::available`).
 
@@ -14,7 +14,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use firstbyte_tests::wait_until;
-use link::{Direction, Fate, Link, Options, Rate};
+use link::{Direction, Link, Options, Rate, Verdict};
 use round_trips::RoundTrips;
 use support::available;
 use sweep::median;
@@ -60,7 +60,7 @@ fn echo(mut stream: TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// The times of so many exchanges of a byte.
+/// The times of this many exchanges of a byte.
 fn ping_pong(address: SocketAddr, times: usize) -> Vec<(Instant, Instant)> {
     let mut stream = connect(address);
     let exchange = |_| {
@@ -166,7 +166,7 @@ fn retransmitted() -> u64 {
         .expect("the kernel counts them")
 }
 
-/// Sends so many bytes from the server; how long the client took to have them.
+/// Sends this many bytes from the server; how long the client took to have them.
 fn bulk(link: &Link, bytes: usize) -> Duration {
     let byte_at = |at: usize| (at % 251) as u8;
     let (address, server) = serve(link, move |mut stream| {
@@ -245,7 +245,7 @@ fn trace_has_every_packet_and_its_times() {
     let delivered = trace
         .entries
         .iter()
-        .filter(|entry| entry.fate == Fate::Delivered);
+        .filter(|entry| entry.verdict == Verdict::Delivered);
     let mut answers = delivered.clone().filter(|entry| {
         let with_data = entry
             .segment
@@ -262,7 +262,7 @@ fn trace_has_every_packet_and_its_times() {
     let superseded = trace
         .entries
         .iter()
-        .filter(|entry| entry.fate == Fate::Superseded);
+        .filter(|entry| entry.verdict == Verdict::Superseded);
     assert!(superseded.count() >= 2, "{trace:#?}");
 }
 

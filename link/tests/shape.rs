@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use firstbyte_tests::wait_until;
-use link::{Direction, Fate, Link, Spec, WayCounters};
+use link::{Direction, DirectionCounters, Link, Spec, Verdict};
 use rustix::net::sockopt;
 use support::{available, is_strict};
 use sweep::median;
@@ -192,7 +192,7 @@ fn bulk(link: &Link, direction: Direction) {
     });
 }
 
-fn way(link: &Link, direction: Direction) -> WayCounters {
+fn way(link: &Link, direction: Direction) -> DirectionCounters {
     let counters = link.counters();
     match direction {
         Direction::ToServer => counters.to_server,
@@ -262,7 +262,7 @@ const DATAGRAMS_A_SECOND: u64 = 10_000;
 /// The receiver's buffer: some two seconds of them, each of which counts as 768 bytes.
 const RECEIVER_BYTES: usize = 16 << 20;
 
-/// Sends numbered datagrams to the server; gives the numbers that were lost on the way.
+/// Sends numbered datagrams to the server; returns the numbers that were lost on the way.
 fn lost(link: &Link, datagrams: u64) -> Vec<u64> {
     let (socket, address) = link.in_server(|| {
         let socket = UdpSocket::bind((link.server_address(), 0)).expect("a port is free");
@@ -384,7 +384,7 @@ fn jitter_spreads_delays_and_keeps_the_order() {
     assert!(lost(&link, 1000).is_empty());
     let trace = link.take_trace();
     let delivered = trace.entries.iter();
-    let delivered = delivered.filter(|entry| entry.fate == Fate::Delivered);
+    let delivered = delivered.filter(|entry| entry.verdict == Verdict::Delivered);
     let delays: Vec<Duration> = delivered.map(|entry| entry.due - entry.came).collect();
     let (least, most) = (delays.iter().min(), delays.iter().max());
     assert!(

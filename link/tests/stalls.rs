@@ -46,11 +46,11 @@ const CLIENTS: usize = 20;
 const ATTEMPTS: usize = 3;
 
 /// How late the link may be for a response to be in time for sure.
-const LATE: Duration = Duration::from_millis(5);
+const LATE_THRESHOLD: Duration = Duration::from_millis(5);
 
 const CAUSES: [&str; 3] = ["delayed_ack", "retransmit", "window"];
 
-/// What is spoken.
+/// Protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Protocol {
     Http1,
@@ -140,7 +140,7 @@ impl<'l> Site<'l> {
         })
     }
 
-    /// Waits until so many stalls are counted, and no others.
+    /// Waits until this many stalls are counted, and no others.
     #[track_caller]
     fn expect(&self, what: &str, stalls: [usize; 3]) {
         let found = holds_within(5000 * MS, || self.stalls() == stalls);
@@ -153,7 +153,7 @@ impl<'l> Site<'l> {
         );
     }
 
-    /// Waits until the log has so many lines; gives the times and the cause of each.
+    /// Waits until the log has this many lines; returns the times and the cause of each.
     fn log(&self, lines: usize) -> Vec<(f64, f64, f64, String)> {
         let read = || self.server.dir().read("s.log");
         wait_until("all lines are logged", || read().lines().count() == lines);
@@ -237,7 +237,7 @@ fn lost_first_segments_are_stalls_with_that_cause() {
                     site.acked() == site.sampled()
                 });
                 site.expect("before a loss", [0, lost, 0]);
-                link.lose(Direction::ToClient, 1);
+                link.drop_next(Direction::ToClient, 1);
                 link.in_client(|| peer.request(size))
                     .expect("it is answered");
                 lost += 1;
@@ -316,7 +316,7 @@ fn responses_in_time_are_no_stalls() {
             return;
         }
         assert!(
-            late > LATE,
+            late > LATE_THRESHOLD,
             "{:?}, with the link late by {late:?}",
             site.stalls()
         );

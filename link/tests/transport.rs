@@ -1,4 +1,4 @@
-//! What the kernel tells of a connection, over the emulated link: the least round-trip time is that of the path,
+//! TCP_INFO of a connection over the emulated link: the least round-trip time is that of the path,
 //! whatever the client does with its acknowledgements, and the smoothed one is not.
 //!
 //! Skipped, and says so, where there can be no link (see `support::available`). `LINK_TABLE=1` prints the figures.
@@ -37,7 +37,7 @@ fn nothing_comes_within(pause: Duration, answers: &mut BufReader<TcpStream>) {
     stream.set_read_timeout(Some(LIMIT)).expect("not zero");
 }
 
-/// Least and smoothed round-trip time in microseconds, as each response of one connection tells them.
+/// Least and smoothed round-trip time in microseconds, as each response of one connection reports them.
 fn figures(stream: TcpStream, requests: usize) -> Vec<(u32, u32)> {
     let mut answers = BufReader::new(stream);
     let ask = |_| {

@@ -55,7 +55,7 @@ pub struct ConnectError {
     pub error: io::Error,
 }
 
-/// A socket that sends datagrams to `server` and receives from nobody else.
+/// Opens a socket that sends datagrams to `server` and receives only from it.
 ///
 /// # Errors
 /// There is no way to `server`, or the descriptor limit is reached.
@@ -179,7 +179,7 @@ fn failed(call: &'static str) -> impl Fn(Errno) -> ConnectError {
     }
 }
 
-/// Sends bytes, without a signal when the peer is gone; gives how many the socket took.
+/// Sends bytes, without a signal when the peer is gone; returns how many the socket took.
 ///
 /// # Errors
 /// `WouldBlock` when it has no room or is not connected yet; else the socket's error.

@@ -11,7 +11,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
 use super::check;
 
-/// What a device, or the kernel before it, does with several segments of TCP at once; unknown where it does not say.
+/// Segmentation offloads of a device, or of the kernel before it; unknown where it reports none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offloads {
     /// TCP segmentation offload: the device cuts segments.
@@ -33,14 +33,14 @@ pub fn offloads(device: &str) -> Offloads {
     }
 }
 
-/// What the kernel's interface for devices reads and writes: `struct ethtool_value`.
+/// Argument of the kernel's interface for devices: `struct ethtool_value`.
 #[repr(C)]
 struct Value {
     command: u32,
     data: u32,
 }
 
-/// Gives a command of ethtool with its number to a device, and takes the number that is the answer.
+/// Sends a command of ethtool with its number to a device, and returns the number that it answers.
 fn ask(device: &str, command: u32, data: u32) -> io::Result<u32> {
     let mut request = named(device)?;
     let mut value = Value { command, data };
@@ -109,7 +109,7 @@ mod tests {
     const ETHTOOL_SGSO: u32 = 0x24;
     const ETHTOOL_SGRO: u32 = 0x2c;
 
-    /// In a network of its own, in which nobody is disturbed.
+    /// In a network namespace of its own, so that no other program is disturbed.
     #[test]
     fn offloads_are_those_that_are_switched_on() {
         let network = match Network::create() {

@@ -1,4 +1,4 @@
-//! Starting a program beside this one, with open descriptors that it is told of by number.
+//! Starting a program beside this one, with open descriptors passed by number.
 //!
 //! The program gets this process's environment, and a variable for each list of descriptors in nginx's
 //! form, `fd;fd;`. Everything else that is open here is closed on exec. Source: execve(2), nginx's
@@ -16,7 +16,7 @@ use super::{check, signal};
 pub type Passed<'a> = (&'a str, Vec<BorrowedFd<'a>>);
 
 /// Starts `arguments[0]` with `arguments`, in the environment without the variables of `removed` and with
-/// those of `passed`, and gives its process number; its end is reaped like any child's. A name
+/// those of `passed`, and returns its process number; its end is reaped like any child's. A name
 /// without a slash is looked for in PATH, as the shell did that started this process.
 ///
 /// # Errors

@@ -38,14 +38,14 @@ fn page_bytes() -> u64 {
     u64::try_from(bytes).unwrap_or(4096)
 }
 
-/// Gives memory that nobody uses back to the kernel.
+/// Releases unused heap memory to the kernel.
 #[cfg(target_env = "gnu")]
 pub fn trim() {
     // SAFETY: it takes no pointer, and locks the allocator itself.
     unsafe { libc::malloc_trim(0) };
 }
 
-/// Gives memory that nobody uses back to the kernel: other allocators do so by themselves.
+/// Releases unused heap memory to the kernel: other allocators do so by themselves.
 #[cfg(not(target_env = "gnu"))]
 pub fn trim() {}
 

@@ -1,4 +1,4 @@
-//! Who the process runs as: users and groups by name, and giving up root.
+//! Identity of the process: users and groups by name, and dropping root's rights.
 //!
 //! libc makes these changes for every thread of the process, which the bare system calls do not.
 //! Source: setuid(2), initgroups(3), getpwnam(3).
@@ -174,7 +174,7 @@ pub fn set_dumpable(on: bool) -> io::Result<()> {
     Ok(rustix::process::set_dumpable_behavior(behavior)?)
 }
 
-/// Gives an open file to `uid` and leaves its group.
+/// Changes the owner of an open file to `uid` and leaves its group.
 ///
 /// # Errors
 /// The process may not.

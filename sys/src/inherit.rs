@@ -1,6 +1,6 @@
 //! Listening sockets that a process was started with, by number.
 //!
-//! Who starts a server with open sockets tells their numbers in the environment, which may say
+//! A program that starts a server with open sockets passes their numbers in the environment, which may have
 //! anything. A number is taken only if it is a socket that a program before this one left open on
 //! exec: everything that this process opens is closed on exec, so nothing of its own can be meant.
 //! Absent: reading the environment. Source: nginx's `NGINX` variable, sd_listen_fds(3).

@@ -1,6 +1,6 @@
 //! Mounts in a namespace of one's own (`namespace::isolate`): the machine's are as they were.
 //!
-//! The server needs none; `firstbyte via` gives a command its own view of processes and of hosts' names.
+//! The server needs none; `firstbyte via` runs a command with its own view of processes and of hosts' names.
 //! Source: mount_namespaces(7), mount(2), proc(5).
 
 use std::fs;

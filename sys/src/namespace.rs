@@ -70,16 +70,16 @@ impl Network {
     }
 }
 
-/// Who administers the namespaces that were made.
+/// Administrator of the namespaces that were made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rights {
-    /// Whoever administers the machine.
+    /// The administrator of the machine.
     Machine,
     /// This process alone, in a user namespace of its own; the machine's networks are out of its reach.
     Own,
 }
 
-/// Gives the calling process, which must have one thread, mounts of its own, and the children it forks from now on
+/// Moves the calling process, which must have one thread, to mounts of its own, and the children it forks from now on to
 /// a namespace of processes: when the first of them ends, the kernel ends all others. Without CAP_SYS_ADMIN both are
 /// of a new user namespace, in which user and group keep their numbers.
 ///

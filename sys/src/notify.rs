@@ -47,7 +47,7 @@ impl ServiceManager {
     /// Sends lines of state in one datagram.
     ///
     /// # Errors
-    /// Nobody listens, or nobody took a datagram for [`SEND_TIMEOUT`].
+    /// There is no listener, or it took no datagram for [`SEND_TIMEOUT`].
     pub fn tell(&self, lines: &str) -> io::Result<()> {
         let socket = UnixDatagram::unbound()?;
         socket.set_write_timeout(Some(SEND_TIMEOUT))?;
@@ -79,7 +79,7 @@ pub const SEND_TIMEOUT: Duration = Duration::from_secs(1);
 mod tests {
     use super::*;
 
-    fn heard(socket: &UnixDatagram) -> String {
+    fn received(socket: &UnixDatagram) -> String {
         let mut bytes = [0; 256];
         socket
             .set_read_timeout(Some(Duration::from_secs(5)))
@@ -95,7 +95,7 @@ mod tests {
         let socket = UnixDatagram::bind(&path).expect("a socket");
         let manager = ServiceManager::named(path.as_os_str()).expect("a name");
         manager.tell("READY=1\nMAINPID=7").expect("told");
-        assert_eq!(heard(&socket), "READY=1\nMAINPID=7");
+        assert_eq!(received(&socket), "READY=1\nMAINPID=7");
         std::fs::remove_file(&path).expect("it was bound");
         manager.tell("STOPPING=1").expect_err("nobody listens");
     }
@@ -107,7 +107,7 @@ mod tests {
         let socket = UnixDatagram::bind_addr(&address).expect("a socket");
         let manager = ServiceManager::named(OsStr::new(&name)).expect("a name");
         manager.tell("STOPPING=1").expect("told");
-        assert_eq!(heard(&socket), "STOPPING=1");
+        assert_eq!(received(&socket), "STOPPING=1");
     }
 
     #[test]

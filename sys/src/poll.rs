@@ -19,7 +19,7 @@ pub struct Poller {
     epoll: OwnedFd,
 }
 
-/// What a registration wants to hear of.
+/// Events that a registration is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Interest {
     /// Both directions and the peer's end, edge-triggered: for connections, registered once.
@@ -164,7 +164,7 @@ impl Events {
         }
     }
 
-    /// What the last wait found, in the kernel's order.
+    /// Events of the last wait, in the kernel's order.
     pub fn iter(&self) -> impl Iterator<Item = Ready> + '_ {
         self.list.iter().map(|event| ready(*event))
     }

@@ -40,7 +40,7 @@ pub enum Exit {
 ///
 /// # Errors
 /// The process limit is reached; `Unsupported` when the process has more than one thread, because
-/// the child would inherit locks that nobody in it can release.
+/// the child would inherit locks that none of its threads can release.
 pub fn fork() -> io::Result<Fork> {
     if thread_count() > 1 {
         return Err(io::Error::new(
@@ -83,7 +83,7 @@ pub fn daemonize(leave: impl FnOnce(u32)) -> Result<(), (&'static str, io::Error
     duplicate(&null, libc::STDOUT_FILENO).map_err(|error| ("dup2(STDOUT)", error))
 }
 
-/// Forbids others to write what this process makes, whatever mode it asks for; gives the umask that was.
+/// Forbids others to write what this process makes, whatever mode it asks for; returns the umask that was.
 #[must_use]
 pub fn restrict_umask() -> u32 {
     let before = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
@@ -107,7 +107,7 @@ fn duplicate(file: impl AsFd, standard: libc::c_int) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes `target` name the file that `new` names; whoever holds `target` writes there from now on.
+/// Makes `target` name the file that `new` names; writes to `target` go there from now on.
 ///
 /// # Errors
 /// The call failed, which it does not for two open descriptors.
@@ -213,7 +213,7 @@ pub fn kill_group(leader: u32, signo: i32) -> io::Result<()> {
     Ok(())
 }
 
-/// Has the kernel send SIGTERM to this process when its parent dies; gives false when `parent` is
+/// Has the kernel send SIGTERM to this process when its parent dies; returns false when `parent` is
 /// dead already.
 ///
 /// # Errors
@@ -356,7 +356,7 @@ pub fn run_in_background(niceness: i32) -> io::Result<()> {
     Ok(rustix::thread::sched_setaffinity(None, &cpus)?)
 }
 
-/// On how many CPUs the process's first thread may run, whatever the calling one is bound to; 1 where nobody can tell.
+/// Number of CPUs on which the process's first thread may run, whatever the calling one is bound to; 1 where it is unknown.
 #[must_use]
 pub fn cpu_count() -> usize {
     let cpus = rustix::thread::sched_getaffinity(Some(rustix::process::getpid()));

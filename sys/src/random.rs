@@ -1,4 +1,4 @@
-//! Random bytes that nobody can guess. Source: getrandom(2).
+//! Unpredictable random bytes. Source: getrandom(2).
 
 use std::io;
 

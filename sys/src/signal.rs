@@ -153,7 +153,7 @@ pub const ALRM: i32 = libc::SIGALRM;
 pub const IO: i32 = libc::SIGIO;
 /// A system call that there is not: SIGSYS.
 pub const SYS: i32 = libc::SIGSYS;
-/// Writing to a pipe that nobody reads: SIGPIPE.
+/// Write to a pipe without readers: SIGPIPE.
 pub const PIPE: i32 = libc::SIGPIPE;
 /// The end that cannot be refused: SIGKILL.
 pub const KILL: i32 = libc::SIGKILL;

@@ -59,7 +59,7 @@ pub fn receive(socket: impl AsFd, buffer: &mut [u8]) -> io::Result<usize> {
 /// Receives at most `most` bytes behind those of `buffer`, which grows by them; 0 is the end of the stream.
 ///
 /// # Errors
-/// As [`receive`].
+/// Those of [`receive`].
 pub fn receive_into(socket: impl AsFd, buffer: &mut Vec<u8>, most: usize) -> io::Result<usize> {
     buffer.reserve(most);
     let flags = rustix::net::RecvFlags::empty();

@@ -5,7 +5,7 @@
 
 use std::os::fd::RawFd;
 
-/// What the kernel knows of a TCP connection. What an older kernel does not tell, and what has not been measured yet, is
+/// State of a TCP connection as the kernel knows it. Values that an older kernel does not report, or that are not measured yet, are
 /// `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpInfo {
@@ -15,7 +15,7 @@ pub struct TcpInfo {
     pub rttvar_us: u32,
     /// Congestion window, segments.
     pub snd_cwnd: u32,
-    /// What the peer may have under way to us, bytes.
+    /// Receive window announced to the peer, in bytes.
     pub rcv_space: u32,
     /// Segments that the peer has not acknowledged.
     pub unacked: u32,

@@ -1,7 +1,7 @@
 //! Times of sent bytes, as the kernel takes them: when a byte left the machine, and when its acknowledgement came.
 //!
-//! They are asked for with a send, and are of its last byte; they come by the socket's error queue, for which a poller
-//! tells of an error. A byte that is sent again is told of again. The clock is that of [`super::clock::wall_us`]. Absent:
+//! They are requested with a send, and are of its last byte; they come by the socket's error queue, for which a poller
+//! reports an error. A retransmitted byte is reported again. The clock is that of [`super::clock::wall_us`]. Absent:
 //! times of network cards and of queueing disciplines.
 //!
 //! Source: Linux, Documentation/networking/timestamping.rst; recvmsg(2), `MSG_ERRQUEUE`; cmsg(3).
@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use super::check;
 
-/// What happened to a byte.
+/// Event of a byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passed {
     /// It was handed to the network device.
@@ -20,10 +20,10 @@ pub enum Passed {
     Acked,
 }
 
-/// A time that the kernel tells.
+/// A timestamp of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
-    /// What happened.
+    /// The event.
     pub passed: Passed,
     /// When, microseconds since 1970.
     pub wall_us: u64,
@@ -48,7 +48,7 @@ pub fn enable(socket: impl AsFd) -> io::Result<()> {
     .map(|_| ())
 }
 
-/// Sends bytes with MSG_MORE and asks for the times of the last of them; gives how many the socket took, 0 where it is
+/// Sends bytes with MSG_MORE and asks for the times of the last of them; returns how many the socket took, 0 where it is
 /// full. If it did not take all, the times are those of the last one taken.
 ///
 /// # Errors
@@ -97,7 +97,7 @@ pub fn next(socket: impl AsFd) -> Option<Stamp> {
     None
 }
 
-/// Receives one message of the error queue, whose control bytes are what counts; gives how many there are.
+/// Receives one message of the error queue, whose control bytes are what counts; returns how many there are.
 fn receive(socket: i32, control: &mut Control) -> Option<usize> {
     // SAFETY: all zeroes is a value of this struct of numbers and pointers.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
@@ -164,7 +164,7 @@ impl Control {
         Self([0; CONTROL_BYTES])
     }
 
-    /// Puts one message of SOL_SOCKET with a number; gives its length.
+    /// Puts one message of SOL_SOCKET with a number; returns its length.
     fn put(&mut self, kind: i32, value: u32) -> usize {
         let bytes = &mut self.0;
         bytes[..WORD].copy_from_slice(&(HEADER + size_of_val(&value)).to_ne_bytes());
@@ -207,7 +207,7 @@ mod tests {
     }
 
     /// Takes stamps until the acknowledgement's.
-    fn stamps(served: &TcpStream) -> Vec<Stamp> {
+    fn timestamps(served: &TcpStream) -> Vec<Stamp> {
         let poller = Poller::new().expect("epoll");
         let mut events = Events::with_capacity(1);
         poller
@@ -240,7 +240,7 @@ mod tests {
         assert_eq!(&got, b"leadHTTP/1.1");
         // An answer carries the acknowledgement.
         client.write_all(b"x").expect("connected");
-        let all = stamps(&served);
+        let all = timestamps(&served);
         let passed: Vec<_> = all.iter().map(|stamp| stamp.passed).collect();
         assert_eq!(passed, [Passed::Left, Passed::Acked]);
         assert!(before <= all[0].wall_us && all[0].wall_us <= all[1].wall_us);

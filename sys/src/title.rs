@@ -1,7 +1,7 @@
 //! The title that `ps` shows, written over the argument strings of the process.
 //!
-//! The kernel tells in /proc/self/stat where they are; the environment strings that follow are
-//! moved first, so that a title may run over them. Whoever needs the arguments reads them before.
+//! The kernel shows in /proc/self/stat where they are; the environment strings that follow are
+//! moved first, so that a title may run over them. The arguments must be read before.
 //! Any thread may read arguments and environment at any time, so both are touched only while there
 //! is one thread. Source: proc(5), `arg_start` to `env_end`.
 
@@ -52,7 +52,7 @@ impl Title {
     }
 }
 
-/// The area, for the first who asks, if there is one thread.
+/// Returns the area to the first caller, if there is one thread.
 fn take_area(
     taken: &AtomicBool,
     threads: usize,

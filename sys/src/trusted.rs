@@ -1,7 +1,7 @@
 //! Paths as root may follow them: not by a link that somebody else put there.
 //!
-//! Who owns a directory on the way can replace what is in it. A link of another user could name any file of the system,
-//! and what is done to it by its path would be done with root's rights. So a path is walked one directory at a time, each
+//! The owner of a directory on the way can replace its contents. A link of another user could name any file of the system,
+//! and operations by its path would act on that with root's rights. So a path is walked one directory at a time, each
 //! opened below the one before, and only links of root or of this process's user are followed.
 //! Absent: what mounts do; only root can make them. Source: path_resolution(7), openat(2).
 
@@ -19,7 +19,7 @@ use rustix::io::Errno;
 /// Opens a directory.
 ///
 /// # Errors
-/// `ELOOP` where a link of another user is on the way; what opening a directory gives.
+/// `ELOOP` where a link of another user is on the way; those of opening a directory.
 pub fn open_directory(path: &Path) -> io::Result<File> {
     let found = walk(path)?;
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -39,7 +39,7 @@ pub fn names(path: &Path, file: impl AsFd) -> bool {
     })
 }
 
-/// What a path names, not opened for anything.
+/// Opens the object that a path names, with `O_PATH`.
 fn walk(path: &Path) -> io::Result<OwnedFd> {
     let mut left: VecDeque<OsString> = names_of(path).collect();
     let mut at = start(path)?;

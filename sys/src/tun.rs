@@ -12,7 +12,7 @@ use rustix::fs::{Mode, OFlags};
 use super::check;
 use super::device::named;
 
-/// Makes the TUN device `name` in the network namespace of the calling thread, and gives it with its name; it goes
+/// Makes the TUN device `name` in the network namespace of the calling thread, and returns it with its name; it goes
 /// with its descriptor, which does not block. Each read and each write is one IP packet, nothing before it. In place
 /// of a `%d` in the name the kernel puts the lowest number that is free.
 ///

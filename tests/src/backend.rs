@@ -90,12 +90,12 @@ enum Begins {
 /// A running server; dropping it closes everything.
 #[derive(Debug)]
 pub struct Backend {
-    place: Place,
+    place: BackendAddress,
     shared: Arc<Shared>,
 }
 
 #[derive(Clone, Debug)]
-enum Place {
+enum BackendAddress {
     Tcp(SocketAddr),
     Unix(PathBuf),
 }
@@ -151,7 +151,7 @@ impl Backend {
     ) -> Self {
         let listener = UnixListener::bind(path).expect("the folder is the test's");
         crate::dir::set_mode(path, 0o777);
-        let place = Place::Unix(path.to_owned());
+        let place = BackendAddress::Unix(path.to_owned());
         Self::listening((Listener::Unix(listener), place), Begins::Whole, script)
     }
 
@@ -175,7 +175,7 @@ impl Backend {
     }
 
     fn listening(
-        (listener, place): (Listener, Place),
+        (listener, place): (Listener, BackendAddress),
         begins: Begins,
         script: impl Fn(&Request) -> Vec<Step> + Send + Sync + 'static,
     ) -> Self {
@@ -190,8 +190,8 @@ impl Backend {
     #[must_use]
     pub fn name(&self) -> String {
         match &self.place {
-            Place::Tcp(address) => address.to_string(),
-            Place::Unix(path) => format!("unix:{}", path.display()),
+            BackendAddress::Tcp(address) => address.to_string(),
+            BackendAddress::Unix(path) => format!("unix:{}", path.display()),
         }
     }
 
@@ -268,8 +268,8 @@ impl Drop for Backend {
         self.shared.stopped.store(true, Ordering::SeqCst);
         // A connection wakes the thread that accepts.
         let _ = match &self.place {
-            Place::Tcp(address) => TcpStream::connect(address).map(drop),
-            Place::Unix(path) => UnixStream::connect(path).map(drop),
+            BackendAddress::Tcp(address) => TcpStream::connect(address).map(drop),
+            BackendAddress::Unix(path) => UnixStream::connect(path).map(drop),
         };
         for wire in lock(&self.shared.wires).drain(..) {
             wire.shut(Shutdown::Both);
@@ -307,10 +307,10 @@ pub fn chunk(bytes: impl AsRef<[u8]>) -> Step {
     Step::Send([size.as_bytes(), bytes, b"\r\n"].concat())
 }
 
-fn tcp(port: u16) -> (Listener, Place) {
+fn tcp(port: u16) -> (Listener, BackendAddress) {
     let listener = TcpListener::bind(("127.0.0.1", port)).expect("the port is free");
     let address = listener.local_addr().expect("it is bound");
-    (Listener::Tcp(listener), Place::Tcp(address))
+    (Listener::Tcp(listener), BackendAddress::Tcp(address))
 }
 
 fn accept(listener: &Listener, shared: &Arc<Shared>, begins: Begins, script: &Arc<Script>) {

@@ -16,7 +16,7 @@ use crate::spdy::SpdyClient;
 use crate::wait::{DEADLINE, pause};
 
 /// How late a byte may be on a machine that does something else as well.
-const LATE: Duration = Duration::from_millis(20);
+const LATE_THRESHOLD: Duration = Duration::from_millis(20);
 /// A machine that keeps a thread from running for so long cannot judge that.
 const STALL_MAX: Duration = Duration::from_millis(5);
 /// How often a judgement is tried.
@@ -250,7 +250,7 @@ fn last_growth(reader: &mut Reader, before: usize, start: Instant) -> Option<Dur
 /// # Panics
 /// When `FLUSH_LATE_MS` is no number.
 pub fn judge(what: &str, mut once: impl FnMut() -> Result<Duration, String>) -> Option<String> {
-    let limit = std::env::var("FLUSH_LATE_MS").map_or(LATE, |ms| {
+    let limit = std::env::var("FLUSH_LATE_MS").map_or(LATE_THRESHOLD, |ms| {
         Duration::from_millis(ms.parse().expect("a number"))
     });
     let mut stalls = Vec::new();

@@ -20,6 +20,7 @@ pub mod client;
 pub mod closing;
 pub mod command;
 pub mod dir;
+pub mod docs;
 pub mod explain;
 pub mod fastcgi;
 pub mod flushed;

@@ -18,7 +18,7 @@ pub struct SpdyClient {
     buffer: Vec<u8>,
     /// Whether each direction's zlib header has passed.
     said: bool,
-    heard: bool,
+    received: bool,
     next_stream: u32,
     /// What has come on each stream.
     pub replies: BTreeMap<u32, Reply>,
@@ -63,7 +63,7 @@ impl SpdyClient {
             stream,
             buffer: Vec::new(),
             said: false,
-            heard: false,
+            received: false,
             next_stream: 1,
             replies: BTreeMap::new(),
             goaways: Vec::new(),
@@ -320,7 +320,7 @@ impl SpdyClient {
     /// The fields of a stored header block.
     fn fields(&mut self, block: &[u8]) -> Vec<(String, String)> {
         let mut rest = block;
-        if !std::mem::replace(&mut self.heard, true) {
+        if !std::mem::replace(&mut self.received, true) {
             // The zlib header and the number of the dictionary.
             rest = &rest[6..];
         }

@@ -12,7 +12,7 @@ use crate::wait::{DEADLINE, holds_within};
 #[derive(Debug)]
 pub struct Receiver {
     socket: Socket,
-    heard: Vec<String>,
+    received: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -57,8 +57,8 @@ impl Receiver {
     }
 
     fn of(socket: Socket) -> Self {
-        let heard = Vec::new();
-        Self { socket, heard }
+        let received = Vec::new();
+        Self { socket, received }
     }
 
     /// The port of a UDP receiver.
@@ -81,18 +81,18 @@ impl Receiver {
     pub fn wait_for(&mut self, text: &str) -> String {
         let mut found = None;
         holds_within(DEADLINE, || {
-            let all = self.heard();
+            let all = self.received();
             found = all.iter().find(|message| message.contains(text)).cloned();
             found.is_some()
         });
-        found.unwrap_or_else(|| panic!("no message has {text:?}: {:#?}", self.heard))
+        found.unwrap_or_else(|| panic!("no message has {text:?}: {:#?}", self.received))
     }
 
     /// All messages that have come so far.
     ///
     /// # Panics
     /// When the socket breaks.
-    pub fn heard(&mut self) -> &[String] {
+    pub fn received(&mut self) -> &[String] {
         let mut buffer = [0; 1 << 16];
         loop {
             let received = match &self.socket {
@@ -101,9 +101,9 @@ impl Receiver {
             };
             match received {
                 Ok(n) => self
-                    .heard
+                    .received
                     .push(String::from_utf8_lossy(&buffer[..n]).into_owned()),
-                Err(e) if e.kind() == ErrorKind::WouldBlock => return &self.heard,
+                Err(e) if e.kind() == ErrorKind::WouldBlock => return &self.received,
                 Err(e) => panic!("the socket broke: {e}"),
             }
         }

@@ -61,7 +61,7 @@ fn carry(mut client: TcpStream, port: u16, config: Arc<ClientConfig>) -> Option<
             PollFd::new(&server, PollFlags::IN),
         ];
         poll(&mut ready, None).ok()?;
-        let (said, heard) = (
+        let (said, received) = (
             !ready[0].revents().is_empty(),
             !ready[1].revents().is_empty(),
         );
@@ -69,7 +69,7 @@ fn carry(mut client: TcpStream, port: u16, config: Arc<ClientConfig>) -> Option<
             let count = client.read(&mut piece).ok().filter(|&count| count > 0)?;
             tls.writer().write_all(&piece[..count]).ok()?;
         }
-        if heard {
+        if received {
             let count = tls.read_tls(&mut server).ok()?;
             tls.process_new_packets().ok()?;
             loop {

@@ -76,8 +76,8 @@ fn hello(version: [u8; 2], compressions: &[u8]) -> Vec<u8> {
 fn garbage_on_a_port_of_tls_ends_the_connection() {
     let server = with("").start();
     for first in [0_u8, 0x80, 0xff, 23] {
-        let heard = answer(&server, &vec![first; 65_000]);
-        assert!(heard.len() < 100, "{heard:?}");
+        let received = answer(&server, &vec![first; 65_000]);
+        assert!(received.len() < 100, "{received:?}");
     }
     // A record longer than any, and a handshake that begins with anything but a ClientHello.
     for bytes in [
@@ -96,9 +96,9 @@ fn garbage_on_a_port_of_tls_ends_the_connection() {
 #[test]
 fn http2_in_the_clear_on_a_port_of_tls_gets_400() {
     let server = with("http2 on;").start();
-    let heard = answer(&server, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
-    let heard = String::from_utf8_lossy(&heard).into_owned();
-    assert!(heard.starts_with("HTTP/1.1 400 "), "{heard}");
+    let received = answer(&server, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+    let received = String::from_utf8_lossy(&received).into_owned();
+    assert!(received.starts_with("HTTP/1.1 400 "), "{received}");
     is_unharmed(&server);
 }
 
@@ -145,8 +145,8 @@ fn hello_in_records_of_one_byte_is_answered() {
         .iter()
         .flat_map(|byte| [22, 3, 1, 0, 1, *byte])
         .collect();
-    let heard = answer(&server, &records);
-    assert_eq!((heard.first(), heard.get(5)), (Some(&22), Some(&2)));
+    let received = answer(&server, &records);
+    assert_eq!((received.first(), received.get(5)), (Some(&22), Some(&2)));
     is_unharmed(&server);
 }
 
@@ -154,10 +154,10 @@ fn hello_in_records_of_one_byte_is_answered() {
 fn versions_before_1_2_are_refused() {
     let server = with("").start();
     for version in [[3, 0], [3, 1], [3, 2]] {
-        let heard = answer(&server, &hello(version, &[0]));
+        let received = answer(&server, &hello(version, &[0]));
         // A fatal alert: protocol_version.
-        assert_eq!(heard.first(), Some(&21), "{heard:?}");
-        assert_eq!(heard.get(5..7), Some(&[2, 70][..]), "{heard:?}");
+        assert_eq!(received.first(), Some(&21), "{received:?}");
+        assert_eq!(received.get(5..7), Some(&[2, 70][..]), "{received:?}");
     }
     is_unharmed(&server);
 }
@@ -165,14 +165,14 @@ fn versions_before_1_2_are_refused() {
 #[test]
 fn compression_is_not_taken() {
     let server = with("client_header_timeout 300ms;").start();
-    let heard = answer(&server, &hello([3, 3], &[1, 0]));
-    assert_eq!(heard.first(), Some(&22), "{heard:?}");
+    let received = answer(&server, &hello([3, 3], &[1, 0]));
+    assert_eq!(received.first(), Some(&22), "{received:?}");
     // ServerHello: after its head, version and random come the session, the suite and the compression.
-    let session = usize::from(heard[43]);
-    assert_eq!(heard[5], 2);
-    assert_eq!(heard[44 + session + 2], 0, "the null method");
-    let heard = answer(&server, &hello([3, 3], &[1]));
-    assert_eq!(heard.first(), Some(&21), "{heard:?}");
+    let session = usize::from(received[43]);
+    assert_eq!(received[5], 2);
+    assert_eq!(received[44 + session + 2], 0, "the null method");
+    let received = answer(&server, &hello([3, 3], &[1]));
+    assert_eq!(received.first(), Some(&21), "{received:?}");
     is_unharmed(&server);
 }
 

@@ -30,17 +30,17 @@ fn assert_refused(text: &str, line: u32, message: &str) -> String {
         format!(" in {}:{line}", file.display())
     };
     let wanted = format!("[emerg] {message}{place}");
-    let heard = &outcome.stderr;
+    let received = &outcome.stderr;
     assert!(
-        heard.lines().any(|l| l.ends_with(&wanted)),
-        "{text}\nwanted: {wanted}\nheard: {heard}"
+        received.lines().any(|l| l.ends_with(&wanted)),
+        "{text}\nwanted: {wanted}\nheard: {received}"
     );
     assert!(
-        heard.contains(&format!(
+        received.contains(&format!(
             "configuration file {} test failed",
             file.display()
         )),
-        "{heard}"
+        "{received}"
     );
     assert_eq!(outcome.code, 1, "{text}");
     outcome.stderr
@@ -338,28 +338,28 @@ fn the_line_a_caret_and_a_suggestion_follow_the_message() {
     if !peer::is_firstbyte() {
         return;
     }
-    let heard = assert_refused(
+    let received = assert_refused(
         "events {}\nhttp {\n    servr_name example.org;\n}",
         6,
         "unknown directive \"servr_name\"",
     );
     assert!(
-        heard.contains("servr_name example.org;"),
-        "the line itself: {heard}"
+        received.contains("servr_name example.org;"),
+        "the line itself: {received}"
     );
     assert!(
-        heard.lines().any(|line| line.contains('^')),
-        "a caret: {heard}"
+        received.lines().any(|line| line.contains('^')),
+        "a caret: {received}"
     );
-    assert!(heard.contains("server_name"), "a suggestion: {heard}");
-    let heard = assert_refused(
+    assert!(received.contains("server_name"), "a suggestion: {received}");
+    let received = assert_refused(
         "events {} http { zzqqxxyy; }",
         4,
         "unknown directive \"zzqqxxyy\"",
     );
     assert!(
-        !heard.contains("did you mean"),
-        "nothing is close enough: {heard}"
+        !received.contains("did you mean"),
+        "nothing is close enough: {received}"
     );
 }
 
@@ -381,16 +381,16 @@ fn a_directive_of_nginx_that_is_not_built_is_named_as_such() {
         ),
     ] {
         let (server, outcome) = test(&format!("events {{}} http {{\n{text}\n}}"));
-        let heard = &outcome.stderr;
-        assert_eq!(outcome.code, 1, "{heard}");
+        let received = &outcome.stderr;
+        assert_eq!(outcome.code, 1, "{received}");
         let place = format!("{}:5", server.path("nginx.conf").display());
         assert!(
-            heard.contains(&format!("\"{name}\"")) && heard.contains(&place),
-            "{heard}"
+            received.contains(&format!("\"{name}\"")) && received.contains(&place),
+            "{received}"
         );
         assert!(
-            !heard.contains("unknown directive"),
-            "it is known, only not built: {heard}"
+            !received.contains("unknown directive"),
+            "it is known, only not built: {received}"
         );
     }
     let (_server, outcome) = test("load_module modules/ngx_no_such_module.so; events {}");

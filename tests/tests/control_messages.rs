@@ -78,10 +78,10 @@ fn a_worker_that_trickles_a_message_does_not_hold_the_supervisor() {
         });
         server.rewrite_conf(|text| text.replace("200 g1;", "200 g2;"));
         server.signal(Signal::HUP);
-        let heard = holds_within(Duration::from_secs(3), || {
+        let received = holds_within(Duration::from_secs(3), || {
             server.error_log().contains("reconfiguring")
         });
-        assert!(heard, "HUP is heard meanwhile");
+        assert!(received, "HUP is heard meanwhile");
         wait_until("another worker is there", || {
             !process::is_alive(worker) && !server.workers().is_empty()
         });

@@ -19,7 +19,7 @@ use firstbyte_tests::{
 use tls_client::site;
 
 /// How long an event may take, through the application and to the last of all streams.
-const LATE: Duration = Duration::from_millis(50);
+const LATE_THRESHOLD: Duration = Duration::from_millis(50);
 /// A machine that keeps a thread from running for so long cannot judge that.
 const STALL_MAX: Duration = Duration::from_millis(10);
 
@@ -243,11 +243,11 @@ fn server_sent_events_come_when_they_are_sent() {
         let mut worst = Duration::ZERO;
         let stall = worst_stall_while(|| worst = round());
         rounds.push((worst, stall));
-        if worst < LATE {
+        if worst < LATE_THRESHOLD {
             break;
         }
     }
-    let in_time = rounds.iter().any(|(worst, _)| *worst < LATE);
+    let in_time = rounds.iter().any(|(worst, _)| *worst < LATE_THRESHOLD);
     if !in_time && rounds.iter().all(|(_, stall)| *stall >= STALL_MAX) {
         inconclusive(&format!("events took {rounds:?}"));
     } else {

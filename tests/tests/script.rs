@@ -171,11 +171,11 @@ fn the_reproduction_script_edits_the_shipped_configuration() {
     let outcome = run_installed(&server, &["-t"]);
     assert_eq!(outcome.code, 1, "{}", outcome.stderr);
     if peer::is_firstbyte() {
-        let heard = &outcome.stderr;
+        let received = &outcome.stderr;
         let [line] = lines_of(&file, ["ssl_certificate "]);
         let place = format!("{}:{line}", file.display());
-        assert!(heard.contains(&place), "{place}: {heard}");
-        assert!(heard.contains("/none/nginx.test.pem"), "{heard}");
+        assert!(received.contains(&place), "{place}: {received}");
+        assert!(received.contains("/none/nginx.test.pem"), "{received}");
     }
 }
 

@@ -65,7 +65,7 @@ impl Manager {
 
     /// The lines of the next datagram.
     #[track_caller]
-    fn heard(&self) -> Vec<String> {
+    fn received(&self) -> Vec<String> {
         let mut bytes = [0; 1024];
         let length = self
             .socket
@@ -112,14 +112,14 @@ fn ready_is_said_when_the_server_answers() {
         return;
     }
     let mut manager = Manager::start(site("off"));
-    let lines = manager.heard();
+    let lines = manager.received();
     assert_has(&lines, "READY=1");
     assert_has(&lines, &format!("MAINPID={}", manager.child.id()));
     // Asked once: who was told READY may rely on it.
     assert_eq!(manager.server.get("/").text(), "ok");
     manager.server.adopt("nginx.pid");
     manager.server.signal(Signal::QUIT);
-    assert_has(&manager.heard(), "STOPPING=1");
+    assert_has(&manager.received(), "STOPPING=1");
     assert!(manager.ended().success());
     assert!(manager.is_silent(), "each thing is said once");
 }
@@ -130,24 +130,24 @@ fn a_reload_is_told_at_its_beginning_and_its_end() {
         return;
     }
     let mut manager = Manager::start_abstract(site("off").allow("[emerg]"));
-    assert_has(&manager.heard(), "READY=1");
+    assert_has(&manager.received(), "READY=1");
     manager.server.adopt("nginx.pid");
     for (from, to, answer) in [("200 ok", "200 new", "new"), ("200 new", "20x", "new")] {
         manager.server.rewrite_conf(|text| text.replace(from, to));
         let before = monotonic_us();
         manager.server.signal(Signal::HUP);
-        let lines = manager.heard();
+        let lines = manager.received();
         assert_has(&lines, "RELOADING=1");
         let told = lines
             .iter()
             .find_map(|line| line.strip_prefix("MONOTONIC_USEC="));
         let told: u64 = told.and_then(|text| text.parse().ok()).expect("a time");
         assert!((before..=monotonic_us()).contains(&told), "{told}");
-        assert_has(&manager.heard(), "READY=1");
+        assert_has(&manager.received(), "READY=1");
         assert_eq!(manager.server.get("/").text(), answer, "after {to}");
     }
     manager.server.signal(Signal::TERM);
-    assert_has(&manager.heard(), "STOPPING=1");
+    assert_has(&manager.received(), "STOPPING=1");
     assert!(manager.ended().success());
 }
 
@@ -160,16 +160,16 @@ fn a_daemon_is_named_before_its_parent_ends() {
     let status = manager.ended();
     assert!(status.success(), "{status}");
     // The parent has ended: what it said is there already, and is said first.
-    let lines = manager.heard();
+    let lines = manager.received();
     assert_eq!(lines.len(), 1, "{lines:?}");
-    let ready = manager.heard();
+    let ready = manager.received();
     assert_has(&ready, "READY=1");
     assert_has(&ready, &lines[0]);
     manager.server.adopt("nginx.pid");
     let pid = manager.server.pid();
     assert_eq!(lines[0], format!("MAINPID={pid}"));
     manager.server.signal(Signal::QUIT);
-    assert_has(&manager.heard(), "STOPPING=1");
+    assert_has(&manager.received(), "STOPPING=1");
     assert_eq!(manager.server.wait_for_exit(), 0);
 }
 
@@ -179,7 +179,7 @@ fn a_replaced_worker_is_not_told_of() {
         return;
     }
     let mut manager = Manager::start(site("off").allow("exited on signal 9"));
-    assert_has(&manager.heard(), "READY=1");
+    assert_has(&manager.received(), "READY=1");
     manager.server.adopt("nginx.pid");
     let worker = manager.server.workers()[0];
     assert!(process::signal(worker, Signal::KILL));
@@ -203,14 +203,14 @@ fn a_new_binary_is_named_when_the_old_one_ends() {
         return;
     }
     let mut manager = Manager::start(site("off"));
-    assert_has(&manager.heard(), "READY=1");
+    assert_has(&manager.received(), "READY=1");
     manager.server.adopt("nginx.pid");
     // One that goes again is not told of: the next that is heard is about the second.
     change(&manager.server).end(Signal::QUIT);
     wait_until_alone(&manager.server);
     let new = change(&manager.server);
     manager.server.signal(Signal::QUIT);
-    assert_eq!(manager.heard(), [format!("MAINPID={}", new.pid)]);
+    assert_eq!(manager.received(), [format!("MAINPID={}", new.pid)]);
     assert!(manager.ended().success());
     manager.server.adopt("nginx.pid");
     assert_eq!(manager.server.get("/").text(), "ok");
@@ -220,17 +220,17 @@ fn a_new_binary_is_named_when_the_old_one_ends() {
     });
     wait_until("it has heard that", || process::is_waiting(new.pid));
     manager.server.signal(Signal::HUP);
-    let mut lines = manager.heard();
+    let mut lines = manager.received();
     if lines.iter().any(|line| line == "READY=1") {
         // Its first worker was ready only after the old one had ended.
-        lines = manager.heard();
+        lines = manager.received();
     }
     assert_has(&lines, "RELOADING=1");
-    let ready = manager.heard();
+    let ready = manager.received();
     assert_has(&ready, "READY=1");
     assert_has(&ready, &format!("MAINPID={}", new.pid));
     manager.server.signal(Signal::QUIT);
-    assert_has(&manager.heard(), "STOPPING=1");
+    assert_has(&manager.received(), "STOPPING=1");
     manager.server.wait_for_exit();
 }
 

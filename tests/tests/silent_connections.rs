@@ -25,7 +25,7 @@ const ANSWER_MS: u128 = 100;
 const STALL_MAX: Duration = Duration::from_millis(20);
 
 /// What is sent on a connection before it falls silent, and to which port.
-struct Kind {
+struct Opening {
     name: &'static str,
     port: usize,
     bytes: &'static [u8],
@@ -35,48 +35,48 @@ const PLAIN: usize = 1;
 const TLS: usize = 2;
 const SPDY: usize = 3;
 
-const KINDS: [Kind; 9] = [
-    Kind {
+const KINDS: [Opening; 9] = [
+    Opening {
         name: "nothing",
         port: PLAIN,
         bytes: b"",
     },
-    Kind {
+    Opening {
         name: "nothing over TLS",
         port: TLS,
         bytes: b"",
     },
-    Kind {
+    Opening {
         name: "half a ClientHello",
         port: TLS,
         bytes: b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03half of it, not more",
     },
-    Kind {
+    Opening {
         name: "HTTP/2 without a stream",
         port: PLAIN,
         bytes: b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0",
     },
-    Kind {
+    Opening {
         name: "HTTP/2 with half a header block",
         port: PLAIN,
         bytes: b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0\0\0\x01\x01\0\0\0\0\x01\x82",
     },
-    Kind {
+    Opening {
         name: "SPDY without a stream",
         port: SPDY,
         bytes: b"\x80\x03\x00\x04\x00\x00\x00\x04\x00\x00\x00\x00",
     },
-    Kind {
+    Opening {
         name: "half a header",
         port: PLAIN,
         bytes: b"GET / HTTP/1.1\r\nHost: local",
     },
-    Kind {
+    Opening {
         name: "half a header after a request",
         port: PLAIN,
         bytes: b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\nGET / HTTP/1.1\r\nHost: local",
     },
-    Kind {
+    Opening {
         name: "a body that never comes, of a request that was answered",
         port: PLAIN,
         bytes: b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\nbody",
@@ -100,7 +100,7 @@ fn server(connections: usize) -> Server {
 }
 
 /// Opens `count` connections at a rate, of these kinds in turn, and keeps them.
-fn be_silent(server: &Server, kinds: &[Kind], count: usize, a_second: usize) -> Vec<TcpStream> {
+fn be_silent(server: &Server, kinds: &[Opening], count: usize, a_second: usize) -> Vec<TcpStream> {
     let start = Instant::now();
     let mut silent: Vec<TcpStream> = Vec::with_capacity(count);
     while silent.len() < count {
@@ -129,7 +129,7 @@ fn answered_in_ms(port: u16) -> Option<u128> {
 }
 
 /// Asks while and after connections fall silent; gives what was wrong.
-fn attack(kinds: &[Kind], connections: usize, a_second: usize) -> Result<(), String> {
+fn attack(kinds: &[Opening], connections: usize, a_second: usize) -> Result<(), String> {
     let server = server(connections);
     let count = connections * 2;
     let port = server.port();
@@ -165,7 +165,7 @@ fn attack(kinds: &[Kind], connections: usize, a_second: usize) -> Result<(), Str
 const VARIABLE: &str = "FIRSTBYTE_SILENT";
 
 #[track_caller]
-fn nobody_is_locked_out(what: &str, kinds: &[Kind], connections: usize, a_second: usize) {
+fn nobody_is_locked_out(what: &str, kinds: &[Opening], connections: usize, a_second: usize) {
     let mut findings = Vec::new();
     for _ in 0..3 {
         let mut outcome = Ok(());

@@ -90,7 +90,7 @@ impl Connection {
         };
         Self {
             wire,
-            client: Client::new(settings, Bodies::Told),
+            client: Client::new(settings, Bodies::Delivered),
             responses: BTreeMap::new(),
             pongs: Vec::new(),
         }

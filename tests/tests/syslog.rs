@@ -77,7 +77,7 @@ fn facility_severity_tag_and_name_of_the_host_are_chosen() {
     assert!(third.starts_with("<27>"), "daemon, error: {third}");
     assert!(third.contains(" nginx: ") && third.contains("html/3\" failed (2: No such file"));
     syslog.wait_for("some: /4");
-    let fourths = syslog.heard().iter().filter(|m| m.contains("some: "));
+    let fourths = syslog.received().iter().filter(|m| m.contains("some: "));
     assert_eq!(fourths.count(), 1);
 }
 
@@ -127,7 +127,7 @@ fn a_socket_that_is_made_anew_is_found_again() {
         } else {
             wait_until("nginx needs one message to notice", || {
                 client.get(&path);
-                !syslog.heard().is_empty()
+                !syslog.received().is_empty()
             });
         }
         drop(syslog);
@@ -162,7 +162,7 @@ fn a_server_that_is_not_there_costs_no_request_and_is_told_of_once_a_second() {
     let mut syslog = Receiver::on_port(port);
     wait_until("messages come again", || {
         client.get("/x");
-        !syslog.heard().is_empty()
+        !syslog.received().is_empty()
     });
     if peer::is_firstbyte() {
         wait_until("the lost ones have been counted", || {

@@ -389,13 +389,13 @@ fn no_machine_is_named() {
     assert_none("paths of one machine do not belong in the tree", &findings);
 }
 
-/// The names of the directives a text defines: by a row (`Row {`, then `name: "…"`), or by a
+/// The names of the directives a text defines: by a row (`DirectiveDef {`, then `name: "…"`), or by a
 /// setting (`field "name": Type = default`).
 fn directive_names(text: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut in_row = false;
     for (_, line) in shipped_lines(text) {
-        in_row = in_row || line.contains("Row {");
+        in_row = in_row || line.contains("DirectiveDef {");
         let row = line.split("name: \"").nth(1).filter(|_| in_row);
         let setting = line.trim_start().split_once(" \"").filter(|(field, rest)| {
             let is_field = field
@@ -485,7 +485,7 @@ fn the_rules_see_what_they_look_for() {
         ),
         BTreeSet::from(["conf".to_owned()])
     );
-    let rows = "const M: Module = Module {\n name: \"m\",\n};\nconst R: &[Row] = &[Row {\n name: \"root\",\n}];\n  sendfile \"sendfile\": bool = false;\n";
+    let rows = "const M: Module = Module {\n name: \"m\",\n};\nconst R: &[DirectiveDef] = &[DirectiveDef {\n name: \"root\",\n}];\n  sendfile \"sendfile\": bool = false;\n";
     let names = BTreeSet::from(["root".to_owned(), "sendfile".to_owned()]);
     assert_eq!(directive_names(rows), names);
     assert_eq!(code("let x = 1; // unwrap"), "let x = 1; ");

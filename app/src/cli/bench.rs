@@ -1,6 +1,6 @@
 //! `bench`: loads servers and says how fast they answered, how sure that is, and at what cost.
 //!
-//! What is measured, and how, is the crate `lab`; here are the command line, the bar while it runs, and the exit status.
+//! Measurement is in the crate `lab`; here are the command line, the progress bar, and the exit status.
 //!
 //! Source: of our own; docs/lab.md.
 
@@ -157,10 +157,10 @@ impl Options {
         self.method.as_deref().unwrap_or(usual)
     }
 
-    /// What no option can find out alone.
+    /// Checks that involve several options.
     ///
     /// # Errors
-    /// What contradicts what.
+    /// Options that contradict each other.
     fn check(&self) -> Result<(), String> {
         if self.body.is_some() && !mix::has_body(self.method()) && self.mix.is_none() {
             return Err(format!("{} has no body", self.method()));
@@ -214,7 +214,7 @@ fn behind(options: &Options, spec: &Spec) -> ExitCode {
     }
 }
 
-/// Measures and judges; gives the exit status.
+/// Measures and judges; returns the exit status.
 fn judged(options: &Options, link: Option<&Inside>) -> u8 {
     match measure(options, link) {
         Ok(report) => verdict(options, &report),
@@ -253,7 +253,7 @@ struct OfLink<'a>(&'a Link);
 
 impl Judge for OfLink<'_> {
     fn are_void(&self, samples: &[(Instant, Instant)]) -> Vec<bool> {
-        self.0.are_void(samples, LATE)
+        self.0.are_void(samples, LATE_THRESHOLD)
     }
 
     fn is_conclusive(&self, samples: u64, void: u64) -> bool {
@@ -373,14 +373,14 @@ const NAME: &str = "bench";
 const SIGINT: i32 = 2;
 const SIGTERM: i32 = 15;
 /// A sample is void when the link delivered a packet later than this meanwhile.
-const LATE: Duration = Duration::from_millis(2);
+const LATE_THRESHOLD: Duration = Duration::from_millis(2);
 /// The exit status when nothing could be measured.
 const FAILED: u8 = 1;
 /// The exit status when a threshold is exceeded.
 const EXCEEDED: u8 = 2;
 /// That of a program that SIGINT has ended.
 const INTERRUPTED: u8 = 130;
-/// What is over sooner needs no bar.
+/// Minimum duration of a run that has a progress bar.
 const BAR_AFTER_MS: u128 = 1000;
 const WIDTH: usize = 30;
 

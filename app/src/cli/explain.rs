@@ -1,7 +1,7 @@
 //! `explain`: what becomes of a request, and because of which lines of the configuration.
 //!
-//! The configuration is loaded as for `-t`, the request is run through the phases that serve (`request`), and what they
-//! noted on the way is told with the lines it came from (`steps`). Nothing is listened on, connected to, logged or
+//! The configuration is loaded as for `-t`, the request is run through the phases that serve (`request`), and the steps that they
+//! recorded are reported with their configuration lines (`steps`). Nothing is listened on, connected to, logged or
 //! written. Absent: request bodies, and all that only the running server knows (counters of limits, caches).
 
 use std::ffi::OsString;
@@ -14,7 +14,7 @@ use server_http::exchange::Peer;
 use super::output::{fail, print};
 use crate::argv;
 use crate::console::Console;
-use crate::explain::{Asked, CLIENT_PORT, Url, explain, render};
+use crate::explain::{CLIENT_PORT, ExplainRequest, Url, explain, render};
 use crate::paths::Paths;
 use crate::{load, supervisor};
 
@@ -128,7 +128,7 @@ pub(super) fn run(options: &Options) -> ExitCode {
     if supervisor::take_on_user(&cycle.main, &console).is_err() {
         return fail(NAME, "files cannot be looked at as the worker would");
     }
-    let asked = Asked {
+    let asked = ExplainRequest {
         url: &options.url,
         method: &options.method,
         fields: &options.fields,

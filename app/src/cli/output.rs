@@ -1,9 +1,9 @@
-//! What verbs print.
+//! Output of verbs.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// Prints on standard output. Nobody reads a closed one.
+/// Prints on standard output. Errors of a closed one are ignored.
 pub(super) fn print(text: &str) -> ExitCode {
     let mut out = io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());

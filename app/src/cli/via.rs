@@ -56,7 +56,7 @@ impl Options {
     /// The link, with the file for packets that an option names.
     ///
     /// # Errors
-    /// What is too much, or given twice.
+    /// Options that are excessive, or given twice.
     fn link(&self) -> Result<Spec, String> {
         if self.servers.len() > SERVERS_MAX {
             return Err(format!("more than {SERVERS_MAX} servers"));
@@ -96,7 +96,7 @@ pub(super) fn run(options: &Options) -> ExitCode {
     }
 }
 
-/// What is done in the process that holds the others; gives its status.
+/// Runs in the process that holds the others; returns its status.
 fn within(options: &Options, far: Far, inside: io::Result<Inside>) -> u8 {
     let ran = inside.and_then(|inside| {
         let commands = Commands {
@@ -143,7 +143,7 @@ fn tell(options: &Options, inside: &Inside, outcome: &Outcome) -> Result<(), Str
     std::fs::write(path, json).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// As the other tools, but with the status that tells this failure from the command's.
+/// Reports an error like the other tools, but with a status that distinguishes this failure from the command's.
 fn fail(why: &str) -> ExitCode {
     output::fail(NAME, why);
     ExitCode::from(FAILED)

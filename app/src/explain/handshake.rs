@@ -18,20 +18,20 @@ use super::report::Handshake;
 use super::steps::{Teller, shown};
 use super::url::Url;
 
-/// What the connection of a request begins with.
+/// Start of a request's connection.
 pub(super) struct Greeting {
     /// The name in the handshake, and the server it means; `None` for a connection without TLS.
     pub(super) asked: Option<(Option<String>, usize)>,
     /// Why the handshake fails.
     pub(super) refused: Option<&'static str>,
-    /// What makes the request one that is refused.
+    /// Reason for which the request is refused.
     pub(super) fault: Option<Fault>,
 }
 
 /// Begins the connection of `x`, with TLS if the URL has it.
 ///
 /// # Errors
-/// Nobody speaks TLS there.
+/// The port does not use TLS.
 pub(super) fn begin(
     x: &mut Exchange,
     url: &Url,

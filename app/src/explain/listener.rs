@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use server_base::listen::ListenAddr;
 use server_http::http::{Http, Port};
 
-use super::url::Destination;
+use super::url::Endpoint;
 
 /// The socket that takes the connection.
 #[derive(Debug, PartialEq, Eq)]
@@ -24,12 +24,12 @@ pub(super) struct Taken {
 /// There is none; the text says which there are.
 pub(super) fn choose(
     http: &Http,
-    destination: &Destination,
+    destination: &Endpoint,
     to: Option<IpAddr>,
 ) -> Result<Taken, String> {
     let (ip, number) = match destination {
-        Destination::Inet(ip, port) => (to.or(*ip), *port),
-        Destination::Unix(path) => {
+        Endpoint::Inet(ip, port) => (to.or(*ip), *port),
+        Endpoint::Unix(path) => {
             let same = |port: &Port| port.listen.addr == ListenAddr::Unix(path.clone());
             let port = http.ports.iter().position(same);
             let shown = format!("unix:{}", path.display());

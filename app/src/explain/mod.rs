@@ -1,5 +1,5 @@
-//! What `explain` is made of: a request run through the phases that serve (`request`), and what they noted on the way with the
-//! lines it came from (`steps`).
+//! Implementation of `explain`: runs a request through the phases that serve (`request`), and reports the recorded steps with the
+//! configuration lines that decided them (`steps`).
 //!
 //! Absent: the command line (`crate::cli`), request bodies, and all that only the running server knows (counters of limits,
 //! caches).
@@ -20,7 +20,7 @@ use std::sync::Arc;
 use conf::Files;
 use driver::worker::config::ThreadConfig;
 use engines::http::FieldId;
-use server_http::Written;
+use server_http::DirectiveLocations;
 use server_http::exchange::Peer;
 use server_http::http::Http;
 
@@ -31,8 +31,8 @@ pub(crate) use request::CLIENT_PORT;
 pub(crate) use text::render;
 pub(crate) use url::Url;
 
-/// What is to be explained, and how.
-pub(crate) struct Asked<'a> {
+/// Request to explain, and options.
+pub(crate) struct ExplainRequest<'a> {
     /// The request's URL.
     pub(crate) url: &'a Url,
     /// Its method.
@@ -52,9 +52,9 @@ pub(crate) struct Asked<'a> {
 /// # Errors
 /// Nothing listens where the request goes.
 pub(crate) fn explain(
-    asked: &Asked<'_>,
+    asked: &ExplainRequest<'_>,
     http: &Arc<Http>,
-    written: &Written,
+    written: &DirectiveLocations,
     files: &Files,
 ) -> Result<Report, String> {
     let teller = &Teller {

@@ -1,4 +1,4 @@
-//! Servers behind, who are not asked: what they would be asked is kept.
+//! Upstream servers, to which no request is sent: requests for them are recorded.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use server_http::upstream::group::Groups;
 use super::report::Passed;
 use super::steps::shown;
 
-/// What servers and name servers were asked; nobody answers.
+/// Requests to servers and name servers, which get no answer.
 #[derive(Default)]
 pub(super) struct Calls {
     first: Option<(Route, RequestSpec)>,
     name: Option<String>,
-    /// Attempts in progress, which nobody ends.
+    /// Attempts in progress, which never end.
     open: Vec<UpstreamCall>,
 }
 
@@ -41,7 +41,7 @@ impl Calls {
         self.first.is_some() || self.name.is_some()
     }
 
-    /// What is told of it; `url` is the one that led there, as it is written.
+    /// Reports a passed request; `url` is the configured one, as written.
     pub(super) fn report(&self, http: &Http, url: &str) -> Option<Passed> {
         if !self.is_asked() {
             return None;

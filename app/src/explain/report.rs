@@ -1,4 +1,4 @@
-//! What is told: the model that is printed as text or as JSON.
+//! The report: the model that is printed as text or as JSON.
 
 use serde::Serialize;
 
@@ -18,13 +18,13 @@ pub(crate) struct Report {
 
 /// A line of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct Place {
+pub(super) struct SourceLocation {
     /// The file, as the configuration names it; "command line" for `-g`.
     pub(super) file: String,
     pub(super) line: u32,
 }
 
-/// What is asked for.
+/// The request.
 #[derive(Debug, Serialize)]
 pub(super) struct Request {
     pub(super) method: String,
@@ -33,13 +33,13 @@ pub(super) struct Request {
     pub(super) from: String,
 }
 
-/// Who takes the connection.
+/// Listener of the connection.
 #[derive(Debug, Serialize)]
 pub(super) struct Listener {
     /// The address as it is listened on.
     pub(super) address: String,
     /// The `listen` of the chosen server; none for a server without one.
-    pub(super) at: Option<Place>,
+    pub(super) at: Option<SourceLocation>,
     /// Other addresses that the name of the host could have led to.
     pub(super) others: Vec<String>,
 }
@@ -51,33 +51,33 @@ pub(super) struct Handshake {
     pub(super) name: Option<String>,
     /// The first name of the server whose certificate is shown.
     pub(super) server: String,
-    /// The line that gives the certificate, or rejects the handshake.
-    pub(super) at: Option<Place>,
+    /// The line that sets the certificate, or rejects the handshake.
+    pub(super) at: Option<SourceLocation>,
     /// Why the handshake fails.
     pub(super) refused: Option<&'static str>,
 }
 
-/// Who takes the request.
+/// Server and location of the request.
 #[derive(Debug, Serialize)]
 pub(super) struct Server {
     /// Its first name.
     pub(super) name: String,
-    pub(super) at: Option<Place>,
+    pub(super) at: Option<SourceLocation>,
     /// `only`, `exact`, `wildcard`, `regex`, `default`, or `none` where the request named no host that could be read.
     #[serde(rename = "match")]
     pub(super) match_kind: &'static str,
     pub(super) why: String,
     /// The line that gave the name, where one matched.
-    pub(super) name_at: Option<Place>,
+    pub(super) name_at: Option<SourceLocation>,
 }
 
 /// One thing that happens on the way.
 #[derive(Debug, Serialize)]
 pub(super) struct Step {
-    /// What kind of thing.
+    /// Kind of step.
     pub(super) step: &'static str,
     pub(super) text: String,
-    pub(super) at: Option<Place>,
+    pub(super) at: Option<SourceLocation>,
 }
 
 /// Whom the request is passed on to.
@@ -95,7 +95,7 @@ pub(super) struct Passed {
     pub(super) parameters: Vec<String>,
 }
 
-/// What the client gets.
+/// Response to the client.
 #[derive(Debug, Serialize)]
 pub(super) struct Answer {
     /// Its status; none where the connection is closed without an answer.
@@ -117,7 +117,7 @@ pub(super) struct Answer {
 #[derive(Debug, Serialize)]
 pub(super) struct Location {
     pub(super) text: String,
-    pub(super) at: Option<Place>,
+    pub(super) at: Option<SourceLocation>,
 }
 
 /// A setting in effect.
@@ -127,5 +127,5 @@ pub(super) struct Setting {
     pub(super) value: String,
     /// The level that says it, or "default".
     pub(super) from: String,
-    pub(super) at: Option<Place>,
+    pub(super) at: Option<SourceLocation>,
 }

@@ -28,7 +28,7 @@ use server_http::http::Http;
 use server_http::phases;
 use server_http::trace::{Event, FileKind, Noted, Trace};
 
-use super::Asked;
+use super::ExplainRequest;
 use super::handshake::{self, Greeting};
 use super::listener::Taken;
 use super::passed::Calls;
@@ -37,11 +37,11 @@ use super::passed::Calls;
 pub(super) struct Run {
     /// The exchange.
     pub(super) x: Exchange,
-    /// What its connection began with.
+    /// Start of its connection.
     pub(super) greeting: Greeting,
-    /// What happened, in order.
+    /// Steps, in order.
     pub(super) events: Vec<Noted>,
-    /// What servers behind were asked.
+    /// Requests to upstream servers.
     pub(super) passed: Calls,
 }
 
@@ -50,7 +50,11 @@ pub(super) struct Run {
 /// # Errors
 /// It is no request.
 // Long: what a driver would have is made here, piece by piece, before the one loop.
-pub(super) fn run(asked: &Asked<'_>, config: &ThreadConfig, taken: &Taken) -> Result<Run, String> {
+pub(super) fn run(
+    asked: &ExplainRequest<'_>,
+    config: &ThreadConfig,
+    taken: &Taken,
+) -> Result<Run, String> {
     let mut engine = h1::Conn::new(Rc::clone(&config.h1[taken.port]));
     engine.receive(text(asked).as_bytes());
     let Some(Received::Head(mut head)) = engine.event() else {
@@ -123,7 +127,7 @@ pub(super) fn run(asked: &Asked<'_>, config: &ThreadConfig, taken: &Taken) -> Re
 }
 
 /// The client of the request, the first of its connection.
-fn client(asked: &Asked<'_>, http: &Http, taken: &Taken) -> Client {
+fn client(asked: &ExplainRequest<'_>, http: &Http, taken: &Taken) -> Client {
     // No socket is there, so what reads one (`$tcpinfo_*`) is empty.
     Client {
         peer: asked.from.unwrap_or_else(|| from_here(http, taken)),
@@ -154,7 +158,7 @@ fn from_here(http: &Http, taken: &Taken) -> Peer {
 }
 
 /// The request as a client sends it.
-fn text(asked: &Asked<'_>) -> String {
+fn text(asked: &ExplainRequest<'_>) -> String {
     let mut text = format!("{} {} HTTP/1.1\r\n", asked.method, asked.url.target);
     let names_host = |field: &&String| {
         let name = field.split(':').next().unwrap_or_default();
@@ -231,7 +235,7 @@ impl Files for Watched {
         result
     }
 
-    /// What the server would change is noted, and stays as it is.
+    /// Changes are recorded, not made.
     fn change(&mut self, change: &Change<'_>) -> Result<(), FileError> {
         let (call, path) = change.call();
         let call = call.trim_end_matches("()");
@@ -239,7 +243,7 @@ impl Files for Watched {
         Ok(())
     }
 
-    /// What the server would write goes nowhere.
+    /// Output is discarded.
     fn create_temp(&mut self, dir: &TempDir, _: u32, _: Keep) -> Result<TempFile, FileError> {
         let nowhere = File::create("/dev/null").map_err(|error| FileError {
             errno: error.raw_os_error().unwrap_or_default(),

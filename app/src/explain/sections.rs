@@ -1,4 +1,4 @@
-//! The parts of the report that are not steps: who takes the connection and the request, and what comes back.
+//! The parts of the report that are not steps: listener, server, location and response.
 
 use engines::http::FieldId;
 use server_http::build::Level;
@@ -91,7 +91,7 @@ fn default_reason(run: &Run, host: &str, teller: &Teller<'_>) -> String {
     format!("no server has the name \"{host}\"; {why}")
 }
 
-/// What the client gets.
+/// Response to the client.
 pub(super) fn answer_of(run: &Run) -> Answer {
     let x = &run.x;
     let mut answer = Answer {

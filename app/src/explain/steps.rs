@@ -1,20 +1,20 @@
-//! From what was noted to what is told: indexes become the words and the lines of the configuration.
+//! Turns recorded steps into the report: indexes become the words and the lines of the configuration.
 
 use conf::{Files, Pos};
 use engines::http::reason_phrase;
-use server_http::Written;
+use server_http::DirectiveLocations;
 use server_http::http::Http;
 use server_http::location::LocationKind;
 use server_http::module;
 use server_http::phases::Phase;
 use server_http::trace::{At, Event, FileKind, Noted};
 
-use super::report::{Location, Place, Setting, Step};
+use super::report::{Location, Setting, SourceLocation, Step};
 
-/// What is known of the configuration.
+/// The configuration and its source lines.
 pub(super) struct Teller<'a> {
     pub(super) http: &'a Http,
-    pub(super) written: &'a Written,
+    pub(super) written: &'a DirectiveLocations,
     pub(super) files: &'a Files,
 }
 
@@ -31,14 +31,14 @@ pub(super) fn status_line(status: u16) -> String {
 }
 
 impl Teller<'_> {
-    /// A position as file and line; none for what nobody wrote.
-    pub(super) fn place(&self, at: Pos) -> Option<Place> {
+    /// A position as file and line; none for defaults.
+    pub(super) fn place(&self, at: Pos) -> Option<SourceLocation> {
         self.written.at(at)?;
         let file = match self.files.path(at.file) {
             Some(path) => path.display().to_string(),
             None => "command line".to_owned(),
         };
-        Some(Place {
+        Some(SourceLocation {
             file,
             line: at.line,
         })

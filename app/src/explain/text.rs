@@ -2,7 +2,7 @@
 
 use server_base::errlog;
 
-use super::report::{Answer, Passed, Place, Report, Setting};
+use super::report::{Answer, Passed, Report, Setting, SourceLocation};
 use super::steps::status_line;
 
 /// Writes a report.
@@ -119,7 +119,7 @@ impl Rows {
         self.0.push('\n');
     }
 
-    fn push(&mut self, text: &str, at: &Option<Place>) {
+    fn push(&mut self, text: &str, at: &Option<SourceLocation>) {
         match at {
             Some(place) => self.right(text, &shown(place)),
             None => self.plain(text),
@@ -145,7 +145,7 @@ fn safe(text: &str) -> String {
     out
 }
 
-fn shown(place: &Place) -> String {
+fn shown(place: &SourceLocation) -> String {
     format!("{}:{}", place.file, place.line)
 }
 

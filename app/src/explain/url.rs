@@ -12,8 +12,8 @@ pub(crate) struct Url {
     /// The connection has TLS.
     pub(super) tls: bool,
     /// Where the connection goes.
-    pub(super) destination: Destination,
-    /// What the field `Host` says.
+    pub(super) destination: Endpoint,
+    /// Value of the field `Host`.
     pub(super) host: String,
     /// Path and query, as sent.
     pub(super) target: String,
@@ -21,7 +21,7 @@ pub(crate) struct Url {
 
 /// Where a connection goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Destination {
+pub(super) enum Endpoint {
     /// A port, at this address if it is known.
     Inet(Option<IpAddr>, u16),
     /// A UNIX-domain socket.
@@ -44,7 +44,7 @@ impl Url {
             let (path, target) = url.path.split_once(':').unwrap_or((&url.path, ""));
             return Ok(Self {
                 tls: url.tls,
-                destination: Destination::Unix(PathBuf::from(path)),
+                destination: Endpoint::Unix(PathBuf::from(path)),
                 host: "localhost".to_owned(),
                 target: match target.starts_with('/') {
                     true => target.to_owned(),
@@ -70,7 +70,7 @@ impl Url {
         let usual_port = if url.tls { HTTPS_PORT } else { HTTP_PORT };
         Ok(Self {
             tls: url.tls,
-            destination: Destination::Inet(ip, url.port),
+            destination: Endpoint::Inet(ip, url.port),
             host: match url.port == usual_port {
                 true => name,
                 false => format!("{name}:{}", url.port),
@@ -97,7 +97,7 @@ const HTTPS_PORT: u16 = 443;
 mod tests {
     use super::*;
 
-    fn parts(text: &str) -> (Destination, String, String) {
+    fn parts(text: &str) -> (Endpoint, String, String) {
         let url = Url::parse(text).expect("a URL");
         (url.destination, url.host, url.target)
     }
@@ -109,11 +109,7 @@ mod tests {
     #[test]
     fn a_url_has_host_port_and_target() {
         let url = |ip, port, host: &str, target: &str| {
-            (
-                Destination::Inet(ip, port),
-                host.to_owned(),
-                target.to_owned(),
-            )
+            (Endpoint::Inet(ip, port), host.to_owned(), target.to_owned())
         };
         assert_eq!(parts("http://a.test"), url(None, 80, "a.test", "/"));
         assert_eq!(parts("HTTP://a.test:80/x"), url(None, 80, "a.test", "/x"));
@@ -145,7 +141,7 @@ mod tests {
         ] {
             let url = url(text);
             assert_eq!((url.tls, url.host.as_str()), (true, host));
-            assert!(matches!(url.destination, Destination::Inet(_, n) if n == port));
+            assert!(matches!(url.destination, Endpoint::Inet(_, n) if n == port));
             assert_eq!(url.server_name().as_deref(), name, "{text}");
         }
         assert!(!url("http://a:443/").tls);
@@ -154,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_socket_has_a_path() {
-        let socket = Destination::Unix("/run/a.sock".into());
+        let socket = Endpoint::Unix("/run/a.sock".into());
         let expected = (socket.clone(), "localhost".to_owned(), "/b?c".to_owned());
         assert_eq!(parts("http://unix:/run/a.sock:/b?c"), expected);
         assert_eq!(parts("http://unix:/run/a.sock").0, socket);

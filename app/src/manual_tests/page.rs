@@ -57,7 +57,7 @@ pub(super) fn of_verb(verb: &Command, name: &str) -> String {
     String::from_utf8(page).expect("it is text")
 }
 
-/// What the program does when its first word is a verb.
+/// Verbs of the program: command lines whose first word is a verb.
 fn verbs() -> String {
     let command = cli::command();
     let rows = command.get_subcommands().map(|verb| {

@@ -11,7 +11,7 @@ use server_base::errlog::Level;
 use server_http::MainConf;
 use sys::{identity, trusted};
 
-use super::Reported;
+use super::Logged;
 use crate::console::Console;
 
 /// A user and group of the system.
@@ -23,11 +23,11 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    /// Finds who the worker becomes; nobody else without root's rights.
+    /// Finds the worker's account; the present one without root's rights.
     ///
     /// # Errors
     /// There is no such user or group, which has been reported.
-    pub(crate) fn of(main: &MainConf, console: &Console) -> Result<Option<Self>, Reported> {
+    pub(crate) fn of(main: &MainConf, console: &Console) -> Result<Option<Self>, Logged> {
         if !identity::is_root() {
             if main.user.is_some() {
                 console.report(
@@ -62,24 +62,19 @@ impl Account {
     }
 }
 
-fn found<T>(
-    call: &str,
-    name: &str,
-    result: io::Result<T>,
-    console: &Console,
-) -> Result<T, Reported> {
+fn found<T>(call: &str, name: &str, result: io::Result<T>, console: &Console) -> Result<T, Logged> {
     result.map_err(|error| {
         console.failed(Level::Emerg, format_args!("{call}(\"{name}\")"), &error);
-        Reported
+        Logged
     })
 }
 
-fn missing(call: &str, name: &str, at: &str, console: &Console) -> Reported {
+fn missing(call: &str, name: &str, at: &str, console: &Console) -> Logged {
     console.report(Level::Emerg, format_args!("{call}(\"{name}\") failed{at}"));
-    Reported
+    Logged
 }
 
-/// Makes the directories of temporary files, and gives them to the worker's user.
+/// Makes the directories of temporary files, owned by the worker's user.
 ///
 /// # Errors
 /// One cannot be made or given, which has been reported.
@@ -87,7 +82,7 @@ pub(crate) fn create_directories(
     paths: &[PathBuf],
     account: Option<&Account>,
     console: &Console,
-) -> Result<(), Reported> {
+) -> Result<(), Logged> {
     for path in paths {
         let result = create_directory(path, account);
         result.map_err(|(call, error)| {
@@ -96,7 +91,7 @@ pub(crate) fn create_directories(
                 format_args!("{call} \"{}\"", path.display()),
                 &error,
             );
-            Reported
+            Logged
         })?;
     }
     Ok(())
@@ -134,7 +129,7 @@ fn create_directory(
         .map_err(|error| ("chmod()", error))
 }
 
-/// Who the worker becomes where the configuration does not say.
+/// Default account of the worker.
 const DEFAULT_USER: &str = "nobody";
 
 const OWNER_ALL: u32 = 0o700;

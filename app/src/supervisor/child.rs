@@ -1,6 +1,6 @@
 //! Workers as the supervisor sees them: starting one, telling it, losing it.
 //!
-//! A worker that ends without having been told to is started again: at once the first times, so
+//! A worker that ends without a command is started again: at once the first times, so
 //! that a crash costs clients as little as it can, then after a growing pause, so that a worker that
 //! cannot live does not take the machine. Source: nginx documentation, "Core functionality".
 
@@ -17,8 +17,8 @@ use sys::poll::Interest;
 use sys::process::{self, Exit, Fork};
 use sys::{fdpass, signal};
 
-use super::work::{FATAL_CODE, Seed, environment};
-use super::{Flow, Leave, Phase, Supervisor, limits};
+use super::work::{FATAL_CODE, WorkerSpawn, environment};
+use super::{Flow, LoopExit, Phase, Supervisor, limits};
 use crate::console::Console;
 use crate::load;
 
@@ -28,21 +28,21 @@ pub(super) struct Worker {
     /// The poller's token of its control socket.
     pub(super) id: u64,
     pub(super) control: OwnedFd,
-    /// What of its next message has come.
+    /// Received part of its next message.
     pub(super) inbox: Inbox,
-    pub(super) kind: Kind,
+    pub(super) kind: WorkerHandle,
     /// The settings it was started with: what of them a running process cannot change.
     pub(super) process: MainConf,
     /// The generation it was sent last.
     pub(super) generation: u64,
-    /// It was told to finish or to end.
+    /// A command to finish or to end was sent to it.
     pub(super) leaving: bool,
     started: Instant,
 }
 
-/// What a worker is.
+/// Process or thread of a worker.
 #[derive(Debug)]
-pub(super) enum Kind {
+pub(super) enum WorkerHandle {
     /// A process, by its number.
     Process(u32),
     /// A thread of this process, with `master_process off`.
@@ -71,9 +71,9 @@ impl Supervisor {
         let kind = if self.current.main.master_process {
             match process::fork() {
                 Ok(Fork::Child) => {
-                    return Break(Leave::Worker(Box::new(self.seed(theirs, supervisor))));
+                    return Break(LoopExit::Worker(Box::new(self.seed(theirs, supervisor))));
                 }
-                Ok(Fork::Parent(pid)) => Ok(Kind::Process(pid)),
+                Ok(Fork::Parent(pid)) => Ok(WorkerHandle::Process(pid)),
                 Err(error) => Err(error),
             }
         } else {
@@ -82,9 +82,9 @@ impl Supervisor {
         Continue(kind.and_then(|kind| self.enlist(ours, kind)))
     }
 
-    fn seed(&mut self, control: OwnedFd, supervisor: u32) -> Seed {
+    fn seed(&mut self, control: OwnedFd, supervisor: u32) -> WorkerSpawn {
         self.title.set("firstbyte: worker process");
-        Seed {
+        WorkerSpawn {
             control,
             supervisor,
             main: self.current.main.clone(),
@@ -94,7 +94,7 @@ impl Supervisor {
         }
     }
 
-    fn start_thread(&mut self, control: OwnedFd) -> std::io::Result<Kind> {
+    fn start_thread(&mut self, control: OwnedFd) -> std::io::Result<WorkerHandle> {
         if self.workers_started == 0 {
             limits::raise(&self.console);
             process::set_environment(&environment(&self.current.main))?;
@@ -104,13 +104,13 @@ impl Supervisor {
         let thread = std::thread::Builder::new()
             .name("worker".to_owned())
             .spawn(work)?;
-        Ok(Kind::Thread(Some(thread)))
+        Ok(WorkerHandle::Thread(Some(thread)))
     }
 
-    fn enlist(&mut self, control: OwnedFd, kind: Kind) -> std::io::Result<()> {
+    fn enlist(&mut self, control: OwnedFd, kind: WorkerHandle) -> std::io::Result<()> {
         self.workers_started += 1;
         let id = self.workers_started;
-        if let Kind::Process(pid) = &kind {
+        if let WorkerHandle::Process(pid) = &kind {
             self.console
                 .report(Level::Notice, format_args!("start worker process {pid}"));
         }
@@ -164,7 +164,7 @@ impl Supervisor {
         }
     }
 
-    /// Tells every worker that was not told yet to finish what runs, then to end.
+    /// Has every worker finish its requests and end, unless it does so already.
     pub(super) fn quit_workers(&mut self) {
         for index in 0..self.workers.len() {
             if !self.workers[index].leaving {
@@ -214,26 +214,26 @@ impl Worker {
     /// `worker process 123`, as nginx's log names it.
     pub(super) fn name(&self) -> String {
         match &self.kind {
-            Kind::Process(pid) => format!("worker process {pid}"),
-            Kind::Thread(_) => "worker thread".to_owned(),
+            WorkerHandle::Process(pid) => format!("worker process {pid}"),
+            WorkerHandle::Thread(_) => "worker thread".to_owned(),
         }
     }
 
-    /// Waits for the end of a worker thread, which has closed its socket, and gives its code; 1 when it
+    /// Waits for the end of a worker thread, which has closed its socket, and returns its code; 1 when it
     /// panicked.
     pub(super) fn join(&mut self) -> i32 {
         match &mut self.kind {
-            Kind::Thread(thread) => thread
+            WorkerHandle::Thread(thread) => thread
                 .take()
                 .and_then(|thread| thread.join().ok())
                 .unwrap_or(1),
-            Kind::Process(_) => 0,
+            WorkerHandle::Process(_) => 0,
         }
     }
 
     /// Ends the worker without its help; a thread cannot be ended so.
     pub(super) fn kill(&self) {
-        if let Kind::Process(pid) = &self.kind {
+        if let WorkerHandle::Process(pid) = &self.kind {
             // It may have ended already; either way its end will be reaped.
             let _ = process::kill(*pid, signal::KILL);
         }

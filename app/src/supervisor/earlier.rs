@@ -25,7 +25,7 @@ impl<G> Earlier<G> {
         unanswered
     }
 
-    /// A worker is ready for this one: gives those before it.
+    /// Notes that a worker is ready for this generation; returns those before it.
     pub(super) fn settle(&mut self, number: u64) -> Vec<G> {
         let older = self.0.iter().take_while(|(other, _)| *other < number);
         let count = older.count();

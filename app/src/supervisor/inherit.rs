@@ -1,9 +1,9 @@
 //! Listening sockets that this process was started with.
 //!
-//! Two start a server so: a supervisor whose binary is changed, by `NGINX=fd;fd;` in the
+//! Two programs start a server so: a supervisor whose binary is changed, by `NGINX=fd;fd;` in the
 //! environment, and a service manager that keeps the sockets itself, by `LISTEN_FDS` and
-//! `LISTEN_PID`. Only descriptors are passed; what they are is asked of the system, and they are
-//! matched with the configuration by their address. What it does not name is closed.
+//! `LISTEN_PID`. Only descriptors are passed; their properties are asked of the system, and they are
+//! matched with the configuration by their address. Others are closed.
 //! Source: nginx documentation, "Upgrading Executable on the Fly"; sd_listen_fds(3).
 
 use std::env;
@@ -18,7 +18,7 @@ use sys::process;
 use super::listeners::{Listener, Origin};
 use crate::console::Console;
 
-/// What this process was started with.
+/// Inherited descriptors and arguments of this process.
 #[derive(Debug, Default)]
 pub(crate) struct Inheritance {
     /// The supervisor that started this one in its place.

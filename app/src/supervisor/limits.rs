@@ -1,7 +1,7 @@
 //! How many files the worker may have open.
 //!
 //! nginx's limit is that of a process with one thread's connections; here all threads share one, so `worker_rlimit_nofile`
-//! counts for each of them. Where it is not written, the worker takes all that the system gives it.
+//! counts for each of them. Without it the worker raises its limit as far as the system allows.
 //! Source: nginx documentation, `worker_rlimit_nofile`, `worker_connections`; getrlimit(2).
 
 use server_base::errlog::Level;
@@ -10,7 +10,7 @@ use sys::process;
 
 use crate::console::Console;
 
-/// The limit that is written, for all threads together, as far as the system has so many.
+/// The configured limit, for all threads together, as far as the system allows.
 pub(super) fn written(main: &MainConf) -> Option<u64> {
     let each = main.worker_rlimit_nofile?;
     let all = each.saturating_mul(u64::from(main.worker_processes.max(1)));

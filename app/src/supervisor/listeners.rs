@@ -15,7 +15,7 @@ use driver::listen::{self, BindError};
 use server_base::errlog::Level;
 use server_base::listen::{Listen, ListenAddr, SocketOptions};
 
-use super::Reported;
+use super::Logged;
 use crate::console::Console;
 
 /// One address and its sockets: one, or with `reuseport` one for each thread.
@@ -28,7 +28,7 @@ pub(crate) struct Listener {
     origin: Origin,
 }
 
-/// Where the sockets of an address come from, which tells whose its file is.
+/// Origin of the sockets of an address, which decides the owner of its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// They were bound here.
@@ -41,7 +41,7 @@ pub(crate) enum Origin {
 
 /// Another supervisor that shares sockets with this one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Neighbour {
+pub(crate) enum OtherServer {
     /// There is none.
     None,
     /// The one that started this one.
@@ -104,7 +104,7 @@ impl Listener {
     }
 }
 
-/// What `listens` names, with the sockets that `old` has of it; the others are still to be bound.
+/// Listeners of `listens`, with the sockets that `old` has of them; the others are still to be bound.
 pub(crate) fn prepare(
     listens: &[Listen],
     threads: u32,
@@ -121,7 +121,7 @@ pub(crate) fn prepare(
 ///
 /// # Errors
 /// An address cannot be bound for another reason than that it is in use, which has been reported.
-pub(crate) fn fill(listeners: &mut [Listener], console: &Console) -> Result<Bind, Reported> {
+pub(crate) fn fill(listeners: &mut [Listener], console: &Console) -> Result<Bind, Logged> {
     let mut result = Bind::Done;
     for listener in listeners {
         if fill_one(listener, console)? == Bind::InUse {
@@ -137,11 +137,11 @@ pub(crate) fn fill(listeners: &mut [Listener], console: &Console) -> Result<Bind
     Ok(result)
 }
 
-/// Binds what has no socket yet, and waits for addresses in use: for a process that serves nobody yet.
+/// Binds listeners without sockets, and waits for addresses in use: for a process that does not serve yet.
 ///
 /// # Errors
 /// An address could not be bound, which has been reported.
-pub(crate) fn fill_waiting(listeners: &mut [Listener], console: &Console) -> Result<(), Reported> {
+pub(crate) fn fill_waiting(listeners: &mut [Listener], console: &Console) -> Result<(), Logged> {
     for _ in 0..BIND_TRIES {
         if fill(listeners, console)? == Bind::Done {
             return Ok(());
@@ -152,12 +152,12 @@ pub(crate) fn fill_waiting(listeners: &mut [Listener], console: &Console) -> Res
 }
 
 /// Says that an address has been in use for all of the tries.
-pub(crate) fn give_up(console: &Console) -> Reported {
+pub(crate) fn give_up(console: &Console) -> Logged {
     console.report(Level::Emerg, format_args!("still could not bind()"));
-    Reported
+    Logged
 }
 
-/// Applies all options to the sockets that were given to this process: what whoever bound them has set is
+/// Applies all options to the sockets that this process inherited: those set by the program that bound them are
 /// not known.
 pub(crate) fn apply_options_to_given(listeners: &[Listener], console: &Console) {
     let given = |listener: &&Listener| listener.origin != Origin::Own;
@@ -192,7 +192,7 @@ fn reconfigure(listener: &Listener, console: &Console) {
 ///
 /// # Errors
 /// An address cannot be bound for another reason, which has been reported.
-pub(crate) fn test(listens: &[Listen], console: &Console) -> Result<(), Reported> {
+pub(crate) fn test(listens: &[Listen], console: &Console) -> Result<(), Logged> {
     for listen in listens {
         match listen::bind(&listen.addr, &listen.options) {
             Ok(_socket) => {
@@ -218,12 +218,12 @@ pub(crate) fn merged(generations: impl IntoIterator<Item = Vec<Listener>>) -> Ve
     all
 }
 
-/// Removes the files of UNIX-domain sockets that `gone` has and `kept` has not, unless somebody else still
-/// listens there. Gives those that a predecessor may still need.
+/// Removes the files of UNIX-domain sockets that `gone` has and `kept` has not, unless another process still
+/// listens there. Returns those that a predecessor may still need.
 pub(crate) fn remove_unix_files(
     gone: &[Listener],
     kept: &[Listener],
-    neighbour: Neighbour,
+    other_server: OtherServer,
     console: &Console,
 ) -> Vec<PathBuf> {
     let mut left = Vec::new();
@@ -232,10 +232,10 @@ pub(crate) fn remove_unix_files(
         let ListenAddr::Unix(path) = listener.addr() else {
             continue;
         };
-        match (listener.origin, neighbour) {
+        match (listener.origin, other_server) {
             _ if is_kept => {}
-            (Origin::Manager, _) | (_, Neighbour::Successor) => {}
-            (Origin::Predecessor, Neighbour::Predecessor) => left.push(path.clone()),
+            (Origin::Manager, _) | (_, OtherServer::Successor) => {}
+            (Origin::Predecessor, OtherServer::Predecessor) => left.push(path.clone()),
             _ => unlink(path, console),
         }
     }
@@ -281,7 +281,7 @@ fn taken_over(listen: &Listen, threads: u32, old: &[Listener], console: &Console
     }
 }
 
-fn fill_one(listener: &mut Listener, console: &Console) -> Result<Bind, Reported> {
+fn fill_one(listener: &mut Listener, console: &Console) -> Result<Bind, Logged> {
     let Listen { addr, options } = &listener.listen;
     while listener.sockets.len() < listener.wanted {
         match listen::bind(addr, options) {
@@ -310,7 +310,7 @@ fn is_in_use(error: &BindError) -> bool {
 }
 
 /// `bind() to 0.0.0.0:80 failed (98: Address already in use)`
-fn report_failed(error: &BindError, addr: &ListenAddr, console: &Console) -> Reported {
+fn report_failed(error: &BindError, addr: &ListenAddr, console: &Console) -> Logged {
     let to = if matches!(error.call, "bind()" | "listen()") {
         "to "
     } else {
@@ -321,7 +321,7 @@ fn report_failed(error: &BindError, addr: &ListenAddr, console: &Console) -> Rep
         format_args!("{} {to}{addr}", error.call),
         &error.error,
     );
-    Reported
+    Logged
 }
 
 fn report_refused(refused: &BindError, addr: &ListenAddr, console: &Console) {
@@ -370,7 +370,7 @@ mod tests {
         threads: u32,
         old: &[Listener],
         console: &Console,
-    ) -> Result<Vec<Listener>, Reported> {
+    ) -> Result<Vec<Listener>, Logged> {
         let mut listeners = prepare(listens, threads, old, console);
         fill_waiting(&mut listeners, console)?;
         Ok(listeners)

@@ -17,7 +17,7 @@ use server_base::syslog::{Syslog, SyslogTarget};
 use server_http::{Cycle, ErrorLogConf, LogTarget};
 use sys::{identity, process, trusted};
 
-use super::Reported;
+use super::Logged;
 use super::account::Account;
 use super::rings::Rings;
 use crate::console::{self, Console};
@@ -45,7 +45,7 @@ impl Logs {
         cycle: &Cycle,
         old: Option<&Self>,
         console: &Console,
-    ) -> Result<Self, Reported> {
+    ) -> Result<Self, Logged> {
         let error_logs = cycle.main.error_logs.clone();
         let stderr = cycle
             .main
@@ -151,24 +151,24 @@ impl Logs {
     }
 }
 
-fn open(path: &Path, console: &Console) -> Result<Arc<File>, Reported> {
+fn open(path: &Path, console: &Console) -> Result<Arc<File>, Logged> {
     console::open_log(path).map(Arc::new).map_err(|error| {
         console.failed(
             Level::Emerg,
             format_args!("open() \"{}\"", path.display()),
             &error,
         );
-        Reported
+        Logged
     })
 }
 
 /// Makes a log the worker's user's own, as nginx does; the worker itself writes by the descriptor. Devices stay whose they
 /// are, and so does what somebody else's link names: that could be any file.
-fn hand_over(path: &Path, file: &File, uid: u32, console: &Console) -> Result<(), Reported> {
+fn hand_over(path: &Path, file: &File, uid: u32, console: &Console) -> Result<(), Logged> {
     let failed = |what: String| {
         move |error: io::Error| {
             console.failed(Level::Emerg, format_args!("{what}"), &error);
-            Reported
+            Logged
         }
     };
     let shown = path.display();

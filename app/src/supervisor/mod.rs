@@ -45,47 +45,47 @@ use crate::version;
 use child::{Respawn, Worker};
 use earlier::Earlier;
 use inherit::Inheritance;
-use listeners::Neighbour;
+use listeners::OtherServer;
 use notify::Notify;
-use open::Generation;
+use open::OpenConfig;
 use prepare::Preparing;
 use reload::Reloading;
 use upgrade::{LeftFile, Successor};
 use watch::Watcher;
-use work::Seed;
+use work::WorkerSpawn;
 
-/// What went wrong has been reported already.
+/// An error that has been logged already.
 #[derive(Debug)]
-pub(crate) struct Reported;
+pub(crate) struct Logged;
 
 /// Why the supervisor's loop ends in this process.
-enum Leave {
+enum LoopExit {
     /// The server is stopped.
     Exit(u8),
     /// This process is the child of a fork: it becomes a worker when the supervisor's descriptors are
     /// dropped.
-    Worker(Box<Seed>),
+    Worker(Box<WorkerSpawn>),
 }
 
 /// A step of the supervisor; `Break` leads straight out of its loop.
-type Flow<T = ()> = ControlFlow<Leave, T>;
+type Flow<T = ()> = ControlFlow<LoopExit, T>;
 
-/// What the supervisor is at.
+/// Phase of the supervisor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     /// A worker serves, or is started again.
     Serving,
-    /// The workers were told to finish, the supervisor stays (WINCH).
+    /// The workers finish, the supervisor stays (WINCH).
     Paused,
-    /// The workers were told to finish, then the supervisor ends (QUIT).
+    /// The workers finish, then the supervisor ends (QUIT).
     Quitting,
-    /// The workers were told to end; who has not by then is killed (TERM, INT).
+    /// The workers end; those that do not in time are killed (TERM, INT).
     Terminating { kill_at: Option<Instant> },
 }
 
 struct Supervisor {
     options: LoadOptions,
-    /// What this process was started with, for the binary that takes its place.
+    /// Arguments and environment of this process, for the binary that takes its place.
     arguments: Vec<OsString>,
     console: Console,
     title: Title,
@@ -94,16 +94,16 @@ struct Supervisor {
     signals: Signals,
     notify: Notify,
     phase: Phase,
-    current: Generation,
+    current: OpenConfig,
     /// The first configuration as it was built, until a worker serves by it.
     built: Option<Built>,
-    /// What workers may serve by until one is ready for `current`.
-    earlier: Earlier<Generation>,
+    /// Generations by which workers may serve until one is ready for `current`.
+    earlier: Earlier<OpenConfig>,
     /// A configuration that is to follow `current` when its addresses are free.
     reloading: Option<Reloading>,
     /// A configuration that the worker builds before anything is opened for it.
     preparing: Option<Preparing>,
-    /// What is known of files that are taken up when they change.
+    /// State of watched files.
     watcher: Watcher,
     generations: u64,
     workers: Vec<Worker>,
@@ -116,7 +116,7 @@ struct Supervisor {
     left: Vec<LeftFile>,
 }
 
-/// Opens everything, goes to the background where it is asked to, and serves until it is told to stop.
+/// Opens everything, daemonizes if configured, and serves until a signal stops it.
 pub(crate) fn run(
     options: LoadOptions,
     loaded: Loaded,
@@ -125,11 +125,11 @@ pub(crate) fn run(
 ) -> ExitCode {
     let supervisor = match prepare(options, loaded, console, arguments) {
         Ok(supervisor) => supervisor,
-        Err(Reported) => return ExitCode::FAILURE,
+        Err(Logged) => return ExitCode::FAILURE,
     };
     match supervisor.run() {
-        Leave::Exit(code) => ExitCode::from(code),
-        Leave::Worker(seed) => process::exit_now(work::work(*seed)),
+        LoopExit::Exit(code) => ExitCode::from(code),
+        LoopExit::Worker(seed) => process::exit_now(work::work(*seed)),
     }
 }
 
@@ -138,7 +138,7 @@ fn prepare(
     loaded: Loaded,
     console: Console,
     arguments: &[OsString],
-) -> Result<Supervisor, Reported> {
+) -> Result<Supervisor, Logged> {
     // From the first listener on clients may come, and with them signals: none may find this process unprepared.
     let signals = reported("signalfd()", Signals::new(SIGNALS), &console)?;
     for signo in IGNORED {
@@ -165,7 +165,7 @@ fn prepare(
         && let Err((call, error)) = process::daemonize(announce)
     {
         console.failed(Level::Emerg, format_args!("{call}"), &error);
-        return Err(Reported);
+        return Err(Logged);
     }
     let poller = reported("epoll_create()", Poller::new(), &console)?;
     reported(
@@ -208,12 +208,12 @@ fn open_first(
     loaded: Loaded,
     inherited: &Inheritance,
     console: &Console,
-) -> Result<Generation, Reported> {
+) -> Result<OpenConfig, Logged> {
     let given = &inherited.listeners;
-    let mut first = Generation::open(FIRST_GENERATION, loaded, None, given, console)?;
+    let mut first = OpenConfig::open(FIRST_GENERATION, loaded, None, given, console)?;
     if let Err(reported) = listeners::fill_waiting(&mut first.listeners, console) {
         // What was bound just now closes, and its files must go with it.
-        listeners::remove_unix_files(&first.listeners, given, Neighbour::None, console);
+        listeners::remove_unix_files(&first.listeners, given, OtherServer::None, console);
         return Err(reported);
     }
     listeners::apply_options_to_given(&first.listeners, console);
@@ -222,10 +222,10 @@ fn open_first(
     Ok(first)
 }
 
-fn reported<T>(call: &str, result: std::io::Result<T>, console: &Console) -> Result<T, Reported> {
+fn reported<T>(call: &str, result: std::io::Result<T>, console: &Console) -> Result<T, Logged> {
     result.map_err(|error| {
         console.failed(Level::Emerg, format_args!("{call}"), &error);
-        Reported
+        Logged
     })
 }
 
@@ -242,7 +242,7 @@ const FIRST_GENERATION: u64 = 1;
 /// The poller's token of the signals; workers count from 1.
 const SIGNALS_TOKEN: u64 = 0;
 
-/// What the supervisor answers to.
+/// Signals that the supervisor handles.
 const SIGNALS: &[i32] = &[
     signal::TERM,
     signal::INT,
@@ -256,5 +256,5 @@ const SIGNALS: &[i32] = &[
     signal::IO,
 ];
 
-/// What neither the supervisor nor its workers answer to; a new binary is started with them ignored, too.
+/// Signals that the supervisor and its workers ignore; a new binary is started with them ignored, too.
 const IGNORED: &[i32] = &[signal::SYS, signal::PIPE];

@@ -1,4 +1,4 @@
-//! What the supervisor tells the service manager, where one started it.
+//! Notifications to the service manager, where one started the supervisor.
 //!
 //! `READY=1` once a worker serves, so that what is ordered after the service finds it serving; `RELOADING=1` and
 //! `READY=1` around a HUP; `STOPPING=1` at the end; `MAINPID=` whenever another process becomes the main one: the
@@ -12,7 +12,7 @@ use sys::process;
 
 use crate::console::Console;
 
-/// The service manager, and what it has been told.
+/// The service manager, and the last state sent to it.
 #[derive(Debug)]
 pub(super) struct Notify {
     manager: Option<ServiceManager>,
@@ -23,7 +23,7 @@ pub(super) struct Notify {
     predecessor: Option<u32>,
 }
 
-/// What the service manager takes the server for.
+/// State of the server as sent to the service manager.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Starting,

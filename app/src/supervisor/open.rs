@@ -9,7 +9,7 @@ use driver::bundle::{Bundle, Step};
 use server_base::watch::Watch;
 use server_http::{Cycle, LoadOptions, MainConf};
 
-use super::Reported;
+use super::Logged;
 use super::account::{self, Account};
 use super::listeners::{self, Listener};
 use super::logs::Logs;
@@ -19,17 +19,17 @@ use crate::load::{Earlier, Loaded};
 
 /// A configuration, and its sockets and logs.
 #[derive(Debug)]
-pub(crate) struct Generation {
+pub(crate) struct OpenConfig {
     pub(crate) number: u64,
     pub(crate) main: MainConf,
     pub(crate) account: Option<Account>,
     pub(crate) listeners: Vec<Listener>,
     pub(crate) logs: Logs,
-    /// Files that are taken up when they change.
+    /// Watched files, whose changes are loaded.
     pub(crate) watches: Vec<Arc<dyn Watch>>,
     /// Only the bytes of files are others than in the one before.
     renewed: bool,
-    /// What all this was opened by.
+    /// Settings that this was opened by.
     plan: Arc<Cycle>,
     /// The worker that has built it already.
     prepared_by: Option<u64>,
@@ -37,7 +37,7 @@ pub(crate) struct Generation {
     record: Arc<Memory>,
 }
 
-impl Generation {
+impl OpenConfig {
     /// Opens everything that `loaded` names but new addresses; sockets of `given` are taken over.
     ///
     /// # Errors
@@ -48,7 +48,7 @@ impl Generation {
         old_logs: Option<&Logs>,
         given: &[Listener],
         console: &Console,
-    ) -> Result<Self, Reported> {
+    ) -> Result<Self, Logged> {
         let Loaded { cycle, record } = loaded;
         limits::warn(&cycle.main, console);
         let account = Account::of(&cycle.main, console)?;
@@ -71,20 +71,20 @@ impl Generation {
         })
     }
 
-    /// The same, which this worker has built already.
+    /// Marks the configuration as prepared by this worker.
     #[must_use]
     pub(crate) fn prepared_by(mut self, worker: u64) -> Self {
         self.prepared_by = Some(worker);
         self
     }
 
-    /// What the supervisor has done for it, to be done again for what has been read anew.
+    /// Work of the supervisor for it, to be repeated for files that were read anew.
     pub(crate) fn again(&self, record: Arc<Memory>) -> Loaded {
         let cycle = self.plan.for_supervisor();
         Loaded { cycle, record }
     }
 
-    /// What the next load need not read again.
+    /// Files that the next load need not read again.
     pub(crate) fn read(&self) -> Earlier {
         Earlier {
             record: Arc::clone(&self.record),
@@ -103,7 +103,7 @@ impl Generation {
         Arc::make_mut(&mut self.record).add_stamp(path, stamp);
     }
 
-    /// The same configuration, in which files have other bytes.
+    /// The configuration with new contents of watched files.
     pub(crate) fn renewed(&self, number: u64, changes: &[(PathBuf, Stamp, Vec<u8>)]) -> Self {
         let mut record = Memory::clone(&self.record);
         for (path, stamp, bytes) in changes {
@@ -123,7 +123,7 @@ impl Generation {
         }
     }
 
-    /// What a worker, or any, needs to serve this generation, with copies of the descriptors.
+    /// Bundle with which a worker serves this generation, with copies of the descriptors.
     ///
     /// # Errors
     /// The descriptor limit is reached.
@@ -148,10 +148,10 @@ impl Generation {
         Ok(bundle)
     }
 
-    /// What a worker needs to prepare a generation for which the same is to be done, of what was read anew.
+    /// Bundle with which a worker prepares a generation from files read anew, for which the supervisor's work is the same.
     ///
     /// # Errors
-    /// As [`Generation::bundle`].
+    /// Those of [`OpenConfig::bundle`].
     pub(crate) fn preparation(
         &self,
         number: u64,
@@ -219,7 +219,7 @@ fn shown(path: &Path) -> String {
 ///
 /// # Errors
 /// Something cannot be opened, which has been reported.
-pub(crate) fn test(cycle: &Cycle, console: &Console) -> Result<(), Reported> {
+pub(crate) fn test(cycle: &Cycle, console: &Console) -> Result<(), Logged> {
     limits::warn(&cycle.main, console);
     let account = Account::of(&cycle.main, console)?;
     pid_file::test(&cycle.main.pid, console)?;

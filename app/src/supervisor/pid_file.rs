@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 
 use server_base::errlog::Level;
 
-use super::Reported;
+use super::Logged;
 use crate::console::Console;
 
 /// Writes this process's number to `path`.
 ///
 /// # Errors
 /// The file cannot be written, which has been reported.
-pub(crate) fn write(path: &Path, console: &Console) -> Result<(), Reported> {
+pub(crate) fn write(path: &Path, console: &Console) -> Result<(), Logged> {
     let mut options = OpenOptions::new();
     let opened = options
         .write(true)
@@ -31,7 +31,7 @@ pub(crate) fn write(path: &Path, console: &Console) -> Result<(), Reported> {
 ///
 /// # Errors
 /// It cannot, which has been reported.
-pub(crate) fn test(path: &Path, console: &Console) -> Result<(), Reported> {
+pub(crate) fn test(path: &Path, console: &Console) -> Result<(), Logged> {
     let mut options = OpenOptions::new();
     let opened = options
         .read(true)
@@ -69,7 +69,7 @@ pub(crate) fn set_aside(
     path: &Path,
     when: fmt::Arguments<'_>,
     console: &Console,
-) -> Result<PathBuf, Reported> {
+) -> Result<PathBuf, Logged> {
     let oldbin = oldbin(path);
     let what = format_args!("{} to {}", path.display(), oldbin.display());
     renamed(fs::rename(path, &oldbin), what, when, console)?;
@@ -89,29 +89,29 @@ fn renamed(
     what: fmt::Arguments<'_>,
     when: fmt::Arguments<'_>,
     console: &Console,
-) -> Result<(), Reported> {
+) -> Result<(), Logged> {
     result.map_err(|error| {
         let reason = conf::os_error(&error);
         console.report(
             Level::Alert,
             format_args!("rename() {what} failed {when} ({reason})"),
         );
-        Reported
+        Logged
     })
 }
 
-fn reported(result: io::Result<()>, path: &Path, console: &Console) -> Result<(), Reported> {
+fn reported(result: io::Result<()>, path: &Path, console: &Console) -> Result<(), Logged> {
     result.map_err(|error| {
         console.failed(
             Level::Emerg,
             format_args!("open() \"{}\"", path.display()),
             &error,
         );
-        Reported
+        Logged
     })
 }
 
 const MODE: u32 = 0o644;
 
-/// What nginx adds to the name.
+/// Suffix that nginx adds to the name.
 const OLDBIN: &str = ".oldbin";

@@ -1,4 +1,4 @@
-//! HUP where the supervisor has nothing else to do than before: the worker looks into what was read, and nobody else.
+//! HUP where the supervisor's own settings do not change: only the worker interprets the files.
 //!
 //! Most reloads change what the worker serves, not what the supervisor opens. So what the last load has asked for is read
 //! again, as far as it has changed, and the worker builds the configuration of it, without serving it yet. If that asks for
@@ -16,7 +16,7 @@ use conf::Memory;
 use driver::bundle::ToWorker;
 
 use super::child::Worker;
-use super::open::Generation;
+use super::open::OpenConfig;
 use super::reload::needs_new_worker;
 use super::{Flow, Phase, Supervisor};
 use crate::load;
@@ -71,7 +71,7 @@ impl Supervisor {
         if !is_steady || !self.current.watches.is_empty() {
             return None;
         }
-        let Generation { number, main, .. } = &self.current;
+        let OpenConfig { number, main, .. } = &self.current;
         let serves = |worker: &&Worker| {
             !worker.leaving
                 && worker.generation == *number
@@ -90,7 +90,7 @@ impl Supervisor {
         let loaded = self.current.again(preparing.record);
         match self.open(number, loaded) {
             Ok(next) => self.try_reload(next.prepared_by(preparing.worker), 0),
-            Err(super::Reported) => {
+            Err(super::Logged) => {
                 self.notify.refused(&self.console);
                 Continue(())
             }

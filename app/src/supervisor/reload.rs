@@ -15,17 +15,17 @@ use server_base::errlog::Level;
 use server_http::MainConf;
 use sys::heap::trim;
 
-use super::child::{Kind, Worker};
+use super::child::{Worker, WorkerHandle};
 use super::listeners::{BIND_PAUSE, BIND_TRIES, Bind, Listener};
-use super::open::Generation;
-use super::{Flow, Phase, Reported, Supervisor, limits, listeners, pid_file};
+use super::open::OpenConfig;
+use super::{Flow, Logged, Phase, Supervisor, limits, listeners, pid_file};
 use crate::console::Console;
 use crate::load::{self, Loaded};
 
 /// A configuration that waits for an address in use.
 #[derive(Debug)]
 pub(super) struct Reloading {
-    next: Generation,
+    next: OpenConfig,
     tries: u32,
     due: Instant,
 }
@@ -49,7 +49,7 @@ impl Supervisor {
         }
     }
 
-    /// The same by what this process finds in the files.
+    /// Reloads with the configuration as loaded by this process.
     pub(super) fn reload_whole(&mut self) -> Flow {
         match self.open_next() {
             Ok(next) => {
@@ -57,16 +57,16 @@ impl Supervisor {
                 self.abandon_reload();
                 return self.try_reload(next, 0);
             }
-            Err(Reported) => self.notify.refused(&self.console),
+            Err(Logged) => self.notify.refused(&self.console),
         }
         Continue(())
     }
 
-    fn open_next(&mut self) -> Result<Generation, Reported> {
+    fn open_next(&mut self) -> Result<OpenConfig, Logged> {
         let console = &self.console;
         let loaded = load::again(&self.options, &self.current.read()).map_err(|refused| {
             console.refused(&refused);
-            Reported
+            Logged
         })?;
         console.warnings(&loaded.cycle.warnings);
         self.generations += 1;
@@ -77,15 +77,15 @@ impl Supervisor {
     }
 
     /// Opens what a configuration names, beside what is open for the one that serves.
-    pub(super) fn open(&self, number: u64, loaded: Loaded) -> Result<Generation, Reported> {
-        let Generation {
+    pub(super) fn open(&self, number: u64, loaded: Loaded) -> Result<OpenConfig, Logged> {
+        let OpenConfig {
             logs, listeners, ..
         } = &self.current;
-        Generation::open(number, loaded, Some(logs), listeners, &self.console)
+        OpenConfig::open(number, loaded, Some(logs), listeners, &self.console)
     }
 
     /// Binds the new addresses of `next`. One that is in use is tried again later: meanwhile this process goes on.
-    pub(super) fn try_reload(&mut self, mut next: Generation, tries: u32) -> Flow {
+    pub(super) fn try_reload(&mut self, mut next: OpenConfig, tries: u32) -> Flow {
         match listeners::fill(&mut next.listeners, &self.console) {
             Ok(Bind::Done) => return self.take_up(next),
             Ok(Bind::InUse) => {
@@ -95,7 +95,7 @@ impl Supervisor {
                     due: Instant::now() + BIND_PAUSE,
                 });
             }
-            Err(Reported) => self.refuse(next),
+            Err(Logged) => self.refuse(next),
         }
         Continue(())
     }
@@ -115,7 +115,7 @@ impl Supervisor {
         }
     }
 
-    /// Gives up a configuration that waits for an address in use, because something else was asked for.
+    /// Abandons a configuration that waits for an address in use, because another command came.
     pub(super) fn abandon_reload(&mut self) {
         self.preparing = None;
         if let Some(Reloading { next, .. }) = self.reloading.take() {
@@ -127,19 +127,19 @@ impl Supervisor {
         }
     }
 
-    /// A configuration cannot be taken up: what serves goes on.
-    fn refuse(&mut self, next: Generation) {
+    /// A configuration cannot be used: the current one goes on.
+    fn refuse(&mut self, next: OpenConfig) {
         self.drop_unused(next);
         self.notify.refused(&self.console);
     }
 
-    /// What was bound for a configuration that is not taken up closes, and its files must go with it.
-    fn drop_unused(&mut self, unused: Generation) {
+    /// Closes sockets bound for a configuration that is not used, and removes their files.
+    fn drop_unused(&mut self, unused: OpenConfig) {
         let kept = self.current.listeners.clone();
         self.remove_unix_files(&unused.listeners, &kept);
     }
 
-    pub(super) fn take_up(&mut self, next: Generation) -> Flow {
+    pub(super) fn take_up(&mut self, next: OpenConfig) -> Flow {
         if self.move_pid_file(&self.current.main, &next.main).is_err() {
             self.refuse(next);
             return Continue(());
@@ -161,7 +161,7 @@ impl Supervisor {
                 let worker = &mut self.workers[index];
                 let more = worker.process.worker_processes < main.worker_processes;
                 worker.process.worker_processes = main.worker_processes;
-                if more && let Kind::Process(pid) = worker.kind {
+                if more && let WorkerHandle::Process(pid) = worker.kind {
                     limits::set_of(pid, main, &self.console);
                 }
                 self.configure(index);
@@ -171,7 +171,7 @@ impl Supervisor {
         }
     }
 
-    fn move_pid_file(&self, old: &MainConf, new: &MainConf) -> Result<(), Reported> {
+    fn move_pid_file(&self, old: &MainConf, new: &MainConf) -> Result<(), Logged> {
         // With a new binary the file is aside, and gets the current name when that ends.
         if old.pid != new.pid && self.successor.is_none() {
             pid_file::write(&new.pid, &self.console)?;
@@ -196,7 +196,7 @@ impl Supervisor {
     }
 
     /// Acts on what a worker said.
-    pub(super) fn heard(&mut self, id: u64, message: FromWorker) -> Flow {
+    pub(super) fn handle_message(&mut self, id: u64, message: FromWorker) -> Flow {
         match message {
             FromWorker::Ready { generation } => self.ready(id, generation),
             FromWorker::Prepared { generation } => return self.prepared(generation),

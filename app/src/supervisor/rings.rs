@@ -13,7 +13,7 @@ use std::sync::Arc;
 use server_base::errlog::{Level, MemoryBuffer};
 use sys::process;
 
-use super::Reported;
+use super::Logged;
 use crate::console::Console;
 
 /// The rings of one generation.
@@ -27,7 +27,7 @@ impl Rings {
     ///
     /// # Errors
     /// There is no memory, which has been reported.
-    pub(crate) fn open(buffers: &[MemoryBuffer], console: &Console) -> Result<Self, Reported> {
+    pub(crate) fn open(buffers: &[MemoryBuffer], console: &Console) -> Result<Self, Logged> {
         let mut files = Vec::new();
         for buffer in buffers {
             let made = process::memory_file("error_log").and_then(|fd| {
@@ -37,14 +37,14 @@ impl Rings {
             });
             let file = made.map_err(|error| {
                 console.failed(Level::Emerg, format_args!("memfd_create()"), &error);
-                Reported
+                Logged
             })?;
             files.push((buffer.clone(), Arc::new(file)));
         }
         Ok(Self { files })
     }
 
-    /// What names each among the logs of a bundle, with its file.
+    /// Files of the rings, with the key of each among the logs of a bundle.
     pub(crate) fn named(&self) -> impl Iterator<Item = (PathBuf, &File)> {
         let files = self.files.iter();
         files.map(|(buffer, file)| (buffer.key(), &**file))
@@ -101,7 +101,7 @@ impl Rings {
     }
 }
 
-/// What is added to the name of the error log.
+/// Suffix of the error log's name.
 const SUFFIX: &str = ".memory";
 /// Debugging messages show cookies and passwords.
 const MODE: u32 = 0o600;

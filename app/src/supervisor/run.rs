@@ -15,15 +15,15 @@ use sys::poll::Events;
 use sys::process::{self, Exit};
 use sys::signal::{self, Received};
 
-use super::child::{self, Kind};
+use super::child::{self, WorkerHandle};
 use super::prepare::Preparing;
 use super::reload::Reloading;
-use super::{Flow, Leave, Phase, SIGNALS_TOKEN, Supervisor, listeners, pid_file};
+use super::{Flow, LoopExit, Phase, SIGNALS_TOKEN, Supervisor, listeners, pid_file};
 use crate::keep_local_time;
 
 impl Supervisor {
     /// Serves until the server is stopped, or until this is a new worker process.
-    pub(super) fn run(mut self) -> Leave {
+    pub(super) fn run(mut self) -> LoopExit {
         match self.serve() {
             Break(leave) => leave,
             Continue(never) => match never {},
@@ -39,7 +39,7 @@ impl Supervisor {
             if let Err(error) = self.poller.wait(&mut events, self.timeout_ms()) {
                 self.console
                     .failed(Level::Alert, format_args!("epoll_wait()"), &error);
-                return Break(Leave::Exit(1));
+                return Break(LoopExit::Exit(1));
             }
             keep_local_time();
             for index in 0..events.len() {
@@ -194,7 +194,7 @@ impl Supervisor {
         // What it said may have led to its end.
         while let Some(index) = self.workers.iter().position(|worker| worker.id == id) {
             match self.workers[index].inbox.next(Instant::now()) {
-                Ok(Some(message)) => self.heard(id, message)?,
+                Ok(Some(message)) => self.handle_message(id, message)?,
                 Ok(None) => break,
                 Err(error) => {
                     self.lost_control(index, &error);
@@ -205,7 +205,7 @@ impl Supervisor {
         Continue(())
     }
 
-    /// Gives up workers that have begun a message and do not end it.
+    /// Ends workers that have begun a message and do not finish it.
     fn lose_the_slow(&mut self, now: Instant) {
         let late = |worker: &child::Worker| worker.inbox.due().is_some_and(|due| due <= now);
         while let Some(index) = self.workers.iter().position(late) {
@@ -234,7 +234,7 @@ impl Supervisor {
         }
         // Registered until now, or gone with the worker.
         let _ = self.poller.remove(&worker.control);
-        if matches!(worker.kind, Kind::Thread(_)) {
+        if matches!(worker.kind, WorkerHandle::Thread(_)) {
             let mut worker = self.workers.swap_remove(index);
             let code = worker.join();
             self.worker_ended(worker, Exit::Code(code));
@@ -243,8 +243,7 @@ impl Supervisor {
 
     fn reap(&mut self) -> Flow {
         for (pid, exit) in process::reap() {
-            let is_it =
-                |worker: &child::Worker| matches!(worker.kind, Kind::Process(p) if p == pid);
+            let is_it = |worker: &child::Worker| matches!(worker.kind, WorkerHandle::Process(p) if p == pid);
             match self.workers.iter().position(is_it) {
                 Some(index) => {
                     let mut worker = self.workers.swap_remove(index);
@@ -301,7 +300,7 @@ impl Supervisor {
             }
             // Threads end with this process.
             self.workers
-                .retain(|worker| matches!(worker.kind, Kind::Process(_)));
+                .retain(|worker| matches!(worker.kind, WorkerHandle::Process(_)));
         }
         Continue(())
     }
@@ -316,7 +315,7 @@ impl Supervisor {
         self.console.report(Level::Notice, format_args!("exit"));
         self.close_listeners();
         self.remove_left_files();
-        Break(Leave::Exit(0))
+        Break(LoopExit::Exit(0))
     }
 }
 
@@ -325,5 +324,5 @@ const EVENTS_A_TURN: usize = 16;
 /// How often the control socket of a worker that has ended is read, which another process may hold open.
 const LAST_READS: usize = 64;
 
-/// How long workers have to end when they are told to, before they are killed.
+/// Time for workers to end before they are killed.
 const KILL_AFTER: Duration = Duration::from_secs(1);

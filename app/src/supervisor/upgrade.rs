@@ -1,10 +1,10 @@
-//! USR2: another binary takes the place of this one, and gives it back if it ends.
+//! USR2: another binary takes the place of this one, which serves again if the other ends.
 //!
 //! The new binary is started beside this one with the same arguments and the listening sockets, so
 //! both serve; an administrator then ends the old or the new one. Until then the pid file of this
 //! process has `.oldbin` at the end of its name. If the new one ends first, the file gets its name
-//! back, and workers that were told to finish are started again. What is passed is a list of
-//! variables with descriptors (`exec::Passed`): whatever else the next binary is to have of this one
+//! back, and workers that were finishing are started again. The descriptors are passed as a list of
+//! variables (`exec::Passed`): anything else that the next binary needs of this one
 //! joins that list. Source: nginx documentation, "Upgrading Executable on the Fly".
 
 use std::borrow::Cow;
@@ -21,7 +21,7 @@ use sys::process::{self, Exit};
 
 use super::child::log_exit_at;
 use super::inherit::{ACTIVATED, Inheritance, OWN_VARIABLES, SOCKETS};
-use super::listeners::{self, Listener, Neighbour, Origin};
+use super::listeners::{self, Listener, Origin, OtherServer};
 use super::{Flow, Phase, Supervisor, pid_file};
 
 /// The new binary that this process has started.
@@ -37,19 +37,19 @@ pub(super) struct Successor {
 pub(super) struct LeftFile(PathBuf, u64, u64);
 
 impl Supervisor {
-    /// Who else serves by the same sockets.
-    pub(super) fn neighbour(&self) -> Neighbour {
+    /// The other server with the same sockets.
+    pub(super) fn other_server(&self) -> OtherServer {
         match self.predecessor {
-            _ if self.successor.is_some() => Neighbour::Successor,
-            Some(pid) if pid == process::parent_id() => Neighbour::Predecessor,
-            _ => Neighbour::None,
+            _ if self.successor.is_some() => OtherServer::Successor,
+            Some(pid) if pid == process::parent_id() => OtherServer::Predecessor,
+            _ => OtherServer::None,
         }
     }
 
     /// Whether USR2 means anything now.
     pub(super) fn can_change_binary(&self) -> bool {
         // As in nginx, a process without a supervisor of its own does not start another.
-        self.current.main.master_process && self.neighbour() == Neighbour::None
+        self.current.main.master_process && self.other_server() == OtherServer::None
     }
 
     /// Starts what the path of this binary names now.
@@ -57,7 +57,7 @@ impl Supervisor {
         if !matches!(self.phase, Phase::Serving | Phase::Paused) {
             return;
         }
-        if self.neighbour() != Neighbour::None {
+        if self.other_server() != OtherServer::None {
             self.console.report(
                 Level::Crit,
                 format_args!(
@@ -155,14 +155,14 @@ impl Supervisor {
     /// Removes the files of UNIX-domain sockets that `gone` has and `kept` has not, as far as they are this
     /// process's to remove.
     pub(super) fn remove_unix_files(&mut self, gone: &[Listener], kept: &[Listener]) {
-        let left = listeners::remove_unix_files(gone, kept, self.neighbour(), &self.console);
+        let left = listeners::remove_unix_files(gone, kept, self.other_server(), &self.console);
         self.left.extend(left.into_iter().filter_map(left_file));
     }
 
     /// Removes the files that were left to the predecessor, once it has ended. One that was made anew is
     /// somebody else's.
     pub(super) fn remove_left_files(&mut self) {
-        if self.neighbour() == Neighbour::Predecessor {
+        if self.other_server() == OtherServer::Predecessor {
             return;
         }
         for left in std::mem::take(&mut self.left) {

@@ -1,12 +1,12 @@
-//! Files that are taken up without a reload: the supervisor looks at them, and renews the generation that serves.
+//! Watched files, which need no reload: the supervisor looks at them, and renews the generation that serves.
 //!
 //! Once a second each file's state is compared with the one it was read in; nothing is looked at where nothing is watched.
-//! A file counts when two looks have found it in the same state, so that none is read while it is written. What belongs
-//! together (a certificate and its key) is taken up whole: until it fits, the generation keeps the bytes that it has, and the
+//! A change counts when two looks have found the file in the same state, so that none is read while it is written. Files that belong
+//! together (a certificate and its key) are loaded together: until they match, the generation keeps the old bytes, and the
 //! log says so once for each state. The next generation has the text of the configuration that was loaded, whatever is on the
 //! disk now; the worker takes it as after HUP, and connections stay.
 //!
-//! Absent: inotify. What is replaced is mostly a link, or a directory above it; looking at the paths finds that all the same.
+//! Absent: inotify. The replaced object is mostly a link, or a directory above it; looking at the paths finds that all the same.
 
 use std::collections::HashMap;
 use std::io;
@@ -18,11 +18,11 @@ use conf::Stamp;
 use server_base::errlog::Level;
 use server_base::watch::Watch;
 
-use super::open::Generation;
+use super::open::OpenConfig;
 use super::{Flow, Phase, Supervisor};
 use crate::load;
 
-/// What earlier looks have found.
+/// Results of earlier looks.
 #[derive(Debug, Default)]
 pub(super) struct Watcher {
     due: Option<Instant>,
@@ -30,7 +30,7 @@ pub(super) struct Watcher {
     generation: u64,
     /// The states of the last look; none for a file that is not there.
     seen: HashMap<PathBuf, Option<Stamp>>,
-    /// The states in which something could not be taken up, about which the log has been told.
+    /// States of files that could not be loaded, which were logged.
     refused: HashMap<PathBuf, Option<Stamp>>,
 }
 
@@ -40,14 +40,14 @@ struct Changes(HashMap<PathBuf, (Option<Stamp>, io::Result<Vec<u8>>)>);
 
 impl Watcher {
     /// When files are to be looked at again, if any of this generation are.
-    pub(super) fn due(&self, generation: &Generation) -> Option<Instant> {
+    pub(super) fn due(&self, generation: &OpenConfig) -> Option<Instant> {
         let watches = !generation.watches.is_empty();
         watches.then(|| self.due.unwrap_or_else(|| Instant::now() + LOOK_EVERY))
     }
 
-    /// Looks at the files of a generation; gives those that have changed and stay as they are now, unless all of them were
+    /// Looks at the files of a generation; returns those that have changed and stay as they are now, unless all of them were
     /// refused in this state.
-    fn look(&mut self, generation: &Generation) -> Changes {
+    fn look(&mut self, generation: &OpenConfig) -> Changes {
         if self.generation != generation.number {
             self.generation = generation.number;
             self.refused.clear();
@@ -80,15 +80,15 @@ impl Watcher {
     }
 
     /// Whether a file changes at this time: the next look will tell. One that was refused counts with the bytes it had.
-    fn is_moving(&self, path: &Path, generation: &Generation, changes: &Changes) -> bool {
+    fn is_moving(&self, path: &Path, generation: &OpenConfig, changes: &Changes) -> bool {
         let known = generation.file(path).and_then(|(_, stamp)| stamp);
         let seen = self.seen.get(path).copied().flatten();
         let is_refused = self.refused.get(path) == Some(&seen);
         seen != known && !is_refused && !changes.0.contains_key(path)
     }
 
-    /// Leaves of the changes what can be served by; gives what is wrong with the rest, where the log has not been told.
-    fn sift(&mut self, generation: &Generation, changes: &mut Changes) -> Vec<String> {
+    /// Keeps the changes that can be served; returns the errors of the rest that were not logged yet.
+    fn sift(&mut self, generation: &OpenConfig, changes: &mut Changes) -> Vec<String> {
         let mut faults = Vec::new();
         let has = |changes: &Changes, watch: &dyn Watch| {
             watch
@@ -135,8 +135,8 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     std::fs::read(path)
 }
 
-/// What a file would have with these changes.
-fn bytes(path: &Path, generation: &Generation, changes: &Changes) -> io::Result<Vec<u8>> {
+/// Contents of a file with these changes.
+fn bytes(path: &Path, generation: &OpenConfig, changes: &Changes) -> io::Result<Vec<u8>> {
     match changes.0.get(path) {
         Some((_, Ok(bytes))) => Ok(bytes.clone()),
         Some((_, Err(error))) => Err(match error.raw_os_error() {
@@ -222,8 +222,8 @@ impl Supervisor {
 /// Invalid argument.
 const EINVAL: i32 = 22;
 
-/// Largest file that is taken up, bytes.
+/// Largest watched file, in bytes.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// How often files are looked at. What has changed is taken up at the second look, within twice this time.
+/// Interval between looks at files. A change is loaded at the second look, within twice this time.
 const LOOK_EVERY: Duration = Duration::from_secs(1);

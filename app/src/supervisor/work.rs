@@ -13,12 +13,12 @@ use server_http::MainConf;
 use sys::{identity, process, signal};
 
 use super::account::Account;
-use super::{Reported, limits};
+use super::{Logged, limits};
 use crate::console::Console;
 use crate::load::{self, Built};
 
-/// What a new process needs to become a worker.
-pub(super) struct Seed {
+/// State with which a forked process becomes a worker.
+pub(super) struct WorkerSpawn {
     pub(super) control: OwnedFd,
     pub(super) supervisor: u32,
     pub(super) main: MainConf,
@@ -29,9 +29,9 @@ pub(super) struct Seed {
 }
 
 /// Turns this process, forked and without the supervisor's descriptors, into a worker and serves.
-/// Gives its exit code.
-pub(super) fn work(seed: Seed) -> i32 {
-    let Seed {
+/// Returns its exit code.
+pub(super) fn work(seed: WorkerSpawn) -> i32 {
+    let WorkerSpawn {
         control,
         supervisor,
         main,
@@ -55,7 +55,7 @@ fn become_worker(
     main: &MainConf,
     account: Option<&Account>,
     console: &Console,
-) -> Result<(), Reported> {
+) -> Result<(), Logged> {
     let alert = |what: String, result: std::io::Result<()>| {
         if let Err(error) = result {
             console.failed(Level::Alert, format_args!("{what}"), &error);
@@ -103,37 +103,37 @@ fn become_worker(
     Ok(())
 }
 
-/// Gives up root's rights for those of the worker's user; for anybody else, and where the supervisor serves itself,
+/// Drops root's rights for those of the worker's user; without root's rights, and where the supervisor serves itself,
 /// nothing changes.
 ///
 /// # Errors
-/// What kept it from doing so, which has been reported.
-pub(crate) fn take_on_user(main: &MainConf, console: &Console) -> Result<(), Reported> {
+/// The cause, which has been logged.
+pub(crate) fn take_on_user(main: &MainConf, console: &Console) -> Result<(), Logged> {
     match Account::of(main, console)? {
         Some(account) if main.master_process => change_user(&account, false, console),
         _ => Ok(()),
     }
 }
 
-fn change_user(account: &Account, keep_net_raw: bool, console: &Console) -> Result<(), Reported> {
+fn change_user(account: &Account, keep_net_raw: bool, console: &Console) -> Result<(), Logged> {
     match identity::become_user(account.uid, account.gid, &account.name, keep_net_raw) {
         Ok(()) => Ok(()),
         Err(failed) => {
             console.failed(Level::Emerg, format_args!("{}", failed.call), &failed.error);
-            if failed.fatal { Err(Reported) } else { Ok(()) }
+            if failed.fatal { Err(Logged) } else { Ok(()) }
         }
     }
 }
 
-fn change_directory(directory: &Path, console: &Console) -> Result<(), Reported> {
+fn change_directory(directory: &Path, console: &Console) -> Result<(), Logged> {
     std::env::set_current_dir(directory).map_err(|error| {
         let shown = directory.display();
         console.failed(Level::Alert, format_args!("chdir(\"{shown}\")"), &error);
-        Reported
+        Logged
     })
 }
 
-/// What `env` directives leave of the environment; TZ always stays.
+/// Environment as `env` directives leave it; TZ always stays.
 pub(super) fn environment(main: &MainConf) -> Vec<(OsString, OsString)> {
     let time_zone = (!main.env.iter().any(|(name, _)| name == "TZ")).then_some(("TZ", None));
     let named = main
@@ -152,7 +152,7 @@ pub(super) fn environment(main: &MainConf) -> Vec<(OsString, OsString)> {
         .collect()
 }
 
-/// What the supervisor answers to and a worker does not; before the first of them could come, all are blocked.
+/// Signals that the supervisor handles and a worker does not; all are blocked before the first of them can come.
 const IGNORED: &[i32] = &[
     signal::HUP,
     signal::USR2,

@@ -11,7 +11,7 @@ use driver::worker::tables::Tables;
 
 use super::{Memory, Socket};
 
-/// What the configuration of these cases has besides: those that pass nothing on do without.
+/// Configuration of the proxied cases alone.
 pub(super) const GROUP: &str = "upstream back { server 127.0.0.1:8001; keepalive 64; }";
 pub(super) const LOCATION: &str = "location /px/ {
     proxy_pass http://back/;
@@ -64,7 +64,7 @@ impl EventLoop for Loop {
         (&mut self.tables, &mut self.shared)
     }
 
-    fn intake(&mut self) -> ControlFlow<()> {
+    fn read_ready(&mut self) -> ControlFlow<()> {
         let ready = Readiness {
             readable: true,
             ..Readiness::default()

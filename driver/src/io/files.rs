@@ -9,7 +9,7 @@
 //! Of a small file that has not changed for `SETTLED_MS` the bytes are kept in the place of a descriptor, as many as
 //! `open_files_memory` allows a thread (`kept`); a younger one is read each time from its descriptor, since a second
 //! change within the clock's tick would leave its times as they are.
-//! What is written through a shared mapping shows when the kernel updates the times. A location
+//! Writes through a shared mapping show when the kernel updates the times. A location
 //! with `open_file_cache` goes by nginx's rules instead (`open_cache`), one with `disable_symlinks`
 //! walks the path each time. Absent: directio, read-ahead, bigger-than-memory maps.
 
@@ -48,7 +48,7 @@ pub struct FileCache {
     now_ms: u64,
     unix_ms: u64,
     /// Counts reads of sockets.
-    heard: u64,
+    input_reads: u64,
     /// Bytes read since the last read of a socket, by descriptor.
     recent: Vec<(FileHandle, Rc<[u8]>)>,
     /// Where files are read into before their bytes are kept.
@@ -57,7 +57,7 @@ pub struct FileCache {
     figures: FileFigures,
     /// When there may be something to let go of again.
     sweep_ms: u64,
-    /// When the figures are told to the metrics again.
+    /// When the figures are next passed to the metrics, monotonic milliseconds.
     tell_ms: u64,
 }
 
@@ -74,7 +74,7 @@ impl FileCache {
             open_caches: OpenCaches::new(),
             now_ms: 0,
             unix_ms: 0,
-            heard: 0,
+            input_reads: 0,
             recent: Vec::new(),
             scratch: Vec::new(),
             figures: FileFigures::default(),
@@ -83,7 +83,7 @@ impl FileCache {
         }
     }
 
-    /// Takes up a configuration's limits. What is kept stays, since it is compared with the disk; what is beyond them, and
+    /// Applies a configuration's limits. Cached entries stay, since they are compared with the disk; those beyond them, and
     /// every `open_file_cache`, goes in sweeps.
     pub fn configure(&mut self, limits: Limits) {
         self.memory.set_limit(limits.memory_bytes);
@@ -101,7 +101,7 @@ impl FileCache {
 
     /// Something was received: what was compared with the disk before must be compared again.
     pub fn input_received(&mut self) {
-        self.heard += 1;
+        self.input_reads += 1;
         self.recent.clear();
         self.absent.clear();
     }
@@ -173,7 +173,7 @@ impl FileCache {
         self.len() == 0 && self.open_caches.is_empty()
     }
 
-    /// What the kept bytes take of `open_files_memory`.
+    /// Memory of the cached bytes, counted in `open_files_memory`.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         self.memory.weight()
@@ -205,9 +205,9 @@ impl FileCache {
         }
     }
 
-    /// What is kept of a path, where it is still what is there.
+    /// Returns the cached entry of a path, if it still matches the disk.
     fn open_kept(&mut self, hash: u64, path: &[u8]) -> Result<Option<Rc<Opened>>, FileError> {
-        match self.memory.check(hash, path, self.heard, "open()")? {
+        match self.memory.check(hash, path, self.input_reads, "open()")? {
             Check::Same(place) => {
                 self.figures.hits += 1;
                 let entry = self.memory.use_at(place);
@@ -216,7 +216,9 @@ impl FileCache {
             Check::Changed(_) => return Ok(None),
             Check::Unknown => {}
         }
-        let check = self.descriptors.check(hash, path, self.heard, "open()")?;
+        let check = self
+            .descriptors
+            .check(hash, path, self.input_reads, "open()")?;
         let Check::Same(place) = check else {
             return Ok(None);
         };
@@ -257,13 +259,13 @@ impl FileCache {
             identity,
             opened: Rc::clone(&opened),
             used_ms: self.now_ms,
-            checked: self.heard,
+            checked: self.input_reads,
         };
         self.descriptors.insert(hash, 1, entry);
         opened
     }
 
-    /// A file has not changed for long: of a small one the bytes are kept from now on, and not the descriptor. They are
+    /// A file has not changed for long: of a small one the bytes are cached from now on, not the descriptor. They are
     /// what the identity describes: it was compared before this read, and a change after it gives another identity.
     fn settle(&mut self, hash: u64, place: u32, opened: &Opened) -> Rc<Opened> {
         let mut settled = Opened {
@@ -300,7 +302,7 @@ impl FileCache {
             identity: id,
             opened: Rc::clone(opened),
             used_ms: self.now_ms,
-            checked: self.heard,
+            checked: self.input_reads,
         };
         self.memory.insert(hash, weight, entry);
     }
@@ -337,7 +339,7 @@ impl FileCache {
     fn stat_validated(&mut self, path: &[u8]) -> Result<Meta, FileError> {
         let hash = self.paths.hash_one(path);
         for kept in [&mut self.memory, &mut self.descriptors] {
-            match kept.check(hash, path, self.heard, "stat()") {
+            match kept.check(hash, path, self.input_reads, "stat()") {
                 Ok(Check::Same(place)) => {
                     if let Some(entry) = kept.at(place) {
                         return Ok(entry.identity.meta);
@@ -376,7 +378,7 @@ impl FileCache {
     }
 }
 
-/// What a file counts of `open_files_memory`.
+/// Memory of a file that counts in `open_files_memory`, in bytes.
 fn weight(path: &[u8], size: u64) -> u64 {
     ENTRY_BYTES + path.len() as u64 + size
 }
@@ -474,11 +476,11 @@ const RECENT_MAX: usize = 8;
 /// The largest file whose bytes are kept.
 pub const CONTENT_BYTES: u64 = 16 << 10;
 
-/// What a file takes in memory beside its bytes and its path: the entry in its slot, what was opened, the values of two
+/// Memory of a file beside its bytes and its path, in bytes: the entry in its slot, the open file, the values of two
 /// header fields, chain, ghost, and what the allocator adds to each of five pieces.
 pub const ENTRY_BYTES: u64 = 512;
 
-/// How often the metrics are told.
+/// Interval between updates of the metrics.
 const TELL_MS: u64 = 1000;
 
 /// A kept file that was not used for this long is closed by the next sweep.
@@ -487,7 +489,7 @@ pub const UNUSED_MS: u64 = 4_000;
 /// Time between sweeps.
 pub const SWEEP_MS: u64 = 1_000;
 
-/// What one sweep closes or frees of each kind: closing a file takes the kernel up to a microsecond.
+/// Maximum number of entries of each kind freed in one sweep: closing a file takes the kernel up to a microsecond.
 pub const RELEASED_MAX: usize = 256;
 
 #[cfg(test)]

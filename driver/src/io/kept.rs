@@ -11,7 +11,7 @@ use server_base::s3_fifo::S3Fifo;
 
 use super::open_path::{self, Identity};
 
-/// What a thread keeps of files at most.
+/// Limits of a thread's file cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of small files, with what an entry takes beside them.
@@ -21,7 +21,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The share of one of so many threads of a process that may keep so many bytes and may have so many descriptors.
+    /// Share of one thread of `threads` in a process's limits of memory, in bytes, and of descriptors.
     #[must_use]
     pub fn shared(memory_bytes: u64, descriptors: u64, threads: u64) -> Self {
         let threads = threads.max(1);
@@ -46,7 +46,7 @@ impl Default for Limits {
 #[derive(Debug)]
 pub(crate) struct Kept(S3Fifo<Entry>);
 
-/// What is kept of a path.
+/// Cached state of a path.
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) path: Box<[u8]>,
@@ -57,7 +57,7 @@ pub(crate) struct Entry {
     pub(crate) checked: u64,
 }
 
-/// What has become of a path.
+/// Result of a look at a path.
 pub(crate) enum Check {
     /// Nothing is kept of it.
     Unknown,
@@ -103,7 +103,7 @@ impl Kept {
         *self = Self::new(self.limit());
     }
 
-    /// Compares what is kept of a path with the disk; not again while nothing was read since (`heard` counts the reads).
+    /// Compares what is kept of a path with the disk; not again while nothing was read since (`input_reads` counts the reads).
     ///
     /// # Errors
     /// The path cannot be looked at; what was kept of it was removed.
@@ -112,7 +112,7 @@ impl Kept {
         &mut self,
         hash: u64,
         path: &[u8],
-        heard: u64,
+        input_reads: u64,
         call: &'static str,
     ) -> Result<Check, FileError> {
         // The hash alone tells the entry. Of two paths that have one hash, which is one case in 2^64, the look tells that
@@ -123,7 +123,7 @@ impl Kept {
         let Some(entry) = self.0.at_mut(place) else {
             return Ok(Check::Unknown);
         };
-        if entry.checked == heard && *entry.path == *path {
+        if entry.checked == input_reads && *entry.path == *path {
             return Ok(Check::Same(place));
         }
         let identity = match open_path::describe_followed(path, call) {
@@ -137,7 +137,7 @@ impl Kept {
             self.0.remove(place);
             return Ok(Check::Changed(identity));
         }
-        entry.checked = heard;
+        entry.checked = input_reads;
         Ok(Check::Same(place))
     }
 
@@ -163,7 +163,7 @@ impl Kept {
         }
     }
 
-    /// Lets go of as many entries as are beyond a limit that was lowered, at most so many; true if more are beyond it.
+    /// Drops entries beyond a limit that was lowered, at most `most`; returns true if more are beyond it.
     pub(crate) fn shrink(&mut self, most: usize) -> bool {
         for _ in 0..most {
             if self.0.shrink().is_none() {
@@ -173,7 +173,7 @@ impl Kept {
         self.is_over()
     }
 
-    /// Lets go of entries that were not used for a time, at most so many; true if there may be more.
+    /// Drops entries unused for a time, at most `most`; returns true if there may be more.
     pub(crate) fn expire(&mut self, now_ms: u64, unused_ms: u64, most: usize) -> bool {
         let mut gone = 0;
         for place in 0..self.0.slots() as u32 {
@@ -198,5 +198,5 @@ pub const KEPT_MOST: u64 = 8192;
 /// See [`KEPT_MOST`].
 pub const KEPT_LEAST: u64 = 16;
 
-/// How many it keeps before it was told a limit.
+/// Capacity before a limit is set.
 const KEPT_DEFAULT: u64 = 512;

@@ -114,7 +114,7 @@ impl<V> Lru<V> {
     }
 }
 
-/// Hashes paths a word at a time, from a random start. Only paths of files that exist are kept, so whoever asks for them
+/// Hashes paths a word at a time, from a random seed. Only paths of existing files are cached, so clients
 /// cannot choose them freely.
 #[derive(Debug, Clone)]
 pub(crate) struct PathHash(u64);

@@ -1,4 +1,4 @@
-//! What a worker keeps between system calls: timers, open files, names, sockets of syslog servers.
+//! I/O state of a worker: timers, open files, names, sockets of syslog servers.
 //!
 //! Safe code over `sys`. Timers and files belong to one thread each and take the time as an argument.
 

@@ -19,7 +19,7 @@ use super::opened::{describe_opened, opened_with};
 pub(crate) struct OpenCaches {
     caches: Vec<Cache>,
     /// Caches of configurations before, which go piece by piece.
-    retired: Vec<Cache>,
+    draining: Vec<Cache>,
     /// Elements that were taken as they are, and those that had to be looked at or made.
     lookups: (u64, u64),
 }
@@ -54,7 +54,7 @@ impl OpenCaches {
     pub(crate) fn new() -> Self {
         Self {
             caches: Vec::new(),
-            retired: Vec::new(),
+            draining: Vec::new(),
             lookups: (0, 0),
         }
     }
@@ -84,11 +84,11 @@ impl OpenCaches {
 
     /// Elements of all caches.
     pub(crate) fn len(&self) -> usize {
-        let caches = self.caches.iter().chain(&self.retired);
+        let caches = self.caches.iter().chain(&self.draining);
         caches.map(|cache| cache.elements.len()).sum()
     }
 
-    /// Lets go of what was not used for its time, and of so many elements of earlier configurations; true if more of those
+    /// Drops elements unused for their time, and some of earlier configurations; returns true if more of those
     /// are left.
     pub(crate) fn sweep(&mut self, now_ms: u64, most: usize) -> bool {
         for cache in &mut self.caches {
@@ -96,28 +96,28 @@ impl OpenCaches {
         }
         self.caches.retain(|cache| cache.elements.len() > 0);
         for _ in 0..most {
-            let Some(cache) = self.retired.last_mut() else {
+            let Some(cache) = self.draining.last_mut() else {
                 return false;
             };
             if cache.elements.remove_oldest().is_none() {
-                self.retired.pop();
+                self.draining.pop();
             }
         }
-        !self.retired.is_empty()
+        !self.draining.is_empty()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.caches.is_empty() && self.retired.is_empty()
+        self.caches.is_empty() && self.draining.is_empty()
     }
 
     /// Begins anew under another configuration, as nginx's next worker does.
     pub(crate) fn retire(&mut self) {
-        self.retired.append(&mut self.caches);
+        self.draining.append(&mut self.caches);
     }
 
     pub(crate) fn clear(&mut self) {
         self.caches.clear();
-        self.retired.clear();
+        self.draining.clear();
     }
 
     fn cache(&mut self, settings: &OpenFileCache) -> &mut Cache {
@@ -198,7 +198,7 @@ impl Cache {
 }
 
 impl Element {
-    /// What the element says, unless its descriptor was closed.
+    /// Returns the element's result, unless its descriptor was closed.
     fn current(&self) -> Option<Result<Rc<Opened>, FileError>> {
         match &self.state {
             State::Kept(opened) => Some(Ok(Rc::clone(opened))),

@@ -19,7 +19,7 @@ pub(crate) struct Found {
     pub(crate) identity: Identity,
 }
 
-/// Everything that tells a file from what it was before.
+/// Identity of a file's state: everything that differs after a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Identity {
     pub(crate) meta: Meta,

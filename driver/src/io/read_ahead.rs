@@ -1,4 +1,4 @@
-//! What pools read of the files that one connection sends: the piece that is sent, and the next one meanwhile.
+//! Read-ahead of the files that one connection sends: the piece being sent, and the next one.
 //!
 //! A file of which a piece was missing is read by a pool from there on, also where its pages are in memory: the pool passes
 //! over each piece before it is sent. So no page of it is left on which the kernel would begin to read ahead, for which the
@@ -25,15 +25,15 @@ pub struct ReadAhead {
 /// A part of a file, read from its begin on.
 #[derive(Debug)]
 struct Part {
-    /// What was read.
+    /// The piece that was read.
     read: FileRange,
     /// Where the last read began for which the client had to wait.
     awaited: u64,
-    /// What is being read behind it.
+    /// The piece being read behind it.
     next: Option<Fetch>,
 }
 
-/// What is to be done after a write.
+/// Next step after a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Nothing: more can be sent when the socket has room.
@@ -45,7 +45,7 @@ pub enum Step {
     /// The next bytes were read for this very place and are missing again.
     ReadHere,
     /// The bytes from here on are to be read while those before them are sent.
-    Ahead(u64),
+    ReadAhead(u64),
 }
 
 impl ReadAhead {
@@ -80,7 +80,7 @@ impl ReadAhead {
         }
     }
 
-    /// What is to be done after a write that ended before `range`, `at_missing` bytes and not because the socket is full or
+    /// Returns the next step after a write that ended before `range`; `at_missing`: at missing bytes, not because the socket is full or
     /// has taken enough. One read fetches `piece_bytes`.
     pub fn step(&mut self, range: &FileRange, at_missing: bool, piece_bytes: u64) -> Step {
         let Some(part) = self.parts.iter_mut().find(|part| part.holds(range)) else {
@@ -106,7 +106,7 @@ impl ReadAhead {
         }
         let is_begun = end - range.offset < piece_bytes;
         if part.next.is_none() && is_begun && end < range.offset + range.len {
-            return Step::Ahead(end);
+            return Step::ReadAhead(end);
         }
         Step::Send
     }
@@ -135,7 +135,7 @@ impl ReadAhead {
         }
     }
 
-    /// Notes that the bytes behind those that were read are being read as well, as [`Step::Ahead`] said of `range`.
+    /// Notes that the bytes behind those that were read are being read as well, as [`Step::ReadAhead`] said of `range`.
     pub fn read_on(&mut self, range: &FileRange, fetch: Fetch) {
         if let Some(part) = self.parts.iter_mut().find(|part| part.holds(range)) {
             part.next = Some(fetch);

@@ -14,7 +14,7 @@ fn file() -> FileHandle {
     Rc::new(File::open("/dev/null").expect("there is one").into())
 }
 
-/// What is left of a file of 1000 bytes.
+/// The rest of a file of 1000 bytes.
 fn from(file: &FileHandle, offset: u64) -> FileRange {
     FileRange {
         file: Rc::clone(file),
@@ -54,7 +54,7 @@ fn the_next_piece_is_read_when_something_of_the_last_was_taken() {
     let mut ahead = begun(&file);
     let mut step = |at| ahead.step(&from(&file, at), false, PIECE);
     assert_eq!(step(0), Step::Send, "the client takes nothing");
-    assert_eq!(step(1), Step::Ahead(PIECE));
+    assert_eq!(step(1), Step::ReadAhead(PIECE));
     let (next, done) = fetch();
     ahead.read_on(&from(&file, 1), next);
     let mut step = |at| ahead.step(&from(&file, at), false, PIECE);
@@ -62,7 +62,7 @@ fn the_next_piece_is_read_when_something_of_the_last_was_taken() {
     assert_eq!(step(PIECE), Step::Wait);
     done.store(true, Ordering::Release);
     assert_eq!(step(PIECE), Step::Send);
-    assert_eq!(step(PIECE + 1), Step::Ahead(2 * PIECE));
+    assert_eq!(step(PIECE + 1), Step::ReadAhead(2 * PIECE));
     assert_eq!(ahead.read_bytes(&from(&file, 150)), Some(50));
 }
 
@@ -88,7 +88,7 @@ fn nothing_is_read_behind_the_end_of_a_range() {
         ..from(&file, 50)
     };
     assert_eq!(ahead.step(&last(50), false, PIECE), Step::Send);
-    assert_eq!(ahead.step(&last(51), false, PIECE), Step::Ahead(PIECE));
+    assert_eq!(ahead.step(&last(51), false, PIECE), Step::ReadAhead(PIECE));
 }
 
 #[test]

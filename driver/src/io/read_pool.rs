@@ -1,6 +1,6 @@
 //! Threads that bring pages of files into the page cache, so that a thread that serves does not wait for a disk.
 //!
-//! A serving thread sends what is cached. Where a piece is missing it gives a pool the piece to [`fetch`] and goes on with
+//! A serving thread sends cached data. Where a piece is missing it has a pool [`fetch`] it and goes on with
 //! other connections; the connection is woken when the piece is there, and sends it from the cache. Pools are of the
 //! process and known by the names of `thread_pool`; their threads are started when there is work.
 //!

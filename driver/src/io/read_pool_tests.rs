@@ -28,7 +28,7 @@ fn range(len: u64, promised: u64) -> FileRange {
     }
 }
 
-/// A waker, and where it tells.
+/// A waker, and the receiver of its wakes.
 fn waker() -> (RemoteWaker, Receiver<()>) {
     let (told, tells) = channel();
     let told = Mutex::new(told);

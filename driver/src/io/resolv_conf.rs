@@ -6,14 +6,14 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV6};
 
-/// What the file says.
+/// Contents of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResolvConf {
     /// The servers, the first of them preferred; at least one.
     pub servers: Vec<SocketAddr>,
     /// The domains in which names are looked for.
     pub search: Vec<String>,
-    /// A name with so many dots is asked for as it is before it is looked for in the domains.
+    /// A name with at least this many dots is tried as it is before the search domains.
     pub ndots: usize,
     /// How long one server has for an answer, milliseconds.
     pub timeout_ms: u64,
@@ -24,7 +24,7 @@ pub struct ResolvConf {
 }
 
 impl ResolvConf {
-    /// Reads the text. `scope` gives the number of a network interface; `hostname` has the domain where none is written.
+    /// Parses the text. `scope` returns the number of a network interface; `hostname` has the domain where none is written.
     pub fn parse(text: &[u8], hostname: &str, scope: &dyn Fn(&str) -> Option<u32>) -> Self {
         let domain = hostname.split_once('.').map(|(_, domain)| domain);
         let mut read = Self {

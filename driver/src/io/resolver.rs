@@ -4,10 +4,10 @@
 //! Each server has a datagram socket, opened when there is something to ask and closed when nothing is,
 //! so that every burst of questions leaves from another port, and a stream where an answer was too long.
 //!
-//! How it is used: whoever needs a name calls [`Resolver::ask`] with what is to be woken (a
-//! connection's key). The loop gives events whose token is in [`Resolver::tokens`] to
+//! Usage: a caller that needs a name calls [`Resolver::ask`] with the token to wake (a
+//! connection's key). The loop passes events whose token is in [`Resolver::tokens`] to
 //! [`Resolver::ready`], counts [`Resolver::deadline`] among its own, calls [`Resolver::expire`] when
-//! that has come, and then fetches [`Resolver::event`], which says whom to wake. None of this blocks.
+//! that has come, and then fetches [`Resolver::event`], which names the token to wake. None of this blocks.
 //!
 //! The worker's main thread has resolvers for its background fetches; a thread that serves has them in `worker::names`, where
 //! requests ask while the poller cannot be touched: what they ask by [`Resolver::ask_later`] leaves with the next
@@ -59,7 +59,7 @@ impl<W> Resolver<W> {
     /// A resolver that opens nothing yet. Its sockets will have tokens from `first_token` on.
     ///
     /// # Errors
-    /// The system gives no random numbers.
+    /// The system has no random numbers.
     pub fn new(servers: &NameServers, first_token: u64, log: ErrorLog) -> io::Result<Self> {
         let settings = Settings {
             servers: servers.servers.len(),
@@ -74,7 +74,7 @@ impl<W> Resolver<W> {
     /// A resolver with settings that `resolver` does not have.
     ///
     /// # Errors
-    /// As [`Resolver::new`].
+    /// Those of [`Resolver::new`].
     pub fn with_settings(
         addresses: &[SocketAddr],
         settings: Settings,
@@ -102,7 +102,7 @@ impl<W> Resolver<W> {
         self.first_token..self.first_token + self.servers.len() as u64 * 2
     }
 
-    /// Asks; `who` comes back with the answer, after `timeout_ms` at the latest (0: no limit). What is known already is
+    /// Asks; `who` is returned with the answer, after `timeout_ms` at the latest (0: no limit). A cached answer is
     /// there to be fetched at once.
     pub fn ask(
         &mut self,
@@ -117,7 +117,7 @@ impl<W> Resolver<W> {
         key
     }
 
-    /// As [`Resolver::ask`]; the question leaves with the next [`Resolver::transmit`].
+    /// Asks like [`Resolver::ask`], but the question leaves with the next [`Resolver::transmit`].
     pub fn ask_later(&mut self, now_ms: u64, subject: Subject<'_>, timeout_ms: u64, who: W) -> Key {
         let chance = u64::from_le_bytes(self.numbers.take());
         let key = self.names.ask(now_ms, subject, timeout_ms, chance);
@@ -130,7 +130,7 @@ impl<W> Resolver<W> {
         self.waiting.len()
     }
 
-    /// Takes back the questions of those who are gone.
+    /// Cancels the questions of askers that no longer exist.
     pub fn retain(&mut self, stays: impl Fn(&W) -> bool) {
         let gone = self.waiting.iter().filter(|(_, who)| !stays(who));
         let gone: Vec<Key> = gone.map(|(key, _)| *key).collect();
@@ -139,13 +139,13 @@ impl<W> Resolver<W> {
         }
     }
 
-    /// Takes a question back; gives who would have been woken.
+    /// Cancels a question; returns the token that would have been woken.
     pub fn cancel(&mut self, key: Key) -> Option<W> {
         self.names.cancel(key);
         self.waiting.remove(&key)
     }
 
-    /// The next answer, and who is to be woken by it.
+    /// Returns the next answer with the token to wake.
     pub fn event(&mut self) -> Option<(W, Event)> {
         while let Some(event) = self.names.event() {
             if let Some(who) = self.waiting.remove(&event.key()) {
@@ -174,7 +174,7 @@ impl<W> Resolver<W> {
                 .is_some_and(|stream| stream.close_at_ms <= now_ms)
             {
                 let transport = Transport::Tcp;
-                self.lose(
+                self.close_socket(
                     now_ms,
                     Route {
                         server: n,
@@ -276,7 +276,7 @@ impl<W> Resolver<W> {
         stream.flush(now_ms)
     }
 
-    /// Takes datagrams; those that are left are told again.
+    /// Receives datagrams; remaining ones are reported again.
     fn read_datagrams(&mut self, now_ms: u64, route: Route) -> Result<(), Failed> {
         let mut buffer = [0; UDP_MESSAGE_BYTES_MAX];
         for _ in 0..READS_MAX {
@@ -295,7 +295,7 @@ impl<W> Resolver<W> {
         Ok(())
     }
 
-    /// Takes all that a stream has, which is told once.
+    /// Receives all data of a stream, which is reported once.
     fn read_stream(&mut self, now_ms: u64, route: Route) -> Result<(), Failed> {
         let mut buffer = [0; UDP_MESSAGE_BYTES_MAX];
         for _ in 0..READS_MAX {
@@ -332,11 +332,11 @@ impl<W> Resolver<W> {
             let error = conf::os_error(error);
             self.complain(route, format_args!("{call} failed ({error})"));
         }
-        self.lose(now_ms, route);
+        self.close_socket(now_ms, route);
     }
 
     /// Closes a socket; what was asked over it goes to the next server.
-    fn lose(&mut self, now_ms: u64, route: Route) {
+    fn close_socket(&mut self, now_ms: u64, route: Route) {
         let server = &mut self.servers[route.server];
         match route.transport {
             Transport::Udp => server.datagrams = None,

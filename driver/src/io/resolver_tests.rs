@@ -12,8 +12,8 @@ use sys::poll::{Events, Waker};
 
 use super::*;
 
-/// What a server does with a query.
-pub(crate) enum Act {
+/// Reaction of a server to a query.
+pub(crate) enum Reply {
     /// Nothing.
     Silence,
     /// It sends these messages.
@@ -22,13 +22,13 @@ pub(crate) enum Act {
 
 /// A query as the server got it.
 #[derive(Clone)]
-pub(crate) struct Heard {
+pub(crate) struct ReceivedQuery {
     message: Vec<u8>,
     port: u16,
     tcp: bool,
 }
 
-impl Heard {
+impl ReceivedQuery {
     pub(crate) fn name(&self) -> String {
         let mut labels = Vec::new();
         let mut rest = &self.message[12..];
@@ -66,7 +66,7 @@ impl Heard {
 /// A name server in a thread of its own.
 pub(crate) struct NameServer {
     pub(crate) address: SocketAddr,
-    heard: Arc<Mutex<Vec<Heard>>>,
+    received: Arc<Mutex<Vec<ReceivedQuery>>>,
     stop: Arc<Waker>,
     thread: Option<JoinHandle<()>>,
 }
@@ -76,11 +76,11 @@ const DATAGRAM: u64 = 1;
 const CONNECTION: u64 = 2;
 
 impl NameServer {
-    pub(crate) fn start(act: impl Fn(&Heard) -> Act + Send + Sync + 'static) -> Self {
-        let act: Arc<dyn Fn(&Heard) -> Act + Send + Sync> = Arc::new(act);
+    pub(crate) fn start(act: impl Fn(&ReceivedQuery) -> Reply + Send + Sync + 'static) -> Self {
+        let act: Arc<dyn Fn(&ReceivedQuery) -> Reply + Send + Sync> = Arc::new(act);
         let (datagrams, connections) = sockets();
         let address = datagrams.local_addr().expect("an address");
-        let heard: Arc<Mutex<Vec<Heard>>> = Arc::default();
+        let received: Arc<Mutex<Vec<ReceivedQuery>>> = Arc::default();
         let stop = Arc::new(Waker::new().expect("a waker"));
         let poller = Poller::new().expect("a poller");
         for (added, token) in [
@@ -96,7 +96,7 @@ impl NameServer {
         ] {
             added.unwrap_or_else(|error| panic!("{token}: {error}"));
         }
-        let log = Arc::clone(&heard);
+        let log = Arc::clone(&received);
         let serve = move || {
             let mut events = Events::with_capacity(4);
             loop {
@@ -119,14 +119,14 @@ impl NameServer {
         };
         Self {
             address,
-            heard,
+            received,
             stop,
             thread: Some(std::thread::spawn(serve)),
         }
     }
 
-    pub(crate) fn heard(&self) -> Vec<Heard> {
-        self.heard.lock().expect("no panic before").clone()
+    pub(crate) fn received(&self) -> Vec<ReceivedQuery> {
+        self.received.lock().expect("no panic before").clone()
     }
 }
 
@@ -168,16 +168,20 @@ fn datagrams_alone() -> (UdpSocket, OwnedFd) {
     panic!("no port is free for both");
 }
 
-fn answer_datagram(socket: &UdpSocket, act: &dyn Fn(&Heard) -> Act, log: &Mutex<Vec<Heard>>) {
+fn answer_datagram(
+    socket: &UdpSocket,
+    act: &dyn Fn(&ReceivedQuery) -> Reply,
+    log: &Mutex<Vec<ReceivedQuery>>,
+) {
     let mut buffer = [0; 4096];
     let (length, peer) = socket.recv_from(&mut buffer).expect("receive");
-    let heard = Heard {
+    let received = ReceivedQuery {
         message: buffer[..length].to_vec(),
         port: peer.port(),
         tcp: false,
     };
-    log.lock().expect("no panic before").push(heard.clone());
-    if let Act::Say(messages) = act(&heard) {
+    log.lock().expect("no panic before").push(received.clone());
+    if let Reply::Say(messages) = act(&received) {
         for message in messages {
             // The resolver may be satisfied and gone by the second.
             let _ = socket.send_to(&message, peer);
@@ -189,21 +193,21 @@ fn answer_datagram(socket: &UdpSocket, act: &dyn Fn(&Heard) -> Act, log: &Mutex<
 fn answer_stream(
     mut stream: TcpStream,
     port: u16,
-    act: &dyn Fn(&Heard) -> Act,
-    log: &Mutex<Vec<Heard>>,
+    act: &dyn Fn(&ReceivedQuery) -> Reply,
+    log: &Mutex<Vec<ReceivedQuery>>,
 ) {
     stream.set_nodelay(true).expect("an option");
     let mut length = [0; 2];
     while stream.read_exact(&mut length).is_ok() {
         let mut message = vec![0; usize::from(u16::from_be_bytes(length))];
         stream.read_exact(&mut message).expect("a whole query");
-        let heard = Heard {
+        let received = ReceivedQuery {
             message,
             port,
             tcp: true,
         };
-        log.lock().expect("no panic before").push(heard.clone());
-        let Act::Say(messages) = act(&heard) else {
+        log.lock().expect("no panic before").push(received.clone());
+        let Reply::Say(messages) = act(&received) else {
             return;
         };
         for message in messages {
@@ -253,7 +257,7 @@ impl Loop {
             .ask(&self.poller, now_ms, subject, 20_000, who)
     }
 
-    /// Turns until something is told.
+    /// Runs turns until there is an event.
     #[track_caller]
     fn told(&mut self) -> (u32, Event) {
         let mut events = Events::with_capacity(8);
@@ -291,8 +295,8 @@ impl Loop {
     }
 }
 
-fn answers(last: u8) -> impl Fn(&Heard) -> Act + Send + Sync + 'static {
-    move |heard| Act::Say(vec![heard.address(last)])
+fn answers(last: u8) -> impl Fn(&ReceivedQuery) -> Reply + Send + Sync + 'static {
+    move |received| Reply::Say(vec![received.address(last)])
 }
 
 /// A port that takes no datagrams as long as the socket lives: that one hears somebody else alone.
@@ -315,8 +319,8 @@ fn a_name_is_resolved_once_and_the_socket_closed() {
     assert!(l.resolver.is_idle());
     l.ask("A.test.", 9);
     assert_eq!(l.address(), (9, "192.0.2.1".to_owned()));
-    let heard: Vec<_> = server.heard().iter().map(Heard::name).collect();
-    assert_eq!(heard, ["a.test"]);
+    let received: Vec<_> = server.received().iter().map(ReceivedQuery::name).collect();
+    assert_eq!(received, ["a.test"]);
 }
 
 #[test]
@@ -327,25 +331,26 @@ fn bursts_of_questions_leave_from_other_ports_with_other_numbers() {
         l.ask(&format!("{n}.test"), n);
         l.told();
     }
-    let heard = server.heard();
+    let received = server.received();
     let distinct = |mut list: Vec<u16>| {
         list.sort_unstable();
         list.dedup();
         list.len()
     };
     // All of them equal by chance is less likely than a broken machine.
-    assert!(distinct(heard.iter().map(|heard| heard.port).collect()) > 1);
-    let id = |heard: &Heard| u16::from_be_bytes([heard.message[0], heard.message[1]]);
-    assert!(distinct(heard.iter().map(id).collect()) > 1);
+    assert!(distinct(received.iter().map(|received| received.port).collect()) > 1);
+    let id =
+        |received: &ReceivedQuery| u16::from_be_bytes([received.message[0], received.message[1]]);
+    assert!(distinct(received.iter().map(id).collect()) > 1);
 }
 
 #[test]
 fn a_truncated_answer_is_asked_for_over_a_stream() {
-    let server = NameServer::start(|heard| {
-        Act::Say(vec![if heard.tcp {
-            heard.address(2)
+    let server = NameServer::start(|received| {
+        Reply::Say(vec![if received.tcp {
+            received.address(2)
         } else {
-            heard.truncated()
+            received.truncated()
         }])
     });
     let mut l = Loop::silent(&[server.address], 60_000);
@@ -355,8 +360,8 @@ fn a_truncated_answer_is_asked_for_over_a_stream() {
     assert_eq!(l.address().1, "192.0.2.2");
     assert_eq!(l.address().1, "192.0.2.2");
     assert!(l.resolver.is_idle());
-    let heard = server.heard();
-    let ports: Vec<u16> = heard.iter().filter(|h| h.tcp).map(|h| h.port).collect();
+    let received = server.received();
+    let ports: Vec<u16> = received.iter().filter(|h| h.tcp).map(|h| h.port).collect();
     assert_eq!(ports.len(), 2);
     assert_eq!(ports[0], ports[1], "one stream for both");
 }
@@ -378,30 +383,30 @@ fn a_stream_that_nobody_takes_is_passed_over_at_once() {
     let first = std::thread::spawn(move || {
         let mut buffer = [0; 4096];
         let (length, peer) = datagrams_alone.recv_from(&mut buffer).expect("receive");
-        let heard = Heard {
+        let received = ReceivedQuery {
             message: buffer[..length].to_vec(),
             port: peer.port(),
             tcp: false,
         };
         datagrams_alone
-            .send_to(&heard.truncated(), peer)
+            .send_to(&received.truncated(), peer)
             .expect("send");
     });
     let server = NameServer::start(answers(4));
     let mut l = Loop::silent(&[address, server.address], 60_000);
     l.ask("a.test", 1);
     assert_eq!(l.address().1, "192.0.2.4");
-    assert!(server.heard()[0].tcp);
+    assert!(server.received()[0].tcp);
     first.join().expect("it has answered");
 }
 
 #[test]
 fn a_stream_that_ends_without_an_answer_is_passed_over_at_once() {
-    let first = NameServer::start(|heard| {
-        if heard.tcp {
-            Act::Silence
+    let first = NameServer::start(|received| {
+        if received.tcp {
+            Reply::Silence
         } else {
-            Act::Say(vec![heard.truncated()])
+            Reply::Say(vec![received.truncated()])
         }
     });
     let second = NameServer::start(answers(5));
@@ -412,17 +417,17 @@ fn a_stream_that_ends_without_an_answer_is_passed_over_at_once() {
 
 #[test]
 fn a_silent_server_is_passed_over_in_time() {
-    let first = NameServer::start(|_| Act::Silence);
+    let first = NameServer::start(|_| Reply::Silence);
     let second = NameServer::start(answers(6));
     let mut l = Loop::silent(&[first.address, second.address], 20);
     l.ask("a.test", 1);
     assert_eq!(l.address().1, "192.0.2.6");
-    assert!(!first.heard().is_empty());
+    assert!(!first.received().is_empty());
 }
 
 #[test]
 fn an_asker_waits_no_longer_than_it_said() {
-    let server = NameServer::start(|_| Act::Silence);
+    let server = NameServer::start(|_| Reply::Silence);
     let mut l = Loop::silent(&[server.address], 60_000);
     let (now_ms, subject) = (l.now_ms(), Subject::Addresses(b"a.test"));
     l.resolver.ask(&l.poller, now_ms, subject, 20, 1);
@@ -452,10 +457,14 @@ fn a_cancelled_question_wakes_nobody() {
 
 #[test]
 fn what_is_wrong_is_logged_and_the_right_answer_taken() {
-    let server = NameServer::start(|heard| {
-        let mut forged = heard.address(66);
+    let server = NameServer::start(|received| {
+        let mut forged = received.address(66);
         forged[0] ^= 1;
-        Act::Say(vec![forged, heard.message[..5].to_vec(), heard.address(8)])
+        Reply::Say(vec![
+            forged,
+            received.message[..5].to_vec(),
+            received.address(8),
+        ])
     });
     let path = std::env::temp_dir().join(format!("firstbyte-resolver-{}.log", std::process::id()));
     let file = File::create(&path).expect("a file");

@@ -1,4 +1,4 @@
-//! What was in the page cache a moment ago, so that files that are asked for often are not looked at each time.
+//! Files recently seen in the page cache, so that popular files are not checked each time.
 //!
 //! A look at the pages of a piece costs a twentieth of sending 100 KB, and pages that were used a moment ago are the last to
 //! be dropped. A piece that is found in memory counts as being there for [`SEEN_MS`]. Where it is not, or another file has

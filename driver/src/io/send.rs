@@ -1,8 +1,8 @@
 //! Sends a gather in as few system calls as it can go.
 //!
-//! What is ready in one turn leaves in one call: a small file is read behind the head that goes before it, a large one
+//! Output of one turn leaves in one call: a small file is read behind the head that goes before it, a large one
 //! follows by sendfile with MSG_MORE on the head. A full socket is `Sent::blocked`, not an error. Absent: TLS, which fills
-//! a gather of its own.
+//! an output queue of its own.
 
 use std::io::{self, IoSlice};
 use std::os::fd::AsFd;
@@ -15,7 +15,7 @@ use super::read_ahead::ReadAhead;
 use super::read_pool::{self, LOOK_BYTES_MAX};
 use super::seen::Seen;
 
-/// What becomes of file bytes that are not in the page cache.
+/// Treatment of file bytes that are not in the page cache.
 #[derive(Clone, Copy, Debug)]
 pub enum Missing<'a> {
     /// The call waits for the disk.
@@ -57,9 +57,9 @@ impl Missing<'_> {
 /// How file pieces are sent.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pieces {
-    /// One sendfile call takes at most so many bytes (`sendfile_max_chunk`; 0: no bound).
+    /// One sendfile call takes at most this many bytes (`sendfile_max_chunk`; 0: no bound).
     pub max_bytes: u64,
-    /// What is before a file leaves in one packet with the beginning of it (`tcp_nopush`), also before a large one.
+    /// Data before a file leaves in one packet with the beginning of it (`tcp_nopush`), also before a large one.
     pub nopush: bool,
     /// The time, monotonic milliseconds.
     pub now_ms: u64,
@@ -272,7 +272,7 @@ pub const INLINE_FILE_BYTES: u64 = 16 * 1024;
 /// buffers of the kernel begin where pages begin (benches/README.md, `large/1m-h1`).
 const HEAD_ALONE_BYTES: u64 = 256 << 10;
 
-/// What a large file's head shares a packet with under `tcp_nopush`: what fits with it into one buffer of the kernel, so that
+/// Bytes of a large file that leave with its head under `tcp_nopush`: those that fit into one buffer of the kernel, so that
 /// the next one begins where a page begins.
 const OPENING_BYTES: u64 = 60 << 10;
 

@@ -1,7 +1,7 @@
 //! The socket of a syslog server: UDP or UNIX datagrams, never waited for.
 //!
 //! It is opened at the first message and again when the server has gone and come back, as `/dev/log` does with its
-//! daemon. A message that meets such a change is sent once more. What the socket has no room for is lost.
+//! daemon. A message that meets such a change is sent once more. Messages that the socket has no room for are lost.
 //!
 //! Source: nginx documentation, "Logging to syslog"; unix(7), udp(7).
 
@@ -26,7 +26,7 @@ pub fn servers(targets: &[SyslogTarget], hostname: &[u8]) -> Vec<Arc<Syslog>> {
     targets.iter().map(server).collect()
 }
 
-/// Has losses told of in `log`.
+/// Reports lost messages in `log`.
 pub fn report_to(servers: &[Arc<Syslog>], log: &ErrorLog) {
     for server in servers {
         server.report_to(log);

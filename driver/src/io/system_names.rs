@@ -1,4 +1,4 @@
-//! What the system knows of names: its files, read again when they change.
+//! The system's resolver configuration: its files, read again when they change.
 //!
 //! A question for a name makes one look at `/etc/resolv.conf` and `/etc/hosts`, at most once in [`LOOK_MS`]. Both are small and
 //! everybody may read them. Absent: `nsswitch.conf`; the order is files, then servers.
@@ -23,7 +23,7 @@ pub struct SystemNames {
     /// Whether IPv6 addresses are of use.
     ipv6: bool,
     look_again_ms: u64,
-    /// Counts changes of what is told by [`SystemNames::conf`].
+    /// Number of changes of [`SystemNames::conf`].
     changes: u64,
 }
 
@@ -56,7 +56,7 @@ impl SystemNames {
         }
     }
 
-    /// What is given here, which never changes: for tests and the simulator.
+    /// Fixed contents, for tests and the simulator.
     pub fn fixed(conf: ResolvConf, hosts: Hosts) -> Self {
         Self {
             conf,
@@ -87,12 +87,12 @@ impl SystemNames {
         }
     }
 
-    /// What `/etc/resolv.conf` says.
+    /// Contents of `/etc/resolv.conf`.
     pub fn conf(&self) -> &ResolvConf {
         &self.conf
     }
 
-    /// What `/etc/hosts` says.
+    /// Contents of `/etc/hosts`.
     pub fn addresses(&self, name: &str) -> Option<Vec<IpAddr>> {
         self.hosts.addresses(name)
     }

@@ -1,4 +1,4 @@
-//! What the supervisor says to the worker, and the answers.
+//! Messages of the supervisor to the worker, and the answers.
 //!
 //! Only the end of the control stream means that the supervisor is gone. A message that came whole and cannot be used is
 //! answered with `Failed`, and the worker serves on by what it has.
@@ -17,14 +17,14 @@ impl Worker {
     pub(super) fn hear(&mut self) {
         self.reserve.release();
         match ToWorker::receive(&self.control) {
-            Ok(Ok(message)) => self.obey(message),
+            Ok(Ok(message)) => self.handle_command(message),
             Ok(Err(unusable)) => self.refuse(&unusable),
             Err(error) => self.lose_supervisor(&error),
         }
         self.reserve.refill();
     }
 
-    pub(super) fn obey(&mut self, message: ToWorker) {
+    pub(super) fn handle_command(&mut self, message: ToWorker) {
         let descriptors = message.descriptors();
         match message {
             ToWorker::Configure(bundle) if matches!(bundle.step, Step::Prepare { .. }) => {

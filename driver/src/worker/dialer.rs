@@ -25,7 +25,7 @@ pub struct Dial {
     pub alone: bool,
 }
 
-/// What exchanges have asked for in this turn.
+/// Attempts and names that exchanges have requested in this turn.
 pub struct Dialer {
     /// Attempts that have no connection yet.
     pub calls: Vec<Dial>,

@@ -26,11 +26,11 @@ use super::conn::{Conn, Disposition, Readiness, end_sampling, read_ready, turn, 
 use super::net::Net;
 use super::shared::Shared;
 use super::slab::Key;
-use super::tables::{Kind, Tables};
+use super::tables::{Tables, TokenKind};
 use super::upstream::{self, Group, Groups, UpstreamConn};
 use super::wakes::{ROUNDS_MAX, run_woken};
 
-/// What has tables and gives the things in them their turns.
+/// A loop that has tables of connections and runs their turns.
 pub trait EventLoop: Sized {
     /// The sockets of the connections.
     type Net: Net;
@@ -39,7 +39,7 @@ pub trait EventLoop: Sized {
     fn parts(&mut self) -> (&mut Tables<Self::Net>, &mut Shared<Self::Net>);
 
     /// Reads from all that is ready ([`Self::read`]), and carries out orders; breaks where the loop is to end.
-    fn intake(&mut self) -> ControlFlow<()>;
+    fn read_ready(&mut self) -> ControlFlow<()>;
 
     /// Calls a step of one connection; `None` if it panicked and that costs no more than the connection.
     fn contain<T>(step: impl FnOnce() -> T) -> Option<T>;
@@ -59,7 +59,7 @@ pub trait EventLoop: Sized {
     /// Lets go of something that holds a descriptor, since there are no more; false if there is nothing.
     fn free_descriptor(&mut self) -> bool;
 
-    /// Has events of a new connection to a server told to [`Self::intake`].
+    /// Registers a new connection to a server, whose events [`Self::read_ready`] then gets.
     ///
     /// # Errors
     /// The poller cannot.
@@ -67,7 +67,7 @@ pub trait EventLoop: Sized {
 
     /// One turn of the loop, in the order of the module's documentation.
     fn turn_all(&mut self) -> ControlFlow<()> {
-        self.intake()?;
+        self.read_ready()?;
         if !self.parts().0.ready_upstreams.is_empty() {
             let mut ready = std::mem::take(&mut self.parts().0.ready_upstreams);
             for key in ready.drain(..) {
@@ -117,11 +117,11 @@ pub trait EventLoop: Sized {
             let wakers = shared.wakers.clone();
             run_woken(&wakers, |token, keys| {
                 let key = Key::from_token(token);
-                match Kind::of(token) {
-                    Some(Kind::Client) => {
+                match TokenKind::of(token) {
+                    Some(TokenKind::Client) => {
                         self.decide(key, |conn, shared| wake(conn, shared, keys));
                     }
-                    Some(Kind::Upstream) => self.turn_upstream(key, Readiness::default()),
+                    Some(TokenKind::Upstream) => self.turn_upstream(key, Readiness::default()),
                     _ => {}
                 }
             });
@@ -139,7 +139,7 @@ pub trait EventLoop: Sized {
         }
     }
 
-    /// Gives a client its turn.
+    /// Runs the turn of a client's connection.
     fn turn(&mut self, key: Key, ready: Readiness) {
         self.decide(key, |conn, shared| turn(conn, shared, ready));
     }
@@ -205,12 +205,12 @@ pub trait EventLoop: Sized {
         }
     }
 
-    /// Gives a connection to a server its turn.
+    /// Runs the turn of a connection to a server.
     fn turn_upstream(&mut self, key: Key, ready: Readiness) {
         self.decide_upstream(key, |conn, shared| upstream::turn(conn, shared, ready));
     }
 
-    /// Gives connections to the attempts that were asked for: each its own, or several one.
+    /// Assigns connections to requested attempts: each its own, or one to several.
     fn dial(&mut self) {
         let mut calls = std::mem::take(&mut self.parts().1.dialer.calls);
         let (mut drained, mut groups) = (calls.drain(..), Groups::default());
@@ -273,7 +273,7 @@ pub trait EventLoop: Sized {
         });
     }
 
-    /// Begins a connection; gives its key and whether it is established.
+    /// Begins a connection; returns its key and whether it is established.
     fn connect(&mut self, route: &Route) -> Result<(Key, bool), Failure> {
         if !self.admit_upstream() {
             return Err(Failure::NoConnection);

@@ -1,8 +1,8 @@
 //! `worker_memory_limit`: what is done before the kernel ends the worker for want of memory.
 //!
 //! The main thread looks at the process's resident memory. Near the limit the threads close idle connections and let go
-//! of pools; at the limit new requests are refused, until there is room again. What is in progress goes on: it has a
-//! limit of its own each. Absent: surviving an allocation that fails, which ends the process as in most programs; the
+//! of pools; at the limit new requests are refused, until there is room again. Requests in progress go on: each has a
+//! limit of its own. Absent: surviving an allocation that fails, which ends the process as in most programs; the
 //! limit is there so that it does not come to that.
 
 use std::io;
@@ -12,12 +12,12 @@ use server_base::errlog::{ErrorLog, Level};
 use server_base::memory;
 use sys::heap::Resident;
 
-/// Who looks.
+/// The thread that checks the memory.
 pub(super) struct MemoryWatch {
     resident: Resident,
     limit_bytes: u64,
     next: Instant,
-    /// When the log is told again that the limit is reached.
+    /// Interval between log lines about the limit.
     tell: Instant,
 }
 

@@ -17,11 +17,11 @@ use server_http::http::Http;
 use sys::process;
 
 use super::Worker;
-use super::orders::Order;
+use super::commands::Command;
 use crate::io::syslog;
 
 impl Worker {
-    /// Gives a new configuration its logs. What requests under an older one still say goes by the new levels at once.
+    /// Attaches the logs to a new configuration. Lines of requests under an older one follow the new levels at once.
     pub(super) fn change_logs(
         &mut self,
         fds: Vec<(String, OwnedFd)>,
@@ -102,14 +102,14 @@ impl Worker {
             return;
         }
         let (done, all_done) = channel();
-        self.order(|| Order::FlushLogs(done.clone()));
+        self.command(|| Command::FlushLogs(done.clone()));
         drop(done);
         // Nothing is ever sent: the channel ends with the last thread's half.
         let _ = all_done.recv_timeout(FLUSH_WAIT);
     }
 }
 
-/// Panics are told in the error log with their place; the connection they belong to is closed by its thread.
+/// Panics are written to the error log with their location; the connection they belong to is closed by its thread.
 fn install_panic_hook(log: ErrorLog) {
     static LOG: Mutex<Option<ErrorLog>> = Mutex::new(None);
     let first = LOG

@@ -4,6 +4,7 @@
 //! `conn` is the way of a byte, `upstream` that of one to a server, `thread` the loop around it, `shared` what the connections of one thread have in common.
 
 mod background_fetch;
+pub mod commands;
 pub mod config;
 mod configure;
 pub mod conn;
@@ -16,7 +17,6 @@ mod logs;
 pub mod names;
 pub mod net;
 mod offload;
-pub mod orders;
 mod periodic_task;
 pub mod reload;
 mod reserve;
@@ -41,7 +41,7 @@ use server_http::Cycle;
 use server_http::conf_core::FilesMain;
 use server_http::exchange::Env;
 use server_http::http::{Http, Port};
-use server_http::places::Places;
+use server_http::port_slots::PortSlots;
 use sys::heap::trim;
 use sys::poll::{Events, Interest, Poller, Waker};
 use sys::signal::{self, Signals};
@@ -51,9 +51,9 @@ use crate::bundle::{Bundle, FromWorker, ToWorker};
 use crate::io::files::Limits;
 use crate::io::tcp_info::tcp_info;
 use background_fetch::BackgroundFetches;
+use commands::{Command, Counters, Setup, Unused};
 use keeper::{Built, Keeper};
 use limit::MemoryWatch;
-use orders::{Counters, Order, Setup, Unused};
 use periodic_task::TaskTimer;
 use reserve::Reserve;
 use thread::Thread;
@@ -61,7 +61,7 @@ use thread::Thread;
 /// Builds a configuration from a bundle, or has it already.
 pub type Load = Arc<dyn Fn(&Bundle) -> Result<Cycle, String> + Send + Sync>;
 
-/// Serves until the supervisor says otherwise or goes away; gives the exit code, 2 for one that would only repeat.
+/// Serves until the supervisor says otherwise or goes away; returns the exit code, 2 for one that would only repeat.
 pub fn run(control: OwnedFd, load: Load) -> i32 {
     let message = match control::first(&control) {
         Ok(message) => message,
@@ -82,19 +82,19 @@ struct Worker {
     poller: Poller,
     /// Signals sent to the worker itself; none if it is a thread of the supervisor's process.
     signals: Option<Signals>,
-    /// Woken when a thread ends, or gives something back.
+    /// Woken when a thread ends, or returns an object.
     ended: Arc<Waker>,
-    threads: Vec<Served>,
+    threads: Vec<ThreadHandle>,
     counters: Arc<Counters>,
     reserve: Reserve,
     reported_panics: u64,
     listeners: HashMap<String, Vec<Arc<OwnedFd>>>,
-    places: Places,
+    places: PortSlots,
     files: HashMap<PathBuf, Arc<File>>,
     log: ErrorLog,
     /// A configuration that is to be served when the supervisor says so.
     prepared: Option<Built>,
-    /// Who built configurations that are in use.
+    /// Keepers of the configurations in use.
     keepers: Vec<Keeper>,
     /// Configurations that requests may still run under.
     older: Vec<Weak<Http>>,
@@ -107,10 +107,10 @@ struct Worker {
     leaving: bool,
 }
 
-struct Served {
-    orders: Sender<Order>,
+struct ThreadHandle {
+    commands: Sender<Command>,
     waker: Arc<Waker>,
-    /// Set by the thread before it tells that it ends: its handle says so only a moment later.
+    /// Set by the thread before it reports its end: its handle does so only a moment later.
     ended: Arc<AtomicBool>,
     handle: Option<JoinHandle<()>>,
 }
@@ -153,7 +153,7 @@ impl Worker {
             counters,
             reported_panics: 0,
             listeners: HashMap::new(),
-            places: Places::default(),
+            places: PortSlots::default(),
             files: HashMap::new(),
             log: ErrorLog::new(Vec::new()),
             prepared: None,
@@ -167,7 +167,7 @@ impl Worker {
             leaving: false,
         };
         // The first message is the configuration: a worker without threads could not take it up.
-        worker.obey(first);
+        worker.handle_command(first);
         if worker.threads.is_empty() {
             Err(2)
         } else {
@@ -189,7 +189,7 @@ impl Worker {
             self.reserve.refill();
             let watch = self.memory.as_mut();
             if watch.is_some_and(|watch| watch.look(&self.log)) {
-                self.order(|| Order::Relieve);
+                self.command(|| Command::Relieve);
             }
             self.tasks.run_due(&self.log);
             self.fetches.run_due(&self.poller, &self.log);
@@ -205,7 +205,7 @@ impl Worker {
             }
             self.free_returned();
             self.report_panics();
-            let ended = |t: &Served| t.ended.load(Ordering::Acquire);
+            let ended = |t: &ThreadHandle| t.ended.load(Ordering::Acquire);
             if self.threads.iter().all(ended) {
                 return i32::from(!self.leaving);
             }
@@ -238,7 +238,7 @@ impl Worker {
         // Threads drop theirs; with the last one the sockets stop accepting.
         self.listeners.clear();
         let timeout_ms = self.shutdown_timeout_ms;
-        self.order(|| Order::Quit(timeout_ms));
+        self.command(|| Command::Quit(timeout_ms));
     }
 
     fn terminate(&mut self) {
@@ -248,13 +248,13 @@ impl Worker {
         self.leaving = true;
         // The control socket may be at its end: nothing more is heard from it.
         let _ = self.poller.remove(&self.control);
-        self.order(|| Order::Terminate);
+        self.command(|| Command::Terminate);
     }
 
-    fn order(&self, order: impl Fn() -> Order) {
+    fn command(&self, command: impl Fn() -> Command) {
         for thread in &self.threads {
             // A thread that has ended takes no orders.
-            let _ = thread.orders.send(order());
+            let _ = thread.commands.send(command());
             thread.waker.wake();
         }
     }
@@ -320,7 +320,7 @@ impl Worker {
             };
             match self.threads.get(n) {
                 Some(thread) => {
-                    let _ = thread.orders.send(Order::Configure(Box::new(setup)));
+                    let _ = thread.commands.send(Command::Configure(Box::new(setup)));
                     thread.waker.wake();
                 }
                 None => self
@@ -369,7 +369,7 @@ impl Worker {
         http.ports.iter().map(listener).collect()
     }
 
-    /// Frees what threads gave back, and gives memory of configurations to the kernel.
+    /// Frees objects that threads returned, and releases memory of configurations to the kernel.
     fn free_returned(&mut self) {
         for unused in self.counters.returned.take() {
             if let Unused::Http(http) = unused {
@@ -386,7 +386,7 @@ impl Worker {
     }
 
     fn spawn(&mut self, n: usize, setup: Setup, affinity: &[Vec<usize>]) -> std::io::Result<()> {
-        let (orders, inbox) = channel();
+        let (commands, inbox) = channel();
         let waker = Arc::new(Waker::new()?);
         let theirs = Arc::clone(&waker);
         let ended = Arc::new(AtomicBool::new(false));
@@ -420,8 +420,8 @@ impl Worker {
         let handle = std::thread::Builder::new()
             .name(format!("serve-{n}"))
             .spawn(body)?;
-        self.threads.push(Served {
-            orders,
+        self.threads.push(ThreadHandle {
+            commands,
             waker,
             ended,
             handle: Some(handle),

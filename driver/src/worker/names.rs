@@ -2,7 +2,7 @@
 //!
 //! There is a resolver for each set of name servers that was asked, with its cache, which outlives a reload; where a request
 //! names none the system's files and servers are asked. A question that has its answer here is answered at once. The
-//! others leave when the poller can be touched ([`Names::transmit`]); answers wake whoever waits.
+//! others leave when the poller can be touched ([`Names::transmit`]); answers wake the waiters.
 //!
 //! ```text
 //! exchange:  resolve                      a Lookup, answered or pending
@@ -47,7 +47,7 @@ struct Known {
 #[derive(PartialEq)]
 enum By {
     Configured(Arc<NameServers>),
-    /// The system's servers, as they were after so many changes.
+    /// The system's servers, by the number of changes.
     System(u64),
 }
 
@@ -55,7 +55,7 @@ enum By {
 struct Question {
     lookup: Lookup,
     waker: Waker,
-    /// What is asked for next if there is no such name.
+    /// Next name to ask for if there is no such name.
     candidates: VecDeque<String>,
     /// How long one candidate has, milliseconds; 0: no limit but the next.
     each_ms: u64,
@@ -288,9 +288,9 @@ pub fn is_token(token: u64) -> bool {
 const KIND: u64 = 2;
 const KIND_SHIFT: u32 = 60;
 const FIRST_TOKEN: u64 = KIND << KIND_SHIFT;
-/// Resolvers kept before those that nobody waits for are dropped.
+/// Number of resolvers above which those without waiters are dropped.
 const RESOLVERS_MAX: usize = 64;
-/// Questions of one resolver before those are looked for that nobody waits for any more.
+/// Number of questions of one resolver above which those without waiters are dropped.
 const PURGE_MIN: usize = 64;
 /// How long what `/etc/hosts` says is valid, milliseconds.
 const HOSTS_VALID_MS: u64 = 5_000;

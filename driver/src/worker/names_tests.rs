@@ -9,7 +9,7 @@ use sys::poll::Events;
 use super::*;
 use crate::io::hosts::Hosts;
 use crate::io::resolv_conf::ResolvConf;
-use crate::io::resolver::tests::{Act, Heard, NameServer};
+use crate::io::resolver::tests::{NameServer, ReceivedQuery, Reply};
 
 /// A loop around the names of a thread.
 struct Loop {
@@ -104,18 +104,18 @@ fn configured(server: SocketAddr) -> Arc<NameServers> {
 
 /// A server that knows these names; of others it says this code.
 fn server(known: &'static [&'static str], code: u8) -> NameServer {
-    NameServer::start(move |heard: &Heard| {
-        if known.contains(&heard.name().as_str()) {
-            return Act::Say(vec![heard.address(7)]);
+    NameServer::start(move |received: &ReceivedQuery| {
+        if known.contains(&received.name().as_str()) {
+            return Reply::Say(vec![received.address(7)]);
         }
-        let mut reply = heard.reply();
+        let mut reply = received.reply();
         reply[3] |= code;
-        Act::Say(vec![reply])
+        Reply::Say(vec![reply])
     })
 }
 
-fn heard(server: &NameServer) -> String {
-    let names: Vec<_> = server.heard().iter().map(Heard::name).collect();
+fn received(server: &NameServer) -> String {
+    let names: Vec<_> = server.received().iter().map(ReceivedQuery::name).collect();
     names.join(" ")
 }
 
@@ -142,7 +142,7 @@ fn a_name_is_asked_for_once_and_known_then() {
         .expect("it is an answer");
     let valid_ms = found.valid_until_ms - turns.now_ms();
     assert!((50_000..=60_000).contains(&valid_ms), "{valid_ms}");
-    assert_eq!(heard(&server), "app.test");
+    assert_eq!(received(&server), "app.test");
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn a_short_name_is_looked_for_in_the_domains_of_the_system() {
     );
     assert_eq!(turns.system("app"), "192.0.2.7");
     assert_eq!(turns.system("www.app.test"), "192.0.2.7");
-    assert_eq!(heard(&server), "app.a.test app.svc.test www.app.test");
+    assert_eq!(received(&server), "app.a.test app.svc.test www.app.test");
 }
 
 #[test]
@@ -163,19 +163,19 @@ fn what_is_in_no_domain_is_not_found() {
     let server = server(&[], 3);
     let mut turns = Loop::new(server.address, "search a.test", "");
     assert_eq!(turns.system("none"), "3: Host not found");
-    assert_eq!(heard(&server), "none.a.test none");
+    assert_eq!(received(&server), "none.a.test none");
 }
 
 #[test]
 fn a_server_that_fails_for_one_domain_is_told() {
-    let server = NameServer::start(|heard: &Heard| {
-        let mut reply = heard.reply();
-        reply[3] |= if heard.name() == "x.a.test" { 2 } else { 3 };
-        Act::Say(vec![reply])
+    let server = NameServer::start(|received: &ReceivedQuery| {
+        let mut reply = received.reply();
+        reply[3] |= if received.name() == "x.a.test" { 2 } else { 3 };
+        Reply::Say(vec![reply])
     });
     let mut turns = Loop::new(server.address, "search a.test b.test", "");
     assert_eq!(turns.system("x"), "2: Server failure");
-    assert_eq!(heard(&server), "x.a.test x.b.test x");
+    assert_eq!(received(&server), "x.a.test x.b.test x");
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn hosts_of_the_system_are_known_at_once_and_a_resolver_does_not_know_them() {
 
 #[test]
 fn a_silent_server_costs_the_time_that_the_request_has() {
-    let server = NameServer::start(|_: &Heard| Act::Silence);
+    let server = NameServer::start(|_: &ReceivedQuery| Reply::Silence);
     let mut turns = Loop::new(server.address, "search a.test b.test", "");
     let by = configured(server.address);
     for by in [None, Some(&by)] {
@@ -224,12 +224,12 @@ fn names_that_are_none_are_not_found() {
         let lookup = turns.ask(Some(&by), &name, 20_000);
         assert_eq!(shown(&lookup), "3: Host not found", "{name}");
     }
-    assert_eq!(heard(&server), "");
+    assert_eq!(received(&server), "");
 }
 
 #[test]
 fn questions_that_nobody_waits_for_are_taken_back() {
-    let server = NameServer::start(|_: &Heard| Act::Silence);
+    let server = NameServer::start(|_: &ReceivedQuery| Reply::Silence);
     let mut turns = Loop::new(server.address, "", "");
     let by = configured(server.address);
     for n in 0..PURGE_MIN {
@@ -242,7 +242,7 @@ fn questions_that_nobody_waits_for_are_taken_back() {
 
 #[test]
 fn resolvers_beyond_the_limit_go_unless_somebody_waits() {
-    let server = NameServer::start(|_: &Heard| Act::Silence);
+    let server = NameServer::start(|_: &ReceivedQuery| Reply::Silence);
     let mut turns = Loop::new(server.address, "", "");
     let by = |valid_ms| {
         let mut by = NameServers::clone(&configured(server.address));

@@ -1,4 +1,4 @@
-//! What a connection needs of its socket: real sockets here, the simulator's in the crate `sim`.
+//! Socket operations of a connection: real sockets here, the simulator's in the crate `sim`.
 
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
@@ -32,7 +32,7 @@ pub trait Net {
     /// Reads at most `most` bytes behind those of `buffer`; 0 is the end.
     ///
     /// # Errors
-    /// As [`Self::receive`].
+    /// Those of [`Self::receive`].
     fn receive_into(
         &mut self,
         socket: &mut Self::Socket,
@@ -62,7 +62,7 @@ pub trait Net {
     /// read.
     ///
     /// # Errors
-    /// As [`Self::send`].
+    /// Those of [`Self::send`].
     fn send_cached(
         &mut self,
         socket: &mut Self::Socket,
@@ -74,13 +74,13 @@ pub trait Net {
         self.send(socket, out, limit, pieces.max_bytes)
     }
 
-    /// Sends bytes; gives how many the socket took, 0 where it is full.
+    /// Sends bytes; returns how many the socket took, 0 where it is full.
     ///
     /// # Errors
     /// The socket's error.
     fn send_bytes(&mut self, socket: &mut Self::Socket, bytes: &[u8]) -> io::Result<usize>;
 
-    /// Reads from the beginning of a file's range; gives how many bytes, 0 at the end of the file.
+    /// Reads from the beginning of a file's range; returns how many bytes, 0 at the end of the file.
     ///
     /// # Errors
     /// The file's error.
@@ -124,13 +124,13 @@ pub trait Net {
     /// Sets TCP_NODELAY, which every socket has from its listener.
     fn set_nodelay(&mut self, socket: &mut Self::Socket, on: bool);
 
-    /// Lets [`Self::send_stamped`] have its times told; false where the socket cannot.
+    /// Enables timestamps of [`Self::send_stamped`]; false where the socket cannot.
     fn enable_stamps(&mut self, _: &mut Self::Socket) -> bool {
         false
     }
 
-    /// Sends bytes after which more is sent at once, and has told of the last of them when it leaves and when it is
-    /// acknowledged; gives how many bytes the socket took, 0 where it is full.
+    /// Sends bytes after which more is sent at once, and has the last of them timestamped when it leaves and when it is
+    /// acknowledged; returns how many bytes the socket took, 0 where it is full.
     ///
     /// # Errors
     /// The socket's error.
@@ -138,7 +138,7 @@ pub trait Net {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// The next time that has been told.
+    /// Returns the next timestamp.
     fn stamp(&mut self, _: &mut Self::Socket) -> Option<Stamp> {
         None
     }

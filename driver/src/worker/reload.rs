@@ -11,9 +11,9 @@
 //!                               the process's main thread, which frees it
 //! ```
 //!
-//! Connections that stay need no piece, since ports keep their index ([`server_http::places`]). Changes are made one after
+//! Connections that stay need no piece, since ports keep their index ([`server_http::port_slots`]). Changes are made one after
 //! the other, in the order in which they were ordered. A thread and the simulator are both [`Reloads`]. Absent: pieces of
-//! an end of the server, after which nobody asks.
+//! the server's end, after which no request comes.
 
 mod change;
 
@@ -31,7 +31,7 @@ pub use change::Change;
 
 /// A loop whose configuration changes.
 pub trait Reloads: EventLoop {
-    /// What comes with a configuration.
+    /// Setup of a configuration.
     type Setup;
 
     /// The changes, in progress and to come.
@@ -46,7 +46,7 @@ pub trait Reloads: EventLoop {
     /// The number of the connection that was accepted last.
     fn last_serial(&self) -> u64;
 
-    /// Changes the configuration; gives the one before, and for how long its requests may go on, milliseconds.
+    /// Changes the configuration; returns the one before, and for how long its requests may go on, milliseconds.
     fn switch(&mut self, setup: Self::Setup, next: ThreadConfig) -> (ThreadConfig, Option<u64>);
 
     /// A connection has another setup.
@@ -55,13 +55,13 @@ pub trait Reloads: EventLoop {
     /// A connection is ended now or with its response, because its port is gone or to be drained.
     fn ending(&mut self, key: Key, is_gone: bool);
 
-    /// What a connection has in progress of configurations before this must be over; if it has something, it ends now.
+    /// Notes the sweep of a connection: its requests under configurations before `number` must be over; with `ends` it ends now.
     fn sweeping(&mut self, key: Key, number: u64, ends: bool);
 
     /// Takes a configuration back that this thread has let go of.
     fn give_back(&mut self, http: Arc<Http>);
 
-    /// Does so many steps of what is to be done. A step costs about as much as a request.
+    /// Does `steps` steps of the pending changes. A step costs about as much as a request.
     fn reload_some(&mut self, steps: usize) {
         let steps = &mut { steps };
         while *steps > 0
@@ -115,7 +115,7 @@ pub trait Reloads: EventLoop {
     }
 }
 
-/// What a loop has to do for changes of the configuration.
+/// Operations of a loop for changes of the configuration.
 pub struct Changes<S> {
     /// Changes to be made, the first of them in progress.
     waiting: VecDeque<Change<S>>,
@@ -125,7 +125,7 @@ pub struct Changes<S> {
     prepared: Vec<ThreadConfig>,
     /// Older configurations. That exchanges refer to them as well is why none of these frees one.
     older: Vec<Rc<LocalHttp>>,
-    /// Those of them that nobody else refers to.
+    /// Those of them that are not referenced elsewhere.
     unused: Vec<LocalHttp>,
 }
 
@@ -211,7 +211,7 @@ impl<S> Changes<S> {
         }
     }
 
-    /// Frees what the thread kept for configurations that nobody refers to; gives one of which that is all.
+    /// Frees the thread's state for unreferenced configurations; returns one of which that was the last.
     fn take_unused(&mut self, steps: &mut usize) -> Option<Arc<Http>> {
         let unused = |older: &mut Rc<LocalHttp>| Rc::strong_count(older) == 1;
         let gone = self.older.extract_if(.., unused);

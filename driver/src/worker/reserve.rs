@@ -13,13 +13,13 @@ use std::sync::atomic::Ordering;
 use sys::poll::Waker;
 use sys::process;
 
-use super::orders::Counters;
+use super::commands::Counters;
 
-/// What is held.
+/// Descriptors that are held.
 pub(super) struct Reserve {
     held: Vec<OwnedFd>,
     wanted: usize,
-    /// What is held are more descriptors of this one.
+    /// The held descriptors are duplicates of this one.
     source: Arc<Waker>,
     counters: Arc<Counters>,
     /// How many may be held: half of what was free when the worker had started.
@@ -49,7 +49,7 @@ impl Reserve {
         self.held.clear();
     }
 
-    /// Holds what a message needs that brings so many descriptors, as soon as there are as many.
+    /// Holds as many descriptors as a message may bring, as soon as there are as many.
     pub(super) fn hold(&mut self, descriptors: usize, threads: usize) {
         let wanted = descriptors + threads + SLACK;
         let most = *self.most.get_or_insert_with(|| free(&self.source) / 2);
@@ -92,7 +92,7 @@ pub(super) fn ceiling() -> i32 {
     limit - (limit / FILES_SHARE).min(FILES_MOST)
 }
 
-/// How many descriptors are free: the lowest free number tells it where none was closed yet.
+/// Number of free descriptors: the lowest free number shows it where none was closed yet.
 fn free(source: &Waker) -> usize {
     let lowest = source.as_fd().try_clone_to_owned();
     let used = lowest.map_or(u64::MAX, |fd| u64::from(fd.as_raw_fd().unsigned_abs()));

@@ -1,4 +1,4 @@
-//! What the connections of one thread share: configuration, clock, files, logs, pools of memory.
+//! State shared by the connections of one thread: configuration, clock, files, logs, pools of memory.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -38,7 +38,7 @@ pub struct Shared<N: Net> {
     pub logs: Logs,
     /// Facts about the process.
     pub env: Env,
-    /// What body stages may still be given in this pass over a connection, bytes.
+    /// Remaining input of body stages in this pass over a connection, in bytes.
     pub budget: Cell<u64>,
     /// Exchanges that were woken.
     pub wakers: WakeQueue,
@@ -118,7 +118,7 @@ impl<N: Net> Shared<N> {
         self.wakers = wakers;
     }
 
-    /// Changes the configuration for new requests; gives the one before. Unused exchanges would keep that alive.
+    /// Changes the configuration for new requests; returns the one before. Unused exchanges would keep that alive.
     pub fn configure(&mut self, generation: ThreadConfig) -> ThreadConfig {
         self.exchanges.clear();
         self.wants = generation.wants;
@@ -136,7 +136,7 @@ impl<N: Net> Shared<N> {
         memory::relieve();
     }
 
-    /// What the core may use.
+    /// Context of the core.
     pub fn ctx(&mut self) -> Ctx<'_> {
         Ctx {
             files: &mut self.files,
@@ -149,7 +149,7 @@ impl<N: Net> Shared<N> {
         }
     }
 
-    /// What a connection on a port needs to serve HTTP/1.
+    /// Settings of a port for serving HTTP/1.
     pub fn begin_h1(&mut self, port: usize) -> Box<H1State> {
         let settings = Rc::clone(&self.generation.h1[port]);
         match self.h1_states.pop() {

@@ -14,7 +14,7 @@ use crate::io::timer::Timers;
 
 /// Things of one kind, each with a timer.
 pub struct Table<T> {
-    kind: Kind,
+    kind: TokenKind,
     slab: Slab<T>,
     timers: Timers,
     /// Things whose timer was due in a turn that had enough of them.
@@ -24,7 +24,7 @@ pub struct Table<T> {
 /// A kind of things, and its place in the tokens that name them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Kind {
+pub enum TokenKind {
     /// Connections of clients.
     Client,
     /// Connections to servers.
@@ -33,7 +33,7 @@ pub enum Kind {
     Resolver,
 }
 
-impl Kind {
+impl TokenKind {
     /// The kind of things that a token names; `None` for the tokens that the loop uses for itself.
     #[inline]
     pub fn of(token: u64) -> Option<Self> {
@@ -69,7 +69,7 @@ pub struct Tables<N: Net> {
 
 impl<T> Table<T> {
     /// An empty table whose timers start at `now_ms`.
-    pub fn new(kind: Kind, now_ms: u64) -> Self {
+    pub fn new(kind: TokenKind, now_ms: u64) -> Self {
         Self {
             kind,
             slab: Slab::new(),
@@ -150,8 +150,8 @@ impl<T> Table<T> {
         }
     }
 
-    /// Takes the keys of things whose timer is due, [`EXPIRED_A_TURN`] at most; the rest are due in the next turn. What came at
-    /// the same time ends at the same time, and closing thousands of connections in one turn would hold up all others.
+    /// Takes the keys of entries whose timer is due, [`EXPIRED_A_TURN`] at most; the rest are due in the next turn. Connections
+    /// made at the same time end at the same time, and closing thousands of them in one turn would hold up all others.
     /// A thing that has its turn before then may have a timer again, and gets one turn too many.
     pub(super) fn expire(&mut self, now_ms: u64) -> Vec<Key> {
         let mut expired = Vec::new();
@@ -174,9 +174,9 @@ impl<N: Net> Tables<N> {
     /// Empty tables whose timers start at `now_ms`.
     pub fn new(now_ms: u64) -> Self {
         Self {
-            clients: Table::new(Kind::Client, now_ms),
+            clients: Table::new(TokenKind::Client, now_ms),
             ready: Vec::new(),
-            upstreams: Table::new(Kind::Upstream, now_ms),
+            upstreams: Table::new(TokenKind::Upstream, now_ms),
             ready_upstreams: Vec::new(),
             idle: IdleConnections::default(),
             closing: Vec::new(),
@@ -197,7 +197,7 @@ impl<N: Net> Tables<N> {
     }
 }
 
-/// Timers of one kind of things that are seen to in a turn of the loop: closing so many connections takes about a millisecond.
+/// Timers of one kind of things that are seen to in a turn of the loop: closing this many connections takes about a millisecond.
 const EXPIRED_A_TURN: usize = 128;
 /// Where the kind stands in a token, above the life of a slot.
 const KIND_SHIFT: u32 = 60;
@@ -211,23 +211,26 @@ mod tests {
 
     #[test]
     fn a_token_names_a_thing_of_a_kind() {
-        let mut table = Table::new(Kind::Client, 0);
+        let mut table = Table::new(TokenKind::Client, 0);
         let key = table.insert('a');
         assert_eq!(Key::from_token(table.token(key)), key);
-        assert_eq!(Kind::of(table.token(key)), Some(Kind::Client));
-        let mut other = Table::new(Kind::Upstream, 0);
+        assert_eq!(TokenKind::of(table.token(key)), Some(TokenKind::Client));
+        let mut other = Table::new(TokenKind::Upstream, 0);
         let same = other.insert('b');
         assert_eq!(same, key);
         let token = other.token(same);
         assert_eq!(
-            (Kind::of(token), Key::from_token(token)),
-            (Some(Kind::Upstream), same)
+            (TokenKind::of(token), Key::from_token(token)),
+            (Some(TokenKind::Upstream), same)
         );
         assert_eq!(
-            Kind::of(Kind::Resolver.first_token() + 7),
-            Some(Kind::Resolver)
+            TokenKind::of(TokenKind::Resolver.first_token() + 7),
+            Some(TokenKind::Resolver)
         );
-        assert_eq!((Kind::of(u64::MAX), Kind::of(1 << 63)), (None, None));
+        assert_eq!(
+            (TokenKind::of(u64::MAX), TokenKind::of(1 << 63)),
+            (None, None)
+        );
     }
 
     #[test]
@@ -245,7 +248,7 @@ mod tests {
     #[test]
     fn timers_that_are_due_together_have_several_turns() {
         for more in [0, 1, EXPIRED_A_TURN + 1] {
-            let mut table = Table::new(Kind::Client, 0);
+            let mut table = Table::new(TokenKind::Client, 0);
             let count = EXPIRED_A_TURN + more;
             let mut keys: Vec<Key> = (0..count).map(|n| table.insert(n)).collect();
             for key in &keys {
@@ -267,7 +270,7 @@ mod tests {
 
     #[test]
     fn a_timer_is_only_set_to_an_earlier_time_and_goes_with_its_thing() {
-        let mut table = Table::new(Kind::Client, 0);
+        let mut table = Table::new(TokenKind::Client, 0);
         let (a, b) = (table.insert('a'), table.insert('b'));
         table.arm(a, 100);
         table.arm(a, 200);

@@ -2,7 +2,7 @@
 
 use server_base::waker::{WakeKey, WakeQueue};
 
-/// Takes what was woken and gives each connection one turn for all of its streams, in the order of their tokens: those of
+/// Takes the wakes and runs one turn of each connection for all of its streams, in the order of their tokens: those of
 /// clients come first. A turn may wake others, which have theirs in the next round.
 pub fn run_woken(queue: &WakeQueue, mut turn: impl FnMut(u64, &[WakeKey])) {
     if queue.is_empty() {

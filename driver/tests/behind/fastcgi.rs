@@ -76,7 +76,7 @@ fn length(rest: &mut &[u8]) -> Result<usize, &'static str> {
     Ok(len)
 }
 
-/// What goes wrong.
+/// Fault of the answer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fault {
     None,
@@ -100,7 +100,7 @@ pub(crate) fn encode(plan: &mut Plan, ask: &Ask, spoiled: bool, random: &mut Ran
             Fault::None
         }
     };
-    let mut said = Said::new(plan, ask);
+    let mut said = FastCgiScript::new(plan, ask);
     said.say(plan, random);
     let status = match fault {
         Fault::Status => random.within(1..5) as u8,
@@ -178,18 +178,18 @@ fn spoil_text(plan: &mut Plan, ask: &Ask, random: &mut Random) {
 }
 
 /// Records that have been said.
-struct Said {
+struct FastCgiScript {
     out: Vec<u8>,
     /// Where records begin.
     bounds: Vec<usize>,
     head_at: usize,
     /// Behind what nothing of the response is missing, though its end may be.
     enough_at: Option<usize>,
-    /// How many bytes of output that is, where it is told by the head.
+    /// Length of that output in bytes, where the head announces it.
     enough_bytes: Option<usize>,
 }
 
-impl Said {
+impl FastCgiScript {
     fn new(plan: &Plan, ask: &Ask) -> Self {
         let head = String::from_utf8_lossy(&plan.text[..plan.head_at]);
         let is_bare = ask.is_head() || matches!(plan.status, 204 | 304);

@@ -10,14 +10,14 @@ use super::verdict::{End, Got};
 pub(crate) struct Client {
     manner: Manner,
     book: Book,
-    asks: Vec<Asked>,
+    asks: Vec<SentRequest>,
     /// All that it has to say, and how much of that the wire has.
     out: Vec<u8>,
     pushed: usize,
     /// Requests that were made.
     made: usize,
     answered: usize,
-    /// Where the response under way begins.
+    /// Where the response in progress begins.
     from: usize,
     seen: usize,
     over: bool,
@@ -26,7 +26,7 @@ pub(crate) struct Client {
     bursts: bool,
 }
 
-struct Asked {
+struct SentRequest {
     ask: usize,
     start: usize,
     end: usize,
@@ -86,7 +86,7 @@ impl Client {
                 out.extend_from_slice(&asked.body);
             }
             let upgrade = asked.upgrade;
-            asks.push(Asked {
+            asks.push(SentRequest {
                 ask,
                 start,
                 end: out.len(),
@@ -141,7 +141,7 @@ impl Client {
         }
     }
 
-    /// What the judge needs to know of how the client behaved.
+    /// Behaviour of the client that the judge depends on.
     fn note(&self, wire: &Wire, link: &Link, now_ms: u64) {
         let mut book = self.book.borrow_mut();
         let mut is_ended_before = false;
@@ -226,7 +226,7 @@ impl Client {
     }
 }
 
-/// What there is of a response.
+/// Received part of a response.
 fn partly(bytes: &[u8]) -> Got {
     // Those in chunks are compared when they are whole; a head and a body with a length are compared at once.
     let mut got = Got::default();
@@ -303,7 +303,7 @@ impl Guest for Client {
             if asked.got.end == End::Open && ended && begun {
                 asked.got.end = End::Broken;
             }
-            let ordered = link.retired.is_some() && asked.got.status == 0;
+            let ordered = link.drained_at.is_some() && asked.got.status == 0;
             if !ordered {
                 book.borrow().check(asked.ask, &asked.got, now_ms)?;
             }
@@ -351,7 +351,7 @@ impl Guest for Client {
             self.over,
             link.closed,
             wire.shutdown_ms,
-            link.retired
+            link.drained_at
         );
         for asked in &self.asks {
             let text =

@@ -1,4 +1,4 @@
-//! What clients asked and what servers got and said of it: the one account that both judges read.
+//! Account of requests, their arrival at servers, and the answers, read by both judges.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -6,10 +6,10 @@ use std::rc::Rc;
 use sim::Random;
 
 use super::plan::{After, Plan};
-use super::site::{LEAST_MS, PLACES, Place};
+use super::site::{LEAST_MS, LocationSpec, PLACES};
 use super::speaks::Speaks;
 
-/// What a client asks for.
+/// Request of a client.
 #[derive(Clone, Debug)]
 pub(crate) struct Ask {
     pub(crate) id: usize,
@@ -29,7 +29,7 @@ pub(crate) struct Ask {
 }
 
 impl Ask {
-    pub(crate) fn place(&self) -> &'static Place {
+    pub(crate) fn place(&self) -> &'static LocationSpec {
         &PLACES[self.place]
     }
 
@@ -72,7 +72,7 @@ pub(crate) struct Attempt {
     pub(crate) begun_ms: u64,
     pub(crate) is_whole: bool,
     pub(crate) plan: Option<Plan>,
-    /// It was sent behind one whose answer is wrong: nobody need believe what is said to it.
+    /// It was sent behind one whose answer is wrong: its own need not be believed.
     pub(crate) is_behind_wrong: bool,
     /// Bytes of the answer that were sent, and whether what follows was done.
     pub(crate) said: usize,
@@ -141,7 +141,7 @@ pub(crate) struct Ledger {
     pub(crate) only_memcached: bool,
     /// Requests that came together with others on a connection.
     pub(crate) pipelined: usize,
-    /// What servers have to say against the proxy.
+    /// Complaints of servers about the proxy.
     pub(crate) faults: Vec<String>,
 }
 
@@ -195,7 +195,7 @@ impl Ledger {
         attempts.filter(move |(_, a)| a.ask == ask && a.part != Part::Auth)
     }
 
-    /// The same with those that decide whether the request may pass.
+    /// Requests to servers for a client's request, with those that decide whether it may pass.
     pub(crate) fn all_of(&self, ask: usize) -> impl Iterator<Item = &Attempt> {
         self.attempts.iter().filter(move |a| a.ask == ask)
     }

@@ -109,5 +109,5 @@ pub(crate) fn spoil(plan: &mut Plan, number: usize, ask: &Ask, random: &mut Rand
 }
 
 const COMMAND: &[u8] = b"get ";
-/// What follows a value.
+/// Text that follows a value.
 const TRAILER: &[u8] = b"\r\nEND\r\n";

@@ -1,6 +1,6 @@
 //! Clients of HTTP/2 and SPDY: several requests at a time, bodies in pieces as windows allow, some of them given up.
 
-use engines::client::{Bodies, Event, Refusal};
+use engines::client::{Bodies, Event, SendError};
 use engines::{h2, spdy};
 use sim::{Link, Random, Wire};
 
@@ -8,10 +8,10 @@ use super::ledger::Book;
 use super::run::{Guest, Manner};
 use super::verdict::{End, Got};
 
-/// What clients of both protocols do.
+/// Operations of clients of both protocols.
 pub(crate) trait Speaks {
     fn begin(random: &mut Random) -> Self;
-    fn request(&mut self, fields: &[(String, String)], ended: bool) -> Result<u32, Refusal>;
+    fn request(&mut self, fields: &[(String, String)], ended: bool) -> Result<u32, SendError>;
     fn send(&mut self, id: u32, bytes: &[u8], ended: bool);
     fn cancel(&mut self, id: u32);
     fn receive(&mut self, bytes: &[u8]);
@@ -33,7 +33,7 @@ macro_rules! speaks {
                 &mut self,
                 fields: &[(String, String)],
                 ended: bool,
-            ) -> Result<u32, Refusal> {
+            ) -> Result<u32, SendError> {
                 let fields = fields.iter().map(|(n, v)| (n.as_bytes(), v.as_bytes()));
                 <$kind>::request(self, fields, ended)
             }
@@ -67,7 +67,7 @@ speaks!(
             abuse_budget: u32::MAX,
             ..h2::Settings::default()
         },
-        Bodies::Told
+        Bodies::Delivered
     ),
     [":method", ":scheme", ":authority", ":path"]
 );
@@ -80,12 +80,12 @@ speaks!(
             abuse_budget: u32::MAX,
             ..spdy::Settings::default()
         },
-        Bodies::Told
+        Bodies::Delivered
     ),
     [":method", ":scheme", ":host", ":path"]
 );
 
-/// The same event without the errors of its protocol.
+/// Converts an event to one without the errors of its protocol.
 fn plain<E: std::fmt::Debug>(event: Event<E>) -> Event<String> {
     match event {
         Event::Interim { stream, head } => Event::Interim { stream, head },
@@ -112,7 +112,7 @@ pub(crate) struct Client<S> {
     streams: Vec<Stream>,
     out: Vec<u8>,
     pushed: usize,
-    heard: usize,
+    received: usize,
     answered: usize,
     closed: bool,
 }
@@ -122,7 +122,7 @@ struct Stream {
     ask: usize,
     /// Bytes of its body that were given to the speaker; `None` where all were.
     sent: Option<usize>,
-    /// What the client says until its end.
+    /// Messages of the client until its end.
     end: usize,
     got: Got,
     cancelled: bool,
@@ -144,7 +144,7 @@ impl<S: Speaks> Client<S> {
             streams: Vec::new(),
             out: Vec::new(),
             pushed: 0,
-            heard: 0,
+            received: 0,
             answered: 0,
             closed: false,
         };
@@ -344,8 +344,8 @@ impl<S: Speaks> Guest for Client<S> {
         if let Some(violation) = wire.violations.first() {
             return Err(violation.clone());
         }
-        self.speaker.receive(&wire.sent()[self.heard..]);
-        self.heard = wire.sent().len();
+        self.speaker.receive(&wire.sent()[self.received..]);
+        self.received = wire.sent().len();
         self.closed = wire.closed;
         // Its time for reading was over, which takes all streams along.
         let stuck = wire.closed && wire.fetched() < wire.sent().len();
@@ -364,12 +364,12 @@ impl<S: Speaks> Guest for Client<S> {
             }
         }
         self.hear()?;
-        let retired = link.retired.is_some();
+        let drained_at = link.drained_at.is_some();
         for stream in &mut self.streams {
             if self.closed && stream.got.end == End::Open {
                 stream.got.end = End::Broken;
             }
-            let unbegun = stream.got.status == 0 && (retired || stream.refused);
+            let unbegun = stream.got.status == 0 && (drained_at || stream.refused);
             if stream.cancelled || stream.is_checked || unbegun {
                 continue;
             }
@@ -421,7 +421,7 @@ impl<S: Speaks> Guest for Client<S> {
             wire.fetched(),
             link.closed,
             wire.shutdown_ms,
-            link.retired
+            link.drained_at
         );
         for stream in &self.streams {
             let ask = &self.book.borrow().asks[stream.ask];

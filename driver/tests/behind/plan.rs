@@ -1,4 +1,4 @@
-//! What a server says to a request: drawn from the dice when its head is there.
+//! Answer of a server to a request: drawn at random when its head is there.
 
 use std::rc::Rc;
 
@@ -8,7 +8,7 @@ use super::ledger::{Ask, Part, bytes};
 use super::speaks::Speaks;
 use super::{fastcgi, memcached};
 
-/// What a server does when it has said what it says.
+/// Action of a server after its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum After {
     /// Waits for the next request.
@@ -94,7 +94,7 @@ enum Framing {
     Close,
 }
 
-/// What a server says to a request. One that is calm means well.
+/// Answer of a server to a request. A calm one is well-behaved.
 pub(crate) fn draw(
     number: usize,
     ask: &Ask,

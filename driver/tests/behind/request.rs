@@ -29,7 +29,7 @@ enum Framing {
     Chunked,
     /// STDIN of FastCGI.
     Records,
-    /// What follows 101.
+    /// Data after 101.
     Tunnel,
 }
 
@@ -44,7 +44,7 @@ impl Reader {
     /// Which request begins, as soon as its target is there.
     ///
     /// # Errors
-    /// It is for nobody.
+    /// The request belongs to no client.
     pub(crate) fn begins(&self, came: &[u8]) -> Result<Option<(usize, Part)>, String> {
         name(self.speaks, &came[self.from..])
     }
@@ -74,7 +74,7 @@ impl Reader {
     /// Reads what came.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// A description of the error.
     pub(crate) fn read(&mut self, came: &[u8], id: usize) -> Result<(), String> {
         if self.head_end.is_none() && self.speaks != Speaks::Http {
             let Some((params, len)) = self.speaks.params(&came[self.from..])? else {

@@ -7,7 +7,7 @@ use driver::worker::conn::Readiness;
 use engines::{h2, spdy};
 use server_http::exchange::Peer;
 use server_http::http::LocalHttp;
-use sim::{Faults, Link, Order, Random, Wire, World};
+use sim::{Command, Faults, Link, Random, Wire, World};
 
 use super::h1;
 use super::ledger::Book;
@@ -28,7 +28,7 @@ pub(crate) trait Guest {
     fn quiet(&self, link: &Link, now_ms: u64) -> Result<(), String>;
     /// Whether its connection is open.
     fn waits(&self, link: &Link) -> bool;
-    /// What happened, for whoever has to find out why it is wrong.
+    /// Log of events, for debugging a failure.
     fn story(&self, link: &Link) -> String;
     fn answered(&self) -> usize;
 }
@@ -109,7 +109,7 @@ impl Manner {
     }
 }
 
-/// What happened in a run, to see that everything does.
+/// Counts of events in a run, to check coverage.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     connections: u64,
@@ -150,7 +150,7 @@ impl Tally {
 /// Runs a seed.
 ///
 /// # Errors
-/// What is wrong.
+/// A description of the error.
 pub(crate) fn run(seed: u64, site: &Site) -> Result<Tally, String> {
     let mut run = Run::new(seed, site);
     let result = run.course();
@@ -329,12 +329,12 @@ impl<'a> Run<'a> {
         }
         if self.random.chance(100) {
             self.quitting = true;
-            return self.world.order(Order::Quit);
+            return self.world.command(Command::Quit);
         }
         let conf = self.random.within(0..CONFS);
         let generation = self.site.generation(conf, self.lives.len() as u64 + 1);
         self.lives.push(Rc::downgrade(&generation.http));
-        self.world.order(Order::Configure {
+        self.world.command(Command::Configure {
             generation,
             keep: self.random.chance(700),
             timeout_ms: self.random.chance(300).then(|| self.random.below(10_000)),
@@ -488,9 +488,9 @@ fn faults(random: &mut Random) -> Faults {
 
 /// Deadlines that a run may have; far more than any has.
 const DEADLINES_MAX: usize = 5000;
-/// One connection in so many is woken for nothing.
+/// One connection in this many is woken spuriously.
 const WOKEN_ONE_IN: u64 = 10;
-/// One run in so many has requests for memcached alone.
+/// One run in this many has requests for memcached alone.
 const MEMCACHED_ONE_IN: u64 = 8;
 /// Turns of the loop without time going on.
 const ROUNDS_MAX: usize = 100_000;

@@ -50,7 +50,7 @@ pub(crate) struct Server {
     counted_lost: bool,
     /// The last attempt.
     last: Option<usize>,
-    /// What is still to be done after the answer before.
+    /// Action that remains after the answer before.
     closing: Option<After>,
 }
 
@@ -438,11 +438,11 @@ impl Server {
         let Some(plan) = &record.plan else {
             return busy;
         };
-        let heard = match plan.early {
+        let received = match plan.early {
             true => self.reader.head_end.is_some_and(|end| fetched >= end),
             false => self.reader.end.is_some_and(|end| fetched >= end),
         };
-        if !heard && record.said == 0 || now_ms < self.due_ms {
+        if !received && record.said == 0 || now_ms < self.due_ms {
             return busy;
         }
         if record.said < plan.text.len() {

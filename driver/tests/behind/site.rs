@@ -1,4 +1,4 @@
-//! What the simulated server passes on, and to whom: one location for each way of doing so, in two configurations.
+//! Locations of the simulated proxy: one for each way of proxying, in two configurations.
 
 use std::fs::File;
 use std::ops::RangeInclusive;
@@ -14,7 +14,7 @@ use server_http::{LoadOptions, load};
 
 /// A location.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct LocationSpec {
     pub(crate) name: &'static str,
     /// Servers that one request may be sent to, over new connections.
     pub(crate) tries: usize,
@@ -35,7 +35,7 @@ pub(crate) struct Place {
     conf: &'static str,
 }
 
-const PLACE: Place = Place {
+const PLACE: LocationSpec = LocationSpec {
     name: "plain",
     tries: 1,
     repeats: false,
@@ -49,190 +49,190 @@ const PLACE: Place = Place {
 };
 
 /// The locations, `/NAME/ID`.
-pub(crate) const PLACES: [Place; 37] = [
+pub(crate) const PLACES: [LocationSpec; 37] = [
     PLACE,
-    Place {
+    LocationSpec {
         name: "tries",
         tries: 3,
         passes_by: &[503, 404],
         conf: "proxy_pass http://three; proxy_next_upstream error timeout invalid_header http_503 http_404;",
         ..PLACE
     },
-    Place {
+    LocationSpec {
         name: "any",
         tries: 3,
         repeats: true,
         conf: "proxy_pass http://three; proxy_next_upstream error timeout invalid_header non_idempotent;",
         ..PLACE
     },
-    Place {
+    LocationSpec {
         name: "raw",
         conf: "proxy_pass http://one; proxy_buffering off; proxy_buffer_size 1k;",
         ..PLACE
     },
-    Place {
+    LocationSpec {
         name: "up",
         tries: 3,
         streams: true,
         conf: "proxy_pass http://three; proxy_request_buffering off;",
         ..PLACE
     },
-    Place {
+    LocationSpec {
         name: "through",
         tries: 2,
         streams: true,
         conf: "proxy_pass http://three; proxy_next_upstream_tries 2; proxy_request_buffering off; proxy_buffering off;",
         ..PLACE
     },
-    Place {
+    LocationSpec {
         name: "spool",
         conf: "proxy_pass http://one; proxy_buffer_size 1k; proxy_buffers 2 1k; proxy_busy_buffers_size 1k; \
                proxy_max_temp_file_size 30k; proxy_temp_file_write_size 2k;",
         ..PLACE
     },
-    Place {
+    LocationSpec {
         name: "tight",
         conf: "proxy_pass http://one; proxy_buffer_size 1k; proxy_buffers 2 1k; proxy_busy_buffers_size 1k; \
                proxy_max_temp_file_size 0;",
         ..PLACE
     },
-    Place {
+    LocationSpec {
         name: "rate",
         is_slow: true,
         conf: "proxy_pass http://one; proxy_limit_rate 5k;",
         ..PLACE
     },
-    Place {
+    LocationSpec {
         name: "errors",
         intercepts: true,
         conf: "proxy_pass http://one; proxy_intercept_errors on; error_page 404 500 503 /oops;",
         ..PLACE
     },
-    Place {
+    LocationSpec {
         name: "zip",
         conf: "proxy_pass http://one; gzip on; gzip_types *; gzip_proxied any; gzip_min_length 1;",
         ..PLACE
     },
-    Place {
+    LocationSpec {
         name: "guard",
         conf: "auth_request /auth; proxy_pass http://one;",
         ..PLACE
     },
-    Place {
+    LocationSpec {
         name: "ws",
         upgrades: true,
         conf: "proxy_pass http://one; proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection $http_connection;",
         ..PLACE
     },
-    Place {
+    LocationSpec {
         name: "scgi",
         conf: "scgi_pass s_one;",
         ..PLACE
     },
-    Place {
+    LocationSpec {
         name: "scgi-tries",
         tries: 3,
         passes_by: &[503, 404],
         conf: "scgi_pass s_three; scgi_next_upstream error timeout invalid_header http_503 http_404;",
         ..PLACE
     },
-    Place {
+    LocationSpec {
         name: "scgi-raw",
         conf: "scgi_pass s_one; scgi_buffering off; scgi_buffer_size 1k;",
         ..PLACE
     },
-    Place {
+    LocationSpec {
         name: "scgi-up",
         tries: 3,
         streams: true,
         conf: "scgi_pass s_three; scgi_request_buffering off;",
         ..PLACE
     },
-    Place {
+    LocationSpec {
         name: "scgi-zip",
         conf: "scgi_pass s_one; gzip on; gzip_types *; gzip_proxied any; gzip_min_length 1;",
         ..PLACE
     },
-    Place {
+    LocationSpec {
         name: "scgi-ws",
         upgrades: true,
         conf: "scgi_pass s_one;",
         ..PLACE
     },
-    Place {
+    LocationSpec {
         name: "uwsgi",
         conf: "uwsgi_pass u_one;",
         ..PLACE
     },
-    Place {
+    LocationSpec {
         name: "uwsgi-any",
         tries: 3,
         repeats: true,
         conf: "uwsgi_pass u_three; uwsgi_next_upstream error timeout invalid_header non_idempotent;",
         ..PLACE
     },
-    Place {
+    LocationSpec {
         name: "uwsgi-through",
         tries: 2,
         streams: true,
         conf: "uwsgi_pass u_three; uwsgi_next_upstream_tries 2; uwsgi_request_buffering off; uwsgi_buffering off;",
         ..PLACE
     },
-    Place {
+    LocationSpec {
         name: "uwsgi-spool",
         conf: "uwsgi_pass u_one; uwsgi_buffer_size 1k; uwsgi_buffers 2 1k; uwsgi_busy_buffers_size 1k; \
                uwsgi_max_temp_file_size 30k; uwsgi_temp_file_write_size 2k;",
         ..PLACE
     },
-    Place {
+    LocationSpec {
         name: "uwsgi-ws",
         upgrades: true,
         conf: "uwsgi_pass u_one;",
         ..PLACE
     },
-    Place {
+    LocationSpec {
         name: "uwsgi-errors",
         intercepts: true,
         conf: "uwsgi_pass u_one; uwsgi_intercept_errors on; error_page 404 500 503 /oops;",
         ..PLACE
     },
-    Place {
+    LocationSpec {
         name: "fcgi",
         conf: "fastcgi_pass f_one;",
         ..PLACE
     },
-    Place {
+    LocationSpec {
         name: "fcgi-kept",
         conf: "fastcgi_pass f_one; fastcgi_keep_conn on;",
         ..PLACE
     },
-    Place {
+    LocationSpec {
         name: "fcgi-tries",
         tries: 3,
         passes_by: &[503, 404],
         conf: "fastcgi_pass f_three; fastcgi_keep_conn on; fastcgi_next_upstream error timeout invalid_header http_503 http_404;",
         ..PLACE
     },
-    Place {
+    LocationSpec {
         name: "fcgi-any",
         tries: 3,
         repeats: true,
         conf: "fastcgi_pass f_three; fastcgi_keep_conn on; fastcgi_next_upstream error timeout invalid_header non_idempotent;",
         ..PLACE
     },
-    Place {
+    LocationSpec {
         name: "fcgi-raw",
         conf: "fastcgi_pass f_one; fastcgi_keep_conn on; fastcgi_buffering off; fastcgi_buffer_size 1k;",
         ..PLACE
     },
-    Place {
+    LocationSpec {
         name: "fcgi-up",
         tries: 3,
         streams: true,
         conf: "fastcgi_pass f_three; fastcgi_request_buffering off;",
         ..PLACE
     },
-    Place {
+    LocationSpec {
         name: "fcgi-through",
         tries: 2,
         streams: true,
@@ -240,30 +240,30 @@ pub(crate) const PLACES: [Place; 37] = [
                fastcgi_buffering off;",
         ..PLACE
     },
-    Place {
+    LocationSpec {
         name: "fcgi-spool",
         conf: "fastcgi_pass f_one; fastcgi_keep_conn on; fastcgi_buffer_size 1k; fastcgi_buffers 2 1k; \
                fastcgi_busy_buffers_size 1k; fastcgi_max_temp_file_size 30k; fastcgi_temp_file_write_size 2k;",
         ..PLACE
     },
-    Place {
+    LocationSpec {
         name: "fcgi-errors",
         intercepts: true,
         conf: "fastcgi_pass f_one; fastcgi_keep_conn on; fastcgi_intercept_errors on; error_page 404 500 503 /oops;",
         ..PLACE
     },
-    Place {
+    LocationSpec {
         name: "fcgi-zip",
         conf: "fastcgi_pass f_one; fastcgi_keep_conn on; gzip on; gzip_types *; gzip_proxied any; gzip_min_length 1;",
         ..PLACE
     },
-    Place {
+    LocationSpec {
         name: "mc",
         reads_only: true,
         conf: "set $memcached_key $request_uri; memcached_pass m_one;",
         ..PLACE
     },
-    Place {
+    LocationSpec {
         name: "mc-tries",
         tries: 3,
         passes_by: &[404],
@@ -288,9 +288,9 @@ pub(crate) const OOPS: &str = "something is wrong";
 pub(crate) const FILE: &str = "a text of ours";
 /// The least of all timeouts.
 pub(crate) const LEAST_MS: u64 = 3000;
-/// How long the reset is waited for that tells that a request reached nobody.
+/// Time to wait for the reset that shows that a request was not read.
 pub(crate) const RESET_MS: u64 = 500;
-/// What is kept of a body that is passed on as it comes, less a read.
+/// Buffered bytes of a body that is passed on unbuffered, less a read.
 pub(crate) const KEPT_BYTES: usize = 60_000;
 /// How many configurations there are.
 pub(crate) const CONFS: usize = 2;

@@ -5,7 +5,7 @@ use server_base::connector::UpstreamAddr;
 use super::site::{FASTCGI_PORTS, MEMCACHED_PORTS, MODIFIERS, SCGI_PORTS, UWSGI_PORTS};
 use super::{fastcgi, memcached};
 
-/// What a server speaks.
+/// Protocol of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Speaks {
     #[default]
@@ -20,7 +20,7 @@ pub(crate) enum Speaks {
 pub(crate) type Params = Vec<(String, String)>;
 
 impl Speaks {
-    /// What the server at an address speaks.
+    /// Protocol of the server at an address.
     pub(crate) fn at(addr: &UpstreamAddr) -> Self {
         match addr {
             UpstreamAddr::Inet(addr) if SCGI_PORTS.contains(&addr.port()) => Self::Scgi,
@@ -31,7 +31,7 @@ impl Speaks {
         }
     }
 
-    /// The target of a request, as soon as what came of it tells.
+    /// The target of a request, as soon as it is known from the bytes.
     pub(crate) fn target(self, came: &[u8]) -> Option<&[u8]> {
         if self == Self::Http {
             let line = &came[..find(came, b" HTTP/")?];

@@ -1,4 +1,4 @@
-//! What happened on the connections to servers, for whoever has to find out why it is wrong.
+//! Log of the connections to servers, for debugging a failure.
 
 use super::server::All;
 use super::speaks::Speaks;

@@ -20,7 +20,7 @@ pub(crate) enum End {
     Closed,
 }
 
-/// What a client has got.
+/// Data received by a client.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Got {
     pub(crate) status: u16,
@@ -42,7 +42,7 @@ impl Ledger {
     /// Compares what came of a request with what servers said to it.
     ///
     /// # Errors
-    /// What is wrong.
+    /// A description of the error.
     pub(crate) fn check(&self, ask: usize, got: &Got, now_ms: u64) -> Result<(), String> {
         let ask = &self.asks[ask];
         let fault = |e: String| format!("request {} ({} {}): {e}", ask.id, ask.method, ask.path());

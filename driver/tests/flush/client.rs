@@ -9,7 +9,7 @@ use engines::h2::PREFACE;
 use engines::hpack::{Decoder, Encoder, Indexing};
 use engines::spdy;
 
-/// What a connection speaks.
+/// Protocol of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Protocol {
     Http1,
@@ -19,7 +19,7 @@ pub(crate) enum Protocol {
 
 pub(crate) const PROTOCOLS: [Protocol; 3] = [Protocol::Http1, Protocol::Http2, Protocol::Spdy];
 
-/// What has come so far.
+/// Data received so far.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     /// The status; empty before the head.
@@ -63,7 +63,7 @@ impl Client {
                     headers_level: 6,
                     ..spdy::Settings::default()
                 };
-                let mut client = spdy::Client::new(settings, Bodies::Told);
+                let mut client = spdy::Client::new(settings, Bodies::Delivered);
                 let mut fields = vec![
                     (":method", "GET"),
                     (":scheme", "http"),

@@ -2,19 +2,19 @@
 
 use sim::{Faults, Link, Random, Wire};
 
-use super::judge::{Court, Judge};
+use super::judge::{Checker, Court};
 use super::run::Guest;
 use super::script::{self, Request};
 
 /// One client.
 pub(crate) struct Client {
     link: usize,
-    judge: Judge,
+    judge: Checker,
     bytes: Vec<u8>,
     sent: usize,
     /// It sends no more than this.
     limit: usize,
-    pace: Pace,
+    pace: SendPattern,
     reading: Reading,
     ending: Ending,
     gone: bool,
@@ -22,7 +22,7 @@ pub(crate) struct Client {
 
 /// How it sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Pace {
+enum SendPattern {
     /// All at once.
     Burst,
     /// In pieces cut anywhere.
@@ -36,11 +36,11 @@ enum Pace {
 enum Reading {
     Eager,
     Slow,
-    /// Not at all after so many bytes.
+    /// Not at all after this many bytes.
     Stalled(usize),
 }
 
-/// What it does when all is sent.
+/// Its action when all is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
     /// Nothing.
@@ -69,7 +69,12 @@ impl Guest for Client {
         } else {
             random.within(0..bytes.len() + 1)
         };
-        let pace = *random.pick(&[Pace::Burst, Pace::Cut, Pace::Cut, Pace::Turns]);
+        let pace = *random.pick(&[
+            SendPattern::Burst,
+            SendPattern::Cut,
+            SendPattern::Cut,
+            SendPattern::Turns,
+        ]);
         let reading = match random.below(10) {
             0 => Reading::Stalled(random.within(0..3000)),
             1..4 => Reading::Slow,
@@ -83,7 +88,7 @@ impl Guest for Client {
         };
         Self {
             link,
-            judge: Judge::new(requests),
+            judge: Checker::new(requests),
             bytes,
             sent: 0,
             limit,
@@ -139,12 +144,12 @@ impl Guest for Client {
 impl Client {
     fn send(&mut self, wire: &mut Wire, random: &mut Random) {
         let allowed = match self.pace {
-            Pace::Turns => self.limit.min(self.judge.end_of(self.judge.answered())),
+            SendPattern::Turns => self.limit.min(self.judge.end_of(self.judge.answered())),
             _ => self.limit,
         };
         if self.sent < allowed {
             let len = match self.pace {
-                Pace::Cut => random.piece(allowed - self.sent),
+                SendPattern::Cut => random.piece(allowed - self.sent),
                 _ => allowed - self.sent,
             };
             wire.push(&self.bytes[self.sent..self.sent + len]);

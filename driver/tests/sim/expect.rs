@@ -1,10 +1,10 @@
 //! Whether a response is what its request must give.
 
 use super::response::{Framed, Response};
-use super::script::{Request, Want};
+use super::script::{Expected, Request};
 use super::site::{CONFS, Conf, FILES, Site, stored};
 
-/// What is known of the circumstances in which a response was made.
+/// Circumstances in which a response was made.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Circumstances {
     /// How many requests came on the connection, this one included.
@@ -17,7 +17,7 @@ pub(crate) struct Circumstances {
 /// Compares a response with what one of the configurations gives.
 ///
 /// # Errors
-/// What is wrong, by the last of the configurations.
+/// A description of the error, by the last of the configurations.
 pub(crate) fn check(
     response: &Response,
     request: &Request,
@@ -55,9 +55,11 @@ fn check_one(
     }
     check_connection(response, request, conf, around)?;
     match &request.want {
-        Want::BrokenBody if response.status == 400 => check_page(response, request, 400),
-        Want::Page(status) | Want::Refused(status) => check_page(response, request, *status),
-        Want::Moved(path) => {
+        Expected::BrokenBody if response.status == 400 => check_page(response, request, 400),
+        Expected::Page(status) | Expected::Refused(status) => {
+            check_page(response, request, *status)
+        }
+        Expected::Moved(path) => {
             check_page(response, request, 301)?;
             let location = response.field("Location").unwrap_or_default();
             let known = ["8001", "8002"]
@@ -69,13 +71,13 @@ fn check_one(
                 Err(format!("Location {location:?} for {path}"))
             }
         }
-        Want::Bare(status) => check_status(response, *status),
-        Want::Parts(file, parts) => check_parts(response, request, *file, parts, site),
-        Want::Drop => Err("a response where the connection was to be closed".to_owned()),
+        Expected::Bare(status) => check_status(response, *status),
+        Expected::Parts(file, parts) => check_parts(response, request, *file, parts, site),
+        Expected::Drop => Err("a response where the connection was to be closed".to_owned()),
         want => {
             let body = whole_body(want, conf, site).unwrap_or_default();
             let part = match want {
-                Want::Part(file, range) => {
+                Expected::Part(file, range) => {
                     let value =
                         format!("bytes {}-{}/{}", range.start, range.end - 1, FILES[*file].1);
                     check_field(response, "Content-Range", &value)?;
@@ -84,19 +86,20 @@ fn check_one(
                 _ => false,
             };
             check_status(response, if part { 206 } else { 200 })?;
-            let trailer = matches!(want, Want::Trailer | Want::ChunkedFile(_)) && !request.is_head;
+            let trailer =
+                matches!(want, Expected::Trailer | Expected::ChunkedFile(_)) && !request.is_head;
             check_body(response, request, &body, trailer && request.version == 11)
         }
     }
 }
 
 /// The body that a request gives where it is one piece.
-pub(crate) fn whole_body(want: &Want, conf: &Conf, site: &Site) -> Option<Vec<u8>> {
+pub(crate) fn whole_body(want: &Expected, conf: &Conf, site: &Site) -> Option<Vec<u8>> {
     match want {
-        Want::File(n) | Want::ChunkedFile(n) => Some(site.files[*n].clone()),
-        Want::Part(n, range) => Some(site.files[*n][range.clone()].to_vec()),
-        Want::Text | Want::Trailer | Want::BrokenBody => Some(conf.text().into_bytes()),
-        Want::Stored(len) => Some(stored(&vec![b'b'; *len])),
+        Expected::File(n) | Expected::ChunkedFile(n) => Some(site.files[*n].clone()),
+        Expected::Part(n, range) => Some(site.files[*n][range.clone()].to_vec()),
+        Expected::Text | Expected::Trailer | Expected::BrokenBody => Some(conf.text().into_bytes()),
+        Expected::Stored(len) => Some(stored(&vec![b'b'; *len])),
         _ => None,
     }
 }
@@ -110,7 +113,7 @@ fn check_connection(
     let must = request.last
         || around.must_end
         || around.count >= conf.requests
-        || matches!(request.want, Want::Refused(_))
+        || matches!(request.want, Expected::Refused(_))
         || response.status == 400;
     match response.field("Connection") {
         Some("close") if must || around.may_end => Ok(()),

@@ -39,21 +39,21 @@ pub(crate) struct Peer {
     encoder: Encoder,
     next: u32,
     streams: BTreeMap<u32, Stream>,
-    /// What the server may send on the connection.
+    /// Receive window of the connection.
     window: i64,
     /// Settings that the server has acknowledged, and those it has not.
     settings: Settings,
-    told: VecDeque<Told>,
+    told: VecDeque<PendingSettings>,
     pings: VecDeque<[u8; 8]>,
     /// It has broken the protocol, which gets this code.
     sin: Option<u32>,
-    /// What broke it was a connection window above the limit.
+    /// The error was a connection window above the limit.
     overflows: bool,
     /// Bytes of the server that were heard.
-    heard: usize,
+    received: usize,
     decoder: Decoder,
     block: Option<Block>,
-    /// What we may send on the connection, and on a new stream.
+    /// Send window of the connection, and the initial one of a stream.
     their_window: i64,
     their_initial: i64,
     /// Last stream and code of the latest GOAWAY.
@@ -62,7 +62,7 @@ pub(crate) struct Peer {
     expired: bool,
     closed: bool,
     gone: bool,
-    /// What was said and heard, for the story.
+    /// Log of sent and received frames.
     log: Vec<String>,
 }
 
@@ -84,7 +84,7 @@ struct Manner {
 enum Reading {
     Eager,
     Slow,
-    /// Not at all after so many bytes.
+    /// Not at all after this many bytes.
     Stalled(usize),
 }
 
@@ -99,7 +99,7 @@ enum Ending {
     Reset,
 }
 
-/// What settings say.
+/// Values of settings.
 #[derive(Clone, Copy, Debug)]
 struct Settings {
     window: u32,
@@ -109,7 +109,7 @@ struct Settings {
 
 /// Settings on their way, and the highest stream before them.
 #[derive(Clone, Copy, Debug)]
-struct Told {
+struct PendingSettings {
     settings: Settings,
     last: u32,
 }
@@ -128,9 +128,9 @@ struct Stream {
     head: (usize, usize),
     /// Bytes of its body that are still to be sent; `None` where our side has ended.
     upload: Option<usize>,
-    /// What the server may send.
+    /// Receive window.
     window: i64,
-    /// What we may send.
+    /// Send window.
     their_window: i64,
     /// As many streams were open as may be.
     crowded: bool,
@@ -203,7 +203,7 @@ impl Guest for Peer {
             pings: VecDeque::new(),
             sin: None,
             overflows: false,
-            heard: 0,
+            received: 0,
             decoder: Decoder::new(4096),
             block: None,
             their_window: i64::from(DEFAULT_WINDOW),
@@ -296,10 +296,10 @@ impl Guest for Peer {
         }
         let skipped = self.log.len().saturating_sub(STORY_LINES);
         story += &format!(
-            "  accepted {:?}, retired {:?}, closed {:?}, shutdown {:?}, end read {}, pushed {} of {}, taken {}, window {}\n  \
+            "  accepted {:?}, drained_at {:?}, closed {:?}, shutdown {:?}, end read {}, pushed {} of {}, taken {}, window {}\n  \
              read{}\n  sent{}\n  {}",
             link.accepted,
-            link.retired,
+            link.drained_at,
             link.closed,
             wire.shutdown_ms,
             wire.fin_seen,

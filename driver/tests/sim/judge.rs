@@ -6,10 +6,10 @@ use sim::{ClosedBy, Link, Moment, Wire};
 use super::expect::{self, Circumstances, whole_body};
 use super::limits::{Due, Limits};
 use super::response::{self, Framed, Read, Response};
-use super::script::{Request, Want};
+use super::script::{Expected, Request};
 use super::site::{CONFS, Site, completed_of, notes_of};
 
-/// What a run has in common for all its connections.
+/// State of a run shared by its connections.
 pub(crate) struct Court<'a> {
     pub(crate) site: &'a Site,
     /// Which configuration each generation is, from number 1.
@@ -29,14 +29,14 @@ pub(super) struct Answered {
 }
 
 /// The judge.
-pub(crate) struct Judge {
+pub(crate) struct Checker {
     pub(crate) requests: Vec<Request>,
     /// Where each request begins in the client's bytes; one more for the end.
     pub(super) starts: Vec<usize>,
     pub(super) answered: Vec<Answered>,
     /// No response may follow.
     pub(super) over: bool,
-    /// The response under way is not whole before this many bytes are sent.
+    /// The response in progress is not whole before this many bytes are sent.
     need: usize,
     /// No response comes from an older generation than this.
     generation: u64,
@@ -48,7 +48,7 @@ pub(crate) struct Judge {
     pub(crate) expired: bool,
 }
 
-impl Judge {
+impl Checker {
     pub(crate) fn new(requests: Vec<Request>) -> Self {
         let mut starts = vec![0];
         for request in &requests {
@@ -81,7 +81,7 @@ impl Judge {
     /// Looks at what has come since the last look.
     ///
     /// # Errors
-    /// What is wrong.
+    /// A description of the error.
     pub(crate) fn look(
         &mut self,
         link: &Link,
@@ -104,8 +104,8 @@ impl Judge {
         if wire.shutdown_ms.is_some() && !self.over {
             // The fault in a body may come before its last byte.
             let broken = self.answered.last().is_some()
-                && self.requests[self.answered.len() - 1].want == Want::BrokenBody;
-            if link.retired.is_none() && !court.stopping && !wire.fin_seen && !broken {
+                && self.requests[self.answered.len() - 1].want == Expected::BrokenBody;
+            if link.drained_at.is_none() && !court.stopping && !wire.fin_seen && !broken {
                 return Err("the server ended its side for no reason".to_owned());
             }
             self.over = true;
@@ -145,7 +145,7 @@ impl Judge {
     fn read(&mut self, wire: &Wire, link: &Link, court: &Court<'_>) -> Result<(), String> {
         let sent = wire.sent();
         if let Some(last) = self.answered.len().checked_sub(1)
-            && self.requests[last].want == Want::BrokenBody
+            && self.requests[last].want == Expected::BrokenBody
         {
             self.over |= wire.taken() >= self.starts[last + 1];
         }
@@ -194,8 +194,8 @@ impl Judge {
         let end = start + response.len;
         let head_end = self.starts[index] + request.head_len;
         // A broken head may be refused before its end.
-        let refused = matches!(request.want, Want::Refused(_));
-        let heard = reached(
+        let refused = matches!(request.want, Expected::Refused(_));
+        let received = reached(
             &wire.takes,
             if refused {
                 self.starts[index] + 1
@@ -205,7 +205,7 @@ impl Judge {
         );
         let begun = reached(&wire.puts, start + 1);
         let told = reached(&wire.puts, end);
-        let oldest = heard
+        let oldest = received
             .map_or(0, |m| m.generation)
             .max(self.generation)
             .max(link.accepted.1);
@@ -213,21 +213,21 @@ impl Judge {
         let confs: Vec<usize> = (oldest..=newest)
             .map(|n| court.generations[n as usize - 1])
             .collect();
-        let retired = link.retired;
+        let drained_at = link.drained_at;
         let around = Circumstances {
             count: index + 1,
-            may_end: retired.is_some() || wire.is_ended() || court.stopping,
-            must_end: retired.is_some_and(|(taken, _)| head_end > taken),
+            may_end: drained_at.is_some() || wire.is_ended() || court.stopping,
+            must_end: drained_at.is_some_and(|(taken, _)| head_end > taken),
         };
         expect::check(response, request, &confs, around, court.site)
             .map_err(|e| format!("request {index} ({:?}): {e}", request.want))?;
-        if let (Some(heard), Some(begun)) = (heard, begun)
+        if let (Some(received), Some(begun)) = (received, begun)
             && request.wait_ms > 0
-            && begun.at_ms < heard.at_ms + request.wait_ms
+            && begun.at_ms < received.at_ms + request.wait_ms
         {
             return Err(format!("request {index} waited for too short a time"));
         }
-        let broken = request.want == Want::BrokenBody && wire.taken() >= self.starts[index + 1];
+        let broken = request.want == Expected::BrokenBody && wire.taken() >= self.starts[index + 1];
         self.over = request.version == 9 || response.field("Connection") == Some("close") || broken;
         let (at_ms, newest) = told.map_or((0, newest), |m| (m.at_ms, newest.min(m.generation)));
         self.generation = if confs.len() == 1 {
@@ -247,7 +247,7 @@ impl Judge {
     /// The part of a body that came so far must be right, too: what follows may never come.
     fn check_part(&self, bytes: &[u8], index: usize, court: &Court<'_>) -> Result<(), String> {
         let request = &self.requests[index];
-        if request.version < 10 || !matches!(request.want, Want::File(_) | Want::Part(..)) {
+        if request.version < 10 || !matches!(request.want, Expected::File(_) | Expected::Part(..)) {
             return Ok(());
         }
         let Some(end) = bytes.windows(4).position(|w| w == b"\r\n\r\n") else {
@@ -268,17 +268,18 @@ impl Judge {
         let Some(request) = self.requests.get(index) else {
             return false;
         };
-        let partly = matches!(request.want, Want::Refused(_)) && wire.taken() > self.starts[index];
+        let partly =
+            matches!(request.want, Expected::Refused(_)) && wire.taken() > self.starts[index];
         partly || wire.taken() >= self.starts[index] + request.head_len
     }
 
     /// Whether a handler waits for the rest of a request's body.
     pub(super) fn waits_for_body(&self, wire: &Wire, index: usize) -> bool {
-        let stored = |request: &Request| matches!(request.want, Want::Stored(_));
+        let stored = |request: &Request| matches!(request.want, Expected::Stored(_));
         self.requests.get(index).is_some_and(stored) && wire.taken() < self.starts[index + 1]
     }
 
-    /// Whether a response is under way that was begun before this configuration.
+    /// Whether a response is in progress that was begun before this configuration.
     fn is_older(&self, wire: &Wire, number: u64) -> bool {
         let start = self.answered.last().map_or(0, |a| a.end);
         wire.sent().len() > start
@@ -290,7 +291,7 @@ impl Judge {
         let Some(request) = self.requests.get(index) else {
             return false;
         };
-        matches!(request.want, Want::Refused(_))
+        matches!(request.want, Expected::Refused(_))
             && wire.taken() < self.starts[index] + request.head_len
     }
 
@@ -333,7 +334,7 @@ impl Judge {
                 .linger
                 .after(since)
                 .or_sooner(limits.linger_idle.after(since.max(last_in)));
-            let settled = link.retired.is_some() || court.stopping;
+            let settled = link.drained_at.is_some() || court.stopping;
             return if settled {
                 linger.or_either(Due::at(since + ENDED_MS))
             } else {
@@ -353,15 +354,18 @@ impl Judge {
         }
         if begun && self.waits_for_body(wire, next) {
             // The time of a body runs from its last piece; what only frames it is none.
-            let heard = reached(&wire.takes, self.starts[next] + 1).map_or(last_in, |m| m.at_ms);
-            return limits.send.between(heard, last);
+            let received = reached(&wire.takes, self.starts[next] + 1).map_or(last_in, |m| m.at_ms);
+            return limits.send.between(received, last);
         }
         if begun && !partly {
-            let heard = reached(&wire.takes, self.starts[next] + 1).map_or(accepted, |m| m.at_ms);
+            let received =
+                reached(&wire.takes, self.starts[next] + 1).map_or(accepted, |m| m.at_ms);
             let wait = self.requests[next].wait_ms;
             // What waited goes on at the first turn of the loop after its time.
             let late = if wait > 0 { self.gap_ms } else { 0 };
-            return limits.send.between(last_out.max(heard), last + wait + late);
+            return limits
+                .send
+                .between(last_out.max(received), last + wait + late);
         }
         let boundary = self.starts[next];
         if taken < boundary {
@@ -375,18 +379,18 @@ impl Judge {
         if taken == boundary {
             return idle;
         }
-        let heard = match next {
+        let received = match next {
             // The first head has its time from the accept on.
             0 => accepted,
             _ => reached(&wire.takes, boundary + 1).map_or(last_in, |m| m.at_ms),
         };
-        let head = limits.header.between(heard, last_out.max(heard));
+        let head = limits.header.between(received, last_out.max(received));
         let request = self.requests.get(next).map_or(&b""[..], |r| &r.wire);
         let seen = &request[..request.len().min(taken - boundary)];
         match seen.iter().all(|b| matches!(b, b'\r' | b'\n')) {
             // Line ends before a request: still idle, or with the first head to come.
             true => idle.or_either(limits.header.after(last)).or_either(head),
-            false if partly => head.or_either(limits.send.between(heard, last)),
+            false if partly => head.or_either(limits.send.between(received, last)),
             false => head,
         }
     }
@@ -415,7 +419,7 @@ fn raw(request: &Request, bytes: &[u8], ended: bool, court: &Court<'_>) -> Read 
 /// The interim response to an expectation (RFC 9110 section 15.2.1).
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
-/// When so many bytes had passed.
+/// When this many bytes had passed.
 pub(super) fn reached(timings: &[Moment], total: usize) -> Option<Moment> {
     timings
         .get(timings.partition_point(|m| m.total < total))

@@ -1,6 +1,6 @@
-//! A strict reader of responses: what a client that trusts nobody makes of the bytes.
+//! A strict parser of responses, as of a client that trusts no server.
 
-/// How the end of the body was told.
+/// Framing of the end of the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Framed {
     /// There is no body.
@@ -24,7 +24,7 @@ pub(crate) struct Response {
     pub(crate) len: usize,
 }
 
-/// What the bytes are so far.
+/// State of the parsed bytes so far.
 pub(crate) enum Read {
     Whole(Response),
     /// More bytes are needed, at least this many in all.

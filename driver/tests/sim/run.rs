@@ -6,7 +6,7 @@ use std::rc::{Rc, Weak};
 use driver::worker::conn::Readiness;
 use server_http::exchange::Peer;
 use server_http::http::LocalHttp;
-use sim::{ClosedBy, Disk, Link, Order, Random, Wire, World};
+use sim::{ClosedBy, Command, Disk, Link, Random, Wire, World};
 
 use super::client::faults;
 use super::judge::Court;
@@ -26,14 +26,14 @@ pub(crate) trait Guest {
     /// Looks at what has come since the last look.
     ///
     /// # Errors
-    /// What is wrong.
+    /// A description of the error.
     fn look(&mut self, link: &Link, now_ms: u64, court: &Court<'_>) -> Result<(), String>;
     /// With nothing left to do before time goes on: no request may lie unanswered.
     ///
     /// # Errors
-    /// What is wrong.
+    /// A description of the error.
     fn quiet(&self, link: &Link, now_ms: u64, court: &Court<'_>) -> Result<(), String>;
-    /// What happened on the connection, for whoever has to find out why it is wrong.
+    /// Log of the connection, for debugging a failure.
     fn story(&self, link: &Link) -> String;
     /// How many requests have been answered.
     fn answered(&self) -> usize;
@@ -41,7 +41,7 @@ pub(crate) trait Guest {
     fn is_expired(&self) -> bool;
 }
 
-/// What happened in a run, to see that everything does.
+/// Counts of events in a run, to check coverage.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) connections: u64,
@@ -70,7 +70,7 @@ impl Tally {
 /// Runs a seed.
 ///
 /// # Errors
-/// What is wrong, with the connection.
+/// A description of the error, with the connection.
 pub(crate) fn run<G: Guest>(seed: u64, site: &Site) -> Result<Tally, String> {
     forget_notes();
     let mut run = Run::<G>::new(seed, site);
@@ -92,7 +92,7 @@ struct Run<'a, G> {
     lives: Vec<Weak<LocalHttp>>,
     clients_max: usize,
     quitting: bool,
-    /// What decides on wakes for nothing.
+    /// Random numbers for spurious wakes.
     wakes: Random,
     /// The last digit of the numbers of connections that have them.
     woken: u64,
@@ -274,7 +274,7 @@ impl<'a, G: Guest> Run<'a, G> {
         }
         if self.random.chance(100) {
             self.quitting = true;
-            return self.world.order(Order::Quit);
+            return self.world.command(Command::Quit);
         }
         let conf = self.random.within(0..CONFS.len());
         let number = self.confs.len() as u64 + 1;
@@ -283,7 +283,7 @@ impl<'a, G: Guest> Run<'a, G> {
         self.lives.push(Rc::downgrade(&generation.http));
         let keep = self.random.chance(700);
         let timeout_ms = self.random.chance(300).then(|| self.random.below(10_000));
-        self.world.order(Order::Configure {
+        self.world.command(Command::Configure {
             generation,
             keep,
             timeout_ms,
@@ -386,7 +386,7 @@ impl<'a, G: Guest> Run<'a, G> {
             tally.lingered += u64::from(wire.shutdown_ms.is_some());
             tally.expired += u64::from(client.is_expired());
             tally.resets += u64::from(wire.reset_seen);
-            tally.ordered += u64::from(link.closed.is_some_and(|(_, by)| by == ClosedBy::Order));
+            tally.ordered += u64::from(link.closed.is_some_and(|(_, by)| by == ClosedBy::Command));
         }
         tally.generations = self.confs.len() as u64;
         let current = self.world.hands.generation.get();
@@ -420,7 +420,7 @@ const PIECES: [usize; 6] = [1, 2, 3, 10, 64, usize::MAX];
 const DISKS_PERMILLE: u32 = 400;
 /// Bytes of one read of a file.
 const READ_BYTES: [u64; 5] = [1, 999, 4096, 16_384, 1 << 20];
-/// One connection in so many is woken for nothing.
+/// One connection in this many is woken spuriously.
 const WOKEN_ONE_IN: u64 = 10;
 /// Turns of the loop without time going on.
 const ROUNDS_MAX: usize = 100_000;

@@ -1,4 +1,4 @@
-//! What clients ask for, and what each request must give: made from the dice, known without asking the server.
+//! Requests of clients, with the expected response of each: drawn at random, known without asking the server.
 
 use std::ops::Range;
 
@@ -6,9 +6,9 @@ use sim::Random;
 
 use super::site::FILES;
 
-/// What a request must give.
+/// Expected response of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Want {
+pub(crate) enum Expected {
     /// 200 and a file.
     File(usize),
     /// 206 and a part of a file.
@@ -17,7 +17,7 @@ pub(crate) enum Want {
     Parts(usize, Vec<Range<usize>>),
     /// 200 and the text of the configuration in force.
     Text,
-    /// The same in chunks with a trailer, where the protocol has chunks.
+    /// The text in chunks with a trailer, where the protocol has chunks.
     Trailer,
     /// A file in chunks with a trailer, where the protocol has chunks.
     ChunkedFile(usize),
@@ -54,7 +54,7 @@ pub(crate) struct Request {
     /// Its bytes and how many of them are the head.
     pub(crate) wire: Vec<u8>,
     pub(crate) head_len: usize,
-    pub(crate) want: Want,
+    pub(crate) want: Expected,
     pub(crate) is_head: bool,
     /// 9, 10 or 11.
     pub(crate) version: u8,
@@ -67,14 +67,14 @@ pub(crate) struct Request {
     pub(crate) expects: bool,
 }
 
-/// What a request consists of before it is bytes.
+/// Parts of a request before it is encoded.
 struct Draft {
     method: &'static str,
     target: String,
     version: u8,
     fields: Vec<String>,
     body: Vec<u8>,
-    want: Want,
+    want: Expected,
     last: bool,
     linger: Linger,
     wait_ms: u64,
@@ -85,7 +85,7 @@ struct Draft {
 pub(crate) fn crowd(random: &mut Random) -> Vec<Request> {
     let count = random.within(60..150);
     (0..count)
-        .map(|_| draft("/text", Want::Text).finish(random))
+        .map(|_| draft("/text", Expected::Text).finish(random))
         .collect()
 }
 
@@ -103,7 +103,7 @@ pub(crate) fn request(random: &mut Random) -> Request {
     }
 }
 
-fn draft(target: &str, want: Want) -> Draft {
+fn draft(target: &str, want: Expected) -> Draft {
     Draft {
         method: "GET",
         target: target.to_owned(),
@@ -124,17 +124,20 @@ fn sound(random: &mut Random) -> Draft {
         8..11 => text(random),
         11 => Draft {
             last: true,
-            ..draft("/last", Want::Text)
+            ..draft("/last", Expected::Text)
         },
-        12 => draft("/none", Want::Bare(204)),
-        13 => draft("/moved?x=1", Want::Moved("/small.html")),
-        14 => draft("/missing%20file", Want::Page(404)),
-        15 => draft("/dir", Want::Moved("/dir/")),
-        16 => draft(random.pick::<&str>(&["/dir/", "//dir/./"]), Want::Page(403)),
-        17 => draft("/trailer", Want::Trailer),
+        12 => draft("/none", Expected::Bare(204)),
+        13 => draft("/moved?x=1", Expected::Moved("/small.html")),
+        14 => draft("/missing%20file", Expected::Page(404)),
+        15 => draft("/dir", Expected::Moved("/dir/")),
+        16 => draft(
+            random.pick::<&str>(&["/dir/", "//dir/./"]),
+            Expected::Page(403),
+        ),
+        17 => draft("/trailer", Expected::Trailer),
         18 => {
             let n = random.within(0..FILES.len());
-            draft(&format!("/pieces/{}", FILES[n].0), Want::ChunkedFile(n))
+            draft(&format!("/pieces/{}", FILES[n].0), Expected::ChunkedFile(n))
         }
         19 => too_large(random),
         20 => closing(random),
@@ -144,7 +147,7 @@ fn sound(random: &mut Random) -> Draft {
             let wait_ms = 1 + random.below(most_ms);
             Draft {
                 wait_ms,
-                ..draft(&format!("/slow?wait={wait_ms}"), Want::Text)
+                ..draft(&format!("/slow?wait={wait_ms}"), Expected::Text)
             }
         }
     }
@@ -152,20 +155,20 @@ fn sound(random: &mut Random) -> Draft {
 
 fn closing(random: &mut Random) -> Draft {
     match random.below(4) {
-        0 => draft("/drop", Want::Drop),
+        0 => draft("/drop", Expected::Drop),
         1 => Draft {
             last: true,
             linger: Linger::Always,
-            ..draft("/always", Want::Text)
+            ..draft("/always", Expected::Text)
         },
         2 => Draft {
             last: true,
             linger: Linger::Off,
-            ..draft("/never", Want::Text)
+            ..draft("/never", Expected::Text)
         },
         _ => Draft {
             method: "PUT",
-            ..draft("/one.bin", Want::Page(405))
+            ..draft("/one.bin", Expected::Page(405))
         },
     }
 }
@@ -173,7 +176,7 @@ fn closing(random: &mut Random) -> Draft {
 fn text(random: &mut Random) -> Draft {
     let mut draft = draft(
         random.pick::<&str>(&["/text", "/%74ext", "/x/../text", "http://a.test/text"]),
-        Want::Text,
+        Expected::Text,
     );
     if random.chance(600) {
         draft.method = "POST";
@@ -193,7 +196,7 @@ fn stored(random: &mut Random) -> Draft {
         true => *random.pick(&[65_535, 65_536, 65_537, 131_073, 300_000]),
         false => *random.pick(&[0, 1, 10, 300, 5000]),
     };
-    let mut draft = draft("/store", Want::Stored(len));
+    let mut draft = draft("/store", Expected::Stored(len));
     draft.method = "POST";
     body(&mut draft, len, random);
     draft
@@ -206,11 +209,11 @@ fn too_large(random: &mut Random) -> Draft {
         method: "POST",
         body: vec![b'x'; len],
         fields,
-        ..draft("/limited", Want::Text)
+        ..draft("/limited", Expected::Text)
     };
     if len > 100 {
         Draft {
-            want: Want::Page(413),
+            want: Expected::Page(413),
             last: true,
             ..draft
         }
@@ -219,7 +222,7 @@ fn too_large(random: &mut Random) -> Draft {
     }
 }
 
-/// Gives a request a body, with its length or in chunks.
+/// Adds a body to a request, with its length or in chunks.
 fn body(draft: &mut Draft, len: usize, random: &mut Random) {
     if random.chance(250) {
         draft.fields.push("Expect: 100-continue".to_owned());
@@ -254,7 +257,7 @@ fn file(random: &mut Random) -> Draft {
     let most = if random.chance(100) { FILES.len() } else { 5 };
     let n = random.within(0..most);
     let (name, size) = FILES[n];
-    let mut draft = draft(&format!("/{name}"), Want::File(n));
+    let mut draft = draft(&format!("/{name}"), Expected::File(n));
     if random.chance(100) {
         draft.target = format!("/cork/{name}");
     }
@@ -263,7 +266,7 @@ fn file(random: &mut Random) -> Draft {
         1..4 => range(&mut draft, n, size, random),
         4 => {
             draft.method = "POST";
-            draft.want = Want::Page(405);
+            draft.want = Expected::Page(405);
             body(&mut draft, 20, random);
         }
         _ => {}
@@ -273,11 +276,11 @@ fn file(random: &mut Random) -> Draft {
 
 fn conditional(draft: &mut Draft, random: &mut Random) {
     let (field, want) = match random.below(4) {
-        0 => ("If-None-Match: *", Some(Want::Bare(304))),
-        1 => ("If-Match: \"no-such\"", Some(Want::Page(412))),
+        0 => ("If-None-Match: *", Some(Expected::Bare(304))),
+        1 => ("If-Match: \"no-such\"", Some(Expected::Page(412))),
         2 => (
             "If-Unmodified-Since: Sun, 06 Nov 1994 08:49:37 GMT",
-            Some(Want::Page(412)),
+            Some(Expected::Page(412)),
         ),
         _ => ("If-Modified-Since: Sun, 06 Nov 1994 08:49:37 GMT", None),
     };
@@ -294,12 +297,12 @@ fn range(draft: &mut Draft, n: usize, size: usize, random: &mut Random) {
     let from = random.within(0..size);
     let to = random.within(from..size);
     let (value, want) = match random.below(7) {
-        0 => (format!("{from}-"), Want::Part(n, from..size)),
+        0 => (format!("{from}-"), Expected::Part(n, from..size)),
         1 => {
             let len = random.within(1..size);
-            (format!("-{len}"), Want::Part(n, size - len..size))
+            (format!("-{len}"), Expected::Part(n, size - len..size))
         }
-        2 => (format!("{size}-"), Want::Page(416)),
+        2 => (format!("{size}-"), Expected::Page(416)),
         3 => {
             // In any order, each a few bytes.
             let mut some = || {
@@ -315,18 +318,18 @@ fn range(draft: &mut Draft, n: usize, size: usize, random: &mut Random) {
                 .map(|r| format!("{}-{}", r.start, r.end - 1))
                 .collect();
             if parts.iter().map(Range::len).sum::<usize>() > size {
-                (spec[0].clone(), Want::Part(n, parts[0].clone()))
+                (spec[0].clone(), Expected::Part(n, parts[0].clone()))
             } else {
-                (spec.join(", "), Want::Parts(n, parts))
+                (spec.join(", "), Expected::Parts(n, parts))
             }
         }
-        _ => (format!("{from}-{to}"), Want::Part(n, from..to + 1)),
+        _ => (format!("{from}-{to}"), Expected::Part(n, from..to + 1)),
     };
     draft.fields.push(format!("Range: bytes={value}"));
     draft.want = want;
     if random.chance(100) {
         draft.fields.push("If-Range: \"another\"".to_owned());
-        draft.want = Want::File(n);
+        draft.want = Expected::File(n);
     }
 }
 
@@ -394,8 +397,8 @@ impl Draft {
 
 fn http09(random: &mut Random) -> Request {
     let (target, want) = match random.below(2) {
-        0 => ("/text".to_owned(), Want::Text),
-        _ => (format!("/{}", FILES[3].0), Want::File(3)),
+        0 => ("/text".to_owned(), Expected::Text),
+        _ => (format!("/{}", FILES[3].0), Expected::File(3)),
     };
     Request {
         version: 9,
@@ -403,7 +406,7 @@ fn http09(random: &mut Random) -> Request {
     }
 }
 
-fn whole(wire: Vec<u8>, want: Want) -> Request {
+fn whole(wire: Vec<u8>, want: Expected) -> Request {
     Request {
         head_len: wire.len(),
         wire,
@@ -451,9 +454,9 @@ fn broken_head(random: &mut Random) -> Request {
     };
     // What the engine takes for a head and the core refuses may have been read whole.
     let want = if text.contains("/../") || text.contains("%zz") {
-        Want::Page(status)
+        Expected::Page(status)
     } else {
-        Want::Refused(status)
+        Expected::Refused(status)
     };
     whole(text.into_bytes(), want)
 }
@@ -470,7 +473,7 @@ fn broken_body(random: &mut Random) -> Request {
     let head = "POST /text HTTP/1.1\r\nHost: a.test\r\nTransfer-Encoding: chunked\r\n\r\n";
     let request = whole(
         format!("{head}2\r\nok\r\n{broken}").into_bytes(),
-        Want::BrokenBody,
+        Expected::BrokenBody,
     );
     Request {
         head_len: head.len(),

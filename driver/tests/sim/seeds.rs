@@ -12,7 +12,7 @@ fn setting(name: &str, default: u64) -> u64 {
     }
 }
 
-/// Runs the seeds; `run` gives what happened in one.
+/// Runs the seeds; `run` returns the events of one.
 pub(crate) fn seeds<T>(
     binary: &str,
     test: &str,

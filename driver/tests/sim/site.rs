@@ -1,4 +1,4 @@
-//! What the simulated server serves: files on disk, three configurations, and a module that waits and takes notes.
+//! The simulated server's site: files on disk, three configurations, and a module that waits and takes notes.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -12,8 +12,8 @@ use server_base::opened::OpenedLogs;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::http::Http;
 use server_http::module::{Content, Handler, Module};
-use server_http::places::Places;
-use server_http::request_body::{self, Collected, InFile, Plan};
+use server_http::port_slots::PortSlots;
+use server_http::request_body::{self, CollectOptions, Collected, InFile};
 use server_http::{LoadOptions, load, reply};
 
 use super::waits::{forget_waits, wait};
@@ -42,7 +42,7 @@ pub(crate) struct Conf {
     pub(crate) linger_idle_ms: u64,
     pub(crate) requests: usize,
     pub(crate) listen: &'static [&'static str],
-    /// Servers besides that one, each with a port of its own that nobody connects to.
+    /// Servers besides that one, each with a port of its own without connections.
     pub(crate) others: std::ops::Range<u16>,
 }
 
@@ -181,7 +181,7 @@ impl Site {
         let shown = root
             .to_str()
             .expect("the temporary directory has a plain name");
-        let mut places = Places::default();
+        let mut places = PortSlots::default();
         let https = CONFS
             .iter()
             .map(|conf| http(&conf.config(shown, more), modules, &mut places))
@@ -209,7 +209,7 @@ fn byte(file: usize, at: usize) -> u8 {
     (mixed >> 13) as u8
 }
 
-fn http(text: &str, modules: &'static [&'static Module], places: &mut Places) -> Arc<Http> {
+fn http(text: &str, modules: &'static [&'static Module], places: &mut PortSlots) -> Arc<Http> {
     let source = conf::Memory::default().with_file("/etc/sim.conf", text);
     let options = LoadOptions {
         conf_path: PathBuf::from("/etc/sim.conf"),
@@ -233,7 +233,7 @@ fn http(text: &str, modules: &'static [&'static Module], places: &mut Places) ->
     http
 }
 
-/// What the log was told of one exchange.
+/// Log entry of one exchange.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Note {
     pub(crate) status: u16,
@@ -299,7 +299,7 @@ fn store(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     if x.uri != b"/store" {
         return Content::Declined;
     }
-    let plan = Plan {
+    let plan = CollectOptions {
         in_file: InFile::Off,
         mode: 0o600,
         log: None,
@@ -315,7 +315,7 @@ fn store(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     }
 }
 
-/// What `/store` says of a body.
+/// Answer of `/store` about a body.
 pub(crate) fn stored(body: &[u8]) -> Vec<u8> {
     let sum: u64 = body.iter().map(|byte| u64::from(*byte)).sum();
     format!("{} bytes, sum {sum}", body.len()).into_bytes()

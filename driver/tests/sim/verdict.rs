@@ -2,11 +2,11 @@
 
 use sim::{ClosedBy, Link, Moment, Wire};
 
-use super::judge::{Court, Judge};
-use super::script::{Linger, Want};
+use super::judge::{Checker, Court};
+use super::script::{Expected, Linger};
 use super::site::{Note, notes_of};
 
-impl Judge {
+impl Checker {
     /// The server has closed: there must be a reason, and nothing may be missing.
     pub(super) fn close(
         &mut self,
@@ -16,7 +16,7 @@ impl Judge {
         by: ClosedBy,
         court: &Court<'_>,
     ) -> Result<(), String> {
-        if wire.reset_seen || by == ClosedBy::Order {
+        if wire.reset_seen || by == ClosedBy::Command {
             return Ok(());
         }
         let due = self.due(wire, link, court);
@@ -24,7 +24,7 @@ impl Judge {
         self.expired = !in_time;
         let next = self.answered.len();
         let dropped =
-            !self.over && self.has_begun(wire, next) && self.requests[next].want == Want::Drop;
+            !self.over && self.has_begun(wire, next) && self.requests[next].want == Expected::Drop;
         let missing = !self.over
             && self.has_begun(wire, next)
             && !dropped
@@ -35,7 +35,7 @@ impl Judge {
                 "closed at {at_ms} ms inside of response {next}, {due:?}"
             ));
         }
-        let settled = link.retired.is_some() || court.stopping;
+        let settled = link.drained_at.is_some() || court.stopping;
         if in_time && missing && !settled {
             return Err(format!(
                 "closed at {at_ms} ms without an answer to request {next}, {due:?}"
@@ -73,7 +73,7 @@ impl Judge {
     fn check_linger(&self, wire: &Wire) -> Result<(), String> {
         let last = self.answered.len() - 1;
         let more = match self.requests[last].want {
-            Want::Refused(_) | Want::BrokenBody => true,
+            Expected::Refused(_) | Expected::BrokenBody => true,
             _ => wire.taken() != self.starts[last + 1],
         };
         let must = match self.linger() {
@@ -158,16 +158,16 @@ impl Judge {
             return Err("open after the client's end".to_owned());
         }
         let idle = wire.taken() == self.starts[next] && !begun;
-        let retired = link
-            .retired
+        let drained_at = link
+            .drained_at
             .is_some_and(|(_, sent)| self.answered.last().is_some_and(|a| a.end > sent));
-        if idle && next > 0 && wire.shutdown_ms.is_none() && (court.stopping || retired) {
+        if idle && next > 0 && wire.shutdown_ms.is_none() && (court.stopping || drained_at) {
             return Err("kept though no further request is wanted".to_owned());
         }
         Ok(())
     }
 
-    /// What happened on the connection, for whoever has to find out why it is wrong.
+    /// Log of the connection, for debugging a failure.
     pub(crate) fn story(&self, link: &Link) -> String {
         let wire = link.wire.borrow();
         let mut story = String::new();
@@ -183,7 +183,7 @@ impl Judge {
         }
         story += &format!(
             "  accepted {:?}, retired {:?}, closed {:?}\n",
-            link.accepted, link.retired, link.closed
+            link.accepted, link.drained_at, link.closed
         );
         story += &format!(
             "  read{}; {} bytes wait\n  sent{}\n",

@@ -1,8 +1,8 @@
-//! Requests that wait so many milliseconds, `?wait=`, in one of several ways: for the time, or to be woken when it has come,
+//! Requests that wait this many milliseconds, `?wait=`, in one of several ways: for the time, or to be woken when it has come,
 //! by a [`Waker`] or from elsewhere by a [`RemoteWaker`], with wakes that come before the wait, twice, or when the request is
 //! long gone.
 //!
-//! Whoever runs the simulation rings the bells ([`ring`]) before each turn of the loop.
+//! The simulation's runner calls [`ring`] before each turn of the loop.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ use server_http::module::Step;
 struct Waits {
     /// Until when an exchange waits, by connection and request.
     until_ms: HashMap<(u64, u64), u64>,
-    /// Who is to be woken, and when.
+    /// Wakers, and the times of their wakes.
     bells: Vec<(u64, Bell)>,
 }
 

@@ -1,6 +1,6 @@
 //! Bodies of requests over HTTP/1: with their head and after it, expected, broken, left behind.
 
-use super::site::{Talk, body, get, logged, notes, statuses};
+use super::site::{TestConnection, body, get, logged, notes, statuses};
 
 fn post(target: &str, fields: &str) -> String {
     format!("POST {target} HTTP/1.1\r\nHost: a\r\n{fields}\r\n\r\n")
@@ -16,7 +16,7 @@ fn a_body_is_the_same_however_it_is_cut() {
     ] {
         let all = format!("{head}{rest}");
         for at in 0..all.len() {
-            let mut talk = Talk::new("");
+            let mut talk = TestConnection::new("");
             let first = talk.send(&all[..at]);
             assert_eq!(first, "", "nothing is answered before the body is whole");
             let got = talk.send(&all[at..]);
@@ -41,7 +41,7 @@ fn bodies_of_pipelined_requests_are_told_apart() {
         "{}3\r\nabc\r\n0\r\n\r\n",
         post("/body", "Transfer-Encoding: chunked")
     );
-    let mut talk = Talk::new("");
+    let mut talk = TestConnection::new("");
     let got = talk.send(format!("{first}{second}{}", get("/third")));
     assert_eq!(statuses(&got), ["200", "200", "200"]);
     assert!(got.contains("5 bytes") && got.contains("3 bytes") && got.ends_with("/third"));
@@ -55,7 +55,7 @@ fn bodies_of_pipelined_requests_are_told_apart() {
 #[test]
 fn who_expects_to_be_asked_is_asked_once() {
     let head = post("/body", "Content-Length: 5\r\nExpect: 100-continue");
-    let mut talk = Talk::new("");
+    let mut talk = TestConnection::new("");
     assert_eq!(talk.send(&head), "HTTP/1.1 100 Continue\r\n\r\n");
     assert_eq!(talk.send("he"), "");
     assert_eq!(talk.pass(100), "");
@@ -69,7 +69,7 @@ fn who_expects_to_be_asked_is_asked_once() {
 #[test]
 fn who_sends_the_body_unasked_is_not_asked() {
     let head = post("/body", "Content-Length: 5\r\nExpect: 100-continue");
-    let mut talk = Talk::new("");
+    let mut talk = TestConnection::new("");
     let got = talk.send(format!("{head}hello"));
     assert_eq!(statuses(&got), ["200"]);
     let none = post("/text", "Content-Length: 0\r\nExpect: 100-continue");
@@ -78,7 +78,7 @@ fn who_sends_the_body_unasked_is_not_asked() {
 
 #[test]
 fn who_waits_for_something_else_asks_for_no_body() {
-    let mut talk = Talk::new("");
+    let mut talk = TestConnection::new("");
     let head = post("/wait/300", "Content-Length: 5\r\nExpect: 100-continue");
     assert_eq!(talk.send(head), "");
     let plain = talk.pass(300);
@@ -87,20 +87,20 @@ fn who_waits_for_something_else_asks_for_no_body() {
         ["100", "200"],
         "the client may end its request"
     );
-    let mut unexpected = Talk::new("");
+    let mut unexpected = TestConnection::new("");
     assert_eq!(unexpected.send(post("/body", "Content-Length: 5")), "");
 }
 
 #[test]
 fn an_error_does_not_ask_for_the_body() {
-    let mut talk = Talk::new("client_max_body_size 4;");
+    let mut talk = TestConnection::new("client_max_body_size 4;");
     let got = talk.send(post("/body", "Content-Length: 5\r\nExpect: 100-continue"));
     assert_eq!(statuses(&got), ["413"]);
 }
 
 #[test]
 fn a_body_that_nobody_wants_is_read_past() {
-    let mut talk = Talk::new("");
+    let mut talk = TestConnection::new("");
     let got = talk.send(post("/text", "Content-Length: 5"));
     assert_eq!(
         (statuses(&got), body(&got)),
@@ -115,7 +115,7 @@ fn a_body_that_nobody_wants_is_read_past() {
 
 #[test]
 fn the_end_of_a_body_may_come_while_its_response_is_on_its_way() {
-    let mut talk = Talk::deaf("", 1000);
+    let mut talk = TestConnection::deaf("", 1000);
     talk.send(post("/pieces/100/1000", "Content-Length: 5"));
     talk.send("hello");
     talk.send(get("/next"));
@@ -128,7 +128,7 @@ fn the_end_of_a_body_may_come_while_its_response_is_on_its_way() {
 fn a_body_that_breaks_while_it_is_waited_for_is_answered() {
     let chunked = post("/body", "Transfer-Encoding: chunked");
     for (first, second) in [("", "zz\r\n"), ("2\r\nhe\r\n", "zz\r\n"), ("zz\r\n", "")] {
-        let mut talk = Talk::new("");
+        let mut talk = TestConnection::new("");
         let mut got = talk.send(format!("{chunked}{first}"));
         got += &talk.send(second);
         assert_eq!(statuses(&got), ["400"], "{first:?} {second:?}");
@@ -140,7 +140,7 @@ fn a_body_that_breaks_while_it_is_waited_for_is_answered() {
 #[test]
 fn a_body_that_breaks_behind_its_response_ends_the_connection_and_nothing_else() {
     let chunked = post("/text", "Transfer-Encoding: chunked");
-    let mut talk = Talk::new("");
+    let mut talk = TestConnection::new("");
     assert_eq!(statuses(&talk.send(&chunked)), ["200"]);
     assert_eq!(talk.send(format!("zz\r\n{}", get("/next"))), "");
     assert!(!talk.is_open());
@@ -149,7 +149,7 @@ fn a_body_that_breaks_behind_its_response_ends_the_connection_and_nothing_else()
 
 #[test]
 fn a_body_that_breaks_while_its_response_is_on_its_way_lets_that_leave() {
-    let mut talk = Talk::deaf("", 1000);
+    let mut talk = TestConnection::deaf("", 1000);
     talk.send(post("/pieces/100/1000", "Transfer-Encoding: chunked"));
     talk.send("2\r\nhe\r\n");
     talk.send("zz\r\n");
@@ -164,7 +164,7 @@ fn a_body_that_breaks_while_its_response_is_on_its_way_lets_that_leave() {
 
 #[test]
 fn hints_leave_with_the_first_wait_and_once() {
-    let mut talk = Talk::new("");
+    let mut talk = TestConnection::new("");
     let hints = talk.send(get("/hint/500"));
     assert_eq!(hints, "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n");
     assert_eq!(talk.pass(499), "");
@@ -180,7 +180,7 @@ fn hints_leave_with_the_first_wait_and_once() {
 
 #[test]
 fn a_response_after_hints_of_another_is_counted_from_its_own_begin() {
-    let mut talk = Talk::new("");
+    let mut talk = TestConnection::new("");
     let hints = talk.send(get("/hint/500") + &get("/next"));
     let both = talk.pass(500);
     assert_eq!(statuses(&both), ["200", "200"]);

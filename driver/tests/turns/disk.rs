@@ -7,8 +7,8 @@ use driver::io::read_pool::FETCH_BYTES;
 use server_http::exchange::Peer;
 use sim::{Faults, Random, Wire};
 
-use super::frames::{CANCEL, Heard, RESET, frame};
-use super::site::{Talk, body, get, logged, statuses};
+use super::frames::{CANCEL, RESET, Received, frame};
+use super::site::{TestConnection, body, get, logged, statuses};
 use super::streams::{Client, head};
 
 const PIECE: u64 = FETCH_BYTES;
@@ -17,8 +17,8 @@ fn file(len: u64) -> String {
     get(&format!("/file/{len}/{len}"))
 }
 
-fn talk(server: &str) -> Talk {
-    let mut talk = Talk::new(server);
+fn talk(server: &str) -> TestConnection {
+    let mut talk = TestConnection::new(server);
     talk.use_disk();
     talk
 }
@@ -48,7 +48,7 @@ fn head_leaves_at_once_and_pieces_as_they_are_read() {
 
 #[test]
 fn the_next_piece_is_read_while_the_one_before_is_taken() {
-    let mut talk = Talk::deaf("", 1000);
+    let mut talk = TestConnection::deaf("", 1000);
     talk.use_disk();
     let mut got = talk.send(file(3 * PIECE)).len() as u64;
     got += talk.end_fetch(false).len() as u64;
@@ -72,7 +72,7 @@ fn the_next_piece_is_read_while_the_one_before_is_taken() {
 #[test]
 fn nothing_is_read_ahead_for_a_client_that_takes_nothing() {
     let head = talk("").send(file(3 * PIECE)).len();
-    let mut talk = Talk::deaf("", head);
+    let mut talk = TestConnection::deaf("", head);
     talk.use_disk();
     talk.send(file(3 * PIECE));
     talk.end_fetch(false);
@@ -134,8 +134,8 @@ fn a_connection_goes_on_behind_a_stream_that_was_cancelled_while_its_piece_was_r
     client.get(3, "/other");
     client.talk.disk().end_fetch(false);
     client.talk.world.shared.wakers.receive();
-    let heard = client.turn();
-    assert!(heard.contains(&Heard::End(3)), "{heard:?}");
+    let received = client.turn();
+    assert!(received.contains(&Received::End(3)), "{received:?}");
     assert!(client.talk.disk().fetches.is_empty());
 }
 
@@ -164,7 +164,7 @@ fn a_slow_disk_is_not_held_against_the_client() {
 
 #[test]
 fn a_client_that_takes_nothing_is_closed_after_the_read() {
-    let mut talk = Talk::deaf("send_timeout 5s;", 1000);
+    let mut talk = TestConnection::deaf("send_timeout 5s;", 1000);
     talk.use_disk();
     talk.send(file(PIECE));
     assert_eq!(talk.disk().fetches.len(), 1);

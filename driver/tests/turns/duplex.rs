@@ -3,9 +3,11 @@
 use server_http::exchange::HINTS_MAX;
 use server_http::request_body::HELD_BYTES;
 
-use super::frames::{ACK, CANCEL, DATA, END_STREAM, Heard, INTERNAL_ERROR, RESET, SETTINGS, frame};
+use super::frames::{
+    ACK, CANCEL, DATA, END_STREAM, INTERNAL_ERROR, RESET, Received, SETTINGS, frame,
+};
 use super::passing::{CUT_BYTES, give_room, taken, wake};
-use super::site::{Talk, body, get, logged, notes, statuses};
+use super::site::{TestConnection, body, get, logged, notes, statuses};
 use super::streams::{Client, head};
 
 fn post(target: &str, fields: &str) -> String {
@@ -16,10 +18,10 @@ fn chunked(target: &str) -> String {
     post(target, "Transfer-Encoding: chunked")
 }
 
-fn talk(server: &str) -> Talk {
+fn talk(server: &str) -> TestConnection {
     give_room(u64::MAX);
     taken();
-    Talk::new(server)
+    TestConnection::new(server)
 }
 
 fn client(server: &str) -> Client {
@@ -97,7 +99,7 @@ fn who_expects_to_be_asked_is_asked_once_and_before_the_response() {
     );
 }
 
-/// What is read of the client while nobody takes its body is bounded, whichever state the exchange is in.
+/// Input read from a client whose body is not consumed is bounded in every state of the exchange.
 #[test]
 fn a_client_is_not_read_while_nobody_takes_its_body() {
     const LEN: usize = 1 << 20;
@@ -140,9 +142,9 @@ fn a_stream_is_let_send_as_much_as_is_taken() {
     );
     assert_eq!(client.frames.grants(1), 0, "and it may not send more");
     give_room(u64::MAX);
-    let bytes = |heard: Vec<Heard>| -> usize {
-        let sizes = heard.iter().map(|heard| match heard {
-            Heard::Data(1, len) => *len,
+    let bytes = |received: Vec<Received>| -> usize {
+        let sizes = received.iter().map(|received| match received {
+            Received::Data(1, len) => *len,
             _ => 0,
         });
         sizes.sum()
@@ -154,8 +156,8 @@ fn a_stream_is_let_send_as_much_as_is_taken() {
     for _ in 0..4 {
         client.send(&frame(DATA, 0, 1, &over));
     }
-    let heard = client.send(&frame(DATA, 0, 1, &over));
-    assert_eq!(heard, [], "what was given back may be sent");
+    let received = client.send(&frame(DATA, 0, 1, &over));
+    assert_eq!(received, [], "what was given back may be sent");
 }
 
 #[test]
@@ -169,8 +171,8 @@ fn the_first_that_is_taken_opens_the_window_of_a_stream() {
         HELD_BYTES,
         "nothing could come unasked"
     );
-    let heard = client.send(&frame(DATA, END_STREAM, 1, b"hello"));
-    assert_eq!(heard, [Heard::Data(1, 5), Heard::End(1)]);
+    let received = client.send(&frame(DATA, END_STREAM, 1, b"hello"));
+    assert_eq!(received, [Received::Data(1, 5), Received::End(1)]);
 }
 
 #[test]
@@ -179,12 +181,12 @@ fn both_directions_of_a_stream_go_on_at_the_same_time() {
     let request = client.frames.post(1, "/pass/echo");
     assert_eq!(client.send(&request), [head(1)]);
     for piece in [&b"he"[..], b"llo"] {
-        let heard = client.send(&frame(DATA, 0, 1, piece));
-        assert_eq!(heard, [Heard::Data(1, piece.len())]);
+        let received = client.send(&frame(DATA, 0, 1, piece));
+        assert_eq!(received, [Received::Data(1, piece.len())]);
     }
     assert_eq!(client.get(3, "/other").first(), Some(&head(3)));
-    let heard = client.send(&frame(DATA, END_STREAM, 1, b""));
-    assert_eq!(heard, [Heard::End(1)]);
+    let received = client.send(&frame(DATA, END_STREAM, 1, b""));
+    assert_eq!(received, [Received::End(1)]);
     assert_eq!(logged(), [200, 200]);
 }
 
@@ -263,9 +265,12 @@ fn a_body_that_breaks_is_answered_or_breaks_the_response_off() {
     let mut stream = client("");
     let request = stream.frames.post_with(1, "/pass/echo", "5");
     stream.send(&request);
-    assert_eq!(stream.send(&frame(DATA, 0, 1, b"he")), [Heard::Data(1, 2)]);
-    let heard = stream.send(&frame(DATA, END_STREAM, 1, b"l"));
-    assert_eq!(heard, [Heard::Reset(1, INTERNAL_ERROR)]);
+    assert_eq!(
+        stream.send(&frame(DATA, 0, 1, b"he")),
+        [Received::Data(1, 2)]
+    );
+    let received = stream.send(&frame(DATA, END_STREAM, 1, b"l"));
+    assert_eq!(received, [Received::Reset(1, INTERNAL_ERROR)]);
     assert_eq!(
         stream.get(3, "/other").first(),
         Some(&head(3)),
@@ -283,9 +288,13 @@ fn what_came_before_a_broken_response_leaves_and_nothing_else() {
     let none = self::talk("").send(get("/pass/broken/none"));
     assert_eq!((statuses(&none), body(&none)), (vec!["200"], ""));
     let mut stream = client("");
-    let heard = stream.get(1, "/pass/broken");
-    let broken = [head(1), Heard::Data(1, 5), Heard::Reset(1, INTERNAL_ERROR)];
-    assert_eq!(heard, broken);
+    let received = stream.get(1, "/pass/broken");
+    let broken = [
+        head(1),
+        Received::Data(1, 5),
+        Received::Reset(1, INTERNAL_ERROR),
+    ];
+    assert_eq!(received, broken);
     let note = notes().remove(0);
     assert_eq!((note.completed, note.status), (false, 200));
     stream.get(3, "/text");
@@ -305,12 +314,12 @@ fn a_response_may_end_before_the_body_of_its_request() {
     assert_eq!(statuses(&large.send(get("/next"))), ["200"]);
     let mut stream = client("");
     let request = stream.frames.post(1, "/pass/short");
-    let heard = stream.send(&request);
-    assert!(heard.contains(&Heard::End(1)), "{heard:?}");
+    let received = stream.send(&request);
+    assert!(received.contains(&Received::End(1)), "{received:?}");
 }
 
-/// A client that has sent much more than is held while nobody took it.
-fn talk_with_large_rest() -> Talk {
+/// A client that has sent much more than the buffer holds while its body was not consumed.
+fn talk_with_large_rest() -> TestConnection {
     let mut talk = talk("");
     talk.push(post("/pass/short", "Content-Length: 500000"));
     talk.push(vec![b'x'; 500_000]);
@@ -323,7 +332,7 @@ fn talk_with_large_rest() -> Talk {
 fn the_rest_of_a_body_is_read_past_while_a_large_response_leaves() {
     const LEN: usize = 500_000;
     give_room(u64::MAX);
-    let mut talk = Talk::deaf("", 1000);
+    let mut talk = TestConnection::deaf("", 1000);
     talk.send(post("/pass/cut", &format!("Content-Length: {LEN}")));
     let head = talk.wire(|wire| wire.taken());
     for _ in 0..10 {
@@ -404,7 +413,7 @@ fn a_stream_that_is_reset_ends_in_both_directions() {
 #[test]
 fn a_handler_is_told_of_arrivals_while_its_client_reads_nothing() {
     give_room(u64::MAX);
-    let mut talk = Talk::deaf("", 1000);
+    let mut talk = TestConnection::deaf("", 1000);
     talk.send(chunked("/pass/echo"));
     let piece = format!("{:x}\r\n{}\r\n", 16_384, "x".repeat(16_384));
     for _ in 0..20 {
@@ -454,7 +463,7 @@ fn interim_responses_leave_at_each_wake() {
     wake();
     assert_eq!(talk.turn(), two);
     let mut client = client("");
-    let hint = Heard::Head(1, "103".to_owned());
+    let hint = Received::Head(1, "103".to_owned());
     assert_eq!(client.get(1, "/pass/hints/2"), [hint.clone(), hint.clone()]);
     wake();
     assert_eq!(client.turn(), [hint.clone(), hint]);
@@ -467,7 +476,7 @@ fn so_many_interim_responses_wait() {
         assert_eq!(statuses(&got).len(), left);
     }
     // Nothing is added to a queue that is full.
-    let mut talk = Talk::deaf("", 1000);
+    let mut talk = TestConnection::deaf("", 1000);
     let filler = format!("/late/0/{}", 60 << 10);
     talk.send(get(&filler) + &get("/pass/hints/16"));
     for _ in 0..1000 {

@@ -1,13 +1,13 @@
 //! How connections of HTTP/1 end: clients that leave, limits of time, the end of the server.
 
 use driver::worker::conn::{ENDED_MS, Readiness};
-use sim::Order;
+use sim::Command;
 
-use super::site::{Talk, generation, get, logged, notes, statuses};
+use super::site::{TestConnection, generation, get, logged, notes, statuses};
 
 #[test]
 fn who_leaves_while_an_answer_waits_is_closed_upon_and_logged_as_gone() {
-    let mut talk = Talk::new("");
+    let mut talk = TestConnection::new("");
     assert_eq!(talk.send(get("/wait/5000")), "");
     talk.end();
     assert!(talk.is_closed());
@@ -16,7 +16,7 @@ fn who_leaves_while_an_answer_waits_is_closed_upon_and_logged_as_gone() {
 
 #[test]
 fn who_leaves_within_a_body_that_is_waited_for_sent_a_bad_request() {
-    let mut talk = Talk::new("");
+    let mut talk = TestConnection::new("");
     talk.send("POST /body HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhe");
     talk.end();
     assert!(talk.is_closed());
@@ -25,16 +25,16 @@ fn who_leaves_within_a_body_that_is_waited_for_sent_a_bad_request() {
 
 #[test]
 fn who_ends_its_side_behind_a_request_gets_the_answer() {
-    let mut talk = Talk::new("");
+    let mut talk = TestConnection::new("");
     talk.push(get("/text"));
     assert_eq!(statuses(&talk.end()), ["200"]);
     assert!(talk.is_closed());
     assert_eq!(logged(), [200]);
-    let mut body = Talk::new("");
+    let mut body = TestConnection::new("");
     body.push("POST /text HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhe");
     assert_eq!(statuses(&body.end()), ["200"], "its body was not wanted");
     assert!(body.is_closed());
-    let mut late = Talk::new("");
+    let mut late = TestConnection::new("");
     late.send("POST /text HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhe");
     assert_eq!(late.end(), "");
     assert!(late.is_closed());
@@ -43,7 +43,7 @@ fn who_ends_its_side_behind_a_request_gets_the_answer() {
 
 #[test]
 fn who_ends_its_side_while_a_response_is_on_its_way_gets_all_of_it() {
-    let mut talk = Talk::deaf("", 1000);
+    let mut talk = TestConnection::deaf("", 1000);
     talk.send(get("/pieces/100/1000"));
     talk.end();
     let text = talk.listen();
@@ -54,20 +54,20 @@ fn who_ends_its_side_while_a_response_is_on_its_way_gets_all_of_it() {
 
 #[test]
 fn who_leaves_within_a_head_is_logged_and_who_says_nothing_is_not() {
-    let mut talk = Talk::new("");
+    let mut talk = TestConnection::new("");
     talk.send("GET / HT");
     talk.end();
     assert!(talk.is_closed());
     assert_eq!(logged(), [400]);
-    let mut silent = Talk::new("");
+    let mut silent = TestConnection::new("");
     silent.end();
     assert!(silent.is_closed());
-    let mut idle = Talk::new("");
+    let mut idle = TestConnection::new("");
     idle.send(get("/text"));
     idle.end();
     assert!(idle.is_closed());
     assert_eq!(logged(), [200]);
-    let mut blank = Talk::new("");
+    let mut blank = TestConnection::new("");
     blank.send("\r\n");
     blank.end();
     assert!(blank.is_closed());
@@ -76,7 +76,7 @@ fn who_leaves_within_a_head_is_logged_and_who_says_nothing_is_not() {
 
 #[test]
 fn a_blank_line_before_the_first_request_is_no_request() {
-    let mut talk = Talk::new("keepalive_timeout 0;");
+    let mut talk = TestConnection::new("keepalive_timeout 0;");
     assert_eq!(talk.send("\r\n"), "");
     assert!(talk.is_open());
     assert_eq!(statuses(&talk.send(get("/text"))), ["200"]);
@@ -86,7 +86,7 @@ fn a_blank_line_before_the_first_request_is_no_request() {
 /// An error that was decided before the location had its say.
 #[test]
 fn a_location_without_keepalive_ends_even_what_an_error_would_keep() {
-    let mut talk = Talk::new("location /inside { internal; keepalive_timeout 0; }");
+    let mut talk = TestConnection::new("location /inside { internal; keepalive_timeout 0; }");
     assert_eq!(statuses(&talk.send(get("/inside"))), ["404"]);
     assert!(!talk.is_open());
     // A request that is on its way must not be answered with a reset, which could take the response along.
@@ -100,7 +100,7 @@ fn a_location_without_keepalive_ends_even_what_an_error_would_keep() {
 #[test]
 fn a_body_that_breaks_ends_the_connection_behind_what_was_queued() {
     for room in [1 << 20, 100] {
-        let mut talk = Talk::deaf("", room);
+        let mut talk = TestConnection::deaf("", room);
         talk.push(get("/a") + &get("/broken/1000") + &get("/after"));
         talk.turn();
         assert_eq!(talk.is_open(), room == 100, "what is queued leaves first");
@@ -129,7 +129,7 @@ fn who_takes_nothing_has_send_timeout_from_the_last_byte_it_took() {
         ("send_timeout 8s; limit_rate 100m;", "/pieces/100/1000"),
         ("send_timeout 8s;", "/late/1/100000"),
     ] {
-        let mut talk = Talk::deaf(server, 1000);
+        let mut talk = TestConnection::deaf(server, 1000);
         talk.send(get(target));
         talk.pass(1);
         // Turns for nothing give it no time.
@@ -151,12 +151,12 @@ fn who_takes_nothing_has_send_timeout_from_the_last_byte_it_took() {
     }
 }
 
-/// What the rate held back is no silence of the client.
+/// Data held back by the rate limit does not count as silence of the client.
 #[test]
 fn a_piece_that_its_rate_held_back_has_all_of_send_timeout() {
     let server = "send_timeout 2s; limit_rate 10;";
-    let first = Talk::new(server).send(get("/pieces/1/1000"));
-    let mut talk = Talk::deaf(server, first.len());
+    let first = TestConnection::new(server).send(get("/pieces/1/1000"));
+    let mut talk = TestConnection::deaf(server, first.len());
     talk.send(get("/pieces/1/1000"));
     // The head counts: a while goes by before the next piece, which finds no room.
     while !talk.wire(|wire| wire.is_blocked()) {
@@ -174,7 +174,7 @@ fn a_piece_that_its_rate_held_back_has_all_of_send_timeout() {
 #[test]
 fn a_piece_that_was_late_has_all_of_send_timeout() {
     for server in ["send_timeout 2s;", "send_timeout 2s; limit_rate 100m;"] {
-        let mut talk = Talk::deaf(server, 300);
+        let mut talk = TestConnection::deaf(server, 300);
         let head = talk.send(get("/late/5000/2000"));
         assert_eq!(statuses(&head), ["200"]);
         talk.pass(5000);
@@ -188,10 +188,10 @@ fn a_piece_that_was_late_has_all_of_send_timeout() {
 
 #[test]
 fn the_end_of_the_server_closes_what_is_idle() {
-    let mut talk = Talk::new("lingering_close off;");
+    let mut talk = TestConnection::new("lingering_close off;");
     talk.send(get("/text"));
     assert!(talk.is_open());
-    talk.world.order(Order::Quit);
+    talk.world.command(Command::Quit);
     talk.turn();
     assert!(!talk.is_open());
 }
@@ -199,10 +199,10 @@ fn the_end_of_the_server_closes_what_is_idle() {
 /// The head said that the connection stays: the response is whole all the same.
 #[test]
 fn the_end_of_the_server_waits_for_a_response() {
-    let mut talk = Talk::new("keepalive_min_timeout 3s;");
+    let mut talk = TestConnection::new("keepalive_min_timeout 3s;");
     let head = talk.send(get("/late/500/5"));
     assert!(head.contains("Connection: keep-alive"));
-    talk.world.order(Order::Quit);
+    talk.world.command(Command::Quit);
     talk.turn();
     assert!(talk.is_open());
     assert!(talk.pass(500).contains("yyyyy"));
@@ -213,9 +213,9 @@ fn the_end_of_the_server_waits_for_a_response() {
 /// along that the client has not read yet.
 #[test]
 fn the_last_response_at_the_end_of_the_server_is_not_followed_by_a_reset() {
-    let mut talk = Talk::deaf("", 1000);
+    let mut talk = TestConnection::deaf("", 1000);
     talk.send(get("/pieces/1/2000"));
-    talk.world.order(Order::Quit);
+    talk.world.command(Command::Quit);
     talk.turn();
     talk.listen();
     assert!(notes()[0].completed && !talk.is_open());
@@ -232,10 +232,10 @@ fn the_last_response_at_the_end_of_the_server_is_not_followed_by_a_reset() {
 #[test]
 fn keepalive_min_timeout_spares_an_idle_connection_at_the_end_of_the_server() {
     for server in ["", "keepalive_min_timeout 3s;"] {
-        let mut talk = Talk::deaf(server, 1000);
+        let mut talk = TestConnection::deaf(server, 1000);
         // The response is queued whole when the end comes, and not yet written.
         talk.send(get("/pieces/1/2000"));
-        talk.world.order(Order::Quit);
+        talk.world.command(Command::Quit);
         talk.turn();
         assert!(talk.is_open());
         talk.listen();
@@ -247,10 +247,10 @@ fn keepalive_min_timeout_spares_an_idle_connection_at_the_end_of_the_server() {
         }
         assert!(!talk.is_open(), "{server}");
     }
-    let mut spared = Talk::new("keepalive_min_timeout 3s;");
+    let mut spared = TestConnection::new("keepalive_min_timeout 3s;");
     spared.send(get("/a"));
     spared.pass(1000);
-    spared.world.order(Order::Quit);
+    spared.world.command(Command::Quit);
     spared.pass(1999);
     assert!(spared.is_open());
     assert!(spared.send(get("/b")).contains("Connection: close"));
@@ -259,7 +259,7 @@ fn keepalive_min_timeout_spares_an_idle_connection_at_the_end_of_the_server() {
 
 #[test]
 fn without_an_end_of_the_server_an_idle_connection_has_keepalive_timeout() {
-    let mut talk = Talk::new("keepalive_timeout 5s; keepalive_min_timeout 1s;");
+    let mut talk = TestConnection::new("keepalive_timeout 5s; keepalive_min_timeout 1s;");
     talk.send(get("/text"));
     talk.pass(4999);
     assert!(talk.is_open());
@@ -269,10 +269,10 @@ fn without_an_end_of_the_server_an_idle_connection_has_keepalive_timeout() {
 
 #[test]
 fn a_request_that_was_not_read_yet_is_served_at_the_end_of_the_server() {
-    let mut talk = Talk::new("");
+    let mut talk = TestConnection::new("");
     talk.send(get("/first"));
     talk.push(get("/second"));
-    talk.world.order(Order::Quit);
+    talk.world.command(Command::Quit);
     // The order comes before the event that tells of the request.
     talk.world.poll(0);
     let got = talk.turn();
@@ -282,10 +282,10 @@ fn a_request_that_was_not_read_yet_is_served_at_the_end_of_the_server() {
 
 #[test]
 fn a_connection_whose_port_is_gone_ends_with_its_response() {
-    let mut talk = Talk::deaf("keepalive_min_timeout 3s;", 1000);
+    let mut talk = TestConnection::deaf("keepalive_min_timeout 3s;", 1000);
     talk.send(get("/pieces/1/2000"));
     let (generation, _) = generation("listen 127.0.0.1:8001;", 2);
-    talk.world.order(Order::Configure {
+    talk.world.command(Command::Configure {
         generation,
         keep: true,
         timeout_ms: None,
@@ -299,14 +299,14 @@ fn a_connection_whose_port_is_gone_ends_with_its_response() {
 #[test]
 fn a_file_that_became_shorter_ends_the_connection_and_the_log_says_why() {
     let truncated = "the file was truncated while it was sent";
-    let mut talk = Talk::new("");
+    let mut talk = TestConnection::new("");
     talk.send(get("/file/90000/100000"));
     assert!(talk.is_closed());
     assert!(talk.said().contains(truncated), "{}", talk.said());
     assert!(!notes()[0].completed);
-    let mut whole = Talk::new("");
+    let mut whole = TestConnection::new("");
     assert!(whole.send(get("/file/100000/100000")).len() > 100_000);
-    let mut reset = Talk::deaf("", 1000);
+    let mut reset = TestConnection::deaf("", 1000);
     reset.send(get("/file/100000/100000"));
     reset.wire(|wire| wire.reset());
     reset.turn();

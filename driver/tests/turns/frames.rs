@@ -12,9 +12,9 @@ pub(crate) struct Frames {
     grants: Vec<(u32, u64)>,
 }
 
-/// What it hears.
+/// Frames that it receives.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Heard {
+pub(crate) enum Received {
     Head(u32, String),
     /// Bytes of a body.
     Data(u32, usize),
@@ -48,7 +48,7 @@ impl Frames {
         frame(HEADERS, END_HEADERS, stream, &block)
     }
 
-    /// The same with the length of the body.
+    /// Makes HEADERS of a request with the length of its body.
     pub(crate) fn post_with(&mut self, stream: u32, target: &str, length: &str) -> Vec<u8> {
         let mut block = self.block("POST", target);
         let length = length.as_bytes();
@@ -80,9 +80,9 @@ impl Frames {
     }
 
     /// Reads what has come; settings, their acknowledgements, pings and windows are left out.
-    pub(crate) fn hear(&mut self, bytes: &[u8]) -> Vec<Heard> {
+    pub(crate) fn hear(&mut self, bytes: &[u8]) -> Vec<Received> {
         self.held.extend_from_slice(bytes);
-        let mut heard = Vec::new();
+        let mut received = Vec::new();
         while let Some(head) = self.held.first_chunk::<9>().copied() {
             let len = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
             if self.held.len() < 9 + len {
@@ -97,18 +97,18 @@ impl Frames {
                 word.map_or(0, u32::from_be_bytes)
             };
             match head[3] {
-                DATA if len > 0 => heard.push(Heard::Data(stream, len)),
-                HEADERS => heard.push(Heard::Head(stream, self.status(&payload))),
-                RESET => heard.push(Heard::Reset(stream, word(0))),
+                DATA if len > 0 => received.push(Received::Data(stream, len)),
+                HEADERS => received.push(Received::Head(stream, self.status(&payload))),
+                RESET => received.push(Received::Reset(stream, word(0))),
                 WINDOW_UPDATE => self.grants.push((stream, u64::from(word(0)))),
-                GOAWAY => heard.push(Heard::Goaway(word(0), word(4))),
+                GOAWAY => received.push(Received::Goaway(word(0), word(4))),
                 _ => {}
             }
             if matches!(head[3], DATA | HEADERS) && head[4] & END_STREAM != 0 {
-                heard.push(Heard::End(stream));
+                received.push(Received::End(stream));
             }
         }
-        heard
+        received
     }
 
     fn status(&mut self, block: &[u8]) -> String {

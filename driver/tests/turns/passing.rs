@@ -14,12 +14,12 @@ use server_http::request_body::stream::{Piece, begin, open_tunnel, take};
 thread_local! {
     /// Bytes that the server still takes.
     static ROOM: Cell<u64> = const { Cell::new(u64::MAX) };
-    /// Bytes that it has taken, and how often the handler was told of something.
+    /// Bytes that it has taken, and how often the handler was notified.
     static TAKEN: Cell<(u64, usize)> = const { Cell::new((0, 0)) };
     static WAKER: RefCell<Option<Waker>> = const { RefCell::new(None) };
 }
 
-/// From here on the server takes so many bytes; whoever waits for that is woken.
+/// From here on the server takes this many bytes; waiters for that are woken.
 pub(crate) fn give_room(bytes: u64) {
     ROOM.set(bytes);
     wake();
@@ -30,12 +30,12 @@ pub(crate) fn wake() {
     WAKER.with_borrow(|waker| waker.iter().for_each(Waker::wake));
 }
 
-/// Bytes taken and how often the handler was told of something, since this was asked.
+/// Bytes taken and how often the handler was notified, since the last call.
 pub(crate) fn taken() -> (u64, usize) {
     TAKEN.take()
 }
 
-/// What the server has sent, and nobody has pulled.
+/// Data that the server has sent and that was not pulled yet.
 #[derive(Clone, Default)]
 struct Sent(Rc<RefCell<VecDeque<BodyRead>>>);
 
@@ -48,11 +48,11 @@ impl BodySource for Sent {
 
 /// Passes the body on, by the first word of the URI behind `/pass`.
 pub(crate) fn pass(x: &mut Exchange, cx: &mut Ctx<'_>, words: &[&str]) -> Content {
-    if x.guards.get::<Sent>().is_none() {
+    if x.extensions.get::<Sent>().is_none() {
         let waker = x.waker(cx);
         WAKER.set(Some(waker));
         x.on_arrival = Some(pass_on);
-        x.guards.push(Sent::default());
+        x.extensions.push(Sent::default());
     }
     x.ignore_abort = words.contains(&"ignore");
     match words[0] {
@@ -130,7 +130,7 @@ fn answer(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) -> Content {
 }
 
 fn sent(x: &Exchange) -> Sent {
-    x.guards.get::<Sent>().cloned().expect("it was begun")
+    x.extensions.get::<Sent>().cloned().expect("it was begun")
 }
 
 fn cut(x: &mut Exchange, _: &mut Ctx<'_>) {
@@ -145,7 +145,7 @@ fn pass_on(x: &mut Exchange, cx: &mut Ctx<'_>) {
     }
 }
 
-/// Takes what the server has room for; gives the status of what cannot be had.
+/// Takes what the server has room for; returns the status of what cannot be had.
 fn pass_pieces(x: &mut Exchange, cx: &mut Ctx<'_>) -> Option<u16> {
     let sent = sent(x);
     TAKEN.set((TAKEN.get().0, TAKEN.get().1 + 1));

@@ -1,8 +1,8 @@
-//! What leaves in one write, and how much of it may wait: pipelined responses, large bodies, rates.
+//! Contents of one write and limits of the queue: pipelined responses, large bodies, rates.
 
 use driver::worker::conn::{PIPELINE_DEPTH, QUEUE_BYTES};
 
-use super::site::{Talk, begun, get, notes, statuses};
+use super::site::{TestConnection, begun, get, notes, statuses};
 
 #[test]
 fn pipelined_responses_leave_in_one_write_up_to_a_number() {
@@ -13,7 +13,7 @@ fn pipelined_responses_leave_in_one_write_up_to_a_number() {
         (PIPELINE_DEPTH + 1, 2),
         (2 * PIPELINE_DEPTH, 2),
     ] {
-        let mut talk = Talk::new("");
+        let mut talk = TestConnection::new("");
         let got = talk.send(get("/text").repeat(requests));
         assert_eq!(statuses(&got).len(), requests);
         assert_eq!(talk.sends(), sends, "{requests} requests");
@@ -25,15 +25,15 @@ fn pipelined_responses_leave_in_one_write_up_to_a_number() {
 fn pipelined_responses_leave_in_one_write_up_to_a_size() {
     // Two of them, with their heads, are more than may wait; one is not.
     let target = format!("/pieces/1/{}", QUEUE_BYTES / 2);
-    let mut talk = Talk::new("");
+    let mut talk = TestConnection::new("");
     let got = talk.send(get(&target).repeat(4));
     assert_eq!(statuses(&got).len(), 4);
     assert_eq!(talk.sends(), 2);
 }
 
-/// What a response has besides so many bytes of body.
+/// Overhead of a response besides this many bytes of body.
 fn other_bytes(target: &str, bytes: u64) -> u64 {
-    let got = Talk::new("").send(get(&format!("{target}{bytes}")));
+    let got = TestConnection::new("").send(get(&format!("{target}{bytes}")));
     got.len() as u64 - bytes
 }
 
@@ -42,13 +42,13 @@ fn what_waits_ends_at_a_size_and_not_a_byte_before() {
     // The end of a chunked body is what fills the queue.
     let rest = QUEUE_BYTES - other_bytes("/late/0/", QUEUE_BYTES - 1000);
     for (bytes, requests) in [(rest - 1, 2), (rest, 1)] {
-        let mut talk = Talk::deaf("", 1);
+        let mut talk = TestConnection::deaf("", 1);
         talk.send(get(&format!("/late/0/{bytes}")) + &get("/a"));
         assert_eq!(begun(), requests, "a request behind {bytes} bytes");
     }
     let rest = QUEUE_BYTES - other_bytes("/pieces/1/", 2 * QUEUE_BYTES);
     for (bytes, sends) in [(rest - 1, 1), (rest, 2)] {
-        let mut talk = Talk::new("");
+        let mut talk = TestConnection::new("");
         talk.send(get(&format!("/pieces/2/{bytes}")));
         assert_eq!(talk.sends(), sends, "a piece behind {bytes} bytes");
     }
@@ -57,17 +57,17 @@ fn what_waits_ends_at_a_size_and_not_a_byte_before() {
 #[test]
 fn no_request_is_begun_while_much_waits_for_the_client() {
     let target = format!("/pieces/1/{}", QUEUE_BYTES / 2);
-    let mut talk = Talk::deaf("", 1);
+    let mut talk = TestConnection::deaf("", 1);
     talk.send(get(&target).repeat(4));
     assert_eq!(begun(), 2);
-    let mut small = Talk::deaf("", 1);
+    let mut small = TestConnection::deaf("", 1);
     small.send(get("/a").repeat(PIPELINE_DEPTH + 9));
     assert_eq!(begun(), PIPELINE_DEPTH);
 }
 
 #[test]
 fn small_pieces_leave_at_once_or_not_as_the_location_says() {
-    let mut talk = Talk::new("location /cork { tcp_nodelay off; }");
+    let mut talk = TestConnection::new("location /cork { tcp_nodelay off; }");
     for (target, at_once) in [
         ("/a", true),
         ("/cork", false),
@@ -82,7 +82,7 @@ fn small_pieces_leave_at_once_or_not_as_the_location_says() {
 #[test]
 fn no_request_is_served_behind_one_that_ends_the_connection() {
     let last = "GET /text HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
-    let mut talk = Talk::new("");
+    let mut talk = TestConnection::new("");
     let got = talk.send(format!("{}{last}{}", get("/first"), get("/third")));
     assert_eq!(statuses(&got), ["200", "200"]);
     assert!(!talk.is_open());
@@ -92,7 +92,7 @@ fn no_request_is_served_behind_one_that_ends_the_connection() {
 /// The first second's bytes, head included, and as many with each second more.
 #[test]
 fn a_rate_counts_from_the_begin_of_its_own_response() {
-    let mut talk = Talk::new("location /pieces/ { limit_rate 2000; }");
+    let mut talk = TestConnection::new("location /pieces/ { limit_rate 2000; }");
     let first = get("/a") + &get("/b") + &get("/pieces/1/9000");
     let got = talk.send(first);
     let from = got.rfind("HTTP/1.1").unwrap_or(0);
@@ -110,7 +110,7 @@ fn a_rate_counts_from_the_begin_of_its_own_response() {
 
 #[test]
 fn what_was_sent_is_logged_of_each_response() {
-    let mut talk = Talk::new("");
+    let mut talk = TestConnection::new("");
     let got = talk.send(get("/a") + &get("/bb") + &get("/pieces/100/1000"));
     let mut ends: Vec<usize> = got.match_indices("HTTP/1.1 ").map(|(at, _)| at).collect();
     ends.push(got.len());
@@ -124,7 +124,7 @@ fn what_was_sent_is_logged_of_each_response() {
 
 #[test]
 fn the_head_is_counted_without_the_body() {
-    let mut talk = Talk::new("");
+    let mut talk = TestConnection::new("");
     let got = talk.send(get("/a"));
     assert_eq!(notes()[0].header_bytes, (got.len() - 2) as u64);
     let again = talk.send(get("/a") + &get("/b"));

@@ -1,51 +1,57 @@
-//! Changes of the configuration a step at a time: what is served by which, who ends and who stays.
+//! Changes of the configuration a step at a time: which one serves, which connections end or stay.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::rc::Rc;
 
 use server_http::exchange::Peer;
-use sim::{Faults, Order, Random, Wire};
+use sim::{Command, Faults, Random, Wire};
 
-use super::site::{Talk, generation, get, statuses};
+use super::site::{TestConnection, generation, get, statuses};
 
 const OLD: &str = "keepalive_timeout 60s 1s;";
 const NEW: &str = "listen 127.0.0.1:8000; keepalive_timeout 60s 2s;";
 
 /// A connection that has had a request, and a change that makes a step in each turn.
-fn changing(server: &str, keep: bool) -> Talk {
-    let mut talk = Talk::new(OLD);
+fn changing(server: &str, keep: bool) -> TestConnection {
+    let mut talk = TestConnection::new(OLD);
     assert_eq!(served_by(&mut talk), Some(1));
     talk.world.piece = 1;
     order(&mut talk, server, keep, 2);
     talk
 }
 
-fn order(talk: &mut Talk, server: &str, keep: bool, number: u64) {
+fn order(talk: &mut TestConnection, server: &str, keep: bool, number: u64) {
     order_with(talk, server, keep, number, None);
 }
 
-fn order_with(talk: &mut Talk, server: &str, keep: bool, number: u64, timeout_ms: Option<u64>) {
+fn order_with(
+    talk: &mut TestConnection,
+    server: &str,
+    keep: bool,
+    number: u64,
+    timeout_ms: Option<u64>,
+) {
     let (generation, _) = generation(server, number);
-    talk.world.order(Order::Configure {
+    talk.world.command(Command::Configure {
         generation,
         keep,
         timeout_ms,
     });
 }
 
-/// Which configuration answers, as it tells by its header.
-fn served_by(talk: &mut Talk) -> Option<u32> {
+/// The configuration that answers, by its header.
+fn served_by(talk: &mut TestConnection) -> Option<u32> {
     talk.push(get("/pieces/1/1"));
     talk.world.poll(1000);
     talk.world.poll(1000);
     talk.wire(|wire| wire.fetch(usize::MAX));
-    let heard = String::from_utf8_lossy(&talk.heard()).into_owned();
-    let (_, timeout) = heard.split_once("Keep-Alive: timeout=")?;
+    let received = String::from_utf8_lossy(&talk.received()).into_owned();
+    let (_, timeout) = received.split_once("Keep-Alive: timeout=")?;
     timeout.split("\r\n").next()?.parse().ok()
 }
 
 /// Turns of the loop until this configuration serves.
-fn until(talk: &mut Talk, number: u64) {
+fn until(talk: &mut TestConnection, number: u64) {
     for _ in 0..100 {
         if talk.world.hands.generation.get() == number {
             return;
@@ -56,7 +62,7 @@ fn until(talk: &mut Talk, number: u64) {
 }
 
 /// Another connection, which gets its first turn.
-fn accept(talk: &mut Talk) -> Rc<std::cell::RefCell<Wire>> {
+fn accept(talk: &mut TestConnection) -> Rc<std::cell::RefCell<Wire>> {
     let (hands, dice) = (Rc::clone(&talk.world.hands), Random::new(3));
     let wire = Wire::new(hands, dice, Faults::default(), 1 << 20);
     let peer = Peer::Inet(SocketAddr::from((Ipv4Addr::LOCALHOST, 40_001)));
@@ -127,7 +133,7 @@ fn a_server_that_ends_makes_changes_that_wait_at_once() {
     let mut talk = changing(NEW, true);
     talk.push("GET /pieces/1/1 HTTP/1.1\r\n");
     talk.world.poll(1000);
-    talk.world.order(Order::Quit);
+    talk.world.command(Command::Quit);
     talk.world.poll(0);
     assert_eq!(talk.world.hands.generation.get(), 2);
     assert_eq!(statuses(&talk.send("Host: a\r\n\r\n")), ["200"]);
@@ -138,7 +144,7 @@ fn a_server_that_ends_makes_changes_that_wait_at_once() {
 fn each_configuration_has_a_time_of_its_own_for_what_it_has_in_progress() {
     // (times of two changes that come 100 ms after one another; when the request of the first must be over)
     for (first, second, over_ms) in [(300, 300, 300), (300, 50, 150), (300, 1000, 300)] {
-        let mut talk = Talk::new("client_body_timeout 60s;");
+        let mut talk = TestConnection::new("client_body_timeout 60s;");
         talk.push("POST /body HTTP/1.1\r\nHost: a.test\r\nContent-Length: 5\r\n\r\n");
         talk.turn();
         let began_ms = talk.world.now_ms();
@@ -147,7 +153,7 @@ fn each_configuration_has_a_time_of_its_own_for_what_it_has_in_progress() {
         talk.world.advance(100);
         order_with(&mut talk, NEW, true, 3, Some(second));
         talk.turn();
-        let at = |talk: &Talk| talk.world.now_ms() - began_ms;
+        let at = |talk: &TestConnection| talk.world.now_ms() - began_ms;
         while !talk.is_closed() && at(&talk) < 2000 {
             talk.world.advance(10);
             talk.turn();

@@ -1,7 +1,7 @@
 //! Connections to servers: what leaves and comes in one turn of the loop, which connection is used, and when they are closed.
 //!
-//! The handler of `/passed/CONNECTIONS/WINDOW` passes a request on by a pool of so many connections (0: by none), reads so many
-//! bytes at a time, and tells what came once all is there.
+//! The handler of `/passed/CONNECTIONS/WINDOW` passes a request on by a pool of CONNECTIONS (0: by none), reads WINDOW
+//! bytes at a time, and reports the response once all is there.
 
 use std::cell::RefCell;
 use std::io;
@@ -14,9 +14,9 @@ use server_base::connector::{
 };
 use server_base::upstream_request::{RequestSpec, UpstreamEvent, UpstreamRequest};
 use server_http::exchange::{Ctx, Exchange, Peer, State, Wait};
-use sim::{Faults, Hands, Order, Random, Servers, Wire};
+use sim::{Command, Faults, Hands, Random, Servers, Wire};
 
-use super::site::{Talk, body, generation, get};
+use super::site::{TestConnection, body, generation, get};
 
 /// An attempt, and what has come of it.
 struct Passing {
@@ -24,14 +24,14 @@ struct Passing {
     told: Vec<u8>,
 }
 
-/// Passes the request on; gives what came of it once that is known.
+/// Passes the request on; returns what came of it once that is known.
 pub(crate) fn pass(
     x: &mut Exchange,
     cx: &mut Ctx<'_>,
     connections: u64,
     window: u64,
 ) -> Option<String> {
-    let mut passing = match x.guards.take::<Passing>() {
+    let mut passing = match x.extensions.take::<Passing>() {
         Some(passing) => passing,
         None => {
             let waker = x.waker(cx);
@@ -54,7 +54,7 @@ pub(crate) fn pass(
             _ => {}
         }
     }
-    x.guards.push(passing);
+    x.extensions.push(passing);
     x.state = State::Waiting(Wait::woken());
     None
 }
@@ -144,8 +144,8 @@ fn ok(text: &str) -> String {
 }
 
 /// A client, and servers behind.
-fn talk() -> (Talk, Behind) {
-    let mut talk = Talk::new("");
+fn talk() -> (TestConnection, Behind) {
+    let mut talk = TestConnection::new("");
     let behind = Behind {
         wires: Rc::default(),
         hands: Rc::clone(&talk.world.hands),
@@ -154,8 +154,8 @@ fn talk() -> (Talk, Behind) {
     (talk, behind)
 }
 
-/// As [`talk`], with a connection that has become idle.
-fn idle() -> (Talk, Behind) {
+/// Makes a connection as [`talk`] does, which has become idle.
+fn idle() -> (TestConnection, Behind) {
     let (mut talk, behind) = talk();
     assert_eq!(talk.send(get("/passed/2/9999")), "");
     behind.push(0, ok("first"));
@@ -164,7 +164,7 @@ fn idle() -> (Talk, Behind) {
 }
 
 /// Another client: its index in the world.
-fn accept(talk: &mut Talk) -> usize {
+fn accept(talk: &mut TestConnection) -> usize {
     let (hands, dice) = (Rc::clone(&talk.world.hands), Random::new(3));
     let wire = Wire::new(hands, dice, Faults::default(), 1 << 20);
     let peer = Peer::Inet(SocketAddr::from((Ipv4Addr::LOCALHOST, 40_001)));
@@ -179,8 +179,8 @@ fn a_request_and_its_response_leave_in_the_turn_in_which_they_come() {
     assert_eq!((behind.count(), behind.requests(0)), (1, 2));
     behind.push(0, ok("second"));
     talk.world.poll(1000);
-    let heard = talk.heard();
-    assert_eq!(body(&String::from_utf8_lossy(&heard)), "second");
+    let received = talk.received();
+    assert_eq!(body(&String::from_utf8_lossy(&received)), "second");
 }
 
 #[test]
@@ -224,7 +224,7 @@ fn an_idle_connection_is_closed_in_time_and_over_a_reload_it_stays() {
     let old = Rc::downgrade(&talk.world.shared.generation.http);
     talk.pass(59_000);
     let (next, _) = generation("listen 127.0.0.1:8000;", 2);
-    talk.world.order(Order::Configure {
+    talk.world.command(Command::Configure {
         generation: next,
         keep: false,
         timeout_ms: None,
@@ -257,14 +257,14 @@ fn a_worker_that_ends_closes_what_is_idle_and_finishes_what_is_not() {
     assert_eq!(behind.open(), [0, 1]);
     behind.push(0, ok("x"));
     talk.turn();
-    talk.world.order(Order::Quit);
+    talk.world.command(Command::Quit);
     talk.turn();
     assert_eq!(behind.open(), [1]);
     behind.push(1, ok("last"));
     talk.turn();
     assert_eq!(behind.open(), NONE, "none is kept any more");
     let sent = wire.borrow().sent().to_vec();
-    assert!(sent.ends_with(b"last") || talk.heard().ends_with(b"last"));
+    assert!(sent.ends_with(b"last") || talk.received().ends_with(b"last"));
 }
 
 #[test]
@@ -336,10 +336,10 @@ fn connections_without_a_pool_are_closed_and_refusals_told() {
     assert_eq!(body(&talk.turn()), "x");
     assert_eq!(behind.open(), NONE);
     talk.world.shared.net.servers = None;
-    let heard = talk.send(get("/passed/0/9999"));
+    let received = talk.send(get("/passed/0/9999"));
     assert!(
-        body(&heard).starts_with("Socket { call: \"connect()\""),
-        "{heard}"
+        body(&received).starts_with("Socket { call: \"connect()\""),
+        "{received}"
     );
 }
 

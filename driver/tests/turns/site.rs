@@ -18,7 +18,7 @@ use server_http::exchange::{
     BodyRead, BodySource, BodyStage, Broken, Ctx, Exchange, Peer, State, Wait,
 };
 use server_http::module::{Content, Handler, Module};
-use server_http::request_body::{Collected, Plan, collect};
+use server_http::request_body::{CollectOptions, Collected, collect};
 use server_http::timing::Wants;
 use server_http::{LoadOptions, load, reply};
 use sim::{Disk, Faults, Random, Wire, World};
@@ -29,16 +29,16 @@ use super::servers::pass as passed;
 use super::wakes::{ending, feeding};
 
 /// A connection of a client.
-pub(crate) struct Talk {
+pub(crate) struct TestConnection {
     pub(crate) world: World,
-    heard: usize,
+    received: usize,
     /// The client reads all that comes, after each turn.
     reads: bool,
     /// The error log.
     log: File,
 }
 
-/// What the log was told of one exchange.
+/// Log entry of one exchange.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Note {
     pub(crate) uri: String,
@@ -59,7 +59,7 @@ pub(crate) fn begun() -> usize {
     BEGUN.take()
 }
 
-/// What the log was told since this was asked.
+/// Log entries since the last call.
 pub(crate) fn notes() -> Vec<Note> {
     NOTES.take()
 }
@@ -69,18 +69,18 @@ pub(crate) fn logged() -> Vec<u16> {
     notes().iter().map(|note| note.status).collect()
 }
 
-impl Talk {
+impl TestConnection {
     /// With what is inside the block `server`; the client reads whatever comes.
     pub(crate) fn new(server: &str) -> Self {
         Self::with_room(server, 1 << 20, true)
     }
 
-    /// A client that reads nothing until it is told to; the wire has room for so many bytes.
+    /// A client that does not read at first; the wire has room for this many bytes.
     pub(crate) fn deaf(server: &str, room: usize) -> Self {
         Self::with_room(server, room, false)
     }
 
-    /// As [`Talk::new`], where SPDY is spoken as well.
+    /// Makes a connection as [`TestConnection::new`] does, where SPDY is enabled as well.
     pub(crate) fn spdy(server: &str) -> Self {
         Self::over(
             &format!("listen 127.0.0.1:8000 spdy; {server}"),
@@ -104,13 +104,13 @@ impl Talk {
         world.accept(wire, 0, peer);
         Self {
             world,
-            heard: 0,
+            received: 0,
             reads,
             log,
         }
     }
 
-    /// The client sends; gives what it hears then.
+    /// The client sends; returns what it hears then.
     pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) -> String {
         self.push(bytes);
         self.turn()
@@ -121,24 +121,24 @@ impl Talk {
         self.wire(|wire| wire.push(bytes.as_ref()));
     }
 
-    /// The client ends its side; gives what it hears then.
+    /// The client ends its side; returns what it hears then.
     pub(crate) fn end(&mut self) -> String {
         self.wire(Wire::end);
         self.turn()
     }
 
-    /// Time goes on; gives what the client hears then.
+    /// Time goes on; returns what the client hears then.
     pub(crate) fn pass(&mut self, ms: u64) -> String {
         self.world.advance(ms);
         self.turn()
     }
 
-    /// All that can be done now is done; gives what the client hears.
+    /// All that can be done now is done; returns what the client hears.
     pub(crate) fn turn(&mut self) -> String {
         String::from_utf8_lossy(&self.turn_bytes()).into_owned()
     }
 
-    /// The same in bytes.
+    /// Sends bytes.
     pub(crate) fn turn_bytes(&mut self) -> Vec<u8> {
         for _ in 0..TURNS_MAX {
             self.world.poll(1000);
@@ -146,18 +146,18 @@ impl Talk {
                 self.wire(|wire| wire.fetch(usize::MAX));
             }
             if !self.world.is_ready() {
-                return self.heard();
+                return self.received();
             }
         }
         panic!("turns go on without time");
     }
 
-    /// What has come since this was asked.
-    pub(crate) fn heard(&mut self) -> Vec<u8> {
-        let from = self.heard;
-        let heard = self.wire(|wire| wire.sent()[from..].to_vec());
-        self.heard += heard.len();
-        heard
+    /// Data received since the last call.
+    pub(crate) fn received(&mut self) -> Vec<u8> {
+        let from = self.received;
+        let received = self.wire(|wire| wire.sent()[from..].to_vec());
+        self.received += received.len();
+        received
     }
 
     /// From here on the client reads.
@@ -180,7 +180,7 @@ impl Talk {
         self.wire(|wire| wire.closed)
     }
 
-    /// What the error log was told, from level `info` on.
+    /// Error log, from level `info` on.
     pub(crate) fn said(&self) -> String {
         let mut text = vec![0; 64 << 10];
         let n = self.log.read_at(&mut text, 0).unwrap_or(0);
@@ -197,7 +197,7 @@ impl Talk {
         disk.expect("the test uses a disk")
     }
 
-    /// Ends the fetch that began first; gives what the client hears then.
+    /// Ends the fetch that began first; returns what the client hears then.
     pub(crate) fn end_fetch(&mut self, failed: bool) -> String {
         self.disk().end_fetch(failed);
         self.world.shared.wakers.receive();
@@ -249,7 +249,7 @@ pub(crate) fn generation(server: &str, number: u64) -> (ThreadConfig, File) {
     (ThreadConfig::new(http, number), log)
 }
 
-/// A file with these bytes that nobody else can open.
+/// An unlinked file with these bytes.
 fn nameless(bytes: &[u8]) -> File {
     static FILES: AtomicU32 = AtomicU32::new(0);
     let number = FILES.fetch_add(1, Ordering::Relaxed);
@@ -280,13 +280,13 @@ const STORY: Module = Module {
 /// Until when an exchange is held back.
 struct Until(u64);
 
-/// Waits so many milliseconds; true when they are over.
+/// Waits this many milliseconds; true when they are over.
 fn has_waited(x: &mut Exchange, cx: &Ctx<'_>, ms: u64) -> bool {
     let now_ms = cx.clock.mono_ms;
-    let until_ms = match x.guards.get::<Until>() {
+    let until_ms = match x.extensions.get::<Until>() {
         Some(until) => until.0,
         None => {
-            x.guards.push(Until(now_ms + ms));
+            x.extensions.push(Until(now_ms + ms));
             now_ms + ms
         }
     };
@@ -307,7 +307,7 @@ fn tell(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     };
     let text = match words[0] {
         "body" => {
-            let plan = Plan::of(x.core_loc(&x.http));
+            let plan = CollectOptions::of(x.core_loc(&x.http));
             match collect(x, cx, &plan) {
                 Collected::Wait => return Content::Wait,
                 Collected::Status(status) => return Content::Status(status),
@@ -316,7 +316,7 @@ fn tell(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
         }
         "wait" if !has_waited(x, cx, number(1)) => return Content::Wait,
         "hint" => {
-            if x.guards.get::<Until>().is_none() {
+            if x.extensions.get::<Until>().is_none() {
                 let mut hints = ResponseHead::default();
                 hints.push(b"Link", b"</a>");
                 hints.status = 103;
@@ -367,7 +367,7 @@ fn tell(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
             return send(x, cx, None);
         }
         "late" => {
-            x.body_source = Some(Box::new(Late {
+            x.body_source = Some(Box::new(LateBody {
                 at_ms: cx.clock.mono_ms + number(1),
                 bytes: number(2) as usize,
             }));
@@ -386,7 +386,7 @@ fn send(x: &mut Exchange, cx: &mut Ctx<'_>, length: Option<u64>) -> Content {
     Content::Sent
 }
 
-/// A stage that breaks behind so many pieces.
+/// A stage that breaks behind this many pieces.
 struct Breaking {
     pieces: usize,
 }
@@ -407,12 +407,12 @@ impl BodyStage for Breaking {
 }
 
 /// A body that is made later.
-struct Late {
+struct LateBody {
     at_ms: u64,
     bytes: usize,
 }
 
-impl BodySource for Late {
+impl BodySource for LateBody {
     fn next(&mut self, cx: &mut Ctx<'_>) -> BodyRead {
         if cx.clock.mono_ms < self.at_ms {
             return BodyRead::Pending(Wait::until(self.at_ms));

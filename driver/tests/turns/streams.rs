@@ -3,73 +3,73 @@
 use driver::worker::conn::Readiness;
 
 use super::frames::{
-    CANCEL, CONTINUATION, DATA, END_HEADERS, END_STREAM, ENHANCE_YOUR_CALM, Frames, HEADERS, Heard,
-    INTERNAL_ERROR, NO_ERROR, PING, PROTOCOL_ERROR, RESET, frame,
+    CANCEL, CONTINUATION, DATA, END_HEADERS, END_STREAM, ENHANCE_YOUR_CALM, Frames, HEADERS,
+    INTERNAL_ERROR, NO_ERROR, PING, PROTOCOL_ERROR, RESET, Received, frame,
 };
-use super::site::{Talk, get, logged, notes, statuses};
+use super::site::{TestConnection, get, logged, notes, statuses};
 
 /// A client of HTTP/2 that has said its preface.
 pub(crate) struct Client {
-    pub(crate) talk: Talk,
+    pub(crate) talk: TestConnection,
     pub(crate) frames: Frames,
 }
 
 impl Client {
     pub(crate) fn new(server: &str) -> Self {
-        Self::of(Talk::new(&format!("http2 on; {server}")))
+        Self::of(TestConnection::new(&format!("http2 on; {server}")))
     }
 
-    /// It reads nothing; the wire has room for so many bytes.
+    /// It reads nothing; the wire has room for this many bytes.
     pub(crate) fn deaf(server: &str, room: usize) -> Self {
-        Self::of(Talk::deaf(&format!("http2 on; {server}"), room))
+        Self::of(TestConnection::deaf(&format!("http2 on; {server}"), room))
     }
 
-    fn of(talk: Talk) -> Self {
+    fn of(talk: TestConnection) -> Self {
         let (frames, hello) = Frames::begin();
         let mut client = Self { talk, frames };
         assert_eq!(client.send(&hello), []);
         client
     }
 
-    pub(crate) fn send(&mut self, bytes: &[u8]) -> Vec<Heard> {
+    pub(crate) fn send(&mut self, bytes: &[u8]) -> Vec<Received> {
         self.talk.push(bytes);
         self.turn()
     }
 
-    pub(crate) fn get(&mut self, stream: u32, target: &str) -> Vec<Heard> {
+    pub(crate) fn get(&mut self, stream: u32, target: &str) -> Vec<Received> {
         let request = self.frames.get(stream, target);
         self.send(&request)
     }
 
-    pub(crate) fn turn(&mut self) -> Vec<Heard> {
+    pub(crate) fn turn(&mut self) -> Vec<Received> {
         let bytes = self.talk.turn_bytes();
         self.frames.hear(&bytes)
     }
 
-    pub(crate) fn pass(&mut self, ms: u64) -> Vec<Heard> {
+    pub(crate) fn pass(&mut self, ms: u64) -> Vec<Received> {
         self.talk.world.advance(ms);
         self.turn()
     }
 
-    fn pings(&mut self, number: usize) -> Vec<Heard> {
+    fn pings(&mut self, number: usize) -> Vec<Received> {
         self.send(&frame(PING, 0, 0, &[0; 8]).repeat(number))
     }
 }
 
-pub(crate) fn head(stream: u32) -> Heard {
-    Heard::Head(stream, "200".to_owned())
+pub(crate) fn head(stream: u32) -> Received {
+    Received::Head(stream, "200".to_owned())
 }
 
 #[test]
 fn a_connection_that_may_speak_http2_speaks_http1_to_those_who_do() {
     for at in [0, 1, 2, 10] {
-        let mut talk = Talk::new("http2 on;");
+        let mut talk = TestConnection::new("http2 on;");
         // It begins like the preface.
         let request = "PRI /text HTTP/1.1\r\nHost: a\r\n\r\n".replace("PRI /", "PUT /");
         talk.send(&request[..at]);
         assert_eq!(statuses(&talk.send(&request[at..])), ["200"], "{at}");
     }
-    let mut late = Talk::new("http2 on;");
+    let mut late = TestConnection::new("http2 on;");
     late.send("P");
     assert_eq!(
         statuses(&late.send("OST /text HTTP/1.1\r\nHost: a\r\n\r\n")),
@@ -81,13 +81,13 @@ fn a_connection_that_may_speak_http2_speaks_http1_to_those_who_do() {
 fn a_preface_may_come_in_pieces() {
     let (mut frames, hello) = Frames::begin();
     for at in 1..hello.len() {
-        let mut talk = Talk::new("http2 on;");
+        let mut talk = TestConnection::new("http2 on;");
         talk.send(&hello[..at]);
         talk.push(&hello[at..]);
         talk.push(frames.get(1, "/text"));
         let bytes = talk.turn_bytes();
-        let heard = Frames::begin().0.hear(&bytes);
-        assert_eq!(heard.last(), Some(&Heard::End(1)), "{at}");
+        let received = Frames::begin().0.hear(&bytes);
+        assert_eq!(received.last(), Some(&Received::End(1)), "{at}");
     }
 }
 
@@ -97,8 +97,8 @@ fn a_body_is_counted_with_its_request() {
     let head_frame = client.frames.post(1, "/body");
     assert_eq!(client.send(&head_frame), []);
     assert_eq!(client.send(&frame(DATA, 0, 1, b"he")), []);
-    let heard = client.send(&frame(DATA, END_STREAM, 1, b"llo"));
-    assert_eq!(heard, [head(1), Heard::Data(1, 7), Heard::End(1)]);
+    let received = client.send(&frame(DATA, END_STREAM, 1, b"llo"));
+    assert_eq!(received, [head(1), Received::Data(1, 7), Received::End(1)]);
     let with = notes().remove(0);
     client.get(3, "/body");
     let without = notes().remove(0);
@@ -129,12 +129,12 @@ fn a_request_without_an_answer_is_reset_and_the_others_go_on() {
     client.get(1, "/wait/9000");
     assert_eq!(
         client.get(3, "/status/444"),
-        [Heard::Reset(3, INTERNAL_ERROR)]
+        [Received::Reset(3, INTERNAL_ERROR)]
     );
     let body = client.frames.post(5, "/body");
     assert_eq!(client.send(&body), []);
     // As in nginx: the client broke its promise of a body.
-    assert_eq!(client.pass(3000), [Heard::Reset(5, PROTOCOL_ERROR)]);
+    assert_eq!(client.pass(3000), [Received::Reset(5, PROTOCOL_ERROR)]);
     assert_eq!(logged(), [444, 408]);
     assert_eq!(client.pass(6000).first(), Some(&head(1)));
 }
@@ -144,11 +144,11 @@ fn a_connection_ends_with_its_last_request() {
     let mut client = Client::new("keepalive_requests 2;");
     assert_eq!(
         client.get(1, "/a"),
-        [head(1), Heard::Data(1, 2), Heard::End(1)]
+        [head(1), Received::Data(1, 2), Received::End(1)]
     );
     let last = client.get(3, "/b");
-    assert!(last.contains(&Heard::Goaway(3, NO_ERROR)), "{last:?}");
-    assert!(last.contains(&Heard::End(3)));
+    assert!(last.contains(&Received::Goaway(3, NO_ERROR)), "{last:?}");
+    assert!(last.contains(&Received::End(3)));
     assert!(!client.talk.is_open());
 }
 
@@ -174,10 +174,10 @@ fn the_last_request_says_how_the_connection_is_closed() {
 /// A budget of twenty, of which the preface has cost some.
 #[test]
 fn what_a_client_did_is_forgiven_a_frame_a_second() {
-    let calm = |heard: Vec<Heard>| {
-        !heard
+    let calm = |received: Vec<Received>| {
+        !received
             .iter()
-            .any(|heard| matches!(heard, Heard::Goaway(_, ENHANCE_YOUR_CALM)))
+            .any(|received| matches!(received, Received::Goaway(_, ENHANCE_YOUR_CALM)))
     };
     let server = "http2_abuse_budget 20;";
     let mut at_once = Client::new(server);
@@ -208,8 +208,11 @@ fn a_header_block_has_its_time_from_its_begin() {
     client.pass(1500);
     client.send(&frame(CONTINUATION, 0, 3, &block[2..3]));
     assert_eq!(client.pass(499), []);
-    let heard = client.pass(1);
-    assert!(matches!(heard[..], [Heard::Reset(3, _)]), "{heard:?}");
+    let received = client.pass(1);
+    assert!(
+        matches!(received[..], [Received::Reset(3, _)]),
+        "{received:?}"
+    );
     assert_eq!(logged(), [408]);
     client.send(&frame(CONTINUATION, END_HEADERS, 3, &block[3..]));
     assert_eq!(
@@ -226,15 +229,15 @@ fn each_header_block_has_its_own_time() {
         let block = client.frames.block("GET", "/a");
         client.send(&frame(HEADERS, END_STREAM, stream, &block[..2]));
         assert_eq!(client.pass(1500), []);
-        let heard = client.send(&frame(CONTINUATION, END_HEADERS, stream, &block[2..]));
-        assert_eq!(heard.first(), Some(&head(stream)));
+        let received = client.send(&frame(CONTINUATION, END_HEADERS, stream, &block[2..]));
+        assert_eq!(received.first(), Some(&head(stream)));
     }
 }
 
 /// HTTP/2 has no time for frames other than these; SPDY has.
 #[test]
 fn a_frame_of_spdy_has_its_time_from_the_last_of_it() {
-    let mut talk = Talk::spdy("spdy_recv_timeout 2s; spdy_keepalive_timeout 60s;");
+    let mut talk = TestConnection::spdy("spdy_recv_timeout 2s; spdy_keepalive_timeout 60s;");
     talk.send(SPDY_PING);
     assert!(talk.pass(30_000).is_empty() && talk.is_open());
     talk.send(&SPDY_PING[..5]);
@@ -252,7 +255,7 @@ const SPDY_PING: [u8; 12] = [0x80, 3, 0, 6, 0, 0, 0, 4, 0, 0, 0, 1];
 #[test]
 fn a_response_that_was_waited_for_has_all_of_send_timeout() {
     // The wire has room for what the server says first, and for no byte more.
-    let mut talk = Talk::new("http2 on;");
+    let mut talk = TestConnection::new("http2 on;");
     talk.push(Frames::begin().1);
     let room = talk.turn_bytes().len();
     let mut client = Client::deaf("send_timeout 2s;", room);
@@ -295,9 +298,9 @@ fn a_client_that_reads_nothing_is_not_read_from_for_ever() {
 #[test]
 fn a_rate_is_each_streams_own() {
     let mut client = Client::new("location /pieces/ { limit_rate 2000; }");
-    let bytes = |heard: &[Heard], stream: u32| -> usize {
-        let of = heard.iter().filter_map(|heard| match heard {
-            Heard::Data(id, len) if *id == stream => Some(*len),
+    let bytes = |received: &[Received], stream: u32| -> usize {
+        let of = received.iter().filter_map(|received| match received {
+            Received::Data(id, len) if *id == stream => Some(*len),
             _ => None,
         });
         of.sum()
@@ -310,9 +313,9 @@ fn a_rate_is_each_streams_own() {
     let first = client.send(&request);
     let mut so_far = [bytes(&first, 1), bytes(&first, 3)];
     for second in 2..=4 {
-        let heard = client.pass(1000);
+        let received = client.pass(1000);
         for (at, stream) in [1, 3].into_iter().enumerate() {
-            so_far[at] += bytes(&heard, stream);
+            so_far[at] += bytes(&received, stream);
             let most = 2000 * second;
             assert!(
                 (most - 200..=most).contains(&so_far[at]),
@@ -336,11 +339,11 @@ fn heads_are_counted_apart_from_bodies() {
 
 #[test]
 fn http1_beside_it_is_served_as_ever() {
-    let mut talk = Talk::new("http2 on;");
+    let mut talk = TestConnection::new("http2 on;");
     assert_eq!(statuses(&talk.send(get("/a") + &get("/b"))), ["200", "200"]);
 }
 
-/// Room is told of together with the deadline: our side is ended, and what the client still sends is read past.
+/// Room is reported together with the deadline: our side is ended, and input that the client still sends is dropped.
 #[test]
 fn a_goaway_that_leaves_in_the_last_moment_is_not_followed_by_a_close() {
     let server = "keepalive_timeout 5s; lingering_timeout 2s;";
@@ -360,7 +363,7 @@ fn a_goaway_that_leaves_in_the_last_moment_is_not_followed_by_a_close() {
     };
     client.talk.world.spurious(0, ready);
     assert!(!client.talk.is_open() && !client.talk.is_closed());
-    assert_eq!(client.turn(), [Heard::Goaway(1, NO_ERROR)]);
+    assert_eq!(client.turn(), [Received::Goaway(1, NO_ERROR)]);
     client.pass(2000);
     assert!(client.talk.is_closed());
 }

@@ -1,10 +1,10 @@
 //! Connections that belong to another protocol, after 101.
 
 use driver::worker::conn::Readiness;
-use sim::Order;
+use sim::Command;
 
 use super::passing::{give_room, taken, wake};
-use super::site::{Talk, get, notes};
+use super::site::{TestConnection, get, notes};
 
 const HEAD: &str = "HTTP/1.1 101 Switching Protocols\r\n";
 
@@ -13,9 +13,9 @@ fn upgrade(target: &str) -> String {
 }
 
 /// A client whose connection has become a tunnel.
-fn tunnel(server: &str) -> Talk {
+fn tunnel(server: &str) -> TestConnection {
     give_room(u64::MAX);
-    let mut talk = Talk::new(server);
+    let mut talk = TestConnection::new(server);
     let got = talk.send(upgrade("/pass/tunnel"));
     assert!(got.starts_with(HEAD) && got.ends_with("\r\n\r\n"), "{got}");
     assert!(
@@ -40,7 +40,7 @@ fn a_tunnel_carries_bytes_as_they_are() {
 #[test]
 fn bytes_that_came_with_the_request_go_into_the_tunnel() {
     give_room(u64::MAX);
-    let mut talk = Talk::new("");
+    let mut talk = TestConnection::new("");
     let got = talk.send(upgrade("/pass/tunnel") + "early");
     assert!(
         got.starts_with(HEAD) && got.ends_with("\r\n\r\nearly"),
@@ -91,7 +91,7 @@ fn an_idle_tunnel_has_no_time_of_its_own() {
 #[test]
 fn a_client_that_takes_nothing_of_a_tunnel_is_given_up() {
     give_room(u64::MAX);
-    let mut talk = Talk::deaf("send_timeout 3s;", 1000);
+    let mut talk = TestConnection::deaf("send_timeout 3s;", 1000);
     talk.send(upgrade("/pass/tunnel"));
     talk.send("x".repeat(10_000));
     talk.pass(2999);
@@ -104,7 +104,7 @@ fn a_client_that_takes_nothing_of_a_tunnel_is_given_up() {
 #[test]
 fn a_tunnel_outlives_the_end_of_keeping_connections() {
     let mut talk = tunnel("");
-    talk.world.order(Order::Quit);
+    talk.world.command(Command::Quit);
     assert_eq!(talk.send("still"), "still");
     talk.world.spurious(0, Readiness::default());
     assert_eq!(talk.turn(), "");

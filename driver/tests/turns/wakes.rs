@@ -11,15 +11,15 @@ use server_base::waker::Waker;
 use server_http::exchange::{BodyRead, BodySource, Ctx, Exchange, Peer, Wait};
 use sim::{Faults, Random, Wire};
 
-use super::frames::{CANCEL, Heard, RESET, frame};
-use super::site::{Talk, begun, body, get, logged, statuses};
+use super::frames::{CANCEL, RESET, Received, frame};
+use super::site::{TestConnection, begun, body, get, logged, statuses};
 use super::streams::{Client, head};
 
-/// What handlers of `/woken` and `/fed` wait for, by the rest of the URI.
+/// Wait of the handlers of `/woken` and `/fed`, by the rest of the URI.
 #[derive(Default)]
 struct Stage {
     wakers: HashMap<Vec<u8>, Waker>,
-    /// What ends the wait of `/woken`.
+    /// Cause that ends the wait of `/woken`.
     answers: HashMap<Vec<u8>, &'static str>,
     /// The pieces of `/fed`.
     pieces: HashMap<Vec<u8>, VecDeque<BodyRead>>,
@@ -95,7 +95,7 @@ const LONG_MS: u64 = 1_000_000;
 
 #[test]
 fn an_exchange_waits_without_a_time_until_it_is_woken() {
-    let mut talk = Talk::new("");
+    let mut talk = TestConnection::new("");
     assert_eq!(talk.send(get("/woken/a")), "");
     assert_eq!(talk.pass(LONG_MS), "");
     assert_eq!((begun(), talk.is_open()), (1, true));
@@ -107,7 +107,7 @@ fn an_exchange_waits_without_a_time_until_it_is_woken() {
 
 #[test]
 fn another_thread_wakes_an_exchange() {
-    let mut talk = Talk::new("");
+    let mut talk = TestConnection::new("");
     talk.send(get("/woken/far"));
     answer("/woken/far", "here");
     let remote = waker("/woken/far").remote();
@@ -119,7 +119,7 @@ fn another_thread_wakes_an_exchange() {
 
 #[test]
 fn a_wake_before_the_wait_is_not_lost() {
-    let mut talk = Talk::new("");
+    let mut talk = TestConnection::new("");
     assert_eq!(body(&talk.send(get("/woken/self/1"))), "1");
     assert_eq!(begun(), 2);
 }
@@ -127,10 +127,10 @@ fn a_wake_before_the_wait_is_not_lost() {
 #[test]
 fn one_turn_of_the_loop_has_a_limit_of_rounds() {
     for (wakes, answered) in [(ROUNDS_MAX, true), (ROUNDS_MAX + 1, false)] {
-        let mut talk = Talk::new("");
+        let mut talk = TestConnection::new("");
         talk.push(get(&format!("/woken/self/{wakes}")));
         talk.world.poll(1000);
-        assert_eq!(!talk.heard().is_empty(), answered, "{wakes}");
+        assert_eq!(!talk.received().is_empty(), answered, "{wakes}");
         assert_eq!(talk.world.is_ready(), !answered);
         talk.turn();
         assert_eq!(begun(), wakes + 1);
@@ -139,7 +139,7 @@ fn one_turn_of_the_loop_has_a_limit_of_rounds() {
 
 #[test]
 fn a_wake_too_many_or_for_nothing_does_no_harm() {
-    let mut talk = Talk::new("");
+    let mut talk = TestConnection::new("");
     talk.send(get("/woken/b"));
     begun();
     let waker = waker("/woken/b");
@@ -176,7 +176,7 @@ fn a_wake_too_many_or_for_nothing_does_no_harm() {
 
 #[test]
 fn a_wake_of_a_connection_that_is_gone_does_not_reach_the_next_in_its_place() {
-    let mut talk = Talk::new("");
+    let mut talk = TestConnection::new("");
     talk.send(get("/woken/c"));
     let old = waker("/woken/c");
     talk.end();
@@ -211,8 +211,8 @@ fn a_stream_is_woken_alone() {
     begun();
     answer("/woken/3", "abc");
     waker("/woken/3").wake();
-    let heard = client.turn();
-    assert_eq!(heard, [head(3), Heard::Data(3, 3), Heard::End(3)]);
+    let received = client.turn();
+    assert_eq!(received, [head(3), Received::Data(3, 3), Received::End(3)]);
     assert_eq!(begun(), 1);
     client.send(&frame(RESET, 0, 5, &CANCEL.to_be_bytes()));
     for uri in ["/woken/3", "/woken/5"] {
@@ -242,7 +242,7 @@ fn streams_that_are_woken_together_leave_in_one_write() {
 
 #[test]
 fn a_body_leaves_in_the_turn_in_which_its_source_wakes() {
-    let mut talk = Talk::new("");
+    let mut talk = TestConnection::new("");
     assert_eq!(statuses(&talk.send(get("/fed/1"))), ["200"]);
     assert_eq!(talk.pass(LONG_MS), "", "there is no time for it");
     feed("/fed/1", Some("abc"));
@@ -260,10 +260,10 @@ fn a_body_of_a_stream_leaves_in_the_turn_in_which_its_source_wakes() {
     }
     assert_eq!(client.pass(LONG_MS), []);
     feed("/fed/3", Some("abc"));
-    assert_eq!(client.turn(), [Heard::Data(3, 3)]);
+    assert_eq!(client.turn(), [Received::Data(3, 3)]);
     waker("/fed/2").wake();
     assert_eq!(client.turn(), [], "there is nothing yet");
     feed("/fed/2", Some("ab"));
     feed("/fed/2", None);
-    assert_eq!(client.turn(), [Heard::Data(1, 2), Heard::End(1)]);
+    assert_eq!(client.turn(), [Received::Data(1, 2), Received::End(1)]);
 }

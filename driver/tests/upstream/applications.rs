@@ -6,11 +6,11 @@ use std::net::{Shutdown, TcpStream};
 use super::server::{OK, accept, request, say, server};
 use super::site::Site;
 
-/// So many bytes of what comes.
+/// This many bytes of what comes.
 fn bytes(socket: &mut TcpStream, len: usize) -> Vec<u8> {
-    let mut heard = vec![0; len];
-    socket.read_exact(&mut heard).expect("they come");
-    heard
+    let mut received = vec![0; len];
+    socket.read_exact(&mut received).expect("they come");
+    received
 }
 
 const SCGI_POST: &[u8] = b"21:CONTENT_LENGTH\x003\0A\0b\0,abc";
@@ -35,8 +35,8 @@ fn a_request_to_an_application_goes_through() {
         });
         let site = Site::new(16);
         // A pool changes nothing: there is one request a connection.
-        let heard = site.get(&format!("/{}/{name}/post/pool", server.port));
-        assert_eq!(heard, "404 hello");
+        let received = site.get(&format!("/{}/{name}/post/pool", server.port));
+        assert_eq!(received, "404 hello");
         server.join();
     }
 }
@@ -61,8 +61,8 @@ fn memory_of_one_protocol_is_not_used_for_another() {
     let site = Site::new(16);
     for _ in 0..3 {
         assert_eq!(site.get(&format!("/{}/http", server.port)), "200 hello");
-        let heard = site.get(&format!("/{}/scgi", server.port));
-        assert_eq!(heard, "200 until the end");
+        let received = site.get(&format!("/{}/scgi", server.port));
+        assert_eq!(received, "200 until the end");
         assert_eq!(site.get(&format!("/{}/uwsgi", server.port)), "201 ");
     }
     server.join();
@@ -71,7 +71,7 @@ fn memory_of_one_protocol_is_not_used_for_another() {
 #[test]
 fn an_answer_that_breaks_off_has_failed() {
     let sent = SCGI_GET.len();
-    for (answer, heard) in [
+    for (answer, received) in [
         ("", "Closed"),
         ("Status: 200 OK\r\n", "Closed"),
         ("Content-Length: 6\r\n\r\nhello", "200 helloClosed"),
@@ -92,7 +92,7 @@ fn an_answer_that_breaks_off_has_failed() {
         });
         let site = Site::new(16);
         let told = site.get(&format!("/{}/scgi", server.port));
-        let wanted = format!("{heard} sent {sent} reused false untouched false");
+        let wanted = format!("{received} sent {sent} reused false untouched false");
         assert_eq!(told, wanted, "{answer:?}");
         server.join();
     }
@@ -102,8 +102,8 @@ fn an_answer_that_breaks_off_has_failed() {
 fn parameters_that_cannot_be_sent_are_not() {
     let server = server(|listener| {
         for _ in 0..3 {
-            let heard = accept(&listener).read(&mut [0]).ok();
-            assert_eq!(heard, Some(0), "nothing is sent");
+            let received = accept(&listener).read(&mut [0]).ok();
+            assert_eq!(received, Some(0), "nothing is sent");
         }
     });
     let site = Site::new(16);
@@ -133,7 +133,7 @@ fn an_application_may_switch_protocols() {
         assert_eq!(socket.read(&mut [0]).ok(), Some(0), "our side ends");
     });
     let site = Site::new(16);
-    let heard = site.get(&format!("/{}/scgi/tunnel", server.port));
-    assert_eq!(heard, "101 upgraded pong, bye");
+    let received = site.get(&format!("/{}/scgi/tunnel", server.port));
+    assert_eq!(received, "101 upgraded pong, bye");
     server.join();
 }

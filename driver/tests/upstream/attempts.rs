@@ -1,4 +1,4 @@
-//! Attempts: what servers say and do, and what the handler is told.
+//! Attempts: actions of servers, and events for the handler.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -7,7 +7,7 @@ use std::os::unix::net::UnixListener;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use driver::worker::orders::Order;
+use driver::worker::commands::Command;
 use sys::socket::set_linger_reset;
 
 use super::server::{OK, accept, request, say, server};
@@ -17,16 +17,19 @@ use super::site::{FILE_BYTES, Site};
 fn a_request_goes_through() {
     let server = server(|listener| {
         let mut socket = accept(&listener);
-        let heard = request(&mut socket, 3);
-        assert!(heard.starts_with("POST /path HTTP/1.1\r\n"), "{heard}");
-        assert!(heard.ends_with("\r\n\r\nabc"), "{heard}");
+        let received = request(&mut socket, 3);
+        assert!(
+            received.starts_with("POST /path HTTP/1.1\r\n"),
+            "{received}"
+        );
+        assert!(received.ends_with("\r\n\r\nabc"), "{received}");
         say(&mut socket, "HTTP/1.1 103 Early Hints\r\n\r\n");
         say(&mut socket, OK);
         assert_eq!(request(&mut socket, 0), "", "without a pool it is closed");
     });
     let site = Site::new(16);
-    let heard = site.get(&format!("/{}/post", server.port));
-    assert_eq!(heard, "(103) 200 hello");
+    let received = site.get(&format!("/{}/post", server.port));
+    assert_eq!(received, "(103) 200 hello");
     server.join();
 }
 
@@ -93,9 +96,9 @@ fn a_refused_connection_is_told() {
     let gone = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let port = gone.local_addr().expect("it is bound").port();
     drop(gone);
-    let heard = Site::new(16).get(&format!("/{port}"));
+    let received = Site::new(16).get(&format!("/{port}"));
     let expected = "Socket { call: \"connect()\", errno: 111 } sent 0 reused false untouched true";
-    assert_eq!(heard, expected);
+    assert_eq!(received, expected);
 }
 
 #[test]
@@ -104,9 +107,9 @@ fn unix_domain_sockets_are_connected_to_or_say_why_not() {
     let path = std::env::temp_dir().join(name);
     let uri = format!("/{}", path.to_string_lossy().replace('/', "|"));
     let site = Site::new(16);
-    let heard = site.get(&uri);
+    let received = site.get(&uri);
     let expected = "Socket { call: \"connect()\", errno: 2 } sent 0 reused false untouched true";
-    assert_eq!(heard, expected);
+    assert_eq!(received, expected);
     let listener = UnixListener::bind(&path).expect("the directory is writable");
     let served = std::thread::spawn(move || {
         let (mut socket, _) = listener.accept().expect("a connection comes");
@@ -133,8 +136,8 @@ fn a_server_that_ends_too_early_is_told_of() {
             request(&mut socket, 0);
             say(&mut socket, text);
         });
-        let heard = Site::new(16).get(&format!("/{}", server.port));
-        let (failure, rest) = heard.split_once(" sent ").expect("it failed");
+        let received = Site::new(16).get(&format!("/{}", server.port));
+        let (failure, rest) = received.split_once(" sent ").expect("it failed");
         assert_eq!(failure, told);
         assert!(rest.ends_with("reused false untouched false"), "{rest}");
         server.join();
@@ -148,12 +151,12 @@ fn a_reset_is_told_by_its_call() {
         request(&mut socket, 0);
         set_linger_reset(socket.as_fd()).expect("a TCP socket");
     });
-    let heard = Site::new(16).get(&format!("/{}", server.port));
+    let received = Site::new(16).get(&format!("/{}", server.port));
     assert!(
-        heard.starts_with("Socket { call: \"recv()\", errno: 104 }"),
-        "{heard}"
+        received.starts_with("Socket { call: \"recv()\", errno: 104 }"),
+        "{received}"
     );
-    assert!(heard.ends_with("untouched false"), "{heard}");
+    assert!(received.ends_with("untouched false"), "{received}");
     server.join();
 }
 
@@ -164,8 +167,8 @@ fn a_silent_server_times_out() {
         request(&mut socket, 0);
         assert_eq!(request(&mut socket, 0), "", "it is closed");
     });
-    let heard = Site::new(16).get(&format!("/{}/read_soon", server.port));
-    assert!(heard.starts_with("TimedOut sent "), "{heard}");
+    let received = Site::new(16).get(&format!("/{}/read_soon", server.port));
+    assert!(received.starts_with("TimedOut sent "), "{received}");
     server.join();
 }
 
@@ -203,8 +206,8 @@ fn the_rest_of_a_long_response_that_nobody_wants_ends_the_connection() {
         );
         assert_eq!(request(&mut socket, 0), "");
     });
-    let heard = Site::new(16).get(&format!("/{}/pool/give_up", server.port));
-    assert_eq!(heard, "200 ");
+    let received = Site::new(16).get(&format!("/{}/pool/give_up", server.port));
+    assert_eq!(received, "200 ");
     server.join();
 }
 
@@ -212,8 +215,8 @@ fn the_rest_of_a_long_response_that_nobody_wants_ends_the_connection() {
 fn the_rest_of_a_response_of_an_application_that_nobody_wants_ends_the_connection() {
     let server = server(|listener| {
         let mut socket = accept(&listener);
-        let mut heard = [0; 4096];
-        assert!(socket.read(&mut heard).expect("a request comes") > 0);
+        let mut received = [0; 4096];
+        assert!(socket.read(&mut received).expect("a request comes") > 0);
         // A head in a record; the five bytes of the body never come.
         say(
             &mut socket,
@@ -222,11 +225,11 @@ fn the_rest_of_a_response_of_an_application_that_nobody_wants_ends_the_connectio
         // Sooner than what is drained is given up.
         let timeout = Some(Duration::from_millis(500));
         socket.set_read_timeout(timeout).expect("it is a time");
-        assert_eq!(socket.read(&mut heard).expect("it is closed"), 0);
+        assert_eq!(socket.read(&mut received).expect("it is closed"), 0);
     });
     let site = Site::new(16);
-    let heard = site.get(&format!("/{}/pool/fastcgi/give_up", server.port));
-    assert_eq!(heard, "200 ");
+    let received = site.get(&format!("/{}/pool/fastcgi/give_up", server.port));
+    assert_eq!(received, "200 ");
     server.join();
 }
 
@@ -242,10 +245,10 @@ fn a_long_response_comes_whole() {
         );
         say(&mut socket, &"0123456789".repeat(BYTES / 10));
     });
-    let heard = Site::new(16).get(&format!("/{}", server.port));
-    assert_eq!(heard.len(), 4 + BYTES);
+    let received = Site::new(16).get(&format!("/{}", server.port));
+    assert_eq!(received.len(), 4 + BYTES);
     assert!(
-        heard.as_bytes()["200 ".len()..]
+        received.as_bytes()["200 ".len()..]
             .chunks(10)
             .all(|ten| ten == b"0123456789")
     );
@@ -262,7 +265,7 @@ fn a_thread_that_quits_does_not_wait_for_idle_connections() {
     });
     let site = Site::new(16);
     assert_eq!(site.get(&format!("/{}/pool", server.port)), "200 hello");
-    site.order(Order::Quit(None));
+    site.command(Command::Quit(None));
     site.join();
     server.join();
 }
@@ -295,8 +298,8 @@ fn no_more_is_read_than_the_exchange_has_room_for() {
         say(&mut socket, "Content-Length: 1000\r\n\r\n");
         say(&mut socket, &"x".repeat(1000));
     });
-    let heard = Site::new(16).get(&format!("/{}/narrow", server.port));
-    assert_eq!(heard, format!("200 {}", "x".repeat(1000)));
+    let received = Site::new(16).get(&format!("/{}/narrow", server.port));
+    assert_eq!(received, format!("200 {}", "x".repeat(1000)));
     server.join();
 }
 
@@ -304,13 +307,13 @@ fn no_more_is_read_than_the_exchange_has_room_for() {
 fn a_body_in_a_file_goes_whole_to_a_server_that_reads_late() {
     let server = server(|listener| {
         let mut socket = accept(&listener);
-        let heard = request(&mut socket, FILE_BYTES as usize);
-        let body = heard.split_once("\r\n\r\n").expect("a head").1;
+        let received = request(&mut socket, FILE_BYTES as usize);
+        let body = received.split_once("\r\n\r\n").expect("a head").1;
         assert!(body.bytes().all(|byte| byte == b'f'));
         say(&mut socket, OK);
     });
-    let heard = Site::new(16).get(&format!("/{}/file", server.port));
-    assert_eq!(heard, "200 hello");
+    let received = Site::new(16).get(&format!("/{}/file", server.port));
+    assert_eq!(received, "200 hello");
     server.join();
 }
 
@@ -325,8 +328,8 @@ fn an_answer_before_the_end_of_the_request_is_heard_though_the_server_closes() {
         );
         // Closing with the request unread resets the connection.
     });
-    let heard = Site::new(16).get(&format!("/{}/file/pool", server.port));
-    assert_eq!(heard, "413 no");
+    let received = Site::new(16).get(&format!("/{}/file/pool", server.port));
+    assert_eq!(received, "413 no");
     server.join();
 }
 
@@ -338,8 +341,8 @@ fn a_server_that_takes_nothing_times_out() {
         request(&mut socket, 0);
         assert!(ended.recv().is_err());
     });
-    let heard = Site::new(16).get(&format!("/{}/file/send_soon", server.port));
-    assert!(heard.starts_with("TimedOut sent "), "{heard}");
+    let received = Site::new(16).get(&format!("/{}/file/send_soon", server.port));
+    assert!(received.starts_with("TimedOut sent "), "{received}");
     drop(end);
     server.join();
 }
@@ -351,8 +354,8 @@ fn a_connection_that_is_not_established_times_out() {
     let addr = listener.local_addr().expect("it is bound");
     rustix::net::listen(&listener, 0).expect("a backlog can be changed");
     let _queued = TcpStream::connect(addr).expect("there is room for one");
-    let heard = Site::new(16).get(&format!("/{}/connect_soon", addr.port()));
-    assert_eq!(heard, "TimedOut sent 0 reused false untouched true");
+    let received = Site::new(16).get(&format!("/{}/connect_soon", addr.port()));
+    assert_eq!(received, "TimedOut sent 0 reused false untouched true");
 }
 
 #[test]
@@ -360,8 +363,8 @@ fn a_tunnel_carries_both_ways_and_ends_side_by_side() {
     for server_first in [false, true] {
         let server = server(move |listener| {
             let mut socket = accept(&listener);
-            let heard = request(&mut socket, 0);
-            assert!(heard.contains("\r\nUpgrade: echo\r\n"), "{heard}");
+            let received = request(&mut socket, 0);
+            assert!(received.contains("\r\nUpgrade: echo\r\n"), "{received}");
             say(
                 &mut socket,
                 "HTTP/1.1 101 Switching\r\nUpgrade: echo\r\n\r\nhi ",
@@ -375,8 +378,8 @@ fn a_tunnel_carries_both_ways_and_ends_side_by_side() {
             }
             assert_eq!(socket.read(&mut ping).ok(), Some(0), "the other side ends");
         });
-        let heard = Site::new(16).get(&format!("/{}/tunnel/pool", server.port));
-        assert_eq!(heard, "101 upgraded hi bye");
+        let received = Site::new(16).get(&format!("/{}/tunnel/pool", server.port));
+        assert_eq!(received, "101 upgraded hi bye");
         server.join();
     }
 }
@@ -389,8 +392,8 @@ fn a_tunnel_in_which_nobody_says_anything_times_out() {
         say(&mut socket, "HTTP/1.1 101 Switching\r\n\r\n");
         assert_eq!(request(&mut socket, 0), "ping", "then it is closed");
     });
-    let heard = Site::new(16).get(&format!("/{}/tunnel/read_soon", server.port));
-    assert!(heard.starts_with("101 upgraded TimedOut"), "{heard}");
+    let received = Site::new(16).get(&format!("/{}/tunnel/read_soon", server.port));
+    assert!(received.starts_with("101 upgraded TimedOut"), "{received}");
     server.join();
 }
 
@@ -400,11 +403,11 @@ fn a_request_that_cannot_be_sent_is_told_and_nobody_is_connected() {
         let mut socket = accept(&listener);
         assert_eq!(request(&mut socket, 0), "");
     });
-    let heard = Site::new(16).get(&format!("/{}/bad_field", server.port));
-    assert!(heard.starts_with("Unsendable("), "{heard}");
+    let received = Site::new(16).get(&format!("/{}/bad_field", server.port));
+    assert!(received.starts_with("Unsendable("), "{received}");
     assert!(
-        heard.ends_with("sent 0 reused false untouched true"),
-        "{heard}"
+        received.ends_with("sent 0 reused false untouched true"),
+        "{received}"
     );
     server.join();
 }

@@ -27,18 +27,18 @@ impl Server {
 
 /// Reads a request up to the end of its head, and `body` more bytes; "" at the end.
 pub(crate) fn request(socket: &mut impl Read, body: usize) -> String {
-    let mut heard = Vec::new();
+    let mut received = Vec::new();
     let mut byte = [0];
-    while !heard.ends_with(b"\r\n\r\n") {
+    while !received.ends_with(b"\r\n\r\n") {
         match socket.read(&mut byte) {
-            Ok(1) => heard.push(byte[0]),
+            Ok(1) => received.push(byte[0]),
             _ => break,
         }
     }
-    let head = heard.len();
-    heard.resize(head + body, 0);
-    socket.read_exact(&mut heard[head..]).expect("the body");
-    String::from_utf8(heard).expect("it is text")
+    let head = received.len();
+    received.resize(head + body, 0);
+    socket.read_exact(&mut received[head..]).expect("the body");
+    String::from_utf8(received).expect("it is text")
 }
 
 pub(crate) fn say(socket: &mut TcpStream, text: &str) {

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use driver::worker::orders::{Counters, Order};
+use driver::worker::commands::{Command, Counters};
 use driver::worker::thread::Thread;
 use engines::http::{BodyLength, Chunk, Fields, FileRange};
 use server_base::connector::{
@@ -42,7 +42,7 @@ fn pass(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     let uri = String::from_utf8_lossy(&x.uri).into_owned();
     let words: Vec<&str> = uri.split('/').skip(1).collect();
     let has = |word| words.contains(&word);
-    let mut passing = match x.guards.take::<Passing>() {
+    let mut passing = match x.extensions.take::<Passing>() {
         Some(passing) => passing,
         None => {
             if has("hold") {
@@ -112,7 +112,7 @@ fn pass(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
             }
         }
     }
-    x.guards.push(passing);
+    x.extensions.push(passing);
     x.state = State::Waiting(Wait::woken());
     Content::Wait
 }
@@ -239,7 +239,7 @@ fn spec(words: &[&str]) -> RequestSpec {
     }
 }
 
-/// A request body in a file that nobody else can open.
+/// A request body in an unlinked file.
 fn file() -> Chunk {
     static FILES: AtomicU32 = AtomicU32::new(0);
     let number = FILES.fetch_add(1, Ordering::Relaxed);
@@ -264,17 +264,17 @@ pub(crate) const FILE_BYTES: u64 = 5_000_000;
 /// A worker thread.
 pub(crate) struct Site {
     addr: SocketAddr,
-    orders: Sender<Order>,
+    commands: Sender<Command>,
     waker: Arc<Waker>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Site {
-    /// With so many `worker_connections`.
+    /// With this many `worker_connections`.
     pub(crate) fn new(worker_connections: usize) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
         let addr = listener.local_addr().expect("it is bound");
-        let (orders, inbox) = channel();
+        let (commands, inbox) = channel();
         let waker = Arc::new(Waker::new().expect("a descriptor is free"));
         let theirs = Arc::clone(&waker);
         let setup = setup(listener, "", &[&PASS], worker_connections);
@@ -285,7 +285,7 @@ impl Site {
         });
         Self {
             addr,
-            orders,
+            commands,
             waker,
             thread: Some(thread),
         }
@@ -299,13 +299,13 @@ impl Site {
         Client(socket)
     }
 
-    /// What one client hears.
+    /// Data that one client receives.
     pub(crate) fn get(&self, uri: &str) -> String {
         self.client().get(uri)
     }
 
-    pub(crate) fn order(&self, order: Order) {
-        self.orders.send(order).expect("the thread runs");
+    pub(crate) fn command(&self, order: Command) {
+        self.commands.send(order).expect("the thread runs");
         self.waker.wake();
     }
 
@@ -319,7 +319,7 @@ impl Site {
 impl Drop for Site {
     fn drop(&mut self) {
         if let Some(thread) = self.thread.take() {
-            let _ = self.orders.send(Order::Terminate);
+            let _ = self.commands.send(Command::Terminate);
             self.waker.wake();
             thread.join().expect("it does not panic");
         }
@@ -330,7 +330,7 @@ impl Drop for Site {
 pub(crate) struct Client(TcpStream);
 
 impl Client {
-    /// Asks, and gives the body of the response.
+    /// Asks, and returns the body of the response.
     pub(crate) fn get(&mut self, uri: &str) -> String {
         self.ask(uri);
         self.answer()
@@ -343,10 +343,10 @@ impl Client {
 
     /// The body of the next response.
     pub(crate) fn answer(&mut self) -> String {
-        let mut heard = Vec::new();
+        let mut received = Vec::new();
         let mut piece = [0; 65536];
         loop {
-            let text = String::from_utf8_lossy(&heard);
+            let text = String::from_utf8_lossy(&received);
             if let Some((head, body)) = text.split_once("\r\n\r\n") {
                 let length = head.split("Content-Length: ").nth(1);
                 let length = length.and_then(|rest| rest.split("\r\n").next());
@@ -359,9 +359,9 @@ impl Client {
             assert!(
                 read > 0,
                 "closed after {:?}",
-                String::from_utf8_lossy(&heard)
+                String::from_utf8_lossy(&received)
             );
-            heard.extend_from_slice(&piece[..read]);
+            received.extend_from_slice(&piece[..read]);
         }
     }
 }

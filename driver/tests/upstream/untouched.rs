@@ -1,4 +1,4 @@
-//! What is known of a request on a connection that the server ends at that moment: with real sockets, since it is the
+//! Requests on a connection that the server ends at that moment, untouched or not: with real sockets, since it is the
 //! kernel that knows.
 //!
 //! A worker that sees the end of an idle connection does not use it, so the handler of the second request waits in its turn
@@ -17,11 +17,11 @@ use super::server::{OK, accept, request, say, server};
 use super::site::{Site, hold};
 
 /// The second request, until it is dropped.
-struct Held(#[expect(dead_code, reason = "its end is the message")] Sender<()>);
+struct HeldOpen(#[expect(dead_code, reason = "its end is the message")] Sender<()>);
 
-/// One request that makes a connection idle, then a POST that is held in its handler until the server lets it go. Gives what
-/// the POST was told.
-fn second(meet: impl FnOnce(TcpStream, Held) + Send + 'static) -> String {
+/// One request that makes a connection idle, then a POST that is held in its handler until the server lets it go. Returns
+/// the POST's result.
+fn second(meet: impl FnOnce(TcpStream, HeldOpen) + Send + 'static) -> String {
     let (held, is_held) = channel();
     let (go, may_go) = channel();
     let server = server(move |listener| {
@@ -29,75 +29,87 @@ fn second(meet: impl FnOnce(TcpStream, Held) + Send + 'static) -> String {
         request(&mut socket, 0);
         say(&mut socket, OK);
         is_held.recv().expect("the second request comes");
-        meet(socket, Held(go));
+        meet(socket, HeldOpen(go));
     });
     let site = Site::new(16);
     let mut client = site.client();
     assert_eq!(client.get(&format!("/{}/pool", server.port)), "200 hello");
     hold(server.port, held, may_go);
-    let heard = client.get(&format!("/{}/pool/post/hold", server.port));
+    let received = client.get(&format!("/{}/pool/post/hold", server.port));
     server.join();
-    heard
+    received
 }
 
 #[test]
 fn an_end_before_the_request_and_a_reset_in_answer_leave_it_untouched() {
-    let heard = second(|socket, held| {
+    let received = second(|socket, held| {
         drop(socket);
         drop(held);
     });
-    assert!(heard.ends_with(" reused true untouched true"), "{heard}");
-    assert!(!heard.contains(" sent 0 "), "{heard}");
+    assert!(
+        received.ends_with(" reused true untouched true"),
+        "{received}"
+    );
+    assert!(!received.contains(" sent 0 "), "{received}");
 }
 
 #[test]
 fn a_reset_before_the_request_leaves_it_untouched_since_nothing_is_sent() {
-    let heard = second(|socket, held| {
+    let received = second(|socket, held| {
         set_linger_reset(socket.as_fd()).expect("a TCP socket");
         drop(socket);
         drop(held);
     });
     assert!(
-        heard.ends_with(" sent 0 reused true untouched true"),
-        "{heard}"
+        received.ends_with(" sent 0 reused true untouched true"),
+        "{received}"
     );
 }
 
 #[test]
 fn an_end_after_the_request_was_acknowledged_is_not_known_to_leave_it_untouched() {
-    let heard = second(|mut socket, held| {
+    let received = second(|mut socket, held| {
         drop(held);
         request(&mut socket, 3);
     });
-    assert!(heard.starts_with("Closed sent "), "{heard}");
-    assert!(heard.ends_with(" reused true untouched false"), "{heard}");
+    assert!(received.starts_with("Closed sent "), "{received}");
+    assert!(
+        received.ends_with(" reused true untouched false"),
+        "{received}"
+    );
 }
 
 #[test]
 fn a_reset_with_the_request_unread_is_not_known_to_leave_it_untouched() {
-    let heard = second(|socket, held| {
+    let received = second(|socket, held| {
         drop(held);
         socket.peek(&mut [0]).expect("the request comes");
     });
-    assert!(heard.ends_with(" reused true untouched false"), "{heard}");
-    assert!(heard.contains("errno: 104"), "{heard}");
+    assert!(
+        received.ends_with(" reused true untouched false"),
+        "{received}"
+    );
+    assert!(received.contains("errno: 104"), "{received}");
 }
 
 #[test]
 fn a_reset_with_the_acknowledgement_delayed_is_not_known_to_leave_it_untouched() {
-    let heard = second(|mut socket, held| {
+    let received = second(|mut socket, held| {
         set_tcp_quickack(&socket, false).expect("a TCP socket");
         drop(held);
         request(&mut socket, 3);
         set_linger_reset(socket.as_fd()).expect("a TCP socket");
     });
-    assert!(heard.ends_with(" reused true untouched false"), "{heard}");
-    assert!(heard.contains("errno: 104"), "{heard}");
+    assert!(
+        received.ends_with(" reused true untouched false"),
+        "{received}"
+    );
+    assert!(received.contains("errno: 104"), "{received}");
 }
 
 #[test]
 fn a_reset_behind_an_end_is_not_enough_where_the_request_was_acknowledged() {
-    let heard = second(|mut socket, held| {
+    let received = second(|mut socket, held| {
         socket.shutdown(Shutdown::Write).expect("it is open");
         drop(held);
         request(&mut socket, 3);
@@ -107,17 +119,23 @@ fn a_reset_behind_an_end_is_not_enough_where_the_request_was_acknowledged() {
         assert!(socket.read(&mut [0]).is_err(), "nothing more comes");
         set_linger_reset(socket.as_fd()).expect("a TCP socket");
     });
-    assert!(heard.ends_with(" reused true untouched false"), "{heard}");
+    assert!(
+        received.ends_with(" reused true untouched false"),
+        "{received}"
+    );
 }
 
 #[test]
 fn an_end_without_a_reset_is_not_known_to_leave_it_untouched() {
-    let heard = second(|mut socket, held| {
+    let received = second(|mut socket, held| {
         socket.shutdown(Shutdown::Write).expect("it is open");
         drop(held);
         request(&mut socket, 3);
         assert_eq!(request(&mut socket, 0), "", "the other side ends as well");
     });
-    assert!(heard.starts_with("Closed sent "), "{heard}");
-    assert!(heard.ends_with(" reused true untouched false"), "{heard}");
+    assert!(received.starts_with("Closed sent "), "{received}");
+    assert!(
+        received.ends_with(" reused true untouched false"),
+        "{received}"
+    );
 }

@@ -4,12 +4,12 @@
 //! has. Bytes behind a response with a length are dropped.
 
 use super::{Ends, HeadParser, ProtocolError, StatusLine, ends, is_head};
-use crate::client::{self, HeadSize, Refusal, Spares};
+use crate::client::{self, HeadSize, SendError, Spares};
 use crate::http::{BodyLength, Chunk, Fields, OutputQueue, ResponseHead};
 use crate::reassembly::ReassemblyBuffer;
 use std::collections::VecDeque;
 
-/// What a connection tells its driver.
+/// Event of a connection to a CGI-style server.
 pub type Event = client::Event<ProtocolError>;
 
 /// One connection in the client role.
@@ -19,7 +19,7 @@ pub struct Client {
     /// Most bytes of the head.
     head_bytes: usize,
     /// A part of a head.
-    held: ReassemblyBuffer,
+    partial: ReassemblyBuffer,
     receiving: Receiving,
     sending: Sending,
     /// The response has no body, since the request is a HEAD.
@@ -32,7 +32,7 @@ pub struct Client {
     spares: Spares,
 }
 
-/// What is to be known of a request besides its parameters.
+/// Properties of a request besides its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestOptions {
     /// The length of the body.
@@ -54,7 +54,7 @@ impl Default for RequestOptions {
     }
 }
 
-/// What the next received byte belongs to.
+/// Part of the response that the next received byte belongs to.
 #[derive(Debug, PartialEq, Eq)]
 enum Receiving {
     /// Nothing has been asked.
@@ -91,7 +91,7 @@ impl Client {
         Self {
             parser: HeadParser::new(HEAD_BYTES, StatusLine::Taken),
             head_bytes: HEAD_BYTES,
-            held: ReassemblyBuffer::default(),
+            partial: ReassemblyBuffer::default(),
             receiving: Receiving::Idle,
             sending: Sending::Ended,
             is_head: false,
@@ -120,10 +120,10 @@ impl Client {
         &mut self,
         params: &Fields,
         options: RequestOptions,
-        encode: impl FnOnce(&mut Vec<u8>) -> Result<(), Refusal>,
-    ) -> Result<u32, Refusal> {
+        encode: impl FnOnce(&mut Vec<u8>) -> Result<(), SendError>,
+    ) -> Result<u32, SendError> {
         if self.receiving != Receiving::Idle {
-            return Err(Refusal::Closed);
+            return Err(SendError::Closed);
         }
         let mut result = Ok(());
         self.out.push_with(|run| {
@@ -185,9 +185,9 @@ impl Client {
 
     /// Takes bytes from the server.
     pub fn receive(&mut self, input: &[u8]) {
-        let all = self.held.join(input);
+        let all = self.partial.join(input);
         match self.advance_head(&all) {
-            Ok(used) if self.receiving == Receiving::Head => self.held.keep(all, used),
+            Ok(used) if self.receiving == Receiving::Head => self.partial.keep(all, used),
             Ok(used) => self.data(&all[used..]),
             Err(error) => self.fail(error),
         }
@@ -197,13 +197,13 @@ impl Client {
     /// for a head before them, the memory goes along with them and the buffer has none left.
     pub fn receive_buffer(&mut self, buffer: &mut Vec<u8>) {
         let is_full = buffer.len() >= buffer.capacity() / 2;
-        if !is_full || !self.held.bytes().is_empty() {
+        if !is_full || !self.partial.bytes().is_empty() {
             self.receive(buffer);
             return buffer.clear();
         }
         match self.advance_head(buffer) {
             Ok(used) if self.receiving == Receiving::Head => {
-                self.held.keep(buffer.as_slice().into(), used);
+                self.partial.keep(buffer.as_slice().into(), used);
             }
             Ok(used) => {
                 buffer.drain(..used);
@@ -285,7 +285,7 @@ impl Client {
         self.end_if_complete();
     }
 
-    /// As [`Self::data`], in memory that goes along.
+    /// Like [`Self::data`], but takes ownership of the buffer.
     fn own_data(&mut self, mut bytes: Vec<u8>) {
         bytes.truncate(self.count(bytes.len()));
         if !bytes.is_empty() {
@@ -295,7 +295,7 @@ impl Client {
         self.end_if_complete();
     }
 
-    /// How many of so many bytes belong to the body; they are taken from what is left of it.
+    /// Returns how many of `len` bytes belong to the body, and subtracts them from its remaining length.
     fn count(&mut self, len: usize) -> usize {
         let taken = match &mut self.receiving {
             Receiving::Length { left } => {
@@ -333,20 +333,20 @@ impl Client {
     fn close(&mut self) {
         self.receiving = Receiving::Over;
         self.sending = Sending::Ended;
-        self.held.clear();
+        self.partial.clear();
     }
 
     /// Panics if the connection contradicts itself; for tests and fuzzing.
     pub fn check_invariants(&self) {
-        let held = self.held.bytes().len();
+        let partial = self.partial.bytes().len();
         match self.receiving {
             Receiving::Head => {
                 assert!(
-                    held <= self.head_bytes,
+                    partial <= self.head_bytes,
                     "a part of a line exceeds its limit"
                 );
             }
-            _ => assert_eq!(held, 0, "bytes are held for nobody"),
+            _ => assert_eq!(partial, 0, "bytes are held for nobody"),
         }
         let is_complete = self.receiving == (Receiving::Length { left: 0 });
         assert!(!is_complete, "a complete body is not recognised");

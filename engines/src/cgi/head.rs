@@ -12,10 +12,10 @@ pub struct HeadParser {
     settings: Settings,
 }
 
-/// What becomes of a status line of HTTP at the start of a head.
+/// Treatment of an HTTP status line at the start of a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatusLine {
-    /// It gives the status, and the field `Status` is not looked at: SCGI, uwsgi.
+    /// It sets the status, and the field `Status` is ignored: SCGI, uwsgi.
     Taken,
     /// It is skipped: FastCGI.
     Skipped,
@@ -67,7 +67,7 @@ impl HeadParser {
         self.parser.advance(input).map_err(ProtocolError::of_head)
     }
 
-    /// Hands out the head that is complete, and starts over; `spare` gives the memory for the next one.
+    /// Returns the complete head and starts over; `spare` provides the memory for the next one.
     ///
     /// # Errors
     /// The head has a `Transfer-Encoding`, an invalid `Content-Length`, or no valid status.

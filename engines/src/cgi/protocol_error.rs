@@ -1,4 +1,4 @@
-//! What a server that answers as CGI does can do wrong; all of it ends the connection.
+//! Protocol errors of servers that answer in CGI's format; each one ends the connection.
 
 use crate::{h1, http::Fault};
 use std::fmt;
@@ -31,7 +31,7 @@ pub enum ProtocolError {
 }
 
 impl ProtocolError {
-    /// What the server did, in nginx's words as far as it has some; "upstream " goes before them.
+    /// Description of the error, in nginx's words where it has some; "upstream " precedes it.
     #[must_use]
     pub const fn message(self) -> &'static str {
         match self {
@@ -48,7 +48,7 @@ impl ProtocolError {
         }
     }
 
-    /// What an error of the parser is in a head of CGI.
+    /// Maps an error of the head parser to a protocol error.
     pub(super) const fn of_head(error: h1::ProtocolError) -> Self {
         match error {
             h1::ProtocolError::BadStatus => Self::BadStatus,

@@ -1,4 +1,4 @@
-//! What a response says of the name that was asked for: its records, by way of its aliases.
+//! Evaluates a response for the queried name: its records, found by way of its aliases.
 //!
 //! Records of other names are passed over: a response cannot tell what was not asked.
 //!
@@ -13,18 +13,18 @@ use super::name::Name;
 use super::refused::Refused;
 use super::resolver::ALIASES_MAX;
 
-/// The part of an answer that one query brought.
+/// Answer to one query.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Told {
-    /// What it says.
-    pub(super) what: What,
+pub(super) struct QueryAnswer {
+    /// Data of the answer.
+    pub(super) what: ResponseData,
     /// How long that may be kept, seconds.
     pub(super) ttl_s: u32,
 }
 
-/// What a response says.
+/// Data of a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum ResponseData {
     /// Nothing.
     Nothing,
     /// That the name is another's alias, and nothing of that one.
@@ -52,7 +52,7 @@ pub(super) struct Service {
 ///
 /// # Errors
 /// A record is broken, whether it would have counted or not.
-pub(super) fn read(reply: &Reply<'_>, kind: QueryType) -> Result<Told, Refused> {
+pub(super) fn read(reply: &Reply<'_>, kind: QueryType) -> Result<QueryAnswer, Refused> {
     let mut records = Vec::new();
     for record in reply.records()? {
         if let Some(data) = data(reply.message(), &record, kind)? {
@@ -65,7 +65,7 @@ pub(super) fn read(reply: &Reply<'_>, kind: QueryType) -> Result<Told, Refused> 
         let own = records.iter().filter(|(record, _)| record.owner == *name);
         let what = gather(own.clone(), &mut ttl_s);
         if let Some(what) = what {
-            return Ok(Told { what, ttl_s });
+            return Ok(QueryAnswer { what, ttl_s });
         }
         let next = own.clone().find_map(|(record, data)| match data {
             Data::Alias(target) => Some((target, record.ttl_s)),
@@ -73,17 +73,17 @@ pub(super) fn read(reply: &Reply<'_>, kind: QueryType) -> Result<Told, Refused> 
         });
         let Some((target, ttl)) = next else {
             let what = if aliases == 0 {
-                What::Nothing
+                ResponseData::Nothing
             } else {
-                What::Alias(name.clone())
+                ResponseData::Alias(name.clone())
             };
-            return Ok(Told { what, ttl_s });
+            return Ok(QueryAnswer { what, ttl_s });
         };
         ttl_s = ttl_s.min(ttl);
         name = target;
     }
-    Ok(Told {
-        what: What::Nothing,
+    Ok(QueryAnswer {
+        what: ResponseData::Nothing,
         ttl_s,
     })
 }
@@ -138,7 +138,7 @@ fn data(message: &[u8], record: &Record, asked: QueryType) -> Result<Option<Data
 fn gather<'a>(
     records: impl Iterator<Item = &'a (Record, Data)> + Clone,
     ttl_s: &mut u32,
-) -> Option<What> {
+) -> Option<ResponseData> {
     let found = records.filter(|(_, data)| !matches!(data, Data::Alias(_)));
     let shortest = found.clone().map(|(record, _)| record.ttl_s).min()?;
     *ttl_s = shortest.min(*ttl_s);
@@ -157,15 +157,15 @@ fn gather<'a>(
     });
     // All of them are of the one type that was asked for.
     match data.clone().next()? {
-        Data::V4(_) => Some(What::V4(v4.take(ADDRESSES_MAX).collect())),
-        Data::V6(_) => Some(What::V6(v6.take(ADDRESSES_MAX).collect())),
+        Data::V4(_) => Some(ResponseData::V4(v4.take(ADDRESSES_MAX).collect())),
+        Data::V6(_) => Some(ResponseData::V6(v6.take(ADDRESSES_MAX).collect())),
         Data::Service(_) => {
             let mut services: Vec<Service> = services.collect();
             services.sort_by_key(|service| service.priority);
             services.truncate(SERVICES_MAX);
-            Some(What::Services(services))
+            Some(ResponseData::Services(services))
         }
-        Data::Name(name) => Some(What::Name(name.clone())),
+        Data::Name(name) => Some(ResponseData::Name(name.clone())),
         Data::Alias(_) => None,
     }
 }

@@ -3,23 +3,23 @@
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::rc::Rc;
 
-use super::answer::{Service, Told, What};
+use super::answer::{QueryAnswer, ResponseData, Service};
 use super::event::{Failure, Transport};
 use super::message::QueryType;
 use super::name::Name;
 use super::settings::Settings;
 use super::slab::Key;
 
-/// What is asked: entries are found by it.
+/// Key of a question, by which entries are found.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Question {
     pub(super) name: Name,
-    pub(super) kind: Kind,
+    pub(super) kind: LookupKind,
 }
 
-/// What of a name is asked for.
+/// Type of lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Kind {
+pub(super) enum LookupKind {
     Addresses,
     Services,
     Pointer,
@@ -59,13 +59,13 @@ pub(super) struct Asking {
     pub(super) hurried: bool,
     /// The servers that could not be reached, where that may end the question.
     pub(super) unreached: Vec<usize>,
-    /// Who waits; some may be gone.
+    /// Waiters; some may have been cancelled.
     pub(super) waiters: Vec<Key>,
     /// How many waiters there may be before those that are gone are taken out.
     pub(super) purge_at: usize,
     /// When to ask the next server.
     pub(super) resend_at_ms: u64,
-    /// What has been told so far.
+    /// Answers received so far.
     pub(super) so_far: SoFar,
 }
 
@@ -79,7 +79,7 @@ pub(super) struct Query {
     pub(super) stage: Stage,
 }
 
-/// Where a query is.
+/// State of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     /// It is in the queue of what is to be sent.
@@ -90,7 +90,7 @@ pub(super) enum Stage {
     Answered,
 }
 
-/// What the queries of one question have brought.
+/// Combined answers of the queries of one question.
 #[derive(Debug, Default)]
 pub(super) struct SoFar {
     failure: Option<Failure>,
@@ -99,25 +99,25 @@ pub(super) struct SoFar {
     ttl_s: Option<u32>,
 }
 
-/// What a question came to.
+/// Result of a question.
 #[derive(Debug)]
 pub(super) enum Outcome {
     Failed(Failure),
-    Found(Held, u32),
+    Found(Cached, u32),
 }
 
-/// A question that is answered.
+/// Cache entry of an answered question.
 #[derive(Debug)]
 pub(super) struct Kept {
-    pub(super) held: Rc<Held>,
+    pub(super) answer: Rc<Cached>,
     pub(super) valid_until_ms: u64,
     /// When it was used last.
     pub(super) used_ms: u64,
 }
 
-/// An answer as it is kept.
+/// A cached answer.
 #[derive(Debug)]
-pub(super) enum Held {
+pub(super) enum Cached {
     Alias(Name),
     Addresses(Vec<Ipv4Addr>, Vec<Ipv6Addr>),
     Services(Vec<Service>),
@@ -126,17 +126,22 @@ pub(super) enum Held {
 
 impl Asking {
     /// A question that is asked of `server` first; `None` where the settings want no record of this kind.
-    pub(super) fn new(kind: Kind, settings: &Settings, server: usize, now_ms: u64) -> Option<Self> {
+    pub(super) fn new(
+        kind: LookupKind,
+        settings: &Settings,
+        server: usize,
+        now_ms: u64,
+    ) -> Option<Self> {
         let kinds: Vec<QueryType> = match kind {
-            Kind::Addresses => [
+            LookupKind::Addresses => [
                 (settings.ipv4, QueryType::A),
                 (settings.ipv6, QueryType::Aaaa),
             ]
             .into_iter()
             .filter_map(|(wanted, kind)| wanted.then_some(kind))
             .collect(),
-            Kind::Services => vec![QueryType::Srv],
-            Kind::Pointer => vec![QueryType::Ptr],
+            LookupKind::Services => vec![QueryType::Srv],
+            LookupKind::Pointer => vec![QueryType::Ptr],
         };
         if kinds.is_empty() {
             return None;
@@ -160,11 +165,11 @@ impl Asking {
         })
     }
 
-    /// Takes what one query was answered; gives what the question came to once all are answered.
+    /// Adds the answer of one query; returns the question's result once all queries are answered.
     pub(super) fn answered(
         &mut self,
         query: usize,
-        told: Result<Told, Failure>,
+        told: Result<QueryAnswer, Failure>,
     ) -> Option<Outcome> {
         self.queries[query].stage = Stage::Answered;
         let pending = self.queries.iter().any(|q| q.stage != Stage::Answered);
@@ -174,22 +179,24 @@ impl Asking {
 
 impl SoFar {
     /// Adds what came. As in nginx an error of one type is that of the name, and an alias counts if it came last.
-    fn take(&mut self, told: Result<Told, Failure>, pending: bool) -> Option<Outcome> {
+    fn take(&mut self, told: Result<QueryAnswer, Failure>, pending: bool) -> Option<Outcome> {
         let mut alias = None;
         match told {
             Err(failure) => self.failure = Some(failure),
-            Ok(Told { what, ttl_s }) => {
+            Ok(QueryAnswer { what, ttl_s }) => {
                 let shortest = self.ttl_s.unwrap_or(u32::MAX).min(ttl_s);
                 self.ttl_s = Some(shortest);
                 match what {
-                    What::Nothing => {}
-                    What::Alias(name) => alias = Some(name),
-                    What::V4(addresses) => self.v4 = addresses,
-                    What::V6(addresses) => self.v6 = addresses,
-                    What::Services(services) => {
-                        return Some(Outcome::Found(Held::Services(services), shortest));
+                    ResponseData::Nothing => {}
+                    ResponseData::Alias(name) => alias = Some(name),
+                    ResponseData::V4(addresses) => self.v4 = addresses,
+                    ResponseData::V6(addresses) => self.v6 = addresses,
+                    ResponseData::Services(services) => {
+                        return Some(Outcome::Found(Cached::Services(services), shortest));
                     }
-                    What::Name(name) => return Some(Outcome::Found(Held::Name(name), shortest)),
+                    ResponseData::Name(name) => {
+                        return Some(Outcome::Found(Cached::Name(name), shortest));
+                    }
                 }
             }
         }
@@ -201,12 +208,12 @@ impl SoFar {
         }
         let ttl_s = self.ttl_s.unwrap_or_default();
         let (v4, v6) = (std::mem::take(&mut self.v4), std::mem::take(&mut self.v6));
-        let held = match alias {
-            _ if !v4.is_empty() || !v6.is_empty() => Held::Addresses(v4, v6),
-            Some(name) if !name.is_root() => Held::Alias(name),
+        let answer = match alias {
+            _ if !v4.is_empty() || !v6.is_empty() => Cached::Addresses(v4, v6),
+            Some(name) if !name.is_root() => Cached::Alias(name),
             _ => return Some(Outcome::Failed(Failure::NotFound)),
         };
-        Some(Outcome::Found(held, ttl_s))
+        Some(Outcome::Found(answer, ttl_s))
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a resolver is asked and what it tells.
+//! Questions to a resolver and its events.
 
 use core::fmt;
 use core::net::IpAddr;
@@ -6,7 +6,7 @@ use core::net::IpAddr;
 use super::name::Name;
 use super::slab::Key;
 
-/// What is asked for.
+/// Type of the question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject<'a> {
     /// The addresses of a host.
@@ -23,7 +23,7 @@ pub enum Subject<'a> {
     Pointer(IpAddr),
 }
 
-/// What became of a question.
+/// Result of a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// It is answered.
@@ -95,7 +95,7 @@ pub enum Failure {
     Unimplemented,
     /// REFUSED.
     Refused,
-    /// Nobody answered in time.
+    /// No server answered in time.
     TimedOut,
     /// [`ASKED_MAX`](super::ASKED_MAX) or [`WAITING_MAX`](super::WAITING_MAX) is reached.
     TooMany,
@@ -106,7 +106,7 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// The number nginx gives it in its messages, as `www could not be resolved (3: Host not found)`.
+    /// Number in nginx's messages, as in `www could not be resolved (3: Host not found)`.
     #[must_use]
     pub fn code(self) -> i32 {
         match self {
@@ -119,7 +119,7 @@ impl Failure {
         }
     }
 
-    /// What a response code says of a name; `None` for success and for codes that say nothing of it.
+    /// Failure that a response code means for a name; `None` for success and for codes that do not concern the name.
     pub(super) fn of_rcode(code: u8) -> Option<Self> {
         match code {
             2 => Some(Self::ServerFailure),

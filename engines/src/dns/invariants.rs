@@ -1,4 +1,4 @@
-//! What is true of a resolver between any two calls; tests and the fuzz target ask after each.
+//! Invariants of a resolver between any two calls, checked by tests and the fuzz target after each.
 
 use super::entry::{Stage, State};
 use super::resolver::{ASKED_MAX, KEPT_MAX, Resolver, Timer, WAITING_MAX};

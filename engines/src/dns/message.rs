@@ -9,7 +9,7 @@ use super::event::Transport;
 use super::name::Name;
 use super::refused::Refused;
 
-/// What a query asks for.
+/// Record type of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum QueryType {
     /// IPv4 addresses.

@@ -5,20 +5,20 @@
 //! A [`Resolver`] is driven by one caller, in any order of these, none of which
 //! blocks or fails:
 //!
-//! - [`Resolver::ask`] gives a [`Key`]; one [`Event`] with that key follows,
+//! - [`Resolver::ask`] returns a [`Key`]; one [`Event`] with that key follows,
 //!   at once when the answer is known, else when a server has given it or the
 //!   time is over. [`Resolver::cancel`] takes the question back, and no event
 //!   follows.
 //! - Questions leave by [`Resolver::transmit`], which says to which server and
 //!   over what; servers are numbered as the caller configured them.
-//! - What a server sent enters by [`Resolver::receive`], a message at a time;
+//! - Messages of servers enter by [`Resolver::receive`], one at a time;
 //!   [`Frames`] cuts a TCP stream into messages. A refused message is a value
 //!   for the log and changes nothing.
 //! - [`Resolver::unreachable`] says that a server could not be reached.
 //! - Time is an argument, in milliseconds that never go back:
 //!   [`Resolver::deadline`] says when to call [`Resolver::expire`].
 //! - Randomness is an argument, too: `ask` needs some to spread load,
-//!   `transmit` for the number of a query, which nobody must be able to guess.
+//!   `transmit` for the number of a query, which must be unpredictable.
 //!   The caller's sockets add a source port to it.
 //!
 //! After any of these calls there may be events and questions to fetch.
@@ -29,7 +29,7 @@
 //! of the name; servers take turns; what is not answered in 5 s goes to the
 //! next server; a truncated answer is asked for again over TCP; aliases are
 //! followed 50 deep; errors are not kept, answers for their time to live, and
-//! they are forgotten when nobody asked for 30 s. Several askers of one name
+//! they are dropped when unused for 30 s. Several askers of one name
 //! wait for one query.
 //!
 //! Stricter than nginx: an answer counts only from a server that was asked;

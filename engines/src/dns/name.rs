@@ -70,7 +70,7 @@ impl Name {
         Self(wire.into())
     }
 
-    /// Reads the name at `at`, whose own bytes end before `end`; gives it and
+    /// Reads the name at `at`, whose own bytes end before `end`; returns it and
     /// where it ends.
     ///
     /// # Errors
@@ -177,7 +177,7 @@ const LABEL_BYTES_MAX: u8 = 63;
 /// Bytes of a name as text, without the final dot. RFC 1035 counts the bytes on
 /// the wire, which are two more; nginx counts these.
 pub const TEXT_BYTES_MAX: usize = 255;
-/// The same on the wire: a length before the text, the root's after it.
+/// Length of the longest name on the wire: a length before the text, the root's after it.
 const WIRE_BYTES_MAX: usize = TEXT_BYTES_MAX + 2;
 /// Compression pointers of one name; more would not fit into the longest.
 pub const POINTERS_MAX: usize = 128;

@@ -5,7 +5,7 @@ use core::fmt;
 use super::event::{Transport, rcode_text};
 use super::name::Name;
 
-/// What was wrong with a message that was not taken.
+/// Reason for which a message was ignored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refused {
     /// It ends before it should.
@@ -38,7 +38,7 @@ pub enum Refused {
     Class(u16),
     /// The question is of a type that is never asked for.
     Type(u16),
-    /// Nobody asked that, or not there.
+    /// The question was not asked, or not of this server.
     Unexpected(Name),
     /// The query has another number.
     Id {

@@ -1,11 +1,13 @@
-//! The resolver: who waits for which question, which question waits for which server, what is kept.
+//! The resolver: waiters by question, questions by server, cached answers.
 //!
-//! The contract is at the top of the module. What a message changes is in `settle`.
+//! The contract is at the top of the module. The effects of a message are in `settle`.
 
 use core::net::IpAddr;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::entry::{Asking, Entry, Held, Kind, Outcome, PURGE_MIN, Query, Question, Stage, State};
+use super::entry::{
+    Asking, Cached, Entry, LookupKind, Outcome, PURGE_MIN, Query, Question, Stage, State,
+};
 use super::event::{Answer, Event, Failure, Route, Subject};
 use super::message::encode_query;
 use super::name::Name;
@@ -85,7 +87,7 @@ impl Resolver {
         key
     }
 
-    /// Takes a question back; nothing is told of it any more. A key whose event has been told does nothing.
+    /// Cancels a question; no event of it follows. A key whose event has been returned does nothing.
     pub fn cancel(&mut self, key: Key) {
         let Some(waiter) = self.waiters.remove(key) else {
             self.events.retain(|event| event.key() != key);
@@ -113,7 +115,7 @@ impl Resolver {
     }
 
     /// Writes the next query to `out`, in place of what it has, and says where it goes. Over TCP its length is before
-    /// it. `id` is a random number that nobody can guess, new for each call.
+    /// it. `id` is an unpredictable random number, new for each call.
     pub fn transmit(&mut self, id: u16, out: &mut Vec<u8>) -> Option<Route> {
         while let Some((key, index)) = self.sends.pop_front() {
             let Some(entry) = self.entries.get_mut(key) else {
@@ -252,13 +254,15 @@ impl Resolver {
                     self.kept.remove(&(kept.used_ms, entry_key));
                     kept.used_ms = now_ms;
                     self.kept.insert((now_ms, entry_key));
-                    let (held, until_ms) = (kept.held.clone(), kept.valid_until_ms);
-                    match &*held {
-                        Held::Alias(target) => match self.follow(now_ms, key, target, &question) {
-                            Some(next) => question = next,
-                            None => return,
-                        },
-                        held => return self.give(now_ms, key, held, until_ms, true),
+                    let (answer, until_ms) = (kept.answer.clone(), kept.valid_until_ms);
+                    match &*answer {
+                        Cached::Alias(target) => {
+                            match self.follow(now_ms, key, target, &question) {
+                                Some(next) => question = next,
+                                None => return,
+                            }
+                        }
+                        answer => return self.give(now_ms, key, answer, until_ms, true),
                     }
                 }
                 State::Kept(_) => self.remove_entry(entry_key),
@@ -266,7 +270,7 @@ impl Resolver {
         }
     }
 
-    /// The question a waiter has after an alias; `None` if it has followed too many and is told so.
+    /// Question of a waiter after an alias; `None` if it has followed too many, which is reported to it.
     pub(super) fn follow(
         &mut self,
         now_ms: u64,
@@ -292,7 +296,7 @@ impl Resolver {
         }
     }
 
-    /// Begins to ask for what nobody asks for yet.
+    /// Starts the queries of a question that has no entry yet.
     fn start(&mut self, now_ms: u64, key: Key, question: Question) {
         if self.asking >= ASKED_MAX {
             return self.fail(now_ms, key, Failure::TooMany);
@@ -347,7 +351,7 @@ impl Resolver {
         self.send_again(now_ms, key, |query| query.stage == Stage::Sent);
     }
 
-    /// Queues queries that were sent before and gives them time anew.
+    /// Queues queries that were sent before again, with a new time limit.
     pub(super) fn send_again(&mut self, now_ms: u64, key: Key, which: impl Fn(&Query) -> bool) {
         let at = now_ms.saturating_add(self.settings.resend_ms);
         let Some(asking) = self.entries.get_mut(key).and_then(Entry::asking_mut) else {
@@ -364,7 +368,7 @@ impl Resolver {
         self.timers.insert((at, Timer::Entry(key)));
     }
 
-    /// Drops an entry; whoever waits for it has been told or moved before.
+    /// Drops an entry, whose waiters have been notified or moved before.
     pub(super) fn remove_entry(&mut self, key: Key) {
         let Some(entry) = self.entries.remove(key) else {
             return;
@@ -386,7 +390,7 @@ impl Resolver {
         }
     }
 
-    /// Drops answers that nobody has used for a while: two each time, so that no call pays for many.
+    /// Drops answers unused for a while: two each time, so that no call pays for many.
     fn forget_unused(&mut self, now_ms: u64) {
         for _ in 0..2 {
             match self.kept.first().copied() {
@@ -409,16 +413,16 @@ fn literal(subject: Subject<'_>) -> Option<IpAddr> {
 
 fn question(subject: Subject<'_>) -> Option<Question> {
     let (name, kind) = match subject {
-        Subject::Addresses(name) => (Name::parse(name)?, Kind::Addresses),
+        Subject::Addresses(name) => (Name::parse(name)?, LookupKind::Addresses),
         Subject::Service { service, name } => {
             let labels = if service.contains(&b'.') {
                 service.to_vec()
             } else {
                 [b"_", service, b"._tcp"].concat()
             };
-            (Name::below(&labels, name)?, Kind::Services)
+            (Name::below(&labels, name)?, LookupKind::Services)
         }
-        Subject::Pointer(address) => (Name::of_address(address), Kind::Pointer),
+        Subject::Pointer(address) => (Name::of_address(address), LookupKind::Pointer),
     };
     Some(Question { name, kind })
 }

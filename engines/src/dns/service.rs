@@ -20,7 +20,7 @@ pub(super) struct Hosts {
 #[derive(Debug)]
 struct Host {
     service: Service,
-    /// Who looks it up.
+    /// Waiters that look it up.
     waiter: Option<Key>,
     result: HostResult,
 }
@@ -40,12 +40,12 @@ impl Hosts {
         }
     }
 
-    /// Notes who looks up a host.
+    /// Notes the waiter that looks up a host.
     pub(super) fn set_waiter(&mut self, index: usize, waiter: Key) {
         self.hosts[index].waiter = Some(waiter);
     }
 
-    /// Who still looks up hosts.
+    /// Waiters that still look up hosts.
     pub(super) fn waiters(&self) -> impl Iterator<Item = Key> + '_ {
         self.hosts.iter().filter_map(|host| host.waiter)
     }

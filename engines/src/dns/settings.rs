@@ -1,4 +1,4 @@
-//! What a resolver is told once.
+//! Settings of a resolver, fixed when it is created.
 
 /// Settings of a resolver.
 ///

@@ -1,10 +1,10 @@
-//! What answers change: queries that are settled, waiters that are told, answers that are kept.
+//! Effects of answers: queries settled, waiters notified, answers cached.
 
 use std::rc::Rc;
 
-use super::answer::{self, Told, What};
+use super::answer::{self, QueryAnswer, ResponseData};
 use super::entry::{
-    Asking, Entry, Held, Kept, Kind, Outcome, Question, Stage, State, below, ordered,
+    Asking, Cached, Entry, Kept, LookupKind, Outcome, Question, Stage, State, below, ordered,
 };
 use super::event::{Answer, Event, Failure, Route, Transport};
 use super::message::{QueryType, Reply};
@@ -40,8 +40,8 @@ impl Resolver {
             .expect("the entry has just been found to be asking");
         let told = match Failure::of_rcode(reply.code) {
             Some(failure) => Err(failure),
-            None if reply.is_empty() => Ok(Told {
-                what: What::Nothing,
+            None if reply.is_empty() => Ok(QueryAnswer {
+                what: ResponseData::Nothing,
                 ttl_s: u32::MAX,
             }),
             None => Ok(answer::read(&reply, asking.queries[query].kind)?),
@@ -64,9 +64,9 @@ impl Resolver {
         let question = Question {
             name: reply.name.clone(),
             kind: match reply.kind {
-                QueryType::A | QueryType::Aaaa => Kind::Addresses,
-                QueryType::Srv => Kind::Services,
-                QueryType::Ptr => Kind::Pointer,
+                QueryType::A | QueryType::Aaaa => LookupKind::Addresses,
+                QueryType::Srv => LookupKind::Services,
+                QueryType::Ptr => LookupKind::Pointer,
             },
         };
         let key = self.by_question.get(&question).ok_or_else(unexpected)?;
@@ -125,7 +125,7 @@ impl Resolver {
             return;
         };
         let waiters = std::mem::take(&mut asking.waiters);
-        let (held, ttl_s) = match outcome {
+        let (answer, ttl_s) = match outcome {
             Outcome::Failed(failure) => {
                 self.remove_entry(key);
                 for waiter in waiters {
@@ -133,28 +133,28 @@ impl Resolver {
                 }
                 return;
             }
-            Outcome::Found(held, ttl_s) => (Rc::new(held), ttl_s),
+            Outcome::Found(answer, ttl_s) => (Rc::new(answer), ttl_s),
         };
         let valid_ms = self.settings.valid_ms.unwrap_or(u64::from(ttl_s) * 1000);
         let valid_until_ms = now_ms.saturating_add(valid_ms);
-        let question = self.keep(now_ms, key, Rc::clone(&held), valid_until_ms);
+        let question = self.keep(now_ms, key, Rc::clone(&answer), valid_until_ms);
         for waiter in waiters {
             if self.waiters.get(waiter).is_none() {
                 continue;
             }
-            match &*held {
-                Held::Alias(target) => {
+            match &*answer {
+                Cached::Alias(target) => {
                     if let Some(next) = self.follow(now_ms, waiter, target, &question) {
                         self.place(now_ms, waiter, next);
                     }
                 }
-                held => self.give(now_ms, waiter, held, valid_until_ms, false),
+                answer => self.give(now_ms, waiter, answer, valid_until_ms, false),
             }
         }
     }
 
     /// Keeps an answer in the place of its question, unless it is not to be kept at all.
-    fn keep(&mut self, now_ms: u64, key: Key, held: Rc<Held>, valid_until_ms: u64) -> Question {
+    fn keep(&mut self, now_ms: u64, key: Key, answer: Rc<Cached>, valid_until_ms: u64) -> Question {
         let question = self
             .entries
             .get(key)
@@ -173,7 +173,7 @@ impl Resolver {
         let key = self.entries.insert(Entry {
             question: question.clone(),
             state: State::Kept(Kept {
-                held,
+                answer,
                 valid_until_ms,
                 used_ms: now_ms,
             }),
@@ -183,20 +183,27 @@ impl Resolver {
         question
     }
 
-    /// Gives a waiter what is held for its question; `again` if others had it before.
-    pub(super) fn give(&mut self, now_ms: u64, key: Key, held: &Held, until_ms: u64, again: bool) {
+    /// Delivers a cached answer to a waiter; `again` if others had it before.
+    pub(super) fn give(
+        &mut self,
+        now_ms: u64,
+        key: Key,
+        answer: &Cached,
+        until_ms: u64,
+        again: bool,
+    ) {
         let Some(waiter) = self.waiters.get_mut(key) else {
             return;
         };
-        match held {
-            Held::Addresses(v4, v6) => {
+        match answer {
+            Cached::Addresses(v4, v6) => {
                 let list = ordered(v4, v6, again.then_some(&mut waiter.chance));
                 self.complete(now_ms, key, Ok(Answer::Addresses(list)), until_ms);
             }
-            Held::Name(name) => {
+            Cached::Name(name) => {
                 self.complete(now_ms, key, Ok(Answer::Name(name.clone())), until_ms);
             }
-            Held::Services(services) => {
+            Cached::Services(services) => {
                 waiter.stage = Wait::Hosts(Hosts::new(services, until_ms));
                 // As in nginx the time for the hosts begins anew.
                 if let Some(at) = waiter.deadline_ms.take() {
@@ -206,7 +213,7 @@ impl Resolver {
                     self.look_up(now_ms, key, index, &service.host);
                 }
             }
-            Held::Alias(_) => unreachable!("aliases are followed before"),
+            Cached::Alias(_) => unreachable!("aliases are followed before"),
         }
     }
 
@@ -232,7 +239,7 @@ impl Resolver {
         }
         let question = Question {
             name: host.clone(),
-            kind: Kind::Addresses,
+            kind: LookupKind::Addresses,
         };
         if !room {
             self.fail(now_ms, child, Failure::TooMany);

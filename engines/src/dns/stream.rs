@@ -6,7 +6,7 @@
 #[derive(Debug, Default)]
 pub struct Frames {
     bytes: Vec<u8>,
-    /// What of `bytes` has been told.
+    /// Number of bytes of `bytes` already returned.
     told: usize,
 }
 

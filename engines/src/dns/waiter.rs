@@ -1,4 +1,4 @@
-//! One who waits for an answer: an asker, or an asker's need for the addresses of one host of a service.
+//! A waiter for an answer: an asker, or an asker's need for the addresses of one host of a service.
 
 use super::event::Failure;
 use super::service::Hosts;
@@ -29,7 +29,7 @@ pub(super) enum Role {
     Host { of: Key, index: usize },
 }
 
-/// What it waits for.
+/// Question that it waits for.
 #[derive(Debug)]
 pub(super) enum Wait {
     /// To be put to a question, within the call that made it.

@@ -1,7 +1,7 @@
 //! FastCGI 1.0 on one connection, client role: one responder request at a time, whose id on the wire is always 1.
 //!
 //! Parameters are sent in one PARAMS record where they fit, and no parameter is split between two records, since servers
-//! parse each record by itself. Bodies go out between record headers without being copied. What comes is decoded as it
+//! parse each record by itself. Bodies go out between record headers without being copied. Input is decoded where it
 //! lies: the content of STDOUT is a CGI response, STDERR becomes notes, END_REQUEST ends the response.
 //!
 //! A response is complete by END_REQUEST; where the connection is not to be kept, also by the empty STDOUT record. The end
@@ -31,7 +31,7 @@ pub use protocol_error::ProtocolError;
 use record::Decoder;
 pub use request::RequestOptions;
 
-/// What a client of FastCGI tells its driver.
+/// Event of a FastCGI client.
 pub type Event = client::Event<ProtocolError>;
 
 /// One FastCGI connection in the client role.
@@ -40,10 +40,10 @@ pub struct Client {
     decoder: Decoder,
     parser: HeadParser,
     /// A part of a line of the head.
-    held: ReassemblyBuffer,
+    partial: ReassemblyBuffer,
     receiving: Receiving,
     sending: Sending,
-    /// The application was told that the method is HEAD: it owes no body.
+    /// The request's method is HEAD: the response has no body.
     is_head: bool,
     /// FCGI_KEEP_CONN was asked for, and nothing has happened that forbids to use the connection again.
     keep: bool,
@@ -51,9 +51,9 @@ pub struct Client {
     /// Number of the exchange in progress, or of the last one.
     stream: u32,
     body_bytes: u64,
-    /// What has come of a STDERR record and is to be told.
+    /// Received part of a STDERR record, not reported yet.
     note: Vec<u8>,
-    /// All bytes of STDERR of the request, told or dropped.
+    /// Number of STDERR bytes of the request, reported or dropped.
     stderr_bytes: u64,
     events: VecDeque<Event>,
     out: OutputQueue,
@@ -61,7 +61,7 @@ pub struct Client {
     scratch: Vec<u8>,
 }
 
-/// What the next content of STDOUT belongs to.
+/// Part of the response that the next content of STDOUT belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Receiving {
     /// Nothing has been asked.
@@ -79,7 +79,7 @@ enum Receiving {
 /// How much of a body is to come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Left {
-    /// So many bytes.
+    /// This many bytes.
     Bytes(u64),
     /// As many as come.
     Unknown,
@@ -111,7 +111,7 @@ impl Client {
         Self {
             decoder: Decoder::default(),
             parser: HeadParser::new(0, StatusLine::Skipped),
-            held: ReassemblyBuffer::default(),
+            partial: ReassemblyBuffer::default(),
             receiving: Receiving::Idle,
             sending: Sending::Ended,
             is_head: false,
@@ -163,13 +163,13 @@ impl Client {
         self.has_answer
     }
 
-    /// Bytes that the application has written to STDERR in the request, told or not.
+    /// Number of bytes that the application has written to STDERR in the request, reported or not.
     #[must_use]
     pub fn stderr_bytes(&self) -> u64 {
         self.stderr_bytes
     }
 
-    /// Gives the exchange up, and with it the connection.
+    /// Abandons the exchange, and with it the connection.
     pub fn cancel(&mut self) {
         if self.receiving != Receiving::Idle || self.sending != Sending::Ended {
             self.close();
@@ -201,7 +201,7 @@ impl Client {
         self.sending = Sending::Ended;
         self.keep = false;
         self.decoder = Decoder::default();
-        self.held.clear();
+        self.partial.clear();
         self.note.clear();
     }
 
@@ -209,7 +209,7 @@ impl Client {
     pub fn check_invariants(&self) {
         let in_head = self.receiving == Receiving::Head;
         assert!(
-            in_head || self.held.bytes().is_empty(),
+            in_head || self.partial.bytes().is_empty(),
             "bytes are held for nobody"
         );
         let told = self.stderr_bytes.min(STDERR_BYTES as u64);
@@ -218,5 +218,5 @@ impl Client {
     }
 }
 
-/// Most bytes of STDERR of one request that are told; the others are counted and dropped.
+/// Maximum number of STDERR bytes reported per request; the others are counted and dropped.
 pub const STDERR_BYTES: usize = 4096;

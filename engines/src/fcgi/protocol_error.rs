@@ -1,4 +1,4 @@
-//! What an application can do wrong on a connection of FastCGI; all of it ends the connection.
+//! Protocol errors of FastCGI applications; each one ends the connection.
 
 use std::fmt;
 

@@ -57,7 +57,7 @@ impl Client {
         self.has_answer |= !input.is_empty() && self.receiving == Receiving::Head;
     }
 
-    /// Consumes bytes: all of them, or up to the first part behind a head; gives how many.
+    /// Consumes bytes: all of them, or up to the first part behind a head; returns how many.
     fn advance(&mut self, input: &[u8], only_head: bool) -> Result<usize, ProtocolError> {
         let mut at = 0;
         while at < input.len() {
@@ -85,7 +85,7 @@ impl Client {
         Ok(at)
     }
 
-    /// As [`Self::advance`], but all of a buffer, which may be given away.
+    /// Consumes a whole buffer like [`Self::advance`], but may keep its memory.
     fn advance_buffer(&mut self, buffer: &mut Vec<u8>) -> Result<(), ProtocolError> {
         let mut at = self.advance(buffer, true)?;
         let mut len = 0;
@@ -148,10 +148,10 @@ impl Client {
     /// Takes content of STDOUT.
     fn stdout(&mut self, mut bytes: &[u8]) -> Result<(), ProtocolError> {
         if self.receiving == Receiving::Head {
-            let all = self.held.join(bytes);
+            let all = self.partial.join(bytes);
             let (used, done) = self.parser.advance(&all).map_err(ProtocolError::Head)?;
             if !done {
-                self.held.keep(all, used);
+                self.partial.keep(all, used);
                 return Ok(());
             }
             // A head that is complete has consumed all that was held.
@@ -206,7 +206,7 @@ impl Client {
         Ok(())
     }
 
-    /// Takes content of STDERR. It is told a record at a time, so that what one write of the application said stays together.
+    /// Takes content of STDERR. It is reported a record at a time, so that what one write of the application said stays together.
     fn stderr(&mut self, bytes: &[u8], left: u16) {
         let room = (STDERR_BYTES as u64).saturating_sub(self.stderr_bytes);
         let told = bytes.len().min(room as usize);

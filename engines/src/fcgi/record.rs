@@ -79,7 +79,7 @@ impl Decoder {
         matches!(self, Self::Header { .. })
     }
 
-    /// Decodes a part of a record at the start of `input`, which is not empty. Gives how many bytes it has; never 0.
+    /// Decodes a part of a record at the start of `input`, which is not empty. Returns its length in bytes; never 0.
     pub(super) fn decode<'a>(
         &mut self,
         input: &'a [u8],
@@ -168,7 +168,7 @@ impl Decoder {
     }
 }
 
-/// Checks the first bytes of a header; gives the type, where it is there.
+/// Checks the first bytes of a header; returns the type, where it is there.
 fn check(known: &[u8]) -> Result<Option<RecordType>, ProtocolError> {
     if let Some(&version) = known.first()
         && version != VERSION

@@ -5,10 +5,10 @@
 use super::record::{self, BEGIN_REQUEST, HEADER_BYTES, PARAMS, RECORD_BYTES, STDIN};
 use super::{Client, Receiving, Sending};
 use crate::cgi;
-use crate::client::Refusal;
+use crate::client::SendError;
 use crate::http::{BodyLength, Chunk, Fields};
 
-/// What is to be known of a request besides its parameters.
+/// Properties of a request besides its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestOptions {
     /// Most bytes of a response head.
@@ -20,17 +20,17 @@ pub struct RequestOptions {
 }
 
 impl Client {
-    /// Sends a request with these parameters, in their order and as they are. Gives its number. A body follows by
+    /// Sends a request with these parameters, in their order and as they are. Returns its number. A body follows by
     /// [`Self::send`] and [`Self::end`].
     ///
     /// # Errors
     /// The connection cannot take it, or a parameter is longer than a record; nothing has been sent then.
-    pub fn request(&mut self, params: &Fields, options: RequestOptions) -> Result<u32, Refusal> {
+    pub fn request(&mut self, params: &Fields, options: RequestOptions) -> Result<u32, SendError> {
         if self.is_closed() {
-            return Err(Refusal::Closed);
+            return Err(SendError::Closed);
         }
         if !self.is_reusable() {
-            return Err(Refusal::Busy);
+            return Err(SendError::Busy);
         }
         // A body of no bytes has an end, which may be yet to come.
         let has_body = options.body != BodyLength::None;
@@ -62,7 +62,7 @@ impl Client {
         Ok(self.stream)
     }
 
-    /// Sends a piece of the request's body. What exceeds the length that was announced is dropped, and ends the connection
+    /// Sends a piece of the request's body. Data beyond the length that was announced is dropped, and ends the connection
     /// after the response.
     pub fn send(&mut self, mut chunk: Chunk) {
         let len = chunk.len();
@@ -119,7 +119,7 @@ fn empty(of: u8, out: &mut Vec<u8>) {
 }
 
 /// Appends all parameters and the end of them.
-fn encode(params: &Fields, out: &mut Vec<u8>) -> Result<(), Refusal> {
+fn encode(params: &Fields, out: &mut Vec<u8>) -> Result<(), SendError> {
     let lines = params.fields.iter();
     let bytes: usize = lines
         .map(|field| 8 + field.name.range().len() + field.value.range().len())
@@ -135,7 +135,7 @@ fn encode(params: &Fields, out: &mut Vec<u8>) -> Result<(), Refusal> {
             false => length_bytes(name.len()) + length_bytes(value.len()) + text_bytes,
         };
         if len > RECORD_BYTES {
-            return Err(Refusal::ParametersTooLarge);
+            return Err(SendError::ParametersTooLarge);
         }
         // Servers parse the pairs of each record by themselves.
         if out.len() - from + len > RECORD_BYTES {
@@ -167,7 +167,7 @@ fn encode(params: &Fields, out: &mut Vec<u8>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Begins a PARAMS record; gives where its content begins.
+/// Begins a PARAMS record; returns where its content begins.
 fn open(out: &mut Vec<u8>) -> usize {
     out.extend_from_slice(&[0; HEADER_BYTES]);
     out.len()

@@ -58,7 +58,7 @@ impl ChunkedDecoder {
     }
 
     /// Decodes `input` up to the end of the body, appends the data to `data`
-    /// and the trailer fields to `trailers`, and gives how many bytes belong to
+    /// and the trailer fields to `trailers`, and returns how many bytes belong to
     /// the body. After a fault the decoder is of no use.
     pub(super) fn decode(
         &mut self,
@@ -78,7 +78,7 @@ impl ChunkedDecoder {
         Ok(at)
     }
 
-    /// Decodes what is in `buffer` from `from` on, so that the data alone is left in it. Gives how many bytes behind the end
+    /// Decodes what is in `buffer` from `from` on, so that the data alone is left in it. Returns how many bytes behind the end
     /// of the body were dropped. After a fault the data before it is left.
     pub(super) fn decode_in_place(
         &mut self,
@@ -107,7 +107,7 @@ impl ChunkedDecoder {
         result
     }
 
-    /// Takes bytes of one kind, at least one; gives how many, and whether they are data.
+    /// Takes bytes of one kind, at least one; returns how many, and whether they are data.
     #[inline]
     fn step(
         &mut self,

@@ -26,7 +26,7 @@ pub struct Conn {
     receiving: Receiving,
     /// The core does not want the data of this request's body.
     discarding: bool,
-    /// Bytes of the body on the wire, framing included, that nobody has been told of.
+    /// Number of bytes of the body on the wire, framing included, not reported yet.
     body_bytes: u64,
     ready: Ready,
     eof: Eof,
@@ -40,7 +40,7 @@ pub struct Conn {
     is_head_ready: bool,
 }
 
-/// What the next received byte belongs to.
+/// Part of the message that the next received byte belongs to.
 #[derive(Debug)]
 enum Receiving {
     Head,
@@ -61,7 +61,7 @@ enum Receiving {
 #[derive(Debug, Default)]
 struct Ready {
     data: Vec<u8>,
-    /// Told when the body has ended.
+    /// Reported when the body has ended.
     trailers: Fields,
     end: Option<End>,
 }
@@ -77,10 +77,10 @@ enum End {
 enum Eof {
     Open,
     Seen,
-    Told,
+    Delivered,
 }
 
-/// What the response needs to know about the request.
+/// Properties of the request that framing the response depends on.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Request {
     pub(super) version: Version,
@@ -160,7 +160,7 @@ impl Conn {
             }
     }
 
-    /// Whether the peer has ended its side, be it told by an event yet or not.
+    /// Whether the peer has ended its side, whether an event has reported it or not.
     #[must_use]
     pub fn input_ended(&self) -> bool {
         self.eof != Eof::Open
@@ -191,7 +191,7 @@ impl Conn {
         let ended = self.eof == Eof::Seen
             && !matches!(self.receiving, Receiving::Complete | Receiving::Over(_));
         if ended {
-            self.eof = Eof::Told;
+            self.eof = Eof::Delivered;
         }
         ended.then_some(Event::Eof)
     }
@@ -231,7 +231,7 @@ impl Conn {
         }
     }
 
-    /// Gives no more `Data` and `Trailers` of this request: its body is read
+    /// Suppresses `Data` and `Trailers` events of this request: its body is read
     /// and dropped up to `BodyEnd` or `BodyFault`.
     pub fn discard_body(&mut self) {
         if !matches!(self.receiving, Receiving::Head | Receiving::Tunnel) {
@@ -260,7 +260,7 @@ impl Conn {
         out.append(&mut self.out);
     }
 
-    /// Ends the exchange, after `send_end` or to give it up, and tells what to
+    /// Ends the exchange, after `send_end` or to abandon it, and returns what to
     /// do with the connection. On `KeepAlive` the next request may be ready.
     pub fn finish(&mut self) -> Next {
         let keep = self.sending == Sending::Ended { keep: true } && !self.last;
@@ -280,7 +280,7 @@ impl Conn {
         }
     }
 
-    /// What the connection is busy with.
+    /// Phase of the connection.
     #[must_use]
     pub fn phase(&self) -> Phase {
         match self.receiving {
@@ -297,7 +297,7 @@ impl Conn {
         matches!(self.receiving, Receiving::Tunnel)
     }
 
-    /// Whether bytes are held that no event has told yet.
+    /// Whether bytes are buffered that no event has reported yet.
     #[must_use]
     pub fn has_buffered(&self) -> bool {
         self.buffered() > 0
@@ -308,7 +308,7 @@ impl Conn {
         self.last = true;
     }
 
-    /// Consumes bytes up to the end of the request; gives how many.
+    /// Consumes bytes up to the end of the request; returns how many.
     fn advance(&mut self, input: &[u8]) -> usize {
         let mut at = 0;
         loop {
@@ -356,7 +356,7 @@ impl Conn {
         };
     }
 
-    /// Consumes bytes of the request body; gives how many.
+    /// Consumes bytes of the request body; returns how many.
     fn advance_body(&mut self, input: &[u8]) -> usize {
         let data = &mut self.ready.data;
         let (used, done) = match &mut self.receiving {

@@ -7,7 +7,7 @@
 
 use crate::http::{Field, FieldId, ResponseHead, reason_phrase};
 
-/// What the engine adds to a head.
+/// Fields and framing that the engine adds to a response head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct HeadPlan {
     /// "Transfer-Encoding: chunked".

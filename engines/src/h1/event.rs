@@ -1,4 +1,4 @@
-//! What an HTTP/1 connection tells its driver.
+//! Events of an HTTP/1 connection.
 
 use crate::http::{Fault, Fields, RequestHead};
 
@@ -21,7 +21,7 @@ pub enum Event {
     Eof,
 }
 
-/// What to do with the connection after a response; from `Conn::finish`.
+/// Fate of the connection after a response; from `Conn::finish`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Keep it; a next request may already be there.
@@ -35,7 +35,7 @@ pub enum Next {
     AwaitBody,
 }
 
-/// What a connection is busy with; decides which timeout counts.
+/// Phase of a connection; decides which timeout applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// No byte of a next request has been seen.

@@ -1,7 +1,7 @@
 //! Chunk extensions: checked against their grammar, counted, and dropped.
 //!
-//! Nobody uses them, but every byte of them is a byte two readers may disagree
-//! about, and an unbounded extension is work for nothing.
+//! They are unused in practice, but two readers may disagree about every byte of them,
+//! and an unbounded extension is wasted work.
 //! Source: RFC 9112 section 7.1.1; white space alone after the size is let
 //! through, as nginx does.
 
@@ -10,13 +10,13 @@ use crate::http::{Fault, is_token_byte};
 /// The rest of a size line after the size.
 #[derive(Debug)]
 pub(super) struct Extension {
-    place: Place,
+    place: Last,
     bytes: usize,
 }
 
-/// What was read last.
+/// Last byte class that was read.
 #[derive(Clone, Copy, Debug)]
-enum Place {
+enum Last {
     /// The size, a quoted value, or white space after a value.
     Complete,
     Semicolon,
@@ -33,12 +33,12 @@ enum Place {
 impl Extension {
     pub(super) fn new() -> Self {
         Self {
-            place: Place::Complete,
+            place: Last::Complete,
             bytes: 0,
         }
     }
 
-    /// Takes one byte and gives whether it is the CR that ends the line.
+    /// Takes one byte and returns whether it is the CR that ends the line.
     ///
     /// # Errors
     /// `BadChunk` for a byte that cannot come here, `ChunkExtensionTooLong`
@@ -58,27 +58,25 @@ impl Extension {
     fn may_end(&self) -> bool {
         matches!(
             self.place,
-            Place::Complete | Place::Name | Place::NameEnd | Place::Value
+            Last::Complete | Last::Name | Last::NameEnd | Last::Value
         )
     }
 
-    fn next(&self, byte: u8) -> Option<Place> {
+    fn next(&self, byte: u8) -> Option<Last> {
         let space = matches!(byte, b' ' | b'\t');
         let token = is_token_byte(byte);
         Some(match (self.place, byte) {
-            (Place::Complete | Place::Name | Place::NameEnd | Place::Value, b';') => {
-                Place::Semicolon
-            }
-            (Place::Name | Place::NameEnd, b'=') => Place::Equals,
-            (Place::Complete | Place::Value, _) if space => Place::Complete,
-            (Place::Name | Place::NameEnd, _) if space => Place::NameEnd,
-            (Place::Semicolon | Place::Equals, _) if space => self.place,
-            (Place::Semicolon | Place::Name, _) if token => Place::Name,
-            (Place::Equals | Place::Value, _) if token => Place::Value,
-            (Place::Equals, b'"') => Place::Quoted,
-            (Place::Quoted, b'"') => Place::Complete,
-            (Place::Quoted, b'\\') => Place::QuotedPair,
-            (Place::Quoted | Place::QuotedPair, _) if is_text(byte) => Place::Quoted,
+            (Last::Complete | Last::Name | Last::NameEnd | Last::Value, b';') => Last::Semicolon,
+            (Last::Name | Last::NameEnd, b'=') => Last::Equals,
+            (Last::Complete | Last::Value, _) if space => Last::Complete,
+            (Last::Name | Last::NameEnd, _) if space => Last::NameEnd,
+            (Last::Semicolon | Last::Equals, _) if space => self.place,
+            (Last::Semicolon | Last::Name, _) if token => Last::Name,
+            (Last::Equals | Last::Value, _) if token => Last::Value,
+            (Last::Equals, b'"') => Last::Quoted,
+            (Last::Quoted, b'"') => Last::Complete,
+            (Last::Quoted, b'\\') => Last::QuotedPair,
+            (Last::Quoted | Last::QuotedPair, _) if is_text(byte) => Last::Quoted,
             _ => return None,
         })
     }

@@ -6,7 +6,7 @@
 
 use crate::http::{BodyLength, Fault, Version, parse_length};
 
-/// What the framing fields of a head have said so far.
+/// Framing fields of a head, collected so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Framing {
     length: Length,

@@ -8,7 +8,7 @@
 
 use super::Settings;
 use super::framing::Framing;
-use super::header::{self, Line};
+use super::header::{self, FieldLine};
 use super::limit::LineBudget;
 use super::line::{self, RequestLine, Stop, Target};
 use crate::http::{Fault, Field, FieldId, Method, RequestHead, Span, Version, check_host};
@@ -27,17 +27,17 @@ pub(super) struct HeadParser {
     framing: Framing,
 }
 
-/// What the next line is.
+/// Kind of line that comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     /// Line ends before the request line do not count, but they have been seen.
-    Line {
+    FieldLine {
         skipped: bool,
     },
     Fields,
 }
 
-/// What [`HeadParser::advance`] found.
+/// Result of [`HeadParser::advance`].
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Progress {
     /// The head is not complete; the bytes not consumed are needed again.
@@ -53,7 +53,7 @@ impl HeadParser {
                 version: FIRST_VERSION,
                 ..RequestHead::default()
             },
-            stage: Stage::Line { skipped: false },
+            stage: Stage::FieldLine { skipped: false },
             budget: LineBudget::of_head(settings),
             searched: 0,
             seen: 0,
@@ -63,10 +63,10 @@ impl HeadParser {
 
     /// Whether no byte of a request has been seen.
     pub(super) fn is_fresh(&self) -> bool {
-        self.stage == Stage::Line { skipped: false } && self.searched == 0
+        self.stage == Stage::FieldLine { skipped: false } && self.searched == 0
     }
 
-    /// Swaps the head with `spare`, which gives the memory for the next one, and starts over.
+    /// Swaps the head with `spare`, which provides the memory for the next one, and starts over.
     pub(super) fn take(&mut self, spare: &mut RequestHead, settings: &Settings) {
         spare.clear();
         spare.version = FIRST_VERSION;
@@ -85,7 +85,7 @@ impl HeadParser {
 
     #[inline]
     fn start_over(&mut self, settings: &Settings) {
-        self.stage = Stage::Line { skipped: false };
+        self.stage = Stage::FieldLine { skipped: false };
         self.budget = LineBudget::of_head(settings);
         self.searched = 0;
         self.seen = 0;
@@ -93,7 +93,7 @@ impl HeadParser {
     }
 
     /// Parses the lines at the start of `input`, which begins with the bytes
-    /// not consumed before. Gives how many bytes are consumed.
+    /// not consumed before. Returns how many bytes are consumed.
     pub(super) fn advance(&mut self, input: &[u8], settings: &Settings) -> (usize, Progress) {
         let start = self.skip_line_ends(input);
         let mut at = start;
@@ -163,7 +163,7 @@ impl HeadParser {
 
     /// Skips line ends before a request line (RFC 9112 section 2.2).
     fn skip_line_ends(&mut self, input: &[u8]) -> usize {
-        let Stage::Line { skipped } = &mut self.stage else {
+        let Stage::FieldLine { skipped } = &mut self.stage else {
             return 0;
         };
         let len = input
@@ -189,7 +189,7 @@ impl HeadParser {
 
     fn check_bytes(&self, part: &[u8]) -> Result<(), Fault> {
         match self.stage {
-            Stage::Line { .. } => match line::parse(strip_cr(part), false) {
+            Stage::FieldLine { .. } => match line::parse(strip_cr(part), false) {
                 Err(Stop::Fault(fault)) => Err(fault),
                 _ => Ok(()),
             },
@@ -203,25 +203,25 @@ impl HeadParser {
         match (self.check_bytes(part), self.stage) {
             (Err(fault), _) => fault,
             (Ok(()), Stage::Fields) => Fault::HeaderTooLarge,
-            (Ok(()), Stage::Line { .. }) if !part.contains(&b' ') => Fault::MethodTooLong,
-            (Ok(()), Stage::Line { .. }) => Fault::UriTooLong,
+            (Ok(()), Stage::FieldLine { .. }) if !part.contains(&b' ') => Fault::MethodTooLong,
+            (Ok(()), Stage::FieldLine { .. }) => Fault::UriTooLong,
         }
     }
 
-    /// Takes one line, whose first byte will be at `offset` in the arena. Gives
+    /// Takes one line, whose first byte will be at `offset` in the arena. Returns
     /// whether the head is complete.
     #[inline]
     fn line(&mut self, line: &[u8], offset: usize, settings: &Settings) -> Result<bool, Fault> {
-        if matches!(self.stage, Stage::Line { .. }) {
+        if matches!(self.stage, Stage::FieldLine { .. }) {
             return self.request_line(line, offset, settings);
         }
         match header::parse(line, settings)? {
-            Line::Field { name, value } => self.field(line, name, value, offset, settings),
-            Line::OddName { .. } if settings.ignore_invalid_headers => Ok(false),
-            Line::OddName { name, value } => self.field(line, name, value, offset, settings),
-            Line::NoColon if settings.ignore_invalid_headers => Ok(false),
-            Line::NoColon => Err(Fault::BadHeader),
-            Line::End => self.end_of_fields(settings).map(|()| true),
+            FieldLine::Field { name, value } => self.field(line, name, value, offset, settings),
+            FieldLine::OddName { .. } if settings.ignore_invalid_headers => Ok(false),
+            FieldLine::OddName { name, value } => self.field(line, name, value, offset, settings),
+            FieldLine::NoColon if settings.ignore_invalid_headers => Ok(false),
+            FieldLine::NoColon => Err(Fault::BadHeader),
+            FieldLine::End => self.end_of_fields(settings).map(|()| true),
         }
     }
 
@@ -301,7 +301,7 @@ impl HeadParser {
         Ok(false)
     }
 
-    /// What a known field means for the connection, and whether it may be here.
+    /// Applies a known field to the connection, and checks whether it may occur here.
     fn known_field(&mut self, id: FieldId, value: &[u8]) -> Result<(), Fault> {
         let repeated = self.seen & id.bit() != 0;
         self.seen |= id.bit();

@@ -9,9 +9,9 @@ use super::Settings;
 use crate::http::Fault;
 use std::ops::Range;
 
-/// What a line of a header or trailer section is.
+/// A parsed line of a header or trailer section.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Line {
+pub(super) enum FieldLine {
     /// The empty line: the section is complete.
     End,
     /// A field, as ranges of the line.
@@ -36,21 +36,21 @@ pub(super) enum Line {
 /// colon or as the first byte (obs-fold, RFC 9112 section 5.2); a control other
 /// than HTAB in the value (RFC 9110 section 5.5).
 #[inline]
-pub(super) fn parse(line: &[u8], settings: &Settings) -> Result<Line, Fault> {
+pub(super) fn parse(line: &[u8], settings: &Settings) -> Result<FieldLine, Fault> {
     if line.is_empty() {
-        return Ok(Line::End);
+        return Ok(FieldLine::End);
     }
     let (name_end, odd) = scan_name(line, settings.underscores_in_headers)?;
     if name_end == line.len() {
-        return Ok(Line::NoColon);
+        return Ok(FieldLine::NoColon);
     }
     check_value(&line[name_end + 1..])?;
     let name = 0..name_end;
     let value = trim(line, name_end + 1);
     Ok(if odd {
-        Line::OddName { name, value }
+        FieldLine::OddName { name, value }
     } else {
-        Line::Field { name, value }
+        FieldLine::Field { name, value }
     })
 }
 
@@ -137,13 +137,13 @@ const NAME: [Class; 256] = {
 mod tests {
     use super::*;
 
-    fn parsed(line: &[u8]) -> Result<Line, Fault> {
+    fn parsed(line: &[u8]) -> Result<FieldLine, Fault> {
         parse(line, &Settings::default())
     }
 
     fn text(line: &str) -> Option<(&str, &str)> {
         match parsed(line.as_bytes()) {
-            Ok(Line::Field { name, value }) => Some((&line[name], &line[value])),
+            Ok(FieldLine::Field { name, value }) => Some((&line[name], &line[value])),
             _ => None,
         }
     }
@@ -155,7 +155,7 @@ mod tests {
         assert_eq!(text("Host:    a b "), Some(("Host", "a b")));
         assert_eq!(text("Host:"), Some(("Host", "")));
         assert_eq!(text("X: a:b"), Some(("X", "a:b")));
-        assert_eq!(parsed(b""), Ok(Line::End));
+        assert_eq!(parsed(b""), Ok(FieldLine::End));
     }
 
     /// RFC 9112 section 5.1: no white space between name and colon.
@@ -212,21 +212,24 @@ mod tests {
             b"x_foo: z",
             b"_foo: z",
         ] {
-            assert!(matches!(parsed(line), Ok(Line::OddName { .. })), "{line:?}");
+            assert!(
+                matches!(parsed(line), Ok(FieldLine::OddName { .. })),
+                "{line:?}"
+            );
         }
         assert_eq!(parsed(b"no colon here"), Err(Fault::BadHeader));
-        assert_eq!(parsed(b"no-colon"), Ok(Line::NoColon));
+        assert_eq!(parsed(b"no-colon"), Ok(FieldLine::NoColon));
         let underscores = Settings {
             underscores_in_headers: true,
             ..Settings::default()
         };
         assert!(matches!(
             parse(b"x_foo: z", &underscores),
-            Ok(Line::Field { .. })
+            Ok(FieldLine::Field { .. })
         ));
         assert!(matches!(
             parse(b"x_f.oo: z", &underscores),
-            Ok(Line::OddName { .. })
+            Ok(FieldLine::OddName { .. })
         ));
     }
 

@@ -3,7 +3,7 @@
 //! Bytes enter as one line without its LF, or as the part of a line that has
 //! arrived; ranges into it leave. A part is checked as strictly as a whole
 //! line, so that garbage is refused at its first bad byte and not when a line
-//! end or a limit is reached. What is let through is what nginx lets through
+//! end or a limit is reached. Accepts what nginx accepts
 //! (`ngx_http_parse_request_line`), and the target `*` of OPTIONS.
 //! Source: RFC 9112 section 3.
 
@@ -231,7 +231,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Skips the bytes that `wanted` accepts and gives their range.
+    /// Skips the bytes that `wanted` accepts and returns their range.
     fn run(&mut self, wanted: impl Fn(u8) -> bool) -> Range<usize> {
         let start = self.at;
         self.at += self.line[start..]
@@ -256,7 +256,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// What it means that the line ends here: `fault` if it is complete.
+    /// Error for a line that ends here: `fault` if it is complete.
     fn end(&self, fault: Fault) -> Stop {
         if self.complete {
             Stop::Fault(fault)

@@ -7,8 +7,8 @@
 //!
 //! - Bytes enter by [`Conn::receive`], the end of the peer's bytes by
 //!   [`Conn::receive_eof`]. [`Conn::wants_input`] says when to stop reading.
-//! - [`Conn::event`] tells what they mean: a head, then the body of that
-//!   request. Nothing of the next request is told before [`Conn::finish`], so
+//! - [`Conn::event`] returns what they mean: a head, then the body of that
+//!   request. Nothing of the next request is reported before [`Conn::finish`], so
 //!   there is one request at a time and pipelined ones wait.
 //! - The response is `send_interim`*, `send_head`, `send_data`*, `send_end`.
 //!   It may start before the request body is complete.
@@ -17,8 +17,8 @@
 //!   connection. An exchange may be given up at any point by calling it early;
 //!   the answer is then to close.
 //!
-//! The same bytes give the same events and the same output wherever they are
-//! cut; only the sizes of `Data` events differ, and in a head whose request
+//! Events and output do not depend on where the input is
+//! cut, but for the sizes of `Data` events, and in a head whose request
 //! line is broken how much of that line is kept for the log.
 //!
 //! Parsing works on the received slice itself as long as nothing is held back;

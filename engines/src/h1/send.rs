@@ -38,7 +38,7 @@ pub(super) enum Framing {
 impl Conn {
     /// Sends an interim response, 1xx but not 101, with `fields` if any. Older
     /// protocols than HTTP/1.1 have none; nothing is sent then (RFC 9110
-    /// section 15.2), nor after the head. Gives its bytes.
+    /// section 15.2), nor after the head. Returns its length in bytes.
     pub fn send_interim(&mut self, status: u16, fields: Option<&ResponseHead>) -> u64 {
         debug_assert!(
             (100..200).contains(&status) && status != 101,
@@ -55,7 +55,7 @@ impl Conn {
         self.out.len() - before
     }
 
-    /// Sends the head of the response and gives its bytes; HTTP/0.9 has none.
+    /// Sends the head of the response and returns its length in bytes; HTTP/0.9 has none.
     pub fn send_head(&mut self, head: &ResponseHead) -> u64 {
         if !self.has_request() || self.sending != Sending::Waiting {
             debug_assert!(false, "one head for one request");

@@ -1,4 +1,4 @@
-//! What an HTTP/1 connection is told by the configuration.
+//! Settings of an HTTP/1 connection.
 
 use super::PIPELINE_BUFFER_BYTES;
 
@@ -16,7 +16,7 @@ pub struct Settings {
     pub ignore_invalid_headers: bool,
     /// `underscores_in_headers`: `_` is a valid byte of a field name.
     pub underscores_in_headers: bool,
-    /// Bytes of pipelined requests, or of a body nobody takes, that are held before
+    /// Maximum number of buffered bytes of pipelined requests, or of a body that is not read, before
     /// [`Conn::wants_input`](super::Conn::wants_input) says no; at least 1.
     pub held_bytes: usize,
     /// Whether HTTP/0.9 requests are answered.

@@ -6,7 +6,7 @@
 //! Source: RFC 9112 section 7.1.2, RFC 9110 section 6.5.
 
 use super::Settings;
-use super::header::{self, Line};
+use super::header::{self, FieldLine};
 use super::limit::LineBudget;
 use crate::http::{Fault, Fields};
 
@@ -29,7 +29,7 @@ impl TrailerReader {
         }
     }
 
-    /// Reads at most one line, puts its field into `fields`, and gives the
+    /// Reads at most one line, puts its field into `fields`, and returns the
     /// bytes used and whether the section is complete.
     pub(super) fn read(
         &mut self,
@@ -57,7 +57,7 @@ impl TrailerReader {
         Ok((used, done))
     }
 
-    /// Takes one line; gives whether it is the empty one that ends the section.
+    /// Takes one line; returns whether it is the empty one that ends the section.
     fn take_line(
         &mut self,
         line: &[u8],
@@ -65,10 +65,10 @@ impl TrailerReader {
         fields: &mut Fields,
     ) -> Result<bool, Fault> {
         match header::parse(line, settings).map_err(|_| Fault::BadTrailer)? {
-            Line::End => Ok(true),
-            Line::NoColon => Err(Fault::BadTrailer),
-            Line::OddName { .. } if settings.ignore_invalid_headers => Ok(false),
-            Line::OddName { name, value } | Line::Field { name, value } => {
+            FieldLine::End => Ok(true),
+            FieldLine::NoColon => Err(Fault::BadTrailer),
+            FieldLine::OddName { .. } if settings.ignore_invalid_headers => Ok(false),
+            FieldLine::OddName { name, value } | FieldLine::Field { name, value } => {
                 if self.lines >= settings.max_headers {
                     return Err(Fault::TrailerTooLarge);
                 }

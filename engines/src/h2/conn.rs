@@ -19,7 +19,7 @@ use crate::mux::{MAX_WINDOW, Priority};
 /// One HTTP/2 connection in the server role.
 pub type Conn = server::Conn<Http2Server>;
 
-/// What a server of HTTP/2 has of its own.
+/// State of a server that only HTTP/2 has.
 #[derive(Debug)]
 pub struct Http2Server {
     pub(super) settings: Rc<Settings>,
@@ -31,19 +31,19 @@ pub struct Http2Server {
     pub(super) frame_bytes: usize,
     pub(super) decoder: Decoder<Option<Note>>,
     pub(super) encoder: Encoder,
-    /// The client has told priorities: without them all streams take turns.
+    /// The client has sent priorities: without them all streams take turns.
     pub(super) prioritised: bool,
     /// Priorities of streams that are not open yet.
     pub(super) early_priorities: Vec<(u32, Priority)>,
     pub(super) block: Option<Block>,
-    /// What has come of that header block.
+    /// Received part of that header block.
     pub(super) block_bytes: Vec<u8>,
     /// Memory for header blocks of responses.
     pub(super) encoded: Vec<u8>,
     pub(super) pushes: Pushes,
     /// Highest number of a stream whose request has come whole.
     pub(super) last_request: u32,
-    /// Streams that we have reset lately: what is still under way on them is dropped.
+    /// Streams that we have reset lately: what is still in progress on them is dropped.
     pub(super) reset_lately: VecDeque<u32>,
 }
 
@@ -69,12 +69,12 @@ impl Conn {
             settings,
         };
         let mut conn = Self::begin(protocol, DEFAULT_WINDOW, abuse_budget);
-        conn.greet();
+        conn.send_preface();
         conn
     }
 
     /// Our SETTINGS, and a window for the connection that never stops a request body; those of streams do.
-    fn greet(&mut self) {
+    fn send_preface(&mut self) {
         let settings = &self.protocol.settings;
         let pairs = [
             (
@@ -142,11 +142,11 @@ impl Conn {
         if self.protocol.preface_left > 0 {
             return None;
         }
-        let head = FrameHead::parse(self.held.bytes().first_chunk()?);
+        let head = FrameHead::parse(self.partial.bytes().first_chunk()?);
         (head.kind == frame::HEADERS).then_some(head.stream)
     }
 
-    /// Announces the end: requests that are under way are served, the last of them is told when the peer has heard (RFC
+    /// Announces the end: requests that are in progress are served, the last of them is named when the peer has acknowledged it (RFC
     /// 9113 section 6.8).
     pub fn drain(&mut self) {
         if self.ending == Ending::Open {
@@ -204,7 +204,7 @@ impl Protocol for Http2Server {
         }
     }
 
-    /// What belongs to a malformed request is dropped; RFC 9113 section 8.1: the rest of another is not needed.
+    /// Drops the rest of a malformed request; RFC 9113 section 8.1: that of another is not needed.
     fn outlived(conn: &mut Conn, id: u32) {
         let Some(stream) = conn.streams.get(id) else {
             return;
@@ -260,7 +260,7 @@ impl Protocol for Http2Server {
 
     fn check_invariants(conn: &Conn) {
         assert!(
-            conn.held.bytes().len() < HEAD_BYTES + FRAME_BYTES,
+            conn.partial.bytes().len() < HEAD_BYTES + FRAME_BYTES,
             "a whole frame is held back"
         );
         let own = &conn.protocol;
@@ -277,7 +277,7 @@ impl Protocol for Http2Server {
     }
 }
 
-/// What every connection of a client begins with (RFC 9113 section 3.4).
+/// Connection preface of a client (RFC 9113 section 3.4).
 pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Payload of the PING that goes with the first GOAWAY.
 pub(super) const DRAIN_PING: [u8; 8] = *b"draining";

@@ -99,7 +99,7 @@ impl Conn {
         Ok(())
     }
 
-    /// The peer knows our SETTINGS: from now on its table has the size that we told.
+    /// The peer has acknowledged our SETTINGS: from now on its table has the size announced there.
     fn settings_acknowledged(&mut self, payload: &[u8]) -> Result<(), ProtocolError> {
         if !payload.is_empty() {
             return Err(ProtocolError::FrameSize);

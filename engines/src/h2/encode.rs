@@ -15,7 +15,7 @@ impl Conn {
     /// The header block of a response.
     pub(super) fn encode_response(&mut self, status: u16, head: &ResponseHead) -> Vec<u8> {
         let before = self.protocol.encoder.state();
-        if let Some(block) = self.repeated.block(status, head, before) {
+        if let Some(block) = self.header_cache.block(status, head, before) {
             let mut out = std::mem::take(&mut self.protocol.encoded);
             out.clear();
             out.extend_from_slice(block);
@@ -23,7 +23,7 @@ impl Conn {
         }
         let out = self.encode(Some(status), Some(head));
         if self.protocol.encoder.state() == before {
-            self.repeated.keep(status, head, &out, before);
+            self.header_cache.keep(status, head, &out, before);
         }
         out
     }
@@ -83,7 +83,7 @@ impl Conn {
         }
     }
 
-    /// HEADERS, and CONTINUATION where one frame is too small; gives the bytes of all of them.
+    /// HEADERS, and CONTINUATION where one frame is too small; returns the bytes of all of them.
     pub(super) fn put_block(&mut self, id: u32, block: Vec<u8>, end_stream: bool) -> u64 {
         let before = self.out.len();
         let most = self.protocol.frame_bytes;

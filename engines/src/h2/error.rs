@@ -1,4 +1,4 @@
-//! What a peer can do wrong, and what each error gets.
+//! Protocol errors of a peer, with the code and scope of each.
 
 use std::fmt;
 
@@ -36,7 +36,7 @@ pub enum ProtocolError {
     WindowExceeded,
     /// PUSH_PROMISE from a client.
     PushFromClient,
-    /// PUSH_PROMISE from a server that was told to send none.
+    /// PUSH_PROMISE from a server although push is disabled.
     PushUnasked,
     /// A server closes the connection while streams are open.
     Closed,

@@ -1,4 +1,4 @@
-//! What an HTTP/2 connection tells its driver.
+//! Events of an HTTP/2 connection.
 
 use super::error::ProtocolError;
 use crate::mux;

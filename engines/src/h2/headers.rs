@@ -22,7 +22,7 @@ pub(super) struct Block {
     short_pieces: u8,
 }
 
-/// What a header block is for.
+/// Purpose of a header block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BlockKind {
     Request,
@@ -123,8 +123,8 @@ impl Conn {
         Ok(())
     }
 
-    /// Gives up a header block that has not become whole in time: its stream is reset, and the rest is dropped when it comes.
-    /// Returns whether a request was given up that nobody has heard of.
+    /// Abandons a header block that was not complete in time: its stream is reset, and the rest is dropped when it comes.
+    /// Returns whether a request was abandoned that no event has reported.
     pub fn give_up_block(&mut self) -> bool {
         let (id, is_request) = match &mut self.protocol.block {
             Some(block) if block.kind == BlockKind::Dropped(None) => return false,
@@ -142,7 +142,7 @@ impl Conn {
             return false;
         }
         self.last_stream = self.last_stream.max(id);
-        self.lose(id);
+        self.remove_stream(id);
         self.put_reset(id, error::PROTOCOL_ERROR);
         is_request
     }
@@ -152,8 +152,8 @@ impl Conn {
         let Some(block) = self.protocol.block.take() else {
             return Ok(());
         };
-        let held = std::mem::take(&mut self.protocol.block_bytes);
-        let bytes = single.unwrap_or(&held);
+        let partial = std::mem::take(&mut self.protocol.block_bytes);
+        let bytes = single.unwrap_or(&partial);
         let late = matches!(self.ending, Ending::After(last) if block.stream > last);
         let result = match block.kind {
             BlockKind::Request if late => self.dropped(&block, bytes, None),
@@ -161,7 +161,7 @@ impl Conn {
             BlockKind::Trailers => self.trailers(&block, bytes),
             BlockKind::Dropped(code) => self.dropped(&block, bytes, code),
         };
-        self.protocol.block_bytes = held;
+        self.protocol.block_bytes = partial;
         self.protocol.block_bytes.clear();
         self.protocol.block_bytes.shrink_to(KEEP_BYTES);
         result
@@ -211,7 +211,7 @@ impl Conn {
         Ok(())
     }
 
-    /// Streams of a client that tells no priorities take turns.
+    /// Streams of a client that sends no priorities take turns.
     fn default_priority(&self) -> Priority {
         Priority {
             incremental: !self.protocol.prioritised,
@@ -265,7 +265,7 @@ pub(super) fn spend_piece(
     budget.spend(cost).then_some(()).ok_or(ProtocolError::Flood)
 }
 
-/// Adds the payload of a CONTINUATION to a header block whose fields may have so many bytes.
+/// Adds the payload of a CONTINUATION to a header block whose fields may have this many bytes.
 pub(super) fn add_piece(
     block: &mut Vec<u8>,
     payload: &[u8],
@@ -300,7 +300,7 @@ fn decode(
 /// CONTINUATION frames of one header block that may bring fewer than [`budget::USEFUL_BYTES`] each without ending it. A peer
 /// that splits a block does so because it does not fit in a frame.
 const MAX_SHORT_CONTINUATIONS: u8 = 99;
-/// A header block may be longer than the fields it gives: names and values that are refused are still read.
+/// Bytes by which a header block may exceed the limit of its fields: refused names and values are still read.
 const BLOCK_EXTRA_BYTES: usize = 16 << 10;
 /// Capacity that is kept for the next block of several frames.
 pub(super) const KEEP_BYTES: usize = 4096;

@@ -5,16 +5,16 @@
 //! A [`Conn`] is driven by one caller, in any order of these, none of which blocks or fails:
 //!
 //! - Bytes enter by [`Conn::receive`], preface included; the end of the peer's bytes by [`Conn::receive_eof`].
-//! - [`Conn::event`] tells what they mean, with the number of the stream.
+//! - [`Conn::event`] returns what they mean, with the number of the stream.
 //! - A response is `push`*, `send_interim`*, `send_head`, then what [`Conn::advance`] asks for: `SendAction::Body` is answered by
 //!   `send_data`, `send_end` or `stall`; after `SendAction::Sent` the exchange is over.
 //! - Bytes leave by [`Conn::transmit`].
 //! - [`Conn::drain`] and [`Conn::end`] announce the end; at [`Conn::is_over`] the connection is closed.
 //!
-//! The same bytes give the same events and the same output wherever they are cut.
+//! Events and output do not depend on where the input is cut.
 //!
 //! A peer's error is answered where the protocol says so: a broken message by 400 and a reset of its stream, a broken
-//! stream by RST_STREAM, a broken connection by GOAWAY. What costs work and brings nothing is paid from a budget.
+//! stream by RST_STREAM, a broken connection by GOAWAY. Work that serves no request is limited by a budget.
 //!
 //! Absent: timers, the meaning of a request, TLS, and the priorities of RFC 7540.
 //!

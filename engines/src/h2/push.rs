@@ -1,7 +1,7 @@
 //! Server push: a request that the server makes in the client's name, and answers on a stream of its own.
 //!
-//! A promise is told on the stream of the request that it belongs to, before the head of that response. The promised
-//! request is then an [`Event::Head`] like any other, so that whoever drives the connection need not know of it. Nothing
+//! A promise is sent on the stream of the request that it belongs to, before the head of that response. The promised
+//! request is then an [`Event::Head`] like any other, so that the driver need not distinguish it. Nothing
 //! is promised to a client that does not allow it, beyond the number of streams that it takes, on a pushed stream, or once
 //! either side has said that the connection ends.
 //!
@@ -17,7 +17,7 @@ use crate::hpack::Indexing;
 use crate::http::{FieldId, RequestHead};
 use crate::mux::Priority;
 
-/// What a connection knows about its pushes.
+/// Push state of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pushes {
     /// The client takes them (SETTINGS_ENABLE_PUSH).
@@ -54,8 +54,8 @@ impl Conn {
             && self.protocol.settings.max_concurrent_pushes > 0
     }
 
-    /// Promises `GET target` on the stream of a request that has no response head yet; `head` is that request. Gives the
-    /// bytes that the promise has on the wire, 0 where it is not made.
+    /// Promises `GET target` on the stream of a request that has no response head yet; `head` is that request. Returns the
+    /// length of the promise on the wire, in bytes, 0 where it is not made.
     ///
     /// A target is a path with its query. One that is none, or is too long, is not promised, nor is any with a request that
     /// has a fault.
@@ -137,7 +137,7 @@ impl Conn {
         stream.discarding = true;
     }
 
-    /// PUSH_PROMISE, and CONTINUATION where one frame is too small; gives the bytes of the header block, and all of them.
+    /// PUSH_PROMISE, and CONTINUATION where one frame is too small; returns the bytes of the header block, and all of them.
     fn put_promise(&mut self, parent: u32, id: u32, fields: &[(&[u8], &[u8])]) -> (u64, u64) {
         let mut payload = id.to_be_bytes().to_vec();
         self.protocol.encoder.begin(&mut payload);
@@ -174,7 +174,7 @@ fn is_target(target: &[u8]) -> bool {
     target.first() == Some(&b'/') && target.len() <= MAX_TARGET_BYTES && !target.iter().any(odd)
 }
 
-/// What a promised request has of the request that it belongs to.
+/// Fields that a promised request takes from the request that it belongs to.
 const COPIED: [(FieldId, &[u8]); 3] = [
     (FieldId::AcceptEncoding, b"accept-encoding"),
     (FieldId::AcceptLanguage, b"accept-language"),

@@ -1,5 +1,5 @@
-//! What the frames of the peer do: which is whose, request bodies, and the end of streams. Header blocks are in `headers`,
-//! what steers the connection in `control`.
+//! Handles frames of the peer: dispatch, request bodies, the end of streams. Header blocks are in `headers`,
+//! frames about the connection in `control`.
 //!
 //! Source: RFC 9113 sections 5.1, 6.1, 6.4.
 

@@ -1,7 +1,7 @@
 //! From the fields of a header block to a request head.
 //!
-//! What breaks HTTP/2's rules for messages is `malformed`: it is answered with 400, and its stream is reset after that.
-//! What merely exceeds a limit, or is wrong in a way that HTTP/1 knows as well, is answered alone. Fields beyond the limits
+//! A request that breaks HTTP/2's rules for messages is `malformed`: it is answered with 400, and its stream is reset after that.
+//! One that exceeds a limit, or is wrong in a way that HTTP/1 knows as well, is answered only. Fields beyond the limits
 //! are not stored, so a block that refers to one long entry again and again costs no memory.
 //!
 //! Source: RFC 9113 section 8.
@@ -262,7 +262,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// What a pair is to a request; the same for every request of a connection.
+/// Role of a pair in a request; equal for every request of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Note {
     role: Role,
@@ -279,7 +279,7 @@ pub(super) enum Role {
     Odd,
     /// To be answered with 400.
     Bad,
-    /// The same, and the stream is to be reset.
+    /// The request is answered with an error and its stream is reset.
     Malformed,
 }
 
@@ -357,7 +357,7 @@ impl<'a> Trailers<'a> {
     }
 }
 
-/// What is allowed in names and values (RFC 9113 section 8.2); `good` where nothing is wrong.
+/// Checks a name and value (RFC 9113 section 8.2); returns `good` where they are valid.
 pub(super) fn check(name: &[u8], value: &[u8], settings: &Settings, good: Role) -> Role {
     let mut odd = false;
     for byte in name {

@@ -1,4 +1,4 @@
-//! What an HTTP/2 connection is told by the configuration, and what the peer's SETTINGS tell.
+//! Settings of an HTTP/2 connection, and the peer's SETTINGS.
 
 use super::error::ProtocolError;
 use super::frame::number;
@@ -27,7 +27,7 @@ pub struct Settings {
     pub abuse_budget: u32,
     /// `http2_header_table_size`: bytes of the dynamic table, of each direction.
     pub header_table_bytes: usize,
-    /// Whether CONNECT with `:protocol` is told as a request (RFC 8441).
+    /// Whether CONNECT with `:protocol` is accepted as a request (RFC 8441).
     pub extended_connect: bool,
 }
 
@@ -50,7 +50,7 @@ impl Default for Settings {
     }
 }
 
-/// Reads a SETTINGS frame: takes the size of our header table and of frames, gives the initial window that is told last;
+/// Reads a SETTINGS frame: takes the size of our header table and of frames, returns the initial window that it sets last;
 /// the rest is `others`' to take.
 pub(super) fn take(
     payload: &[u8],
@@ -82,7 +82,7 @@ pub(super) enum Setting {
     MaxConcurrentStreams(u32),
     InitialWindowSize(u32),
     MaxFrameSize(u32),
-    /// Known to nobody here, or of no consequence to a server.
+    /// Unknown, or without effect on a server.
     Other,
 }
 

@@ -21,14 +21,14 @@ pub enum Fault {
     MissingTableSize,
 }
 
-/// Decodes the header blocks of one direction of one connection. What its user finds out about a pair (`N`) is kept with
-/// the entry of the pair, so that it is found out once and not with each block.
+/// Decodes the header blocks of one direction of one connection. The caller's note about a pair (`N`) is kept with
+/// the entry of the pair, so that it is computed once and not with each block.
 #[derive(Debug)]
 pub struct Decoder<N = ()> {
     table: Table<N>,
     /// Notes about the entries of the static table.
     statics: [N; STATIC.len()],
-    /// What our settings allow.
+    /// Maximum table size that our settings allow, in bytes.
     allowed_bytes: usize,
     /// The settings were lowered: the next block must say so.
     must_lower: bool,
@@ -37,7 +37,7 @@ pub struct Decoder<N = ()> {
 }
 
 impl<N: Copy + Default> Decoder<N> {
-    /// A decoder whose table may have so many bytes; until a peer knows of another size, that is
+    /// A decoder whose table may have this many bytes; until a peer knows of another size, that is
     /// [`DEFAULT_TABLE_BYTES`](super::DEFAULT_TABLE_BYTES).
     #[must_use]
     pub fn new(allowed_bytes: usize) -> Self {
@@ -57,7 +57,7 @@ impl<N: Copy + Default> Decoder<N> {
         self.allowed_bytes = allowed_bytes;
     }
 
-    /// Decodes one block and gives each field to `sink`.
+    /// Decodes one block and passes each field to `sink`.
     ///
     /// # Errors
     /// The block breaks HPACK; the connection cannot go on, since the tables differ now.
@@ -69,7 +69,7 @@ impl<N: Copy + Default> Decoder<N> {
         self.decode_noting(block, |name, value, _| sink(name, value))
     }
 
-    /// The same; `sink` also gets its note about the pair, at first the default, and may change it.
+    /// Decodes one block; `sink` also gets its note about the pair, at first the default, and may change it.
     ///
     /// # Errors
     /// As those of [`Self::decode`].

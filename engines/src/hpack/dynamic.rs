@@ -87,7 +87,7 @@ impl<N> Table<N> {
         self.entries.get(index)
     }
 
-    /// The same, to be noted about.
+    /// Returns an entry, mutable for its note.
     #[inline]
     pub(super) fn at_mut(&mut self, index: usize) -> Option<&mut Entry<N>> {
         self.entries.get_mut(index)

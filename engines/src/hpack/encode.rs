@@ -17,7 +17,7 @@ pub enum Indexing {
     Yes,
     /// Not, since it differs each time.
     No,
-    /// Not, and nobody on the way may either: its value is a secret (RFC 7541 section 7.1.3).
+    /// Never indexed, not by intermediaries either: its value is a secret (RFC 7541 section 7.1.3).
     Never,
 }
 
@@ -46,7 +46,7 @@ impl<'a> Name<'a> {
     }
 }
 
-/// What an entry is found by.
+/// Key of an entry in the lookup table.
 #[derive(Clone, Copy, Debug)]
 struct Note {
     hash: u32,
@@ -70,7 +70,7 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// An encoder that uses at most so many bytes of the peer's table. With `huffman` texts are made shorter where that
+    /// An encoder that uses at most this many bytes of the peer's table. With `huffman` texts are made shorter where that
     /// helps, at some cost.
     #[must_use]
     pub fn new(own_max_bytes: usize, huffman: bool) -> Self {
@@ -85,7 +85,7 @@ impl Encoder {
         }
     }
 
-    /// The peer allows a table of so many bytes.
+    /// The peer allows a table of this many bytes.
     pub fn set_allowed_bytes(&mut self, allowed_bytes: usize) {
         let bytes = allowed_bytes.min(self.own_max_bytes);
         if bytes == self.table.max_bytes() {

@@ -82,7 +82,7 @@ pub(super) fn encode(input: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// What the lengths say, laid out for looking up.
+/// Decoding table made from the lengths of the codes.
 struct Code {
     /// The code of each symbol.
     codes: [u32; SYMBOLS],

@@ -24,5 +24,5 @@ pub use encode::{Encoder, Indexing, Name};
 
 /// Size of the dynamic table until a peer says otherwise (RFC 9113 section 6.5.2), bytes.
 pub const DEFAULT_TABLE_BYTES: usize = 4096;
-/// What an entry counts besides its name and value (RFC 7541 section 4.1), bytes.
+/// Overhead of an entry besides its name and value (RFC 7541 section 4.1), in bytes.
 pub const ENTRY_OVERHEAD_BYTES: usize = 32;

@@ -119,7 +119,7 @@ impl Chunk {
         self.split_at(len as usize)
     }
 
-    /// As [`Self::split_off`], for a piece that is longer than that.
+    /// Splits off the first `at` bytes of a longer piece.
     fn split_at(&mut self, at: usize) -> Option<Self> {
         let len = at as u64;
         Some(match self {

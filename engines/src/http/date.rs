@@ -74,7 +74,7 @@ pub fn civil(unix_s: i64) -> Civil {
     }
 }
 
-/// What the three forms say, not checked yet.
+/// Fields of the three date formats, not validated yet.
 struct Date {
     year: i64,
     month: u8,

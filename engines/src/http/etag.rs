@@ -43,7 +43,7 @@ fn ends_entry(rest: &[u8]) -> bool {
     !matches!(rest.iter().find(|byte| !matches!(byte, b' ' | b'\t')), Some(byte) if *byte != b',')
 }
 
-/// What follows the next comma and the white space and commas after it.
+/// Returns the text behind the next comma and the white space and commas after it.
 fn next_entry(rest: &[u8]) -> &[u8] {
     let comma = memchr::memchr(b',', rest).unwrap_or(rest.len());
     let rest = &rest[comma..];

@@ -1,4 +1,4 @@
-//! A bare list of fields: what a trailer section gives.
+//! A list of fields without a start line: a trailer section.
 
 use super::FieldId;
 use super::field::{self, Field, Span};

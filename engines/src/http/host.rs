@@ -1,8 +1,8 @@
 //! The `host[:port]` of a Host field or of an absolute-form target.
 //!
-//! What is let through is what nginx's `ngx_http_validate_host` lets through,
+//! Accepts what nginx's `ngx_http_validate_host` accepts,
 //! except that a comma outside of an IP literal is refused: it makes two hosts
-//! out of one for whoever joins fields. Source: RFC 9110 section 7.2, RFC 3986
+//! out of one for readers that join fields. Source: RFC 9110 section 7.2, RFC 3986
 //! section 3.2.2.
 
 use super::class::alphanumeric_and;
@@ -12,7 +12,7 @@ use super::class::alphanumeric_and;
 pub struct BadHost;
 
 /// Puts the host of `raw` into `name` (cleared first): lower case, without the
-/// port and without one trailing dot. Gives the port, `None` if there is none
+/// port and without one trailing dot. Returns the port, `None` if there is none
 /// or it is empty.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! What leaves in one turn, in order: runs of bytes, shared memory and file ranges.
+//! Queue of output, in order: runs of bytes, shared memory and file ranges.
 //!
 //! Small pieces are copied into one byte run, so that a response head and a
 //! small body are one contiguous write; large pieces are kept as they are and
@@ -126,7 +126,7 @@ impl OutputQueue {
         self.len = 0;
     }
 
-    /// Gives back memory that holds nothing that waits, since what waits may do so for long; large pieces are copied for that.
+    /// Releases memory not needed for queued data, which may wait for long; large pieces are copied for that.
     pub fn shrink(&mut self) {
         self.run.drain(..self.run_sent);
         self.run_sent = 0;
@@ -149,7 +149,7 @@ impl OutputQueue {
         })
     }
 
-    /// Fills `out` with the memory pieces up to the first file piece and gives
+    /// Fills `out` with the memory pieces up to the first file piece and returns
     /// how many were filled.
     pub fn slices<'a>(&'a self, out: &mut [IoSlice<'a>]) -> usize {
         let mut at = self.run_sent;
@@ -214,7 +214,7 @@ impl OutputQueue {
     /// failure everything is as before. Without a file piece nothing happens.
     ///
     /// # Errors
-    /// What `read` returns.
+    /// Those of `read`.
     pub fn inline_front_file<E>(
         &mut self,
         read: impl FnOnce(&FileRange, &mut Vec<u8>) -> Result<(), E>,
@@ -300,7 +300,7 @@ impl OutputQueue {
 }
 
 impl Piece {
-    /// Drops up to `n` bytes from the front and gives how many.
+    /// Drops up to `n` bytes from the front and returns how many.
     fn take(&mut self, n: u64) -> u64 {
         match self {
             Self::Run(len) => {

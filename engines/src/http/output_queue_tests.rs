@@ -1,4 +1,4 @@
-//! What waits in an output queue: order, lengths, memory.
+//! Contents of an output queue: order, lengths, memory.
 
 use super::*;
 use std::os::fd::OwnedFd;
@@ -14,7 +14,7 @@ fn file(offset: u64, len: u64) -> Chunk {
     })
 }
 
-/// What would be sent: bytes as text, file ranges as "<offset+len>".
+/// Queued output: bytes as text, file ranges as "<offset+len>".
 fn drain(queue: &mut OutputQueue) -> String {
     let mut out = Vec::new();
     loop {

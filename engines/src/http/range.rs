@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-/// What a Range field asks for.
+/// Parsed value of a Range field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ranges {
     /// Ignore the field and send all (200).
@@ -177,7 +177,7 @@ const UNIT: &[u8] = b"bytes=";
 /// `max_ranges` when it is not set, as in nginx.
 pub const UNLIMITED_RANGES: u64 = 0x7fff_ffff;
 
-/// What nginx reckons for the head of one part.
+/// Size of the head of one part by nginx's estimate, in bytes.
 const PART_HEAD_BYTES: u128 = 256;
 
 /// How much larger than the whole a multipart answer may be.

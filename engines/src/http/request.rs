@@ -7,7 +7,7 @@
 use super::field::{self, Field, Span};
 use super::{Fault, FieldId, Method, Version};
 
-/// How long a message body is, as its head tells.
+/// Length of a message body, as its head announces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BodyLength {
     /// There is no body.
@@ -33,7 +33,7 @@ pub struct RequestHead {
     /// The method's name as sent.
     pub method_name: Span,
     /// Path and query as sent, nginx's `$request_uri`: origin form always. Of an
-    /// absolute-form target its path part ("/" if empty, "http://h?x" gives
+    /// absolute-form target its path part ("/" if empty, "http://h?x" becomes
     /// "/?x"); "*" is kept for `OPTIONS *`; "/" for CONNECT.
     pub target: Span,
     /// `host[:port]` of an absolute-form target; it wins over `Host`
@@ -47,7 +47,7 @@ pub struct RequestHead {
     pub fields: Vec<Field>,
     /// How long the body is.
     pub body: BodyLength,
-    /// What is wrong with the head: answer `Fault::status` and close.
+    /// Error in the head: answer `Fault::status` and close.
     pub fault: Option<Fault>,
     /// Bytes of request line and header section received.
     pub size_bytes: u64,
@@ -116,7 +116,7 @@ impl RequestHead {
         self.push_id(FieldId::of(name), name, value);
     }
 
-    /// Appends a field whose number is known and gives the span of its value; for engines.
+    /// Appends a field whose number is known and returns the span of its value; for engines.
     #[inline]
     pub fn push_id(&mut self, id: FieldId, name: &[u8], value: &[u8]) -> Span {
         let value = self.store(value);
@@ -131,7 +131,7 @@ impl RequestHead {
         self.fields.push(Field { name, value, id });
     }
 
-    /// Appends `bytes` to the arena and gives their span; for engines and tests.
+    /// Appends `bytes` to the arena and returns their span; for engines and tests.
     pub fn store(&mut self, bytes: &[u8]) -> Span {
         let span = Span::new(self.arena.len(), bytes.len());
         self.arena.extend_from_slice(bytes);

@@ -59,7 +59,7 @@ impl ResponseHead {
         }
     }
 
-    /// As [`Self::set_phrase`], of text that is in the arena.
+    /// Sets the reason phrase to text that is in the arena.
     pub(crate) fn set_phrase_span(&mut self, status: u16, phrase: Span) {
         self.phrase_status = status;
         self.phrase_text = phrase;
@@ -193,7 +193,7 @@ impl ResponseHead {
         span.of(&self.arena)
     }
 
-    /// Writes the field line to the arena, or nothing if `name` is no token; gives where it begins.
+    /// Writes the field line to the arena, or nothing if `name` is no token; returns where it begins.
     fn store(&mut self, id: FieldId, name: &[u8], value: &[u8]) -> Option<usize> {
         // The names of known fields are tokens.
         if id == FieldId::Other && !is_token(name) {

@@ -12,7 +12,7 @@ use std::ops::Range;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadUri;
 
-/// What [`normalize`] found besides the path.
+/// Result of [`normalize`] besides the path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ParsedTarget {
     /// The query in the target, after '?' and before '#'; may be empty.
@@ -50,7 +50,7 @@ pub fn normalize(
     Resolver {
         uri,
         merge_slashes,
-        place: Place::Usual,
+        place: SegmentState::Usual,
         ext: None,
         quoted: false,
     }
@@ -104,7 +104,7 @@ fn args_after(target: &[u8], end: usize) -> Option<Range<usize>> {
 
 /// Where in a segment the resolver is.
 #[derive(Clone, Copy, PartialEq)]
-enum Place {
+enum SegmentState {
     Usual,
     /// Right after a slash.
     Slash,
@@ -117,7 +117,7 @@ enum Place {
 struct Resolver<'a> {
     uri: &'a mut Vec<u8>,
     merge_slashes: bool,
-    place: Place,
+    place: SegmentState,
     /// Where the extension begins in `uri`.
     ext: Option<usize>,
     quoted: bool,
@@ -157,7 +157,7 @@ impl Resolver<'_> {
         match byte {
             0 => Err(BadUri),
             b'%' | b'#' | b'?' => {
-                self.place = Place::Usual;
+                self.place = SegmentState::Usual;
                 self.uri.push(byte);
                 Ok(())
             }
@@ -167,25 +167,25 @@ impl Resolver<'_> {
 
     fn byte(&mut self, byte: u8) -> Result<(), BadUri> {
         match (self.place, byte) {
-            (Place::Slash, b'/') => {
+            (SegmentState::Slash, b'/') => {
                 if !self.merge_slashes {
                     self.uri.push(b'/');
                 }
                 return Ok(());
             }
-            (Place::Dot | Place::DotDot, b'/') => {
+            (SegmentState::Dot | SegmentState::DotDot, b'/') => {
                 self.end_segment()?;
-                self.place = Place::Slash;
+                self.place = SegmentState::Slash;
                 return Ok(());
             }
-            (Place::Usual, b'/') => {
+            (SegmentState::Usual, b'/') => {
                 self.ext = None;
-                self.place = Place::Slash;
+                self.place = SegmentState::Slash;
             }
-            (Place::Usual, b'.') => self.ext = Some(self.uri.len() + 1),
-            (Place::Slash, b'.') => self.place = Place::Dot,
-            (Place::Dot, b'.') => self.place = Place::DotDot,
-            _ => self.place = Place::Usual,
+            (SegmentState::Usual, b'.') => self.ext = Some(self.uri.len() + 1),
+            (SegmentState::Slash, b'.') => self.place = SegmentState::Dot,
+            (SegmentState::Dot, b'.') => self.place = SegmentState::DotDot,
+            _ => self.place = SegmentState::Usual,
         }
         self.uri.push(byte);
         Ok(())
@@ -194,11 +194,11 @@ impl Resolver<'_> {
     /// Resolves a dot segment that ends here.
     fn end_segment(&mut self) -> Result<(), BadUri> {
         match self.place {
-            Place::Usual | Place::Slash => {}
-            Place::Dot => {
+            SegmentState::Usual | SegmentState::Slash => {}
+            SegmentState::Dot => {
                 self.uri.pop();
             }
-            Place::DotDot => {
+            SegmentState::DotDot => {
                 let above = self.uri.len().checked_sub(PARENT.len()).ok_or(BadUri)?;
                 let slash = memchr::memrchr(b'/', &self.uri[..above]).ok_or(BadUri)?;
                 self.uri.truncate(slash + 1);
@@ -208,7 +208,7 @@ impl Resolver<'_> {
     }
 }
 
-/// What the path ends with when a parent segment is complete.
+/// End of the path when a parent segment is complete.
 const PARENT: &[u8] = b"/..";
 
 /// The bytes that the fast path looks at; NUL never gets through.

@@ -5,14 +5,14 @@
 //!                      END\r\n                                        there is no such key
 //! ```
 //!
-//! A value is told as a response of HTTP: status 200 with `Content-Length`, and the flags as they were sent in the field
+//! A value is reported as an HTTP response: status 200 with `Content-Length`, and the flags as they were sent in the field
 //! `Flags`. Without one the status is 404. The value is as long as its line says; where something else than END follows it,
 //! that is a note, and the connection is of no further use.
 //!
 //! Further requests can be pipelined behind the first, until a byte of an answer has come. Answers come in the order of the
-//! requests, and nothing but the lengths that the server tells divides them: so an answer with others behind it is withheld
-//! until its END is there, and whatever else the server sends ends the connection without a byte of that answer being told.
-//! Such a value has at most [`PIPELINED_VALUE_BYTES`]. The last one has nothing behind it and is told as it comes.
+//! requests, and nothing but the lengths that the server sends divides them: so an answer with others behind it is withheld
+//! until its END is there, and any other input ends the connection before a byte of that answer is reported.
+//! Such a value has at most [`PIPELINED_VALUE_BYTES`]. The last one has nothing behind it and is reported as it comes.
 //!
 //! Absent: every other command, a `get` of several keys, whose answer does not say which of them were not found in which
 //! order, and the binary protocol.
@@ -32,7 +32,7 @@ use crate::http::{BodyLength, FieldId, OutputQueue, ResponseHead, parse_length};
 use crate::reassembly::ReassemblyBuffer;
 pub use protocol_error::ProtocolError;
 
-/// What a client of memcached tells its driver.
+/// Event of a memcached client.
 pub type Event = client::Event<ProtocolError>;
 
 /// One connection to a memcached server in the client role.
@@ -45,7 +45,7 @@ pub struct Client {
     /// Most bytes of the line before the value, with its line end.
     line_bytes: usize,
     /// A part of that line.
-    held: ReassemblyBuffer,
+    partial: ReassemblyBuffer,
     receiving: Receiving,
     /// Nothing has happened that forbids to use the connection again.
     keep: bool,
@@ -55,23 +55,23 @@ pub struct Client {
     stream: u32,
     body_bytes: u64,
     events: VecDeque<Event>,
-    /// How many of the last events are not told yet.
+    /// Number of the last events that are withheld.
     withheld: usize,
     out: OutputQueue,
     spares: Spares,
 }
 
-/// What the next received byte belongs to.
+/// Part of the answer that the next received byte belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Receiving {
     /// Nothing has been asked.
     Idle,
-    Line,
+    ReplyLine,
     /// `left` is never 0.
     Value {
         left: u64,
     },
-    /// What follows a value, of which so many bytes have come.
+    /// The text that follows a value, of which this many bytes have come.
     Trailer {
         at: usize,
     },
@@ -81,9 +81,9 @@ enum Receiving {
     Over,
 }
 
-/// What a line says.
+/// A parsed line of a reply.
 #[derive(Debug, PartialEq, Eq)]
-enum Line<'a> {
+enum ReplyLine<'a> {
     NotFound,
     Value { flags: &'a [u8], bytes: u64 },
 }
@@ -102,7 +102,7 @@ impl Client {
             keys: Vec::new(),
             asked: VecDeque::new(),
             line_bytes: 0,
-            held: ReassemblyBuffer::default(),
+            partial: ReassemblyBuffer::default(),
             receiving: Receiving::Idle,
             keep: true,
             has_answer: false,
@@ -148,7 +148,7 @@ impl Client {
         self.has_answer
     }
 
-    /// Gives all that was asked up, and with it the connection.
+    /// Abandons all requests, and with them the connection.
     pub fn cancel(&mut self) {
         if self.receiving != Receiving::Idle {
             self.close();
@@ -179,9 +179,9 @@ impl Client {
 
     /// Takes bytes from the server.
     pub fn receive(&mut self, input: &[u8]) {
-        let all = self.held.join(input);
+        let all = self.partial.join(input);
         match self.advance(&all, false) {
-            Ok(used) => self.held.keep(all, used),
+            Ok(used) => self.partial.keep(all, used),
             Err(error) => self.fail(error),
         }
     }
@@ -191,7 +191,7 @@ impl Client {
     pub fn receive_buffer(&mut self, buffer: &mut Vec<u8>) {
         let is_full = buffer.len() >= buffer.capacity() / 2;
         // Of several answers none has a buffer for itself.
-        if !is_full || !self.held.bytes().is_empty() || self.is_followed() {
+        if !is_full || !self.partial.bytes().is_empty() || self.is_followed() {
             self.receive(buffer);
         } else if let Err(error) = self.advance_buffer(buffer) {
             self.fail(error);
@@ -212,12 +212,12 @@ impl Client {
                 Ok(()) => self.receiving = Receiving::Over,
                 Err(error) => self.fail(error),
             },
-            Receiving::Line if !self.has_answer => self.fail(ProtocolError::NoResponse),
-            Receiving::Line | Receiving::Value { .. } => self.fail(ProtocolError::Truncated),
+            Receiving::ReplyLine if !self.has_answer => self.fail(ProtocolError::NoResponse),
+            Receiving::ReplyLine | Receiving::Value { .. } => self.fail(ProtocolError::Truncated),
         }
     }
 
-    /// Consumes bytes; gives how many. What is left is a part of a line, or with `only_line` all behind it.
+    /// Consumes bytes; returns how many. The rest is a part of a line, or with `only_line` all behind it.
     fn advance(&mut self, input: &[u8], only_line: bool) -> Result<usize, ProtocolError> {
         let mut at = 0;
         while at < input.len() {
@@ -226,7 +226,7 @@ impl Client {
                 Receiving::Over | Receiving::Dropped => rest.len(),
                 Receiving::Idle => return Err(ProtocolError::Unasked),
                 Receiving::Value { .. } if only_line => return Ok(at),
-                Receiving::Line => {
+                Receiving::ReplyLine => {
                     self.has_answer = true;
                     match self.line(rest)? {
                         Some(used) => used,
@@ -245,11 +245,11 @@ impl Client {
         Ok(at)
     }
 
-    /// As [`Self::advance`], but all of a buffer, which may be given away.
+    /// Consumes a whole buffer like [`Self::advance`], but may keep its memory.
     fn advance_buffer(&mut self, buffer: &mut Vec<u8>) -> Result<(), ProtocolError> {
         let from = self.advance(buffer, true)?;
         let Receiving::Value { left } = self.receiving else {
-            self.held.keep(buffer.as_slice().into(), from);
+            self.partial.keep(buffer.as_slice().into(), from);
             return Ok(());
         };
         let rest = buffer.len() - from;
@@ -260,7 +260,7 @@ impl Client {
         self.advance(&behind, false).map(drop)
     }
 
-    /// Takes the line at the start of `input`, if it is there to its end; gives how long it is.
+    /// Takes the line at the start of `input`, if it is there to its end; returns how long it is.
     fn line(&mut self, input: &[u8]) -> Result<Option<usize>, ProtocolError> {
         let within = &input[..input.len().min(self.line_bytes)];
         let Some(lf) = memchr::memchr(b'\n', within) else {
@@ -273,11 +273,13 @@ impl Client {
         let key = self.asked.front().map_or(0..0, Range::clone);
         let parsed = parse(line, &self.keys[key])?;
         let (status, bytes) = match parsed {
-            Line::NotFound => (404, 0),
-            Line::Value { bytes, .. } if self.is_followed() && bytes > PIPELINED_VALUE_BYTES => {
+            ReplyLine::NotFound => (404, 0),
+            ReplyLine::Value { bytes, .. }
+                if self.is_followed() && bytes > PIPELINED_VALUE_BYTES =>
+            {
                 return Err(ProtocolError::ValueTooLarge);
             }
-            Line::Value { bytes, .. } => (200, bytes),
+            ReplyLine::Value { bytes, .. } => (200, bytes),
         };
         let mut head = self.spares.take();
         head.status = status;
@@ -287,7 +289,7 @@ impl Client {
             b"Content-Length",
             bytes.to_string().as_bytes(),
         );
-        if let Line::Value { flags, .. } = parsed {
+        if let ReplyLine::Value { flags, .. } = parsed {
             head.push(FLAGS_FIELD, flags);
         }
         let size_bytes = lf as u64 + 1;
@@ -307,7 +309,7 @@ impl Client {
         Ok(Some(lf + 1))
     }
 
-    /// Compares what follows a value; gives how many bytes it took.
+    /// Compares what follows a value; returns how many bytes it took.
     fn trailer(&mut self, at: usize, input: &[u8]) -> Result<usize, ProtocolError> {
         let expected = &TRAILER[at..];
         let used = expected.len().min(input.len());
@@ -335,7 +337,7 @@ impl Client {
         }
     }
 
-    /// The value is whole by its length, though nobody says so: with others behind it, it may have bytes of theirs.
+    /// The value is complete by its length alone: with others behind it, it may contain bytes of theirs.
     fn end_without_trailer(&mut self) -> Result<(), ProtocolError> {
         if self.is_followed() {
             return Err(ProtocolError::Trailer);
@@ -360,7 +362,7 @@ impl Client {
         self.count(bytes.len());
     }
 
-    /// Keeps an event, which is not told before the end of its answer where others wait behind it.
+    /// Queues an event, which is withheld until the end of its answer where others wait behind it.
     fn withhold(&mut self, event: Event) {
         self.events.push_back(event);
         self.withheld += usize::from(self.is_followed());
@@ -407,7 +409,7 @@ impl Client {
     fn close(&mut self) {
         self.receiving = Receiving::Over;
         self.keep = false;
-        self.held.clear();
+        self.partial.clear();
         self.asked.clear();
         // Nobody can say any more whose these bytes were.
         let told = self.events.len() - self.withheld;
@@ -417,16 +419,18 @@ impl Client {
 
     /// Panics if the connection contradicts itself; for tests and fuzzing.
     pub fn check_invariants(&self) {
-        let held = self.held.bytes().len();
+        let partial = self.partial.bytes().len();
         match self.receiving {
-            Receiving::Line => assert!(held < self.line_bytes.max(1), "a line exceeds its limit"),
+            Receiving::ReplyLine => {
+                assert!(partial < self.line_bytes.max(1), "a line exceeds its limit")
+            }
             Receiving::Value { left } => assert!(left > 0, "a complete value is not recognised"),
             Receiving::Trailer { at } => assert!(at < TRAILER.len(), "END is not recognised"),
             _ => {}
         }
         let is_asked = matches!(
             self.receiving,
-            Receiving::Line | Receiving::Value { .. } | Receiving::Trailer { .. }
+            Receiving::ReplyLine | Receiving::Value { .. } | Receiving::Trailer { .. }
         );
         assert_eq!(is_asked, !self.asked.is_empty(), "an answer to nobody");
         assert!(self.asked.len() <= PIPELINE_MAX, "too many requests");
@@ -435,17 +439,17 @@ impl Client {
             self.withheld == 0 || self.is_followed(),
             "an answer is withheld for nobody"
         );
-        let in_line = self.receiving == Receiving::Line;
-        assert!(in_line || held == 0, "bytes are held for nobody");
+        let in_line = self.receiving == Receiving::ReplyLine;
+        assert!(in_line || partial == 0, "bytes are held for nobody");
     }
 }
 
 /// Parses the line in answer to a request for this key, without its LF.
-fn parse<'a>(line: &'a [u8], key: &[u8]) -> Result<Line<'a>, ProtocolError> {
+fn parse<'a>(line: &'a [u8], key: &[u8]) -> Result<ReplyLine<'a>, ProtocolError> {
     let invalid = || ProtocolError::Response(line.into());
     let line = line.strip_suffix(b"\r").ok_or_else(invalid)?;
     if line == b"END" {
-        return Ok(Line::NotFound);
+        return Ok(ReplyLine::NotFound);
     }
     let rest = line.strip_prefix(b"VALUE ").ok_or_else(invalid)?;
     let of = |wrong: fn(Box<[u8]>, Box<[u8]>) -> ProtocolError| wrong(line.into(), key.into());
@@ -460,12 +464,12 @@ fn parse<'a>(line: &'a [u8], key: &[u8]) -> Result<Line<'a>, ProtocolError> {
     };
     let is_number = |cas: &[u8]| !cas.is_empty() && cas.iter().all(u8::is_ascii_digit);
     match parse_length(length).filter(|_| cas.is_none_or(is_number)) {
-        Some(bytes) => Ok(Line::Value { flags, bytes }),
+        Some(bytes) => Ok(ReplyLine::Value { flags, bytes }),
         None => Err(of(ProtocolError::Length)),
     }
 }
 
-/// How long the answer with this head is on the wire, with a line before its value of so many bytes.
+/// How long the answer with this head is on the wire, with a line before its value of this many bytes.
 #[must_use]
 pub fn answer_bytes(head: &ResponseHead, line_bytes: u64) -> u64 {
     match head.body {
@@ -484,5 +488,5 @@ pub const PIPELINED_VALUE_BYTES: u64 = 16 << 10;
 pub const KEY_BYTES: usize = 250;
 /// The field with the flags of a value, as they were sent.
 pub const FLAGS_FIELD: &[u8] = b"Flags";
-/// What follows a value.
+/// Text that follows a value.
 const TRAILER: &[u8] = b"\r\nEND\r\n";

@@ -1,4 +1,4 @@
-//! What a server can do wrong on a connection of memcached; all of it ends the connection.
+//! Protocol errors of memcached servers; each one ends the connection.
 
 use std::fmt;
 

@@ -3,19 +3,19 @@
 use std::ops::Range;
 
 use super::{Client, KEY_BYTES, PIPELINE_MAX, Receiving};
-use crate::client::Refusal;
+use crate::client::SendError;
 
 impl Client {
-    /// Asks for the value of a key. Gives the number of the request.
+    /// Requests the value of a key; returns the number of the request.
     ///
     /// # Errors
     /// The connection cannot take it, or the key is empty or has a blank or a control, by which it would be another command.
-    pub fn request(&mut self, key: &[u8], line_bytes: usize) -> Result<u32, Refusal> {
+    pub fn request(&mut self, key: &[u8], line_bytes: usize) -> Result<u32, SendError> {
         if self.is_closed() {
-            return Err(Refusal::Closed);
+            return Err(SendError::Closed);
         }
         if !self.is_reusable() {
-            return Err(Refusal::Busy);
+            return Err(SendError::Busy);
         }
         self.keys.clear();
         self.ask(key)?;
@@ -24,31 +24,31 @@ impl Client {
         Ok(self.stream)
     }
 
-    /// Asks for the value of a further key on a connection that has answered nothing since [`Self::request`]. Gives the
+    /// Asks for the value of a further key on a connection that has answered nothing since [`Self::request`]; returns the
     /// number of the request.
     ///
     /// # Errors
-    /// As [`Self::request`]; the connection cannot take it either where nothing is asked, where a byte of an answer has come,
+    /// Those of [`Self::request`]; the connection is also busy where no request is open, where a byte of an answer has come,
     /// where [`PIPELINE_MAX`] requests wait, or where a key has more than [`KEY_BYTES`], which servers answer in ways of
     /// their own.
-    pub fn pipeline(&mut self, key: &[u8]) -> Result<u32, Refusal> {
+    pub fn pipeline(&mut self, key: &[u8]) -> Result<u32, SendError> {
         if self.is_closed() {
-            return Err(Refusal::Closed);
+            return Err(SendError::Closed);
         }
         let has_room = matches!(self.asked.len(), 1..PIPELINE_MAX);
-        let is_early = self.receiving == Receiving::Line && !self.has_answer;
+        let is_early = self.receiving == Receiving::ReplyLine && !self.has_answer;
         let longest = key.len().max(self.asked.back().map_or(0, Range::len));
         if !has_room || !is_early || longest > KEY_BYTES {
-            return Err(Refusal::Busy);
+            return Err(SendError::Busy);
         }
         self.ask(key)?;
         Ok(self.stream)
     }
 
     /// Appends the command.
-    fn ask(&mut self, key: &[u8]) -> Result<(), Refusal> {
+    fn ask(&mut self, key: &[u8]) -> Result<(), SendError> {
         if key.is_empty() || key.iter().any(|byte| *byte <= b' ') {
-            return Err(Refusal::BadKey);
+            return Err(SendError::BadKey);
         }
         let from = self.keys.len();
         self.keys.extend_from_slice(key);
@@ -64,7 +64,7 @@ impl Client {
 
     /// The next byte is the first of an answer.
     pub(super) fn await_answer(&mut self) {
-        self.receiving = Receiving::Line;
+        self.receiving = Receiving::ReplyLine;
         self.has_answer = false;
         self.body_bytes = 0;
     }

@@ -1,7 +1,7 @@
 //! Values, their lines, and what servers say instead.
 
 use super::*;
-use crate::client::Refusal;
+use crate::client::SendError;
 
 fn asked_within(key: &str, line_bytes: usize) -> Client {
     let mut client = Client::new();
@@ -58,7 +58,7 @@ fn story(client: &mut Client) -> String {
     lines.join("\n")
 }
 
-/// What the server's bytes mean, whole, byte by byte and in buffers; and whether the connection can be used again.
+/// Events of the server's bytes, whole, byte by byte and in buffers; and whether the connection can be used again.
 fn told(key: &str, bytes: &[u8]) -> (String, bool) {
     let mut whole = asked(key);
     whole.receive(bytes);
@@ -95,7 +95,7 @@ fn a_get_is_sent() {
     let mut client = Client::new();
     assert_eq!(client.request(b"/a%20b", 100), Ok(1));
     assert_eq!(text(&mut client), "get /a%20b\r\n");
-    assert_eq!(client.request(b"k", 100), Err(Refusal::Busy));
+    assert_eq!(client.request(b"k", 100), Err(SendError::Busy));
     // As nginx sends it: only what ends a key is left to be escaped.
     let mut client = asked("a\x7f\u{e4}");
     client.receive("VALUE a\x7f\u{e4} 0 0\r\n\r\nEND\r\n".as_bytes());
@@ -108,7 +108,7 @@ fn a_key_that_would_be_another_command_is_refused() {
         let mut client = Client::new();
         assert_eq!(
             client.request(key.as_bytes(), 100),
-            Err(Refusal::BadKey),
+            Err(SendError::BadKey),
             "{key:?}"
         );
         assert_eq!(text(&mut client), "");
@@ -323,7 +323,7 @@ fn what_nobody_asked_for_ends_the_connection() {
     let mut client = Client::new();
     client.receive(b"x");
     assert_eq!(story(&mut client), "upstream sent data without being asked");
-    assert_eq!(client.request(b"k", 100), Err(Refusal::Closed));
+    assert_eq!(client.request(b"k", 100), Err(SendError::Closed));
     client.reset();
     assert_eq!(client.request(b"k", 100), Ok(1));
 }

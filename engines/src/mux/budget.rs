@@ -4,7 +4,7 @@
 //! window updates, unknown frames. Responses that are taken whole, data that moves, and time give back. An ordinary client
 //! never comes near its end.
 
-/// What is left.
+/// Remaining budget.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Budget {
     left: u32,
@@ -33,7 +33,7 @@ impl Budget {
         self.left = self.left.saturating_sub(cost);
     }
 
-    /// Gives back.
+    /// Refills the budget.
     #[inline]
     pub(crate) fn earn(&mut self, gain: u32) {
         self.left = self.left.saturating_add(gain).min(self.most);
@@ -46,12 +46,12 @@ pub(crate) const FRAME: u32 = 1;
 pub(crate) const EMPTY_CONTINUATION: u32 = 16;
 /// A stream that the peer resets, or breaks, before its response.
 pub(crate) const RESET: u32 = 1;
-/// What a response gives back that was sent whole.
+/// Refill for a response that was sent whole.
 pub(crate) const RESPONSE: u32 = 4;
-/// What a DATA frame of at least [`USEFUL_BYTES`] gives back, in either direction; and one of ours that is shorter only
-/// because its source gave no more.
+/// Refill for a DATA frame of at least [`USEFUL_BYTES`], in either direction; and for one of ours that is shorter only
+/// because its source had no more.
 pub(crate) const DATA: u32 = 2;
-/// What a second gives back.
+/// Refill per second.
 pub(crate) const SECOND: u32 = 1;
 /// Fewer bytes in a frame are no progress.
 pub(crate) const USEFUL_BYTES: usize = 256;

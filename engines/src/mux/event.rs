@@ -1,4 +1,4 @@
-//! What a multiplexed connection tells its driver, and asks of it.
+//! Events of a multiplexed connection, and its requests to the driver.
 
 use crate::http::{Fault, Fields, RequestHead};
 
@@ -59,7 +59,7 @@ impl<ProtocolError> Event<ProtocolError> {
     }
 }
 
-/// What breaks a connection of either protocol.
+/// Errors that end a connection of either protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Broken {
     /// A frame on a stream that was never opened.
@@ -74,7 +74,7 @@ pub enum Broken {
     Closed,
 }
 
-/// What a connection asks for while it sends.
+/// Requests of a connection to the driver while it sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendAction {
     /// The next piece, or the end, of the body of this stream.

@@ -4,7 +4,7 @@
 
 use super::window::MAX_WINDOW;
 
-/// What is received on one stream.
+/// Receiving half of a stream.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Incoming {
     /// Bytes of the body that the peer may still send.
@@ -15,7 +15,7 @@ pub(crate) struct Incoming {
     window_bytes: u64,
     /// The whole body is wanted: it has been allowed as much as there can be.
     pub(crate) unlimited: bool,
-    /// What `content-length` leaves.
+    /// Bytes that `content-length` still announces.
     pub(crate) length_left: Option<u64>,
 }
 
@@ -105,7 +105,7 @@ impl Incoming {
     }
 }
 
-/// Bytes of data that the peer may still send on a connection: so many that they stop nobody.
+/// Receive window of a connection, in bytes, kept so large that it limits no sender.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RecvWindow {
     pub(crate) left_bytes: u64,
@@ -118,7 +118,7 @@ impl RecvWindow {
         }
     }
 
-    /// Takes bytes, and gives how many the peer is to be allowed now, which is 0 for long; `None` where they are more than
+    /// Takes received bytes; returns the increment to announce now, mostly 0, or `None` where they are more than
     /// was allowed.
     #[inline]
     #[must_use]
@@ -174,9 +174,9 @@ mod tests {
 
     #[test]
     fn connection_is_opened_again_before_it_could_stop_anybody() {
-        let mut allowance = RecvWindow::new();
-        assert_eq!(allowance.take(MAX_WINDOW / 2 + 1), Some(0));
-        assert_eq!(allowance.take(1), Some(MAX_WINDOW / 2 + 2));
-        assert_eq!(allowance.take(MAX_WINDOW + 1), None);
+        let mut recv_window = RecvWindow::new();
+        assert_eq!(recv_window.take(MAX_WINDOW / 2 + 1), Some(0));
+        assert_eq!(recv_window.take(1), Some(MAX_WINDOW / 2 + 2));
+        assert_eq!(recv_window.take(MAX_WINDOW + 1), None);
     }
 }

@@ -1,5 +1,5 @@
-//! What multiplexed protocols share: windows, a table of streams, the two halves of each and who sends next, the budget
-//! for what an attack repeats, what a connection tells its driver, and most of both roles.
+//! Common parts of multiplexed protocols: windows, a table of streams, the two halves of each, the scheduler, the budget
+//! against repeated attacks, events of a connection, and most of both roles.
 //!
 //! Absent: frames, and anything that differs between HTTP/2 and SPDY.
 

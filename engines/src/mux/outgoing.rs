@@ -1,8 +1,8 @@
 //! The sending half of multiplexed streams: what waits on each, whose turn it is, and how much of it may leave.
 //!
-//! [`Sender::next`] is the heart. It takes the stream whose turn it is; if no more than a frame of its body is here and
+//! [`Sender::next`] is the core. It takes the stream whose turn it is; if no more than a frame of its body is here and
 //! more may come, it asks for that first, so that the last piece carries the end. A source is asked first when its bytes
-//! could leave: before that it costs no memory. What a frame looks like is the protocol's.
+//! could leave: before that it costs no memory. The frame format is the protocol's.
 //!
 //! Source: RFC 9113 sections 5.2, 6.9, 8.1; RFC 9218 section 10.
 
@@ -11,11 +11,11 @@ use std::collections::VecDeque;
 use super::{Priority, Scheduler, SendAction, SendOptions, StreamTable, Window};
 use crate::http::{BodyLength, Chunk, OutputQueue, ResponseHead};
 
-/// What is sent on one stream.
+/// Sending half of a stream.
 #[derive(Debug, Default)]
 pub(crate) struct Outgoing {
     state: Sending,
-    /// What the peer lets us send.
+    /// Send window, in bytes.
     pub(crate) window: Window,
     pub(crate) priority: Priority,
     /// Bytes of the response so far, frame heads included.
@@ -77,7 +77,7 @@ impl Outgoing {
         !matches!(self.state, Sending::Ended)
     }
 
-    /// A head is about to be sent: tells whether it is the end as well, or `None` if it cannot be sent now. The response
+    /// Prepares for a head: returns whether it ends the stream, or `None` if it cannot be sent now. The response
     /// to HEAD has no body, whatever its head says.
     #[inline]
     pub(crate) fn begin(
@@ -155,7 +155,7 @@ impl Outgoing {
         }
     }
 
-    /// Something has changed: whether the scheduler is to be told of the stream now.
+    /// Returns whether the stream must be put into the scheduler after a change.
     #[inline]
     fn comes_back(&mut self) -> bool {
         if self.window.available() > 0 {
@@ -194,10 +194,10 @@ impl Outgoing {
     }
 }
 
-/// What all streams of a connection share when they send. A stream of `S` lends its [`Outgoing`].
+/// Sending state shared by all streams of a connection. A stream of `S` lends its [`Outgoing`].
 #[derive(Debug)]
 pub(crate) struct Sender {
-    /// What the peer lets us send on the connection.
+    /// Send window of the connection, in bytes.
     pub(crate) window: Window,
     scheduler: Scheduler,
     /// Since when the window is nothing, while there is something to send.
@@ -206,10 +206,10 @@ pub(crate) struct Sender {
     sent: VecDeque<(u32, u64)>,
 }
 
-/// What is to be done next.
+/// Next step of the sender.
 #[derive(Debug)]
 pub(crate) enum Step {
-    /// The driver is asked, or told.
+    /// The driver gets a request or an event.
     Tell(SendAction),
     /// A DATA frame of `len` bytes.
     Data { stream: u32, len: u64 },
@@ -305,7 +305,7 @@ impl Sender {
         self.scheduler.push_again(id, in_front);
     }
 
-    /// Moves `len` bytes of a stream to `out`, behind the frame head of `head_bytes` that `put_head` writes; it is told
+    /// Moves `len` bytes of a stream to `out`, behind the frame head of `head_bytes` that `put_head` writes; its argument is
     /// whether the frame is the last of the stream.
     #[inline(always)]
     pub(crate) fn put_data(
@@ -355,7 +355,7 @@ impl Sender {
         streams.each(|id, stream| self.requeue(id, stream.as_mut()));
     }
 
-    /// Gives a stream another priority.
+    /// Changes the priority of a stream.
     pub(crate) fn reprioritise(&mut self, id: u32, stream: &mut Outgoing, priority: Priority) {
         let before = std::mem::replace(&mut stream.priority, priority);
         if std::mem::take(&mut stream.queued) {
@@ -426,8 +426,8 @@ impl Sender {
         }
     }
 
-    /// Since when the peer lets nothing of a response leave that waits to, by the window of its stream or by that of the
-    /// connection; in the time that [`Self::next`] is told.
+    /// Time since when the window of a stream, or that of the connection, has blocked a response that could
+    /// leave otherwise; in the clock of [`Self::next`].
     pub(crate) fn blocked_since(&self, stream: &Outgoing) -> Option<u64> {
         let waits = stream.could_send();
         stream.blocked_ms.or(self.blocked_ms.filter(|_| waits))

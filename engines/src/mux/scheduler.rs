@@ -1,4 +1,4 @@
-//! Who sends next: by urgency, then one after the other or in turns.
+//! Scheduler of streams: by urgency, then one after the other or in turns.
 //!
 //! Streams that could send wait in a queue for each urgency. One that shares (`incremental`) goes to the end of its queue
 //! after each frame, one that does not stays in front until it is done, the one that was opened first before the others.

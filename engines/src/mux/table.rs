@@ -40,7 +40,7 @@ impl<T> StreamTable<T> {
         self.index.is_empty()
     }
 
-    /// Adds a stream that is not there and gives its value to be filled: one that was removed before, or a new one.
+    /// Adds a stream and returns its value to be filled: that of a removed one, or a new one.
     pub fn insert_with(&mut self, id: u32, make: impl FnOnce() -> T) -> &mut T {
         let place = self.free.pop().unwrap_or_else(|| {
             self.places.push(make());

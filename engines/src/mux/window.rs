@@ -11,7 +11,7 @@ pub struct Overflow;
 pub struct Window(i64);
 
 impl Window {
-    /// A window of so many bytes.
+    /// A window of this many bytes.
     #[must_use]
     pub const fn new(bytes: u32) -> Self {
         Self(bytes as i64)

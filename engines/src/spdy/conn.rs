@@ -4,7 +4,7 @@
 use std::rc::Rc;
 
 use super::error::{self, ProtocolError};
-use super::frame::{self, FrameHead, HEAD_BYTES, Kind, put_control, put_pair};
+use super::frame::{self, FrameHead, FrameKind, HEAD_BYTES, put_control, put_pair};
 use super::known::Known;
 use super::pairs::Writer;
 use super::settings::{self, DEFAULT_WINDOW, MAX_WINDOW, Settings};
@@ -17,24 +17,24 @@ use crate::mux::server::{self, Protocol};
 /// One SPDY/3.1 connection in the server role.
 pub type Conn = server::Conn<SpdyServer>;
 
-/// What a server of SPDY has of its own.
+/// State of a server that only SPDY has.
 #[derive(Debug)]
 pub struct SpdyServer {
     pub(super) settings: Rc<Settings>,
     part: Part,
     pub(super) inflater: Inflater,
     pub(super) deflater: Deflater,
-    /// The header block that is under way is to be dropped.
+    /// The header block that is in progress is to be dropped.
     pub(super) block_given_up: bool,
     /// Memory for the text of header blocks of requests.
     pub(super) inflated: Vec<u8>,
-    /// What was found out about the last request's block.
+    /// Roles of the pairs in the last request's block.
     pub(super) known: Known,
     /// Memory for the text of header blocks of responses.
     pub(super) writer: Writer,
 }
 
-/// What the next bytes are.
+/// Part of a frame that the next bytes belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     /// The head of a frame, and all of it if it is a control frame.
@@ -61,12 +61,12 @@ impl Conn {
             settings,
         };
         let mut conn = Self::begin(protocol, DEFAULT_WINDOW, abuse_budget);
-        conn.greet();
+        conn.send_preface();
         conn
     }
 
     /// Our SETTINGS, and a window for the connection that never stops a request body; those of streams do.
-    fn greet(&mut self) {
+    fn send_preface(&mut self) {
         let entries = [
             (
                 settings::MAX_CONCURRENT_STREAMS,
@@ -89,27 +89,27 @@ impl Conn {
         self.put_grant(0, MAX_WINDOW - u64::from(DEFAULT_WINDOW));
     }
 
-    /// Whether the connection holds memory that [`Self::rest`] gives back.
+    /// Whether the connection holds memory that [`Self::shrink`] releases.
     #[must_use]
-    pub fn could_rest(&self) -> bool {
-        self.protocol.inflater.is_awake()
-            || self.protocol.deflater.is_awake()
+    pub fn can_shrink(&self) -> bool {
+        self.protocol.inflater.holds_spare_memory()
+            || self.protocol.deflater.holds_spare_memory()
             || !self.protocol.known.is_empty()
     }
 
-    /// Gives back what compression needs, which is large and made anew by the next header block, and what is remembered of
+    /// Releases the state of compression, which is large and made anew by the next header block, and the cache of
     /// the last heads. For connections on which nothing has happened for a while.
-    pub fn rest(&mut self) {
-        self.protocol.inflater.rest();
-        self.protocol.deflater.rest();
+    pub fn shrink(&mut self) {
+        self.protocol.inflater.shrink();
+        self.protocol.deflater.shrink();
         self.protocol.known = Known::default();
-        self.repeated = HeaderCache::default();
+        self.header_cache = HeaderCache::default();
     }
 
     /// Whether a frame has begun to come and is not whole.
     #[must_use]
     pub fn is_incomplete(&self) -> bool {
-        !self.held.bytes().is_empty() || self.protocol.part != Part::Frame
+        !self.partial.bytes().is_empty() || self.protocol.part != Part::Frame
     }
 
     /// The stream whose header block has begun to come and is not whole.
@@ -118,13 +118,13 @@ impl Conn {
         if self.protocol.part != Part::Frame {
             return None;
         }
-        let (head, rest) = self.held.bytes().split_first_chunk::<HEAD_BYTES>()?;
-        let is_syn = FrameHead::parse(head).kind == Kind::Control(frame::SYN_STREAM);
+        let (head, rest) = self.partial.bytes().split_first_chunk::<HEAD_BYTES>()?;
+        let is_syn = FrameHead::parse(head).kind == FrameKind::Control(frame::SYN_STREAM);
         let id = frame::one(rest.get(..4)?)?;
         is_syn.then_some(id & frame::MAX_STREAM)
     }
 
-    /// Ends the connection: requests that are under way are served. SPDY has no way to find out which others are on their
+    /// Ends the connection: requests that are in progress are served. SPDY has no way to find out which others are on their
     /// way; a client sends them again elsewhere.
     pub fn drain(&mut self) {
         self.end();
@@ -141,7 +141,7 @@ impl Protocol for SpdyServer {
     const HEAD_BYTES: usize = HEAD_BYTES;
     const FLOW_CONTROL_ERROR: u32 = error::FLOW_CONTROL_ERROR;
 
-    /// Takes whole control frames, and data in pieces that do not depend on how it comes; gives how many bytes they were.
+    /// Takes whole control frames, and data in pieces that do not depend on how it comes; returns how many bytes they were.
     fn frames(conn: &mut Conn, input: &[u8]) -> Result<usize, ProtocolError> {
         let mut at = 0;
         loop {
@@ -238,7 +238,7 @@ impl Protocol for SpdyServer {
     fn check_invariants(conn: &Conn) {
         let longest = conn.most_block_bytes().max(PIECE_BYTES) + HEAD_BYTES;
         assert!(
-            conn.held.bytes().len() < longest,
+            conn.partial.bytes().len() < longest,
             "a whole frame is held back"
         );
         let most = conn.protocol.settings.max_concurrent_streams as usize;

@@ -13,7 +13,7 @@ impl Conn {
         // A server's own reason phrase stands beside its status, as nginx 1.9.4 has it.
         let phrase = head.own_phrase().filter(|phrase| !phrase.is_empty());
         if phrase.is_none()
-            && let Some(text) = self.repeated.block(head.status, head, 0)
+            && let Some(text) = self.header_cache.block(head.status, head, 0)
         {
             writer.repeat(text);
             return;
@@ -41,11 +41,11 @@ impl Conn {
         }
         writer.finish();
         if writer.secrets.is_empty() && phrase.is_none() {
-            self.repeated.keep(head.status, head, &writer.text, 0);
+            self.header_cache.keep(head.status, head, &writer.text, 0);
         }
     }
 
-    /// A control frame with the header block that was written; gives its bytes.
+    /// A control frame with the header block that was written; returns its bytes.
     pub(super) fn put_block(&mut self, id: u32, kind: u16, fin: bool) -> u64 {
         let before = self.out.len();
         let flags = if fin { frame::FIN } else { 0 };

@@ -1,4 +1,4 @@
-//! What a peer can do wrong, and what each error gets.
+//! Protocol errors of a peer, with the code and scope of each.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ pub enum ProtocolError {
     BadVersion,
     /// A frame whose length is none of its kind's.
     FrameSize,
-    /// A frame that a server sends, or HEADERS, which nobody asks for.
+    /// A frame that only servers send, or HEADERS, which this server never expects.
     WrongFrame,
     /// SYN_STREAM with a number that the client does not have, or that goes back.
     BadStreamNumber,

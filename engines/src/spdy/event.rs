@@ -1,9 +1,9 @@
-//! What a SPDY connection tells its driver.
+//! Events of a SPDY connection.
 
 use super::error::ProtocolError;
 use crate::mux;
 
 pub use crate::mux::{SendAction, SendOptions};
 
-/// Something the peer sent, in order. Trailers are never told: a client cannot send any.
+/// Something the peer sent, in order. There are no trailers: a client cannot send any.
 pub type Event = mux::Event<ProtocolError>;

@@ -3,15 +3,15 @@
 /// The head of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameHead {
-    pub(super) kind: Kind,
+    pub(super) kind: FrameKind,
     pub(super) flags: u8,
     /// Length of the payload.
     pub(super) len: usize,
 }
 
-/// What a frame is.
+/// Kind of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum FrameKind {
     /// Data of this stream.
     Data(u32),
     /// A control frame of this type.
@@ -27,11 +27,11 @@ impl FrameHead {
         let [a, b, c, d, flags, e, f, g] = *bytes;
         let word = u32::from_be_bytes([a, b, c, d]);
         let kind = if word & CONTROL == 0 {
-            Kind::Data(word)
+            FrameKind::Data(word)
         } else if word >> 16 == CONTROL >> 16 | VERSION {
-            Kind::Control(word as u16)
+            FrameKind::Control(word as u16)
         } else {
-            Kind::OtherVersion
+            FrameKind::OtherVersion
         };
         Self {
             kind,
@@ -116,13 +116,13 @@ mod tests {
         put_data(&mut out, MAX_STREAM, FIN, 5);
         let (control, data) = out.split_first_chunk().expect("two heads");
         let expected = FrameHead {
-            kind: Kind::Control(SYN_REPLY),
+            kind: FrameKind::Control(SYN_REPLY),
             flags: FIN,
             len: MAX_LEN,
         };
         assert_eq!(FrameHead::parse(control), expected);
         let expected = FrameHead {
-            kind: Kind::Data(MAX_STREAM),
+            kind: FrameKind::Data(MAX_STREAM),
             flags: FIN,
             len: 5,
         };
@@ -133,8 +133,8 @@ mod tests {
     #[test]
     fn other_versions_are_told_apart() {
         let kind = |version: u8| FrameHead::parse(&[0x80, version, 0, 1, 0, 0, 0, 0]).kind;
-        assert_eq!(kind(2), Kind::OtherVersion);
-        assert_eq!(kind(3), Kind::Control(SYN_STREAM));
-        assert_eq!(kind(4), Kind::OtherVersion);
+        assert_eq!(kind(2), FrameKind::OtherVersion);
+        assert_eq!(kind(3), FrameKind::Control(SYN_STREAM));
+        assert_eq!(kind(4), FrameKind::OtherVersion);
     }
 }

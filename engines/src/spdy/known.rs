@@ -1,4 +1,4 @@
-//! What was found out about the pairs of the header block before.
+//! Roles of the pairs in the previous header block.
 //!
 //! A client says most of a request again with the next one, in the same order. A pair that is, byte by byte, the one that
 //! stood in its place is judged as that was.
@@ -31,7 +31,7 @@ impl Known {
         self.next = 0;
     }
 
-    /// What the next pair is; found out by `judge` unless it is known.
+    /// Role of the next pair; determined by `judge` unless it is cached.
     #[inline]
     pub(super) fn note(&mut self, raw: &[u8], judge: impl FnOnce() -> Note) -> Note {
         let at = self.next;

@@ -5,16 +5,16 @@
 //! A [`Conn`] is driven as one of HTTP/2 is, by one caller, in any order of these, none of which blocks or fails:
 //!
 //! - Bytes enter by [`Conn::receive`]; the end of the peer's bytes by [`Conn::receive_eof`].
-//! - [`Conn::event`] tells what they mean, with the number of the stream.
+//! - [`Conn::event`] returns what they mean, with the number of the stream.
 //! - A response is `send_head`, then what [`Conn::advance`] asks for: `SendAction::Body` is answered by `send_data`, `send_end` or
 //!   `stall`; after `SendAction::Sent` the exchange is over.
 //! - Bytes leave by [`Conn::transmit`].
 //! - [`Conn::end`] announces the end; at [`Conn::is_over`] the connection is closed.
 //!
-//! The same bytes give the same events and the same output wherever they are cut.
+//! Events and output do not depend on where the input is cut.
 //!
 //! A peer's error is answered as nginx did: a wrong request by 400, a broken header block or stream by RST_STREAM, a broken
-//! connection by its end, which GOAWAY announces here. What costs work and brings nothing is paid from a budget.
+//! connection by its end, which GOAWAY announces here. Work that serves no request is limited by a budget.
 //!
 //! Absent: timers, the meaning of a request, TLS, server push, CREDENTIAL, trailers of requests, settings that the client is
 //! to keep, and SPDY/2, SPDY/3 and SPDY/4, whose names are not offered.

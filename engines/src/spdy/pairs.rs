@@ -8,7 +8,7 @@ use std::ops::Range;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Broken;
 
-/// Gives each name with its value, which may be several with NUL between them.
+/// Calls a function for each name with its value, which may be several with NUL between them.
 pub(super) fn each<'a>(
     block: &'a [u8],
     mut sink: impl FnMut(&'a [u8], &'a [u8]),
@@ -16,7 +16,7 @@ pub(super) fn each<'a>(
     each_raw(block, |_, name, value| sink(name, value))
 }
 
-/// The same with the bytes of each pair, lengths included.
+/// Calls a function for each pair, with its bytes, lengths included.
 pub(super) fn each_raw<'a>(
     mut block: &'a [u8],
     mut sink: impl FnMut(&'a [u8], &'a [u8], &'a [u8]),

@@ -1,5 +1,5 @@
-//! What the frames of the peer do: which is whose, request bodies, and the end of streams. SYN_STREAM is in `syn`, what
-//! steers the connection in `control`.
+//! Handles frames of the peer: dispatch, request bodies, the end of streams. SYN_STREAM is in `syn`, frames
+//! about the connection are in `control`.
 //!
 //! Source: draft-mbelshe-httpbis-spdy-00 sections 2.2, 2.3, 2.4, 2.6.3.
 
@@ -7,7 +7,7 @@ use super::budget;
 use super::conn::{Conn, Ending, Part};
 use super::error::{self, ProtocolError};
 use super::event::Event;
-use super::frame::{self, FrameHead, Kind};
+use super::frame::{self, FrameHead, FrameKind};
 use super::settings::MAX_ENTRIES;
 use crate::http::Fault;
 
@@ -15,9 +15,9 @@ impl Conn {
     /// Whether a frame is taken when all of it is here; refuses one by its head.
     pub(super) fn is_taken_whole(&self, head: FrameHead) -> Result<bool, ProtocolError> {
         let kind = match head.kind {
-            Kind::Data(_) => return Ok(false),
-            Kind::OtherVersion => return Err(ProtocolError::BadVersion),
-            Kind::Control(kind) => kind,
+            FrameKind::Data(_) => return Ok(false),
+            FrameKind::OtherVersion => return Err(ProtocolError::BadVersion),
+            FrameKind::Control(kind) => kind,
         };
         match kind {
             frame::SYN_STREAM if head.len > self.most_block_bytes() => {
@@ -37,7 +37,7 @@ impl Conn {
 
     /// Takes a whole control frame.
     pub(super) fn control(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), ProtocolError> {
-        let Kind::Control(kind) = head.kind else {
+        let FrameKind::Control(kind) = head.kind else {
             return Ok(());
         };
         match kind {
@@ -54,7 +54,7 @@ impl Conn {
     /// Begins a frame that is not taken whole: data, or something unknown, which is ignored.
     pub(super) fn begin_part(&mut self, head: FrameHead) -> Result<Part, ProtocolError> {
         let skipped = Part::Skipped(head.len);
-        let Kind::Data(id) = head.kind else {
+        let FrameKind::Data(id) = head.kind else {
             self.spend(budget::FRAME)?;
             return Ok(skipped);
         };

@@ -71,7 +71,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// What comes first decides, as in nginx, which reads no further.
+    /// The first error decides, as in nginx, which reads no further.
     fn break_off(&mut self) {
         self.broken |= self.fault.is_none();
     }
@@ -254,7 +254,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// What a name with its values is to a request; the same for every request of a connection.
+/// Role of a name with its values in a request; equal for every request of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Note {
     role: Role,
@@ -339,7 +339,7 @@ impl Role {
     }
 }
 
-/// What is allowed in names.
+/// Checks the characters of a name.
 fn check(name: &[u8], settings: &Settings) -> Role {
     let mut odd = false;
     for byte in name {

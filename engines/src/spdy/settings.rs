@@ -1,4 +1,4 @@
-//! What a SPDY connection is told by the configuration, and the numbers of SETTINGS.
+//! Settings of a SPDY connection, and the numbers of SETTINGS.
 //!
 //! Source: draft-mbelshe-httpbis-spdy-00 section 2.6.4.
 
@@ -54,7 +54,7 @@ impl Settings {
 
 pub(super) const MAX_CONCURRENT_STREAMS: u32 = 4;
 pub(super) const INITIAL_WINDOW_SIZE: u32 = 7;
-/// Of an entry: the client gives back what the server had asked it to keep. This server asks for nothing.
+/// Flag of an entry: the client returns a value that the server had asked it to persist. This server asks for none.
 pub(super) const PERSISTED: u8 = 2;
 
 /// Windows before any setting.

@@ -10,7 +10,7 @@ use super::pairs;
 use super::request::{Builder, Built, Note};
 use crate::mux::Priority;
 
-/// What becomes of a header block.
+/// Result of a header block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Use {
     Request,
@@ -102,7 +102,7 @@ impl Conn {
         true
     }
 
-    /// Gives the text of a block; where that is longer than a request may be, its beginning.
+    /// Returns the text of a block; where that is longer than a request may be, its beginning.
     fn inflate(&mut self, block: &[u8], text: &mut Vec<u8>) -> Result<(), ProtocolError> {
         let keep = self
             .protocol
@@ -153,7 +153,7 @@ impl Conn {
 
 /// Bytes before the header block: two numbers of streams, the priority, and a slot for CREDENTIAL.
 const FIXED_BYTES: usize = 10;
-/// A header block may be longer than the fields it gives: by their lengths, and by what is refused and still read.
+/// Bytes by which a header block may exceed the limit of its fields: lengths, and refused fields that are still read.
 const BLOCK_EXTRA_BYTES: usize = 16 << 10;
 /// Bytes of a block that is too long that are inflated and dropped, so that the request can be answered.
 const DROPPED_BYTES: usize = 256 << 10;

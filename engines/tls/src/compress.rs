@@ -1,8 +1,8 @@
 //! Compression of certificates that a handshake can wait for.
 //!
-//! rustls compresses a chain when the first client asks for it, and keeps the result. It asks for the best that there is
-//! then, which by brotli is some 20 ms of a thread that serves others meanwhile. What it saves above the quick way is a
-//! few hundred bytes. Absent: compression before anybody asks, since a server may have thousands of chains.
+//! rustls compresses a chain when the first client asks for it, and keeps the result. It asks for the best quality
+//! then, which by brotli takes some 20 ms of a thread that serves others meanwhile. Its saving over the quick way is a
+//! few hundred bytes. Absent: compression before the first request, since a server may have thousands of chains.
 //!
 //! Source: RFC 8879.
 
@@ -34,7 +34,7 @@ pub(crate) fn compressors() -> Vec<&'static dyn CertCompressor> {
     vec![&BROTLI, &ZLIB]
 }
 
-/// Room for what is compressed of so many chains: each by both compressors, with a stapled response and without.
+/// Capacity of the cache, in compressed chains: each by both compressors, with a stapled response and without.
 pub(crate) fn cache(chains: usize) -> CompressionCache {
     CompressionCache::new(chains * 4)
 }

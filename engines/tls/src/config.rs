@@ -1,7 +1,7 @@
 //! The TLS settings of one server, ready for use.
 //!
-//! [`Settings`] are plain data that was checked when it was read; [`Config::build`] puts them together for rustls. What does
-//! not depend on the certificates is a [`Policy`], which ten thousand servers may share.
+//! [`Settings`] are plain data that was checked when it was read; [`Config::build`] puts them together for rustls. Parts that do
+//! not depend on the certificates are a [`Policy`], which ten thousand servers may share.
 
 use std::sync::{Arc, OnceLock};
 
@@ -20,13 +20,13 @@ use super::verify::{Authorities, Reason, Verified};
 pub struct Config {
     policy: Arc<Policy>,
     identities: Box<[Identity]>,
-    /// What rustls is given, with HTTP/2 and without. It is made for the first handshake that needs it: of ten thousand
+    /// Configurations of rustls, with HTTP/2 and without. Each is made for the first handshake that needs it: of ten thousand
     /// servers most have none for long, and each would keep two.
     http1: OnceLock<Arc<ServerConfig>>,
     http2: OnceLock<Arc<ServerConfig>>,
 }
 
-/// What a handshake offers besides HTTP/1.
+/// Protocols that a handshake offers besides HTTP/1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offer {
     /// HTTP/2, before everything else.
@@ -35,7 +35,7 @@ pub struct Offer {
     pub spdy: bool,
 }
 
-/// What a [`Config`] is made of.
+/// Settings of a [`Config`].
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The server's certificates.
@@ -62,7 +62,7 @@ pub struct Settings {
     pub sessions: Option<Arc<dyn SessionCache>>,
     /// How long a session may be resumed, seconds.
     pub session_timeout_s: u64,
-    /// What clients' certificates are asked for and compared with.
+    /// Verification of client certificates.
     pub client: Option<Arc<ClientAuth>>,
     /// Most bytes of early data; 0 for none. Sessions are kept then, since tickets cannot be kept from being used twice.
     pub early_data_bytes: u32,
@@ -98,23 +98,23 @@ impl Default for Settings {
     }
 }
 
-/// What becomes of clients with and without certificates.
+/// Treatment of clients with and without certificates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ClientMode {
     /// There must be one, and it must be one to trust.
     Required,
     /// If there is one, it must be one to trust.
     Optional,
-    /// If there is one, it must be sound but for who issued it.
+    /// Optional; a certificate must be valid except for its issuer.
     OptionalNoCa,
 }
 
-/// What clients' certificates are asked for and compared with.
+/// Verification of client certificates.
 #[derive(Clone, Debug)]
 pub struct ClientAuth {
-    /// What becomes of clients.
+    /// Treatment of clients.
     pub mode: ClientMode,
-    /// Trusted certificates whose names clients are told.
+    /// Trusted certificates whose names are sent to clients.
     pub told: Authorities,
     /// Others.
     pub trusted: Authorities,
@@ -124,9 +124,9 @@ pub struct ClientAuth {
     pub depth: usize,
 }
 
-/// Why a client gets an error page.
+/// Error of a client's certificate, for which the client gets an error page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum ClientCertError {
     /// It sent no certificate.
     NoCertificate,
     /// The one it sent is not to be trusted.
@@ -148,7 +148,7 @@ impl Config {
     /// Makes a configuration.
     ///
     /// # Errors
-    /// What rustls says of settings that do not go together.
+    /// Errors of rustls about incompatible settings.
     pub fn build(settings: Settings) -> Result<Self, rustls::Error> {
         let identities = settings.identities.clone();
         Ok(Self::of(Arc::new(Policy::build(settings)?), identities))
@@ -165,13 +165,13 @@ impl Config {
         }
     }
 
-    /// The same settings with other certificates; sessions are bound to those.
+    /// Returns the settings with other certificates; sessions are bound to those.
     #[must_use]
     pub fn with(&self, identities: Vec<Identity>) -> Self {
         Self::of(Arc::clone(&self.policy), identities)
     }
 
-    /// What rustls is given. Which protocols are offered is asked at each handshake, since a server without a certificate
+    /// Returns the configuration of rustls. The protocols are chosen at each handshake, since a server without a certificate
     /// shows another one's and still speaks the protocols that it says itself.
     pub(crate) fn rustls(&self, offer: Offer) -> Arc<ServerConfig> {
         let config = if offer.http2 {
@@ -222,7 +222,7 @@ impl Config {
         digest(self) == digest(other)
     }
 
-    /// What to think of a client's certificates, DER, its own first.
+    /// Verifies a client's certificates, DER, its own first.
     #[must_use]
     pub fn verify(&self, certificates: &[Vec<u8>]) -> Verified {
         match &self.policy.client {
@@ -233,18 +233,18 @@ impl Config {
 
     /// Whether a client whose certificates were found so is refused.
     #[must_use]
-    pub fn refuses(&self, verified: Verified) -> Option<Refusal> {
+    pub fn refuses(&self, verified: Verified) -> Option<ClientCertError> {
         let mode = self.policy.client.as_ref()?.auth.mode;
         match verified {
             Verified::Success => None,
-            Verified::None if mode == ClientMode::Required => Some(Refusal::NoCertificate),
+            Verified::None if mode == ClientMode::Required => Some(ClientCertError::NoCertificate),
             Verified::None => None,
             Verified::Failed(reason)
                 if mode == ClientMode::OptionalNoCa && reason.is_unknown_issuer() =>
             {
                 None
             }
-            Verified::Failed(reason) => Some(Refusal::BadCertificate(reason)),
+            Verified::Failed(reason) => Some(ClientCertError::BadCertificate(reason)),
         }
     }
 }

@@ -13,13 +13,13 @@ use super::scratch::Scratch;
 
 /// One TLS connection in the server role.
 ///
-/// [`Conn::receive`] takes bytes; once [`Conn::hello`] has something, [`Conn::start`] chooses the configuration. What is
-/// to be sent leaves by [`Conn::transmit`]; plaintext goes in by [`Conn::encrypt`] while [`Conn::is_open`].
+/// [`Conn::receive`] takes bytes; once [`Conn::hello`] has a ClientHello, [`Conn::start`] sets the configuration. Output
+/// leaves by [`Conn::transmit`]; plaintext goes in by [`Conn::encrypt`] while [`Conn::is_open`].
 pub struct Conn {
     state: State,
     /// The name that was asked for.
     server_name: Option<Vec<u8>>,
-    /// What the client can do.
+    /// Capabilities of the client.
     offered: Arc<Offered>,
     records: Records,
     /// Early data has come.
@@ -39,7 +39,7 @@ enum State {
     Dead,
 }
 
-/// What a handshake agreed on.
+/// Negotiated parameters of a handshake.
 #[derive(Clone, Debug, Default)]
 pub struct Info {
     /// Protocol version.
@@ -56,7 +56,7 @@ pub struct Info {
     pub server_name: Option<Vec<u8>>,
     /// The client's certificates, its own first, DER.
     pub certificates: Vec<Vec<u8>>,
-    /// What the client can do.
+    /// Capabilities of the client.
     pub offered: Arc<Offered>,
 }
 
@@ -95,7 +95,7 @@ impl Conn {
                 (Parsed::More, _) => Ok(()),
                 (parsed, rest) => {
                     self.records.partial = std::mem::take(reader).unread(rest);
-                    self.greet(parsed)
+                    self.handle_first_bytes(parsed)
                 }
             },
             State::Greeted(_) => {
@@ -127,8 +127,8 @@ impl Conn {
         }
     }
 
-    /// Takes what the first bytes are found to be.
-    fn greet(&mut self, parsed: Parsed) -> Result<(), Fault> {
+    /// Handles the parsed first bytes.
+    fn handle_first_bytes(&mut self, parsed: Parsed) -> Result<(), Fault> {
         match parsed {
             Parsed::More => Ok(()),
             Parsed::Hello(hello) => {
@@ -154,7 +154,7 @@ impl Conn {
         }
     }
 
-    /// What the client asks for, while a configuration is to be chosen.
+    /// Returns the ClientHello, while a configuration is to be chosen.
     #[must_use]
     pub fn hello(&self) -> Option<&Hello> {
         match &self.state {
@@ -183,7 +183,7 @@ impl Conn {
         self.receive(&mut [], sink)
     }
 
-    /// What is known of a handshake before it begins: what the client asks for and can do.
+    /// Facts about a handshake before it begins: the client's request and capabilities.
     #[must_use]
     pub fn asked(&self) -> Info {
         Info {
@@ -236,13 +236,13 @@ impl Conn {
         std::mem::take(&mut self.records.out)
     }
 
-    /// Whether early data has come and the handshake is not over: whoever sends it may be repeating what another has sent.
+    /// Whether early data has come and the handshake is not over: the data may be a replay.
     #[must_use]
     pub fn is_early(&self) -> bool {
         self.early && matches!(self.state, State::Running(_))
     }
 
-    /// What the handshake agreed on; `None` before its end, or before early data.
+    /// Returns the negotiated parameters; `None` before the end of the handshake, or before early data.
     #[must_use]
     pub fn info(&self) -> Option<Info> {
         let conn = match &self.state {
@@ -309,7 +309,7 @@ fn looks_like_http(bytes: &[u8]) -> bool {
 
 /// A fatal alert outside of any session.
 const PROTOCOL_VERSION_ALERT: [u8; 7] = [21, 3, 1, 0, 2, 2, 70];
-/// The same for what is no fault of the client.
+/// Alert for an error of the server.
 const INTERNAL_ERROR_ALERT: [u8; 7] = [21, 3, 3, 0, 2, 2, 80];
-/// The same for a name (RFC 6066 section 3).
+/// Alert for an unknown server name (RFC 6066 section 3).
 const UNRECOGNIZED_NAME_ALERT: [u8; 7] = [21, 3, 3, 0, 2, 2, 112];

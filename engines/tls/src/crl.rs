@@ -21,7 +21,7 @@ pub struct Crl {
     pub(crate) from_s: i64,
     /// When the next one is to be made.
     pub(crate) until_s: Option<i64>,
-    /// What is signed.
+    /// Signed part.
     pub(crate) signed: Vec<u8>,
     /// How.
     pub(crate) algorithm: Vec<u8>,

@@ -189,7 +189,7 @@ fn dotted(id: &[u8], out: &mut String) {
     }
 }
 
-/// What OpenSSL calls an attribute.
+/// Name of an attribute in OpenSSL.
 fn short_name(id: &[u8]) -> Option<&'static str> {
     let found = SHORT_NAMES.iter().find(|(known, _)| *known == id);
     found.map(|(_, name)| *name)

@@ -1,4 +1,4 @@
-//! What variables tell of a certificate, in the forms of OpenSSL.
+//! Facts about a certificate for variables, in the forms of OpenSSL.
 //!
 //! Source: nginx documentation, `ngx_http_ssl_module`, "Embedded Variables".
 

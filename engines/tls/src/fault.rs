@@ -1,4 +1,4 @@
-//! What ends a connection before its time, and the words for the log.
+//! Errors that end a connection, with their log messages.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What a ClientHello asks for, read before the handshake begins.
+//! ClientHello, parsed before the handshake begins.
 //!
 //! Only what the choice of a configuration and the variables need is read: the name, the application protocols, what
 //! the client can do. Whatever cannot be read is left to rustls, which sends the right alert; so this parser never
@@ -12,18 +12,18 @@
 
 use std::sync::Arc;
 
-/// What a ClientHello asks for.
+/// Contents of a ClientHello.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hello {
     /// The name of the server, in lower case.
     pub server_name: Option<Vec<u8>>,
     /// Application protocols, in the client's order.
     pub alpn: Vec<Vec<u8>>,
-    /// What it offers besides.
+    /// Its other offers.
     pub offered: Arc<Offered>,
 }
 
-/// What a client can do, as the numbers of RFC 8446, in its order.
+/// Capabilities of a client, as the numbers of RFC 8446, in its order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Offered {
     /// Cipher suites.
@@ -34,7 +34,7 @@ pub struct Offered {
     pub schemes: Vec<u16>,
 }
 
-/// What the first bytes of a connection are.
+/// Parsed first bytes of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Parsed {
     /// The beginning of a ClientHello.
@@ -64,7 +64,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Takes bytes; after [`Parsed::More`] there may be others. Gives those that were not read, behind the end.
+    /// Takes bytes; after [`Parsed::More`] there may be others. Returns the unread ones behind the end.
     pub fn read<'i>(&mut self, input: &'i [u8]) -> (Parsed, &'i [u8]) {
         let mut rest = input;
         loop {
@@ -323,7 +323,7 @@ mod tests {
         }
     }
 
-    /// The message of so many bytes of body, which an extension that is not known fills.
+    /// The message of this many bytes of body, which an extension that is not known fills.
     fn long(body: usize) -> Vec<u8> {
         let mut extensions = Vec::new();
         let mut room = body - 43;

@@ -24,7 +24,7 @@ pub struct Chain(Vec<CertificateDer<'static>>);
 #[derive(Clone, Debug)]
 pub struct Key(Arc<dyn SigningKey>);
 
-/// What is wrong with a file of certificates or keys, in the words that OpenSSL has for it.
+/// Error in a file of certificates or keys, in OpenSSL's words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileFault {
     /// There is no part of the kind that is looked for.
@@ -216,7 +216,7 @@ impl Identity {
         Ok(Self(Arc::new(certified), None))
     }
 
-    /// The same with an OCSP response that comes later, by way of what is given back beside it.
+    /// Makes an identity whose OCSP response comes later, by the handle that is returned beside it.
     #[must_use]
     pub fn stapled(&self) -> (Self, Arc<Staple>) {
         let staple = Arc::new(Staple::new(Arc::clone(&self.0)));
@@ -245,7 +245,7 @@ impl Identity {
         Chain(self.0.cert.clone())
     }
 
-    /// What is shown in a handshake that begins now.
+    /// Returns the certificate for a handshake that begins now.
     fn certified(&self) -> Arc<CertifiedKey> {
         match &self.1 {
             Some(staple) => staple.certified(),

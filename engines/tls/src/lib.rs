@@ -1,7 +1,7 @@
 //! TLS, both roles: received bytes in, plaintext out; plaintext in, bytes to send out.
 //!
-//! rustls does the protocol; this crate gives it the shape of the other engines and makes what a ClientHello asks for
-//! (name, protocols) data, so that the server can choose a configuration before the handshake begins. [`Conn`] is the
+//! rustls does the protocol; this crate adapts it to the interface of the other engines and exposes the ClientHello
+//! (name, protocols) as data, so that the server can choose a configuration before the handshake begins. [`Conn`] is the
 //! server's end of a connection, [`ClientConn`] the client's.
 //!
 //! It is a crate of its own because it is not pure as the engines are: rustls draws random numbers and asks for the time
@@ -41,7 +41,7 @@ mod x509;
 
 pub use ciphers::{CipherFault, Ciphers};
 pub use client_conn::{ClientConfig, ClientConn, ServerTrust};
-pub use config::{ClientAuth, ClientMode, Config, Offer, Refusal, Settings};
+pub use config::{ClientAuth, ClientCertError, ClientMode, Config, Offer, Settings};
 pub use conn::{Conn, Info};
 pub use crl::Crl;
 pub use fault::Fault;

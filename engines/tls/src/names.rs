@@ -1,4 +1,4 @@
-//! What OpenSSL calls versions, cipher suites and groups, which configurations and logs speak of.
+//! OpenSSL's names of versions, cipher suites and groups, as in configurations and logs.
 //!
 //! Source: the registries of IANA for TLS, and `openssl ciphers -V ALL:COMPLEMENTOFALL`.
 

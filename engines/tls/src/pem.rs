@@ -8,7 +8,7 @@
 /// One part.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Part {
-    /// What stands in its first line: `CERTIFICATE`.
+    /// Label of its first line: `CERTIFICATE`.
     pub(crate) label: String,
     /// The header lines, by name.
     pub(crate) headers: Vec<(String, String)>,

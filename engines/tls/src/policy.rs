@@ -1,7 +1,7 @@
-//! What a server's settings say of handshakes, certificates aside.
+//! Handshake settings of a server, certificates aside.
 //!
-//! Servers whose settings are equal share a [`Policy`]: [`Settings::digest`] tells. It has all that rustls needs but the
-//! certificates, and what sessions are bound to: those, and the policy towards clients. Absent: where certificates come from.
+//! Servers with equal settings, by [`Settings::digest`], share a [`Policy`]. It has all that rustls needs but the
+//! certificates, and the context of sessions: those, and the policy towards clients. Absent: where certificates come from.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ pub struct Policy {
     pub(crate) record_bytes: usize,
 }
 
-/// What clients' certificates are asked for and compared with.
+/// Verification of client certificates.
 #[derive(Debug)]
 pub(crate) struct Client {
     pub(crate) auth: Arc<ClientAuth>,
@@ -46,7 +46,7 @@ pub(crate) struct Client {
 
 impl Settings {
     /// A digest of all but the certificates: of two settings with equal digests one [`Policy`] does. Caches of sessions, keys
-    /// for tickets and what clients are asked for are told apart by their places in memory, so it says nothing after the
+    /// for tickets and client verification are compared by address, so it is meaningless after the
     /// policy made of these settings is gone.
     #[must_use]
     pub fn digest(&self) -> [u8; 32] {
@@ -83,7 +83,7 @@ impl Settings {
 }
 
 impl Policy {
-    /// What rustls has, and nothing else.
+    /// Wraps a configuration of rustls alone.
     pub(crate) fn bare(rustls: ServerConfig) -> Self {
         Self {
             rustls,
@@ -100,7 +100,7 @@ impl Policy {
     /// Makes the settings ready, without their certificates.
     ///
     /// # Errors
-    /// What rustls says of settings that do not go together.
+    /// Errors of rustls about incompatible settings.
     pub fn build(settings: Settings) -> Result<Self, rustls::Error> {
         let builder = ServerConfig::builder_with_provider(Arc::new(crypto(&settings)))
             .with_protocol_versions(&versions(&settings))?;
@@ -135,7 +135,7 @@ impl Policy {
         })
     }
 
-    /// What rustls is given with these certificates: resumption is bound to them and to the policy towards clients.
+    /// Returns the configuration of rustls with these certificates: resumption is bound to them and to the policy towards clients.
     pub(crate) fn with(&self, identities: &[Identity]) -> ServerConfig {
         let mut rustls = self.rustls.clone();
         let context = self.context(identities);
@@ -158,7 +158,7 @@ impl Policy {
         rustls
     }
 
-    /// As [`Policy::with`], with HTTP/2 before the other protocols.
+    /// Like [`Policy::with`], with HTTP/2 before the other protocols.
     pub(crate) fn with_http2(&self, identities: &[Identity]) -> ServerConfig {
         let mut config = self.with(identities);
         config.alpn_protocols.insert(0, b"h2".to_vec());
@@ -192,7 +192,7 @@ impl Client {
     }
 }
 
-/// What rustls is to use: suites, groups, and how to compute.
+/// Cryptography for rustls: suites, groups, and algorithms.
 fn crypto(settings: &Settings) -> CryptoProvider {
     let tls13 = settings.ciphers13.as_ref();
     let tls13 = tls13.map_or(&TLS13[..], |ciphers| &ciphers.suites);
@@ -214,7 +214,7 @@ fn versions(settings: &Settings) -> Vec<&'static SupportedProtocolVersion> {
     tls12.into_iter().chain(tls13).collect()
 }
 
-/// The names of authorities that clients are told.
+/// Names of authorities that are sent to clients.
 fn hints(client: &ClientAuth) -> Vec<DistinguishedName> {
     let mut names: Vec<&[u8]> = Vec::new();
     for certificate in client.told.iter().filter_map(Certificate::parse) {

@@ -13,7 +13,7 @@ use super::scratch::Scratch;
 
 /// A connection of rustls in one of the roles.
 pub(crate) trait Role {
-    /// What rustls keeps for the role.
+    /// State of rustls for the role.
     type Data;
 
     /// Processes received bytes until something is to be done.
@@ -76,7 +76,7 @@ pub(crate) struct Records {
     pub(crate) closing: bool,
 }
 
-/// What processing has come to.
+/// Result of processing.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Progress {
     /// The handshake is over.
@@ -287,7 +287,7 @@ fn encode(out: &mut Vec<u8>, mut write: impl FnMut(&mut [u8]) -> Result<usize, E
 
 /// Most plaintext of a record (RFC 8446 section 5.1), bytes.
 pub(crate) const RECORD_BYTES: usize = 1 << 14;
-/// What a record adds: its head, an explicit nonce of TLS 1.2, the content type of TLS 1.3, the tag.
+/// Overhead of a record in bytes: its head, an explicit nonce of TLS 1.2, the content type of TLS 1.3, the tag.
 const RECORD_OVERHEAD_BYTES: usize = 5 + 8 + 1 + 16;
 /// An encrypted alert.
 const ALERT_BYTES: usize = 64;

@@ -1,7 +1,7 @@
 //! Resumption: tickets, and sessions that the server keeps.
 //!
-//! Keys and sessions are shared by all servers and threads; who owns them, and how they change, is outside
-//! ([`KeyRing`], [`SessionCache`]). What is sealed or stored carries the context of its configuration (certificates and
+//! Keys and sessions are shared by all servers and threads; their ownership and rotation are outside
+//! ([`KeyRing`], [`SessionCache`]). A ticket or stored session carries the context of its configuration (certificates and
 //! policy towards clients), and no other takes it: a session begun where no certificate is asked for is none where one is.
 //! It carries its end, too: `ssl_session_timeout`.
 //!
@@ -23,7 +23,7 @@ use aws_lc_rs::{hmac, rand};
 use rustls::pki_types::UnixTime;
 use rustls::server::{ProducesTickets, StoresServerSessions};
 
-/// What distinguishes one configuration's sessions from another's.
+/// Context that distinguishes one configuration's sessions from another's.
 pub(crate) type Context = [u8; 32];
 
 /// A key for tickets.
@@ -60,7 +60,7 @@ impl TicketKey {
         })
     }
 
-    /// A key nobody knows; `None` if there is no randomness.
+    /// Makes a random key; `None` if there is no randomness.
     #[must_use]
     pub fn random() -> Option<Self> {
         let mut bytes = [0; LONG_BYTES];
@@ -113,7 +113,7 @@ pub trait SessionCache: fmt::Debug + Send + Sync {
     fn put(&self, key: Vec<u8>, value: Vec<u8>, until_s: u64, now_s: u64);
     /// A session that is still kept.
     fn get(&self, key: &[u8], now_s: u64) -> Option<Vec<u8>>;
-    /// The same, which is kept no longer.
+    /// Removes and returns a session.
     fn take(&self, key: &[u8], now_s: u64) -> Option<Vec<u8>>;
 }
 

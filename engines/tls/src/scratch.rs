@@ -1,6 +1,6 @@
 //! Memory that is filled and emptied again and again.
 //!
-//! Whoever writes into it gets a slice. What earlier writes have left there is not set to zero first, as it would be in a
+//! A writer gets a slice. Bytes of earlier writes are not zeroed first, as they would be in a
 //! `Vec` that is resized: with records of 16 KB that costs as much as a copy of them.
 
 /// Bytes at the front of memory that only grows.
@@ -58,7 +58,7 @@ impl Scratch {
         self.fill(bytes.len());
     }
 
-    /// Empties it, and gives back memory above `keep_bytes`.
+    /// Empties it, and releases memory above `keep_bytes`.
     pub fn clear(&mut self, keep_bytes: usize) {
         self.filled = 0;
         self.memory.truncate(keep_bytes);

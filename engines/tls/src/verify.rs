@@ -1,7 +1,7 @@
 //! Whether a client's certificate is one to trust, as OpenSSL decides and in its words.
 //!
 //! A path is built from the client's certificate to a certificate that issued itself and is among the trusted ones. All
-//! of it is then checked, and of several faults the last one found is told, in OpenSSL's order of checks, because that is
+//! of it is then checked, and of several faults the last one found is returned, in OpenSSL's order of checks, because that is
 //! what nginx shows. Certificates of version 1, which many home-made authorities give out, are taken as OpenSSL takes them.
 //!
 //! rustls's own verifier knows no version 1 and has other words, so it is asked for one thing only: where a certificate of
@@ -25,7 +25,7 @@ use super::dn;
 use super::keys::{FileFault, certificates};
 use super::x509::{CRL_SIGN, Certificate, DIGITAL_SIGNATURE, KEY_AGREEMENT, KEY_CERT_SIGN};
 
-/// What became of a client's certificate.
+/// Result of verifying a client's certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verified {
     /// There is none.
@@ -41,7 +41,7 @@ pub enum Verified {
 pub struct Reason(pub u32);
 
 impl Reason {
-    /// Whether it is about nothing but who issued the certificate (`optional_no_ca`).
+    /// Whether it is only about the certificate's issuer (`optional_no_ca`).
     #[must_use]
     pub fn is_unknown_issuer(self) -> bool {
         matches!(
@@ -184,7 +184,7 @@ impl Verifier {
         }
     }
 
-    /// What is wrong with a path; of several faults the last.
+    /// Returns the fault of a path; of several the last.
     fn check(&self, path: &Path<'_>, purpose: Purpose, now: i64) -> Option<Reason> {
         let mut fault = path.fault;
         let mut tell = |reason| fault = Some(reason);
@@ -319,7 +319,7 @@ impl Verifier {
     }
 }
 
-/// What the first certificate of a path is for.
+/// Purpose of the first certificate of a path.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Purpose {
     /// A client shows it.
@@ -390,7 +390,7 @@ fn check_signatures(path: &Path<'_>, now: i64, tell: &mut dyn FnMut(Reason)) {
     }
 }
 
-/// What is wrong with a certificate at a time.
+/// Returns the fault of a certificate at a time.
 fn is_valid(certificate: &Certificate<'_>, now: i64) -> Option<Reason> {
     if now < certificate.not_before {
         Some(NOT_YET_VALID)

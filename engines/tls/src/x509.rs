@@ -12,7 +12,7 @@ use super::der::{self, Reader, Value};
 pub struct Certificate<'a> {
     /// The whole of it.
     pub(crate) der: &'a [u8],
-    /// What is signed.
+    /// Signed part.
     pub(crate) signed: &'a [u8],
     /// 1 to 3.
     pub(crate) version: u32,

@@ -32,7 +32,7 @@ impl Ends {
         }
     }
 
-    /// Hands bytes to and fro in pieces of `step` bytes until nobody has any.
+    /// Exchanges bytes in pieces of `step` until neither side has any.
     fn run(&mut self, config: &Config, step: usize) -> Result<(), Fault> {
         loop {
             let (mut up, mut down) = (self.client.take_output(), self.server.take_output());

@@ -1,4 +1,4 @@
-//! What is thought of clients' certificates, in OpenSSL's words.
+//! Verification of clients' certificates, in OpenSSL's words.
 
 mod pair;
 
@@ -12,7 +12,7 @@ use rcgen::{
     CertificateRevocationListParams, ExtendedKeyUsagePurpose, GeneralSubtree, KeyUsagePurpose,
     NameConstraints, RevokedCertParams, SerialNumber, date_time_ymd,
 };
-use tls::{Authorities, ClientAuth, ClientMode, Config, Crl, Refusal, Settings, Verified};
+use tls::{Authorities, ClientAuth, ClientCertError, ClientMode, Config, Crl, Settings, Verified};
 
 const TLS12: &[&rustls::SupportedProtocolVersion] = &[&rustls::version::TLS12];
 const TLS13: &[&rustls::SupportedProtocolVersion] = &[&rustls::version::TLS13];
@@ -274,9 +274,9 @@ fn modes_decide_what_becomes_of_a_verdict() {
         });
         server.refuses(server.verify(sent))
     };
-    let is_bad = |refusal| matches!(refusal, Some(Refusal::BadCertificate(_)));
+    let is_bad = |refusal| matches!(refusal, Some(ClientCertError::BadCertificate(_)));
     use ClientMode::{Optional, OptionalNoCa, Required};
-    assert_eq!(becomes(Required, &[]), Some(Refusal::NoCertificate));
+    assert_eq!(becomes(Required, &[]), Some(ClientCertError::NoCertificate));
     assert_eq!(becomes(Optional, &[]), None);
     assert_eq!(becomes(OptionalNoCa, &[]), None);
     assert!(is_bad(becomes(Required, std::slice::from_ref(&own))));

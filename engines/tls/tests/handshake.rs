@@ -372,5 +372,5 @@ fn compressed_certificates_fit_into_the_first_flight() {
     assert!(compressed < INITIAL_WINDOW_BYTES, "{compressed}");
 }
 
-/// What a server may send before it has heard anything (RFC 6928): ten segments of 1460 bytes.
+/// Bytes that a server may send before any acknowledgement (RFC 6928): ten segments of 1460 bytes.
 const INITIAL_WINDOW_BYTES: usize = 14_600;

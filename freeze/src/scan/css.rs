@@ -96,7 +96,7 @@ impl Css<'_> {
         }
     }
 
-    /// What is between `url(` and its bracket without quotes; stands at the bracket then.
+    /// Reads the text between `url(` and its bracket without quotes; stands at the bracket then.
     fn bare(&mut self) -> (usize, usize) {
         let bytes = self.text.bytes();
         let from = self.at;
@@ -109,7 +109,7 @@ impl Css<'_> {
         (from, self.at - blanks)
     }
 
-    /// What is between quotes; stands after them then.
+    /// Reads the text between quotes; stands after them then.
     fn string(&mut self) -> (usize, usize) {
         let (from, to, next) = self.text.quoted(self.at);
         self.at = next;

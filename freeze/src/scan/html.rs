@@ -183,7 +183,7 @@ impl Html<'_> {
     }
 }
 
-/// What is in a `script` or `style` element.
+/// Scans the contents of a `script` or `style` element.
 fn content(
     name: &[u8],
     attributes: &[Attribute],

@@ -2,8 +2,8 @@
 //! strings only mention files.
 //!
 //! The reader knows as much of the grammar as it takes to tell strings from comments, templates and regular
-//! expressions. Where the grammar needs a parser to tell a regular expression from a division, what stands before the
-//! slash decides. Absent: names that a script puts together when it runs; nobody can know those.
+//! expressions. Where the grammar needs a parser to distinguish a regular expression from a division, the token before the
+//! slash decides. Absent: names that a script puts together when it runs; those cannot be known.
 //!
 //! Source: ECMAScript, "Lexical Grammar", "Modules"; HTML, "Resolve a module specifier".
 
@@ -46,7 +46,7 @@ struct Js<'a> {
     at: usize,
     /// The tokens before this place, the last one first.
     last: [Token; 4],
-    /// What is open: brackets with what stands before them, and templates.
+    /// Open brackets with the token before them, and templates.
     brackets: Vec<Open>,
 }
 
@@ -216,7 +216,7 @@ impl Js<'_> {
     }
 }
 
-/// What follows a place.
+/// Text behind a position.
 struct Rest<'a>(&'a [u8]);
 
 impl Rest<'_> {

@@ -1,6 +1,6 @@
 //! References in JSON: web app manifests, source maps, maps of imports; anything else only mentions files.
 //!
-//! What is no JSON is read as far as it can be: strings are found by their quotes. Absent: source maps whose sources
+//! Invalid JSON is read as far as possible: strings are found by their quotes. Absent: source maps whose sources
 //! have a root of their own; those sources are mentions.
 //!
 //! Source: W3C Web Application Manifest; ECMA-426; HTML, "Import maps".
@@ -8,7 +8,7 @@
 use super::sink::{Report, Sink};
 use crate::text::Text;
 
-/// What JSON is for.
+/// Purpose of a JSON file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     /// For scripts.
@@ -103,7 +103,7 @@ fn take(sink: &mut Sink<'_>, form: Form, rooted: bool, is_key: bool, key: &[u8],
     }
 }
 
-/// What is between the quotes of which the first is here.
+/// Reads the text between quotes, the first of which is here.
 fn string(bytes: &[u8], at: usize) -> (usize, usize) {
     let mut to = at + 1;
     while to < bytes.len() && bytes[to] != b'"' {

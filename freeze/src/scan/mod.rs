@@ -1,4 +1,4 @@
-//! What a file refers to: found by a small reader for each language, resolved against the tree at once.
+//! References of a file: found by a small reader for each language, resolved against the tree at once.
 //!
 //! A *reference* is what its language says is one. It is changed when what it refers to is renamed. A *mention* is a
 //! word, in a string of a script or in an attribute that only scripts read, that may mean a file: it is never changed,

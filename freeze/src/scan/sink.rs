@@ -17,7 +17,7 @@ pub(crate) struct Edge {
     pub(crate) integrity: Option<Range<usize>>,
 }
 
-/// What was found in a file.
+/// References found in a file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Found {
     /// References to files that may be renamed, and those with a digest.
@@ -77,7 +77,7 @@ impl<'t> Sink<'t> {
         }
     }
 
-    /// A reference; gives the file it is to.
+    /// A reference; returns the file it is to.
     pub(super) fn reference(
         &mut self,
         url: &Text<'_>,
@@ -200,7 +200,7 @@ impl<'t> Sink<'t> {
     }
 }
 
-/// What names of files are written with, percent signs included.
+/// Characters of file names, percent signs included.
 fn in_word(b: u8) -> bool {
     b.is_ascii_alphanumeric() || b >= 0x80 || b"_-./\\%~+@".contains(&b)
 }

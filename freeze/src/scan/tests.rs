@@ -1,4 +1,4 @@
-//! What is found in each language, and where.
+//! References found in each language, with their positions.
 
 use super::*;
 use crate::tree;

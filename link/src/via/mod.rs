@@ -1,9 +1,9 @@
-//! A link for a whole command, or for a verb of the program: in a cage, from which nothing escapes.
+//! A link for a whole command, or for a verb of the program: in namespaces that end with it.
 //!
 //! [`enter`] forks. The child is the first process of a namespace of processes, makes the link, and runs what it is
 //! given; when it ends, and also when it or its parent is killed, the kernel ends every process that it started, and
 //! with the last of them go namespaces, devices, addresses and routes. The parent passes signals on and hands the
-//! status back. Where the machine's administrator did not start it, the cage is of a user namespace, and the far end
+//! status back. Where the machine's administrator did not start it, the namespaces belong to a user namespace, and the far end
 //! cannot be the machine's network. [`run`](run::run) starts commands at the ends.
 //!
 //! A verb that measures connects from threads that have entered [`Link::client`]'s network, or by
@@ -12,7 +12,7 @@
 //! Deliberately absent: other machines as the far end, which would need routes on this one.
 //! Source: pid_namespaces(7), user_namespaces(7); exit statuses as env(1) has them.
 
-mod cage;
+mod pid_namespace;
 pub mod run;
 
 use std::io;
@@ -35,7 +35,7 @@ pub enum Far {
 /// Which link is wanted.
 #[derive(Clone, Debug)]
 pub struct Wanted {
-    /// What it is like.
+    /// Options of the link.
     pub spec: Spec,
     /// Where its other end is.
     pub far: Far,
@@ -44,12 +44,12 @@ pub struct Wanted {
     pub ports: Vec<u16>,
 }
 
-/// A link, from inside the cage.
+/// A link, from inside the namespaces.
 #[derive(Debug)]
 pub struct Inside {
     /// The link.
     pub link: Link,
-    /// What it was made of, with the seed.
+    /// Its specification, with the seed.
     pub spec: Spec,
     /// The signals that are to be passed on, and those of children.
     pub(crate) signals: Signals,
@@ -57,8 +57,8 @@ pub struct Inside {
     pub rights: Rights,
 }
 
-/// Runs `verb` with a link, or with why there is none, in a process of its own, and gives its status. The calling
-/// process must have one thread. What `verb` prints it has to flush, and a panic has the status [`FAILED`].
+/// Runs `verb` with a link, or with the error of making one, in a process of its own, and returns its status. The calling
+/// process must have one thread. `verb` has to flush its output, and a panic has the status [`FAILED`].
 ///
 /// # Errors
 /// `Unsupported`, where the machine allows no such process; the error of fork.
@@ -71,7 +71,7 @@ pub fn enter(wanted: &Wanted, verb: impl FnOnce(io::Result<Inside>) -> u8) -> io
     let mut options = spec.options();
     let ports = ports.iter().map(|port| (*port, *port));
     options.localhost.extend(ports);
-    cage::run(|signals, rights| {
+    pid_namespace::run(|signals, rights| {
         let link = link(options, *far, rights);
         verb(link.map(|link| Inside {
             link,

@@ -16,10 +16,10 @@ use std::time::{Duration, Instant};
 use rustix::event::Timespec;
 use sys::{exec, mount, namespace, process, signal};
 
-use super::{FAILED, Inside, cage};
+use super::{FAILED, Inside, pid_namespace};
 use crate::{Counters, Lateness, inside};
 
-/// What is to be run.
+/// Commands to run.
 #[derive(Clone, Debug, Default)]
 pub struct Commands {
     /// The command at the client's end, and its arguments.
@@ -28,24 +28,24 @@ pub struct Commands {
     pub servers: Vec<OsString>,
 }
 
-/// What became of it.
+/// Its outcome.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// The client's status as a shell has it: 126 and 127 when it could not be started.
     pub status: u8,
     /// How long it ran.
     pub elapsed: Duration,
-    /// What the link did.
+    /// Counters of the link.
     pub counters: Counters,
-    /// What the link could not read in time.
+    /// Packets that the link could not read in time.
     pub unread: u64,
     /// How late it was.
     pub lateness: Lateness,
-    /// What is to be said about it.
+    /// Remarks about the run.
     pub notes: Vec<String>,
 }
 
-/// Runs the commands at the ends of the link, until the client ends and servers have been told to.
+/// Runs the commands at the ends of the link, until the client has ended and the servers are stopped.
 ///
 /// # Errors
 /// A server does not start, or ends before it listens.
@@ -175,7 +175,7 @@ impl Ends<'_> {
                 self.notes.push(note.to_owned());
                 return Ok(());
             }
-            cage::wait(&self.at.signals, Timespec::try_from(LOOK).ok());
+            pid_namespace::wait(&self.at.signals, Timespec::try_from(LOOK).ok());
             let (ended, interrupted) = self.ended()?;
             if let Some(text) = ended {
                 let why = format!("the server \"{text}\" ended before it listened");
@@ -188,19 +188,19 @@ impl Ends<'_> {
         Ok(())
     }
 
-    /// Passes signals to the client until it ends; gives its status.
+    /// Passes signals to the client until it ends; returns its status.
     fn attend(&mut self, client: u32) -> io::Result<u8> {
         loop {
             while let Some(received) = self.at.signals.receive()? {
                 if received.signo != signal::CHLD {
-                    cage::pass(client, &received);
+                    pid_namespace::pass(client, &received);
                     continue;
                 }
                 if let Some(status) = self.reap(client) {
                     return Ok(status);
                 }
             }
-            cage::wait(&self.at.signals, None);
+            pid_namespace::wait(&self.at.signals, None);
         }
     }
 
@@ -209,10 +209,10 @@ impl Ends<'_> {
         let mut status = None;
         for (pid, exit) in process::reap() {
             if pid == client {
-                status = Some(cage::status(exit));
+                status = Some(pid_namespace::status(exit));
             } else if let Some(place) = self.servers.iter().position(|server| server.pid == pid) {
                 let Server { text, .. } = self.servers.swap_remove(place);
-                let status = cage::status(exit);
+                let status = pid_namespace::status(exit);
                 self.notes.push(format!(
                     "the server \"{text}\" ended with status {status} before the command did"
                 ));
@@ -241,7 +241,7 @@ impl Ends<'_> {
         let link = &self.at.link;
         let limit = Instant::now() + 2 * link.round_trip() + ENDING_MAX;
         while Instant::now() < limit && inside(&link.client, || sockets(&ENDING))? > 0 {
-            cage::wait(&self.at.signals, Timespec::try_from(LOOK).ok());
+            pid_namespace::wait(&self.at.signals, Timespec::try_from(LOOK).ok());
             let (_, interrupted) = self.ended()?;
             if interrupted {
                 break;
@@ -258,7 +258,7 @@ impl Ends<'_> {
         }
         let limit = Instant::now() + ENDING_MAX;
         while !self.servers.is_empty() && Instant::now() < limit {
-            cage::wait(&self.at.signals, Timespec::try_from(LOOK).ok());
+            pid_namespace::wait(&self.at.signals, Timespec::try_from(LOOK).ok());
             self.ended()?;
         }
         for server in &self.servers {
@@ -291,7 +291,7 @@ fn sockets(states: &[&str]) -> io::Result<usize> {
 
 /// How long servers may take until they listen.
 const STARTING_MAX: Duration = Duration::from_secs(10);
-/// How long servers may take to end when they are told to.
+/// Time for servers to end before they are killed.
 const ENDING_MAX: Duration = Duration::from_secs(2);
 /// How often sockets and processes are looked at.
 const LOOK: Duration = Duration::from_millis(5);

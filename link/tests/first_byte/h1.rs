@@ -1,6 +1,6 @@
 //! A client of HTTP/1.1 for the sweep: one keep-alive connection, one request at a time, clock readings.
 //!
-//! A response that tells neither its length nor that it is chunked is an error: it has no end to time. Source: RFC 9112
+//! A response with neither a length nor chunks is an error: it has no end to time. Source: RFC 9112
 //! section 6.
 
 use std::io::{self, ErrorKind, Write};
@@ -60,7 +60,7 @@ impl Peer for H1 {
     }
 }
 
-/// What a response is, once it has come.
+/// A complete response.
 struct Response {
     /// Bytes of its body, without what frames chunks.
     body_bytes: usize,

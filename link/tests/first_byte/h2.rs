@@ -23,7 +23,7 @@ pub(crate) struct H2 {
     wire: Option<Wire>,
     reader: Reader,
     next_stream: u32,
-    /// What has come and is no whole frame.
+    /// Received part of a frame.
     buffer: Vec<u8>,
     /// Frames to be sent with the next request.
     owed: Vec<u8>,

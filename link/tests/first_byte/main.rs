@@ -58,7 +58,7 @@ fn holding(hold: Duration, trace: bool) -> Option<Link> {
     }))
 }
 
-/// What is said on a connection.
+/// Protocol of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Framing {
     Http1,
@@ -66,7 +66,7 @@ enum Framing {
     Spdy,
 }
 
-/// What is said, and over what.
+/// Protocol and transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Protocol {
     framing: Framing,
@@ -127,7 +127,7 @@ impl Protocol {
         self.peer_asking_for(server, &[])
     }
 
-    /// The same, whose connections ask for these codings in turn.
+    /// A workload whose connections ask for these codings in turn.
     fn peer_asking_for(self, server: SocketAddr, codings: &[&'static str]) -> Box<dyn Peer + Send> {
         let transport = Transport::new(server, self.version, self.framing.alpn());
         let transport = transport.asking_for(codings);
@@ -168,7 +168,7 @@ fn site() -> Builder {
     site_with("")
 }
 
-/// The same with more directives.
+/// Starts the server with more directives.
 fn site_with(more: &str) -> Builder {
     let http2 = if HTTP_2.is_known() { "http2 on;" } else { "" };
     let spdy = if SPDY.is_known() { "spdy" } else { "" };
@@ -207,8 +207,8 @@ fn address(link: &Link, server: &Server, protocol: Protocol) -> SocketAddr {
     (link.server_address(), port).into()
 }
 
-/// Runs a sweep until the link was on time for it and nothing was found. What waits for an acknowledgement does so each
-/// time; what a busy machine holds up is not found again.
+/// Runs a sweep until the link was on time for it and nothing was found. Waiting for an acknowledgement happens each
+/// time; a delay by a busy machine does not repeat.
 fn judge(what: &str, link: &Link, sweep: &Sweep, peer: &mut (dyn Peer + Send)) {
     let shows = std::env::var_os("LINK_TABLE").is_some();
     let mut found = 0;
@@ -241,7 +241,7 @@ fn sweep(protocol: Protocol, hold: Duration) {
     }
 }
 
-/// The same with more directives, and with bodies of these sizes, coded so: each connection in its turn.
+/// Sweeps with more directives, and with bodies of these sizes, coded so: each connection in its turn.
 fn sweep_of(
     more: &str,
     protocol: Protocol,

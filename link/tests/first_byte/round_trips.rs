@@ -1,4 +1,4 @@
-//! What a handshake costs: its time in round trips of the link.
+//! Time of a handshake in round trips of the link.
 //!
 //! Over 50 ms a round trip is so much longer than the work of the ends that their number can be read from a
 //! clock: TCP is 1, TCP and TLS 1.3 are 2, TCP and TLS 1.2 are 3.
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use link::Link;
 
-use crate::sweep::LATE;
+use crate::sweep::LATE_THRESHOLD;
 
 /// The time something took over a link.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -49,7 +49,7 @@ impl RoundTrips {
         mut handshake: impl FnMut() -> T + Send,
     ) -> Option<(T, Self)> {
         let mut counted = (0..ATTEMPTS).map(|_| Self::of(link, &mut handshake));
-        counted.find(|(_, counted)| counted.link_late <= LATE)
+        counted.find(|(_, counted)| counted.link_late <= LATE_THRESHOLD)
     }
 
     /// The whole number it is, if it is near one.
@@ -62,7 +62,7 @@ impl RoundTrips {
     }
 }
 
-/// What a number of round trips may differ from a whole one: work of the ends, 12.5 ms of 50.
+/// Tolerance of a number of round trips: work of the ends, 12.5 ms of 50.
 const WHOLE_WITHIN: f64 = 0.25;
 /// How often something is counted because the link was late.
 const ATTEMPTS: usize = 5;

@@ -1,7 +1,7 @@
 //! A client of SPDY/3.1 for the sweep: the engine's client role, one connection, one stream at a time, clock readings.
 //!
 //! As with HTTP/2, what opens the windows wide leaves with the first request, and what the client owes the server with
-//! the next one. The first byte of a response is told when its head is whole, which is never too early.
+//! the next one. The first byte of a response counts when its head is whole, which is never too early.
 
 use std::io::{self, ErrorKind, Write};
 use std::time::Instant;
@@ -31,7 +31,7 @@ impl Spdy {
         Self {
             transport,
             wire: None,
-            client: Client::new(settings, Bodies::Told),
+            client: Client::new(settings, Bodies::Delivered),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What the peers of the sweep speak through: a connection of TCP, plain or with TLS.
+//! Transport of the sweep's peers: a connection of TCP, plain or with TLS.
 //!
 //! Absent on purpose: resumption, so that each connection of a sweep is like the others.
 
@@ -18,7 +18,7 @@ pub(crate) const NAME: &str = "server.example.org";
 /// How long a read may take; far above what the link holds back.
 const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What a coding adds to a body at most: heads, checksums, marks of blocks.
+/// Maximum overhead of a coding in bytes: heads, checksums, marks of blocks.
 const CODING_BYTES: usize = 64;
 
 /// Where a server is, and how it is spoken to.
@@ -49,13 +49,13 @@ impl Transport {
         }
     }
 
-    /// The same, whose connections ask for these codings in turn.
+    /// A workload whose connections ask for these codings in turn.
     pub(crate) fn asking_for(mut self, codings: &[&'static str]) -> Self {
         self.codings = codings.to_vec();
         self
     }
 
-    /// What requests ask for.
+    /// Targets of requests.
     pub(crate) fn coding(&self) -> Option<&'static str> {
         self.codings.first().copied()
     }

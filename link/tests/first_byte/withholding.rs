@@ -43,7 +43,7 @@ impl Withholding {
     }
 }
 
-/// Starts it in the namespace of the caller, for so many connections, one after the other.
+/// Starts it in the namespace of the caller, for this many connections, one after the other.
 pub(crate) fn serve(
     address: Ipv4Addr,
     connections: usize,
@@ -95,7 +95,7 @@ fn wire(stream: TcpStream, tls: Option<&Arc<ServerConfig>>) -> io::Result<Wire> 
     Ok(Wire::Server(Box::new(StreamOwned::new(connection, stream))))
 }
 
-/// What is read next; nothing at the end, with or without an alert of TLS.
+/// Reads the next data; nothing at the end, with or without an alert of TLS.
 fn read(wire: &mut Wire, buffer: &mut [u8]) -> io::Result<usize> {
     match wire.read(buffer) {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(0),

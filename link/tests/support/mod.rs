@@ -1,4 +1,4 @@
-//! What tests over a link say where there is none, or where the machine is too busy for one.
+//! Messages of tests where there is no link, or where the machine is too busy for one.
 
 // Each test program uses a part of it.
 #![allow(dead_code)]
@@ -28,7 +28,7 @@ pub(crate) fn is_strict() -> bool {
 }
 
 /// For a test that could not measure since the machine was too busy for the link to be on time: a line on standard error.
-/// What a busy machine cannot show, it cannot refute either.
+/// A busy machine makes a test inconclusive, not failed.
 ///
 /// # Panics
 /// Where measurements are to prove something ([`is_strict`]).

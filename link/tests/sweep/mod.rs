@@ -42,7 +42,7 @@ pub(crate) struct Timing {
     pub(crate) last: Instant,
 }
 
-/// What to ask for.
+/// Target and size of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Sweep {
     /// Bodies, bytes; each has a connection of its own in each round.
@@ -71,7 +71,7 @@ pub(crate) struct Sample {
     pub(crate) link_late: Duration,
 }
 
-/// What a sweep found.
+/// Result of a sweep.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Outcome {
     /// The link's.
@@ -133,7 +133,7 @@ impl Sample {
     /// Whether the link was on time for it.
     #[must_use]
     pub(crate) fn is_valid(&self) -> bool {
-        self.link_late <= LATE
+        self.link_late <= LATE_THRESHOLD
     }
 }
 
@@ -143,7 +143,7 @@ impl Outcome {
         self.samples.iter().filter(|sample| sample.is_valid())
     }
 
-    /// Whether the link was on time for so many samples that the others do not matter; else the machine was busy, and
+    /// Whether the link was on time for this many samples that the others do not matter; else the machine was busy, and
     /// the sweep is to be run again.
     #[must_use]
     pub(crate) fn is_conclusive(&self) -> bool {
@@ -151,7 +151,7 @@ impl Outcome {
         is_conclusive(self.samples.len() as u64, void as u64)
     }
 
-    /// What is wrong with the samples that are valid, a line each; nothing when the server never waited.
+    /// Errors of the valid samples, a line each; nothing when the server never waited.
     ///
     /// Medians are judged over the requests of each size, over the sizes at each place in a connection, and for each
     /// size at each place where there are enough rounds; each sample by itself. A body that does not fit the first
@@ -303,14 +303,14 @@ pub(crate) const MEDIAN_OVER: Duration = Duration::from_millis(2);
 /// 40 ms.
 pub(crate) const SAMPLE_OVER: Duration = Duration::from_millis(30);
 /// A sample is void when the link delivered a packet later than this meanwhile.
-pub(crate) const LATE: Duration = MEDIAN_OVER;
+pub(crate) const LATE_THRESHOLD: Duration = MEDIAN_OVER;
 
 /// Groups of fewer samples have no median worth judging.
 const GROUP_MIN: usize = 5;
 /// The first flight of a response (RFC 6928): ten segments, their payload next to TCP timestamps.
 const INITIAL_WINDOW_SEGMENTS: usize = 10;
 const SEGMENT_BYTES: usize = 1448;
-/// What may come with a body: its head, and the records or frames around it.
+/// Overhead of a body: its head, and the records or frames around it.
 const HEAD_BYTES: usize = 512;
 
 mod tests;

@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-use link::{Fate, Flags, Flow, Segment};
+use link::{Flags, Flow, Segment, Verdict};
 
 use super::*;
 
@@ -109,7 +109,7 @@ fn samples_of_a_late_link_are_void_but_few_may_be() {
         let mut outcome = good();
         for sample in &mut outcome.samples[..count] {
             sample.first = 9 * RTT;
-            sample.link_late = LATE + Duration::from_nanos(1);
+            sample.link_late = LATE_THRESHOLD + Duration::from_nanos(1);
         }
         outcome
     };
@@ -122,7 +122,7 @@ fn samples_of_a_late_link_are_void_but_few_may_be() {
         outcome.samples = outcome.samples.repeat(3);
         outcome.samples[..count]
             .iter_mut()
-            .for_each(|s| s.link_late = 2 * LATE);
+            .for_each(|s| s.link_late = 2 * LATE_THRESHOLD);
         outcome.is_conclusive()
     };
     assert_eq!((of_many(3), of_many(4)), (true, false));
@@ -134,7 +134,7 @@ fn servers_part_is_between_the_first_data_each_way() {
     let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 1);
     let entry = |direction, came_ms: u32, payload: &[u8]| TraceEntry {
         direction,
-        fate: Fate::Delivered,
+        verdict: Verdict::Delivered,
         came: start + came_ms * MS,
         due: start + (came_ms + 25) * MS,
         left: start + (came_ms + 25) * MS,

@@ -8,7 +8,7 @@ use rcgen::{
     IsCa, KeyPair, KeyUsagePurpose, RsaKeySize,
 };
 
-/// What signs.
+/// Signing key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Algorithm {
     /// ECDSA with P-256.
@@ -34,7 +34,7 @@ pub(crate) struct Issuer {
 }
 
 impl Issuer {
-    /// An authority with so many intermediate certificates.
+    /// An authority with this many intermediate certificates.
     pub(crate) fn new(algorithm: Algorithm, intermediates: usize) -> Self {
         let mut last =
             CertifiedIssuer::self_signed(authority(0), key(algorithm)).expect("it can be signed");
@@ -51,7 +51,7 @@ impl Issuer {
         }
     }
 
-    /// A chain for this name whose message has about so many bytes.
+    /// A chain for this name whose message has about this many bytes.
     pub(crate) fn chain(&self, name: &str, message_bytes: usize) -> Chain {
         let mut names = vec![name.to_owned()];
         loop {

@@ -58,7 +58,7 @@ pub(crate) fn client(version: Version, alpn: &[&str]) -> ClientConfig {
     config
 }
 
-/// The same, which takes certificates compressed so.
+/// A client that accepts certificates compressed so.
 pub(crate) fn decompressing(version: Version, how: &'static dyn CertDecompressor) -> ClientConfig {
     let mut config = client(version, &["http/1.1"]);
     config.cert_decompressors = vec![how];

@@ -14,7 +14,7 @@ pub type Lookup<'a> = &'a mut dyn FnMut(&str) -> Option<Vec<IpAddr>>;
 /// Reads `host`, `host:port`, `[address]` or `[address]:port`: at least one address.
 ///
 /// # Errors
-/// The text nginx gives after `in "..."`: "invalid port", "no host", "host not found", ...
+/// nginx's text after `in "..."`: "invalid port", "no host", "host not found", ...
 pub fn parse_endpoint(
     text: &str,
     default_port: u16,

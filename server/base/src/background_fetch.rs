@@ -46,7 +46,7 @@ pub struct Endpoint {
     pub timeout_ms: u64,
     /// The server's role in messages, such as `OCSP responder`.
     pub peer: &'static str,
-    /// What a message says is being done, with the host; it follows `while `.
+    /// The action that messages name after `while `, with the host.
     pub action: String,
     /// The last words of a message, about the purpose.
     pub purpose: String,
@@ -61,6 +61,6 @@ pub struct FetchRequest {
     pub target: String,
     /// The media type that the response must have if it names one.
     pub media_type: &'static str,
-    /// Most bytes of the response, its head included.
+    /// Maximum size of the response, its head included, bytes.
     pub response_bytes_max: usize,
 }

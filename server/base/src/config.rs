@@ -1,4 +1,4 @@
-//! What parsers of directives need of the configuration that is being read, whatever kind of server it is for.
+//! The interface between parsers of directives and the configuration that is being read, for any kind of server.
 //!
 //! A parser takes a [`ConfigContext`] where it needs no more than this; directives that write settings of a level take the
 //! builder itself. Absent: levels and their settings, which each kind of server has its own of.
@@ -16,7 +16,7 @@ use crate::regex::KnownRegexes;
 pub struct LoadOptions {
     /// The main file, absolute.
     pub conf_path: PathBuf,
-    /// What relative paths of the configuration (but not of `include`) are relative to.
+    /// The folder that relative paths of the configuration (but not of `include`) start from.
     pub prefix: PathBuf,
     /// `-g`.
     pub globals: Option<String>,

@@ -1,8 +1,8 @@
 //! Connections to the servers behind this one, as handlers see them.
 //!
 //! A handler never opens a socket itself. It asks a [`Connector`] for an attempt with one server, and gets an
-//! [`UpstreamRequest`]: pieces go in, events come out, a waker tells when there are some. The driver implements the trait
-//! with sockets, a pool of idle connections and its resolver; the simulator and the tests of modules have their own.
+//! [`UpstreamRequest`]: pieces go in, events come out, a waker announces them. The driver implements the trait with
+//! sockets, a pool of idle connections and its resolver; the simulator and the tests of modules have their own.
 //!
 //! Source: nginx documentation, `ngx_http_proxy_module`, `ngx_http_upstream_module`.
 
@@ -20,7 +20,7 @@ use crate::upstream_request::{
 };
 use crate::waker::{WakeQueue, Waker};
 
-/// Whoever connects to servers and resolves names.
+/// Connects to servers and resolves names.
 pub trait Connector {
     /// Begins an attempt with a server, over an idle connection of the route's pool or over a new one. It never blocks and
     /// never fails: what goes wrong is an event of the request.
@@ -37,8 +37,9 @@ pub trait Connector {
         Fields::default()
     }
 
-    /// Asks for the addresses of a name: these name servers, or those of the system. What is known already is there at
-    /// once; otherwise the waker wakes when it is, after `timeout_ms` milliseconds at the latest (0: no limit).
+    /// Looks up the addresses of a name, at these name servers or those of the system. A cached answer is returned at
+    /// once; otherwise the waker wakes when the answer is there, after `timeout_ms` milliseconds at the latest (0: no
+    /// limit).
     fn resolve(
         &mut self,
         servers: Option<&Arc<NameServers>>,
@@ -72,13 +73,13 @@ impl fmt::Display for UpstreamAddr {
 pub struct Route {
     /// The server.
     pub addr: UpstreamAddr,
-    /// What is spoken.
+    /// The protocol of the connection.
     pub protocol: UpstreamProtocol,
     /// Where the connection comes from and goes to when it is idle; `None`: it is new, and closed after the request.
     pub pool: Option<Pool>,
-    /// How a new connection is made.
+    /// Options of a new connection's socket.
     pub options: SocketOptions,
-    /// How long things may take.
+    /// Time limits of the attempt.
     pub timeouts: Timeouts,
 }
 
@@ -87,31 +88,31 @@ pub struct Route {
 pub enum UpstreamProtocol {
     /// HTTP/1.
     Http1 {
-        /// Most bytes of a response head; 64 KiB unless the configuration says otherwise.
+        /// Maximum size of a response head, bytes; 64 KiB unless the configuration says otherwise.
         head_bytes: usize,
     },
     /// FastCGI, responder role.
     FastCgi {
-        /// Most bytes of a response head.
+        /// Maximum size of a response head, bytes.
         head_bytes: usize,
         /// `fastcgi_keep_conn`: FCGI_KEEP_CONN is asked for.
         keep: bool,
     },
     /// SCGI.
     Scgi {
-        /// Most bytes of a response head.
+        /// Maximum size of a response head, bytes.
         head_bytes: usize,
     },
     /// uwsgi.
     Uwsgi {
-        /// Most bytes of a response head.
+        /// Maximum size of a response head, bytes.
         head_bytes: usize,
         /// `uwsgi_modifier1` and `uwsgi_modifier2`.
         modifiers: [u8; 2],
     },
     /// The text protocol of memcached: one `get`.
     Memcached {
-        /// Most bytes of the line before a value.
+        /// Maximum size of the line before a value, bytes.
         line_bytes: usize,
     },
 }
@@ -148,7 +149,7 @@ pub struct SocketOptions {
     pub send_buffer: Option<u32>,
 }
 
-/// How long an attempt may take, milliseconds.
+/// Time limits of an attempt, milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
     /// From the call until the connection stands.
@@ -194,7 +195,7 @@ impl Lookup {
         *self.0.borrow_mut() = Some(answer);
     }
 
-    /// Whether nobody waits for the answer any more; for the connector, which has one copy.
+    /// Whether the exchange has dropped its copy of the lookup; for the connector, which holds the other copy.
     pub fn is_abandoned(&self) -> bool {
         Rc::strong_count(&self.0) == 1
     }

@@ -1,4 +1,4 @@
-//! What handlers need of the world while they work.
+//! The context of handlers: settings, clock, files and services of the thread.
 
 use std::cell::Cell;
 
@@ -10,7 +10,7 @@ use crate::offload::Offload;
 use crate::transport::ReadTcpInfo;
 use crate::waker::WakeQueue;
 
-/// What handlers need of the world while they work on an exchange.
+/// The context that a handler gets with its exchange.
 pub struct Ctx<'a> {
     /// The file system.
     pub files: &'a mut dyn Files,
@@ -22,14 +22,14 @@ pub struct Ctx<'a> {
     pub logs: &'a mut Logs,
     /// Facts about the process.
     pub env: &'a Env,
-    /// How many bytes body stages may still be given in this pass over the connection.
+    /// Number of bytes that body stages may still be given in this pass over the connection.
     pub budget: &'a Cell<u64>,
     /// Where the thread's wakes go.
     pub wakers: &'a WakeQueue,
 }
 
-/// How many bytes the stages of a connection's bodies are given before what came out of them is written and others have
-/// their turn: compressing so much takes about a millisecond.
+/// Maximum number of bytes that the stages of a connection's bodies are given in one turn, before their output is
+/// written and other connections have their turn. Compressing this many takes about a millisecond.
 pub const BODY_BUDGET_BYTES: u64 = 32 << 10;
 
 /// Facts about the process that variables show.
@@ -43,7 +43,7 @@ pub struct Env {
     pub tcp_info: Option<ReadTcpInfo>,
     /// Reads a clock that counts microseconds, where there is one.
     pub clock_us: Option<ReadClock>,
-    /// Has work done by a thread that serves nobody, where there is one.
+    /// The queue of the offload threads, where the driver has any.
     pub offload: Option<Offload>,
 }
 

@@ -1,8 +1,8 @@
 //! The error log: levels, records and the sinks they go to.
 //!
 //! A [`Record`] is written as nginx's line or as a JSON object (`line`), to files, to syslog servers and to rings in
-//! memory (`memory`). Files and sockets are opened by the driver or the supervisor; this only writes. What is said for
-//! debugging costs one look at [`debugging`] while nobody asked for it.
+//! memory (`memory`). Files and sockets are opened by the driver or the supervisor; this only writes. A debugging
+//! message costs one look at [`debugging`] while no log asks for it.
 //!
 //! Source: nginx documentation, directives `error_log` and `debug_connection`.
 
@@ -78,7 +78,7 @@ impl Level {
     }
 }
 
-/// What debugging messages are about, as a set: `debug_http` and its kin.
+/// The topics of debugging messages, as a set: `debug_http` and its kin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Topics(u8);
 
@@ -115,22 +115,22 @@ impl Topics {
 pub struct Record<'a> {
     /// Its severity.
     pub level: Level,
-    /// What it is about, where it is for debugging.
+    /// The topics of a debugging message; empty for other levels.
     pub topics: Topics,
     /// The number of the connection.
     pub connection: Option<u64>,
-    /// What is said.
+    /// The message text.
     pub message: fmt::Arguments<'a>,
-    /// The request it happened to; not told of debugging messages.
+    /// The request in which it occurred; debugging messages are written without it.
     pub request: Option<&'a Details<'a>>,
     /// Every sink takes it, whatever its level: `debug_connection`.
     pub everywhere: bool,
 }
 
-/// What a record tells of a request; the bytes are as the client sent them.
+/// The request fields of a record; the bytes are as the client sent them.
 #[derive(Clone, Copy, Debug)]
 pub struct Details<'a> {
-    /// Who asked.
+    /// The client's address.
     pub client: Peer,
     /// The first name of the server.
     pub server: &'a [u8],
@@ -292,7 +292,7 @@ impl ErrorLog {
         line::return_buffer(text);
     }
 
-    /// Takes over the sinks of a log that came after this one: requests under way log as new ones do.
+    /// Takes over the sinks of a log of a later configuration: requests in progress then log as new ones do.
     pub fn follow(&self, newer: &Self) {
         let sinks = newer.sinks();
         self.shared.levels.store(levels(&sinks), Ordering::Relaxed);
@@ -335,7 +335,7 @@ pub fn debugging() -> bool {
     DEBUGGING.load(Ordering::Relaxed)
 }
 
-/// Tells whether any log wants debugging messages; whoever applies a configuration knows.
+/// Sets whether any log takes debugging messages; called when a configuration is applied.
 pub fn set_debugging(on: bool) {
     DEBUGGING.store(on, Ordering::Relaxed);
 }

@@ -1,4 +1,4 @@
-//! What servers ask of the file system: a trait that the driver implements.
+//! The file system as servers see it: a trait that the driver implements.
 //!
 //! The core never opens a file itself, so that descriptors can be cached per thread and the simulator can
 //! stand in. The file on disk is the truth: an implementation may keep descriptors but must notice a
@@ -22,7 +22,7 @@ pub use temp::{Keep, TempDir, TempFile, create as create_temp};
 pub struct Opened {
     /// The descriptor; `None` for a directory, and where `content` has all bytes.
     pub file: Option<FileHandle>,
-    /// What `stat` said.
+    /// The result of `stat`.
     pub meta: Meta,
     /// All bytes of a small file, where they are known to be what is on disk.
     pub content: Option<Rc<[u8]>>,
@@ -101,7 +101,7 @@ pub enum SymlinkMode {
 /// `open_file_cache` and its companions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpenFileCache {
-    /// Most elements.
+    /// Maximum number of elements.
     pub max: usize,
     /// Drop an element not used for this long, milliseconds.
     pub inactive_ms: u64,
@@ -113,7 +113,7 @@ pub struct OpenFileCache {
     pub errors: bool,
 }
 
-/// How a path is looked up.
+/// Options of a path lookup.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OpenPolicy {
     /// Symbolic link rule.
@@ -130,7 +130,7 @@ pub trait Files {
     /// The system's error number and call.
     fn open(&mut self, path: &[u8], policy: &OpenPolicy) -> Result<Rc<Opened>, FileError>;
 
-    /// Opens a path for who reads by a descriptor: a regular file has one.
+    /// Opens a path for a caller that reads through a descriptor: a regular file has one.
     ///
     /// # Errors
     /// The system's error number and call.
@@ -158,7 +158,7 @@ pub trait Files {
     /// Reads the range of a file to the end of a buffer, which is as before where that fails.
     ///
     /// # Errors
-    /// As [`Files::read`].
+    /// See [`Files::read`].
     fn read_into(&mut self, range: &FileRange, out: &mut Vec<u8>) -> std::io::Result<()> {
         let file = File::from(range.file.try_clone()?);
         let before = out.len();
@@ -231,7 +231,7 @@ pub trait Files {
 pub struct DirEntry {
     /// Its name.
     pub name: Vec<u8>,
-    /// What it is, or why that cannot be told.
+    /// The metadata, or the error of reading it.
     pub meta: Result<Meta, FileError>,
 }
 
@@ -253,7 +253,7 @@ pub const ENOSPC: i32 = 28;
 pub const EROFS: i32 = 30;
 /// File exists.
 pub const EEXIST: i32 = 17;
-/// Too many links: what `O_NOFOLLOW` gives on some systems.
+/// Too many links: the error of `O_NOFOLLOW` on some systems.
 pub const EMLINK: i32 = 31;
 /// File name too long.
 pub const ENAMETOOLONG: i32 = 36;

@@ -1,7 +1,7 @@
 //! A fast hash for tables that the configuration fills and requests only look up, such as `types`.
 //!
-//! Absent: resistance to chosen keys. Whoever writes the configuration chooses them, so the standard library's slower hash
-//! would protect nobody. Source: the FNV hash, variant 1a (RFC 9923).
+//! Absent: resistance to chosen keys. The author of the configuration chooses them, so the standard library's slower
+//! hash would protect against no attacker. Source: the FNV hash, variant 1a (RFC 9923).
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};

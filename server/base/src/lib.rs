@@ -1,4 +1,4 @@
-//! What every server needs and no protocol knows.
+//! The protocol-independent base of every server.
 //!
 //! Logs and where they go, addresses to listen on and to find, files, shared zones, regular expressions, types of directive
 //! values, the clock, work that other threads do. Absent: exchanges, variables and whatever else is about requests, which
@@ -15,6 +15,7 @@ pub mod context;
 pub mod decimal;
 pub mod errlog;
 pub mod files;
+pub mod from_args;
 pub mod hash;
 pub mod listen;
 pub mod log_paths;
@@ -37,7 +38,6 @@ pub mod shared_list;
 pub mod syslog;
 pub mod thread_pool;
 pub mod transport;
-pub mod typed;
 pub mod upstream_request;
 pub mod waker;
 pub mod watch;

@@ -99,11 +99,11 @@ pub struct Listen {
     pub options: SocketOptions,
 }
 
-/// Parses the address part of `listen`: `80`, `*:80`, `127.0.0.1`, `[::]:8080-8090`, `localhost:80`,
-/// `unix:/path`. A port range gives several addresses.
+/// Parses the address part of `listen`: `80`, `*:80`, `127.0.0.1`, `[::]:8080-8090`, `localhost:80`, `unix:/path`. A
+/// port range yields several addresses.
 ///
 /// # Errors
-/// The text nginx gives after `in "..."`: "invalid port", "no host", "host not found", ...
+/// nginx's text after `in "..."`: "invalid port", "no host", "host not found", ...
 pub fn parse_address(text: &str, lookup: Lookup<'_>) -> Result<Vec<ListenAddr>, &'static str> {
     if let Some(path) = text.strip_prefix("unix:") {
         return match path.len() {

@@ -1,6 +1,6 @@
 //! `error_log`, the parameters of `syslog:`, `debug_connection`.
 //!
-//! What a log is, as data; it is opened by the supervisor or, where that needs no rights, by the worker.
+//! A log as data; it is opened by the supervisor or, where that needs no rights, by the worker.
 //!
 //! Source: nginx documentation, `error_log`, "Logging to syslog", `debug_connection`.
 

@@ -1,11 +1,11 @@
 //! Access log files: direct, buffered, compressed, or named by variables.
 //!
-//! Every thread has one [`Logs`]. Files are opened by whoever starts the worker; only files whose names hold variables
-//! are opened here, with the worker's own rights. Lines of several threads never mix: each write is one call on a
-//! descriptor opened for appending. A line costs the same however many logs and open files there are.
+//! Every thread has one [`Logs`]. The process that starts the worker opens the files; only files whose names hold
+//! variables are opened here, with the worker's own rights. Lines of several threads never mix: each write is one call
+//! on a descriptor opened for appending. A line costs the same however many logs and open files there are.
 //!
-//! What cannot be written is lost, and told once a minute for each file ([`Logs::report`]); a full disk is tried once a
-//! second (`trouble`).
+//! A line that cannot be written is lost; the loss is reported once a minute for each file ([`Logs::report`]). A full
+//! disk is tried once a second (`trouble`).
 //!
 //! Source: nginx documentation, `ngx_http_log_module`.
 
@@ -41,7 +41,7 @@ pub struct Buffering {
 /// `open_log_file_cache`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogCache {
-    /// Most descriptors.
+    /// Maximum number of descriptors.
     pub max: usize,
     /// Close a file not used for this long, milliseconds.
     pub inactive_ms: u64,
@@ -178,8 +178,8 @@ impl Logs {
         Ok(())
     }
 
-    /// Flushes buffers whose time has come; gives the time of the next. Buffers are looked at only then, however many there
-    /// are.
+    /// Flushes the buffers that are due and returns the time of the next flush, monotonic milliseconds. Buffers are
+    /// visited only when one is due.
     pub fn flush_due(&mut self, now_ms: u64) -> Option<u64> {
         if self.due_ms? > now_ms {
             return self.due_ms;
@@ -207,7 +207,8 @@ impl Logs {
         self.flush_some(usize::MAX);
     }
 
-    /// The same for so many buffers and open files, where all at once would take too long; true when none is left.
+    /// Flushes and closes up to `count` buffers and open files, where all at once would take too long; true when none
+    /// is left.
     pub fn flush_some(&mut self, count: usize) -> bool {
         for _ in 0..count {
             if let Some(mut buffer) = self.buffers.pop() {
@@ -227,7 +228,7 @@ impl Logs {
         done
     }
 
-    /// Says what could not be written since the last call, for each file once a minute.
+    /// Logs the write failures since the last call, for each file once a minute.
     pub fn report(&mut self, log: &ErrorLog) {
         for (path, error) in self.troubles.take_failures() {
             let (path, error) = (path.display(), conf::os_error(&error));
@@ -311,11 +312,11 @@ fn open_append(path: &Path) -> std::io::Result<File> {
         .open(path)
 }
 
-/// Who may read and write a new log, before the umask: as those that the supervisor opens.
+/// Permission bits of a new log, before the umask: those of logs that the supervisor opens.
 const LOG_MODE: u32 = 0o644;
 /// Room for most lines.
 const LINE_BYTES: usize = 256;
-/// Most memory that is kept for the next line.
+/// Maximum memory that is kept for the next line, bytes.
 const LINE_KEPT_BYTES: usize = 16 << 10;
 
 #[cfg(test)]

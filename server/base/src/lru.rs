@@ -1,4 +1,4 @@
-//! A map that knows the order in which its keys were used.
+//! A map that keeps its keys in the order of their last use.
 
 use std::collections::HashMap;
 use std::sync::Arc;

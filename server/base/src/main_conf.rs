@@ -1,4 +1,4 @@
-//! What the main context and `events` say, as the supervisor and the worker read it.
+//! Settings of the main context and of `events`, as the supervisor and the worker read them.
 //!
 //! Source: nginx documentation, "Core functionality".
 
@@ -37,7 +37,7 @@ pub struct MainConf {
     pub worker_priority: i32,
     /// CPUs of each thread; empty for no affinity.
     pub cpu_affinity: Vec<Vec<usize>>,
-    /// How long connections of an old configuration or a stopping worker may go on, milliseconds.
+    /// Time limit for connections of an old configuration or a stopping worker, milliseconds.
     pub shutdown_timeout_ms: Option<u64>,
     /// `worker_memory_limit`, bytes.
     pub memory_limit_bytes: Option<u64>,
@@ -61,7 +61,7 @@ pub struct MainConf {
     pub temp_paths: Vec<PathBuf>,
     /// Accept as many connections as possible in one turn.
     pub multi_accept: bool,
-    /// `thread_pool` and who names them.
+    /// The pools of `thread_pool` and the directives that name them.
     pub thread_pools: ThreadPools,
     set: Vec<&'static str>,
 }
@@ -98,7 +98,7 @@ impl MainConf {
         }
     }
 
-    /// Fills in what depends on what was said.
+    /// Fills in the defaults that depend on other settings.
     pub fn finish(&mut self, error_log: Option<&Path>) {
         // As in nginx there is a file where what libraries print can go.
         let is_file =

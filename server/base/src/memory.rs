@@ -1,10 +1,10 @@
 //! Memory that a thread holds for responses until their clients take them: encoders, and bodies made before they can
 //! leave.
 //!
-//! A client that takes nothing, or a byte at a time, keeps what was made for it, and may ask a hundred times on one
-//! connection. So a connection has a share and a thread has a budget: what would exceed them waits, or does without.
-//! Files, and bytes that a cache shares, are not counted: they cost a response nothing. Who waits is woken when so much is
-//! given back that it may have what it asked for.
+//! A client that reads nothing, or a byte at a time, keeps response bytes in memory, and may send a hundred requests
+//! on one connection. So a connection has a share and a thread has a budget: a claim beyond them waits, or does
+//! without. Files, and bytes that a cache shares, are not counted: they cost a response nothing. A waiting exchange is
+//! woken once enough is released for its claim.
 //!
 //! Apart from that, the process has a limit (`worker_memory_limit`): the driver says when it is reached ([`set_full`]),
 //! and when what only saves time is to be let go of ([`relieve`]).
@@ -31,7 +31,8 @@ pub fn claim(connection: u64, bytes: u64) -> Option<Claim> {
     granted.then(|| Claim { connection, bytes })
 }
 
-/// The most bytes that one response is to claim now: a connection's share, and less as the thread's budget runs out.
+/// Maximum number of bytes that one response may claim now: a connection's share, and less as the thread's budget runs
+/// out.
 #[must_use]
 pub fn allowance_bytes() -> u64 {
     LEDGER.with_borrow(|ledger| {
@@ -40,7 +41,7 @@ pub fn allowance_bytes() -> u64 {
     })
 }
 
-/// Has a waiter woken that was refused `bytes`, when its connection, by number, may have them.
+/// Wakes a waiter that was refused `bytes` once its connection, by number, may have them.
 pub fn wait_for(connection: u64, bytes: u64, waker: Waker) {
     LEDGER.with_borrow_mut(|ledger| {
         // Exchanges that ended meanwhile are nobody to wake, and one that asks again is in the queue.
@@ -65,12 +66,12 @@ pub fn is_full() -> bool {
     FULL.load(Ordering::Relaxed)
 }
 
-/// Says whether it has; returns what was said before.
+/// Sets the flag; returns its earlier value.
 pub fn set_full(full: bool) -> bool {
     FULL.swap(full, Ordering::Relaxed)
 }
 
-/// Has this function called when the thread is to let go of memory that only saves time.
+/// Registers a function that frees caches of the thread when memory runs short.
 pub fn on_relief(release: fn()) {
     RELIEFS.with_borrow_mut(|reliefs| {
         if !reliefs.contains(&release) {
@@ -79,14 +80,14 @@ pub fn on_relief(release: fn()) {
     });
 }
 
-/// Lets go of memory of the thread that only saves time.
+/// Frees caches of the thread.
 pub fn relieve() {
     let reliefs = RELIEFS.with_borrow(Vec::clone);
     reliefs.into_iter().for_each(|release| release());
 }
 
 impl Claim {
-    /// Gives back what is claimed beyond `bytes`.
+    /// Releases the claim beyond `bytes`.
     pub fn shrink(&mut self, bytes: u64) {
         let spare = self.bytes.saturating_sub(bytes);
         LEDGER.with_borrow_mut(|ledger| {
@@ -115,13 +116,13 @@ thread_local! {
     static LEDGER: RefCell<Ledger> = RefCell::default();
 }
 
-/// What is claimed on a thread.
+/// The claims of a thread.
 #[derive(Default)]
 struct Ledger {
     bytes: u64,
     /// By connection; only those that hold something.
     shares: HashMap<u64, Share>,
-    /// Who waits for bytes, in the order in which they asked: one for each exchange at most.
+    /// The waiters, in the order in which they asked: one for each exchange at most.
     waiters: Vec<Waiter>,
 }
 
@@ -149,7 +150,7 @@ impl Ledger {
         true
     }
 
-    /// Whether a connection may have so many bytes now.
+    /// Whether a connection may claim this number of bytes now.
     fn grants(&self, connection: u64, bytes: u64) -> bool {
         let share = self.shares.get(&connection).copied().unwrap_or_default();
         let fits = share.bytes.saturating_add(bytes) <= CONNECTION_BYTES
@@ -157,7 +158,7 @@ impl Ledger {
         share.claims == 0 || fits
     }
 
-    /// Wakes the first of those who may have what they asked for; they ask again, and who is refused waits again.
+    /// Wakes the first waiting exchanges whose claims fit; they claim again, and those that are refused wait again.
     fn wake_waiters(&mut self) {
         if self.waiters.is_empty() {
             return;
@@ -201,7 +202,7 @@ pub const THREAD_BYTES: u64 = 32 << 20;
 const ALLOWED_PART: u64 = 4;
 /// When a response that waits is tried again though nothing was given back for it: another may have been woken in its place.
 pub const RETRY_MS: u64 = 1000;
-/// How many are woken by what one response gives back.
+/// Maximum number of exchanges that the release of one claim wakes.
 pub const WAKES_MAX: usize = 16;
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use conf::{Arity, ConfError, Directive};
 
 use crate::config::ConfigContext;
-use crate::typed::Typed;
+use crate::from_args::FromArgs;
 
 /// A set of media types, or all of them.
 #[derive(Clone, Debug)]
@@ -38,7 +38,7 @@ impl MimeTypes {
     }
 }
 
-impl Typed for MimeTypes {
+impl FromArgs for MimeTypes {
     const ARITY: Arity = Arity::ONE_MORE;
     const SYNTAX: &'static str = "mime-type ...";
 

@@ -1,4 +1,4 @@
-//! Name servers as `resolver` names them, who are asked for names at run time.
+//! Name servers of the directive `resolver`, which answer lookups at run time.
 //!
 //! Absent: what asks them, which is the driver's.
 //!
@@ -16,7 +16,7 @@ use crate::config::ConfigContext;
 pub struct NameServers {
     /// The servers, in the order in which they take turns; at least one.
     pub servers: Vec<SocketAddr>,
-    /// `valid`: how long answers are kept, milliseconds; `None` for the time that they tell.
+    /// `valid`: how long answers are kept, milliseconds; `None` for the time to live of each answer.
     pub valid_ms: Option<u64>,
     /// Whether names are resolved to IPv4 addresses.
     pub ipv4: bool,

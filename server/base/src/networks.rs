@@ -1,4 +1,4 @@
-//! Addresses and networks as text: what `allow`, `geo`, `set_real_ip_from` and `debug_connection` share.
+//! Addresses and networks as text, for `allow`, `geo`, `set_real_ip_from` and `debug_connection`.
 //!
 //! An IPv6 address that holds an IPv4 one (`::ffff:192.0.2.1`) counts as the IPv4 address.
 //!
@@ -22,7 +22,7 @@ pub enum Network {
 }
 
 impl Network {
-    /// Reads `address` or `address/bits`; also tells whether bits below the mask were set.
+    /// Reads `address` or `address/bits`; the flag is true if bits below the mask were set.
     pub fn parse(text: &[u8]) -> Option<(Self, bool)> {
         let (address, bits) = match memchr(b'/', text) {
             Some(at) => (&text[..at], Some(conf::parse_number(&text[at + 1..])?)),

@@ -1,4 +1,4 @@
-//! Work that takes long, done on a thread that serves nobody.
+//! Long work, done on a thread that serves no connections.
 //!
 //! The core has no threads. The driver lends a function that takes work ([`Env::offload`]) and does it on one of a few
 //! threads, in the order in which it came. A handler that began a [`Job`] keeps it with its exchange, gives it the
@@ -15,14 +15,14 @@ use crate::waker::RemoteWaker;
 /// Work for another thread.
 pub type Work = Box<dyn FnOnce() + Send>;
 
-/// Has work done by another thread.
+/// Queues work for another thread.
 pub type Offload = fn(Work) -> Result<(), Full>;
 
 /// Too much work waits already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Full;
 
-/// How far a job is.
+/// The progress of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress<T> {
     /// It waits for a thread, or is in progress.
@@ -35,16 +35,16 @@ pub enum Progress<T> {
 
 /// Work that was begun; several may wait for it.
 #[derive(Clone, Debug)]
-pub struct Job<T>(Arc<Place<T>>);
+pub struct Job<T>(Arc<JobState<T>>);
 
-/// Where the result will be, and who waits for it: one waker for each exchange.
+/// The result to come and the exchanges that wait for it: one waker for each.
 #[derive(Debug)]
-struct Place<T> {
+struct JobState<T> {
     result: OnceLock<Option<T>>,
     waiters: Mutex<Vec<RemoteWaker>>,
 }
 
-impl<T> Place<T> {
+impl<T> JobState<T> {
     fn waiters(&self) -> MutexGuard<'_, Vec<RemoteWaker>> {
         self.waiters.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -56,7 +56,7 @@ impl<T: Copy + Send + Sync + 'static> Job<T> {
     /// # Errors
     /// Too much waits already.
     pub fn begin(env: &Env, work: impl FnOnce() -> T + Send + 'static) -> Result<Self, Full> {
-        let place = Arc::new(Place {
+        let place = Arc::new(JobState {
             result: OnceLock::new(),
             waiters: Mutex::default(),
         });
@@ -74,7 +74,7 @@ impl<T: Copy + Send + Sync + 'static> Job<T> {
         Ok(Self(place))
     }
 
-    /// How far it is.
+    /// The progress of the job.
     pub fn progress(&self) -> Progress<T> {
         match self.0.result.get() {
             None => Progress::Pending,
@@ -83,7 +83,7 @@ impl<T: Copy + Send + Sync + 'static> Job<T> {
         }
     }
 
-    /// Has an exchange woken when the work has ended; at once if it has.
+    /// Wakes an exchange when the work has ended; at once if it has.
     pub fn wakes(&self, waker: RemoteWaker) {
         let mut waiters = self.0.waiters();
         // The result is set before those who wait are taken.
@@ -104,7 +104,7 @@ impl<T: Copy + Send + Sync + 'static> Job<T> {
 
 /// A job without the wish that it be done.
 #[derive(Clone, Debug)]
-pub struct WeakJob<T>(Weak<Place<T>>);
+pub struct WeakJob<T>(Weak<JobState<T>>);
 
 impl<T> WeakJob<T> {
     /// The job, while somebody waits for it or it is in progress.
@@ -113,8 +113,8 @@ impl<T> WeakJob<T> {
     }
 }
 
-/// Notes that there will be no result, if there is none when the work has ended, and wakes who waits for it.
-struct Settles<T>(Option<Arc<Place<T>>>);
+/// Notes on drop that there will be no result, if the work has ended without one, and wakes the waiting exchanges.
+struct Settles<T>(Option<Arc<JobState<T>>>);
 
 impl<T> Drop for Settles<T> {
     fn drop(&mut self) {

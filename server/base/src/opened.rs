@@ -46,7 +46,7 @@ impl ErrorLogConf {
     }
 }
 
-/// What was opened for the logs of a configuration; what is missing is not written to.
+/// The open files and sockets of a configuration's logs; a log that is missing here is not written to.
 #[derive(Clone, Debug, Default)]
 pub struct OpenedLogs {
     /// Files by path.

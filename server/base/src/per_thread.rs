@@ -1,7 +1,7 @@
-//! Counters that each thread has for itself, added up by whoever reads them.
+//! Counters that each thread has for itself, added up on reading.
 //!
-//! Nothing is shared on the way of a request: only its thread writes a cell, on cache lines of its own. What a thread
-//! counted stays when it ends.
+//! Nothing is shared on the way of a request: only its thread writes a cell, on cache lines of its own. The counts of
+//! a thread outlive it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -30,7 +30,7 @@ impl Deref for Regex {
 #[derive(Default)]
 pub struct KnownRegexes(HashMap<(Vec<u8>, bool), Regex>);
 
-/// What is behind a [`Regex`].
+/// The compiled code of a [`Regex`].
 #[derive(Debug)]
 pub struct Compiled {
     inner: pcre2::bytes::Regex,
@@ -67,7 +67,7 @@ impl From<pcre2::Error> for MatchLimit {
     }
 }
 
-/// What patterns are matched for while serving: an exchange.
+/// The state that serving matches update: an exchange.
 pub trait MatchState {
     /// The captures of the last match.
     fn captures(&mut self) -> &mut Captures;
@@ -85,7 +85,7 @@ pub enum FailedMatch {
     /// None so far.
     #[default]
     None,
-    /// One, and nobody has answered the request for it yet.
+    /// Matching failed, and the request has not been answered for it yet.
     New,
     /// The request is answered with 500, or is past an answer.
     Answered,
@@ -160,8 +160,8 @@ impl Compiled {
     /// Matches `subject`; on success the captures and the named variables are set.
     ///
     /// # Errors
-    /// The match limit was reached, and `state` was told ([`MatchState::match_failed`]): whoever computes a value need not
-    /// pass the error on.
+    /// The match limit was reached, and `state` has been informed ([`MatchState::match_failed`]): the computation of a
+    /// value need not pass the error on.
     pub fn exec(&self, state: &mut dyn MatchState, subject: &[u8]) -> Result<bool, MatchLimit> {
         self.capture(state, subject)
             .inspect_err(|limit| self.report(state, subject, *limit))
@@ -191,7 +191,7 @@ impl Compiled {
     /// Where the groups of the first match are, the whole match first; captures and variables stay what they were.
     ///
     /// # Errors
-    /// The match limit was reached, and `state` was told.
+    /// The match limit was reached, and `state` has been informed.
     pub fn find(
         &self,
         state: &mut dyn MatchState,
@@ -209,7 +209,7 @@ impl Compiled {
     /// Whether `subject` matches; captures stay what they were.
     ///
     /// # Errors
-    /// The match limit was reached, and `state` was told.
+    /// The match limit was reached, and `state` has been informed.
     pub fn test(&self, state: &mut dyn MatchState, subject: &[u8]) -> Result<bool, MatchLimit> {
         self.is_match(subject)
             .inspect_err(|limit| self.report(state, subject, *limit))
@@ -218,7 +218,7 @@ impl Compiled {
     /// Whether `subject` matches.
     ///
     /// # Errors
-    /// The match limit was reached, which nobody has been told.
+    /// The match limit was reached; no state is informed.
     pub fn is_match(&self, subject: &[u8]) -> Result<bool, MatchLimit> {
         Ok(self.inner.is_match(subject)?)
     }
@@ -262,11 +262,11 @@ pub fn match_once(pattern: &[u8], subject: &[u8]) -> Result<Option<Vec<Group>>, 
 pub struct Group {
     /// Its name.
     pub name: Option<String>,
-    /// What it matched, empty where it took no part.
+    /// The text of the capture, empty where it took no part.
     pub text: Vec<u8>,
 }
 
-/// What the last match captured.
+/// Captures of the last match.
 #[derive(Debug, Default)]
 pub struct Captures {
     subject: Vec<u8>,
@@ -290,7 +290,7 @@ impl Captures {
         self.spans.is_empty()
     }
 
-    /// Group `n`, empty where it took no part.
+    /// The text of group `n`, empty where it took no part.
     pub fn get(&self, n: usize) -> &[u8] {
         self.spans
             .get(n)
@@ -304,7 +304,7 @@ impl Captures {
     }
 }
 
-/// Most internal match calls of one match, so that no pattern holds a thread for long.
+/// Maximum number of internal match calls of one match, so that no pattern holds a thread for long.
 pub const MATCH_LIMIT: u32 = 1_000_000;
 
 #[cfg(test)]

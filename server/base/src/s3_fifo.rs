@@ -1,4 +1,4 @@
-//! Values that are kept while there is room, and which of them go: S3-FIFO.
+//! A cache with a limit on the sum of weights and S3-FIFO eviction.
 //!
 //! A new value goes to the end of the small queue, which has a tenth of the room. With its second use it moves to the main
 //! queue; one that comes to the front of the small queue before is evicted, and the ghost list remembers its hash. A value
@@ -119,8 +119,8 @@ impl<V> S3Fifo<V> {
         self.slots.get_mut(place as usize)?.value.as_mut()
     }
 
-    /// Evicts a value if there is not room for one more of `weight`. Call it until there is nothing to evict, before
-    /// [`S3Fifo::insert`]; what it gives is for the caller to let go of.
+    /// Evicts a value if there is not room for one more of `weight` and returns it. Call it until it returns `None`,
+    /// before [`S3Fifo::insert`].
     pub fn evict_for(&mut self, weight: u64) -> Option<V> {
         if self.weight() + weight <= self.limit {
             return None;
@@ -133,7 +133,7 @@ impl<V> S3Fifo<V> {
         self.evict_for(0)
     }
 
-    /// Puts a value in, evicting what it takes the room of; gives it back if it weighs more than all may.
+    /// Inserts a value and evicts others as needed; returns the value if its weight exceeds the capacity.
     ///
     /// # Errors
     /// The value, where it cannot be kept.
@@ -321,7 +321,7 @@ struct Ghosts {
     /// Fingerprint, and the count of ghosts when it was put in.
     table: Box<[(u32, u32)]>,
     count: u32,
-    /// How many the list has room for.
+    /// The capacity of the list.
     most: u32,
 }
 
@@ -351,7 +351,7 @@ impl Ghosts {
     }
 }
 
-/// The bits of a hash that its place does not tell; never 0, which is nobody's.
+/// The bits of a hash that its slot does not imply; never 0, which marks an empty slot.
 fn fingerprint(hash: u64) -> u32 {
     (hash >> 32) as u32 | 1
 }
@@ -359,7 +359,7 @@ fn fingerprint(hash: u64) -> u32 {
 /// No slot has this place.
 const NONE: u32 = u32::MAX;
 
-/// How often a value is counted as used.
+/// Maximum count of uses of a value.
 pub const USES_MAX: u8 = 3;
 
 /// The use that takes a value from the small queue to the main queue.

@@ -1,8 +1,8 @@
-//! Logs to syslog: where they go, the form of a message, and what happens when nobody takes it.
+//! Logs to syslog: destinations, message format, and lost messages.
 //!
-//! A message is `<PRI>Mon dd hh:mm:ss HOST TAG: text` and one datagram. It is sent without waiting: what cannot be sent
-//! is lost, counted, and told in the main error log at most once a second. Sockets are the driver's, behind
-//! [`Datagrams`]. Absent: syslog over TCP and the form of RFC 5424, which nginx does not have either.
+//! A message is `<PRI>Mon dd hh:mm:ss HOST TAG: text` and one datagram. It is sent without waiting: a message that
+//! cannot be sent is lost, counted, and reported in the main error log at most once a second. Sockets are the
+//! driver's, behind [`Datagrams`]. Absent: syslog over TCP and the form of RFC 5424, which nginx does not have either.
 //!
 //! Source: nginx documentation, "Logging to syslog"; RFC 3164, section 4.
 
@@ -57,12 +57,12 @@ pub struct Syslog {
     target: SyslogTarget,
     hostname: String,
     socket: Box<dyn Datagrams>,
-    /// Where lost messages are told.
+    /// The log in which lost messages are reported.
     main_log: Mutex<WeakLog>,
-    /// Messages that were lost and not told of yet.
+    /// Number of lost messages that have not been reported.
     lost: AtomicU64,
     told: Mutex<Option<Instant>>,
-    /// A loss is being told of; the server that caused it is not told.
+    /// True while a loss is reported; the server that caused it does not get the report.
     telling: AtomicBool,
 }
 
@@ -80,12 +80,12 @@ impl Syslog {
         }
     }
 
-    /// What it was made of.
+    /// The target that the sender was made for.
     pub fn target(&self) -> &SyslogTarget {
         &self.target
     }
 
-    /// Sets the log in which lost messages are told.
+    /// Sets the log in which lost messages are reported.
     pub fn report_to(&self, log: &ErrorLog) {
         *lock(&self.main_log) = log.downgrade();
     }
@@ -144,7 +144,7 @@ impl Syslog {
         head.into_bytes()
     }
 
-    /// Tells of lost messages, unless that was done a moment ago.
+    /// Reports lost messages, at most once per [`TOLD_EVERY`].
     fn tell(&self, failed: Option<&NotSent>) {
         if self.telling.swap(true, Ordering::Relaxed) {
             return;
@@ -188,19 +188,19 @@ impl Syslog {
     }
 }
 
-/// As in nginx, what the network or the server does is an error, and what this machine refuses an alert.
+/// As in nginx, failures of the network or the server are errors, and refusals of this machine alerts.
 fn level_of(call: &str, error: &io::Error) -> Level {
-    use io::ErrorKind as Kind;
+    use io::ErrorKind;
     match error.kind() {
-        Kind::ConnectionRefused
-        | Kind::ConnectionReset
-        | Kind::BrokenPipe
-        | Kind::NotConnected
-        | Kind::TimedOut
-        | Kind::NetworkDown
-        | Kind::NetworkUnreachable
-        | Kind::HostUnreachable
-        | Kind::WouldBlock
+        ErrorKind::ConnectionRefused
+        | ErrorKind::ConnectionReset
+        | ErrorKind::BrokenPipe
+        | ErrorKind::NotConnected
+        | ErrorKind::TimedOut
+        | ErrorKind::NetworkDown
+        | ErrorKind::NetworkUnreachable
+        | ErrorKind::HostUnreachable
+        | ErrorKind::WouldBlock
             if call == "send()" =>
         {
             Level::Error
@@ -220,7 +220,7 @@ pub const FACILITIES: [&str; 24] = [
     "local5", "local6", "local7",
 ];
 
-/// Lost messages are told of at most this often.
+/// Minimum time between two reports of lost messages.
 const TOLD_EVERY: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ struct Limits {
     max_queue: usize,
 }
 
-/// Who reads files that are not in the page cache.
+/// The readers of files that are not in the page cache.
 #[derive(Clone, Debug)]
 pub enum Aio {
     /// The thread that serves.
@@ -39,7 +39,7 @@ pub struct ThreadPools(Vec<Named>);
 #[derive(Clone, Debug)]
 struct Named {
     pool: Arc<ThreadPool>,
-    /// What is wrong where nothing defines the pool; nothing for `default`.
+    /// The error if no directive defines the pool; `None` for `default`.
     unknown: Option<ConfError>,
 }
 
@@ -50,13 +50,13 @@ impl ThreadPool {
         &self.name
     }
 
-    /// The most threads.
+    /// Maximum number of threads.
     #[must_use]
     pub fn threads(&self) -> usize {
         self.limits().threads
     }
 
-    /// The most tasks that wait for a thread.
+    /// Maximum number of tasks that wait for a thread.
     #[must_use]
     pub fn max_queue(&self) -> usize {
         self.limits().max_queue
@@ -128,7 +128,7 @@ impl ThreadPools {
         Ok(())
     }
 
-    /// What is wrong with the first pool that is named and not defined.
+    /// Returns the error of the first pool that is named and not defined.
     pub fn undefined(&mut self) -> Option<ConfError> {
         self.0.iter_mut().find_map(|named| named.unknown.take())
     }

@@ -1,11 +1,11 @@
-//! What the kernel knows of a connection's transport, as variables show it.
+//! The kernel's data on a connection's transport, as variables show it.
 //!
 //! A server has no sockets of its own: an exchange has the number of its connection's one, and the driver lends a function that
 //! asks the kernel about it ([`crate::context::Env::tcp_info`]). It is called when a variable is evaluated, never before.
 //!
 //! Source: tcp(7) `TCP_INFO`; linux/tcp.h `struct tcp_info`, whose units these are.
 
-/// What the kernel knows of a TCP connection. What an older kernel does not tell, and what has not been measured yet, is
+/// The kernel's data on a TCP connection. Fields that an older kernel lacks, or that have not been measured yet, are
 /// `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpInfo {
@@ -15,7 +15,7 @@ pub struct TcpInfo {
     pub rttvar_us: u32,
     /// Congestion window, segments.
     pub snd_cwnd: u32,
-    /// What the peer may have under way to us, bytes.
+    /// The receive buffer that the peer may fill, bytes.
     pub rcv_space: u32,
     /// Segments that the peer has not acknowledged.
     pub unacked: u32,
@@ -29,11 +29,11 @@ pub struct TcpInfo {
     pub min_rtt_us: Option<u32>,
     /// The latest rate at which the peer got data, bytes per second.
     pub delivery_rate: Option<u64>,
-    /// How long there was something to send or to be acknowledged, microseconds.
+    /// Time with something to send or to be acknowledged, microseconds.
     pub busy_time_us: Option<u64>,
-    /// How long the peer's window held it back, microseconds.
+    /// Time that sending was limited by the peer's window, microseconds.
     pub rwnd_limited_us: Option<u64>,
-    /// How long our send buffer did, microseconds.
+    /// Time that sending was limited by our send buffer, microseconds.
     pub sndbuf_limited_us: Option<u64>,
 }
 

@@ -4,7 +4,7 @@
 //! exchange:    UpstreamRequest   send, end          pieces of the request body
 //!                                next               events: head, body, end, failure
 //!                                set_window         how many bytes of the response may wait here
-//!                                drop               gives the attempt up
+//!                                drop               abandons the attempt
 //! connection:  UpstreamCall      take_head, take_body, body_end
 //!                                tell               puts an event in and wakes the exchange
 //!                                window             how many bytes may be read now
@@ -34,13 +34,13 @@ pub struct RequestSpec {
     pub fields: Fields,
     /// The version named in the request line, where the protocol has versions.
     pub http10: bool,
-    /// How long the body is. `Length` and `Unknown` agree with the `Content-Length` or `Transfer-Encoding` in the fields.
+    /// Length of the body. `Length` and `Unknown` agree with the `Content-Length` or `Transfer-Encoding` in the fields.
     pub body: BodyLength,
     /// The request asks for another protocol, so that 101 is an answer.
     pub upgrade: bool,
 }
 
-/// What a server does, in order.
+/// Events of an upstream server, in order.
 #[derive(Debug)]
 pub enum UpstreamEvent {
     /// An interim response, 1xx but 101.
@@ -49,7 +49,7 @@ pub enum UpstreamEvent {
     Head(Box<ResponseHead>, u64),
     /// A piece of the body, or of a tunnel.
     Data(Chunk),
-    /// What a FastCGI application wrote to its error stream, a part of it at a time; before the head or behind it.
+    /// A piece of a FastCGI application's error stream; before the head or behind it.
     Note(Vec<u8>),
     /// The trailer section, if it has fields.
     Trailers(Fields),
@@ -64,7 +64,7 @@ pub enum UpstreamEvent {
 /// Why an attempt failed, and whether another one is safe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UpstreamError {
-    /// What happened.
+    /// The kind of failure.
     pub failure: Failure,
     /// Bytes of the request that were given to the socket.
     pub sent_bytes: u64,
@@ -74,7 +74,7 @@ pub struct UpstreamError {
     pub untouched: bool,
 }
 
-/// What happened to an attempt.
+/// The ways in which an attempt fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// A call on the socket failed: its name as in nginx's log ("connect()", "recv()", "writev()"), and the error number.
@@ -84,7 +84,7 @@ pub enum Failure {
         /// The error number of the system.
         errno: i32,
     },
-    /// `worker_connections` leaves none for it; whoever finds that has logged it.
+    /// `worker_connections` leaves no connection for it; already logged.
     NoConnection,
     /// The time for connecting, sending or reading is over.
     TimedOut,
@@ -98,12 +98,12 @@ pub enum Failure {
     Unsendable(&'static str),
 }
 
-/// What is known of an attempt, for variables and logs. Times are monotonic milliseconds.
+/// Facts of an attempt, for variables and logs. Times are monotonic milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AttemptFacts {
     /// When the attempt began.
     pub started_ms: u64,
-    /// When the connection stood; at once for one that was idle.
+    /// Time at which the connection was established; the begin of the attempt for an idle one.
     pub connected_ms: Option<u64>,
     /// When the connection had taken all of the request.
     pub sent_ms: Option<u64>,
@@ -119,11 +119,11 @@ pub struct AttemptFacts {
     pub reused: bool,
 }
 
-/// The exchange's side of an attempt. Dropping it gives the attempt up.
+/// The exchange's side of an attempt. Dropping it abandons the attempt.
 #[derive(Debug)]
 pub struct UpstreamRequest(Rc<Mailbox>);
 
-/// What is known of an attempt, also after it was given up.
+/// Facts of an attempt, also after it was abandoned.
 #[derive(Clone, Debug)]
 pub struct AttemptWatch(Rc<Mailbox>);
 
@@ -135,7 +135,7 @@ pub struct UpstreamCall(Rc<Mailbox>);
 
 #[derive(Debug)]
 struct Mailbox {
-    /// The exchange's; none while nobody has the mailbox.
+    /// The exchange's waker; `None` while no exchange owns the mailbox.
     waker: Option<Waker>,
     queue: WakeQueue,
     state: RefCell<State>,
@@ -157,10 +157,10 @@ struct State {
     body: VecDeque<Chunk>,
     body_bytes: u64,
     body_end: Option<Option<Fields>>,
-    /// What the server did and nobody has taken yet.
+    /// Events of the server that have not been taken yet.
     events: VecDeque<UpstreamEvent>,
     event_bytes: u64,
-    /// How many bytes of the response body may wait in `events`.
+    /// Number of bytes of the response body that may wait in `events`.
     window: u64,
     facts: AttemptFacts,
     /// The connection that has the attempt.
@@ -186,7 +186,7 @@ pub fn attempt(
 }
 
 impl Spares {
-    /// As [`attempt`], in the memory of one that is over, if there is any; all of them are of one queue.
+    /// Begins an attempt like [`attempt`], in the memory of an earlier one if there is any; all are of one queue.
     pub fn attempt(
         &mut self,
         head: RequestSpec,
@@ -204,7 +204,7 @@ impl Spares {
         (UpstreamRequest(Rc::clone(&mailbox)), UpstreamCall(mailbox))
     }
 
-    /// Takes the memory of an attempt, if nobody else looks at it any more.
+    /// Keeps the memory of an attempt for the next one, if the connection has dropped its side.
     pub fn give(&mut self, watch: AttemptWatch) {
         let AttemptWatch(mut mailbox) = watch;
         let Some(unshared) = Rc::get_mut(&mut mailbox) else {
@@ -310,7 +310,7 @@ impl UpstreamRequest {
         self.0.wake_connection(&state);
     }
 
-    /// How many more bytes of the body should be sent now; the exchange is woken when there is room again.
+    /// Number of bytes of the body that should be sent now; the exchange is woken when there is room again.
     pub fn room(&self) -> u64 {
         BODY_WINDOW_BYTES.saturating_sub(self.0.state.borrow().body_bytes)
     }
@@ -334,7 +334,7 @@ impl UpstreamRequest {
         self.0.state.borrow_mut().head.take()
     }
 
-    /// Takes what is left of a response, if it is there to its end and nothing but pieces of a body; gives how many bytes.
+    /// Takes the rest of a response, if it is complete and consists of body pieces alone; returns its length in bytes.
     pub fn take_whole(&self, to: &mut VecDeque<Chunk>) -> Option<u64> {
         let mut state = self.0.state.borrow_mut();
         if !matches!(state.events.back(), Some(UpstreamEvent::End)) {
@@ -364,19 +364,19 @@ impl UpstreamRequest {
         }
     }
 
-    /// What is known of the attempt so far.
+    /// The facts of the attempt so far.
     pub fn facts(&self) -> AttemptFacts {
         self.0.state.borrow().facts
     }
 
-    /// For those who ask what is known when the attempt is over.
+    /// A handle to the facts of the attempt that outlives it.
     pub fn watch(&self) -> AttemptWatch {
         AttemptWatch(Rc::clone(&self.0))
     }
 }
 
 impl AttemptWatch {
-    /// What is known of the attempt.
+    /// The facts of the attempt.
     pub fn facts(&self) -> AttemptFacts {
         self.0.state.borrow().facts
     }
@@ -435,7 +435,7 @@ impl UpstreamCall {
         !state.body.is_empty() || state.body_end.is_some()
     }
 
-    /// Tells the exchange of something, and wakes it.
+    /// Delivers an event to the exchange, and wakes it.
     pub fn tell(&self, event: UpstreamEvent) {
         let mut state = self.0.state.borrow_mut();
         match &event {
@@ -448,7 +448,7 @@ impl UpstreamCall {
         self.0.wake();
     }
 
-    /// How many bytes of the response body may be read now.
+    /// Number of bytes of the response body that may be read now.
     pub fn window(&self) -> u64 {
         let state = self.0.state.borrow();
         state.window.saturating_sub(state.event_bytes)
@@ -484,15 +484,15 @@ impl Drop for UpstreamCall {
     }
 }
 
-/// How many bytes of a response body wait in a mailbox unless [`UpstreamRequest::set_window`] says otherwise.
+/// Maximum number of bytes of a response body in a mailbox unless [`UpstreamRequest::set_window`] says otherwise.
 pub const WINDOW_BYTES: u64 = 64 << 10;
 /// Bytes up to which pieces of a request body are joined.
 const JOINED_BYTES: usize = 16 << 10;
-/// How many attempts' memory is kept, and up to what size that of a head and of a list of events.
+/// Maximum number of attempts whose memory is kept, and the maximum sizes of a head and of a list of events.
 const SPARES_MAX: usize = 256;
 const SPARE_BYTES: usize = 4096;
 const SPARE_EVENTS: usize = 32;
-/// How many bytes of a request body wait in a mailbox.
+/// Maximum number of bytes of a request body in a mailbox.
 pub const BODY_WINDOW_BYTES: u64 = 64 << 10;
 
 #[cfg(test)]

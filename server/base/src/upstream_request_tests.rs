@@ -1,4 +1,4 @@
-//! Both sides of an attempt: what each sees of the other, and who is woken when.
+//! Both sides of an attempt: the events each side sees of the other, and wakes.
 
 use super::*;
 

@@ -1,13 +1,12 @@
 //! Waking an exchange that waits for something besides a time: another exchange, memory, work on another thread.
 //!
-//! A [`Waker`] names whom the driver gives a turn, a connection and one of its streams, and never the exchange itself: a
-//! wake for what is gone finds nothing. Wakes go into the [`WakeQueue`] of the thread, which the driver empties between
-//! events and timers. A [`RemoteWaker`] does the same from any thread, through an inbox whose first entry makes the thread
-//! look.
+//! A [`Waker`] names the connection and the stream that get a turn, and never the exchange itself: a wake after its
+//! end has no effect. Wakes go into the [`WakeQueue`] of the thread, which the driver empties between events and
+//! timers. A [`RemoteWaker`] wakes from any thread, through an inbox whose first entry makes the thread look.
 //!
 //! ```text
-//! handler:  x.waker(cx)            given to whoever ends the wait; then State::Waiting(Wait::woken())
-//! anybody:  waker.wake()           at any time, as often as they like, from another thread by waker.remote()
+//! handler:  x.waker(cx)            given to the code that ends the wait; then State::Waiting(Wait::woken())
+//! any code: waker.wake()           at any time, any number of times, from another thread by waker.remote()
 //! driver:   queue.take()           keys of connections and streams, whose exchanges are resumed
 //! ```
 //!
@@ -27,7 +26,7 @@ pub struct WakeKey {
     pub stream: u32,
 }
 
-/// Gives an exchange's connection a turn in which the exchange is resumed.
+/// Wakes an exchange: its connection gets a turn in which it is resumed.
 #[derive(Clone, Debug)]
 pub struct Waker(Rc<Inner>);
 
@@ -36,7 +35,7 @@ struct Inner {
     key: WakeKey,
     /// It was woken since the exchange was resumed, from this thread.
     woken: Cell<bool>,
-    /// The same from any thread, once a [`RemoteWaker`] was made.
+    /// The flag by which other threads wake it, once a [`RemoteWaker`] was made.
     woken_remotely: OnceCell<Arc<AtomicBool>>,
     queue: WakeQueue,
 }
@@ -86,7 +85,7 @@ impl Waker {
         Rc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Whether nobody else has this waker: its exchange has ended.
+    /// Whether no other copy of this waker exists: its exchange has ended.
     pub fn is_orphan(&self) -> bool {
         Rc::strong_count(&self.0) == 1
     }
@@ -113,7 +112,7 @@ impl RemoteWaker {
     }
 }
 
-/// What has been woken on a thread and waits for its turn.
+/// The wakes of a thread that wait for their turn.
 #[derive(Clone, Debug, Default)]
 pub struct WakeQueue(Rc<Queue>);
 
@@ -181,7 +180,7 @@ impl WakeQueue {
 /// Keys for which memory is kept.
 const SPARE_KEYS: usize = 4096;
 
-/// What other threads have woken on a thread.
+/// Wakes that other threads have sent to a thread.
 #[derive(Debug, Default)]
 struct Inbox {
     woken: Mutex<Vec<WakeKey>>,
@@ -215,7 +214,7 @@ impl Inbox {
     }
 }
 
-/// Adds a key; who wakes one stream again and again adds it once.
+/// Adds a key; repeated wakes of one stream add it once.
 fn push(keys: &mut Vec<WakeKey>, key: WakeKey) {
     if keys.last() != Some(&key) {
         keys.push(key);

@@ -1,4 +1,4 @@
-//! Files that are taken up when they change, without a reload.
+//! Files that are reloaded when they change, without a reload of the configuration.
 //!
 //! The supervisor looks at them, since it has the rights to read them, and hands the worker the configuration that it serves
 //! with the files' new bytes. Absent: how it notices, which is its own business.
@@ -7,14 +7,14 @@ use std::fmt::Debug;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Files that belong together: what they have now is taken up whole or not at all.
+/// Files that belong together: their present contents are applied all or none.
 pub trait Watch: Debug + Send + Sync {
     /// The files.
     fn paths(&self) -> &[PathBuf];
 
-    /// Whether what the files have now can be served by; `read` gives the bytes of each.
+    /// Whether the present contents of the files are valid; `read` returns the bytes of each.
     ///
     /// # Errors
-    /// What is wrong, as the error log shall say it.
+    /// The problem, worded for the error log.
     fn check(&self, read: &dyn Fn(&Path) -> io::Result<Vec<u8>>) -> Result<(), String>;
 }

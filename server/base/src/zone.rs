@@ -21,7 +21,7 @@ pub use names::{Zones, refer, size_of};
 
 /// Values by key within a budget.
 pub struct Zone<V> {
-    /// What the configuration says keys are made of.
+    /// The text of the key in the configuration.
     key: Vec<u8>,
     size_bytes: u64,
     used_bytes: AtomicU64,
@@ -53,7 +53,7 @@ impl<V> Zone<V> {
         }
     }
 
-    /// How many values there are.
+    /// Number of values.
     pub fn len(&self) -> usize {
         let count = |lru: &Mutex<Lru<V>>| lru.lock().unwrap_or_else(PoisonError::into_inner).len();
         self.shards.iter().map(count).sum()
@@ -122,7 +122,7 @@ fn cost(key: &[u8]) -> u64 {
 /// The zone of a module with this name and size: the one in use, else a new one.
 ///
 /// # Errors
-/// What its key was, where that is not the key it is to have now.
+/// The earlier key, where it differs from the new one.
 pub fn attach<V: Send + 'static>(
     module: &'static str,
     name: &[u8],
@@ -154,11 +154,11 @@ type Registry = HashMap<Id, Weak<dyn Any + Send + Sync>>;
 /// The zones that some configuration uses.
 static REGISTRY: Mutex<Option<Registry>> = Mutex::new(None);
 
-/// What an entry takes besides its key: table, links, counts, value. As nginx has it, 128 bytes with an address.
+/// Bytes of an entry besides its key: table, links, counts, value. As nginx has it, 128 bytes with an address.
 pub const ENTRY_BYTES: u64 = 112;
 /// Bytes of a zone for which a further shard is worth while.
 pub const SHARD_BYTES: u64 = 64 << 10;
-/// Most shards of a zone.
+/// Maximum number of shards of a zone.
 pub const SHARDS_MAX: u64 = 16;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! How many arguments a directive takes.
+//! The number of arguments of a directive.
 //!
 //! A set of counts, named as in nginx's command tables: `TAKE12` is one or two, `ONE_MORE` at least one.
 //! `FLAG` is one argument too; it says besides that the argument is `on` or `off`.

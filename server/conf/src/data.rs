@@ -1,8 +1,8 @@
-//! Data files: what a directive names that is no text of the configuration, such as a database of a hundred megabytes.
+//! Data files: files that directives name besides texts of the configuration, such as a database of a hundred megabytes.
 //!
-//! A [`Source`](crate::Source) opens them once; whoever needs the bytes reads them from the descriptor, which can be
-//! handed to another process. Files are read, not mapped: one that is written over in place would end a process that
-//! has it mapped. Absent: writing.
+//! A [`Source`](crate::Source) opens them once; the bytes are read from the descriptor, which can be handed to another
+//! process. Files are read, not mapped: one that is written over in place would end a process that has it mapped.
+//! Absent: writing.
 
 use std::fs::{self, File, Metadata};
 use std::io;
@@ -23,13 +23,13 @@ enum Inner {
     Memory(Arc<[u8]>),
 }
 
-/// What tells one state of a file from another. Two are equal if they are of the same bytes, as far as times and sizes tell.
+/// Identifies the state of a file. Two are equal if they are of the same bytes, as far as times and sizes show.
 #[derive(Debug, Clone, Copy)]
 pub struct Stamp {
     /// Modification time, seconds since 1970.
     pub mtime_s: i64,
     mtime_ns: i64,
-    /// When anything of the file changed last, its times included: nobody can set this one back.
+    /// When anything of the file changed last, its times included: no process can set this one back.
     ctime_s: i64,
     ctime_ns: i64,
     dev: u64,
@@ -51,7 +51,7 @@ impl DataFile {
     /// Opens a regular file.
     ///
     /// # Errors
-    /// What the system says; `InvalidInput` for what is neither a regular file nor a directory.
+    /// The I/O error; `InvalidInput` for a path that is neither a regular file nor a directory.
     pub fn open(path: &Path) -> io::Result<Self> {
         regular::open(path, DATA_BYTES_MAX).map(Self::from)
     }
@@ -67,7 +67,7 @@ impl DataFile {
     /// All of its bytes. The descriptor's own position is neither used nor changed, since processes may share it.
     ///
     /// # Errors
-    /// What the system says; `FileTooLarge` past [`DATA_BYTES_MAX`].
+    /// The I/O error; `FileTooLarge` past [`DATA_BYTES_MAX`].
     pub fn read(&self) -> io::Result<Vec<u8>> {
         let file = match &self.0 {
             Inner::Disk(file) => file,
@@ -93,7 +93,7 @@ impl DataFile {
     /// The state of the file; `None` for one of memory, which never changes.
     ///
     /// # Errors
-    /// What the system says.
+    /// The I/O error.
     pub fn stamp(&self) -> io::Result<Option<Stamp>> {
         self.file()
             .map(|file| Ok(file.metadata()?.into()))
@@ -102,7 +102,7 @@ impl DataFile {
 }
 
 impl Stamp {
-    /// What changes with the bytes. A change of rights or of the number of links is none.
+    /// The fields that change with the bytes. A change of rights or of the number of links is none.
     fn state(&self) -> (i64, i64, [u64; 3]) {
         (self.mtime_s, self.mtime_ns, [self.dev, self.ino, self.size])
     }
@@ -120,7 +120,7 @@ impl Stamp {
     /// The state of the file that has this path now.
     ///
     /// # Errors
-    /// What the system says.
+    /// The I/O error.
     pub fn of(path: &Path) -> io::Result<Self> {
         Ok(fs::metadata(path)?.into())
     }

@@ -31,7 +31,7 @@ struct Fields {
     hint: Option<String>,
 }
 
-/// What to underline: `len` bytes from `pos`, at most to the end of the line.
+/// The span to underline: `len` bytes from `pos`, at most to the end of the line.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Caret {
     pos: Pos,
@@ -103,7 +103,7 @@ impl ConfError {
         self
     }
 
-    /// Gives an error without a place the place of a directive, as nginx does for a file that cannot be included.
+    /// Sets the place of an error that has none to that of a directive, as nginx does for a file that cannot be included.
     #[must_use]
     pub fn or_at(self, directive: &Directive, word: &Word) -> Self {
         if self.0.place.is_some() {

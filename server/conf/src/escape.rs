@@ -1,4 +1,4 @@
-//! What a backslash and a dollar do inside a word, and how to write a word so that it reads back.
+//! Backslash and dollar inside a word, and how to write a word so that it reads back.
 //!
 //! A backslash keeps the next byte from ending the word. Before a quote or another backslash it is dropped, before
 //! `t`, `r` and `n` it makes a control byte, before anything else it stays: regular expressions need it.

@@ -47,7 +47,7 @@ impl Text {
 }
 
 impl Files {
-    /// Adds a file and gives its index; a path that is known keeps its first text and index.
+    /// Adds a file and returns its index; a path that is known keeps its first text and index.
     pub fn add(&mut self, path: &Path, text: &Arc<Vec<u8>>) -> u32 {
         if let Some(index) = self.index.get(path) {
             return *index;
@@ -71,7 +71,7 @@ impl Files {
             .map(|(path, text)| (path.as_path(), text.bytes.as_slice()))
     }
 
-    /// How many files there are.
+    /// Number of files.
     pub fn len(&self) -> usize {
         self.files.len()
     }

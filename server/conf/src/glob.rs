@@ -124,7 +124,7 @@ fn class(pattern: &[u8]) -> Option<(IsMember, usize)> {
         .map(|(name, test)| (*test, name.len()))
 }
 
-/// What a path walk asks of a file system.
+/// The file system as a path walk needs it.
 pub(crate) trait Tree {
     /// The names in a directory ("" is the current one), without `.` and `..`; nothing when it cannot be read.
     fn names(&mut self, directory: &str) -> Vec<String>;

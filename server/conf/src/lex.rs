@@ -20,7 +20,7 @@ use std::sync::Arc;
 use crate::escape::{Marks, unescape};
 use crate::{ConfError, Origin, Pos, Text, Word};
 
-/// What ended a statement.
+/// The end of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
     Semicolon,
@@ -44,7 +44,7 @@ pub(crate) struct Statement {
 
 /// Reads statements from a text.
 pub(crate) struct Lexer<'a> {
-    /// What words are ranges of.
+    /// The text that words are ranges of.
     whole: &'a Arc<Vec<u8>>,
     text: &'a [u8],
     at: usize,
@@ -53,7 +53,7 @@ pub(crate) struct Lexer<'a> {
     line_start: usize,
     /// Where the current or last word begins, its opening quote excluded: the length limit counts from here.
     word_start: usize,
-    /// The same place, the opening quote included.
+    /// The position of the word, the opening quote included.
     word_pos: Pos,
     file: u32,
     origin: &'a Origin,
@@ -224,7 +224,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// What follows a closing quote: the end of the statement, or `None` where another word may start.
+    /// The text after a closing quote: the end of the statement, or `None` where another word may start.
     fn after_quote(&mut self) -> Result<Option<End>, ConfError> {
         match self.take_in_word(None)? {
             b' ' | b'\t' | b'\r' | b'\n' => Ok(None),

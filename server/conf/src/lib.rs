@@ -1,14 +1,14 @@
 //! The language of nginx.conf, and nothing of what is said in it.
 //!
 //! Text goes in, a tree of directives comes out ([`parse`]); tables of rows say which directives exist
-//! ([`Row`], [`Table`]) and a walk applies them in the order of the text ([`walk`]), following `include`. Errors
+//! ([`DirectiveDef`], [`Table`]) and a walk applies them in the order of the text ([`walk`]), following `include`. Errors
 //! carry nginx's wording and line, and show the place ([`ConfError`]). No file is read but through a [`Source`], so
 //! the same code reads a disk, a test's memory, or the bundle a worker is handed.
 //!
 //! A small language of one block and one setting:
 //!
 //! ```
-//! use conf::{Arity, Builder, ConfError, Contexts, Loader, Memory, Row, Setting, Table, walk, walk_file};
+//! use conf::{Arity, Builder, ConfError, Contexts, Loader, Memory, DirectiveDef, Setting, Table, walk, walk_file};
 //!
 //! struct Config { table: &'static Table<Config>, loader: Loader, workers: Setting<u64> }
 //!
@@ -17,13 +17,13 @@
 //!     fn loader(&mut self) -> &mut Loader { &mut self.loader }
 //! }
 //!
-//! const ROWS: &[Row<Config>] = &[
-//!     Row {
+//! const ROWS: &[DirectiveDef<Config>] = &[
+//!     DirectiveDef {
 //!         name: "events", contexts: Contexts::MAIN, arity: Arity::NOARGS, block: true,
 //!         default: "", syntax: "{ ... }", doc: "How connections are processed.",
 //!         apply: |config, d| walk(config, d.items(), Contexts::EVENTS),
 //!     },
-//!     Row {
+//!     DirectiveDef {
 //!         name: "worker_connections", contexts: Contexts::EVENTS, arity: Arity::TAKE1, block: false,
 //!         default: "512", syntax: "number", doc: "How many connections a worker may have.",
 //!         apply: |config, d| config.workers.set_with(d, conf::number),
@@ -45,6 +45,7 @@
 mod arity;
 mod context;
 mod data;
+mod directive_def;
 mod error;
 mod escape;
 mod files;
@@ -56,7 +57,6 @@ mod nginx_directives;
 mod parse;
 mod recorder;
 mod regular;
-mod row;
 mod setting;
 mod source;
 mod suggest;
@@ -68,6 +68,7 @@ mod value;
 pub use arity::Arity;
 pub use context::Contexts;
 pub use data::{DATA_BYTES_MAX, DataFile, Stamp};
+pub use directive_def::{Apply, Builder, DirectiveDef, Table, each, walk, walk_file};
 pub use error::{ConfError, os_error};
 pub use escape::quote;
 pub use files::{COMMAND_LINE, Files};
@@ -79,7 +80,6 @@ pub use nginx_directives::{NginxDirective, nginx_directives};
 pub use parse::{BLOCK_DEPTH_MAX, parse};
 pub use recorder::Recorder;
 pub use regular::TEXT_BYTES_MAX;
-pub use row::{Apply, Builder, Row, Table, each, walk, walk_file};
 pub use setting::Setting;
 pub use source::{Disk, Lookup, Source};
 pub use text::Text;

@@ -108,7 +108,7 @@ impl Loader {
     /// Reads a file that a directive names (a password file, a table); relative to the configuration's directory.
     ///
     /// # Errors
-    /// What the system says.
+    /// The I/O error.
     pub fn read(&mut self, name: &[u8]) -> io::Result<Vec<u8>> {
         let path = self.conf_path(name);
         self.source.read(&path)

@@ -1,4 +1,4 @@
-//! What was read, kept in memory: the record of a load, and texts written by hand for tests.
+//! Files kept in memory: the record of a load, and texts written by hand for tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -13,7 +13,7 @@ use crate::glob::{self, Tree};
 use crate::source::paths;
 use crate::{DataFile, Source, Stamp};
 
-/// What a file holds, shared by all who keep it, the state in which it was read, and how.
+/// The content of a file, shared by all holders, the state in which it was read, and how.
 #[derive(Debug, Clone)]
 struct Text {
     bytes: Arc<Vec<u8>>,
@@ -21,7 +21,7 @@ struct Text {
     reading: Reading,
 }
 
-/// How a file was read.
+/// The ways to read a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reading {
     /// By [`Source::read`].
@@ -34,11 +34,11 @@ pub(crate) enum Reading {
     Piped,
 }
 
-/// What is known of a file: its bytes, and the state in which it was read, if that is known.
-pub(crate) type Known<'m> = (&'m Arc<Vec<u8>>, Option<Stamp>);
+/// A recorded file: its bytes, and the state in which it was read, if that is known.
+pub(crate) type RecordedFile<'m> = (&'m Arc<Vec<u8>>, Option<Stamp>);
 
-/// What was found in a file, likewise.
-pub(crate) type Found = (Arc<Vec<u8>>, Option<Stamp>);
+/// A file as it was read now: bytes and state.
+pub(crate) type ReadFile = (Arc<Vec<u8>>, Option<Stamp>);
 
 /// Files kept in memory or open, with the answers to patterns that were recorded; other patterns match the files' paths.
 /// Hosts have the addresses that were recorded, others are not found.
@@ -68,7 +68,7 @@ impl Memory {
         }
     }
 
-    /// For a build that serves nobody.
+    /// For a build that serves no requests.
     #[must_use]
     pub fn for_checks(mut self) -> Self {
         self.only_checks = true;
@@ -94,7 +94,7 @@ impl Memory {
         self.add_by(reading, path, bytes, stamp);
     }
 
-    /// The same of a file that was read in this way.
+    /// Adds a file that was read in this way.
     pub(crate) fn add_by(
         &mut self,
         reading: Reading,
@@ -123,7 +123,7 @@ impl Memory {
     /// out.
     pub(crate) fn replaced(
         &self,
-        mut read: impl FnMut(&Path, Known<'_>, Reading) -> Option<Found>,
+        mut read: impl FnMut(&Path, RecordedFile<'_>, Reading) -> Option<ReadFile>,
     ) -> Self {
         let files = self.files.iter().filter_map(|(path, text)| {
             let known = (&text.bytes, text.stamp);
@@ -178,8 +178,9 @@ impl Memory {
         Some((&text.bytes, text.stamp))
     }
 
-    /// The same in memory of its own, without gaps. What a load reads lies among all that it makes and frees again, and
-    /// each text would keep a page from the system. What is also in `earlier` is shared with it.
+    /// Copies the record into memory of its own, without gaps. A load reads its texts between other allocations that
+    /// it frees again, and each text would keep a page from the system. Texts that are also in `earlier` are shared
+    /// with it.
     #[must_use]
     pub fn packed(&self, earlier: Option<&Self>) -> Self {
         let pack = |(path, text): (&Arc<[u8]>, &Text)| {

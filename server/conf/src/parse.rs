@@ -49,7 +49,7 @@ struct Parser<'a> {
     origin: &'a Origin,
 }
 
-/// What stood up to a `}` or the end of the text.
+/// The items up to a `}` or the end of the text.
 struct Body {
     items: Vec<Item>,
     close_line: u32,
@@ -57,7 +57,7 @@ struct Body {
     broken: bool,
 }
 
-/// What comes next in a text or block.
+/// The next item of a text or block.
 enum Next {
     Item(Item),
     /// With an error, or one inside: nothing more is read.

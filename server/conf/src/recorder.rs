@@ -1,4 +1,4 @@
-//! A source whose answers are recorded, so that they can be given again; and objects that outlive a load.
+//! A source whose answers are recorded for replay; and objects that outlive a load.
 //!
 //! Absent: reading anything a second time on its own.
 //!
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::memory::{Found, Known, Reading};
+use crate::memory::{ReadFile, Reading, RecordedFile};
 use crate::{DataFile, Memory, Source, Stamp};
 
 /// A source that keeps what was read from it.
@@ -19,7 +19,7 @@ use crate::{DataFile, Memory, Source, Stamp};
 pub struct Recorder<S> {
     inner: S,
     record: Rc<RefCell<Memory>>,
-    /// What an earlier load had of files.
+    /// The files of an earlier load.
     earlier: Option<Arc<Memory>>,
     /// Objects are taken from it too, not texts alone.
     inherits_objects: bool,
@@ -36,8 +36,8 @@ impl<S> Recorder<S> {
         }
     }
 
-    /// The same with what an earlier load had: texts whose files have not changed are taken from it, and objects if
-    /// `objects`.
+    /// Makes a recorder on top of an earlier load: texts whose files have not changed are taken from it, and objects
+    /// if `objects`.
     #[must_use]
     pub fn with_earlier(mut self, earlier: Option<Arc<Memory>>, objects: bool) -> Self {
         self.earlier = earlier;
@@ -58,8 +58,8 @@ impl<S> Recorder<S> {
 }
 
 impl<S: Source> Recorder<S> {
-    /// Asks for all that the earlier load has asked for, and for files that have come to its patterns; gives what there is
-    /// now. What cannot be had is left out: a load that is built of the record will miss it, if it wants it.
+    /// Repeats every read of the earlier load, follows its patterns to new files, and returns the record of the present
+    /// state. Files that cannot be read are left out: a load that is built of the record misses them, if it wants them.
     ///
     /// `None` where that cannot be done: there is no earlier load, or it has read what can be read once.
     pub fn repeat(mut self) -> Option<Memory> {
@@ -105,7 +105,7 @@ impl<S: Source> Recorder<S> {
     }
 
     /// The bytes of a file: those that are known of it if it is certain that they are the same.
-    fn find(&mut self, path: &Path, known: Option<Known<'_>>) -> io::Result<Found> {
+    fn find(&mut self, path: &Path, known: Option<RecordedFile<'_>>) -> io::Result<ReadFile> {
         if let Some((bytes, Some(then))) = known
             && let Some(now) = self.inner.stamp(path)
             && now.is_unchanged(then)
@@ -161,7 +161,7 @@ impl<S: Source> Source for Recorder<S> {
         }
     }
 
-    /// What serves is built from the record.
+    /// The configuration that serves is built from the record.
     fn only_checks(&self) -> bool {
         true
     }
@@ -178,7 +178,8 @@ impl<S: Source> Source for Recorder<S> {
         Ok(paths)
     }
 
-    /// A host that was found before keeps its addresses: one load sees one answer, and so does who replays the record.
+    /// A host that was found before keeps its addresses: one load sees one answer, and so does a load that replays the
+    /// record.
     fn addresses(&mut self, host: &str) -> io::Result<Vec<IpAddr>> {
         if let Ok(known) = self.record.borrow_mut().addresses(host) {
             return Ok(known);
@@ -245,7 +246,7 @@ mod tests {
             .expect_err("nobody asked for it");
     }
 
-    /// How a recorder is asked for bytes.
+    /// A function by which a recorder reads bytes.
     type Reading = fn(&mut Recorder<Disk>, &Path) -> io::Result<Arc<Vec<u8>>>;
 
     const READINGS: [Reading; 2] = [Recorder::read_object, Recorder::read_text];

@@ -1,6 +1,6 @@
-//! Regular files of the disk, opened and read within a size. Opening a pipe would wait for who writes to it, and reading a
-//! device might never end; both are refused. `/dev/null` is an empty file, because a file of a directory that is included is
-//! put out of action by a link to it.
+//! Regular files of the disk, opened and read within a size. Opening a pipe would wait for its writer, and reading a
+//! device might never end; both are refused. `/dev/null` is an empty file, because a file of a directory that is
+//! included is put out of action by a link to it.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read};
@@ -10,7 +10,7 @@ use std::path::Path;
 /// Opens a regular file of at most `limit` bytes.
 ///
 /// # Errors
-/// What the system says; `InvalidInput` for what is neither a regular file nor a directory, `FileTooLarge` past the
+/// The I/O error; `InvalidInput` for a path that is neither a regular file nor a directory, `FileTooLarge` past the
 /// limit.
 pub(crate) fn open(path: &Path, limit: u64) -> io::Result<File> {
     // Looked at first, because opening some devices does something.
@@ -32,15 +32,16 @@ fn open_checked(path: &Path, limit: u64) -> io::Result<(File, Metadata)> {
 /// The bytes of a regular file of at most `limit` bytes.
 ///
 /// # Errors
-/// As [`open`].
+/// See [`open`].
 pub(crate) fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     read_with_state(path, limit).map(|(bytes, _)| bytes)
 }
 
-/// As [`read`], with the state that the file had before it was read: a change meanwhile comes after this state.
+/// Reads a file like [`read`] and returns the state that it had before the read: a change meanwhile comes after this
+/// state.
 ///
 /// # Errors
-/// As [`open`].
+/// See [`open`].
 pub(crate) fn read_with_state(path: &Path, limit: u64) -> io::Result<(Vec<u8>, Metadata)> {
     let seen = fs::metadata(path)?;
     if is_null(&seen) {
@@ -57,10 +58,10 @@ pub(crate) fn read_with_state(path: &Path, limit: u64) -> io::Result<(Vec<u8>, M
     Ok((bytes, meta))
 }
 
-/// As [`read`], or what somebody writes into a named pipe, who is waited for.
+/// Reads a file like [`read`], or all that a process writes into a named pipe, and waits for it.
 ///
 /// # Errors
-/// As [`open`].
+/// See [`open`].
 pub(crate) fn read_piped(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     if !fs::metadata(path)?.file_type().is_fifo() {
         return read(path, limit);

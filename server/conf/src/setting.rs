@@ -27,7 +27,7 @@ impl<T> Setting<T> {
         self.set_with(directive, |_| Ok(value))
     }
 
-    /// As [`Setting::set`], with the value read from the directive; a duplicate is noticed before a bad value is.
+    /// Sets the value that is read from the directive; a duplicate is noticed before a bad value is.
     ///
     /// # Errors
     /// When the setting has a value, or `read` fails.

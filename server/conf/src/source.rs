@@ -21,13 +21,13 @@ pub trait Source {
     /// The bytes of a file.
     ///
     /// # Errors
-    /// What the system says when it cannot be opened or read.
+    /// The I/O error of opening or reading it.
     fn read(&mut self, path: &Path) -> io::Result<Vec<u8>>;
 
     /// The text of a configuration file, shared; that of an earlier load, if the file is certain to be as it was then.
     ///
     /// # Errors
-    /// As [`Source::read`].
+    /// See [`Source::read`].
     fn read_text(&mut self, path: &Path) -> io::Result<Arc<Vec<u8>>> {
         self.read(path).map(Arc::new)
     }
@@ -36,33 +36,34 @@ pub trait Source {
     /// certificate, a key and the like.
     ///
     /// # Errors
-    /// As [`Source::read`].
+    /// See [`Source::read`].
     fn read_object(&mut self, path: &Path) -> io::Result<Arc<Vec<u8>>> {
         self.read(path).map(Arc::new)
     }
 
-    /// As [`Source::read`], with the state in which the file was read, if the source knows.
+    /// Reads a file like [`Source::read`] and returns the state in which it was read, if the source knows it.
     ///
     /// # Errors
-    /// As [`Source::read`].
+    /// See [`Source::read`].
     fn read_stamped(&mut self, path: &Path) -> io::Result<(Vec<u8>, Option<Stamp>)> {
         Ok((self.read(path)?, None))
     }
 
-    /// What tells the present state of a file from others, if the source knows.
+    /// The present state of a file, if the source knows it.
     fn stamp(&mut self, _: &Path) -> Option<Stamp> {
         None
     }
 
-    /// Whether nobody is served by what is built from it: then what an earlier build has found sound need not be made again.
+    /// Whether the build from this source serves no requests: then objects that an earlier build has verified need not
+    /// be made again.
     fn only_checks(&self) -> bool {
         false
     }
 
-    /// As [`Source::read`], of what may also be a named pipe: of secrets that are not kept on disk.
+    /// Reads a file like [`Source::read`], or a named pipe: secrets that are not kept on disk.
     ///
     /// # Errors
-    /// As [`Source::read`].
+    /// See [`Source::read`].
     fn read_piped(&mut self, path: &Path) -> io::Result<Vec<u8>> {
         self.read(path)
     }
@@ -70,7 +71,7 @@ pub trait Source {
     /// Opens a file for its bytes, which may be many and no text: a database.
     ///
     /// # Errors
-    /// What the system says when it cannot be opened.
+    /// The I/O error of opening it.
     fn open(&mut self, path: &Path) -> io::Result<DataFile>;
 
     /// The paths that match a shell pattern, sorted by their bytes; none is no error.

@@ -1,4 +1,4 @@
-//! The name somebody meant.
+//! Suggests a known name for a misspelt one.
 //!
 //! A name within two edits (one for short names), or of which the word typed is the beginning.
 

@@ -1,7 +1,7 @@
-//! What a parsed text is made of: words with their places, directives, and the error that ended the text.
+//! The tree of a parsed text: words with their places, directives, and the error that ended the text.
 //!
-//! The tree keeps the order of the file, errors included: who walks it meets the first fault where nginx,
-//! which interprets while it reads, would have met it.
+//! The tree keeps the order of the file, errors included: a walk meets the first error where nginx, which interprets
+//! while it reads, would have met it.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -103,7 +103,7 @@ pub struct Directive {
     pub name: Word,
     /// The words after the name.
     pub args: Vec<Word>,
-    /// What stands between its braces; `None` when it ends with a semicolon.
+    /// The items between its braces; `None` when it ends with a semicolon.
     pub block: Option<Vec<Item>>,
     /// Where the name begins.
     pub pos: Pos,
@@ -116,7 +116,7 @@ pub struct Directive {
 }
 
 impl Directive {
-    /// A directive that nobody wrote: stands for a default that is compiled like one that was.
+    /// A directive that no file has: stands for a default that is compiled like a written one.
     pub fn synthetic(name: &str) -> Self {
         let pos = Pos {
             file: crate::COMMAND_LINE,
@@ -134,7 +134,7 @@ impl Directive {
         }
     }
 
-    /// The directive without its block, for messages of whoever outlives the load: its words are copies, which do not keep
+    /// The directive without its block, for messages that outlive the load: its words are copies, which do not keep
     /// the text of their file in memory.
     pub fn owned_head(&self) -> Self {
         let copy = |word: &Word| Word {
@@ -172,7 +172,7 @@ impl Directive {
         self.args.get(index).unwrap_or(&self.name)
     }
 
-    /// What stands in its block; nothing when it has none.
+    /// The items of its block; empty when it has none.
     pub fn items(&self) -> &[Item] {
         self.block.as_deref().unwrap_or_default()
     }

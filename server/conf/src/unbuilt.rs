@@ -1,4 +1,4 @@
-//! Names without a row: directives of nginx that are not built, and names nobody knows.
+//! Names without a row: directives of nginx that are not built, and unknown names.
 
 use crate::nginx_directives::{nginx_directives, of_nginx};
 use crate::suggest::nearest;

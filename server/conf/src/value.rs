@@ -278,11 +278,11 @@ pub fn mask(loader: &mut Loader, d: &Directive, names: &[(&str, u32)]) -> Result
     mask_more(loader, d, names, 0)
 }
 
-/// As [`mask`], together with the bits of the same directive before; a name that shares a bit with those before it does not
-/// count.
+/// Reads the bits of a directive like [`mask`], together with those of the same directive before; a name that shares a
+/// bit with those before it does not count.
 ///
 /// # Errors
-/// As [`mask`].
+/// See [`mask`].
 pub fn mask_more(
     loader: &mut Loader,
     d: &Directive,

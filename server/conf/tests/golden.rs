@@ -1,7 +1,7 @@
-//! Golden configurations: each `golden/*.conft` is a configuration, a line `----`, and what it gives.
+//! Golden configurations: each `golden/*.conft` is a configuration, a line `----`, and its expected result.
 //!
-//! Files besides the main one follow lines `==== /path`; `==== -g` is the command line. What a configuration gives
-//! is the log of the toy language, or the error as it is shown. `UPDATE_GOLDEN=1` writes what it gives into the file.
+//! Files besides the main one follow lines `==== /path`; `==== -g` is the command line. The result is the log of the
+//! toy language, or the error as it is shown. `UPDATE_GOLDEN=1` writes the actual result into the file.
 
 mod toy;
 

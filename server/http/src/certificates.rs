@@ -17,7 +17,7 @@ use crate::client_cert;
 use crate::exchange::{Ctx, Exchange, Tls};
 
 /// Loads the certificates of a server for one handshake.
-pub trait LateCertificates: Send + Sync {
+pub trait DynamicCertificates: Send + Sync {
     /// The server's settings with certificates; `None` if one cannot be loaded, which has been logged.
     fn load(&self, x: &mut Exchange, cx: &mut Ctx<'_>, settings: &Config) -> Option<Config>;
 }

@@ -1,14 +1,14 @@
 //! Clients' certificates: whether a request may be answered on the connection it came on.
 //!
-//! A handshake takes any certificate; here the server that a request is for says what it thinks of it. Where that server
-//! asks for another proof than the one that was named in the handshake, the client is told to connect anew.
+//! A handshake accepts any certificate; here the server that a request is for verifies it. Where that server demands
+//! another certificate than the one that was named in the handshake, the client is asked to connect anew.
 //!
 //! Source: nginx documentation, `ssl_verify_client`; RFC 9110 section 15.5.20 for 421.
 
 use std::rc::Rc;
 
 use server_base::errlog::Level;
-use tls::{Refusal, Verified};
+use tls::{ClientCertError, Verified};
 
 use crate::exchange::{Exchange, Tls};
 use crate::http::{Http, LocalHttp};
@@ -74,7 +74,7 @@ fn refusal_over(tls: &Tls, x: &Exchange, http: &Http) -> Option<u16> {
         config.verify(&tls.info.certificates)
     };
     match config.refuses(verified)? {
-        Refusal::NoCertificate => {
+        ClientCertError::NoCertificate => {
             x.log(
                 Level::Info,
                 format_args!(
@@ -83,7 +83,7 @@ fn refusal_over(tls: &Tls, x: &Exchange, http: &Http) -> Option<u16> {
             );
             Some(496)
         }
-        Refusal::BadCertificate(reason) => {
+        ClientCertError::BadCertificate(reason) => {
             x.log(
                 Level::Info,
                 format_args!(

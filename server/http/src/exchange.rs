@@ -3,11 +3,11 @@
 //! Exchanges are boxed, pooled by the driver and reused: [`Exchange::begin`] makes one ready, buffers keep their
 //! capacity. Nothing here knows which protocol carries the exchange or how its connection waits.
 
-mod ahead;
 mod arrival;
 mod body;
 mod body_source;
-mod guards;
+mod early_responses;
+mod extensions;
 mod log;
 mod matching;
 mod rate;
@@ -32,20 +32,20 @@ use server_base::regex::{Captures, FailedMatch};
 use server_base::waker::{WakeKey, Waker};
 
 use crate::conf_core::CoreLoc;
-use crate::confs::Conf;
 use crate::handler::Phase;
+use crate::host_cache::HostCache;
 use crate::http::{Http, LocalHttp, Location, PortAddr, Server};
-use crate::known_host::KnownHost;
 use crate::request_body::RequestBody;
+use crate::settings_set::Conf;
 use crate::timing::{Sampled, Timings};
 use crate::trace::Trace;
 use crate::upstream::Upstream;
 
-pub use ahead::{Ahead, HINTS_MAX};
 pub use arrival::OnArrival;
-pub use body::{Act, BodyStage, Broken, Pulled};
+pub use body::{BodyStage, Broken, Pulled, StageStatus};
 pub use body_source::{BodyRead, BodySource};
-pub use guards::{Guards, Lease};
+pub use early_responses::{EarlyResponses, HINTS_MAX};
+pub use extensions::{DropGuard, Extensions};
 pub use rate::Rate;
 pub use server_base::context::{BODY_BUDGET_BYTES, Ctx, Env};
 pub use server_base::peer::Peer;
@@ -57,7 +57,7 @@ pub use wait::Wait;
 /// Whether a server of an address, by its index, offers a protocol.
 pub type Offers = fn(&Http, &PortAddr, usize) -> bool;
 
-/// What an exchange knows of its connection.
+/// Properties of the connection that carries an exchange.
 #[derive(Clone, Copy, Debug)]
 pub struct Client {
     /// Address of the peer.
@@ -72,7 +72,7 @@ pub struct Client {
     pub since_ms: u64,
     /// The head was already there when the previous response ended.
     pub pipelined: bool,
-    /// What belongs to the response may be pushed to it.
+    /// The client accepts pushed responses.
     pub may_push: bool,
     /// Whether a server offers the protocol of the connection; `None` for a protocol that all servers offer.
     pub offers: Option<Offers>,
@@ -80,7 +80,7 @@ pub struct Client {
     pub debug: bool,
     /// The number of its socket, which is open as long as its exchanges are.
     pub socket: i32,
-    /// What a [`Waker`] of the exchange names.
+    /// The target of the exchange's [`Waker`].
     pub wake: WakeKey,
 }
 
@@ -109,7 +109,7 @@ pub struct Reply {
     pub allow_ranges: bool,
     /// Of several ranges that are asked for at once, none is served.
     pub single_range: bool,
-    /// The request's conditions are not looked at: who made the response has done that.
+    /// The request's conditions are not evaluated: the origin of the response has done that.
     pub unconditional: bool,
     /// `add_header` and `expires` have had their say: an error met after that does not get their fields twice.
     pub headers_added: bool,
@@ -139,7 +139,7 @@ impl Reply {
     }
 }
 
-/// How far the exchange is.
+/// The state of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// In the phases.
@@ -152,7 +152,7 @@ pub enum State {
     Responding,
 }
 
-/// What is called when the body has ended.
+/// A function that is called when the body has ended.
 pub type OnEnd = fn(&mut Exchange, &mut Ctx<'_>);
 
 /// One request and its response.
@@ -169,7 +169,7 @@ pub struct Exchange {
     pub client: Client,
     /// The connection's peer, where `client` has been given the address of one behind it.
     pub proxy: Option<Peer>,
-    /// What a PROXY protocol header said of the connection.
+    /// The header of the PROXY protocol that the connection began with.
     pub proxied: Option<Rc<proxy_protocol::Header>>,
     /// The TLS connection that carries it, if there is one.
     pub tls: Option<Rc<Tls>>,
@@ -182,7 +182,7 @@ pub struct Exchange {
     /// `$host` as the client named it, lower-cased and without port; empty if it named none.
     pub host: Vec<u8>,
     /// The host that was read last in this memory.
-    pub(crate) known_host: KnownHost,
+    pub(crate) host_cache: HostCache,
     /// Port in the request's host, where there was one.
     pub host_port: Option<u16>,
     /// `$uri`: normalised, then rewritten.
@@ -203,11 +203,11 @@ pub struct Exchange {
     pub uri_below_alias: bool,
     /// The request body was found too large: it is dropped, whatever the location of the error page says of it.
     pub too_large: bool,
-    /// What has come of the request body, where there is one and the response is not decided yet.
+    /// The received part of the request body, where there is one and the response is not decided yet.
     pub(crate) request_body: Option<Box<RequestBody>>,
     /// `$request_id`, once it was asked for.
     pub request_id: Option<[u8; 16]>,
-    /// How many computed variables are being evaluated, one for the sake of the other.
+    /// Number of computed variables whose evaluation is nested now.
     pub depth: u8,
     /// The response being decided.
     pub reply: Reply,
@@ -215,9 +215,9 @@ pub struct Exchange {
     pub response: ResponseHead,
     /// The body's chunks that wait to be pulled.
     pub body: VecDeque<Chunk>,
-    /// Who makes what comes behind them, if anything does.
+    /// The source of the chunks behind them, if there is one.
     pub body_source: Option<Box<dyn BodySource>>,
-    /// Who is told of what arrives while the response is on its way; set where a server is asked.
+    /// Callback for arrivals while the response is on its way; set where a server is asked.
     pub on_arrival: Option<OnArrival>,
     /// The source has given something that stages may still hold.
     unflushed: bool,
@@ -234,11 +234,11 @@ pub struct Exchange {
     pub failed_match: FailedMatch,
     slots: Vec<Option<Vec<u8>>>,
     known: Vec<bool>,
-    /// What modules keep with the exchange until it ends.
-    pub guards: Guards,
+    /// Values that modules keep with the exchange until it ends.
+    pub extensions: Extensions,
     /// Progress.
     pub state: State,
-    /// What the rest of the body waits for, if it does: as [`Exchange::pull`] found it.
+    /// The condition that the rest of the body waits for, as [`Exchange::pull`] found it.
     pub pull_wait: Option<Wait>,
     waker: Option<Waker>,
     /// The phase that runs next.
@@ -255,7 +255,7 @@ pub struct Exchange {
     pub error_page: bool,
     /// Status of the error being served, 0 for none.
     pub err_status: u16,
-    /// What `satisfy any` remembers.
+    /// The status that `satisfy any` keeps.
     pub access_code: u16,
     /// The whole response was sent.
     pub completed: bool,
@@ -265,7 +265,7 @@ pub struct Exchange {
     pub header_sent: bool,
     /// When the head was complete, monotonic milliseconds.
     pub started_ms: u64,
-    /// The same on the wall clock, milliseconds since 1970.
+    /// The begin of the exchange on the wall clock, milliseconds since 1970.
     pub started_unix_ms: u64,
     /// Bytes of the request received, head and body.
     pub request_bytes: u64,
@@ -273,17 +273,17 @@ pub struct Exchange {
     pub bytes_sent: u64,
     /// Called when the body has ended, before trailers are sent.
     pub on_end: Option<OnEnd>,
-    /// What is known of the servers that it is passed to.
+    /// The record of the servers that it is passed to.
     pub upstream: Option<Box<Upstream>>,
     /// The memory of that of an earlier request.
     pub(crate) spare_upstream: Option<Box<Upstream>>,
-    /// What leaves ahead of the response, if anything does.
-    pub ahead: Option<Box<Ahead>>,
+    /// Interim responses and pushes that leave ahead of the response.
+    pub early_responses: Option<Box<EarlyResponses>>,
     /// Bytes on the wire of the response head and of what leaves ahead of it.
     pub header_bytes: u64,
     /// When it came how far, where the configuration asks for that.
     pub timings: Timings,
-    /// What the kernel told of its first byte, where the configuration asks for that of some responses.
+    /// The kernel's times of its first byte, if the response is sampled.
     pub sampled: Sampled,
     /// Its place among subrequests, and those of its own.
     pub subrequests: SubrequestState,
@@ -308,7 +308,7 @@ impl Exchange {
             head: RequestHead::default(),
             method: Method::Get,
             host: Vec::new(),
-            known_host: KnownHost::default(),
+            host_cache: HostCache::default(),
             host_port: None,
             uri: Vec::new(),
             args: Vec::new(),
@@ -336,7 +336,7 @@ impl Exchange {
             failed_match: FailedMatch::None,
             slots: Vec::new(),
             known: Vec::new(),
-            guards: Guards::default(),
+            extensions: Extensions::default(),
             state: State::Running,
             pull_wait: None,
             waker: None,
@@ -359,7 +359,7 @@ impl Exchange {
             on_end: None,
             upstream: None,
             spare_upstream: None,
-            ahead: None,
+            early_responses: None,
             header_bytes: 0,
             timings: Timings::default(),
             sampled: Sampled::default(),
@@ -405,7 +405,7 @@ impl Exchange {
         self.slots.resize(slots, None);
         self.known.clear();
         self.known.resize(slots, false);
-        self.guards.clear();
+        self.extensions.clear();
         self.state = State::Running;
         self.pull_wait = None;
         self.ignore_abort = false;
@@ -429,8 +429,8 @@ impl Exchange {
         if self.upstream.is_some() {
             self.upstream = None;
         }
-        if self.ahead.is_some() {
-            self.ahead = None;
+        if self.early_responses.is_some() {
+            self.early_responses = None;
         }
         self.header_bytes = 0;
         self.timings = Timings::default();

@@ -121,7 +121,7 @@ pub fn handler_name(
     of_phase.nth(index).map(|(name, _)| name)
 }
 
-/// What a rewrite, limit or pre-content handler decided.
+/// The decision of a rewrite, limit or pre-content handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Go on with the next handler.
@@ -136,7 +136,7 @@ pub enum Step {
     Wait,
 }
 
-/// What an access handler decided.
+/// The decision of an access handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// This handler has no say.
@@ -149,7 +149,7 @@ pub enum Access {
     Wait,
 }
 
-/// What a content handler did.
+/// The result of a content handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
     /// Not mine.

@@ -1,8 +1,8 @@
 //! A hash table of records that lie in a buffer of their owner: from a hash to where records with that hash begin.
 //!
-//! A slot is 8 bytes: a part of the hash, so that hardly a record is read in vain, and an offset. Slots are searched in a
-//! row from the one that the hash means, and a quarter of them at least is free. Hashes have random keys, as the standard
-//! library's have: neither who asks for names nor who adds some can choose ones that lie in one row. Absent: removing.
+//! A slot is 8 bytes: a part of the hash, so that hardly a record is read in vain, and an offset. Slots are searched in
+//! a row from the one that the hash means, and a quarter of them at least is free. Hashes have random keys, as the
+//! standard library's have: neither clients nor authors of names can choose ones that lie in one row. Absent: removing.
 //!
 //! Source: D. E. Knuth, "The Art of Computer Programming", volume 3, section 6.4, algorithm L.
 
@@ -11,7 +11,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 /// Hashes and offsets.
 #[derive(Debug, Default)]
 pub(crate) struct HashTable {
-    /// As many as a power of two says: 0 is free, else the hash stands above an offset counted from 1.
+    /// A power of two of slots: 0 is free, else the hash stands above an offset counted from 1.
     slots: Vec<u64>,
     used: usize,
     key: RandomState,
@@ -91,7 +91,7 @@ mod tests {
 
     use super::*;
 
-    /// How many slots a search for each of the names reads at the most.
+    /// Maximum number of slots that a search for any of the names reads.
     fn longest_search(names: impl Iterator<Item = Vec<u8>>) -> usize {
         let mut table = HashTable::default();
         let names: Vec<_> = names.collect();

@@ -19,20 +19,20 @@ use server_base::listen::Listen;
 use server_base::opened::OpenedLogs;
 use server_base::periodic_task::PeriodicTask;
 
-use crate::certificates::LateCertificates;
+use crate::certificates::DynamicCertificates;
 use crate::conf_core::{CoreLoc, Http2Srv};
-use crate::confs::{Conf, Confs};
 use crate::exchange::{Ctx, Exchange};
 use crate::handler::{Content, Handler, Handlers, HeaderStage};
 use crate::location::{LocationKind, LocationSet};
 use crate::names::ServerNames;
+use crate::settings_set::{Conf, SettingsSet};
 use crate::timing::Wants;
 use crate::vars::VarTable;
 
 /// One configuration.
 pub struct Http {
     /// Settings that exist once.
-    pub main: Confs,
+    pub main: SettingsSet,
     /// All servers.
     pub servers: Vec<Server>,
     /// All locations; a server, `if` and `limit_except` block has one too.
@@ -49,9 +49,9 @@ pub struct Http {
     pub header_stages: Vec<HeaderStage>,
     /// Those of them that responses to subrequests go through.
     pub subrequest_stages: Vec<HeaderStage>,
-    /// What relative paths made of variables are relative to.
+    /// The folder that relative paths made of variables start from.
     pub prefix: PathBuf,
-    /// The opened logs; set once, by whoever opened them.
+    /// The opened logs; set once, when they have been opened.
     pub logs: OnceLock<OpenedLogs>,
     /// The events that modules want.
     pub wants: Wants,
@@ -62,7 +62,7 @@ pub struct Http {
 }
 
 impl Http {
-    /// Hands over the opened logs and gives every location its error log.
+    /// Takes over the opened logs and sets the error log of every location.
     pub fn attach_logs(&self, opened: OpenedLogs, default: &ErrorLog) {
         for location in &self.locations {
             location.confs.get::<CoreLoc>().open_log(default, &opened);
@@ -70,9 +70,9 @@ impl Http {
         let _ = self.logs.set(opened);
     }
 
-    /// Lets the error logs of this configuration, under which requests may still run, take their levels from the one
-    /// that replaces it: those of locations that have not changed place, if they go to the same targets. Locations that
-    /// share settings go by the first of them.
+    /// Makes the error logs of this configuration, under which requests may still run, follow the levels of the one
+    /// that replaces it: those of locations that have not changed place, if they go to the same targets. Locations
+    /// that share settings go by the first of them.
     pub fn follow_logs(&self, newer: &Self) {
         let mut followed: HashSet<*const CoreLoc> = HashSet::new();
         for (own, new) in self.locations.iter().zip(&newer.locations) {
@@ -112,15 +112,15 @@ impl Http {
 /// One `server` block.
 pub struct Server {
     /// Settings at server scope.
-    pub confs: Confs,
+    pub confs: SettingsSet,
     /// The server's own location: what its location-scope directives say outside any `location`.
     pub location: usize,
     /// Named locations.
     pub named: HashMap<Vec<u8>, usize>,
     /// How TLS is spoken, where the server has a certificate or refuses handshakes.
     pub tls: Option<Arc<tls::Config>>,
-    /// What loads its certificates for each handshake, where variables name them.
-    pub certificates: Option<Arc<dyn LateCertificates>>,
+    /// Loads its certificates for each handshake, where variables name them.
+    pub certificates: Option<Arc<dyn DynamicCertificates>>,
 }
 
 /// A content handler that a directive installed in a location.
@@ -134,10 +134,10 @@ pub struct Location {
     pub at: Pos,
     /// The location, `server` or `http` around it; `None` for that of `http`.
     pub parent: Option<usize>,
-    /// How it is chosen.
+    /// The matching rule.
     pub kind: LocationKind,
     /// Settings at location scope.
-    pub confs: Confs,
+    pub confs: SettingsSet,
     /// The locations inside it.
     pub inner: LocationSet,
     /// Its own content handler, if a directive set one.
@@ -221,11 +221,11 @@ pub struct LocalHttp {
     pub http: Arc<Http>,
     /// Counts reloads, from 1.
     pub number: u64,
-    /// What this thread knows of servers behind this one, once a request is passed on.
+    /// This thread's state of upstream servers, made with the first request that is passed on.
     upstreams: OnceCell<Box<dyn LocalState>>,
 }
 
-/// What a thread keeps for a configuration, however much that is.
+/// State that a thread keeps for a configuration.
 pub trait LocalState: Any {
     /// Frees pieces of it, each of which costs one of `steps`; all of it if some are left.
     fn let_go(&mut self, steps: &mut usize);
@@ -241,7 +241,7 @@ impl LocalHttp {
         }
     }
 
-    /// What this thread knows of servers behind this one, made when it is asked for first.
+    /// Returns this thread's state of upstream servers, and makes it on first use.
     ///
     /// # Panics
     /// When it was made as another type.
@@ -251,7 +251,8 @@ impl LocalHttp {
         made.downcast_ref().expect("one type knows them")
     }
 
-    /// Frees what this thread kept, as far as `steps` go: they are left if that is all. For who has the last reference.
+    /// Frees this thread's state as far as `steps` go; steps that remain mean that all of it is freed. For the owner
+    /// of the last reference.
     pub fn let_go(&mut self, steps: &mut usize) {
         if let Some(upstreams) = self.upstreams.get_mut() {
             upstreams.let_go(steps);

@@ -1,23 +1,21 @@
 //! The HTTP core of firstbyte: meaning to response.
 //!
 //! A request head comes in as an [`exchange::Exchange`], runs through the phases and leaves as a response head and
-//! pulled body chunks. The core knows no sockets, and which protocol carries an exchange only where variables and logs tell
-//! it: bytes are the engines' business, descriptors and clocks the driver's. What is not about requests is in
+//! pulled body chunks. The core knows no sockets, and asks which protocol carries an exchange only for variables and
+//! logs: bytes are the engines' business, descriptors and clocks the driver's. Code that is not about requests is in
 //! [`server_base`].
 #![forbid(unsafe_code)]
 
-pub mod agent;
 pub mod build;
 pub mod builtin;
 pub mod certificates;
 mod client_cert;
 pub mod conf_core;
-pub mod confs;
 pub mod exchange;
 pub mod handler;
 mod hash_table;
+mod host_cache;
 pub mod http;
-mod known_host;
 pub mod location;
 pub mod meters;
 pub mod module;
@@ -25,10 +23,11 @@ mod name_map;
 pub mod names;
 pub mod paths;
 pub mod phases;
-pub mod places;
+pub mod port_slots;
 pub mod probe;
 pub mod reply;
 pub mod request_body;
+pub mod settings_set;
 pub mod stats;
 mod status_page;
 #[cfg(test)]
@@ -38,10 +37,11 @@ pub mod texts;
 pub mod timing;
 pub mod trace;
 pub mod upstream;
+pub mod user_agent;
 pub mod value;
 pub mod vars;
 
 pub use build::{
-    Cycle, ErrorLogConf, LoadError, LoadOptions, LogTarget, MainConf, Written, check, load,
-    load_written,
+    Cycle, DirectiveLocations, ErrorLogConf, LoadError, LoadOptions, LogTarget, MainConf, check,
+    load, load_with_locations,
 };

@@ -16,7 +16,7 @@ use crate::exchange::Exchange;
 use crate::http::Http;
 use crate::trace::Event;
 
-/// How a location is chosen.
+/// The matching rule of a location.
 #[derive(Debug)]
 pub enum LocationKind {
     /// `location = /x`.
@@ -52,7 +52,7 @@ struct Prefix {
     parent: Option<usize>,
 }
 
-/// What a set has for a URI before regular expressions are tried.
+/// The match of a set of locations for a URI before regular expressions are tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Static {
     /// An exact match: final.
@@ -149,7 +149,7 @@ impl LocationSet {
     }
 }
 
-/// How a search ended.
+/// The result of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Search {
     /// With the location of the exchange, unless an expression around it says otherwise.

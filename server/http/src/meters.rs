@@ -1,4 +1,4 @@
-//! What the process counts for its metrics: requests, bytes, times, handshakes, reloads, open files.
+//! Metrics of the process: requests, bytes, times, handshakes, reloads, open files.
 //!
 //! The driver and the log handler of `metrics` count, each thread in a cell of its own; a scrape adds the cells up.
 //! Requests and their times are counted only where `metrics` is configured. Absent: names and formats, which are the
@@ -53,7 +53,7 @@ pub enum Time {
     FirstByte,
     /// Of sampled responses, from the end of the request head until the first byte left.
     FirstByteSent,
-    /// The same until the first byte was acknowledged.
+    /// Time until the first byte was acknowledged.
     FirstByteAcked,
 }
 
@@ -78,11 +78,11 @@ pub enum Event {
     FailedProtocol,
     /// The client left, or took too long.
     FailedAbandoned,
-    /// A configuration was taken up after the first.
+    /// A configuration was applied after the first.
     Reload,
     /// A configuration was refused by the worker.
     ReloadFailed,
-    /// A response was sampled on a connection that had nothing else under way to its client.
+    /// A response was sampled on a connection that had nothing else in flight to its client.
     SampledIdle,
     /// A response was sampled behind others.
     SampledBusy,
@@ -98,14 +98,14 @@ pub enum Event {
     ShedSilent,
     /// An idle connection to a server was closed to make room.
     ShedUpstream,
-    /// A thread ceased for a while to accept, since nobody could be closed.
+    /// A thread paused accepting, since no connection could be closed.
     AcceptPause,
 }
 
 /// How many there are.
 const EVENTS: usize = Event::AcceptPause as usize + 1;
 
-/// What the files of a thread are at.
+/// Gauges of a thread's files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FileFigures {
     /// Open files that are kept.
@@ -174,9 +174,9 @@ pub struct Sums([u64; COUNTERS]);
 /// A histogram.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Histogram {
-    /// How many took so long or less, for each of [`BOUNDS`].
+    /// Number of values up to each of [`BOUNDS`].
     pub within: [u64; BUCKETS],
-    /// How many there were.
+    /// Number of all values.
     pub count: u64,
     /// All of them together, microseconds.
     pub sum_us: u64,
@@ -209,7 +209,7 @@ impl Sums {
         self.0[SENT + protocol]
     }
 
-    /// How often something happened.
+    /// Number of events of a kind.
     pub fn events(&self, event: Event) -> u64 {
         self.0[HAPPENED + event as usize]
     }

@@ -1,13 +1,13 @@
-//! What a module is: rows of data that the core reads in one order.
+//! Modules: rows of data that the core reads in one order.
 //!
 //! A module is one file with one `MODULE`. The list of modules is ordered and explicit; its order is the order in
 //! which handlers of one phase run and header stages are applied.
 
-use conf::{ConfError, Row};
+use conf::{ConfError, DirectiveDef};
 
-use crate::build::Build;
-use crate::confs::Unit;
+use crate::build::ConfigBuilder;
 pub use crate::handler::{Access, Content, Handler, HeaderStage, Step, handler_name};
+use crate::settings_set::SettingsDef;
 use crate::timing::Wants;
 use crate::vars::Variable;
 
@@ -16,11 +16,11 @@ pub struct Module {
     /// Name, as in `--without-http_NAME_module`.
     pub name: &'static str,
     /// Names of loadable modules of nginx that do what this one does, as in `ngx_http_NAME_module.so`.
-    pub stands_for: &'static [&'static str],
+    pub replaces: &'static [&'static str],
     /// Its directives.
-    pub directives: &'static [&'static [Row<Build>]],
+    pub directives: &'static [&'static [DirectiveDef<ConfigBuilder>]],
     /// Its structs of settings.
-    pub units: &'static [fn() -> &'static Unit],
+    pub settings: &'static [fn() -> &'static SettingsDef],
     /// Its variables.
     pub variables: &'static [Variable],
     /// Its variables that `map`, `set` and their kin may define anew.
@@ -32,10 +32,10 @@ pub struct Module {
     /// Its header stage is run for subrequests, too: it is about the body, not about the head that the client gets.
     pub stage_of_subrequests: bool,
     /// Handlers and header stage do nothing unless one of its directives is written; where none is, they are left out.
-    pub dormant: bool,
+    pub on_demand: bool,
     /// Returns which events it wants, where one of its directives is written or one of its variables is used, which the
     /// argument says.
-    pub wants: Option<fn(&mut Build, bool) -> Wants>,
+    pub wants: Option<fn(&mut ConfigBuilder, bool) -> Wants>,
     /// Called when the `http` block has been read and merged.
     pub finish: Option<Finish>,
     /// Directives that reach inner levels in another way than most.
@@ -46,24 +46,24 @@ impl Module {
     /// A module with nothing in it, to be filled by struct update.
     pub const EMPTY: Self = Self {
         name: "",
-        stands_for: &[],
+        replaces: &[],
         directives: &[],
-        units: &[],
+        settings: &[],
         variables: &[],
         defaults: &[],
         handlers: &[],
         header_stage: None,
         stage_of_subrequests: false,
-        dormant: false,
+        on_demand: false,
         wants: None,
         finish: None,
         inherits: &[],
     };
 }
 
-/// How what a directive says at one level reaches the levels inside it: what the merge functions of the settings do, for
-/// those who show where a setting in effect was written. A directive that no list names does as
-/// [`Inherit::Around`] says.
+/// The way in which a directive of one level reaches the levels inside it: the rule that the merge functions of the
+/// settings follow, for tools that show where a setting in effect was written. A directive that no list names follows
+/// [`Inherit::Around`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inherit {
     /// A level that does not have it has that of the level around it.
@@ -83,5 +83,5 @@ pub enum Inherit {
 /// A function called when the `http` block has been read and merged.
 ///
 /// # Errors
-/// What is wrong with the block as a whole.
-pub type Finish = fn(&mut Build) -> Result<(), ConfError>;
+/// The error in the block as a whole.
+pub type Finish = fn(&mut ConfigBuilder) -> Result<(), ConfError>;

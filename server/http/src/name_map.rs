@@ -57,7 +57,7 @@ impl NameMap {
         true
     }
 
-    /// Gives back what was reserved for more names.
+    /// Frees unused capacity.
     pub(crate) fn shrink(&mut self) {
         self.records.shrink();
     }

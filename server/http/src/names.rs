@@ -41,7 +41,7 @@ impl NameTable {
         self.find_match(host).map(|(index, _)| index)
     }
 
-    /// As [`NameTable::find`], with what kind of name it was.
+    /// Finds a name like [`NameTable::find`], and returns the kind of the match.
     fn find_match(&self, host: &[u8]) -> Option<(usize, NameMatch)> {
         if let Some(server) = self.exact.get(host) {
             return Some((server, NameMatch::Exact));
@@ -61,7 +61,7 @@ impl NameTable {
             .find_map(|at| Some((self.tail.get(&host[..at])?, NameMatch::Tail(at))))
     }
 
-    /// Gives back what was reserved for more names.
+    /// Frees unused capacity.
     pub fn shrink(&mut self) {
         self.exact.shrink();
         self.head.shrink();
@@ -82,7 +82,7 @@ pub enum NameMatch {
     Exact,
     /// It has the longest name with a wildcard in front of the host from this byte on.
     Head(usize),
-    /// It has the longest name that ends in a wildcard after so many bytes of the host.
+    /// The host matches the longest name with a wildcard at its end, after this many bytes.
     Tail(usize),
     /// Its name by this index is an expression that matches.
     Regex(usize),
@@ -117,7 +117,7 @@ pub struct ServerNames {
 }
 
 impl ServerNames {
-    /// Adds a server's names; gives those that were there before.
+    /// Adds a server's names; returns those that were there before.
     pub fn add(&mut self, server: usize, names: &[ServerName]) -> Vec<String> {
         let mut conflicts = Vec::new();
         for (i, name) in names.iter().enumerate() {
@@ -131,7 +131,7 @@ impl ServerNames {
         conflicts
     }
 
-    /// Gives back what was reserved for more names.
+    /// Frees unused capacity.
     pub fn shrink(&mut self) {
         self.table.shrink();
     }
@@ -190,12 +190,12 @@ fn first_regex(
     Ok(None)
 }
 
-/// What a name in a handshake means.
+/// The servers that the name of a handshake selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handshake {
     /// The server whose certificate is shown.
     pub certificate: usize,
-    /// What is offered besides HTTP/1.
+    /// The protocols offered besides HTTP/1.
     pub offer: tls::Offer,
 }
 
@@ -209,9 +209,9 @@ impl fmt::Display for Unmatched {
     }
 }
 
-/// What the name a client asks for means on a port's address. The server that has it shows its certificate, else the
-/// default server; a name that is no host name means the default server, too. A server which neither has a certificate nor
-/// refuses handshakes shows that of the default server, but speaks its own protocols.
+/// Selects the servers for the name of a handshake on a port's address. The server that has it shows its certificate,
+/// else the default server; a text that is no host name selects the default server, too. A server which neither has a
+/// certificate nor refuses handshakes shows that of the default server, but speaks its own protocols.
 ///
 /// # Errors
 /// A regular expression ran into its match limit.
@@ -237,7 +237,7 @@ pub fn handshake(
 /// The server of an address that has a name; `None` if none has, or there is no choice.
 ///
 /// # Errors
-/// As [`handshake`].
+/// See [`handshake`].
 pub(crate) fn named_server(
     http: &Http,
     addr: &PortAddr,

@@ -30,7 +30,7 @@ pub fn map_uri(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<Vec<u8>, u16> {
 /// The path of the exchange's URI followed by a name, as for an index file.
 ///
 /// # Errors
-/// As [`map_uri`].
+/// See [`map_uri`].
 pub fn map_with(x: &mut Exchange, cx: &mut Ctx<'_>, name: &[u8]) -> Result<Vec<u8>, u16> {
     let (mut path, fixed, alias) = directory(x, cx)?;
     let skip = match alias {
@@ -46,7 +46,7 @@ pub fn map_with(x: &mut Exchange, cx: &mut Ctx<'_>, name: &[u8]) -> Result<Vec<u
 /// The path of a candidate of `try_files`; of one made of variables an `alias` takes the location's name away.
 ///
 /// # Errors
-/// As [`map_uri`].
+/// See [`map_uri`].
 pub fn map_candidate(
     x: &mut Exchange,
     cx: &mut Ctx<'_>,
@@ -66,7 +66,7 @@ pub fn map_candidate(
     contained(x, path, fixed)
 }
 
-/// The path that a directive's value with variables gives, below `base` where it is relative; a file that is not one of a
+/// The path of a directive's value with variables, below `base` where it is relative; a file that is not one of a
 /// location's own.
 ///
 /// # Errors
@@ -109,7 +109,7 @@ fn directory(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(Vec<u8>, usize, Opti
     Ok((path, fixed, root.alias))
 }
 
-/// Appends the directory; gives the length of what variables have no part in, nothing where a variable depends on an
+/// Appends the directory and returns the length of the part without variables; `None` where a variable depends on an
 /// expression that could not be matched.
 #[inline]
 fn evaluate(
@@ -218,7 +218,8 @@ pub fn policy(x: &mut Exchange, cx: &mut Ctx<'_>, path: &[u8]) -> OpenPolicy {
     policy
 }
 
-/// How much of `path` the directory `from` spares the check for links: it must end where a segment does.
+/// Length of the part of `path` that the directory `from` exempts from the check for links: it must end where a
+/// segment does.
 fn trusted(from: &[u8], path: &[u8]) -> Option<usize> {
     let rest = path.strip_prefix(from).filter(|_| !from.is_empty())?;
     match (rest.first(), from.last()) {

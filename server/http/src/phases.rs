@@ -13,7 +13,6 @@ use std::rc::Rc;
 
 use engines::http::{BodyLength, Fault, FieldId, Method, Version, normalize};
 
-use crate::agent::Browser;
 use crate::client_cert;
 pub use crate::client_cert::place;
 use crate::conf_core::{CoreLoc, CoreSrv};
@@ -26,6 +25,7 @@ use crate::location::{Search, find_location, method_bit};
 use crate::names::find_server;
 use crate::reply;
 use crate::trace::Event;
+use crate::user_agent::Browser;
 pub use access::delay_counts_from;
 pub use elsewhere::permitted;
 pub use redirect::{redirect, redirect_named};
@@ -132,7 +132,7 @@ pub fn log(x: &mut Exchange, cx: &mut Ctx<'_>) {
         upstream.recycle(cx.connector);
         x.spare_upstream = Some(upstream);
     }
-    x.guards.clear();
+    x.extensions.clear();
     x.drop_waker();
     if x.request_body.is_some() {
         x.request_body = None;
@@ -195,11 +195,11 @@ fn take_host(x: &mut Exchange) -> bool {
         None => x.head.field(FieldId::Host),
     };
     let Some(raw) = raw else { return true };
-    if x.known_host.parse(raw).is_err() {
+    if x.host_cache.parse(raw).is_err() {
         return false;
     }
-    x.host.extend_from_slice(&x.known_host.name);
-    x.host_port = x.known_host.port;
+    x.host.extend_from_slice(&x.host_cache.name);
+    x.host_port = x.host_cache.port;
     true
 }
 

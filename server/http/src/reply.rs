@@ -6,7 +6,6 @@ use std::rc::Rc;
 
 use engines::http::{BodyLength, Chunk, Escape, FieldId, Method, ResponseHead, Version, escape};
 
-use crate::agent::Browser;
 use crate::conf_core::{CoreLoc, CoreSrv, ErrorPage, ServerTokens};
 use crate::debug_http;
 use crate::exchange::{Ctx, Exchange, Peer, Reply, State};
@@ -15,6 +14,7 @@ use crate::http::Http;
 use crate::phases;
 use crate::status_page::{refresh_page, status_page};
 use crate::trace::Event;
+use crate::user_agent::Browser;
 use server_base::regex::FailedMatch;
 
 /// Answers with a status: an error page if one is configured, else a page of our own.
@@ -359,7 +359,7 @@ fn push_content_type(head: &mut ResponseHead, kind: &[u8], charset: &[u8]) {
     head.push_id(FieldId::ContentType, b"Content-Type", &value);
 }
 
-/// Writes a number; gives the digits.
+/// Writes a number; returns the digits.
 pub fn decimal(mut n: u64, digits: &mut [u8; 20]) -> &[u8] {
     let mut at = digits.len();
     loop {
@@ -434,7 +434,7 @@ pub fn trailers_allowed(x: &Exchange) -> bool {
     x.head.version >= Version::Http11 && *x.core_loc(&x.http).chunked_transfer_encoding
 }
 
-/// Says that the content is changed on its way: the time of the file and its ETag go, or the ETag becomes a weak one where
+/// Marks the content as changed on its way: the time of the file and its ETag go, or the ETag becomes a weak one where
 /// `keeps_time`.
 pub fn change_content(reply: &mut Reply, keeps_time: bool) {
     reply.content_length = None;
@@ -462,9 +462,9 @@ fn weak(etag: Rc<[u8]>) -> Option<Rc<[u8]>> {
         .then(|| [b"W/", &etag[..]].concat().into())
 }
 
-/// What `server_tokens off` shows.
+/// Server name of `server_tokens off`.
 pub const SERVER_NAME: &str = "firstbyte";
-/// What `server_tokens on` shows.
+/// Server name of `server_tokens on`.
 pub const SERVER_FULL: &str = concat!("firstbyte/", env!("CARGO_PKG_VERSION"));
 
 #[cfg(test)]

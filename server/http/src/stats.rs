@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use server_base::per_thread::{PerThread, add};
 
-/// What a connection is at.
+/// The states of a connection, as the status page counts them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activity {
     /// Between requests, or before the first byte.
@@ -20,7 +20,7 @@ pub enum Activity {
     Writing,
 }
 
-/// What a connection speaks. One that has not shown it yet speaks HTTP/1.
+/// The protocol of a connection. One that has not shown it yet speaks HTTP/1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// HTTP/1.1 and older.

@@ -1,5 +1,5 @@
-//! What unit tests of the core stand on: a configuration in memory, the world around an exchange, and one module whose
-//! handlers do what a test says.
+//! Test bench of the core: a configuration in memory, the world around an exchange, and one module whose handlers do
+//! what a test says.
 //!
 //! A test hands [`World::run`] a request and reactions by the name of a handler. A handler without a reaction declines, and
 //! the last one of the content phase answers as the URI says: `/say/TEXT`, `/late/MS/TEXT` and so on, see `say`.
@@ -18,7 +18,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use conf::{Arity, Contexts, Memory, Row};
+use conf::{Arity, Contexts, DirectiveDef, Memory};
 use engines::h1::{self, Event};
 use engines::http::{Chunk, FileRange};
 use server_base::clock::Clock;
@@ -43,7 +43,7 @@ pub(crate) use page::{Holding, Page, Part, Parts, begun, page, text, whole};
 pub(crate) struct World {
     pub(crate) generation: Rc<LocalHttp>,
     pub(crate) clock: Clock,
-    /// What stages may still be given.
+    /// Bytes left in the budget of the stages.
     pub(crate) budget: Cell<u64>,
     pub(crate) files: Disk,
     logs: Logs,
@@ -70,15 +70,15 @@ impl Ran {
 
     /// Has handlers react from here on: those of subrequests, since its own have run.
     pub(crate) fn react(&mut self, reactions: &[(&'static str, Reaction)]) {
-        let script = self.x.guards.get_mut::<Script>().expect("it was begun");
+        let script = self.x.extensions.get_mut::<Script>().expect("it was begun");
         script.reactions.extend(reactions.iter().copied());
     }
 }
 
-/// What a handler of [`PROBE`] does when it runs.
+/// The action of a handler of [`PROBE`] when it runs.
 pub(crate) type Reaction = fn(&mut Exchange, &mut Ctx<'_>) -> Outcome;
 
-/// What it decides, in the words of every kind of phase.
+/// The decision of a handler, in the words of every kind of phase.
 #[derive(Clone, Copy)]
 pub(crate) enum Outcome {
     Next,
@@ -100,7 +100,7 @@ impl World {
         Self::with(inner, &[&PROBE])
     }
 
-    /// The same with modules of the test's own.
+    /// A world like [`World::http`] with modules of the test's own.
     pub(crate) fn with(inner: &str, modules: &'static [&'static Module]) -> Self {
         let cycle = loaded(inner, modules)
             .unwrap_or_else(|refused| panic!("{}", refused.error.render(&refused.files)));
@@ -180,10 +180,10 @@ impl World {
         self.begin(x, reactions)
     }
 
-    /// The same with an exchange that was changed before.
+    /// Runs an exchange that was changed before, as [`World::run`] does for a head.
     pub(crate) fn begin(&mut self, mut x: Exchange, reactions: &[(&'static str, Reaction)]) -> Ran {
         let ran = Rc::default();
-        x.guards.push(Script {
+        x.extensions.push(Script {
             ran: Rc::clone(&ran),
             reactions: reactions.iter().copied().collect(),
         });
@@ -211,7 +211,7 @@ impl World {
         }
     }
 
-    /// What was written to the error log since this was asked, without the times.
+    /// The error log's lines since the last call, without the times.
     pub(crate) fn said(&mut self) -> String {
         let mut text = vec![0; 64 << 10];
         let n = self.log.read_at(&mut text, self.read).unwrap_or(0);
@@ -228,7 +228,7 @@ pub(crate) fn refused(inner: &str, modules: &'static [&'static Module]) -> Strin
     }
 }
 
-/// What is inside the block `http`, as a configuration.
+/// The block `http` with this text, as a configuration.
 pub(crate) fn http_of(inner: &str) -> Http {
     let http = loaded(inner, &[]).ok().and_then(|cycle| cycle.http);
     let http = http.and_then(Arc::into_inner);
@@ -276,7 +276,7 @@ pub(crate) fn file_of(bytes: &[u8]) -> Chunk {
     })
 }
 
-/// A file for reading and writing that nobody else can open.
+/// A file for reading and writing that no other process can open.
 fn nameless() -> File {
     static FILES: AtomicU32 = AtomicU32::new(0);
     let number = FILES.fetch_add(1, Ordering::Relaxed);
@@ -297,7 +297,7 @@ pub(crate) struct Disk {
     /// Temporary files made so far, and what is to become of the next.
     pub(crate) temps: Vec<(u32, Keep)>,
     pub(crate) fault: Option<FileError>,
-    /// What is written to temporary files is lost for want of room.
+    /// Writes to temporary files fail for want of room.
     pub(crate) is_full: bool,
     /// Changes that were asked for, and what is to become of those to come, in order; then they succeed.
     pub(crate) changes: Vec<String>,
@@ -353,14 +353,14 @@ const MISSING: FileError = FileError {
 pub(crate) const START_MS: u64 = 1000;
 const START_UNIX_MS: u64 = 784_111_777_000;
 
-/// What the handlers of an exchange do; its subrequests are lent it with the guards.
+/// The reactions of an exchange's handlers; its subrequests borrow it with the extensions.
 struct Script {
     ran: Rc<RefCell<Vec<&'static str>>>,
     reactions: VecDeque<(&'static str, Reaction)>,
 }
 
 fn react(name: &'static str, x: &mut Exchange, cx: &mut Ctx<'_>) -> Outcome {
-    let Some(script) = x.guards.get_mut::<Script>() else {
+    let Some(script) = x.extensions.get_mut::<Script>() else {
         return Outcome::Next;
     };
     script.ran.borrow_mut().push(name);
@@ -398,7 +398,7 @@ fn content(name: &'static str, x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     }
 }
 
-/// Answers where nobody has, as the URI says; directories are left to the core.
+/// Answers, where no other handler has, as the URI says; directories are left to the core.
 fn say(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     match content("say", x, cx) {
         Content::Declined => {}
@@ -444,7 +444,7 @@ fn of_text(text: &str) -> Chunk {
 /// The module of the tests: two handlers where their order matters.
 pub(crate) const PROBE: Module = Module {
     name: "probe",
-    directives: &[&[Row {
+    directives: &[&[DirectiveDef {
         name: "probe_handler",
         contexts: Contexts::LOCATION,
         arity: Arity::NOARGS,

@@ -117,7 +117,7 @@ impl Records {
         unreachable!("a number ends with a byte below 128")
     }
 
-    /// Gives back what was reserved for more.
+    /// Frees unused capacity.
     pub(crate) fn shrink(&mut self) {
         self.0.shrink_to_fit();
     }

@@ -1,7 +1,7 @@
 //! Timings of an exchange, to the microsecond.
 //!
-//! They are the times of its events ([`crate::probe`]); where nobody subscribes they stay 0. Of responses that a module has
-//! drawn to be sampled ([`Sampled`]) the kernel tells when their first byte left and when it was acknowledged.
+//! They are the times of its events ([`crate::probe`]); where nobody subscribes they stay 0. For responses that a module
+//! samples ([`Sampled`]) the kernel reports when their first byte left and when it was acknowledged.
 
 use std::cell::Cell;
 use std::collections::hash_map::RandomState;
@@ -12,8 +12,8 @@ use engines::http::probe::{Point, Stall, between};
 /// All of them, as a share in hundredths of a percent.
 pub const ALL: u64 = 10_000;
 
-/// Draws one of `share` among `of`, by a sequence that nobody outside knows (SplitMix64): a client must not choose which of
-/// its requests are drawn.
+/// Draws one of `share` among `of`, by a secret sequence (SplitMix64): a client must not choose which of its requests
+/// are drawn.
 pub fn is_drawn(share: u64, of: u64) -> bool {
     thread_local! {
         static STATE: Cell<u64> = Cell::new(RandomState::new().hash_one(0));
@@ -95,7 +95,7 @@ impl Timings {
     }
 }
 
-/// How far the sampling of a response is.
+/// The progress of sampling a response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sampling {
     /// It is not sampled.
@@ -103,23 +103,23 @@ pub enum Sampling {
     No,
     /// It was drawn; the driver does it if it can.
     Drawn,
-    /// Its first byte was given to the kernel, which has not told all of it.
+    /// Its first byte was given to the kernel, which has not reported all times yet.
     Asked,
-    /// The kernel has told what it will.
+    /// The kernel's report is complete.
     Told,
 }
 
-/// What the kernel told of the first byte of a response.
+/// The kernel's times of a response's first byte.
 ///
-/// It is not part of [`Timings`], and no exchange is begun with it: whoever draws responses sets it, and sets it back when
-/// the exchange has been logged, so that it costs the others nothing.
+/// It is not part of [`Timings`], and no exchange is begun with it: the module that samples sets it, and resets it
+/// when the exchange has been logged, so that it costs the others nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sampled {
-    /// How far it is.
+    /// The progress.
     pub state: Sampling,
     /// Time from the end of the request head until the first byte left, microseconds.
     pub sent_us: Option<u64>,
-    /// The same until it was acknowledged.
+    /// Time until it was acknowledged, microseconds.
     pub acked_us: Option<u64>,
     /// Why it was acknowledged late, or `None` within for in time; nothing where that was not judged.
     pub stall: Option<Option<Stall>>,

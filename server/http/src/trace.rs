@@ -1,4 +1,4 @@
-//! What happens to an exchange, step by step: noted only for an exchange that carries a [`Trace`].
+//! The steps of an exchange, recorded only for an exchange that carries a [`Trace`].
 //!
 //! No exchange that is served carries one. Where something worth telling happens, [`Exchange::note`](crate::exchange::Exchange::note) looks whether there
 //! is a trace, and what it would say is put together only then.
@@ -12,7 +12,7 @@ use server_base::files::FileError;
 use crate::handler::Phase;
 use crate::names::NameMatch;
 
-/// What has happened to an exchange.
+/// The recorded steps of an exchange.
 #[derive(Debug, Default)]
 pub struct Trace(RefCell<Vec<Noted>>);
 
@@ -21,11 +21,11 @@ pub struct Trace(RefCell<Vec<Noted>>);
 pub struct Noted {
     /// The location in force, an index of [`Http::locations`](crate::http::Http::locations).
     pub location: usize,
-    /// What it was.
+    /// The step.
     pub event: Event,
 }
 
-/// What can happen.
+/// The kinds of steps.
 #[derive(Debug, Clone)]
 pub enum Event {
     /// The server was chosen for this reason.
@@ -54,10 +54,10 @@ pub enum Event {
     ErrorPage(Pos, Vec<u8>),
     /// A line for the error log, whether or not the log takes its level.
     Log(Level, String),
-    /// A path was looked at: the call, the path, and what it is. The core does not note this itself; whoever stands in
-    /// for the file system may.
+    /// A path was looked at: the call, the path, and the result. The core does not note this itself; a stand-in for
+    /// the file system may.
     File(&'static str, Vec<u8>, Result<FileKind, FileError>),
-    /// The exchange waits for so many milliseconds.
+    /// The exchange waits for this many milliseconds.
     Wait(u64),
 }
 
@@ -70,16 +70,16 @@ pub enum At {
     Argument(&'static str, usize),
 }
 
-/// What a path led to.
+/// The kind of file that a path led to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
-    /// A regular file of so many bytes.
+    /// A regular file and its size in bytes.
     File(u64),
     /// A directory.
     Directory,
     /// Anything else.
     Other,
-    /// What would have been changed, and was not.
+    /// A change that was skipped.
     Unchanged,
 }
 

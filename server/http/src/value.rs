@@ -4,7 +4,7 @@
 
 use conf::{Arity, ConfError, Directive, Word};
 use server_base::config::{ConfigContext, VarId};
-use server_base::typed::Typed;
+use server_base::from_args::FromArgs;
 
 use crate::exchange::{Ctx, Exchange};
 use crate::vars;
@@ -53,7 +53,7 @@ impl Value {
     /// Compiles `bytes`, which are a part of `word`.
     ///
     /// # Errors
-    /// As [`Value::compile`].
+    /// See [`Value::compile`].
     pub fn compile_bytes(
         cx: &mut dyn ConfigContext,
         d: &Directive,
@@ -117,7 +117,7 @@ impl Value {
     }
 }
 
-impl Typed for Value {
+impl FromArgs for Value {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "string";
 
@@ -130,7 +130,7 @@ impl Typed for Value {
 #[derive(Clone, Debug, Default)]
 pub struct SizeValue(pub Option<Value>);
 
-impl Typed for SizeValue {
+impl FromArgs for SizeValue {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "size";
 

@@ -36,7 +36,7 @@ pub struct Variable {
     pub doc: &'static str,
 }
 
-/// A variable that nobody assigns: its name, a line of documentation, how to read it.
+/// A read-only variable: its name, a line of documentation, how to read it.
 #[macro_export]
 macro_rules! var {
     ($name:literal, $doc:literal, $read:expr) => {
@@ -59,7 +59,7 @@ pub trait Compute: Send + Sync {
     }
 }
 
-/// What a variable is once the configuration has been read.
+/// The definition of a variable once the configuration has been read.
 #[derive(Clone)]
 pub enum Def {
     /// A function.
@@ -90,9 +90,9 @@ impl fmt::Debug for Def {
 #[derive(Debug, Default)]
 pub struct VarTable {
     defs: Vec<(Box<[u8]>, Def)>,
-    /// All variables, for those who find them by name while serving; `None` where nobody does.
+    /// All variables, for lookup by name while serving; `None` where no directive needs that.
     named: Option<Box<Named>>,
-    /// How many slots an exchange needs.
+    /// Number of slots of an exchange.
     pub slots: usize,
 }
 
@@ -104,7 +104,7 @@ struct Named {
 }
 
 impl Named {
-    /// What a name means, and what of it follows the prefix.
+    /// The definition of a name, and the part of the name after the prefix.
     fn find<'n>(&self, name: &'n [u8]) -> Option<(&Def, &'n [u8])> {
         if let Some(def) = self.whole.get(name) {
             return Some((def, b""));
@@ -115,7 +115,7 @@ impl Named {
     }
 }
 
-/// What `set` or a named capture writes to.
+/// The target of `set` or of a named capture.
 #[derive(Clone, Copy)]
 pub enum Target {
     /// A slot.
@@ -206,7 +206,7 @@ impl VarRegistry {
         }
     }
 
-    /// What `set $name` writes to.
+    /// The target that `set $name` writes to.
     ///
     /// # Errors
     /// `the duplicate "uri" variable` for a built-in one that cannot be changed.
@@ -218,10 +218,11 @@ impl VarRegistry {
         Ok(target)
     }
 
-    /// The same for a directive other than `set`: where it writes nothing, the variable has no value, and nobody is warned.
+    /// The target of a directive other than `set`: where it writes nothing, the variable has no value, and no warning
+    /// is logged.
     ///
     /// # Errors
-    /// As [`VarRegistry::target`].
+    /// See [`VarRegistry::target`].
     pub fn quiet_target(&mut self, name: &[u8]) -> Result<Target, String> {
         let lower = name.to_ascii_lowercase();
         match self.lookup_builtin(&lower) {
@@ -272,7 +273,7 @@ impl VarRegistry {
         self.ids.contains_key(name.as_bytes())
     }
 
-    /// Gives every used name its definition.
+    /// Resolves every used name to its definition.
     ///
     /// # Errors
     /// `unknown "x" variable` at its first use.
@@ -347,7 +348,7 @@ pub fn append(id: VarId, x: &mut Exchange, cx: &mut Ctx<'_>, out: &mut Vec<u8>) 
     append_def(name, def, b"", x, cx, out)
 }
 
-/// The same for a variable that is found by its name, in lower case, while serving ([`VarRegistry::by_name`]).
+/// Appends the value of a variable that is found by its name, in lower case, while serving ([`VarRegistry::by_name`]).
 pub fn append_by_name(name: &[u8], x: &mut Exchange, cx: &mut Ctx<'_>, out: &mut Vec<u8>) -> bool {
     let http = Rc::clone(&x.http);
     let found = http.vars.named.as_ref().and_then(|named| named.find(name));
@@ -412,7 +413,7 @@ fn append_def(
     }
 }
 
-/// How many computed variables may need one another, as in nginx.
+/// Maximum depth of computed variables that need one another, as in nginx.
 const MAX_DEPTH: u8 = 100;
 
 #[cfg(test)]

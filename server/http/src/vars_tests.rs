@@ -1,11 +1,11 @@
-//! What names mean, when values are computed, and where one variable needs another.
+//! Resolution of names, time of evaluation, and variables that need others.
 
 use std::sync::Arc;
 
-use conf::{Arity, ConfError, Contexts, Directive, Row};
+use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef};
 
 use super::{Compute, MAX_DEPTH, Variable, append_by_name};
-use crate::build::Build;
+use crate::build::ConfigBuilder;
 use crate::exchange::{Ctx, Exchange};
 use crate::module::Module;
 use crate::testing::{World, get, refused};
@@ -51,10 +51,10 @@ const VARS: Module = Module {
     ..Module::EMPTY
 };
 
-type Apply = fn(&mut Build, &Directive) -> Result<(), ConfError>;
+type Apply = fn(&mut ConfigBuilder, &Directive) -> Result<(), ConfError>;
 
-const fn row(name: &'static str, arity: Arity, apply: Apply) -> Row<Build> {
-    Row {
+const fn row(name: &'static str, arity: Arity, apply: Apply) -> DirectiveDef<ConfigBuilder> {
+    DirectiveDef {
         name,
         contexts: Contexts::HTTP,
         arity,
@@ -95,26 +95,26 @@ impl Compute for Via {
     }
 }
 
-fn via(b: &mut Build, d: &Directive, volatile: bool) -> Result<(), ConfError> {
+fn via(b: &mut ConfigBuilder, d: &Directive, volatile: bool) -> Result<(), ConfError> {
     let value = Value::compile(b, d, d.word(1))?;
     let defined = b.vars.define(d.arg(0), Arc::new(Via { value, volatile }));
     defined.map(drop).map_err(|text| ConfError::at(d, text))
 }
 
 /// A configuration in which this text is the root of all files, and a request.
-struct Asked {
+struct Fixture {
     world: World,
     x: Exchange,
 }
 
-impl Asked {
+impl Fixture {
     fn new(text: &str, more: &str) -> Self {
         let world = World::with(&format!("root /{text}; {more} server {{ }}"), &[&VARS]);
         let x = world.exchange(&get("/"));
         Self { world, x }
     }
 
-    /// What the text is for the request.
+    /// The value of the text for the request.
     fn value(&mut self) -> String {
         let http = self.world.generation.http.clone();
         let root = self.x.core_loc(&http).root.as_ref();
@@ -125,7 +125,7 @@ impl Asked {
 }
 
 fn value(text: &str, more: &str) -> String {
-    Asked::new(text, more).value()
+    Fixture::new(text, more).value()
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn variables_of_modules_cannot_be_defined_anew_but_for_their_defaults() {
 #[test]
 fn a_variable_that_is_set_has_that_value() {
     for (name, before) in [("own", ""), ("base", "of the module"), ("pre_x", "short x")] {
-        let mut asked = Asked::new(&format!("${name}"), &format!("put {name};"));
+        let mut asked = Fixture::new(&format!("${name}"), &format!("put {name};"));
         assert_eq!(asked.value(), before);
         asked.x.set_slot(0, Some(b"set".to_vec()));
         assert_eq!(asked.value(), "set");
@@ -190,17 +190,17 @@ fn a_variable_that_is_set_has_that_value() {
 
 #[test]
 fn reading_what_set_has_not_set_is_worth_a_warning() {
-    let mut set = Asked::new("$own", "put own;");
+    let mut set = Fixture::new("$own", "put own;");
     assert_eq!(set.value(), "");
     let said = set.world.said();
     assert!(
         said.contains("using uninitialized \"own\" variable"),
         "{said}"
     );
-    let mut quiet = Asked::new("$own", "quiet own;");
+    let mut quiet = Fixture::new("$own", "quiet own;");
     assert_eq!(quiet.value(), "");
     assert_eq!(quiet.world.said(), "");
-    let mut off = Asked::new("$own", "uninitialized_variable_warn off; put own;");
+    let mut off = Fixture::new("$own", "uninitialized_variable_warn off; put own;");
     off.value();
     assert_eq!(off.world.said(), "");
 }
@@ -210,12 +210,12 @@ fn a_variable_is_computed_once_for_a_request_unless_it_is_volatile() {
     assert_eq!(value("$once$once", "via once $count;"), "11");
     assert_eq!(value("$ever$ever", "ever ever $count;"), "12");
     // What was not found is not looked for again either.
-    let mut none = Asked::new(
+    let mut none = Fixture::new(
         "$none$none$count",
         "via none ${n}one; via n $count$empty; quiet empty;",
     );
     assert_eq!(none.value(), "1one1one2");
-    let mut nothing = Asked::new("[$nothing]", "via nothing none;");
+    let mut nothing = Fixture::new("[$nothing]", "via nothing none;");
     assert_eq!(nothing.value(), "[]");
 }
 
@@ -224,7 +224,7 @@ fn the_same_variable_defined_twice_has_the_later_definition() {
     assert_eq!(value("$own", "via own first; via own second;"), "second");
 }
 
-/// `v0`, and each variable after it computed from the one before, so many in all.
+/// `v0`, and each variable after it computed from the one before, `length` in all.
 fn chain(length: usize) -> String {
     let mut lines = "via v0 end;".to_owned();
     for n in 1..length {
@@ -236,10 +236,10 @@ fn chain(length: usize) -> String {
 #[test]
 fn variables_may_need_one_another_up_to_a_depth() {
     let most = usize::from(MAX_DEPTH);
-    let mut fine = Asked::new(&format!("$v{}", most - 1), &chain(most));
+    let mut fine = Fixture::new(&format!("$v{}", most - 1), &chain(most));
     assert_eq!(fine.value(), "end");
     assert_eq!((fine.world.said().as_str(), fine.x.depth), ("", 0));
-    let mut deep = Asked::new(&format!("$v{most}"), &chain(most + 1));
+    let mut deep = Fixture::new(&format!("$v{most}"), &chain(most + 1));
     assert_eq!(deep.value(), "");
     let said = deep.world.said();
     assert!(
@@ -251,7 +251,7 @@ fn variables_may_need_one_another_up_to_a_depth() {
 
 #[test]
 fn variables_that_need_each_other_have_no_value() {
-    let mut asked = Asked::new("[$a]$whole", "via a $b; via b $a;");
+    let mut asked = Fixture::new("[$a]$whole", "via a $b; via b $a;");
     assert_eq!(asked.value(), "[]whole");
     assert_eq!(
         asked.world.said().matches("cycle while evaluating").count(),
@@ -262,7 +262,7 @@ fn variables_that_need_each_other_have_no_value() {
 #[test]
 fn variables_are_found_by_name_while_serving_where_somebody_asks_for_that() {
     let find = |more: &str, name: &str| {
-        let mut asked = Asked::new("", more);
+        let mut asked = Fixture::new("", more);
         let mut out = Vec::new();
         let found = append_by_name(
             name.as_bytes(),

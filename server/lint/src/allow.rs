@@ -11,19 +11,19 @@ use crate::tree::{Id, Tree};
 use crate::{Warn, comments};
 
 /// The code as the table of rules has it, if it has it.
-pub(crate) type Known = fn(&str) -> Option<&'static str>;
+pub(crate) type CodeLookup = fn(&str) -> Option<&'static str>;
 
 /// Which codes are silent where.
 pub(crate) struct Allows {
-    known: Known,
+    known: CodeLookup,
     seen: HashSet<u32>,
     files: HashSet<(u32, &'static str)>,
     directives: HashMap<(u32, u32, u32), Vec<&'static str>>,
-    faults: Vec<Fault>,
+    faults: Vec<AllowError>,
 }
 
-struct Fault {
-    kind: Kind,
+struct AllowError {
+    kind: AllowErrorKind,
     pos: Pos,
     len: usize,
     message: String,
@@ -31,14 +31,14 @@ struct Fault {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum AllowErrorKind {
     UnknownCode,
     Useless,
 }
 
 impl Allows {
     /// Nothing is silent.
-    pub(crate) fn new(known: Known) -> Self {
+    pub(crate) fn new(known: CodeLookup) -> Self {
         Self {
             known,
             seen: HashSet::new(),
@@ -92,8 +92,8 @@ impl Allows {
             any = true;
             match (self.known)(word) {
                 Some(code) => self.allow(comment, code, whole_file),
-                None => self.faults.push(Fault {
-                    kind: Kind::UnknownCode,
+                None => self.faults.push(AllowError {
+                    kind: AllowErrorKind::UnknownCode,
                     pos: Pos {
                         column: comment
                             .pos
@@ -127,8 +127,8 @@ impl Allows {
     }
 
     fn useless(&mut self, comment: &comments::Comment, message: String) {
-        self.faults.push(Fault {
-            kind: Kind::Useless,
+        self.faults.push(AllowError {
+            kind: AllowErrorKind::Useless,
             pos: comment.pos,
             len: comment.text.len() + 1,
             message,
@@ -152,15 +152,15 @@ impl Allows {
 
 /// FB001: a silencing comment names a code that no warning has.
 pub(crate) fn unknown_codes(tree: &Tree, warn: &mut Warn<'_>) {
-    faults(tree, warn, Kind::UnknownCode);
+    faults(tree, warn, AllowErrorKind::UnknownCode);
 }
 
 /// FB002: a comment for firstbyte silences nothing.
 pub(crate) fn useless(tree: &Tree, warn: &mut Warn<'_>) {
-    faults(tree, warn, Kind::Useless);
+    faults(tree, warn, AllowErrorKind::Useless);
 }
 
-fn faults(tree: &Tree, warn: &mut Warn<'_>, kind: Kind) {
+fn faults(tree: &Tree, warn: &mut Warn<'_>, kind: AllowErrorKind) {
     let allows = &tree.allows;
     for fault in allows.faults.iter().filter(|fault| fault.kind == kind) {
         if allows.silences_file(fault.pos.file, warn.code()) {
@@ -180,7 +180,7 @@ fn faults(tree: &Tree, warn: &mut Warn<'_>, kind: Kind) {
     }
 }
 
-/// What begins a comment that is meant for firstbyte.
+/// The beginning of a comment that is meant for firstbyte.
 const MARK: &str = "firstbyte:";
 
 #[cfg(test)]

@@ -44,19 +44,19 @@ impl ByteSet {
         self.and(out.not())
     }
 
-    /// What is in either.
+    /// The union of two sets.
     pub(crate) const fn or(self, other: Self) -> Self {
         let (a, b) = (self.0, other.0);
         Self([a[0] | b[0], a[1] | b[1], a[2] | b[2], a[3] | b[3]])
     }
 
-    /// What is in both.
+    /// The intersection of two sets.
     pub(crate) const fn and(self, other: Self) -> Self {
         let (a, b) = (self.0, other.0);
         Self([a[0] & b[0], a[1] & b[1], a[2] & b[2], a[3] & b[3]])
     }
 
-    /// What is not in it.
+    /// The complement of the set.
     pub(crate) const fn not(self) -> Self {
         let a = self.0;
         Self([!a[0], !a[1], !a[2], !a[3]])

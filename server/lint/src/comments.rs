@@ -11,7 +11,7 @@ use conf::{Item, Pos, Word};
 pub(crate) struct Comment {
     /// Where its `#` stands.
     pub(crate) pos: Pos,
-    /// What follows the `#`, to the end of the line.
+    /// The text after the `#`, to the end of the line.
     pub(crate) text: Vec<u8>,
     /// Where the directives begin that it belongs to; empty when nothing follows it in its block.
     pub(crate) directives: Vec<Pos>,
@@ -111,7 +111,7 @@ impl Scan<'_> {
         }
     }
 
-    /// What stands between two words: blanks, marks and comments.
+    /// The gap between two words: blanks, marks and comments.
     fn gap(&mut self, start: usize, end: usize) {
         let mut at = start;
         while at < end {

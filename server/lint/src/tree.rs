@@ -1,15 +1,15 @@
 //! The whole configuration as one tree: the files, with what they include in its place.
 //!
 //! [`Tree::read`] follows `include` and keeps every directive as a [`Node`] that knows its block. Nothing is applied
-//! and nothing refused: a directive that nobody knows is a node like any other. A text that cannot be read to its end
-//! gives no tree, since rules ask for what is missing as well as for what is there.
+//! and nothing refused: an unknown directive is a node like any other. A text that cannot be read to its end yields no
+//! tree, since rules ask for what is missing as well as for what is there.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use conf::{Directive, Files, Item, Loader, Pos, Source, Word};
 
-use crate::allow::{Allows, Known};
+use crate::allow::{Allows, CodeLookup};
 
 /// Which node of a tree.
 pub(crate) type Id = usize;
@@ -44,9 +44,9 @@ pub(crate) struct Node {
     pub(crate) parent: Option<Id>,
     /// The `include` through which it was read.
     pub(crate) via: Option<Id>,
-    /// What stands in its block, included files too.
+    /// The items of its block, included files too.
     pub(crate) children: Vec<Id>,
-    /// The same by name, where there are many.
+    /// The children by name, where there are many.
     index: Option<HashMap<String, Vec<Id>>>,
     /// It lies in `http`.
     pub(crate) http: bool,
@@ -72,7 +72,7 @@ impl Tree {
         source: impl Source + 'static,
         conf_path: &Path,
         globals: Option<&str>,
-        known: Known,
+        known: CodeLookup,
     ) -> Option<Self> {
         let prefix = conf_path.parent().unwrap_or(Path::new(""));
         let mut reader = Reader {
@@ -82,10 +82,10 @@ impl Tree {
         };
         if let Some(globals) = globals {
             let items = reader.loader.command_line(globals.as_bytes());
-            reader.items(items, Place::default())?;
+            reader.items(items, Context::default())?;
         }
         let items = reader.loader.load(conf_path).ok()?.items();
-        reader.file(items, Place::default())?;
+        reader.file(items, Context::default())?;
         let mut tree = Self {
             nodes: reader.nodes,
             by_name: HashMap::new(),
@@ -151,7 +151,7 @@ impl Tree {
         self.captured.contains(&name.to_ascii_lowercase())
     }
 
-    /// How many nodes there are; their ids are the numbers below.
+    /// Number of nodes; their ids are the numbers below.
     pub(crate) fn len(&self) -> usize {
         self.nodes.len()
     }
@@ -249,7 +249,7 @@ impl Tree {
         }
     }
 
-    /// What may carry a silencing comment for a directive: itself, the block it is in, the `include` that named its
+    /// Directives whose silencing comments cover this one: itself, the block it is in, the `include` that named its
     /// file, and so on outwards.
     pub(crate) fn holders(&self, id: Id) -> impl Iterator<Item = Id> {
         std::iter::successors(Some(id), |id| {
@@ -259,7 +259,7 @@ impl Tree {
     }
 }
 
-/// What may be the names of captures in an expression, in lower case.
+/// Possible names of captures in an expression, in lower case.
 fn captures(text: &str) -> impl Iterator<Item = String> {
     text.match_indices("(?").filter_map(|(at, open)| {
         let rest = &text[at + open.len()..];
@@ -269,9 +269,9 @@ fn captures(text: &str) -> impl Iterator<Item = String> {
     })
 }
 
-/// What surrounds the items being read.
+/// The surroundings of the items being read.
 #[derive(Clone, Copy, Default)]
-struct Place {
+struct Context {
     parent: Option<Id>,
     via: Option<Id>,
     http: bool,
@@ -286,7 +286,7 @@ struct Reader {
 
 impl Reader {
     /// The items of a file of its own, with its comments.
-    fn file(&mut self, items: Vec<Item>, place: Place) -> Option<()> {
+    fn file(&mut self, items: Vec<Item>, place: Context) -> Option<()> {
         let first = items.iter().find_map(|item| match item {
             Item::Directive(d) => Some(d.pos.file),
             Item::Error(_) => None,
@@ -299,7 +299,7 @@ impl Reader {
         self.items(items, place)
     }
 
-    fn items(&mut self, items: Vec<Item>, place: Place) -> Option<()> {
+    fn items(&mut self, items: Vec<Item>, place: Context) -> Option<()> {
         for item in items {
             let Item::Directive(mut directive) = item else {
                 return None;
@@ -327,7 +327,7 @@ impl Reader {
                 self.include(id, place)?;
             }
             if let Some(inside) = inside {
-                let within = Place {
+                let within = Context {
                     parent: Some(id),
                     via: None,
                     http: place.http || (place.parent.is_none() && name == "http"),
@@ -339,11 +339,11 @@ impl Reader {
         Some(())
     }
 
-    fn include(&mut self, id: Id, place: Place) -> Option<()> {
+    fn include(&mut self, id: Id, place: Context) -> Option<()> {
         let include = self.nodes[id].directive.clone();
         for path in self.loader.include_paths(&include).ok()? {
             let items = self.loader.enter(&include, &path).ok()?.items();
-            let place = Place {
+            let place = Context {
                 via: Some(id),
                 ..place
             };

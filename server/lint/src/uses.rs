@@ -16,11 +16,11 @@ pub(crate) struct Use {
     pub(crate) pattern: Vec<u8>,
     /// Letters match in both cases.
     pub(crate) caseless: bool,
-    /// What it is matched against.
+    /// The text that it is matched against.
     pub(crate) subject: Subject,
 }
 
-/// What an expression is matched against.
+/// The text that an expression is matched against.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Subject {
     /// The decoded URI.
@@ -176,7 +176,7 @@ pub(crate) fn condition(tree: &Tree, id: Id) -> Option<Condition> {
     })
 }
 
-/// What is known of a subject that is no value with variables.
+/// The possible contents of a subject that is no value with variables.
 pub(crate) fn holds(subject: &Subject) -> Option<Holds> {
     match subject {
         Subject::Uri => Some(DECODED_URI),

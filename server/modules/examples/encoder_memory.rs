@@ -116,5 +116,5 @@ fn gzip(page: &[u8], out: &mut [u8], level: u8) -> Compress {
     encoder
 }
 
-/// What stages are given at a time.
+/// Size of the chunks that stages are given, bytes.
 const PIECE_BYTES: usize = 32 << 10;

@@ -1,4 +1,4 @@
-//! `allow`, `deny`: who may have a response, by the address of the client.
+//! `allow`, `deny`: access control by the address of the client.
 //!
 //! The rules of a level stand in for those of the level around it; the first that fits decides.
 //!
@@ -7,10 +7,10 @@
 use std::net::IpAddr;
 use std::rc::Rc;
 
-use conf::{Arity, ConfError, Contexts, Directive, Row};
+use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef};
 use server_base::errlog::Level;
 use server_base::shared_list::SharedList;
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::conf_core::Satisfy;
 use server_http::debug_http;
 use server_http::exchange::{Ctx, Exchange, Peer};
@@ -24,10 +24,10 @@ use crate::networks::{Network, mask_v6};
 pub(crate) const MODULE: Module = Module {
     name: "access",
     directives: &[PLAIN, ROWS],
-    units: &[<AccessLoc as server_http::confs::Conf>::unit],
+    settings: &[<AccessLoc as server_http::settings_set::Conf>::def],
     handlers: &[Handler::Access(check)],
     inherits: &[("deny", Inherit::With("allow"))],
-    dormant: true,
+    on_demand: true,
     ..Module::EMPTY
 };
 
@@ -52,15 +52,15 @@ fn inherit(own: &mut AccessLoc, parent: Option<&AccessLoc>) {
 /// One `allow` or `deny`.
 #[derive(Clone, Copy)]
 pub(crate) struct Rule {
-    /// Whom it is about; `None` for all.
+    /// The addresses it applies to; `None` for all.
     network: Option<Network>,
     deny: bool,
 }
 
 const WHERE: Contexts = Contexts::HTTP_SERVER_LOCATION.or(Contexts::LIMIT_EXCEPT);
 
-const ROWS: &[Row<Build>] = &[
-    Row {
+const ROWS: &[DirectiveDef<ConfigBuilder>] = &[
+    DirectiveDef {
         name: "allow",
         contexts: WHERE,
         arity: Arity::TAKE1,
@@ -70,7 +70,7 @@ const ROWS: &[Row<Build>] = &[
         syntax: "address | CIDR | unix: | all",
         apply: |b, d| rule(b, d, false),
     },
-    Row {
+    DirectiveDef {
         name: "deny",
         contexts: WHERE,
         arity: Arity::TAKE1,
@@ -82,7 +82,7 @@ const ROWS: &[Row<Build>] = &[
     },
 ];
 
-fn rule(b: &mut Build, d: &Directive, deny: bool) -> Result<(), ConfError> {
+fn rule(b: &mut ConfigBuilder, d: &Directive, deny: bool) -> Result<(), ConfError> {
     let network = match d.arg(0) {
         b"all" => None,
         b"unix:" => Some(Network::Unix),

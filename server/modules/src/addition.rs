@@ -1,15 +1,15 @@
 //! `add_before_body`, `add_after_body`, `addition_types`: the bodies of subrequests around that of a response.
 //!
-//! What is added makes no difference to the response's modification time, which stays; its ETag becomes a weak one. As
-//! in nginx the arguments are paths: no question mark divides them, and no variable is looked for in them.
+//! Added text makes no difference to the response's modification time, which stays; its ETag becomes a weak one. As in
+//! nginx the arguments are paths: no question mark divides them, and no variable is looked for in them.
 //!
 //! Source: nginx documentation, `ngx_http_addition_module`.
 
 use std::rc::Rc;
 
 use conf::Contexts;
+use server_base::from_args::Text;
 use server_base::mime::{ALWAYS, MimeTypes};
-use server_base::typed::Text;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::Module;
 use server_http::reply::weaken;
@@ -19,9 +19,9 @@ use server_http::settings;
 pub(crate) const MODULE: Module = Module {
     name: "addition",
     directives: &[PLAIN],
-    units: &[<AdditionLoc as server_http::confs::Conf>::unit],
+    settings: &[<AdditionLoc as server_http::settings_set::Conf>::def],
     header_stage: Some(stage),
-    dormant: true,
+    on_demand: true,
     ..Module::EMPTY
 };
 

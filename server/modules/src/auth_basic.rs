@@ -1,9 +1,8 @@
-//! `auth_basic`, `auth_basic_user_file`: who may have a response, by name and password.
+//! `auth_basic`, `auth_basic_user_file`: access control by name and password.
 //!
-//! The user file is read at each request, so that a change counts for the next one. What takes long to be compared is
-//! compared on another thread, and takes as long for a name that is unknown (see [`comparison`]). A success with a slow
-//! hash is remembered for a while (see [`verified`]). `auth_delay` is the core's. Absent: `Proxy-Authorization`, since
-//! there are no tunnels.
+//! The user file is read at each request, so that a change counts for the next one. A slow hash is compared on another
+//! thread, and takes as long for an unknown name (see [`comparison`]). A success with a slow hash is remembered for a
+//! while (see [`verified`]). `auth_delay` is the core's. Absent: `Proxy-Authorization`, since there are no tunnels.
 //!
 //! Source: nginx documentation, `ngx_http_auth_basic_module`; RFC 7617.
 
@@ -24,7 +23,7 @@ use conf::{Arity, ConfError, Contexts, Directive};
 use engines::http::FieldId;
 use server_base::config::ConfigContext;
 use server_base::errlog::Level;
-use server_base::typed::Typed;
+use server_base::from_args::FromArgs;
 use server_http::builtin::basic_credentials;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::{Access, Handler, Module};
@@ -39,9 +38,9 @@ use password::Verdict;
 pub(crate) const MODULE: Module = Module {
     name: "auth_basic",
     directives: &[PLAIN],
-    units: &[<AuthBasicLoc as server_http::confs::Conf>::unit],
+    settings: &[<AuthBasicLoc as server_http::settings_set::Conf>::def],
     handlers: &[Handler::Access(check)],
-    dormant: true,
+    on_demand: true,
     ..Module::EMPTY
 };
 
@@ -50,7 +49,7 @@ const WHERE: Contexts = Contexts::HTTP_SERVER_LOCATION.or(Contexts::LIMIT_EXCEPT
 settings! {
     /// Settings of the module.
     pub(crate) struct AuthBasicLoc: Location / PLAIN {
-        /// What the name and password are asked for; `off` asks for none.
+        /// Realm of the challenge for name and password; `off` asks for none.
         realm "auth_basic": Realm = Realm(None), "off", WHERE;
         /// The file with names and passwords.
         file "auth_basic_user_file": UserFile = UserFile(None), "", WHERE;
@@ -61,7 +60,7 @@ settings! {
 #[derive(Clone)]
 pub(crate) struct Realm(Option<Value>);
 
-impl Typed for Realm {
+impl FromArgs for Realm {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "string | off";
 
@@ -74,7 +73,7 @@ impl Typed for Realm {
 #[derive(Clone)]
 pub(crate) struct UserFile(Option<(Value, Arc<Path>)>);
 
-impl Typed for UserFile {
+impl FromArgs for UserFile {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "file";
 

@@ -7,10 +7,10 @@
 
 use std::rc::Rc;
 
-use conf::{Arity, ConfError, Contexts, Directive, Row};
+use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef};
 use engines::http::FieldId;
 use server_base::errlog::Level;
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::debug_http;
 use server_http::exchange::{Answer, Ctx, Exchange};
 use server_http::module::{Access, Handler, Module};
@@ -22,9 +22,9 @@ use server_http::vars::Target;
 pub(crate) const MODULE: Module = Module {
     name: "auth_request",
     directives: &[PLAIN, ROWS],
-    units: &[<AuthRequestLoc as server_http::confs::Conf>::unit],
+    settings: &[<AuthRequestLoc as server_http::settings_set::Conf>::def],
     handlers: &[Handler::Access(check)],
-    dormant: true,
+    on_demand: true,
     ..Module::EMPTY
 };
 
@@ -50,8 +50,8 @@ fn inherit(own: &mut AuthRequestLoc, parent: Option<&AuthRequestLoc>) {
     }
 }
 
-const ROWS: &[Row<Build>] = &[
-    Row {
+const ROWS: &[DirectiveDef<ConfigBuilder>] = &[
+    DirectiveDef {
         name: "auth_request",
         contexts: Contexts::HTTP_SERVER_LOCATION,
         arity: Arity::TAKE1,
@@ -61,7 +61,7 @@ const ROWS: &[Row<Build>] = &[
         syntax: "uri | off",
         apply: auth_request,
     },
-    Row {
+    DirectiveDef {
         name: "auth_request_set",
         contexts: Contexts::HTTP_SERVER_LOCATION,
         arity: Arity::TAKE2,
@@ -73,7 +73,7 @@ const ROWS: &[Row<Build>] = &[
     },
 ];
 
-fn auth_request(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+fn auth_request(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let conf = b.conf_mut::<AuthRequestLoc>();
     if conf.uri.is_some() {
         return Err(ConfError::directive(d, "is duplicate"));
@@ -85,7 +85,7 @@ fn auth_request(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
     Ok(())
 }
 
-fn auth_request_set(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+fn auth_request_set(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let Some(name) = d.arg(0).strip_prefix(b"$").filter(|name| !name.is_empty()) else {
         let text = format!("invalid variable name \"{}\"", d.arg_str(0));
         return Err(ConfError::word(d, d.word(0), text));

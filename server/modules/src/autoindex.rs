@@ -26,9 +26,9 @@ use crate::charset;
 pub(crate) const MODULE: Module = Module {
     name: "autoindex",
     directives: &[PLAIN],
-    units: &[<AutoindexLoc as server_http::confs::Conf>::unit],
+    settings: &[<AutoindexLoc as server_http::settings_set::Conf>::def],
     handlers: &[Handler::Content(handle)],
-    dormant: true,
+    on_demand: true,
     ..Module::EMPTY
 };
 
@@ -64,15 +64,15 @@ settings! {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Entry {
     name: Vec<u8>,
-    kind: Kind,
+    kind: EntryKind,
     /// Seconds since 1970.
     modified_s: i64,
     size: u64,
 }
 
-/// What an entry is.
+/// The kind of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+enum EntryKind {
     Directory,
     File,
     Other,
@@ -186,22 +186,22 @@ fn read(x: &Exchange, cx: &mut Ctx<'_>, path: &[u8]) -> Result<Vec<Entry>, u16> 
         entries.push(Entry {
             name: entry.name,
             kind: match (meta.is_dir, meta.is_file) {
-                (true, _) => Kind::Directory,
-                (_, true) => Kind::File,
-                _ => Kind::Other,
+                (true, _) => EntryKind::Directory,
+                (_, true) => EntryKind::File,
+                _ => EntryKind::Other,
             },
             modified_s: meta.mtime_s,
             size: meta.size,
         });
     }
     entries.sort_by(|a, b| {
-        let files_last = (a.kind != Kind::Directory).cmp(&(b.kind != Kind::Directory));
+        let files_last = (a.kind != EntryKind::Directory).cmp(&(b.kind != EntryKind::Directory));
         files_last.then_with(|| a.name.cmp(&b.name))
     });
     Ok(entries)
 }
 
-/// Logs why a directory cannot be read; gives the status.
+/// Logs why a directory cannot be read; returns the status.
 pub(crate) fn not_listed(x: &Exchange, path: &[u8], error: FileError) -> u16 {
     let (level, status) = match error.errno {
         ENOENT | ENOTDIR | ENAMETOOLONG => (Level::Error, 404),
@@ -216,7 +216,8 @@ pub(crate) fn not_listed(x: &Exchange, path: &[u8], error: FileError) -> u16 {
     status
 }
 
-/// What a listing is counted as, which is made before it can leave: so few of a connection are held at the same time.
+/// Bytes that a listing is accounted with, which is made before it can leave: this limits how many of a connection are
+/// in memory at the same time.
 const LISTING_BYTES: u64 = 256 << 10;
 /// Longest name of a function, as in nginx.
 const CALLBACK_MAX_BYTES: usize = 128;

@@ -7,21 +7,21 @@
 
 use std::rc::Rc;
 
-use conf::{Arity, ConfError, Contexts, Directive, Row};
+use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef};
 use engines::http::FieldId;
 use server_base::shared_list::SharedList;
-use server_http::agent;
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::exchange::Exchange;
 use server_http::module::Module;
 use server_http::settings;
+use server_http::user_agent;
 use server_http::vars::Variable;
 
 /// The module.
 pub(crate) const MODULE: Module = Module {
     name: "browser",
     directives: &[PLAIN, ROWS],
-    units: &[<BrowserLoc as server_http::confs::Conf>::unit],
+    settings: &[<BrowserLoc as server_http::settings_set::Conf>::def],
     defaults: &[
         Variable {
             name: "modern_browser",
@@ -39,7 +39,7 @@ pub(crate) const MODULE: Module = Module {
             name: "msie",
             read: |x, _, _, out| {
                 let agent = x.head.field(FieldId::UserAgent);
-                if let Some(agent::Browser::Msie { .. }) = agent.map(agent::Browser::of) {
+                if let Some(user_agent::Browser::Msie { .. }) = agent.map(user_agent::Browser::of) {
                     out.push(b'1');
                 }
                 true
@@ -77,11 +77,11 @@ fn inherit(own: &mut BrowserLoc, parent: Option<&BrowserLoc>) {
     // Browsers that say to be others come first.
     own.modern.sort_by_key(|modern| modern.kind);
     if let Some(first) = own.modern.first()
-        && first.kind != Kind::Opera
+        && first.kind != BrowserKind::Opera
     {
         // Opera says to be Internet Explorer; where it is not listed no version of it is modern.
         let opera = Modern {
-            kind: Kind::Opera,
+            kind: BrowserKind::Opera,
             version: u64::MAX,
         };
         own.modern.insert(0, opera);
@@ -106,13 +106,13 @@ fn inherit(own: &mut BrowserLoc, parent: Option<&BrowserLoc>) {
 /// One `modern_browser`: the version from which a browser is modern.
 #[derive(Clone, Copy)]
 pub(crate) struct Modern {
-    kind: Kind,
+    kind: BrowserKind,
     version: u64,
 }
 
 /// The browsers that can be listed, in the order in which they are looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+enum BrowserKind {
     Opera,
     Msie,
     Gecko,
@@ -120,7 +120,7 @@ enum Kind {
     Konqueror,
 }
 
-impl Kind {
+impl BrowserKind {
     fn parse(name: &str) -> Option<Self> {
         Some(match name.to_ascii_lowercase().as_str() {
             "opera" => Self::Opera,
@@ -132,8 +132,8 @@ impl Kind {
         })
     }
 
-    /// What a browser of the kind says first, the word by which it is known then, and what is between the beginning of that
-    /// word and the version.
+    /// The word that must begin `User-Agent` for this browser, the word that identifies it then, and the text between
+    /// the beginning of that word and the version.
     fn form(self) -> (&'static str, &'static str, &'static str) {
         match self {
             Self::Opera => ("", "Opera", "Opera "),
@@ -160,7 +160,7 @@ fn memmem(text: &[u8], word: &[u8]) -> Option<usize> {
 
 macro_rules! row {
     ($name:literal, $arity:expr, $default:literal, $syntax:literal, $doc:literal, $apply:expr) => {
-        Row {
+        DirectiveDef {
             name: $name,
             contexts: HSL,
             arity: $arity,
@@ -173,7 +173,7 @@ macro_rules! row {
     };
 }
 
-const ROWS: &[Row<Build>] = &[
+const ROWS: &[DirectiveDef<ConfigBuilder>] = &[
     row!(
         "modern_browser",
         Arity::TAKE12,
@@ -223,7 +223,7 @@ const ROWS: &[Row<Build>] = &[
     ),
 ];
 
-fn modern_browser(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+fn modern_browser(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let [name, written] = d.args.as_slice() else {
         if d.arg(0) != b"unlisted" {
             let text = format!("invalid parameter \"{}\"", d.arg_str(0));
@@ -232,7 +232,7 @@ fn modern_browser(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
         b.conf_mut::<BrowserLoc>().unlisted = true;
         return Ok(());
     };
-    let kind = Kind::parse(name.as_str()).ok_or_else(|| {
+    let kind = BrowserKind::parse(name.as_str()).ok_or_else(|| {
         let text = format!("unknown browser name \"{}\"", name.as_str());
         ConfError::word(d, name, text)
     })?;
@@ -292,7 +292,7 @@ impl Version {
     }
 }
 
-/// What a browser is.
+/// The classes of browsers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Age {
     Modern,
@@ -368,7 +368,7 @@ mod tests {
         let mut conf = BrowserLoc::default();
         for (name, version) in modern {
             conf.modern.push(Modern {
-                kind: Kind::parse(name).expect("a known browser"),
+                kind: BrowserKind::parse(name).expect("a known browser"),
                 version: Version::parse(version.as_bytes()).expect("a version"),
             });
         }

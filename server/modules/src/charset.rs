@@ -1,7 +1,7 @@
 //! `charset`, `source_charset`, `override_charset`, `charset_types`, `charset_map`.
 //!
-//! Names the charset of a response, and where the source has another one changes the body by a table that the
-//! configuration gives: byte by byte, or between a charset of single bytes and UTF-8.
+//! Names the charset of a response, and where the source has another one changes the body by a table of the
+//! configuration: byte by byte, or between a charset of single bytes and UTF-8.
 //!
 //! Source: nginx documentation, `ngx_http_charset_module`.
 
@@ -10,11 +10,11 @@ mod recode;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use conf::{Arity, ConfError, Contexts, Directive, Row};
+use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef};
 use engines::http::FieldId;
 use server_base::errlog::{Level, Shown};
 use server_base::mime::MimeTypes;
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::Module;
 use server_http::settings;
@@ -26,19 +26,19 @@ use recode::{Builder, Direction, Recode, Table};
 pub(crate) const MODULE: Module = Module {
     name: "charset",
     directives: &[MAIN_PLAIN, PLAIN, ROWS],
-    units: &[
-        <CharsetMain as server_http::confs::Conf>::unit,
-        <CharsetLoc as server_http::confs::Conf>::unit,
+    settings: &[
+        <CharsetMain as server_http::settings_set::Conf>::def,
+        <CharsetLoc as server_http::settings_set::Conf>::def,
     ],
     header_stage: Some(stage),
     stage_of_subrequests: true,
     finish: Some(check_tables),
-    dormant: true,
+    on_demand: true,
     ..Module::EMPTY
 };
 
 settings! {
-    /// What exists once.
+    /// Settings that exist once.
     pub(crate) struct CharsetMain: Main / MAIN_PLAIN {}
     extra {
         /// Every charset that the configuration names, as first written.
@@ -63,16 +63,16 @@ settings! {
     }
     extra {
         /// `charset`.
-        charset: Option<Choice>,
+        charset: Option<CharsetName>,
         /// `source_charset`.
-        source: Option<Choice>
+        source: Option<CharsetName>
     }
     merge inherit;
 }
 
 /// A charset as a directive names it.
 #[derive(Clone)]
-pub(crate) enum Choice {
+pub(crate) enum CharsetName {
     /// None.
     Off,
     /// Its index among the names.
@@ -85,19 +85,19 @@ fn inherit(own: &mut CharsetLoc, parent: Option<&CharsetLoc>) {
     match parent {
         Some(parent) => {
             own.charset
-                .get_or_insert_with(|| parent.charset.clone().unwrap_or(Choice::Off));
+                .get_or_insert_with(|| parent.charset.clone().unwrap_or(CharsetName::Off));
             own.source
-                .get_or_insert_with(|| parent.source.clone().unwrap_or(Choice::Off));
+                .get_or_insert_with(|| parent.source.clone().unwrap_or(CharsetName::Off));
         }
         None => {
-            own.charset.get_or_insert(Choice::Off);
-            own.source.get_or_insert(Choice::Off);
+            own.charset.get_or_insert(CharsetName::Off);
+            own.source.get_or_insert(CharsetName::Off);
         }
     }
 }
 
-const ROWS: &[Row<Build>] = &[
-    Row {
+const ROWS: &[DirectiveDef<ConfigBuilder>] = &[
+    DirectiveDef {
         name: "charset",
         contexts: Contexts::HTTP_TO_IF,
         arity: Arity::TAKE1,
@@ -107,14 +107,14 @@ const ROWS: &[Row<Build>] = &[
         syntax: "charset | off",
         apply: |b, d| {
             let choice = if d.arg(0) == b"off" {
-                Choice::Off
+                CharsetName::Off
             } else {
                 choice(b, d)?
             };
             once(&mut b.conf_mut::<CharsetLoc>().charset, d, choice)
         },
     },
-    Row {
+    DirectiveDef {
         name: "source_charset",
         contexts: Contexts::HTTP_TO_IF,
         arity: Arity::TAKE1,
@@ -127,7 +127,7 @@ const ROWS: &[Row<Build>] = &[
             once(&mut b.conf_mut::<CharsetLoc>().source, d, choice)
         },
     },
-    Row {
+    DirectiveDef {
         name: "charset_map",
         contexts: Contexts::HTTP,
         arity: Arity::TAKE2,
@@ -139,18 +139,24 @@ const ROWS: &[Row<Build>] = &[
     },
 ];
 
-fn once(slot: &mut Option<Choice>, d: &Directive, choice: Choice) -> Result<(), ConfError> {
+fn once(
+    slot: &mut Option<CharsetName>,
+    d: &Directive,
+    choice: CharsetName,
+) -> Result<(), ConfError> {
     match slot.replace(choice) {
         None => Ok(()),
         Some(_) => Err(ConfError::directive(d, "is duplicate")),
     }
 }
 
-fn choice(b: &mut Build, d: &Directive) -> Result<Choice, ConfError> {
+fn choice(b: &mut ConfigBuilder, d: &Directive) -> Result<CharsetName, ConfError> {
     if d.arg(0).starts_with(b"$") {
-        return Value::compile(b, d, d.word(0)).map(Choice::Computed);
+        return Value::compile(b, d, d.word(0)).map(CharsetName::Computed);
     }
-    Ok(Choice::Known(b.conf_mut::<CharsetMain>().index(d.arg(0))))
+    Ok(CharsetName::Known(
+        b.conf_mut::<CharsetMain>().index(d.arg(0)),
+    ))
 }
 
 impl CharsetMain {
@@ -176,7 +182,7 @@ impl CharsetMain {
     }
 }
 
-fn charset_map(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+fn charset_map(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let main = b.conf_mut::<CharsetMain>();
     let (from, to) = (main.index(d.arg(0)), main.index(d.arg(1)));
     let (shown_from, shown_to) = (d.arg_str(0), d.arg_str(1));
@@ -215,9 +221,9 @@ fn charset_map(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
 }
 
 /// Two charsets that a location names need a table between them.
-fn check_tables(b: &mut Build) -> Result<(), ConfError> {
-    let known = |choice: &Option<Choice>| {
-        if let Some(Choice::Known(n)) = choice {
+fn check_tables(b: &mut ConfigBuilder) -> Result<(), ConfError> {
+    let known = |choice: &Option<CharsetName>| {
+        if let Some(CharsetName::Known(n)) = choice {
             Some(*n)
         } else {
             None
@@ -272,7 +278,8 @@ fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
     Ok(())
 }
 
-/// The charset that the server behind names in `X-Accel-Charset`, if it names one; `None` inside if nobody knows it.
+/// The charset that the server behind names in `X-Accel-Charset`, if it names one; `None` inside for an unknown
+/// charset.
 fn overridden(x: &Exchange, main: &CharsetMain) -> Option<Option<Vec<u8>>> {
     let name = &x.upstream.as_ref()?.charset;
     if name.is_empty() || x.reply.content_type.is_empty() {
@@ -303,7 +310,7 @@ fn adapt(x: &mut Exchange, cx: &mut Ctx<'_>, main: &CharsetMain, conf: &CharsetL
     }
 }
 
-/// The charset that a response about to be sent will name, for who makes the body.
+/// The charset that a response about to be sent will name, for the producer of its body.
 pub(crate) fn upcoming(x: &mut Exchange, cx: &mut Ctx<'_>) -> Vec<u8> {
     let http = Rc::clone(&x.http);
     let conf: &CharsetLoc = x.loc(&http);
@@ -329,15 +336,15 @@ fn applies(x: &Exchange, conf: &CharsetLoc) -> bool {
 
 /// The name of a charset; `None` for none.
 fn resolve(
-    choice: Option<&Choice>,
+    choice: Option<&CharsetName>,
     main: &CharsetMain,
     x: &mut Exchange,
     cx: &mut Ctx<'_>,
 ) -> Option<Vec<u8>> {
     match choice? {
-        Choice::Off => None,
-        Choice::Known(n) => Some(main.names[*n].clone()),
-        Choice::Computed(value) => Some(value.to_vec(x, cx)).filter(|name| !name.is_empty()),
+        CharsetName::Off => None,
+        CharsetName::Known(n) => Some(main.names[*n].clone()),
+        CharsetName::Computed(value) => Some(value.to_vec(x, cx)).filter(|name| !name.is_empty()),
     }
 }
 

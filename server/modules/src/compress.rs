@@ -4,8 +4,8 @@
 //! body that is at hand is compressed there and keeps a length; a stream gets a body stage. Compressed forms of files
 //! are kept (`compress_cache`). Files that are compressed already are in `precompressed`, the way back in `gunzip`.
 //!
-//! Where a page shows secrets beside what a stranger can make it repeat, the length of its compressed form tells of
-//! them (BREACH): such pages are better left as they are. docs/operations.md says more.
+//! Where a page shows secrets beside text that an attacker can choose, the length of its compressed form reveals them
+//! (BREACH): such pages are better left as they are. docs/operations.md says more.
 //!
 //! Source: nginx documentation, `ngx_http_gzip_module`; RFC 9110, sections 8.4 and 12.5.3.
 
@@ -29,7 +29,7 @@ use std::rc::Rc;
 use engines::http::{Chunk, FieldId, Method};
 use server_base::memory;
 use server_http::debug_http;
-use server_http::exchange::{Ctx, Exchange, Lease};
+use server_http::exchange::{Ctx, DropGuard, Exchange};
 use server_http::module::Module;
 use server_http::vars::Variable;
 
@@ -45,11 +45,11 @@ pub(crate) use precompressed::MODULE as GZIP_STATIC;
 /// The module.
 pub(crate) const MODULE: Module = Module {
     name: "gzip",
-    stands_for: &["brotli_filter", "zstd_filter"],
+    replaces: &["brotli_filter", "zstd_filter"],
     directives: settings::DIRECTIVES,
-    units: &[
-        <CompressMain as server_http::confs::Conf>::unit,
-        <CompressLoc as server_http::confs::Conf>::unit,
+    settings: &[
+        <CompressMain as server_http::settings_set::Conf>::def,
+        <CompressLoc as server_http::settings_set::Conf>::def,
     ],
     variables: &[
         Variable {
@@ -72,7 +72,7 @@ pub(crate) const MODULE: Module = Module {
         },
     ],
     header_stage: Some(stage),
-    dormant: true,
+    on_demand: true,
     ..Module::EMPTY
 };
 
@@ -154,7 +154,7 @@ fn compress(
     }
     announce(x, coding);
     let ratio = Rc::new(Ratio::new(coding));
-    x.guards.set(Rc::clone(&ratio));
+    x.extensions.set(Rc::clone(&ratio));
     match made {
         Some(made) => {
             ratio.count(length.unwrap_or_default() as usize, made.len() as usize);
@@ -175,7 +175,7 @@ fn compress(
 /// Memory that compressing a body in one step takes for as long as that lasts, in lengths of the body.
 const ONE_STEP_COST: u64 = 4;
 
-/// Says in the head of the response what it is compressed with.
+/// Sets the fields of the response head for a coding.
 fn announce(x: &mut Exchange, coding: Coding) {
     x.reply.fields.remove(FieldId::ContentEncoding);
     x.reply.fields.push_id(
@@ -205,12 +205,12 @@ fn whole_form(
     let made = whole::compress(x, cx, params)?;
     claim.shrink(made.len() as u64);
     let Some(keep) = keep else {
-        x.guards.push(Lease::new(claim));
+        x.extensions.push(DropGuard::new(claim));
         return Some(Chunk::Owned(made));
     };
     let form: Rc<[u8]> = made.into();
     if !keep.keep(&form) {
-        x.guards.push(Lease::new(claim));
+        x.extensions.push(DropGuard::new(claim));
     }
     Some(Chunk::from(form))
 }

@@ -1,8 +1,8 @@
 //! `dav_methods`: PUT, DELETE, MKCOL, COPY and MOVE of files and directories (WebDAV's, without its properties and locks).
 //!
 //! A file that is put is collected in a temporary file and renamed onto its target; where that lies on another file
-//! system, it is copied beside the target first. So whoever reads the target gets the old file or the new one, and an
-//! upload that breaks off leaves nothing.
+//! system, it is copied beside the target first. So a reader of the target gets the old file or the new one, and an
+//! aborted upload leaves nothing.
 //!
 //! Absent: 207 Multi-Status: where part of a tree cannot be changed, the status is that of the first failure.
 //!
@@ -20,7 +20,7 @@ use conf::ConfError;
 use engines::http::{BodyLength, Escape, FieldId, Method, escape};
 use server_base::errlog::{Level, Shown};
 use server_base::files::{Change, EACCES, EEXIST, EISDIR, ENOSPC, ENOTDIR, EPERM, FileError, Meta};
-use server_http::build::{Build, method_bit};
+use server_http::build::{ConfigBuilder, method_bit};
 use server_http::debug_http;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::{Content, Handler, Module};
@@ -34,15 +34,15 @@ use settings::DavLoc;
 pub(crate) const MODULE: Module = Module {
     name: "dav",
     directives: &[settings::PLAIN],
-    units: &[<DavLoc as server_http::confs::Conf>::unit],
+    settings: &[<DavLoc as server_http::settings_set::Conf>::def],
     handlers: &[Handler::Content(handle)],
     finish: Some(finish),
-    dormant: true,
+    on_demand: true,
     ..Module::EMPTY
 };
 
 /// PUT needs the directories for request bodies.
-fn finish(b: &mut Build) -> Result<(), ConfError> {
+fn finish(b: &mut ConfigBuilder) -> Result<(), ConfError> {
     if b.location_confs_mut::<DavLoc>()
         .any(|conf| conf.methods.0 != 0)
     {
@@ -162,7 +162,7 @@ fn refuse(x: &Exchange, status: u16, text: &str) -> Answer {
     Err(status)
 }
 
-/// Logs a failed system call; gives the status to answer with, which is `missing` where something is not there.
+/// Logs a failed system call; returns the status to answer with, which is `missing` for a path that does not exist.
 fn failed(x: &Exchange, path: &[u8], error: FileError, missing: u16) -> u16 {
     let (level, status) = match error.errno {
         _ if error.is_missing() => (Level::Error, missing),

@@ -10,9 +10,9 @@
 
 use std::rc::Rc;
 
-use conf::{Arity, ConfError, Contexts, Row};
+use conf::{Arity, ConfError, Contexts, DirectiveDef};
 use engines::http::{ResponseHead, Version};
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::{Handler, Module, Step};
 use server_http::settings;
@@ -22,9 +22,9 @@ use server_http::value::Value;
 pub(crate) const MODULE: Module = Module {
     name: "early_hints",
     directives: &[PLAIN, ROWS],
-    units: &[<EarlyLoc as server_http::confs::Conf>::unit],
+    settings: &[<EarlyLoc as server_http::settings_set::Conf>::def],
     handlers: &[Handler::PreAccess(hint)],
-    dormant: true,
+    on_demand: true,
     finish: Some(warn_of_missing_conditions),
     ..Module::EMPTY
 };
@@ -37,7 +37,7 @@ settings! {
         conditions: Vec<Value>,
         /// `early_hints_link`.
         links: Vec<Value>,
-        /// What is to be said of the first link, should there be no conditions.
+        /// The warning about the first link, which counts if there are no conditions.
         warning: Option<ConfError>
     }
     merge inherit;
@@ -53,8 +53,8 @@ fn inherit(own: &mut EarlyLoc, parent: Option<&EarlyLoc>) {
     }
 }
 
-const ROWS: &[Row<Build>] = &[
-    Row {
+const ROWS: &[DirectiveDef<ConfigBuilder>] = &[
+    DirectiveDef {
         name: "early_hints",
         contexts: Contexts::HTTP_SERVER_LOCATION,
         arity: Arity::ONE_MORE,
@@ -70,7 +70,7 @@ const ROWS: &[Row<Build>] = &[
             Ok(())
         },
     },
-    Row {
+    DirectiveDef {
         name: "early_hints_link",
         contexts: Contexts::HTTP_SERVER_LOCATION,
         arity: Arity::TAKE1,
@@ -91,7 +91,7 @@ const ROWS: &[Row<Build>] = &[
 ];
 
 /// Links that no conditions anywhere let out are a mistake.
-fn warn_of_missing_conditions(b: &mut Build) -> Result<(), ConfError> {
+fn warn_of_missing_conditions(b: &mut ConfigBuilder) -> Result<(), ConfError> {
     let mut warning = None;
     for conf in b.location_confs_mut::<EarlyLoc>() {
         if !conf.links.is_empty() && !conf.conditions.is_empty() {
@@ -115,7 +115,7 @@ pub(crate) fn are_wanted(x: &mut Exchange, cx: &mut Ctx<'_>) -> bool {
 fn hint(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
     if x.loc::<EarlyLoc>(&x.http).links.is_empty()
         || x.head.version < Version::Http11
-        || x.ahead.is_some()
+        || x.early_responses.is_some()
         || x.err_status != 0
     {
         return Step::Next;

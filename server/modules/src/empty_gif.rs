@@ -2,9 +2,9 @@
 //!
 //! Source: nginx documentation, `ngx_http_empty_gif_module`; GIF89a.
 
-use conf::{Arity, Contexts, Row};
+use conf::{Arity, Contexts, DirectiveDef};
 use engines::http::{Chunk, Method};
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::{Content, Inherit, Module};
 use server_http::reply;
@@ -17,7 +17,7 @@ pub(crate) const MODULE: Module = Module {
     ..Module::EMPTY
 };
 
-const ROWS: &[Row<Build>] = &[Row {
+const ROWS: &[DirectiveDef<ConfigBuilder>] = &[DirectiveDef {
     name: "empty_gif",
     contexts: Contexts::LOCATION,
     arity: Arity::NOARGS,

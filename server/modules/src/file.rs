@@ -1,4 +1,4 @@
-//! What handlers of files share: opening one, describing it, and its content.
+//! Shared by handlers of files: opening one, describing it, and its content.
 
 use std::rc::Rc;
 
@@ -11,7 +11,7 @@ use server_http::{paths, reply};
 /// Opens the file that the URI names, for a handler of GET and HEAD that has no say about what is no file.
 ///
 /// # Errors
-/// What the handler gives instead of a response.
+/// The result of the handler instead of a response.
 pub(crate) fn open(
     x: &mut Exchange,
     cx: &mut Ctx<'_>,
@@ -31,7 +31,8 @@ pub(crate) fn open(
     Ok((path, opened, file))
 }
 
-/// Says of `len` bytes of a file what its head tells: its time, its ETag, its type, and that ranges can be had.
+/// Sets the fields of the response head for `len` bytes of a file: its time, its ETag, its type, and that ranges are
+/// served.
 pub(crate) fn describe(x: &mut Exchange, file: &Opened, len: u64) {
     x.reply.status = 200;
     x.reply.content_length = Some(len);

@@ -11,28 +11,28 @@ use std::rc::Rc;
 use conf::{Arity, ConfError, Contexts, Directive};
 use engines::http::probe::{Point, ProbeEvent, Stall};
 use server_base::config::ConfigContext;
-use server_base::typed::Typed;
-use server_http::build::Build;
-use server_http::confs::Conf;
+use server_base::from_args::FromArgs;
+use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::meters::{self, Event, Time};
 use server_http::module::{Handler, Module};
+use server_http::settings_set::Conf;
 use server_http::timing::{ALL, Sampled, Sampling, Wants, is_drawn, put_us};
 use server_http::vars::Variable;
 use server_http::{settings, var};
 
 use crate::split_clients::share;
 
-/// The module. Its log handler comes after those that tell what was found.
+/// The module. Its log handler comes after those that write the times.
 pub(crate) const MODULE: Module = Module {
     name: "first_byte_sampling",
     directives: &[PLAIN],
-    units: &[<SamplingLoc as Conf>::unit],
+    settings: &[<SamplingLoc as Conf>::def],
     variables: VARIABLES,
     handlers: &[Handler::Log(forget), Handler::Event(hear)],
     header_stage: Some(stage),
     wants: Some(wants),
-    dormant: true,
+    on_demand: true,
     ..Module::EMPTY
 };
 
@@ -48,7 +48,7 @@ settings! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Share(u64);
 
-impl Typed for Share {
+impl FromArgs for Share {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "percent% | off";
 
@@ -90,7 +90,7 @@ const VARIABLES: &[Variable] = &[
 ];
 
 /// The driver has something to do where any location samples; a log waits where a variable tells of it.
-fn wants(b: &mut Build, is_used: bool) -> Wants {
+fn wants(b: &mut ConfigBuilder, is_used: bool) -> Wants {
     let shares = b.location_confs_mut::<SamplingLoc>();
     let share = shares.map(|loc| loc.share.0).max().unwrap_or(0);
     Wants {

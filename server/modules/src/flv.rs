@@ -1,12 +1,12 @@
 //! `flv`: files of Flash Video from any byte on, as old players ask for them (`?start=`).
 //!
-//! What is sent from the middle begins with a header of its own. Whether the byte begins a tag is the player's concern.
+//! A response from the middle begins with a header of its own. Whether the byte begins a tag is the player's concern.
 //!
 //! Source: nginx documentation, `ngx_http_flv_module`; Adobe Flash Video File Format Specification, annex E.2.
 
-use conf::{Arity, Contexts, Row};
+use conf::{Arity, Contexts, DirectiveDef};
 use engines::http::{Chunk, FileRange};
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::builtin::find_arg;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::{Content, Inherit, Module};
@@ -22,7 +22,7 @@ pub(crate) const MODULE: Module = Module {
     ..Module::EMPTY
 };
 
-const ROWS: &[Row<Build>] = &[Row {
+const ROWS: &[DirectiveDef<ConfigBuilder>] = &[DirectiveDef {
     name: "flv",
     contexts: Contexts::LOCATION,
     arity: Arity::NOARGS,

@@ -16,9 +16,9 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use conf::{Arity, Builder, ConfError, Contexts, Directive, Row, os_error};
+use conf::{Arity, Builder, ConfError, Contexts, Directive, DirectiveDef, os_error};
 use engines::http::FieldId;
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::{Handler, Inherit, Module, Step};
 use server_http::settings;
@@ -29,14 +29,14 @@ use format::{Manifest, hash_in_name};
 pub(crate) const MODULE: Module = Module {
     name: "freeze_manifest",
     directives: &[PLAIN, MAIN_PLAIN, ROWS],
-    units: &[
-        <FreezeLoc as server_http::confs::Conf>::unit,
-        <FreezeMain as server_http::confs::Conf>::unit,
+    settings: &[
+        <FreezeLoc as server_http::settings_set::Conf>::def,
+        <FreezeMain as server_http::settings_set::Conf>::def,
     ],
     handlers: &[Handler::PreAccess(refuse)],
     header_stage: Some(stage),
     inherits: &[("freeze_manifest", Inherit::Around)],
-    dormant: true,
+    on_demand: true,
     ..Module::EMPTY
 };
 
@@ -51,7 +51,7 @@ settings! {
 }
 
 settings! {
-    /// What the whole configuration shares.
+    /// Settings of the whole configuration.
     pub(crate) struct FreezeMain: Main / MAIN_PLAIN {}
     extra {
         /// Manifests that were read, so that one that serves several locations is in memory once.
@@ -70,7 +70,7 @@ fn forget(own: &mut FreezeMain, _: Option<&FreezeMain>) {
     own.read = Vec::new();
 }
 
-const ROWS: &[Row<Build>] = &[Row {
+const ROWS: &[DirectiveDef<ConfigBuilder>] = &[DirectiveDef {
     name: "freeze_manifest",
     contexts: Contexts::LOCATION,
     arity: Arity::TAKE1,
@@ -81,7 +81,7 @@ const ROWS: &[Row<Build>] = &[Row {
     apply: freeze_manifest,
 }];
 
-fn freeze_manifest(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+fn freeze_manifest(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     if b.conf_mut::<FreezeLoc>().manifest.is_some() {
         return Err(ConfError::directive(d, "is duplicate"));
     }
@@ -109,7 +109,7 @@ fn freeze_manifest(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
     Ok(())
 }
 
-/// The names of a manifest, as far as requests are told apart by them.
+/// The names of a manifest that requests are classified by.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     /// The hashes of names, in order.
@@ -118,9 +118,9 @@ pub(crate) struct Names {
     plain: HashSet<Vec<u8>>,
 }
 
-/// What a name is.
+/// The class of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Known {
+enum NameState {
     /// It has a hash of the manifest.
     Hashed,
     /// It has a hash that is none of the manifest's.
@@ -150,12 +150,12 @@ impl Names {
         names
     }
 
-    fn look_up(&self, uri: &[u8]) -> Known {
+    fn look_up(&self, uri: &[u8]) -> NameState {
         let name = last_part(uri);
         match hash_in_name(name) {
-            Some(hash) if self.hashes.binary_search(&hash).is_ok() => Known::Hashed,
-            Some(_) if !self.plain.contains(name) => Known::Stale,
-            _ => Known::Plain,
+            Some(hash) if self.hashes.binary_search(&hash).is_ok() => NameState::Hashed,
+            Some(_) if !self.plain.contains(name) => NameState::Stale,
+            _ => NameState::Plain,
         }
     }
 }
@@ -170,7 +170,7 @@ fn refuse(x: &mut Exchange, _: &mut Ctx<'_>) -> Step {
         .loc::<FreezeLoc>(&x.http)
         .manifest
         .as_ref()
-        .is_some_and(|names| names.look_up(&x.uri) == Known::Stale);
+        .is_some_and(|names| names.look_up(&x.uri) == NameState::Stale);
     if stale { Step::Status(404) } else { Step::Next }
 }
 
@@ -182,7 +182,7 @@ fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
     let Some(names) = &x.loc::<FreezeLoc>(&http).manifest else {
         return Ok(());
     };
-    if names.look_up(&x.uri) == Known::Hashed {
+    if names.look_up(&x.uri) == NameState::Hashed {
         x.reply.fields.remove(FieldId::Expires);
         x.reply.fields.remove(FieldId::CacheControl);
         x.reply

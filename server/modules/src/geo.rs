@@ -1,8 +1,9 @@
 //! `geo`: a variable whose value depends on the address of the client, or on one that a variable holds.
 //!
 //! A block is read into a [`Draft`], by networks or by ranges, and becomes two sorted lists of spans: the longest
-//! prefix that fits is found by one binary search. What is no address, and what has no place in a list (a UNIX-domain
-//! socket, IPv6 among ranges), counts as 255.255.255.255. Binary bases (`.bin`) are neither read nor written.
+//! prefix that fits is found by one binary search. A text that is no address, and an address that has no place in a
+//! list (a UNIX-domain socket, IPv6 among ranges), counts as 255.255.255.255. Binary bases (`.bin`) are neither read
+//! nor written.
 //!
 //! Source: nginx documentation, `ngx_http_geo_module`.
 
@@ -13,8 +14,8 @@ mod spans;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use conf::{Arity, ConfError, Contexts, Directive, Row, Word};
-use server_http::build::Build;
+use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef, Word};
+use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange, Peer};
 use server_http::module::Module;
 use server_http::texts::{Interner, Texts};
@@ -32,7 +33,7 @@ pub(crate) const MODULE: Module = Module {
     ..Module::EMPTY
 };
 
-const ROWS: &[Row<Build>] = &[Row {
+const ROWS: &[DirectiveDef<ConfigBuilder>] = &[DirectiveDef {
     name: "geo",
     contexts: Contexts::HTTP,
     arity: Arity::TAKE12,
@@ -45,7 +46,7 @@ const ROWS: &[Row<Build>] = &[Row {
 
 /// One `geo`.
 struct Geo {
-    /// What holds the address; the client's own without.
+    /// The value with the address; `None` for the client's own.
     source: Option<Value>,
     proxies: Vec<Network>,
     recursive: bool,
@@ -56,7 +57,7 @@ struct Geo {
     v6: Option<Spans<u128>>,
 }
 
-fn geo(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+fn geo(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let last = d.args.len() - 1;
     for word in &d.args {
         if word.text.len() < 2 || !word.text.starts_with(b"$") {
@@ -88,7 +89,7 @@ struct Draft {
     entries: Entries,
 }
 
-/// What the lines are about; the first line decides.
+/// The sort of the lines; the first line decides.
 #[derive(Default)]
 enum Entries {
     #[default]
@@ -99,7 +100,7 @@ enum Entries {
 }
 
 impl Draft {
-    fn line(&mut self, b: &mut Build, line: &Directive) -> Result<(), ConfError> {
+    fn line(&mut self, b: &mut ConfigBuilder, line: &Directive) -> Result<(), ConfError> {
         match (line.name.text.as_slice(), line.args.as_slice()) {
             (b"ranges", []) => return self.by_ranges(line),
             (b"proxy_recursive", []) => self.recursive = true,
@@ -145,7 +146,7 @@ impl Draft {
 
     fn set_default(
         &mut self,
-        b: &mut Build,
+        b: &mut ConfigBuilder,
         line: &Directive,
         word: &Word,
     ) -> Result<(), ConfError> {
@@ -164,7 +165,12 @@ impl Draft {
         Ok(())
     }
 
-    fn add(&mut self, b: &mut Build, line: &Directive, word: &Word) -> Result<(), ConfError> {
+    fn add(
+        &mut self,
+        b: &mut ConfigBuilder,
+        line: &Directive,
+        word: &Word,
+    ) -> Result<(), ConfError> {
         let value = self.value(line, &word.text)?;
         let Entries::Ranges(ranges, _) = &mut self.entries else {
             let network = networks::network(b, line, &line.name)?;
@@ -185,7 +191,13 @@ impl Draft {
         Ok(())
     }
 
-    fn add_network(&mut self, b: &mut Build, line: &Directive, network: Network, value: u32) {
+    fn add_network(
+        &mut self,
+        b: &mut ConfigBuilder,
+        line: &Directive,
+        network: Network,
+        value: u32,
+    ) {
         let Entries::Networks(v4, v6) = &mut self.entries else {
             return;
         };
@@ -202,7 +214,12 @@ impl Draft {
         }
     }
 
-    fn delete(&mut self, b: &mut Build, line: &Directive, word: &Word) -> Result<(), ConfError> {
+    fn delete(
+        &mut self,
+        b: &mut ConfigBuilder,
+        line: &Directive,
+        word: &Word,
+    ) -> Result<(), ConfError> {
         let net = word.as_str();
         let (there, what) = match &mut self.entries {
             Entries::Ranges(ranges, _) => {

@@ -1,8 +1,8 @@
 //! `geoip_country`, `geoip_city`, `geoip_org`: variables about the place and the owner of the client's address.
 //!
-//! Databases are MaxMind's older ones, MaxMind DB files and, for countries, lists of ranges; a file's content tells
-//! which. They are read when the configuration is, and looked up when a variable is used. Absent: reading a changed
-//! file before the next reload, which `geoip2` has.
+//! Databases are MaxMind's older ones, MaxMind DB files and, for countries, lists of ranges; the content of a file
+//! determines its format. They are read when the configuration is, and looked up when a variable is used. Absent:
+//! reading a changed file before the next reload, which `geoip2` has.
 //!
 //! Source: nginx documentation, `ngx_http_geoip_module`.
 
@@ -23,8 +23,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use conf::{Arity, Builder, ConfError, Contexts, Directive, Row, os_error};
-use server_http::build::Build;
+use conf::{Arity, Builder, ConfError, Contexts, Directive, DirectiveDef, os_error};
+use server_http::build::ConfigBuilder;
 use server_http::exchange::{Exchange, Peer};
 use server_http::module::Module;
 use server_http::settings;
@@ -38,7 +38,7 @@ use database::{CityPart, CountryPart, Database, Purpose};
 pub(crate) const MODULE: Module = Module {
     name: "geoip",
     directives: &[PLAIN, ROWS],
-    units: &[<GeoipMain as server_http::confs::Conf>::unit],
+    settings: &[<GeoipMain as server_http::settings_set::Conf>::def],
     variables: VARIABLES,
     ..Module::EMPTY
 };
@@ -75,7 +75,7 @@ fn forget(own: &mut GeoipMain, _: Option<&GeoipMain>) {
     own.read = Vec::new();
 }
 
-const ROWS: &[Row<Build>] = &[
+const ROWS: &[DirectiveDef<ConfigBuilder>] = &[
     row(
         "geoip_country",
         Arity::TAKE12,
@@ -125,9 +125,9 @@ const fn row(
     arity: Arity,
     syntax: &'static str,
     doc: &'static str,
-    apply: conf::Apply<Build>,
-) -> Row<Build> {
-    Row {
+    apply: conf::Apply<ConfigBuilder>,
+) -> DirectiveDef<ConfigBuilder> {
+    DirectiveDef {
         name,
         contexts: Contexts::HTTP,
         arity,
@@ -139,7 +139,7 @@ const fn row(
     }
 }
 
-fn country_file(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+fn country_file(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let duplicate = || ConfError::directive(d, "is duplicate");
     let Some(mut first) = b.conf_mut::<GeoipMain>().country.take() else {
         let source = open(b, d, Purpose::Country)?;
@@ -175,7 +175,7 @@ fn once(d: &Directive, is_set: bool) -> Result<(), ConfError> {
 }
 
 /// Reads the file of a directive. As in nginx a relative path is one of the directory the server was started in.
-fn open(b: &mut Build, d: &Directive, purpose: Purpose) -> Result<Source, ConfError> {
+fn open(b: &mut ConfigBuilder, d: &Directive, purpose: Purpose) -> Result<Source, ConfError> {
     let (name, shown) = (d.arg(0), d.arg_str(0));
     let failed = |why: String| {
         let text = format!("GeoIP_open(\"{shown}\") failed ({why})");

@@ -14,8 +14,8 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use conf::{Arity, Builder, ConfError, Contexts, Directive, Row, os_error, parse_time_s};
-use server_http::build::Build;
+use conf::{Arity, Builder, ConfError, Contexts, Directive, DirectiveDef, os_error, parse_time_s};
+use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange, Peer};
 use server_http::module::Module;
 use server_http::settings;
@@ -30,7 +30,7 @@ use live::Live;
 pub(crate) const MODULE: Module = Module {
     name: "geoip2",
     directives: &[PLAIN, ROWS],
-    units: &[<Geoip2Main as server_http::confs::Conf>::unit],
+    settings: &[<Geoip2Main as server_http::settings_set::Conf>::def],
     ..Module::EMPTY
 };
 
@@ -53,8 +53,8 @@ fn forget(own: &mut Geoip2Main, _: Option<&Geoip2Main>) {
     own.files = Vec::new();
 }
 
-const ROWS: &[Row<Build>] = &[
-    Row {
+const ROWS: &[DirectiveDef<ConfigBuilder>] = &[
+    DirectiveDef {
         name: "geoip2",
         contexts: Contexts::HTTP,
         arity: Arity::TAKE1,
@@ -64,7 +64,7 @@ const ROWS: &[Row<Build>] = &[
         syntax: "file { ... }",
         apply: geoip2,
     },
-    Row {
+    DirectiveDef {
         name: "geoip2_proxy",
         contexts: Contexts::HTTP,
         arity: Arity::TAKE1,
@@ -80,7 +80,7 @@ const ROWS: &[Row<Build>] = &[
     },
 ];
 
-fn geoip2(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+fn geoip2(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let full = b.full_path(d.arg(0));
     let files = &mut b.conf_mut::<Geoip2Main>().files;
     if files.contains(&full) {
@@ -98,14 +98,14 @@ fn geoip2(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
     let mut database = Live::open(path.clone(), &file).map_err(failed)?;
     let mut lines = Vec::new();
     conf::each(b, d.items(), |b, line| {
-        if let Some(line) = Line::read(b, line, &mut database)? {
+        if let Some(line) = BlockVariable::read(b, line, &mut database)? {
             lines.push(line);
         }
         Ok(())
     })?;
     let database = Arc::new(database);
     b.periodic_tasks.push(database.clone());
-    for Line { directive, found } in lines {
+    for BlockVariable { directive, found } in lines {
         let lookup = Lookup {
             database: Arc::clone(&database),
             found,
@@ -118,23 +118,23 @@ fn geoip2(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
 }
 
 /// A variable of a block.
-struct Line {
+struct BlockVariable {
     directive: Directive,
-    found: Found,
+    found: ValueSource,
 }
 
 /// Where a value is.
-enum Found {
+enum ValueSource {
     Metadata(Metadata),
     Data {
         path: Vec<Vec<u8>>,
         default: Option<Vec<u8>>,
-        /// What holds the address; the client's own without.
+        /// The value with the address; `None` for the client's own.
         source: Option<Value>,
     },
 }
 
-/// What is told of a file as a whole.
+/// The metadata of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Metadata {
     BuildEpoch,
@@ -142,9 +142,13 @@ enum Metadata {
     LastChange,
 }
 
-impl Line {
+impl BlockVariable {
     /// Reads a line; `None` for a setting of the file.
-    fn read(b: &mut Build, line: &Directive, file: &mut Live) -> Result<Option<Self>, ConfError> {
+    fn read(
+        b: &mut ConfigBuilder,
+        line: &Directive,
+        file: &mut Live,
+    ) -> Result<Option<Self>, ConfError> {
         let name = line.name.as_str();
         if name == "auto_reload" {
             let [interval] = line.args.as_slice() else {
@@ -171,7 +175,7 @@ impl Line {
             .first()
             .is_some_and(|word| word.text == b"metadata")
         {
-            Found::Metadata(metadata(line)?)
+            ValueSource::Metadata(metadata(line)?)
         } else {
             data(b, line)?
         };
@@ -196,7 +200,7 @@ fn metadata(line: &Directive) -> Result<Metadata, ConfError> {
     }
 }
 
-fn data(b: &mut Build, line: &Directive) -> Result<Found, ConfError> {
+fn data(b: &mut ConfigBuilder, line: &Directive) -> Result<ValueSource, ConfError> {
     let name = line.name.as_str();
     let (mut default, mut source) = (None, None);
     // Parameters end with the first word that has no sign of equality.
@@ -231,7 +235,7 @@ fn data(b: &mut Build, line: &Directive) -> Result<Found, ConfError> {
         }
     }
     let path = line.args[count..].iter().map(|word| word.text.to_vec());
-    Ok(Found::Data {
+    Ok(ValueSource::Data {
         path: path.collect(),
         default,
         source,
@@ -241,13 +245,13 @@ fn data(b: &mut Build, line: &Directive) -> Result<Found, ConfError> {
 /// One variable.
 struct Lookup {
     database: Arc<Live>,
-    found: Found,
+    found: ValueSource,
 }
 
 impl Compute for Lookup {
     fn compute(&self, x: &mut Exchange, cx: &mut Ctx<'_>) -> Option<Vec<u8>> {
         let (path, default, source) = match &self.found {
-            Found::Metadata(field) => {
+            ValueSource::Metadata(field) => {
                 let number = match field {
                     Metadata::BuildEpoch => self.database.with(|file| file.build_epoch as i64),
                     Metadata::LastCheck => self.database.last_check_s(),
@@ -255,7 +259,7 @@ impl Compute for Lookup {
                 };
                 return Some(number.to_string().into_bytes());
             }
-            Found::Data {
+            ValueSource::Data {
                 path,
                 default,
                 source,

@@ -6,10 +6,10 @@
 
 use std::rc::Rc;
 
-use conf::{Arity, ConfError, Contexts, Directive, Row, Word};
+use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef, Word};
 use engines::http::{FieldId, http_date, parse_http_date};
 use server_base::shared_list::SharedList;
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::{self, Module};
 use server_http::value::Value;
@@ -19,13 +19,13 @@ use server_http::{reply, settings};
 pub(crate) const MODULE: Module = Module {
     name: "headers",
     directives: &[PLAIN, ROWS],
-    units: &[<HeadersLoc as server_http::confs::Conf>::unit],
+    settings: &[<HeadersLoc as server_http::settings_set::Conf>::def],
     header_stage: Some(stage),
     inherits: &[
         ("add_header", module::Inherit::As("add_header_inherit")),
         ("add_trailer", module::Inherit::As("add_trailer_inherit")),
     ],
-    dormant: true,
+    on_demand: true,
     ..Module::EMPTY
 };
 
@@ -54,7 +54,7 @@ settings! {
     pub(crate) struct HeadersLoc: Location / PLAIN {
         /// Whether fields of the level around are taken where there are none of its own, never, or in addition.
         header_inherit "add_header_inherit": Inherit = Inherit::On, "on", Contexts::HTTP_TO_IF;
-        /// The same for trailer fields.
+        /// How trailer fields of outer levels are inherited, like `add_header_inherit`.
         trailer_inherit "add_trailer_inherit": Inherit = Inherit::On, "on", Contexts::HTTP_TO_IF;
     }
     extra {
@@ -104,16 +104,16 @@ pub(crate) enum Rule {
     Epoch,
     /// In ten years.
     Max,
-    /// So many seconds from now.
+    /// Seconds from now.
     Access(i64),
-    /// So many seconds from the modification time.
+    /// Seconds from the modification time.
     Modified(i64),
     /// At this second of the day.
     Daily(i64),
 }
 
-const ROWS: &[Row<Build>] = &[
-    Row {
+const ROWS: &[DirectiveDef<ConfigBuilder>] = &[
+    DirectiveDef {
         name: "add_header",
         contexts: Contexts::HTTP_TO_IF,
         arity: Arity::TAKE23,
@@ -127,7 +127,7 @@ const ROWS: &[Row<Build>] = &[
             Ok(())
         },
     },
-    Row {
+    DirectiveDef {
         name: "add_trailer",
         contexts: Contexts::HTTP_TO_IF,
         arity: Arity::TAKE23,
@@ -141,7 +141,7 @@ const ROWS: &[Row<Build>] = &[
             Ok(())
         },
     },
-    Row {
+    DirectiveDef {
         name: "expires",
         contexts: Contexts::HTTP_TO_IF,
         arity: Arity::TAKE12,
@@ -153,7 +153,7 @@ const ROWS: &[Row<Build>] = &[
     },
 ];
 
-fn added(b: &mut Build, d: &Directive) -> Result<Added, ConfError> {
+fn added(b: &mut ConfigBuilder, d: &Directive) -> Result<Added, ConfError> {
     let always = match d.args.get(2) {
         None => false,
         Some(word) if word.text == b"always" => true,
@@ -172,7 +172,7 @@ fn added(b: &mut Build, d: &Directive) -> Result<Added, ConfError> {
     })
 }
 
-fn expires(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+fn expires(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     if b.conf_mut::<HeadersLoc>().expires.is_some() {
         return Err(ConfError::directive(d, "is duplicate"));
     }

@@ -1,7 +1,7 @@
-//! `http2_push`, `http2_push_preload`: what belongs to a response is sent before the client asks for it.
+//! `http2_push`, `http2_push_preload`: related resources are sent before the client asks for them.
 //!
-//! What is to be pushed is decided when the head of the response is; whether the client still takes it, and how much at a
-//! time, is known to the protocol. `http2_max_concurrent_pushes` is the core's.
+//! The pushes are decided with the response head; whether the client still accepts pushes, and how many at a time, is
+//! known to the protocol. `http2_max_concurrent_pushes` is the core's.
 //!
 //! Absent: pushes of other origins, and of anything but GET.
 //!
@@ -11,11 +11,11 @@ mod link;
 
 use std::rc::Rc;
 
-use conf::{Arity, ConfError, Contexts, Directive, Row};
+use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef};
 use engines::http::Method;
 use server_base::errlog::Level;
 use server_base::shared_list::SharedList;
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::Module;
 use server_http::settings;
@@ -25,9 +25,9 @@ use server_http::value::Value;
 pub(crate) const MODULE: Module = Module {
     name: "http2_push",
     directives: &[PLAIN, ROWS],
-    units: &[<PushLoc as server_http::confs::Conf>::unit],
+    settings: &[<PushLoc as server_http::settings_set::Conf>::def],
     header_stage: Some(stage),
-    dormant: true,
+    on_demand: true,
     ..Module::EMPTY
 };
 
@@ -54,7 +54,7 @@ fn inherit(own: &mut PushLoc, parent: Option<&PushLoc>) {
     }
 }
 
-const ROWS: &[Row<Build>] = &[Row {
+const ROWS: &[DirectiveDef<ConfigBuilder>] = &[DirectiveDef {
     name: "http2_push",
     contexts: HSL,
     arity: Arity::TAKE1,
@@ -65,7 +65,7 @@ const ROWS: &[Row<Build>] = &[Row {
     apply: push,
 }];
 
-fn push(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+fn push(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let is_off = d.arg(0) == b"off";
     match &b.conf_mut::<PushLoc>().pushes {
         Some(list) if list.is_empty() && is_off => {
@@ -116,7 +116,7 @@ fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
     }
     targets.retain(|target| is_path(x, target));
     if !targets.is_empty() {
-        x.ahead.get_or_insert_default().pushes = targets;
+        x.early_responses.get_or_insert_default().pushes = targets;
     }
     Ok(())
 }

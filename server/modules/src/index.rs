@@ -4,14 +4,14 @@
 
 use std::rc::Rc;
 
-use conf::{Arity, ConfError, Contexts, Directive, Row};
+use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef};
 use engines::http::Method;
 use server_base::errlog::{Level, Shown};
 use server_base::{
     files::{EACCES, ELOOP, EMLINK, ENAMETOOLONG, ENOENT, ENOTDIR, FileError},
     shared_list::SharedList,
 };
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::debug_http;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::{Content, Handler, Module};
@@ -23,7 +23,7 @@ use server_http::{paths, phases, settings};
 pub(crate) const MODULE: Module = Module {
     name: "index",
     directives: &[PLAIN, ROWS],
-    units: &[<IndexLoc as server_http::confs::Conf>::unit],
+    settings: &[<IndexLoc as server_http::settings_set::Conf>::def],
     handlers: &[Handler::Content(handle)],
     ..Module::EMPTY
 };
@@ -47,7 +47,7 @@ fn inherit_names(own: &mut IndexLoc, parent: Option<&IndexLoc>) {
     }
 }
 
-const ROWS: &[Row<Build>] = &[Row {
+const ROWS: &[DirectiveDef<ConfigBuilder>] = &[DirectiveDef {
     name: "index",
     contexts: Contexts::HTTP_SERVER_LOCATION,
     arity: Arity::ONE_MORE,
@@ -58,7 +58,7 @@ const ROWS: &[Row<Build>] = &[Row {
     apply: index,
 }];
 
-fn index(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+fn index(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     for (n, word) in d.args.iter().enumerate() {
         if word.text.starts_with(b"/") && n != d.args.len() - 1 {
             let text = "only the last index in \"index\" directive should be absolute";
@@ -171,7 +171,7 @@ fn check_directory(x: &mut Exchange, cx: &mut Ctx<'_>, index: &[u8]) -> Result<(
     }
 }
 
-/// Logs why there is no index; gives the status.
+/// Logs why there is no index; returns the status.
 fn refused(x: &Exchange, path: &[u8], error: FileError) -> u16 {
     let (path, reason) = (String::from_utf8_lossy(path), paths::reason(error));
     if error.errno == EACCES {

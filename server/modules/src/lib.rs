@@ -115,7 +115,7 @@ pub const MODULES: &[&Module] = &[
     &first_byte_sampling::MODULE,
 ];
 
-/// Modules that nginx builds only when told to and that are built in, as `configure` would name them.
+/// Modules that nginx builds only on request and that are built in, as `configure` names them.
 pub fn with() -> Vec<String> {
     NGINX_OPTIONAL
         .iter()
@@ -140,7 +140,7 @@ pub fn without() -> Vec<String> {
 /// Modules of nginx that are part of the core here.
 const OF_CORE: [&str; 2] = ["v2", "spdy"];
 
-/// Modules that nginx builds only when told to.
+/// Modules that nginx builds only on request.
 const NGINX_OPTIONAL: &[&str] = &[
     "ssl",
     "v2",
@@ -161,7 +161,7 @@ const NGINX_OPTIONAL: &[&str] = &[
     "slice",
 ];
 
-/// Modules that nginx builds unless told otherwise, but for `upstream_keepalive`, which is part of `upstream` here.
+/// Modules that nginx builds by default, but for `upstream_keepalive`, which is part of `upstream` here.
 const NGINX_STANDARD: &[&str] = &[
     "charset",
     "gzip",

@@ -1,6 +1,6 @@
-//! `limit_conn`: so many requests at a time for each key.
+//! `limit_conn`: limits the number of concurrent requests of each key.
 //!
-//! A connection counts while a request of it is under way whose head has been read; the count is given back when the
+//! A connection counts while it has a request in progress whose head has been read; the count is given back when the
 //! exchange ends. A request is counted once, whatever internal redirects it goes through.
 //!
 //! Source: nginx documentation, `ngx_http_limit_conn_module`.
@@ -8,30 +8,30 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use conf::{Arity, ConfError, Contexts, Directive, Row};
+use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef};
 use server_base::errlog::Shown;
 use server_base::zone::{self, Full, Zone};
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::debug_http;
-use server_http::exchange::{Ctx, Exchange, Lease};
+use server_http::exchange::{Ctx, DropGuard, Exchange};
 use server_http::module::{Handler, Module, Step};
 use server_http::settings;
 use server_http::value::Value;
 use server_http::vars::Variable;
 
-use crate::limits::{self, LimitLevel, LimitZone, Refusal, UNAVAILABLE};
+use crate::limits::{self, LimitLevel, LimitZone, RejectStatus, UNAVAILABLE};
 
 /// The module.
 pub(crate) const MODULE: Module = Module {
     name: NAME,
     directives: &[MAIN_PLAIN, PLAIN, ROWS],
-    units: &[
-        <LimitConnMain as server_http::confs::Conf>::unit,
-        <LimitConnLoc as server_http::confs::Conf>::unit,
+    settings: &[
+        <LimitConnMain as server_http::settings_set::Conf>::def,
+        <LimitConnLoc as server_http::settings_set::Conf>::def,
     ],
     variables: &[Variable {
         name: "limit_conn_status",
-        read: |x, _, _, out| match x.guards.get::<Outcome>() {
+        read: |x, _, _, out| match x.extensions.get::<Outcome>() {
             Some(outcome) => {
                 out.extend_from_slice(outcome.name().as_bytes());
                 true
@@ -42,7 +42,7 @@ pub(crate) const MODULE: Module = Module {
         doc: "PASSED, REJECTED or REJECTED_DRY_RUN",
     }],
     handlers: &[Handler::PreAccess(handle)],
-    dormant: true,
+    on_demand: true,
     ..Module::EMPTY
 };
 
@@ -68,7 +68,7 @@ settings! {
         /// Level of messages about refusals.
         log_level "limit_conn_log_level": LimitLevel = LimitLevel::Error, "error", Contexts::HTTP_SERVER_LOCATION;
         /// Status of refused requests.
-        status "limit_conn_status": Refusal = UNAVAILABLE, "503", Contexts::HTTP_SERVER_LOCATION;
+        status "limit_conn_status": RejectStatus = UNAVAILABLE, "503", Contexts::HTTP_SERVER_LOCATION;
     }
     extra {
         /// `limit_conn`.
@@ -95,7 +95,7 @@ pub(crate) struct Limit {
     most: u64,
 }
 
-/// What became of a request.
+/// The result for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     Passed,
@@ -113,8 +113,8 @@ impl Outcome {
     }
 }
 
-const ROWS: &[Row<Build>] = &[
-    Row {
+const ROWS: &[DirectiveDef<ConfigBuilder>] = &[
+    DirectiveDef {
         name: "limit_conn_zone",
         contexts: Contexts::HTTP,
         arity: Arity::TAKE2,
@@ -124,7 +124,7 @@ const ROWS: &[Row<Build>] = &[
         syntax: "key zone=name:size",
         apply: limit_conn_zone,
     },
-    Row {
+    DirectiveDef {
         name: "limit_conn",
         contexts: Contexts::HTTP_SERVER_LOCATION,
         arity: Arity::TAKE2,
@@ -136,7 +136,7 @@ const ROWS: &[Row<Build>] = &[
     },
 ];
 
-fn limit_conn_zone(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+fn limit_conn_zone(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let key = Value::compile(b, d, d.word(0))?;
     let word = d.word(1);
     let Some(text) = word.text.strip_prefix(b"zone=") else {
@@ -158,7 +158,7 @@ fn limit_conn_zone(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
     Ok(())
 }
 
-fn limit_conn(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+fn limit_conn(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let zone = zone::refer(b, d, d.word(0), d.arg(0), 0, NAME)?;
     let limits = &mut b.conf_mut::<LimitConnLoc>().limits;
     if limits.iter().any(|limit| limit.zone == zone) {
@@ -176,13 +176,13 @@ fn limit_conn(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
     Ok(())
 }
 
-/// One counted connection, kept with the exchange; dropping it gives the count back.
-struct Held {
+/// One counted connection, kept with the exchange; dropping it decrements the count.
+struct CountedConnection {
     counts: Arc<Zone<u64>>,
     key: Vec<u8>,
 }
 
-impl Drop for Held {
+impl Drop for CountedConnection {
     fn drop(&mut self) {
         let mut shard = self.counts.lock(&self.key);
         match shard.get_mut(&self.key) {
@@ -204,7 +204,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
     let http = Rc::clone(&x.http);
     let conf: &LimitConnLoc = x.loc(&http);
     // It has been counted before an internal redirect, as in nginx.
-    if conf.limits.is_empty() || x.guards.get::<Outcome>().is_some() {
+    if conf.limits.is_empty() || x.extensions.get::<Outcome>().is_some() {
         return Step::Next;
     }
     let main: &LimitConnMain = http.main();
@@ -217,9 +217,9 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
             continue;
         };
         debug_http!(x, "limit conn: \"{}\" of {}", Shown(&key), limit.most);
-        x.guards.set(Outcome::Passed);
+        x.extensions.set(Outcome::Passed);
         match hold(zone, key, limit.most) {
-            Ok(held) => x.guards.push(Lease::new(held)),
+            Ok(held) => x.extensions.push(DropGuard::new(held)),
             Err(why) => return refuse(x, conf, zone, &why),
         }
     }
@@ -227,7 +227,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
 }
 
 /// Counts one more connection of a key.
-fn hold(zone: &ConnZone, key: Vec<u8>, most: u64) -> Result<Held, Refused> {
+fn hold(zone: &ConnZone, key: Vec<u8>, most: u64) -> Result<CountedConnection, Refused> {
     let mut shard = zone.entries.lock(&key);
     match shard.get_mut(&key) {
         Some(count) if *count >= most => return Err(Refused::Over),
@@ -235,7 +235,7 @@ fn hold(zone: &ConnZone, key: Vec<u8>, most: u64) -> Result<Held, Refused> {
         None => shard.insert(&key, 1).map_err(|Full| Refused::Full)?,
     }
     drop(shard);
-    Ok(Held {
+    Ok(CountedConnection {
         counts: Arc::clone(&zone.entries),
         key,
     })
@@ -253,12 +253,12 @@ fn refuse(x: &mut Exchange, conf: &LimitConnLoc, zone: &ConnZone, why: &Refused)
             ),
         );
     }
-    x.guards.release();
+    x.extensions.release();
     if dry {
-        x.guards.set(Outcome::RejectedDryRun);
+        x.extensions.set(Outcome::RejectedDryRun);
         return Step::Next;
     }
-    x.guards.set(Outcome::Rejected);
+    x.extensions.set(Outcome::Rejected);
     Step::Status(conf.status.0)
 }
 

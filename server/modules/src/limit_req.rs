@@ -1,4 +1,4 @@
-//! `limit_req`: so many requests a second for each key, the others delayed or refused.
+//! `limit_req`: limits the rate of requests of each key; requests above it are delayed or refused.
 //!
 //! A leaky bucket for each key in thousandths of a request and milliseconds, with nginx's arithmetic. Buckets live in a
 //! zone that all threads share, so their time is the wall clock's, which all threads see alike. A request is counted
@@ -10,10 +10,10 @@ mod bucket;
 
 use std::rc::Rc;
 
-use conf::{Arity, ConfError, Contexts, Directive, Row};
+use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef};
 use server_base::errlog::Level;
 use server_base::zone;
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::debug_http;
 use server_http::exchange::{Ctx, Exchange, State, Wait};
 use server_http::module::{Handler, Module, Step};
@@ -21,20 +21,20 @@ use server_http::settings;
 use server_http::value::Value;
 use server_http::vars::Variable;
 
-use crate::limits::{self, LimitLevel, LimitZone, Refusal, UNAVAILABLE};
+use crate::limits::{self, LimitLevel, LimitZone, RejectStatus, UNAVAILABLE};
 use bucket::{Bucket, Verdict};
 
 /// The module.
 pub(crate) const MODULE: Module = Module {
     name: NAME,
     directives: &[MAIN_PLAIN, PLAIN, ROWS],
-    units: &[
-        <LimitReqMain as server_http::confs::Conf>::unit,
-        <LimitReqLoc as server_http::confs::Conf>::unit,
+    settings: &[
+        <LimitReqMain as server_http::settings_set::Conf>::def,
+        <LimitReqLoc as server_http::settings_set::Conf>::def,
     ],
     variables: &[Variable {
         name: "limit_req_status",
-        read: |x, _, _, out| match x.guards.get::<Outcome>() {
+        read: |x, _, _, out| match x.extensions.get::<Outcome>() {
             Some(outcome) => {
                 out.extend_from_slice(outcome.name().as_bytes());
                 true
@@ -45,7 +45,7 @@ pub(crate) const MODULE: Module = Module {
         doc: "PASSED, DELAYED, REJECTED, DELAYED_DRY_RUN or REJECTED_DRY_RUN",
     }],
     handlers: &[Handler::PreAccess(handle)],
-    dormant: true,
+    on_demand: true,
     ..Module::EMPTY
 };
 
@@ -71,7 +71,7 @@ settings! {
         /// Level of messages about refusals; those about delays are one less severe.
         log_level "limit_req_log_level": LimitLevel = LimitLevel::Error, "error", Contexts::HTTP_SERVER_LOCATION;
         /// Status of refused requests.
-        status "limit_req_status": Refusal = UNAVAILABLE, "503", Contexts::HTTP_SERVER_LOCATION;
+        status "limit_req_status": RejectStatus = UNAVAILABLE, "503", Contexts::HTTP_SERVER_LOCATION;
     }
     extra {
         /// `limit_req`.
@@ -103,7 +103,7 @@ pub(crate) struct Limit {
     delay: u64,
 }
 
-/// What became of a request.
+/// The result for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     Passed,
@@ -125,8 +125,8 @@ impl Outcome {
     }
 }
 
-const ROWS: &[Row<Build>] = &[
-    Row {
+const ROWS: &[DirectiveDef<ConfigBuilder>] = &[
+    DirectiveDef {
         name: "limit_req_zone",
         contexts: Contexts::HTTP,
         arity: Arity::TAKE3,
@@ -136,7 +136,7 @@ const ROWS: &[Row<Build>] = &[
         syntax: "key zone=name:size rate=rate",
         apply: limit_req_zone,
     },
-    Row {
+    DirectiveDef {
         name: "limit_req",
         contexts: Contexts::HTTP_SERVER_LOCATION,
         arity: Arity::TAKE123,
@@ -148,7 +148,7 @@ const ROWS: &[Row<Build>] = &[
     },
 ];
 
-fn limit_req_zone(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+fn limit_req_zone(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let key = Value::compile(b, d, d.word(0))?;
     let (mut place, mut rate) = (None, 1000);
     for word in &d.args[1..] {
@@ -185,7 +185,7 @@ fn parse_rate(text: &[u8]) -> Option<u64> {
     Some(limits::positive(number)?.saturating_mul(1000) / seconds)
 }
 
-fn limit_req(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+fn limit_req(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let (mut zone, mut burst, mut delay) = (None, 0, 0);
     let number = |word: &conf::Word, text: &[u8], what: &str| {
         limits::positive(text).ok_or_else(|| {
@@ -239,7 +239,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
     let http = Rc::clone(&x.http);
     let conf: &LimitReqLoc = x.loc(&http);
     // It has been counted before a wait or an internal redirect, as in nginx.
-    if conf.limits.is_empty() || x.guards.get::<Outcome>().is_some() {
+    if conf.limits.is_empty() || x.extensions.get::<Outcome>().is_some() {
         return Step::Next;
     }
     let main: &LimitReqMain = http.main();
@@ -273,7 +273,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
                 counted = true;
                 delay.consider(zone, limit, excess);
             }
-            Verdict::Held => pending.push(Pending {
+            Verdict::Pending => pending.push(Pending {
                 zone,
                 limit: *limit,
                 key,
@@ -334,17 +334,17 @@ fn refuse(x: &mut Exchange, conf: &LimitReqLoc, zone: &ReqZone, excess: Option<u
         ),
     }
     if dry {
-        x.guards.set(Outcome::RejectedDryRun);
+        x.extensions.set(Outcome::RejectedDryRun);
         return Step::Next;
     }
-    x.guards.set(Outcome::Rejected);
+    x.extensions.set(Outcome::Rejected);
     Step::Status(conf.status.0)
 }
 
-/// Lets a request pass, at once or after the delay.
+/// Passes a request on, at once or after the delay.
 fn pass(x: &mut Exchange, cx: &Ctx<'_>, conf: &LimitReqLoc, delay: &Delay<'_>) -> Step {
     let Some(zone) = delay.zone else {
-        x.guards.set(Outcome::Passed);
+        x.extensions.set(Outcome::Passed);
         return Step::Next;
     };
     let dry = *conf.dry_run;
@@ -359,10 +359,10 @@ fn pass(x: &mut Exchange, cx: &Ctx<'_>, conf: &LimitReqLoc, delay: &Delay<'_>) -
         ),
     );
     if dry {
-        x.guards.set(Outcome::DelayedDryRun);
+        x.extensions.set(Outcome::DelayedDryRun);
         return Step::Next;
     }
-    x.guards.set(Outcome::Delayed);
+    x.extensions.set(Outcome::Delayed);
     x.state = State::Waiting(Wait::until(cx.clock.mono_ms.saturating_add(delay.ms)));
     Step::Wait
 }

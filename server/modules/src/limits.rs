@@ -1,14 +1,14 @@
-//! What `limit_req` and `limit_conn` have in common: zones, parameters, levels of their messages, statuses.
+//! Shared by `limit_req` and `limit_conn`: zones, parameters, levels of their messages, statuses.
 
 use std::sync::Arc;
 
 use conf::{Arity, ConfError, Directive, Word};
 use server_base::config::ConfigContext;
 use server_base::errlog::Level;
+use server_base::from_args::FromArgs;
 use server_base::keyword;
-use server_base::typed::Typed;
 use server_base::zone::{self, Zone};
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::value::Value;
 
@@ -49,9 +49,9 @@ impl LimitLevel {
 
 /// A status for requests that are refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Refusal(pub(crate) u16);
+pub(crate) struct RejectStatus(pub(crate) u16);
 
-impl Typed for Refusal {
+impl FromArgs for RejectStatus {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "code";
 
@@ -62,7 +62,7 @@ impl Typed for Refusal {
 }
 
 /// The status of a request for which there was no room in a zone, or that is over a limit.
-pub(crate) const UNAVAILABLE: Refusal = Refusal(503);
+pub(crate) const UNAVAILABLE: RejectStatus = RejectStatus(503);
 
 /// A number above zero, as in `burst=5`.
 pub(crate) fn positive(text: &[u8]) -> Option<u64> {
@@ -89,23 +89,24 @@ pub(crate) struct LimitZone<V> {
     pub(crate) name: Vec<u8>,
     key: Value,
     key_text: String,
-    /// What is kept.
+    /// The entries of the zone.
     pub(crate) entries: Arc<Zone<V>>,
 }
 
 impl<V: Send + 'static> LimitZone<V> {
-    /// Declares a zone whose key is the first argument of `d`; `place` is the word with its name and size, `module` whose it
-    /// is and `what` messages call it, and `key_of` gives the key of the zone with a number, where that is declared already.
+    /// Declares a zone whose key is the first argument of `d`. `place` is the word with its name and size, `module`
+    /// its owner, `what` its name in messages, and `key_of` returns the key of the zone with a number, where that is
+    /// declared already.
     ///
     /// # Errors
     /// The zone has another size, module or key elsewhere.
     pub(crate) fn declare(
-        b: &mut Build,
+        b: &mut ConfigBuilder,
         d: &Directive,
         key: Value,
         (word, (name, size)): (&Word, (&[u8], u64)),
         (module, what): (&'static str, &str),
-        key_of: impl Fn(&mut Build, usize) -> Option<String>,
+        key_of: impl Fn(&mut ConfigBuilder, usize) -> Option<String>,
     ) -> Result<Self, ConfError> {
         let id = zone::refer(b, d, word, name, size, module)?;
         let shown = String::from_utf8_lossy(name);

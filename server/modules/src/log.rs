@@ -14,10 +14,10 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 
-use conf::{Arity, ConfError, Contexts, Directive, Row};
+use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef};
 use server_base::errlog::Level;
 use server_base::logs::{Buffering, LogCache};
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::{Handler, Module};
 use server_http::settings;
@@ -30,9 +30,9 @@ use options::Options;
 pub(crate) const MODULE: Module = Module {
     name: "log",
     directives: &[MAIN_PLAIN, PLAIN, ROWS],
-    units: &[
-        <LogMain as server_http::confs::Conf>::unit,
-        <LogLoc as server_http::confs::Conf>::unit,
+    settings: &[
+        <LogMain as server_http::settings_set::Conf>::def,
+        <LogLoc as server_http::settings_set::Conf>::def,
     ],
     handlers: &[Handler::Log(write)],
     finish: Some(default_log),
@@ -40,7 +40,7 @@ pub(crate) const MODULE: Module = Module {
 };
 
 settings! {
-    /// What exists once.
+    /// Settings that exist once.
     pub(crate) struct LogMain: Main / MAIN_PLAIN {}
     extra {
         /// The formats by name.
@@ -95,8 +95,8 @@ enum Target {
     Syslog(usize),
 }
 
-const ROWS: &[Row<Build>] = &[
-    Row {
+const ROWS: &[DirectiveDef<ConfigBuilder>] = &[
+    DirectiveDef {
         name: "log_format",
         contexts: Contexts::HTTP,
         arity: Arity::TWO_MORE,
@@ -106,7 +106,7 @@ const ROWS: &[Row<Build>] = &[
         syntax: "name [escape=default | json | none] string ...",
         apply: log_format,
     },
-    Row {
+    DirectiveDef {
         name: "access_log",
         contexts: Contexts::HTTP_TO_IF.or(Contexts::LIMIT_EXCEPT),
         arity: Arity::ONE_MORE,
@@ -116,7 +116,7 @@ const ROWS: &[Row<Build>] = &[
         syntax: "path | syslog:server=address[,parameter=value] [format [buffer=size] [gzip[=level]] [flush=time] [if=condition]] | off",
         apply: access_log,
     },
-    Row {
+    DirectiveDef {
         name: "open_log_file_cache",
         contexts: Contexts::HTTP_SERVER_LOCATION,
         arity: Arity::TAKE1234,
@@ -128,7 +128,7 @@ const ROWS: &[Row<Build>] = &[
     },
 ];
 
-fn log_format(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+fn log_format(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let name = d.arg(0).to_vec();
     let known = b.conf_mut::<LogMain>().formats.contains_key(&name);
     if known || name == b"combined" {
@@ -165,7 +165,7 @@ fn log_format(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
 }
 
 /// The format `combined`.
-fn combined(b: &mut Build, d: &Directive) -> Result<Arc<Format>, ConfError> {
+fn combined(b: &mut ConfigBuilder, d: &Directive) -> Result<Arc<Format>, ConfError> {
     let text = b"$remote_addr - $remote_user [$time_local] \"$request\" $status $body_bytes_sent \"$http_referer\" \"$http_user_agent\"";
     let value = Value::compile_bytes(b, d, &d.name, text)?;
     Ok(Arc::new(Format {
@@ -174,7 +174,7 @@ fn combined(b: &mut Build, d: &Directive) -> Result<Arc<Format>, ConfError> {
     }))
 }
 
-fn access_log(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+fn access_log(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     if d.arg(0) == b"off" {
         if d.args.len() > 1 {
             return Err(ConfError::word(
@@ -242,7 +242,7 @@ fn access_log(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
     Ok(())
 }
 
-fn target(b: &mut Build, d: &Directive) -> Result<Target, ConfError> {
+fn target(b: &mut ConfigBuilder, d: &Directive) -> Result<Target, ConfError> {
     if d.arg(0).starts_with(b"syslog:") {
         let server = server_http::build::syslog(b, d)?;
         return Ok(Target::Syslog(b.syslog(server)));
@@ -253,7 +253,7 @@ fn target(b: &mut Build, d: &Directive) -> Result<Target, ConfError> {
     })
 }
 
-fn open_log_file_cache(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+fn open_log_file_cache(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     if b.conf_mut::<LogLoc>().cache.is_some() {
         return Err(ConfError::directive(d, "is duplicate"));
     }
@@ -301,7 +301,7 @@ fn open_log_file_cache(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
 }
 
 /// Without `access_log` at `http` level, servers log to the standard place.
-fn default_log(b: &mut Build) -> Result<(), ConfError> {
+fn default_log(b: &mut ConfigBuilder) -> Result<(), ConfError> {
     let d = Directive::synthetic("access_log");
     let format = combined(b, &d)?;
     let needed = b.location_confs_mut::<LogLoc>().any(|l| l.logs.is_none());

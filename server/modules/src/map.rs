@@ -7,9 +7,9 @@
 
 use std::sync::Arc;
 
-use conf::{Arity, ConfError, Contexts, Directive, Row};
+use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef};
 use server_base::regex::{FailedMatch, Regex};
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::conf_core::NameKind;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::Module;
@@ -25,7 +25,7 @@ pub(crate) const MODULE: Module = Module {
     ..Module::EMPTY
 };
 
-const ROWS: &[Row<Build>] = &[Row {
+const ROWS: &[DirectiveDef<ConfigBuilder>] = &[DirectiveDef {
     name: "map",
     contexts: Contexts::HTTP,
     arity: Arity::TAKE2,
@@ -41,24 +41,24 @@ struct Map {
     source: Value,
     hostnames: bool,
     volatile: bool,
-    /// Each with the number of a [`Found`].
+    /// Each with the number of a [`ValueRef`].
     names: NameTable,
-    regexes: Vec<(Regex, Found)>,
-    default: Found,
+    regexes: Vec<(Regex, ValueRef)>,
+    default: ValueRef,
     texts: Texts,
     compiled: Vec<Value>,
 }
 
-/// What a line gives: few have variables, and of the rest many are equal.
+/// The value of a line: few have variables, and of the rest many are equal.
 #[derive(Clone, Copy)]
-enum Found {
+enum ValueRef {
     /// The text at this offset.
     Text(usize),
     /// The value with variables by this index.
     Compiled(usize),
 }
 
-impl Found {
+impl ValueRef {
     fn number(self) -> usize {
         match self {
             Self::Text(at) => at * 2,
@@ -74,7 +74,7 @@ impl Found {
     }
 }
 
-fn map(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+fn map(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let source = Value::compile(b, d, d.word(0))?;
     let Some(name) = d.arg(1).strip_prefix(b"$").filter(|n| !n.is_empty()) else {
         return Err(ConfError::word(
@@ -97,8 +97,8 @@ struct Draft {
     hostnames: bool,
     volatile: bool,
     names: NameTable,
-    regexes: Vec<(Regex, Found)>,
-    default: Option<Found>,
+    regexes: Vec<(Regex, ValueRef)>,
+    default: Option<ValueRef>,
     texts: Interner,
     compiled: Vec<Value>,
     /// A name in lower case; kept, so that a million lines do not allocate one each.
@@ -106,7 +106,7 @@ struct Draft {
 }
 
 impl Draft {
-    fn line(&mut self, b: &mut Build, line: &Directive) -> Result<(), ConfError> {
+    fn line(&mut self, b: &mut ConfigBuilder, line: &Directive) -> Result<(), ConfError> {
         match (line.name.text.as_slice(), line.args.len()) {
             (b"hostnames", 0) => self.hostnames = true,
             (b"volatile", 0) => self.volatile = true,
@@ -116,7 +116,12 @@ impl Draft {
         Ok(())
     }
 
-    fn parameter(&mut self, b: &mut Build, line: &Directive, key: &[u8]) -> Result<(), ConfError> {
+    fn parameter(
+        &mut self,
+        b: &mut ConfigBuilder,
+        line: &Directive,
+        key: &[u8],
+    ) -> Result<(), ConfError> {
         let value = self.value(b, line)?;
         match key {
             b"default" => match self.default.replace(value) {
@@ -137,16 +142,16 @@ impl Draft {
         }
     }
 
-    fn value(&mut self, b: &mut Build, line: &Directive) -> Result<Found, ConfError> {
+    fn value(&mut self, b: &mut ConfigBuilder, line: &Directive) -> Result<ValueRef, ConfError> {
         let text = line.arg(0);
         if memchr::memchr(b'$', text).is_none() {
-            return Ok(Found::Text(self.texts.add(text)));
+            return Ok(ValueRef::Text(self.texts.add(text)));
         }
         self.compiled.push(Value::compile(b, line, line.word(0))?);
-        Ok(Found::Compiled(self.compiled.len() - 1))
+        Ok(ValueRef::Compiled(self.compiled.len() - 1))
     }
 
-    fn name(&mut self, line: &Directive, name: &[u8], value: Found) -> Result<(), ConfError> {
+    fn name(&mut self, line: &Directive, name: &[u8], value: ValueRef) -> Result<(), ConfError> {
         self.lower.clear();
         self.lower.extend(name.iter().map(u8::to_ascii_lowercase));
         let kind = if self.hostnames {
@@ -172,7 +177,7 @@ impl Draft {
             volatile: self.volatile,
             names: self.names,
             regexes: self.regexes,
-            default: default.unwrap_or_else(|| Found::Text(self.texts.add(b""))),
+            default: default.unwrap_or_else(|| ValueRef::Text(self.texts.add(b""))),
             texts: self.texts.finish(),
             compiled: self.compiled,
         }
@@ -180,12 +185,12 @@ impl Draft {
 }
 
 impl Map {
-    fn find(&self, x: &mut Exchange, mut subject: Vec<u8>) -> Found {
+    fn find(&self, x: &mut Exchange, mut subject: Vec<u8>) -> ValueRef {
         // Expressions see the case of the subject.
         let whole = (!self.regexes.is_empty()).then(|| subject.clone());
         subject.make_ascii_lowercase();
         if let Some(number) = self.names.find(&subject) {
-            return Found::of(number);
+            return ValueRef::of(number);
         }
         let whole = whole.filter(|whole| !whole.is_empty());
         whole
@@ -193,7 +198,7 @@ impl Map {
             .unwrap_or(self.default)
     }
 
-    fn first_regex(&self, x: &mut Exchange, subject: &[u8]) -> Option<Found> {
+    fn first_regex(&self, x: &mut Exchange, subject: &[u8]) -> Option<ValueRef> {
         // Where one cannot be finished, those behind it are not asked: the request gets 500.
         let mut regexes = self.regexes.iter();
         regexes
@@ -210,8 +215,8 @@ impl Compute for Map {
             subject.pop();
         }
         Some(match self.find(x, subject) {
-            Found::Text(at) => self.texts.at(at).to_vec(),
-            Found::Compiled(at) => self.compiled[at].to_vec(x, cx),
+            ValueRef::Text(at) => self.texts.at(at).to_vec(),
+            ValueRef::Compiled(at) => self.compiled[at].to_vec(x, cx),
         })
     }
 

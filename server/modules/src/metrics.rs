@@ -10,10 +10,10 @@ mod format;
 mod page;
 mod process;
 
-use conf::{Arity, Contexts, Row};
+use conf::{Arity, Contexts, DirectiveDef};
 use engines::http::probe::{Point, ProbeEvent};
 use engines::http::{FieldId, Method};
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::meters::{self, Time};
 use server_http::module::{Content, Handler, Inherit, Module};
@@ -27,13 +27,13 @@ pub(crate) const MODULE: Module = Module {
     name: "metrics",
     directives: &[ROWS],
     handlers: &[Handler::Event(count)],
-    dormant: true,
+    on_demand: true,
     wants: Some(|_, _| Wants::all(true)),
     inherits: &[("metrics", Inherit::Blocks)],
     ..Module::EMPTY
 };
 
-const ROWS: &[Row<Build>] = &[Row {
+const ROWS: &[DirectiveDef<ConfigBuilder>] = &[DirectiveDef {
     name: "metrics",
     contexts: Contexts::LOCATION,
     arity: Arity::NOARGS,

@@ -8,26 +8,26 @@
 //! Source: nginx documentation, `ngx_http_mp4_module`.
 
 mod boxes;
-mod fault;
+mod error;
 mod movie;
 mod tables;
 mod track;
 
 use std::rc::Rc;
 
-use conf::{Arity, Contexts, Row, os_error};
+use conf::{Arity, Contexts, DirectiveDef, os_error};
 use engines::http::{Chunk, FileHandle, FileRange};
 use server_base::errlog::Level;
 use server_base::files::{Files, Opened};
-use server_base::typed::Size;
-use server_http::build::Build;
+use server_base::from_args::Size;
+use server_http::build::ConfigBuilder;
 use server_http::builtin::find_arg;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::{Content, Inherit, Module};
 use server_http::{debug_http, reply, settings};
 
 use crate::file;
-use fault::Fault;
+use error::Mp4Error;
 use movie::{Cut, Limits, Ranges};
 use track::Ask;
 
@@ -35,7 +35,7 @@ use track::Ask;
 pub(crate) const MODULE: Module = Module {
     name: "mp4",
     directives: &[PLAIN, ROWS],
-    units: &[<Mp4Loc as server_http::confs::Conf>::unit],
+    settings: &[<Mp4Loc as server_http::settings_set::Conf>::def],
     inherits: &[("mp4", Inherit::Blocks)],
     ..Module::EMPTY
 };
@@ -52,7 +52,7 @@ settings! {
     }
 }
 
-const ROWS: &[Row<Build>] = &[Row {
+const ROWS: &[DirectiveDef<ConfigBuilder>] = &[DirectiveDef {
     name: "mp4",
     contexts: Contexts::LOCATION,
     arity: Arity::NOARGS,
@@ -94,7 +94,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     }
 }
 
-/// What the arguments name, if they do; what is no time counts for nothing, as in nginx.
+/// The part that the arguments name, if they do; text that is no time is ignored, as in nginx.
 fn asked(x: &Exchange) -> Option<Ask> {
     if x.args.is_empty() {
         return None;
@@ -139,7 +139,7 @@ fn part(
     opened: &Opened,
     file: &FileHandle,
     ask: &Ask,
-) -> Result<Cut, Fault> {
+) -> Result<Cut, Mp4Error> {
     debug_http!(x, "mp4 start:{}, length:{}", ask.start_ms, ask.length_ms);
     let conf: &Mp4Loc = x.loc(&x.http);
     let limits = Limits {
@@ -162,7 +162,7 @@ struct Reader<'a> {
 }
 
 impl Ranges for Reader<'_> {
-    fn read(&mut self, offset: u64, len: u64, out: &mut Vec<u8>) -> Result<(), Fault> {
+    fn read(&mut self, offset: u64, len: u64, out: &mut Vec<u8>) -> Result<(), Mp4Error> {
         let range = FileRange {
             file: FileHandle::clone(self.file),
             offset,
@@ -171,7 +171,7 @@ impl Ranges for Reader<'_> {
         self.files.read_into(&range, out).map_err(|error| {
             let text = format_args!("pread() failed ({})", os_error(&error));
             self.x.log(Level::Crit, text);
-            Fault::Unreadable
+            Mp4Error::Unreadable
         })
     }
 }
@@ -197,8 +197,8 @@ fn send(x: &mut Exchange, cx: &mut Ctx<'_>, opened: Rc<Opened>, file: FileHandle
     reply::send(x, cx, (length > 0).then_some(chunk));
 }
 
-/// What the index of a part is counted as, which is made before it can leave: so few of a connection are held at the same
-/// time.
+/// Bytes that the index of a part is accounted with, which is made before it can leave: this limits how many of a
+/// connection are in memory at the same time.
 const INDEX_BYTES: u64 = 512 << 10;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Which address `X-Forwarded-For` names: what `geo` and `set_real_ip_from` share.
+//! The client's address in `X-Forwarded-For`, for `geo` and `set_real_ip_from`.
 //!
 //! Source: nginx documentation, `ngx_http_realip_module`, `ngx_http_geo_module`.
 
@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use conf::{ConfError, Directive, Word};
 use engines::http::FieldId;
 pub(crate) use server_base::networks::{Network, mask_v6, parse_ip, parse_v4};
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::exchange::{Exchange, Peer};
 
 /// Reads an address with or without a port, which is 0 where there is none.
@@ -36,7 +36,11 @@ fn parse_peer(text: &[u8]) -> Option<SocketAddr> {
 ///
 /// # Errors
 /// `invalid network`.
-pub(crate) fn network(b: &mut Build, d: &Directive, word: &Word) -> Result<Network, ConfError> {
+pub(crate) fn network(
+    b: &mut ConfigBuilder,
+    d: &Directive,
+    word: &Word,
+) -> Result<Network, ConfError> {
     if word.text == b"255.255.255.255" {
         return Ok(Network::V4(u32::MAX, 32));
     }
@@ -80,7 +84,7 @@ pub(crate) fn forwarded(
     found
 }
 
-/// Goes through one value from its end; also tells whether all of it was read.
+/// Goes through one value from its end; also returns whether all of it was read.
 fn walk_back(
     peer: Peer,
     field: &[u8],

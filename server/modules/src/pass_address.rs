@@ -17,7 +17,7 @@ pub(crate) struct Address {
 /// Reads `host[:port]`, `[address][:port]` or `unix:path`.
 ///
 /// # Errors
-/// What is wrong, in nginx's words.
+/// The error, in nginx's words.
 pub(crate) fn parse(text: &[u8]) -> Result<Address, &'static str> {
     if let Some((schema, path)) = text.split_at_checked(UNIX.len())
         && schema.eq_ignore_ascii_case(UNIX)
@@ -54,7 +54,7 @@ pub(crate) fn parse(text: &[u8]) -> Result<Address, &'static str> {
 /// The host of a UNIX-domain socket with a path.
 ///
 /// # Errors
-/// What is wrong with the path, in nginx's words.
+/// The error in the path, in nginx's words.
 pub(crate) fn unix_host(path: &[u8]) -> Result<String, &'static str> {
     match path.len() {
         0 => return Err("no path in the unix domain socket"),

@@ -18,10 +18,10 @@ use crate::autoindex;
 pub(crate) const MODULE: Module = Module {
     name: "random_index",
     directives: &[PLAIN],
-    units: &[<RandomIndexLoc as server_http::confs::Conf>::unit],
+    settings: &[<RandomIndexLoc as server_http::settings_set::Conf>::def],
     handlers: &[Handler::Content(handle)],
     inherits: &[("random_index", Inherit::Around)],
-    dormant: true,
+    on_demand: true,
     ..Module::EMPTY
 };
 

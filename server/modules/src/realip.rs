@@ -8,12 +8,12 @@
 use std::net::IpAddr;
 use std::rc::Rc;
 
-use conf::{Arity, ConfError, Contexts, Directive, Row};
+use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef};
 use engines::http::FieldId;
 use server_base::config::ConfigContext;
+use server_base::from_args::FromArgs;
 use server_base::shared_list::SharedList;
-use server_base::typed::Typed;
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange, Peer};
 use server_http::module::{Handler, Module, Step};
 use server_http::settings;
@@ -26,10 +26,10 @@ use crate::networks::{Network, forwarded};
 pub(crate) const MODULE: Module = Module {
     name: "realip",
     directives: &[PLAIN, ROWS],
-    units: &[<RealIpLoc as server_http::confs::Conf>::unit],
+    settings: &[<RealIpLoc as server_http::settings_set::Conf>::def],
     variables: VARIABLES,
     handlers: &[Handler::PostRead(replace), Handler::PreAccess(replace)],
-    dormant: true,
+    on_demand: true,
     ..Module::EMPTY
 };
 
@@ -69,7 +69,7 @@ pub(crate) enum Header {
     Field(Vec<u8>),
 }
 
-impl Typed for Header {
+impl FromArgs for Header {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "field | X-Real-IP | X-Forwarded-For | proxy_protocol";
 
@@ -83,7 +83,7 @@ impl Typed for Header {
     }
 }
 
-const ROWS: &[Row<Build>] = &[Row {
+const ROWS: &[DirectiveDef<ConfigBuilder>] = &[DirectiveDef {
     name: "set_real_ip_from",
     contexts: Contexts::HTTP_SERVER_LOCATION,
     arity: Arity::TAKE1,
@@ -122,7 +122,7 @@ const VARIABLES: &[Variable] = &[
     },
 ];
 
-fn set_real_ip_from(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+fn set_real_ip_from(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let networks = if d.arg(0) == b"unix:" {
         vec![Network::Unix]
     } else if let Some(network) = Network::take(b, d, d.word(0)) {
@@ -138,7 +138,7 @@ fn set_real_ip_from(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
 }
 
 /// The addresses of a host.
-fn resolve(b: &mut Build, d: &Directive) -> Result<Vec<Network>, ConfError> {
+fn resolve(b: &mut ConfigBuilder, d: &Directive) -> Result<Vec<Network>, ConfError> {
     let found = b.look_up(d.arg_str(0)).ok_or_else(|| {
         let text = format!("host not found in set_real_ip_from \"{}\"", d.arg_str(0));
         ConfError::word(d, d.word(0), text)

@@ -9,10 +9,10 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use conf::{Arity, ConfError, Contexts, Directive, Row, Word};
+use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef, Word};
 use engines::http::FieldId;
 use server_base::regex::{MatchLimit, Regex};
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::conf_core::{CoreSrv, NameKind};
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::{Inherit, Module};
@@ -24,7 +24,7 @@ use server_http::vars::Compute;
 pub(crate) const MODULE: Module = Module {
     name: "referer",
     directives: &[PLAIN, ROWS],
-    units: &[<RefererLoc as server_http::confs::Conf>::unit],
+    settings: &[<RefererLoc as server_http::settings_set::Conf>::def],
     finish: Some(finish),
     inherits: &[("valid_referers", Inherit::Around)],
     ..Module::EMPTY
@@ -36,7 +36,7 @@ settings! {
     extra {
         /// `valid_referers` as written.
         draft: Option<Arc<Draft>>,
-        /// The same with the names of the server.
+        /// The referers together with the names of the server.
         valid: Option<Arc<Valid>>
     }
     merge inherit;
@@ -62,7 +62,7 @@ struct Name {
     path: Vec<u8>,
 }
 
-/// What a referer is compared with.
+/// The patterns that a referer is compared with.
 pub(crate) struct Valid {
     none: bool,
     blocked: bool,
@@ -73,7 +73,7 @@ pub(crate) struct Valid {
     regexes: Arc<Vec<Regex>>,
 }
 
-const ROWS: &[Row<Build>] = &[Row {
+const ROWS: &[DirectiveDef<ConfigBuilder>] = &[DirectiveDef {
     name: "valid_referers",
     contexts: Contexts::SERVER.or(Contexts::LOCATION),
     arity: Arity::ONE_MORE,
@@ -105,7 +105,7 @@ fn unshared(draft: &mut Arc<Draft>) -> &mut Draft {
     Arc::get_mut(draft).expect("a draft is shared only once its level has been merged")
 }
 
-fn valid_referers(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+fn valid_referers(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let mut draft = b.conf_mut::<RefererLoc>().draft.take().unwrap_or_else(|| {
         Arc::new(Draft {
             at: d.owned_head(),
@@ -153,7 +153,7 @@ fn name(d: &Directive, word: &Word) -> Result<Name, ConfError> {
 }
 
 /// Makes what requests are compared with, once for all levels that share it.
-fn finish(b: &mut Build) -> Result<(), ConfError> {
+fn finish(b: &mut ConfigBuilder) -> Result<(), ConfError> {
     let mut known: HashMap<*const Draft, Arc<Valid>> = HashMap::new();
     b.each_location_and_server::<RefererLoc, CoreSrv>(|conf, server| {
         let Some(draft) = &conf.draft else {
@@ -284,7 +284,7 @@ fn regexes(server: &CoreSrv) -> impl Iterator<Item = &Regex> {
     })
 }
 
-/// What follows `http://` or `https://`; too short a referer is none of either.
+/// The text after `http://` or `https://`; a shorter referer has neither.
 fn after_scheme(referer: &[u8]) -> Option<&[u8]> {
     if referer.len() < SHORTEST.len() {
         return None;

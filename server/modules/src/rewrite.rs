@@ -10,10 +10,10 @@ mod replace;
 
 use std::rc::Rc;
 
-use conf::{Arity, ConfError, Contexts, Directive, Pos, Row};
+use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef, Pos};
 use server_base::errlog::Level;
 use server_base::regex::Regex;
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::debug_http;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::{Handler, Inherit, Module, Step};
@@ -30,7 +30,7 @@ use replace::{Replacement, quoted};
 pub(crate) const MODULE: Module = Module {
     name: "rewrite",
     directives: &[PLAIN, ROWS],
-    units: &[<RewriteLoc as server_http::confs::Conf>::unit],
+    settings: &[<RewriteLoc as server_http::settings_set::Conf>::def],
     handlers: &[
         Handler::ServerRewrite(run_server),
         Handler::Rewrite(run_location),
@@ -42,7 +42,7 @@ pub(crate) const MODULE: Module = Module {
         ("break", Inherit::Step),
         ("if", Inherit::Step),
     ],
-    dormant: true,
+    on_demand: true,
     ..Module::EMPTY
 };
 
@@ -58,7 +58,7 @@ settings! {
         rewrite_log "rewrite_log": bool = false, "off", Contexts::HTTP_TO_IF.or(Contexts::IF_IN_SERVER);
     }
     extra {
-        /// What to run, and where it was written; not inherited.
+        /// The operations to run, and where they were written; not inherited.
         ops: Vec<(Op, Pos)>
     }
     merge keep_own;
@@ -102,8 +102,8 @@ pub(crate) struct If {
     location: Option<usize>,
 }
 
-const ROWS: &[Row<Build>] = &[
-    Row {
+const ROWS: &[DirectiveDef<ConfigBuilder>] = &[
+    DirectiveDef {
         name: "rewrite",
         contexts: WHERE,
         arity: Arity::TAKE23,
@@ -113,7 +113,7 @@ const ROWS: &[Row<Build>] = &[
         syntax: "regex replacement [last | break | redirect | permanent]",
         apply: rewrite,
     },
-    Row {
+    DirectiveDef {
         name: "return",
         contexts: WHERE,
         arity: Arity::TAKE12,
@@ -123,7 +123,7 @@ const ROWS: &[Row<Build>] = &[
         syntax: "code [text | URL] | URL",
         apply: return_,
     },
-    Row {
+    DirectiveDef {
         name: "set",
         contexts: WHERE,
         arity: Arity::TAKE2,
@@ -133,7 +133,7 @@ const ROWS: &[Row<Build>] = &[
         syntax: "$variable value",
         apply: set,
     },
-    Row {
+    DirectiveDef {
         name: "break",
         contexts: WHERE,
         arity: Arity::NOARGS,
@@ -146,7 +146,7 @@ const ROWS: &[Row<Build>] = &[
             Ok(())
         },
     },
-    Row {
+    DirectiveDef {
         name: "if",
         contexts: Contexts::SERVER.or(Contexts::LOCATION),
         arity: Arity::ONE_MORE,
@@ -158,7 +158,7 @@ const ROWS: &[Row<Build>] = &[
     },
 ];
 
-fn rewrite(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+fn rewrite(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     if d.arg(1).is_empty() {
         return Err(ConfError::word(d, d.word(1), "empty replacement"));
     }
@@ -198,11 +198,11 @@ fn rewrite(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
 }
 
 /// Adds what a directive says to what its level runs.
-fn push(b: &mut Build, d: &Directive, op: Op) {
+fn push(b: &mut ConfigBuilder, d: &Directive, op: Op) {
     b.conf_mut::<RewriteLoc>().ops.push((op, d.pos));
 }
 
-fn return_(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+fn return_(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let bad = || {
         ConfError::word(
             d,
@@ -236,7 +236,7 @@ fn return_(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
     Ok(())
 }
 
-fn set(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+fn set(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let Some(name) = d.arg(0).strip_prefix(b"$").filter(|n| !n.is_empty()) else {
         return Err(ConfError::word(
             d,
@@ -253,7 +253,7 @@ fn set(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
     Ok(())
 }
 
-fn if_(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+fn if_(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let condition = Condition::compile(b, d)?;
     let in_server = b.in_server();
     let outer = b.location();
@@ -297,7 +297,7 @@ fn run_location(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
     finish(run(x, cx, &conf.ops, &mut state))
 }
 
-/// How a list of ops ended.
+/// The ways in which a list of ops ends.
 enum Flow {
     /// At its end.
     Through,

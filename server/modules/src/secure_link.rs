@@ -1,4 +1,4 @@
-//! `secure_link`: whether a link was made by who knows a secret, and is still good.
+//! `secure_link`: verifies that a link was made with a secret and has not expired.
 //!
 //! As in nginx the variable keeps its first value for the rest of the request. Hashes are compared in a time that does not
 //! depend on how much is right.
@@ -8,9 +8,9 @@
 use std::rc::Rc;
 
 use base64ct::{Base64UrlUnpadded, Encoding};
-use conf::{Arity, ConfError, Contexts, Directive, Row};
+use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef};
 use md5::{Digest, Md5};
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::Module;
 use server_http::settings;
@@ -23,7 +23,7 @@ use crate::secrets::equal;
 pub(crate) const MODULE: Module = Module {
     name: "secure_link",
     directives: &[PLAIN, ROWS],
-    units: &[<SecureLinkLoc as server_http::confs::Conf>::unit],
+    settings: &[<SecureLinkLoc as server_http::settings_set::Conf>::def],
     variables: &[
         Variable {
             name: "secure_link",
@@ -33,7 +33,7 @@ pub(crate) const MODULE: Module = Module {
         },
         Variable {
             name: "secure_link_expires",
-            read: |x, _, _, out| match x.guards.get::<Link>() {
+            read: |x, _, _, out| match x.extensions.get::<Link>() {
                 Some(link) => append(&link.expires, out),
                 None => false,
             },
@@ -82,7 +82,7 @@ fn inherit(own: &mut SecureLinkLoc, parent: Option<&SecureLinkLoc>) {
 
 macro_rules! row {
     ($name:literal, $syntax:literal, $doc:literal, $apply:expr) => {
-        Row {
+        DirectiveDef {
             name: $name,
             contexts: HSL,
             arity: Arity::TAKE1,
@@ -95,7 +95,7 @@ macro_rules! row {
     };
 }
 
-const ROWS: &[Row<Build>] = &[
+const ROWS: &[DirectiveDef<ConfigBuilder>] = &[
     row!(
         "secure_link",
         "expression",
@@ -123,7 +123,7 @@ const ROWS: &[Row<Build>] = &[
 ];
 
 fn set<T>(
-    b: &mut Build,
+    b: &mut ConfigBuilder,
     d: &Directive,
     place: fn(&mut SecureLinkLoc) -> &mut Option<T>,
     value: T,
@@ -140,7 +140,7 @@ fn set<T>(
     Ok(())
 }
 
-/// What was found out about the link of a request.
+/// The verdict on the link of a request.
 #[derive(Clone, Default)]
 struct Link {
     value: Option<Vec<u8>>,
@@ -149,11 +149,11 @@ struct Link {
 
 /// The link of a request; it is looked at once.
 fn looked_at(x: &mut Exchange, cx: &mut Ctx<'_>) -> Link {
-    if let Some(link) = x.guards.get::<Link>() {
+    if let Some(link) = x.extensions.get::<Link>() {
         return link.clone();
     }
     // What is evaluated on the way may use the variables itself: `$secure_link_expires` is part of what is hashed.
-    x.guards.push(Link::default());
+    x.extensions.push(Link::default());
     let http = Rc::clone(&x.http);
     let conf: &SecureLinkLoc = x.loc(&http);
     let mut link = Link::default();
@@ -166,7 +166,7 @@ fn looked_at(x: &mut Exchange, cx: &mut Ctx<'_>) -> Link {
             let given = given.to_vec(x, cx);
             if let Some((hash, expires)) = parse(&given) {
                 link.expires = expires.map(|(text, _)| text.to_vec());
-                x.guards.set(link.clone());
+                x.extensions.set(link.clone());
                 let hashed = md5.to_vec(x, cx);
                 let right = decode(hash).is_some_and(|hash| equal(&hash, &Md5::digest(hashed)));
                 let expired = expires.is_some_and(|(_, at)| at < cx.clock.unix_s());
@@ -176,7 +176,7 @@ fn looked_at(x: &mut Exchange, cx: &mut Ctx<'_>) -> Link {
         }
         _ => {}
     }
-    x.guards.set(link.clone());
+    x.extensions.set(link.clone());
     link
 }
 
@@ -202,7 +202,7 @@ fn decode(text: &[u8]) -> Option<Vec<u8>> {
     Base64UrlUnpadded::decode_vec(std::str::from_utf8(text).ok()?).ok()
 }
 
-/// What follows the hash in a target `/prefix/hash/link`, if the hash is that of link and secret.
+/// The text after the hash in a target `/prefix/hash/link`, if the hash is that of link and secret.
 fn protected<'t>(target: &'t [u8], secret: &[u8]) -> Option<&'t [u8]> {
     let mut parts = target.get(1..)?.splitn(3, |b| *b == b'/');
     let (_, hash, link) = (parts.next()?, parts.next()?, parts.next()?);

@@ -2,20 +2,20 @@
 //! tell it to logs. docs/metrics.md says from when to when each counts.
 //!
 //! In the header: `wait`, until work on the request began; `handshake` of TLS, with the first request of a connection;
-//! `head`, from there to the response head. In a trailer, of responses that have one without losing their length: `total`,
-//! from the end of the request head to the end of the body, and of a sampled response `sent` and `acked`, when its first
-//! byte left and when the client had it, as far as that is known by then. Over HTTP/1.1 a trailer is sent to clients that say
-//! `TE: trailers`. Absent: other servers' times, which they tell themselves.
+//! `head`, from there to the response head. In a trailer, of responses that have one without losing their length:
+//! `total`, from the end of the request head to the end of the body, and of a sampled response `sent` and `acked`,
+//! when its first byte left and when the client had it, as far as that is known by then. Over HTTP/1.1 a trailer is
+//! sent to clients that say `TE: trailers`. Absent: other servers' times, which they send themselves.
 //!
 //! Source: W3C Server Timing; RFC 9110 sections 6.5 and 10.1.4.
 
 use std::rc::Rc;
 
 use engines::http::probe::between;
-use server_http::build::Build;
-use server_http::confs::Conf;
+use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::Module;
+use server_http::settings_set::Conf;
 use server_http::timing::{Wants, put_us};
 use server_http::var;
 use server_http::vars::Variable;
@@ -27,18 +27,18 @@ use crate::headers::write_trailers;
 pub(crate) const MODULE: Module = Module {
     name: "server_timing",
     directives: &[PLAIN],
-    units: &[<TimingLoc as Conf>::unit],
+    settings: &[<TimingLoc as Conf>::def],
     variables: VARIABLES,
     header_stage: Some(stage),
     wants: Some(wants),
-    dormant: true,
+    on_demand: true,
     ..Module::EMPTY
 };
 
 settings! {
     /// Settings of a location.
     pub(crate) struct TimingLoc: Location / PLAIN {
-        /// Whether responses tell how long the parts of their request took.
+        /// Sends the durations of the parts of a request in the field `Server-Timing`.
         on "server_timing": bool = false, "off", conf::Contexts::HTTP_SERVER_LOCATION;
     }
 }
@@ -62,7 +62,7 @@ const VARIABLES: &[Variable] = &[
 ];
 
 /// The clock is read where any location tells, or a variable does.
-fn wants(b: &mut Build, is_used: bool) -> Wants {
+fn wants(b: &mut ConfigBuilder, is_used: bool) -> Wants {
     Wants::all(is_used || b.location_confs_mut::<TimingLoc>().any(|loc| *loc.on))
 }
 

@@ -6,8 +6,8 @@
 
 use std::sync::Arc;
 
-use conf::{Arity, ConfError, Contexts, Directive, Row};
-use server_http::build::Build;
+use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef};
+use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::Module;
 use server_http::value::Value;
@@ -20,7 +20,7 @@ pub(crate) const MODULE: Module = Module {
     ..Module::EMPTY
 };
 
-const ROWS: &[Row<Build>] = &[Row {
+const ROWS: &[DirectiveDef<ConfigBuilder>] = &[DirectiveDef {
     name: "split_clients",
     contexts: Contexts::HTTP,
     arity: Arity::TAKE2,
@@ -44,7 +44,7 @@ struct Part {
     value: Vec<u8>,
 }
 
-fn split_clients(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+fn split_clients(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let source = Value::compile(b, d, d.word(0))?;
     let name = d.arg(1).strip_prefix(b"$").filter(|n| !n.is_empty());
     let name = name.ok_or_else(|| {

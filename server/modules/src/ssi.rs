@@ -1,8 +1,8 @@
 //! `ssi` and its companions: commands in pages (Server Side Includes).
 //!
-//! The commands are `include`, `echo`, `config`, `set`, `if`, `elif`, `else`, `endif`, `block` and `endblock`. The parser
-//! keeps its state over the ends of pieces ([`parse`]), what commands do is in [`command`], and bodies of what is
-//! included join as all bodies of subrequests do. What a request keeps in variables and blocks is bounded.
+//! The commands are `include`, `echo`, `config`, `set`, `if`, `elif`, `else`, `endif`, `block` and `endblock`. The
+//! parser keeps its state over the ends of pieces ([`parse`]), commands are in [`command`], and included bodies join
+//! as all bodies of subrequests do. The memory of a request's variables and blocks is bounded.
 //!
 //! Source: nginx documentation, `ngx_http_ssi_module`.
 
@@ -18,9 +18,9 @@ use std::rc::Rc;
 use conf::{ConfError, Contexts};
 use engines::http::Method;
 use server_base::clock::utc_offset_s;
+use server_base::from_args::Size;
 use server_base::mime::{ALWAYS, MimeTypes};
-use server_base::typed::Size;
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::Module;
 use server_http::reply::change_content;
@@ -33,7 +33,7 @@ use stage::Stage;
 pub(crate) const MODULE: Module = Module {
     name: "ssi",
     directives: &[PLAIN],
-    units: &[<SsiLoc as server_http::confs::Conf>::unit],
+    settings: &[<SsiLoc as server_http::settings_set::Conf>::def],
     variables: &[
         Variable {
             name: "date_local",
@@ -50,7 +50,7 @@ pub(crate) const MODULE: Module = Module {
     ],
     header_stage: Some(stage),
     stage_of_subrequests: true,
-    dormant: true,
+    on_demand: true,
     finish: Some(finish),
     ..Module::EMPTY
 };
@@ -72,7 +72,7 @@ settings! {
 }
 
 /// Commands name variables that the configuration need not know of.
-fn finish(b: &mut Build) -> Result<(), ConfError> {
+fn finish(b: &mut ConfigBuilder) -> Result<(), ConfError> {
     let any = b.location_confs_mut::<SsiLoc>().any(|conf| *conf.ssi);
     b.vars.by_name |= any;
     Ok(())
@@ -97,12 +97,12 @@ fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
     Ok(())
 }
 
-/// How the page that is being read wants dates written, kept with the exchange.
+/// The date format that the page being read has set, kept with the exchange.
 #[derive(Debug, PartialEq, Eq)]
 struct TimeFormat(Vec<u8>);
 
 fn put_date(x: &Exchange, cx: &Ctx<'_>, offset_s: Option<i32>, out: &mut Vec<u8>) -> bool {
-    let format = x.guards.get::<TimeFormat>();
+    let format = x.extensions.get::<TimeFormat>();
     let format = format.map_or(TIMEFMT, |format| format.0.as_slice());
     out.extend_from_slice(&time::format(cx.clock.unix_s(), offset_s, format));
     true

@@ -1,19 +1,19 @@
 //! `ssl_*`: how servers speak TLS.
 //!
-//! Directives are data until the block `http` has been read; then every server that has a certificate, or refuses every
-//! handshake, gets a [`tls::Config`]. Files are read by the supervisor with its rights and reach the worker as bytes;
-//! certificates that variables name are read by the worker (`late`). Absent: hardware keys, and what rustls cannot do.
-//! What would be weaker or different without them is an error, the rest a warning.
+//! Directives are data until the block `http` has been read; then every server that has a certificate, or refuses
+//! every handshake, gets a [`tls::Config`]. Files are read by the supervisor with its rights and reach the worker as
+//! bytes; certificates that variables name are read by the worker (`dynamic`). Absent: hardware keys, and features
+//! that rustls lacks. A directive without which TLS would be weaker or different is an error, the rest a warning.
 //!
 //! Source: nginx documentation, `ngx_http_ssl_module`.
 
 mod build;
 mod cache;
 mod commands;
+mod dynamic;
 mod fault;
 mod files;
 mod known;
-mod late;
 mod read;
 mod rows;
 mod sessions;
@@ -26,7 +26,7 @@ mod watch;
 use std::sync::Arc;
 
 use conf::{Contexts, Directive};
-use server_base::typed::{Number, Size};
+use server_base::from_args::{Number, Size};
 use server_http::module::Module;
 use server_http::settings;
 
@@ -37,7 +37,7 @@ use values::{CacheKind, File, Given, Protocols, Seconds, VerifyClient};
 pub(crate) const MODULE: Module = Module {
     name: "ssl",
     directives: &[PLAIN, rows::ROWS],
-    units: &[<SslSrv as server_http::confs::Conf>::unit],
+    settings: &[<SslSrv as server_http::settings_set::Conf>::def],
     variables: variables::VARIABLES,
     finish: Some(|b| {
         build::finish(b)?;
@@ -71,9 +71,9 @@ settings! {
         verify_client "ssl_verify_client": VerifyClient = VerifyClient::Off, "off", HS;
         /// Most certificates between a client's and the root.
         verify_depth "ssl_verify_depth": Number = Number(1), "1", HS;
-        /// Certificates of authorities that clients' certificates may come from and are told of.
+        /// Certificates of authorities that clients' certificates may come from; their names are sent to clients.
         client_certificate "ssl_client_certificate": File = File::default(), "", HS;
-        /// The same, which clients are not told of.
+        /// Certificates of authorities that clients' certificates may come from; their names are not sent to clients.
         trusted_certificate "ssl_trusted_certificate": File = File::default(), "", HS;
         /// Lists of revoked certificates.
         crl "ssl_crl": File = File::default(), "", HS;
@@ -85,7 +85,7 @@ settings! {
         early_data "ssl_early_data": bool = false, "off", HS;
         /// Whether OCSP responses are sent with certificates, fetched or of `ssl_stapling_file`.
         stapling "ssl_stapling": bool = false, "off", HS;
-        /// Whether OCSP responses that were fetched must come from the issuer or who signs for it.
+        /// Whether OCSP responses that were fetched must be signed by the issuer or its delegate.
         stapling_verify "ssl_stapling_verify": bool = false, "off", HS;
         /// A file with an OCSP response.
         stapling_file "ssl_stapling_file": File = File::default(), "", HS;
@@ -93,7 +93,7 @@ settings! {
         stapling_responder "ssl_stapling_responder": Given = Given::default(), "", HS;
         /// Where OCSP responses about clients' certificates would be fetched.
         ocsp_responder "ssl_ocsp_responder": Given = Given::default(), "", HS;
-        /// Whether certificates, keys and stapled responses are taken up without a reload when their files change.
+        /// Whether certificates, keys and stapled responses are reloaded when their files change.
         certificate_watch "ssl_certificate_watch": bool = false, "off", HS;
         /// Whether every handshake is refused.
         reject_handshake "ssl_reject_handshake": bool = false, "off", HS;

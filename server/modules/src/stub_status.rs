@@ -2,9 +2,9 @@
 //!
 //! Source: nginx documentation, `ngx_http_stub_status_module`.
 
-use conf::{Arity, Contexts, Row};
+use conf::{Arity, Contexts, DirectiveDef};
 use engines::http::Method;
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::{Content, Inherit, Module};
 use server_http::reply;
@@ -20,7 +20,7 @@ pub(crate) const MODULE: Module = Module {
     ..Module::EMPTY
 };
 
-const ROWS: &[Row<Build>] = &[Row {
+const ROWS: &[DirectiveDef<ConfigBuilder>] = &[DirectiveDef {
     name: "stub_status",
     contexts: Contexts::SERVER.or(Contexts::LOCATION),
     arity: Arity::NOARGS.or(Arity::TAKE1),

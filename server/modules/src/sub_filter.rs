@@ -11,10 +11,10 @@ mod replace;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use conf::{Arity, ConfError, Contexts, Directive, Row};
+use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef};
 use engines::http::{Chunk, Method};
 use server_base::mime::{ALWAYS, MimeTypes};
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::exchange::{BodyStage, Broken, Ctx, Exchange};
 use server_http::module::Module;
 use server_http::reply::change_content;
@@ -27,10 +27,10 @@ use replace::{Pair, Replace};
 pub(crate) const MODULE: Module = Module {
     name: "sub",
     directives: &[PLAIN, ROWS],
-    units: &[<SubLoc as server_http::confs::Conf>::unit],
+    settings: &[<SubLoc as server_http::settings_set::Conf>::def],
     header_stage: Some(stage),
     stage_of_subrequests: true,
-    dormant: true,
+    on_demand: true,
     ..Module::EMPTY
 };
 
@@ -59,7 +59,7 @@ fn inherit(own: &mut SubLoc, parent: Option<&SubLoc>) {
     }
 }
 
-const ROWS: &[Row<Build>] = &[Row {
+const ROWS: &[DirectiveDef<ConfigBuilder>] = &[DirectiveDef {
     name: "sub_filter",
     contexts: Contexts::HTTP_SERVER_LOCATION,
     arity: Arity::TAKE2,
@@ -70,7 +70,7 @@ const ROWS: &[Row<Build>] = &[Row {
     apply: sub_filter,
 }];
 
-fn sub_filter(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+fn sub_filter(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     if d.arg(0).is_empty() {
         return Err(ConfError::word(d, d.word(0), "empty search pattern"));
     }
@@ -130,5 +130,5 @@ impl BodyStage for Replace {
     }
 }
 
-/// The most strings of a location.
+/// Maximum number of strings of a location.
 const PAIRS_MAX: usize = 255;

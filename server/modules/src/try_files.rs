@@ -4,9 +4,9 @@
 
 use std::rc::Rc;
 
-use conf::{Arity, ConfError, Contexts, Directive, Row};
+use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef};
 use server_base::errlog::{Level, Shown};
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::conf_core::Alias;
 use server_http::debug_http;
 use server_http::exchange::{Ctx, Exchange};
@@ -19,10 +19,10 @@ use server_http::{paths, phases, reply, settings};
 pub(crate) const MODULE: Module = Module {
     name: "try_files",
     directives: &[PLAIN, ROWS],
-    units: &[<TryLoc as server_http::confs::Conf>::unit],
+    settings: &[<TryLoc as server_http::settings_set::Conf>::def],
     handlers: &[Handler::PreContent(handle)],
     inherits: &[("try_files", Inherit::Never)],
-    dormant: true,
+    on_demand: true,
     ..Module::EMPTY
 };
 
@@ -30,7 +30,7 @@ settings! {
     /// Settings of the module.
     pub(crate) struct TryLoc: Location / PLAIN {}
     extra {
-        /// What to try; not inherited into locations.
+        /// The candidates; not inherited into locations.
         list: Option<TryFiles>
     }
     merge keep_own;
@@ -54,7 +54,7 @@ enum Last {
     Status(u16),
 }
 
-const ROWS: &[Row<Build>] = &[Row {
+const ROWS: &[DirectiveDef<ConfigBuilder>] = &[DirectiveDef {
     name: "try_files",
     contexts: Contexts::SERVER.or(Contexts::LOCATION),
     arity: Arity::TWO_MORE,
@@ -65,7 +65,7 @@ const ROWS: &[Row<Build>] = &[Row {
     apply: try_files,
 }];
 
-fn try_files(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+fn try_files(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     if b.conf_mut::<TryLoc>().list.is_some() {
         return Err(ConfError::directive(d, "is duplicate"));
     }

@@ -1,26 +1,26 @@
 //! `upstream`: a named group of servers, and the idle connections that it keeps.
 //!
-//! What a group is and how one of its servers is chosen is in [`server_http::upstream::group`]; here are the directives.
-//! Methods of choosing a server, and zones, are refused as directives that are not built.
+//! Groups and the choice of a server are in [`server_http::upstream::group`]; here are the directives. Methods of
+//! choosing a server, and zones, are refused as directives that are not built.
 //!
 //! Source: nginx documentation, `ngx_http_upstream_module`.
 
 use std::sync::Arc;
 
-use conf::{Arity, ConfError, Contexts, Directive, Row, Word};
+use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef, Word};
 use server_base::connector::UpstreamAddr;
 use server_base::listen::MAX_UNIX_PATH;
 use server_base::name_servers::{NameServers, name_servers};
-use server_http::build::Build;
-use server_http::confs::{Conf, Scope, Unit};
+use server_http::build::ConfigBuilder;
 use server_http::module::Module;
+use server_http::settings_set::{Conf, Scope, SettingsDef};
 use server_http::upstream::group::{self, Groups, Keepalive, Server};
 
 /// The module.
 pub(crate) const MODULE: Module = Module {
     name: "upstream",
     directives: &[ROWS],
-    units: &[<Block as Conf>::unit, <Groups as Conf>::unit],
+    settings: &[<Block as Conf>::def, <Groups as Conf>::def],
     finish: Some(group::finish),
     variables: server_http::upstream::VARIABLES,
     ..Module::EMPTY
@@ -28,7 +28,7 @@ pub(crate) const MODULE: Module = Module {
 
 macro_rules! row {
     ($name:literal, $arity:ident, $default:literal, $syntax:literal, $doc:literal, $apply:expr) => {
-        Row {
+        DirectiveDef {
             name: $name,
             contexts: Contexts::UPSTREAM,
             arity: Arity::$arity,
@@ -41,8 +41,8 @@ macro_rules! row {
     };
 }
 
-const ROWS: &[Row<Build>] = &[
-    Row {
+const ROWS: &[DirectiveDef<ConfigBuilder>] = &[
+    DirectiveDef {
         name: "upstream",
         contexts: Contexts::HTTP,
         arity: Arity::TAKE1,
@@ -52,7 +52,7 @@ const ROWS: &[Row<Build>] = &[
         syntax: "name { ... }",
         apply: upstream,
     },
-    Row {
+    DirectiveDef {
         name: "upstream_unresolved",
         contexts: Contexts::HTTP,
         arity: Arity::TAKE1,
@@ -126,7 +126,7 @@ const ROWS: &[Row<Build>] = &[
 #[derive(Default)]
 struct Block {
     servers: Vec<Server>,
-    /// How many connections, and whether locations share them not.
+    /// Number of connections, and whether locations keep pools of their own.
     keepalive: Option<(usize, bool)>,
     requests: Option<u64>,
     time_ms: Option<u64>,
@@ -136,15 +136,15 @@ struct Block {
 }
 
 impl Conf for Block {
-    fn unit() -> &'static Unit {
-        static UNIT: Unit = Unit::new(Scope::Main, || Arc::new(Block::default()));
+    fn def() -> &'static SettingsDef {
+        static UNIT: SettingsDef = SettingsDef::new(Scope::Main, || Arc::new(Block::default()));
         &UNIT
     }
 
     fn merge(&mut self, _: Option<&Self>) {}
 }
 
-fn upstream(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+fn upstream(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let id = group::define(b, d)?;
     *b.conf_mut() = Block::default();
     conf::walk(b, d.items(), Contexts::UPSTREAM)?;
@@ -174,7 +174,7 @@ impl Block {
     }
 }
 
-fn unresolved(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+fn unresolved(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let is_error = match d.arg(0) {
         b"down" => false,
         b"error" => true,
@@ -189,7 +189,7 @@ fn unresolved(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
 
 /// Sets a value that may be written once.
 fn set<T>(
-    b: &mut Build,
+    b: &mut ConfigBuilder,
     d: &Directive,
     place: fn(&mut Block) -> &mut Option<T>,
     parse: fn(&Directive) -> Result<T, ConfError>,
@@ -202,7 +202,7 @@ fn set<T>(
     Ok(())
 }
 
-fn keepalive(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+fn keepalive(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let parse = |d: &Directive| {
         let connections = conf::parse_number(d.arg(0)).and_then(|n| usize::try_from(n).ok());
         let connections = connections.ok_or_else(|| {
@@ -221,7 +221,7 @@ fn keepalive(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
     set(b, d, |block| &mut block.keepalive, parse)
 }
 
-fn resolver(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+fn resolver(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     if b.conf_mut::<Block>().resolver.is_some() {
         return Err(ConfError::directive(d, "is duplicate"));
     }
@@ -231,7 +231,7 @@ fn resolver(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
 }
 
 /// One `server`.
-fn server(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+fn server(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let mut server = Server::new();
     for word in &d.args[1..] {
         parameter(&mut server, d, word)?;

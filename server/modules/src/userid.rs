@@ -10,14 +10,14 @@ mod cookie;
 use std::net::IpAddr;
 use std::rc::Rc;
 
-use conf::{Arity, Builder, ConfError, Contexts, Directive, Row};
+use conf::{Arity, Builder, ConfError, Contexts, Directive, DirectiveDef};
 use engines::http::FieldId;
 use server_base::config::ConfigContext;
 use server_base::errlog::Level;
+use server_base::from_args::{self, FromArgs, Text};
 use server_base::keyword;
 use server_base::listen::ListenAddr;
-use server_base::typed::{self, Text, Typed};
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::builtin::find_cookie;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::Module;
@@ -28,9 +28,9 @@ use server_http::vars::{self, VarId, Variable};
 pub(crate) const MODULE: Module = Module {
     name: "userid",
     directives: &[MAIN_PLAIN, PLAIN, ROWS],
-    units: &[
-        <UseridMain as server_http::confs::Conf>::unit,
-        <UseridLoc as server_http::confs::Conf>::unit,
+    settings: &[
+        <UseridMain as server_http::settings_set::Conf>::def,
+        <UseridLoc as server_http::settings_set::Conf>::def,
     ],
     variables: &[
         Variable {
@@ -54,7 +54,7 @@ pub(crate) const MODULE: Module = Module {
     }],
     header_stage: Some(stage),
     finish: Some(finish),
-    dormant: true,
+    on_demand: true,
     ..Module::EMPTY
 };
 
@@ -62,7 +62,7 @@ pub(crate) const MODULE: Module = Module {
 const RESET: &str = "uid_reset";
 
 settings! {
-    /// What exists once.
+    /// Settings that exist once.
     pub(crate) struct UseridMain: Main / MAIN_PLAIN {}
     extra {
         /// `$uid_reset`.
@@ -127,7 +127,7 @@ keyword! {
 #[derive(Clone, Copy)]
 pub(crate) struct Service(Option<u32>);
 
-impl Typed for Service {
+impl FromArgs for Service {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "number";
 
@@ -142,13 +142,13 @@ impl Typed for Service {
 pub(crate) enum Expires {
     /// With the browser's session.
     Off,
-    /// As late as old browsers understand.
+    /// The latest time that old browsers understand.
     Max,
-    /// So many seconds from now.
+    /// Seconds from now.
     After(u64),
 }
 
-impl Typed for Expires {
+impl FromArgs for Expires {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "time | max | off";
 
@@ -159,7 +159,7 @@ impl Typed for Expires {
             text => match conf::parse_time_s(text) {
                 Some(0) => Ok(Self::Off),
                 Some(seconds) => Ok(Self::After(seconds)),
-                None => Err(typed::invalid(d)),
+                None => Err(from_args::invalid(d)),
             },
         }
     }
@@ -169,7 +169,7 @@ impl Typed for Expires {
 #[derive(Clone, Copy)]
 pub(crate) struct Mark(Option<u8>);
 
-impl Typed for Mark {
+impl FromArgs for Mark {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "letter | digit | = | off";
 
@@ -202,7 +202,7 @@ const FLAGS: &[(&str, u32)] = &[
     ("samesite=none", SAME_SITE | NONE),
 ];
 
-const ROWS: &[Row<Build>] = &[Row {
+const ROWS: &[DirectiveDef<ConfigBuilder>] = &[DirectiveDef {
     name: "userid_flags",
     contexts: HSL,
     arity: Arity::TAKE123,
@@ -218,7 +218,7 @@ const ROWS: &[Row<Build>] = &[Row {
     },
 }];
 
-fn finish(b: &mut Build) -> Result<(), ConfError> {
+fn finish(b: &mut ConfigBuilder) -> Result<(), ConfError> {
     let (mut sets, mut by_address) = (false, false);
     for conf in b.location_confs_mut::<UseridLoc>() {
         sets |= *conf.mode >= Mode::V1;
@@ -238,9 +238,9 @@ fn finish(b: &mut Build) -> Result<(), ConfError> {
 /// An identifier, in the byte order of the machine.
 type Uid = [u32; 4];
 
-/// What is known of a client.
+/// The identifier of a client.
 #[derive(Clone, Default)]
-struct Known {
+struct ClientUid {
     /// The name of the cookie it was read from.
     name: Vec<u8>,
     /// The cookie the client sent, and the identifier in it.
@@ -253,22 +253,22 @@ struct Known {
     sent: bool,
 }
 
-/// What is known of the client; its cookie is read once.
-fn known(x: &mut Exchange, conf: &UseridLoc) -> Known {
-    match x.guards.get::<Known>() {
+/// The client's identifier; its cookie is read once.
+fn known(x: &mut Exchange, conf: &UseridLoc) -> ClientUid {
+    match x.extensions.get::<ClientUid>() {
         Some(known) if known.name == conf.name.0 => known.clone(),
         _ => {
             let known = read(x, &conf.name.0);
-            x.guards.set(known.clone());
+            x.extensions.set(known.clone());
             known
         }
     }
 }
 
-fn read(x: &Exchange, name: &[u8]) -> Known {
-    let mut known = Known {
+fn read(x: &Exchange, name: &[u8]) -> ClientUid {
+    let mut known = ClientUid {
         name: name.to_vec(),
-        ..Known::default()
+        ..ClientUid::default()
     };
     let mut cookies = x.head.fields_by_id(FieldId::Cookie);
     let found = cookies.find_map(|field| Some((field, find_cookie(field, name)?)));
@@ -293,7 +293,7 @@ fn read(x: &Exchange, name: &[u8]) -> Known {
 }
 
 /// Decides on the identifier the client is given, if any.
-fn issue(x: &mut Exchange, cx: &mut Ctx<'_>, conf: &UseridLoc) -> Known {
+fn issue(x: &mut Exchange, cx: &mut Ctx<'_>, conf: &UseridLoc) -> ClientUid {
     let mut known = known(x, conf);
     if known.set.is_some() {
         return known;
@@ -305,7 +305,7 @@ fn issue(x: &mut Exchange, cx: &mut Ctx<'_>, conf: &UseridLoc) -> Known {
                 && !cookie::is_marked(&known.cookie, mark)
             {
                 known.set = Some(got);
-                x.guards.set(known.clone());
+                x.extensions.set(known.clone());
             }
             return known;
         }
@@ -329,7 +329,7 @@ fn issue(x: &mut Exchange, cx: &mut Ctx<'_>, conf: &UseridLoc) -> Known {
             cookie::version_2(server, time, pid)
         }
     });
-    x.guards.set(known.clone());
+    x.extensions.set(known.clone());
     known
 }
 
@@ -392,7 +392,7 @@ fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
         true => cookie::mark_again(&known.cookie, conf.mark.0),
         false => cookie::encode(uid, conf.mark.0),
     };
-    x.guards.set(known);
+    x.extensions.set(known);
     let cookie = cookie::field(conf, &value, cx.clock.unix_s());
     let fields = &mut x.reply.fields;
     fields.push_id(FieldId::SetCookie, b"Set-Cookie", &cookie);

@@ -1,8 +1,9 @@
-//! Golden configurations: each `tests/conf/*.conft` is a configuration, a line `----`, and what loading it gives.
+//! Golden configurations: each `tests/conf/*.conft` is a configuration, a line `----`, and the expected result of
+//! loading it.
 //!
-//! What it gives are the warnings, then the error as it is shown, or `ok`. Files besides the main one follow lines
-//! `==== /path`; `==== -g` is the command line, `==== host NAME ADDRESS ...` a host that the system knows.
-//! `UPDATE_GOLDEN=1` writes what is given into the file.
+//! The result is the warnings, then the error as it is shown, or `ok`. Files besides the main one follow lines `====
+//! /path`; `==== -g` is the command line, `==== host NAME ADDRESS ...` a host that the system knows. `UPDATE_GOLDEN=1`
+//! writes the actual result into the file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,7 +30,7 @@ fn cases() -> Vec<PathBuf> {
     paths
 }
 
-/// What loading the text before `----` gives.
+/// The result of loading the text before `----`.
 fn given(text: &str) -> String {
     let mut memory = Memory::default();
     let mut globals = None;

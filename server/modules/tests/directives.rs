@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use conf::{Contexts, Row, nginx_directives};
-use server_http::build::{Build, MEANINGLESS, all_rows};
+use conf::{Contexts, DirectiveDef, nginx_directives};
+use server_http::build::{ConfigBuilder, IGNORED, all_rows};
 use server_modules::MODULES;
 
 #[test]
@@ -42,7 +42,7 @@ fn the_table_of_directives_without_meaning_is_what_the_rows_say() {
         .split_once(BEGIN)
         .expect("the table has its begin mark");
     let (_, after) = rest.split_once(END).expect("the table has its end mark");
-    let mut rows: Vec<_> = MEANINGLESS.iter().collect();
+    let mut rows: Vec<_> = IGNORED.iter().collect();
     rows.sort_by_key(|row| row.name);
     let lines: String = rows
         .iter()
@@ -80,8 +80,8 @@ fn every_row_has_its_line_of_documentation() {
 }
 
 /// The rows of each module, modules in their order, rows by name.
-fn by_module() -> Vec<(&'static str, Vec<&'static Row<Build>>)> {
-    let mut modules: Vec<(&'static str, Vec<&'static Row<Build>>)> = Vec::new();
+fn by_module() -> Vec<(&'static str, Vec<&'static DirectiveDef<ConfigBuilder>>)> {
+    let mut modules: Vec<(&'static str, Vec<&'static DirectiveDef<ConfigBuilder>>)> = Vec::new();
     for (module, rows) in all_rows(MODULES)
         .into_iter()
         .filter(|(module, _)| *module != WITHOUT_MEANING)
@@ -97,7 +97,7 @@ fn by_module() -> Vec<(&'static str, Vec<&'static Row<Build>>)> {
     modules
 }
 
-fn section(module: &str, rows: &[&Row<Build>]) -> String {
+fn section(module: &str, rows: &[&DirectiveDef<ConfigBuilder>]) -> String {
     let mut text = format!("\n## {module}\n\n{SECTION_HEAD}");
     if module == "core" {
         // It belongs to the walk over the file, not to a table.
@@ -119,7 +119,7 @@ fn section(module: &str, rows: &[&Row<Build>]) -> String {
 }
 
 /// A directive in the macros of man(7): how it is written, what it does, its default and place.
-fn entry(row: &Row<Build>) -> String {
+fn entry(row: &DirectiveDef<ConfigBuilder>) -> String {
     let block = match row.block {
         true if row.syntax.ends_with('}') => "",
         true => " { ... }",
@@ -174,13 +174,13 @@ fn status() -> String {
 }
 
 fn status_of(name: &str) -> &'static str {
-    let is_built = |(module, rows): &(&str, &[Row<Build>])| {
+    let is_built = |(module, rows): &(&str, &[DirectiveDef<ConfigBuilder>])| {
         *module != WITHOUT_MEANING && rows.iter().any(|row| row.name == name)
     };
     if name == "include" || all_rows(MODULES).iter().any(is_built) {
         return "built";
     }
-    if MEANINGLESS.iter().any(|row| row.name == name) {
+    if IGNORED.iter().any(|row| row.name == name) {
         "accepted"
     } else {
         "not built"
@@ -242,7 +242,7 @@ fn expect_file(name: &str, expected: &str) {
     );
 }
 
-/// The name [`all_rows`] gives the rows that are accepted without meaning.
+/// The name of [`all_rows`] for the rows that are accepted without meaning.
 const WITHOUT_MEANING: &str = "without meaning here";
 
 const HEAD: &str = "# Directives

@@ -9,7 +9,7 @@ use conf::Memory;
 use server_http::LoadOptions;
 use server_modules::MODULES;
 
-/// What begins a configuration that does not load here.
+/// The beginning of a configuration that does not load here.
 const MARK: &str = "# On the tree alone: ";
 
 #[test]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use conf::{Contexts, Memory};
 use server_http::build::{Level, all_rows};
 use server_http::http::Http;
-use server_http::{LoadOptions, Written};
+use server_http::{DirectiveLocations, LoadOptions};
 use server_modules::MODULES;
 
 const MAIN_FILE: &str = "/etc/nginx/nginx.conf";
@@ -14,11 +14,11 @@ const MAIN_FILE: &str = "/etc/nginx/nginx.conf";
 /// A configuration, a directive to a line.
 struct Site {
     http: Arc<Http>,
-    written: Written,
+    written: DirectiveLocations,
 }
 
 impl Site {
-    /// What is inside `http`, from line 3 on.
+    /// The text inside `http`, from line 3 on.
     fn new(inner: &str) -> Self {
         let text = format!("events {{}}\nhttp {{\n{inner}\n}}\n");
         let options = LoadOptions {
@@ -29,7 +29,7 @@ impl Site {
             access_log: PathBuf::from("/var/log/nginx/access.log"),
         };
         let source = Memory::default().with_file(MAIN_FILE, text);
-        let (cycle, written) = server_http::load_written(source, &options, MODULES)
+        let (cycle, written) = server_http::load_with_locations(source, &options, MODULES)
             .unwrap_or_else(|refused| panic!("{}", refused.error.render(&refused.files)));
         Self {
             http: cycle.http.expect("every configuration has it"),
@@ -194,8 +194,8 @@ fn a_directive_is_shown_as_it_was_written() {
     );
 }
 
-/// Whoever adds a directive that cannot stand in `http` says how it reaches inner levels: it is where nginx's rules
-/// differ from one to the next.
+/// A new directive that cannot stand in `http` declares how it reaches inner levels: it is where nginx's rules differ
+/// from one to the next.
 #[test]
 fn directives_of_inner_levels_say_how_they_are_inherited() {
     let modules = MODULES.iter().flat_map(|module| module.inherits);
@@ -221,7 +221,7 @@ fn directives_of_inner_levels_say_how_they_are_inherited() {
     for row in rows {
         let inner = row.contexts.contains(Contexts::SERVER | Contexts::LOCATION);
         let outer = row.contexts.contains(Contexts::HTTP | Contexts::MAIN);
-        let idle = server_http::build::MEANINGLESS
+        let idle = server_http::build::IGNORED
             .iter()
             .any(|idle| idle.name == row.name);
         if inner && !outer && !idle && !levels.contains(&row.name) {

@@ -26,7 +26,7 @@ use engines::http::{FileRange, OutputQueue};
 pub use disk::{Disk, Fetching};
 pub use random::Random;
 pub use wire::{Faults, Hands, Moment, Wire};
-pub use world::{ClosedBy, Link, Order, World};
+pub use world::{ClosedBy, Command, Link, World};
 
 use driver::io::read_ahead::ReadAhead;
 use driver::io::read_pool::{FETCH_BYTES, Fetch, Refused};

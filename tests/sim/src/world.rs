@@ -30,7 +30,7 @@ pub enum ClosedBy {
     /// Its own turn.
     Turn,
     /// A change of the configuration, a request to end, or the time for the old configuration.
-    Order,
+    Command,
 }
 
 /// One connection that was made, open or closed.
@@ -43,7 +43,7 @@ pub struct Link {
     /// When it was accepted, and the number of the configuration then.
     pub accepted: (u64, u64),
     /// Bytes taken and sent when it was told that its next response is the last.
-    pub retired: Option<(usize, usize)>,
+    pub drained_at: Option<(usize, usize)>,
     /// Its port is gone: it may be closed at once by order of that.
     pub lost: bool,
     /// Number of the configuration before which nothing may be under way any more.
@@ -76,11 +76,11 @@ pub struct World {
     left: Vec<bool>,
     /// The connection that is ended because its time is over.
     swept: Option<Key>,
-    pending: Option<Order>,
+    pending: Option<Command>,
 }
 
 /// An order that is carried out among the events of the next turn of the loop.
-pub enum Order {
+pub enum Command {
     /// Changes the configuration, [`World::piece`] by piece.
     Configure {
         /// The configuration, prepared or not.
@@ -217,7 +217,7 @@ impl World {
             serial,
             wire,
             accepted,
-            retired: None,
+            drained_at: None,
             lost: false,
             swept: None,
             closed: None,
@@ -233,7 +233,7 @@ impl World {
     }
 
     /// Gives an order.
-    pub fn order(&mut self, order: Order) {
+    pub fn command(&mut self, order: Command) {
         self.pending = Some(order);
     }
 
@@ -302,10 +302,10 @@ impl World {
         self.links.iter_mut().find(|link| link.key == key)
     }
 
-    fn obey(&mut self) {
+    fn handle_command(&mut self) {
         match self.pending.take() {
             None => {}
-            Some(Order::Configure {
+            Some(Command::Configure {
                 generation,
                 keep,
                 timeout_ms,
@@ -313,7 +313,7 @@ impl World {
                 let change = Change::new(timeout_ms, generation, keep, false);
                 self.changes.order(change);
             }
-            Some(Order::Quit) => self.quit(),
+            Some(Command::Quit) => self.quit(),
         }
         self.reload_some(self.piece);
     }
@@ -336,7 +336,7 @@ impl World {
     fn note_retired(&mut self, key: Key) {
         if let Some(link) = self.links.iter_mut().find(|l| l.key == key) {
             let wire = link.wire.borrow();
-            link.retired
+            link.drained_at
                 .get_or_insert((wire.taken(), wire.sent().len()));
         }
     }
@@ -355,7 +355,7 @@ impl EventLoop for World {
     }
 
     /// Some connections that are ready, in any order, with the order that was given somewhere between them.
-    fn intake(&mut self) -> ControlFlow<()> {
+    fn read_ready(&mut self) -> ControlFlow<()> {
         self.hear_servers();
         let is_ready = |n: &usize| self.links[*n].wire.borrow().is_ready();
         let mut ready: Vec<usize> = (0..self.links.len()).filter(is_ready).collect();
@@ -363,13 +363,13 @@ impl EventLoop for World {
         let order_at = self.random.within(0..ready.len() + 1);
         for (n, index) in ready.iter().enumerate() {
             if n == order_at {
-                self.obey();
+                self.handle_command();
             }
             if self.random.chance(self.permille) {
                 self.hear(*index);
             }
         }
-        self.obey();
+        self.handle_command();
         ControlFlow::Continue(())
     }
 
@@ -403,7 +403,7 @@ impl EventLoop for World {
         let is_swept = self.swept == Some(key);
         if let Some(link) = self.link(key) {
             let by = match link.lost || is_swept {
-                true => ClosedBy::Order,
+                true => ClosedBy::Command,
                 false => ClosedBy::Turn,
             };
             link.closed = Some((now_ms, by));

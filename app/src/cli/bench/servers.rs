@@ -11,7 +11,7 @@ use lab::{Connect, Plan, Request, mix};
 
 use super::Options;
 
-/// What is to be done.
+/// Task to run.
 ///
 /// # Errors
 /// A server has no address, or its requests cannot be read.

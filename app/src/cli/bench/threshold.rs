@@ -49,7 +49,7 @@ impl Threshold {
         !matches!(self.figure.as_str(), "rate" | "errors" | "cpu" | "memory")
     }
 
-    /// What makes a report a failure; what was not measured is one, too.
+    /// Conditions under which a report is a failure; a missing measurement is one, too.
     pub(super) fn exceeded(&self, report: &Report) -> Vec<String> {
         let mut found = Vec::new();
         for server in &report.servers {
@@ -69,7 +69,7 @@ impl Threshold {
     }
 }
 
-/// What can be compared: responses a second, failures, milliseconds, microseconds of the server's CPU, megabytes of its
+/// Metrics for comparison: responses a second, failures, milliseconds, microseconds of the server's CPU, megabytes of its
 /// memory.
 const FIGURES: [&str; 12] = [
     "rate", "errors", "mean", "max", "p50", "p75", "p90", "p99", "p99.9", "p99.99", "cpu", "memory",

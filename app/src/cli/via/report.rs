@@ -1,11 +1,11 @@
-//! What the link did: for people at the end, and as JSON with a version.
+//! Report about the link: as text at the end, and as JSON with a version.
 
 use std::ffi::OsString;
 use std::time::Duration;
 
 use link::via::Inside;
 use link::via::run::Outcome;
-use link::{LATE, WayCounters};
+use link::{DirectionCounters, LATE_THRESHOLD};
 use serde::Serialize;
 
 /// A few lines.
@@ -38,13 +38,13 @@ pub(super) fn text(inside: &Inside, outcome: &Outcome) -> String {
         shown(lateness.p99),
         shown(lateness.worst),
         lateness.late,
-        shown(LATE),
+        shown(LATE_THRESHOLD),
         lateness.remarks()
     ));
     text
 }
 
-fn way_text(name: &str, way: &WayCounters) -> String {
+fn way_text(name: &str, way: &DirectionCounters) -> String {
     let mut text = format!("{name}: {} packets, {} bytes", way.packets, way.bytes);
     for (number, what) in [
         (way.lost, "lost"),
@@ -74,17 +74,17 @@ struct Report<'a> {
     servers: Vec<String>,
     status: u8,
     seconds: f64,
-    to_server: Way,
-    to_client: Way,
+    to_server: DirectionReport,
+    to_client: DirectionReport,
     unread: u64,
     ignored: u64,
     uncaptured: u64,
-    late: Late,
+    late: LatenessReport,
     notes: &'a [String],
 }
 
 #[derive(Serialize)]
-struct Way {
+struct DirectionReport {
     packets: u64,
     bytes: u64,
     lost: u64,
@@ -94,7 +94,7 @@ struct Way {
 }
 
 #[derive(Serialize)]
-struct Late {
+struct LatenessReport {
     median_us: u128,
     p99_us: u128,
     worst_us: u128,
@@ -132,11 +132,11 @@ pub(super) fn json(
         unread: outcome.unread,
         ignored: counters.ignored,
         uncaptured: counters.uncaptured,
-        late: Late {
+        late: LatenessReport {
             median_us: lateness.median.as_micros(),
             p99_us: lateness.p99.as_micros(),
             worst_us: lateness.worst.as_micros(),
-            limit_us: LATE.as_micros(),
+            limit_us: LATE_THRESHOLD.as_micros(),
             beyond_limit: lateness.late,
             waits_known: lateness.waits_known,
             cpus_awake: lateness.cpus_awake,
@@ -147,8 +147,8 @@ pub(super) fn json(
     text + "\n"
 }
 
-fn way(way: &WayCounters) -> Way {
-    Way {
+fn way(way: &DirectionCounters) -> DirectionReport {
+    DirectionReport {
         packets: way.packets,
         bytes: way.bytes,
         lost: way.lost,

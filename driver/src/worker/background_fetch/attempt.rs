@@ -30,7 +30,7 @@ struct Connection {
     http: HttpFetch,
 }
 
-/// What driving an attempt has come to.
+/// Result of driving an attempt.
 pub(super) enum Outcome {
     /// The socket will be ready again.
     Pending,
@@ -51,7 +51,7 @@ impl Attempt {
         }
     }
 
-    /// Gives the connection up, which has taken too long.
+    /// Abandons a connection that has taken too long.
     pub(super) fn time_out(&mut self, to: &Endpoint, log: &ErrorLog) {
         if let Some(connection) = self.connection.take() {
             let text = format_args!("{} timed out ({TIMED_OUT})", to.peer);
@@ -179,6 +179,6 @@ pub(super) fn write_log(
     log.write(level, format_args!("{text} while {action}{peer}{purpose}"));
 }
 
-/// What the system says of a connection that takes too long.
+/// Error of the system for a connection that takes too long.
 const TIMED_OUT: &str = "110: Connection timed out";
 const READ_BYTES: usize = 4096;

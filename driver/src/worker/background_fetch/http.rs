@@ -3,7 +3,7 @@
 //! The request is of HTTP/1.0, as nginx's is for OCSP, so that a body has no coding and ends where its length or the
 //! connection does. Redirects are a status like others. Absent: the socket, which is the attempt's.
 
-use engines::client::{Bodies, Refusal};
+use engines::client::{Bodies, SendError};
 use engines::h1::{Client, ClientEvent, ProtocolError, RequestOptions};
 use engines::http::{BodyLength, FieldId, OutputQueue, ResponseHead};
 use server_base::background_fetch::FetchRequest;
@@ -63,9 +63,9 @@ impl HttpFetch {
     ///
     /// # Errors
     /// The target or the host cannot be part of a request.
-    pub(super) fn new(request: &FetchRequest) -> Result<(Self, Vec<u8>), Refusal> {
+    pub(super) fn new(request: &FetchRequest) -> Result<(Self, Vec<u8>), SendError> {
         let bytes_max = request.response_bytes_max;
-        let mut client = Client::new(Bodies::Told);
+        let mut client = Client::new(Bodies::Delivered);
         let fields: [(&[u8], &[u8]); 3] = [
             (b":method", b"GET"),
             (b":path", request.target.as_bytes()),

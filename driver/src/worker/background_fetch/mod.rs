@@ -83,7 +83,7 @@ impl BackgroundFetches {
         (if left == 0 { 0 } else { left + 1 }).min(most)
     }
 
-    /// Starts, and gives up, what is due.
+    /// Starts and abandons fetches that are due.
     pub(super) fn run_due(&mut self, poller: &Poller, log: &ErrorLog) {
         let now_ms = self.now_ms();
         for (_, resolver) in &mut self.resolvers {

@@ -115,7 +115,7 @@ fn sends(response: String) -> SocketAddr {
 /// The request of [`Fetch`].
 const REQUEST: &[u8; 38] = b"GET /ask HTTP/1.0\r\nHost: peer.test\r\n\r\n";
 
-/// A port where nobody listens as long as the socket lives.
+/// A port without a listener as long as the socket lives.
 fn nobody() -> (SocketAddr, std::os::fd::OwnedFd) {
     use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
     let bound = socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");

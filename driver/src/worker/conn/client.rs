@@ -1,4 +1,4 @@
-//! What an exchange is told about its connection, and lines of the error log that are about a connection.
+//! Properties of a connection for its exchanges, and lines of the error log about a connection.
 
 use std::rc::Rc;
 use std::{fmt, io};

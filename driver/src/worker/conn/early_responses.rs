@@ -1,4 +1,4 @@
-//! What leaves ahead of a response: interim responses whenever it waits or with the head, promises with the head.
+//! Early responses: interim responses leave whenever the exchange waits or with the head, promises with the head.
 //!
 //! Interim responses that were not sent before an error was decided are left out: they belong to the response that was meant.
 //!
@@ -29,7 +29,7 @@ pub(super) fn over_h2(x: &mut Exchange, engine: &mut h2::Conn, stream: u32) {
     if x.state != State::Responding {
         return;
     }
-    let pushes = x.ahead.take().map(|ahead| ahead.pushes);
+    let pushes = x.early_responses.take().map(|ahead| ahead.pushes);
     for target in pushes.into_iter().flatten() {
         debug_http!(x, "http2 push resource");
         x.header_bytes += engine.push(stream, &target, &x.head);
@@ -43,7 +43,7 @@ fn next_hints(x: &mut Exchange) -> Option<ResponseHead> {
         // Whoever has not been let in yet, or whose refusal is held back, is told nothing of the page.
         return None;
     }
-    let hints = x.ahead.as_mut()?.hints.pop_front()?;
+    let hints = x.early_responses.as_mut()?.hints.pop_front()?;
     match x.state {
         State::Waiting(_) => Some(hints),
         State::Responding if x.response.status < 400 => Some(hints),

@@ -102,17 +102,17 @@ impl Engine {
 
     /// Whether the engine holds memory that it can do without while the connection is idle.
     #[inline]
-    pub(super) fn could_rest(&self) -> bool {
+    pub(super) fn can_shrink(&self) -> bool {
         match self {
             Self::H2(_) => false,
-            Self::Spdy(engine) => engine.could_rest(),
+            Self::Spdy(engine) => engine.can_shrink(),
         }
     }
 
-    /// Gives that memory back.
-    pub(super) fn rest(&mut self) {
+    /// Releases that memory.
+    pub(super) fn shrink(&mut self) {
         if let Self::Spdy(engine) = self {
-            engine.rest();
+            engine.shrink();
         }
     }
 
@@ -156,7 +156,7 @@ impl Engine {
     }
 }
 
-/// Gives the engine functions that both of its kinds have.
+/// Defines functions of the engine that both of its protocols have.
 macro_rules! forward {
     ($($(#[$meta:meta])* $name:ident($($arg:ident: $kind:ty),*) $(-> $out:ty)?;)+) => {
         impl Engine {
@@ -183,7 +183,7 @@ forward! {
     consumed(stream: u32, bytes: u64);
     /// Lets the whole body of a request come without waiting for windows.
     want_whole_body(stream: u32);
-    /// Lets the body come by pieces, of which so many bytes may be on their way unused.
+    /// Lets the body come by pieces, of which this many bytes may be on their way unused.
     want_body(stream: u32, bytes: u32);
     stall(stream: u32);
     resume(stream: u32);

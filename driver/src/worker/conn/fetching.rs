@@ -5,7 +5,7 @@
 //! The thread that serves reads for itself where `aio off` says so, where the pool's queue is full, and where a piece that
 //! was read is missing again, so that each wait ends in progress.
 //!
-//! What waits behind the piece in the output queue waits as well, be it of another stream.
+//! Output behind the piece in the queue waits as well, also that of other streams.
 
 use std::sync::Arc;
 
@@ -66,7 +66,7 @@ pub(super) fn go_on<N: Net>(
         }
         Step::Read => read(c, sh, &range),
         Step::ReadHere => read_here(c, sh),
-        Step::Ahead(from) => {
+        Step::ReadAhead(from) => {
             let next = FileRange {
                 offset: from,
                 len: range.len - (from - range.offset),

@@ -108,7 +108,7 @@ fn deliver_body<N: Net>(
     }
 }
 
-/// The rest of a body that nobody wanted is over.
+/// The discarded rest of a body has ended.
 fn end_discarding(h1: &mut H1State) {
     h1.next = h1.engine.finish();
     h1.input = H1Input::Requests;
@@ -148,7 +148,7 @@ fn go_on<N: Net>(
     Ok(())
 }
 
-/// Goes on with a response whose exchange was told of an arrival: the rest of a body that is not passed on any more is read
+/// Continues a response whose exchange was notified of an arrival: the rest of a body that is not passed on any more is read
 /// past, since its client may read nothing before all of it is sent.
 pub(super) fn arrived(h1: &mut H1State) {
     if let Some(active) = h1.exchanges.active.first_mut()
@@ -209,8 +209,8 @@ fn end_tunnel<N: Net>(h1: &mut H1State, sh: &mut Shared<N>) {
     }
 }
 
-/// Ends an exchange that waits, or asks a server, if the peer is gone: nobody waits for the answer any more. The engine tells
-/// of the end only where a request may begin.
+/// Ends an exchange that waits, or asks a server, if the peer has closed. The engine reports
+/// the end only where a request may begin.
 #[inline(always)] // Nearly no peer is gone.
 fn abandon<N: Net>(h1: &mut H1State, sh: &mut Shared<N>) -> Result<(), Closed> {
     match h1.engine.input_ended() {
@@ -280,7 +280,7 @@ fn begin<N: Net>(
     Ok(())
 }
 
-/// Gives an exchange that waits what came of its body with the head.
+/// Delivers the part of a body that came with the head to a waiting exchange.
 #[inline(never)]
 fn take_early<N: Net>(x: &mut Exchange, sh: &mut Shared<N>, early: EarlyBody) {
     if !early.bytes.is_empty() {
@@ -308,7 +308,7 @@ fn send_interim<N: Net>(h1: &mut H1State, last_progress_ms: &mut u64, sh: &mut S
     let passes_empty = x.on_arrival.is_some() && x.head.body == BodyLength::Length(0);
     let awaited = x.awaits_body() && !h1.engine.body_done();
     let continues = x.head.expect_continue && (awaited || passes_empty);
-    if x.ahead.is_none() && !continues {
+    if x.early_responses.is_none() && !continues {
         return;
     }
     if h1.exchanges.out.len() < QUEUE_BYTES {
@@ -337,7 +337,7 @@ pub(super) fn respond<N: Net>(h1: &mut H1State, last_progress_ms: &mut u64, sh: 
         // Responses to requests before this one still leave, and are logged before it.
         Progress::Aborted => {}
         Progress::Responding => {
-            if x.ahead.is_some() {
+            if x.early_responses.is_some() {
                 early_responses::over_h1(x, &mut h1.engine);
             }
             if !h1.engine.body_done() {

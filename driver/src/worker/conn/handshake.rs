@@ -19,7 +19,7 @@ use super::{mux, probe};
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
 
-/// What received bytes were found to be.
+/// Result of decrypting or sniffing received bytes.
 pub(super) struct Opened {
     /// Bytes for the protocol above, in memory that is given back to [`TlsBuffers`](super::tls::TlsBuffers).
     pub(super) plain: Vec<u8>,

@@ -1,8 +1,8 @@
 //! How a connection waits and ends: its one deadline, what happens when that passes, draining, lingering, the close.
 //!
-//! All protocols end alike. What is queued leaves first, GOAWAY and the end of TLS with it; then our side is ended, and what
-//! the peer still sends is dropped for a while: a close with unread input would reset the connection, and the reset could take
-//! the last response along. `lingering_close` of the last request's location says where that is not done.
+//! All protocols end alike. Queued output leaves first, GOAWAY and the end of TLS with it; then our side is closed, and input
+//! of the peer is dropped for a while: a close with unread input would reset the connection, and the reset could take
+//! the last response along. `lingering_close` of the last request's location may disable that.
 //!
 //! Source: RFC 9112 section 9.6; RFC 9113 sections 5.4.1, 6.8; nginx documentation, `send_timeout`, `keepalive_timeout`,
 //! `keepalive_min_timeout`, `lingering_close`.
@@ -83,7 +83,7 @@ fn settle_h1<N: Net>(
     }
 }
 
-/// Changes to a state in which nothing is served, and gives the memory of what was back.
+/// Changes to a state in which nothing is served, and releases the memory of the previous one.
 #[inline(always)]
 fn release<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, next: State) {
     if let State::Serving(Protocol::H1(h1)) = std::mem::replace(&mut c.state, next) {
@@ -173,7 +173,7 @@ fn settle_mux<N: Net>(
     }
 }
 
-/// A client that was told of the end has a while to stop asking by itself; after that no new request is taken. True if that
+/// A client to which the end was announced has a while to stop sending requests; after that none is taken. True if that
 /// time is over now.
 fn end_in_time(mux: &mut MuxState, now_ms: u64) -> bool {
     mux.engine.drain();
@@ -196,12 +196,12 @@ fn end_after_response<N: Net>(
         return Err(Closed);
     };
     let closing = exchanges.closing;
-    let lingers = match closing.rule {
+    let may_linger = match closing.rule {
         Rule::Off => false,
         Rule::On => unread || c.readable,
         Rule::Always => true,
     };
-    if lingers {
+    if may_linger {
         debug_conn!(HTTP, c, sh, "http lingering close handler");
         return Ok(linger(c, sh, closing.time_ms, closing.timeout_ms));
     }
@@ -428,5 +428,5 @@ pub(super) fn close<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Disp
 /// How long what comes is dropped after our side of an idle connection was ended, and how long a silent client is waited for
 /// at the end of the server: more than the way to nearly every client and back takes, and little to wait for.
 pub const ENDED_MS: u64 = 500;
-/// How long a client that was told of the end may still ask.
+/// Time for which a client may still send requests after the end was announced.
 const ANNOUNCED_MS: u64 = 1000;

@@ -8,7 +8,7 @@
 //! lifecycle   then the ends of exchanges: log, keep, linger or close
 //! ```
 //!
-//! A connection is a state machine ([`state`]). An idle one has no buffer: one slab entry and one timer slot. What it waits
+//! A connection is a state machine ([`state`]). An idle one has no buffer: one slab entry and one timer slot. The time it waits
 //! for is in the deadline that [`turn`] returns.
 
 mod client;
@@ -84,7 +84,7 @@ pub fn turn<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, ready: Readines
     }
 }
 
-/// Goes on with exchanges of the connection that were woken, then gives it its turn.
+/// Continues exchanges of the connection that were woken, then runs a turn of it.
 pub fn wake<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, keys: &[WakeKey]) -> Disposition {
     fetching::wake(c, keys);
     exchanges::resume_woken(c, sh, keys);

@@ -6,6 +6,6 @@ mod sampling;
 
 pub(crate) use points::accepted;
 pub(super) use points::{fed, handshake, head, read, written};
-pub(super) use sample::{Sample, Told};
+pub(super) use sample::{Sample, StampedByte};
 pub use sampling::end;
 pub(super) use sampling::{begin, deadline, expire, finish, take_timestamps};

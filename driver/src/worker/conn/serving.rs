@@ -1,4 +1,4 @@
-//! What a connection has while a protocol is served on it: the engine, the output queue, the exchanges in progress.
+//! State of a connection on which a protocol is served: the engine, the output queue, the exchanges in progress.
 //!
 //! All protocols have the same [`Exchanges`]. An exchange is active until its response is queued whole; then it is flushed
 //! up to its end in the queue, and ends. HTTP/1 has one stream, [`H1_STREAM`], and one active exchange at most.
@@ -29,12 +29,12 @@ pub(super) enum Protocol {
 pub struct H1State {
     pub(super) exchanges: Exchanges,
     pub(super) engine: h1::Conn,
-    /// What becomes of the connection when the queue is empty.
+    /// Next state of the connection when the queue is empty.
     pub(super) next: Next,
     pub(super) input: H1Input,
 }
 
-/// What the input of HTTP/1 is.
+/// State of the input of HTTP/1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum H1Input {
     /// Requests.
@@ -72,7 +72,7 @@ pub(super) struct SpdyTimes {
 
 /// The exchanges in progress, and the queue of what they send.
 pub(super) struct Exchanges {
-    /// What is to be written.
+    /// Output to be written.
     pub(super) out: OutputQueue,
     /// Bytes put into `out` since serving began.
     pub(super) queued: u64,
@@ -85,7 +85,7 @@ pub(super) struct Exchanges {
     /// When bytes were last read, monotonic microseconds, where events are wanted.
     pub(super) read_us: u64,
     pub(super) closing: Closing,
-    /// What pools read of the files in `out`, where something of them was not in memory.
+    /// Read-ahead of the files in `out`, where some data was not in memory.
     pub(super) ahead: Option<Box<ReadAhead>>,
 }
 

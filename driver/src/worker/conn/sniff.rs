@@ -23,7 +23,7 @@ use super::transport::{self, Input};
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
 
-/// Reads once, if something may be there and is wanted, and gives the bytes to the protocol; true if anything came.
+/// Reads once, if input may be there and is wanted, and passes the bytes to the protocol; true if anything came.
 pub(super) fn receive<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Closed> {
     if !c.readable || !c.wants_input() {
         return Ok(false);
@@ -51,7 +51,7 @@ pub(super) fn receive<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Re
     result.map(|()| true)
 }
 
-/// Decrypts bytes and gives them to the protocol, as well as the end that TLS announces.
+/// Decrypts bytes and passes them to the protocol, as well as the end that TLS announces.
 fn feed_tls<N: Net>(
     c: &mut Conn<N::Socket>,
     sh: &mut Shared<N>,
@@ -75,7 +75,7 @@ fn feed_tls<N: Net>(
     Ok(())
 }
 
-/// Gives bytes to the protocol that the connection speaks; the first ones may have to tell which.
+/// Passes bytes to the protocol of the connection; the first ones may decide which.
 fn feed<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, input: &[u8]) -> Result<(), Closed> {
     let now_ms = sh.clock.mono_ms;
     match &mut c.state {

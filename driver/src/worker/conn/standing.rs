@@ -1,4 +1,4 @@
-//! What a connection loses if it is closed to make room for another.
+//! Cost of closing a connection to make room for another.
 //!
 //! Source: nginx documentation, `worker_connections`; as there, connections without a request are closed before new ones
 //! have to wait.
@@ -9,25 +9,25 @@ use super::state::{Conn, State};
 /// A connection without a whole request, in the order in which such connections are closed to make room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Standing {
-    kind: Kind,
-    /// Since when, monotonic milliseconds. What a client sends does not make its connection younger.
+    kind: EvictionCost,
+    /// Since when, monotonic milliseconds. Input of a client does not make its connection younger.
     since_ms: u64,
     serial: u64,
 }
 
-/// What is lost with it, least first.
+/// Loss with the connection, least first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
-    /// Nothing: its client has been answered, and knows how to ask on a new connection.
+enum EvictionCost {
+    /// Nothing: its client has been answered, and can use a new connection.
     KeptAlive,
-    /// What has come of a request or a handshake, or the rest of a goodbye.
+    /// A partial request or handshake, or the rest of a shutdown.
     Unasked,
 }
 
 impl Standing {
     /// Whether the connection has been answered, and waits for its next request.
     pub fn is_kept_alive(&self) -> bool {
-        self.kind == Kind::KeptAlive
+        self.kind == EvictionCost::KeptAlive
     }
 }
 
@@ -43,28 +43,28 @@ impl<S> Conn<S> {
         })
     }
 
-    fn unasked_since(&self) -> Option<(Kind, u64)> {
+    fn unasked_since(&self) -> Option<(EvictionCost, u64)> {
         let is_first = self.requests == 0;
         match &self.state {
             State::Serving(protocol) if protocol.exchanges().is_busy() => None,
             State::Serving(Protocol::Mux(mux)) if !is_first => {
                 // There is none yet in the turn in which the last exchange ended.
                 let since_ms = mux.idle_since_ms.unwrap_or(self.last_progress_ms);
-                Some((Kind::KeptAlive, since_ms))
+                Some((EvictionCost::KeptAlive, since_ms))
             }
             State::Serving(Protocol::H1(h1)) if !h1.exchanges.is_settled() => None,
             State::Serving(Protocol::H1(h1)) => match h1.input {
-                H1Input::Requests if is_first => Some((Kind::Unasked, self.since_ms)),
-                H1Input::Requests => Some((Kind::Unasked, self.last_progress_ms)),
+                H1Input::Requests if is_first => Some((EvictionCost::Unasked, self.since_ms)),
+                H1Input::Requests => Some((EvictionCost::Unasked, self.last_progress_ms)),
                 // The end of the time that was given when it began.
                 H1Input::Discarded { until_ms } => {
                     let since_ms = until_ms.saturating_sub(h1.exchanges.closing.time_ms);
-                    Some((Kind::Unasked, since_ms))
+                    Some((EvictionCost::Unasked, since_ms))
                 }
             },
-            State::Lingering(lingering) => Some((Kind::Unasked, lingering.since_ms)),
-            _ if is_first => Some((Kind::Unasked, self.since_ms)),
-            _ => Some((Kind::KeptAlive, self.last_progress_ms)),
+            State::Lingering(lingering) => Some((EvictionCost::Unasked, lingering.since_ms)),
+            _ if is_first => Some((EvictionCost::Unasked, self.since_ms)),
+            _ => Some((EvictionCost::KeptAlive, self.last_progress_ms)),
         }
     }
 }

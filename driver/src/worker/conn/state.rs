@@ -59,7 +59,7 @@ pub struct Conn<S> {
     pub(super) sample: Option<Box<Sample>>,
 }
 
-/// What carries the bytes of the protocol.
+/// Transport of the protocol's bytes.
 pub(super) enum Transport {
     /// The socket alone.
     Plain,
@@ -69,7 +69,7 @@ pub(super) enum Transport {
     PlainOnTlsPort,
 }
 
-/// What happens on a connection.
+/// State of a connection.
 pub(super) enum State {
     /// The header of the PROXY protocol is expected first, and one of these protocols after it.
     ProxyHeader(Option<PlainProtocols>, Option<Box<FirstBytes>>),
@@ -135,7 +135,7 @@ pub struct Readiness {
     pub broken: bool,
 }
 
-/// What is to be done with a connection after its turn.
+/// Disposition of a connection after its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Disposition {
     /// Keep it; take a turn at this time at the latest.
@@ -194,7 +194,7 @@ impl State {
         }
     }
 
-    /// As [`State::exchanges`], to be changed.
+    /// Returns the exchanges of [`State::exchanges`], mutable.
     #[inline]
     pub(super) fn exchanges_mut(&mut self) -> Option<&mut Exchanges> {
         match self {
@@ -266,7 +266,7 @@ impl<S> Conn<S> {
         }
     }
 
-    /// Notes what an event told.
+    /// Notes the flags of an event.
     #[inline]
     pub(super) fn add(&mut self, ready: Readiness) {
         self.readable |= ready.readable || ready.hung_up;
@@ -274,7 +274,7 @@ impl<S> Conn<S> {
         self.hung_up |= ready.hung_up;
     }
 
-    /// What the connection does, for the counters; `None` while it ends, which changes nothing.
+    /// Activity of the connection for the counters; `None` while it ends, which changes nothing.
     #[inline]
     pub(super) fn activity(&self) -> Option<Activity> {
         match &self.state {
@@ -312,7 +312,7 @@ impl<S> Conn<S> {
         }
     }
 
-    /// What nginx's log calls the wait for the bytes that have come.
+    /// Name in nginx's log of the wait for the received bytes.
     pub(super) fn waiting(&self) -> &'static str {
         match self.requests {
             0 => "http wait request handler",

@@ -1,6 +1,6 @@
 //! TLS below a connection's protocol: what the protocol sends is encrypted into records on its way to the socket.
 //!
-//! What is ready in one turn leaves in one write: the flight of a handshake and the records behind it. Records begin
+//! Output of one turn leaves in one write: the flight of a handshake and the records behind it. Records begin
 //! small, so that the first of them can be read before all of a response is here, and grow while the client keeps
 //! reading. Received bytes are decrypted in `handshake`.
 
@@ -14,7 +14,7 @@ use server_http::meters::{self, Event};
 use sys::socket::Sent;
 use tls::{Fault, Scratch};
 
-use super::probe::Told;
+use super::probe::StampedByte;
 use crate::io::send::Missing;
 use crate::worker::net::Net;
 
@@ -44,7 +44,7 @@ pub struct TlsBuffers {
     plain: Scratch,
     /// Records that are ready to be sent.
     records: Scratch,
-    /// What was decrypted of one read.
+    /// Plaintext of one read.
     pub(super) opened: Vec<u8>,
 }
 
@@ -85,7 +85,7 @@ impl Tls {
         self.conn.close();
     }
 
-    /// What the handshake agreed on, for the exchanges of the connection.
+    /// Negotiated parameters of the handshake, for the exchanges of the connection.
     pub(super) fn facts(&self) -> Option<Rc<exchange::Tls>> {
         self.facts.clone()
     }
@@ -187,7 +187,7 @@ pub(super) fn send_stamped<N: Net>(
     buffers: &mut TlsBuffers,
     now_ms: u64,
     lead: u64,
-) -> io::Result<(Sent, Told)> {
+) -> io::Result<(Sent, StampedByte)> {
     buffers.records.clear(KEEP_BYTES);
     buffers.records.extend(&tls.conn.take_output());
     let mut plain = 0;
@@ -204,11 +204,11 @@ pub(super) fn send_stamped<N: Net>(
     let stamped = records.get(..=before).unwrap_or(records);
     let mut taken = net.send_stamped(socket, &[IoSlice::new(stamped)])?;
     let told = match taken {
-        0 => Told::Nothing,
-        taken if taken == before + 1 => Told::After(before as u64),
-        _ => Told::Another,
+        0 => StampedByte::Nothing,
+        taken if taken == before + 1 => StampedByte::After(before as u64),
+        _ => StampedByte::Another,
     };
-    if let Told::After(_) = told {
+    if let StampedByte::After(_) = told {
         taken += net.send_bytes(socket, &records[taken..])?;
     }
     let mut sent = Sent::default();

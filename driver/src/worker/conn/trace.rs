@@ -1,4 +1,4 @@
-//! What is logged of a connection for debugging, in nginx's words: bytes received and sent, what becomes of it.
+//! Debug log of a connection, in nginx's words: bytes received and sent, its end.
 //!
 //! Source: nginx documentation, "A debugging log".
 
@@ -67,7 +67,7 @@ pub(super) fn received<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>, n: usize) {
     );
 }
 
-/// Bytes have left, and so many wait.
+/// Logs the bytes sent and those still queued.
 #[inline]
 pub(super) fn sent<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>, bytes: u64, left: u64) {
     let fd = sh.net.number(&c.socket);

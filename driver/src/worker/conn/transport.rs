@@ -11,11 +11,11 @@ use crate::io::send::{Missing, Pieces};
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
 
-/// What one read found.
+/// Result of one read.
 pub(super) enum Input {
     /// Nothing for now.
     Nothing,
-    /// So many bytes, in the thread's buffer.
+    /// This many bytes, in the thread's buffer.
     Bytes(usize),
     /// The end of the peer's side.
     End,
@@ -119,7 +119,7 @@ pub(super) fn write<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resu
     }
 }
 
-/// What the location of the oldest exchange says: `tcp_nodelay`, and how files are sent.
+/// Settings of the oldest exchange's location: `tcp_nodelay`, and how files are sent.
 #[inline(always)]
 fn settings(exchanges: &Exchanges, now_ms: u64) -> (bool, Pieces) {
     let Some(x) = exchanges.front() else {

@@ -10,7 +10,7 @@ pub struct Change<S> {
     stage: Stage,
     /// The next port or slot of this stage.
     next: usize,
-    /// What is changed to; none once that is done.
+    /// Target of the change; none once that is done.
     target: Option<(S, ThreadConfig)>,
     keep: bool,
     renew: bool,
@@ -34,7 +34,7 @@ enum Stage {
 
 impl<S> Change<S> {
     /// A change to this configuration, prepared or not. Connections are drained unless they are to be kept; `renew`: each of
-    /// them is told of the new setup.
+    /// them gets the new setup.
     pub fn new(setup: S, config: ThreadConfig, keep: bool, renew: bool) -> Self {
         Self {
             stage: Stage::Begin,
@@ -47,7 +47,7 @@ impl<S> Change<S> {
         }
     }
 
-    /// Goes on for so many steps; true if the change is made.
+    /// Continues for at most `steps` steps; true if the change is made.
     pub(super) fn go_on<L: Reloads<Setup = S>>(&mut self, at: &mut L, steps: &mut usize) -> bool {
         while *steps > 0 && self.stage != Stage::Done {
             match self.stage {
@@ -166,7 +166,7 @@ impl<S> Change<S> {
     }
 }
 
-/// What is in a slot of the table of clients.
+/// Returns the entry in a slot of the table of clients.
 enum Slot {
     Taken(Key),
     Empty,

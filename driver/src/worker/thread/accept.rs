@@ -23,8 +23,8 @@ impl Thread {
         self.accept_most(port, most);
     }
 
-    /// Stops to poll the listeners, and takes what waits there. A connection wakes one poller alone, and if that was this
-    /// thread's, nobody else who shares the socket hears of it before the next one comes.
+    /// Stops polling the listeners, and accepts what waits there. A connection wakes one poller alone, and if that was this
+    /// thread's, no other thread that shares the socket learns of it before the next one comes.
     pub(super) fn accept_last(&mut self) {
         let accepting = self.accepting;
         self.pause(Accepting::Never);
@@ -167,7 +167,7 @@ impl Thread {
         false
     }
 
-    /// Closes open files that nobody reads, or else a connection; false if there is none.
+    /// Closes unused open files, or else a connection; false if there is none.
     pub(super) fn close_what_is_spare(&mut self) -> bool {
         if self.shared.files.is_empty() {
             return self.make_room();
@@ -190,7 +190,7 @@ impl Thread {
         (self.tight || short) && self.quit.is_none()
     }
 
-    /// Closes a connection for one that waits at a port; false if there is nobody to be accepted, or nobody to be closed.
+    /// Closes a connection for one that waits at a port; false if none waits, or none can be closed.
     fn make_room_at(&mut self, port: usize) -> bool {
         let listener = self.listeners.get(port).and_then(Option::as_ref);
         if !listener.is_some_and(|listener| socket::is_waiting(listener.as_fd())) {
@@ -224,7 +224,7 @@ impl Thread {
         }
     }
 
-    /// Accepts nobody until a connection ends, and looks again soon: another one may have become idle.
+    /// Accepts no connection until one ends, and looks again soon: another one may have become idle.
     fn rest(&mut self) {
         meters::event(Event::AcceptPause);
         self.pause(Accepting::NotBefore(
@@ -250,8 +250,8 @@ impl Thread {
 
 /// Connections accepted from one listener in a turn of the loop without `multi_accept`.
 const ACCEPTS_A_TURN: usize = 8;
-/// The same with it: taking so many takes about a millisecond, for which the connections there are wait. Who still waits
-/// then is taken in the next turn.
+/// Maximum number of connections accepted at once by `multi_accept`: they take about a millisecond, for which others wait. Those that
+/// remain are accepted in the next turn.
 const MULTI_ACCEPTS_A_TURN: usize = 64;
 /// Connections accepted from one listener that is given up: more than a backlog holds by default (511).
 const LAST_ACCEPTS: usize = 1024;

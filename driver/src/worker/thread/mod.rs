@@ -21,15 +21,15 @@ use server_http::exchange::Env;
 use sys::heap::trim;
 use sys::poll::{Events, Interest, Poller, Waker};
 
+use super::commands::{Command, Counters, Setup};
 use super::config::ThreadConfig;
 use super::conn::{Readiness, drain};
 use super::event_loop::EventLoop;
 use super::names;
 use super::net::Sockets;
-use super::orders::{Counters, Order, Setup};
 use super::shared::Shared;
 use super::slab::Key;
-use super::tables::{Kind, Tables};
+use super::tables::{Tables, TokenKind};
 use reload::Deferred;
 use room::Candidates;
 
@@ -37,7 +37,7 @@ use room::Candidates;
 pub struct Thread {
     poller: Poller,
     waker: Arc<Waker>,
-    orders: Receiver<Order>,
+    commands: Receiver<Command>,
     counters: Arc<Counters>,
     setup: Setup,
     /// The listeners that are polled while connections are accepted, by port.
@@ -94,7 +94,7 @@ impl Thread {
     pub fn new(
         setup: Setup,
         waker: Arc<Waker>,
-        orders: Receiver<Order>,
+        commands: Receiver<Command>,
         counters: Arc<Counters>,
         env: Env,
     ) -> io::Result<Self> {
@@ -109,7 +109,7 @@ impl Thread {
         let mut thread = Self {
             poller,
             waker,
-            orders,
+            commands,
             counters,
             shared,
             listeners: setup.listeners.clone(),
@@ -212,13 +212,13 @@ impl Thread {
     fn handle_commands(&mut self) -> bool {
         self.waker.drain();
         self.shared.wakers.receive();
-        while let Ok(order) = self.orders.try_recv() {
-            match order {
-                Order::Configure(setup) => self.configure(setup),
-                Order::FlushLogs(done) => self.flush_logs(Some(done)),
-                Order::Quit(timeout_ms) => self.quit(timeout_ms),
-                Order::Relieve => self.relieve(),
-                Order::Terminate => return true,
+        while let Ok(command) = self.commands.try_recv() {
+            match command {
+                Command::Configure(setup) => self.configure(setup),
+                Command::FlushLogs(done) => self.flush_logs(Some(done)),
+                Command::Quit(timeout_ms) => self.quit(timeout_ms),
+                Command::Relieve => self.relieve(),
+                Command::Terminate => return true,
             }
         }
         false
@@ -262,7 +262,7 @@ impl Thread {
         }
     }
 
-    /// What is due besides connections; true to end.
+    /// Runs tasks that are due besides connections; true to end.
     fn housekeep(&mut self) -> bool {
         let now = self.shared.clock.mono_ms;
         self.shared.files.sweep(now);
@@ -290,7 +290,7 @@ impl EventLoop for Thread {
         (&mut self.tables, &mut self.shared)
     }
 
-    fn intake(&mut self) -> ControlFlow<()> {
+    fn read_ready(&mut self) -> ControlFlow<()> {
         for n in 0..self.events.len() {
             let ready = self.events.at(n);
             match ready.token {
@@ -313,8 +313,8 @@ impl EventLoop for Thread {
                         eof: ready.eof,
                         ..Readiness::default()
                     };
-                    match Kind::of(token) {
-                        Some(Kind::Upstream) => self.read_upstream(key, ready),
+                    match TokenKind::of(token) {
+                        Some(TokenKind::Upstream) => self.read_upstream(key, ready),
                         _ => self.read(key, ready),
                     }
                 }

@@ -1,4 +1,4 @@
-//! What a change of the configuration is for a thread.
+//! Change of the configuration on a thread.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -8,14 +8,14 @@ use server_base::logs::Logs;
 use server_http::http::Http;
 
 use super::{Accepting, Key, LISTENER_BIT, Level, Ordering, Thread, ThreadConfig};
-use crate::worker::orders::{Setup, Unused};
+use crate::worker::commands::{Setup, Unused};
 use crate::worker::reload::{Change, Changes, Reloads, STEPS_A_TURN};
 
-/// What a thread has to do besides serving.
+/// Tasks of a thread besides serving.
 #[derive(Default)]
 pub(super) struct Deferred {
     changes: Changes<Box<Setup>>,
-    /// Logs whose buffers are to be written out, and who waits for that.
+    /// Logs whose buffers are to be written out, and the sender to drop then.
     flushes: Vec<(Logs, Option<Sender<()>>)>,
 }
 

@@ -1,6 +1,6 @@
 //! Making room for a connection when there are as many as there may be.
 //!
-//! Idle connections to servers go first, since nobody waits for them. Then goes who waits without a request, so that nobody
+//! Idle connections to servers go first, since no request waits for them. Then go connections without a request, so that none
 //! can keep others out by being silent: kept-alive connections, idle for longest; then those whose first request is not
 //! whole, the oldest. A connection that has a whole request in progress is never closed. Looking for clients reads the whole
 //! table, so an eighth of what is found is kept for the next times: each is looked at again before it goes, and whatever
@@ -88,7 +88,7 @@ impl Thread {
     }
 }
 
-/// When connections that may go are looked for again, after a search through `looked_at` has found so many.
+/// When idle connections are searched again, after a search through `looked_at` connections has found `found`.
 fn next_search_ms(now_ms: u64, looked_at: usize, found: usize) -> u64 {
     if looked_at <= found * LOOKED_AT_A_CANDIDATE {
         return now_ms;

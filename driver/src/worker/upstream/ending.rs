@@ -3,7 +3,7 @@
 use server_base::upstream_request::{Failure, UpstreamError, UpstreamEvent};
 
 use super::pipelined;
-use super::state::{Active, Disposition, Ending, Receiving, Sending, State, UpstreamConn};
+use super::state::{ActiveAttempt, Disposition, Ending, Receiving, Sending, State, UpstreamConn};
 use super::turn::{EPIPE, is_silent};
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
@@ -73,17 +73,17 @@ pub(super) fn finish<N: Net>(
 }
 
 /// Whether the last of several requests on a connection has failed without a head: those before it may be the reason.
-fn is_asked_again(a: &Active, failure: &Failure) -> bool {
+fn is_asked_again(a: &ActiveAttempt, failure: &Failure) -> bool {
     let is_last = a.pipeline.is_some() && a.response == Receiving::Head;
     is_last && *failure != Failure::TimedOut
 }
 
-/// Whether the connection may serve another request: both sides are complete, its pool takes it, and nothing comes that
-/// nobody has asked for.
+/// Whether the connection may serve another request: both sides are complete, its pool takes it, and no unrequested
+/// input comes.
 fn is_reusable<N: Net>(
     c: &mut UpstreamConn<N::Socket>,
     sh: &mut Shared<N>,
-    a: &mut Active,
+    a: &mut ActiveAttempt,
 ) -> bool {
     let Some(pool) = a.pool else {
         return false;
@@ -111,7 +111,7 @@ fn is_reusable<N: Net>(
 fn is_untouched<N: Net>(
     c: &mut UpstreamConn<N::Socket>,
     sh: &mut Shared<N>,
-    a: &Active,
+    a: &ActiveAttempt,
     failure: &Failure,
 ) -> bool {
     let is_reset_after_end = matches!(failure, Failure::Socket { errno: EPIPE, .. });
@@ -160,7 +160,7 @@ pub(super) fn deadline<S>(c: &UpstreamConn<S>) -> u64 {
 }
 
 /// Whether requests that share a connection were not answered in time, though the server may take longer.
-fn is_late(a: &Active, now_ms: u64) -> bool {
+fn is_late(a: &ActiveAttempt, now_ms: u64) -> bool {
     let timed_out = match a.request {
         Sending::Sent => now_ms >= a.read_ms.saturating_add(a.timeouts.read_ms),
         _ => true,
@@ -168,7 +168,7 @@ fn is_late(a: &Active, now_ms: u64) -> bool {
     !timed_out
 }
 
-fn busy_deadline(a: &Active) -> u64 {
+fn busy_deadline(a: &ActiveAttempt) -> u64 {
     if let Receiving::Unanswered { until_ms } = a.response {
         return until_ms;
     }

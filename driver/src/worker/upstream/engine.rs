@@ -1,6 +1,6 @@
 //! The engine below a connection to a server: the one place that knows which protocols there are.
 //!
-//! An engine has a [`Kind`]: the memory of an attempt serves another one of that kind alone.
+//! An engine has a [`EngineKind`]: the memory of an attempt serves another one of that kind alone.
 
 use engines::client::{self, Bodies};
 use engines::http::{Chunk, Fields, OutputQueue, ResponseHead};
@@ -20,9 +20,9 @@ pub(super) enum Engine {
     Memcached(Box<memcached::Client>),
 }
 
-/// What kind of engine serves a protocol.
+/// Engine that serves a protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum EngineKind {
     Http1,
     Cgi,
     FastCgi,
@@ -32,9 +32,9 @@ pub(super) enum Kind {
 /// How many requests share a connection at most.
 pub(super) const PIPELINE_MAX: usize = memcached::PIPELINE_MAX;
 /// How many kinds there are.
-pub(super) const KINDS: usize = 4;
+pub(super) const ENGINE_KINDS: usize = 4;
 
-/// What an engine tells.
+/// Event of an engine.
 pub(super) enum Event {
     /// Something for the exchange.
     Upstream(UpstreamEvent),
@@ -44,12 +44,12 @@ pub(super) enum Event {
 
 /// The kind of engine for a protocol.
 #[inline]
-pub(super) fn kind_of(protocol: &UpstreamProtocol) -> Kind {
+pub(super) fn kind_of(protocol: &UpstreamProtocol) -> EngineKind {
     match protocol {
-        UpstreamProtocol::Scgi { .. } | UpstreamProtocol::Uwsgi { .. } => Kind::Cgi,
-        UpstreamProtocol::FastCgi { .. } => Kind::FastCgi,
-        UpstreamProtocol::Memcached { .. } => Kind::Memcached,
-        UpstreamProtocol::Http1 { .. } => Kind::Http1,
+        UpstreamProtocol::Scgi { .. } | UpstreamProtocol::Uwsgi { .. } => EngineKind::Cgi,
+        UpstreamProtocol::FastCgi { .. } => EngineKind::FastCgi,
+        UpstreamProtocol::Memcached { .. } => EngineKind::Memcached,
+        UpstreamProtocol::Http1 { .. } => EngineKind::Http1,
     }
 }
 
@@ -60,7 +60,7 @@ pub(super) fn pipelines(protocol: &UpstreamProtocol) -> bool {
     matches!(protocol, UpstreamProtocol::Memcached { .. })
 }
 
-/// How long an answer is that others follow, with a head of so many bytes.
+/// How long an answer is that others follow, with a head of this many bytes.
 pub(super) fn answer_bytes(head: &ResponseHead, head_bytes: u64) -> u64 {
     memcached::answer_bytes(head, head_bytes)
 }
@@ -69,21 +69,21 @@ impl Engine {
     /// An engine for a protocol.
     pub(super) fn new(protocol: &UpstreamProtocol) -> Self {
         match kind_of(protocol) {
-            Kind::Http1 => Self::Http1(Box::new(h1::Client::new(Bodies::Told))),
-            Kind::Cgi => Self::Cgi(Box::default()),
-            Kind::FastCgi => Self::FastCgi(Box::default()),
-            Kind::Memcached => Self::Memcached(Box::default()),
+            EngineKind::Http1 => Self::Http1(Box::new(h1::Client::new(Bodies::Delivered))),
+            EngineKind::Cgi => Self::Cgi(Box::default()),
+            EngineKind::FastCgi => Self::FastCgi(Box::default()),
+            EngineKind::Memcached => Self::Memcached(Box::default()),
         }
     }
 
     /// Its kind.
     #[inline]
-    pub(super) fn kind(&self) -> Kind {
+    pub(super) fn kind(&self) -> EngineKind {
         match self {
-            Self::Http1(_) => Kind::Http1,
-            Self::Cgi(_) => Kind::Cgi,
-            Self::FastCgi(_) => Kind::FastCgi,
-            Self::Memcached(_) => Kind::Memcached,
+            Self::Http1(_) => EngineKind::Http1,
+            Self::Cgi(_) => EngineKind::Cgi,
+            Self::FastCgi(_) => EngineKind::FastCgi,
+            Self::Memcached(_) => EngineKind::Memcached,
         }
     }
 
@@ -204,7 +204,7 @@ impl Engine {
         }
     }
 
-    /// What has happened next.
+    /// Returns the next event.
     #[inline]
     pub(super) fn event(&mut self) -> Option<Event> {
         match self {
@@ -226,7 +226,7 @@ impl Engine {
         }
     }
 
-    /// Whether the rest of a response that nobody wants is read for the connection's sake. Applications have a process for
+    /// Whether an unwanted rest of a response is read to keep the connection. Applications have a process for
     /// each connection, which is better free for the next request than busy with that; nginx closes such connections, too.
     pub(super) fn drains(&self) -> bool {
         matches!(self, Self::Http1(_))

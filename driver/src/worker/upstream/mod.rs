@@ -36,7 +36,7 @@ use state::{Ending, Sending, State};
 pub use pipeline::{Group, Groups};
 pub use state::{Attempts, Disposition, UpstreamConn};
 
-/// Begins attempts on a new connection or on one that was idle, and gives it its first turn; `key` is how it is woken. The
+/// Begins attempts on a new connection or on one that was idle, and runs its first turn; `key` wakes it. The
 /// time for connecting counts where the connection is not `established`.
 pub fn begin<N: Net>(
     c: &mut UpstreamConn<N::Socket>,
@@ -88,7 +88,7 @@ pub fn begin<N: Net>(
     }
 }
 
-/// Notes what an event told, and reads ahead of the turn: all connections that are ready are read before any exchange has its
+/// Notes the flags of an event, and reads ahead of the turn: all connections that are ready are read before any exchange has its
 /// turn. False where it is an idle connection that the server has ended, or on which it has sent something.
 pub fn read_ready<N: Net>(
     c: &mut UpstreamConn<N::Socket>,

@@ -24,7 +24,7 @@ pub struct Group {
 #[derive(Default)]
 pub struct Groups(VecDeque<Group>);
 
-/// What an attempt on a shared connection knows of the others.
+/// State of a connection shared by pipelined attempts.
 pub(super) struct Pipeline {
     /// The way to the server, for those that are asked again.
     pub(super) route: Route,
@@ -34,10 +34,10 @@ pub(super) struct Pipeline {
     pub(super) behind: VecDeque<Request>,
     /// When the socket had taken all requests.
     pub(super) sent_ms: u64,
-    /// Bytes that have come, and those of them that belong to answers that were told.
+    /// Bytes received, and those of them that belong to delivered answers.
     pub(super) received_bytes: u64,
     pub(super) told_bytes: u64,
-    /// Length of the answer that is being told.
+    /// Length of the answer being delivered.
     pub(super) answer_bytes: u64,
 }
 

@@ -2,13 +2,13 @@
 //!
 //! Requests that were made in one turn for the same server share a connection, of protocols for which that is worth it
 //! ([`engine::pipelines`]); [`Groups`](super::Groups) finds them, so that no request waits for company. The engine withholds
-//! an answer that others follow until its end is seen; then the exchange is told all of it, however little it reads. The
-//! last request has nobody behind it: once its answer begins, the connection is as any other (`State::Busy`).
+//! an answer that others follow until its end is seen; then the exchange gets all of it, however little it reads. The
+//! last request has none behind it: once its answer begins, the connection is like any other (`State::Busy`).
 //!
-//! Nobody fails by another's request. Where the server breaks the protocol, closes the connection, announces more than
+//! No request fails by another one. Where the server breaks the protocol, closes the connection, announces more than
 //! others may wait for, or has not answered all within [`LATE_MS`], those without an answer are asked again, each on a
 //! connection of its own ([`Ending::AskAgain`]); for [`PAUSE_MS`] the server then gets no more than one request at a time on
-//! a connection. What happens to all of them alike, a timeout or a connection that cannot be made, each is told.
+//! a connection. Events that concern all of them, a timeout or a connection that cannot be made, go to each.
 //!
 //! Source: memcached, doc/protocol.txt; nginx documentation, `memcached_read_timeout`.
 
@@ -22,7 +22,7 @@ use server_base::waker::WakeKey;
 use super::engine::{self, Event};
 use super::pipeline::{Pause, Pipeline, Request};
 use super::response::{READ_BYTES, tell};
-use super::state::{Active, Attempts, Ending, Receiving, Sending, State, UpstreamConn};
+use super::state::{ActiveAttempt, Attempts, Ending, Receiving, Sending, State, UpstreamConn};
 use crate::worker::dialer::Dial;
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
@@ -57,7 +57,7 @@ impl Attempts {
 pub(super) fn join<N: Net>(
     c: &mut UpstreamConn<N::Socket>,
     sh: &mut Shared<N>,
-    a: &mut Active,
+    a: &mut ActiveAttempt,
     (route, calls): (Route, Vec<UpstreamCall>),
     (key, reused, connected_ms): (WakeKey, bool, Option<u64>),
 ) {
@@ -117,7 +117,7 @@ impl Pipeline {
     }
 }
 
-impl Active {
+impl ActiveAttempt {
     /// Whether no exchange waits for an answer any more.
     pub(super) fn is_abandoned(&self) -> bool {
         let behind = self.pipeline.iter().flat_map(|pipeline| &pipeline.behind);
@@ -168,7 +168,7 @@ impl Active {
     }
 }
 
-/// Reads once, and tells the answers that are there; true if there was something.
+/// Reads once, and delivers complete answers; true if there was input.
 pub(super) fn receive<N: Net>(
     c: &mut UpstreamConn<N::Socket>,
     sh: &mut Shared<N>,
@@ -216,7 +216,7 @@ pub(super) fn receive<N: Net>(
 
 impl Pipeline {
     /// Tells the answers that are there, but for that of the last request.
-    fn tell(&mut self, a: &mut Active, now_ms: u64) -> Result<(), Ending> {
+    fn tell(&mut self, a: &mut ActiveAttempt, now_ms: u64) -> Result<(), Ending> {
         while !self.behind.is_empty() {
             let event = match a.tools.engine.event() {
                 None => return Ok(()),
@@ -271,7 +271,7 @@ fn promote<S>(c: &mut UpstreamConn<S>, rest: u64, now_ms: u64) -> Result<(), End
 }
 
 /// Asks those again that have no answer, each alone; the connection is of no further use.
-pub(super) fn ask_again<N: Net>(sh: &mut Shared<N>, a: &mut Active) {
+pub(super) fn ask_again<N: Net>(sh: &mut Shared<N>, a: &mut ActiveAttempt) {
     let Some(pipeline) = a.pipeline.take() else {
         return;
     };
@@ -287,7 +287,7 @@ pub(super) fn ask_again<N: Net>(sh: &mut Shared<N>, a: &mut Active) {
 }
 
 /// When a shared connection is to take a turn if nothing happens before.
-pub(super) fn deadline(a: &Active) -> u64 {
+pub(super) fn deadline(a: &ActiveAttempt) -> u64 {
     let late_ms = a.pipeline.as_ref().map_or(u64::MAX, |p| p.late_ms());
     match a.request {
         Sending::Sent => late_ms.min(a.read_ms.saturating_add(a.timeouts.read_ms)),
@@ -296,7 +296,7 @@ pub(super) fn deadline(a: &Active) -> u64 {
 }
 
 /// How long answers to requests that share a connection may take before each is asked for alone. A server that has values in
-/// memory takes far less, even where its system lets it run for a part of each 100 ms only; who waits behind a slow answer
+/// memory takes far less, even where its system lets it run for a part of each 100 ms only; a request behind a slow answer
 /// waits no longer than this.
 const LATE_MS: u64 = 250;
 /// How long a server gets one request at a time on a connection after requests that shared one were not answered.

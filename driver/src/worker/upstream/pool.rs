@@ -38,10 +38,10 @@ struct Idle {
 }
 
 impl IdleConnections {
-    /// Adds a connection that has become idle to a pool that keeps so many. Gives one that is to be closed at once.
+    /// Adds a connection that has become idle to a pool of limited size. Returns one that is to be closed at once.
     ///
     /// Under load connections come and go between a turn and the next, and one that is closed is missing a moment later: up
-    /// to as many again as are kept stay for [`SURPLUS_MS`], until it is seen how many were not needed. Who keeps few may
+    /// to as many again as are kept stay for [`SURPLUS_MS`], until it is seen how many were not needed. A small pool may
     /// have a server with a thread for each: then the number is exact ([`EXACT_BELOW`]).
     pub fn insert(
         &mut self,
@@ -224,7 +224,7 @@ mod tests {
         assert_eq!((idle.len(), idle.is_empty()), (3, false));
     }
 
-    /// A pool that keeps so many, with connections of these numbers.
+    /// A pool of limited size, with connections of these numbers.
     fn pool(most: usize, numbers: std::ops::Range<u32>) -> IdleConnections {
         let mut idle = IdleConnections::default();
         for n in numbers {

@@ -1,13 +1,13 @@
-//! What comes of a response: events of the engine, which the exchange is told.
+//! Events of the engine during a response, passed on to the exchange.
 
 use engines::http::{BodyLength, ResponseHead};
 use server_base::upstream_request::UpstreamEvent;
 
 use super::engine::Event;
-use super::state::{Active, Ending, Receiving, Sending};
+use super::state::{ActiveAttempt, Ending, Receiving, Sending};
 
 /// Tells the exchange what has come.
-pub(super) fn tell(a: &mut Active, now_ms: u64) -> Result<(), Ending> {
+pub(super) fn tell(a: &mut ActiveAttempt, now_ms: u64) -> Result<(), Ending> {
     while let Some(event) = a.tools.engine.event() {
         let event = match event {
             Event::Upstream(event) => event,

@@ -40,13 +40,13 @@ pub struct UpstreamConn<S> {
 
 pub(super) enum State {
     /// The connection is not established yet.
-    Connecting(Box<Active>),
+    Connecting(Box<ActiveAttempt>),
     /// An attempt is in progress.
-    Busy(Box<Active>),
-    /// Several attempts are in progress; that whose answer comes next is the [`Active::call`].
-    Pipelined(Box<Active>),
-    /// What is left of a response that nobody wants is read and dropped.
-    Draining(Box<Active>, Draining),
+    Busy(Box<ActiveAttempt>),
+    /// Several attempts are in progress; that whose answer comes next is the [`ActiveAttempt::call`].
+    Pipelined(Box<ActiveAttempt>),
+    /// The unwanted rest of a response is read and dropped.
+    Draining(Box<ActiveAttempt>, Draining),
     /// It waits in its pool for the next attempt.
     Idle {
         /// The number of the pool.
@@ -65,7 +65,7 @@ pub(super) struct Draining {
 }
 
 /// An attempt in progress, and the memory that it needs.
-pub(super) struct Active {
+pub(super) struct ActiveAttempt {
     /// None while the memory waits for an attempt.
     call: Option<UpstreamCall>,
     pub(super) tools: Tools,
@@ -109,7 +109,7 @@ pub(super) enum Receiving {
     Nothing,
     /// A part of its head has come, or an interim response.
     Head,
-    /// Its head has come; so many bytes are left, where that is known.
+    /// Its head has come; this many bytes are left, where that is known.
     Body(Option<u64>),
     /// The connection is a tunnel.
     Tunnel,
@@ -122,7 +122,7 @@ pub(super) enum Receiving {
     },
 }
 
-/// What works for one attempt.
+/// Engine and buffers of one attempt.
 pub(super) struct Tools {
     pub(super) engine: Engine,
     pub(super) out: OutputQueue,
@@ -131,16 +131,16 @@ pub(super) struct Tools {
 /// Memory for the attempts of a thread.
 #[derive(Default)]
 pub struct Attempts {
-    /// What nobody uses, by the kind of its engine.
+    /// Unused memory of attempts, by engine.
     #[allow(clippy::vec_box, reason = "attempts move as pointers")]
-    spare: [Vec<Box<Active>>; engine::KINDS],
+    spare: [Vec<Box<ActiveAttempt>>; engine::ENGINE_KINDS],
     /// Where sockets are read into; a body takes it along.
     pub(super) buffer: Vec<u8>,
     /// Servers that get one request at a time on a connection.
     pub(super) paused: Vec<Pause>,
 }
 
-/// What is to be done with a connection after its turn.
+/// Disposition of a connection after its turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Disposition {
     /// Keep it; take a turn at this time at the latest.
@@ -175,10 +175,15 @@ pub(super) enum Ending {
 
 impl Attempts {
     /// An attempt that begins now, in the memory of another one if there is any.
-    pub(super) fn take(&mut self, route: Route, call: UpstreamCall, now_ms: u64) -> Box<Active> {
+    pub(super) fn take(
+        &mut self,
+        route: Route,
+        call: UpstreamCall,
+        now_ms: u64,
+    ) -> Box<ActiveAttempt> {
         let kind = engine::kind_of(&route.protocol);
         let Some(mut active) = self.spare[kind as usize].pop() else {
-            return Box::new(Active {
+            return Box::new(ActiveAttempt {
                 call: Some(call),
                 tools: Tools {
                     engine: Engine::new(&route.protocol),
@@ -215,7 +220,7 @@ impl Attempts {
     }
 
     /// Lets go of an attempt, and keeps its memory.
-    pub(super) fn give(&mut self, mut active: Box<Active>) {
+    pub(super) fn give(&mut self, mut active: Box<ActiveAttempt>) {
         active.call = None;
         active.pipeline = None;
         let spare = &mut self.spare[active.tools.engine.kind() as usize];
@@ -228,7 +233,7 @@ impl Attempts {
 
 impl State {
     /// The state of a connection that stands, with what is to be asked over it.
-    pub(super) fn connected(active: Box<Active>) -> Self {
+    pub(super) fn connected(active: Box<ActiveAttempt>) -> Self {
         match active.pipeline {
             Some(_) => Self::Pipelined(active),
             None => Self::Busy(active),
@@ -236,7 +241,7 @@ impl State {
     }
 }
 
-impl Active {
+impl ActiveAttempt {
     /// The exchange's attempt.
     #[inline]
     pub(super) fn call(&self) -> &UpstreamCall {
@@ -271,7 +276,7 @@ impl<S> UpstreamConn<S> {
         }
     }
 
-    /// Notes what an event told.
+    /// Notes the flags of an event.
     pub(super) fn add(&mut self, ready: Readiness) {
         self.readable |= ready.readable || ready.hung_up;
         self.writable |= ready.writable;

@@ -1,4 +1,4 @@
-//! What happens in a turn of a connection to a server: connecting, reading, feeding, writing.
+//! Turn of a connection to a server: connecting, reading, feeding, writing.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use server_base::upstream_request::{Failure, UpstreamEvent};
 use super::engine::Event;
 use super::pipelined;
 use super::response::{READ_BYTES, tell};
-use super::state::{Active, Draining, Ending, Receiving, Sending, State, UpstreamConn};
+use super::state::{ActiveAttempt, Draining, Ending, Receiving, Sending, State, UpstreamConn};
 use crate::worker::conn::WRITE_BYTES;
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
@@ -134,7 +134,7 @@ fn drain<N: Net>(c: &mut UpstreamConn<N::Socket>, sh: &mut Shared<N>) -> Result<
     }
 }
 
-/// Reads once, no more than the exchange has room for, and tells what that means; true if there was something.
+/// Reads once, no more than the exchange has room for, and handles the events; true if there was input.
 fn receive<N: Net>(c: &mut UpstreamConn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Ending> {
     let State::Busy(a) = &mut c.state else {
         return Ok(false);
@@ -288,7 +288,7 @@ fn write<N: Net>(c: &mut UpstreamConn<N::Socket>, sh: &mut Shared<N>) -> Result<
     Ok(c.writable && has_more)
 }
 
-fn wrote(a: &mut Active, bytes: u64, now_ms: u64) {
+fn wrote(a: &mut ActiveAttempt, bytes: u64, now_ms: u64) {
     if bytes == 0 {
         return;
     }
@@ -302,7 +302,7 @@ fn wrote(a: &mut Active, bytes: u64, now_ms: u64) {
 }
 
 /// Moves pieces of the request from the mailbox to the output queue.
-fn feed(a: &mut Active) {
+fn feed(a: &mut ActiveAttempt) {
     while a.request == Sending::Body && a.tools.out.len() < QUEUE_BYTES {
         if let Some(chunk) = a.call().take_body() {
             a.tools.engine.send(chunk);
@@ -336,17 +336,17 @@ pub(super) fn errno(error: &io::Error) -> i32 {
 
 /// Bytes of a request in the output queue before no more of its body is taken; file ranges count in full.
 const QUEUE_BYTES: u64 = 64 << 10;
-/// What a new socket takes in one write, whatever its pieces are: a buffer of 16 KiB is the least that systems are set to.
+/// Bytes that a new socket takes in one write, in any pieces: a buffer of 16 KiB is the least that systems are set to.
 const ONE_WRITE_BYTES: u64 = 8 << 10;
-/// How much of a response that nobody wants is read, so that the connection can be kept, and for how long.
+/// Limits of reading an unwanted rest of a response to keep the connection, in bytes and milliseconds.
 const DRAIN_BYTES: u64 = 64 << 10;
 const DRAIN_MS: u64 = 1000;
 /// How long a reset is waited for where the server has ended its side without an answer: longer than the way to nearly every
 /// server and back takes.
 const RESET_WAIT_MS: u64 = 500;
-/// What nginx's log calls a write.
+/// Name of a write in nginx's log.
 const WRITE_CALL: &str = "writev()";
-/// What is wrong with a request whose body is in a file that has become shorter.
+/// Error of a request whose body is in a file that has become shorter.
 const SHORT_FILE: &str = "the file with the request body was truncated";
 pub(super) const EPIPE: i32 = 32;
 const ECONNRESET: i32 = 104;

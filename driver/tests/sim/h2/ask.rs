@@ -1,4 +1,4 @@
-//! What clients of HTTP/2 ask for, and what each request must give.
+//! Requests of HTTP/2 clients, with the expected response of each.
 
 use std::ops::Range;
 
@@ -6,16 +6,16 @@ use sim::Random;
 
 use super::super::site::FILES;
 
-/// What a request must give.
+/// Expected response of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Want {
+pub(crate) enum Expected {
     /// 200 and a file.
     File(usize),
     /// 206 and a part of a file.
     Part(usize, Range<usize>),
     /// 200 and the text of the configuration in force.
     Text,
-    /// The same with a trailer.
+    /// The text with a trailer.
     Trailer,
     /// A file with a trailer.
     Pieces(usize),
@@ -39,7 +39,7 @@ pub(crate) struct Ask {
     pub(crate) fields: Vec<(String, String)>,
     /// Bytes of its body; `None` where the head ends the stream.
     pub(crate) body: Option<usize>,
-    pub(crate) want: Want,
+    pub(crate) want: Expected,
     pub(crate) is_head: bool,
     /// How long the server waits before it answers, milliseconds.
     pub(crate) wait_ms: u64,
@@ -47,7 +47,7 @@ pub(crate) struct Ask {
     pub(crate) last: bool,
 }
 
-fn ask(path: &str, want: Want) -> Ask {
+fn ask(path: &str, want: Expected) -> Ask {
     let fields = [
         (":method", "GET"),
         (":scheme", "http"),
@@ -72,21 +72,21 @@ impl Ask {
         let mut ask = match random.below(24) {
             0..9 => file(random),
             9..12 => text(random),
-            12 => ask("/none", Want::Bare(204)),
-            13 => ask("/moved?x=1", Want::Moved("/small.html")),
-            14 => ask("/missing%20file", Want::Page(404)),
-            15 => ask("/trailer", Want::Trailer),
+            12 => ask("/none", Expected::Bare(204)),
+            13 => ask("/moved?x=1", Expected::Moved("/small.html")),
+            14 => ask("/missing%20file", Expected::Page(404)),
+            15 => ask("/trailer", Expected::Trailer),
             16 => {
                 let n = random.within(0..FILES.len());
-                ask(&format!("/pieces/{}", FILES[n].0), Want::Pieces(n))
+                ask(&format!("/pieces/{}", FILES[n].0), Expected::Pieces(n))
             }
             17 => too_large(random),
-            18 => ask("/drop", Want::Drop),
+            18 => ask("/drop", Expected::Drop),
             19 => return malformed(random),
             20 => return wrong_length(random),
             21 if random.chance(200) => Self {
                 last: true,
-                ..ask("/last", Want::Text)
+                ..ask("/last", Expected::Text)
             },
             _ => waiting(random),
         };
@@ -135,25 +135,25 @@ fn file(random: &mut Random) -> Ask {
     let most = if random.chance(150) { FILES.len() } else { 5 };
     let n = random.within(0..most);
     let (name, size) = FILES[n];
-    let mut ask = ask(&format!("/{name}"), Want::File(n));
+    let mut ask = ask(&format!("/{name}"), Expected::File(n));
     match random.below(10) {
         0 => {
             ask.push("if-none-match", "*");
-            ask.want = Want::Bare(304);
+            ask.want = Expected::Bare(304);
         }
         1 | 2 if size > 1 => {
             let from = random.within(0..size);
             let to = random.within(from..size);
             ask.push("range", &format!("bytes={from}-{to}"));
-            ask.want = Want::Part(n, from..to + 1);
+            ask.want = Expected::Part(n, from..to + 1);
         }
         3 if size > 0 => {
             ask.push("range", &format!("bytes={size}-"));
-            ask.want = Want::Page(416);
+            ask.want = Expected::Page(416);
         }
         4 => {
             ask = ask.post(20, random);
-            ask.want = Want::Page(405);
+            ask.want = Expected::Page(405);
         }
         _ => {}
     }
@@ -162,7 +162,7 @@ fn file(random: &mut Random) -> Ask {
 
 fn text(random: &mut Random) -> Ask {
     let path = *random.pick(&["/text", "/%74ext", "/x/../text"]);
-    let ask = ask(path, Want::Text);
+    let ask = ask(path, Expected::Text);
     if random.chance(300) {
         return ask;
     }
@@ -175,12 +175,12 @@ fn text(random: &mut Random) -> Ask {
 
 fn too_large(random: &mut Random) -> Ask {
     let bytes = *random.pick(&[100, 101, 4000]);
-    let mut ask = ask("/limited", Want::Text);
+    let mut ask = ask("/limited", Expected::Text);
     ask.fields[0].1 = "POST".to_owned();
     ask.body = Some(bytes);
     ask.push("content-length", &bytes.to_string());
     if bytes > 100 {
-        ask.want = Want::Page(413);
+        ask.want = Expected::Page(413);
     }
     ask
 }
@@ -190,7 +190,7 @@ fn waiting(random: &mut Random) -> Ask {
     let wait_ms = 1 + random.below(most_ms);
     let ask = Ask {
         wait_ms,
-        ..ask(&format!("/slow?wait={wait_ms}"), Want::Text)
+        ..ask(&format!("/slow?wait={wait_ms}"), Expected::Text)
     };
     if random.chance(700) {
         return ask;
@@ -200,7 +200,7 @@ fn waiting(random: &mut Random) -> Ask {
 
 /// A message that RFC 9113 calls malformed.
 fn malformed(random: &mut Random) -> Ask {
-    let mut ask = ask("/text", Want::Malformed);
+    let mut ask = ask("/text", Expected::Malformed);
     match random.below(8) {
         0 => _ = ask.fields.remove(0),
         1 => ask.fields.swap(1, 2),
@@ -228,7 +228,7 @@ fn wrong_length(random: &mut Random) -> Ask {
     };
     let mut ask = Ask {
         wait_ms,
-        ..ask(path, Want::WrongLength)
+        ..ask(path, Expected::WrongLength)
     };
     ask.fields[0].1 = "POST".to_owned();
     let bytes = random.within(1..2000);

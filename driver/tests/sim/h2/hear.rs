@@ -1,4 +1,4 @@
-//! What a client hears: every frame must be one that the server may send now.
+//! Frames received by a client: each must be one that the server may send now.
 
 use engines::h2::NO_ERROR;
 use sim::{Link, Wire};
@@ -27,9 +27,9 @@ impl Peer {
         link: &Link,
         court: &Court<'_>,
     ) -> Result<(), String> {
-        while let Some(head) = wire.sent()[self.heard..].first_chunk::<9>() {
+        while let Some(head) = wire.sent()[self.received..].first_chunk::<9>() {
             let len = usize::from(head[0]) << 16 | usize::from(head[1]) << 8 | usize::from(head[2]);
-            let (start, end) = (self.heard, self.heard + 9 + len);
+            let (start, end) = (self.received, self.received + 9 + len);
             let Some(payload) = wire.sent().get(start + 9..end) else {
                 break;
             };
@@ -45,7 +45,7 @@ impl Peer {
                 "< at {start}: kind {} flags {} stream {} length {len}",
                 frame.kind, frame.flags, frame.stream
             ));
-            self.heard = end;
+            self.received = end;
             self.take(&frame, wire, link, court)?;
         }
         Ok(())

@@ -4,11 +4,11 @@ use sim::{Link, Wire};
 
 use super::super::judge::{Court, reached};
 use super::super::site::{CONFS, Conf, FILES, Site};
-use super::ask::Want;
+use super::ask::Expected;
 use super::{Peer, Stream};
 
 impl Peer {
-    /// Compares a whole response, whose last frame begins and ends here, with what one of the configurations gives that
+    /// Compares a whole response, whose last frame begins and ends here, with the expected ones of the configurations that
     /// were in force between the request and its answer.
     pub(super) fn check_response(
         &self,
@@ -19,12 +19,12 @@ impl Peer {
         court: &Court<'_>,
     ) -> Result<(), String> {
         let stream = &self.streams[&id];
-        let Some(heard) = reached(&wire.takes, stream.head.1) else {
+        let Some(received) = reached(&wire.takes, stream.head.1) else {
             return Err(format!("an answer to stream {id}, which was not read"));
         };
         let begun = reached(&wire.puts, stream.begun + 1);
-        let newest = begun.map_or(heard.generation, |m| m.generation);
-        let oldest = heard.generation.max(link.accepted.1);
+        let newest = begun.map_or(received.generation, |m| m.generation);
+        let oldest = received.generation.max(link.accepted.1);
         let mut result = Err("no configuration is in force".to_owned());
         for number in oldest..=newest {
             let conf = &CONFS[court.generations[number as usize - 1]];
@@ -35,7 +35,7 @@ impl Peer {
         }
         result.map_err(|e| format!("stream {id}, {last:?} ({:?}): {e}", stream.ask.want))?;
         match begun {
-            Some(begun) if begun.at_ms < heard.at_ms + stream.wait_ms() => {
+            Some(begun) if begun.at_ms < received.at_ms + stream.wait_ms() => {
                 Err(format!("stream {id} waited for too short a time"))
             }
             _ => Ok(()),
@@ -46,8 +46,8 @@ impl Peer {
     pub(super) fn check_parts(&self, site: &Site) -> Result<(), String> {
         for (id, stream) in &self.streams {
             let whole = match &stream.ask.want {
-                Want::File(n) | Want::Pieces(n) => &site.files[*n][..],
-                Want::Part(n, range) => &site.files[*n][range.clone()],
+                Expected::File(n) | Expected::Pieces(n) => &site.files[*n][..],
+                Expected::Part(n, range) => &site.files[*n][range.clone()],
                 _ => continue,
             };
             if !whole.starts_with(&stream.body) {
@@ -67,7 +67,7 @@ impl Stream {
     /// How long the answer is held back; a broken body is answered at once.
     fn wait_ms(&self) -> u64 {
         match self.ask.want {
-            Want::WrongLength => 0,
+            Expected::WrongLength => 0,
             _ => self.ask.wait_ms,
         }
     }
@@ -84,7 +84,7 @@ fn check_one(stream: &Stream, conf: &Conf, site: &Site) -> Result<(), String> {
         return Err(format!("a field {name:?}"));
     }
     let text = conf.text().into_bytes();
-    let with_trailer = matches!(stream.ask.want, Want::Trailer | Want::Pieces(_));
+    let with_trailer = matches!(stream.ask.want, Expected::Trailer | Expected::Pieces(_));
     if with_trailer && !stream.ask.is_head {
         if stream.trailers.len() != 1 || stream.trailers[0].0 != "x-sum" {
             return Err(format!("trailers {:?}", stream.trailers));
@@ -93,10 +93,10 @@ fn check_one(stream: &Stream, conf: &Conf, site: &Site) -> Result<(), String> {
         return Err("trailers that nobody asked for".to_owned());
     }
     match &stream.ask.want {
-        Want::Page(status) => check_page(stream, *status),
-        Want::Malformed => check_page(stream, 400),
-        Want::WrongLength if stream.status == 400 => check_page(stream, 400),
-        Want::Moved(path) => {
+        Expected::Page(status) => check_page(stream, *status),
+        Expected::Malformed => check_page(stream, 400),
+        Expected::WrongLength if stream.status == 400 => check_page(stream, 400),
+        Expected::Moved(path) => {
             check_page(stream, 301)?;
             let location = stream.field("location").unwrap_or_default();
             match location.starts_with("http://a.test:800") && location.ends_with(path) {
@@ -104,18 +104,20 @@ fn check_one(stream: &Stream, conf: &Conf, site: &Site) -> Result<(), String> {
                 false => Err(format!("location {location:?}")),
             }
         }
-        Want::Bare(status) if stream.body.is_empty() => check_status(stream, *status),
-        Want::Bare(_) => Err("a body where there can be none".to_owned()),
-        Want::Drop => Err("a response where the stream was to be reset".to_owned()),
-        Want::Part(n, range) => {
+        Expected::Bare(status) if stream.body.is_empty() => check_status(stream, *status),
+        Expected::Bare(_) => Err("a body where there can be none".to_owned()),
+        Expected::Drop => Err("a response where the stream was to be reset".to_owned()),
+        Expected::Part(n, range) => {
             let value = format!("bytes {}-{}/{}", range.start, range.end - 1, FILES[*n].1);
             if stream.field("content-range") != Some(&value) {
                 return Err(format!("not {value}"));
             }
             check_body(stream, 206, &site.files[*n][range.clone()])
         }
-        Want::File(n) | Want::Pieces(n) => check_body(stream, 200, &site.files[*n]),
-        Want::Text | Want::Trailer | Want::WrongLength => check_body(stream, 200, &text),
+        Expected::File(n) | Expected::Pieces(n) => check_body(stream, 200, &site.files[*n]),
+        Expected::Text | Expected::Trailer | Expected::WrongLength => {
+            check_body(stream, 200, &text)
+        }
     }
 }
 

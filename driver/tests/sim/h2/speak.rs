@@ -1,4 +1,4 @@
-//! What a client says.
+//! Frames sent by a client.
 
 use engines::h2::{COMPRESSION_ERROR, FLOW_CONTROL_ERROR, FRAME_SIZE_ERROR, PROTOCOL_ERROR};
 use engines::hpack::Indexing;
@@ -7,7 +7,7 @@ use sim::Random;
 use super::{
     ACK, Ask, CONTINUATION, DATA, DEFAULT_WINDOW, END_HEADERS, END_STREAM, GOAWAY, HAS_PRIORITY,
     HEADERS, MAX_STREAMS, MAX_WINDOW, PADDED, PING, PRIORITY, PRIORITY_UPDATE, PUSH_PROMISE, Peer,
-    RST_STREAM, SETTINGS, Settings, Stream, Told, WINDOW_UPDATE,
+    PendingSettings, RST_STREAM, SETTINGS, Settings, Stream, WINDOW_UPDATE,
 };
 
 impl Peer {
@@ -258,7 +258,7 @@ impl Peer {
         }
         self.frame(SETTINGS, 0, 0, &payload);
         let last = self.next - 1;
-        self.told.push_back(Told { settings, last });
+        self.told.push_back(PendingSettings { settings, last });
     }
 
     fn ping(&mut self, random: &mut Random) {
@@ -297,7 +297,7 @@ impl Peer {
         }
     }
 
-    /// What no connection survives.
+    /// Frames that end a connection.
     fn break_connection(&mut self, random: &mut Random) {
         let (kind, stream, payload, code) = match random.below(11) {
             0 => (DATA, 0, &b"x"[..], PROTOCOL_ERROR),

@@ -1,4 +1,4 @@
-//! What the server has a reason for: resets, goodbyes, the close, and doing nothing.
+//! Checks the server's reasons for resets, GOAWAY, the close, and doing nothing.
 
 use engines::h2::{
     FLOW_CONTROL_ERROR, INTERNAL_ERROR, NO_ERROR, PREFACE, PROTOCOL_ERROR, REFUSED_STREAM,
@@ -8,7 +8,7 @@ use sim::{ClosedBy, Link, Wire};
 use super::super::judge::{Court, reached};
 use super::super::limits::Limits;
 use super::super::site::{CONFS, Note, notes_of};
-use super::ask::Want;
+use super::ask::Expected;
 use super::{Peer, Stream};
 
 impl Peer {
@@ -33,22 +33,23 @@ impl Peer {
         };
         let limits = Self::limits(link, court);
         let at_ms = reached(&wire.puts, end).map_or(u64::MAX, |m| m.at_ms);
-        let heard = reached(&wire.takes, stream.head.1).map(|m| m.at_ms);
+        let received = reached(&wire.takes, stream.head.1).map(|m| m.at_ms);
         let begun = reached(&wire.takes, stream.head.0 + 1).map(|m| m.at_ms);
         let past = |since: Option<u64>, earliest_ms: fn(&Limits, u64) -> u64| {
             since.is_some_and(|since| earliest_ms(&limits, since) <= at_ms)
         };
         // That a window was closed meanwhile is not known here; that an open one is used, `check_quiet` sees.
-        let stuck = past(heard, |l, since| l.send.after(since).earliest_ms);
+        let stuck = past(received, |l, since| l.send.after(since).earliest_ms);
         let late = stream.status == 0 && past(begun, |l, since| l.header.after(since).earliest_ms);
         let known = stream.reset.is_none()
             && match code {
                 NO_ERROR => stream.ended && stream.ask.body.is_some(),
                 PROTOCOL_ERROR => {
-                    let broken = matches!(stream.ask.want, Want::Malformed | Want::WrongLength);
+                    let broken =
+                        matches!(stream.ask.want, Expected::Malformed | Expected::WrongLength);
                     (broken && stream.ended) || stuck || late
                 }
-                INTERNAL_ERROR => stream.ask.want == Want::Drop && stream.status == 0,
+                INTERNAL_ERROR => stream.ask.want == Expected::Drop && stream.status == 0,
                 REFUSED_STREAM => {
                     stream.status == 0 && (stream.crowded || link.lost || court.stopping)
                 }
@@ -95,12 +96,12 @@ impl Peer {
         let limits = Self::limits(link, court);
         let served = self.streams.range(..=last).map(|(_, stream)| stream);
         let known = |stream: &&Stream| reached(&wire.takes, stream.head.1).is_some();
-        let heard: Vec<&Stream> = served.filter(known).collect();
+        let received: Vec<&Stream> = served.filter(known).collect();
         let numbers = link.accepted.1..=court.generation;
         let most = numbers.map(|n| CONFS[court.generations[n as usize - 1]].requests);
-        let enough = most.min().is_some_and(|most| heard.len() >= most);
-        let ordered = link.retired.is_some() || link.lost || court.stopping;
-        let asked = heard.iter().any(|stream| stream.ask.last);
+        let enough = most.min().is_some_and(|most| received.len() >= most);
+        let ordered = link.drained_at.is_some() || link.lost || court.stopping;
+        let asked = received.iter().any(|stream| stream.ask.last);
         if ordered || enough || asked || link.swept.is_some() || wire.fin_seen || wire.is_reset() {
             return Ok(());
         }
@@ -112,8 +113,10 @@ impl Peer {
             .min(limits.header.after(0).earliest_ms);
         let least_ms = idle.min(limits.send.after(0).earliest_ms);
         // What was sent last may have waited for room: the last request is what is known to have been no idleness.
-        let heard = heard.iter().filter_map(|s| reached(&wire.takes, s.head.1));
-        let since_ms = heard.map(|m| m.at_ms).max().unwrap_or(link.accepted.0);
+        let received = received
+            .iter()
+            .filter_map(|s| reached(&wire.takes, s.head.1));
+        let since_ms = received.map(|m| m.at_ms).max().unwrap_or(link.accepted.0);
         self.expired = true;
         if since_ms + least_ms <= at_ms {
             Ok(())
@@ -125,8 +128,8 @@ impl Peer {
     /// Looks at a connection that is open.
     pub(super) fn check_open(&self, wire: &Wire, now_ms: u64) -> Result<(), String> {
         // A client that has gone is not waited for.
-        let heard = wire.takes.last().map_or(0, |m| m.at_ms);
-        if wire.fin_seen && heard + A_DAY_MS < now_ms {
+        let received = wire.takes.last().map_or(0, |m| m.at_ms);
+        if wire.fin_seen && received + A_DAY_MS < now_ms {
             return Err("open after the client's end".to_owned());
         }
         Ok(())
@@ -166,8 +169,8 @@ impl Peer {
             if stream.is_settled() || *id > last {
                 continue;
             }
-            let heard = reached(&wire.takes, stream.head.1).map_or(0, |m| m.at_ms);
-            let waits = stream.status == 0 && now_ms < heard + stream.ask.wait_ms;
+            let received = reached(&wire.takes, stream.head.1).map_or(0, |m| m.at_ms);
+            let waits = stream.status == 0 && now_ms < received + stream.ask.wait_ms;
             let blocked = stream.status != 0 && (stream.window <= 0 || self.window <= 0);
             if !waits && !blocked {
                 return Err(format!("stream {id} is not answered at {now_ms} ms"));
@@ -180,7 +183,7 @@ impl Peer {
     fn check_resets(&self) -> Result<(), String> {
         let is_missing = |stream: &Stream| {
             let over = stream.ended && !stream.cancelled && stream.sin.is_none();
-            over && stream.ask.want == Want::Malformed && stream.reset.is_none()
+            over && stream.ask.want == Expected::Malformed && stream.reset.is_none()
         };
         match self.streams.iter().find(|(_, stream)| is_missing(stream)) {
             Some((id, _)) => Err(format!("stream {id} is not reset")),
@@ -217,7 +220,7 @@ impl Peer {
         if by == ClosedBy::Turn && !wire.reset_seen {
             self.compare_notes(&notes, wire.is_blocked())?;
         }
-        if wire.reset_seen || wire.fin_seen || by == ClosedBy::Order || link.swept.is_some() {
+        if wire.reset_seen || wire.fin_seen || by == ClosedBy::Command || link.swept.is_some() {
             return Ok(());
         }
         let limits = Self::limits(link, court);
@@ -233,7 +236,7 @@ impl Peer {
         };
         self.expired |= stuck || unspoken;
         let mute = wire.is_blocked() && limits.linger_idle.after(last_put).earliest_ms <= at_ms;
-        let gone = (link.retired.is_some() || court.stopping) && wire.taken() < PREFACE.len();
+        let gone = (link.drained_at.is_some() || court.stopping) && wire.taken() < PREFACE.len();
         match unfinished {
             // Where there is no room nothing can be said.
             Err(_) if stuck || unspoken || gone || mute => Ok(()),

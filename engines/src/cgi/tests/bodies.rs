@@ -1,7 +1,7 @@
 //! Bodies, ends of connections and tunnels.
 
 use super::*;
-use crate::client::Refusal;
+use crate::client::SendError;
 use crate::http::{BodyLength, Chunk};
 
 #[test]
@@ -154,11 +154,11 @@ fn a_connection_has_one_request() {
     let again = |client: &mut Client| {
         crate::scgi::request(client, &params("GET"), RequestOptions::default())
     };
-    assert_eq!(again(&mut client), Err(Refusal::Closed));
+    assert_eq!(again(&mut client), Err(SendError::Closed));
     client.receive(b"Content-Length: 0\n\n");
     assert_eq!(lines(&mut client).len(), 2);
     assert!(!client.is_reusable());
-    assert_eq!(again(&mut client), Err(Refusal::Closed));
+    assert_eq!(again(&mut client), Err(SendError::Closed));
     assert!(sent(&mut client).is_empty());
     client.receive_eof(true);
     assert!(client.event().is_none(), "all has been told");

@@ -130,7 +130,7 @@ fn what_is_wrong_with_a_head_is_said() {
     }
 }
 
-/// Nobody would undo a coding: nginx takes "chunked" and passes it on as the body.
+/// No coding is removed: nginx takes "chunked" and passes it on as the body.
 #[test]
 fn a_transfer_encoding_is_refused() {
     for head in [

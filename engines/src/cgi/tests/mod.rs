@@ -46,7 +46,7 @@ fn line(event: &Event) -> String {
     }
 }
 
-/// All that a connection tells; pieces of a body are joined.
+/// All events of a connection; pieces of a body are joined.
 fn lines(client: &mut Client) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     while let Some(event) = client.event() {
@@ -60,7 +60,7 @@ fn lines(client: &mut Client) -> Vec<String> {
     lines
 }
 
-/// What a response to a request tells, followed by the end of the connection; split anywhere it tells the same.
+/// Events of a response followed by the end of the connection, which are equal wherever it is split.
 fn told_to(method: &str, response: &[u8], eof: bool) -> Vec<String> {
     let run = |parts: &mut dyn Iterator<Item = &[u8]>| {
         let mut client = asked(method);

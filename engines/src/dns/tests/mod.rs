@@ -1,4 +1,4 @@
-//! The resolver against servers that are written here: each test reads as what was asked, what came, what was told.
+//! The resolver against scripted servers: each test consists of questions, messages and events.
 
 mod failover;
 mod limits;
@@ -116,7 +116,7 @@ impl Lab {
         self.resolver.event().expect("something was told")
     }
 
-    /// The addresses that were told, as text.
+    /// The reported addresses, as text.
     #[track_caller]
     fn addresses(&mut self) -> Vec<String> {
         match self.told() {

@@ -1,4 +1,4 @@
-//! Names to addresses and back: families, aliases, the cache, who waits for whom.
+//! Names to addresses and back: families, aliases, the cache, waiters.
 
 use super::*;
 
@@ -213,7 +213,7 @@ fn errors_of_servers_are_those_of_the_name() {
     }
 }
 
-/// What the two families bring, in the order of the answers, and what comes of it; as in nginx.
+/// Answers of the two families, in their order, and the result; as in nginx.
 #[test]
 fn families_are_joined() {
     let outcome = |v4: &str, v6: &str| {

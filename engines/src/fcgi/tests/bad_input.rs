@@ -1,4 +1,4 @@
-//! What applications do wrong.
+//! Protocol errors of applications.
 
 use super::*;
 
@@ -9,7 +9,7 @@ fn header(bytes: [u8; 8]) -> Vec<u8> {
 
 const HEAD: &str = "X-A: b\r\n\r\n";
 
-/// What is told where the bytes come in place of a head, and within a body: the error is one and the same.
+/// Events where the bytes come in place of a head, and within a body: the error is the same.
 fn error(bytes: &[u8]) -> String {
     let (first, reusable) = told_to(asked, bytes, false);
     assert!(!reusable);

@@ -39,7 +39,7 @@ fn asked() -> Client {
     asked_with("GET", options(true))
 }
 
-/// What waits to be sent.
+/// Output that waits to be sent.
 fn sent(client: &mut Client) -> Vec<u8> {
     let (mut queue, mut out) = (OutputQueue::default(), Vec::new());
     client.transmit(&mut queue);
@@ -64,7 +64,7 @@ fn stderr(text: &str) -> Vec<u8> {
     record(7, text.as_bytes(), 3)
 }
 
-/// END_REQUEST with a protocol status, and an application status that nobody looks at.
+/// END_REQUEST with a protocol status, and an application status that is ignored.
 fn end(status: u8) -> Vec<u8> {
     record(3, &[0, 0, 0, 9, status, 0, 0, 0], 0)
 }
@@ -105,7 +105,7 @@ fn story(client: &mut Client) -> String {
     lines.join("\n")
 }
 
-/// What the bytes mean in answer to a request, whole, in pieces and in buffers; and whether the connection can be used again.
+/// Events of the bytes as an answer, whole, in pieces and in buffers; and whether the connection can be used again.
 fn told_to(asked: impl Fn() -> Client, bytes: &[u8], eof: bool) -> (String, bool) {
     let finish = |mut client: Client| {
         if eof {
@@ -137,7 +137,7 @@ fn told_to(asked: impl Fn() -> Client, bytes: &[u8], eof: bool) -> (String, bool
     result
 }
 
-/// As [`told_to`], in answer to a GET with `keep`.
+/// Events as of [`told_to`], in answer to a GET with `keep`.
 fn told(records: &[Vec<u8>]) -> (String, bool) {
     told_to(asked, &records.concat(), false)
 }

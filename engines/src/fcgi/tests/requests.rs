@@ -1,7 +1,7 @@
 //! Requests as records.
 
 use super::*;
-use crate::client::Refusal;
+use crate::client::SendError;
 use crate::http::{Chunk, FileRange};
 use std::rc::Rc;
 
@@ -97,7 +97,7 @@ fn a_parameter_longer_than_a_record_is_refused() {
     let mut client = Client::new();
     let pair = params(&[("a", "b"), ("n", &format!("{longest}v"))]);
     let refused = client.request(&pair, options(true));
-    assert_eq!(refused, Err(Refusal::ParametersTooLarge));
+    assert_eq!(refused, Err(SendError::ParametersTooLarge));
     assert_eq!(sent(&mut client), b"", "nothing is sent of it");
     assert!(client.is_reusable());
 }
@@ -224,6 +224,6 @@ fn one_request_at_a_time() {
     let mut client = asked();
     assert_eq!(
         client.request(&params(&[]), options(true)),
-        Err(Refusal::Busy)
+        Err(SendError::Busy)
     );
 }

@@ -225,11 +225,11 @@ fn a_body_of_tiny_records_does_not_keep_a_large_buffer() {
     }
     let mut client = asked();
     client.receive_buffer(&mut bytes);
-    let held: usize = std::iter::from_fn(|| client.event())
+    let partial: usize = std::iter::from_fn(|| client.event())
         .map(|event| match event {
             Event::Data { bytes, .. } => bytes.capacity(),
             _ => 0,
         })
         .sum();
-    assert!(held < 8000, "{held} bytes are held for 4000");
+    assert!(partial < 8000, "{partial} bytes are held for 4000");
 }

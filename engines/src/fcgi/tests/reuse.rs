@@ -1,7 +1,7 @@
 //! When a connection can be used again.
 
 use super::*;
-use crate::client::Refusal;
+use crate::client::SendError;
 use crate::http::Chunk;
 
 fn whole() -> Vec<u8> {
@@ -31,7 +31,7 @@ fn without_keep_it_is_not() {
     assert!(!client.is_reusable() && client.is_closed());
     assert_eq!(
         client.request(&params(&[]), options(true)),
-        Err(Refusal::Closed)
+        Err(SendError::Closed)
     );
     client.reset();
     assert_eq!(client.request(&params(&[]), options(true)), Ok(1));

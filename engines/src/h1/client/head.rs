@@ -1,7 +1,7 @@
 //! A response head from bytes that arrive in any pieces.
 //!
 //! As in the server role, complete lines are parsed where they lie, an incomplete one stays with the caller and is checked
-//! as far as it came. What servers send is read as nginx reads it: names with odd bytes stay, a line without a colon is a
+//! as far as it came. Responses are read as nginx reads them: names with odd bytes stay, a line without a colon is a
 //! field without a value, a second status line is skipped. Stricter: a NUL or CR anywhere, a status below 100, and framing
 //! that can be read in two ways.
 //!
@@ -37,7 +37,7 @@ pub(crate) struct ResponseParser {
     size_bytes: u64,
 }
 
-/// What a head begins with.
+/// First line of a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FirstLine {
     /// A status line of HTTP/1.
@@ -58,8 +58,8 @@ pub(crate) struct Parsed {
     pub(crate) size_bytes: u64,
 }
 
-/// What a line of a response's head is.
-enum Line {
+/// A parsed line of a response head.
+enum HeadLine {
     /// The empty line: the head is complete.
     End,
     /// One more status line, which some servers send.
@@ -72,7 +72,7 @@ enum Line {
 }
 
 impl ResponseParser {
-    /// `head` gives the memory.
+    /// `head` provides the memory.
     pub(crate) fn new(head: Box<ResponseHead>, first_line: FirstLine, settings: &Settings) -> Self {
         Self {
             head,
@@ -105,7 +105,7 @@ impl ResponseParser {
         self.size_bytes == 0 && self.searched == 0
     }
 
-    /// Parses the lines at the start of `input`, which begins with the bytes not consumed before. Gives how many bytes are
+    /// Parses the lines at the start of `input`, which begins with the bytes not consumed before. Returns how many bytes are
     /// consumed, and whether the head is complete.
     pub(crate) fn advance(&mut self, input: &[u8]) -> Result<(usize, bool), ProtocolError> {
         let mut at = 0;
@@ -150,7 +150,7 @@ impl ResponseParser {
         Ok((at, done))
     }
 
-    /// Hands out the head and starts over; `spare` gives the memory for the next one.
+    /// Returns the head and starts over; `spare` provides the memory for the next one.
     pub(crate) fn take(
         &mut self,
         spare: Box<ResponseHead>,
@@ -213,7 +213,7 @@ impl ResponseParser {
         }
     }
 
-    /// Takes one line, whose first byte will be at `offset` in the arena. Gives whether the head is complete.
+    /// Takes one line, whose first byte will be at `offset` in the arena. Returns whether the head is complete.
     #[inline]
     fn line(&mut self, line: &[u8], offset: usize) -> Result<bool, ProtocolError> {
         if !self.in_fields {
@@ -224,9 +224,9 @@ impl ResponseParser {
             }
         }
         let (name, value) = match field_line(line).map_err(ProtocolError::Head)? {
-            Line::End => return Ok(true),
-            Line::Skipped => return Ok(false),
-            Line::Field { name, value } => (name, value),
+            HeadLine::End => return Ok(true),
+            HeadLine::Skipped => return Ok(false),
+            HeadLine::Field { name, value } => (name, value),
         };
         self.field(line, offset, name, value)?;
         Ok(false)
@@ -309,19 +309,19 @@ fn quick_field(text: &[u8]) -> Option<QuickField> {
 
 /// Parses a line after the first, which may be the beginning of one.
 #[inline]
-fn field_line(line: &[u8]) -> Result<Line, Fault> {
+fn field_line(line: &[u8]) -> Result<HeadLine, Fault> {
     if line.is_empty() {
-        return Ok(Line::End);
+        return Ok(HeadLine::End);
     }
     if line.starts_with(&PREFIX[..NAME_BYTES]) {
         check_text(line)?;
-        return Ok(Line::Skipped);
+        return Ok(HeadLine::Skipped);
     }
     let (name_end, _) = header::scan_name(line, true)?;
     let value = header::trim(line, line.len().min(name_end + 1));
     check_text(&line[value.clone()])?;
     let name = 0..name_end;
-    Ok(Line::Field { name, value })
+    Ok(HeadLine::Field { name, value })
 }
 
 /// Refuses what could end a line or a text for somebody else.
@@ -337,7 +337,7 @@ fn check_text(text: &[u8]) -> Result<(), Fault> {
 }
 
 /// "HTTP/1.1 200 OK". There may be several spaces before the status, a further number after it ("403.1"), and no phrase.
-/// Gives where the phrase begins, too, unless there is such a number. Of `any_version`: servers of uwsgi answer with the version
+/// Returns where the phrase begins, too, unless there is such a number. Of `any_version`: servers of uwsgi answer with the version
 /// of the request, which may be "HTTP/2.0".
 fn status_line(
     line: &[u8],

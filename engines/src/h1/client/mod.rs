@@ -11,7 +11,7 @@
 //! A response may end before its request has. The connection is then of no further use, unless the rest of the request is
 //! sent all the same. Bytes behind a response leave it whole, and end the connection.
 //!
-//! A tunnel has two ends: the server's is told as the end of the exchange, ours is [`Client::end`]. Either goes on when the
+//! A tunnel has two ends: the server's is reported as the end of the exchange, ours is [`Client::end`]. Either goes on when the
 //! other has ended.
 //!
 //! Absent: HTTP/0.9, pipelining.
@@ -32,10 +32,10 @@ use crate::http::{Fields, OutputQueue, ResponseHead, Version};
 use crate::reassembly::ReassemblyBuffer;
 pub(crate) use head::{Ends, FirstLine, ResponseParser, ends};
 pub use protocol_error::ProtocolError;
-use request::Asked;
+use request::RequestInfo;
 pub use request::RequestOptions;
 
-/// What a client of HTTP/1 tells its driver.
+/// Event of an HTTP/1 client.
 pub type Event = client::Event<ProtocolError>;
 
 /// One HTTP/1 connection in the client role.
@@ -45,12 +45,12 @@ pub struct Client {
     settings: Settings,
     bodies: Bodies,
     /// A part of a head.
-    held: ReassemblyBuffer,
+    partial: ReassemblyBuffer,
     parser: ResponseParser,
     receiving: Receiving,
     sending: Sending,
-    asked: Asked,
-    /// Number of the exchange that is under way, or of the last one.
+    request_info: RequestInfo,
+    /// Number of the exchange that is in progress, or of the last one.
     stream: u32,
     /// The connection may be used for another exchange.
     keep: bool,
@@ -58,7 +58,7 @@ pub struct Client {
     interim: u32,
     body_bytes: u64,
     sent_bytes: u64,
-    /// What bytes that come while nothing is asked are.
+    /// Treatment of bytes received while no request is open.
     surplus: ProtocolError,
     events: VecDeque<Event>,
     out: OutputQueue,
@@ -66,7 +66,7 @@ pub struct Client {
     scratch: Vec<u8>,
 }
 
-/// What the next received byte belongs to.
+/// Part of the message that the next received byte belongs to.
 #[derive(Debug)]
 enum Receiving {
     /// Nothing has been asked.
@@ -95,7 +95,7 @@ enum Sending {
     Ended,
 }
 
-/// What the Connection fields of a head say (RFC 9112 section 9.3).
+/// Options of the Connection fields of a head (RFC 9112 section 9.3).
 #[derive(Clone, Copy, Debug, Default)]
 struct ConnectionOptions {
     close: bool,
@@ -137,10 +137,10 @@ impl Client {
             parser: ResponseParser::new(Box::default(), FirstLine::Status, &settings),
             settings,
             bodies,
-            held: ReassemblyBuffer::default(),
+            partial: ReassemblyBuffer::default(),
             receiving: Receiving::Idle,
             sending: Sending::Ended,
-            asked: Asked::default(),
+            request_info: RequestInfo::default(),
             stream: 0,
             keep: true,
             has_answer: false,
@@ -198,7 +198,7 @@ impl Client {
         self.has_answer
     }
 
-    /// Gives the exchange up, and with it the connection.
+    /// Abandons the exchange, and with it the connection.
     pub fn cancel(&mut self) {
         if !matches!(self.receiving, Receiving::Idle) || self.sending != Sending::Ended {
             self.close();
@@ -230,7 +230,7 @@ impl Client {
         self.receiving = Receiving::Over;
         self.sending = Sending::Ended;
         self.keep = false;
-        self.held.clear();
+        self.partial.clear();
     }
 
     /// Panics if the connection contradicts itself; for tests and fuzzing.
@@ -238,8 +238,8 @@ impl Client {
         match self.receiving {
             Receiving::Head => {
                 let limit = self.settings.header_buffer_bytes;
-                let held = self.held.bytes().len();
-                assert!(held <= limit, "a part of a line exceeds its limit");
+                let partial = self.partial.bytes().len();
+                assert!(partial <= limit, "a part of a line exceeds its limit");
             }
             Receiving::Length { left } => assert!(left > 0, "a complete body is not recognised"),
             Receiving::Chunked(ref decoder, _) => assert!(!decoder.is_done(), "a body has ended"),
@@ -247,7 +247,7 @@ impl Client {
         }
         let in_head = matches!(self.receiving, Receiving::Head);
         assert!(
-            in_head || self.held.bytes().is_empty(),
+            in_head || self.partial.bytes().is_empty(),
             "bytes are held for nobody"
         );
     }

@@ -1,4 +1,4 @@
-//! What a server can do wrong on a connection of HTTP/1; all of it ends the connection.
+//! Protocol errors of HTTP/1 servers; each one ends the connection.
 
 use crate::http::Fault;
 use std::fmt;
@@ -35,7 +35,7 @@ pub enum ProtocolError {
 }
 
 impl ProtocolError {
-    /// What the server did, in nginx's words as far as it has some; "upstream " or "server " goes before them.
+    /// Description of the error, in nginx's words where it has some; "upstream " or "server " precedes it.
     #[must_use]
     pub const fn message(self) -> &'static str {
         match self {

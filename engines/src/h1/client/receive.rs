@@ -15,9 +15,9 @@ impl Client {
     /// Takes bytes from the server.
     pub fn receive(&mut self, input: &[u8]) {
         self.note_answer(input);
-        let all = self.held.join(input);
+        let all = self.partial.join(input);
         match self.advance(&all) {
-            Ok(used) => self.held.keep(all, used),
+            Ok(used) => self.partial.keep(all, used),
             Err(error) => self.fail(error),
         }
     }
@@ -27,7 +27,8 @@ impl Client {
     pub fn receive_buffer(&mut self, buffer: &mut Vec<u8>) {
         self.note_answer(buffer);
         let is_full = buffer.len() >= buffer.capacity() / 2;
-        let in_place = is_full && self.bodies == Bodies::Told && self.held.bytes().is_empty();
+        let in_place =
+            is_full && self.bodies == Bodies::Delivered && self.partial.bytes().is_empty();
         if !in_place {
             self.receive(buffer);
         } else if let Err(error) = self.advance_buffer(buffer) {
@@ -60,7 +61,7 @@ impl Client {
         self.has_answer |= !input.is_empty() && matches!(self.receiving, Receiving::Head);
     }
 
-    /// Consumes bytes; gives how many. What is left is a part of a head.
+    /// Consumes bytes; returns how many. The rest is a part of a head.
     fn advance(&mut self, input: &[u8]) -> Result<usize, ProtocolError> {
         let mut at = self.advance_heads(input)?;
         while at < input.len() {
@@ -95,7 +96,7 @@ impl Client {
         Ok(at)
     }
 
-    /// Consumes the heads at the start of the input; gives how many bytes.
+    /// Consumes the heads at the start of the input; returns how many bytes.
     fn advance_heads(&mut self, input: &[u8]) -> Result<usize, ProtocolError> {
         let mut at = 0;
         while at < input.len() && matches!(self.receiving, Receiving::Head) {
@@ -111,7 +112,7 @@ impl Client {
         Ok(at)
     }
 
-    /// As [`Self::advance`], but all of a buffer, which may be given away.
+    /// Consumes a whole buffer like [`Self::advance`], but may keep its memory.
     fn advance_buffer(&mut self, buffer: &mut Vec<u8>) -> Result<(), ProtocolError> {
         let from = self.advance_heads(buffer)?;
         let body_bytes = (buffer.len() - from) as u64;
@@ -146,7 +147,7 @@ impl Client {
             }
             _ => {
                 let used = self.advance(&buffer[from..])?;
-                self.held.keep((&buffer[from..]).into(), used);
+                self.partial.keep((&buffer[from..]).into(), used);
                 Ok(())
             }
         }
@@ -161,15 +162,16 @@ impl Client {
         } = parsed;
         let stream = self.stream;
         let status = head.status;
-        let unasked = !self.asked.upgrade || self.sending != Sending::Ended;
+        let unasked = !self.request_info.upgrade || self.sending != Sending::Ended;
         if status == 101 && unasked {
             return Err(ProtocolError::UnaskedUpgrade);
         }
         if (100..200).contains(&status) && status != 101 {
             return self.interim(head, version);
         }
-        let tunnel = status == 101 || (self.asked.is_connect && (200..300).contains(&status));
-        let ends = ends(&head, self.asked.is_head);
+        let tunnel =
+            status == 101 || (self.request_info.is_connect && (200..300).contains(&status));
+        let ends = ends(&head, self.request_info.is_head);
         self.surplus = match head.body {
             BodyLength::Length(_) => ProtocolError::DataAfterLength,
             BodyLength::Unknown => ProtocolError::DataAfterChunks,
@@ -226,10 +228,10 @@ impl Client {
         }
     }
 
-    /// Bytes of a body in memory of their own, which is kept where nobody is told of them.
+    /// Bytes of a body in an owned buffer, whose memory is kept where they are not reported.
     fn own_data(&mut self, mut bytes: Vec<u8>) {
         self.body_bytes += bytes.len() as u64;
-        if !bytes.is_empty() && self.bodies == Bodies::Told {
+        if !bytes.is_empty() && self.bodies == Bodies::Delivered {
             let stream = self.stream;
             self.events.push_back(Event::Data { stream, bytes });
         } else {
@@ -248,7 +250,7 @@ impl Client {
             return;
         }
         let fields = std::mem::take(trailers);
-        if !fields.is_empty() && self.bodies == Bodies::Told {
+        if !fields.is_empty() && self.bodies == Bodies::Delivered {
             let stream = self.stream;
             self.events.push_back(Event::Trailers { stream, fields });
         }

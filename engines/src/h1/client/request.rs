@@ -8,10 +8,10 @@
 use super::super::encode;
 use super::super::framing::Framing;
 use super::{Client, ConnectionOptions, Receiving, Sending};
-use crate::client::{Refusal, is_sendable};
+use crate::client::{SendError, is_sendable};
 use crate::http::{BodyLength, Chunk, FieldId, Fields, Method, Version, is_token};
 
-/// What is to be known of a request besides its fields.
+/// Properties of a request besides its fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestOptions {
     /// The request line names HTTP/1.0.
@@ -37,9 +37,9 @@ impl Default for RequestOptions {
     }
 }
 
-/// What the response needs to know about its request.
+/// Properties of a request that framing its response depends on.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Asked {
+pub(super) struct RequestInfo {
     pub(super) is_head: bool,
     pub(super) is_connect: bool,
     pub(super) upgrade: bool,
@@ -47,12 +47,12 @@ pub(super) struct Asked {
     pub(super) keep: bool,
 }
 
-/// Appends a request head; gives what is to be known of it, and how its body is sent.
+/// Appends a request head; returns its properties and how its body is sent.
 fn encode<'a>(
     fields: impl Iterator<Item = (FieldId, &'a [u8], &'a [u8])>,
     options: RequestOptions,
     out: &mut Vec<u8>,
-) -> Result<(Asked, Sending), Refusal> {
+) -> Result<(RequestInfo, Sending), SendError> {
     let (mut method, mut target): (&[u8], &[u8]) = (b"", b"");
     let mut begun = false;
     let mut framing = Framing::default();
@@ -63,8 +63,8 @@ fn encode<'a>(
             b":method" if !begun => method = value,
             b":path" if !begun => target = value,
             // The names of known fields are names.
-            _ if id == FieldId::Other && !is_name(name) => return Err(Refusal::BadName),
-            _ if !is_sendable(value) => return Err(Refusal::BadValue),
+            _ if id == FieldId::Other && !is_name(name) => return Err(SendError::BadName),
+            _ if !is_sendable(value) => return Err(SendError::BadValue),
             _ => {
                 if !begun {
                     begun = true;
@@ -79,7 +79,7 @@ fn encode<'a>(
                     }
                     _ => Ok(()),
                 };
-                framed.map_err(|_| Refusal::BadFraming)?;
+                framed.map_err(|_| SendError::BadFraming)?;
                 field(name, value, out);
             }
         }
@@ -89,22 +89,26 @@ fn encode<'a>(
     }
     out.extend_from_slice(b"\r\n");
     let version = version(options);
-    let announced = framing.body(version).map_err(|_| Refusal::BadFraming)?;
+    let announced = framing.body(version).map_err(|_| SendError::BadFraming)?;
     let method = Method::parse(method);
     let sending = sending(announced, options.body, out)?;
     // Where a body is announced that does not come, the server may wait for it.
     let is_short = matches!(announced, BodyLength::Length(1..)) && sending == Sending::Ended;
-    let asked = Asked {
+    let request_info = RequestInfo {
         is_head: method == Method::Head,
         is_connect: method == Method::Connect,
         upgrade: options.upgrade,
         keep: connection.keeps(version) && !is_short,
     };
-    Ok((asked, sending))
+    Ok((request_info, sending))
 }
 
 /// How a body of this length is sent where the fields announce another; appends all of a coded one that is empty.
-fn sending(announced: BodyLength, body: BodyLength, out: &mut Vec<u8>) -> Result<Sending, Refusal> {
+fn sending(
+    announced: BodyLength,
+    body: BodyLength,
+    out: &mut Vec<u8>,
+) -> Result<Sending, SendError> {
     let is_empty = matches!(body, BodyLength::None | BodyLength::Length(0));
     Ok(match (announced, body) {
         (BodyLength::Unknown, _) if is_empty => {
@@ -114,10 +118,10 @@ fn sending(announced: BodyLength, body: BodyLength, out: &mut Vec<u8>) -> Result
         (BodyLength::Unknown, _) => Sending::Chunked,
         _ if is_empty => Sending::Ended,
         (BodyLength::Length(left), BodyLength::Length(body)) if body > left => {
-            return Err(Refusal::BodyTooLong);
+            return Err(SendError::BodyTooLong);
         }
         (BodyLength::Length(left), _) => Sending::Counted { left },
-        (BodyLength::None, _) => return Err(Refusal::BodyTooLong),
+        (BodyLength::None, _) => return Err(SendError::BodyTooLong),
     })
 }
 
@@ -127,14 +131,14 @@ fn line(
     target: &[u8],
     options: RequestOptions,
     out: &mut Vec<u8>,
-) -> Result<(), Refusal> {
+) -> Result<(), SendError> {
     let is_tunnel = Method::parse(method) == Method::Connect;
     if !is_token(method) || (is_tunnel && !options.upgrade) {
-        return Err(Refusal::BadMethod);
+        return Err(SendError::BadMethod);
     }
     let bad = |byte: &u8| *byte <= b' ' || *byte == 0x7f;
     if target.is_empty() || target.iter().any(bad) {
-        return Err(Refusal::BadTarget);
+        return Err(SendError::BadTarget);
     }
     let version: &[u8] = match version(options) {
         Version::Http10 => b" HTTP/1.0\r\n",
@@ -170,7 +174,7 @@ fn field(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
 }
 
 impl Client {
-    /// Sends a request head with these fields, `:method` and `:path` first, the others as they are and in their order. Gives
+    /// Sends a request head with these fields, `:method` and `:path` first, the others as they are and in their order. Returns
     /// its number. A body follows by [`Self::send`] and [`Self::end`].
     ///
     /// # Errors
@@ -179,21 +183,21 @@ impl Client {
         &mut self,
         fields: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
         options: RequestOptions,
-    ) -> Result<u32, Refusal> {
+    ) -> Result<u32, SendError> {
         let fields = fields.into_iter();
         let fields = fields.map(|(name, value)| (FieldId::of(name), name, value));
         self.begin_request(fields, options)
     }
 
-    /// As [`Self::request`], of fields whose numbers are those of their names.
+    /// Sends a request like [`Self::request`], with fields whose numbers are those of their names.
     ///
     /// # Errors
-    /// As [`Self::request`].
+    /// Those of [`Self::request`].
     pub fn request_fields(
         &mut self,
         fields: &Fields,
         options: RequestOptions,
-    ) -> Result<u32, Refusal> {
+    ) -> Result<u32, SendError> {
         let lines = fields.fields.iter();
         let lines = lines.map(|field| {
             let (name, value) = (fields.bytes(field.name), fields.bytes(field.value));
@@ -206,14 +210,14 @@ impl Client {
         &mut self,
         fields: impl Iterator<Item = (FieldId, &'a [u8], &'a [u8])>,
         options: RequestOptions,
-    ) -> Result<u32, Refusal> {
+    ) -> Result<u32, SendError> {
         if self.is_closed() {
-            return Err(Refusal::Closed);
+            return Err(SendError::Closed);
         }
         if !self.is_reusable() {
-            return Err(Refusal::Busy);
+            return Err(SendError::Busy);
         }
-        let mut result = Err(Refusal::Busy);
+        let mut result = Err(SendError::Busy);
         self.out.push_with(|run| {
             let before = run.len();
             result = encode(fields, options, run);
@@ -221,15 +225,15 @@ impl Client {
                 run.truncate(before);
             }
         });
-        (self.asked, self.sending) = result?;
-        self.keep = self.asked.keep;
+        (self.request_info, self.sending) = result?;
+        self.keep = self.request_info.keep;
         self.begin_response(options.head_bytes);
         self.sent_bytes = 0;
         self.stream = self.stream.wrapping_add(1);
         Ok(self.stream)
     }
 
-    /// Sends a piece of the request's body, or of a tunnel. What exceeds the length that was announced is dropped, and ends
+    /// Sends a piece of the request's body, or of a tunnel. Data beyond the announced length is dropped, and ends
     /// the connection after the response.
     pub fn send(&mut self, mut chunk: Chunk) {
         let len = chunk.len();

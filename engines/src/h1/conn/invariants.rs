@@ -1,4 +1,4 @@
-//! What always holds of a connection; asked by tests and fuzzing alone.
+//! Invariants of a connection, checked by tests and fuzzing alone.
 
 use super::super::event::Next;
 use super::super::send::Sending;

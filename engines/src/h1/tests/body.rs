@@ -1,4 +1,4 @@
-//! Request bodies: told, discarded, broken off.
+//! Request bodies: reported, discarded, truncated.
 
 use super::*;
 use crate::h1::Phase;

@@ -1,9 +1,9 @@
-//! The same bytes give the same events and output wherever they are cut.
+//! Events and output do not depend on where the input is cut.
 
 use super::*;
 use crate::http::Fields;
 
-/// What a connection told and sent, in a form that does not depend on how data
+/// Events and output of a connection, in a form that does not depend on how data
 /// was cut.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Story {
@@ -35,7 +35,7 @@ fn tell(pieces: &[&[u8]], answer_early: bool) -> Story {
 }
 
 /// Drops what may depend on how much had arrived: whether closing lingers, and,
-/// for a response sent before its request was complete, what was told of the
+/// for a response sent before its request was complete, events of the
 /// body and whether a broken body could still be announced with "close".
 fn without_timing(mut story: Story, answer_early: bool) -> Story {
     if story.next == Some(Next::Linger) {
@@ -209,7 +209,7 @@ fn random_cuts_of_damaged_input_tell_the_same_story() {
     }
 }
 
-/// A small generator (xorshift), so that a seed tells all.
+/// A small generator (xorshift), so that a seed determines the run.
 struct Random(u64);
 
 impl Random {

@@ -1,4 +1,4 @@
-//! What a head says, and what is wrong with it.
+//! Parsing of heads, and their errors.
 
 use super::*;
 use crate::http::{Method, Version};

@@ -1,4 +1,4 @@
-//! Stories of whole connections, told over the public interface.
+//! Stories of whole connections, over the public interface.
 
 mod body;
 mod client;

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// What is sent for one request with `response` and the body "data".
+/// Output for one request with `response` and the body "data".
 fn exchange(request: &str, response: &ResponseHead) -> (String, Next) {
     let mut conn = after(request);
     next_head(&mut conn);

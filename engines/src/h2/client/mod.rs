@@ -25,13 +25,13 @@ use crate::mux::client::{Codes, Pairs, Protocol};
 use receive::Block;
 use response::Note;
 
-/// What a client of HTTP/2 tells its driver.
+/// Event of an HTTP/2 client.
 pub type Event = client::Event<ProtocolError>;
 
 /// One HTTP/2 connection in the client role.
 pub type Client = crate::mux::client::Client<Http2>;
 
-/// What a client of HTTP/2 has of its own.
+/// State of a client that only HTTP/2 has.
 #[derive(Debug)]
 pub struct Http2 {
     settings: Settings,
@@ -44,7 +44,7 @@ pub struct Http2 {
     decoder: Decoder<Option<Note>>,
     encoder: Encoder,
     block: Option<Block>,
-    /// What has come of that header block.
+    /// Received part of that header block.
     block_bytes: Vec<u8>,
     /// Memory for header blocks of requests.
     encoded: Vec<u8>,
@@ -84,7 +84,7 @@ impl Client {
         self.protocol.settled
     }
 
-    /// Tells the server that no request follows; exchanges that are under way go on.
+    /// Announces to the server that no request follows; exchanges in progress go on.
     pub fn end(&mut self) {
         if self.close() {
             frame::put_goaway(&mut self.out, 0, error::NO_ERROR);
@@ -177,7 +177,7 @@ impl Protocol for Http2 {
 
     fn check_invariants(client: &Client) {
         assert!(
-            client.held.bytes().len() < HEAD_BYTES + FRAME_BYTES,
+            client.partial.bytes().len() < HEAD_BYTES + FRAME_BYTES,
             "a whole frame is held back"
         );
         client.protocol.decoder.check_invariants();

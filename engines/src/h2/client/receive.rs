@@ -1,4 +1,4 @@
-//! What the frames of the server do: how they are read, and what is HTTP/2's own.
+//! Reads frames of the server, and handles those that only HTTP/2 has.
 //!
 //! Source: RFC 9113 sections 5.1, 6 and 8.1.
 
@@ -136,7 +136,7 @@ impl Client {
 
     fn response(&mut self, block: Block, bytes: &[u8]) -> Result<(), ProtocolError> {
         let id = block.stream;
-        let stored = self.bodies == Bodies::Told;
+        let stored = self.bodies == Bodies::Delivered;
         let mut builder = Builder::new(&self.protocol.settings, self.spares.take(), stored);
         let result = self
             .protocol

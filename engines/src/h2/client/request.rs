@@ -5,14 +5,14 @@
 use super::super::error::CANCEL;
 use super::super::frame;
 use super::{Client, Http2};
-use crate::client::{Refusal, is_sendable};
+use crate::client::{SendError, is_sendable};
 use crate::hpack::Indexing;
 use crate::http::{FieldId, Fields, is_token};
 use crate::mux::client::Protocol;
 
 impl Client {
     /// Opens a stream with these fields, `:method`, `:scheme`, `:authority` and `:path` first, names in lower case, and
-    /// gives its number. With `ended` the request has no body.
+    /// returns its number. With `ended` the request has no body.
     ///
     /// # Errors
     /// The connection cannot take it, and nothing has been sent; or a field cannot be sent: then a stream was begun and reset,
@@ -21,7 +21,7 @@ impl Client {
         &mut self,
         fields: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
         ended: bool,
-    ) -> Result<u32, Refusal> {
+    ) -> Result<u32, SendError> {
         self.admit()?;
         let protocol = &mut self.protocol;
         let block = &mut protocol.encoded;
@@ -51,7 +51,7 @@ impl Client {
         frame::put_block(&mut self.out, encoded, *frame_bytes, ended && !bad, id);
         if bad {
             Http2::put_reset(&mut self.out, id, CANCEL);
-            return Err(Refusal::BadField);
+            return Err(SendError::BadField);
         }
         self.open(id, ended, is_head);
         Ok(id)

@@ -1,6 +1,6 @@
 //! From the fields of a header block to a response head.
 //!
-//! What a pair is to a response is found out once and kept as a note with the entry of the table that gives the pair again.
+//! A pair's role in a response is determined once and kept with the pair's entry in the header table.
 //!
 //! Source: RFC 9113 section 8.
 
@@ -9,7 +9,7 @@ use super::super::request::{Role, check};
 use crate::client::{Announced, Malformed, parse_status};
 use crate::http::{BodyLength, FieldId, ResponseHead};
 
-/// What a pair is to a response.
+/// Role of a pair in a response.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Note {
     /// `:status`.

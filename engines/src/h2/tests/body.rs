@@ -203,7 +203,7 @@ fn end_of_the_peer_is_told_once() {
     assert!(!peer.conn.wants_input());
 }
 
-/// Whoever collects a body takes it as it comes: its sender need not wait for windows.
+/// A body that is collected is taken as it comes: its sender need not wait for windows.
 #[test]
 fn body_that_is_wanted_whole_has_the_largest_window() {
     let mut peer = Peer::new();
@@ -222,7 +222,7 @@ fn body_that_is_wanted_whole_has_the_largest_window() {
     assert_eq!(peer.events().last().map(String::as_str), Some("1 end"));
 }
 
-/// What was allowed for the sake of the whole body is no longer wanted once the answer is there.
+/// The window opened for the whole body is not used any more once the answer is there.
 #[test]
 fn body_that_was_wanted_whole_is_stopped_after_the_answer() {
     for (length, stopped) in [("65536", false), ("65537", true)] {
@@ -241,7 +241,7 @@ fn body_that_was_wanted_whole_is_stopped_after_the_answer() {
     assert_eq!(told.last().map(String::as_str), Some("1 RST NO_ERROR"));
 }
 
-/// Whoever passes a body on has it sent by pieces, as many as are taken.
+/// A body that is passed on is sent by pieces, as many as are taken.
 #[test]
 fn body_that_is_wanted_by_pieces_has_a_window_of_its_own() {
     let mut peer = Peer::new();

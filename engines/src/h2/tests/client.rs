@@ -1,7 +1,7 @@
 //! The client role: against the server role, and against servers that break the rules.
 
 use super::*;
-use crate::client::{Bodies, MAX_INTERIM, Malformed, Refusal};
+use crate::client::{Bodies, MAX_INTERIM, Malformed, SendError};
 use crate::http::Fields;
 
 /// A client and a server, and what moves between them.
@@ -14,7 +14,7 @@ struct Both {
 
 impl Both {
     fn new() -> Self {
-        Self::with(Settings::default(), Bodies::Told)
+        Self::with(Settings::default(), Bodies::Delivered)
     }
 
     fn with(settings: Settings, bodies: Bodies) -> Self {
@@ -78,7 +78,7 @@ fn request(
     method: &str,
     more: &[(&str, &str)],
     ended: bool,
-) -> Result<u32, Refusal> {
+) -> Result<u32, SendError> {
     let fields = [&with_path(method, "/")[..], more].concat();
     let fields = fields
         .iter()
@@ -86,7 +86,7 @@ fn request(
     client.request(fields, ended)
 }
 
-/// The events so far as lines; bytes of bodies are told as consumed.
+/// The events so far as lines; bytes of bodies are consumed.
 fn events(client: &mut Client) -> Vec<String> {
     let mut lines = Vec::new();
     while let Some(event) = client.event() {
@@ -115,7 +115,7 @@ fn line(event: &ClientEvent) -> String {
 
 #[test]
 fn bodies_move_both_ways_beyond_all_windows() {
-    for bodies in [Bodies::Told, Bodies::Counted] {
+    for bodies in [Bodies::Delivered, Bodies::Counted] {
         for cut in [usize::MAX, 1000, 7] {
             let mut both = Both::with(Settings::default(), bodies);
             both.cut = cut;
@@ -134,7 +134,7 @@ fn bodies_move_both_ways_beyond_all_windows() {
                 assert!(lines.iter().any(|line| line == end), "{end}: {lines:?}");
             }
             let told = lines.iter().any(|line| line.starts_with("1 +"));
-            assert_eq!(told, bodies == Bodies::Told);
+            assert_eq!(told, bodies == Bodies::Delivered);
             assert_eq!(both.server.events(), Vec::<String>::new(), "{get} {post}");
         }
     }
@@ -155,7 +155,7 @@ fn hundreds_of_streams_on_one_connection_stay_within_the_servers_limit() {
             both.request("GET", &[("x-n", "1")], true);
         }
         let refused = request(&mut both.client, "GET", &[], true);
-        assert_eq!(refused, Err(Refusal::Busy));
+        assert_eq!(refused, Err(SendError::Busy));
         ended += both
             .run()
             .iter()
@@ -180,7 +180,7 @@ fn resets_pings_and_the_end_are_told() {
     let closing = "Closing { last: 3, code: 0 }";
     assert_eq!(lines, [closing, "Reset { stream: 5, code: 7 }"]);
     let refused = request(&mut both.client, "GET", &[], true);
-    assert_eq!(refused, Err(Refusal::Closed));
+    assert_eq!(refused, Err(SendError::Closed));
     both.client.receive_eof(true);
     assert_eq!(events(&mut both.client), ["Eof"]);
 }
@@ -190,7 +190,7 @@ fn fields_that_cannot_be_sent_are_refused_and_the_connection_goes_on() {
     let mut both = Both::new();
     for more in [("x", "a\r\nb: c"), ("X", "a"), ("x y", "a"), ("", "a")] {
         let refused = request(&mut both.client, "GET", &[("ok", "1"), more], true);
-        assert_eq!(refused, Err(Refusal::BadField), "{more:?}");
+        assert_eq!(refused, Err(SendError::BadField), "{more:?}");
     }
     let mut sent = Vec::new();
     both.client.transmit(&mut sent);
@@ -213,7 +213,7 @@ impl Wrong {
     }
 
     fn with(settings: Settings) -> Self {
-        let mut client = Client::new(settings, Bodies::Told);
+        let mut client = Client::new(settings, Bodies::Delivered);
         for method in ["GET", "HEAD"] {
             request(&mut client, method, &[], true).expect("there is room");
         }
@@ -396,7 +396,7 @@ fn frames_that_break_the_rules_cost_the_connection() {
             Vec::<String>::new()
         );
     }
-    let mut client = Client::new(Settings::default(), Bodies::Told);
+    let mut client = Client::new(Settings::default(), Bodies::Delivered);
     client.receive(b"HTTP/1.1 400 Bad Request\r\n\r\n");
     assert_eq!(events(&mut client), ["BadPreface"]);
 }

@@ -86,7 +86,7 @@ fn header_block_that_comes_too_late_for_the_end_is_dropped() {
     assert_eq!(peer.events(), ["1 GET / HTTP/2.0"]);
 }
 
-/// Nobody would answer it, and its client could not tell that nobody has begun to.
+/// It would get no answer, and its client could not know that it was not begun.
 #[test]
 fn end_does_not_promise_a_request_of_which_a_part_is_here() {
     let mut peer = Peer::new();

@@ -244,12 +244,12 @@ fn body_before_the_small_window_is_known_is_refused() {
 fn window_of_the_connection_is_opened_again() {
     let mut peer = Peer::new();
     peer.post(1, &[]);
-    peer.conn.allowance.left_bytes = (1 << 30) - 1 + 4;
+    peer.conn.recv_window.left_bytes = (1 << 30) - 1 + 4;
     peer.data(1, b"four", false);
     assert!(peer.told().is_empty());
     peer.data(1, b"x", false);
     assert_eq!(peer.told(), ["0 WINDOW 1073741825"]);
-    assert_eq!(peer.conn.allowance.left_bytes, (1 << 31) - 1);
+    assert_eq!(peer.conn.recv_window.left_bytes, (1 << 31) - 1);
 }
 
 #[test]

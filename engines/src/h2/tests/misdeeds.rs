@@ -5,7 +5,7 @@
 use super::*;
 use crate::hpack::Fault;
 
-/// What a connection with a request under way on stream 1 (with a body) and 3 (without), and stream 5 closed, makes of a
+/// Reaction of a connection with requests in progress on streams 1 (with a body) and 3 (without), and stream 5 closed, to a
 /// frame.
 fn after(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Result<Vec<String>, ProtocolError> {
     let mut peer = Peer::new();
@@ -19,7 +19,7 @@ fn after(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Result<Vec<String>
     outcome(&mut peer)
 }
 
-/// What was told of streams, or how the connection has failed, with the code of that.
+/// Events of streams, or the failure of the connection, with its code.
 fn outcome(peer: &mut Peer) -> Result<Vec<String>, ProtocolError> {
     let mut failed = None;
     while let Some(event) = peer.conn.event() {
@@ -250,7 +250,7 @@ fn windows_that_grow_by_nothing_or_too_much() {
 fn more_data_than_the_connection_allows() {
     let mut peer = Peer::new();
     peer.post(1, &[]);
-    peer.conn.allowance.left_bytes = 3;
+    peer.conn.recv_window.left_bytes = 3;
     peer.data(1, b"four", false);
     assert_eq!(outcome(&mut peer), Err(ProtocolError::WindowExceeded));
 }

@@ -1,6 +1,6 @@
 //! Stories of whole connections: a client that encodes frames of its own, and the engine that answers.
 //!
-//! What the engine sends is read back as short lines, one a frame: `1 HEADERS 200 END`, `1 DATA hello`, `3 RST CANCEL`.
+//! Output of the engine is read back as short lines, one a frame: `1 HEADERS 200 END`, `1 DATA hello`, `3 RST CANCEL`.
 
 mod body;
 mod client;
@@ -150,7 +150,7 @@ impl Peer {
         }
     }
 
-    /// Answers 200 with a body whose length is not told.
+    /// Answers 200 with a body of unannounced length.
     fn answer(&mut self, stream: u32, pieces: &[&[u8]]) -> &mut Self {
         self.answer_with(stream, &response(200, BodyLength::Unknown), pieces)
     }
@@ -167,7 +167,7 @@ impl Peer {
         self
     }
 
-    /// Gives the engine what it asks for.
+    /// Answers the requests of the engine.
     fn pump(&mut self) {
         loop {
             match self.conn.advance(self.room, self.now_ms) {
@@ -187,7 +187,7 @@ impl Peer {
         }
     }
 
-    /// Lets the engine send what it can; gives the frames as lines.
+    /// Lets the engine send what it can; returns the frames as lines.
     fn told(&mut self) -> Vec<String> {
         self.pump();
         let bytes = wire::transmitted(&mut self.conn);
@@ -207,7 +207,7 @@ impl Peer {
         lines
     }
 
-    /// A frame as a line; a header block is told with its last frame.
+    /// A frame as a line; a header block is shown with its last frame.
     fn line(&mut self, head: FrameHead, payload: &[u8]) -> Option<String> {
         let kinds = [frame::HEADERS, frame::PUSH_PROMISE, frame::CONTINUATION];
         if !kinds.contains(&head.kind) {

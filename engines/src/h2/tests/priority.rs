@@ -1,4 +1,4 @@
-//! Who is sent first. Source: RFC 9218.
+//! Order of streams. Source: RFC 9218.
 
 use super::*;
 

@@ -7,7 +7,7 @@ const ENABLE_PUSH: u16 = 2;
 const MAX_CONCURRENT_STREAMS: u16 = 3;
 
 impl Peer {
-    /// Takes the request that is due, promises `targets` with it and answers it; gives how many promises were made.
+    /// Takes the request that is due, promises `targets` with it and answers it; returns how many promises were made.
     fn answer_with_pushes(&mut self, stream: u32, targets: &[&str]) -> usize {
         let head = self.head();
         let promised = |target: &&&str| self.conn.push(stream, target.as_bytes(), &head) > 0;

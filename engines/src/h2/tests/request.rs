@@ -171,7 +171,7 @@ fn malformed_fields_get_400_and_a_reset() {
     }
 }
 
-/// What HTTP/1 refuses as well is answered alone: the stream is not reset.
+/// An error that HTTP/1 knows as well is answered only: the stream is not reset.
 #[test]
 fn faults_of_http1_are_answered() {
     let of = |method, path, host: Option<&str>| {

@@ -13,7 +13,7 @@ fn asked_all(keys: &[&str]) -> Client {
     client
 }
 
-/// What each request was told: events by the number of its request, and what was wrong with the connection.
+/// Events by the number of their request, and the error of the connection.
 fn told_each(client: &mut Client) -> Vec<(u32, String)> {
     client.check_invariants();
     let mut told: Vec<(u32, String)> = Vec::new();
@@ -38,7 +38,7 @@ fn shown(told: &[(u32, String)]) -> Vec<(u32, &str)> {
     told.iter().map(|(n, text)| (*n, text.as_str())).collect()
 }
 
-/// What keys are told of these bytes, however they are cut.
+/// Events of these keys for these bytes, however they are cut.
 fn story_of(keys: &[&str], bytes: &[u8], expected: &[(u32, &str)]) {
     for size in [1, 2, 3, 5, 11, 100_000] {
         for buffers in [false, true] {
@@ -66,12 +66,12 @@ fn requests_are_sent_behind_each_other() {
     let mut client = Client::new();
     assert_eq!(
         client.pipeline(b"a"),
-        Err(Refusal::Busy),
+        Err(SendError::Busy),
         "nothing is asked"
     );
     assert_eq!(client.request(b"a", 100), Ok(1));
     assert_eq!(client.pipeline(b"b"), Ok(2));
-    assert_eq!(client.pipeline(b"c d"), Err(Refusal::BadKey));
+    assert_eq!(client.pipeline(b"c d"), Err(SendError::BadKey));
     assert_eq!(client.pipeline(b"a"), Ok(3));
     assert_eq!(text(&mut client), "get a\r\nget b\r\nget a\r\n");
     assert!(!client.is_reusable());
@@ -186,7 +186,7 @@ fn an_end_of_the_connection_tells_nothing_of_an_answer_that_others_follow() {
         client.receive_eof();
         let told = told_each(&mut client);
         assert!(matches!(&told[..], [(0, _)]), "{bytes:?}: {told:?}");
-        assert_eq!(client.request(b"c", 100), Err(Refusal::Closed));
+        assert_eq!(client.request(b"c", 100), Err(SendError::Closed));
     }
 }
 
@@ -223,32 +223,32 @@ fn requests_wait_up_to_a_limit_and_join_before_the_first_answer_alone() {
         assert!(client.pipeline(b"b").is_ok());
         client.check_invariants();
     }
-    assert_eq!(client.pipeline(b"b"), Err(Refusal::Busy));
+    assert_eq!(client.pipeline(b"b"), Err(SendError::Busy));
     let mut client = asked("a");
     client.receive(b"V");
-    assert_eq!(client.pipeline(b"b"), Err(Refusal::Busy));
+    assert_eq!(client.pipeline(b"b"), Err(SendError::Busy));
     client.receive(b"ALUE a 0 1\r\n");
-    assert_eq!(client.pipeline(b"b"), Err(Refusal::Busy));
+    assert_eq!(client.pipeline(b"b"), Err(SendError::Busy));
     client.receive(b"1\r\nEND\r\n");
     assert_eq!(
         client.pipeline(b"b"),
-        Err(Refusal::Busy),
+        Err(SendError::Busy),
         "it is a request's turn"
     );
     assert_eq!(client.request(b"b", 100), Ok(2));
     client.cancel();
-    assert_eq!(client.pipeline(b"c"), Err(Refusal::Closed));
+    assert_eq!(client.pipeline(b"c"), Err(SendError::Closed));
 }
 
 #[test]
 fn long_keys_are_asked_alone() {
     let (fits, long) = (vec![b'k'; KEY_BYTES], vec![b'k'; KEY_BYTES + 1]);
     let mut client = asked("a");
-    assert_eq!(client.pipeline(&long), Err(Refusal::Busy));
+    assert_eq!(client.pipeline(&long), Err(SendError::Busy));
     assert_eq!(client.pipeline(&fits), Ok(2));
     let mut client = Client::new();
     assert_eq!(client.request(&long, 1000), Ok(1));
-    assert_eq!(client.pipeline(b"a"), Err(Refusal::Busy));
+    assert_eq!(client.pipeline(b"a"), Err(SendError::Busy));
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! A client of HTTP/2 or SPDY: the same state, the same rules about windows, streams and their ends.
 //!
-//! What the two write and read differently is the [`Protocol`]'s; what its frames mean is told to the functions in
+//! Wire formats are the [`Protocol`]'s, which reports the meaning of its frames to the functions in
 //! `receive`. A response that breaks the rules for messages costs its stream, a frame that breaks those for
-//! connections costs the connection. What costs work and brings nothing is paid from a budget, as it is by clients: a
+//! connections costs the connection. Work that serves no request is limited by a budget, as it is for clients: a
 //! server may be as hostile.
 //!
 //! Absent: frames, header blocks, and how a connection is announced.
@@ -18,7 +18,7 @@ use std::fmt;
 
 use super::budget::{self, Budget};
 use super::{Broken, RecvWindow, StreamTable, Window};
-use crate::client::{self, Bodies, Event, Refusal, Spares};
+use crate::client::{self, Bodies, Event, SendError, Spares};
 use crate::http::ResponseHead;
 use crate::reassembly::ReassemblyBuffer;
 pub(crate) use stream::{Pairs, Receiving, Stream};
@@ -29,18 +29,18 @@ pub struct Client<P: Protocol> {
     pub(crate) protocol: P,
     pub(crate) bodies: Bodies,
     /// A part of a frame.
-    pub(crate) held: ReassemblyBuffer,
+    pub(crate) partial: ReassemblyBuffer,
     pub(crate) streams: StreamTable<Stream>,
     next_stream: u32,
     /// Streams that the server lets us have open.
     pub(crate) max_streams: usize,
-    /// What the server lets us send on the connection, and on a new stream.
+    /// Send window of the connection, and the initial one of a stream, in bytes.
     window: Window,
     window_bytes: u32,
     /// Streams with a body that waits for the window of the connection, in turn.
     waiting: VecDeque<u32>,
-    /// What the server may still send on the connection, and on a new stream.
-    allowance: RecvWindow,
+    /// Receive window of the connection, and the initial one of a stream, in bytes.
+    recv_window: RecvWindow,
     preread_bytes: u32,
     ending: Ending,
     pub(crate) budget: Budget,
@@ -49,15 +49,15 @@ pub struct Client<P: Protocol> {
     pub(crate) spares: Spares,
 }
 
-/// What the protocols do differently, and what only they need.
+/// Operations that differ between the protocols, and state that only one of them needs.
 pub trait Protocol: fmt::Debug + Sized {
-    /// What can be wrong with a connection.
+    /// Protocol errors of a connection.
     type ProtocolError: fmt::Debug + From<Broken>;
     /// The head of a frame.
     type Head: Copy;
     /// How long it is.
     const HEAD_BYTES: usize;
-    /// What RST_STREAM says.
+    /// Codes of RST_STREAM.
     const CODES: Codes;
 
     /// The head that `input` begins with, if it is whole, and how many bytes follow it.
@@ -94,14 +94,14 @@ pub trait Protocol: fmt::Debug + Sized {
     /// Appends WINDOW_UPDATE; stream 0 is the connection.
     fn put_grant(out: &mut Vec<u8>, stream: u32, bytes: u32);
 
-    /// Appends the GOAWAY that tells an error.
+    /// Appends a GOAWAY with an error code.
     fn put_goaway(out: &mut Vec<u8>, error: &Self::ProtocolError);
 
     /// Panics if its part of the connection contradicts itself.
     fn check_invariants(client: &Client<Self>);
 }
 
-/// What RST_STREAM says, in the numbers of a protocol.
+/// Codes of RST_STREAM, in the numbers of a protocol.
 #[derive(Clone, Copy, Debug)]
 pub struct Codes {
     /// The response breaks the protocol.
@@ -138,14 +138,14 @@ impl<P: Protocol> Client<P> {
         Self {
             protocol,
             bodies,
-            held: ReassemblyBuffer::default(),
+            partial: ReassemblyBuffer::default(),
             streams: StreamTable::default(),
             next_stream: 1,
             max_streams: STREAMS_BEFORE_SETTINGS,
             window: Window::new(window_bytes),
             window_bytes,
             waiting: VecDeque::new(),
-            allowance: RecvWindow::new(),
+            recv_window: RecvWindow::new(),
             preread_bytes,
             ending: Ending::Open,
             budget: Budget::new(abuse_budget),
@@ -171,11 +171,11 @@ impl<P: Protocol> Client<P> {
     }
 
     /// Whether a request can be taken now.
-    pub(crate) fn admit(&self) -> Result<(), Refusal> {
+    pub(crate) fn admit(&self) -> Result<(), SendError> {
         if self.is_closed() {
-            Err(Refusal::Closed)
+            Err(SendError::Closed)
         } else if self.room() == 0 {
-            Err(Refusal::Busy)
+            Err(SendError::Busy)
         } else {
             Ok(())
         }
@@ -196,7 +196,7 @@ impl<P: Protocol> Client<P> {
         stream.begin(window, allowed_bytes, ended, is_head);
     }
 
-    /// Gives a stream up.
+    /// Abandons a stream.
     pub fn cancel(&mut self, id: u32) {
         if self.streams.remove(id) {
             P::put_reset(&mut self.out, id, P::CODES.cancel);
@@ -231,9 +231,9 @@ impl<P: Protocol> Client<P> {
         if self.ending == Ending::Over {
             return;
         }
-        let all = self.held.join(input);
+        let all = self.partial.join(input);
         match self.frames(&all) {
-            Ok(used) => self.held.keep(all, used),
+            Ok(used) => self.partial.keep(all, used),
             Err(error) => {
                 P::put_goaway(&mut self.out, &error);
                 self.end_with(Event::Failed(error));
@@ -241,7 +241,7 @@ impl<P: Protocol> Client<P> {
         }
     }
 
-    /// Takes whole frames; gives how many bytes they were.
+    /// Takes whole frames; returns how many bytes they were.
     fn frames(&mut self, input: &[u8]) -> Result<usize, P::ProtocolError> {
         let mut at = 0;
         while let Some((head, len)) = P::head(&input[at..]) {
@@ -271,7 +271,7 @@ impl<P: Protocol> Client<P> {
         });
     }
 
-    /// The server takes no new stream, or is told that none comes; false if that was so before.
+    /// Notes that no stream can be opened any more, by the server's GOAWAY or ours; returns false if that was so before.
     pub(crate) fn close(&mut self) -> bool {
         let was_open = self.ending == Ending::Open;
         if was_open {
@@ -283,7 +283,7 @@ impl<P: Protocol> Client<P> {
     /// Ends the connection, with all its exchanges.
     fn end_with(&mut self, event: Event<P::ProtocolError>) {
         self.ending = Ending::Over;
-        self.held.clear();
+        self.partial.clear();
         let ids: Vec<u32> = self.streams.ids().collect();
         for id in ids {
             self.streams.remove(id);

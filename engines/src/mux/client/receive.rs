@@ -1,4 +1,4 @@
-//! What the frames of the server mean, once they are read.
+//! Effects of frames of the server, once they are parsed.
 //!
 //! Source: RFC 9113 sections 5.1, 6.1, 6.4, 6.8, 8.1.
 
@@ -23,7 +23,7 @@ impl<P: Protocol> Client<P> {
         self.spend(budget::FRAME)
     }
 
-    /// Gives up a stream whose response breaks the protocol.
+    /// Resets a stream whose response breaks the protocol.
     pub(crate) fn malformed(
         &mut self,
         stream: u32,
@@ -34,13 +34,13 @@ impl<P: Protocol> Client<P> {
             Malformed::Window => P::CODES.flow_control_error,
             _ => P::CODES.protocol_error,
         };
-        self.lose(stream, Event::Malformed { stream, what });
+        self.remove_stream(stream, Event::Malformed { stream, what });
         P::put_reset(&mut self.out, stream, code);
         Ok(())
     }
 
-    /// Forgets a stream; `event` tells how its exchange has ended, unless its response had come whole.
-    fn lose(&mut self, id: u32, event: Event<P::ProtocolError>) {
+    /// Removes a stream; `event` reports how its exchange ended, unless its response was complete.
+    fn remove_stream(&mut self, id: u32, event: Event<P::ProtocolError>) {
         let stream = self.streams.get(id);
         let ended = stream.is_some_and(|stream| stream.receiving == Receiving::Ended);
         self.streams.remove(id);
@@ -89,7 +89,7 @@ impl<P: Protocol> Client<P> {
         size: u64,
         ended: bool,
     ) -> Result<(), P::ProtocolError> {
-        let grant = self.allowance.take(size).ok_or(Broken::WindowExceeded)?;
+        let grant = self.recv_window.take(size).ok_or(Broken::WindowExceeded)?;
         if grant > 0 {
             P::put_grant(&mut self.out, 0, grant as u32);
         }
@@ -112,7 +112,7 @@ impl<P: Protocol> Client<P> {
         if !stream.incoming.fits(len, ended) {
             return self.malformed(id, Malformed::Length);
         }
-        let told = self.bodies == Bodies::Told;
+        let told = self.bodies == Bodies::Delivered;
         if told && !bytes.is_empty() {
             self.events.push_back(Event::Data {
                 stream: id,
@@ -151,7 +151,7 @@ impl<P: Protocol> Client<P> {
         if ended && stream.is_some_and(|stream| stream.incoming.is_short()) {
             return self.malformed(id, Malformed::Length);
         }
-        if !fields.is_empty() && self.bodies == Bodies::Told {
+        if !fields.is_empty() && self.bodies == Bodies::Delivered {
             self.events
                 .push_back(Event::Trailers { stream: id, fields });
         }
@@ -178,13 +178,13 @@ impl<P: Protocol> Client<P> {
         });
     }
 
-    /// The server gives a stream up. After a whole response it says that the rest of the request is not needed (RFC 9113
+    /// The server resets a stream. After a whole response that means that the rest of the request is not needed (RFC 9113
     /// section 8.1).
     pub(crate) fn reset(&mut self, stream: u32, code: u32) -> Result<(), P::ProtocolError> {
         if self.streams.get(stream).is_none() {
             return self.absent(stream);
         }
-        self.lose(stream, Event::Reset { stream, code });
+        self.remove_stream(stream, Event::Reset { stream, code });
         self.spend(budget::RESET)
     }
 
@@ -197,7 +197,7 @@ impl<P: Protocol> Client<P> {
         let later: Vec<u32> = self.streams.ids().filter(|id| *id > last).collect();
         for stream in later {
             let code = P::CODES.refused_stream;
-            self.lose(stream, Event::Reset { stream, code });
+            self.remove_stream(stream, Event::Reset { stream, code });
         }
         Ok(())
     }

@@ -13,7 +13,7 @@ impl<P: Protocol> Client<P> {
         self.send_last(id, bytes, ended.then_some(None));
     }
 
-    /// The same; where they are the last, trailers may follow them.
+    /// Sends a piece of the body; where it is the last, trailers may follow it.
     pub(crate) fn send_last(&mut self, id: u32, bytes: &[u8], last: Option<Option<Pairs>>) {
         let Some(stream) = self.streams.get(id) else {
             return;

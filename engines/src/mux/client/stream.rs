@@ -9,7 +9,7 @@ use crate::mux::{Incoming, Window};
 /// A stream that is open.
 #[derive(Debug, Default)]
 pub(crate) struct Stream {
-    /// What the server lets us send.
+    /// Send window, in bytes.
     pub(crate) window: Window,
     pub(super) sending: Sending,
     /// Bytes of the request's body that wait for a window.
@@ -28,7 +28,7 @@ pub(crate) type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) enum Sending {
     Body,
-    /// What waits is the last; then come these trailers, if any, as a header block's fields.
+    /// The queued data is the last; these trailers, if any, follow it as a header block's fields.
     Last(Option<Pairs>),
     /// Our end of the stream is sent.
     #[default]

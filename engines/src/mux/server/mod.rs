@@ -1,6 +1,6 @@
 //! A server of HTTP/2 or SPDY: the same state, the same rules about windows, streams and their ends.
 //!
-//! What the two write and read differently is the [`Protocol`]'s; what its frames mean is told to the functions in
+//! Wire formats are the [`Protocol`]'s, which reports the meaning of its frames to the functions in
 //! `receive`, responses are sent in `send`.
 //!
 //! Absent: frames, header blocks, and how a connection is announced.
@@ -25,7 +25,7 @@ pub(crate) use stream::Stream;
 pub struct Conn<P: Protocol> {
     pub(crate) protocol: P,
     /// A part of what comes next.
-    pub(crate) held: ReassemblyBuffer,
+    pub(crate) partial: ReassemblyBuffer,
     /// SETTINGS of the peer have come: the first are free.
     pub(crate) settled: bool,
     eof: bool,
@@ -33,9 +33,9 @@ pub struct Conn<P: Protocol> {
     pub(crate) window_bytes: u32,
     pub(crate) streams: StreamTable<Stream>,
     pub(crate) sender: Sender,
-    pub(crate) allowance: RecvWindow,
+    pub(crate) recv_window: RecvWindow,
     /// The response head that was encoded last.
-    pub(crate) repeated: HeaderCache,
+    pub(crate) header_cache: HeaderCache,
     /// Highest number of a stream of the client.
     pub(crate) last_stream: u32,
     pub(crate) ending: Ending,
@@ -46,16 +46,16 @@ pub struct Conn<P: Protocol> {
     pub(crate) spares: Vec<Box<RequestHead>>,
 }
 
-/// What the protocols do differently, and what only they need.
+/// Operations that differ between the protocols, and state that only one of them needs.
 pub trait Protocol: fmt::Debug + Sized {
-    /// What can be wrong with a connection.
+    /// Protocol errors of a connection.
     type ProtocolError: fmt::Debug + From<Broken>;
     /// How long the head of a frame is.
     const HEAD_BYTES: usize;
-    /// What RST_STREAM says where the peer breaks flow control.
+    /// Code of RST_STREAM where the peer breaks flow control.
     const FLOW_CONTROL_ERROR: u32;
 
-    /// Takes what is whole; gives how many bytes it was.
+    /// Takes what is whole; returns how many bytes it was.
     ///
     /// # Errors
     /// The client breaks the connection.
@@ -76,10 +76,10 @@ pub trait Protocol: fmt::Debug + Sized {
     /// Appends the head of a DATA frame.
     fn put_data(out: &mut Vec<u8>, stream: u32, len: usize, ended: bool);
 
-    /// Sends the head of a response; gives its bytes.
+    /// Sends the head of a response; returns its bytes.
     fn put_response(conn: &mut Conn<Self>, stream: u32, head: &ResponseHead, ended: bool) -> u64;
 
-    /// Sends trailers, which end the stream; gives their bytes.
+    /// Sends trailers, which end the stream; returns their bytes.
     fn put_trailers(conn: &mut Conn<Self>, stream: u32, trailers: &ResponseHead) -> u64;
 
     /// Sends RST_STREAM.
@@ -88,7 +88,7 @@ pub trait Protocol: fmt::Debug + Sized {
     /// Appends WINDOW_UPDATE; stream 0 is the connection.
     fn put_grant(out: &mut Vec<u8>, stream: u32, bytes: u32);
 
-    /// Appends the GOAWAY that tells the last stream that is served, and an error, if any.
+    /// Appends a GOAWAY with the last stream that is served, and an error, if any.
     fn put_goaway(out: &mut Vec<u8>, last: u32, error: Option<&Self::ProtocolError>);
 
     /// Panics if its part of the connection contradicts itself.
@@ -99,7 +99,7 @@ pub trait Protocol: fmt::Debug + Sized {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     Open,
-    /// The peer was told that there is an end, not yet where; only HTTP/2 can, where a PING finds out when it knows.
+    /// The end was announced without its last stream; only in HTTP/2, where a PING shows when the peer has read it.
     Announced,
     /// Streams above this number are not served.
     After(u32),
@@ -112,14 +112,14 @@ impl<P: Protocol> Conn<P> {
     pub(crate) fn begin(protocol: P, window_bytes: u32, abuse_budget: u32) -> Self {
         Self {
             protocol,
-            held: ReassemblyBuffer::default(),
+            partial: ReassemblyBuffer::default(),
             settled: false,
             eof: false,
             window_bytes,
             streams: StreamTable::default(),
             sender: Sender::new(Window::new(window_bytes)),
-            allowance: RecvWindow::new(),
-            repeated: HeaderCache::default(),
+            recv_window: RecvWindow::new(),
+            header_cache: HeaderCache::default(),
             last_stream: 0,
             ending: Ending::Open,
             events: VecDeque::new(),
@@ -136,9 +136,9 @@ impl<P: Protocol> Conn<P> {
         if self.ending == Ending::Failed {
             return;
         }
-        let all = self.held.join(input);
+        let all = self.partial.join(input);
         match P::frames(self, &all) {
-            Ok(used) => self.held.keep(all, used),
+            Ok(used) => self.partial.keep(all, used),
             Err(error) => self.fail(error),
         }
     }
@@ -174,7 +174,7 @@ impl<P: Protocol> Conn<P> {
         std::mem::swap(&mut self.spares, spares);
     }
 
-    /// Whether the connection has ended: it was told to, and no response is under way.
+    /// Whether the connection has ended: it drains, and no response is in progress.
     #[must_use]
     pub fn is_over(&mut self) -> bool {
         match self.ending {
@@ -189,7 +189,7 @@ impl<P: Protocol> Conn<P> {
         }
     }
 
-    /// Whether the last stream has been told.
+    /// Whether the last stream has been announced.
     #[must_use]
     pub fn is_ending(&self) -> bool {
         !matches!(self.ending, Ending::Open | Ending::Announced)
@@ -225,11 +225,11 @@ impl<P: Protocol> Conn<P> {
             _ => self.last_stream,
         };
         self.ending = Ending::Failed;
-        self.held.clear();
+        self.partial.clear();
         self.protocol.forget_part();
         let ids: Vec<u32> = self.streams.ids().collect();
         for id in ids {
-            self.lose(id);
+            self.remove_stream(id);
         }
         self.sender.clear();
         self.out
@@ -237,8 +237,8 @@ impl<P: Protocol> Conn<P> {
         self.events.push_back(Event::Failed(error));
     }
 
-    /// Forgets a stream; tells so where a response was still to be sent on it.
-    pub(crate) fn lose(&mut self, id: u32) {
+    /// Removes a stream; queues an event where a response was still to be sent on it.
+    pub(crate) fn remove_stream(&mut self, id: u32) {
         let Some(stream) = self.streams.get(id) else {
             return;
         };

@@ -1,4 +1,4 @@
-//! What frames of either protocol mean: requests, their bodies, windows, and the end of streams.
+//! Effects of frames of either protocol: requests, their bodies, windows, and the end of streams.
 //!
 //! Source: RFC 9113 sections 5.1, 6.1, 6.4, 6.9; draft-mbelshe-httpbis-spdy-00 sections 2.2, 2.3, 2.6.3, 2.6.8.
 
@@ -37,7 +37,7 @@ impl<P: Protocol> Conn<P> {
 
     /// Takes from the window of the connection, which is opened again long before it could stop anybody.
     pub(crate) fn take_allowed(&mut self, size: u64) -> Result<(), P::ProtocolError> {
-        let grant = self.allowance.take(size).ok_or(Broken::WindowExceeded)?;
+        let grant = self.recv_window.take(size).ok_or(Broken::WindowExceeded)?;
         if grant > 0 {
             self.put_grant(0, grant);
         }
@@ -62,7 +62,7 @@ impl<P: Protocol> Conn<P> {
         }
     }
 
-    /// Lets the peer send the whole body without waiting for windows: whoever calls this takes it as it comes.
+    /// Opens the receive window of the stream fully: the caller takes the body as it comes.
     pub fn want_whole_body(&mut self, id: u32) {
         let Some(stream) = self.streams.get(id) else {
             return;
@@ -89,7 +89,7 @@ impl<P: Protocol> Conn<P> {
         }
     }
 
-    /// Gives no more `Data` and `Trailers` of this request.
+    /// Suppresses `Data` and `Trailers` events of this request.
     pub fn discard_body(&mut self, id: u32) {
         if let Some(stream) = self.streams.get(id) {
             stream.discarding = true;
@@ -99,7 +99,7 @@ impl<P: Protocol> Conn<P> {
     /// Ends a stream that the peer has broken.
     pub(crate) fn break_stream(&mut self, id: u32, code: u32) -> Result<(), P::ProtocolError> {
         self.spend(budget::RESET)?;
-        self.lose(id);
+        self.remove_stream(id);
         self.put_reset(id, code);
         Ok(())
     }
@@ -107,7 +107,7 @@ impl<P: Protocol> Conn<P> {
     /// The peer has reset a stream.
     pub(crate) fn peer_reset(&mut self, id: u32) -> Result<(), P::ProtocolError> {
         self.spend(budget::RESET)?;
-        self.lose(id);
+        self.remove_stream(id);
         Ok(())
     }
 
@@ -128,7 +128,7 @@ impl<P: Protocol> Conn<P> {
         Ok(())
     }
 
-    /// Another initial window changes those of all streams (RFC 9113 section 6.9.2); gives those that grow too large.
+    /// Another initial window changes those of all streams (RFC 9113 section 6.9.2); returns those that grow too large.
     pub(crate) fn change_windows(&mut self, bytes: u32) -> Vec<u32> {
         let change = i64::from(bytes) - i64::from(self.window_bytes);
         self.window_bytes = bytes;

@@ -9,7 +9,7 @@ use crate::http::{Chunk, ResponseHead};
 use crate::mux::{SendAction, SendOptions, Step, budget};
 
 impl<P: Protocol> Conn<P> {
-    /// Sends the head of the response and gives the bytes it has on the wire.
+    /// Sends the head of the response and returns the bytes it has on the wire.
     pub fn send_head(&mut self, id: u32, head: &ResponseHead, plan: SendOptions) -> u64 {
         let stream = self.streams.get(id);
         let Some(ended) = stream.and_then(|stream| stream.out.begin(head, plan, stream.is_head))
@@ -38,7 +38,7 @@ impl<P: Protocol> Conn<P> {
         self.sender.end(&mut self.streams, id, trailers);
     }
 
-    /// The body breaks off: what was given before leaves, then the stream is reset, and [`SendAction::Sent`] tells so. False
+    /// Truncates the body: queued data leaves, then the stream is reset, which [`SendAction::Sent`] reports. False
     /// if there is no body to break off.
     pub fn break_off(&mut self, id: u32, code: u32) -> bool {
         self.sender.break_off(&mut self.streams, id, code)
@@ -54,8 +54,8 @@ impl<P: Protocol> Conn<P> {
         self.sender.stall(&mut self.streams, id, false);
     }
 
-    /// Since when the peer lets nothing of a response leave that waits to, by the window of its stream or by that of the
-    /// connection; in the time that [`Self::advance`] is told.
+    /// Time since when the window of a stream, or that of the connection, has blocked a response that could
+    /// leave otherwise; in the clock of [`Self::advance`].
     pub fn blocked_since(&mut self, id: u32) -> Option<u64> {
         let stream = self.streams.get(id)?;
         self.sender.blocked_since(&stream.out)

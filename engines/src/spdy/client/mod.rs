@@ -1,8 +1,8 @@
 //! SPDY/3.1 on one connection, client role.
 //!
 //! Its upper edge is that of HTTP/2's: fields may say `:authority`, which is `:host` here, and `:version` is added. Header
-//! blocks share one compression context and end with a sync flush, so that each may refer to those before. What HTTP/2's
-//! client does as well is in `mux::client`.
+//! blocks share one compression context and end with a sync flush, so that each may refer to those before. Parts that HTTP/2's
+//! client has as well are in `mux::client`.
 //!
 //! Of the settings, `headers_level` is zlib's level for header blocks of requests, `preread_bytes` the window of each
 //! response, `header_bytes` and `max_headers` are its limits.
@@ -19,17 +19,17 @@ use super::frame::{self, FrameHead, HEAD_BYTES, put_control, put_pair};
 use super::pairs::Writer;
 use super::settings::{DEFAULT_WINDOW, INITIAL_WINDOW_SIZE, MAX_WINDOW, Settings};
 use super::zlib::{Deflater, Inflater};
-use crate::client::{self, Bodies, Refusal, is_sendable};
+use crate::client::{self, Bodies, SendError, is_sendable};
 use crate::http::{FieldId, is_token};
 use crate::mux::client::{Codes, Pairs, Protocol};
 
-/// What a client of SPDY tells its driver.
+/// Event of a SPDY client.
 pub type Event = client::Event<ProtocolError>;
 
 /// One SPDY/3.1 connection in the client role.
 pub type Client = crate::mux::client::Client<Spdy>;
 
-/// What a client of SPDY has of its own.
+/// State of a client that only SPDY has.
 #[derive(Debug)]
 pub struct Spdy {
     settings: Settings,
@@ -73,7 +73,7 @@ impl Client {
         )
     }
 
-    /// Opens a stream with these fields, `:method`, `:scheme`, `:authority` and `:path` first, and gives its number. With
+    /// Opens a stream with these fields, `:method`, `:scheme`, `:authority` and `:path` first, and returns its number. With
     /// `ended` the request has no body.
     ///
     /// # Errors
@@ -82,11 +82,11 @@ impl Client {
         &mut self,
         fields: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
         ended: bool,
-    ) -> Result<u32, Refusal> {
+    ) -> Result<u32, SendError> {
         self.request_at(fields, DEFAULT_PRIORITY, ended)
     }
 
-    /// The same with a priority: 0 is the most urgent, 7 the least.
+    /// Opens a stream with a priority: 0 is the most urgent, 7 the least.
     ///
     /// # Errors
     /// As those of [`Self::request`].
@@ -95,7 +95,7 @@ impl Client {
         fields: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
         priority: u8,
         ended: bool,
-    ) -> Result<u32, Refusal> {
+    ) -> Result<u32, SendError> {
         self.admit()?;
         let is_head = write(&mut self.protocol.writer, fields)?;
         let id = self.take_number();
@@ -122,17 +122,17 @@ impl Client {
     }
 }
 
-/// Writes the text of a request's header block; gives whether it is for HEAD.
+/// Writes the text of a request's header block; returns whether it is for HEAD.
 fn write<'a>(
     writer: &mut Writer,
     fields: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
-) -> Result<bool, Refusal> {
+) -> Result<bool, SendError> {
     let mut is_head = false;
     let mut version = false;
     writer.begin();
     for (name, value) in fields {
         if !is_sendable(value) {
-            return Err(Refusal::BadField);
+            return Err(SendError::BadField);
         }
         let name = match name {
             b":method" => {
@@ -145,7 +145,7 @@ fn write<'a>(
                 name
             }
             [b':', ..] => name,
-            _ if !is_token(name) => return Err(Refusal::BadField),
+            _ if !is_token(name) => return Err(SendError::BadField),
             // Draft section 3.2.1; the host is among the pseudo-fields.
             _ => match FieldId::of(name) {
                 FieldId::Connection
@@ -214,7 +214,7 @@ impl Protocol for Spdy {
     }
 
     fn check_invariants(client: &Client) {
-        assert!(client.held.bytes().len() < HEAD_BYTES + frame::MAX_LEN);
+        assert!(client.partial.bytes().len() < HEAD_BYTES + frame::MAX_LEN);
     }
 }
 

@@ -1,10 +1,10 @@
-//! What the frames of the server do.
+//! Handles frames of the server.
 //!
 //! Source: draft-mbelshe-httpbis-spdy-00 sections 2.2 and 2.6; the window of the connection is SPDY/3.1's.
 
 use super::super::budget;
 use super::super::error::{ProtocolError, REFUSED_STREAM};
-use super::super::frame::{self, FrameHead, Kind, one, put_control, put_pair, two};
+use super::super::frame::{self, FrameHead, FrameKind, one, put_control, put_pair, two};
 use super::super::settings::{
     INITIAL_WINDOW_SIZE, MAX_CONCURRENT_STREAMS, MAX_ENTRIES, MAX_WINDOW,
 };
@@ -16,8 +16,8 @@ impl Client {
     /// Refuses a frame before it is whole.
     pub(super) fn refuse_by_head(&self, head: FrameHead) -> Result<(), ProtocolError> {
         match head.kind {
-            Kind::OtherVersion => Err(ProtocolError::BadVersion),
-            Kind::Control(_)
+            FrameKind::OtherVersion => Err(ProtocolError::BadVersion),
+            FrameKind::Control(_)
                 if head.len > self.protocol.settings.header_bytes + BLOCK_EXTRA_BYTES =>
             {
                 Err(ProtocolError::HeaderFlood)
@@ -29,12 +29,12 @@ impl Client {
     /// Takes one frame.
     pub(super) fn frame(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), ProtocolError> {
         let kind = match head.kind {
-            Kind::Data(id) => {
+            FrameKind::Data(id) => {
                 let size = payload.len() as u64;
                 return self.data(id, payload, size, head.has(frame::FIN));
             }
-            Kind::OtherVersion => return Err(ProtocolError::BadVersion),
-            Kind::Control(kind) => kind,
+            FrameKind::OtherVersion => return Err(ProtocolError::BadVersion),
+            FrameKind::Control(kind) => kind,
         };
         let size = ProtocolError::FrameSize;
         match kind {
@@ -95,7 +95,7 @@ impl Client {
     }
 
     fn reply(&mut self, id: u32, wire_bytes: usize, ended: bool) -> Result<(), ProtocolError> {
-        let stored = self.bodies == Bodies::Told;
+        let stored = self.bodies == Bodies::Delivered;
         let mut head = self.spares.take();
         let Spdy { settings, text, .. } = &self.protocol;
         let built = response::build(text, &mut head, settings, stored, ended);
@@ -149,5 +149,5 @@ impl Client {
     }
 }
 
-/// A header block may be longer than the fields it gives.
+/// Bytes by which a header block may exceed the limit of its fields.
 const BLOCK_EXTRA_BYTES: usize = 16 << 10;

@@ -1,4 +1,4 @@
-//! Request bodies: what is told of them, and what is wrong with them.
+//! Request bodies: events and errors.
 
 use super::super::receive::PAST_BYTES;
 use super::*;
@@ -146,7 +146,7 @@ fn data_for_streams_that_nobody_opened_is_refused() {
     assert!(peer.told().is_empty(), "what was open may have been reset");
 }
 
-/// Whoever collects a body takes it as it comes: its sender need not wait for windows.
+/// A body that is collected is taken as it comes: its sender need not wait for windows.
 #[test]
 fn body_that_is_wanted_whole_has_the_largest_window() {
     let mut peer = Peer::new();

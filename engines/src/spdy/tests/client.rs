@@ -1,7 +1,7 @@
 //! The client role and the server role against each other.
 
 use super::*;
-use crate::client::{Bodies, Malformed, Refusal};
+use crate::client::{Bodies, Malformed, SendError};
 
 /// A client and a server, and what moves between them.
 struct Both {
@@ -95,7 +95,7 @@ fn client(level: u8) -> Client {
         headers_level: level,
         ..Settings::default()
     };
-    Client::new(settings, Bodies::Told)
+    Client::new(settings, Bodies::Delivered)
 }
 
 fn line(event: &ClientEvent) -> String {
@@ -162,10 +162,10 @@ fn resets_pings_and_the_end_are_told() {
         ]
     );
     let fields = [(&b":method"[..], &b"GET"[..])];
-    assert_eq!(both.client.request(fields, true), Err(Refusal::Closed));
+    assert_eq!(both.client.request(fields, true), Err(SendError::Closed));
 }
 
-/// What a client that has asked once tells of these bytes.
+/// Events of a client with one request for these bytes.
 fn told(bytes: &[u8]) -> Vec<String> {
     let mut client = asked("GET", true);
     client.receive(bytes);

@@ -1,8 +1,8 @@
-//! The same bytes give the same events and output wherever they are cut.
+//! Events and output do not depend on where the input is cut.
 
 use super::*;
 
-/// What a connection told and sent.
+/// Events and output of a connection.
 #[derive(Debug, PartialEq, Eq)]
 struct Story {
     events: Vec<String>,
@@ -10,7 +10,7 @@ struct Story {
     over: bool,
 }
 
-/// Gives the pieces to an engine and answers each request as soon as it is told, when all input is here.
+/// Passes the pieces to an engine and answers each request as soon as it is reported, when all input is here.
 fn tell(pieces: &[&[u8]], settings: &Settings) -> Story {
     let mut peer = Peer::silent(settings.clone());
     for piece in pieces {
@@ -32,7 +32,7 @@ fn tell(pieces: &[&[u8]], settings: &Settings) -> Story {
     }
 }
 
-/// The same with every answer given while the input still comes: only what does not depend on time is compared.
+/// Passes the pieces with every answer sent while input still comes: only results that do not depend on time are compared.
 fn tell_early(pieces: &[&[u8]], settings: &Settings) -> Vec<String> {
     let mut peer = Peer::silent(settings.clone());
     let mut heads = Vec::new();
@@ -140,7 +140,7 @@ fn random_cuts_of_damaged_input_tell_the_same_story() {
     }
 }
 
-/// A small generator (xorshift), so that a seed tells all.
+/// A small generator (xorshift), so that a seed determines the run.
 struct Random(u64);
 
 impl Random {

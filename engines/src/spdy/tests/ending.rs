@@ -28,7 +28,7 @@ fn later_streams_are_forgotten() {
     assert!(peer.conn.is_over());
 }
 
-/// What was told before does not grow.
+/// An announced value does not grow.
 #[test]
 fn failure_after_the_end_names_the_same_stream() {
     let mut peer = Peer::new();
@@ -84,7 +84,7 @@ fn connection_that_rests_holds_no_context_and_goes_on() {
             headers_level: level,
             ..Settings::default()
         });
-        assert!(!peer.conn.could_rest(), "nothing has come");
+        assert!(!peer.conn.can_shrink(), "nothing has come");
         for stream in [1, 3, 5] {
             peer.get(stream, "/the/same/path").answer(stream, &[b"x"]);
             let expected = [
@@ -93,9 +93,9 @@ fn connection_that_rests_holds_no_context_and_goes_on() {
             ];
             assert_eq!(peer.told(), expected, "level {level}");
             if stream == 3 {
-                assert!(peer.conn.could_rest());
-                peer.conn.rest();
-                assert!(!peer.conn.could_rest());
+                assert!(peer.conn.can_shrink());
+                peer.conn.shrink();
+                assert!(!peer.conn.can_shrink());
             }
         }
     }

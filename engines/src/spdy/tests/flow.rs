@@ -1,4 +1,4 @@
-//! Windows of streams and of the connection, as the client gives them.
+//! Windows of streams and of the connection, as the client opens them.
 
 use super::*;
 

@@ -1,8 +1,8 @@
-//! What ends the connection, and what ends a stream.
+//! Errors of connections and of streams.
 
 use super::*;
 
-/// What a connection with one open stream says to a frame.
+/// Reaction of a connection with one open stream to a frame.
 fn answer_to(bytes: &[u8]) -> (Vec<String>, Vec<String>) {
     let mut peer = Peer::new();
     peer.get(5, "/");

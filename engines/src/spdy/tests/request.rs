@@ -1,4 +1,4 @@
-//! What a header block says about a request.
+//! Requests in header blocks.
 
 use super::*;
 use crate::http::{Fault, FieldId, Version};

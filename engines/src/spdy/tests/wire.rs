@@ -1,6 +1,6 @@
 //! Frames and events as lines of text.
 
-use super::super::frame::{FrameHead, HEAD_BYTES, Kind, one, two};
+use super::super::frame::{FrameHead, FrameKind, HEAD_BYTES, one, two};
 use super::super::pairs;
 use super::*;
 use crate::http::{Front, OutputQueue};
@@ -53,7 +53,7 @@ pub(super) fn frame_lines(bytes: &[u8], inflater: &mut Inflater) -> Vec<String> 
 fn frame_line(head: FrameHead, payload: &[u8], inflater: &mut Inflater) -> String {
     let end = if head.has(frame::FIN) { " END" } else { "" };
     let kind = match head.kind {
-        Kind::Data(id) => {
+        FrameKind::Data(id) => {
             let shown = match payload.len() {
                 0 => "-".to_owned(),
                 1..=16 => text(payload),
@@ -61,8 +61,8 @@ fn frame_line(head: FrameHead, payload: &[u8], inflater: &mut Inflater) -> Strin
             };
             return format!("{id} DATA {shown}{end}");
         }
-        Kind::Control(kind) => kind,
-        Kind::OtherVersion => panic!("a frame of another version"),
+        FrameKind::Control(kind) => kind,
+        FrameKind::OtherVersion => panic!("a frame of another version"),
     };
     let pair = || two(payload).expect("two numbers");
     match kind {

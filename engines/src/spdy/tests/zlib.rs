@@ -6,7 +6,7 @@ use super::super::dictionary::DICTIONARY;
 use super::super::zlib::Unreadable;
 use super::*;
 
-/// What another reader of zlib makes of a stream that starts with these bytes.
+/// Result of another zlib decoder for a stream that starts with these bytes.
 struct Other(Decompress);
 
 impl Other {
@@ -130,7 +130,7 @@ fn what_is_no_zlib_is_refused() {
     assert_eq!(read(&ended), Err(Unreadable::Corrupted));
 }
 
-/// What is made anew goes on where the other left off, in both directions.
+/// A codec made anew goes on where the other left off, in both directions.
 #[test]
 fn streams_go_on_after_a_rest() {
     for level in [0, 1, 6, 9] {
@@ -151,8 +151,8 @@ fn streams_go_on_after_a_rest() {
                 assert_eq!((result, wire::text(&read)), (Ok(()), text.clone()), "{n}");
             }
             if n % 3 != 0 {
-                deflater.rest();
-                inflater.rest();
+                deflater.shrink();
+                inflater.shrink();
             }
         }
         if level > 0 {
@@ -167,12 +167,12 @@ fn stream_is_kept_in_the_middle_of_something() {
     let mut inflater = Inflater::default();
     let mut read = Vec::new();
     for byte in [0x78, 0x9c, 0, 4, 0, 0xfb, 0xff, b'a', b'b'] {
-        inflater.rest();
+        inflater.shrink();
         assert_eq!(inflater.block(&[byte], 9, 9, &mut read), Ok(()));
     }
-    inflater.rest();
+    inflater.shrink();
     assert_eq!(inflater.block(b"cd\0\0\0\xff\xff", 9, 9, &mut read), Ok(()));
-    inflater.rest();
+    inflater.shrink();
     assert_eq!(
         inflater.block(b"\0\x01\0\xfe\xffe", 9, 9, &mut read),
         Ok(())
@@ -212,14 +212,14 @@ fn blocks_that_repeat_are_read_back() {
     }
 }
 
-/// What looks like the end of a flush may be a stored block's length, to which its complement is still to come.
+/// An apparent end of a flush may be a stored block's length, whose complement is still to come.
 #[test]
 fn lengths_that_look_like_a_flush_are_none() {
     let mut inflater = Inflater::default();
     let mut read = Vec::new();
     let block = [0x78, 0x9c, 0, 0, 0xff, 0xff];
     assert_eq!(inflater.block(&block, 1 << 20, 1 << 20, &mut read), Ok(()));
-    inflater.rest();
+    inflater.shrink();
     let text = [vec![0], vec![b'x'; 0xff00]].concat();
     assert_eq!(inflater.block(&text, 1 << 20, 1 << 20, &mut read), Ok(()));
     assert_eq!(read, text[1..]);
@@ -238,7 +238,7 @@ fn stream_goes_on_in_the_middle_of_a_byte() {
         let mut read = Vec::new();
         for piece in [&[0x78, 0x9c], &bytes[..cut], &bytes[cut..]] {
             assert_eq!(inflater.block(piece, 99, 99, &mut read), Ok(()));
-            inflater.rest();
+            inflater.shrink();
         }
         assert_eq!(wire::text(&read), "aa", "cut at {cut}");
     }
@@ -330,7 +330,7 @@ fn matches_go_back_as_far_as_the_window() {
     }
 }
 
-/// What a peer can make the connection keep is the window, however much text came of a few bytes.
+/// A peer can make the connection keep no more than the window, however much text came of a few bytes.
 #[test]
 fn long_text_leaves_no_memory_behind() {
     let mut block = vec![0x78, 0x9c];
@@ -350,17 +350,17 @@ fn long_text_leaves_no_memory_behind() {
         "{}",
         inflater.memory_bytes()
     );
-    assert!(inflater.is_awake());
-    inflater.rest();
+    assert!(inflater.holds_spare_memory());
+    inflater.shrink();
     assert!(
         inflater.memory_bytes() <= 32 << 10,
         "{}",
         inflater.memory_bytes()
     );
-    assert!(!inflater.is_awake());
+    assert!(!inflater.holds_spare_memory());
 }
 
-/// What a stored block holds may look like the end of a flush, whole or in part.
+/// The contents of a stored block may look like the end of a flush, whole or in part.
 #[test]
 fn text_that_looks_like_a_flush_is_none() {
     for len in 1..=4_u8 {
@@ -370,7 +370,7 @@ fn text_that_looks_like_a_flush_is_none() {
         let mut block = vec![0x78, 0x9c, 0, len + 1, 0, !(len + 1), 0xff];
         block.extend_from_slice(&[0, 0, 0xff, 0xff][..usize::from(len)]);
         assert_eq!(inflater.block(&block, 99, 99, &mut read), Ok(()));
-        inflater.rest();
+        inflater.shrink();
         assert_eq!(inflater.block(b"x", 99, 99, &mut read), Ok(()));
         assert_eq!(read.last(), Some(&b'x'), "{len}");
     }

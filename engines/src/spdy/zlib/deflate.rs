@@ -1,6 +1,6 @@
 //! Header blocks as they are sent under zlib: one stream for a connection, flushed after each block.
 //!
-//! The zlib header is written here, so that the stream behind it is bare DEFLATE. What is sent at level 0 are stored
+//! The zlib header is written here, so that the stream behind it is bare DEFLATE. At level 0 the output is stored
 //! blocks, for which no state is needed. At other levels a value that only one party should know never shares a
 //! context with anything that another party could choose (CRIME): it leaves as a stored block, and what comes after it
 //! begins with an empty context.
@@ -115,13 +115,13 @@ impl Deflater {
         }
     }
 
-    /// Whether it holds memory that it need not keep.
-    pub(in crate::spdy) fn is_awake(&self) -> bool {
+    /// Whether it holds memory that can be released.
+    pub(in crate::spdy) fn holds_spare_memory(&self) -> bool {
         self.stream.is_some()
     }
 
-    /// Gives memory back until the next block.
-    pub(in crate::spdy) fn rest(&mut self) {
+    /// Releases memory until the next block.
+    pub(in crate::spdy) fn shrink(&mut self) {
         self.tail.trim();
         self.stream = None;
         self.last = Last::default();

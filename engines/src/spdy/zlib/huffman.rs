@@ -16,7 +16,7 @@ pub(super) struct Code {
     symbols: [u16; SYMBOLS_MAX],
 }
 
-/// What the next bits are.
+/// Meaning of the next bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
     /// A symbol, and how many bits its code has.
@@ -28,7 +28,7 @@ pub(super) enum Next {
 }
 
 impl Code {
-    /// The code in which each symbol has a code of so many bits; 0 for symbols that do not occur. `None` if these lengths
+    /// Builds the code from the length of each symbol's code in bits; 0 for symbols that do not occur. `None` if these lengths
     /// are not those of a code, or of one that leaves bits over, but for one of a single bit and one without symbols where
     /// that is allowed.
     pub(super) const fn new(lens: &[u8], may_be_incomplete: bool) -> Option<Self> {

@@ -1,8 +1,8 @@
 //! Header blocks as they are received: zlib's header, and behind it one stream of DEFLATE.
 //!
 //! Decoding stops wherever the bytes of a header block end, be that in the middle of a code, and goes on from there with
-//! the next one. What has to be known then is small: some bits, where in a block of DEFLATE the stream is, the codes of a
-//! block that has not ended, and the last text. So a connection that rests needs no more memory than that. (Libraries keep
+//! the next one. The state kept then is small: some bits, where in a block of DEFLATE the stream is, the codes of a
+//! block that has not ended, and the last text. So an idle connection needs no more memory than that. (Libraries keep
 //! tens of kilobytes, and those that can be asked where they are build the fixed codes anew for each block.)
 //!
 //! A match may go as far back as zlib's header says, and no farther (RFC 1950 section 2.2); zlib itself takes what it
@@ -20,12 +20,12 @@ use super::lengths::Lengths;
 /// Reads header blocks.
 #[derive(Debug, Default)]
 pub(in crate::spdy) struct Inflater {
-    /// What has come of the zlib header.
+    /// Received part of the zlib header.
     header: Vec<u8>,
     /// Present as soon as that is whole.
     tail: Option<Tail>,
     bits: Bits,
-    place: Place,
+    state: DecodeState,
 }
 
 /// Why a block cannot be read.
@@ -42,21 +42,21 @@ pub(in crate::spdy) enum Unreadable {
 /// Bits that have come and are not decoded yet, the first the lowest.
 #[derive(Debug, Default)]
 pub(super) struct Bits {
-    pub(super) held: u64,
+    pub(super) partial: u64,
     pub(super) count: u32,
     /// DEFLATE's block is the last one: no header block may have its end.
     last: bool,
 }
 
-/// Where in the stream it is.
+/// Position in the stream.
 #[derive(Debug, Default)]
-pub(super) enum Place {
+pub(super) enum DecodeState {
     /// Between two of DEFLATE's blocks.
     #[default]
     Between,
     /// Before the length of a stored block.
     Stored,
-    /// In a stored block, so many bytes before its end.
+    /// In a stored block, this many bytes before its end.
     Copying(usize),
     /// In a block with fixed codes.
     Fixed,
@@ -68,12 +68,12 @@ pub(super) enum Place {
     Own(Box<[Code; 2]>),
 }
 
-/// What is decoded next, or why nothing is.
+/// Result of a decoding step.
 pub(super) enum Step {
     /// It went on.
-    On(Place),
+    On(DecodeState),
     /// More bytes are needed.
-    Wants(Place),
+    Wants(DecodeState),
 }
 
 pub(super) type Decoded = Result<Step, Unreadable>;
@@ -100,7 +100,7 @@ impl Inflater {
             window: tail.most,
             bytes: &mut tail.text,
         };
-        let decoded = decode(&mut self.place, &mut self.bits, &mut input, &mut text);
+        let decoded = decode(&mut self.state, &mut self.bits, &mut input, &mut text);
         let room = keep.saturating_sub(out.len());
         let end = tail.text.len().min(begin + room);
         out.extend_from_slice(&tail.text[begin..end]);
@@ -108,7 +108,7 @@ impl Inflater {
         decoded
     }
 
-    /// Reads the zlib header, which may come in pieces; gives what is behind it.
+    /// Reads the zlib header, which may come in pieces; returns what is behind it.
     fn header<'a>(&mut self, input: &'a [u8]) -> Result<&'a [u8], Unreadable> {
         for (n, byte) in input.iter().enumerate() {
             self.header.push(*byte);
@@ -140,8 +140,8 @@ impl Inflater {
         Ok(&[])
     }
 
-    /// Whether it holds memory that it need not keep.
-    pub(in crate::spdy) fn is_awake(&self) -> bool {
+    /// Whether it holds memory that can be released.
+    pub(in crate::spdy) fn holds_spare_memory(&self) -> bool {
         self.tail.as_ref().is_some_and(Tail::is_slack)
     }
 
@@ -151,8 +151,8 @@ impl Inflater {
         self.tail.as_ref().map_or(0, |tail| tail.text.capacity())
     }
 
-    /// Gives memory back until the next block.
-    pub(in crate::spdy) fn rest(&mut self) {
+    /// Releases memory until the next block.
+    pub(in crate::spdy) fn shrink(&mut self) {
         if let Some(tail) = &mut self.tail {
             tail.trim();
         }
@@ -161,31 +161,31 @@ impl Inflater {
 
 /// Decodes all bits that say something.
 fn decode(
-    place: &mut Place,
+    state: &mut DecodeState,
     bits: &mut Bits,
     input: &mut &[u8],
     text: &mut Text<'_>,
 ) -> Result<(), Unreadable> {
     loop {
-        let step = match std::mem::take(place) {
-            Place::Between => bits.block_header(input)?,
-            Place::Stored => bits.stored_len(input)?,
-            Place::Copying(left) => copy_stored(left, bits, input, text)?,
-            Place::Fixed => {
+        let step = match std::mem::take(state) {
+            DecodeState::Between => bits.block_header(input)?,
+            DecodeState::Stored => bits.stored_len(input)?,
+            DecodeState::Copying(left) => copy_stored(left, bits, input, text)?,
+            DecodeState::Fixed => {
                 let ended = symbols(&FIXED_LITERALS, &FIXED_DISTANCES, bits, input, text)?;
-                Step::of(ended, Place::Fixed)
+                Step::of(ended, DecodeState::Fixed)
             }
-            Place::Counts => Lengths::begin(bits, input)?,
-            Place::Lengths(lengths) => lengths.read(bits, input)?,
-            Place::Own(codes) => {
+            DecodeState::Counts => Lengths::begin(bits, input)?,
+            DecodeState::Lengths(lengths) => lengths.read(bits, input)?,
+            DecodeState::Own(codes) => {
                 let ended = symbols(&codes[0], &codes[1], bits, input, text)?;
-                Step::of(ended, Place::Own(codes))
+                Step::of(ended, DecodeState::Own(codes))
             }
         };
         match step {
-            Step::On(next) => *place = next,
+            Step::On(next) => *state = next,
             Step::Wants(same) => {
-                *place = same;
+                *state = same;
                 return Ok(());
             }
         }
@@ -194,10 +194,10 @@ fn decode(
 
 impl Step {
     /// The step of a block's symbols: its end, or the same place.
-    fn of(ended: bool, place: Place) -> Self {
+    fn of(ended: bool, state: DecodeState) -> Self {
         match ended {
-            true => Self::On(Place::Between),
-            false => Self::Wants(place),
+            true => Self::On(DecodeState::Between),
+            false => Self::Wants(state),
         }
     }
 }
@@ -209,7 +209,7 @@ impl Bits {
         while self.count <= u64::BITS - 8
             && let Some((byte, rest)) = input.split_first()
         {
-            self.held |= u64::from(*byte) << self.count;
+            self.partial |= u64::from(*byte) << self.count;
             self.count += 8;
             *input = rest;
         }
@@ -218,17 +218,17 @@ impl Bits {
     /// Forgets bits that are decoded.
     #[inline]
     pub(super) fn drop(&mut self, count: u32) {
-        self.held >>= count;
+        self.partial >>= count;
         self.count -= count;
     }
 
-    /// The next bits as a number, if so many are here.
+    /// Returns the next `count` bits as a number, if they are here.
     #[inline]
     pub(super) fn take(&mut self, count: u32) -> Option<usize> {
         if self.count < count {
             return None;
         }
-        let value = self.held & ((1 << count) - 1);
+        let value = self.partial & ((1 << count) - 1);
         self.drop(count);
         Some(value as usize)
     }
@@ -239,13 +239,13 @@ impl Bits {
         }
         self.fill(input);
         let Some(header) = self.take(3) else {
-            return Ok(Step::Wants(Place::Between));
+            return Ok(Step::Wants(DecodeState::Between));
         };
         self.last = header & 1 == 1;
         match header >> 1 {
-            0 => Ok(Step::On(Place::Stored)),
-            1 => Ok(Step::On(Place::Fixed)),
-            2 => Ok(Step::On(Place::Counts)),
+            0 => Ok(Step::On(DecodeState::Stored)),
+            1 => Ok(Step::On(DecodeState::Fixed)),
+            2 => Ok(Step::On(DecodeState::Counts)),
             _ => Err(Unreadable::Corrupted),
         }
     }
@@ -255,13 +255,13 @@ impl Bits {
         self.drop(self.count % 8);
         self.fill(input);
         let Some(lens) = self.take(32) else {
-            return Ok(Step::Wants(Place::Stored));
+            return Ok(Step::Wants(DecodeState::Stored));
         };
         let len = lens & 0xffff;
         if lens >> 16 != len ^ 0xffff {
             return Err(Unreadable::Corrupted);
         }
-        Ok(Step::On(Place::Copying(len)))
+        Ok(Step::On(DecodeState::Copying(len)))
     }
 }
 
@@ -279,8 +279,8 @@ fn copy_stored(left: usize, bits: &mut Bits, input: &mut &[u8], text: &mut Text<
     *input = rest;
     left -= piece.len();
     Ok(match left {
-        0 => Step::On(Place::Between),
-        _ => Step::Wants(Place::Copying(left)),
+        0 => Step::On(DecodeState::Between),
+        _ => Step::Wants(DecodeState::Copying(left)),
     })
 }
 
@@ -295,7 +295,7 @@ fn symbols(
 ) -> Result<bool, Unreadable> {
     loop {
         bits.fill(input);
-        let (symbol, len) = match literals.next(bits.held, bits.count) {
+        let (symbol, len) = match literals.next(bits.partial, bits.count) {
             Next::Symbol(symbol, len) => (usize::from(symbol), len),
             Next::TooFew => return Ok(false),
             Next::Invalid => return Err(Unreadable::Corrupted),
@@ -314,9 +314,9 @@ fn symbols(
             if bits.count < len + extra {
                 return Ok(false);
             }
-            let times = least + (bits.held >> len) as usize % (1 << extra);
+            let times = least + (bits.partial >> len) as usize % (1 << extra);
             let taken = len + extra;
-            let (symbol, len) = match distances.next(bits.held >> taken, bits.count - taken) {
+            let (symbol, len) = match distances.next(bits.partial >> taken, bits.count - taken) {
                 Next::Symbol(symbol, len) => (symbol, len),
                 Next::TooFew => return Ok(false),
                 Next::Invalid => return Err(Unreadable::Corrupted),
@@ -328,7 +328,7 @@ fn symbols(
             if bits.count < taken + extra {
                 return Ok(false);
             }
-            let distance = least + (bits.held >> taken) as usize % (1 << extra);
+            let distance = least + (bits.partial >> taken) as usize % (1 << extra);
             bits.drop(taken + extra);
             text.repeat(distance, times)?;
         }
@@ -389,7 +389,7 @@ const HAS_DICTIONARY: u8 = 0x20;
 pub(super) const END_OF_BLOCK: usize = 256;
 /// For each symbol of a length the least one, and how many bits are added to it.
 const LENGTHS: [(usize, u32); 29] = ranges(4, 3, 28);
-/// The same for distances.
+/// For each symbol of a distance the least one, and how many bits are added to it.
 const DISTANCES: [(usize, u32); 30] = ranges(2, 1, 30);
 
 /// Ranges that follow each other, the first `2 * group` of one number each, then `group` of 2, 4 and so on.

@@ -3,7 +3,7 @@
 //! Source: RFC 1951 section 3.2.7.
 
 use super::huffman::{Code, Next};
-use super::inflate::{Bits, Decoded, END_OF_BLOCK, Place, Step, Unreadable};
+use super::inflate::{Bits, DecodeState, Decoded, END_OF_BLOCK, Step, Unreadable};
 
 /// The lengths of a block's own codes, as far as they are known.
 #[derive(Debug)]
@@ -23,13 +23,13 @@ impl Lengths {
     pub(super) fn begin(bits: &mut Bits, input: &mut &[u8]) -> Decoded {
         bits.fill(input);
         let Some(counts) = bits.take(14) else {
-            return Ok(Step::Wants(Place::Counts));
+            return Ok(Step::Wants(DecodeState::Counts));
         };
         let (literals, distances) = ((counts & 31) + 257, (counts >> 5 & 31) + 1);
         if literals > LITERALS_MAX || distances > DISTANCES_MAX {
             return Err(Unreadable::Corrupted);
         }
-        Ok(Step::On(Place::Lengths(Box::new(Self {
+        Ok(Step::On(DecodeState::Lengths(Box::new(Self {
             literals,
             distances,
             steps: (counts >> 10) + 4,
@@ -61,14 +61,14 @@ impl Lengths {
                     true
                 }
                 Some(_) if self.known == all => return self.codes(),
-                Some(code) => match code.next(bits.held, bits.count) {
+                Some(code) => match code.next(bits.partial, bits.count) {
                     Next::Symbol(symbol, len) => self.length(symbol, len, bits)?,
                     Next::TooFew => false,
                     Next::Invalid => return Err(Unreadable::Corrupted),
                 },
             };
             if !went_on {
-                return Ok(Step::Wants(Place::Lengths(self)));
+                return Ok(Step::Wants(DecodeState::Lengths(self)));
             }
         }
     }
@@ -109,7 +109,7 @@ impl Lengths {
         let codes = Code::new(literals, true).zip(Code::new(distances, true));
         match codes {
             Some((literal, distance)) if literals[END_OF_BLOCK] > 0 => {
-                Ok(Step::On(Place::Own(Box::new([literal, distance]))))
+                Ok(Step::On(DecodeState::Own(Box::new([literal, distance]))))
             }
             _ => Err(Unreadable::Corrupted),
         }

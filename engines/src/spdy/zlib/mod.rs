@@ -38,7 +38,7 @@ impl Tail {
         self.text.len().saturating_sub(self.most)
     }
 
-    /// What the next block may refer to.
+    /// Window of text that the next block may refer to.
     fn last(&self) -> &[u8] {
         &self.text[self.start()..]
     }
@@ -55,7 +55,7 @@ impl Tail {
         }
     }
 
-    /// Whether it holds memory that [`Self::trim`] gives back.
+    /// Whether it holds memory that [`Self::trim`] releases.
     fn is_slack(&self) -> bool {
         self.text.capacity() > self.most
     }
@@ -67,5 +67,5 @@ impl Tail {
     }
 }
 
-/// What a tail may be longer than it need be.
+/// Slack of a tail's memory, in bytes.
 const SLACK_BYTES: usize = 16 << 10;

@@ -42,7 +42,7 @@ impl World {
         }
     }
 
-    /// What a server shows: its certificate, and its issuer's if `whole`.
+    /// Returns a server's chain: its certificate, and its issuer's if `whole`.
     pub(super) fn chain(&self, whole: bool) -> Chain {
         let issuer = if whole {
             self.issuer.pem()
@@ -81,7 +81,7 @@ pub(super) struct Signer {
     pub(super) key: KeyPair,
 }
 
-/// What a response is made of.
+/// Parts of a response.
 pub(super) struct Plan<'a> {
     /// The certificate that the signer is named by, DER.
     pub(super) signer: &'a [u8],

@@ -1,7 +1,7 @@
 //! OCSP, client role: what is asked about a certificate, and what an answer is worth.
 //!
-//! A [`Question`] is a certificate with its issuer. It gives the request, DER, and judges the bytes that came back:
-//! whether they are about this certificate, are signed by who may speak for its issuer, and hold now.
+//! A [`Question`] is a certificate with its issuer. It makes the request, DER, and verifies the response:
+//! whether it is about this certificate, is signed by an authorized responder of its issuer, and is valid now.
 //! Absent: the transport; nonces, which would keep responders from answering out of their caches, signed requests, and questions about
 //! several certificates.
 //!
@@ -31,7 +31,7 @@ pub struct Question {
     issuer: Vec<u8>,
 }
 
-/// What a responder says of a certificate.
+/// Status of a certificate by a responder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// Its status.
@@ -66,7 +66,7 @@ impl fmt::Display for Status {
 /// Whose signature of an answer counts.
 #[derive(Clone, Copy, Debug)]
 pub enum Trust<'a> {
-    /// That of whom the answer names, whoever it is: `ssl_stapling_verify off`. Clients verify for themselves.
+    /// That of any signer that the answer names: `ssl_stapling_verify off`. Clients verify for themselves.
     Named,
     /// That of the issuer, or of one that the issuer made a responder, both below these.
     Below(&'a Authorities),
@@ -77,9 +77,9 @@ pub enum Trust<'a> {
 pub enum Fault {
     /// The bytes are no response.
     NotDer,
-    /// The responder gives no answer, by this number.
+    /// The responder refused an answer, by this number.
     NotSuccessful(u8),
-    /// The answer is of a kind that nobody else speaks, or is no answer inside.
+    /// The answer is of an unknown type, or contains no answer.
     NotBasic,
     /// There is a critical extension, and none is known.
     Critical,
@@ -169,7 +169,7 @@ impl Question {
         })
     }
 
-    /// Where the certificate says that its status is told, if it does.
+    /// URL of the responder in the certificate, if any.
     #[must_use]
     pub fn responder(&self) -> Option<&str> {
         let certificate = Certificate::parse(&self.certificate)?;
@@ -204,7 +204,7 @@ impl Question {
         (0..4).fold(id, |inner, _| der::encode(der::SEQUENCE, &[&inner]))
     }
 
-    /// What a response, DER, says of the certificate at a time in seconds since 1970. The signer's certificate is in it,
+    /// Evaluates a response, DER, for the certificate at a time in seconds since 1970. The signer's certificate is in it,
     /// or among the `sent` ones that the server shows.
     ///
     /// # Errors

@@ -10,22 +10,22 @@ use super::{Answer, Fault, Status};
 /// A basic response.
 #[derive(Debug)]
 pub(super) struct Response<'a> {
-    /// What is signed.
+    /// Signed part.
     pub(super) signed: &'a [u8],
     /// How.
     pub(super) algorithm: &'a [u8],
     pub(super) signature: &'a [u8],
-    /// Who signed it.
+    /// Signer.
     pub(super) responder: Responder<'a>,
     /// Certificates that help to verify it, DER.
     pub(super) certificates: Vec<&'a [u8]>,
-    /// What is said, for each certificate.
+    /// Status of each certificate.
     pub(super) singles: Vec<Single<'a>>,
     /// It has a critical extension.
     pub(super) critical: bool,
 }
 
-/// Who signed a response.
+/// Signer of a response.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Responder<'a> {
     /// One of this name, DER.
@@ -34,7 +34,7 @@ pub(super) enum Responder<'a> {
     Key(&'a [u8]),
 }
 
-/// What is said of one certificate.
+/// Status of one certificate.
 #[derive(Debug)]
 pub(super) struct Single<'a> {
     pub(super) id: CertId<'a>,

@@ -1,4 +1,4 @@
-//! Who signed an OCSP response, and whether they may.
+//! Finds the signer of an OCSP response, and checks its authority.
 //!
 //! Without `ssl_stapling_verify` it is enough that the signature is that of whom the response names. With it the signer is
 //! the issuer of the certificate, or has a certificate for this purpose from that very issuer; a certificate that the

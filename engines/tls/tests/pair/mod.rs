@@ -89,7 +89,7 @@ pub(crate) fn self_signed(name: &str, algorithm: &'static SignatureAlgorithm) ->
     }
 }
 
-/// The same as a server's.
+/// The settings of a server.
 pub(crate) fn identity(leaf: &Leaf) -> Identity {
     let chain = Chain::from_pem(leaf.certificate.as_bytes()).expect("it is a certificate");
     let key = Key::from_pem(leaf.key.as_bytes(), &[]).expect("it is a key");
@@ -132,7 +132,7 @@ pub(crate) fn build(settings: Settings) -> Arc<Config> {
     Arc::new(Config::build(settings).expect("the settings go together"))
 }
 
-/// What a client is to be like.
+/// Settings of a client.
 pub(crate) struct Wishes {
     pub(crate) versions: &'static [&'static SupportedProtocolVersion],
     pub(crate) alpn: Vec<Vec<u8>>,
@@ -189,7 +189,7 @@ pub(crate) fn pem_certificates(text: &str) -> Vec<CertificateDer<'static>> {
 pub(crate) struct Pair {
     pub(crate) client: ClientConnection,
     pub(crate) server: Conn,
-    /// What the server received, in plaintext.
+    /// Plaintext received by the server.
     pub(crate) received: Vec<u8>,
     /// Bytes of the server's first flight.
     pub(crate) first_flight: usize,
@@ -218,7 +218,7 @@ impl Pair {
         Ok(pair)
     }
 
-    /// Hands bytes to and fro until nobody has any.
+    /// Exchanges bytes until neither side has any.
     pub(crate) fn run(&mut self, config: &Config) -> Result<(), Fault> {
         loop {
             let mut up = Vec::new();
@@ -243,7 +243,7 @@ impl Pair {
         }
     }
 
-    /// Gives bytes to the client.
+    /// Passes bytes to the client.
     pub(crate) fn deliver(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             self.client.read_tls(&mut bytes).expect("memory gives all");
@@ -265,7 +265,7 @@ impl Pair {
         out
     }
 
-    /// What the client reads of what the server says.
+    /// Data of the server that the client reads.
     pub(crate) fn server_says(&mut self, text: &[u8]) -> Vec<u8> {
         let mut out = Scratch::default();
         self.server

@@ -189,7 +189,7 @@ fn write_shown(mut text: &[u8], out: &mut impl Write) -> fmt::Result {
     Ok(())
 }
 
-/// What the record tells of its request: as in nginx, debugging messages tell nothing.
+/// The request fields of a record; `None` for debugging messages, as in nginx.
 fn told<'a>(record: &Record<'a>) -> Option<&'a Details<'a>> {
     record.request.filter(|_| record.level != Level::Debug)
 }
@@ -208,14 +208,14 @@ thread_local! {
     static LINE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// Most memory that a thread keeps for its next line.
+/// Maximum memory that a thread keeps for its next line, bytes.
 const LINE_KEPT_BYTES: usize = 4 * MAX_LINE_BYTES;
 
 /// Longest line written, as nginx's NGX_MAX_ERROR_STR.
 pub const MAX_LINE_BYTES: usize = 2048;
-/// Most bytes of the message and of the request line in a JSON line, escaped.
+/// Maximum size of the message and of the request line in a JSON line, escaped, bytes.
 const JSON_LONG_BYTES: usize = 2048;
-/// Most bytes of any other value a client has its hand in.
+/// Maximum size of any other value that a client controls, bytes.
 const JSON_SHORT_BYTES: usize = 1024;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! `error_log memory:SIZE`: the last lines, kept in a file of memory that has no name.
 //!
-//! The file is made by the supervisor, which so still has it when its worker is lost. It begins with a line that tells
-//! what it is. Behind that, lines go round: each is followed by a mark, and what stands behind the mark is the oldest.
+//! The supervisor makes the file and therefore still has it after its worker is lost. It begins with a line that names
+//! its format. Behind that, lines go round: each is followed by a mark, and what stands behind the mark is the oldest.
 //! One process writes to a ring.
 //!
 //! Source: nginx documentation, `error_log`, "a debugging log", "logging to a cyclic memory buffer".
@@ -22,7 +22,7 @@ pub struct MemoryBuffer {
 }
 
 impl MemoryBuffer {
-    /// What names it among the logs that a worker is handed; never the path of a file.
+    /// The key of the ring among the logs that a worker is handed; never the path of a file.
     pub fn key(&self) -> PathBuf {
         PathBuf::from(format!("memory:{}:{}", self.size, self.place))
     }
@@ -41,7 +41,7 @@ impl MemoryBuffer {
         file.write_all_at(self.head().as_bytes(), 0)
     }
 
-    /// What a ring holds, oldest line first.
+    /// Reads the lines of a ring, oldest first.
     ///
     /// # Errors
     /// The file cannot be read.

@@ -1,4 +1,4 @@
-//! What begins each line: when it was written, and by which process and thread.
+//! The beginning of each line: when it was written, and by which process and thread.
 //!
 //! Source: nginx documentation, `error_log`; RFC 3339.
 
@@ -11,7 +11,7 @@ use engines::http::{Civil, civil};
 
 use crate::clock::utc_offset_s;
 
-/// Tells the number of this thread, which its lines carry.
+/// Sets the number of this thread, which its lines carry.
 pub fn set_thread(id: u32) {
     PID.set(std::process::id());
     THREAD.set(id);
@@ -114,7 +114,7 @@ impl fmt::Display for Rfc3339 {
 }
 
 thread_local! {
-    /// The number of this thread; 0 where it was not told.
+    /// The number of this thread; 0 if not set.
     static THREAD: Cell<u32> = const { Cell::new(0) };
     /// The number of its process, which is known where that of the thread is.
     static PID: Cell<u32> = const { Cell::new(0) };

@@ -1,8 +1,8 @@
 //! Changes of the file system, made with the system's own calls.
 //!
-//! A copy is written beside its target and renamed onto it: whoever opens the target sees the old file or the new one,
-//! never a part of either. Absent: what a change does to owners and extended attributes; like nginx's, copies have
-//! bytes, mode and time of their source.
+//! A copy is written beside its target and renamed onto it: an opener of the target sees the old file or the new one,
+//! never a part of either. Absent: owners and extended attributes; like nginx's, copies have bytes, mode and time of
+//! their source.
 
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
@@ -20,7 +20,7 @@ use super::temp;
 /// One change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change<'a> {
-    /// Gives a file or directory another name, in the place of a file that has it.
+    /// Renames a file or directory, and replaces a file of the new name.
     Rename {
         /// The name it has.
         from: &'a [u8],
@@ -29,7 +29,7 @@ pub enum Change<'a> {
     },
     /// Makes a file with bytes, mode and time of another, in the place of one that is there.
     Copy {
-        /// What is copied: a regular file.
+        /// The path of the regular file to copy.
         from: &'a [u8],
         /// The name of the copy.
         to: &'a [u8],
@@ -115,7 +115,7 @@ pub fn apply(change: &Change<'_>) -> Result<(), FileError> {
     }
 }
 
-/// Says that the umask of this process is stricter than the one that files of WebDAV are made by, which is `umask`.
+/// Sets the umask that files of WebDAV are made by, for a process whose own umask is stricter.
 pub fn set_umask(umask: u32) {
     UMASK.store(umask & PERMISSIONS, Ordering::Relaxed);
 }
@@ -130,7 +130,7 @@ fn beyond_umask(mode: u32) -> Option<Permissions> {
 static UMASK: AtomicU32 = AtomicU32::new(OWN_UMASK);
 /// The process's own counts.
 const OWN_UMASK: u32 = u32::MAX;
-/// What a stricter umask takes.
+/// Permission bits that a stricter umask removes.
 const OTHERS_WRITE: u32 = 0o022;
 
 fn copy(from: &[u8], to: &[u8], mode: u32, modified_s: i64) -> Result<(), FileError> {

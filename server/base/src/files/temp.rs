@@ -18,16 +18,17 @@ use super::{EEXIST, ENOENT, FileError};
 pub struct TempDir {
     /// Its path.
     pub path: Vec<u8>,
-    /// How many digits of a file's number name the subdirectory at each level, from the last digit on; 0 for no level.
+    /// Number of digits of a file's number that name the subdirectory at each level, from the last digit on; 0 for no
+    /// level.
     pub levels: [u8; 3],
 }
 
-/// How long a temporary file has a name.
+/// The lifetime of a temporary file's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
     /// No longer than it takes to make it.
     Nameless,
-    /// As long as it is used.
+    /// While the file is used.
     WhileUsed,
     /// For ever.
     Always,
@@ -163,14 +164,14 @@ impl TempDir {
     }
 }
 
-/// The number of the next temporary file, whoever makes it.
+/// Returns the number of the next temporary file, unique in the process.
 pub(super) fn next_number() -> u32 {
     NUMBER.fetch_add(1, Ordering::Relaxed)
 }
 
 static NUMBER: AtomicU32 = AtomicU32::new(1);
 
-/// How far to go on where a number is taken: files of an earlier process may lie there close together.
+/// The step to the next number where one is taken: files of an earlier process may lie there close together.
 const STRIDE: u32 = 123_456;
 /// Numbers tried for one file.
 const ATTEMPTS: u32 = 10_000;

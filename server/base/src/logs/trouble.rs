@@ -1,8 +1,8 @@
 //! Log files that cannot be written.
 //!
-//! A file system that is full looks for room at each write, which takes long, so such a file is tried once a second. The
-//! error is told once a minute, since who reads the error log needs it once. Files that can be written are not known here, and
-//! cost one look at an empty table. Source: nginx 1.31.4, what it does with a full disk.
+//! A file system that is full looks for room at each write, which takes long, so such a file is tried once a second.
+//! The error is reported once a minute. Files that can be written are not known here, and cost one look at an empty
+//! table. Source: nginx 1.31.4, its behaviour on a full disk.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Default)]
 pub(super) struct Troubles {
     files: HashMap<PathBuf, Trouble>,
-    /// What is to be told.
+    /// Failures that wait to be reported.
     failures: Vec<(PathBuf, Error)>,
 }
 
@@ -21,7 +21,7 @@ pub(super) struct Troubles {
 struct Trouble {
     /// Not tried before this.
     full_until_ms: u64,
-    /// Not told before this.
+    /// Time before which no further error is reported.
     told_until_ms: u64,
 }
 
@@ -37,14 +37,14 @@ impl Troubles {
         }
     }
 
-    /// Has every file tried at its next line.
+    /// Makes every file be tried at its next line.
     pub(super) fn try_again(&mut self) {
         for trouble in self.files.values_mut() {
             trouble.full_until_ms = 0;
         }
     }
 
-    /// What could not be written and has not been told.
+    /// Takes the write failures that have not been reported.
     pub(super) fn take_failures(&mut self) -> Vec<(PathBuf, Error)> {
         std::mem::take(&mut self.failures)
     }
@@ -73,11 +73,11 @@ impl Troubles {
     }
 }
 
-/// How long a full disk is not tried.
+/// Time that a full disk is not tried, milliseconds.
 const FULL_MS: u64 = 1000;
-/// How long a file's errors are not told again.
+/// Minimum time between two reports of errors of one file, milliseconds.
 const TOLD_MS: u64 = 60_000;
-/// Most files that are known to have failed; of further ones nothing is told.
+/// Maximum number of files whose failures are tracked; failures of further files are not reported.
 const FILES_MAX: usize = 1024;
 
 #[cfg(test)]

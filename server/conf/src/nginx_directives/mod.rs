@@ -1,6 +1,6 @@
 //! Every directive nginx has: its name, its modules, its contexts.
 //!
-//! It tells a directive that is not built from a misspelt one. The tables are data only.
+//! They distinguish a directive that is not built from a misspelt one. The tables are data only.
 //!
 //! Source: nginx documentation 1.31.5, all `<directive>` elements, and the undocumented names of its command tables.
 

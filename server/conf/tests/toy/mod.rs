@@ -6,14 +6,14 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use conf::{
-    Arity, Builder, ConfError, Contexts, Directive, Loader, Memory, Row, Setting, Table, each,
-    walk, walk_file,
+    Arity, Builder, ConfError, Contexts, Directive, DirectiveDef, Loader, Memory, Setting, Table,
+    each, walk, walk_file,
 };
 
 /// The main file of every test.
 pub(crate) const MAIN_FILE: &str = "/etc/nginx/nginx.conf";
 
-/// What the directives are applied to.
+/// The state that the directives are applied to.
 pub(crate) struct Toy {
     terse: bool,
     /// One line a directive, as `http/server/sendfile = true`.
@@ -151,7 +151,7 @@ macro_rules! row {
         row!($name, $contexts, $arity, true, $apply)
     };
     ($name:expr, $contexts:expr, $arity:ident, $block:literal, $apply:expr) => {
-        Row {
+        DirectiveDef {
             name: $name,
             contexts: $contexts,
             arity: Arity::$arity,
@@ -187,7 +187,7 @@ macro_rules! set {
     };
 }
 
-const CORE: &[Row<Toy>] = &[
+const CORE: &[DirectiveDef<Toy>] = &[
     noted!("daemon", Contexts::MAIN, FLAG, conf::flag),
     row!("events", Contexts::MAIN, NOARGS {}, |toy, d| {
         toy.inside(d, |toy| walk(toy, d.items(), Contexts::EVENTS))
@@ -197,7 +197,7 @@ const CORE: &[Row<Toy>] = &[
 
 const LEVELS: Contexts = Contexts::HTTP_SERVER_LOCATION;
 
-const HTTP: &[Row<Toy>] = &[
+const HTTP: &[DirectiveDef<Toy>] = &[
     row!("http", Contexts::MAIN, NOARGS {}, |toy, d| {
         toy.inside(d, |toy| walk(toy, d.items(), Contexts::HTTP))
     }),

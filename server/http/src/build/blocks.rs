@@ -4,22 +4,22 @@
 
 use std::collections::HashSet;
 
-use conf::{Arity, ConfError, Contexts, Directive, Row};
+use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef};
 use engines::http::Method;
 use server_base::regex::Regex;
 
 use super::draft::{HttpDraft, LocationDraft, ServerDraft};
 use super::layers::{LayerId, Layers};
 use super::ports::{ListenDraft, Listens};
-use super::{Build, protocols};
+use super::{ConfigBuilder, protocols};
 use crate::conf_core::{CoreLoc, CoreSrv};
-use crate::confs::{ConfsDraft, Scope};
 use crate::http::ContentHandler;
 use crate::location::{LocationKind, method_bit};
+use crate::settings_set::{Scope, SettingsSetBuilder};
 
 /// The block directives.
-pub(super) const ROWS: &[Row<Build>] = &[
-    Row {
+pub(super) const ROWS: &[DirectiveDef<ConfigBuilder>] = &[
+    DirectiveDef {
         name: "http",
         contexts: Contexts::MAIN,
         arity: Arity::NOARGS,
@@ -29,7 +29,7 @@ pub(super) const ROWS: &[Row<Build>] = &[
         syntax: "{ ... }",
         apply: http,
     },
-    Row {
+    DirectiveDef {
         name: "server",
         contexts: Contexts::HTTP,
         arity: Arity::NOARGS,
@@ -39,7 +39,7 @@ pub(super) const ROWS: &[Row<Build>] = &[
         syntax: "{ ... }",
         apply: server,
     },
-    Row {
+    DirectiveDef {
         name: "location",
         contexts: Contexts::SERVER.or(Contexts::LOCATION),
         arity: Arity::TAKE12,
@@ -49,7 +49,7 @@ pub(super) const ROWS: &[Row<Build>] = &[
         syntax: "[ = | ~ | ~* | ^~ ] uri { ... } | @name { ... }",
         apply: location,
     },
-    Row {
+    DirectiveDef {
         name: "limit_except",
         contexts: Contexts::LOCATION,
         arity: Arity::ONE_MORE,
@@ -61,7 +61,7 @@ pub(super) const ROWS: &[Row<Build>] = &[
     },
 ];
 
-pub(super) fn http(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+pub(super) fn http(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     if b.http.is_some() || b.finished.is_some() {
         return Err(ConfError::directive(d, "is duplicate"));
     }
@@ -69,7 +69,7 @@ pub(super) fn http(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
         name: Vec::new(),
         at: d.pos,
         kind: LocationKind::Block,
-        confs: ConfsDraft::of_all(&b.units, Scope::Location),
+        confs: SettingsSetBuilder::of_all(&b.defs, Scope::Location),
         layer: LayerId::default(),
         parent: None,
         server: None,
@@ -79,8 +79,8 @@ pub(super) fn http(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
         mapped: true,
     };
     b.http = Some(HttpDraft {
-        main: ConfsDraft::of_all(&b.units, Scope::Main),
-        server_base: ConfsDraft::of_all(&b.units, Scope::Server),
+        main: SettingsSetBuilder::of_all(&b.defs, Scope::Main),
+        server_base: SettingsSetBuilder::of_all(&b.defs, Scope::Server),
         server_layers: Layers::default(),
         location_layers: Layers::default(),
         servers: Vec::new(),
@@ -95,11 +95,11 @@ pub(super) fn http(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
     b.finish_http()
 }
 
-fn server(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+fn server(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let location = b.open_location(Vec::new(), LocationKind::Block, true);
     let http = b.http.as_mut().expect("server lies inside http");
     http.servers.push(ServerDraft {
-        confs: ConfsDraft::default(),
+        confs: SettingsSetBuilder::default(),
         layer: LayerId::default(),
         location,
         at: protocols::head(d),
@@ -120,7 +120,7 @@ fn server(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
     Ok(())
 }
 
-fn location(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+fn location(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let (modifier, name) = location_name(d)?;
     let kind = match modifier {
         b"=" => LocationKind::Exact,
@@ -165,7 +165,7 @@ fn location_name(d: &Directive) -> Result<(&[u8], &[u8]), ConfError> {
     Ok((b"", name))
 }
 
-fn limit_except(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+fn limit_except(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let mut allowed = 0u32;
     for word in &d.args {
         match Method::parse(&word.text.to_ascii_uppercase()) {
@@ -190,7 +190,7 @@ fn limit_except(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
     Ok(())
 }
 
-impl Build {
+impl ConfigBuilder {
     /// Opens a level at location scope inside the current one and makes it current.
     pub fn open_location(&mut self, name: Vec<u8>, kind: LocationKind, mapped: bool) -> usize {
         let http = self.http.as_mut().expect("locations lie inside http");
@@ -200,7 +200,7 @@ impl Build {
             name,
             at: self.applying,
             kind,
-            confs: ConfsDraft::default(),
+            confs: SettingsSetBuilder::default(),
             layer: LayerId::default(),
             parent,
             server,

@@ -8,15 +8,15 @@ use conf::{Directive, Pos};
 use super::layers::{LayerId, Layers};
 use super::ports::Listens;
 use super::protocols::Protocols;
-use crate::certificates::LateCertificates;
-use crate::confs::ConfsDraft;
+use crate::certificates::DynamicCertificates;
 use crate::http::ContentHandler;
 use crate::location::LocationKind;
+use crate::settings_set::SettingsSetBuilder;
 
 /// The `http` block while it is read.
 pub(super) struct HttpDraft {
-    pub(super) main: ConfsDraft,
-    pub(super) server_base: ConfsDraft,
+    pub(super) main: SettingsSetBuilder,
+    pub(super) server_base: SettingsSetBuilder,
     pub(super) servers: Vec<ServerDraft>,
     pub(super) locations: Vec<LocationDraft>,
     /// The settings of servers and of locations once they are merged.
@@ -31,15 +31,15 @@ pub(super) struct HttpDraft {
 }
 
 pub(super) struct ServerDraft {
-    /// What is written in it; nothing once it is merged.
-    pub(super) confs: ConfsDraft,
+    /// The settings written in it; empty once it is merged.
+    pub(super) confs: SettingsSetBuilder,
     /// Its merged settings in [`HttpDraft::server_layers`].
     pub(super) layer: LayerId,
     pub(super) location: usize,
     /// Where its block begins.
     pub(super) at: Directive,
     pub(super) tls: Option<Arc<tls::Config>>,
-    pub(super) certificates: Option<Arc<dyn LateCertificates>>,
+    pub(super) certificates: Option<Arc<dyn DynamicCertificates>>,
 }
 
 /// A location while the configuration is read.
@@ -48,10 +48,10 @@ pub struct LocationDraft {
     pub name: Vec<u8>,
     /// Where its block was written.
     pub at: Pos,
-    /// How it is chosen.
+    /// The matching rule.
     pub kind: LocationKind,
-    /// What is written in it; nothing once it is merged.
-    pub confs: ConfsDraft,
+    /// The settings written in it; empty once it is merged.
+    pub confs: SettingsSetBuilder,
     /// Its merged settings in [`HttpDraft::location_layers`].
     pub(super) layer: LayerId,
     /// The location around it; `None` for that of `http`.

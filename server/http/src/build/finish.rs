@@ -10,18 +10,18 @@ use server_base::listen::Listen;
 use server_base::thread_pool::Aio;
 
 use super::draft::{HttpDraft, LocationDraft, ServerDraft};
-use super::{Build, ports, protocols};
+use super::{ConfigBuilder, ports, protocols};
 use crate::conf_core::{CoreLoc, Root};
-use crate::confs::Confs;
 use crate::handler::Handlers;
 use crate::http::{Http, Location, Server};
 use crate::location::{LocationKind, LocationSet};
 use crate::module::Module;
 use crate::probe;
+use crate::settings_set::SettingsSet;
 use crate::timing::Wants;
 use crate::value::Value;
 
-impl Build {
+impl ConfigBuilder {
     /// Turns the drafts of `http` into an [`Http`].
     pub(super) fn finish_http(&mut self) -> Result<(), ConfError> {
         self.default_root();
@@ -56,7 +56,7 @@ impl Build {
         }
         let location_confs = draft.location_layers.finish();
         let locations = flatten(draft.locations, &location_confs, &parents, &mut servers);
-        let modules = self.awake();
+        let modules = self.active_modules();
         let emits = wants.any().then_some(("probe", probe::HANDLERS));
         let of_modules = modules.iter().map(|m| (m.name, m.handlers));
         let module_handlers: Vec<_> = emits.into_iter().chain(of_modules).collect();
@@ -103,7 +103,7 @@ impl Build {
         loc.aio.get_or_insert(Aio::Threads(pool));
     }
 
-    /// Has the directories for request bodies made before the worker starts.
+    /// Notes the directories for request bodies, which are made before the worker starts.
     fn name_body_dirs(&mut self, draft: &HttpDraft) {
         use std::os::unix::ffi::OsStrExt;
         let mut known: HashSet<PathBuf> = self.main.temp_paths.iter().cloned().collect();
@@ -118,10 +118,10 @@ impl Build {
     }
 
     /// The modules whose handlers and stages have something to do under this configuration.
-    fn awake(&self) -> Vec<&'static Module> {
+    fn active_modules(&self) -> Vec<&'static Module> {
         let modules = self.modules.iter().copied();
-        let is_awake = |m: &&Module| !m.dormant || self.is_written(m);
-        modules.filter(is_awake).collect()
+        let is_active = |m: &&Module| !m.on_demand || self.is_written(m);
+        modules.filter(is_active).collect()
     }
 
     /// Whether a directive of a module is written.
@@ -169,7 +169,7 @@ impl Build {
     }
 }
 
-fn servers(drafts: Vec<ServerDraft>, confs: &[Confs]) -> Vec<Server> {
+fn servers(drafts: Vec<ServerDraft>, confs: &[SettingsSet]) -> Vec<Server> {
     let server = |draft: ServerDraft| Server {
         confs: draft.layer.of(confs),
         location: draft.location,
@@ -195,7 +195,7 @@ struct Inner {
 
 fn flatten(
     drafts: Vec<LocationDraft>,
-    all_confs: &[Confs],
+    all_confs: &[SettingsSet],
     parents: &[Option<usize>],
     servers: &mut [Server],
 ) -> Vec<Location> {

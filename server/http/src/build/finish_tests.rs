@@ -1,11 +1,11 @@
-//! What is left when `http` closes: settings at every level, handlers of locations, names, and which modules are awake.
+//! The result of closing `http`: settings at every level, handlers of locations, names, and which modules are active.
 
-use conf::{Arity, Contexts, Row};
+use conf::{Arity, Contexts, DirectiveDef};
 
 use crate::conf_core::{CoreLoc, ResolverLoc};
-use crate::confs::Conf;
 use crate::exchange::Exchange;
 use crate::module::{Content, Handler, Module};
+use crate::settings_set::Conf;
 use crate::testing::{PROBE, World, get};
 
 /// A setting where a request is served.
@@ -68,7 +68,7 @@ fn servers_do_not_see_each_others_settings() {
     assert_eq!(ask("b"), (1 << 20, b"/x/y".to_vec()));
 }
 
-/// Where the settings of a unit of each location are.
+/// Where the settings of each location are.
 fn places<T: Conf>(world: &World) -> Vec<*const T> {
     let locations = world.generation.locations.iter();
     locations
@@ -150,7 +150,7 @@ fn of_locations_the_kind_decides_and_then_the_name() {
 /// A module that does nothing unless one of its directives is written.
 const SLEEPER: Module = Module {
     name: "sleeper",
-    directives: &[&[Row {
+    directives: &[&[DirectiveDef {
         name: "wake",
         contexts: Contexts::HTTP,
         arity: Arity::NOARGS,
@@ -163,10 +163,10 @@ const SLEEPER: Module = Module {
     handlers: &[Handler::Content(|_, _| Content::Status(418))],
     header_stage: Some(|_, _| Ok(())),
     stage_of_subrequests: true,
-    dormant: true,
+    on_demand: true,
     ..Module::EMPTY
 };
-/// The same, and always awake; its header stage is about heads alone.
+/// A module like `SLEEPER` that is always active; its header stage is about heads alone.
 const WAKEFUL: Module = Module {
     name: "wakeful",
     handlers: &[Handler::Content(|_, _| Content::Status(419))],

@@ -1,18 +1,20 @@
 //! The merged settings of all levels of one scope, equal ones once.
 //!
-//! What a level has of a unit that it writes nothing of follows from what the level around it has, so levels inside the
-//! same one share it, and so do all levels of a depth around which nobody has written anything of that unit. A level
-//! that writes nothing at all is the same [`LayerId`] as its neighbour that does not either. So ten thousand servers cost
-//! what they write.
+//! The settings of a struct that a level does not write follow from those of the level around it, so all levels inside
+//! one level share them, and so do all levels of a depth around which no line writes any of that struct. Two levels
+//! beside each other that write nothing at all have one [`LayerId`]. So memory for ten thousand servers grows with the
+//! lines they write.
 
 use std::sync::Arc;
 
-use crate::confs::{AnyConf, Conf, Confs, ConfsDraft, typed, typed_mut, unshared};
+use crate::settings_set::{
+    AnyConf, Conf, SettingsSet, SettingsSetBuilder, typed, typed_mut, unshared,
+};
 
 /// All settings of one scope, and which of them each level has.
 #[derive(Default)]
 pub(super) struct Layers {
-    /// By slot: all that were made of a unit, outer ones first.
+    /// By slot: all that were made of a definition, outer ones first.
     made: Vec<Vec<Arc<dyn AnyConf>>>,
     /// By depth and slot: those of levels that have nothing of their own, once there is such a level.
     common: Vec<Vec<Option<usize>>>,
@@ -24,7 +26,7 @@ struct Layer {
     depth: usize,
     /// By slot, sorted: those that are not common to the depth.
     own: Vec<(usize, usize)>,
-    /// By slot: those of levels inside that write nothing of a unit, where they are not common.
+    /// By slot: those of levels inside that write nothing of a definition, where they are not common.
     derived: Vec<(usize, usize)>,
     /// The level inside that writes nothing.
     plain: Option<LayerId>,
@@ -34,32 +36,32 @@ struct Layer {
 #[derive(Clone, Copy, Default)]
 pub(super) struct LayerId(usize);
 
-/// Settings by slot and by index among those of the unit.
+/// Settings by slot and by index among those of the definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Place(usize, usize);
+pub(super) struct SettingsIndex(usize, usize);
 
 impl LayerId {
     /// Its settings among those that [`Layers::finish`] gave.
-    pub(super) fn of(self, all: &[Confs]) -> Confs {
+    pub(super) fn of(self, all: &[SettingsSet]) -> SettingsSet {
         all[self.0].clone()
     }
 }
 
 impl Layers {
-    /// Merges the level around all others, which has every unit.
-    pub(super) fn outermost(&mut self, mut written: ConfsDraft) -> LayerId {
+    /// Merges the level around all others, which has every definition.
+    pub(super) fn outermost(&mut self, mut written: SettingsSetBuilder) -> LayerId {
         debug_assert!(self.layers.is_empty(), "there is one such level");
         written.merge();
-        let mut units = written.into_units();
-        units.sort_by_key(|(slot, _)| *slot);
-        self.made = units.into_iter().map(|(_, conf)| vec![conf]).collect();
+        let mut defs = written.into_defs();
+        defs.sort_by_key(|(slot, _)| *slot);
+        self.made = defs.into_iter().map(|(_, conf)| vec![conf]).collect();
         self.common = vec![vec![Some(0); self.made.len()]];
         self.push(0, Vec::new())
     }
 
     /// Merges a level with the one around it.
-    pub(super) fn inside(&mut self, around: LayerId, written: ConfsDraft) -> LayerId {
-        let written = written.into_units();
+    pub(super) fn inside(&mut self, around: LayerId, written: SettingsSetBuilder) -> LayerId {
+        let written = written.into_defs();
         let is_plain = written.is_empty();
         if is_plain && let Some(plain) = self.layers[around.0].plain {
             return plain;
@@ -96,7 +98,7 @@ impl Layers {
         LayerId(self.layers.len() - 1)
     }
 
-    /// What levels inside `around` have of a unit that they write nothing of.
+    /// The settings of one slot for levels inside `around` that write none of them.
     fn derived(&mut self, around: LayerId, slot: usize, outer: usize) -> usize {
         let known = &self.layers[around.0].derived;
         if let Some((_, index)) = known.iter().find(|(known, _)| *known == slot) {
@@ -107,7 +109,7 @@ impl Layers {
         index
     }
 
-    /// Makes what follows for a level that writes nothing of a unit.
+    /// Makes what follows for a level that writes nothing of a definition.
     fn derive(&mut self, slot: usize, outer: usize) -> usize {
         let outer = &self.made[slot][outer];
         let mut conf = outer.create();
@@ -142,30 +144,30 @@ impl Layers {
         }
     }
 
-    /// Where the settings of unit `T` of a level are.
-    pub(super) fn place<T: Conf>(&self, layer: LayerId) -> Place {
-        let slot = T::unit().slot();
-        Place(slot, self.index(layer, slot))
+    /// Where the settings `T` of a level are.
+    pub(super) fn place<T: Conf>(&self, layer: LayerId) -> SettingsIndex {
+        let slot = T::def().slot();
+        SettingsIndex(slot, self.index(layer, slot))
     }
 
     /// The settings of a place.
-    pub(super) fn at_mut<T: Conf>(&mut self, place: Place) -> &mut T {
+    pub(super) fn at_mut<T: Conf>(&mut self, place: SettingsIndex) -> &mut T {
         typed_mut(&mut self.made[place.0][place.1])
     }
 
-    /// The settings of unit `T` of a level.
+    /// The settings `T` of a level.
     pub(super) fn get<T: Conf>(&self, layer: LayerId) -> &T {
-        let Place(slot, index) = self.place::<T>(layer);
-        typed(&*self.made[slot][index]).expect("a unit is asked for at its own scope")
+        let SettingsIndex(slot, index) = self.place::<T>(layer);
+        typed(&*self.made[slot][index]).expect("settings are read at their own scope")
     }
 
-    /// All settings of unit `T`.
+    /// All settings `T`.
     pub(super) fn all_mut<T: Conf>(&mut self) -> impl Iterator<Item = &mut T> {
-        self.made[T::unit().slot()].iter_mut().map(typed_mut)
+        self.made[T::def().slot()].iter_mut().map(typed_mut)
     }
 
     /// The finished settings of all layers, by [`LayerId`].
-    pub(super) fn finish(self) -> Vec<Confs> {
+    pub(super) fn finish(self) -> Vec<SettingsSet> {
         let common: Vec<Vec<Option<&Arc<dyn AnyConf>>>> = self
             .common
             .iter()
@@ -177,7 +179,7 @@ impl Layers {
         let confs = self.layers.iter().map(|layer| {
             let mut own = layer.own.iter().peekable();
             let slots = common[layer.depth].iter().zip(0..);
-            Confs::new(slots.map(|(common, slot)| {
+            SettingsSet::new(slots.map(|(common, slot)| {
                 let conf = match own.next_if(|(known, _)| *known == slot) {
                     Some((_, at)) => &self.made[slot][*at],
                     None => common.expect("made with the level"),

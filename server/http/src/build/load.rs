@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use conf::{ConfError, Contexts, Directive, Row, Source};
+use conf::{ConfError, Contexts, Directive, DirectiveDef, Source};
 use server_base::config::LoadOptions;
 use server_base::errlog::MemoryBuffer;
 use server_base::listen::Listen;
@@ -15,11 +15,11 @@ use server_base::opened::LogTarget;
 use server_base::syslog::SyslogTarget;
 use server_base::watch::Watch;
 
-use super::meaningless::MEANINGLESS;
-use super::{Build, Parts, Written, blocks, main};
-use crate::confs::Unit;
+use super::ignored::IGNORED;
+use super::{ConfigBuilder, DirectiveLocations, Parts, blocks, main};
 use crate::http::Http;
 use crate::module::Module;
+use crate::settings_set::SettingsDef;
 use crate::vars::VarRegistry;
 use crate::{builtin, conf_core};
 
@@ -35,7 +35,7 @@ pub struct Cycle {
     pub syslogs: Vec<SyslogTarget>,
     /// Rings in memory that error logs go to.
     pub memory_logs: Vec<MemoryBuffer>,
-    /// Files that are taken up when they change.
+    /// Files that are reloaded when they change.
     pub watches: Vec<Arc<dyn Watch>>,
     /// Every file read, for `-T` and the worker's bundle.
     pub files: conf::Files,
@@ -46,8 +46,8 @@ pub struct Cycle {
 }
 
 impl Cycle {
-    /// The same for a worker that is forked from this process: without texts, warnings and watches, which the supervisor
-    /// alone needs.
+    /// Copies the cycle for a worker that is forked from this process: without texts, warnings and watches, which the
+    /// supervisor alone needs.
     #[must_use]
     pub fn for_worker(&self) -> Self {
         Self {
@@ -58,7 +58,7 @@ impl Cycle {
         }
     }
 
-    /// The same without texts and what serves: what the supervisor acts by.
+    /// Copies the cycle for the supervisor: without texts and without what only serving needs.
     #[must_use]
     pub fn for_supervisor(&self) -> Self {
         Self {
@@ -96,17 +96,19 @@ impl fmt::Debug for Cycle {
 
 /// Why a configuration was refused, with the files read so far.
 pub struct LoadError {
-    /// What is wrong.
+    /// The error.
     pub error: ConfError,
-    /// Where: gives names and lines to the error's position.
+    /// The files read so far: they give the name and the line of the error's position.
     pub files: conf::Files,
     /// Warnings before the error, rendered.
     pub warnings: Vec<String>,
 }
 
 /// The directives of the core and of the modules, for the reference.
-pub fn all_rows(modules: &'static [&'static Module]) -> Vec<(&'static str, &'static [Row<Build>])> {
-    let mut rows: Vec<(&'static str, &'static [Row<Build>])> = vec![
+pub fn all_rows(
+    modules: &'static [&'static Module],
+) -> Vec<(&'static str, &'static [DirectiveDef<ConfigBuilder>])> {
+    let mut rows: Vec<(&'static str, &'static [DirectiveDef<ConfigBuilder>])> = vec![
         ("core", main::ROWS),
         ("http core", blocks::ROWS),
         ("http core", conf_core::ROWS),
@@ -115,7 +117,7 @@ pub fn all_rows(modules: &'static [&'static Module]) -> Vec<(&'static str, &'sta
     for module in modules {
         rows.extend(module.directives.iter().map(|r| (module.name, *r)));
     }
-    rows.push(("without meaning here", MEANINGLESS));
+    rows.push(("without meaning here", IGNORED));
     rows
 }
 
@@ -128,20 +130,20 @@ pub fn load(
     options: &LoadOptions,
     modules: &'static [&'static Module],
 ) -> Result<Cycle, Box<LoadError>> {
-    let build = Build::new(source, options, modules, parts(modules));
+    let build = ConfigBuilder::new(source, options, modules, parts(modules));
     build.load().map(|(cycle, _)| cycle)
 }
 
 /// Reads a configuration and judges it as [`load`] does, without making what serves: half of the work, and of the memory.
 ///
 /// # Errors
-/// As [`load`].
+/// See [`load`].
 pub fn check(
     source: impl Source + 'static,
     options: &LoadOptions,
     modules: &'static [&'static Module],
 ) -> Result<Cycle, Box<LoadError>> {
-    let mut build = Build::new(source, options, modules, parts(modules));
+    let mut build = ConfigBuilder::new(source, options, modules, parts(modules));
     build.makes_http = false;
     build.load().map(|(cycle, _)| cycle)
 }
@@ -149,14 +151,14 @@ pub fn check(
 /// Loads a configuration and keeps where everything in it was written.
 ///
 /// # Errors
-/// As [`load`].
-pub fn load_written(
+/// See [`load`].
+pub fn load_with_locations(
     source: impl Source + 'static,
     options: &LoadOptions,
     modules: &'static [&'static Module],
-) -> Result<(Cycle, Written), Box<LoadError>> {
-    let mut build = Build::new(source, options, modules, parts(modules));
-    build.written = Some(Written::new(
+) -> Result<(Cycle, DirectiveLocations), Box<LoadError>> {
+    let mut build = ConfigBuilder::new(source, options, modules, parts(modules));
+    build.written = Some(DirectiveLocations::new(
         conf_core::INHERITS,
         modules,
         all_rows(modules),
@@ -165,12 +167,12 @@ pub fn load_written(
     Ok((cycle, written.unwrap_or_default()))
 }
 
-/// The directives, units of settings and variables of the core and of the modules.
+/// The directives, settings and variables of the core and of the modules.
 fn parts(modules: &'static [&'static Module]) -> Parts {
-    let mut units: Vec<&'static Unit> = conf_core::units();
+    let mut defs: Vec<&'static SettingsDef> = conf_core::settings_defs();
     let mut vars = VarRegistry::default();
     for module in modules {
-        units.extend(module.units.iter().map(|u| u()));
+        defs.extend(module.settings.iter().map(|u| u()));
         vars.add(module.variables);
         vars.add_defaults(module.defaults);
     }
@@ -182,13 +184,13 @@ fn parts(modules: &'static [&'static Module]) -> Parts {
             .into_iter()
             .map(|(_, rows)| rows)
             .collect(),
-        units,
+        defs,
         vars,
     }
 }
 
-impl Build {
-    fn load(mut self) -> Result<(Cycle, Option<Written>), Box<LoadError>> {
+impl ConfigBuilder {
+    fn load(mut self) -> Result<(Cycle, Option<DirectiveLocations>), Box<LoadError>> {
         match self.read() {
             Ok(()) => {
                 let written = self.written.take();

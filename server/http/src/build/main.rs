@@ -4,15 +4,15 @@
 
 use std::path::PathBuf;
 
-use conf::{Arity, ConfError, Contexts, Directive, Row};
+use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef};
 use server_base::affinity::cpu_affinity;
 use server_base::logging::{debug_connection, error_log};
 
-use super::Build;
+use super::ConfigBuilder;
 
 macro_rules! row {
     ($name:literal, $contexts:expr, $arity:ident, $default:literal, $syntax:literal, $doc:literal, $apply:expr) => {
-        Row {
+        DirectiveDef {
             name: $name,
             contexts: $contexts,
             arity: Arity::$arity,
@@ -22,7 +22,7 @@ macro_rules! row {
             syntax: $syntax,
             apply: |b, d| {
                 b.main.once(d, $name)?;
-                let apply: fn(&mut Build, &Directive) -> Result<(), ConfError> = $apply;
+                let apply: fn(&mut ConfigBuilder, &Directive) -> Result<(), ConfError> = $apply;
                 apply(b, d)
             },
         }
@@ -30,8 +30,8 @@ macro_rules! row {
 }
 
 /// The directives.
-pub(super) const ROWS: &[Row<Build>] = &[
-    Row {
+pub(super) const ROWS: &[DirectiveDef<ConfigBuilder>] = &[
+    DirectiveDef {
         name: "events",
         contexts: Contexts::MAIN,
         arity: Arity::NOARGS,
@@ -226,7 +226,7 @@ pub(super) const ROWS: &[Row<Build>] = &[
             Ok(())
         }
     ),
-    Row {
+    DirectiveDef {
         name: "env",
         contexts: Contexts::MAIN,
         arity: Arity::TAKE1,
@@ -243,7 +243,7 @@ pub(super) const ROWS: &[Row<Build>] = &[
             Ok(())
         },
     },
-    Row {
+    DirectiveDef {
         name: "error_log",
         contexts: Contexts::MAIN,
         arity: Arity::ONE_MORE,
@@ -257,7 +257,7 @@ pub(super) const ROWS: &[Row<Build>] = &[
             Ok(())
         },
     },
-    Row {
+    DirectiveDef {
         name: "thread_pool",
         contexts: Contexts::MAIN,
         arity: Arity::TAKE23,
@@ -267,7 +267,7 @@ pub(super) const ROWS: &[Row<Build>] = &[
         syntax: "name threads=number [max_queue=number]",
         apply: |b, d| b.main.thread_pools.define(d),
     },
-    Row {
+    DirectiveDef {
         name: "load_module",
         contexts: Contexts::MAIN,
         arity: Arity::TAKE1,
@@ -292,7 +292,7 @@ pub(super) const ROWS: &[Row<Build>] = &[
             Ok(())
         }
     ),
-    Row {
+    DirectiveDef {
         name: "debug_connection",
         contexts: Contexts::EVENTS,
         arity: Arity::TAKE1,
@@ -339,14 +339,14 @@ pub(super) const ROWS: &[Row<Build>] = &[
 ];
 
 /// A dynamic module of nginx: fine if it is built in here.
-fn load_module(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+fn load_module(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let file = d.arg_str(0).rsplit('/').next().unwrap_or_default();
     let name = file
         .strip_prefix("ngx_http_")
         .and_then(|n| n.strip_suffix("_module.so"))
         .unwrap_or(file);
     let mut modules = b.modules.iter();
-    if modules.any(|m| m.name == name || m.stands_for.contains(&name)) {
+    if modules.any(|m| m.name == name || m.replaces.contains(&name)) {
         b.notice(ConfError::word(
             d,
             d.word(0),
@@ -364,7 +364,7 @@ fn load_module(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
 fn bounded(d: &Directive, low: u64, high: u64) -> Result<u64, ConfError> {
     let n = conf::parse_number(d.arg(0))
         .filter(|n| *n >= low)
-        .ok_or_else(|| server_base::typed::invalid(d))?;
+        .ok_or_else(|| server_base::from_args::invalid(d))?;
     conf::between(d, n, low, high)
 }
 
@@ -373,7 +373,7 @@ pub(super) fn path(bytes: &[u8]) -> PathBuf {
     PathBuf::from(std::ffi::OsStr::from_bytes(bytes))
 }
 
-/// Most worker threads.
+/// Maximum number of worker threads.
 const MAX_THREADS: u32 = 1024;
-/// Most connections of a thread.
+/// Maximum number of connections of a thread.
 const MAX_CONNECTIONS: u32 = 4_000_000;

@@ -1,21 +1,21 @@
-//! The state in which rows of directives are applied ([`Build`]), and all that applies them.
+//! The state in which rows of directives are applied ([`ConfigBuilder`]), and all that applies them.
 //!
-//! Blocks open a level; a settings row writes to the innermost level of its unit's scope. When `http` closes, levels are
+//! Blocks open a level; a settings row writes to the innermost level of its scope. When `http` closes, levels are
 //! merged parents first and flattened into [`Http`](crate::http::Http). `load` puts the rows of the core and of all
 //! modules into one table and reads a configuration by it.
 
 mod blocks;
+mod directive_locations;
 mod draft;
 mod finish;
+mod ignored;
 mod layers;
 mod listen_params;
 mod load;
 mod main;
-mod meaningless;
 mod ports;
 mod protocols;
 mod settings;
-mod written;
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -24,25 +24,25 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use conf::{Builder, ConfError, Directive, Loader, Pos, Row, Source, Table, Word};
+use conf::{Builder, ConfError, Directive, DirectiveDef, Loader, Pos, Source, Table, Word};
 
 pub use crate::location::method_bit;
+pub use directive_locations::{DirectiveLocations, Level, LocatedDirective, Setting};
 use draft::HttpDraft;
 pub use draft::LocationDraft;
-pub use load::{Cycle, LoadError, all_rows, check, load, load_written};
-pub use meaningless::MEANINGLESS;
+pub use ignored::IGNORED;
+pub use load::{Cycle, LoadError, all_rows, check, load, load_with_locations};
 pub use ports::{ListenDraft, listen};
 pub use server_base::config::{LoadOptions, full_path};
 pub use server_base::log_paths::LogPaths;
 pub use server_base::logging::{error_log, syslog};
 pub use server_base::main_conf::MainConf;
 pub use server_base::opened::{ErrorLogConf, LogTarget};
-pub use written::{Level, Line, Setting, Written};
 
-use crate::certificates::LateCertificates;
-use crate::confs::{Conf, Scope, Unit};
+use crate::certificates::DynamicCertificates;
 use crate::http::Http;
 use crate::module::Module;
+use crate::settings_set::{Conf, Scope, SettingsDef};
 use crate::vars::VarRegistry;
 use server_base::background_fetch::BackgroundFetch;
 use server_base::config::{ConfigContext, VarId};
@@ -54,18 +54,18 @@ use server_base::syslog::SyslogTarget;
 use server_base::watch::Watch;
 use server_base::zone::Zones;
 
-/// What a configuration may be made of: the directives, units of settings and variables of the core and of all modules.
+/// The directives, settings and variables of the core and of all modules.
 struct Parts {
-    rows: Vec<&'static [Row<Build>]>,
-    units: Vec<&'static Unit>,
+    rows: Vec<&'static [DirectiveDef<ConfigBuilder>]>,
+    defs: Vec<&'static SettingsDef>,
     vars: VarRegistry,
 }
 
 /// The state in which directives are applied.
-pub struct Build {
+pub struct ConfigBuilder {
     table: Table<Self>,
     loader: Loader,
-    /// What the command line says.
+    /// The options of the command line.
     pub options: LoadOptions,
     /// Main and events directives.
     pub main: MainConf,
@@ -73,10 +73,10 @@ pub struct Build {
     pub vars: VarRegistry,
     /// The modules, in order.
     pub modules: &'static [&'static Module],
-    units: Vec<&'static Unit>,
+    defs: Vec<&'static SettingsDef>,
     http: Option<HttpDraft>,
     finished: Option<(Option<Arc<Http>>, Vec<Listen>)>,
-    /// False where the configuration is only read and judged: nobody is served by what would be made of it.
+    /// False where the configuration is only checked: no requests are served by it.
     makes_http: bool,
     /// The shared zones that directives name.
     zones: Zones,
@@ -98,10 +98,10 @@ pub struct Build {
     named: HashSet<&'static str>,
     /// Where the directive that is being applied was written.
     applying: Pos,
-    written: Option<Written>,
+    written: Option<DirectiveLocations>,
 }
 
-impl Builder for Build {
+impl Builder for ConfigBuilder {
     fn table(&self) -> &Table<Self> {
         &self.table
     }
@@ -110,7 +110,7 @@ impl Builder for Build {
         &mut self.loader
     }
 
-    fn applying(&mut self, directive: &Directive, row: &'static Row<Self>) {
+    fn applying(&mut self, directive: &Directive, row: &'static DirectiveDef<Self>) {
         self.applying = directive.pos;
         self.named.insert(row.name);
         if let Some(written) = &mut self.written {
@@ -120,7 +120,7 @@ impl Builder for Build {
     }
 }
 
-impl ConfigContext for Build {
+impl ConfigContext for ConfigBuilder {
     fn conf_loader(&mut self) -> &mut Loader {
         &mut self.loader
     }
@@ -163,7 +163,7 @@ impl ConfigContext for Build {
     }
 }
 
-impl Build {
+impl ConfigBuilder {
     /// An empty configuration, made of the directives, settings and variables in `parts`.
     fn new(
         source: impl Source + 'static,
@@ -171,9 +171,9 @@ impl Build {
         modules: &'static [&'static Module],
         parts: Parts,
     ) -> Self {
-        let Parts { rows, units, vars } = parts;
-        // The number of a unit is its index in each location's settings, so it depends on the modules of this build.
-        Unit::number(&units);
+        let Parts { rows, defs, vars } = parts;
+        // The number of a definition is its index in each location's settings, so it depends on the modules of this build.
+        SettingsDef::number(&defs);
         let conf_prefix = options
             .conf_path
             .parent()
@@ -186,7 +186,7 @@ impl Build {
             main: MainConf::new(options),
             vars,
             modules,
-            units,
+            defs,
             http: None,
             finished: None,
             makes_http: true,
@@ -206,13 +206,13 @@ impl Build {
         }
     }
 
-    /// The settings that a directive of unit `T` writes to here.
+    /// The settings `T` that a directive writes to here.
     pub fn conf_mut<T: Conf>(&mut self) -> &mut T {
         let http = self
             .http
             .as_mut()
             .expect("contexts of HTTP directives lie inside http");
-        match T::unit().scope {
+        match T::def().scope {
             Scope::Main => http.main.get_mut(),
             Scope::Server => match http.server {
                 Some(server) => http.servers[server].confs.get_mut(),
@@ -222,7 +222,7 @@ impl Build {
         }
     }
 
-    /// The settings of unit `T`, which exist once.
+    /// The settings `T`, which exist once.
     pub fn main_conf<T: Conf>(&self) -> &T {
         self.http
             .as_ref()
@@ -231,7 +231,7 @@ impl Build {
             .get()
     }
 
-    /// All settings of unit `T` at location scope, each once however many locations share it, outer ones first; for
+    /// All settings `T` at location scope, each once however many locations share it, outer ones first; for
     /// modules' `finish`.
     pub fn location_confs_mut<T: Conf>(&mut self) -> impl Iterator<Item = &mut T> {
         let http = self
@@ -241,7 +241,7 @@ impl Build {
         http.location_layers.all_mut()
     }
 
-    /// Calls `f` with all settings of unit `L` that a location inside a server has, each once with those of unit `S` of the
+    /// Calls `f` with all settings `L` that a location inside a server has, each once with those `S` of the
     /// first such server; for modules' `finish`.
     ///
     /// # Errors
@@ -269,19 +269,19 @@ impl Build {
         Ok(())
     }
 
-    /// How many servers there are; for modules' `finish`.
+    /// Number of servers; for modules' `finish`.
     pub fn servers(&self) -> usize {
         self.http.as_ref().map_or(0, |http| http.servers.len())
     }
 
-    /// The settings of unit `T` of a server, by its index; for modules' `finish`.
+    /// The settings `T` of a server, by its index; for modules' `finish`.
     pub fn server_conf<T: Conf>(&self, server: usize) -> &T {
         let http = self.http.as_ref();
         let http = http.expect("modules are finished inside http");
         http.server_layers.get(http.servers[server].layer)
     }
 
-    /// The settings of unit `T`, of locations, that a server itself has; for modules' `finish`.
+    /// The settings `T`, of locations, that a server itself has; for modules' `finish`.
     pub fn server_location_conf<T: Conf>(&self, server: usize) -> &T {
         let http = self.http.as_ref();
         let http = http.expect("modules are finished inside http");
@@ -289,7 +289,7 @@ impl Build {
         http.location_layers.get(http.locations[location].layer)
     }
 
-    /// The settings of unit `T`, of locations, that `http` itself has; for modules' `finish`.
+    /// The settings `T`, of locations, that `http` itself has; for modules' `finish`.
     pub fn http_base_conf<T: Conf>(&self) -> &T {
         let http = self.http.as_ref();
         let http = http.expect("modules are finished inside http");
@@ -304,7 +304,7 @@ impl Build {
     }
 
     /// Sets what loads a server's certificates for each handshake; for modules' `finish`.
-    pub fn set_late_certificates(&mut self, server: usize, late: Arc<dyn LateCertificates>) {
+    pub fn set_dynamic_certificates(&mut self, server: usize, late: Arc<dyn DynamicCertificates>) {
         let http = self.http.as_mut();
         let http = http.expect("modules are finished inside http");
         http.servers[server].certificates = Some(late);
@@ -333,7 +333,7 @@ impl Build {
         self.log_path(path.as_os_str().as_bytes())
     }
 
-    /// Notes a syslog server; gives its place in [`Cycle::syslogs`].
+    /// Adds a syslog server and returns its index in [`Cycle::syslogs`].
     pub fn syslog(&mut self, target: SyslogTarget) -> usize {
         let known = self.syslogs.iter().position(|known| *known == target);
         known.unwrap_or_else(|| {
@@ -342,7 +342,7 @@ impl Build {
         })
     }
 
-    /// Has the directories for request bodies ready before anything is served.
+    /// Requires the directories for request bodies to exist before requests are served.
     pub fn read_bodies(&mut self) {
         self.reads_bodies = true;
     }

@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 use conf::{ConfError, Directive};
 use server_base::listen::{Listen, ListenAddr, SocketOptions, parse_address};
 
-use super::Build;
+use super::ConfigBuilder;
 use super::listen_params::ListenParams;
 use crate::conf_core::{CoreSrv, NameKind};
 use crate::http::{Port, PortAddr, Server};
@@ -42,7 +42,7 @@ pub struct ListenDraft {
 }
 
 impl ListenDraft {
-    /// What a server without `listen` gets.
+    /// The listen of a server without `listen`.
     pub fn default_for(server: usize) -> Self {
         // An unprivileged server may not bind port 80; nginx uses 8000 then.
         let port = if running_as_root() { 80 } else { 8000 };
@@ -74,7 +74,7 @@ fn running_as_root() -> bool {
 }
 
 /// Applies `listen`.
-pub fn listen(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+pub fn listen(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let addrs = parse_address(d.arg_str(0), &mut |host| b.look_up(host)).map_err(|e| {
         ConfError::word(
             d,
@@ -114,12 +114,12 @@ pub fn listen(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
 #[derive(Default)]
 pub(super) struct Listens {
     all: Vec<ListenDraft>,
-    known: HashMap<ListenAddr, Known>,
+    known: HashMap<ListenAddr, AddrServers>,
 }
 
-/// What the servers of one address said.
+/// Facts about the servers of one address.
 #[derive(Default)]
-struct Known {
+struct AddrServers {
     /// The last of them.
     server: Option<usize>,
     default: bool,
@@ -173,7 +173,7 @@ pub(super) fn by_address(listens: &[ListenDraft]) -> Vec<Vec<&ListenDraft>> {
     addresses
 }
 
-/// Makes sockets of the listens; gives names that two servers of one address share as warnings.
+/// Makes sockets of the listens; names that two servers of one address share become warnings.
 ///
 /// # Errors
 /// A name that is no name, where there is a choice of servers.

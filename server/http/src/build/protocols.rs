@@ -11,17 +11,17 @@ use server_base::listen::ListenAddr;
 use super::draft::ServerDraft;
 use super::ports::{ListenDraft, by_address};
 
-/// What the servers read so far say about the protocols of each address.
+/// The protocols of each address, as declared by the servers read so far.
 #[derive(Default)]
-pub(super) struct Protocols(HashMap<ListenAddr, Said>);
+pub(super) struct Protocols(HashMap<ListenAddr, AddrProtocols>);
 
-/// What the servers of one address say.
-struct Said {
+/// The protocols that the servers of one address declare.
+struct AddrProtocols {
     /// Whatever any of them said, a bit each.
     all: u8,
     /// One of them gave socket options.
     with_options: bool,
-    /// What a further one is expected to say.
+    /// The declaration that is expected of a further one.
     expected: Option<u8>,
     /// They have differed.
     changed: bool,
@@ -38,7 +38,7 @@ impl Protocols {
             | u8::from(listen.spdy) << 3;
         let with_options = listen.options.is_some();
         let Some(said) = self.0.get_mut(&listen.addr) else {
-            let first = Said {
+            let first = AddrProtocols {
                 all: bits,
                 with_options,
                 expected: None,

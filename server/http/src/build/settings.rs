@@ -4,7 +4,7 @@
 ///
 /// ```text
 /// settings! {
-///     /// What the struct is.
+///     /// Settings of `index`.
 ///     pub struct IndexLoc: Location {
 ///         /// One line of documentation, which becomes the row's.
 ///         recursive "recursive_error_pages": bool = false, "off", HTTP_LOC;
@@ -28,10 +28,10 @@ macro_rules! settings {
             $( $( $(#[$xmeta])+ $vis $xfield: $xty, )* )?
         }
 
-        impl $crate::confs::Conf for $name {
-            fn unit() -> &'static $crate::confs::Unit {
-                static UNIT: $crate::confs::Unit =
-                    $crate::confs::Unit::new($crate::confs::Scope::$scope, || ::std::sync::Arc::new($name::default()));
+        impl $crate::settings_set::Conf for $name {
+            fn def() -> &'static $crate::settings_set::SettingsDef {
+                static UNIT: $crate::settings_set::SettingsDef =
+                    $crate::settings_set::SettingsDef::new($crate::settings_set::Scope::$scope, || ::std::sync::Arc::new($name::default()));
                 &UNIT
             }
 
@@ -43,19 +43,19 @@ macro_rules! settings {
         }
 
         /// The directives that set the fields above.
-        pub(crate) const $rows: &[::conf::Row<$crate::build::Build>] = &[
-            $( ::conf::Row {
+        pub(crate) const $rows: &[::conf::DirectiveDef<$crate::build::ConfigBuilder>] = &[
+            $( ::conf::DirectiveDef {
                 name: $directive,
                 contexts: $contexts,
-                arity: <$ty as ::server_base::typed::Typed>::ARITY,
+                arity: <$ty as ::server_base::from_args::FromArgs>::ARITY,
                 block: false,
                 default: $shown,
                 doc: concat!($($doc),+),
-                syntax: <$ty as ::server_base::typed::Typed>::SYNTAX,
+                syntax: <$ty as ::server_base::from_args::FromArgs>::SYNTAX,
                 apply: |build, directive| {
                     let value = match build.conf_mut::<$name>().$field.take() {
-                        None => <$ty as ::server_base::typed::Typed>::parse(build, directive)?,
-                        Some(own) => ::server_base::typed::Typed::parse_again(own, build, directive)?,
+                        None => <$ty as ::server_base::from_args::FromArgs>::parse(build, directive)?,
+                        Some(own) => ::server_base::from_args::FromArgs::parse_again(own, build, directive)?,
                     };
                     build.conf_mut::<$name>().$field.replace(value);
                     Ok(())

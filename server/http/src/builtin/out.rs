@@ -1,6 +1,6 @@
-//! How values of variables are written.
+//! Formatting of variables' values.
 
-/// What a variable is appended to.
+/// The buffer that a variable is appended to.
 pub(crate) type Out = Vec<u8>;
 
 pub(crate) fn put(out: &mut Out, bytes: &[u8]) -> bool {

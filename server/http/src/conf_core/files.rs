@@ -1,7 +1,7 @@
-//! What the process keeps of files beside `open_file_cache`.
+//! Settings of the process's own file cache, beside `open_file_cache`.
 
 use conf::Contexts;
-use server_base::typed::Offset;
+use server_base::from_args::Offset;
 
 use crate::settings;
 

@@ -4,7 +4,7 @@
 
 use conf::{Arity, ConfError, Contexts, Directive};
 use server_base::config::ConfigContext;
-use server_base::typed::{Between, Number, Typed};
+use server_base::from_args::{Between, FromArgs, Number};
 
 use crate::settings;
 
@@ -15,7 +15,7 @@ const HSL: Contexts = Contexts::HTTP_SERVER_LOCATION;
 #[derive(Clone, Copy, Debug)]
 pub struct ChunkSize(pub u64);
 
-impl Typed for ChunkSize {
+impl FromArgs for ChunkSize {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "size";
 
@@ -34,7 +34,7 @@ impl Typed for ChunkSize {
 #[derive(Clone, Copy, Debug)]
 pub struct PrereadSize(pub u64);
 
-impl Typed for PrereadSize {
+impl FromArgs for PrereadSize {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "size";
 
@@ -52,7 +52,7 @@ impl Typed for PrereadSize {
 #[derive(Clone, Copy, Debug)]
 pub struct TableSize(pub u64);
 
-impl Typed for TableSize {
+impl FromArgs for TableSize {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "size";
 
@@ -94,7 +94,7 @@ settings! {
 const RECORD_CHUNK_BYTES: u64 = (16 << 10) - 9;
 /// Longest frame of both protocols (RFC 9113 section 6.5.2), bytes.
 const MAX_CHUNK_BYTES: u64 = (1 << 24) - 1;
-/// Most streams that can be allowed: each may hold a body of `http2_body_preread_size`.
+/// Maximum value of the number of streams: each may hold a body of `http2_body_preread_size`.
 const MAX_STREAMS: u64 = 1 << 16;
 /// Largest window (RFC 9113 section 6.9.1), bytes.
 const MAX_WINDOW_BYTES: u64 = (1 << 31) - 1;

@@ -6,12 +6,12 @@ use conf::{Arity, ConfError, Contexts, Directive, Pos};
 use server_base::config::ConfigContext;
 use server_base::errlog::ErrorLog;
 use server_base::files::{OpenFileCache, SymlinkMode, TempDir};
+use server_base::from_args::{FromArgs, Millis, Number, Offset, Size, Text};
 use server_base::hash::ConfigMap;
 use server_base::keyword;
 use server_base::opened::{ErrorLogConf, LogTarget, OpenedLogs};
 use server_base::shared_list::SharedList;
 use server_base::thread_pool::Aio;
-use server_base::typed::{Millis, Number, Offset, Size, Text, Typed};
 
 use crate::request_body::{BodyRate, InFile};
 use crate::settings;
@@ -65,7 +65,7 @@ pub enum ServerTokens {
     Build,
 }
 
-impl Typed for ServerTokens {
+impl FromArgs for ServerTokens {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "on | off | build";
 
@@ -86,9 +86,9 @@ impl Typed for ServerTokens {
 /// `keepalive_timeout`.
 #[derive(Clone, Copy, Debug)]
 pub struct KeepaliveTimeout {
-    /// How long an idle connection is kept, milliseconds; 0 closes after each response.
+    /// Time that an idle connection is kept, milliseconds; 0 closes after each response.
     pub idle_ms: u64,
-    /// What `Keep-Alive: timeout=` says, seconds, where the field is sent.
+    /// Seconds of the field `Keep-Alive: timeout=`, where it is sent.
     pub header_s: Option<u64>,
 }
 
@@ -191,7 +191,7 @@ settings! {
         msie_padding "msie_padding": bool = true, "on", HSL;
         /// Whether Internet Explorer is redirected by a page that refreshes itself.
         msie_refresh "msie_refresh": bool = false, "off", HSL;
-        /// What the Server header and error pages tell.
+        /// Contents of the Server header and of error pages.
         server_tokens "server_tokens": ServerTokens = ServerTokens::On, "on", HSL;
         /// How long an entry of open_file_cache is trusted.
         open_file_cache_valid "open_file_cache_valid": Millis = Millis(60_000), "60s", HSL;
@@ -215,7 +215,7 @@ settings! {
         opened_log: OnceLock<ErrorLog>,
         /// `keepalive_timeout`: how long an idle connection is kept, milliseconds; 0 closes after each response.
         keepalive_ms: Option<u64>,
-        /// What `Keep-Alive: timeout=` says, seconds; 0 for no such field. Inherited for itself.
+        /// Seconds of the field `Keep-Alive: timeout=`; 0 for no such field. Inherited for itself.
         keepalive_header: Option<u64>,
         /// `keepalive_disable`.
         keepalive_disable: Option<KeepaliveDisable>,
@@ -242,10 +242,10 @@ pub struct Root {
     pub alias: Option<Alias>,
 }
 
-/// What of the URI an `alias` replaces, told by the location it was written in.
+/// The part of the URI that an `alias` replaces, by the location it was written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Alias {
-    /// So many bytes at its beginning: the location's name.
+    /// This number of bytes at its beginning: the location's name.
     Prefix(usize),
     /// All of it: the location is a regular expression.
     Whole,
@@ -332,7 +332,7 @@ impl CoreLoc {
         });
     }
 
-    /// Lets the location's own error log take its levels from the same location in a newer configuration.
+    /// Makes the location's own error log follow the levels of that location in a newer configuration.
     pub fn follow_log(&self, newer: &Self) {
         let targets = |conf: &Self| -> Option<Vec<LogTarget>> {
             let list = conf.error_logs.as_ref()?;
@@ -379,5 +379,5 @@ impl CoreLoc {
     }
 }
 
-/// How long an idle connection is kept where nothing is said, milliseconds.
+/// Default time that an idle connection is kept, milliseconds.
 const DEFAULT_KEEPALIVE_MS: u64 = 75_000;

@@ -8,7 +8,7 @@ use server_base::opened::LogTarget;
 use server_base::thread_pool::Aio;
 
 use super::loc::{Alias, ErrorPage, KeepaliveDisable, Root};
-use crate::build::Build;
+use crate::build::ConfigBuilder;
 use crate::location::LocationKind;
 use crate::value::Value;
 
@@ -20,15 +20,15 @@ fn duplicate<T>(slot: &Option<T>, d: &Directive) -> Result<(), ConfError> {
     }
 }
 
-pub(super) fn root(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+pub(super) fn root(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     set_root(b, d, false)
 }
 
-pub(super) fn alias(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+pub(super) fn alias(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     set_root(b, d, true)
 }
 
-fn set_root(b: &mut Build, d: &Directive, alias: bool) -> Result<(), ConfError> {
+fn set_root(b: &mut ConfigBuilder, d: &Directive, alias: bool) -> Result<(), ConfError> {
     if let Some(old) = &b.core_loc().root {
         let text = match (old.alias.is_some(), alias) {
             (true, false) => {
@@ -83,7 +83,7 @@ fn set_root(b: &mut Build, d: &Directive, alias: bool) -> Result<(), ConfError> 
     Ok(())
 }
 
-pub(super) fn types(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+pub(super) fn types(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let mut map = b
         .core_loc()
         .types
@@ -111,7 +111,7 @@ pub(super) fn types(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
     Ok(())
 }
 
-pub(super) fn error_page(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+pub(super) fn error_page(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let last = d.args.len() - 1;
     let mut codes = &d.args[..last];
     let mut overwrite = None;
@@ -164,7 +164,11 @@ pub(super) fn error_page(b: &mut Build, d: &Directive) -> Result<(), ConfError> 
 }
 
 /// The URI of an error page; a constant one is split from its arguments.
-fn error_uri(b: &mut Build, d: &Directive, last: usize) -> Result<(Value, Vec<u8>), ConfError> {
+fn error_uri(
+    b: &mut ConfigBuilder,
+    d: &Directive,
+    last: usize,
+) -> Result<(Value, Vec<u8>), ConfError> {
     let word = d.word(last);
     let value = Value::compile(b, d, word)?;
     if value.constant().is_some()
@@ -180,7 +184,7 @@ fn parse_status(text: &[u8]) -> Option<u16> {
     conf::parse_number(text).and_then(|n| u16::try_from(n).ok())
 }
 
-pub(super) fn error_log(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+pub(super) fn error_log(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let log = server_base::logging::error_log(b, d)?;
     if let LogTarget::File(path) = &log.target {
         b.log_paths.add(path);
@@ -189,7 +193,7 @@ pub(super) fn error_log(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
     Ok(())
 }
 
-pub(super) fn keepalive_timeout(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+pub(super) fn keepalive_timeout(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     duplicate(&b.core_loc().keepalive_ms, d)?;
     let bad = |n: usize| {
         ConfError::word(
@@ -205,7 +209,7 @@ pub(super) fn keepalive_timeout(b: &mut Build, d: &Directive) -> Result<(), Conf
     Ok(())
 }
 
-pub(super) fn keepalive_disable(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+pub(super) fn keepalive_disable(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     duplicate(&b.core_loc().keepalive_disable, d)?;
     let mut value = KeepaliveDisable {
         msie6: false,
@@ -229,7 +233,7 @@ pub(super) fn keepalive_disable(b: &mut Build, d: &Directive) -> Result<(), Conf
     Ok(())
 }
 
-pub(super) fn internal(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+pub(super) fn internal(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     if b.core_loc().internal {
         return Err(ConfError::directive(d, "is duplicate"));
     }
@@ -237,7 +241,7 @@ pub(super) fn internal(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
     Ok(())
 }
 
-pub(super) fn aio(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+pub(super) fn aio(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     duplicate(&b.core_loc().aio, d)?;
     let text = d.arg_str(0).to_owned();
     let pool = match text.as_str() {
@@ -260,7 +264,7 @@ pub(super) fn aio(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
     Ok(())
 }
 
-pub(super) fn open_file_cache(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+pub(super) fn open_file_cache(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     duplicate(&b.core_loc().file_cache, d)?;
     let (mut max, mut inactive_ms, mut off) = (0, 60_000, false);
     for word in &d.args {
@@ -293,7 +297,7 @@ pub(super) fn open_file_cache(b: &mut Build, d: &Directive) -> Result<(), ConfEr
     Ok(())
 }
 
-pub(super) fn disable_symlinks(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+pub(super) fn disable_symlinks(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     duplicate(&b.core_loc().symlinks, d)?;
     let (mut mode, mut from) = (None, None);
     for word in &d.args {
@@ -328,7 +332,7 @@ pub(super) fn disable_symlinks(b: &mut Build, d: &Directive) -> Result<(), ConfE
     Ok(())
 }
 
-pub(super) fn client_body_temp_path(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+pub(super) fn client_body_temp_path(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     duplicate(&b.core_loc().body_temp_path, d)?;
     let mut levels = [0; 3];
     for (level, n) in levels.iter_mut().zip(1..d.args.len()) {

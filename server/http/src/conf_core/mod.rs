@@ -25,23 +25,23 @@ pub use resolver::{NameServers, ResolverLoc};
 pub use spdy::{SpdyLoc, SpdySrv};
 pub use srv::{CoreSrv, NameKind, ServerName};
 
-use conf::{Arity, Contexts, Row};
+use conf::{Arity, Contexts, DirectiveDef};
 
-use crate::build::Build;
-use crate::confs::{Conf, Unit};
+use crate::build::ConfigBuilder;
 use crate::module::Inherit;
+use crate::settings_set::{Conf, SettingsDef};
 
 /// The core's structs of settings.
-pub fn units() -> Vec<&'static Unit> {
+pub fn settings_defs() -> Vec<&'static SettingsDef> {
     vec![
-        CoreSrv::unit(),
-        CoreLoc::unit(),
-        Http2Srv::unit(),
-        Http2Loc::unit(),
-        SpdySrv::unit(),
-        SpdyLoc::unit(),
-        ResolverLoc::unit(),
-        FilesMain::unit(),
+        CoreSrv::def(),
+        CoreLoc::def(),
+        Http2Srv::def(),
+        Http2Loc::def(),
+        SpdySrv::def(),
+        SpdyLoc::def(),
+        ResolverLoc::def(),
+        FilesMain::def(),
     ]
 }
 
@@ -52,7 +52,7 @@ pub const INHERITS: &[(&str, Inherit)] = &[
 ];
 
 /// Rows of plain settings.
-pub const SETTINGS: &[&[Row<Build>]] = &[
+pub const SETTINGS: &[&[DirectiveDef<ConfigBuilder>]] = &[
     srv::PLAIN,
     loc::PLAIN,
     http2::PLAIN,
@@ -70,7 +70,7 @@ const HSLI: Contexts = Contexts::HTTP_TO_IF;
 
 macro_rules! row {
     ($name:literal, $contexts:expr, $arity:expr, $default:literal, $syntax:literal, $doc:literal, $apply:path) => {
-        Row {
+        DirectiveDef {
             name: $name,
             contexts: $contexts,
             arity: $arity,
@@ -84,7 +84,7 @@ macro_rules! row {
 }
 
 /// Rows with a shape of their own.
-pub const ROWS: &[Row<Build>] = &[
+pub const ROWS: &[DirectiveDef<ConfigBuilder>] = &[
     row!(
         "listen",
         Contexts::SERVER,
@@ -121,7 +121,7 @@ pub const ROWS: &[Row<Build>] = &[
         "Replaces the location's part of the URI.",
         loc_rows::alias
     ),
-    Row {
+    DirectiveDef {
         block: true,
         ..row!(
             "types",

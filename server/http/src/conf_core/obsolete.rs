@@ -2,16 +2,16 @@
 //!
 //! Source: nginx documentation, `ngx_http_v2_module`.
 
-use conf::{Arity, ConfError, Contexts, Row};
+use conf::{Arity, ConfError, Contexts, DirectiveDef};
 
-use crate::build::Build;
+use crate::build::ConfigBuilder;
 
 const H: Contexts = Contexts::HTTP;
 const HS: Contexts = Contexts::HTTP_SERVER;
 
 macro_rules! obsolete {
     ($name:literal, $contexts:expr, $doc:expr, $warning:expr) => {
-        Row {
+        DirectiveDef {
             name: $name,
             contexts: $contexts,
             arity: Arity::TAKE1,
@@ -54,7 +54,7 @@ macro_rules! unneeded {
 }
 
 /// Directives of HTTP/2.
-pub(super) const HTTP2: &[Row<Build>] = &[
+pub(super) const HTTP2: &[DirectiveDef<ConfigBuilder>] = &[
     unneeded!("http2_pool_size", HS),
     unneeded!("http2_recv_buffer_size", H),
     unneeded!("http2_streams_index_size", HS),
@@ -66,7 +66,7 @@ pub(super) const HTTP2: &[Row<Build>] = &[
 ];
 
 /// Directives of SPDY.
-pub(super) const SPDY: &[Row<Build>] = &[
+pub(super) const SPDY: &[DirectiveDef<ConfigBuilder>] = &[
     unneeded!("spdy_pool_size", HS),
     unneeded!("spdy_recv_buffer_size", H),
     unneeded!("spdy_streams_index_size", HS),

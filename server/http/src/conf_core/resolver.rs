@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use conf::{ConfError, Contexts, Directive};
 
-use crate::build::Build;
+use crate::build::ConfigBuilder;
 use crate::settings;
+use server_base::from_args::Millis;
 pub use server_base::name_servers::NameServers;
 use server_base::name_servers::name_servers;
-use server_base::typed::Millis;
 
 settings! {
     /// How names are resolved at run time.
@@ -33,7 +33,7 @@ fn inherit(own: &mut ResolverLoc, parent: Option<&ResolverLoc>) {
     }
 }
 
-pub(super) fn resolver(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+pub(super) fn resolver(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     if b.conf_mut::<ResolverLoc>().servers.is_some() {
         return Err(ConfError::directive(d, "is duplicate"));
     }

@@ -1,13 +1,13 @@
 //! Settings of SPDY/3.1.
 //!
 //! They are those of the module that nginx had before HTTP/2; sizes of memory that only nginx had are accepted with a
-//! warning. What counts as abuse is set by `http2_abuse_budget`.
+//! warning. `http2_abuse_budget` sets the limits of abuse.
 //!
 //! Source: nginx documentation up to 1.9.4, `ngx_http_spdy_module`.
 
 use conf::{Arity, ConfError, Contexts, Directive};
 use server_base::config::ConfigContext;
-use server_base::typed::{Between, Millis, Typed};
+use server_base::from_args::{Between, FromArgs, Millis};
 
 use super::http2::{ChunkSize, Streams};
 use crate::settings;
@@ -19,7 +19,7 @@ const HSL: Contexts = Contexts::HTTP_SERVER_LOCATION;
 #[derive(Clone, Copy, Debug)]
 pub struct Level(pub u8);
 
-impl Typed for Level {
+impl FromArgs for Level {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "level";
 

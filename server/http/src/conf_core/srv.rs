@@ -1,8 +1,8 @@
 //! Core settings at server scope: names, request head limits.
 
 use conf::Contexts;
+use server_base::from_args::{Buffers, Millis, Number, Size};
 use server_base::regex::Regex;
-use server_base::typed::{Buffers, Millis, Number, Size};
 
 use crate::settings;
 
@@ -11,9 +11,9 @@ const HS: Contexts = Contexts::HTTP_SERVER;
 /// One name of a server.
 #[derive(Debug)]
 pub struct ServerName {
-    /// As written, lower-cased; a regular expression without its tilde.
+    /// The text as written, lower-cased; a regular expression without its tilde.
     pub text: Vec<u8>,
-    /// How it matches.
+    /// The way it matches.
     pub kind: NameKind,
 }
 
@@ -27,7 +27,7 @@ impl ServerName {
     }
 }
 
-/// How a server name matches.
+/// The ways in which a server name matches.
 #[derive(Debug)]
 pub enum NameKind {
     /// The whole name.

@@ -6,9 +6,9 @@ use conf::{ConfError, Directive};
 use server_base::regex::Regex;
 
 use super::srv::{CoreSrv, NameKind, ServerName};
-use crate::build::Build;
+use crate::build::ConfigBuilder;
 
-pub(super) fn server_name(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+pub(super) fn server_name(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     for word in &d.args {
         let text = word.text.as_slice();
         let invalid = match text {

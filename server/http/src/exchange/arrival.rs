@@ -1,16 +1,17 @@
-//! What arrives while a response is on its way: wakes, and more of the request body.
+//! Arrivals while a response is on its way: wakes, and more of the request body.
 //!
 //! A body that is only pulled would never be read ahead of a slow client, and a request body that is passed on goes on
-//! whether or not anything can leave. So whoever asks a server is told of arrivals, also while the client's queue is full.
+//! whether or not anything can leave. So a handler that asks a server gets a callback for arrivals, also while the
+//! client's queue is full.
 
 use super::{Ctx, Exchange, State};
 
-/// What is called for what arrives while the response is on its way. A call too many is harmless.
+/// The callback for arrivals while the response is on its way. A call too many is harmless.
 pub type OnArrival = fn(&mut Exchange, &mut Ctx<'_>);
 
 impl Exchange {
-    /// Tells the exchange, and subrequests whose bodies are to join its own, that something may have arrived. While it
-    /// waits in a phase that is run again instead.
+    /// Notifies the exchange, and the subrequests whose bodies are to join its own, that something may have arrived.
+    /// An exchange that waits in a phase is run again instead.
     pub fn arrived(&mut self, cx: &mut Ctx<'_>) {
         if self.state != State::Responding {
             return;
@@ -24,8 +25,8 @@ impl Exchange {
         }
     }
 
-    /// Tells the exchange that its client takes nothing now, and that so many bytes of the response wait for it, so that a
-    /// server is not read as if somebody waited for what it sends.
+    /// Notifies the exchange that its client reads nothing now and that `unsent_bytes` of the response wait for it, so
+    /// that a server is not read faster than the client.
     pub fn stalled(&mut self, unsent_bytes: u64, cx: &mut Ctx<'_>) {
         self.unsent_bytes = unsent_bytes;
         self.arrived(cx);

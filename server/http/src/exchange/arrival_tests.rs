@@ -1,4 +1,4 @@
-//! Who is told of arrivals, and when.
+//! Which exchanges get the callback for arrivals, and when.
 
 use std::collections::VecDeque;
 
@@ -7,20 +7,20 @@ use engines::http::Chunk;
 use crate::exchange::{BodyRead, BodySource, Ctx, Exchange, State, Wait};
 use crate::testing::{Outcome, World, get};
 
-/// The exchanges that were told, by their URIs.
+/// The exchanges that were notified, by their URIs.
 #[derive(Default)]
-struct Told(VecDeque<Vec<u8>>);
+struct Notified(VecDeque<Vec<u8>>);
 
 fn tell(x: &mut Exchange, _: &mut Ctx<'_>) {
     let uri = x.uri.clone();
-    match x.guards.get_mut::<Told>() {
+    match x.extensions.get_mut::<Notified>() {
         Some(told) => told.0.push_back(uri),
-        None => x.guards.push(Told(VecDeque::from([uri]))),
+        None => x.extensions.push(Notified(VecDeque::from([uri]))),
     }
 }
 
 fn told(x: &mut Exchange) -> String {
-    let told = x.guards.take::<Told>().unwrap_or_default();
+    let told = x.extensions.take::<Notified>().unwrap_or_default();
     let told: Vec<_> = told
         .0
         .iter()

@@ -1,7 +1,7 @@
 //! The response body on its way out: chunks are pulled, through stages where a module added some.
 //!
-//! What a stage holds back it puts out piece by piece: nothing is asked of a stage while what it has put out before is
-//! still on its way, so that a small body that becomes a large one takes no more memory than a large one.
+//! A stage puts out withheld bytes piece by piece: it is not called while its last output is still on its way, so that
+//! a small body that becomes a large one takes no more memory than a large one.
 
 use std::collections::VecDeque;
 use std::io;
@@ -23,10 +23,10 @@ pub trait BodyStage {
     /// The body is none that the stage can change: the response breaks off.
     fn chunk(&mut self, chunk: Chunk, out: &mut VecDeque<Chunk>) -> Result<(), Broken>;
 
-    /// What came before is to leave at once: puts out all that it holds back, and the mark.
+    /// Flushes: puts out all withheld bytes, and the mark.
     ///
     /// # Errors
-    /// As [`BodyStage::chunk`].
+    /// See [`BodyStage::chunk`].
     fn flush(&mut self, out: &mut VecDeque<Chunk>) -> Result<(), Broken> {
         out.push_back(Chunk::Flush);
         Ok(())
@@ -35,7 +35,7 @@ pub trait BodyStage {
     /// The body has ended: what is left is put out here or by [`BodyStage::resume`].
     ///
     /// # Errors
-    /// As [`BodyStage::chunk`].
+    /// See [`BodyStage::chunk`].
     fn end(&mut self, out: &mut VecDeque<Chunk>) -> Result<(), Broken>;
 
     /// Bytes of memory that the stage has to wait for before it can take a piece ([`memory::claim`]); asked before it is
@@ -47,28 +47,28 @@ pub trait BodyStage {
     /// Goes on with what it was given last; false when nothing is left of that. Asked before it is given more.
     ///
     /// # Errors
-    /// As [`BodyStage::chunk`].
+    /// See [`BodyStage::chunk`].
     fn resume(&mut self, _: &mut VecDeque<Chunk>) -> Result<bool, Broken> {
         Ok(false)
     }
 
-    /// Lets a stage work that needs its exchange, or asks for subrequests ([`Exchange::join_subrequests`]). Asked after each
-    /// call of the others, until it is idle.
+    /// Does work that needs the stage's exchange, or asks for subrequests ([`Exchange::join_subrequests`]). Called
+    /// after each call of the others, until it is idle.
     ///
     /// # Errors
-    /// As [`BodyStage::chunk`].
+    /// See [`BodyStage::chunk`].
     fn act(
         &mut self,
         _: &mut Exchange,
         _: &mut Ctx<'_>,
         _: &mut VecDeque<Chunk>,
-    ) -> Result<Act, Broken> {
-        Ok(Act::Idle)
+    ) -> Result<StageStatus, Broken> {
+        Ok(StageStatus::Idle)
     }
 }
 
-/// What [`BodyStage::act`] has done.
-pub enum Act {
+/// The result of [`BodyStage::act`].
+pub enum StageStatus {
     /// Nothing is left to be done with what it was given.
     Idle,
     /// Some of it; it is to be asked again.
@@ -81,7 +81,7 @@ pub enum Act {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Broken(pub &'static str);
 
-/// What [`Exchange::pull`] gives.
+/// The result of [`Exchange::pull`].
 #[derive(Debug)]
 pub enum Pulled {
     /// A piece of the body.
@@ -97,7 +97,7 @@ pub enum Pulled {
     Broken,
 }
 
-/// What a stage could do.
+/// The result of one step of a stage.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stepped {
     /// Something.
@@ -116,8 +116,8 @@ impl Exchange {
         self.head.method == Method::Head || matches!(self.reply.status, 100..=199 | 204 | 304)
     }
 
-    /// The next piece of the body. Called only while the exchange is [`State::Responding`](super::State::Responding).
-    /// Whoever writes what is pulled in the same turn needs no marks.
+    /// Returns the next piece of the body. Called only while the exchange is
+    /// [`State::Responding`](super::State::Responding). A caller that writes the piece in the same turn needs no marks.
     #[inline]
     pub fn pull(&mut self, cx: &mut Ctx<'_>) -> Pulled {
         loop {
@@ -128,7 +128,8 @@ impl Exchange {
         }
     }
 
-    /// As [`Exchange::pull`], with the marks of what is to leave at once ([`Chunk::Flush`]).
+    /// Returns the next piece of the body, see [`Exchange::pull`], or a mark that all before it is to leave at once
+    /// ([`Chunk::Flush`]).
     #[inline]
     pub fn pull_marked(&mut self, cx: &mut Ctx<'_>) -> Pulled {
         if self.stages.is_empty() && !self.subrequests.has_queue() {
@@ -137,7 +138,7 @@ impl Exchange {
         self.pull_made(cx)
     }
 
-    /// As [`Exchange::pull_marked`], where stages or subrequests make the body.
+    /// Returns the next piece or mark, see [`Exchange::pull_marked`], where stages or subrequests make the body.
     #[inline(never)]
     fn pull_made(&mut self, cx: &mut Ctx<'_>) -> Pulled {
         let has_queue = self.subrequests.has_queue();
@@ -178,7 +179,7 @@ impl Exchange {
         }
     }
 
-    /// What comes next of the exchange's own body: the chunks at hand, then what is supplied.
+    /// The next piece of the exchange's own body: the chunks at hand, then those of the source.
     #[inline]
     pub(super) fn next_own(&mut self, cx: &mut Ctx<'_>) -> Pulled {
         match self.body.pop_front() {
@@ -247,7 +248,7 @@ impl Exchange {
         queue.push_front(chunk);
     }
 
-    /// Lets a stage do a piece of work.
+    /// Runs one step of a stage.
     pub(super) fn step(&mut self, i: usize, cx: &mut Ctx<'_>) -> Result<Stepped, Broken> {
         if self.stages[i].resume(&mut self.stage_queues[i].out)? {
             return Ok(Stepped::Done);
@@ -349,7 +350,7 @@ impl Exchange {
     }
 }
 
-/// How much of a file is read at a time for stages.
+/// Maximum number of bytes of a file that are read at a time for stages.
 const READ_BYTES: u64 = 32 << 10;
 
 #[cfg(test)]

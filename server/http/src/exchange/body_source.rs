@@ -1,19 +1,19 @@
-//! Bodies that are not at hand when their head is sent: pulled from whoever makes them, who may have to be waited for.
+//! Response bodies that are produced after their head is sent: pulled from a source, which may have to be waited for.
 
 use engines::http::Chunk;
 
 use super::{Ctx, Wait};
 
-/// Who makes the rest of a body, behind the chunks in [`Exchange::body`](super::Exchange::body).
+/// Produces the rest of a body, behind the chunks in [`Exchange::body`](super::Exchange::body).
 pub trait BodySource {
     /// The next piece; never asked again after the end.
     fn next(&mut self, cx: &mut Ctx<'_>) -> BodyRead;
 }
 
-/// What a [`BodySource`] gives.
+/// The result of reading a [`BodySource`].
 #[derive(Debug)]
 pub enum BodyRead {
-    /// A piece of the body. What came before a pause leaves at once; [`Chunk::Flush`] has it leave where there is none.
+    /// A piece of the body. All before a pause leaves at once; [`Chunk::Flush`] forces that where there is no pause.
     Chunk(Chunk),
     /// Nothing before this wait ends.
     Pending(Wait),

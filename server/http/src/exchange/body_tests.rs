@@ -11,10 +11,11 @@ use super::{BodyStage, Broken, READ_BYTES};
 use crate::exchange::{BodyRead, BodySource, Ctx, Exchange, Pulled, Wait};
 use crate::testing::{World, file_of};
 
-/// What all stages of a test were called for, in order.
+/// The calls of all stages of a test, in order.
 type Calls = Rc<RefCell<Vec<String>>>;
 
-/// A stage with a name: it puts out what it is given as so many pieces, `x` as `x1 x2`, and says its name at the end.
+/// A stage with a name: it splits each chunk into its number of pieces, `x` as `x1 x2`, and puts out its name at the
+/// end.
 struct Named {
     name: &'static str,
     pieces: usize,
@@ -71,10 +72,10 @@ impl BodyStage for Named {
     }
 }
 
-/// What a supplier says, the last first.
-struct Said(Vec<BodyRead>);
+/// The results of a source, the last first.
+struct ScriptedSource(Vec<BodyRead>);
 
-impl BodySource for Said {
+impl BodySource for ScriptedSource {
     fn next(&mut self, _: &mut Ctx<'_>) -> BodyRead {
         self.0.pop().expect("never asked again after the end")
     }
@@ -82,7 +83,7 @@ impl BodySource for Said {
 
 fn source(mut said: Vec<BodyRead>) -> Option<Box<dyn BodySource>> {
     said.reverse();
-    Some(Box::new(Said(said)))
+    Some(Box::new(ScriptedSource(said)))
 }
 
 fn text(text: &'static str) -> Chunk {
@@ -180,8 +181,8 @@ fn a_stage_is_given_nothing_while_what_it_put_out_is_on_its_way() {
 #[test]
 fn what_a_stage_holds_back_after_its_end_still_leaves() {
     /// Puts out everything after its end, a letter at a time.
-    struct Late(VecDeque<u8>);
-    impl BodyStage for Late {
+    struct Withheld(VecDeque<u8>);
+    impl BodyStage for Withheld {
         fn chunk(&mut self, chunk: Chunk, _: &mut VecDeque<Chunk>) -> Result<(), Broken> {
             self.0.extend(chunk.bytes());
             Ok(())
@@ -200,12 +201,12 @@ fn what_a_stage_holds_back_after_its_end_still_leaves() {
     let mut world = World::new("");
     let calls = Calls::default();
     let mut x = exchange(&world, &["ab", "c"]);
-    x.stages.push(Box::new(Late(VecDeque::new())));
+    x.stages.push(Box::new(Withheld(VecDeque::new())));
     x.stages.push(Named::new("wire", &calls));
     assert_eq!(world.pull(&mut x), ("abc.<wire>".to_owned(), "end"));
 }
 
-/// What it was given before and what others hold leaves meanwhile.
+/// Chunks from before, and those that other stages hold, leave meanwhile.
 #[test]
 fn a_stage_that_is_not_ready_is_given_nothing_and_asked_again_soon() {
     /// A stage that has no room for the pieces after the first, until the test says so.
@@ -379,7 +380,7 @@ fn a_file_that_became_shorter_breaks_the_body() {
     assert!(!said.contains("[error]"), "once: {said}");
 }
 
-/// The stages of a pass are given so many bytes; where that is used up, the body waits for the next pass at once.
+/// The stages of a pass have a budget of bytes; once it is spent, the body waits for the next pass.
 #[test]
 fn stages_are_given_no_more_than_the_budget_of_a_pass() {
     let mut world = World::new("");
@@ -418,7 +419,7 @@ fn without_stages_a_pass_has_no_budget() {
     assert_eq!(world.pull(&mut x), ("abc".to_owned(), "end"));
 }
 
-/// What is put back is what is pulled next, wherever it came from.
+/// A chunk that is put back is pulled next, wherever it came from.
 #[test]
 fn what_is_put_back_comes_first() {
     let mut world = World::new("");

@@ -1,6 +1,6 @@
-//! What an exchange says in the error log of its location.
+//! Lines of an exchange in the error log of its location.
 //!
-//! Source: nginx documentation, `error_log`; nginx's order of what a line tells of its request.
+//! Source: nginx documentation, `error_log`; nginx's order of the request fields in a line.
 
 use std::fmt;
 
@@ -70,7 +70,7 @@ impl Exchange {
         });
     }
 
-    /// Tells of the request line and the header as they came.
+    /// Logs the request line and the header as they came.
     #[cold]
     pub(crate) fn debug_head(&self) {
         let head = &self.head;
@@ -85,7 +85,7 @@ impl Exchange {
         debug_http!(self, "http header done");
     }
 
-    /// Tells of the URI that was made of the request line.
+    /// Logs the URI that was made of the request line.
     #[cold]
     pub(crate) fn debug_uri(&self) {
         debug_http!(self, "http uri: \"{}\"", Shown(&self.uri));
@@ -98,7 +98,7 @@ impl Exchange {
         fmt::from_fn(|f| write!(f, "\"{}?{}\"", Shown(&self.uri), Shown(&self.args)))
     }
 
-    /// What nginx's debugging messages call the phase.
+    /// The name of the phase in nginx's debugging messages.
     pub(crate) fn shown_phase(&self) -> &'static str {
         match self.phase {
             Phase::ServerRewrite | Phase::Rewrite => "rewrite",
@@ -106,7 +106,7 @@ impl Exchange {
         }
     }
 
-    /// The length of the request body; as in nginx -1 where there is none, or where its end will tell.
+    /// The length of the request body; as in nginx -1 where there is none, or where only its end determines it.
     pub(crate) fn shown_length(&self) -> i128 {
         match self.head.body {
             BodyLength::Length(n) => i128::from(n),
@@ -114,7 +114,7 @@ impl Exchange {
         }
     }
 
-    /// Says in the log that a `set` variable was read before it was set.
+    /// Logs that a `set` variable was read before it was set.
     pub fn warn_uninitialized(&self, _cx: &Ctx<'_>, name: &[u8]) {
         if self.core_loc(&self.http).warn_uninitialized() {
             let name = String::from_utf8_lossy(name);

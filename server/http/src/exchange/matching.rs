@@ -1,4 +1,4 @@
-//! How an exchange keeps what regular expressions captured.
+//! Captures of regular expressions that an exchange keeps.
 
 use std::fmt;
 

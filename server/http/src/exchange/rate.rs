@@ -21,7 +21,7 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// Takes a size as `set $limit_rate` gives it; text that is none leaves the limit as it is.
+    /// Sets the limit from the text of `set $limit_rate`; text that is no size leaves it as it is.
     pub fn set(&mut self, text: &[u8]) {
         if let Some(bytes) = conf::parse_size(text) {
             self.limit = Some(bytes as u64);
@@ -109,7 +109,7 @@ impl Exchange {
     }
 }
 
-/// How long `bytes` take, rounded up, at least 1 ms.
+/// The time for `bytes`, rounded up, at least 1 ms.
 fn wait_ms(bytes: u128, limit: u64) -> u64 {
     let ms = bytes * 1000 / u128::from(limit) + 1;
     u64::try_from(ms).unwrap_or(u64::MAX)

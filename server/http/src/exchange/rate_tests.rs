@@ -5,14 +5,14 @@ use engines::http::Chunk;
 use crate::exchange::{Exchange, Pulled};
 use crate::testing::{World, get};
 
-/// An exchange with a body of so many bytes.
+/// An exchange with a body of this many bytes.
 fn exchange(world: &World, bytes: usize) -> Exchange {
     let mut x = world.exchange(&get("/"));
     x.body.push_back(Chunk::Owned(vec![b'x'; bytes]));
     x
 }
 
-/// How many bytes may leave after so many, `None` while that is nothing.
+/// The bytes that may leave after `sent` bytes, `None` for none.
 fn pull(world: &mut World, x: &mut Exchange, sent: u64) -> Option<u64> {
     match x.pull_within(&mut world.cx(), sent) {
         Pulled::Chunk(chunk) => Some(chunk.len()),

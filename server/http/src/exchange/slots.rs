@@ -1,4 +1,4 @@
-//! Slots: the values of variables that are assigned or kept for one exchange.
+//! Slots: values of variables that are assigned or cached for one exchange.
 
 use super::Exchange;
 

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use engines::http::Chunk;
 
-/// What a stage has put out, and how far it is.
+/// The output of a stage, and its progress.
 #[derive(Default)]
 pub(super) struct StageQueue {
     pub(super) out: VecDeque<Chunk>,
@@ -16,7 +16,7 @@ pub(super) enum QueueState {
     /// The stage takes more.
     #[default]
     Open,
-    /// It has been told of the end, and may still have something to put out.
+    /// Its `end` has been called; it may still have output.
     Ending,
     /// Nothing comes any more.
     Ended,

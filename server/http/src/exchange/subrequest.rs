@@ -1,11 +1,11 @@
 //! Subrequests: requests that an exchange makes of its own server, whose answers become part of its own.
 //!
-//! A subrequest is an exchange of its own, with method GET, that begins where rewriting of the server begins and skips the
-//! access phase, as in nginx. It has the head, the variables and the guards of the client's request: they are lent to it
-//! while it works ([`Exchange::with_parent_state`]), so that an exchange without subrequests pays nothing for them. Its head is
-//! never sent; where its body goes, says who asks ([`Subrequest`]). How bodies join is in `subrequest_queue`.
+//! A subrequest is an exchange of its own, with method GET, that begins where rewriting of the server begins and skips
+//! the access phase, as in nginx. It has the head, the variables and the extensions of the client's request: they are
+//! lent to it while it works ([`Exchange::with_parent_state`]), so that an exchange without subrequests pays nothing
+//! for them. Its head is never sent; [`Subrequest`] says where its body goes. `subrequest_queue` joins bodies.
 //!
-//! Absent: methods other than GET, subrequests that nobody waits for (`mirror`).
+//! Absent: methods other than GET, subrequests without a waiting parent (`mirror`).
 //!
 //! Source: nginx development guide, "Subrequests".
 
@@ -20,16 +20,16 @@ use crate::debug_http;
 use crate::handler::Phase;
 use crate::phases;
 
-/// What an exchange has to do with subrequests.
+/// The role of an exchange in a tree of subrequests.
 #[derive(Default)]
 pub struct SubrequestState {
-    /// How many exchanges it is below the client's.
+    /// Its depth below the client's exchange.
     nesting: u8,
     /// Subrequests that the client's request has led to so far; lent like the head.
     begun: u32,
     /// The charset of the response to the client, empty while it is not known.
     charset: Vec<u8>,
-    /// How many of the last body stages come after the place where bodies of subrequests join.
+    /// Number of the last body stages that come after the place where bodies of subrequests join.
     pub(super) outer: usize,
     /// The place where they join, if any may.
     pub(super) queue: Option<Box<SubrequestQueue>>,
@@ -59,7 +59,7 @@ impl SubrequestState {
         self.begun = 0;
     }
 
-    /// Lets go of its own subrequests.
+    /// Drops its own subrequests.
     pub(super) fn drop_own(&mut self) {
         self.outer = 0;
         self.queue = None;
@@ -70,11 +70,11 @@ impl SubrequestState {
 /// A subrequest whose body is part of its parent's, or held for it.
 pub struct Subrequest {
     pub(super) exchange: Box<Exchange>,
-    /// What takes the place of a body that is empty, or of an error's, and its media type.
+    /// The replacement for a body that is empty or an error's, and its media type.
     pub(super) stub: Option<(Vec<u8>, Vec<u8>)>,
     /// The stage that asked does nothing more before it has ended.
     pub(super) waited: bool,
-    /// Who gets the body, in memory.
+    /// The receiver of the body, in memory.
     pub(super) on_complete: Option<OnComplete>,
     /// Something of the body has been pulled.
     pub(super) begun: bool,
@@ -129,7 +129,7 @@ impl Subrequest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooMany;
 
-/// What [`Exchange::ask`] gives.
+/// The result of [`Exchange::ask`].
 pub enum Answer {
     /// Nothing yet: the exchange waits, and is to ask again.
     Wait,
@@ -182,7 +182,7 @@ impl Exchange {
         }
     }
 
-    /// Lets a subrequest work with what belongs to the client's request.
+    /// Runs `work` while a subrequest has the state of the client's request.
     pub fn with_parent_state<T>(
         &mut self,
         child: &mut Self,
@@ -204,7 +204,7 @@ impl Exchange {
         swap(&mut self.host, &mut child.host);
         swap(&mut self.slots, &mut child.slots);
         swap(&mut self.known, &mut child.known);
-        swap(&mut self.guards, &mut child.guards);
+        swap(&mut self.extensions, &mut child.extensions);
         swap(&mut self.request_id, &mut child.request_id);
         swap(&mut self.request_body, &mut child.request_body);
         swap(&mut self.subrequests.begun, &mut child.subrequests.begun);
@@ -271,7 +271,7 @@ fn open(x: &mut Exchange, cx: &Ctx<'_>, uri: &[u8], args: &[u8]) -> Result<Box<E
 
 /// How deep subrequests of subrequests may lie, as in nginx: its NGX_HTTP_MAX_SUBREQUESTS is 50, and one more is let be.
 pub const MAX_SUBREQUESTS_DEEP: u8 = 51;
-/// How many subrequests one request of a client may lead to: nginx has as many at a time.
+/// Maximum number of subrequests of one client's request: nginx has as many at a time.
 pub const MAX_SUBREQUESTS: u32 = 64_534;
 
 #[cfg(test)]

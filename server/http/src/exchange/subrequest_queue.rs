@@ -1,12 +1,12 @@
 //! The queue in which bodies of subrequests become part of their parent's body, in order.
 //!
-//! It lies behind the body stages that are about one exchange's own body and before those about what the client gets, such
-//! as compression, where nginx has its postpone filter. What comes there is a queue of pieces, and one kind of piece is
-//! "the body of a subrequest". Everything is pulled: a subrequest's body is pulled when it is first in the queue.
+//! It lies behind the body stages of one exchange's own body and before those of the client's response, such as
+//! compression, where nginx has its postpone filter. Its input is a queue of pieces, and one kind of piece is "the
+//! body of a subrequest". Everything is pulled: a subrequest's body is pulled when it is first in the queue.
 //!
-//! A subrequest that has to wait makes its parent wait, after all that is ready before it has left: the stages behind the
-//! queue are told to let go of what they hold. Meanwhile the parent's own body is worked on, so that the subrequests it
-//! asks for wait together, up to [`AHEAD_BYTES`] and [`AHEAD_REQUESTS`].
+//! A subrequest that has to wait makes its parent wait, after all that is ready before it has left: the stages behind
+//! the queue are flushed. Meanwhile the parent's own body is worked on, so that the subrequests it asks for wait
+//! together, up to [`AHEAD_BYTES`] and [`AHEAD_REQUESTS`].
 //!
 //! Source: nginx development guide, "Subrequests"; nginx documentation, `subrequest_output_buffer_size`.
 
@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use engines::http::Chunk;
 use server_base::errlog::{Level, Shown};
 
-use super::body::{Act, BodyStage, Broken, Stepped};
+use super::body::{BodyStage, Broken, StageStatus, Stepped};
 use super::subrequest::{Subrequest, go_on};
 use super::{Ctx, Exchange, Pulled, State, Wait};
 use crate::{phases, reply};
@@ -36,9 +36,9 @@ pub(super) struct SubrequestQueue {
     waited: bool,
     /// Nothing comes of the exchange's own body any more.
     own_ended: bool,
-    /// What more of it waits for, if it does.
+    /// The condition that the rest of it waits for.
     own_wait: Option<Wait>,
-    /// What has come out has been told to leave at once.
+    /// The output so far has been flushed.
     flushed: bool,
     /// The exchange's own body is broken behind what is in the queue.
     broken: Option<Broken>,
@@ -49,7 +49,7 @@ enum Piece {
     Subrequest(Box<Subrequest>),
 }
 
-/// What comes out of the queue.
+/// The output of the queue.
 pub(super) enum QueueRead {
     Chunk(Chunk),
     End,
@@ -57,7 +57,7 @@ pub(super) enum QueueRead {
     Pending,
 }
 
-/// What comes of the exchange's own body.
+/// The next part of the exchange's own body.
 enum Own {
     Chunk(Chunk),
     Subrequest(Box<Subrequest>),
@@ -102,7 +102,7 @@ impl SubrequestQueue {
         }
     }
 
-    /// Lets subrequests whose wait has ended go on, whether they are first or not.
+    /// Resumes subrequests whose wait has ended, whether they are first or not.
     fn wake(&mut self, x: &mut Exchange, cx: &mut Ctx<'_>) {
         if self.ahead_requests == 0 {
             return;
@@ -297,7 +297,7 @@ fn answer_with(x: &mut Exchange, cx: &mut Ctx<'_>, (body, content_type): (Vec<u8
 }
 
 impl Exchange {
-    /// Lets bodies of subrequests join this one: the last stage so far may ask for them by [`BodyStage::act`].
+    /// Joins bodies of subrequests with this one: the last stage so far may ask for them by [`BodyStage::act`].
     pub fn join_subrequests(&mut self) {
         self.subrequests.queue.get_or_insert_default();
     }
@@ -338,7 +338,7 @@ impl Exchange {
         next
     }
 
-    /// Tells subrequests that something may have arrived, whether they are first or not.
+    /// Notifies subrequests that something may have arrived, whether they are first or not.
     pub(super) fn subrequests_arrived(&mut self, cx: &mut Ctx<'_>) {
         let Some(mut queue) = self.subrequests.queue.take() else {
             return;
@@ -362,7 +362,7 @@ impl Exchange {
         }
     }
 
-    /// Whether the stages behind the queue are still to be told that the next piece takes its time.
+    /// Whether the stages behind the queue are to be flushed, because the next piece takes its time.
     pub(super) fn must_flush(&mut self) -> bool {
         let queue = self.subrequests.queue.as_mut();
         queue.is_some_and(|queue| !std::mem::replace(&mut queue.flushed, true))
@@ -385,9 +385,9 @@ impl Exchange {
                 return Ok(Own::Chunk(chunk));
             }
             match self.act(last, cx)? {
-                Act::Idle => {}
-                Act::Again => continue,
-                Act::Join(child) => return Ok(Own::Subrequest(child)),
+                StageStatus::Idle => {}
+                StageStatus::Again => continue,
+                StageStatus::Join(child) => return Ok(Own::Subrequest(child)),
             }
             let stages = (0..=last).rev();
             match stages
@@ -401,8 +401,8 @@ impl Exchange {
         }
     }
 
-    /// Lets a stage work that needs its exchange.
-    fn act(&mut self, i: usize, cx: &mut Ctx<'_>) -> Result<Act, Broken> {
+    /// Runs [`BodyStage::act`] of a stage.
+    fn act(&mut self, i: usize, cx: &mut Ctx<'_>) -> Result<StageStatus, Broken> {
         let mut stage = std::mem::replace(&mut self.stages[i], Box::new(Placeholder));
         let mut out = std::mem::take(&mut self.stage_queues[i].out);
         let act = stage.act(self, cx, &mut out);

@@ -1,10 +1,10 @@
-//! What becomes of subrequests whose bodies join: stubs, bodies held in memory, faults, limits, logs.
+//! Ends of subrequests whose bodies join: stubs, bodies held in memory, faults, limits, logs.
 
 use std::rc::Rc;
 
 use engines::http::Chunk;
 
-use crate::testing::Part::{self, Held, OrElse};
+use crate::testing::Part::{self, InMemory, OrElse};
 use crate::testing::{
     Holding, Outcome, Page, Parts, Reaction, START_MS, World, begun, get, page, text, whole,
 };
@@ -45,7 +45,7 @@ fn a_subrequest_that_is_closed_breaks_its_parent_off_after_what_came_before_it()
         vec![text("a "), Part::Subrequest("/drop"), text("b")],
     );
     assert_eq!(world.pull(&mut ran.x), ("a ".to_owned(), "broken"));
-    let (mut ran, _) = page(&mut world, vec![Held("/drop")]);
+    let (mut ran, _) = page(&mut world, vec![InMemory("/drop")]);
     assert_eq!(world.pull(&mut ran.x).1, "broken");
 }
 
@@ -56,9 +56,9 @@ fn a_body_that_is_held_goes_to_whoever_asked_and_not_to_the_client() {
         &mut world,
         vec![
             text("a "),
-            Held("/say/held"),
-            Held("/file/in_a_file"),
-            Held("/none"),
+            InMemory("/say/held"),
+            InMemory("/file/in_a_file"),
+            InMemory("/none"),
             text("b"),
         ],
     );
@@ -77,7 +77,7 @@ fn a_stage_waits_for_the_body_that_is_held_for_it() {
         &mut world,
         vec![
             text("a "),
-            Held("/late/100/held"),
+            InMemory("/late/100/held"),
             Part::Subrequest("/say/b"),
         ],
     );
@@ -92,10 +92,10 @@ fn a_stage_waits_for_the_body_that_is_held_for_it() {
 #[test]
 fn what_is_held_in_memory_ends_at_subrequest_output_buffer_size() {
     let mut world = World::new("subrequest_output_buffer_size 10;");
-    let (mut ran, left) = page(&mut world, vec![Held("/big/10")]);
+    let (mut ran, left) = page(&mut world, vec![InMemory("/big/10")]);
     assert_eq!(world.pull(&mut ran.x).1, "end");
     assert_eq!(left.held.borrow()[0].1.len(), 10);
-    let (mut ran, left) = page(&mut world, vec![Held("/big/11")]);
+    let (mut ran, left) = page(&mut world, vec![InMemory("/big/11")]);
     assert_eq!(world.pull(&mut ran.x).1, "broken");
     assert!(left.held.borrow().is_empty());
     let said = world.said();
@@ -117,7 +117,7 @@ fn held_pieces_count_together() {
     for (around, end) in [("/say/12345", "end"), ("/say/123456", "broken")] {
         let mut ran = world.run(&get("/say/page"), &[]);
         let left = Rc::new(Parts::default());
-        left.left.borrow_mut().push_back(Held("/say/abcde"));
+        left.left.borrow_mut().push_back(InMemory("/say/abcde"));
         ran.x.stages.push(Box::new(Page(left)));
         ran.x.join_subrequests();
         // The subrequest that is held has one of its own behind its body.
@@ -156,12 +156,16 @@ fn the_log_of_a_subrequest_has_its_bytes() {
     ran.react(&[
         // Deeper ones end first: their bytes count in those of the ones above them.
         ("log", |x, _| {
-            x.guards.push(x.bytes_sent);
+            x.extensions.push(x.bytes_sent);
             Outcome::Next
         }),
     ]);
     world.pull(&mut ran.x);
-    assert_eq!(ran.x.guards.get::<u64>(), Some(&1), "the body of /nest/0");
+    assert_eq!(
+        ran.x.extensions.get::<u64>(),
+        Some(&1),
+        "the body of /nest/0"
+    );
     assert_eq!(
         ran.x.bytes_sent, 0,
         "those of the parent are counted by who sends them"

@@ -70,17 +70,17 @@ fn a_subrequest_begins_with_the_rewriting_of_its_server_and_as_an_internal_get()
 fn what_belongs_to_the_clients_request_is_lent_while_a_subrequest_works() {
     let mut world = World::new("");
     let mut x = world.get("/a");
-    x.guards.push(7_u32);
+    x.extensions.push(7_u32);
     x.request_id = Some([9; 16]);
     let mut child = open(&mut world, &mut x, b"/sub", b"")
         .expect("it is the first")
         .exchange;
     assert_eq!(child.host, b"");
     let seen = x.with_parent_state(&mut child, |child| {
-        child.guards.push("of the child");
+        child.extensions.push("of the child");
         (
             child.host.clone(),
-            child.guards.get::<u32>().copied(),
+            child.extensions.get::<u32>().copied(),
             child.request_id,
             child.head.bytes(child.head.target).to_vec(),
         )
@@ -95,10 +95,10 @@ fn what_belongs_to_the_clients_request_is_lent_while_a_subrequest_works() {
         )
     );
     assert_eq!(
-        (x.host.as_slice(), x.guards.get(), x.request_id),
+        (x.host.as_slice(), x.extensions.get(), x.request_id),
         (&b"localhost"[..], Some(&"of the child"), Some([9; 16]))
     );
-    assert!(child.host.is_empty() && child.guards.get::<u32>().is_none());
+    assert!(child.host.is_empty() && child.extensions.get::<u32>().is_none());
 }
 
 #[test]

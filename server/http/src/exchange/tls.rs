@@ -1,4 +1,4 @@
-//! What an exchange knows of the TLS connection that carries it.
+//! The TLS connection that carries an exchange.
 
 use std::cell::Cell;
 use std::net::SocketAddr;
@@ -15,9 +15,9 @@ use crate::names::{Unmatched, named_server};
 pub struct Tls {
     /// The settings of the handshake.
     pub config: Arc<Config>,
-    /// What it agreed on.
+    /// The negotiated parameters.
     pub info: Info,
-    /// What was thought of the client's certificate.
+    /// The result of verifying the client's certificate.
     pub verified: Verified,
     /// The request came before the handshake was over: `$ssl_early_data`. The driver keeps it.
     pub early_data: Cell<bool>,

@@ -1,15 +1,15 @@
-//! What an exchange waits for, and whether that has come.
+//! The condition that an exchange waits for, and whether it holds.
 
 use server_base::waker::Waker;
 
 use super::{Ctx, Exchange, State};
 
-/// What ends a wait, whichever comes first.
+/// The events that end a wait, whichever comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wait {
     /// This time, monotonic milliseconds; `u64::MAX`: it has no time of its own.
     pub until_ms: u64,
-    /// What has come of the request body.
+    /// Arrival of request body.
     pub body: bool,
     /// The exchange's [`Waker`].
     pub wake: bool,
@@ -76,7 +76,7 @@ impl Exchange {
         self.waker.as_ref().is_some_and(Waker::is_woken) || awaited()
     }
 
-    /// Has only wakes count from here on that are still to come, and pieces of the request body.
+    /// Forgets earlier wakes and pieces of the request body: only later ones count.
     pub(crate) fn forget_wakes(&mut self) {
         if let Some(waker) = &self.waker {
             waker.take();
@@ -86,7 +86,7 @@ impl Exchange {
         }
     }
 
-    /// Lets go of the exchange's waker, whose copies wake nobody in particular any more.
+    /// Drops the exchange's waker; its copies wake no exchange any more.
     pub(crate) fn drop_waker(&mut self) {
         self.waker = None;
     }
@@ -104,7 +104,7 @@ impl Exchange {
         }
     }
 
-    /// Who wakes the exchange; one is made when this is asked for the first time.
+    /// The waker of the exchange, made on the first call.
     pub fn waker(&mut self, cx: &Ctx<'_>) -> Waker {
         let key = self.client.wake;
         let waker = self.waker.get_or_insert_with(|| Waker::new(key, cx.wakers));

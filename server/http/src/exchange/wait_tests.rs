@@ -182,7 +182,7 @@ fn slow() -> Box<Slow> {
     ])))
 }
 
-/// As [`slow`], for one that is asked twice before it waits.
+/// A subrequest like [`slow`] that is asked twice before it waits.
 fn slow_subrequest() -> Box<Slow> {
     let mut slow = slow();
     slow.0.insert(1, BodyRead::Pending(Wait::woken()));

@@ -1,8 +1,8 @@
-//! The access phase: what its handlers decide together, and how long a refusal is held back.
+//! The access phase: the joint decision of its handlers, and the delay of refusals.
 //!
-//! `auth_delay` counts from the beginning of the turn in which the request was refused, or from an earlier time that a handler
-//! set, and so includes the time that comparing a password took: whoever measures the answer learns nothing of it. The
-//! driver looks at its clock again before it waits for the timer that is set here.
+//! `auth_delay` counts from the beginning of the turn in which the request was refused, or from an earlier time that a
+//! handler set, and so includes the time that comparing a password took: a client that measures the answer learns
+//! nothing of it. The driver looks at its clock again before it waits for the timer that is set here.
 //!
 //! Source: nginx documentation, directives `satisfy` and `auth_delay`.
 
@@ -19,7 +19,7 @@ use crate::reply;
 use crate::trace::Event;
 
 /// The answer that is held back until then, monotonic milliseconds.
-struct Held {
+struct DelayedResponse {
     until_ms: u64,
 }
 
@@ -28,9 +28,10 @@ struct Since {
     ms: u64,
 }
 
-/// Has the delay of the refusal that follows count from this time, monotonic milliseconds: a handler that waited began then.
+/// Sets the time from which the delay of the following refusal counts, monotonic milliseconds: a handler that waited
+/// began then.
 pub fn delay_counts_from(x: &mut Exchange, since_ms: u64) {
-    x.guards.set(Since { ms: since_ms });
+    x.extensions.set(Since { ms: since_ms });
 }
 
 /// Runs the handlers; a subrequest may go wherever the request that it belongs to leads it.
@@ -86,7 +87,7 @@ pub(super) fn decide(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
 /// Waits for the end of `auth_delay`; false once it is over, or if there is none. Waking too early does no harm.
 fn hold(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) -> bool {
     let now_ms = cx.clock.mono_ms;
-    let until_ms = match x.guards.get::<Held>() {
+    let until_ms = match x.extensions.get::<DelayedResponse>() {
         Some(held) => held.until_ms,
         None => {
             let delay_ms = x.core_loc(http).auth_delay.0;
@@ -94,15 +95,18 @@ fn hold(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) -> bool {
                 return false;
             }
             x.log(Level::Info, format_args!("delaying unauthorized request"));
-            let since_ms = x.guards.take::<Since>().map_or(now_ms, |since| since.ms);
+            let since_ms = x
+                .extensions
+                .take::<Since>()
+                .map_or(now_ms, |since| since.ms);
             let until_ms = since_ms.saturating_add(delay_ms);
-            x.guards.push(Held { until_ms });
+            x.extensions.push(DelayedResponse { until_ms });
             until_ms
         }
     };
     if now_ms >= until_ms {
         // Its error page may refuse it once more.
-        x.guards.drop_all::<Held>();
+        x.extensions.drop_all::<DelayedResponse>();
         return false;
     }
     x.state = State::Waiting(Wait::until(until_ms));

@@ -11,7 +11,7 @@ use crate::testing::{Ran, Reaction, START_MS, World, get};
 fn ask(world: &mut World, first: Outcome, second: Outcome) -> Ran {
     // Reactions are plain functions: what they decide comes with the exchange.
     let mut x = world.exchange(&get("/say/in"));
-    x.guards.push([first, second]);
+    x.extensions.push([first, second]);
     world.begin(
         x,
         &[
@@ -22,7 +22,7 @@ fn ask(world: &mut World, first: Outcome, second: Outcome) -> Ran {
 }
 
 fn decision(x: &mut Exchange, at: usize) -> Outcome {
-    let decisions = x.guards.get::<[Outcome; 2]>();
+    let decisions = x.extensions.get::<[Outcome; 2]>();
     decisions.map_or(Next, |decisions| decisions[at])
 }
 
@@ -199,7 +199,7 @@ fn a_page_that_is_refused_itself_is_held_back_once_more() {
     );
 }
 
-/// So whoever measures the answer does not learn how long the look at the password took.
+/// So a client that measures the answer does not learn how long the look at the password took.
 #[test]
 fn the_delay_counts_from_when_a_handler_that_waited_began() {
     let mut world = World::new("auth_delay 2s; error_page 401 /page;");

@@ -47,7 +47,7 @@ fn rarely(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
     phase(x, cx, http);
 }
 
-/// Gives what the client said, or takes it back.
+/// Swaps head and host of the client's request between two exchanges.
 fn with_parent_state(x: &mut Exchange, other: &mut Exchange) {
     std::mem::swap(&mut x.head, &mut other.head);
     std::mem::swap(&mut x.host, &mut other.host);

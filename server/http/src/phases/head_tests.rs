@@ -1,4 +1,4 @@
-//! What is made of a head before the phases run: server, target, whether the connection is kept, and what is refused.
+//! Reading a head before the phases run: server, target, keep-alive, and refusals.
 
 use super::location_changed;
 use crate::exchange::{Exchange, State};
@@ -38,7 +38,7 @@ fn the_connection_is_kept_as_version_and_fields_say() {
     }
 }
 
-/// Whatever whoever read the head makes of that.
+/// Independent of what the engine made of the head.
 #[test]
 fn http_1_0_is_kept_only_on_request() {
     let mut world = World::new("");

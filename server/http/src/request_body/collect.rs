@@ -25,19 +25,19 @@ keyword! {
     }
 }
 
-/// How a body is collected.
+/// Options of collecting a body.
 #[derive(Clone, Copy, Debug)]
-pub struct Plan {
+pub struct CollectOptions {
     /// Whether it is to be in a file, small or large.
     pub in_file: InFile,
     /// Permission bits of the file.
     pub mode: u32,
-    /// How the log tells of the file, if it does.
+    /// Level of the log line about the file; `None` for no line.
     pub log: Option<Level>,
 }
 
-impl Plan {
-    /// What the location says.
+impl CollectOptions {
+    /// The options of the location.
     pub fn of(loc: &CoreLoc) -> Self {
         let in_file = *loc.client_body_in_file_only;
         Self {
@@ -51,7 +51,7 @@ impl Plan {
     }
 }
 
-/// How far a body is.
+/// The progress of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Collected {
     /// It is there whole.
@@ -62,12 +62,12 @@ pub enum Collected {
     Status(u16),
 }
 
-/// Who takes a body.
+/// Collects a body.
 pub(super) struct Reader {
-    plan: Plan,
-    /// What is not in a file.
+    plan: CollectOptions,
+    /// The part that is not in a file.
     memory: Vec<u8>,
-    /// How much may be.
+    /// Maximum number of bytes in memory.
     memory_limit: u64,
     pub(super) file: Option<TempFile>,
     /// `client_max_body_size`.
@@ -78,9 +78,9 @@ pub(super) struct Reader {
     told: bool,
 }
 
-/// Asks for the whole body, and tells how far it is. Asked again it does no more than tell; the plan of the first who asks
-/// counts.
-pub fn collect(x: &mut Exchange, cx: &mut Ctx<'_>, plan: &Plan) -> Collected {
+/// Asks for the whole body and returns its progress. Further calls only return the progress; the options of the first
+/// call count.
+pub fn collect(x: &mut Exchange, cx: &mut Ctx<'_>, plan: &CollectOptions) -> Collected {
     if x.request_body
         .as_ref()
         .is_none_or(|request_body| request_body.reader.is_none())
@@ -109,7 +109,7 @@ pub fn collect(x: &mut Exchange, cx: &mut Ctx<'_>, plan: &Plan) -> Collected {
 }
 
 /// Begins to take the body, with what has come before anybody asked, and with what another location has passed on of it.
-fn begin(x: &mut Exchange, cx: &mut Ctx<'_>, plan: &Plan) {
+fn begin(x: &mut Exchange, cx: &mut Ctx<'_>, plan: &CollectOptions) {
     debug_http!(x, "http read client request body");
     let http = Rc::clone(&x.http);
     let loc = x.core_loc(&http);
@@ -168,7 +168,7 @@ impl Reader {
         self.end.is_some()
     }
 
-    /// Whether nothing more is waited for, and the handler is to be told.
+    /// Whether nothing more is waited for, and the handler is to run.
     pub(super) fn is_due(&self) -> bool {
         self.is_done() && !self.told
     }
@@ -179,7 +179,7 @@ impl Reader {
         whole.then_some(&*self.memory)
     }
 
-    /// Takes a piece; with it, so many bytes have come.
+    /// Takes a piece; `so_far` bytes have arrived with it.
     pub(super) fn take(&mut self, x: &mut Exchange, cx: &mut Ctx<'_>, bytes: Vec<u8>, so_far: u64) {
         if self.is_done() {
             return;
@@ -264,7 +264,7 @@ impl Reader {
         self.fail(500);
     }
 
-    /// Gives up, and lets go of what has come.
+    /// Aborts, and drops the received bytes.
     fn fail(&mut self, status: u16) {
         self.end = Some(Err(status));
         self.memory = Vec::new();
@@ -273,7 +273,7 @@ impl Reader {
 }
 
 /// Makes the file of a body.
-fn create(x: &Exchange, cx: &mut Ctx<'_>, plan: &Plan) -> Result<TempFile, FileError> {
+fn create(x: &Exchange, cx: &mut Ctx<'_>, plan: &CollectOptions) -> Result<TempFile, FileError> {
     let keep = match plan.in_file {
         InFile::Off => Keep::Nameless,
         InFile::Clean => Keep::WhileUsed,

@@ -6,15 +6,15 @@ use server_base::errlog::Level;
 use server_base::files::{FileError, Keep};
 
 use super::super::stream;
-use super::{Collected, InFile, Plan, collect};
+use super::{CollectOptions, Collected, InFile, collect};
 use crate::exchange::{Exchange, State, Wait};
 use crate::testing::{START_MS, World, refused};
 
-/// A request whose handler asks for the body, and asks again when it is told.
+/// A request whose handler asks for the body, and again whenever it is run.
 struct Reading {
     world: World,
     x: Exchange,
-    plan: Plan,
+    plan: CollectOptions,
 }
 
 impl Reading {
@@ -22,7 +22,7 @@ impl Reading {
     fn new(server: &str, length: &str) -> Self {
         let world = World::new(server);
         let x = world.exchange(&format!("POST /a HTTP/1.1\r\nHost: a\r\n{length}\r\n\r\n"));
-        let plan = Plan::of(x.core_loc(&x.http));
+        let plan = CollectOptions::of(x.core_loc(&x.http));
         Self { world, x, plan }
     }
 
@@ -168,7 +168,7 @@ fn the_location_says_how_files_are_made_and_logged() {
         assert!(said.contains(level), "{said}");
     }
     let mut silent = Reading::new("client_body_buffer_size 4;", CHUNKED);
-    silent.plan = Plan {
+    silent.plan = CollectOptions {
         mode: 0o644,
         log: None,
         ..silent.plan

@@ -1,8 +1,8 @@
-//! What has come of a body before anybody asks for it, and what the driver is told.
+//! Body bytes that arrive before a handler asks for them, and the flow control that the driver sees.
 
 use engines::http::Version;
 
-use super::{Collected, HELD_BYTES, JOINED_BYTES, Plan, collect};
+use super::{CollectOptions, Collected, HELD_BYTES, JOINED_BYTES, collect};
 use crate::exchange::{Exchange, State, Wait};
 use crate::testing::{START_MS, World};
 
@@ -19,7 +19,7 @@ fn deliver(world: &mut World, x: &mut Exchange, bytes: &[u8]) {
 
 /// The handler asks.
 fn ask(world: &mut World, x: &mut Exchange) -> Collected {
-    let plan = Plan::of(x.core_loc(&world.generation.http.clone()));
+    let plan = CollectOptions::of(x.core_loc(&world.generation.http.clone()));
     collect(x, &mut world.cx(), &plan)
 }
 

@@ -1,9 +1,9 @@
-//! The body of a request on its way in: what the driver delivers, and what becomes of it.
+//! The body of a request on its way in: delivery by the driver, and use by handlers.
 //!
 //! ```text
-//! driver:   deliver_body, end_body        as the engine tells; then, if is_body_due, phases::resume
-//!           body_used                     bytes that are used up: the peer may send as many again
-//!           has_body_room                 whether more may be read where nobody gives back windows
+//! driver:   deliver_body, end_body        on events of the engine; then, if is_body_due, phases::resume
+//!           body_used                     consumed bytes: the peer may send as many again
+//!           has_body_room                 whether more may be read, for protocols without windows
 //! handler:  collect                       the whole body, in memory or in a file; Wait until it is there
 //!           stream::take                  the next piece of it, or of a tunnel
 //! ```
@@ -28,15 +28,15 @@ use server_base::files::TempFile;
 use crate::conf_core::CoreLoc;
 use crate::exchange::{Ctx, Exchange, State, Wait};
 use collect::Reader;
-pub use collect::{Collected, InFile, Plan, collect};
+pub use collect::{CollectOptions, Collected, InFile, collect};
 pub use pace::BodyRate;
 use pace::Pace;
 use pieces::Stream;
 
-/// What has come of the body of a request.
+/// The received part of a request body.
 #[derive(Default)]
 pub struct RequestBody {
-    /// What nobody has asked for yet.
+    /// Pieces that no handler has asked for yet.
     held: VecDeque<Vec<u8>>,
     held_bytes: u64,
     /// All that has come.
@@ -45,7 +45,7 @@ pub struct RequestBody {
     used: u64,
     /// Nothing comes any more.
     ended: bool,
-    /// Who takes it whole.
+    /// Collects the whole body, where a handler asked for that.
     reader: Option<Reader>,
     /// Or piece by piece.
     stream: Option<Stream>,
@@ -151,7 +151,8 @@ impl Exchange {
             .is_none_or(|request_body| request_body.held_bytes < HELD_BYTES)
     }
 
-    /// Whether a handler has ceased to pass the body on while the response is on its way. What is held of it is let go.
+    /// Whether a handler has ceased to pass the body on while the response is on its way. The pieces held are dropped
+    /// then.
     pub fn drop_unwanted_body(&mut self) -> bool {
         let unwanted = self.passes_body() && !self.wants_body();
         if unwanted && let Some(request_body) = &mut self.request_body {
@@ -162,7 +163,7 @@ impl Exchange {
         unwanted
     }
 
-    /// The peer has gone in the middle of the body: there is nobody to answer.
+    /// The peer has gone in the middle of the body: no response can reach it.
     pub fn lose_body(&mut self) {
         self.log(
             Level::Info,
@@ -196,12 +197,12 @@ impl Exchange {
         self.request_body.as_ref()?.reader.as_ref()?.file.as_ref()
     }
 
-    /// The same, to be written to or renamed.
+    /// The file of the body, to be written to or renamed.
     pub fn body_file_mut(&mut self) -> Option<&mut TempFile> {
         self.request_body.as_mut()?.reader.as_mut()?.file.as_mut()
     }
 
-    /// How long the body is, where that was found out by reading it.
+    /// The length of the body, where reading has determined it.
     pub fn body_size(&self) -> Option<u64> {
         let request_body = self.request_body.as_ref()?;
         request_body.ended.then_some(request_body.received)
@@ -223,7 +224,7 @@ impl Exchange {
     }
 }
 
-/// How long a body may take that is read from now on.
+/// The time limits of a body that is read from now on.
 fn pace_of(loc: &CoreLoc, now_ms: u64) -> Pace {
     let (gap_ms, all_ms) = (loc.client_body_timeout.0, loc.client_body_deadline.0);
     Pace::begin(gap_ms, all_ms, *loc.client_body_min_rate, now_ms)
@@ -242,13 +243,13 @@ impl RequestBody {
         }
     }
 
-    /// Whether something has come that the handler has not been told of.
+    /// Whether pieces have arrived since the handler last ran.
     fn is_due(&self) -> bool {
         self.reader.as_ref().is_some_and(Reader::is_due)
             || self.stream.as_ref().is_some_and(Stream::is_due)
     }
 
-    /// The handler is told now of what has come so far.
+    /// Marks all arrivals as seen: the handler runs now.
     pub(crate) fn forget_arrivals(&mut self) {
         if let Some(stream) = &mut self.stream {
             stream.due = false;

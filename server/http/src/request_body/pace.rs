@@ -1,4 +1,4 @@
-//! How long the body of a request may take: between two reads, in all, and by its rate.
+//! Time limits of a request body: between two reads, in all, and by its rate.
 //!
 //! The rate is that of a bucket: each byte buys `1 / rate` seconds, but what is bought ahead is never more than the grace.
 //! So no burst buys a long silence, and a body that comes evenly at the rate is never cut off.
@@ -7,18 +7,18 @@
 
 use conf::{Arity, ConfError, Directive};
 use server_base::config::ConfigContext;
-use server_base::typed::Typed;
+use server_base::from_args::FromArgs;
 
 /// `client_body_min_rate`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BodyRate {
     /// Bytes a second; 0 for none.
     pub bytes_a_second: u64,
-    /// How far a client may fall behind, milliseconds.
+    /// Time that a client may fall behind, milliseconds.
     pub grace_ms: u64,
 }
 
-impl Typed for BodyRate {
+impl FromArgs for BodyRate {
     const ARITY: Arity = Arity::TAKE12;
     const SYNTAX: &'static str = "size [grace=time]";
 
@@ -109,7 +109,7 @@ impl Pace {
         gap_at_ms.min(self.end_ms).min(due_ms)
     }
 
-    /// What it has broken, if it has.
+    /// The limit that the client has broken, if any.
     pub(super) fn broken(&self, now_ms: u64) -> Option<&'static str> {
         if now_ms < self.until_ms() {
             None

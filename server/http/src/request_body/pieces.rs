@@ -1,10 +1,10 @@
-//! How far a body is that is taken piece by piece, and how long it may take.
+//! Progress and time limits of a body that is taken piece by piece.
 
 use super::pace::Pace;
 
 /// A body that is taken piece by piece.
 pub(super) struct Stream {
-    /// What it must keep to; a tunnel has no limits.
+    /// The limits of a body; a tunnel has none.
     pub(super) limits: Option<Limits>,
     /// Something has come since the handler asked.
     pub(super) due: bool,
@@ -12,14 +12,14 @@ pub(super) struct Stream {
     waits: Result<(), u64>,
     /// Why there is no more.
     pub(super) failed: Option<u16>,
-    /// Bytes that the handler has had.
+    /// Number of bytes that the handler has taken.
     pub(super) taken: u64,
     /// All of them, for `$request_body`; `None` where they are more than a buffer.
     copy: Option<Vec<u8>>,
     copy_most: u64,
 }
 
-/// What a body must keep to.
+/// The time limits of a body.
 pub(super) struct Limits {
     pub(super) pace: Pace,
     /// `client_max_body_size` of a body whose length was not announced; 0 for none.
@@ -39,7 +39,7 @@ impl Stream {
         }
     }
 
-    /// Keeps a copy of a body of so many bytes at most.
+    /// Keeps a copy of a body of at most `most` bytes.
     pub(super) fn keep_copy(&mut self, most: u64) {
         (self.copy, self.copy_most) = (Some(Vec::new()), most);
     }
@@ -55,12 +55,12 @@ impl Stream {
         }
     }
 
-    /// What the handler has had, if it is no more than a buffer.
+    /// The pieces that the handler has taken, if they fit into one buffer.
     pub(super) fn copy(&self) -> Option<&[u8]> {
         self.copy.as_deref()
     }
 
-    /// What the handler has had, for another one that needs the whole body.
+    /// The pieces that the handler has taken, for another one that needs the whole body.
     ///
     /// # Errors
     /// It is not kept, or the body failed with this status.
@@ -97,8 +97,8 @@ impl Stream {
         }
     }
 
-    /// The handler has had all there is; gives what the client has broken by not sending more, if it has: with that the body
-    /// fails with this status.
+    /// The handler has taken all there is. Returns the limit that the client has broken by not sending more, if any;
+    /// the body then fails with this status.
     pub(super) fn wait(&mut self, now_ms: u64, too_late: u16) -> Option<&'static str> {
         let before = std::mem::replace(&mut self.waits, Ok(()));
         let limits = self.limits.as_mut()?;

@@ -3,13 +3,13 @@
 //!
 //! ```text
 //! take -> Chunk     a piece, in memory
-//!         Later     nothing now: the handler is run again, or told of the arrival, when there is more
+//!         Later     nothing now: the handler is run again, or called back, when more arrives
 //!         End       all has been taken; of a tunnel, the client has ended its side
 //!         Failed    it cannot be had: the status to answer with, where there is no answer yet
 //! ```
 //!
-//! What nobody takes is held, and the client is not read while [`HELD_BYTES`](super::HELD_BYTES) are. The times of
-//! `client_body_timeout` and its kin run only while the handler waits: a client is not to pay for a slow server.
+//! Untaken pieces are held, and the client is not read while [`HELD_BYTES`](super::HELD_BYTES) are. The times of
+//! `client_body_timeout` and its kin run only while the handler waits: a client is not charged for a slow server.
 //!
 //! Absent: trailers of requests, which are dropped.
 //!
@@ -26,7 +26,7 @@ use crate::debug_http;
 use crate::exchange::{Ctx, Exchange};
 use crate::handler::REQUEST_TIMEOUT;
 
-/// What [`take`] gives.
+/// The result of [`take`].
 #[derive(Debug)]
 pub enum Piece {
     /// The next piece.
@@ -71,7 +71,7 @@ pub fn take(x: &mut Exchange, cx: &mut Ctx<'_>) -> Piece {
     Piece::Later
 }
 
-/// Has the body be taken piece by piece from here on, if it is not yet.
+/// Begins to take the body piece by piece, if that has not begun yet.
 pub fn begin(x: &mut Exchange, cx: &mut Ctx<'_>) {
     let request_body = x.request_body.as_ref();
     if request_body.is_none_or(|request_body| request_body.stream.is_none()) {
@@ -79,15 +79,15 @@ pub fn begin(x: &mut Exchange, cx: &mut Ctx<'_>) {
     }
 }
 
-/// How many bytes of the body have been taken: they cannot be taken again.
+/// Number of bytes of the body that have been taken: they cannot be taken again.
 pub fn taken_bytes(x: &Exchange) -> u64 {
     let request_body = x.request_body.as_ref();
     let stream = request_body.and_then(|request_body| request_body.stream.as_ref());
     stream.map_or(0, |stream| stream.taken)
 }
 
-/// Has [`take`] give what the client sends behind its request, up to its end. For a response that changes the protocol,
-/// before its head is sent; false where that cannot be, since the request is not over.
+/// Makes [`take`] return what the client sends behind its request, up to its end. For a response that changes the
+/// protocol, before its head is sent; false where that cannot be, since the request is not over.
 pub fn open_tunnel(x: &mut Exchange, cx: &Ctx<'_>) -> bool {
     if !x.is_body_complete() {
         return false;

@@ -7,9 +7,9 @@ use std::rc::Rc;
 use engines::http::Chunk;
 
 use super::{Ran, World, get};
-use crate::exchange::{Act, BodyStage, Broken, Ctx, Exchange, Subrequest};
+use crate::exchange::{BodyStage, Broken, Ctx, Exchange, StageStatus, Subrequest};
 
-/// What a page is made of.
+/// The parts of a page.
 pub(crate) enum Part {
     Text(String),
     Subrequest(&'static str),
@@ -17,8 +17,8 @@ pub(crate) enum Part {
     Waited(&'static str),
     /// With a stub in the place of nothing or of an error.
     OrElse(&'static str, &'static str),
-    /// Held in memory for the page.
-    Held(&'static str),
+    /// InMemory in memory for the page.
+    InMemory(&'static str),
 }
 
 /// A stage that puts its parts in the place of the body.
@@ -46,12 +46,12 @@ impl BodyStage for Page {
         x: &mut Exchange,
         cx: &mut Ctx<'_>,
         out: &mut VecDeque<Chunk>,
-    ) -> Result<Act, Broken> {
+    ) -> Result<StageStatus, Broken> {
         if !*self.0.begun.borrow() {
-            return Ok(Act::Idle);
+            return Ok(StageStatus::Idle);
         }
         let Some(part) = self.0.left.borrow_mut().pop_front() else {
-            return Ok(Act::Idle);
+            return Ok(StageStatus::Idle);
         };
         let mut open = |uri: &str| {
             Subrequest::open(x, cx, uri.as_bytes(), b"").map_err(|_| Broken("too many"))
@@ -59,12 +59,12 @@ impl BodyStage for Page {
         let child = match part {
             Part::Text(text) => {
                 out.push_back(Chunk::Owned(text.into()));
-                return Ok(Act::Again);
+                return Ok(StageStatus::Again);
             }
             Part::Subrequest(uri) => open(uri)?,
             Part::Waited(uri) => open(uri)?.waited(),
             Part::OrElse(uri, stub) => open(uri)?.or_else(stub.into(), b"text/plain".to_vec()),
-            Part::Held(uri) => {
+            Part::InMemory(uri) => {
                 let page = Rc::clone(&self.0);
                 open(uri)?.held_for(move |_, status, body| {
                     let body = String::from_utf8_lossy(&body).into_owned();
@@ -72,7 +72,7 @@ impl BodyStage for Page {
                 })
             }
         };
-        Ok(Act::Join(Box::new(child)))
+        Ok(StageStatus::Join(Box::new(child)))
     }
 }
 
@@ -105,7 +105,7 @@ pub(crate) fn begun(ran: &Ran) -> usize {
     ran.handlers().matches("server_rewrite").count()
 }
 
-/// A stage behind the queue of subrequests that holds everything back until it is told to let go.
+/// A stage behind the queue of subrequests that holds everything back until it is flushed.
 pub(crate) struct Holding(pub(crate) Vec<u8>);
 
 impl BodyStage for Holding {

@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use conf::{Arity, Contexts, Row};
+use conf::{Arity, Contexts, DirectiveDef};
 use engines::http::{BodyLength, Chunk, Fields, Method, ResponseHead};
 use server_base::connector::{Connector, Lookup, Route, UpstreamAddr, UpstreamProtocol};
 use server_base::files::TempDir;
@@ -16,10 +16,10 @@ use server_base::upstream_request::{
 use server_base::waker::{WakeQueue, Waker};
 
 use super::PROBE;
-use crate::confs::Conf;
 use crate::exchange::{Ctx, Exchange};
 use crate::http::Http;
 use crate::module::Module;
+use crate::settings_set::Conf;
 use crate::upstream::conf::NextUpstream;
 use crate::upstream::group::{self, Groups};
 use crate::upstream::{self, Gateway, Outgoing, Target, UpstreamConf, Verdict};
@@ -68,7 +68,7 @@ impl Connector for Servers {
 }
 
 impl Call {
-    /// The connection stands, and so many bytes of the request have left.
+    /// The connection stands, and `bytes` of the request have left.
     pub(crate) fn sent(&self, bytes: u64) -> &Self {
         self.call.note(|facts| {
             facts.connected_ms = Some(facts.connected_ms.unwrap_or(super::START_MS));
@@ -77,7 +77,7 @@ impl Call {
         self
     }
 
-    /// What has come of the request body, and whether it has ended.
+    /// The received part of the request body, and whether it has ended.
     pub(crate) fn body(&self) -> (String, bool) {
         let mut text = String::new();
         while let Some(chunk) = self.call.take_body() {
@@ -137,7 +137,7 @@ impl Call {
         self.tell_failed(failure, sent_bytes);
     }
 
-    /// The attempt fails when so much has been sent.
+    /// The attempt fails after `sent_bytes` of the request.
     pub(crate) fn tell_failed(&self, failure: Failure, sent_bytes: u64) {
         if sent_bytes > 0 {
             self.sent(sent_bytes);
@@ -195,13 +195,13 @@ fn head(status: u16, fields: &[&str]) -> ResponseHead {
     head
 }
 
-/// What locations with `pass` do, in the thread of one test.
+/// The state of locations with `pass`, for the thread of one test.
 pub(crate) struct Passing {
     pub(crate) conf: UpstreamConf,
     /// The last bytes of the servers' addresses.
     pub(crate) servers: Vec<u8>,
     pub(crate) hints: bool,
-    /// What the gateway finds of heads.
+    /// The gateway's verdict on heads.
     pub(crate) verdict: Verdict,
 }
 
@@ -245,7 +245,7 @@ impl Passing {
 
 thread_local! {
     static PASSING: Cell<Option<&'static Passing>> = const { Cell::new(None) };
-    /// What was announced of request bodies.
+    /// The lengths that request bodies announced.
     pub(crate) static ANNOUNCED: RefCell<Vec<BodyLength>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -308,9 +308,9 @@ impl Gateway for Test {
 /// A module with the directive `pass`.
 pub(crate) const PASS: Module = Module {
     name: "pass",
-    units: &[<Groups as Conf>::unit],
+    settings: &[<Groups as Conf>::def],
     finish: Some(group::finish),
-    directives: &[&[Row {
+    directives: &[&[DirectiveDef {
         name: "pass",
         contexts: Contexts::LOCATION,
         arity: Arity::NOARGS,

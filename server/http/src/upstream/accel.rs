@@ -1,4 +1,4 @@
-//! The `X-Accel-*` fields of a response, by which a server says what is to be done with it.
+//! The `X-Accel-*` fields of a response, by which a server controls its handling.
 //!
 //! Source: nginx documentation, `proxy_ignore_headers`.
 
@@ -11,7 +11,7 @@ use crate::exchange::{Ctx, Exchange};
 use crate::handler::Content;
 use crate::{phases, reply};
 
-/// What the fields say.
+/// The values of the fields.
 #[derive(Default)]
 pub(super) struct Accel {
     redirect: Option<Vec<u8>>,

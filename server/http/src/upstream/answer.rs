@@ -135,7 +135,7 @@ fn send(
     send_head(run, x, cx)
 }
 
-/// Has client and server speak another protocol from here on.
+/// Changes the protocol between client and server.
 fn open_tunnel(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), &'static str> {
     if x.is_subrequest() {
         return Err("connection upgrade in subrequest");
@@ -160,7 +160,7 @@ fn send_head(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
     Flow::Done(Content::Sent)
 }
 
-/// How much is read ahead of the client.
+/// The limits of reading ahead of the client.
 fn buffered(conf: &UpstreamConf, x: &mut Exchange, cx: &mut Ctx<'_>) -> Limits {
     let rate = conf.limit_rate.0.as_ref();
     let rate = rate.and_then(|value| conf::parse_size(&value.to_vec(x, cx)));

@@ -1,4 +1,4 @@
-//! What happens to an exchange while its response is pulled: more of it comes, and more of the request.
+//! Arrivals while a response is pulled: more of the response, and more of the request.
 
 use server_base::errlog::{Level, Shown};
 use server_base::files::{FileError, Keep};
@@ -21,7 +21,7 @@ pub(super) fn arrived(x: &mut Exchange, cx: &mut Ctx<'_>) {
     }
 }
 
-/// Takes what the server has done, and gives it what has come of the request.
+/// Takes the events of the server, and sends it the request body that has arrived.
 pub(super) fn take(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) {
     let Some(shared) = run.buffer.clone() else {
         return;
@@ -93,7 +93,7 @@ fn ended(
     x.on_arrival = None;
 }
 
-/// What a failure means for what has come before it.
+/// The end of the response that a failure causes, given what has come before it.
 fn failed(x: &Exchange, buffer: &ResponseBuffer, failure: &Failure) -> Ended {
     if !buffer.is_tunnel {
         log_failure(x, failure, Action::Reading);
@@ -107,7 +107,7 @@ fn failed(x: &Exchange, buffer: &ResponseBuffer, failure: &Failure) -> Ended {
     Ended::Whole
 }
 
-/// Gives the client the trailers, where it may have them.
+/// Passes the trailers on, where the client may have them.
 fn pass_trailers(run: &Run, x: &mut Exchange, trailers: &engines::http::Fields) {
     let http = std::rc::Rc::clone(&x.http);
     let conf = run.conf(x, &http);

@@ -1,7 +1,8 @@
 //! The request body on its way to servers: collected first, or passed on as it comes.
 //!
-//! A collected body is kept, so that it can be sent to another server again. What is passed on as it comes is sent to one server
-//! alone, as in nginx; its beginning is kept until there is a response, should the connection turn out to have been dead.
+//! A collected body is kept, so that it can be sent to another server again. A body that is passed on as it comes is
+//! sent to one server alone, as in nginx; its beginning is kept until there is a response, should the connection turn
+//! out to have been dead.
 //!
 //! Source: nginx documentation, `proxy_request_buffering`, `proxy_pass_request_body`, `proxy_set_body`.
 
@@ -17,7 +18,7 @@ use crate::exchange::{Ctx, Exchange};
 use crate::handler::Content;
 use crate::http::Http;
 use crate::request_body::stream::{self, Piece};
-use crate::request_body::{Collected, Plan, collect};
+use crate::request_body::{CollectOptions, Collected, collect};
 
 /// A request body as it is sent.
 pub(super) enum Body {
@@ -31,7 +32,7 @@ pub(super) enum Body {
 /// A body that is passed on as it comes.
 #[derive(Default)]
 pub(super) struct Stream {
-    /// What was passed on, [`KEPT_BYTES`] at most.
+    /// The beginning of the body that was passed on, at most [`KEPT_BYTES`].
     kept: Vec<Chunk>,
     kept_bytes: u64,
     /// More was passed on, and is kept nowhere.
@@ -175,7 +176,7 @@ pub(super) fn step(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
     if x.head.body == BodyLength::None {
         return replaced(run, x, cx);
     }
-    let plan = Plan::of(x.core_loc(&http));
+    let plan = CollectOptions::of(x.core_loc(&http));
     match collect(x, cx, &plan) {
         Collected::Wait => return Flow::Wait(Step::Body),
         Collected::Status(status) => return Flow::Done(Content::Status(status)),

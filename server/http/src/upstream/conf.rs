@@ -1,4 +1,4 @@
-//! The settings that all modules which pass requests on have in common, whatever their directives' prefix.
+//! The settings of all modules that pass requests on, for any prefix of directives.
 //!
 //! Source: nginx documentation, `ngx_http_proxy_module`; defaults are nginx's.
 
@@ -174,7 +174,7 @@ impl NextUpstream {
 pub struct NextUpstreamWords {
     /// Each with what it stands for.
     pub names: &'static [(&'static str, u32)],
-    /// As the reference shows them.
+    /// The arguments as the reference shows them.
     pub syntax: &'static str,
 }
 

@@ -157,7 +157,7 @@ pub(super) fn copy_for_redirect(x: &mut Exchange, conf: &UpstreamConf, head: &Re
     }
 }
 
-/// The length of the body as the head tells it, of a response to HEAD too.
+/// The length of the body according to the head, of a response to HEAD too.
 fn content_length(head: &ResponseHead) -> Option<u64> {
     if head.get(FieldId::TransferEncoding).is_some() {
         return None;

@@ -1,4 +1,4 @@
-//! What a protocol spoken with servers does differently: data and four functions.
+//! The specifics of a protocol spoken with servers: data and four functions.
 
 use engines::http::ResponseHead;
 use server_base::connector::{UpstreamAddr, UpstreamProtocol};
@@ -32,7 +32,7 @@ pub trait Gateway: Sync {
         outgoing: &Outgoing,
     ) -> Result<RequestSpec, u16>;
 
-    /// What is spoken with a server.
+    /// The protocol spoken with a server.
     fn protocol(&self, x: &Exchange, http: &Http) -> UpstreamProtocol;
 
     /// Looks at the head of a response before anything is done about it. A status: an error page answers in the place of
@@ -52,7 +52,7 @@ pub trait Gateway: Sync {
         Verdict::Pass
     }
 
-    /// What stands before a server's name in the log.
+    /// The text before a server's name in the log.
     fn scheme(&self) -> &'static str {
         "http://"
     }
@@ -94,25 +94,25 @@ pub enum Target {
     Name(String, u16),
 }
 
-/// What the request is to be made for.
+/// The properties of a request that is made for a server.
 #[derive(Clone, Copy, Debug)]
 pub struct Outgoing {
     /// The length of the request body as it will be sent.
     pub body: engines::http::BodyLength,
 }
 
-/// What an application wrote to its error stream.
+/// A piece of an application's error stream.
 #[derive(Clone, Copy, Debug)]
 pub struct Note<'n> {
     /// All of it.
     pub text: &'n [u8],
-    /// How many of its bytes may still be logged for the request.
+    /// Number of its bytes that may still be logged for the request.
     pub loggable_bytes: usize,
-    /// What is done with the server, as the log says it behind "while".
+    /// The action on the server, as the log names it behind "while".
     pub action: &'static str,
 }
 
-/// What a gateway makes of a response head.
+/// A gateway's verdict on a response head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It is passed on.

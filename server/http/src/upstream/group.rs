@@ -24,7 +24,7 @@ use crate::http::LocalState;
 pub use conf::{
     Group, Groups, Keepalive, Server, UnresolvedHost, add, define, finish, server_address, target,
 };
-use names::{Asked, Followed};
+use names::{Followed, PendingLookups};
 use peers::{Peer, Peers, Tried, choose};
 pub(super) use pool::of_protocol;
 
@@ -45,7 +45,7 @@ pub struct Chosen {
     pub pool: Option<Pool>,
 }
 
-/// What [`Picker::pick`] found.
+/// The result of [`Picker::pick`].
 #[derive(Debug)]
 pub enum Pick {
     /// A server.
@@ -82,10 +82,10 @@ pub struct Picker {
     tried: Tried,
     /// The state of the lists that `tried` is about.
     changes: u32,
-    asked: Asked,
+    asked: PendingLookups,
 }
 
-/// What a thread knows of servers, for one configuration.
+/// A thread's state of servers, for one configuration.
 struct LocalGroups {
     /// Each made when it is asked for first: a request does not pay for the groups of others.
     groups: Vec<OnceCell<Rc<LocalGroup>>>,
@@ -94,7 +94,7 @@ struct LocalGroups {
 }
 
 impl LocalGroups {
-    /// What the exchange's thread knows.
+    /// The state of the exchange's thread.
     fn of(x: &Exchange) -> &Self {
         x.http.upstreams(|http| Self {
             groups: vec![OnceCell::new(); http.main::<Groups>().iter().count()],
@@ -146,17 +146,17 @@ impl Picker {
             is_single: false,
             in_backup: false,
             tried: Tried::default(),
-            asked: Asked::default(),
+            asked: PendingLookups::default(),
         }
     }
 
-    /// How many attempts there may be, as nginx counts them (`pc->tries`); known once a server was chosen, since names may
+    /// Maximum number of attempts, as nginx counts them (`pc->tries`); known once a server was chosen, since names may
     /// have to be resolved before.
     pub fn tries(&self) -> u32 {
         u32::try_from(self.group.peers.tries()).unwrap_or(u32::MAX)
     }
 
-    /// Chooses a server; what it holds (a place among `max_conns`) it gives back by [`Picker::finish`] or when dropped.
+    /// Chooses a server. Its place among `max_conns` is released by [`Picker::finish`] or on drop.
     pub fn pick(&mut self, x: &mut Exchange, cx: &mut Ctx<'_>) -> Pick {
         self.give_back();
         let group = Rc::clone(&self.group);
@@ -294,7 +294,8 @@ impl LocalGroup {
         Self::of(name.as_bytes(), &[server], by)
     }
 
-    /// Servers, and who is asked for hosts without addresses, with how long that may take.
+    /// A group of these servers; `by`: the name servers for hosts without addresses, and the time limit of a lookup,
+    /// milliseconds.
     fn of(name: &[u8], servers: &[Server], by: (Option<&Arc<NameServers>>, u64)) -> Self {
         let followed = Followed::new(servers, by.0, by.1);
         let peers = match &followed {

@@ -113,7 +113,7 @@ fn failed(
     next(run, x, cx, Failed::of(error), action)
 }
 
-/// What was being done when the attempt failed.
+/// The action during which the attempt failed.
 fn action(attempt: &UpstreamRequest) -> Action {
     if attempt.facts().connected_ms.is_none() {
         Action::Connecting

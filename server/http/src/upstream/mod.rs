@@ -1,8 +1,8 @@
-//! Requests that other servers answer: what `proxy_pass` and its kin have in common.
+//! Requests that other servers answer: shared by `proxy_pass` and its kin.
 //!
-//! An exchange that is passed on keeps an [`Upstream`]: which servers were tried, what has come of the response. [`handle`] is
-//! the content handler; run again after each wait, it goes on with the step it is at. What a protocol does differently is in
-//! its [`Gateway`]. Sockets are the business of a [`Connector`](server_base::connector::Connector).
+//! An exchange that is passed on keeps an [`Upstream`]: which servers were tried, and the response so far. [`handle`]
+//! is the content handler; run again after each wait, it goes on with the step it is at. The specifics of a protocol
+//! are in its [`Gateway`]. Sockets are the business of a [`Connector`](server_base::connector::Connector).
 //!
 //! ```text
 //! body      the request body is collected, or left to be passed on as it comes
@@ -20,6 +20,7 @@ mod arrival;
 mod body;
 mod choose;
 pub mod conf;
+mod directives;
 mod fields;
 pub mod gateway;
 pub mod group;
@@ -36,7 +37,6 @@ pub mod types;
 pub mod values;
 mod variables;
 mod wording;
-mod written;
 
 use crate::exchange::{Ctx, Exchange};
 use crate::handler::Content;

@@ -1,4 +1,4 @@
-//! What follows a failed attempt: another one, or the status that stands for the failure.
+//! The consequence of a failed attempt: another one, or the status that stands for the failure.
 
 use std::rc::Rc;
 
@@ -44,7 +44,7 @@ pub(super) fn next(
     }
 }
 
-/// What decides besides the failure.
+/// The conditions of the decision besides the failure.
 pub(super) fn rules(run: &Run, x: &Exchange, cx: &Ctx<'_>) -> Rules {
     let http = Rc::clone(&x.http);
     Rules {

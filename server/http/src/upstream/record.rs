@@ -1,7 +1,7 @@
-//! What is known of the servers that an exchange is passed to: for variables, logs and those who look at their answers.
+//! The record of the servers that an exchange is passed to: for variables, logs and modules that read their answers.
 //!
-//! It is kept until the exchange is logged, over internal redirects too: each pass to servers adds its attempts. What is
-//! done with them is the machine's ([`super::handle`]), whose state lies here without a type, so that an exchange does not
+//! It is kept until the exchange is logged, over internal redirects too: each pass to servers adds its attempts. The
+//! state machine ([`super::handle`]) acts on them; its state lies here without a type, so that an exchange does not
 //! depend on the machine.
 
 use std::any::Any;
@@ -11,7 +11,7 @@ use engines::http::{Fields, ResponseHead};
 use server_base::connector::Connector;
 use server_base::upstream_request::{AttemptFacts, AttemptWatch};
 
-/// What is known of the servers that an exchange is passed to.
+/// The record of the servers that an exchange is passed to.
 #[derive(Default)]
 pub struct Upstream {
     entries: Vec<Entry>,
@@ -25,7 +25,7 @@ pub struct Upstream {
     pub expires: Vec<u8>,
     /// The server that was chosen last.
     server: Option<Server>,
-    /// What it is asked for.
+    /// The URI of the request to the server.
     uri: Vec<u8>,
     /// The machine's state, while it has one.
     pub(super) run: Option<Box<dyn Machine>>,
@@ -35,7 +35,7 @@ pub struct Upstream {
 
 /// The machine's state.
 pub(super) trait Machine: Any {
-    /// Lets go of all that it has.
+    /// Clears the state.
     fn clear(&mut self);
 }
 
@@ -70,7 +70,7 @@ pub(super) struct Attempt {
 }
 
 impl Attempt {
-    /// What the connection knows of it.
+    /// The connection's facts of the attempt.
     pub(super) fn facts(&self) -> AttemptFacts {
         self.watch
             .as_ref()

@@ -1,4 +1,4 @@
-//! What has come of a response body and has not been pulled.
+//! Buffer of a response body: received, and not pulled yet.
 //!
 //! Whatever is there can be pulled at once: buffering means no more than that the server is read ahead of the client. Up to
 //! a limit of bytes lie in memory; what is older goes to a temporary file when more comes, as long as the file may grow; then
@@ -16,12 +16,12 @@ use server_base::upstream_request::{UpstreamEvent, UpstreamRequest, WINDOW_BYTES
 
 use crate::exchange::{BodyRead, BodySource, Ctx, Wait};
 
-/// How far the server is read ahead of the client.
+/// The limits of reading ahead of the client.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     /// Bytes in memory from which on the server is not read, or what is there goes to a file.
     pub(super) memory: u64,
-    /// Most bytes of the file; 0 for none.
+    /// Maximum size of the file, bytes; 0 for none.
     pub(super) file: u64,
     /// Bytes that are read at a time while the file grows.
     pub(super) ahead: u64,
@@ -45,7 +45,7 @@ impl Limits {
     }
 }
 
-/// What has come of a response body and has not been pulled.
+/// The received part of a response body that has not been pulled.
 pub(super) struct ResponseBuffer {
     /// Gone when the response is complete or given up.
     attempt: Option<UpstreamRequest>,
@@ -73,7 +73,7 @@ enum Overflow {
     Broken,
 }
 
-/// How a body has ended.
+/// The ways in which a body ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ended {
     Whole,
@@ -120,7 +120,7 @@ impl ResponseBuffer {
         self.received
     }
 
-    /// The client takes nothing now, and so many bytes wait for it; 0: it takes them.
+    /// Sets the number of bytes that wait for a client which reads nothing now; 0: it reads.
     pub(super) fn set_unsent(&mut self, bytes: u64) {
         self.unsent_bytes = bytes;
         self.is_awaited &= bytes == 0;
@@ -166,7 +166,7 @@ impl ResponseBuffer {
         matches!(self.file, Overflow::Open(..))
     }
 
-    /// Gives it a file.
+    /// Assigns a file to it.
     pub(super) fn set_file(&mut self, file: TempFile) -> Result<(), FileError> {
         let handle = file.file.try_clone().map_err(|error| FileError {
             errno: error.raw_os_error().unwrap_or_default(),
@@ -225,7 +225,7 @@ impl ResponseBuffer {
         self.pieces = joined;
     }
 
-    /// Says how much more may come; returns when more may, if the rate forbids it now.
+    /// Sets the number of bytes that the server may send; returns when more may come, if the rate forbids it now.
     pub(super) fn set_window(&mut self, now_ms: u64) -> Option<u64> {
         let room = self.room();
         let attempt = self.attempt.as_ref()?;
@@ -247,7 +247,7 @@ impl ResponseBuffer {
         })
     }
 
-    /// How much more may come, as far as memory is concerned.
+    /// Number of bytes that memory still allows.
     fn room(&self) -> u64 {
         let limits = self.limits;
         if self.is_awaited {
@@ -267,7 +267,7 @@ impl ResponseBuffer {
         }
     }
 
-    /// What is pulled next.
+    /// The next piece to be pulled.
     fn pull(&mut self, now_ms: u64) -> BodyRead {
         self.unsent_bytes = 0;
         if let Some(chunk) = self.pieces.pop_front() {
@@ -286,7 +286,7 @@ impl ResponseBuffer {
         }
     }
 
-    /// Nobody pulls it any more.
+    /// The reader has gone.
     fn give_up(&mut self) {
         self.pieces.clear();
         self.memory_bytes = 0;
@@ -309,5 +309,5 @@ impl Drop for Source {
     }
 }
 
-/// So many bytes are waited for at least where a rate holds the server back, or a tenth of a second's.
+/// Minimum number of bytes to wait for where a rate holds the server back, or a tenth of a second's.
 const RATE_STEP: u64 = 4 << 10;

@@ -3,7 +3,7 @@
 //! A module asks for the groups that it has:
 //!
 //! ```text
-//! const BUFFERED: &[Row<Build>] = upstream_rows!(buffered "proxy_" ProxyLoc, temp_path "proxy_temp 1 2");
+//! const BUFFERED: &[DirectiveDef<ConfigBuilder>] = upstream_rows!(buffered "proxy_" ProxyLoc, temp_path "proxy_temp 1 2");
 //! ```
 
 /// One row: the suffix of its name, the field that it sets, its type, its default as shown, its documentation.
@@ -11,14 +11,14 @@
 #[macro_export]
 macro_rules! upstream_row {
     ($assign:ident $prefix:literal $conf:ty, $suffix:literal $field:ident : $ty:ty = $shown:expr, $doc:literal) => {
-        ::conf::Row {
+        ::conf::DirectiveDef {
             name: concat!($prefix, $suffix),
             contexts: ::conf::Contexts::HTTP_SERVER_LOCATION,
-            arity: <$ty as ::server_base::typed::Typed>::ARITY,
+            arity: <$ty as ::server_base::from_args::FromArgs>::ARITY,
             block: false,
             default: $shown,
             doc: $doc,
-            syntax: <$ty as ::server_base::typed::Typed>::SYNTAX,
+            syntax: <$ty as ::server_base::from_args::FromArgs>::SYNTAX,
             apply: |b, d| {
                 $crate::upstream::settings::$assign::<$conf, $ty>(b, d, |own| &mut own.$field)
             },
@@ -49,7 +49,7 @@ macro_rules! upstream_rows {
     (connection $prefix:literal $conf:ty, next_upstream $words:expr) => {
         &[
             $crate::upstream_row!(assign $prefix $conf, "request_dynamic" request_dynamic: bool = "off", "Whether the request is made for each attempt anew."),
-            ::conf::Row {
+            ::conf::DirectiveDef {
                 name: concat!($prefix, "next_upstream"),
                 contexts: ::conf::Contexts::HTTP_SERVER_LOCATION,
                 arity: ::conf::Arity::ONE_MORE,

@@ -1,4 +1,4 @@
-//! The machine's state of one pass to servers, and what its steps have in common.
+//! The state machine of one pass to servers, and code that its steps share.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -29,7 +29,7 @@ pub(super) struct Run {
     pub(super) picker: Option<Picker>,
     /// Known once the first server is.
     pub(super) tries: Option<Tries>,
-    /// What is sent of the request body.
+    /// The request body and how it is sent.
     pub(super) body: Body,
     /// The request, while no attempt has it.
     pub(super) request: Option<RequestSpec>,
@@ -41,13 +41,13 @@ pub(super) struct Run {
     pub(super) hints_bytes: u64,
     /// Bytes that applications have written to their error streams.
     notes_bytes: usize,
-    /// What has come of the response.
+    /// The received part of the response.
     pub(super) buffer: Option<Rc<RefCell<ResponseBuffer>>>,
     /// The file that it is kept in, if it is.
     pub(super) storing: Option<Storing>,
 }
 
-/// What comes next.
+/// The next step.
 pub(super) enum Step {
     /// The request body, as far as it is collected.
     Body,
@@ -61,9 +61,9 @@ pub(super) enum Step {
     Answered,
 }
 
-/// What a step has come to.
+/// The result of a step.
 pub(super) enum Flow {
-    /// This is next.
+    /// Continue with this step.
     Next(Step),
     /// The exchange waits; the step is run again.
     Wait(Step),
@@ -135,7 +135,7 @@ impl Run {
         self.gateway.note(x, &note)
     }
 
-    /// The attempt is over, and the group is told so.
+    /// Ends the attempt and reports its result to the group.
     pub(super) fn finish_attempt(
         &mut self,
         x: &mut Exchange,
@@ -171,7 +171,7 @@ impl Machine for Run {
     }
 }
 
-/// What is known of the exchange's servers.
+/// The record of the exchange's servers.
 pub(super) fn record(x: &mut Exchange) -> &mut Upstream {
     let spare = &mut x.spare_upstream;
     (x.upstream).get_or_insert_with(|| spare.take().unwrap_or_default())

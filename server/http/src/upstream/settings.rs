@@ -14,17 +14,17 @@ use std::sync::Arc;
 use conf::{ConfError, Directive, Setting};
 use server_base::config::ConfigContext;
 use server_base::files::TempDir;
-use server_base::typed::{Size, Typed};
+use server_base::from_args::{FromArgs, Size};
 
 use super::conf::{Hidden, NextUpstream, UpstreamConf};
+use super::directives::UpstreamDirectives;
 use super::values::ResponseBuffers;
-use super::written::Written;
-use crate::build::Build;
-use crate::confs::Conf;
+use crate::build::ConfigBuilder;
+use crate::settings_set::Conf;
 
 /// Settings of a module that passes requests on.
 pub trait PassesOn: Conf {
-    /// What is the module's own.
+    /// The defaults of the module.
     const DEFAULTS: Defaults;
     /// Whether responses are read ahead of the client: the module has the directives about buffers.
     const READS_AHEAD: bool = true;
@@ -39,10 +39,10 @@ pub trait PassesOn: Conf {
     fn fix(_: &mut UpstreamConf) {}
 }
 
-/// What the settings of a module begin with.
+/// Defaults that differ between modules.
 #[derive(Clone, Copy, Debug)]
 pub struct Defaults {
-    /// What its directives begin with: `proxy_`.
+    /// The prefix of its directives: `proxy_`.
     pub prefix: &'static str,
     /// `*_temp_path`, relative to the prefix of paths; its levels are 1 and 2.
     pub temp_path: &'static str,
@@ -53,8 +53,8 @@ pub struct Defaults {
 /// The settings of one level, and what became of them.
 #[derive(Default)]
 pub struct UpstreamSettings {
-    own: Option<Box<Written>>,
-    merged: Option<Arc<Written>>,
+    own: Option<Box<UpstreamDirectives>>,
+    merged: Option<Arc<UpstreamDirectives>>,
     conf: Option<Arc<UpstreamConf>>,
 }
 
@@ -82,13 +82,13 @@ impl UpstreamSettings {
 /// Sets one value, by the directive that says it.
 ///
 /// # Errors
-/// What is wrong with the words; "is duplicate" for most directives that are written twice in a level.
-pub fn assign<C: PassesOn, T: Typed>(
-    b: &mut Build,
+/// The error in the words; "is duplicate" for most directives that are written twice in a level.
+pub fn assign<C: PassesOn, T: FromArgs>(
+    b: &mut ConfigBuilder,
     d: &Directive,
-    field: fn(&mut Written) -> &mut Setting<T>,
+    field: fn(&mut UpstreamDirectives) -> &mut Setting<T>,
 ) -> Result<(), ConfError> {
-    let own = |b: &mut Build| field(b.conf_mut::<C>().upstream().written()).take();
+    let own = |b: &mut ConfigBuilder| field(b.conf_mut::<C>().upstream().written()).take();
     let value = match own(b) {
         None => T::parse(b, d)?,
         Some(before) => before.parse_again(b, d)?,
@@ -97,14 +97,14 @@ pub fn assign<C: PassesOn, T: Typed>(
     Ok(())
 }
 
-/// As [`assign`], of a size that must go together with others.
+/// Assigns a size, see [`assign`], that must go together with others.
 ///
 /// # Errors
-/// As [`assign`].
-pub fn assign_size<C: PassesOn, T: Typed>(
-    b: &mut Build,
+/// See [`assign`].
+pub fn assign_size<C: PassesOn, T: FromArgs>(
+    b: &mut ConfigBuilder,
     d: &Directive,
-    field: fn(&mut Written) -> &mut Setting<T>,
+    field: fn(&mut UpstreamDirectives) -> &mut Setting<T>,
 ) -> Result<(), ConfError> {
     assign::<C, T>(b, d, field)?;
     b.conf_mut::<C>().upstream().written().sizes_at = Some(d.owned_head());
@@ -116,7 +116,7 @@ pub fn assign_size<C: PassesOn, T: Typed>(
 /// # Errors
 /// A word that is none of them.
 pub fn assign_next_upstream<C: PassesOn>(
-    b: &mut Build,
+    b: &mut ConfigBuilder,
     d: &Directive,
     names: &[(&str, u32)],
 ) -> Result<(), ConfError> {
@@ -129,7 +129,7 @@ pub fn assign_next_upstream<C: PassesOn>(
 }
 
 impl UpstreamSettings {
-    fn written(&mut self) -> &mut Written {
+    fn written(&mut self) -> &mut UpstreamDirectives {
         self.own.get_or_insert_default()
     }
 }
@@ -139,13 +139,13 @@ impl UpstreamSettings {
 ///
 /// # Errors
 /// Sizes that do not go together.
-pub fn finish<C: PassesOn>(b: &mut Build) -> Result<(), ConfError> {
+pub fn finish<C: PassesOn>(b: &mut ConfigBuilder) -> Result<(), ConfError> {
     let default = TempDir {
         path: b.full_path(C::DEFAULTS.temp_path.as_bytes()),
         levels: [1, 2, 0],
     };
     // By the address of what was merged, which many levels share.
-    let mut known: HashMap<*const Written, Arc<UpstreamConf>> = HashMap::new();
+    let mut known: HashMap<*const UpstreamDirectives, Arc<UpstreamConf>> = HashMap::new();
     let mut dirs: Vec<Vec<u8>> = Vec::new();
     let mut passes_on = false;
     let mut transparent = false;
@@ -189,7 +189,7 @@ pub fn finish<C: PassesOn>(b: &mut Build) -> Result<(), ConfError> {
     Ok(())
 }
 
-impl Written {
+impl UpstreamDirectives {
     /// The settings as the upstream machine reads them.
     fn resolve<C: PassesOn>(&self, temp_path: &TempDir) -> Result<UpstreamConf, ConfError> {
         let sizes = match C::READS_AHEAD {

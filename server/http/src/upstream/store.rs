@@ -1,7 +1,7 @@
 //! Responses that are kept as files: `proxy_store`.
 //!
-//! A response is written to a temporary file as it comes, whatever the client takes of it, and gets its name when it is
-//! complete. What fails is told in the log; the client notices nothing.
+//! A response is written to a temporary file as it comes, however much of it the client reads, and gets its name when
+//! it is complete. A failure is logged; the client notices nothing.
 //!
 //! Source: nginx documentation, `proxy_store`, `proxy_store_access`.
 
@@ -20,7 +20,7 @@ use crate::paths::map_uri;
 /// A response that is being stored.
 pub(super) struct Storing {
     file: TempFile,
-    /// How long it is to be, where that is known.
+    /// The length that it will have, where that is known.
     length: Option<u64>,
 }
 
@@ -56,7 +56,7 @@ impl Storing {
         }
     }
 
-    /// The response is complete: gives the file its name.
+    /// The response is complete: renames the file to its name.
     pub(super) fn finish(mut self, run: &Run, x: &mut Exchange, cx: &mut Ctx<'_>) {
         if self.length.is_some_and(|length| length != self.file.len) {
             return;
@@ -84,7 +84,7 @@ impl Storing {
         }
     }
 
-    /// Gives the file its name, mode and time.
+    /// Renames the file, and sets its mode and time.
     fn place(
         &mut self,
         cx: &mut Ctx<'_>,
@@ -133,7 +133,7 @@ impl Storing {
     }
 }
 
-/// Makes the directories on the way to a file; who may read files may enter them.
+/// Makes the directories on the way to a file; read permission implies search permission.
 fn make_dirs(cx: &mut Ctx<'_>, path: &[u8], access: u32) -> Result<(), (FileError, Vec<u8>)> {
     let mode = access | (access & 0o444) >> 2;
     for (at, _) in path

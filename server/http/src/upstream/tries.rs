@@ -1,7 +1,7 @@
 //! Whether another server is tried when an attempt has failed.
 //!
-//! The rules are nginx's, and one more: a request that is known to have reached nobody, since the server had closed the
-//! idle connection that it was sent over, is sent again over a new one, whatever its method is (RFC 9110, section 9.2.2).
+//! The rules are nginx's, and one more: a request that is known to have reached no server, since it had closed the idle
+//! connection that it was sent over, is sent again over a new one, whatever its method is (RFC 9110, section 9.2.2).
 //!
 //! Source: nginx documentation, `proxy_next_upstream`, `proxy_next_upstream_tries`, `proxy_next_upstream_timeout`.
 
@@ -88,10 +88,10 @@ pub(super) fn reason_of(status: u16) -> Option<u32> {
     })
 }
 
-/// What is done about a failed attempt.
+/// The decision on a failed attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// The same server is asked again, over a new connection.
+    /// Retry on this server, over a new connection.
     Again,
     /// Another server is asked.
     Other,
@@ -107,7 +107,7 @@ pub(super) struct Tries {
     until_ms: u64,
 }
 
-/// What decides besides the failure.
+/// The conditions of the decision besides the failure.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rules {
     /// `*_next_upstream`.
@@ -123,7 +123,7 @@ pub(super) struct Rules {
 }
 
 impl Tries {
-    /// As many as the group has servers, `*_next_upstream_tries` at most (0: no limit), begun within
+    /// Allows as many attempts as the group has servers, `*_next_upstream_tries` at most (0: no limit), begun within
     /// `*_next_upstream_timeout` (0: no limit).
     pub(super) fn new(servers: u32, most: u32, timeout_ms: u64, now_ms: u64) -> Self {
         Self {

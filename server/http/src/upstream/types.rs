@@ -1,6 +1,6 @@
 //! The types of upstream directives, for [`upstream_rows!`](crate::upstream_rows).
 
-pub use server_base::typed::{Access, Millis, Number, Size};
+pub use server_base::from_args::{Access, Millis, Number, Size};
 
 pub use super::conf::IgnoredHeaders;
 pub use super::values::{

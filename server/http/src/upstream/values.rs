@@ -1,4 +1,4 @@
-//! What the words of upstream directives mean.
+//! Values of upstream directives.
 //!
 //! Source: nginx documentation, `ngx_http_proxy_module`.
 
@@ -7,12 +7,12 @@ use std::net::{IpAddr, SocketAddr};
 use conf::{Arity, ConfError, Directive};
 use server_base::config::ConfigContext;
 use server_base::files::TempDir;
-use server_base::typed::{Size, Typed};
+use server_base::from_args::{FromArgs, Size};
 
 use super::conf::{IgnoredHeaders, Store};
 use crate::value::Value;
 
-impl Typed for IgnoredHeaders {
+impl FromArgs for IgnoredHeaders {
     const ARITY: Arity = Arity::ONE_MORE;
     const SYNTAX: &'static str = "field ...";
 
@@ -29,7 +29,7 @@ impl Typed for IgnoredHeaders {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResponseBuffers(pub u64, pub u64);
 
-impl Typed for ResponseBuffers {
+impl FromArgs for ResponseBuffers {
     const ARITY: Arity = Arity::TAKE2;
     const SYNTAX: &'static str = "number size";
 
@@ -42,7 +42,7 @@ impl Typed for ResponseBuffers {
 #[derive(Clone, Debug)]
 pub struct Bind(pub Option<(Value, bool)>);
 
-impl Typed for Bind {
+impl FromArgs for Bind {
     const ARITY: Arity = Arity::TAKE12;
     const SYNTAX: &'static str = "address [transparent] | off";
 
@@ -85,7 +85,7 @@ pub fn local_address(text: &[u8]) -> Option<SocketAddr> {
 #[derive(Clone, Debug)]
 pub struct TempPath(pub TempDir);
 
-impl Typed for TempPath {
+impl FromArgs for TempPath {
     const ARITY: Arity = Arity::TAKE1234;
     const SYNTAX: &'static str = "path [level1 [level2 [level3]]]";
 
@@ -118,7 +118,7 @@ const DIGITS: u64 = 10;
 #[derive(Clone, Debug)]
 pub struct Stored(pub Option<Store>);
 
-impl Typed for Stored {
+impl FromArgs for Stored {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "on | off | string";
 
@@ -136,7 +136,7 @@ impl Typed for Stored {
 #[derive(Clone, Debug, Default)]
 pub struct Conditions(pub Vec<Value>);
 
-impl Typed for Conditions {
+impl FromArgs for Conditions {
     const ARITY: Arity = Arity::ONE_MORE;
     const SYNTAX: &'static str = "string ...";
 
@@ -150,7 +150,7 @@ impl Typed for Conditions {
 #[derive(Clone, Debug, Default)]
 pub struct CacheConditions;
 
-impl Typed for CacheConditions {
+impl FromArgs for CacheConditions {
     const ARITY: Arity = Arity::ONE_MORE;
     const SYNTAX: &'static str = "string ...";
 
@@ -168,7 +168,7 @@ impl Typed for CacheConditions {
 #[derive(Clone, Copy, Debug)]
 pub struct NoCache;
 
-impl Typed for NoCache {
+impl FromArgs for NoCache {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "off";
 
@@ -189,7 +189,7 @@ impl Typed for NoCache {
 #[derive(Clone, Debug, Default)]
 pub struct FieldNames(pub Vec<Box<[u8]>>);
 
-impl Typed for FieldNames {
+impl FromArgs for FieldNames {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "field";
 
@@ -207,14 +207,15 @@ impl Typed for FieldNames {
 #[derive(Clone, Copy, Debug)]
 pub struct SocketBuffer(pub u32);
 
-impl Typed for SocketBuffer {
+impl FromArgs for SocketBuffer {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "size";
 
     fn parse(cx: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
         let size = Size::parse(cx, d)?.0;
         let size = u32::try_from(size).ok().filter(|n| *n <= i32::MAX as u32);
-        size.map(Self).ok_or_else(|| server_base::typed::invalid(d))
+        size.map(Self)
+            .ok_or_else(|| server_base::from_args::invalid(d))
     }
 }
 
@@ -222,7 +223,7 @@ impl Typed for SocketBuffer {
 #[derive(Clone, Copy, Debug)]
 pub struct SendLowat;
 
-impl Typed for SendLowat {
+impl FromArgs for SendLowat {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "size";
 

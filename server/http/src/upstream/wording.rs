@@ -1,4 +1,4 @@
-//! What the error log says of servers that fail, in nginx's words.
+//! Error log texts of failing servers, in nginx's words.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use server_base::upstream_request::Failure;
 
 use crate::exchange::Exchange;
 
-/// What is being done with a server.
+/// The actions on a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     Connecting,
@@ -83,7 +83,7 @@ pub(super) fn makes_socket(call: &str) -> bool {
     ![CONNECT, "recv()", "writev()"].contains(&call)
 }
 
-/// Calls that are told with the address.
+/// Calls that are logged with the address.
 const CONNECT: &str = "connect()";
 const BIND: &str = "bind()";
 /// ECONNREFUSED, ETIMEDOUT, EHOSTUNREACH, ECONNRESET: what a server or a router answers.

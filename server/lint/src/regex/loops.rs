@@ -1,11 +1,11 @@
-//! Whether a repetition can split the same bytes in so many ways that trying them all has no end.
+//! Detects repetitions that can match the same bytes in exponentially many ways (catastrophic backtracking).
 //!
 //! The expression becomes an automaton whose states are the places of its sets of bytes, each step counted as often
 //! as there are ways to take it. If one text leads from a state back to itself in two ways, then n such texts do in
 //! 2^n, and an expression that fails after them tries every one. A state from which the expression may end at any
 //! time is harmless: the first try succeeds. Steps out of what is atomic are not tried again and count as harmless.
 //!
-//! What is only polynomial (`.*.*=`) is not reported: a URI is short.
+//! Polynomial backtracking (`.*.*=`) is not reported: a URI is short.
 //!
 //! Source: Weber and Seidl, "On the degree of ambiguity of finite automata", 1991; the automaton is Glushkov's.
 

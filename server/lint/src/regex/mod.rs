@@ -1,7 +1,7 @@
 //! Regular expressions as trees: what an expression may match, without matching anything.
 //!
-//! [`Regex::parse`] reads the part of PCRE's language that configurations use. What it does not read (recursion,
-//! conditions, back references, verbs, extended mode) gives no tree, and rules say nothing about it.
+//! [`Regex::parse`] reads the part of PCRE's language that configurations use. An expression with other syntax
+//! (recursion, conditions, back references, verbs, extended mode) yields no tree, and rules say nothing about it.
 //!
 //! Source: the documentation of PCRE2, "pcre2pattern".
 
@@ -32,7 +32,7 @@ pub(crate) enum Ast {
     Concat(Vec<Self>),
     /// One of them.
     Alternate(Vec<Self>),
-    /// So many times, `None` without end.
+    /// The bounds of the number of repetitions; `None` for no maximum.
     Repeat {
         inner: Box<Self>,
         min: u32,
@@ -40,7 +40,7 @@ pub(crate) enum Ast {
     },
     /// A capture, numbered from 1.
     Group { index: usize, inner: Box<Self> },
-    /// What it matched is never given back: `(?>...)`, `a++`.
+    /// A match that is never backtracked into: `(?>...)`, `a++`.
     Atomic(Box<Self>),
 }
 
@@ -65,7 +65,7 @@ impl Regex {
         found.map(|(_, index)| *index)
     }
 
-    /// What is in the capture with a number; 0 is the whole expression.
+    /// The contents of the capture with a number; 0 is the whole expression.
     pub(crate) fn group(&self, index: usize) -> Option<&Ast> {
         if index == 0 {
             return Some(&self.ast);

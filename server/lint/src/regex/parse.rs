@@ -100,7 +100,7 @@ impl Parser<'_> {
         })
     }
 
-    /// What stands between `\Q` and `\E`.
+    /// The text between `\Q` and `\E`.
     fn literal_text(&mut self, all: &mut Vec<Ast>) {
         while !self.eat(b"\\E") {
             let Some(byte) = self.next() else { return };
@@ -254,7 +254,7 @@ impl Parser<'_> {
         self.eat(b")").then_some(inner)
     }
 
-    /// What follows `(?`.
+    /// Parses the rest after `(?`.
     fn special(&mut self) -> Option<Ast> {
         for ahead in [b"=".as_slice(), b"!", b"<=", b"<!"] {
             if self.eat(ahead) {
@@ -302,7 +302,7 @@ impl Parser<'_> {
         String::from_utf8(rest[..length].to_vec()).ok()
     }
 
-    /// What follows `[`.
+    /// Parses the rest after `[`.
     fn class(&mut self) -> Option<ByteSet> {
         let negated = self.eat(b"^");
         let mut set = ByteSet::NONE;

@@ -1,7 +1,7 @@
-//! FB401 to FB404: rules of access that let in whom they seem to keep out.
+//! FB401 to FB404: access rules that admit clients they seem to refuse.
 //!
-//! Rules are asked in their order, the first that fits decides, and who fits none is let in. Rules of a block replace
-//! those around it.
+//! The rules of a level apply in order; the first match decides, and without a match access is granted. Rules of a
+//! block replace those around it.
 
 use std::collections::BTreeSet;
 
@@ -30,7 +30,7 @@ fn is_all(tree: &Tree, id: Id) -> bool {
     tree.arg(id, 0) == "all"
 }
 
-/// FB401: nobody is refused after those who are let in.
+/// FB401: `allow` without a `deny` after it refuses no client.
 pub(super) fn allow_alone(tree: &Tree, warn: &mut Warn<'_>) {
     for block in blocks(tree) {
         let rules = rules(tree, block);
@@ -71,7 +71,7 @@ pub(super) fn unreachable(tree: &Tree, warn: &mut Warn<'_>) {
     }
 }
 
-/// What decides about a request after `return` has answered it.
+/// Directives that act on a request only after `return` has answered it.
 const CHECKS: [&str; 7] = [
     "allow",
     "deny",
@@ -112,7 +112,7 @@ pub(super) fn return_first(tree: &Tree, warn: &mut Warn<'_>) {
     }
 }
 
-/// FB404: whoever knows a password of any file gets in everywhere.
+/// FB404: a user file whose name the client controls accepts a password of any file.
 pub(super) fn user_file(tree: &Tree, warn: &mut Warn<'_>) {
     for id in tree.http("auth_basic_user_file") {
         let Some((name, _)) = from_client(tree, id, tree.arg(id, 0)) else {

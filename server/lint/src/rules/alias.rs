@@ -1,6 +1,6 @@
 //! FB201 and FB202: an `alias` whose end does not fit its location's.
 //!
-//! What is after the location's name is put behind the alias as it is, so both have to end at the same border.
+//! The text after the location's name is appended to the alias as it is, so both have to end at the same border.
 
 use crate::Warn;
 use crate::rules::location::Location;

@@ -1,4 +1,4 @@
-//! FB107: an expression for which a client can write a text that takes ages to not match.
+//! FB107: an expression with catastrophic backtracking on text that a client controls.
 
 use crate::Warn;
 use crate::regex::Loop;

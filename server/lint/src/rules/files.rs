@@ -63,7 +63,7 @@ fn is_uri(name: &str) -> bool {
     matches!(name, "uri" | "document_uri" | "request_uri")
 }
 
-/// What answers a request in a location without looking below its root.
+/// Directives that answer a request in a location without looking below its root.
 const ANSWERS: [&str; 14] = [
     "root",
     "alias",
@@ -132,7 +132,7 @@ fn serves_files(tree: &Tree, location: Id) -> bool {
     read.modifier != "@" && !hands_on
 }
 
-/// Nobody is let in.
+/// Every client is refused.
 fn refuses(tree: &Tree, location: Id) -> bool {
     tree.within(location, "deny")
         .any(|id| tree.arg(id, 0) == "all")

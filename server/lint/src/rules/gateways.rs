@@ -1,4 +1,4 @@
-//! FB901 to FB903: what applications behind FastCGI, uwsgi and SCGI are told of a request.
+//! FB901 to FB903: request data that applications behind FastCGI, uwsgi and SCGI receive.
 
 use crate::Warn;
 use crate::regex::{Item, Paths};
@@ -149,7 +149,7 @@ fn is_looked_for(tree: &Tree, location: Id) -> bool {
 fn is_path(tree: &Tree, at: Id, value: &str) -> bool {
     let pieces = ways(tree, at, value).into_iter().flatten();
     pieces.into_iter().any(|piece| match piece {
-        Piece::Held(name, holds) => holds.client || name == "$request_filename",
+        Piece::Runtime(name, holds) => holds.client || name == "$request_filename",
         Piece::Text(_) => false,
     })
 }
@@ -172,7 +172,7 @@ fn mentions_php(text: &str) -> bool {
         .any(|kind| text.contains(kind))
 }
 
-/// What passes requests on, and what says what is told of them.
+/// Directives that pass requests on, and those that set the parameters they pass.
 const GATEWAYS: [(&str, &str); 3] = [
     ("fastcgi_pass", "fastcgi_param"),
     ("uwsgi_pass", "uwsgi_param"),
@@ -190,7 +190,7 @@ mod tests {
 
     use crate::testing::{in_http, in_server};
 
-    /// A location that gives a script to PHP.
+    /// A location that passes a script to PHP.
     fn php(location: &str, inside: &str) -> String {
         format!(
             "root /srv; location {location} {{ {inside} fastcgi_pass unix:/run/php.sock; \

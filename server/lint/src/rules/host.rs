@@ -1,4 +1,4 @@
-//! FB103: `$http_host`, which nobody checked, where the host of the request is meant.
+//! FB103: `$http_host`, which is not checked, where the host of the request is meant.
 
 use crate::tree::{Id, Tree};
 use crate::value::variables;

@@ -56,7 +56,7 @@ fn leaves(tree: &Tree, block: Id) -> bool {
     })
 }
 
-/// What only changes the request, and so works in `if` as it does beside it.
+/// Directives that only change the request, and so work in `if` as they do beside it.
 const REWRITING: [&str; 7] = [
     "return",
     "rewrite",

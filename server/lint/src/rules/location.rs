@@ -2,7 +2,7 @@
 
 use crate::tree::{Id, Tree};
 
-/// What a location is chosen by.
+/// The matching rule of a location.
 pub(super) struct Location<'t> {
     /// `=`, `^~`, `~`, `~*`, `@` or nothing.
     pub(super) modifier: &'t str,

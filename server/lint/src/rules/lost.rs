@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::tree::{Id, Tree};
 
-/// What a block loses.
+/// The inherited settings that a block loses.
 pub(super) struct Loss {
     /// The block.
     pub(super) block: Id,
@@ -16,7 +16,7 @@ pub(super) struct Loss {
     pub(super) names: Vec<String>,
 }
 
-/// What blocks lose by a directive of theirs, whose first argument is a name in any case.
+/// The settings that blocks lose by a directive of their own, whose first argument is a name in any case.
 pub(super) fn losses(tree: &Tree, name: &str) -> Vec<Loss> {
     let mut all = Vec::new();
     let mut before = None;

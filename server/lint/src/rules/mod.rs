@@ -27,9 +27,9 @@ use crate::tree::Tree;
 
 /// One kind of warning.
 pub(crate) struct Rule {
-    /// What it is called in messages and silencing comments.
+    /// The code in messages and silencing comments.
     pub(crate) code: &'static str,
-    /// What is wrong, in a few words: the heading in the documentation.
+    /// A short description of the problem: the heading in the documentation.
     pub(crate) title: &'static str,
     /// Looks for it.
     pub(crate) check: fn(&Tree, &mut Warn<'_>),

@@ -1,4 +1,4 @@
-//! FB104 and FB105: tests of `Origin` and `Referer` that strangers pass.
+//! FB104 and FB105: tests of `Origin` and `Referer` that foreign origins pass.
 //!
 //! An expression that lets `https://example.com` in has to hold the whole host: begin at the beginning, end where the
 //! host ends, and have nothing before the domain that may end a host of its own.
@@ -33,7 +33,7 @@ pub(super) fn expressions(tree: &Tree, warn: &mut Warn<'_>) {
     }
 }
 
-/// Whether an expression says who is let in, not who is kept out.
+/// Whether an expression lists the clients that are let in, not those that are kept out.
 fn lets_in(tree: &Tree, found: &Use) -> bool {
     let Subject::Value(subject) = &found.subject else {
         return false;
@@ -54,7 +54,7 @@ fn refuses(tree: &Tree, block: Id) -> bool {
         .any(|id| tree.arg(id, 0).starts_with('4'))
 }
 
-/// Why an expression lets in who should not be; `None` when it does not, or is not understood.
+/// The reason why an expression lets in foreign origins; `None` when it does not, or is not understood.
 fn foreign(ast: &Ast) -> Option<&'static str> {
     Paths::of(ast)?.iter().find_map(|path| stranger(path))
 }

@@ -34,8 +34,8 @@ fn choice(way: &[Piece]) -> Option<&str> {
                     return None;
                 }
             }
-            Piece::Held(_, holds) if holds.slash => return None,
-            Piece::Held(name, holds) => {
+            Piece::Runtime(_, holds) if holds.slash => return None,
+            Piece::Runtime(name, holds) => {
                 let free = holds.client && holds.bytes.has(b'.');
                 if free && (holds.bytes.has_any(LEAVES_HOST) || !pinned(&way[at + 1..])) {
                     return Some(name);

@@ -112,7 +112,7 @@ pub(super) fn taken(tree: &Tree, warn: &mut Warn<'_>) {
     }
 }
 
-/// FB602: whoever asks for a name that nobody has gets the server that happens to come first.
+/// FB602: a request with an unknown host gets the server that happens to come first.
 pub(super) fn no_default(tree: &Tree, warn: &mut Warn<'_>) {
     let mut on: Vec<(String, Vec<(&Server, bool)>)> = Vec::new();
     let servers = servers(tree);

@@ -1,11 +1,11 @@
-//! What nginx's own variables may hold, as far as a client has a say in it.
+//! Possible contents of nginx's own variables, as far as a client controls them.
 //!
 //! Only variables that carry something of the request are listed; all others are the server's own and harmless.
 //! Source: nginx documentation, "Alphabetical index of variables".
 
 use crate::bytes::ByteSet;
 
-/// What is known of a value that is not written down.
+/// The possible contents of a value that is known only at run time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Holds {
     /// The bytes it may have.
@@ -74,7 +74,7 @@ const PREFIXES: &[(&str, Holds)] = &[
     ("http_", client(FIELD)),
 ];
 
-/// What is known of a variable of nginx; `None` for one in which a client has no say.
+/// The possible contents of a variable of nginx; `None` for one that no client controls.
 pub(crate) fn known(name: &str) -> Option<Holds> {
     let exact = VARIABLES.iter().find(|(known, _)| *known == name);
     let prefix = || PREFIXES.iter().find(|(known, _)| name.starts_with(known));

@@ -1,8 +1,8 @@
-//! What a value with variables may be when it is used: the texts it is made of, followed to where they come from.
+//! Possible texts of a value with variables at its use: the texts it is made of, followed to where they come from.
 //!
 //! [`ways`] follows a variable to `set`, `map` and to the captures of the expressions around its use, as far as they
-//! go, and gives every way it can be put together, each a row of [`Piece`]s: text as written, or something that is
-//! known by what it may hold. What is not known to come from a client is harmless.
+//! go, and returns every way it can be put together, each a row of [`Piece`]s: text as written, or a run-time value
+//! described by its possible contents. A value that is not known to come from a client is harmless.
 //!
 //! The order in which directives run is not followed: every `set` of a variable that could have run counts.
 
@@ -24,8 +24,8 @@ use crate::uses::{self, Subject, Use};
 pub(crate) enum Piece {
     /// Text of the configuration.
     Text(String),
-    /// What a variable (named with its `$`) stands for.
-    Held(String, Holds),
+    /// A variable (named with its `$`), described by its possible contents.
+    Runtime(String, Holds),
 }
 
 /// Every way a value can be put together where the directive `at` uses it.
@@ -38,7 +38,7 @@ pub(crate) fn ways(tree: &Tree, at: Id, value: &str) -> Vec<Vec<Piece>> {
 pub(crate) fn brings(tree: &Tree, at: Id, value: &str, bytes: &[u8]) -> Option<String> {
     let all = ways(tree, at, value).into_iter().flatten();
     all.filter_map(|piece| match piece {
-        Piece::Held(name, holds) if holds.bytes.has_any(bytes) => Some(name),
+        Piece::Runtime(name, holds) if holds.bytes.has_any(bytes) => Some(name),
         _ => None,
     })
     .next()
@@ -48,7 +48,7 @@ pub(crate) fn brings(tree: &Tree, at: Id, value: &str, bytes: &[u8]) -> Option<S
 pub(crate) fn from_client(tree: &Tree, at: Id, value: &str) -> Option<(String, Holds)> {
     let all = ways(tree, at, value).into_iter().flatten();
     all.filter_map(|piece| match piece {
-        Piece::Held(name, holds) if holds.client => Some((name, holds)),
+        Piece::Runtime(name, holds) if holds.client => Some((name, holds)),
         _ => None,
     })
     .next()
@@ -56,7 +56,7 @@ pub(crate) fn from_client(tree: &Tree, at: Id, value: &str) -> Option<(String, H
 
 struct Follow<'t> {
     tree: &'t Tree,
-    /// How many variables were followed.
+    /// Number of variables that were followed.
     steps: Cell<usize>,
 }
 
@@ -107,7 +107,7 @@ impl Follow<'_> {
     }
 
     fn held(&self, name: &str, holds: Option<Holds>) -> Vec<Vec<Piece>> {
-        let piece = holds.map(|holds| Piece::Held(format!("${name}"), holds));
+        let piece = holds.map(|holds| Piece::Runtime(format!("${name}"), holds));
         vec![piece.into_iter().collect()]
     }
 
@@ -169,7 +169,7 @@ impl Follow<'_> {
         }
     }
 
-    /// What a capture may hold: what is in its parentheses and in what they are matched against.
+    /// The possible contents of a capture: those of its parentheses and of the text they are matched against.
     fn captured(&self, found: &Use, number: usize, depth: usize) -> Option<Holds> {
         let regex: Regex = found.regex()?;
         let group = regex.group(number)?;
@@ -185,11 +185,11 @@ impl Follow<'_> {
         })
     }
 
-    /// What all ways of a value together may hold; `None` when there is no variable in it.
+    /// The union of the contents of all ways of a value; `None` when there is no variable in it.
     fn all(&self, at: Id, value: &str, depth: usize) -> Option<Holds> {
         let pieces = self.value(at, value, depth).into_iter().flatten();
         let held = pieces.filter_map(|piece| match piece {
-            Piece::Held(_, holds) => Some(holds),
+            Piece::Runtime(_, holds) => Some(holds),
             Piece::Text(_) => None,
         });
         held.reduce(|a, b| Holds {
@@ -251,7 +251,7 @@ impl Follow<'_> {
     }
 }
 
-/// What the URI is, that locations and rewrites are matched against.
+/// The contents of the URI that locations and rewrites are matched against.
 pub(crate) const DECODED_URI: Holds = Holds {
     bytes: ByteSet::ALL.without(b"\0"),
     client: true,
@@ -278,7 +278,7 @@ mod tests {
         let ways = ways(&tree, id, tree.arg(id, 1)).into_iter();
         let piece = |piece: Piece| match piece {
             Piece::Text(text) => text,
-            Piece::Held(name, holds) => {
+            Piece::Runtime(name, holds) => {
                 let mut marks = String::new();
                 marks.push_str(if holds.client { "!" } else { "" });
                 marks.push_str(if holds.bytes.has(b'\n') { "n" } else { "" });

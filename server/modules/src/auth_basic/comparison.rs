@@ -4,7 +4,7 @@
 //! name, and after one whose own comparison takes next to nothing, the password is compared with the costliest entry as well,
 //! and what comes of that is dropped. Where a file mixes slow forms, each takes its own time.
 //!
-//! While a comparison is in progress its exchange waits. What it waits for is found again by all that it depends on, so a
+//! While a comparison is in progress its exchange waits. The key of a comparison has all inputs of the verdict, so a
 //! verdict never answers another question.
 
 use std::hint::black_box;
@@ -19,7 +19,7 @@ use super::entries::Entry;
 use super::password::{self, Verdict, is_hashed};
 use super::{user_file, verified};
 
-/// What is asked: whether this is a user of the file, with this password.
+/// The question: whether this is a user of the file, with this password.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Question {
     /// The path of the user file.
@@ -30,7 +30,7 @@ pub(super) struct Question {
     pub(super) password: Vec<u8>,
 }
 
-/// What became of a question.
+/// The state of a question.
 pub(super) enum Answer {
     /// It is answered.
     Verdict(Verdict),
@@ -43,7 +43,7 @@ pub(super) enum Answer {
 /// A comparison that an exchange waits for.
 struct Pending {
     question: Question,
-    /// What is stored for the user.
+    /// The stored hash of the user.
     stored: Option<Vec<u8>>,
     job: Job<Verdict>,
     since_ms: u64,
@@ -52,7 +52,7 @@ struct Pending {
 /// Answers a question, or goes on with it.
 pub(super) fn ask(x: &mut Exchange, cx: &mut Ctx<'_>, question: Question) -> Answer {
     // A body that breaks off meanwhile leads to an error page, which may ask something else.
-    match x.guards.take::<Pending>() {
+    match x.extensions.take::<Pending>() {
         Some(pending) if pending.question == question => look(x, cx, pending),
         _ => begin(x, cx, question),
     }
@@ -104,7 +104,7 @@ fn look(x: &mut Exchange, cx: &Ctx<'_>, pending: Pending) -> Answer {
         Progress::Pending => {
             pending.job.wakes(x.waker(cx).remote());
             x.state = State::Waiting(Wait::woken());
-            x.guards.push(pending);
+            x.extensions.push(pending);
             Answer::Wait
         }
         Progress::Done(verdict) => {
@@ -123,12 +123,12 @@ fn look(x: &mut Exchange, cx: &Ctx<'_>, pending: Pending) -> Answer {
     }
 }
 
-/// What is to be compared.
+/// The inputs of a comparison.
 struct Comparison {
     stored: Option<Vec<u8>>,
     /// The verdict, where it is known.
     verdict: Option<Verdict>,
-    /// What a password that is refused is compared with besides.
+    /// A hash that a refused password is compared with besides.
     dummy: Option<Vec<u8>>,
 }
 

@@ -1,11 +1,12 @@
-//! How long a password takes to be compared with what is stored: what is quick is done where it stands, the rest on another
-//! thread, and whoever has no entry in a user file is compared with the costliest of it.
+//! Cost of comparing a password with a stored hash: cheap comparisons are done in place, the rest on another thread,
+//! and a name without an entry in a user file is compared with its costliest hash.
 //!
 //! Estimates only decide that; they need to be right within a factor of two or so.
 
 use super::crypt::{Setting, bcrypt_rounds, sha_params, yescrypt_params};
 
-/// What it takes to compare a password of so many bytes, microseconds; 1 for what is no hash, or none that is known.
+/// The cost of comparing a password of `password_bytes` with a stored hash, microseconds; 1 for text that is no known
+/// hash.
 pub(crate) fn cost_us(stored: &[u8], password_bytes: usize) -> u64 {
     if stored.starts_with(b"{") {
         return 1;
@@ -53,7 +54,7 @@ pub(crate) fn is_negligible(cost_us: u64, beside_us: u64) -> bool {
 /// The longest that a thread which serves others compares a password, microseconds: DES, and MD5 of usual passwords, take
 /// less, all else takes more.
 const QUICK_US: u64 = 250;
-/// One cost is negligible beside another that is so many times as large.
+/// A cost is negligible beside another that is this many times as large.
 const NEGLIGIBLE_PARTS: u64 = 16;
 /// Measured at about 3 GHz: 100 us; 120 us, and 3 us for each byte of the password; 0.25 us and 5 ns for each byte in each
 /// round; 50 us in each round (12: 0.2 s); 17 ms for what crypt(5) of libxcrypt chooses, which is 2^17 blocks.

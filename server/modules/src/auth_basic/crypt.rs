@@ -14,7 +14,7 @@ use md5::{Digest, Md5};
 
 use super::des;
 
-/// How a stored hash was made, and of what.
+/// The scheme and the parameters of a stored hash.
 #[derive(Clone, Copy)]
 pub(crate) enum Setting<'s> {
     /// The whole of it.
@@ -218,8 +218,8 @@ fn fits_in_memory(params: &yescrypt::Params) -> bool {
     bytes.saturating_add(lanes) <= YESCRYPT_BYTES_MAX
 }
 
-/// Whether the time follows from the memory: the parameter `t`, which no tool writes, would let it be anything. The library
-/// does not tell it, but that parameters without it are the same.
+/// Whether the time follows from the memory: the parameter `t`, which no tool writes, would let it be anything. The
+/// library does not expose it, so the parameters are compared with those that lack it.
 fn is_timely(params: &yescrypt::Params) -> bool {
     use yescrypt::Mode::{Classic, Rw, Worm};
     let (n, r, p) = (params.n(), params.r(), params.p());
@@ -233,12 +233,12 @@ const SHA_SALT_MAX: usize = 16;
 /// Characters of a salt of bcrypt, and bytes of its key.
 const BCRYPT_SALT_LEN: usize = 22;
 const BCRYPT_KEY_MAX: usize = 72;
-/// What bcrypt encrypts.
+/// The text that bcrypt encrypts.
 const BCRYPT_TEXT: &[u8; 24] = b"OrpheanBeholderScryDoubt";
 /// The memory one computation of yescrypt may take: a little more than the highest of the costs that crypt(5) lets one
 /// ask for, 1 GiB, and 64 times the usual one.
 const YESCRYPT_BYTES_MAX: u64 = (1 << 30) + (1 << 20);
-/// What it takes for each of the parameter `p` besides its blocks.
+/// Memory for each of the parameter `p` besides its blocks.
 const YESCRYPT_LANE_BYTES: u64 = 12 << 10;
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 
 use super::cost::cost_us;
 
-/// What a user file has for a user.
+/// A user's entry in a user file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Entry {
     /// The password stored for the user, as it is written; `None` if the file does not name the user.
@@ -16,7 +16,7 @@ pub(crate) struct Entry {
 /// Looks for a user in the pieces of a file.
 pub(crate) struct Search<'a> {
     user: &'a [u8],
-    /// What was found so far.
+    /// The entry found so far.
     pub(crate) entry: Entry,
     /// The cost of the costliest, for a password of usual length.
     cost_us: u64,

@@ -1,4 +1,4 @@
-//! Stored passwords: which form one has, and whether a given password fits it.
+//! Stored passwords: their forms, and comparison with a given password.
 //!
 //! `{PLAIN}`, `{SHA}` and `{SSHA}` are here, the forms of crypt(3) in [`super::crypt`]. Comparisons take a time that does
 //! not depend on how much fits.
@@ -11,16 +11,16 @@ use sha1::{Digest, Sha1};
 use super::crypt;
 use crate::secrets::equal;
 
-/// What became of a comparison.
+/// The result of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// The password fits.
     Right,
     /// It does not.
     Wrong,
-    /// What is stored has no form that is known.
+    /// The stored hash has an unknown form.
     Unknown,
-    /// There is nobody of that name.
+    /// The name has no entry.
     Nobody,
 }
 

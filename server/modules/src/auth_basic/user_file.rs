@@ -1,8 +1,8 @@
 //! The user file, as it is read.
 //!
-//! A small file is looked through where the driver holds it, a larger one piece by piece, and always to its end: the time it
-//! takes does not tell where a name stands, or that it does not. Absent: keeping anything of the file from one request to
-//! the next.
+//! A small file is looked through where the driver holds it, a larger one piece by piece, and always to its end: the
+//! time it takes does not depend on whether and where a name stands. Absent: keeping anything of the file from one
+//! request to the next.
 //!
 //! Source: nginx documentation, `auth_basic_user_file`.
 

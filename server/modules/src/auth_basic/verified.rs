@@ -1,12 +1,12 @@
 //! Passwords that were found to fit a slow hash: they are remembered for a while, so that a page with a hundred pictures
 //! costs one computation and not a hundred, each of which would hold up a thread.
 //!
-//! What is remembered is that a password fits a stored hash, which stays true for ever. It is looked up by both, so an
-//! entry of the user file that is changed or gone finds nothing, and needs no invalidation. The key of the look-up is
-//! SHA-256 under a secret of the thread; neither password nor hash is kept. Failures are not remembered.
+//! An entry says that a password fits a stored hash, which stays true for ever. It is looked up by both, so after a
+//! change of the user file the look-up finds nothing, and needs no invalidation. The key of the look-up is SHA-256
+//! under a secret of the thread; neither password nor hash is kept. Failures are not kept.
 //!
-//! For the same reason requests that ask the same at the same time wait for one comparison. Its key has the name in it, so
-//! that an unknown name and a known one are told apart by nothing.
+//! For the same reason requests that ask the same at the same time wait for one comparison. Its key has the name in
+//! it, so that an unknown name and a known one are indistinguishable.
 
 use std::cell::RefCell;
 use std::collections::hash_map::RandomState;
@@ -42,7 +42,7 @@ thread_local! {
 
 type Mark = [u8; 32];
 
-/// What one thread remembers.
+/// The verified passwords of a thread.
 struct Memory {
     secret: Mark,
     /// Marks and when they were made, oldest first.
@@ -110,9 +110,9 @@ impl Memory {
     }
 }
 
-/// How long a password is remembered, milliseconds.
+/// Lifetime of an entry, milliseconds.
 const KEPT_MS: u64 = 60_000;
-/// How many passwords a thread remembers.
+/// Maximum number of entries of a thread.
 const MARKS_MAX: usize = 256;
 
 #[cfg(test)]

@@ -2,9 +2,9 @@
 
 use engines::http::{Civil, civil, escape_html, http_date};
 
-use super::{Entry, Kind};
+use super::{Entry, EntryKind};
 
-impl Kind {
+impl EntryKind {
     fn name(self) -> &'static str {
         match self {
             Self::Directory => "directory",
@@ -34,7 +34,7 @@ pub(super) fn json(entries: &[Entry], callback: &[u8]) -> Vec<u8> {
         out.extend_from_slice(b"\", \"mtime\":\"");
         out.extend_from_slice(&http_date(entry.modified_s));
         out.push(b'"');
-        if entry.kind == Kind::File {
+        if entry.kind == EntryKind::File {
             out.extend_from_slice(format!(", \"size\":{}", entry.size).as_bytes());
         }
         out.extend_from_slice(b" }");
@@ -77,7 +77,7 @@ pub(super) fn xml(entries: &[Entry]) -> Vec<u8> {
         } = civil(entry.modified_s);
         let start = format!("<{kind} mtime=\"{y:4}-{mo:02}-{d:02}T{h:02}:{mi:02}:{s:02}Z\"");
         out.extend_from_slice(start.as_bytes());
-        if entry.kind == Kind::File {
+        if entry.kind == EntryKind::File {
             out.extend_from_slice(format!(" size=\"{}\"", entry.size).as_bytes());
         }
         out.push(b'>');

@@ -3,15 +3,15 @@
 use engines::http::{Civil, Escape, civil, escape, escape_html};
 use server_base::clock::MONTHS;
 
-use super::{Entry, Kind};
+use super::{Entry, EntryKind};
 
-/// How the page shows things.
+/// Display options of the page.
 #[derive(Clone, Copy)]
 pub(super) struct Style {
     /// Names are counted in characters, not bytes.
     pub(super) utf8: bool,
     pub(super) exact_size: bool,
-    /// What times are ahead of UTC, seconds.
+    /// Offset of times from UTC, seconds.
     pub(super) offset_s: i64,
 }
 
@@ -30,7 +30,7 @@ pub(super) fn html(uri: &[u8], entries: &[Entry], style: Style) -> Vec<u8> {
 }
 
 fn line(entry: &Entry, style: Style, out: &mut Vec<u8>) {
-    let directory = entry.kind == Kind::Directory;
+    let directory = entry.kind == EntryKind::Directory;
     out.extend_from_slice(b"<a href=\"");
     escape(&entry.name, Escape::UriComponent, out);
     if directory {
@@ -75,7 +75,7 @@ fn time(unix_s: i64) -> String {
 }
 
 fn size(entry: &Entry, exact: bool) -> String {
-    let directory = entry.kind == Kind::Directory;
+    let directory = entry.kind == EntryKind::Directory;
     match (exact, directory) {
         (true, true) => format!("{:>19}", '-'),
         (true, false) => format!("{:>19}", entry.size),
@@ -98,7 +98,7 @@ fn rounded(size: u64) -> String {
 
 /// Columns of a name.
 const NAME_WIDTH: usize = 50;
-/// What a line takes at least.
+/// Minimum length of a line, bytes.
 const LINE_BYTES: usize = 128;
 
 #[cfg(test)]
@@ -111,7 +111,7 @@ mod tests {
         offset_s: 0,
     };
 
-    fn shown(name: &str, kind: Kind, size: u64, style: Style) -> String {
+    fn shown(name: &str, kind: EntryKind, size: u64, style: Style) -> String {
         let entry = Entry {
             name: name.as_bytes().to_vec(),
             kind,
@@ -127,14 +127,14 @@ mod tests {
     fn a_line_has_columns() {
         let spaces = " ".repeat(46);
         assert_eq!(
-            shown("a&<b", Kind::File, 5, PLAIN),
+            shown("a&<b", EntryKind::File, 5, PLAIN),
             format!(
                 "<a href=\"a%26%3Cb\">a&amp;&lt;b</a>{spaces} 06-Nov-1994 08:49                   5\r\n"
             )
         );
         let spaces = " ".repeat(48);
         assert_eq!(
-            shown("d", Kind::Directory, 5, PLAIN),
+            shown("d", EntryKind::Directory, 5, PLAIN),
             format!("<a href=\"d/\">d/</a>{spaces} 06-Nov-1994 08:49                   -\r\n")
         );
     }
@@ -142,18 +142,18 @@ mod tests {
     #[test]
     fn a_long_name_is_cut() {
         let fits = "n".repeat(50);
-        assert!(shown(&fits, Kind::File, 0, PLAIN).contains(&format!(">{fits}</a> 06")));
-        assert!(shown(&fits, Kind::Directory, 0, PLAIN).contains(&format!(">{fits}</a> 06")));
+        assert!(shown(&fits, EntryKind::File, 0, PLAIN).contains(&format!(">{fits}</a> 06")));
+        assert!(shown(&fits, EntryKind::Directory, 0, PLAIN).contains(&format!(">{fits}</a> 06")));
         let cut = format!(">{}..&gt;</a> 06", "n".repeat(47));
-        assert!(shown(&"n".repeat(51), Kind::File, 0, PLAIN).contains(&cut));
+        assert!(shown(&"n".repeat(51), EntryKind::File, 0, PLAIN).contains(&cut));
         let utf8 = Style {
             utf8: true,
             ..PLAIN
         };
         let fits = "é".repeat(50);
-        assert!(shown(&fits, Kind::File, 0, utf8).contains(&format!(">{fits}</a> 06")));
+        assert!(shown(&fits, EntryKind::File, 0, utf8).contains(&format!(">{fits}</a> 06")));
         let cut = format!(">{}..&gt;</a> 06", "é".repeat(47));
-        assert!(shown(&"é".repeat(51), Kind::File, 0, utf8).contains(&cut));
+        assert!(shown(&"é".repeat(51), EntryKind::File, 0, utf8).contains(&cut));
     }
 
     #[test]

@@ -51,7 +51,7 @@ pub(super) enum Direction {
     Back,
 }
 
-/// Which column of a line is wrong.
+/// The wrong column of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wrong {
     From,
@@ -139,7 +139,7 @@ fn utf8_sequence(text: &[u8]) -> Option<Sequence> {
 enum Decoded {
     /// A character and the length of its sequence.
     Character(u32, usize),
-    /// So many bytes that are no character.
+    /// This number of bytes that are no character.
     Invalid(usize),
 }
 

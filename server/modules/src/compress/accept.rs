@@ -1,10 +1,10 @@
-//! `Accept-Encoding`: which codings a client takes, and how gladly.
+//! `Accept-Encoding`: the codings that a client accepts, with their weights.
 //!
 //! Source: RFC 9110, sections 12.4.2 and 12.5.3. As in nginx, a coding whose weight is malformed is not taken.
 
 use super::coding::{CODINGS, Coding};
 
-/// What a client takes, weights in thousandths.
+/// The codings that a client accepts, weights in thousandths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Accepted {
     named: [Option<u16>; CODINGS],

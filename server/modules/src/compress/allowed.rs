@@ -6,14 +6,14 @@
 use engines::http::{FieldId, Version, parse_http_date};
 use server_base::errlog::Level;
 use server_base::regex::Regex;
-use server_http::agent::Browser;
 use server_http::exchange::{Ctx, Exchange};
+use server_http::user_agent::Browser;
 
 use super::accept::Accepted;
 use super::coding::Coding;
 use super::settings::{CompressLoc, HttpVersion};
 
-/// What the client takes, after what its request says.
+/// The codings that the client accepts, according to its request.
 pub(super) fn accepted(x: &Exchange) -> Accepted {
     Accepted::of(x.head.fields_by_id(FieldId::AcceptEncoding))
 }
@@ -24,7 +24,7 @@ pub(super) fn gzip(x: &Exchange, cx: &Ctx<'_>, conf: &CompressLoc) -> bool {
     !x.is_subrequest() && accepted(x).weight(Coding::Gzip) > 0 && not_excluded(x, cx, conf)
 }
 
-/// Whether nothing but the client's own wish speaks against gzip.
+/// Whether only the client's `Accept-Encoding` is left to decide on gzip.
 pub(super) fn not_excluded(x: &Exchange, cx: &Ctx<'_>, conf: &CompressLoc) -> bool {
     let least = match *conf.version {
         HttpVersion::V10 => Version::Http10,

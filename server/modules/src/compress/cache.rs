@@ -1,4 +1,4 @@
-//! `compress_cache`: the compressed forms of files, beside what is kept of them.
+//! `compress_cache`: the compressed forms of files, beside the files in the cache.
 //!
 //! A form belongs to the value that `Files::open` gave for its file, not to a name. The look at the path that decides
 //! whether that value still serves decides about the form as well: a file that changed in any way comes with another
@@ -23,7 +23,7 @@ pub(super) fn find(file: &Rc<Opened>, params: Params) -> Option<Rc<[u8]>> {
 pub(super) struct Keep {
     /// The file.
     pub(super) place: Rc<Opened>,
-    /// What is configured, by which the form is found again.
+    /// The parameters of compression, a part of the key.
     pub(super) params: Params,
     /// `compress_cache`.
     pub(super) limit_bytes: u64,
@@ -59,7 +59,7 @@ struct Forms {
 }
 
 struct Form {
-    /// Its place in memory is nobody else's while the form refers to it.
+    /// Its address in memory is not reused while the form refers to it.
     file: Weak<Opened>,
     params: Params,
     bytes: Rc<[u8]>,
@@ -135,16 +135,16 @@ fn hash(file: &Rc<Opened>, params: Params) -> u64 {
     BuildHasherDefault::<DefaultHasher>::default().hash_one((Rc::as_ptr(file), params))
 }
 
-/// What an entry counts beside its bytes: the slot, and the file's value, whose memory the form holds.
+/// Bytes that an entry is accounted with beside its own: the slot, and the file's value, whose memory the form holds.
 const ENTRY_BYTES: u64 = 256;
 
 /// No form takes more than this part of the room.
 const LARGEST_PART: u64 = 4;
 
-/// How many forms are looked at for each that is kept.
+/// Number of forms that are examined for each that is kept.
 const LOOKS_A_FORM: usize = 8;
 
-/// How many forms go at once where the limit was lowered.
+/// Maximum number of forms that are released at once after the limit was lowered.
 const RELEASED_MAX: usize = 64;
 
 #[cfg(test)]

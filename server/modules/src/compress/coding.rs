@@ -1,4 +1,4 @@
-//! The content codings, and what of a response's encoder the configuration decides.
+//! The content codings, and the configured parameters of a response's encoder.
 
 /// A content coding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -11,7 +11,7 @@ pub(super) enum Coding {
     Gzip,
 }
 
-/// How many there are.
+/// Number of codings.
 pub(super) const CODINGS: usize = 3;
 
 impl Coding {
@@ -27,7 +27,7 @@ impl Coding {
         }
     }
 
-    /// What the name of a file that is compressed so ends with.
+    /// The extension of precompressed files.
     pub(super) const fn extension(self) -> &'static str {
         match self {
             Self::Brotli => ".br",
@@ -48,7 +48,7 @@ impl Coding {
     }
 }
 
-/// What decides on the bytes that are made of a body.
+/// The parameters that determine the compressed bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Params {
     /// The coding.

@@ -18,10 +18,10 @@ use zstd_safe::{CCtx, CParameter, InBuffer, OutBuffer, ResetDirective};
 use super::coding::{Coding, Params};
 use super::fit;
 
-/// How far what goes in must come out.
+/// The flush mode of an encoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Until {
-    /// As far as suits the encoder.
+    /// No flush: output as suits the encoder.
     Later,
     /// All of it.
     Flushed,
@@ -30,9 +30,9 @@ pub(super) enum Until {
 }
 
 /// An encoder of one body.
-pub(super) struct Encoder(Kind);
+pub(super) struct Encoder(Codec);
 
-enum Kind {
+enum Codec {
     Gzip(Box<Compress>, u8),
     Brotli(BrotliEncoder),
     Zstd(CCtx<'static>),
@@ -44,9 +44,9 @@ impl Encoder {
     /// An encoder for a body of a length, where that is known.
     pub(super) fn new(params: Params, length: Option<u64>) -> Self {
         Self(match params.coding {
-            Coding::Gzip => Kind::Gzip(gzip(params.level), params.level),
-            Coding::Brotli => Kind::Brotli(brotli(params, length)),
-            Coding::Zstd => Kind::Zstd(zstd(params.level, length)),
+            Coding::Gzip => Codec::Gzip(gzip(params.level), params.level),
+            Coding::Brotli => Codec::Brotli(brotli(params, length)),
+            Coding::Zstd => Codec::Zstd(zstd(params.level, length)),
         })
     }
 
@@ -58,10 +58,10 @@ impl Encoder {
         out: &mut Vec<u8>,
     ) -> Result<(), Broken> {
         match &mut self.0 {
-            Kind::Gzip(encoder, _) => write_gzip(encoder, input, until, out),
-            Kind::Brotli(encoder) => write_brotli(encoder, input, until, out),
-            Kind::Zstd(encoder) => write_zstd(encoder, input, until, out),
-            Kind::Gone => Err(Broken("the encoder is gone")),
+            Codec::Gzip(encoder, _) => write_gzip(encoder, input, until, out),
+            Codec::Brotli(encoder) => write_brotli(encoder, input, until, out),
+            Codec::Zstd(encoder) => write_zstd(encoder, input, until, out),
+            Codec::Gone => Err(Broken("the encoder is gone")),
         }
     }
 }
@@ -72,11 +72,11 @@ impl Drop for Encoder {
         let _ = KEPT.try_with(|kept| {
             let mut kept = kept.borrow_mut();
             memory::on_relief(|| KEPT.with_borrow_mut(|kept| *kept = Kept::default()));
-            match std::mem::replace(&mut self.0, Kind::Gone) {
-                Kind::Gzip(encoder, level) if kept.gzip.len() < KEPT_MAX => {
+            match std::mem::replace(&mut self.0, Codec::Gone) {
+                Codec::Gzip(encoder, level) if kept.gzip.len() < KEPT_MAX => {
                     kept.gzip.push((level, encoder))
                 }
-                Kind::Zstd(encoder)
+                Codec::Zstd(encoder)
                     if kept.zstd.len() < KEPT_MAX && encoder.sizeof() <= KEPT_BYTES =>
                 {
                     kept.zstd.push(encoder);
@@ -87,7 +87,7 @@ impl Drop for Encoder {
     }
 }
 
-/// Encoders of a thread that nobody uses now.
+/// Idle encoders of a thread.
 #[derive(Default)]
 struct Kept {
     gzip: Vec<(u8, Box<Compress>)>,
@@ -235,7 +235,7 @@ fn write_zstd(
     }
 }
 
-/// How much room an encoder is given at a time.
+/// Room for the output of one step, bytes.
 const STEP_BYTES: usize = 4 << 10;
 /// Encoders of a kind that a thread keeps.
 const KEPT_MAX: usize = 4;

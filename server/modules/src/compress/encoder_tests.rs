@@ -21,7 +21,7 @@ const fn params(coding: Coding, level: u8) -> Params {
     }
 }
 
-/// What a client can read of these bytes, whether the end is there or not.
+/// The text that a client can decode from these bytes, whether the end is there or not.
 fn decoded(coding: Coding, bytes: &[u8]) -> Vec<u8> {
     let mut text = Vec::new();
     match coding {

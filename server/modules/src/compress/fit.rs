@@ -1,4 +1,4 @@
-//! What an encoder costs, and the level and window that memory and time allow.
+//! Cost of an encoder, and the level and window that memory and time allow.
 //!
 //! A stream's encoder lives as long as its client takes to read, so it is made as large as there is memory for
 //! ([`memory::allowance_bytes`]): first Brotli tries less hard, then it looks less far back; Zstandard does both by its

@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use conf::Contexts;
 use engines::http::{Chunk, FieldId, Method};
-use server_base::typed::Buffers;
+use server_base::from_args::Buffers;
 use server_http::exchange::{BodyStage, Broken, Ctx, Exchange};
 use server_http::module::Module;
 use server_http::settings;
@@ -22,10 +22,10 @@ use super::{allowed, vary};
 pub(crate) const MODULE: Module = Module {
     name: "gunzip",
     directives: &[PLAIN],
-    units: &[<GunzipLoc as server_http::confs::Conf>::unit],
+    settings: &[<GunzipLoc as server_http::settings_set::Conf>::def],
     header_stage: Some(stage),
     stage_of_subrequests: true,
-    dormant: true,
+    on_demand: true,
     ..Module::EMPTY
 };
 
@@ -34,7 +34,7 @@ settings! {
     pub(crate) struct GunzipLoc: Location / PLAIN {
         /// Whether responses in gzip are decompressed for clients that do not take them.
         gunzip "gunzip": bool = false, "off", Contexts::HTTP_SERVER_LOCATION;
-        /// Number and size of buffers; so much is decompressed at a time.
+        /// Number and size of buffers; their total is decompressed at a time.
         buffers "gunzip_buffers": Buffers = BUFFERS, "32 4k", Contexts::HTTP_SERVER_LOCATION;
     }
 }

@@ -1,7 +1,7 @@
 //! Takes gzip off a body that comes in pieces.
 //!
-//! What comes out is given in pieces: a small body that becomes a huge one takes a piece's memory, and its client's
-//! speed. Several members in a row are one body.
+//! Output is returned in pieces: a small body that becomes a huge one takes a piece's memory, and its client's speed.
+//! Several members in a row are one body.
 //!
 //! Source: RFC 1952, section 2.2.
 
@@ -12,7 +12,7 @@ use flate2::{Decompress, FlushDecompress, Status};
 pub(super) struct Inflate {
     inflate: Box<Decompress>,
     input: Chunk,
-    /// How much of `input` is taken.
+    /// Number of bytes taken from `input`.
     at: usize,
     /// There may be more to put out of what was taken.
     more: bool,
@@ -91,7 +91,7 @@ impl Inflate {
 }
 
 const WINDOW_LOG: u8 = 15;
-/// What is decompressed at a time, whatever `gunzip_buffers` says.
+/// Minimum number of bytes that are decompressed at a time, whatever `gunzip_buffers` says.
 const STEP_LEAST: u64 = 512;
 const STEP_MOST: u64 = 1 << 20;
 

@@ -10,7 +10,7 @@ fn gzipped(text: &[u8]) -> Vec<u8> {
     encoder.finish().expect("a vector takes all")
 }
 
-/// What comes out of pieces, and the most that came out in one step.
+/// The output for these pieces, and the maximum of one step.
 fn run(pieces: &[&[u8]], step: u64) -> (Result<Vec<u8>, &'static str>, usize) {
     let mut inflate = Inflate::new(step);
     let (mut text, mut most) = (Vec::new(), 0);

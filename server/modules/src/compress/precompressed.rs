@@ -1,6 +1,6 @@
 //! `gzip_static`, `brotli_static`, `zstd_static`: files that lie compressed beside others are sent in their place.
 //!
-//! As in nginx nobody looks whether both have the same content: who makes the files sees to it.
+//! As in nginx the contents of both files are not compared: they are the administrator's concern.
 //!
 //! Source: nginx documentation, `ngx_http_gzip_static_module`; the manual of ngx_brotli.
 
@@ -24,11 +24,11 @@ use crate::file;
 /// The module.
 pub(crate) const MODULE: Module = Module {
     name: "gzip_static",
-    stands_for: &["brotli_static", "zstd_static"],
+    replaces: &["brotli_static", "zstd_static"],
     directives: &[PLAIN],
-    units: &[<StaticLoc as server_http::confs::Conf>::unit],
+    settings: &[<StaticLoc as server_http::settings_set::Conf>::def],
     handlers: &[Handler::Content(handle)],
-    dormant: true,
+    on_demand: true,
     ..Module::EMPTY
 };
 

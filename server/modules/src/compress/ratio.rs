@@ -6,7 +6,7 @@ use server_http::exchange::Exchange;
 
 use super::coding::Coding;
 
-/// How many bytes went in and came out.
+/// Numbers of bytes before and after compression.
 #[derive(Debug)]
 pub(super) struct Ratio {
     coding: Coding,
@@ -37,7 +37,7 @@ impl Ratio {
 
 /// Appends the ratio with two digits; false while there is none.
 pub(super) fn show(x: &Exchange, coding: Coding, out: &mut Vec<u8>) -> bool {
-    let Some(ratio) = x.guards.get::<std::rc::Rc<Ratio>>() else {
+    let Some(ratio) = x.extensions.get::<std::rc::Rc<Ratio>>() else {
         return false;
     };
     if ratio.coding != coding || !ratio.ended.get() || ratio.left.get() == 0 {

@@ -5,12 +5,12 @@
 
 use std::sync::Arc;
 
-use conf::{Arity, Builder, ConfError, Contexts, Directive, Row};
+use conf::{Arity, Builder, ConfError, Contexts, Directive, DirectiveDef};
 use server_base::config::ConfigContext;
+use server_base::from_args::{self, Buffers, FromArgs, Size};
 use server_base::mime::{ALWAYS, MimeTypes};
 use server_base::regex::Regex;
-use server_base::typed::{self, Buffers, Size, Typed};
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::settings;
 
 use super::allowed::PROXIED;
@@ -19,7 +19,7 @@ use super::coding::{CODINGS, Coding, Params};
 const HSL: Contexts = Contexts::HTTP_SERVER_LOCATION;
 
 settings! {
-    /// What exists once.
+    /// Settings that exist once.
     pub(crate) struct CompressMain: Main / MAIN_PLAIN {
         /// Memory of each thread for compressed forms of files that have not changed; `off` for none.
         cache "compress_cache": CacheSize = CacheSize(4 << 20), "4m", Contexts::HTTP;
@@ -39,7 +39,7 @@ settings! {
         gzip_types "gzip_types": MimeTypes = MimeTypes::of(&[ALWAYS]), "text/html", HSL;
         /// Bytes that a response must have to be compressed with gzip, where its length is known.
         gzip_min "gzip_min_length": Size = Size(20), "20", HSL;
-        /// Whether caches are told that the response depends on what encodings the client accepts.
+        /// Adds `Vary: Accept-Encoding`, by which caches keep the encodings apart.
         vary "gzip_vary": bool = true, "on", HSL;
         /// The lowest version of requests whose responses are compressed with gzip.
         version "gzip_http_version": HttpVersion = HttpVersion::V11, "1.1", HSL;
@@ -66,7 +66,7 @@ settings! {
         /// Bytes that a response must have to be compressed with Zstandard, where its length is known.
         zstd_min "zstd_min_length": Size = Size(20), "20", HSL;
         /// Which coding is taken where the client likes several equally, the first first.
-        order "compress_order": Order = Order(Coding::ALL), "br zstd gzip", HSL;
+        order "compress_order": CodingOrder = CodingOrder(Coding::ALL), "br zstd gzip", HSL;
     }
     extra {
         /// `gzip_proxied`, a mask; 0 while nothing is said.
@@ -117,7 +117,7 @@ impl CompressLoc {
         }
     }
 
-    /// What decides on the bytes.
+    /// The parameters that determine the compressed bytes.
     pub(super) fn params(&self, coding: Coding) -> Params {
         let (level, window_log) = match coding {
             Coding::Gzip => (self.gzip_level.0, 0),
@@ -150,8 +150,8 @@ pub(crate) struct Disabled {
     pub(super) patterns: Vec<Arc<Regex>>,
 }
 
-const ROWS: &[Row<Build>] = &[
-    Row {
+const ROWS: &[DirectiveDef<ConfigBuilder>] = &[
+    DirectiveDef {
         name: "gzip_proxied",
         contexts: HSL,
         arity: Arity::ONE_MORE,
@@ -166,7 +166,7 @@ const ROWS: &[Row<Build>] = &[
             Ok(())
         },
     },
-    Row {
+    DirectiveDef {
         name: "gzip_disable",
         contexts: HSL,
         arity: Arity::ONE_MORE,
@@ -179,9 +179,9 @@ const ROWS: &[Row<Build>] = &[
 ];
 
 /// All of them.
-pub(super) const DIRECTIVES: &[&[Row<Build>]] = &[MAIN_PLAIN, PLAIN, ROWS];
+pub(super) const DIRECTIVES: &[&[DirectiveDef<ConfigBuilder>]] = &[MAIN_PLAIN, PLAIN, ROWS];
 
-fn disable(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+fn disable(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let mut disabled = b
         .conf_mut::<CompressLoc>()
         .disable
@@ -203,13 +203,15 @@ fn disable(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Level<const LOW: u64, const HIGH: u64>(u8);
 
-impl<const LOW: u64, const HIGH: u64> Typed for Level<LOW, HIGH> {
+impl<const LOW: u64, const HIGH: u64> FromArgs for Level<LOW, HIGH> {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "level";
 
     fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
         let level = conf::between(d, conf::number(d)?, LOW, HIGH)?;
-        u8::try_from(level).map(Self).map_err(|_| typed::invalid(d))
+        u8::try_from(level)
+            .map(Self)
+            .map_err(|_| from_args::invalid(d))
     }
 }
 
@@ -217,7 +219,7 @@ impl<const LOW: u64, const HIGH: u64> Typed for Level<LOW, HIGH> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Window(u8);
 
-impl Typed for Window {
+impl FromArgs for Window {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "size";
 
@@ -235,7 +237,7 @@ impl Typed for Window {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CacheSize(pub(super) u64);
 
-impl Typed for CacheSize {
+impl FromArgs for CacheSize {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "size | off";
 
@@ -249,9 +251,9 @@ impl Typed for CacheSize {
 
 /// `compress_order`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Order(pub(super) [Coding; CODINGS]);
+pub(crate) struct CodingOrder(pub(super) [Coding; CODINGS]);
 
-impl Typed for Order {
+impl FromArgs for CodingOrder {
     const ARITY: Arity = Arity::TAKE123;
     const SYNTAX: &'static str = "br | zstd | gzip ...";
 
@@ -278,7 +280,7 @@ impl Typed for Order {
                 .iter()
                 .any(|w| coding.token().as_bytes() == w.as_bytes())
         }));
-        let all = order.try_into().map_err(|_| typed::invalid(d))?;
+        let all = order.try_into().map_err(|_| from_args::invalid(d))?;
         Ok(Self(all))
     }
 }
@@ -293,7 +295,7 @@ server_base::keyword! {
     }
 }
 
-/// What nginx has on machines with pages of 4 KB.
+/// nginx's default on machines with pages of 4 KB.
 pub(super) const BUFFERS: Buffers = Buffers {
     number: 32,
     size: 4 << 10,

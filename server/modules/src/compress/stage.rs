@@ -1,8 +1,8 @@
 //! The body stage that compresses a stream.
 //!
-//! What is made is passed on once there is a buffer's worth of it; a flush mark lets out all that came before it at
-//! once. The encoder is made when the first piece is asked for, which is when the client takes something, and is dropped
-//! with the last: so many of a connection live at the same time as there is memory for, the others wait for them.
+//! Output is passed on once it fills a buffer; a flush mark lets out all that came before it at once. The encoder is
+//! made when the first piece is asked for, which is when the client reads, and is dropped with the last: memory limits
+//! the number of a connection's encoders, further ones wait.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -23,11 +23,11 @@ pub(super) struct Stage {
     params: Params,
     length: Option<u64>,
     encoder: Option<(Encoder, Claim)>,
-    /// What is made is also collected here, to be kept.
+    /// The output is also collected here, to be kept.
     kept: Option<(Keep, Vec<u8>)>,
     /// Compressed and not passed on yet.
     made: Vec<u8>,
-    /// How much of that is passed on at a time.
+    /// Maximum number of its bytes that are passed on at a time.
     piece_bytes: usize,
     /// Something came since the last mark.
     dirty: bool,
@@ -115,7 +115,7 @@ impl Stage {
 
 /// Encoders that one connection has at the same time.
 const ENCODERS_A_CONNECTION: u64 = 8;
-/// What an encoder counts at least, so that there are no more.
+/// Minimum bytes that an encoder is accounted with, which limits their number.
 const ENCODER_MIN_BYTES: u64 = memory::CONNECTION_BYTES / ENCODERS_A_CONNECTION;
 
 impl BodyStage for Stage {

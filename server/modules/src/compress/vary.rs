@@ -1,4 +1,4 @@
-//! `Vary: Accept-Encoding`, which tells caches that clients with other abilities get other bytes, and ETags.
+//! `Vary: Accept-Encoding`, by which caches know that clients with other abilities get other bytes, and ETags.
 //!
 //! Source: RFC 9110, sections 12.5.5 and 8.8.1; nginx documentation, `gzip_vary`.
 

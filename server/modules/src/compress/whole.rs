@@ -75,7 +75,7 @@ fn deflate(
     Some(output[..made].to_vec())
 }
 
-/// What a thread keeps to compress with.
+/// A thread's reusable encoders.
 #[derive(Default)]
 struct Thread {
     /// By level.

@@ -1,7 +1,7 @@
 //! COPY and MOVE.
 //!
-//! Where a directory takes the place of another one, that one is removed first. What is moved is removed from its old
-//! place only when all of it is in the new one.
+//! A directory that another one replaces is removed first. A move removes the source only when all of it is at the
+//! destination.
 
 use engines::http::{FieldId, Method};
 use server_base::errlog::{Level, Shown};
@@ -76,7 +76,7 @@ fn overwrites(x: &Exchange) -> Result<bool, u16> {
     }
 }
 
-/// What is at the destination, if it may be overwritten.
+/// The present destination, if it may be overwritten.
 fn there(x: &Exchange, cx: &mut Ctx<'_>, way: &Way, overwrites: bool) -> Result<Option<Meta>, u16> {
     let to = &way.to;
     let taken = match cx.files.describe(to) {

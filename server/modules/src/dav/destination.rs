@@ -163,7 +163,7 @@ pub(super) fn refuse_links(x: &mut Exchange, cx: &mut Ctx<'_>, dir: &[u8]) -> Re
     }
 }
 
-/// What of the field is a target; nothing where it is none.
+/// The target within the field; `None` where there is none.
 fn target<'f>(x: &Exchange, field: &'f [u8]) -> Result<Option<&'f [u8]>, u16> {
     if field.first() == Some(&b'/') {
         return Ok(Some(field));

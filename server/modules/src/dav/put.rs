@@ -8,7 +8,7 @@ use server_http::exchange::{Ctx, Exchange};
 use server_http::module::Content;
 use server_http::paths;
 use server_http::paths::reason;
-use server_http::request_body::{self, Collected, InFile, Plan};
+use server_http::request_body::{self, CollectOptions, Collected, InFile};
 
 use super::destination::{parent, refuse_links};
 use super::settings::DavLoc;
@@ -19,7 +19,7 @@ pub(super) fn put(x: &mut Exchange, cx: &mut Ctx<'_>, conf: &DavLoc) -> Content 
     if let Err(status) = refuse_early(x) {
         return Content::Status(status);
     }
-    let plan = Plan {
+    let plan = CollectOptions {
         in_file: InFile::Clean,
         mode: UPLOADING,
         log: None,
@@ -31,7 +31,7 @@ pub(super) fn put(x: &mut Exchange, cx: &mut Ctx<'_>, conf: &DavLoc) -> Content 
     }
 }
 
-/// What can be refused before the body is asked for.
+/// Refuses a request where that is possible before the body is asked for.
 fn refuse_early(x: &Exchange) -> Result<(), u16> {
     if x.uri.ends_with(b"/") {
         refuse(x, 409, "cannot PUT to a collection")?;

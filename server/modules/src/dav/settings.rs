@@ -3,7 +3,7 @@
 use conf::{Arity, ConfError, Contexts, Directive};
 use engines::http::Method;
 use server_base::config::ConfigContext;
-use server_base::typed::{Access, Number, Typed};
+use server_base::from_args::{Access, FromArgs, Number};
 use server_http::build::method_bit;
 use server_http::settings;
 
@@ -27,7 +27,7 @@ settings! {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Methods(pub(crate) u32);
 
-impl Typed for Methods {
+impl FromArgs for Methods {
     const ARITY: Arity = Arity::ONE_MORE;
     const SYNTAX: &'static str = "off | method ...";
 

@@ -7,7 +7,7 @@ use server_http::paths::reason;
 
 use super::{failed, of_errno};
 
-/// What a file keeps when it is copied.
+/// The attributes that a copy of a file keeps.
 #[derive(Clone, Copy)]
 pub(super) struct Kept {
     pub(super) mode: u32,
@@ -24,8 +24,8 @@ impl Kept {
     }
 }
 
-/// Renames a file from one path to another, where `made_dirs` are the permissions of directories that may be made for it.
-/// Across file systems it is copied; whoever renames removes what it was copied from.
+/// Renames a file from one path to another, where `made_dirs` are the permissions of directories that may be made for
+/// it. Across file systems it is copied; the caller removes the source.
 pub(super) fn rename(
     x: &Exchange,
     cx: &mut Ctx<'_>,
@@ -177,7 +177,7 @@ fn copy_level(
     }
 }
 
-/// What is in a directory, with the paths; no more where it lies too deep.
+/// The entries of a directory, with the paths; no more where it lies too deep.
 fn entries(
     x: &Exchange,
     cx: &mut Ctx<'_>,

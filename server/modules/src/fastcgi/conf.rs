@@ -1,10 +1,10 @@
 //! Settings of a location, and the directives that FastCGI alone has.
 
-use conf::{Arity, ConfError, Contexts, Directive, Row};
+use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef};
 use server_base::config::ConfigContext;
+use server_base::from_args::{FromArgs, Text};
 use server_base::regex::Regex;
-use server_base::typed::{Text, Typed};
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::{Content, Inherit};
 use server_http::settings;
@@ -23,7 +23,7 @@ settings! {
     pub(crate) struct FastCgiLoc: Location / PLAIN {
         /// A parameter of requests to applications.
         param "fastcgi_param": Params = Params::default(), "", HSL;
-        /// What $fastcgi_script_name has behind a URI that ends in "/".
+        /// Text that $fastcgi_script_name has behind a URI that ends in "/".
         index "fastcgi_index": Text = Text::default(), "", HSL;
         /// An expression that splits the URI: its two groups are $fastcgi_script_name and $fastcgi_path_info.
         split_path_info "fastcgi_split_path_info": SplitPathInfo = SplitPathInfo::default(), "", HSL;
@@ -33,14 +33,14 @@ settings! {
         keep_conn "fastcgi_keep_conn": bool = false, "off", HSL;
     }
     extra {
-        /// What FastCGI has in common with other protocols of applications.
+        /// Settings that FastCGI shares with other protocols of applications.
         common: Common
     }
     merge inherit;
 }
 
 /// The directive with a shape of its own.
-pub(super) const ROWS: &[Row<Build>] = &[Row {
+pub(super) const ROWS: &[DirectiveDef<ConfigBuilder>] = &[DirectiveDef {
     name: "fastcgi_pass",
     contexts: Contexts::LOCATION.or(Contexts::IF_IN_LOCATION),
     arity: Arity::TAKE1,
@@ -91,7 +91,7 @@ fn inherit(own: &mut FastCgiLoc, parent: Option<&FastCgiLoc>) {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SplitPathInfo(pub(super) Option<Arc<Regex>>);
 
-impl Typed for SplitPathInfo {
+impl FromArgs for SplitPathInfo {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "regex";
 
@@ -113,7 +113,7 @@ impl Typed for SplitPathInfo {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CaughtTexts(pub(super) Arc<Vec<Box<[u8]>>>);
 
-impl Typed for CaughtTexts {
+impl FromArgs for CaughtTexts {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "string";
 

@@ -12,11 +12,11 @@
 mod conf;
 mod split;
 
-use ::conf::Row;
+use ::conf::DirectiveDef;
 use server_base::connector::UpstreamProtocol;
 use server_base::errlog::{Level, Shown};
 use server_base::upstream_request::RequestSpec;
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::http::Http;
 use server_http::module::{Content, Module};
@@ -41,27 +41,27 @@ pub(crate) const MODULE: Module = Module {
         BUFFERED,
         SEND_LOWAT,
     ],
-    units: &[<FastCgiLoc as server_http::confs::Conf>::unit],
+    settings: &[<FastCgiLoc as server_http::settings_set::Conf>::def],
     variables: split::VARIABLES,
     finish: Some(finish::<FastCgiLoc>),
     inherits: conf::INHERITS,
     ..Module::EMPTY
 };
 
-const BASIC: &[Row<Build>] = upstream_rows!(basic "fastcgi_" FastCgiLoc);
-const CONNECTION: &[Row<Build>] =
+const BASIC: &[DirectiveDef<ConfigBuilder>] = upstream_rows!(basic "fastcgi_" FastCgiLoc);
+const CONNECTION: &[DirectiveDef<ConfigBuilder>] =
     upstream_rows!(connection "fastcgi_" FastCgiLoc, next_upstream APPLICATION_NEXT_UPSTREAM);
-const HEADERS: &[Row<Build>] = upstream_rows!(headers "fastcgi_" FastCgiLoc);
-const BUFFERED: &[Row<Build>] =
+const HEADERS: &[DirectiveDef<ConfigBuilder>] = upstream_rows!(headers "fastcgi_" FastCgiLoc);
+const BUFFERED: &[DirectiveDef<ConfigBuilder>] =
     upstream_rows!(buffered "fastcgi_" FastCgiLoc, temp_path "fastcgi_temp 1 2");
-const SEND_LOWAT: &[Row<Build>] = upstream_rows!(send_lowat "fastcgi_" FastCgiLoc);
+const SEND_LOWAT: &[DirectiveDef<ConfigBuilder>] = upstream_rows!(send_lowat "fastcgi_" FastCgiLoc);
 
 /// The content handler of locations with `fastcgi_pass`.
 fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     upstream::handle(x, cx, &FastCgi)
 }
 
-/// What FastCGI does differently from other protocols of servers.
+/// The gateway of FastCGI.
 struct FastCgi;
 
 impl Gateway for FastCgi {
@@ -121,7 +121,7 @@ impl Gateway for FastCgi {
     }
 }
 
-/// What an application writes, without the end of its last line.
+/// An application's error text, without the end of its last line.
 fn without_end(text: &[u8]) -> &[u8] {
     let end = text.iter().rposition(|byte| !b"\n\r. ".contains(byte));
     &text[..end.map_or(0, |at| at + 1)]

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// The form of manifests; one of another version is refused.
 pub const VERSION: u32 = 1;
 
-/// How many hexadecimal digits of a SHA-256 stand in a name: 48 bits.
+/// Number of hexadecimal digits of a SHA-256 in a name: 48 bits.
 pub const HASH_DIGITS: usize = 12;
 
 /// Codings of siblings, by the ends of their names.

@@ -1,4 +1,4 @@
-//! What modules have in common whose servers are applications that get parameters, as CGI has them.
+//! Shared by modules whose servers are applications that get CGI parameters.
 //!
 //! ```text
 //! pass           *_pass: an address, a group, or an address made of variables
@@ -29,10 +29,10 @@ pub(crate) trait PassesParams: PassesOn {
     /// The content handler of locations with `*_pass`.
     const HANDLE: fn(&mut Exchange, &mut Ctx<'_>) -> Content;
 
-    /// What the modules have in common.
+    /// The settings that these modules share.
     fn common(&self) -> &Common;
 
-    /// As [`Self::common`], to be changed.
+    /// The settings of [`Self::common`], to be changed.
     fn common_mut(&mut self) -> &mut Common;
 
     /// The address without a schema that may stand before it.
@@ -47,7 +47,7 @@ pub(crate) trait PassesParams: PassesOn {
 /// Settings of one location that the modules have in common.
 #[derive(Default)]
 pub(crate) struct Common {
-    /// What passing on has in common.
+    /// The settings of passing requests on.
     pub(crate) upstream: UpstreamSettings,
     /// `*_pass`.
     pass: Option<Arc<Pass>>,
@@ -81,7 +81,7 @@ impl Common {
         self.upstream.conf()
     }
 
-    /// Most bytes of the head of a response.
+    /// Maximum size of the head of a response, bytes.
     pub(crate) fn head_bytes(&self) -> usize {
         let size = self.conf().buffer_size;
         size.map_or(HEAD_BYTES, |bytes| bytes as usize)
@@ -98,7 +98,7 @@ pub(crate) fn may_upgrade(x: &Exchange, conf: &UpstreamConf) -> bool {
         && !protocols.any(|name| name.trim_ascii().eq_ignore_ascii_case(b"h2c"))
 }
 
-/// Most bytes of the head of a response unless `*_buffer_size` is written.
+/// Maximum size of the head of a response unless `*_buffer_size` is written, bytes.
 const HEAD_BYTES: usize = 64 << 10;
 /// Fields of responses that none of the modules passes on.
 macro_rules! hidden {

@@ -12,8 +12,8 @@ use conf::{Arity, ConfError, Directive};
 use engines::http::{BodyLength, Field, FieldId, Fields, Span};
 use server_base::config::ConfigContext;
 use server_base::errlog::Level;
+use server_base::from_args::FromArgs;
 use server_base::regex::FailedMatch;
-use server_base::typed::Typed;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::upstream::Outgoing;
 use server_http::value::Value;
@@ -33,7 +33,7 @@ struct Param {
     if_not_empty: bool,
 }
 
-impl Typed for Params {
+impl FromArgs for Params {
     const ARITY: Arity = Arity::TAKE23;
     const SYNTAX: &'static str = "parameter value [if_not_empty]";
 
@@ -85,7 +85,7 @@ pub(super) struct ParamSet {
 }
 
 impl ParamSet {
-    /// What is written, and what follows from it.
+    /// The parameters as written, and those that are implied.
     pub(super) fn new(written: &Params) -> Self {
         let mut set = Self::default();
         for param in written.0.iter() {
@@ -121,12 +121,12 @@ impl ParamSet {
     }
 }
 
-/// How a protocol writes parameters, as far as it matters for how many there may be.
+/// A protocol's encoding of parameters, as far as it limits their number.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Encoding {
     /// Bytes of a parameter besides its name and its value, by the lengths of both.
     pub(crate) overhead: fn(usize, usize) -> usize,
-    /// What the log says of too many, before their bytes.
+    /// The log text for too many of them, before their bytes.
     pub(crate) too_big: &'static str,
 }
 
@@ -203,7 +203,8 @@ pub(super) fn bit(id: FieldId) -> u64 {
     1 << id as u8
 }
 
-/// Most bytes of all parameters of a request, as they are sent: 64 KiB, of which lengths of two bytes can name all but one.
+/// Maximum size of all parameters of a request, as they are sent: 64 KiB, of which lengths of two bytes can name all
+/// but one.
 pub(crate) const PARAMS_BYTES: usize = (64 << 10) - 1;
 /// RFC 6585 section 5.
 const REQUEST_HEADER_FIELDS_TOO_LARGE: u16 = 431;

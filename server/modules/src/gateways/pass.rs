@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use conf::{ConfError, Directive};
 use server_base::errlog::{Level, Shown};
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::upstream::Target;
 use server_http::upstream::group::{self, GroupId};
@@ -33,7 +33,7 @@ enum To {
 }
 
 /// `*_pass`.
-pub(crate) fn set<C: PassesParams>(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+pub(crate) fn set<C: PassesParams>(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     if b.conf_mut::<C>().common().passes_on() {
         return Err(ConfError::directive(d, "is duplicate"));
     }
@@ -54,7 +54,11 @@ pub(crate) fn set<C: PassesParams>(b: &mut Build, d: &Directive) -> Result<(), C
 }
 
 /// The group that an address without variables means.
-fn fixed<C: PassesParams>(b: &mut Build, d: &Directive, text: &[u8]) -> Result<GroupId, ConfError> {
+fn fixed<C: PassesParams>(
+    b: &mut ConfigBuilder,
+    d: &Directive,
+    text: &[u8],
+) -> Result<GroupId, ConfError> {
     let wrong = |text: String| ConfError::word(d, d.word(0), text);
     let address = C::address(text).map_err(|schema| {
         let name = d.name();

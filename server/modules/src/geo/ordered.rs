@@ -16,7 +16,7 @@ impl<K, V> Default for Ordered<K, V> {
 }
 
 impl<K: Ord, V> Ordered<K, V> {
-    /// Sets the value of a key; gives the one that it had.
+    /// Sets the value of a key; returns the earlier one.
     pub(super) fn insert(&mut self, key: K, value: V) -> Option<V> {
         if let Self::List(list) = self
             && list.last().is_none_or(|(last, _)| *last < key)
@@ -27,7 +27,7 @@ impl<K: Ord, V> Ordered<K, V> {
         self.tree().insert(key, value)
     }
 
-    /// Removes a key; gives the value that it had.
+    /// Removes a key; returns its value.
     pub(super) fn remove(&mut self, key: &K) -> Option<V> {
         self.tree().remove(key)
     }

@@ -22,7 +22,7 @@ pub(super) fn parse(text: &[u8]) -> Option<(u32, u32)> {
 }
 
 impl Ranges {
-    /// Adds a range; gives the values of pieces that are replaced, or the piece that is in the way.
+    /// Adds a range; returns the values of pieces that are replaced, or the piece that is in the way.
     pub(super) fn add(
         &mut self,
         start: u32,

@@ -45,7 +45,7 @@ impl<K: Copy + Ord> Spans<K> {
         }
     }
 
-    /// Gives back what was reserved for more spans.
+    /// Frees unused capacity.
     pub(super) fn shrink(&mut self) {
         self.starts.shrink_to_fit();
         self.values.shrink_to_fit();

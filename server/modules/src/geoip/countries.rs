@@ -2,7 +2,7 @@
 //!
 //! Source: ISO 3166-1 for codes and names, with the names and the few codes of its own that MaxMind had.
 
-/// A country as the variables tell it.
+/// A country's codes and name, as variables show them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Country {
     /// Two letters.

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 
 use super::countries::Country;
 use super::decimal;
-use super::legacy::{Kind, Legacy};
+use super::legacy::{DatabaseKind, Legacy};
 use super::mmdb::Mmdb;
 use super::mmdb_data::Value;
 use super::ranges::Ranges;
@@ -21,7 +21,7 @@ pub(crate) enum Database {
     Ranges(Ranges),
 }
 
-/// What a directive is for.
+/// The purpose of a directive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     Country,
@@ -29,7 +29,7 @@ pub(crate) enum Purpose {
     Org,
 }
 
-/// What is asked of a country.
+/// The fields of a country.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum CountryPart {
     Code,
@@ -37,7 +37,7 @@ pub(crate) enum CountryPart {
     Name,
 }
 
-/// What is asked of a city.
+/// The fields of a city.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum CityPart {
     Continent,
@@ -75,10 +75,10 @@ impl Database {
             Self::Legacy(database) => {
                 let edition = database.edition();
                 let fits = match edition.kind {
-                    Kind::Country => purpose == Purpose::Country,
-                    Kind::City { .. } => purpose == Purpose::City,
-                    Kind::Name(_) => purpose == Purpose::Org,
-                    Kind::Other => false,
+                    DatabaseKind::Country => purpose == Purpose::Country,
+                    DatabaseKind::City { .. } => purpose == Purpose::City,
+                    DatabaseKind::Name(_) => purpose == Purpose::Org,
+                    DatabaseKind::Other => false,
                 };
                 (fits, edition.number.to_string())
             }
@@ -143,7 +143,7 @@ impl Database {
     }
 }
 
-/// Whether a database of this type can have what a directive is for. A type that tells nothing can have everything.
+/// Whether a database of this type can have the fields for a purpose. An unspecific type can have all.
 fn type_fits(database_type: &str, purpose: Purpose) -> bool {
     let name = database_type.to_ascii_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| name.contains(word));

@@ -1,6 +1,7 @@
 //! Numbers with a fixed number of digits after the point, rounded as nginx does: half away from zero.
 
-/// Appends a number with so many digits after the point; false for what is no number or has more than 18 before it.
+/// Appends a number with `digits` digits after the point; false for NaN, infinities, and numbers with more than 18
+/// digits before it.
 pub(crate) fn append(number: f64, digits: u32, out: &mut Vec<u8>) -> bool {
     if !number.is_finite() || number.abs() >= WHOLE_MAX {
         return false;

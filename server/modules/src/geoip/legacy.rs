@@ -2,7 +2,7 @@
 //!
 //! A file is a binary tree of pairs of little-endian records, walked by the bits of an address from the highest; a
 //! record below the number of segments is the next pair, any other the result. The last bytes say what kind it is.
-//! Every read is checked against the file's end, and a walk is no longer than an address: a broken file gives wrong
+//! Every read is checked against the file's end, and a walk is no longer than an address: a broken file yields wrong
 //! answers or none. Absent: the editions that no directive of nginx reads, and files of before 2003 without a kind.
 //!
 //! Source: the files themselves, and nginx documentation, `ngx_http_geoip_module`.
@@ -20,27 +20,27 @@ pub(crate) struct Legacy {
     record_bytes: usize,
 }
 
-/// What a database has.
+/// The contents of a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Edition {
-    pub(crate) kind: Kind,
+    pub(crate) kind: DatabaseKind,
     /// Whether it is of IPv6 addresses.
     pub(crate) v6: bool,
     /// The number in the file.
     pub(crate) number: u8,
 }
 
-/// What is found at an address.
+/// The record at an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum DatabaseKind {
     Country,
     /// With the codes of metropolitan and telephone areas, or in the first revision without.
     City {
         areas: bool,
     },
-    /// An organisation, a provider, a domain or an autonomous system, with records of so many bytes.
+    /// An organisation, a provider, a domain or an autonomous system, with the size of records in bytes.
     Name(usize),
-    /// What nginx has no directive for.
+    /// A database that nginx has no directive for.
     Other,
 }
 
@@ -64,10 +64,10 @@ impl Legacy {
         let (number, after) = structure(&bytes)?;
         let edition = Edition::of(number);
         let (segments, record_bytes) = match edition.kind {
-            Kind::Country => (COUNTRY_BEGIN, RECORD_BYTES),
-            Kind::City { .. } => (number_at(&bytes, after, 3)?, RECORD_BYTES),
-            Kind::Name(record_bytes) => (number_at(&bytes, after, 3)?, record_bytes),
-            Kind::Other => (0, RECORD_BYTES),
+            DatabaseKind::Country => (COUNTRY_BEGIN, RECORD_BYTES),
+            DatabaseKind::City { .. } => (number_at(&bytes, after, 3)?, RECORD_BYTES),
+            DatabaseKind::Name(record_bytes) => (number_at(&bytes, after, 3)?, record_bytes),
+            DatabaseKind::Other => (0, RECORD_BYTES),
         };
         Some(Self {
             bytes,
@@ -77,7 +77,7 @@ impl Legacy {
         })
     }
 
-    /// What it has.
+    /// The edition of the database.
     pub(crate) fn edition(&self) -> Edition {
         self.edition
     }
@@ -106,7 +106,7 @@ impl Legacy {
             longitude: degrees(number_at(rest, 3, 3)?),
             ..City::default()
         };
-        let areas = self.edition.kind == (Kind::City { areas: true });
+        let areas = self.edition.kind == (DatabaseKind::City { areas: true });
         if areas && *country == UNITED_STATES {
             let both = number_at(rest, 6, 3)?;
             (city.dma_code, city.area_code) = (both / 1000, both % 1000);
@@ -156,19 +156,19 @@ impl Legacy {
 impl Edition {
     fn of(number: u8) -> Self {
         let (kind, v6) = match number {
-            1 => (Kind::Country, false),
-            12 => (Kind::Country, true),
-            2 => (Kind::City { areas: true }, false),
-            6 => (Kind::City { areas: false }, false),
-            30 => (Kind::City { areas: true }, true),
-            31 => (Kind::City { areas: false }, true),
+            1 => (DatabaseKind::Country, false),
+            12 => (DatabaseKind::Country, true),
+            2 => (DatabaseKind::City { areas: true }, false),
+            6 => (DatabaseKind::City { areas: false }, false),
+            30 => (DatabaseKind::City { areas: true }, true),
+            31 => (DatabaseKind::City { areas: false }, true),
             // Provider, organisation, domain: their records have a byte more.
-            4 | 5 | 11 => (Kind::Name(RECORD_BYTES + 1), false),
-            22..=24 => (Kind::Name(RECORD_BYTES + 1), true),
+            4 | 5 | 11 => (DatabaseKind::Name(RECORD_BYTES + 1), false),
+            22..=24 => (DatabaseKind::Name(RECORD_BYTES + 1), true),
             // Autonomous systems.
-            9 => (Kind::Name(RECORD_BYTES), false),
-            21 => (Kind::Name(RECORD_BYTES), true),
-            _ => (Kind::Other, false),
+            9 => (DatabaseKind::Name(RECORD_BYTES), false),
+            21 => (DatabaseKind::Name(RECORD_BYTES), true),
+            _ => (DatabaseKind::Other, false),
         };
         Self { kind, v6, number }
     }
@@ -209,7 +209,7 @@ fn degrees(number: u32) -> f32 {
 }
 
 const MARK: [u8; 3] = [0xff; 3];
-/// How far from the end the mark may be.
+/// Maximum distance of the mark from the end, bytes.
 const STRUCTURE_BYTES: usize = 20;
 /// The size of a record, but of names with a byte more.
 const RECORD_BYTES: usize = 3;

@@ -17,7 +17,7 @@ fn countries_are_found_by_prefix() {
         1,
         &[("10.0.0.0", 8, vec![185]), ("10.1.0.0", 16, vec![225])],
     ));
-    assert_eq!(database.edition().kind, Kind::Country);
+    assert_eq!(database.edition().kind, DatabaseKind::Country);
     for (address, country) in [
         ("10.0.0.1", Some(185)),
         ("10.1.255.255", Some(225)),
@@ -128,7 +128,7 @@ fn the_edition_is_found_near_the_end() {
     bytes[end - 1] = 106;
     assert_eq!(open(bytes.clone()).edition().number, 1);
     bytes[end - 1] = 8;
-    assert_eq!(open(bytes.clone()).edition().kind, Kind::Other);
+    assert_eq!(open(bytes.clone()).edition().kind, DatabaseKind::Other);
     // The mark may be followed by 19 bytes, its own three included in the window's first.
     let far = |more: usize| {
         let bytes = [&[0xff, 0xff, 0xff, 1][..], &vec![0; more]].concat();

@@ -3,7 +3,7 @@
 //! The metadata is at the end, behind a mark. The tree has nodes of two records of 24, 28 or 32 bits, walked by the
 //! bits of an address from the highest; a record past the nodes points into the data, which `mmdb_data` reads. IPv4
 //! addresses lie below the first 96 zero bits of a tree of IPv6 addresses. Every read is checked against the end: a
-//! broken file gives wrong answers or none. A reader of our own, because a library would bring serde's derivation and
+//! broken file yields wrong answers or none. A reader of our own, because a library would bring serde's derivation and
 //! an error library for what are two short files, and would decode a whole record for one value.
 //!
 //! Source: MaxMind DB File Format Specification, version 2.0.
@@ -64,7 +64,7 @@ impl Mmdb {
     /// Takes a file's bytes.
     ///
     /// # Errors
-    /// What is wrong with the file as a whole; its data is not looked at.
+    /// The error in the file as a whole; its data is not looked at.
     pub(crate) fn open(bytes: Vec<u8>) -> Result<Self, Refused> {
         let start = metadata_start(&bytes).ok_or(Refused::NoMetadata)?;
         let metadata = Metadata(Data::new(&bytes[start..]));
@@ -133,7 +133,7 @@ impl Mmdb {
         found.checked_sub(self.nodes + GAP_BYTES)
     }
 
-    /// Walks from a record by so many of the highest bits; ends early where there is no further node.
+    /// Walks from a record by the highest `count` bits; ends early where there is no further node.
     fn descend(&self, mut record: usize, mut bits: u128, count: u32) -> Option<usize> {
         for _ in 0..count {
             if record >= self.nodes {
@@ -199,7 +199,7 @@ fn metadata_start(bytes: &[u8]) -> Option<usize> {
 }
 
 const METADATA_MARK: &[u8] = b"\xab\xcd\xefMaxMind.com";
-/// How far from the end metadata may begin, by the specification.
+/// Maximum distance of the metadata's begin from the end, bytes, by the specification.
 const METADATA_BYTES_MAX: usize = 128 * 1024;
 /// Zero bytes between the tree and the data.
 const GAP_BYTES: usize = 16;

@@ -10,7 +10,7 @@
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Data<'a>(&'a [u8]);
 
-/// A value. Maps and arrays are only told to be there.
+/// A value. Of maps and arrays only the presence is known.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Value<'a> {
     Text(&'a [u8]),

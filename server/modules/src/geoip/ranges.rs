@@ -1,8 +1,8 @@
 //! Lists of address ranges with a country each, one a line, as the anonymity network Tor distributes them.
 //!
 //! `first,last,code`: IPv4 addresses are written as numbers, IPv6 addresses as such. Ranges of one sort come in order
-//! and do not overlap; a file may have both sorts. What stands behind `#` at the beginning of a line is for people.
-//! `??` and codes that nobody knows are no country.
+//! and do not overlap; a file may have both sorts. A line that begins with `#` is a comment. `??` and unknown codes
+//! are no country.
 //!
 //! Source: tor(1), `GeoIPFile` and `GeoIPv6File`.
 
@@ -161,7 +161,7 @@ fn numbers() -> Numbers {
     numbers
 }
 
-/// How much is looked at to tell a text.
+/// Maximum number of bytes that are examined to recognise a text.
 const LOOKED_AT_BYTES: usize = 512;
 
 #[cfg(test)]

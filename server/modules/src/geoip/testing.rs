@@ -91,7 +91,7 @@ enum Record {
 }
 
 impl Tree {
-    /// Puts data below so many of the highest bits; longer prefixes come after shorter ones.
+    /// Puts data below the highest `count` bits; longer prefixes come after shorter ones.
     fn insert(&mut self, bits: u128, count: u32, data: usize) {
         if self.0.is_empty() {
             self.0.push(Default::default());
@@ -116,7 +116,7 @@ impl Tree {
     }
 }
 
-/// A MaxMind DB file with these networks (address and number of bits), records of so many bits.
+/// A MaxMind DB file with these networks (address and number of bits), with the given size of records in bits.
 pub(crate) fn mmdb(
     kind: &'static str,
     record_bits: u16,

@@ -1,8 +1,8 @@
 //! A MaxMind DB file that may be taken anew while it is served.
 //!
-//! Lookups hold the lock for reading. A periodic task of the worker reads a changed file beside the old one and holds the lock
-//! for writing only to put it in its place; a file that is broken or gone leaves the old one where it is. What has
-//! changed is told by the file's device, inode, size and times.
+//! Lookups hold the lock for reading. A periodic task of the worker reads a changed file beside the old one and holds
+//! the lock for writing only to put it in its place; a file that is broken or gone leaves the old one where it is. A
+//! change is detected by the file's device, inode, size and times.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -17,7 +17,7 @@ use crate::geoip::mmdb::Mmdb;
 /// The file.
 pub(super) struct Live {
     path: PathBuf,
-    /// How often to look whether it has changed; 0 is never.
+    /// Time between two checks for a change, seconds; 0 is never.
     pub(super) interval_s: u64,
     current: RwLock<Mmdb>,
     /// The state of the file that was read.

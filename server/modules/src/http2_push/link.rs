@@ -1,4 +1,4 @@
-//! What a `Link` field says of preloading: `</style.css>; rel=preload; as=style, </script.js>; rel=preload; nopush`.
+//! Preloads in a `Link` field: `</style.css>; rel=preload; as=style, </script.js>; rel=preload; nopush`.
 //!
 //! Read as nginx reads it, save that commas and semicolons inside of quotes belong to the text there. A field is read as
 //! far as it can be.
@@ -69,7 +69,7 @@ fn is_first_word(text: &[u8], word: &[u8]) -> bool {
     first.is_some_and(|first| first.eq_ignore_ascii_case(word))
 }
 
-/// What is before the first `at` outside of quotes, and what is after it.
+/// Splits a text at the first `at` outside of quotes.
 fn split(text: &[u8], at: u8) -> (&[u8], Option<&[u8]>) {
     let mut quoted = false;
     for (n, byte) in text.iter().enumerate() {

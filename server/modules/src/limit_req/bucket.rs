@@ -4,24 +4,24 @@
 
 use server_base::zone::Shard;
 
-/// What is known of a key.
+/// The state of a key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Bucket {
     /// When it was counted last; `None` where it is held for the first time.
     last_ms: Option<u64>,
-    /// What had not leaked out then.
+    /// The fill level at that time, thousandths of a request.
     excess: u64,
     /// Requests that other limits still decide on: it must not be forgotten.
     held: u32,
 }
 
-/// What a bucket says of one more request.
+/// A bucket's verdict on one more request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// It is counted, and the excess is this.
     Counted(u64),
     /// It would be counted: [`count`] or [`release`] follows.
-    Held,
+    Pending,
     /// The excess would be this, more than the burst.
     Over(u64),
     /// The zone has no room for the key.
@@ -70,7 +70,7 @@ pub(super) fn ask(
             return Verdict::Counted(bucket.count(now_ms, rate));
         }
         bucket.held += 1;
-        return Verdict::Held;
+        return Verdict::Pending;
     }
     expire(shard, now_ms, rate, false);
     let new = Bucket {
@@ -87,11 +87,11 @@ pub(super) fn ask(
     if last {
         Verdict::Counted(0)
     } else {
-        Verdict::Held
+        Verdict::Pending
     }
 }
 
-/// Counts a request that was held; gives the excess.
+/// Counts a request that was held; returns the excess.
 pub(super) fn count(
     shard: &mut Shard<'_, Bucket>,
     key: &[u8],
@@ -103,7 +103,7 @@ pub(super) fn count(
     Some(bucket.count(now_ms, rate))
 }
 
-/// Gives up a request that was held.
+/// Releases a request that was held.
 pub(super) fn release(shard: &mut Shard<'_, Bucket>, key: &[u8]) {
     if let Some(bucket) = shard.get_mut(key) {
         bucket.held = bucket.held.saturating_sub(1);
@@ -159,7 +159,7 @@ mod tests {
     fn the_first_request_of_a_process_that_has_just_begun_is_within_its_rate() {
         let zone = Zone::new(1 << 15, b"");
         let mut shard = zone.lock(b"k");
-        assert_eq!(ask(&mut shard, b"k", 1, 1000, 0, false), Verdict::Held);
+        assert_eq!(ask(&mut shard, b"k", 1, 1000, 0, false), Verdict::Pending);
         assert_eq!(count(&mut shard, b"k", 1, 1000), Some(0));
         assert_eq!(ask(&mut shard, b"l", 1, 1000, 0, true), Verdict::Counted(0));
         assert_eq!(ask(&mut shard, b"l", 1, 1000, 0, true), Verdict::Over(1000));
@@ -169,9 +169,12 @@ mod tests {
     fn a_held_request_counts_when_all_limits_agree() {
         let zone = Zone::new(1 << 15, b"");
         let mut shard = zone.lock(b"k");
-        assert_eq!(ask(&mut shard, b"k", NOW, 1000, 0, false), Verdict::Held);
+        assert_eq!(ask(&mut shard, b"k", NOW, 1000, 0, false), Verdict::Pending);
         assert_eq!(count(&mut shard, b"k", NOW, 1000), Some(0));
-        assert_eq!(ask(&mut shard, b"k", NOW, 1000, 1000, false), Verdict::Held);
+        assert_eq!(
+            ask(&mut shard, b"k", NOW, 1000, 1000, false),
+            Verdict::Pending
+        );
         release(&mut shard, b"k");
         assert_eq!(
             ask(&mut shard, b"k", NOW, 1000, 0, false),

@@ -15,7 +15,7 @@ pub(crate) struct Format {
 pub(super) enum Escaping {
     /// Quotes, backslashes and bytes outside printable ASCII as `\xHH`.
     Default,
-    /// As in a JSON string.
+    /// Escaped as in a JSON string.
     Json,
     /// Not at all.
     None,

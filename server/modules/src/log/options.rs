@@ -2,7 +2,7 @@
 
 use conf::{ConfError, Directive, Word};
 use server_base::logs::Buffering;
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::value::Value;
 
 #[derive(Default)]
@@ -16,7 +16,7 @@ pub(super) struct Options {
 impl Options {
     pub(super) fn parameter(
         &mut self,
-        b: &mut Build,
+        b: &mut ConfigBuilder,
         d: &Directive,
         word: &Word,
     ) -> Result<(), ConfError> {

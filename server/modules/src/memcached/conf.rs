@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use conf::{Arity, ConfError, Contexts, Directive, Row};
+use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef};
 use server_base::errlog::Shown;
-use server_base::typed::Number;
-use server_http::build::Build;
+use server_base::from_args::Number;
+use server_http::build::ConfigBuilder;
 use server_http::module::Inherit;
 use server_http::settings;
 use server_http::upstream::conf::NextUpstream;
@@ -26,7 +26,7 @@ settings! {
         gzip_flag "memcached_gzip_flag": Number = Number(0), "0", HSL;
     }
     extra {
-        /// What this has in common with other modules.
+        /// Settings that memcached shares with other modules.
         upstream: UpstreamSettings,
         /// `memcached_pass`.
         pass: Option<Arc<Pass>>
@@ -43,8 +43,8 @@ pub(crate) struct Pass {
 }
 
 /// The directives with a shape of their own.
-pub(super) const ROWS: &[Row<Build>] = &[
-    Row {
+pub(super) const ROWS: &[DirectiveDef<ConfigBuilder>] = &[
+    DirectiveDef {
         name: "memcached_pass",
         contexts: Contexts::LOCATION.or(Contexts::IF_IN_LOCATION),
         arity: Arity::TAKE1,
@@ -54,7 +54,7 @@ pub(super) const ROWS: &[Row<Build>] = &[
         syntax: "address",
         apply: memcached_pass,
     },
-    Row {
+    DirectiveDef {
         name: "memcached_next_upstream",
         contexts: HSL,
         arity: Arity::ONE_MORE,
@@ -111,7 +111,7 @@ fn inherit(own: &mut MemcachedLoc, parent: Option<&MemcachedLoc>) {
     }
 }
 
-fn memcached_pass(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+fn memcached_pass(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     if b.conf_mut::<MemcachedLoc>().pass.is_some() {
         return Err(ConfError::directive(d, "is duplicate"));
     }

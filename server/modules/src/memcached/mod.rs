@@ -11,12 +11,12 @@ mod conf;
 
 use std::rc::Rc;
 
-use ::conf::Row;
+use ::conf::DirectiveDef;
 use engines::http::{Escape, FieldId, Method, ResponseHead, escape};
 use server_base::connector::UpstreamProtocol;
 use server_base::errlog::{Level, Shown};
 use server_base::upstream_request::RequestSpec;
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::http::Http;
 use server_http::module::{Content, Module};
@@ -31,13 +31,13 @@ use conf::MemcachedLoc;
 pub(crate) const MODULE: Module = Module {
     name: "memcached",
     directives: &[conf::ROWS, conf::PLAIN, BASIC],
-    units: &[<MemcachedLoc as server_http::confs::Conf>::unit],
+    settings: &[<MemcachedLoc as server_http::settings_set::Conf>::def],
     finish: Some(finish::<MemcachedLoc>),
     inherits: conf::INHERITS,
     ..Module::EMPTY
 };
 
-const BASIC: &[Row<Build>] = upstream_rows!(basic "memcached_" MemcachedLoc);
+const BASIC: &[DirectiveDef<ConfigBuilder>] = upstream_rows!(basic "memcached_" MemcachedLoc);
 
 /// The content handler of locations with `memcached_pass`.
 fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
@@ -47,7 +47,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     }
 }
 
-/// What memcached does differently from other protocols of servers.
+/// The gateway of memcached.
 struct Memcached;
 
 impl Gateway for Memcached {
@@ -156,7 +156,7 @@ fn escaped_key(x: &mut Exchange, cx: &mut Ctx<'_>) -> Vec<u8> {
 
 /// The field of a head by which the engine passes the flags of a value.
 const FLAGS: &str = "flags";
-/// What is being done when a head is looked at, as the log says it.
+/// The action while a head is read, for the log.
 const READING_HEAD: &str = "while reading response header from upstream";
-/// Most bytes of the line before a value unless `memcached_buffer_size` is written.
+/// Maximum size of the line before a value unless `memcached_buffer_size` is written, bytes.
 const LINE_BYTES: usize = 64 << 10;

@@ -13,9 +13,9 @@ pub(super) enum Format {
     OpenMetrics,
 }
 
-/// What a family of metrics is.
+/// The type of a metric family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum MetricType {
     /// Only rises; its samples end in `_total`.
     Counter,
     /// Rises and falls.
@@ -89,14 +89,14 @@ impl Writer {
     }
 
     /// Begins a family. Its name has neither `_total` nor `_info`, and ends in its unit if it has one.
-    pub(super) fn family(&mut self, name: &str, kind: Kind, unit: &str, help: &str) {
+    pub(super) fn family(&mut self, name: &str, kind: MetricType, unit: &str, help: &str) {
         let (suffix, kind_name) = match (self.format, kind) {
-            (Format::Prometheus, Kind::Counter) => ("_total", "counter"),
-            (Format::Prometheus, Kind::Info) => ("_info", "gauge"),
-            (_, Kind::Counter) => ("", "counter"),
-            (_, Kind::Gauge) => ("", "gauge"),
-            (_, Kind::Histogram) => ("", "histogram"),
-            (_, Kind::Info) => ("", "info"),
+            (Format::Prometheus, MetricType::Counter) => ("_total", "counter"),
+            (Format::Prometheus, MetricType::Info) => ("_info", "gauge"),
+            (_, MetricType::Counter) => ("", "counter"),
+            (_, MetricType::Gauge) => ("", "gauge"),
+            (_, MetricType::Histogram) => ("", "histogram"),
+            (_, MetricType::Info) => ("", "info"),
         };
         let _ = writeln!(self.page, "# HELP {name}{suffix} {help}");
         let _ = writeln!(self.page, "# TYPE {name}{suffix} {kind_name}");
@@ -175,7 +175,7 @@ mod tests {
     fn the_formats_name_a_counter_each_in_its_way() {
         let page = |format| {
             let mut page = Writer::new(format);
-            page.family("x_bytes", Kind::Counter, "bytes", "Bytes.");
+            page.family("x_bytes", MetricType::Counter, "bytes", "Bytes.");
             page.sample("x_bytes_total", &[("a", "1"), ("b", "2")], 3);
             page.end()
         };

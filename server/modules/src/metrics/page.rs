@@ -7,7 +7,7 @@ use server_http::builtin::NGINX_VERSION;
 use server_http::meters::{self, BOUNDS, CLASSES, Event, Sums, Time};
 use server_http::stats::{self, Open, Protocol, Totals};
 
-use super::format::{Format, Kind, Writer, seconds};
+use super::format::{Format, MetricType, Writer, seconds};
 use super::process::Process;
 
 /// All that a page shows.
@@ -19,7 +19,7 @@ pub(super) struct Facts {
 }
 
 impl Facts {
-    /// As they are now.
+    /// Reads the present values.
     pub(super) fn now() -> Self {
         Self {
             totals: stats::totals(),
@@ -48,7 +48,7 @@ pub(super) fn render(format: Format, facts: &Facts) -> String {
 fn build(page: &mut Writer) {
     page.family(
         "firstbyte_build",
-        Kind::Info,
+        MetricType::Info,
         "",
         "The version that runs, and the version of nginx it understands.",
     );
@@ -62,7 +62,7 @@ fn build(page: &mut Writer) {
 fn connections(page: &mut Writer, facts: &Facts) {
     page.family(
         "firstbyte_connections",
-        Kind::Gauge,
+        MetricType::Gauge,
         "",
         "Open client connections.",
     );
@@ -87,7 +87,7 @@ fn connections(page: &mut Writer, facts: &Facts) {
     }
     page.family(
         "firstbyte_accepted_connections",
-        Kind::Counter,
+        MetricType::Counter,
         "",
         "Connections accepted since the start.",
     );
@@ -106,7 +106,7 @@ fn protocols() -> impl Iterator<Item = (usize, &'static str)> {
 fn requests(page: &mut Writer, sums: &Sums) {
     page.family(
         "firstbyte_requests",
-        Kind::Counter,
+        MetricType::Counter,
         "",
         "Requests that have ended, by protocol and class of status.",
     );
@@ -127,7 +127,7 @@ fn requests(page: &mut Writer, sums: &Sums) {
 fn bytes(page: &mut Writer, name: &str, of: &str, sum: impl Fn(usize) -> u64) {
     let help = format!("Bytes of {of}, heads and bodies.");
     let name = format!("firstbyte_{name}_bytes");
-    page.family(&name, Kind::Counter, "bytes", &help);
+    page.family(&name, MetricType::Counter, "bytes", &help);
     for (at, protocol) in protocols() {
         page.sample(&format!("{name}_total"), &[("protocol", protocol)], sum(at));
     }
@@ -156,7 +156,7 @@ fn times(page: &mut Writer, sums: &Sums) {
             "Time from the end of the request head until the first byte was acknowledged, of sampled responses.",
         ),
     ] {
-        page.family(name, Kind::Histogram, "seconds", help);
+        page.family(name, MetricType::Histogram, "seconds", help);
         let histogram = sums.histogram(of);
         let bucket = format!("{name}_bucket");
         for ((_, bound), within) in BOUNDS.iter().zip(histogram.within) {
@@ -170,7 +170,7 @@ fn times(page: &mut Writer, sums: &Sums) {
 
 fn events(page: &mut Writer, sums: &Sums) {
     for family in EVENTS {
-        page.family(family.name, Kind::Counter, "", family.help);
+        page.family(family.name, MetricType::Counter, "", family.help);
         let name = format!("{}_total", family.name);
         for (value, event) in family.events {
             let labels = [(family.label, *value)];
@@ -189,7 +189,7 @@ fn files(page: &mut Writer, sums: &Sums) {
     gauge(page, name, "bytes", help, bytes);
     page.family(
         "firstbyte_file_lookups",
-        Kind::Counter,
+        MetricType::Counter,
         "",
         "Files asked for, by whether they were open already.",
     );
@@ -201,14 +201,14 @@ fn files(page: &mut Writer, sums: &Sums) {
 
 /// A family of one gauge.
 fn gauge(page: &mut Writer, name: &str, unit: &str, help: &str, value: impl Display) {
-    page.family(name, Kind::Gauge, unit, help);
+    page.family(name, MetricType::Gauge, unit, help);
     page.sample(name, &[], value);
 }
 
 fn process(page: &mut Writer, process: &Process) {
     page.family(
         "process_cpu_seconds",
-        Kind::Counter,
+        MetricType::Counter,
         "seconds",
         "Processor time of the worker.",
     );

@@ -1,10 +1,10 @@
-//! What the process costs, as the kernel counts it.
+//! Resource usage of the process, as the kernel counts it.
 //!
 //! Source: proc(5); Prometheus documentation, "Writing client libraries", process metrics.
 
 use std::fs;
 
-/// What a process costs.
+/// Resource usage of a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Process {
     /// Processor time, user's and system's, seconds.

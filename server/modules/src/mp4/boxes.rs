@@ -1,47 +1,47 @@
-//! The boxes of an MP4 file, which nginx calls atoms: heads, boxes inside of boxes, times in their heads; and the same
-//! the other way.
+//! The boxes of an MP4 file, which nginx calls atoms: heads, boxes inside of boxes, times in their heads;
+//! read and written.
 //!
 //! Source: ISO/IEC 14496-12, sections 4.2 and 8.
 
-use super::fault::Fault;
+use super::error::Mp4Error;
 
 /// The four letters of a box.
-pub(crate) type Kind = [u8; 4];
+pub(crate) type BoxType = [u8; 4];
 
 /// The head of a box.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Head {
-    pub(crate) kind: Kind,
+    pub(crate) kind: BoxType,
     /// Bytes of the head itself.
     pub(crate) head_bytes: u64,
     /// Bytes behind the head.
     pub(crate) body_bytes: u64,
 }
 
-/// The most bytes that a head has.
+/// Maximum size of a head, bytes.
 pub(crate) const HEAD_BYTES_MAX: u64 = 16;
 const SHORT_HEAD_BYTES: u64 = 8;
 
 impl Head {
     /// Reads a head from its first bytes, as many of [`HEAD_BYTES_MAX`] as there are; `rest_bytes` is the size of what
     /// is left, this box included, of what it lies in: that is also the size of a box that says none.
-    pub(crate) fn parse(bytes: &[u8], rest_bytes: u64) -> Result<Self, Fault> {
-        let short = bytes.first_chunk::<8>().ok_or(Fault::Truncated)?;
+    pub(crate) fn parse(bytes: &[u8], rest_bytes: u64) -> Result<Self, Mp4Error> {
+        let short = bytes.first_chunk::<8>().ok_or(Mp4Error::Truncated)?;
         let [a, b, c, d, kind @ ..] = *short;
         let short = u64::from(u32::from_be_bytes([a, b, c, d]));
         let (size, head_bytes) = match short {
             0 => (rest_bytes, SHORT_HEAD_BYTES),
             1 => {
-                let long = number64(bytes, 8).ok_or(Fault::Truncated)?;
+                let long = number64(bytes, 8).ok_or(Mp4Error::Truncated)?;
                 (long, HEAD_BYTES_MAX)
             }
             size => (size, SHORT_HEAD_BYTES),
         };
         let body_bytes = size
             .checked_sub(head_bytes)
-            .ok_or(Fault::BoxTooSmall(size))?;
+            .ok_or(Mp4Error::BoxTooSmall(size))?;
         if size > rest_bytes {
-            return Err(Fault::BoxTooLarge(size));
+            return Err(Mp4Error::BoxTooLarge(size));
         }
         Ok(Self {
             kind,
@@ -55,7 +55,7 @@ impl Head {
 pub(crate) struct Children<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Iterator for Children<'a> {
-    type Item = Result<(Kind, &'a [u8]), Fault>;
+    type Item = Result<(BoxType, &'a [u8]), Mp4Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let rest = std::mem::take(&mut self.0);
@@ -75,10 +75,10 @@ impl<'a> Iterator for Children<'a> {
 }
 
 /// Keeps what may be there once.
-pub(crate) fn once<T>(slot: &mut Option<T>, value: T, kind: &'static str) -> Result<(), Fault> {
+pub(crate) fn once<T>(slot: &mut Option<T>, value: T, kind: &'static str) -> Result<(), Mp4Error> {
     match slot.replace(value) {
         None => Ok(()),
-        Some(_) => Err(Fault::Duplicate(kind)),
+        Some(_) => Err(Mp4Error::Duplicate(kind)),
     }
 }
 
@@ -102,7 +102,7 @@ pub(crate) const TKHD: Layout = Layout {
     versions: [(84, None, 20), (96, None, 28)],
 };
 
-/// What a box says of times.
+/// The times in a box.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Times {
     /// Units a second; 0 where the box has none.
@@ -113,8 +113,8 @@ pub(crate) struct Times {
 }
 
 impl Layout {
-    pub(crate) fn read(&self, body: &[u8]) -> Result<Times, Fault> {
-        let short = Fault::Short(self.kind);
+    pub(crate) fn read(&self, body: &[u8]) -> Result<Times, Mp4Error> {
+        let short = Mp4Error::Short(self.kind);
         let wide = *body.first().ok_or(short)? != 0;
         let (least, scale_at, duration_at) = self.versions[usize::from(wide)];
         if body.len() < least {
@@ -135,8 +135,8 @@ impl Layout {
 }
 
 impl Times {
-    /// Puts a box with another duration; one that is too long for it is told as its longest.
-    pub(crate) fn put(&self, kind: Kind, body: &[u8], duration: u64, out: &mut Vec<u8>) {
+    /// Puts a box with another duration; one that is too long for the field becomes the longest it can hold.
+    pub(crate) fn put(&self, kind: BoxType, body: &[u8], duration: u64, out: &mut Vec<u8>) {
         let at = begin(kind, out);
         let body_at = out.len();
         out.extend_from_slice(body);
@@ -163,22 +163,22 @@ pub(crate) fn number64(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_be_bytes(*bytes))
 }
 
-/// Begins a box; gives what [`end`] needs.
-pub(crate) fn begin(kind: Kind, out: &mut Vec<u8>) -> usize {
+/// Begins a box; returns the position for [`end`].
+pub(crate) fn begin(kind: BoxType, out: &mut Vec<u8>) -> usize {
     let at = out.len();
     out.extend_from_slice(&[0; 4]);
     out.extend_from_slice(&kind);
     at
 }
 
-/// Ends a box. One that has become too large to say so is found by whoever made it, by its length.
+/// Ends a box. The caller detects a box that has become too large by its length.
 pub(crate) fn end(at: usize, out: &mut [u8]) {
     let size = u32::try_from(out.len() - at).unwrap_or(u32::MAX);
     out[at..at + 4].copy_from_slice(&size.to_be_bytes());
 }
 
 /// Puts a box as it was.
-pub(crate) fn put(kind: Kind, body: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn put(kind: BoxType, body: &[u8], out: &mut Vec<u8>) {
     let at = begin(kind, out);
     out.extend_from_slice(body);
     end(at, out);
@@ -188,7 +188,7 @@ pub(crate) fn put(kind: Kind, body: &[u8], out: &mut Vec<u8>) {
 mod tests {
     use super::*;
 
-    fn children(bytes: &[u8]) -> Vec<Result<(Kind, &[u8]), Fault>> {
+    fn children(bytes: &[u8]) -> Vec<Result<(BoxType, &[u8]), Mp4Error>> {
         Children(bytes).collect()
     }
 
@@ -205,22 +205,28 @@ mod tests {
     #[test]
     fn sizes_are_checked_at_the_limit_and_one_past() {
         assert_eq!(children(b"\0\0\0\x08abcd"), [Ok((*b"abcd", &b""[..]))]);
-        assert_eq!(children(b"\0\0\0\x09abcd"), [Err(Fault::BoxTooLarge(9))]);
-        assert_eq!(children(b"\0\0\0\x07abcd"), [Err(Fault::BoxTooSmall(7))]);
-        assert_eq!(children(b"\0\0\0\x08abc"), [Err(Fault::Truncated)]);
+        assert_eq!(children(b"\0\0\0\x09abcd"), [Err(Mp4Error::BoxTooLarge(9))]);
+        assert_eq!(children(b"\0\0\0\x07abcd"), [Err(Mp4Error::BoxTooSmall(7))]);
+        assert_eq!(children(b"\0\0\0\x08abc"), [Err(Mp4Error::Truncated)]);
         let long = |size: u64| [&b"\0\0\0\x01abcd"[..], &size.to_be_bytes()].concat();
         assert_eq!(children(&long(16)), [Ok((*b"abcd", &b""[..]))]);
-        assert_eq!(children(&long(15)), [Err(Fault::BoxTooSmall(15))]);
+        assert_eq!(children(&long(15)), [Err(Mp4Error::BoxTooSmall(15))]);
         let endless = u64::MAX;
-        assert_eq!(children(&long(endless)), [Err(Fault::BoxTooLarge(endless))]);
-        assert_eq!(children(&long(16)[..15]), [Err(Fault::Truncated)]);
+        assert_eq!(
+            children(&long(endless)),
+            [Err(Mp4Error::BoxTooLarge(endless))]
+        );
+        assert_eq!(children(&long(16)[..15]), [Err(Mp4Error::Truncated)]);
     }
 
     #[test]
     fn a_box_without_a_size_reaches_to_the_end() {
         let head = Head::parse(b"\0\0\0\0mdat", 1000).expect("it is whole");
         assert_eq!((head.head_bytes, head.body_bytes), (8, 992));
-        assert_eq!(Head::parse(b"\0\0\0\0mdat", 7), Err(Fault::BoxTooSmall(7)));
+        assert_eq!(
+            Head::parse(b"\0\0\0\0mdat", 7),
+            Err(Mp4Error::BoxTooSmall(7))
+        );
     }
 
     #[test]

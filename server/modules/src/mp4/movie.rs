@@ -1,7 +1,7 @@
 //! A part of an MP4 file by time: what is sent is `ftyp`, a `moov` with cut tables, and a piece of `mdat`.
 //!
-//! Nothing here reads by itself: a reader of ranges gives bytes ([`Ranges`]). What is read and made is bounded by the
-//! size that `moov` may have, whatever the file says of itself.
+//! Nothing here reads by itself: a reader of ranges supplies bytes ([`Ranges`]). The size that `moov` may have bounds
+//! all reads and results, whatever the file says of itself.
 //!
 //! Absent: compressed `moov`, compact sizes of samples (`stz2`), files in fragments.
 //!
@@ -10,16 +10,16 @@
 use std::ops::Range;
 
 use super::boxes::{self, Children, HEAD_BYTES_MAX, Head, MVHD, Times, once};
-use super::fault::Fault;
+use super::error::Mp4Error;
 use super::track::{Ask, Bounds, Part, Track};
 
 /// Reads the file.
 pub(crate) trait Ranges {
     /// Appends the bytes from `offset` on; there are as many.
-    fn read(&mut self, offset: u64, len: u64, out: &mut Vec<u8>) -> Result<(), Fault>;
+    fn read(&mut self, offset: u64, len: u64, out: &mut Vec<u8>) -> Result<(), Mp4Error>;
 }
 
-/// How much is read, and how large `moov` may be.
+/// Size of reads, and maximum size of `moov`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     /// Bytes read from the begin at once; a `moov` that is no larger is always taken.
@@ -28,7 +28,7 @@ pub(crate) struct Limits {
     pub(crate) moov: u64,
 }
 
-/// What to send.
+/// The response to send.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Cut {
     /// The file as it is.
@@ -43,7 +43,7 @@ pub(crate) fn cut(
     size: u64,
     limits: Limits,
     ask: &Ask,
-) -> Result<Cut, Fault> {
+) -> Result<Cut, Mp4Error> {
     let window = Window {
         source,
         size,
@@ -75,13 +75,13 @@ struct Window<'a> {
     size: u64,
     at: u64,
     bytes: Vec<u8>,
-    /// How much is read when something is.
+    /// Size of a read, bytes.
     wish: u64,
 }
 
 impl Window<'_> {
     /// Bytes of the file; there must be as many.
-    fn view(&mut self, at: u64, len: u64) -> Result<&[u8], Fault> {
+    fn view(&mut self, at: u64, len: u64) -> Result<&[u8], Mp4Error> {
         let have = self.at..self.at + self.bytes.len() as u64;
         if at < have.start || at + len > have.end {
             self.bytes.clear();
@@ -93,11 +93,11 @@ impl Window<'_> {
         let from = (at - self.at) as usize;
         self.bytes
             .get(from..from + len as usize)
-            .ok_or(Fault::Truncated)
+            .ok_or(Mp4Error::Truncated)
     }
 
-    /// As [`Self::view`], in memory of its own.
-    fn take(&mut self, at: u64, len: u64) -> Result<Vec<u8>, Fault> {
+    /// Returns a range like [`Self::view`], in memory of its own.
+    fn take(&mut self, at: u64, len: u64) -> Result<Vec<u8>, Mp4Error> {
         if at >= self.at && at + len <= self.at + self.bytes.len() as u64 {
             return self.view(at, len).map(<[u8]>::to_vec);
         }
@@ -107,14 +107,14 @@ impl Window<'_> {
     }
 
     /// Looks for the boxes that matter; `None` if the file can be sent as it is.
-    fn layout(mut self, limits: Limits, ask: &Ask) -> Result<Option<Layout>, Fault> {
+    fn layout(mut self, limits: Limits, ask: &Ask) -> Result<Option<Layout>, Mp4Error> {
         let (mut ftyp, mut moov, mut data) = (None, None, None);
         let mut at = 0;
         for _ in 0..TOP_BOXES_MAX {
             if at == self.size {
                 return match (moov, data) {
-                    (None, _) => Err(Fault::Missing("trak")),
-                    (_, None) => Err(Fault::Missing("mdat")),
+                    (None, _) => Err(Mp4Error::Missing("trak")),
+                    (_, None) => Err(Mp4Error::Missing("mdat")),
                     (Some(moov), Some(data)) => Ok(Some(Layout { ftyp, moov, data })),
                 };
             }
@@ -131,7 +131,7 @@ impl Window<'_> {
             match &head.kind {
                 b"ftyp" => {
                     if head.body_bytes > FTYP_BYTES_MAX {
-                        return Err(Fault::FtypTooLarge(head.body_bytes));
+                        return Err(Mp4Error::FtypTooLarge(head.body_bytes));
                     }
                     let bytes = self.view(body, head.body_bytes)?.to_vec();
                     once(&mut ftyp, bytes, "ftyp")?;
@@ -141,7 +141,7 @@ impl Window<'_> {
                         return Ok(None);
                     }
                     if head.body_bytes > limits.first_read.max(limits.moov) {
-                        return Err(Fault::MoovTooLarge(head.body_bytes));
+                        return Err(Mp4Error::MoovTooLarge(head.body_bytes));
                     }
                     let bytes = self.take(body, head.body_bytes)?;
                     once(&mut moov, bytes, "moov")?;
@@ -155,7 +155,7 @@ impl Window<'_> {
                 _ => next,
             };
         }
-        Err(Fault::TooManyBoxes)
+        Err(Mp4Error::TooManyBoxes)
     }
 }
 
@@ -166,19 +166,19 @@ struct Movie<'a> {
 }
 
 impl<'a> Movie<'a> {
-    fn parse(moov: &'a [u8], ask: &Ask, bounds: Bounds) -> Result<Self, Fault> {
+    fn parse(moov: &'a [u8], ask: &Ask, bounds: Bounds) -> Result<Self, Mp4Error> {
         let mut mvhd = None;
         for child in Children(moov) {
             match child? {
                 (kind, body) if kind == *b"mvhd" => once(&mut mvhd, body, "mvhd")?,
-                (kind, _) if kind == *b"cmov" => return Err(Fault::Compressed),
+                (kind, _) if kind == *b"cmov" => return Err(Mp4Error::Compressed),
                 _ => {}
             }
         }
-        let mvhd = mvhd.ok_or(Fault::Missing("mvhd"))?;
+        let mvhd = mvhd.ok_or(Mp4Error::Missing("mvhd"))?;
         let times = MVHD.read(mvhd)?;
         if times.duration < ask.start(times.scale) {
-            return Err(Fault::PastTheEnd);
+            return Err(Mp4Error::PastTheEnd);
         }
         let mut parts = Vec::new();
         for child in Children(moov) {
@@ -188,7 +188,7 @@ impl<'a> Movie<'a> {
             }
         }
         if parts.is_empty() {
-            return Err(Fault::Missing("trak"));
+            return Err(Mp4Error::Missing("trak"));
         }
         Ok(Self {
             mvhd: (mvhd, times),
@@ -196,18 +196,18 @@ impl<'a> Movie<'a> {
         })
     }
 
-    fn write(&self, layout: &Layout, ask: &Ask) -> Result<Cut, Fault> {
+    fn write(&self, layout: &Layout, ask: &Ask) -> Result<Cut, Mp4Error> {
         let ranges = || self.parts.iter().filter_map(Part::data);
         let start = ranges().map(|data| data.start).min();
         let end = ranges().map(|data| data.end).max();
         let (Some(start), Some(end)) = (start, end) else {
-            return Err(Fault::NoData);
+            return Err(Mp4Error::NoData);
         };
         if end <= start {
-            return Err(Fault::NoData);
+            return Err(Mp4Error::NoData);
         }
         if start >= layout.data.end {
-            return Err(Fault::OutOfData);
+            return Err(Mp4Error::OutOfData);
         }
         let mut head = Vec::with_capacity(layout.moov.len() + FTYP_BYTES_MAX as usize);
         if let Some(ftyp) = &layout.ftyp {
@@ -223,7 +223,7 @@ impl<'a> Movie<'a> {
         }
         boxes::end(moov, &mut head);
         if u32::try_from(head.len() - moov).is_err() {
-            return Err(Fault::MadeTooLarge);
+            return Err(Mp4Error::MadeTooLarge);
         }
         put_data_head(end - start, &mut head);
         let new = head.len() as u64;
@@ -253,9 +253,9 @@ fn put_data_head(bytes: u64, out: &mut Vec<u8>) {
 
 /// Boxes of a file beside each other at most; there are four in most.
 const TOP_BOXES_MAX: usize = 1024;
-/// As in nginx.
+/// Maximum size of `ftyp`, bytes, as in nginx.
 const FTYP_BYTES_MAX: u64 = 1024;
-/// What is read to find the boxes behind the first ones.
+/// Bytes that are read to find the boxes behind the first ones.
 const NEXT_READ_BYTES: u64 = 4096;
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ mod made;
 mod player;
 
 use super::super::boxes::{begin, end};
-use super::super::fault::Edge;
+use super::super::error::Edge;
 use super::*;
 use made::{Made, Memory, file, moov, trak};
 use player::{wanted, watch};
@@ -24,7 +24,7 @@ fn ask(start_ms: u64, length_ms: u64) -> Ask {
     }
 }
 
-fn cut_with(bytes: &[u8], ask: &Ask) -> Result<Vec<u8>, Fault> {
+fn cut_with(bytes: &[u8], ask: &Ask) -> Result<Vec<u8>, Mp4Error> {
     let mut source = Memory(bytes.to_vec(), Vec::new());
     match cut(&mut source, bytes.len() as u64, LIMITS, ask)? {
         Cut::Whole => Ok(bytes.to_vec()),
@@ -196,7 +196,7 @@ fn metadata_may_be_as_large_as_the_limit() {
         let done = cut(&mut source, size, limits, &ask(1000, 0));
         assert_eq!(done.is_ok(), taken, "{first_read} {most}");
         if !taken {
-            assert_eq!(done, Err(Fault::MoovTooLarge(body)));
+            assert_eq!(done, Err(Mp4Error::MoovTooLarge(body)));
         }
     }
 }
@@ -206,31 +206,34 @@ fn what_cannot_be_is_told() {
     let film = Made::film;
     let of = |made: Made| file(&[made], false);
     let told = |bytes: &[u8], asked: &Ask| cut_with(bytes, asked).err();
-    assert_eq!(told(&of(film()), &ask(4001, 0)), Some(Fault::PastTheEnd));
+    assert_eq!(told(&of(film()), &ask(4001, 0)), Some(Mp4Error::PastTheEnd));
     assert_eq!(
         told(&of(film()), &ask(4000, 0)),
-        Some(Fault::Missing("trak"))
+        Some(Mp4Error::Missing("trak"))
     );
-    assert_eq!(told(&of(film()), &ask(1000, 10)), Some(Fault::NoData));
+    assert_eq!(told(&of(film()), &ask(1000, 10)), Some(Mp4Error::NoData));
     let sizes = Made {
         sizes: vec![5; 4],
         ..film()
     };
-    let out = Fault::OutOf(Edge::Start, "stsz samples");
+    let out = Mp4Error::OutOf(Edge::Start, "stsz samples");
     assert_eq!(told(&of(sizes.clone()), &ask(1000, 0)), Some(out));
-    let out = Fault::OutOf(Edge::End, "stsz samples");
+    let out = Mp4Error::OutOf(Edge::End, "stsz samples");
     assert_eq!(told(&of(sizes), &ask(100, 2000)), Some(out));
     let times = Made {
         times: vec![(20, 0)],
         ..film()
     };
-    assert_eq!(told(&of(times), &ask(0, 0)), Some(Fault::Missing("trak")));
+    assert_eq!(
+        told(&of(times), &ask(0, 0)),
+        Some(Mp4Error::Missing("trak"))
+    );
     for (runs, fault) in [
-        (vec![], Fault::NoChunkRuns),
-        (vec![(0, 3, 1)], Fault::ZeroChunk),
-        (vec![(1, 0, 1)], Fault::OutOf(Edge::Start, "stsc chunks")),
-        (vec![(1, 1, 1), (3, 1, 1), (2, 9, 1)], Fault::Unordered),
-        (vec![(9, 9, 1)], Fault::Unordered),
+        (vec![], Mp4Error::NoChunkRuns),
+        (vec![(0, 3, 1)], Mp4Error::ZeroChunk),
+        (vec![(1, 0, 1)], Mp4Error::OutOf(Edge::Start, "stsc chunks")),
+        (vec![(1, 1, 1), (3, 1, 1), (2, 9, 1)], Mp4Error::Unordered),
+        (vec![(9, 9, 1)], Mp4Error::Unordered),
     ] {
         let mut whole = of(film());
         let broken = Made { runs, ..film() };
@@ -285,7 +288,7 @@ fn what_cannot_be_is_told() {
         key_frame: true,
         ..ask(1000, 0)
     };
-    assert_eq!(told(&of(sync), &key), Some(Fault::ZeroSync));
+    assert_eq!(told(&of(sync), &key), Some(Mp4Error::ZeroSync));
 }
 
 #[test]
@@ -316,7 +319,7 @@ fn boxes_that_are_missing_or_there_twice_are_told() {
     let whole = [twice, file(&[Made::film()], false)].concat();
     assert_eq!(
         cut_with(&whole, &ask(1000, 0)).err(),
-        Some(Fault::Duplicate("ftyp"))
+        Some(Mp4Error::Duplicate("ftyp"))
     );
 }
 
@@ -327,7 +330,7 @@ fn boxes_beside_each_other_are_limited() {
         let padded = [b"\0\0\0\x08free".repeat(count), film.clone()].concat();
         let fault = cut_with(&padded, &ask(0, 100)).err();
         // Offsets are those of the file without padding: what is found lies elsewhere, which is told.
-        assert_eq!(fault == Some(Fault::TooManyBoxes), !taken, "{fault:?}");
+        assert_eq!(fault == Some(Mp4Error::TooManyBoxes), !taken, "{fault:?}");
     }
 }
 

@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use super::fault::{Edge, Fault};
+use super::error::{Edge, Mp4Error};
 
 /// A table with rows of `W` bytes.
 #[derive(Clone, Copy, Debug)]
@@ -18,8 +18,8 @@ pub(crate) struct Table<'a, const W: usize> {
 }
 
 impl<'a, const W: usize> Table<'a, W> {
-    pub(crate) fn parse(body: &'a [u8], kind: &'static str) -> Result<Self, Fault> {
-        let short = Fault::Short(kind);
+    pub(crate) fn parse(body: &'a [u8], kind: &'static str) -> Result<Self, Mp4Error> {
+        let short = Mp4Error::Short(kind);
         let (version, rest) = body.split_first_chunk::<4>().ok_or(short)?;
         let rows = rows(rest).ok_or(short)?;
         Ok(Self {
@@ -53,12 +53,12 @@ pub(crate) struct Moment {
 
 /// Runs of samples with a value in common: `stts` and `ctts`.
 impl Table<'_, 8> {
-    /// How many samples there are.
+    /// Number of samples.
     pub(crate) fn samples(&self) -> u64 {
         self.rows.iter().map(|row| u64::from(pair(row).0)).sum()
     }
 
-    /// The sample that is under way at a time, where values are durations.
+    /// The sample that plays at a time, where values are durations.
     pub(crate) fn at(&self, time: u64) -> Option<Moment> {
         let (mut sample, mut left) = (0, time);
         for (count, duration) in self.rows.iter().map(pair) {
@@ -110,11 +110,11 @@ impl Table<'_, 8> {
 /// Samples that can be shown without others: `stss`.
 impl Table<'_, 4> {
     /// The last one that is not behind this sample, which is the answer where there is none.
-    pub(crate) fn sync_before(&self, sample: u64) -> Result<u64, Fault> {
+    pub(crate) fn sync_before(&self, sample: u64) -> Result<u64, Mp4Error> {
         let mut found = sample;
         for row in self.rows {
             let number = u64::from(u32::from_be_bytes(*row));
-            let own = number.checked_sub(1).ok_or(Fault::ZeroSync)?;
+            let own = number.checked_sub(1).ok_or(Mp4Error::ZeroSync)?;
             if own > sample {
                 break;
             }
@@ -142,7 +142,7 @@ impl Table<'_, 4> {
 
 /// Where a sample lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct SamplePosition {
     pub(crate) chunk: u64,
     /// Samples of its chunk before it.
     pub(crate) within: u32,
@@ -163,17 +163,17 @@ struct Run {
 }
 
 impl Chunks<'_> {
-    fn runs(&self) -> impl Iterator<Item = Result<Run, Fault>> {
+    fn runs(&self) -> impl Iterator<Item = Result<Run, Mp4Error>> {
         let firsts = self.table.rows.iter().map(|row| triple(row).0);
         // Behind the last chunk would be this one, counted from 1.
         let nexts = firsts.skip(1).map(u64::from).chain([self.count + 1]);
         self.table.rows.iter().zip(nexts).map(|(row, next)| {
             let (first, samples, description) = triple(row);
-            let first = u64::from(first).checked_sub(1).ok_or(Fault::ZeroChunk)?;
+            let first = u64::from(first).checked_sub(1).ok_or(Mp4Error::ZeroChunk)?;
             // A next one of 0 is told when its own run is looked at.
             let next = next.saturating_sub(1);
             if next < first {
-                return Err(Fault::Unordered);
+                return Err(Mp4Error::Unordered);
             }
             Ok(Run {
                 chunks: first..next,
@@ -184,9 +184,9 @@ impl Chunks<'_> {
     }
 
     /// Where a sample lies.
-    pub(crate) fn locate(&self, sample: u64, edge: Edge) -> Result<Place, Fault> {
+    pub(crate) fn locate(&self, sample: u64, edge: Edge) -> Result<SamplePosition, Mp4Error> {
         if self.table.rows.is_empty() {
-            return Err(Fault::NoChunkRuns);
+            return Err(Mp4Error::NoChunkRuns);
         }
         let mut left = sample;
         for run in self.runs() {
@@ -196,24 +196,24 @@ impl Chunks<'_> {
             let all = len * u64::from(run.samples);
             if left < all {
                 let samples = u64::from(run.samples);
-                return Ok(Place {
+                return Ok(SamplePosition {
                     chunk: run.chunks.start + left / samples,
                     within: (left % samples) as u32,
                 });
             }
             left -= all;
         }
-        Err(Fault::OutOf(edge, "stsc chunks"))
+        Err(Mp4Error::OutOf(edge, "stsc chunks"))
     }
 
     /// Puts the runs of the chunks from that of `start` on, whose first samples up to `start` go, and up to that of
     /// `last`, whose samples behind `last` go.
     pub(crate) fn cut(
         &self,
-        start: Place,
-        last: Option<Place>,
+        start: SamplePosition,
+        last: Option<SamplePosition>,
         out: &mut Vec<u8>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), Mp4Error> {
         let (begun, mut count) = (begin_rows(self.table.version, out), 0_u32);
         let end = last.map_or(self.count, |last| last.chunk + 1);
         let mut before = None;
@@ -279,14 +279,14 @@ pub(crate) struct Sizes<'a> {
 
 #[derive(Clone, Copy, Debug)]
 enum SizeRows<'a> {
-    /// So many of one size.
+    /// The number of samples of one size.
     Same(u32, u32),
     Each(&'a [[u8; 4]]),
 }
 
 impl<'a> Sizes<'a> {
-    pub(crate) fn parse(body: &'a [u8]) -> Result<Self, Fault> {
-        let short = Fault::Short("stsz");
+    pub(crate) fn parse(body: &'a [u8]) -> Result<Self, Mp4Error> {
+        let short = Mp4Error::Short("stsz");
         let (version, rest) = body.split_first_chunk::<4>().ok_or(short)?;
         let (same, rest) = rest.split_first_chunk::<4>().ok_or(short)?;
         let sizes = match u32::from_be_bytes(*same) {
@@ -367,7 +367,7 @@ impl Offsets<'_> {
         })
     }
 
-    /// Puts those of some chunks, the first of which begins at `start` now; gives where in `out` they are.
+    /// Puts those of some chunks, the first of which begins at `start` now; returns their place in `out`.
     pub(crate) fn cut(&self, chunks: &Range<u64>, start: u64, out: &mut Vec<u8>) -> Put {
         let wide = matches!(self, Self::Wide(_));
         let version = match self {
@@ -409,11 +409,11 @@ pub(crate) struct Put {
 
 impl Put {
     /// Moves them: what lay at `old` in the file lies at `new` in what is sent.
-    pub(crate) fn moved(&self, old: u64, new: u64, out: &mut [u8]) -> Result<(), Fault> {
+    pub(crate) fn moved(&self, old: u64, new: u64, out: &mut [u8]) -> Result<(), Mp4Error> {
         let count = self.count as usize;
         let place = |offset: u64| {
-            let distance = offset.checked_sub(old).ok_or(Fault::LargeOffset)?;
-            distance.checked_add(new).ok_or(Fault::LargeOffset)
+            let distance = offset.checked_sub(old).ok_or(Mp4Error::LargeOffset)?;
+            distance.checked_add(new).ok_or(Mp4Error::LargeOffset)
         };
         if self.wide {
             let rows = &mut out[self.at..self.at + count * 8];
@@ -424,7 +424,7 @@ impl Put {
             let rows = &mut out[self.at..self.at + count * 4];
             for row in rows.as_chunks_mut::<4>().0 {
                 let offset = place(u64::from(u32::from_be_bytes(*row)))?;
-                let offset = u32::try_from(offset).map_err(|_| Fault::LargeOffset)?;
+                let offset = u32::try_from(offset).map_err(|_| Mp4Error::LargeOffset)?;
                 *row = offset.to_be_bytes();
             }
         }
@@ -432,7 +432,7 @@ impl Put {
     }
 }
 
-/// Puts what comes before rows; gives the place of their number.
+/// Puts the header of a table; returns the position of its number of rows.
 fn begin_rows(version: [u8; 4], out: &mut Vec<u8>) -> usize {
     out.extend_from_slice(&version);
     out.extend_from_slice(&[0; 4]);

@@ -6,15 +6,15 @@
 
 use std::ops::Range;
 
-use super::boxes::{self, Children, Kind, MDHD, TKHD, Times, once};
-use super::fault::{Edge, Fault};
-use super::tables::{Chunks, Offsets, Place, Put, Sizes, Table};
+use super::boxes::{self, BoxType, Children, MDHD, TKHD, Times, once};
+use super::error::{Edge, Mp4Error};
+use super::tables::{Chunks, Offsets, Put, SamplePosition, Sizes, Table};
 
-/// What is asked for.
+/// The times that are asked for.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ask {
     pub(crate) start_ms: u64,
-    /// How long from the start on; 0 for all that follows.
+    /// Length from the start on, milliseconds; 0 for all that follows.
     pub(crate) length_ms: u64,
     /// Begin at a sample that can be shown without others, and hide what comes before the start.
     pub(crate) key_frame: bool,
@@ -25,7 +25,7 @@ impl Ask {
         scaled(self.start_ms, scale)
     }
 
-    /// What is left of a duration.
+    /// The rest of a duration.
     pub(crate) fn left(&self, duration: u64, scale: u32) -> u64 {
         let left = duration.saturating_sub(self.start(scale));
         match self.length_ms {
@@ -57,7 +57,7 @@ pub(crate) struct Track<'a> {
     hdlr: Option<&'a [u8]>,
     minf: Option<()>,
     /// `vmhd` or `smhd`.
-    media_head: Option<(Kind, &'a [u8])>,
+    media_head: Option<(BoxType, &'a [u8])>,
     dinf: Option<&'a [u8]>,
     stbl: Option<()>,
     stsd: Option<&'a [u8]>,
@@ -71,7 +71,7 @@ pub(crate) struct Track<'a> {
 
 impl<'a> Track<'a> {
     /// Reads `trak`.
-    pub(crate) fn parse(body: &'a [u8]) -> Result<Self, Fault> {
+    pub(crate) fn parse(body: &'a [u8]) -> Result<Self, Mp4Error> {
         let mut track = Self::default();
         for child in Children(body) {
             match child? {
@@ -86,7 +86,7 @@ impl<'a> Track<'a> {
         Ok(track)
     }
 
-    fn media(&mut self, body: &'a [u8]) -> Result<(), Fault> {
+    fn media(&mut self, body: &'a [u8]) -> Result<(), Mp4Error> {
         for child in Children(body) {
             match child? {
                 (MDHD_KIND, body) => once(&mut self.mdhd, body, "mdhd")?,
@@ -101,7 +101,7 @@ impl<'a> Track<'a> {
         Ok(())
     }
 
-    fn information(&mut self, body: &'a [u8]) -> Result<(), Fault> {
+    fn information(&mut self, body: &'a [u8]) -> Result<(), Mp4Error> {
         for child in Children(body) {
             match child? {
                 head @ (VMHD | SMHD, _) => once(&mut self.media_head, head, "vmhd/smhd")?,
@@ -116,12 +116,12 @@ impl<'a> Track<'a> {
         Ok(())
     }
 
-    fn tables(&mut self, body: &'a [u8]) -> Result<(), Fault> {
+    fn tables(&mut self, body: &'a [u8]) -> Result<(), Mp4Error> {
         for child in Children(body) {
             let (kind, body) = child?;
             match kind {
                 // Version, a number of entries, and the head of the first.
-                STSD if body.len() < 16 => return Err(Fault::Short("stsd")),
+                STSD if body.len() < 16 => return Err(Mp4Error::Short("stsd")),
                 STSD => once(&mut self.stsd, body, "stsd")?,
                 STTS => once(&mut self.stts, Table::parse(body, "stts")?, "stts")?,
                 STSS => once(&mut self.stss, Table::parse(body, "stss")?, "stss")?,
@@ -148,12 +148,12 @@ impl<'a> Track<'a> {
         ask: &Ask,
         movie_scale: u32,
         bounds: Bounds,
-    ) -> Result<Option<Part<'a>>, Fault> {
+    ) -> Result<Option<Part<'a>>, Mp4Error> {
         let tkhd = self
             .tkhd
             .map(|body| Ok((body, TKHD.read(body)?)))
             .transpose()?;
-        let mdhd = self.mdhd.ok_or(Fault::Missing("mdhd"))?;
+        let mdhd = self.mdhd.ok_or(Mp4Error::Missing("mdhd"))?;
         let mdhd = (mdhd, MDHD.read(mdhd)?);
         let shown = |times: &Times, scale| times.duration > ask.start(scale);
         let on = tkhd.is_none_or(|(_, times)| shown(&times, movie_scale));
@@ -161,13 +161,13 @@ impl<'a> Track<'a> {
             return Ok(None);
         }
         let tables = Tables {
-            stts: self.stts.ok_or(Fault::Missing("stts"))?,
+            stts: self.stts.ok_or(Mp4Error::Missing("stts"))?,
             stss: self.stss,
             ctts: self.ctts,
-            sizes: self.stsz.ok_or(Fault::Missing("stsz"))?,
-            offsets: self.offsets.ok_or(Fault::Missing("stco"))?,
+            sizes: self.stsz.ok_or(Mp4Error::Missing("stsz"))?,
+            offsets: self.offsets.ok_or(Mp4Error::Missing("stco"))?,
             chunks: Chunks {
-                table: self.stsc.ok_or(Fault::Missing("stsc"))?,
+                table: self.stsc.ok_or(Mp4Error::Missing("stsc"))?,
                 count: self.offsets.map_or(0, |offsets| offsets.chunks()),
             },
         };
@@ -178,7 +178,7 @@ impl<'a> Track<'a> {
             (0, _) => (None, bounds.data_end),
             (_, Some(sample)) if sample >= samples.start => {
                 let last = tables.chunks.locate(sample, Edge::End)?;
-                let behind = Place {
+                let behind = SamplePosition {
                     within: last.within + 1,
                     ..last
                 };
@@ -219,9 +219,9 @@ struct Tables<'a> {
 
 impl Tables<'_> {
     /// The samples that are asked for, and how long those among them last that come before the start.
-    fn samples(&self, ask: &Ask, scale: u32) -> Result<(Range<u64>, u64), Fault> {
+    fn samples(&self, ask: &Ask, scale: u32) -> Result<(Range<u64>, u64), Mp4Error> {
         let start = self.stts.at(ask.start(scale));
-        let start = start.ok_or(Fault::OutOf(Edge::Start, "stts samples"))?;
+        let start = start.ok_or(Mp4Error::OutOf(Edge::Start, "stts samples"))?;
         let first = match &self.stss {
             Some(stss) if ask.key_frame => stss.sync_before(start.sample)?,
             _ => start.sample,
@@ -229,7 +229,7 @@ impl Tables<'_> {
         let prefix = start.time.saturating_sub(self.stts.time_of(first));
         let known = self.sizes.samples();
         if first >= known {
-            return Err(Fault::OutOf(Edge::Start, "stsz samples"));
+            return Err(Mp4Error::OutOf(Edge::Start, "stsz samples"));
         }
         let end = match ask.length_ms {
             0 => known,
@@ -240,7 +240,7 @@ impl Tables<'_> {
             }
         };
         if end > known {
-            return Err(Fault::OutOf(Edge::End, "stsz samples"));
+            return Err(Mp4Error::OutOf(Edge::End, "stsz samples"));
         }
         Ok((first..end, prefix))
     }
@@ -249,43 +249,43 @@ impl Tables<'_> {
     fn bytes_before(
         &self,
         sample: u64,
-        place: Place,
+        place: SamplePosition,
         edge: Edge,
         bounds: Bounds,
-    ) -> Result<u64, Fault> {
+    ) -> Result<u64, Mp4Error> {
         let out = match edge {
-            Edge::Start => Fault::OutOf(edge, "stco chunks"),
-            Edge::End => Fault::LargeSamples(edge),
+            Edge::Start => Mp4Error::OutOf(edge, "stco chunks"),
+            Edge::End => Mp4Error::LargeSamples(edge),
         };
         let first = sample.checked_sub(u64::from(place.within)).ok_or(out)?;
         let before = self.sizes.sum(first..sample).ok_or(out)?;
         if before > bounds.file_bytes {
-            return Err(Fault::LargeSamples(edge));
+            return Err(Mp4Error::LargeSamples(edge));
         }
         let chunk = self.offsets.at(place.chunk).ok_or(out)?;
-        let at = chunk.checked_add(before).ok_or(Fault::LargeOffset)?;
+        let at = chunk.checked_add(before).ok_or(Mp4Error::LargeOffset)?;
         let narrow = matches!(self.offsets, Offsets::Narrow(_));
         if at > bounds.file_bytes || (narrow && at > u64::from(u32::MAX)) {
-            return Err(Fault::LargeOffset);
+            return Err(Mp4Error::LargeOffset);
         }
         Ok(at)
     }
 }
 
-/// What is asked for of a track.
+/// The part of a track to keep.
 pub(crate) struct Part<'a> {
     track: Track<'a>,
     tables: Tables<'a>,
     tkhd: Option<(&'a [u8], Times)>,
     mdhd: (&'a [u8], Times),
-    /// How long it is shown, in units of the movie; how long it lasts, in its own.
+    /// Duration for which it is shown, in units of the movie, and its duration in its own.
     shown_for: u64,
     lasts: u64,
-    /// How long that of it lasts which is not shown.
+    /// Duration of the part that is not shown.
     prefix: u64,
     samples: Range<u64>,
-    start: Place,
-    last: Option<Place>,
+    start: SamplePosition,
+    last: Option<SamplePosition>,
     /// Where it lies in the file.
     data: Range<u64>,
     empty: bool,
@@ -297,8 +297,8 @@ impl Part<'_> {
         (!self.empty).then(|| self.data.clone())
     }
 
-    /// Puts `trak`; gives where the offsets of its chunks are, which are those of the file still.
-    pub(crate) fn put(&self, out: &mut Vec<u8>) -> Result<Put, Fault> {
+    /// Puts `trak`; returns the place of its chunk offsets, which are still those of the file.
+    pub(crate) fn put(&self, out: &mut Vec<u8>) -> Result<Put, Mp4Error> {
         let trak = boxes::begin(*b"trak", out);
         if let Some((body, times)) = &self.tkhd {
             times.put(TKHD_KIND, body, self.shown_for, out);
@@ -341,7 +341,7 @@ impl Part<'_> {
         boxes::end(edts, out);
     }
 
-    fn put_tables(&self, out: &mut Vec<u8>) -> Result<Put, Fault> {
+    fn put_tables(&self, out: &mut Vec<u8>) -> Result<Put, Mp4Error> {
         let Tables {
             stts,
             stss,
@@ -394,20 +394,20 @@ impl Part<'_> {
     }
 }
 
-const TKHD_KIND: Kind = *b"tkhd";
-const MDIA: Kind = *b"mdia";
-const MDHD_KIND: Kind = *b"mdhd";
-const HDLR: Kind = *b"hdlr";
-const MINF: Kind = *b"minf";
-const VMHD: Kind = *b"vmhd";
-const SMHD: Kind = *b"smhd";
-const DINF: Kind = *b"dinf";
-const STBL: Kind = *b"stbl";
-const STSD: Kind = *b"stsd";
-const STTS: Kind = *b"stts";
-const STSS: Kind = *b"stss";
-const CTTS: Kind = *b"ctts";
-const STSC: Kind = *b"stsc";
-const STSZ: Kind = *b"stsz";
-const STCO: Kind = *b"stco";
-const CO64: Kind = *b"co64";
+const TKHD_KIND: BoxType = *b"tkhd";
+const MDIA: BoxType = *b"mdia";
+const MDHD_KIND: BoxType = *b"mdhd";
+const HDLR: BoxType = *b"hdlr";
+const MINF: BoxType = *b"minf";
+const VMHD: BoxType = *b"vmhd";
+const SMHD: BoxType = *b"smhd";
+const DINF: BoxType = *b"dinf";
+const STBL: BoxType = *b"stbl";
+const STSD: BoxType = *b"stsd";
+const STTS: BoxType = *b"stts";
+const STSS: BoxType = *b"stss";
+const CTTS: BoxType = *b"ctts";
+const STSC: BoxType = *b"stsc";
+const STSZ: BoxType = *b"stsz";
+const STCO: BoxType = *b"stco";
+const CO64: BoxType = *b"co64";

@@ -1,11 +1,11 @@
-//! Settings of a location, and the directives that have no more to say than a value.
+//! Settings of a location, and the directives that take a plain value.
 
 use std::sync::Arc;
 
-use conf::{Arity, ConfError, Contexts, Directive, Row};
+use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef};
 use server_base::config::ConfigContext;
-use server_base::typed::Typed;
-use server_http::build::Build;
+use server_base::from_args::FromArgs;
+use server_http::build::ConfigBuilder;
 use server_http::module::Inherit;
 use server_http::settings;
 use server_http::upstream::{Defaults, PassesOn, UpstreamSettings};
@@ -39,7 +39,7 @@ settings! {
         cookie_flags "proxy_cookie_flags": CookieFlags = CookieFlags::default(), "off", HSL;
     }
     extra {
-        /// What proxying has in common with other modules.
+        /// Settings that proxying shares with other modules.
         upstream: UpstreamSettings,
         /// `proxy_pass`.
         pass: Option<Arc<Pass>>,
@@ -52,8 +52,8 @@ settings! {
 }
 
 /// The directives with a shape of their own.
-pub(super) const ROWS: &[Row<Build>] = &[
-    Row {
+pub(super) const ROWS: &[DirectiveDef<ConfigBuilder>] = &[
+    DirectiveDef {
         name: "proxy_pass",
         contexts: Contexts::LOCATION
             .or(Contexts::IF_IN_LOCATION)
@@ -65,7 +65,7 @@ pub(super) const ROWS: &[Row<Build>] = &[
         syntax: "URL",
         apply: pass::proxy_pass,
     },
-    Row {
+    DirectiveDef {
         name: "proxy_redirect",
         contexts: HSL,
         arity: Arity::TAKE12,
@@ -128,7 +128,7 @@ pub(crate) enum HttpVersion {
     V11,
 }
 
-impl Typed for HttpVersion {
+impl FromArgs for HttpVersion {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "1.0 | 1.1";
 
@@ -153,7 +153,7 @@ impl Typed for HttpVersion {
 #[derive(Clone, Debug)]
 pub(crate) struct SetBody(pub(super) Option<Value>);
 
-impl Typed for SetBody {
+impl FromArgs for SetBody {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "string";
 
@@ -166,7 +166,7 @@ impl Typed for SetBody {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Protocols(pub(super) Vec<Box<[u8]>>);
 
-impl Typed for Protocols {
+impl FromArgs for Protocols {
     const ARITY: Arity = Arity::ONE_MORE;
     const SYNTAX: &'static str = "protocol ...";
 

@@ -1,4 +1,4 @@
-//! `proxy_cookie_domain`, `proxy_cookie_path`, `proxy_cookie_flags`: what servers say about their cookies, changed.
+//! `proxy_cookie_domain`, `proxy_cookie_path`, `proxy_cookie_flags`: changed attributes of servers' cookies.
 //!
 //! Source: nginx documentation, `ngx_http_proxy_module`; RFC 6265 section 4.1.
 
@@ -8,8 +8,8 @@ use std::sync::Arc;
 use conf::{Arity, ConfError, Directive};
 use engines::http::FieldId;
 use server_base::config::ConfigContext;
+use server_base::from_args::FromArgs;
 use server_base::regex::Regex;
-use server_base::typed::Typed;
 use server_http::debug_http;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::value::Value;
@@ -84,7 +84,7 @@ impl<T: Clone> Rules<T> {
 
 macro_rules! typed {
     ($name:ident, $arity:ident, $syntax:literal, $read:expr) => {
-        impl Typed for $name {
+        impl FromArgs for $name {
             const ARITY: Arity = Arity::$arity;
             const SYNTAX: &'static str = $syntax;
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use conf::{Arity, ConfError, Directive};
 use engines::http::{Escape, Field, FieldId, Fields, Span, escape, is_token};
 use server_base::config::ConfigContext;
-use server_base::typed::Typed;
+use server_base::from_args::FromArgs;
 use server_http::value::Value;
 
 /// `proxy_set_header`: what is written at a level.
@@ -23,7 +23,7 @@ pub(super) struct SetHeader {
     value: Value,
 }
 
-impl Typed for SetHeaders {
+impl FromArgs for SetHeaders {
     const ARITY: Arity = Arity::TAKE2;
     const SYNTAX: &'static str = "field value";
 
@@ -54,7 +54,7 @@ impl SetHeaders {
     }
 }
 
-/// What is set, and which of the client's fields are left out for that.
+/// The fields to set, and the client's fields that they replace.
 #[derive(Debug, Default)]
 pub(crate) struct SetFields {
     /// `Host`, the last where it is written more than once.
@@ -65,12 +65,12 @@ pub(crate) struct SetFields {
     pub(super) set: Vec<SetHeader>,
     /// The client's fields that are left out, a bit for each number.
     known: u64,
-    /// The same by name, for those without a number.
+    /// The replaced fields by name, for those without a number.
     others: Vec<Box<[u8]>>,
 }
 
 impl SetFields {
-    /// What is written, and what is set by itself.
+    /// The fields as written, and those that are set by default.
     pub(super) fn new(written: &SetHeaders) -> Self {
         let mut all = Self::default();
         for id in ALWAYS_OURS {

@@ -21,11 +21,11 @@ mod variables;
 
 use std::rc::Rc;
 
-use ::conf::Row;
+use ::conf::DirectiveDef;
 use engines::http::ResponseHead;
 use server_base::connector::UpstreamProtocol;
 use server_base::upstream_request::RequestSpec;
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::http::Http;
 use server_http::module::{Content, Module};
@@ -50,7 +50,7 @@ pub(crate) const MODULE: Module = Module {
         SEND_LOWAT,
         TRAILERS,
     ],
-    units: &[<ProxyLoc as server_http::confs::Conf>::unit],
+    settings: &[<ProxyLoc as server_http::settings_set::Conf>::def],
     variables: variables::VARIABLES,
     defaults: variables::DEFAULTS,
     finish: Some(finish::<ProxyLoc>),
@@ -58,21 +58,21 @@ pub(crate) const MODULE: Module = Module {
     ..Module::EMPTY
 };
 
-const BASIC: &[Row<Build>] = upstream_rows!(basic "proxy_" ProxyLoc);
-const CONNECTION: &[Row<Build>] =
+const BASIC: &[DirectiveDef<ConfigBuilder>] = upstream_rows!(basic "proxy_" ProxyLoc);
+const CONNECTION: &[DirectiveDef<ConfigBuilder>] =
     upstream_rows!(connection "proxy_" ProxyLoc, next_upstream HTTP_NEXT_UPSTREAM);
-const HEADERS: &[Row<Build>] = upstream_rows!(headers "proxy_" ProxyLoc);
-const BUFFERED: &[Row<Build>] =
+const HEADERS: &[DirectiveDef<ConfigBuilder>] = upstream_rows!(headers "proxy_" ProxyLoc);
+const BUFFERED: &[DirectiveDef<ConfigBuilder>] =
     upstream_rows!(buffered "proxy_" ProxyLoc, temp_path "proxy_temp 1 2");
-const SEND_LOWAT: &[Row<Build>] = upstream_rows!(send_lowat "proxy_" ProxyLoc);
-const TRAILERS: &[Row<Build>] = upstream_rows!(trailers "proxy_" ProxyLoc);
+const SEND_LOWAT: &[DirectiveDef<ConfigBuilder>] = upstream_rows!(send_lowat "proxy_" ProxyLoc);
+const TRAILERS: &[DirectiveDef<ConfigBuilder>] = upstream_rows!(trailers "proxy_" ProxyLoc);
 
 /// The content handler of locations with `proxy_pass`.
 pub(crate) fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     upstream::handle(x, cx, &Proxy)
 }
 
-/// What HTTP/1 does differently from other protocols of servers.
+/// The gateway of HTTP/1.
 struct Proxy;
 
 impl Gateway for Proxy {
@@ -125,5 +125,5 @@ impl Gateway for Proxy {
     }
 }
 
-/// Most bytes of the head of a response unless `proxy_buffer_size` is written.
+/// Maximum size of the head of a response unless `proxy_buffer_size` is written, bytes.
 const HEAD_BYTES: usize = 64 << 10;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use conf::{ConfError, Directive};
 use server_base::address::parse_port;
 use server_base::errlog::{Level, Shown};
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::http::Http;
 use server_http::location::LocationKind;
@@ -34,14 +34,14 @@ pub(crate) enum Pass {
 pub(crate) struct Fixed {
     /// The URL as written.
     pub(super) url: Box<[u8]>,
-    /// What it says.
+    /// The parts of the URL.
     pub(super) parts: UrlParts,
     group: GroupId,
-    /// What the URI of the URL replaces: the location's name, nothing for one that is not a prefix of URIs.
+    /// The prefix that the URI of the URL replaces: the location's name, empty for one that is not a prefix of URIs.
     pub(super) location: Box<[u8]>,
 }
 
-/// What a URL says besides which server it means.
+/// The parts of a URL besides its server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct UrlParts {
     /// `$proxy_host`: the host, with the port where it is not the usual one.
@@ -52,10 +52,10 @@ pub(crate) struct UrlParts {
     pub(super) uri: Box<[u8]>,
 }
 
-/// What a URL with variables is for a request; kept with the exchange.
+/// The parts of a URL with variables, for one request; kept with the exchange.
 struct Made(UrlParts);
 
-pub(super) fn proxy_pass(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+pub(super) fn proxy_pass(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     if b.conf_mut::<ProxyLoc>().pass.is_some() {
         return Err(ConfError::directive(d, "is duplicate"));
     }
@@ -74,7 +74,7 @@ pub(super) fn proxy_pass(b: &mut Build, d: &Directive) -> Result<(), ConfError> 
 }
 
 /// A URL without variables.
-fn fixed(b: &mut Build, d: &Directive, url: &[u8]) -> Result<Fixed, ConfError> {
+fn fixed(b: &mut ConfigBuilder, d: &Directive, url: &[u8]) -> Result<Fixed, ConfError> {
     let wrong = |text: String| ConfError::word(d, d.word(0), text);
     let rest = match schema(url) {
         Some(Schema::Http(rest)) => rest,
@@ -110,7 +110,7 @@ fn fixed(b: &mut Build, d: &Directive, url: &[u8]) -> Result<Fixed, ConfError> {
     })
 }
 
-/// What a URL begins with.
+/// The scheme of a URL.
 enum Schema<'u> {
     /// `http://`, and what follows.
     Http(&'u [u8]),
@@ -241,15 +241,15 @@ pub(super) fn target(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<Target, u16> 
         parse(rest).map_err(|why| refuse(x, &format!("{why} in upstream \"{}\"", Shown(rest))))?;
     let target = group::target(&http, &parsed.host, parsed.port, HTTP_PORT)
         .map_err(|text| refuse(x, &text))?;
-    x.guards.set(Made(parsed.parts));
+    x.extensions.set(Made(parsed.parts));
     Ok(target)
 }
 
-/// What the URL of the exchange's location says; of one with variables once a server was looked for.
+/// The parts of the URL of the exchange's location; for one with variables once a server was looked for.
 pub(super) fn parts<'x>(x: &'x Exchange, http: &'x Http) -> Option<&'x UrlParts> {
     match x.loc::<ProxyLoc>(http).pass.as_deref()? {
         Pass::Fixed(fixed) => Some(&fixed.parts),
-        Pass::Computed(_) => x.guards.get::<Made>().map(|made| &made.0),
+        Pass::Computed(_) => x.extensions.get::<Made>().map(|made| &made.0),
     }
 }
 

@@ -9,7 +9,7 @@ use conf::{ConfError, Directive, Word};
 use engines::http::FieldId;
 use server_base::config::ConfigContext;
 use server_base::regex::Regex;
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::value::Value;
 
@@ -24,7 +24,7 @@ pub(crate) struct Redirects {
     list: Option<Arc<Vec<Rewrite>>>,
 }
 
-/// What part of a value is changed into what.
+/// The part of a value that is replaced, and its replacement.
 #[derive(Clone, Debug)]
 pub(super) struct Rewrite {
     pattern: Pattern,
@@ -42,7 +42,7 @@ enum Pattern {
     Regex(Arc<Regex>),
 }
 
-pub(super) fn proxy_redirect(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+pub(super) fn proxy_redirect(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let own = &mut b.conf_mut::<ProxyLoc>().redirects;
     let off = d.args.len() == 1 && d.arg(0) == b"off";
     if own.on == Some(false) || (off && own.list.is_some()) {
@@ -66,7 +66,7 @@ pub(super) fn proxy_redirect(b: &mut Build, d: &Directive) -> Result<(), ConfErr
 }
 
 /// `proxy_redirect default`.
-fn usual(b: &mut Build, d: &Directive) -> Result<Rewrite, ConfError> {
+fn usual(b: &mut ConfigBuilder, d: &Directive) -> Result<Rewrite, ConfError> {
     let text = match b.conf_mut::<ProxyLoc>().pass.as_deref() {
         Some(Pass::Fixed(fixed)) => return Ok(Rewrite::default_for(fixed)),
         Some(Pass::Computed(_)) => {
@@ -127,7 +127,7 @@ impl Rewrite {
     /// The words of `proxy_cookie_domain`: a domain, or `~` and an expression, which has no regard to case.
     ///
     /// # Errors
-    /// As [`Rewrite::of_prefix`].
+    /// See [`Rewrite::of_prefix`].
     pub(super) fn of_domain(cx: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
         let bare = |word: &Word| {
             let text = word.text.as_slice();

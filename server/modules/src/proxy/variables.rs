@@ -1,4 +1,4 @@
-//! Variables: where a request is passed to, and what is added to fields that name its way.
+//! Variables: the destination of a request, and values for fields that name its way.
 //!
 //! Source: nginx documentation, `ngx_http_proxy_module`, "Embedded Variables"; RFC 9110 section 7.6.3.
 //! `$proxy_add_via` is not nginx's.

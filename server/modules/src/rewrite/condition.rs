@@ -3,7 +3,7 @@
 use conf::{ConfError, Directive};
 use server_base::errlog::Level;
 use server_base::regex::Regex;
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::paths;
 use server_http::value::Value;
@@ -22,7 +22,7 @@ pub(super) enum Condition {
     File(FileTest, Value, bool),
 }
 
-/// What a file test asks.
+/// The kinds of file tests.
 #[derive(Clone, Copy)]
 pub(super) enum FileTest {
     /// A regular file.
@@ -36,7 +36,7 @@ pub(super) enum FileTest {
 }
 
 impl Condition {
-    pub(super) fn compile(b: &mut Build, d: &Directive) -> Result<Self, ConfError> {
+    pub(super) fn compile(b: &mut ConfigBuilder, d: &Directive) -> Result<Self, ConfError> {
         let words = strip_parentheses(d)?;
         let invalid = |n: usize| {
             let text =
@@ -53,7 +53,11 @@ impl Condition {
         }
     }
 
-    fn of_variable(b: &mut Build, d: &Directive, words: &[Vec<u8>]) -> Result<Self, ConfError> {
+    fn of_variable(
+        b: &mut ConfigBuilder,
+        d: &Directive,
+        words: &[Vec<u8>],
+    ) -> Result<Self, ConfError> {
         let word = d.word(0);
         let left = Value::compile_bytes(b, d, word, &words[0])?;
         let shown = |w: &[u8]| String::from_utf8_lossy(w).into_owned();
@@ -83,7 +87,7 @@ impl Condition {
     }
 
     fn of_file(
-        b: &mut Build,
+        b: &mut ConfigBuilder,
         d: &Directive,
         kind: u8,
         words: &[Vec<u8>],

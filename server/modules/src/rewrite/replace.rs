@@ -5,7 +5,7 @@
 
 use conf::{ConfError, Directive, Word};
 use engines::http::{Escape, escape};
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::value::{Part, Value};
 use server_http::vars;
@@ -21,7 +21,11 @@ pub(super) struct Replacement {
 }
 
 impl Replacement {
-    pub(super) fn compile(b: &mut Build, d: &Directive, word: &Word) -> Result<Self, ConfError> {
+    pub(super) fn compile(
+        b: &mut ConfigBuilder,
+        d: &Directive,
+        word: &Word,
+    ) -> Result<Self, ConfError> {
         let (text, add_args) = match word.text.strip_suffix(b"?") {
             Some(text) => (text, false),
             None => (word.text.as_slice(), true),

@@ -1,7 +1,7 @@
 //! Settings of a location.
 
-use conf::{Arity, Contexts, Row};
-use server_http::build::Build;
+use conf::{Arity, Contexts, DirectiveDef};
+use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::{Content, Inherit};
 use server_http::settings;
@@ -18,14 +18,14 @@ settings! {
         param "scgi_param": Params = Params::default(), "", Contexts::HTTP_SERVER_LOCATION;
     }
     extra {
-        /// What SCGI has in common with other protocols of applications.
+        /// Settings that SCGI shares with other protocols of applications.
         common: Common
     }
     merge inherit;
 }
 
 /// The directive with a shape of its own.
-pub(super) const ROWS: &[Row<Build>] = &[Row {
+pub(super) const ROWS: &[DirectiveDef<ConfigBuilder>] = &[DirectiveDef {
     name: "scgi_pass",
     contexts: Contexts::LOCATION.or(Contexts::IF_IN_LOCATION),
     arity: Arity::TAKE1,

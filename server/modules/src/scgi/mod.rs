@@ -7,11 +7,11 @@
 
 mod conf;
 
-use ::conf::Row;
+use ::conf::DirectiveDef;
 use engines::http::BodyLength;
 use server_base::connector::UpstreamProtocol;
 use server_base::upstream_request::RequestSpec;
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::http::Http;
 use server_http::module::{Content, Module};
@@ -36,24 +36,25 @@ pub(crate) const MODULE: Module = Module {
         HEADERS,
         BUFFERED,
     ],
-    units: &[<ScgiLoc as server_http::confs::Conf>::unit],
+    settings: &[<ScgiLoc as server_http::settings_set::Conf>::def],
     finish: Some(finish::<ScgiLoc>),
     inherits: conf::INHERITS,
     ..Module::EMPTY
 };
 
-const BASIC: &[Row<Build>] = upstream_rows!(basic "scgi_" ScgiLoc);
-const CONNECTION: &[Row<Build>] =
+const BASIC: &[DirectiveDef<ConfigBuilder>] = upstream_rows!(basic "scgi_" ScgiLoc);
+const CONNECTION: &[DirectiveDef<ConfigBuilder>] =
     upstream_rows!(connection "scgi_" ScgiLoc, next_upstream APPLICATION_NEXT_UPSTREAM);
-const HEADERS: &[Row<Build>] = upstream_rows!(headers "scgi_" ScgiLoc);
-const BUFFERED: &[Row<Build>] = upstream_rows!(buffered "scgi_" ScgiLoc, temp_path "scgi_temp 1 2");
+const HEADERS: &[DirectiveDef<ConfigBuilder>] = upstream_rows!(headers "scgi_" ScgiLoc);
+const BUFFERED: &[DirectiveDef<ConfigBuilder>] =
+    upstream_rows!(buffered "scgi_" ScgiLoc, temp_path "scgi_temp 1 2");
 
 /// The content handler of locations with `scgi_pass`.
 fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     upstream::handle(x, cx, &Scgi)
 }
 
-/// What SCGI does differently from other protocols of servers.
+/// The gateway of SCGI.
 struct Scgi;
 
 impl Gateway for Scgi {

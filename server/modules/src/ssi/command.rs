@@ -1,4 +1,4 @@
-//! What the SSI commands do.
+//! The SSI commands.
 //!
 //! As in nginx an `if` inside of an `if` is an error, and `else` and `elif` after it decide on their own.
 //!
@@ -13,7 +13,7 @@ use super::expand::{Failed, expand, expand_uri, failed};
 use super::parse::Command;
 use super::shared::{Shared, append};
 
-/// What the page has said so far.
+/// The state of the page so far.
 pub(super) struct Page {
     /// Text and commands count: they are in no branch that was not taken, and in no block.
     pub(super) output: bool,
@@ -44,7 +44,7 @@ enum Encoding {
 }
 
 /// A command as the page knows it.
-struct Known {
+struct CommandDef {
     name: &'static str,
     /// Names of parameters; an exclamation mark says that there must be one.
     params: &'static [&'static str],
@@ -58,7 +58,7 @@ struct Known {
 type Run =
     fn(&mut Page, &mut Exchange, &mut Ctx<'_>, &Params<'_>, &mut Vec<u8>) -> Result<Done, Failed>;
 
-/// What a command has done.
+/// The result of a command.
 pub(super) enum Done {
     /// All; what it puts out is put out.
     All,
@@ -79,8 +79,8 @@ impl<'c> Params<'c> {
     }
 }
 
-const COMMANDS: &[Known] = &[
-    Known {
+const COMMANDS: &[CommandDef] = &[
+    CommandDef {
         name: "include",
         params: &["virtual", "file", "wait", "set", "stub"],
         within: None,
@@ -89,14 +89,14 @@ const COMMANDS: &[Known] = &[
             include(x, cx, params).map(|child| Done::Include(Box::new(child)))
         },
     },
-    Known {
+    CommandDef {
         name: "echo",
         params: &["var!", "default", "encoding"],
         within: None,
         always: false,
         run: Page::echo,
     },
-    Known {
+    CommandDef {
         name: "config",
         params: &["errmsg", "timefmt"],
         within: None,
@@ -111,7 +111,7 @@ const COMMANDS: &[Known] = &[
             Ok(Done::All)
         },
     },
-    Known {
+    CommandDef {
         name: "set",
         params: &["var!", "value!"],
         within: None,
@@ -121,7 +121,7 @@ const COMMANDS: &[Known] = &[
             set(x, params.needed(0), value)
         },
     },
-    Known {
+    CommandDef {
         name: "if",
         params: &["expr!"],
         within: None,
@@ -134,14 +134,14 @@ const COMMANDS: &[Known] = &[
             page.test(x, cx, params.needed(0))
         },
     },
-    Known {
+    CommandDef {
         name: "elif",
         params: &["expr!"],
         within: Some(Branch::If),
         always: false,
         run: |page, x, cx, params, _| page.test(x, cx, params.needed(0)),
     },
-    Known {
+    CommandDef {
         name: "else",
         params: &[],
         within: Some(Branch::If),
@@ -152,7 +152,7 @@ const COMMANDS: &[Known] = &[
             Ok(Done::All)
         },
     },
-    Known {
+    CommandDef {
         name: "endif",
         params: &[],
         within: Some(Branch::Else),
@@ -164,7 +164,7 @@ const COMMANDS: &[Known] = &[
             Ok(Done::All)
         },
     },
-    Known {
+    CommandDef {
         name: "block",
         params: &["name!"],
         within: None,
@@ -176,7 +176,7 @@ const COMMANDS: &[Known] = &[
             Ok(Done::All)
         },
     },
-    Known {
+    CommandDef {
         name: "endblock",
         params: &[],
         within: None,
@@ -385,7 +385,7 @@ fn as_written(command: &Command) -> Vec<u8> {
 }
 
 /// Finds the values of a command's parameters.
-fn sort<'c>(x: &Exchange, known: &Known, command: &'c Command) -> Result<Params<'c>, Failed> {
+fn sort<'c>(x: &Exchange, known: &CommandDef, command: &'c Command) -> Result<Params<'c>, Failed> {
     let mut values = vec![None; known.params.len()];
     for (key, value) in &command.params {
         let is_key = |param: &str| param.trim_end_matches('!').as_bytes() == key;
@@ -487,5 +487,5 @@ fn include(x: &mut Exchange, cx: &mut Ctx<'_>, params: &Params<'_>) -> Result<Su
     Ok(child)
 }
 
-/// What is put out for a command that cannot be done, unless the page says otherwise.
+/// The output of a failed command, unless the page sets another one.
 const ERRMSG: &[u8] = b"[an error occurred while processing the directive]";

@@ -62,7 +62,7 @@ pub(super) fn expand(x: &mut Exchange, cx: &mut Ctx<'_>, text: &[u8]) -> Result<
 /// the including page.
 ///
 /// # Errors
-/// As [`expand`]; the URI would lead out of the server's root.
+/// See [`expand`]; or the URI would lead out of the server's root.
 pub(super) fn expand_uri(
     x: &mut Exchange,
     cx: &mut Ctx<'_>,

@@ -1,7 +1,8 @@
 //! Finds SSI commands in a stream: a state machine that keeps its state over the ends of pieces.
 //!
-//! The same bytes cut anywhere give the same commands and the same text. What a command may hold is bounded: its name and
-//! the names of its parameters by [`NAME_MAX_BYTES`], their number by [`PARAMS_MAX`], their values by `ssi_value_length`.
+//! The commands and the text do not depend on where the input is cut. The size of a command is bounded: its name and
+//! the names of its parameters by [`NAME_MAX_BYTES`], their number by [`PARAMS_MAX`], their values by
+//! `ssi_value_length`.
 //!
 //! Source: nginx documentation, `ngx_http_ssi_module`; nginx's grammar of commands and its messages.
 
@@ -14,13 +15,13 @@ pub(super) struct Command {
     pub(super) params: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
-/// What was found.
+/// The events of the parser.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Event<'i> {
     /// Text between commands.
     Text(&'i [u8]),
     Command(Command),
-    /// What should have been a command, and why it is none.
+    /// Text of a broken command, and the error.
     Broken(String),
 }
 
@@ -37,7 +38,7 @@ pub(super) struct Parser {
 enum State {
     /// Outside of commands.
     Text,
-    /// So many bytes of [`MARK`] have come.
+    /// This number of bytes of [`MARK`] has been read.
     Mark(usize),
     BeforeCommand,
     Name,
@@ -53,7 +54,7 @@ enum State {
     AfterValue,
     /// One dash of `-->` has come, or both.
     End(u8),
-    /// In what is no command, after so many dashes.
+    /// In a broken command, after this number of dashes.
     Skip(u8),
 }
 
@@ -67,7 +68,7 @@ impl Parser {
         }
     }
 
-    /// Takes bytes from the front of `input`, up to the next event; gives how many.
+    /// Takes bytes from the front of `input`, up to the next event; returns their number.
     pub(super) fn next<'i>(&mut self, input: &'i [u8]) -> (usize, Option<Event<'i>>) {
         let mut at = 0;
         while let Some(&byte) = input.get(at) {
@@ -248,7 +249,7 @@ impl Parser {
         self.fail(dashes, why)
     }
 
-    /// What is being read is no command; its end is looked for, after so many dashes.
+    /// The command is broken; its end is looked for, after this number of dashes.
     fn fail(&mut self, dashes: u8, why: String) -> State {
         self.why = why;
         State::Skip(dashes)
@@ -259,11 +260,11 @@ fn shown(text: &[u8]) -> std::borrow::Cow<'_, str> {
     String::from_utf8_lossy(text)
 }
 
-/// What begins a command.
+/// The beginning of a command.
 const MARK: &[u8; 5] = b"<!--#";
 /// The longest name of a command or a parameter, as in nginx.
 const NAME_MAX_BYTES: usize = 32;
-/// The most parameters of a command, as in nginx.
+/// Maximum number of parameters of a command, as in nginx.
 const PARAMS_MAX: usize = 16;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What the SSI commands of one client's request have in common, those of its subrequests included: variables, blocks,
+//! State that the SSI commands of one client's request share, those of its subrequests included: variables, blocks,
 //! captures.
 //!
 //! Source: nginx documentation, `ngx_http_ssi_module`.
@@ -6,7 +6,7 @@
 use server_http::exchange::{Ctx, Exchange};
 use server_http::vars;
 
-/// It is kept with the guards of the client's request, which are lent to its subrequests.
+/// It is kept with the extensions of the client's request, which are lent to its subrequests.
 #[derive(Default)]
 pub(super) struct Shared {
     variables: Vec<(Vec<u8>, Vec<u8>)>,
@@ -20,10 +20,10 @@ pub(super) struct Shared {
 impl Shared {
     /// That of an exchange.
     pub(super) fn of(x: &mut Exchange) -> &mut Self {
-        if x.guards.get::<Self>().is_none() {
-            x.guards.push(Self::default());
+        if x.extensions.get::<Self>().is_none() {
+            x.extensions.push(Self::default());
         }
-        x.guards.get_mut().expect("it was put there above")
+        x.extensions.get_mut().expect("it was put there above")
     }
 
     /// A variable that was set, or a group of the last expression.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use engines::http::Chunk;
 use server_base::errlog::Level;
-use server_http::exchange::{Act, BodyStage, Broken, Ctx, Exchange};
+use server_http::exchange::{BodyStage, Broken, Ctx, Exchange, StageStatus};
 
 use super::TimeFormat;
 use super::command::{Done, Page, keep};
@@ -16,7 +16,7 @@ pub(super) struct Stage {
     parser: Parser,
     page: Page,
     silent: bool,
-    /// What it was given last, and how much of that has been read.
+    /// The last chunk, and how much of it has been read.
     input: Option<(Chunk, usize)>,
     ended: bool,
     /// Put out and not passed on yet.
@@ -51,22 +51,22 @@ impl Stage {
     }
 
     /// Does what a command says.
-    fn command(&mut self, x: &mut Exchange, cx: &mut Ctx<'_>, command: &Command) -> Act {
+    fn command(&mut self, x: &mut Exchange, cx: &mut Ctx<'_>, command: &Command) -> StageStatus {
         let format = self.page.timefmt.clone().map(TimeFormat);
         let formatted = format.is_some();
         if let Some(format) = format {
-            x.guards.push(format);
+            x.extensions.push(format);
         }
         let done = self.page.run(x, cx, command, &mut self.made);
         if formatted {
-            x.guards.drop_all::<TimeFormat>();
+            x.extensions.drop_all::<TimeFormat>();
         }
         match done {
-            Ok(Done::All) => Act::Again,
-            Ok(Done::Include(child)) => Act::Join(child),
+            Ok(Done::All) => StageStatus::Again,
+            Ok(Done::Include(child)) => StageStatus::Join(child),
             Err(Failed) => {
                 self.fail();
-                Act::Again
+                StageStatus::Again
             }
         }
     }
@@ -94,14 +94,14 @@ impl BodyStage for Stage {
         x: &mut Exchange,
         cx: &mut Ctx<'_>,
         out: &mut VecDeque<Chunk>,
-    ) -> Result<Act, Broken> {
+    ) -> Result<StageStatus, Broken> {
         let Some((chunk, mut at)) = self.input.take() else {
             if std::mem::take(&mut self.ended) {
                 let rest = self.parser.end();
                 self.text(x, rest);
                 self.pass_on(out);
             }
-            return Ok(Act::Idle);
+            return Ok(StageStatus::Idle);
         };
         let bytes = chunk.bytes();
         while at < bytes.len() {
@@ -113,7 +113,7 @@ impl BodyStage for Stage {
                     // Nothing in it is for us.
                     self.pass_on(out);
                     out.push_back(chunk);
-                    return Ok(Act::Idle);
+                    return Ok(StageStatus::Idle);
                 }
                 Some(Event::Text(text)) => {
                     self.text(x, text);
@@ -126,14 +126,14 @@ impl BodyStage for Stage {
                 }
                 Some(Event::Command(command)) => self.command(x, cx, &command),
             };
-            if matches!(act, Act::Join(_)) || self.made.len() >= PIECE_BYTES {
+            if matches!(act, StageStatus::Join(_)) || self.made.len() >= PIECE_BYTES {
                 self.pass_on(out);
                 self.input = Some((chunk, at));
                 return Ok(act);
             }
         }
         self.pass_on(out);
-        Ok(Act::Idle)
+        Ok(StageStatus::Idle)
     }
 }
 

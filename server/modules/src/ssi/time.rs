@@ -179,7 +179,7 @@ const WEEK_DAYS: [&str; 7] = [
     "Friday",
     "Saturday",
 ];
-/// What follows the short names of the months in the long ones.
+/// The rest of the long names of the months after the short ones.
 const MONTH_ENDS: [&str; 12] = [
     "uary", "ruary", "ch", "il", "", "e", "y", "ust", "tember", "ober", "ember", "ember",
 ];

@@ -3,20 +3,20 @@
 use std::sync::Arc;
 
 use conf::{ConfError, Directive};
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use tls::{Authorities, CipherFault, Ciphers, ClientAuth, ClientMode, Groups, KeyRing, Settings};
 
+use super::dynamic::{self, CertificateTemplates};
 use super::fault::error;
 use super::files;
-use super::late::{self, Late};
 use super::read::{Pair, Read};
 use super::sessions::Cache;
 use super::tickets::Ring;
 use super::values::{BUILTIN_SESSIONS, CacheKind, VerifyClient};
 use super::{SslSrv, commands, stapling};
 
-/// Gives the servers their settings.
-pub(super) fn finish(b: &mut Build) -> Result<(), ConfError> {
+/// Sets the TLS settings of the servers.
+pub(super) fn finish(b: &mut ConfigBuilder) -> Result<(), ConfError> {
     let mut read = Read::default();
     for server in 0..b.servers() {
         let Some(settings) = settings(b, server, &mut read)? else {
@@ -28,10 +28,14 @@ pub(super) fn finish(b: &mut Build) -> Result<(), ConfError> {
     Ok(())
 }
 
-/// The settings of a server; none if it has no say about TLS. What is wrong is found in nginx's order.
+/// The settings of a server; `None` if no directive of it is about TLS. Errors are found in nginx's order.
 // Long: one line for each directive, in that order.
-fn settings(b: &mut Build, server: usize, read: &mut Read) -> Result<Option<Settings>, ConfError> {
-    let said = Said::of(b.server_conf(server));
+fn settings(
+    b: &mut ConfigBuilder,
+    server: usize,
+    read: &mut Read,
+) -> Result<Option<Settings>, ConfError> {
+    let said = SslDirectives::of(b.server_conf(server));
     if said.certificates.is_empty() && !said.reject {
         return policy_alone(b, &said, read);
     }
@@ -58,10 +62,10 @@ fn settings(b: &mut Build, server: usize, read: &mut Read) -> Result<Option<Sett
     let (early_data, tickets) = (*conf.early_data, *conf.session_tickets);
     let cache = conf.cache.clone().unwrap_or_default();
     settings.ciphers = ciphers(b, said.ciphers.as_deref(), settings.tls12, read)?;
-    let is_late = late::is_late(&said.certificates, &said.keys);
-    settings.late = is_late;
-    let ocsp = stapled(b, &said, is_late, read)?;
-    if !is_late {
+    let is_dynamic = dynamic::is_dynamic(&said.certificates, &said.keys);
+    settings.late = is_dynamic;
+    let ocsp = stapled(b, &said, is_dynamic, read)?;
+    if !is_dynamic {
         let needed = stapling::is_fetched(b.server_conf(server));
         for (certificate, key) in said.certificates.iter().zip(&said.keys) {
             let pair = said.pair(certificate, key, ocsp.as_deref(), needed);
@@ -101,18 +105,18 @@ fn settings(b: &mut Build, server: usize, read: &mut Read) -> Result<Option<Sett
         let pair = said.pair(&certificate, &key, ocsp.as_deref(), false);
         settings.identities.extend(read.identity(b, &pair)?);
     }
-    if is_late {
+    if is_dynamic {
         let conf: &SslSrv = b.server_conf(server);
         let cache = conf.certificate_cache.clone().flatten();
         let fixed = settings.identities.clone();
         let pairs = said.certificates.iter().zip(&said.keys);
-        let late = Late::new(b, pairs, said.passwords.as_deref(), fixed, cache)?;
-        b.set_late_certificates(server, Arc::new(late));
+        let late = CertificateTemplates::new(b, pairs, said.passwords.as_deref(), fixed, cache)?;
+        b.set_dynamic_certificates(server, Arc::new(late));
     }
     Ok(Some(settings))
 }
 
-/// Where sessions are kept, and the keys of their tickets, which those who share a cache share.
+/// The cache of sessions, and the keys of their tickets, which servers with one cache share.
 fn sessions(cache: CacheKind, early_data: bool) -> (Option<Arc<Cache>>, Arc<Ring>) {
     let sessions = match cache {
         CacheKind::Shared(name, bytes) => {
@@ -131,8 +135,8 @@ fn sessions(cache: CacheKind, early_data: bool) -> (Option<Arc<Cache>>, Arc<Ring
 
 /// A server without a certificate that shows another one's may still ask for clients'; without authorities it trusts none.
 fn policy_alone(
-    b: &mut Build,
-    said: &Said,
+    b: &mut ConfigBuilder,
+    said: &SslDirectives,
     read: &mut Read,
 ) -> Result<Option<Settings>, ConfError> {
     let Some(mode) = said.verify.mode() else {
@@ -158,8 +162,8 @@ fn policy_alone(
     }))
 }
 
-/// What a server says in directives that are looked at here.
-struct Said {
+/// The directives of a server that are read here.
+struct SslDirectives {
     certificates: Vec<Arc<Directive>>,
     keys: Vec<Arc<Directive>>,
     commands: Vec<Arc<Directive>>,
@@ -178,7 +182,7 @@ struct Said {
     reject: bool,
 }
 
-impl Said {
+impl SslDirectives {
     fn of(conf: &SslSrv) -> Self {
         Self {
             certificates: conf.certificates.clone(),
@@ -200,7 +204,7 @@ impl Said {
         }
     }
 
-    /// What an identity of the server is made of.
+    /// The sources of an identity of the server.
     fn pair<'d>(
         &'d self,
         certificate: &'d Directive,
@@ -219,7 +223,7 @@ impl Said {
 }
 
 fn ciphers(
-    b: &mut Build,
+    b: &mut ConfigBuilder,
     said: Option<&Directive>,
     needed: bool,
     read: &mut Read,
@@ -248,7 +252,11 @@ fn ciphers(
     Ok(ciphers)
 }
 
-fn groups(b: &mut Build, said: Option<&Directive>, read: &mut Read) -> Result<Groups, ConfError> {
+fn groups(
+    b: &mut ConfigBuilder,
+    said: Option<&Directive>,
+    read: &mut Read,
+) -> Result<Groups, ConfError> {
     let Some(d) = said else {
         return Ok(Groups::default());
     };
@@ -269,8 +277,8 @@ fn groups(b: &mut Build, said: Option<&Directive>, read: &mut Read) -> Result<Gr
 
 /// The OCSP response of a file that is sent with certificates.
 fn stapled(
-    b: &mut Build,
-    said: &Said,
+    b: &mut ConfigBuilder,
+    said: &SslDirectives,
     late: bool,
     read: &mut Read,
 ) -> Result<Option<Vec<u8>>, ConfError> {
@@ -288,10 +296,11 @@ fn stapled(
     Ok(None)
 }
 
-/// What clients are asked for, and the files about it, which must be sound even if they are not.
+/// The certificates that clients are asked for, and the files about them, which must be valid even if no client is
+/// asked.
 fn client(
-    b: &mut Build,
-    said: &Said,
+    b: &mut ConfigBuilder,
+    said: &SslDirectives,
     read: &mut Read,
 ) -> Result<Option<Arc<ClientAuth>>, ConfError> {
     let mode = said.verify.mode();
@@ -328,7 +337,7 @@ fn client(
 }
 
 const DEFAULT_CIPHERS: &str = "HIGH:!aNULL:!MD5";
-/// Most early data, as in nginx.
+/// Maximum size of early data, bytes, as in nginx.
 const EARLY_DATA_BYTES: u32 = 16 << 10;
-/// What is offered by ALPN besides HTTP/2, in nginx's order.
+/// The protocols offered by ALPN besides HTTP/2, in nginx's order.
 const HTTP1: [&[u8]; 3] = [b"http/1.1", b"http/1.0", b"http/0.9"];

@@ -1,8 +1,8 @@
 //! `ssl_certificate_cache`: certificates and keys that variables name, kept for the next handshakes.
 //!
-//! The rules are nginx's: one is used for so long without a look at its file; then it is used on if the file has its time
-//! and its inode still, else read anew. What nobody asks for leaves when something new comes, and where there is no room
-//! the one that was used longest ago. All threads share a cache, and it lives as long as its configuration.
+//! The rules are nginx's: an entry is used for `valid` without a look at its file; then it is used on if the file has
+//! its time and its inode still, else read anew. Unused entries leave when a new one comes, and where there is no room
+//! the least recently used one. All threads share a cache, and it lives as long as its configuration.
 //!
 //! Source: nginx documentation, `ssl_certificate_cache`.
 
@@ -26,7 +26,7 @@ impl fmt::Debug for Cache {
     }
 }
 
-/// What is asked for: a kind of thing, by its full path or by the text itself.
+/// The key of an entry: its kind, by its full path or by the text itself.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct Id {
     pub(super) is_key: bool,
@@ -35,7 +35,7 @@ pub(super) struct Id {
     pub(super) name: Vec<u8>,
 }
 
-/// What is kept.
+/// The value of an entry.
 #[derive(Clone)]
 pub(super) enum Object {
     /// Certificates.
@@ -44,13 +44,13 @@ pub(super) enum Object {
     Key(Key),
 }
 
-/// What tells one content of a path from another: seconds of its time, and its inode.
+/// Identifies the content of a path: seconds of its time, and its inode.
 pub(super) type Stamp = Option<(i64, u64)>;
 
 #[derive(Default)]
 struct Kept {
     entries: HashMap<Id, Entry>,
-    /// The same by their last use, the longest ago first.
+    /// The entries by their last use, the longest ago first.
     uses: BTreeMap<u64, Id>,
     /// Counts uses.
     turn: u64,
@@ -64,8 +64,8 @@ struct Entry {
     turn: u64,
 }
 
-/// What a look into the cache gives.
-pub(super) enum Found {
+/// The result of a look-up.
+pub(super) enum CacheLookup {
     /// It is there and counts.
     Valid(Object),
     /// It is there and counts if its file has this stamp.
@@ -75,7 +75,7 @@ pub(super) enum Found {
 }
 
 impl Cache {
-    /// An empty one for so many certificates and keys.
+    /// An empty cache for up to `most` certificates and keys.
     pub(super) fn new(most: usize, inactive_s: u64, valid_s: u64) -> Self {
         Self {
             most,
@@ -90,16 +90,16 @@ impl Cache {
     }
 
     /// Looks for something, which counts as a use.
-    pub(super) fn find(&self, id: &Id, now_s: u64) -> Found {
+    pub(super) fn find(&self, id: &Id, now_s: u64) -> CacheLookup {
         let mut kept = self.kept();
         let Some(entry) = kept.used(id, now_s) else {
-            return Found::Nothing;
+            return CacheLookup::Nothing;
         };
         let object = entry.object.clone();
         if id.is_data || now_s.saturating_sub(entry.created_s) <= self.valid_s {
-            Found::Valid(object)
+            CacheLookup::Valid(object)
         } else {
-            Found::Old(object, entry.stamp)
+            CacheLookup::Old(object, entry.stamp)
         }
     }
 
@@ -163,7 +163,7 @@ impl Kept {
     }
 }
 
-/// Entries nobody asks for that may leave for one that comes, as in nginx.
+/// Maximum number of expired entries that are removed when one is added, as in nginx.
 const EXPIRED_A_TURN: usize = 2;
 
 #[cfg(test)]
@@ -186,7 +186,7 @@ mod tests {
     }
 
     fn is_there(cache: &Cache, name: &str, now_s: u64) -> bool {
-        !matches!(cache.find(&id(name), now_s), Found::Nothing)
+        !matches!(cache.find(&id(name), now_s), CacheLookup::Nothing)
     }
 
     #[test]
@@ -228,14 +228,17 @@ mod tests {
         let cache = Cache::new(9, 1000, 60);
         cache.keep(&id("a"), chain(), Some((1, 2)), 0);
         cache.keep(&id("data:b"), chain(), None, 0);
-        assert!(matches!(cache.find(&id("a"), 60), Found::Valid(_)));
+        assert!(matches!(cache.find(&id("a"), 60), CacheLookup::Valid(_)));
         assert!(matches!(
             cache.find(&id("a"), 61),
-            Found::Old(_, Some((1, 2)))
+            CacheLookup::Old(_, Some((1, 2)))
         ));
-        assert!(matches!(cache.find(&id("data:b"), 61), Found::Valid(_)));
+        assert!(matches!(
+            cache.find(&id("data:b"), 61),
+            CacheLookup::Valid(_)
+        ));
         cache.keep(&id("a"), chain(), Some((1, 2)), 61);
-        assert!(matches!(cache.find(&id("a"), 121), Found::Valid(_)));
+        assert!(matches!(cache.find(&id("a"), 121), CacheLookup::Valid(_)));
         cache.forget(&id("a"));
         assert!(!is_there(&cache, "a", 121));
     }
@@ -248,6 +251,6 @@ mod tests {
             is_key: true,
             ..id("a")
         };
-        assert!(matches!(cache.find(&key, 0), Found::Nothing));
+        assert!(matches!(cache.find(&key, 0), CacheLookup::Nothing));
     }
 }

@@ -1,4 +1,4 @@
-//! `ssl_conf_command`: what OpenSSL's commands change in the settings.
+//! `ssl_conf_command`: OpenSSL's commands that change settings.
 //!
 //! Most commands have no counterpart in rustls. One that asks for what is so anyway is taken; any other is an error.
 //!

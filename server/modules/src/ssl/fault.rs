@@ -1,4 +1,4 @@
-//! What is wrong with a directive.
+//! Errors in directives of the module.
 
 use conf::{ConfError, Directive};
 

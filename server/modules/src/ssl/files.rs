@@ -4,21 +4,22 @@ use std::io;
 use std::sync::Arc;
 
 use conf::{Builder, ConfError, Directive, os_error};
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use tls::{Crl, TicketKey};
 
 use super::fault::error;
 
 /// Lists of revoked certificates.
-pub(super) fn crls(b: &mut Build, d: &Directive) -> Result<Vec<Crl>, ConfError> {
-    let failed =
-        |b: &mut Build, why: &str| error(d, format!("cannot load CRL \"{}\": {why}", shown(b, d)));
+pub(super) fn crls(b: &mut ConfigBuilder, d: &Directive) -> Result<Vec<Crl>, ConfError> {
+    let failed = |b: &mut ConfigBuilder, why: &str| {
+        error(d, format!("cannot load CRL \"{}\": {why}", shown(b, d)))
+    };
     let bytes = bytes(b, d).map_err(|why| failed(b, &why))?;
     Crl::from_pem(&bytes).map_err(|fault| failed(b, &fault.to_string()))
 }
 
 /// An OCSP response, DER.
-pub(super) fn ocsp(b: &mut Build, d: &Directive) -> Result<Vec<u8>, ConfError> {
+pub(super) fn ocsp(b: &mut ConfigBuilder, d: &Directive) -> Result<Vec<u8>, ConfError> {
     let name = shown(b, d);
     let bytes = bytes(b, d).map_err(|why| {
         let why = why.trim_start_matches("BIO_new_file() failed").trim_start();
@@ -37,7 +38,7 @@ pub(super) fn is_ocsp(bytes: &[u8]) -> bool {
 }
 
 /// Looks at a file of parameters that is not used.
-pub(super) fn dhparam(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+pub(super) fn dhparam(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let name = shown(b, d);
     let bytes = bytes(b, d).map_err(|why| {
         let why = why.trim_start_matches("BIO_new_file() failed").trim_start();
@@ -52,7 +53,10 @@ pub(super) fn dhparam(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
 }
 
 /// A key for tickets.
-pub(super) fn ticket_key(b: &mut Build, d: &Directive) -> Result<Arc<TicketKey>, ConfError> {
+pub(super) fn ticket_key(
+    b: &mut ConfigBuilder,
+    d: &Directive,
+) -> Result<Arc<TicketKey>, ConfError> {
     let path = b.loader().conf_path(d.arg(0));
     let name = path.display();
     let bytes = b.loader().source().read(&path);
@@ -65,7 +69,10 @@ pub(super) fn ticket_key(b: &mut Build, d: &Directive) -> Result<Arc<TicketKey>,
 }
 
 /// The passwords of a file, a line each.
-pub(super) fn read_passwords(b: &mut Build, d: &Directive) -> Result<Vec<Vec<u8>>, ConfError> {
+pub(super) fn read_passwords(
+    b: &mut ConfigBuilder,
+    d: &Directive,
+) -> Result<Vec<Vec<u8>>, ConfError> {
     let path = b.loader().conf_path(d.arg(0));
     let name = path.display();
     let text = b.loader().source().read_piped(&path);
@@ -91,14 +98,19 @@ pub(super) fn passwords(text: &[u8]) -> Option<Vec<Vec<u8>>> {
 }
 
 /// The value of a directive as messages show it: a path in full, and no secret.
-pub(super) fn shown(b: &mut Build, d: &Directive) -> String {
+pub(super) fn shown(b: &mut ConfigBuilder, d: &Directive) -> String {
     if d.arg(0).starts_with(DATA) {
         return "data:...".to_owned();
     }
     b.loader().conf_path(d.arg(0)).display().to_string()
 }
 
-pub(super) fn cannot_load(b: &mut Build, d: &Directive, what: &str, why: &str) -> ConfError {
+pub(super) fn cannot_load(
+    b: &mut ConfigBuilder,
+    d: &Directive,
+    what: &str,
+    why: &str,
+) -> ConfError {
     error(d, format!("cannot load {what} \"{}\": {why}", shown(b, d)))
 }
 
@@ -117,12 +129,16 @@ pub(super) fn is_supported(d: &Directive) -> Result<(), ConfError> {
 }
 
 /// The bytes that `ssl_certificate` and the like name, or have.
-pub(super) fn load(b: &mut Build, d: &Directive, what: &str) -> Result<Arc<Vec<u8>>, ConfError> {
+pub(super) fn load(
+    b: &mut ConfigBuilder,
+    d: &Directive,
+    what: &str,
+) -> Result<Arc<Vec<u8>>, ConfError> {
     is_supported(d)?;
     bytes(b, d).map_err(|why| cannot_load(b, d, what, &why))
 }
 
-fn bytes(b: &mut Build, d: &Directive) -> Result<Arc<Vec<u8>>, String> {
+fn bytes(b: &mut ConfigBuilder, d: &Directive) -> Result<Arc<Vec<u8>>, String> {
     if let Some(data) = d.arg(0).strip_prefix(DATA) {
         return Ok(Arc::new(data.to_vec()));
     }
@@ -131,7 +147,7 @@ fn bytes(b: &mut Build, d: &Directive) -> Result<Arc<Vec<u8>>, String> {
     bytes.map_err(|error| cannot_open(&error, &path.display().to_string()))
 }
 
-/// What OpenSSL says of a file that cannot be opened.
+/// OpenSSL's text for a file that cannot be opened.
 pub(super) fn cannot_open(error: &io::Error, path: &str) -> String {
     let text = os_error(error);
     let (code, text) = text.split_once(": ").unwrap_or(("0", &text));
@@ -147,7 +163,7 @@ pub(super) fn cannot_open(error: &io::Error, path: &str) -> String {
     )
 }
 
-/// What OpenSSL says of a key that is not its certificate's.
+/// OpenSSL's text for a key that is not its certificate's.
 pub(super) const MISMATCH: &str =
     "(SSL: error:05800074:x509 certificate routines::key values mismatch)";
 const ENOENT: u32 = 2;

@@ -1,6 +1,6 @@
-//! Certificates with their keys that this process has found sound, and still has.
+//! Certificates with their keys that this process has verified and still uses.
 //!
-//! They are known by a digest of the bytes they were made of, so nothing old can be taken for something new, whatever the file
+//! They are identified by a digest of the bytes they were made of, so nothing old can be taken for something new, whatever the file
 //! is called and however it came about. A reload takes those over whose bytes are the same, and makes the others. Who only
 //! checks (the supervisor) keeps none: for it a digest says enough. A load that succeeds forgets what it did not ask for.
 
@@ -13,31 +13,31 @@ use tls::{Identity, WeakIdentity};
 /// A digest of the bytes that an identity is made of.
 pub(super) type Digest = [u8; 32];
 
-/// What became of an identity.
+/// The state of a verified identity.
 #[derive(Clone)]
-pub(super) enum Known {
+pub(super) enum SoundIdentity {
     /// It is there.
     Made(Identity),
     /// It is sound, and was not needed.
     Sound,
 }
 
-/// The identity of these bytes, if it was found sound before; one that is not there any more is known only to those who
-/// need none.
-pub(super) fn find(digest: &Digest, needed: bool) -> Option<Known> {
+/// The identity of these bytes, if it was verified before; one that has been freed is returned only if it is not
+/// `needed`.
+pub(super) fn find(digest: &Digest, needed: bool) -> Option<SoundIdentity> {
     let table = table();
     let identity = table.as_ref()?.get(digest)?;
     match identity.as_ref().and_then(WeakIdentity::upgrade) {
-        Some(identity) => Some(Known::Made(identity)),
-        None => (!needed).then_some(Known::Sound),
+        Some(identity) => Some(SoundIdentity::Made(identity)),
+        None => (!needed).then_some(SoundIdentity::Sound),
     }
 }
 
 /// Remembers what a configuration has, and nothing else.
-pub(super) fn replace(known: HashMap<Digest, Known>) {
-    let weak = |known: Known| match known {
-        Known::Made(identity) => Some(identity.downgrade()),
-        Known::Sound => None,
+pub(super) fn replace(known: HashMap<Digest, SoundIdentity>) {
+    let weak = |known: SoundIdentity| match known {
+        SoundIdentity::Made(identity) => Some(identity.downgrade()),
+        SoundIdentity::Sound => None,
     };
     let all = known
         .into_iter()
@@ -94,20 +94,20 @@ mod tests {
         let names: [&[u8]; 3] = [b"kept", b"gone", b"sound"];
         let [by_kept, by_gone, by_sound] = names.map(|name| digest([name]));
         replace(HashMap::from([
-            (by_kept, Known::Made(kept.clone())),
-            (by_gone, Known::Made(identity())),
-            (by_sound, Known::Sound),
+            (by_kept, SoundIdentity::Made(kept.clone())),
+            (by_gone, SoundIdentity::Made(identity())),
+            (by_sound, SoundIdentity::Sound),
         ]));
         let is_kept = |needed| match find(&by_kept, needed) {
-            Some(Known::Made(found)) => found.place() == kept.place(),
+            Some(SoundIdentity::Made(found)) => found.place() == kept.place(),
             _ => false,
         };
         assert!(is_kept(true) && is_kept(false));
         for digest in [by_gone, by_sound] {
             assert!(find(&digest, true).is_none(), "it has to be made");
-            assert!(matches!(find(&digest, false), Some(Known::Sound)));
+            assert!(matches!(find(&digest, false), Some(SoundIdentity::Sound)));
         }
-        replace(HashMap::from([(by_sound, Known::Sound)]));
+        replace(HashMap::from([(by_sound, SoundIdentity::Sound)]));
         assert!(find(&by_kept, false).is_none(), "the last load had none");
     }
 }

@@ -1,4 +1,4 @@
-//! What one load has read and made: servers that say the same share it.
+//! Files and identities of one load: servers with equal directives share them.
 //!
 //! Absent: what outlives a load, which is in [`known`].
 
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use conf::{Builder, ConfError, Directive};
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::conf_core::NameServers;
 use tls::{
     Authorities, Chain, ClientAuth, ClientMode, Config, FileFault, Identity, Key, KeyRing, Policy,
@@ -16,22 +16,22 @@ use tls::{
 
 use super::fault::error;
 use super::files::{self, MISMATCH, cannot_load};
-use super::known::{self, Digest, Known};
+use super::known::{self, Digest, SoundIdentity};
 use super::tickets::Files;
 
-/// What a certificate is made of: the words for itself, its key and the passwords, and an OCSP response.
+/// The sources of a certificate: the words for itself, its key and the passwords, and an OCSP response.
 type Sources = [Vec<u8>; 4];
-/// What decides about clients: the mode, the depth, and the words for three files.
+/// The settings about clients: the mode, the depth, and the words for three files.
 pub(super) type ClientId = (Option<ClientMode>, usize, [Option<Vec<u8>>; 3]);
-/// What decides about a server: its policy, and where its identities lie.
+/// The settings of a server: its policy, and where its identities lie.
 type ConfigId = (Digest, Vec<(usize, usize)>);
 
-/// What has been read.
+/// The files read so far.
 #[derive(Default)]
 pub(super) struct Read {
-    identities: HashMap<Sources, Known>,
-    /// The same by what was read, so that equal files are one identity, too.
-    by_bytes: HashMap<Digest, Known>,
+    identities: HashMap<Sources, SoundIdentity>,
+    /// The identities by the bytes of their files, so that equal files are one identity, too.
+    by_bytes: HashMap<Digest, SoundIdentity>,
     authorities: HashMap<PathBuf, Authorities>,
     passwords: HashMap<Vec<u8>, Arc<Vec<Vec<u8>>>>,
     responses: HashMap<Vec<u8>, Vec<u8>>,
@@ -53,7 +53,7 @@ pub(super) struct Fetched {
     pub(super) identity: Identity,
 }
 
-/// What makes an identity.
+/// The sources of an identity.
 pub(super) struct Pair<'d> {
     pub(super) certificate: &'d Directive,
     pub(super) key: &'d Directive,
@@ -65,16 +65,16 @@ pub(super) struct Pair<'d> {
 
 impl Read {
     /// Warns about a directive, once.
-    pub(super) fn warn(&mut self, b: &mut Build, d: &Directive, text: impl Into<String>) {
+    pub(super) fn warn(&mut self, b: &mut ConfigBuilder, d: &Directive, text: impl Into<String>) {
         if self.warned.insert((d.pos.file, d.pos.line, d.pos.column)) {
             b.warn(error(d, text));
         }
     }
 
-    /// A certificate with its key; none where it is known to be sound, nobody is served, and it is not needed.
+    /// A certificate with its key; `None` where it is verified, the load serves no requests, and it is not needed.
     pub(super) fn identity(
         &mut self,
-        b: &mut Build,
+        b: &mut ConfigBuilder,
         pair: &Pair<'_>,
     ) -> Result<Option<Identity>, ConfError> {
         let word = |d: &Directive| d.arg(0).to_vec();
@@ -85,7 +85,7 @@ impl Read {
             pair.ocsp.unwrap_or_default().to_vec(),
         ];
         let known = match self.identities.get(&id) {
-            Some(Known::Sound) if pair.needed => None,
+            Some(SoundIdentity::Sound) if pair.needed => None,
             known => known.cloned(),
         };
         let known = match known {
@@ -94,13 +94,13 @@ impl Read {
         };
         self.identities.insert(id, known.clone());
         Ok(match known {
-            Known::Made(identity) => Some(identity),
-            Known::Sound => None,
+            SoundIdentity::Made(identity) => Some(identity),
+            SoundIdentity::Sound => None,
         })
     }
 
     /// Reads a certificate and its key, and makes an identity of them if there is none of these bytes.
-    fn load(&mut self, b: &mut Build, pair: &Pair<'_>) -> Result<Known, ConfError> {
+    fn load(&mut self, b: &mut ConfigBuilder, pair: &Pair<'_>) -> Result<SoundIdentity, ConfError> {
         let text = files::load(b, pair.certificate, CERTIFICATE)?;
         // What is wrong with the certificate is told first.
         let secret = files::load(b, pair.key, KEY);
@@ -112,20 +112,20 @@ impl Read {
             chain(b, pair, &text)?;
             secret?;
             passwords?;
-            return Ok(Known::Sound);
+            return Ok(SoundIdentity::Sound);
         };
         let parts = [&text, secret, pair.ocsp.unwrap_or_default()];
         let words = passwords.iter().map(Vec::as_slice);
         let digest = known::digest(parts.into_iter().chain(words));
         let needed = pair.needed || !b.loader().source().only_checks();
         let known = match self.by_bytes.get(&digest) {
-            Some(Known::Sound) if needed => None,
+            Some(SoundIdentity::Sound) if needed => None,
             Some(known) => Some(known.clone()),
             None => known::find(&digest, needed),
         };
         let known = match known {
             Some(known) => known,
-            None => Known::Made(make(b, pair, &text, secret, passwords)?),
+            None => SoundIdentity::Made(make(b, pair, &text, secret, passwords)?),
         };
         self.by_bytes.insert(digest, known.clone());
         Ok(known)
@@ -136,8 +136,12 @@ impl Read {
         known::replace(self.by_bytes);
     }
 
-    /// The passwords of a file: a pipe gives them once.
-    fn passwords(&mut self, b: &mut Build, d: &Directive) -> Result<Arc<Vec<Vec<u8>>>, ConfError> {
+    /// The passwords of a file: a pipe can be read once.
+    fn passwords(
+        &mut self,
+        b: &mut ConfigBuilder,
+        d: &Directive,
+    ) -> Result<Arc<Vec<Vec<u8>>>, ConfError> {
         if let Some(known) = self.passwords.get(d.arg(0)) {
             return Ok(Arc::clone(known));
         }
@@ -148,7 +152,11 @@ impl Read {
     }
 
     /// An OCSP response of a file.
-    pub(super) fn response(&mut self, b: &mut Build, d: &Directive) -> Result<Vec<u8>, ConfError> {
+    pub(super) fn response(
+        &mut self,
+        b: &mut ConfigBuilder,
+        d: &Directive,
+    ) -> Result<Vec<u8>, ConfError> {
         if let Some(known) = self.responses.get(d.arg(0)) {
             return Ok(known.clone());
         }
@@ -158,7 +166,11 @@ impl Read {
     }
 
     /// Looks at a file of parameters that is not used.
-    pub(super) fn parameters(&mut self, b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+    pub(super) fn parameters(
+        &mut self,
+        b: &mut ConfigBuilder,
+        d: &Directive,
+    ) -> Result<(), ConfError> {
         if !self.parameters.contains(d.arg(0)) {
             files::dhparam(b, d)?;
             self.parameters.insert(d.arg(0).to_vec());
@@ -169,7 +181,7 @@ impl Read {
     /// Keys for tickets, of these files.
     pub(super) fn ring(
         &mut self,
-        b: &mut Build,
+        b: &mut ConfigBuilder,
         list: &[Arc<Directive>],
     ) -> Result<Arc<dyn KeyRing>, ConfError> {
         let id: Vec<Vec<u8>> = list.iter().map(|d| d.arg(0).to_vec()).collect();
@@ -185,7 +197,7 @@ impl Read {
     /// Certificates of authorities.
     pub(super) fn authorities(
         &mut self,
-        b: &mut Build,
+        b: &mut ConfigBuilder,
         d: &Directive,
     ) -> Result<Authorities, ConfError> {
         let path = b.loader().conf_path(d.arg(0));
@@ -199,7 +211,7 @@ impl Read {
         Ok(authorities)
     }
 
-    /// What clients are asked for by these words; `make` reads it.
+    /// The certificates that clients are asked for by these words; `make` reads them.
     pub(super) fn client(
         &mut self,
         id: ClientId,
@@ -237,13 +249,13 @@ impl Read {
     }
 }
 
-fn chain(b: &mut Build, pair: &Pair<'_>, text: &[u8]) -> Result<Chain, ConfError> {
+fn chain(b: &mut ConfigBuilder, pair: &Pair<'_>, text: &[u8]) -> Result<Chain, ConfError> {
     Chain::from_pem(text)
         .map_err(|fault| cannot_load(b, pair.certificate, CERTIFICATE, &fault.to_string()))
 }
 
 fn make(
-    b: &mut Build,
+    b: &mut ConfigBuilder,
     pair: &Pair<'_>,
     text: &[u8],
     secret: &[u8],
@@ -268,6 +280,6 @@ fn make(
     })
 }
 
-/// What files hold, as messages call it.
+/// The kinds of files, as messages name them.
 const CERTIFICATE: &str = "certificate";
 const KEY: &str = "certificate key";

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use conf::{Arity, ConfError, Directive, Row, Word};
+use conf::{Arity, ConfError, Directive, DirectiveDef, Word};
 use server_base::zone;
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 
 use super::cache::Cache;
 use super::fault::error;
@@ -12,7 +12,7 @@ use super::values::{BUILTIN_SESSIONS, CacheKind};
 use super::{HS, MODULE, SslSrv};
 
 /// The directives.
-pub(super) const ROWS: &[Row<Build>] = &[
+pub(super) const ROWS: &[DirectiveDef<ConfigBuilder>] = &[
     row(
         "ssl_certificate",
         Arity::TAKE1,
@@ -120,9 +120,9 @@ const fn row(
     default: &'static str,
     syntax: &'static str,
     doc: &'static str,
-    apply: conf::Apply<Build>,
-) -> Row<Build> {
-    Row {
+    apply: conf::Apply<ConfigBuilder>,
+) -> DirectiveDef<ConfigBuilder> {
+    DirectiveDef {
         name,
         contexts: HS,
         arity,
@@ -134,7 +134,7 @@ const fn row(
     }
 }
 
-fn session_cache(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+fn session_cache(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let mut builtin = None;
     let mut named = None;
     for word in &d.args {
@@ -156,7 +156,12 @@ fn session_cache(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
 }
 
 /// `shared:name:size`.
-fn shared(b: &mut Build, d: &Directive, word: &Word, what: &str) -> Result<CacheKind, ConfError> {
+fn shared(
+    b: &mut ConfigBuilder,
+    d: &Directive,
+    word: &Word,
+    what: &str,
+) -> Result<CacheKind, ConfError> {
     let invalid = || invalid(d, word, what);
     let text = word.as_str().strip_prefix("shared:").ok_or_else(invalid)?;
     let (name, size) = text.split_once(':').ok_or_else(invalid)?;
@@ -185,7 +190,7 @@ fn invalid(d: &Directive, word: &Word, what: &str) -> ConfError {
     )
 }
 
-fn certificate_cache(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+fn certificate_cache(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     if b.conf_mut::<SslSrv>().certificate_cache.is_some() {
         return Err(ConfError::directive(d, "is duplicate"));
     }
@@ -224,9 +229,9 @@ fn certificate_cache(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
     Ok(())
 }
 
-/// How long a certificate stays in a cache that nobody asks for, where it is not said.
+/// Default time that an unused certificate stays in a cache, seconds.
 const INACTIVE_S: u64 = 10;
-/// How long one is used without a look at its file, where it is not said.
+/// Default time that an entry is used without a look at its file, seconds.
 const VALID_S: u64 = 60;
 /// The smallest cache with a name: nginx's eight pages of 4 KiB.
 const CACHE_BYTES_MIN: u64 = 8 * 4096;

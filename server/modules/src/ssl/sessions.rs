@@ -18,7 +18,7 @@ use super::tickets::Ring;
 pub(super) struct Cache {
     shards: Box<[Mutex<Shard>]>,
     hasher: RandomState,
-    /// What each shard may hold.
+    /// The capacity of each shard.
     budget: Budget,
     /// Keys for tickets of the servers that share it.
     tickets: Arc<Ring>,
@@ -50,7 +50,7 @@ impl fmt::Debug for Cache {
 }
 
 impl Cache {
-    /// A cache of one server with room for so many sessions.
+    /// A cache of one server with room for `sessions` sessions.
     pub(super) fn builtin(sessions: usize) -> Self {
         // Few sessions are kept in one shard, so that the number holds.
         let shards = (sessions / SHARD_SESSIONS).clamp(1, SHARDS_MAX);
@@ -72,7 +72,7 @@ impl Cache {
             SHARDS_MAX,
             Budget::Bytes(bytes / SHARDS_MAX as u64),
         ));
-        all.push(Known {
+        all.push(NamedCache {
             name: name.to_vec(),
             bytes,
             cache: Arc::downgrade(&cache),
@@ -169,19 +169,19 @@ impl Shard {
     }
 }
 
-/// What a session takes, with its places in table and order.
+/// The memory of a session, with its places in table and order, bytes.
 fn cost(key: &[u8], value: &[u8]) -> u64 {
     (2 * key.len() + value.len() + SESSION_BYTES) as u64
 }
 
-struct Known {
+struct NamedCache {
     name: Vec<u8>,
     bytes: u64,
     cache: Weak<Cache>,
 }
 
 /// The caches with names that some configuration uses.
-static SHARED: Mutex<Vec<Known>> = Mutex::new(Vec::new());
+static SHARED: Mutex<Vec<NamedCache>> = Mutex::new(Vec::new());
 
 /// Shards of a cache, at most.
 const SHARDS_MAX: usize = 16;

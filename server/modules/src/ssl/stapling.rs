@@ -1,21 +1,21 @@
-//! `ssl_stapling`: what is last said of the server's certificates, fetched from responders by OCSP.
+//! `ssl_stapling`: the latest status of the server's certificates, fetched from responders by OCSP.
 //!
-//! Each certificate becomes a [background fetch](server_base::background_fetch) of the worker, shared by the servers that
-//! show it alike. What was fetched lives as long as a configuration with the same certificate and the same trust, so a
-//! reload does not lose it. What keeps a certificate from having a response is told when the configuration is read, as
-//! nginx tells it. Absent: responders over TLS or sockets of the file system.
+//! Each certificate becomes a [background fetch](server_base::background_fetch) of the worker, shared by the servers
+//! that show it alike. A response is kept as long as a configuration with the same certificate and the same trust, so
+//! a reload does not lose it. A certificate that cannot have a response causes nginx's warning when the configuration
+//! is read. Absent: responders over TLS or sockets of the file system.
 //!
 //! Source: nginx documentation, `ssl_stapling`, `ssl_stapling_responder`, `ssl_stapling_verify`.
 
 mod fetch;
 mod memory;
-mod place;
+mod url;
 
 use std::sync::Arc;
 
 use conf::{Builder, ConfError, Directive};
 use server_base::background_fetch::Endpoint;
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::conf_core::ResolverLoc;
 use sha2::{Digest, Sha256};
 use tls::ocsp::Question;
@@ -26,17 +26,17 @@ use super::read::{Fetched, Read};
 use super::values::VerifyClient;
 use fetch::StatusFetch;
 use memory::Memory;
-use place::Place;
+use url::Url;
 
-/// What `ssl_stapling` and its like say in a server.
-struct Said {
+/// The directives of `ssl_stapling` and its like in a server.
+struct StaplingDirectives {
     responder: Option<Arc<Directive>>,
     verify: bool,
     /// Whose certificates may be the issuer's, or above a responder's.
     authorities: Vec<Arc<Directive>>,
 }
 
-impl Said {
+impl StaplingDirectives {
     /// None where nothing is to be fetched.
     fn of(conf: &SslSrv) -> Option<Self> {
         if !is_fetched(conf) {
@@ -55,7 +55,7 @@ impl Said {
     }
 }
 
-/// What makes two certificates with their responses the same: a digest of all that decides about these.
+/// Identifies certificates whose responses are interchangeable: a digest of all that decides about them.
 type Key = [u8; 32];
 
 /// Whether the responses about a server's certificates are fetched.
@@ -63,16 +63,16 @@ pub(super) fn is_fetched(conf: &SslSrv) -> bool {
     *conf.stapling && conf.stapling_file.0.said().is_none()
 }
 
-/// Gives a certificate of a server an OCSP response that is fetched, where that is wanted and possible.
+/// Attaches a fetched OCSP response to a certificate of a server, where that is configured and possible.
 // Long: the parts of one fetch are looked up, each with its own way to be ignored, before it is put together.
 pub(super) fn attach(
-    b: &mut Build,
+    b: &mut ConfigBuilder,
     read: &mut Read,
     server: usize,
     certificate: &Directive,
     identity: Identity,
 ) -> Result<Identity, ConfError> {
-    let Some(said) = Said::of(b.server_conf(server)) else {
+    let Some(said) = StaplingDirectives::of(b.server_conf(server)) else {
         return Ok(identity);
     };
     let mut authorities = Authorities::default();
@@ -89,7 +89,7 @@ pub(super) fn attach(
     };
     let resolver: &ResolverLoc = b.server_location_conf(server);
     let (servers, timeout_ms) = (resolver.servers.clone(), resolver.timeout.0);
-    let asked = Asked::of(b, &said, &identity, &authorities, servers.is_some());
+    let asked = StatusRequest::of(b, &said, &identity, &authorities, servers.is_some());
     let asked = match asked {
         Ok(asked) => asked,
         Err(why) => {
@@ -144,18 +144,18 @@ pub(super) fn attach(
     Ok(identity)
 }
 
-/// What is asked, and where.
-struct Asked {
+/// A request for a status, and its destination.
+struct StatusRequest {
     question: Question,
     url: String,
-    place: Place,
+    place: Url,
 }
 
-impl Asked {
-    /// What keeps it from being asked is told in nginx's words, as far as the certificate's name.
+impl StatusRequest {
+    /// The reason why it cannot be asked for, in nginx's words up to the certificate's name.
     fn of(
-        b: &mut Build,
-        said: &Said,
+        b: &mut ConfigBuilder,
+        said: &StaplingDirectives,
         identity: &Identity,
         authorities: &Authorities,
         resolved_later: bool,
@@ -165,7 +165,7 @@ impl Asked {
         let named = said.responder.as_ref().map(|d| d.arg_str(0).to_owned());
         let url = named.or_else(|| question.responder().map(str::to_owned));
         let url = url.ok_or("no OCSP responder URL in the certificate")?;
-        let place = Place::parse(&url, resolved_later, &mut |host| b.look_up(host));
+        let place = Url::parse(&url, resolved_later, &mut |host| b.look_up(host));
         let place = place.map_err(|why| {
             let url = url.escape_debug();
             format!("{why} in OCSP responder \"{url}\" in the certificate")
@@ -179,7 +179,7 @@ impl Asked {
 }
 
 /// Certificates, responder and trust.
-fn key(identity: &Identity, asked: &Asked, trusted: Option<&Authorities>) -> Key {
+fn key(identity: &Identity, asked: &StatusRequest, trusted: Option<&Authorities>) -> Key {
     let mut digest = Sha256::new();
     let mut add = |bytes: &[u8]| {
         digest.update((bytes.len() as u64).to_be_bytes());
@@ -195,5 +195,5 @@ fn key(identity: &Identity, asked: &Asked, trusted: Option<&Authorities>) -> Key
     digest.finalize().into()
 }
 
-/// How long a responder may take, milliseconds; as in nginx.
+/// Time limit of a responder, milliseconds; as in nginx.
 const RESPONDER_TIMEOUT_MS: u64 = 60_000;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use conf::{Arity, ConfError, Directive};
 use server_base::config::ConfigContext;
+use server_base::from_args::FromArgs;
 use server_base::keyword;
-use server_base::typed::Typed;
 use tls::ClientMode;
 
 /// A directive with one word whose meaning is looked at when all have been read; none where it is not given.
@@ -19,7 +19,7 @@ impl Given {
     }
 }
 
-impl Typed for Given {
+impl FromArgs for Given {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "string";
 
@@ -28,11 +28,11 @@ impl Typed for Given {
     }
 }
 
-/// The same, a file.
+/// Words of a directive that names a file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct File(pub(crate) Given);
 
-impl Typed for File {
+impl FromArgs for File {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "file";
 
@@ -45,7 +45,7 @@ impl Typed for File {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seconds(pub(crate) u64);
 
-impl Typed for Seconds {
+impl FromArgs for Seconds {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "time";
 
@@ -68,7 +68,7 @@ impl Protocols {
     };
 }
 
-impl Typed for Protocols {
+impl FromArgs for Protocols {
     const ARITY: Arity = Arity::ONE_MORE;
     const SYNTAX: &'static str = "[SSLv2] [SSLv3] [TLSv1] [TLSv1.1] [TLSv1.2] [TLSv1.3]";
 
@@ -139,11 +139,11 @@ pub(crate) enum CacheKind {
     /// No sessions are kept.
     #[default]
     None,
-    /// As many as said are kept for one server.
+    /// A cache for one server, with this number of sessions.
     Builtin(usize),
-    /// Sessions are kept with those of other servers, in so many bytes.
+    /// Sessions are kept with those of other servers, in this many bytes.
     Shared(Vec<u8>, u64),
 }
 
-/// How many sessions are kept where no number is said, as in OpenSSL.
+/// Default number of sessions, as in OpenSSL.
 pub(super) const BUILTIN_SESSIONS: usize = 20_480;

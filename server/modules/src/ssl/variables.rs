@@ -1,7 +1,7 @@
 //! `$ssl_*`: what a handshake agreed on, and the client's certificate.
 //!
-//! Absent: a value for `$ssl_session_id`, `$ssl_sigalg`, `$ssl_client_sigalg` and `$ssl_ech_*`, which rustls does not tell;
-//! they are never found.
+//! Absent: a value for `$ssl_session_id`, `$ssl_sigalg`, `$ssl_client_sigalg` and `$ssl_ech_*`, which rustls does not
+//! expose; they are never found.
 //!
 //! Source: nginx documentation, `ngx_http_ssl_module`, "Embedded Variables".
 

@@ -1,4 +1,4 @@
-//! `ssl_certificate_watch`: certificates, keys and stapled responses that are taken up when their files change.
+//! `ssl_certificate_watch`: reloads certificates, keys and stapled responses when their files change.
 //!
 //! A certificate and its key are one thing: until both are new and belong together, both stay as they are. A response is
 //! one of its own. Absent: files of authorities, lists of revoked certificates and keys for tickets, which a reload takes up;
@@ -11,12 +11,12 @@ use std::sync::Arc;
 
 use conf::{Builder, ConfError, Directive};
 use server_base::watch::Watch;
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use tls::{Chain, Identity, Key};
 
 use super::SslSrv;
+use super::dynamic;
 use super::files::{self, DATA, MISMATCH};
-use super::late;
 
 /// A certificate and its key, and the file with passwords for it.
 #[derive(Debug)]
@@ -30,8 +30,8 @@ struct Response {
     path: [PathBuf; 1],
 }
 
-/// Lets the files of servers that ask for it be watched.
-pub(super) fn finish(b: &mut Build) -> Result<(), ConfError> {
+/// Registers the files of servers that ask for it to be watched.
+pub(super) fn finish(b: &mut ConfigBuilder) -> Result<(), ConfError> {
     let mut watches: Vec<Arc<dyn Watch>> = Vec::new();
     let mut known = HashSet::new();
     let mut add = |watch: Arc<dyn Watch>| {
@@ -41,7 +41,7 @@ pub(super) fn finish(b: &mut Build) -> Result<(), ConfError> {
     };
     for server in 0..b.servers() {
         let conf: &SslSrv = b.server_conf(server);
-        if !*conf.certificate_watch || late::is_late(&conf.certificates, &conf.keys) {
+        if !*conf.certificate_watch || dynamic::is_dynamic(&conf.certificates, &conf.keys) {
             continue;
         }
         let pairs = conf.certificates.iter().zip(&conf.keys);

@@ -21,7 +21,7 @@ impl Pair {
     }
 }
 
-/// What a text has of a string.
+/// A match of a string in a text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Match {
     Whole,
@@ -36,7 +36,7 @@ pub(super) struct Replace {
     once: bool,
     /// The bytes that one of the strings begins with, in either case.
     firsts: Vec<u8>,
-    /// What came and is not put out; the first `at` bytes of it are.
+    /// Input that has not been put out; its first `at` bytes have been.
     text: Vec<u8>,
     at: usize,
     /// There is something to look for in it.
@@ -160,7 +160,7 @@ fn compare(string: &[u8], text: &[u8]) -> Match {
     }
 }
 
-/// When so much has been put out, the rest waits: replacements may be much longer than what they replace.
+/// Maximum output of one step, bytes: replacements may be much longer than the strings they replace.
 const STEP_BYTES: usize = 64 << 10;
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ pub(super) fn version_2(server: [u8; 4], time: u32, pid: u32) -> Uid {
     [server, time.to_be(), start(pid).to_be(), count.to_be()]
 }
 
-/// A number that tells this process from one that had its identifier before.
+/// A number that distinguishes this process from an earlier one with its identifier.
 fn start(pid: u32) -> u32 {
     static RANDOM: OnceLock<u32> = OnceLock::new();
     let random = RANDOM.get_or_init(|| RandomState::new().hash_one(pid) as u32);

@@ -1,8 +1,8 @@
 //! Settings of a location.
 
-use conf::{Arity, Contexts, Row};
-use server_base::typed::{Between, Text};
-use server_http::build::Build;
+use conf::{Arity, Contexts, DirectiveDef};
+use server_base::from_args::{Between, Text};
+use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::{Content, Inherit};
 use server_http::settings;
@@ -30,14 +30,14 @@ settings! {
         string "uwsgi_string": Text = Text::default(), "", HSL;
     }
     extra {
-        /// What uwsgi has in common with other protocols of applications.
+        /// Settings that uwsgi shares with other protocols of applications.
         common: Common
     }
     merge inherit;
 }
 
 /// The directive with a shape of its own.
-pub(super) const ROWS: &[Row<Build>] = &[Row {
+pub(super) const ROWS: &[DirectiveDef<ConfigBuilder>] = &[DirectiveDef {
     name: "uwsgi_pass",
     contexts: Contexts::LOCATION.or(Contexts::IF_IN_LOCATION),
     arity: Arity::TAKE1,

@@ -8,11 +8,11 @@ mod conf;
 
 use std::rc::Rc;
 
-use ::conf::Row;
+use ::conf::DirectiveDef;
 use engines::http::FieldId;
 use server_base::connector::UpstreamProtocol;
 use server_base::upstream_request::RequestSpec;
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::http::Http;
 use server_http::module::{Content, Module};
@@ -36,17 +36,17 @@ pub(crate) const MODULE: Module = Module {
         HEADERS,
         BUFFERED,
     ],
-    units: &[<UwsgiLoc as server_http::confs::Conf>::unit],
+    settings: &[<UwsgiLoc as server_http::settings_set::Conf>::def],
     finish: Some(finish::<UwsgiLoc>),
     inherits: conf::INHERITS,
     ..Module::EMPTY
 };
 
-const BASIC: &[Row<Build>] = upstream_rows!(basic "uwsgi_" UwsgiLoc);
-const CONNECTION: &[Row<Build>] =
+const BASIC: &[DirectiveDef<ConfigBuilder>] = upstream_rows!(basic "uwsgi_" UwsgiLoc);
+const CONNECTION: &[DirectiveDef<ConfigBuilder>] =
     upstream_rows!(connection "uwsgi_" UwsgiLoc, next_upstream APPLICATION_NEXT_UPSTREAM);
-const HEADERS: &[Row<Build>] = upstream_rows!(headers "uwsgi_" UwsgiLoc);
-const BUFFERED: &[Row<Build>] =
+const HEADERS: &[DirectiveDef<ConfigBuilder>] = upstream_rows!(headers "uwsgi_" UwsgiLoc);
+const BUFFERED: &[DirectiveDef<ConfigBuilder>] =
     upstream_rows!(buffered "uwsgi_" UwsgiLoc, temp_path "uwsgi_temp 1 2");
 
 /// The content handler of locations with `uwsgi_pass`.
@@ -54,7 +54,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     upstream::handle(x, cx, &Uwsgi)
 }
 
-/// What uwsgi does differently from other protocols of servers.
+/// The gateway of uwsgi.
 struct Uwsgi;
 
 impl Gateway for Uwsgi {

@@ -1,4 +1,5 @@
-//! What depends on the address of the client: `allow` and `deny`, `geo`, `set_real_ip_from`; and `split_clients`.
+//! Modules that depend on the address of the client: `allow` and `deny`, `geo`, `set_real_ip_from`; and
+//! `split_clients`.
 
 use crate::site::Site;
 

@@ -1,8 +1,8 @@
-//! What leaves ahead of a response: pushes and early hints.
+//! Responses that leave ahead of the response proper: pushes and early hints.
 
 use crate::site::Site;
 
-/// What a `GET` pushes.
+/// The pushes of a `GET`.
 fn pushes(site: &mut Site, target: &str) -> Vec<String> {
     pushes_of(
         site,
@@ -12,7 +12,7 @@ fn pushes(site: &mut Site, target: &str) -> Vec<String> {
 
 fn pushes_of(site: &mut Site, request: &str) -> Vec<String> {
     let (x, _) = site.begin_with(request);
-    let pushes = x.ahead.iter().flat_map(|ahead| &ahead.pushes);
+    let pushes = x.early_responses.iter().flat_map(|ahead| &ahead.pushes);
     pushes
         .map(|target| String::from_utf8_lossy(target).into_owned())
         .collect()
@@ -21,7 +21,10 @@ fn pushes_of(site: &mut Site, request: &str) -> Vec<String> {
 /// The hints for a request, a line each.
 fn hints(site: &mut Site, request: &str) -> String {
     let (x, _) = site.begin_with(request);
-    let hints = x.ahead.as_ref().and_then(|ahead| ahead.hints.front());
+    let hints = x
+        .early_responses
+        .as_ref()
+        .and_then(|ahead| ahead.hints.front());
     hints.map_or(String::new(), |hints| {
         String::from_utf8_lossy(&hints.arena).replace('\r', "")
     })

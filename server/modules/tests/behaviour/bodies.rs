@@ -18,7 +18,7 @@ use server_base::waker::{WakeKey, WakeQueue};
 use server_http::exchange::{Client, Ctx, Env, Exchange, Peer, State};
 use server_http::http::LocalHttp;
 use server_http::module::{Content, Handler, Module};
-use server_http::request_body::{Collected, Plan, collect};
+use server_http::request_body::{CollectOptions, Collected, collect};
 use server_http::{LoadOptions, load, phases, reply};
 
 /// Answers with 200 when the body is there.
@@ -31,7 +31,7 @@ static MODULES: &[&Module] = &[&READER];
 
 fn read(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     let http = Rc::clone(&x.http);
-    let plan = Plan::of(x.core_loc(&http));
+    let plan = CollectOptions::of(x.core_loc(&http));
     match collect(x, cx, &plan) {
         Collected::Wait => return Content::Wait,
         Collected::Status(status) => return Content::Status(status),
@@ -154,7 +154,7 @@ impl Reading {
         })
     }
 
-    /// What is in the file of the body.
+    /// The content of the file of the body.
     fn written(&self) -> Vec<u8> {
         use std::os::unix::fs::FileExt;
         let file = self.x.body_file().expect("there is one");

@@ -1,4 +1,4 @@
-//! What depends on the browser: `browser`'s variables, `msie_padding`, `msie_refresh`, `keepalive_disable`.
+//! Directives that depend on the browser: `browser`'s variables, `msie_padding`, `msie_refresh`, `keepalive_disable`.
 
 use crate::site::{Answer, Site};
 

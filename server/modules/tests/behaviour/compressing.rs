@@ -24,7 +24,7 @@ pub(crate) fn text(len: usize) -> String {
     text
 }
 
-/// What a client reads of these bytes; of a stream that is not over, what there is.
+/// The text that a client decodes from these bytes; of an unfinished stream, its beginning.
 pub(crate) fn decoded(coding: &str, bytes: &[u8]) -> String {
     let mut text = Vec::new();
     let mut read = |mut from: Box<dyn Read + '_>| {
@@ -312,7 +312,7 @@ fn the_ratio_is_known_when_the_body_is_over() {
     }
 }
 
-/// Gives an exchange another source than the file it was begun with.
+/// Sets another source of an exchange than the file it was begun with.
 fn feed(x: &mut Exchange, chunks: impl IntoIterator<Item = Chunk>) {
     x.body.clear();
     x.body.extend(chunks);

@@ -13,7 +13,7 @@ fn numbers(numbers: &[u32]) -> Vec<u8> {
     numbers.iter().flat_map(|n| n.to_be_bytes()).collect()
 }
 
-/// A film of ten samples of a second, each of so many bytes, one in a chunk, with its metadata last.
+/// A film of ten samples of a second, each of `size` bytes, one in a chunk, with its metadata last.
 fn film(size: u32) -> Vec<u8> {
     let data: Vec<u8> = (0..10)
         .flat_map(|n| vec![b'0' + n; size as usize])

@@ -5,7 +5,7 @@ use crate::site::Site;
 
 const PASS: &str = "fastcgi_pass 127.0.0.1:9000;";
 
-/// What an application gets of a request, with this in the location that passes it on.
+/// The parameters that an application gets of a request, with this in the location that passes it on.
 fn sent(directives: &str, request: &str) -> Sent {
     sent_by(&format!("location / {{ {directives} }}"), request)
 }

@@ -1,4 +1,4 @@
-//! What is wrong with directives of FastCGI, SCGI and uwsgi, in nginx's words, and what is right.
+//! Errors of directives of FastCGI, SCGI and uwsgi, in nginx's words, and valid directives.
 //!
 //! Each row was asked of nginx 1.31.4 by `nginx -t`.
 
@@ -57,7 +57,7 @@ fn what_is_not_built_names_itself() {
     }
 }
 
-/// What is inside the block `http`, and what is said of it.
+/// The text inside the block `http`, and its error.
 const REFUSED: &[(&str, &str)] = &[
     (
         "server { location / { fastcgi_pass http://x; } }",
@@ -217,7 +217,7 @@ const REFUSED: &[(&str, &str)] = &[
     ),
 ];
 
-/// What is inside the block `http`, and what is warned of.
+/// The text inside the block `http`, and its warnings.
 const TAKEN: &[(&str, &[&str])] = &[
     (
         "uwsgi_next_upstream http_500 http_500;",

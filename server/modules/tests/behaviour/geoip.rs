@@ -41,7 +41,7 @@ fn site(directives: &str, data: &[(&str, &[u8])]) -> Site {
     )
 }
 
-/// What the variables are for an address.
+/// The values of the variables for an address.
 fn about(site: &mut Site, ip: &str) -> String {
     site.get_with("/", &format!("X-Forwarded-For: {ip}\r\n"))
         .body

@@ -1,4 +1,4 @@
-//! `geoip2`: values by their path, what is told of the file, and files that change.
+//! `geoip2`: values by their path, metadata of the file, and files that change.
 
 use std::fs;
 use std::path::PathBuf;
@@ -177,9 +177,9 @@ fn wrong_lines_are_refused() {
 }
 
 /// A file of the temporary directory that goes with its owner.
-struct Place(PathBuf);
+struct TempPath(PathBuf);
 
-impl Place {
+impl TempPath {
     fn new(name: &str) -> Self {
         let name = format!("firstbyte-geoip2-{}-{name}", std::process::id());
         Self(std::env::temp_dir().join(name))
@@ -193,7 +193,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for TempPath {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.0);
     }
@@ -201,9 +201,9 @@ impl Drop for Place {
 
 #[test]
 fn a_changed_file_is_taken_at_the_next_look() {
-    let place = Place::new("db");
+    let place = TempPath::new("db");
     let path = place.0.to_str().expect("the name is ASCII").to_owned();
-    let log_place = Place::new("log");
+    let log_place = TempPath::new("log");
     let file = fs::File::create(&log_place.0).expect("the temporary directory is writable");
     let log = ErrorLog::new(vec![Sink::file(Arc::new(file), Level::Info)]);
     let said = || fs::read_to_string(&log_place.0).expect("it was made above");

@@ -1,5 +1,5 @@
-//! What nginx's documentation and sources say that no test of a whole server shows at a glance: one site in memory for
-//! each question.
+//! Details of nginx's documentation and sources that no test of a whole server shows at a glance: one site in memory
+//! for each question.
 
 mod addresses;
 mod ahead;

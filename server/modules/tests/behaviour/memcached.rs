@@ -20,7 +20,7 @@ fn one(site: &Site) -> Sent {
     all.remove(0)
 }
 
-/// A value as the engine tells of it.
+/// A value as the server sends it.
 fn value(flags: &str, text: &str) -> String {
     let length = text.len();
     format!("200\nContent-Length: {length}\nFlags: {flags}\n\n{text}")

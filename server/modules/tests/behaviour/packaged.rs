@@ -2,7 +2,7 @@
 
 use crate::site::Site;
 
-/// A request with a body, whose target has all that can be told.
+/// A request with a body, whose target has all parts.
 const POST: &str = "POST /app/a%20b?c=d HTTP/1.1\r\nHost: localhost:81\r\nContent-Type: text/x\r\n\
                     Content-Length: 2\r\n\r\nhi";
 
@@ -18,7 +18,7 @@ fn told(location: &str, request: &str) -> Vec<String> {
     lines
 }
 
-/// What all of the files tell.
+/// The parameters that all of the files pass.
 const COMMON: [&str; 11] = [
     "CONTENT_TYPE=text/x",
     "DOCUMENT_ROOT=/www",

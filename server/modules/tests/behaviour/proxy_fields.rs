@@ -2,7 +2,7 @@
 
 use crate::site::{Answer, Site};
 
-/// What the client gets of a response, its status line and fields each in a line, with this in the location `/app/`.
+/// The client's view of a response, its status line and fields each in a line, with this in the location `/app/`.
 fn got(directives: &str, response: &str) -> Answer {
     got_from(
         "proxy_pass http://127.0.0.1:8081/base/;",

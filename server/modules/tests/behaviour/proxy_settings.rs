@@ -1,4 +1,4 @@
-//! What is wrong with proxy directives, in nginx's words, and what is right with a warning.
+//! Errors of proxy directives, in nginx's words, and valid directives with warnings.
 //!
 //! Each row was asked of nginx 1.31.4 by `nginx -t`.
 
@@ -55,7 +55,7 @@ fn what_is_not_built_names_itself() {
     assert!(Site::refused("proxy_upgrade websocket h2c;").starts_with("invalid protocol \"h2c\""));
 }
 
-/// What is inside the block `http`, and what is said of it.
+/// The text inside the block `http`, and its error.
 const REFUSED: &[(&str, &str)] = &[
     (
         "server { location / { proxy_pass ftp://x; } }",
@@ -323,7 +323,7 @@ const REFUSED: &[(&str, &str)] = &[
     ),
 ];
 
-/// What is inside the block `http`, and what its warnings contain.
+/// The text inside the block `http`, and a part of its warnings.
 const TAKEN: &[(&str, &[&str])] = &[
     (
         "proxy_next_upstream error error; server {}",

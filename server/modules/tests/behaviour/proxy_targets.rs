@@ -5,8 +5,8 @@
 
 use crate::site::Site;
 
-/// What is inside the block `server`, and for each target of a `GET` what the server behind gets.
-type Row = (&'static str, &'static [(&'static str, &'static str)]);
+/// The text inside the block `server`, and for each target of a `GET` the target that the server behind gets.
+type Case = (&'static str, &'static [(&'static str, &'static str)]);
 
 #[test]
 fn targets_are_those_that_nginx_sends() {
@@ -32,7 +32,7 @@ fn targets_are_those_that_nginx_sends() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-const TABLE: &[Row] = &[
+const TABLE: &[Case] = &[
     (
         "location / { proxy_pass http://BACKEND; }",
         &[

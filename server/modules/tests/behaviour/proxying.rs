@@ -5,7 +5,7 @@ use crate::site::Site;
 
 const PASS: &str = "proxy_pass http://127.0.0.1:8081;";
 
-/// What the server gets of a request, with this in the location that passes it on.
+/// The request that the server gets, with this in the location that passes it on.
 fn sent(directives: &str, request: &str) -> Sent {
     sent_by(&format!("location / {{ {PASS} {directives} }}"), request)
 }

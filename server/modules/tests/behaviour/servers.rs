@@ -67,7 +67,7 @@ impl Sent {
         values.join(", ")
     }
 
-    /// What has come of the body.
+    /// The received part of the body.
     pub(crate) fn body(&self) -> String {
         let mut body = Vec::new();
         while let Some(chunk) = self.call.take_body() {
@@ -114,8 +114,8 @@ impl Connector for Servers {
     }
 }
 
-/// Tells a response that is there at once. Lines that begin with "!" are notes of an application, before the head and behind the
-/// body.
+/// Plays a response that is there at once. Lines that begin with "!" are notes of an application, before the head and
+/// behind the body.
 fn play(call: &UpstreamCall, mut text: &str) {
     let note = |line: &str| call.tell(UpstreamEvent::Note(line.as_bytes().to_vec()));
     while let Some((line, rest)) = text.strip_prefix('!').and_then(|t| t.split_once('\n')) {

@@ -26,7 +26,7 @@ use crate::disk::{Disk, Node};
 use crate::servers::Servers;
 
 const MAIN_FILE: &str = "/etc/nginx/nginx.conf";
-/// What a configuration may include, relative to the main file.
+/// The file that a configuration may include, relative to the main file.
 const INCLUDED_FILE: &str = "/etc/nginx/nets.conf";
 const INCLUDED: &str = "127.0.0.0/8 included;\n";
 /// When files were changed last, and when requests are made: seconds since 1970.
@@ -50,13 +50,13 @@ pub(crate) struct Site {
     may_push: bool,
     any_names: bool,
     env: Env,
-    /// What is done whenever a request waits.
+    /// The action whenever a request waits.
     meanwhile: fn(),
     /// The wall clock while requests are made, seconds since 1970.
     pub(crate) wall_s: u64,
 }
 
-/// What a request got.
+/// The answer to a request.
 #[derive(Debug)]
 pub(crate) struct Answer {
     /// The status, 0 where the connection was closed without a response.
@@ -64,11 +64,11 @@ pub(crate) struct Answer {
     /// The fields, a line each.
     pub(crate) head: String,
     pub(crate) body: String,
-    /// The same as it is.
+    /// The bytes of the body.
     pub(crate) bytes: Vec<u8>,
     /// Trailer fields, a line each.
     pub(crate) trailers: String,
-    /// Whether the connection is kept, and for how long the client is told.
+    /// Whether the connection is kept, and the time limit that the client sees.
     pub(crate) keep_alive: bool,
     pub(crate) keep_alive_hint_s: Option<u64>,
     /// How long the request was held back.
@@ -125,7 +125,7 @@ impl Site {
         Self::refused_with(inner, &[])
     }
 
-    /// The same with data files.
+    /// The error of a configuration with data files.
     pub(crate) fn refused_with(inner: &str, data: &[(&str, &[u8])]) -> String {
         match load(inner, data) {
             Ok(_) => panic!("the configuration is accepted"),
@@ -146,7 +146,7 @@ impl Site {
         self.file_in_memory(path, text.as_bytes())
     }
 
-    /// The same with any bytes.
+    /// A site with a file of any bytes.
     #[must_use]
     pub(crate) fn file_in_memory(mut self, path: &str, bytes: &[u8]) -> Self {
         self.disk.add(path, Node::File(bytes.into(), None));
@@ -159,7 +159,7 @@ impl Site {
         self.file_of_bytes(path, text.as_bytes())
     }
 
-    /// The same with any bytes.
+    /// A site with a file of any bytes.
     #[must_use]
     pub(crate) fn file_of_bytes(mut self, path: &str, text: &[u8]) -> Self {
         static FILES: AtomicU32 = AtomicU32::new(0);
@@ -268,7 +268,7 @@ impl Site {
         self.pull_within(x, &Cell::new(u64::MAX))
     }
 
-    /// The same where body stages may be given no more than this many bytes.
+    /// Pulls a body where stages may be given no more than this many bytes.
     pub(crate) fn pull_within(&mut self, x: &mut Exchange, budget: &Cell<u64>) -> Pulled {
         let clock = Clock::new(START_MS, NOW_S * 1000);
         let (mut logs, env) = (Logs::default(), Env::default());
@@ -283,7 +283,7 @@ impl Site {
         ))
     }
 
-    /// Runs a request up to its response head; gives how long it waited too.
+    /// Runs a request up to its response head; returns its waiting time too.
     fn run(&mut self, request: &str) -> (Exchange, u64) {
         let mut engine = h1::Conn::new(Rc::new(h1::Settings {
             underscores_in_headers: self.any_names,
@@ -370,7 +370,7 @@ impl Site {
         all.iter().map(|task| task.run(now_s, log)).collect()
     }
 
-    /// What is written to the error log meanwhile, from `info` on; once for a site.
+    /// The lines of the error log meanwhile, from `info` on; once for a site.
     pub(crate) fn logged(&mut self, meanwhile: impl FnOnce(&mut Self)) -> String {
         let name = format!(
             "firstbyte-log-{}-{:p}",
@@ -458,7 +458,7 @@ fn answer(x: &mut Exchange, disk: &mut Disk, servers: &mut Servers, clock: &mut 
     answer
 }
 
-/// What the core needs of the world.
+/// The context of handlers.
 fn context<'a>(
     files: &'a mut Disk,
     connector: &'a mut dyn Connector,

@@ -20,7 +20,7 @@ fn site(inner: &str, pages: &[(&str, &str)]) -> Site {
     site
 }
 
-/// What becomes of a page.
+/// The output for a page.
 fn page(text: &str) -> String {
     page_with(text, "")
 }

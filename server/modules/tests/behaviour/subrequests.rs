@@ -1,4 +1,5 @@
-//! Subrequests as such, what is added around bodies (`add_before_body`), and who is asked first (`auth_request`).
+//! Subrequests as such, text added around bodies (`add_before_body`), and requests that decide on access
+//! (`auth_request`).
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -42,7 +43,7 @@ fn site(inner: &str) -> Site {
     site
 }
 
-/// What a `GET` has of its body when something of it has to wait for the first time, and until when that is.
+/// The body of a `GET` up to its first wait, and until when that lasts.
 fn until_wait(site: &mut Site, target: &str) -> (String, Option<u64>) {
     let mut x = site.begin(target);
     let mut ready = Vec::new();

@@ -1,4 +1,4 @@
-//! Requests over TLS: what variables tell, and what becomes of clients with and without certificates.
+//! Requests over TLS: variables, and clients with and without certificates.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! OCSP stapling in the configuration: who is asked about which certificate, and what keeps it from being asked.
+//! OCSP stapling in the configuration: the responder of each certificate, and reasons for asking none.
 
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, CustomExtension, DnType, IsCa, KeyPair,
@@ -6,7 +6,7 @@ use rcgen::{
 
 use crate::site::Site;
 
-/// An authority, and a certificate of it with its key that says where its status is told; PEM.
+/// An authority, and a certificate of it with its key and the URL of its responder; PEM.
 fn made(url: Option<&[u8]>) -> [String; 3] {
     let named = |name| {
         let mut params = CertificateParams::new(Vec::new()).expect("no names");

@@ -1,4 +1,4 @@
-//! What is sent on streams: heads, bodies in the order that the engine asks for, resets.
+//! Sending on streams: heads, bodies in the order that the engine asks for, resets.
 
 use engines::mux::SendAction;
 use server_http::debug_http;
@@ -18,7 +18,7 @@ use crate::worker::shared::Shared;
 pub(crate) fn respond<N: Net>(mux: &mut MuxState, sh: &mut Shared<N>, at: usize) {
     let active = &mut mux.exchanges.active[at];
     let (x, stream) = (&mut active.exchange, active.stream);
-    if x.ahead.is_some()
+    if x.early_responses.is_some()
         && mux.exchanges.out.len() < QUEUE_BYTES
         && let Engine::H2(engine) = &mut mux.engine
     {
@@ -53,7 +53,7 @@ pub(crate) fn respond<N: Net>(mux: &mut MuxState, sh: &mut Shared<N>, at: usize)
     }
 }
 
-/// Goes on with a response whose exchange was told of an arrival; `waited`: its body had to be waited for.
+/// Continues a response whose exchange was notified of an arrival; `waited`: its body had to be waited for.
 pub(crate) fn arrived(mux: &mut MuxState, at: usize, waited: bool) {
     let active = &mut mux.exchanges.active[at];
     if active.exchange.drop_unwanted_body() {

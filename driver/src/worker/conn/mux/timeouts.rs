@@ -2,7 +2,7 @@
 //!
 //! A client that takes nothing of one response for `send_timeout` loses that stream. A header block has
 //! `client_header_timeout` to become whole, else its stream is reset; with SPDY it is `spdy_recv_timeout`, and for every frame.
-//! An idle connection of SPDY gives memory back. What all protocols have in common is in `lifecycle`.
+//! An idle connection of SPDY releases memory. Common parts of all protocols are in `lifecycle`.
 //!
 //! Source: nginx documentation, `send_timeout`, `keepalive_timeout`, `client_header_timeout`.
 
@@ -16,7 +16,7 @@ use super::streams::reset;
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
 
-/// Returns when the connection is to take a turn for the sake of streams, blocks or idleness; `header_ms` is
+/// Returns the deadline of the connection's streams, header blocks and idleness; `header_ms` is
 /// `client_header_timeout`, `idle_ms` how long the connection may be idle now.
 pub(crate) fn deadline_ms(
     mux: &MuxState,
@@ -43,9 +43,9 @@ fn block_at_ms(mux: &MuxState, header_ms: u64) -> Option<u64> {
     counts.then_some(since_ms.saturating_add(wait_ms))
 }
 
-/// When an idle connection gives back the memory that only requests need.
+/// When an idle connection releases the memory that only requests need.
 fn shrink_at_ms(mux: &MuxState) -> Option<u64> {
-    let idle = mux.idle_since_ms.filter(|_| mux.engine.could_rest());
+    let idle = mux.idle_since_ms.filter(|_| mux.engine.can_shrink());
     idle.map(|since_ms| since_ms.saturating_add(SHRINK_AFTER_MS))
 }
 
@@ -60,7 +60,7 @@ fn idle_at_ms(mux: &MuxState, last_progress_ms: u64, idle_ms: u64) -> Option<u64
     })
 }
 
-/// Does what is due for the sake of streams, blocks or idleness.
+/// Handles expired timeouts of streams, header blocks and idleness.
 pub(crate) fn on_deadline<N: Net>(
     c: &mut Conn<N::Socket>,
     sh: &mut Shared<N>,
@@ -74,7 +74,7 @@ pub(crate) fn on_deadline<N: Net>(
     if !mux.exchanges.active.is_empty() && mux.look_at_ms <= now_ms {
         reset_stuck(mux, sh, now_ms);
     } else if is_due(shrink_at_ms(mux)) {
-        mux.engine.rest();
+        mux.engine.shrink();
     } else if is_due(block_at_ms(mux, header_ms)) {
         if mux
             .block_since
@@ -120,5 +120,5 @@ fn reset_stuck<N: Net>(mux: &mut MuxState, sh: &mut Shared<N>, now_ms: u64) {
     mux.look_at_ms = next_ms;
 }
 
-/// How long a connection is idle before it gives memory back.
+/// Time for which a connection is idle before it releases memory.
 const SHRINK_AFTER_MS: u64 = 1000;

@@ -1,4 +1,4 @@
-//! A response that is sampled: what the kernel was asked and has told, and when its first byte counts as late.
+//! A sampled response: timestamps requested of the kernel and received, and when its first byte counts as late.
 
 use engines::http::probe::{ProbeEvent, Stall};
 use server_base::clock::Clock;
@@ -13,25 +13,25 @@ pub(crate) struct Sample {
     pub(super) given_us: u64,
     /// The wall clock then.
     pub(super) given_wall_us: u64,
-    /// What the kernel knew of the connection before.
+    /// TCP_INFO of the connection before the send.
     pub(super) before: TcpInfo,
-    /// Nothing was under way before it.
+    /// Nothing was in progress before it.
     pub(super) idle: bool,
-    /// The send did not end where it should: what is told is of another byte.
+    /// The send did not end where it should: timestamps are those of another byte.
     pub(super) void: bool,
     pub(super) left_us: Option<u64>,
     /// When the byte was first sent again.
     pub(super) again_us: Option<u64>,
-    /// When what is known then is all that is told; never, if that has been done.
+    /// Deadline of the timestamps; `u64::MAX` if the sample is complete.
     pub(super) until_ms: u64,
     /// It has ended, and its log waits.
     pub(super) held: Option<HeldLog>,
 }
 
-/// Of which byte of a send the kernel will tell.
+/// Byte of a send that the kernel will timestamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Told {
-    /// The one meant, with so many bytes before it in the send.
+pub(crate) enum StampedByte {
+    /// The one meant, with this many bytes before it in the send.
     After(u64),
     /// An earlier one: the socket did not take all.
     Another,
@@ -85,8 +85,8 @@ impl Sample {
     }
 }
 
-/// An acknowledgement is late that comes so much more than the least round trip after the byte was sent. What delays one
-/// by less is the jitter of links; what clients delay them by is 40 ms or more.
+/// Delay beyond the least round trip from which an acknowledgement is late. Smaller delays
+/// are the jitter of links; delayed acknowledgements of clients take 40 ms or more.
 pub(super) const STALL_US: u64 = 30_000;
 /// How far a time of the kernel's may lie outside of those between which it was taken.
 const CLOCKS_US: u64 = 1000;

@@ -1,8 +1,8 @@
 //! Sampled responses: the kernel is asked when their first byte left and when it was acknowledged.
 //!
-//! The kernel tells of the last byte of a send, so what leads up to the first byte of the response goes in a send of its
+//! The kernel timestamps the last byte of a send, so data up to the first byte of the response goes in a send of its
 //! own that ends with that byte, and the rest follows at once: TCP puts them into the same segments. A connection has one
-//! response at a time that is asked about. Its exchange may end before all is told; where a variable tells of samples, it
+//! sampled response at a time. Its exchange may end before all times are known; where a variable reports samples, it
 //! is kept until then, or for [`TELL_MS`], and logged as of the time when it ended. A byte that is acknowledged late on a
 //! connection with nothing before it is counted as a stall, with its cause.
 //!
@@ -28,7 +28,7 @@ use super::super::serving::Exchanges;
 use super::super::state::{Closed, Conn};
 use super::super::tls;
 use super::points;
-use super::sample::{HeldLog, STALL_US, Sample, Told};
+use super::sample::{HeldLog, STALL_US, Sample, StampedByte};
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
 
@@ -87,19 +87,19 @@ pub(crate) fn begin<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resu
     };
     exchanges.sent += sent.bytes;
     let quiet = before.unacked == 0 && before.notsent_bytes == 0;
-    let idle = quiet && matches!(told, Told::After(lead) if lead <= SHARED_BYTES_MAX);
+    let idle = quiet && matches!(told, StampedByte::After(lead) if lead <= SHARED_BYTES_MAX);
     let (state, until_ms) = match told {
-        Told::After(_) => (Sampling::Asked, sh.clock.mono_ms.saturating_add(TELL_MS)),
-        Told::Another | Told::Nothing => (Sampling::Told, u64::MAX),
+        StampedByte::After(_) => (Sampling::Asked, sh.clock.mono_ms.saturating_add(TELL_MS)),
+        StampedByte::Another | StampedByte::Nothing => (Sampling::Told, u64::MAX),
     };
     let Some(x) = at(exchanges, start) else {
         return Ok(true);
     };
     x.sampled.state = state;
     match told {
-        Told::After(_) => x.emit(Point::FirstByte { idle: Some(idle) }, sh.env.now_us()),
-        Told::Another => {}
-        Told::Nothing => return Ok(false),
+        StampedByte::After(_) => x.emit(Point::FirstByte { idle: Some(idle) }, sh.env.now_us()),
+        StampedByte::Another => {}
+        StampedByte::Nothing => return Ok(false),
     }
     let sample = Sample {
         event: x.probe_event(Point::Sent, 0),
@@ -107,7 +107,7 @@ pub(crate) fn begin<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resu
         given_wall_us,
         before,
         idle,
-        void: told == Told::Another,
+        void: told == StampedByte::Another,
         left_us: None,
         again_us: None,
         until_ms,
@@ -118,13 +118,13 @@ pub(crate) fn begin<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resu
     Ok(c.writable && !exchanges.out.is_empty())
 }
 
-/// Sends up to the byte after `lead` bytes of the queue, or with TLS all that is ready, and has told of that byte; `None`
+/// Sends up to the byte after `lead` bytes of the queue, or with TLS all that is ready, and has that byte timestamped; `None`
 /// if that cannot be done.
 fn send<N: Net>(
     c: &mut Conn<N::Socket>,
     sh: &mut Shared<N>,
     lead: u64,
-) -> Result<Option<(Sent, Told)>, Closed> {
+) -> Result<Option<(Sent, StampedByte)>, Closed> {
     let Some(exchanges) = c.state.exchanges_mut() else {
         return Ok(None);
     };
@@ -160,9 +160,9 @@ fn send<N: Net>(
     let bytes = sent.map_err(|_| Closed)? as u64;
     out.advance(bytes);
     let told = match bytes {
-        0 => Told::Nothing,
-        bytes if bytes == asked => Told::After(lead),
-        _ => Told::Another,
+        0 => StampedByte::Nothing,
+        bytes if bytes == asked => StampedByte::After(lead),
+        _ => StampedByte::Another,
     };
     let blocked = bytes < asked;
     Ok(Some((Sent { bytes, blocked }, told)))
@@ -190,13 +190,13 @@ fn hold<N: Net>(sample: &mut Option<Box<Sample>>, sh: &mut Shared<N>, mut x: Box
         return sh.finish(x);
     };
     // The response is on its way: what counts responses under way is not kept waiting.
-    x.guards.release();
+    x.extensions.release();
     x.timings.ended_us = sh.env.now_us();
     let clock = sh.clock.clone();
     sample.held = Some(HeldLog { exchange: x, clock });
 }
 
-/// Takes the times that the kernel has told.
+/// Reads the timestamps that the kernel has queued.
 #[cold]
 pub(crate) fn take_timestamps<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
     let now_us = sh.env.now_us();
@@ -237,7 +237,7 @@ fn tell<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, acked_us: Option<u6
     }
 }
 
-/// Emits what is known; gives the exchange if its log waits.
+/// Emits what is known; returns the exchange if its log waits.
 fn emit<N: Net>(c: &mut Conn<N::Socket>, sh: &Shared<N>, acked_us: Option<u64>) -> Option<HeldLog> {
     let end_us = acked_us.unwrap_or_else(|| sh.env.now_us());
     let sample = c.sample.as_ref()?;
@@ -275,7 +275,7 @@ fn emit<N: Net>(c: &mut Conn<N::Socket>, sh: &Shared<N>, acked_us: Option<u64>) 
     held
 }
 
-/// What is known by now is told if the response has been waited for long enough.
+/// Completes a sample whose deadline has passed with the times known by now.
 pub(crate) fn expire<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
     let now_ms = sh.clock.mono_ms;
     if c.sample
@@ -291,7 +291,7 @@ pub(crate) fn expire<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
     }
 }
 
-/// The connection ends: what is known by now is told.
+/// Completes the sample of a connection that ends with the times known by now.
 pub fn end<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
     if c.sample.is_none() {
         return;
@@ -316,7 +316,7 @@ fn tcp_info<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>) -> Option<TcpInfo> {
         .and_then(|read| read(sh.net.number(&c.socket)))
 }
 
-/// How long the log of a sampled response waits for what the kernel tells.
+/// Maximum time for which the log line of a sampled response waits for the kernel's timestamps.
 const TELL_MS: u64 = 1000;
 /// Bytes that may leave before a first byte for it to be judged as if there were none: they go in the same segment.
 const SHARED_BYTES_MAX: u64 = 1024;

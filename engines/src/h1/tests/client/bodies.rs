@@ -59,7 +59,7 @@ fn bodies_without_framing_end_with_the_connection_if_its_end_is_whole() {
 
 #[test]
 fn ends_are_told_apart_by_what_was_under_way() {
-    let mut idle = Client::new(Bodies::Told);
+    let mut idle = Client::new(Bodies::Delivered);
     idle.receive_eof(true);
     assert_eq!(events(&mut idle), ["Eof"]);
     for (input, error) in [
@@ -113,7 +113,7 @@ fn broken_chunks_are_refused_behind_the_data_before_them() {
 
 #[test]
 fn bytes_that_nobody_asked_for_end_the_connection_behind_a_whole_response() {
-    let mut idle = Client::new(Bodies::Told);
+    let mut idle = Client::new(Bodies::Delivered);
     idle.receive(b"HTTP/1.1 408 Request Timeout\r\n\r\n");
     assert_eq!(events(&mut idle), ["Unasked"]);
     assert!(idle.is_closed());

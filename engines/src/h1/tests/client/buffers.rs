@@ -9,7 +9,7 @@ fn buffer(capacity: usize, parts: &[&[u8]]) -> Vec<u8> {
     buffer
 }
 
-/// The data that is told, where it lies.
+/// The reported data, where it lies.
 fn data(client: &mut Client) -> Vec<(*const u8, usize)> {
     let events = std::iter::from_fn(|| client.event());
     let data = events.filter_map(|event| match event {

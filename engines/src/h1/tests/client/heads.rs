@@ -100,7 +100,7 @@ fn status_lines_that_are_none_are_refused() {
     assert_eq!(failure("HTTP/1.1 099\r\n"), "sent invalid status");
 }
 
-/// What two readers could understand in two ways ends the connection.
+/// Ambiguous input ends the connection.
 #[test]
 fn heads_that_can_be_read_in_two_ways_are_refused() {
     let same = "sent \"Content-Length\" and \"Transfer-Encoding\" headers at the same time";

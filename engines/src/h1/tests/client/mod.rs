@@ -9,7 +9,7 @@ mod tunnels;
 
 use super::super::{Client, ClientEvent, ProtocolError, RequestOptions};
 use super::*;
-use crate::client::{Bodies, MAX_INTERIM, Refusal};
+use crate::client::{Bodies, MAX_INTERIM, SendError};
 use crate::http::Fields;
 
 /// The fields of a request, the line first.
@@ -38,7 +38,7 @@ fn upgrade() -> RequestOptions {
 
 /// A client that has sent a request.
 fn asked_with(method: &str, more: &[(&str, &str)], options: RequestOptions) -> Client {
-    let mut client = Client::new(Bodies::Told);
+    let mut client = Client::new(Bodies::Delivered);
     let result = client.request(fields(method, more), options);
     assert_eq!(result, Ok(1));
     client.transmit(&mut OutputQueue::default());
@@ -50,7 +50,7 @@ fn asked(method: &str) -> Client {
     asked_with(method, &[], RequestOptions::default())
 }
 
-/// What waits to be sent.
+/// Output that waits to be sent.
 fn text(client: &mut Client) -> String {
     let (mut queue, mut out) = (OutputQueue::default(), Vec::new());
     client.transmit(&mut queue);
@@ -97,7 +97,7 @@ fn told_to(mut client: Client, input: &str) -> Vec<String> {
     events(&mut client)
 }
 
-/// What `client` tells of `input`: the same whole, cut anywhere, byte by byte, and out of buffers.
+/// Events of `client` for `input`: equal whole, cut anywhere, byte by byte, and out of buffers.
 fn told_by(client: impl Fn() -> Client, input: &str) -> Vec<String> {
     let whole = told_to(client(), input);
     for at in 0..=input.len() {
@@ -120,7 +120,7 @@ fn told_by(client: impl Fn() -> Client, input: &str) -> Vec<String> {
     whole
 }
 
-/// What a client that has sent a GET tells.
+/// Events of a client that has sent a GET.
 fn told(input: &str) -> Vec<String> {
     told_by(|| asked("GET"), input)
 }
@@ -136,11 +136,11 @@ fn failure(input: &str) -> String {
     }
 }
 
-/// Both roles: what the server role answers is what the client role tells, cut anywhere.
+/// Both roles: the client role reports the server role's answers, cut anywhere.
 #[test]
 fn both_roles_understand_each_other() {
     for cut in 1..80 {
-        let (mut client, mut server) = (Client::new(Bodies::Told), conn());
+        let (mut client, mut server) = (Client::new(Bodies::Delivered), conn());
         for round in 1..=3 {
             let more = [("x-a", "b"), ("Transfer-Encoding", "chunked")];
             let id = client.request(fields("POST", &more), body(BodyLength::Unknown));

@@ -4,8 +4,8 @@ use super::*;
 use crate::http::FileRange;
 use std::os::fd::OwnedFd;
 
-fn refused(method: &str, more: &[(&str, &str)], options: RequestOptions) -> Refusal {
-    let mut client = Client::new(Bodies::Told);
+fn refused(method: &str, more: &[(&str, &str)], options: RequestOptions) -> SendError {
+    let mut client = Client::new(Bodies::Delivered);
     let refused = client.request(fields(method, more), options);
     let refused = refused.expect_err("it cannot be sent");
     assert_eq!(text(&mut client), "", "{more:?}");
@@ -18,7 +18,7 @@ fn refused(method: &str, more: &[(&str, &str)], options: RequestOptions) -> Refu
 
 #[test]
 fn requests_are_sent_as_written() {
-    let mut client = Client::new(Bodies::Told);
+    let mut client = Client::new(Bodies::Delivered);
     let more = [
         ("CONNECTION", "x, Upgrade"),
         ("x_odd(name)", " value\t"),
@@ -34,7 +34,7 @@ fn requests_are_sent_as_written() {
         "GET /a HTTP/1.1\r\nHost: h\r\nCONNECTION: x, Upgrade\r\nx_odd(name):  value\t\r\n\
          Upgrade: h2c\r\nKeep-Alive: 1\r\nX-Empty: \r\nhost: again\r\n\r\n"
     );
-    let mut client = Client::new(Bodies::Told);
+    let mut client = Client::new(Bodies::Delivered);
     let options = RequestOptions {
         http10: true,
         ..RequestOptions::default()
@@ -47,7 +47,7 @@ fn requests_are_sent_as_written() {
 #[test]
 fn body_with_a_length_is_counted() {
     let length = [("Content-Length", "5")];
-    let mut client = Client::new(Bodies::Told);
+    let mut client = Client::new(Bodies::Delivered);
     let result = client.request(fields("PUT", &length), body(BodyLength::Length(5)));
     assert_eq!(result, Ok(1));
     client.send(Chunk::Static(b"ab"));
@@ -87,7 +87,7 @@ fn empty_bodies_need_no_end() {
                 "chunked\r\n\r\n0\r\n\r\n",
             ),
         ] {
-            let mut client = Client::new(Bodies::Told);
+            let mut client = Client::new(Bodies::Delivered);
             assert_eq!(client.request(fields("POST", more), options), Ok(1));
             assert!(text(&mut client).ends_with(last));
             client.receive(b"HTTP/1.1 204 No Content\r\n\r\n");
@@ -105,7 +105,7 @@ fn empty_bodies_need_no_end() {
 fn chunked_bodies_may_have_trailers() {
     let chunked = [("Transfer-Encoding", "Chunked")];
     for length in [BodyLength::Unknown, BodyLength::Length(5)] {
-        let mut client = Client::new(Bodies::Told);
+        let mut client = Client::new(Bodies::Delivered);
         let result = client.request(fields("POST", &chunked), body(length));
         assert_eq!(result, Ok(1));
         client.send(Chunk::Static(b"hello"));
@@ -170,19 +170,19 @@ fn large_pieces_and_files_are_not_copied() {
 #[test]
 fn fields_that_cannot_be_sent_are_refused() {
     for (more, why) in [
-        (("x", "a\r\nb: c"), Refusal::BadValue),
-        (("x", "a\rb"), Refusal::BadValue),
-        (("x", "a\n"), Refusal::BadValue),
-        (("x", "a\0"), Refusal::BadValue),
-        (("x y", "a"), Refusal::BadName),
-        (("x\ty", "a"), Refusal::BadName),
-        (("x\r\ny", "a"), Refusal::BadName),
-        (("x\0", "a"), Refusal::BadName),
-        (("x\x7f", "a"), Refusal::BadName),
-        (("x:y", "a"), Refusal::BadName),
-        (("", "a"), Refusal::BadName),
-        ((":path", "/late"), Refusal::BadName),
-        ((":authority", "h"), Refusal::BadName),
+        (("x", "a\r\nb: c"), SendError::BadValue),
+        (("x", "a\rb"), SendError::BadValue),
+        (("x", "a\n"), SendError::BadValue),
+        (("x", "a\0"), SendError::BadValue),
+        (("x y", "a"), SendError::BadName),
+        (("x\ty", "a"), SendError::BadName),
+        (("x\r\ny", "a"), SendError::BadName),
+        (("x\0", "a"), SendError::BadName),
+        (("x\x7f", "a"), SendError::BadName),
+        (("x:y", "a"), SendError::BadName),
+        (("", "a"), SendError::BadName),
+        ((":path", "/late"), SendError::BadName),
+        ((":authority", "h"), SendError::BadName),
     ] {
         let options = RequestOptions::default();
         assert_eq!(refused("GET", &[more], options), why, "{more:?}");
@@ -190,15 +190,15 @@ fn fields_that_cannot_be_sent_are_refused() {
     for path in ["", "/a b", "/\r\nx", "/\n", "/\t", "/\0", "/\x7f"] {
         let fields = [(":method", "GET"), (":path", path), ("Host", "h")];
         let fields = fields.map(|(name, value)| (name.as_bytes(), value.as_bytes()));
-        let mut client = Client::new(Bodies::Told);
+        let mut client = Client::new(Bodies::Delivered);
         let refused = client.request(fields, RequestOptions::default());
-        assert_eq!(refused, Err(Refusal::BadTarget), "{path:?}");
+        assert_eq!(refused, Err(SendError::BadTarget), "{path:?}");
         let refused = client.request(fields.into_iter().take(2), RequestOptions::default());
-        assert_eq!(refused, Err(Refusal::BadTarget), "{path:?}");
+        assert_eq!(refused, Err(SendError::BadTarget), "{path:?}");
     }
     for method in ["", "G T", "GET\r\n", "G\0", "CONNECT"] {
         let options = RequestOptions::default();
-        assert_eq!(refused(method, &[], options), Refusal::BadMethod);
+        assert_eq!(refused(method, &[], options), SendError::BadMethod);
     }
 }
 
@@ -217,7 +217,7 @@ fn framing_that_can_be_read_in_two_ways_is_not_sent() {
         &[(chunked, "identity")],
     ] {
         for length in [BodyLength::None, BodyLength::Length(1), BodyLength::Unknown] {
-            assert_eq!(refused("POST", more, body(length)), Refusal::BadFraming);
+            assert_eq!(refused("POST", more, body(length)), SendError::BadFraming);
         }
     }
     let old = RequestOptions {
@@ -225,12 +225,12 @@ fn framing_that_can_be_read_in_two_ways_is_not_sent() {
         ..body(BodyLength::Unknown)
     };
     let coded = refused("POST", &[(chunked, "chunked")], old);
-    assert_eq!(coded, Refusal::BadFraming);
+    assert_eq!(coded, SendError::BadFraming);
     for (more, length) in [
         (&[][..], BodyLength::Unknown),
         (&[], BodyLength::Length(1)),
         (&[(length, "1")], BodyLength::Length(2)),
     ] {
-        assert_eq!(refused("POST", more, body(length)), Refusal::BodyTooLong);
+        assert_eq!(refused("POST", more, body(length)), SendError::BodyTooLong);
     }
 }

@@ -1,4 +1,4 @@
-//! What becomes of a connection after a response, or instead of one.
+//! State of a connection after a response, or instead of one.
 
 use super::*;
 
@@ -41,19 +41,19 @@ fn early_response_leaves_the_connection_useless_until_the_request_is_whole() {
     client.receive(b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n");
     assert_eq!(events(&mut client), ["413 Content-Length=0", "end 0"]);
     let again = |client: &mut Client| client.request(fields("GET", &[]), RequestOptions::default());
-    assert_eq!(again(&mut client), Err(Refusal::Busy));
+    assert_eq!(again(&mut client), Err(SendError::Busy));
     client.end(None);
     assert!(!client.is_reusable(), "the end is not transmitted");
-    assert_eq!(again(&mut client), Err(Refusal::Busy));
+    assert_eq!(again(&mut client), Err(SendError::Busy));
     assert_eq!(text(&mut client), "0\r\n\r\n");
     assert!(client.is_reusable());
     assert_eq!(again(&mut client), Ok(2));
-    assert_eq!(again(&mut client), Err(Refusal::Busy));
+    assert_eq!(again(&mut client), Err(SendError::Busy));
 }
 
 #[test]
 fn bytes_out_and_in_are_told_of_each_request() {
-    let mut client = Client::new(Bodies::Told);
+    let mut client = Client::new(Bodies::Delivered);
     for round in 1..=2 {
         let length = [("Content-Length", "3")];
         let result = client.request(fields("PUT", &length), body(BodyLength::Length(3)));
@@ -83,7 +83,7 @@ fn exchange_given_up_inside_of_a_head_holds_nothing_back() {
     client.receive(b"ngth: 3\r\n\r\nabc");
     assert_eq!(events(&mut client), Vec::<String>::new());
     let again = client.request(fields("GET", &[]), RequestOptions::default());
-    assert_eq!(again, Err(Refusal::Closed));
+    assert_eq!(again, Err(SendError::Closed));
 }
 
 #[test]

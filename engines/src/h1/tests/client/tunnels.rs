@@ -22,7 +22,7 @@ fn upgrades_need_to_be_asked_for() {
     assert_eq!(connect, ["200", "Upgraded(1)", "+tunnel"]);
 }
 
-/// What is left of the request would be taken for the other protocol.
+/// The rest of the request would be taken for the other protocol.
 #[test]
 fn upgrades_wait_for_the_whole_request() {
     let options = RequestOptions {

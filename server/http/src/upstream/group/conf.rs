@@ -1,7 +1,7 @@
 //! Groups as the configuration has them: named by `upstream`, or made of the constant address of a `proxy_pass`.
 //!
-//! A group may be used before it is defined, so that what it lacks is known at the end of `http` only ([`finish`]): there
-//! hosts of groups that nobody defined are looked up.
+//! A group may be used before it is defined, so groups are checked at the end of `http` only ([`finish`]): there hosts
+//! of undefined groups are looked up.
 //!
 //! Source: nginx documentation, `ngx_http_upstream_module`; nginx's behaviour.
 
@@ -16,10 +16,10 @@ use server_base::connector::UpstreamAddr;
 use server_base::name_servers::NameServers;
 
 use super::GroupId;
-use crate::build::Build;
+use crate::build::ConfigBuilder;
 use crate::conf_core::ResolverLoc;
-use crate::confs::{Conf, Scope, Unit};
 use crate::http::Http;
+use crate::settings_set::{Conf, Scope, SettingsDef};
 use crate::upstream::gateway::Target;
 
 /// The groups of a configuration, in the order in which they were first named.
@@ -39,13 +39,13 @@ pub struct Group {
     pub name: Arc<[u8]>,
     /// An `upstream` block defines it.
     pub is_defined: bool,
-    /// The port of all servers of a group that nobody defines; 0 for a UNIX-domain socket and for groups that are defined.
+    /// The port of all servers of an undefined group; 0 for a UNIX-domain socket and for groups that are defined.
     pub port: u16,
     /// The servers, in the order in which they are written.
     pub servers: Vec<Server>,
     /// `keepalive`; `None` where no connections are kept.
     pub keepalive: Option<Keepalive>,
-    /// Who is asked for servers whose hosts were not found; `None`: the name servers of the system.
+    /// The name servers for hosts that were not found; `None`: those of the system.
     pub resolver: Option<Arc<NameServers>>,
     /// `resolver_timeout`, milliseconds; `None` until the end of `http` where it is not written.
     pub resolver_timeout_ms: Option<u64>,
@@ -58,7 +58,7 @@ pub struct Group {
 /// One `server`.
 #[derive(Clone, Debug, Default)]
 pub struct Server {
-    /// As it is written.
+    /// The name as it is written.
     pub name: Arc<[u8]>,
     /// Its addresses; none while its host is not found.
     pub addresses: Vec<UpstreamAddr>,
@@ -85,7 +85,7 @@ pub struct UnresolvedHost {
     pub name: String,
     /// The port of its addresses.
     pub port: u16,
-    /// What is wrong, with the place where it is written; `None` for the host of one request.
+    /// The error, with the place where it is written; `None` for the host of one request.
     error: Option<ConfError>,
 }
 
@@ -116,8 +116,8 @@ pub struct Keepalive {
 }
 
 impl Conf for Groups {
-    fn unit() -> &'static Unit {
-        static UNIT: Unit = Unit::new(Scope::Main, || Arc::new(Groups::default()));
+    fn def() -> &'static SettingsDef {
+        static UNIT: SettingsDef = SettingsDef::new(Scope::Main, || Arc::new(Groups::default()));
         &UNIT
     }
 
@@ -180,7 +180,7 @@ impl Group {
 ///
 /// # Errors
 /// It is defined already, or was used with a port.
-pub fn define(b: &mut Build, d: &Directive) -> Result<GroupId, ConfError> {
+pub fn define(b: &mut ConfigBuilder, d: &Directive) -> Result<GroupId, ConfError> {
     let name = d.arg_str(0).to_owned();
     let groups = b.conf_mut::<Groups>();
     let first = groups.named(&name).next().map(|(id, _)| id);
@@ -213,7 +213,7 @@ pub fn define(b: &mut Build, d: &Directive) -> Result<GroupId, ConfError> {
 /// # Errors
 /// A group that is defined has no port.
 pub fn add(
-    b: &mut Build,
+    b: &mut ConfigBuilder,
     d: &Directive,
     host: &str,
     port: Option<u16>,
@@ -250,7 +250,7 @@ pub fn add(
 /// Where a request goes whose address was made of variables; words as for [`add`].
 ///
 /// # Errors
-/// What the log says: there is no port.
+/// The log text: there is no port.
 pub fn target(
     http: &Http,
     host: &str,
@@ -276,7 +276,11 @@ pub fn target(
 ///
 /// # Errors
 /// nginx's.
-pub fn server_address(b: &mut Build, d: &Directive, server: &mut Server) -> Result<(), ConfError> {
+pub fn server_address(
+    b: &mut ConfigBuilder,
+    d: &Directive,
+    server: &mut Server,
+) -> Result<(), ConfError> {
     let text = d.arg_str(0);
     server.name = Arc::from(d.arg(0));
     let mut missing = None;
@@ -310,11 +314,11 @@ pub fn server_address(b: &mut Build, d: &Directive, server: &mut Server) -> Resu
     Ok(())
 }
 
-/// At the end of `http`: looks up the hosts of groups that nobody defines, and judges each group as a whole.
+/// At the end of `http`: looks up the hosts of undefined groups, and checks each group as a whole.
 ///
 /// # Errors
 /// nginx's: a group has no servers or no port. With `upstream_unresolved error` also hosts that are not found.
-pub fn finish(b: &mut Build) -> Result<(), ConfError> {
+pub fn finish(b: &mut ConfigBuilder) -> Result<(), ConfError> {
     let resolver: &ResolverLoc = b.http_base_conf();
     let (servers, timeout_ms) = (resolver.servers.clone(), resolver.timeout.0);
     let mut groups = std::mem::take(b.conf_mut::<Groups>());
@@ -339,7 +343,7 @@ pub fn finish(b: &mut Build) -> Result<(), ConfError> {
     Ok(())
 }
 
-fn look_up_host(b: &mut Build, group: &mut Group) -> Result<(), ConfError> {
+fn look_up_host(b: &mut ConfigBuilder, group: &mut Group) -> Result<(), ConfError> {
     if group.is_defined || !group.servers.is_empty() {
         return Ok(());
     }
@@ -380,7 +384,7 @@ impl Server {
         }
     }
 
-    /// The server of a group that nobody defines.
+    /// The server of an undefined group.
     fn implicit(host: &str) -> Self {
         Self {
             name: Arc::from(host.as_bytes()),
@@ -403,7 +407,7 @@ fn literal(host: &str, port: u16) -> Option<UpstreamAddr> {
 
 /// Port of a `server` that names none.
 const SERVER_PORT: u16 = 80;
-/// What a host that is not found means.
+/// Hint for a host that is not found.
 const UNRESOLVED_HINT: &str = "\"upstream_unresolved error;\" makes this an error";
 
 #[cfg(test)]

@@ -1,13 +1,17 @@
 //! Groups that are used before and after they are defined; messages are nginx's.
 
-use conf::{Arity, Contexts, Row};
+use conf::{Arity, Contexts, DirectiveDef};
 
 use super::*;
 use crate::module::Module;
 use crate::testing::{World, refused};
 
-const fn row(name: &'static str, arity: Arity, apply: conf::Apply<Build>) -> Row<Build> {
-    Row {
+const fn row(
+    name: &'static str,
+    arity: Arity,
+    apply: conf::Apply<ConfigBuilder>,
+) -> DirectiveDef<ConfigBuilder> {
+    DirectiveDef {
         name,
         contexts: Contexts::HTTP,
         arity,
@@ -33,17 +37,17 @@ const MODULE: Module = Module {
             Ok(())
         }),
     ]],
-    units: &[<Groups as Conf>::unit],
+    settings: &[<Groups as Conf>::def],
     finish: Some(finish),
     ..Module::EMPTY
 };
 
-fn pass(b: &mut Build, d: &Directive, default_port: u16) -> Result<(), ConfError> {
+fn pass(b: &mut ConfigBuilder, d: &Directive, default_port: u16) -> Result<(), ConfError> {
     let port = d.args.get(1).and_then(|port| port.as_str().parse().ok());
     add(b, d, d.arg_str(0), port, default_port).map(drop)
 }
 
-fn group(b: &mut Build, d: &Directive, is_backup: bool) -> Result<(), ConfError> {
+fn group(b: &mut ConfigBuilder, d: &Directive, is_backup: bool) -> Result<(), ConfError> {
     let id = define(b, d)?;
     let server = Server {
         addresses: vec![UpstreamAddr::Inet(([192, 0, 2, 1], 8080).into())],

@@ -35,7 +35,7 @@ struct Slot {
     host: Option<Host>,
 }
 
-/// What is known of a server's host.
+/// The lookup state of a server's host.
 #[derive(Debug)]
 struct Host {
     at: UnresolvedHost,
@@ -49,7 +49,7 @@ struct Host {
 
 /// The questions that one request waits for or has asked: the number of the server, and what came.
 #[derive(Debug, Default)]
-pub(super) struct Asked(Vec<(usize, Option<Lookup>)>);
+pub(super) struct PendingLookups(Vec<(usize, Option<Lookup>)>);
 
 impl Followed {
     /// Follows the servers that have no addresses; `None` where all have.
@@ -101,7 +101,7 @@ impl Followed {
     }
 
     /// Takes the answers that have come.
-    pub(super) fn receive(&self, asked: &mut Asked, peers: &Peers, now_ms: u64) {
+    pub(super) fn receive(&self, asked: &mut PendingLookups, peers: &Peers, now_ms: u64) {
         let mut slots = self.slots.borrow_mut();
         let mut changed = false;
         for (n, lookup) in &mut asked.0 {
@@ -134,7 +134,13 @@ impl Followed {
 
     /// Asks for all hosts, once for a request, that it cannot do without: those whose addresses are stale, and with
     /// `needed` those that have none.
-    pub(super) fn ask(&self, asked: &mut Asked, needed: bool, x: &mut Exchange, cx: &mut Ctx<'_>) {
+    pub(super) fn ask(
+        &self,
+        asked: &mut PendingLookups,
+        needed: bool,
+        x: &mut Exchange,
+        cx: &mut Ctx<'_>,
+    ) {
         let now_ms = cx.clock.mono_ms;
         for (n, slot) in self.slots.borrow().iter().enumerate() {
             let Some(host) = slot.host.as_ref().filter(|_| !slot.server.is_down) else {
@@ -155,7 +161,7 @@ impl Followed {
 
     /// Asks for hosts that have no addresses, or whose addresses are old, without anybody waiting for the answer. Those that
     /// the request has asked for itself are as new as they can be, also where an answer has no time at all.
-    pub(super) fn refresh(&self, asked: &Asked, x: &mut Exchange, cx: &mut Ctx<'_>) {
+    pub(super) fn refresh(&self, asked: &PendingLookups, x: &mut Exchange, cx: &mut Ctx<'_>) {
         let now_ms = cx.clock.mono_ms;
         for (n, slot) in self.slots.borrow_mut().iter_mut().enumerate() {
             let is_idle = slot.server.is_down || asked.has(n);
@@ -173,8 +179,8 @@ impl Followed {
         }
     }
 
-    /// What the log says of a request that has no server because names do not resolve.
-    pub(super) fn error(&self, asked: &Asked) -> Option<String> {
+    /// The log text of a request that has no server because names do not resolve.
+    pub(super) fn error(&self, asked: &PendingLookups) -> Option<String> {
         let slots = self.slots.borrow();
         let failed = asked.0.iter().find_map(|(n, lookup)| {
             let why = lookup.as_ref()?.answer()?.err()?;
@@ -184,7 +190,7 @@ impl Followed {
     }
 }
 
-impl Asked {
+impl PendingLookups {
     /// Whether the host of a server has been asked for.
     fn has(&self, n: usize) -> bool {
         self.0.iter().any(|(known, _)| *known == n)
@@ -198,7 +204,7 @@ impl Asked {
 }
 
 impl Slot {
-    /// There is no answer: known addresses serve on, and for a while nobody waits again.
+    /// There is no answer: known addresses serve on, and for a while no request waits again.
     fn keep(&mut self, now_ms: u64) {
         let until_ms = self.host.as_mut().and_then(|h| h.valid_until_ms.as_mut());
         if let Some(until_ms) = until_ms {
@@ -236,8 +242,8 @@ impl Slot {
     }
 }
 
-/// How long after their time addresses are used while others ask for newer ones, milliseconds: a busy group never waits, one
-/// that was idle does not use what may be another's by now.
+/// Time after their expiry that addresses are used while newer ones are asked for, milliseconds: a busy group never
+/// waits, one that was idle does not use what may be another's by now.
 const STALE_MS: u64 = 10_000;
 /// The shortest pause between two questions for a host that no request waits for, milliseconds.
 const ASK_AGAIN_MS: u64 = 1_000;

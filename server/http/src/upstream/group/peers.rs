@@ -1,9 +1,9 @@
 //! The servers of a group as one thread knows them, and the choice among them: weighted round robin.
 //!
-//! Each choice adds to every usable peer its effective weight; the peer that has most then gives up the sum of what was
-//! added. A failure lowers the effective weight, each choice raises it by one up to the weight. Peers that failed as often
-//! as they may are left out until `fail_timeout` is over; a success after that makes them good again. Backup servers are
-//! used where no other is usable. A group of one address has no choice, so its failures do not count.
+//! Each choice adds to every usable peer its effective weight; the peer with the largest sum is chosen and reduced by
+//! the total. A failure lowers the effective weight, each choice raises it by one up to the weight. Peers that failed
+//! as often as they may are left out until `fail_timeout` is over; a success after that makes them good again. Backup
+//! servers are used where no other is usable. A group of one address has no choice, so its failures do not count.
 //!
 //! Source: nginx documentation, `ngx_http_upstream_module`; nginx's behaviour.
 
@@ -48,7 +48,7 @@ pub(super) struct Peers {
     pub(super) changes: Cell<u32>,
 }
 
-/// What one request has tried, as numbers of peers in one list.
+/// The peers that one request has tried, as numbers in one list.
 #[derive(Debug, Default)]
 pub(super) struct Tried {
     first: u64,
@@ -122,7 +122,7 @@ impl Peer {
         self.conns.set(self.conns.get() + 1);
     }
 
-    /// Gives the place back.
+    /// Releases the place.
     pub(super) fn give_back(&self) {
         self.conns.set(self.conns.get() - 1);
     }
@@ -170,7 +170,7 @@ impl Peers {
         peers
     }
 
-    /// How many attempts a request may have: one for each peer that is not down.
+    /// Maximum number of attempts of a request: one for each peer that is not down.
     pub(super) fn tries(&self) -> usize {
         let up = |list: &RefCell<Vec<Rc<Peer>>>| {
             let list = list.borrow();

@@ -3,13 +3,13 @@
 use engines::http::Fields;
 
 use super::*;
-use crate::confs::Conf;
 use crate::module::Module;
+use crate::settings_set::Conf;
 use crate::testing::{PROBE, World};
 use crate::upstream::group::Groups;
 
 const GROUPS: Module = Module {
-    units: &[<Groups as Conf>::unit],
+    settings: &[<Groups as Conf>::def],
     ..Module::EMPTY
 };
 

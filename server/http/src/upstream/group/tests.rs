@@ -1,4 +1,4 @@
-//! What a request is given, with a connector whose answers a test sets.
+//! The server that a request is given, with a connector whose answers a test sets.
 
 use std::collections::HashMap;
 
@@ -91,7 +91,7 @@ impl Bench {
         Picker::of(Rc::clone(&self.group))
     }
 
-    /// What a request is given, in short: the address, `none`, `wait`, or why a name is not resolved.
+    /// The result for a request, in short: the address, `none`, `wait`, or why a name is not resolved.
     fn pick(&mut self, picker: &mut Picker) -> String {
         let mut cx = Ctx {
             connector: &mut self.names,

@@ -251,7 +251,7 @@ fn early_hints_are_passed_on_where_they_may_be() {
         site.call().interim(status, &["Link: <a>", "Server: b"]);
         site.wake(&mut x);
         assert!(x.is_waiting());
-        assert_eq!(x.ahead.is_some(), expected, "{passes} {status}");
+        assert_eq!(x.early_responses.is_some(), expected, "{passes} {status}");
     }
 }
 
@@ -267,7 +267,7 @@ fn early_hints_are_limited() {
         site.call()
             .interim(103, &[&format!("Link: <{}>", "a".repeat(link - 2))]);
         site.wake(&mut x);
-        assert_eq!(x.ahead.is_some(), expected, "{link}");
+        assert_eq!(x.early_responses.is_some(), expected, "{link}");
         let said = site.world.said();
         assert_eq!(
             said.contains("upstream sent too big early hints"),
@@ -370,7 +370,7 @@ fn early_hints_say_nothing_of_bodies_and_connections() {
     let sent = ["Content-Length: 7", "Connection: close", "TE: a", "Link: b"];
     site.call().interim(103, &sent);
     site.wake(&mut x);
-    let hints = &x.ahead.as_ref().expect("hints").hints[0];
+    let hints = &x.early_responses.as_ref().expect("hints").hints[0];
     let names: Vec<&[u8]> = hints.fields.iter().map(|f| hints.bytes(f.name)).collect();
     assert_eq!(names, [b"Link"]);
 }

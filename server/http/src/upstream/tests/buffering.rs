@@ -7,7 +7,7 @@ use super::Site;
 use crate::exchange::{Exchange, State};
 use crate::testing::servers::Passing;
 
-/// A response that has begun; 4 buffers of 10 bytes, and a file of so many.
+/// A response that has begun; 4 buffers of 10 bytes, and a file of at most `file` bytes.
 fn begun(file: u64) -> (Site, Exchange) {
     let mut passing = Passing::new();
     passing.conf.buffers = (4, 10);
@@ -44,7 +44,7 @@ fn memory_is_limited_where_there_is_no_file() {
     assert_eq!(site.call().window(), 40);
 }
 
-/// The client has stopped with so many bytes in its queue.
+/// The client has stopped with `unsent_bytes` in its queue.
 fn stall(site: &mut Site, x: &mut Exchange, unsent_bytes: u64) {
     x.stalled(unsent_bytes, &mut site.world.cx());
 }

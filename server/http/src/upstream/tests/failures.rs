@@ -18,7 +18,7 @@ fn three(on: u32) -> Passing {
     passing
 }
 
-/// What the client gets: the status of the response, or of the exchange that got none.
+/// The client's status: that of the response, or of the exchange that got none.
 fn status(x: &Exchange) -> u16 {
     match x.state {
         State::Responding => x.response.status,

@@ -3,14 +3,14 @@
 use std::ops::Range;
 
 use super::super::super::boxes::{self, begin, end};
-use super::super::super::fault::Fault;
+use super::super::super::error::Mp4Error;
 use super::super::Ranges;
 
 /// A file in memory.
 pub(crate) struct Memory(pub(crate) Vec<u8>, pub(crate) Vec<Range<u64>>);
 
 impl Ranges for Memory {
-    fn read(&mut self, offset: u64, len: u64, out: &mut Vec<u8>) -> Result<(), Fault> {
+    fn read(&mut self, offset: u64, len: u64, out: &mut Vec<u8>) -> Result<(), Mp4Error> {
         self.1.push(offset..offset + len);
         out.extend_from_slice(&self.0[offset as usize..(offset + len) as usize]);
         Ok(())

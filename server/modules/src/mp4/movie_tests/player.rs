@@ -20,7 +20,7 @@ pub(crate) fn numbers(body: &[u8]) -> Vec<u32> {
 }
 
 /// All boxes below a box, by their names.
-pub(crate) fn inside<'a>(body: &'a [u8], found: &mut BTreeMap<Kind, &'a [u8]>) {
+pub(crate) fn inside<'a>(body: &'a [u8], found: &mut BTreeMap<BoxType, &'a [u8]>) {
     for child in Children(body) {
         let (kind, body) = child.expect("what was made is sound");
         if [*b"mdia", *b"minf", *b"stbl", *b"edts"].contains(&kind) {
@@ -30,7 +30,7 @@ pub(crate) fn inside<'a>(body: &'a [u8], found: &mut BTreeMap<Kind, &'a [u8]>) {
     }
 }
 
-pub(crate) type Kind = [u8; 4];
+pub(crate) type BoxType = [u8; 4];
 
 /// Every sample of a track, found by its tables.
 pub(crate) fn play(file: &[u8], trak: &[u8]) -> Vec<Seen> {
@@ -90,7 +90,7 @@ pub(crate) fn play(file: &[u8], trak: &[u8]) -> Vec<Seen> {
 
 /// The samples of all tracks, and the duration of the movie.
 pub(crate) fn watch(file: &[u8]) -> (Vec<Vec<Seen>>, u64) {
-    let kinds: Vec<Kind> = Children(file)
+    let kinds: Vec<BoxType> = Children(file)
         .map(|child| child.expect("what was made is sound").0)
         .collect();
     let moov = Children(file)
@@ -110,7 +110,7 @@ pub(crate) fn watch(file: &[u8]) -> (Vec<Vec<Seen>>, u64) {
     (tracks, lasts)
 }
 
-/// What is to be left of a track: from the sample under way at the start to the one under way at the end.
+/// The samples of a track that are to remain: from the one that plays at the start to the one that plays at the end.
 pub(crate) fn wanted(all: &[Seen], scale: u32, start_ms: u64, length_ms: u64) -> Vec<Seen> {
     let units = |ms: u64| ms * u64::from(scale) / 1000;
     let under_way = |time: u64| {

@@ -12,7 +12,7 @@ use server_base::background_fetch::{BackgroundFetch, Endpoint, FetchRequest};
 use tls::ocsp::{Question, Status, Trust};
 use tls::{Authorities, Chain, Staple};
 
-use super::memory::{Known, Memory};
+use super::memory::{Memory, StoredResponse};
 
 /// The status of one certificate, fetched again and again.
 pub(super) struct StatusFetch {
@@ -68,7 +68,7 @@ impl BackgroundFetch for StatusFetch {
             ));
         }
         self.staple.put(response, answer.until_s);
-        self.memory.keep(Known {
+        self.memory.keep(StoredResponse {
             response: response.to_vec(),
             until_s: answer.until_s,
             refresh_s: refresh_s(answer.until_s, now_s),
@@ -115,11 +115,11 @@ fn ms_until(then_s: i64, now_s: i64) -> u64 {
     left_s.saturating_mul(1000)
 }
 
-/// Most bytes of a response, its head included; as in nginx.
+/// Maximum size of a response, its head included, bytes; as in nginx.
 const RESPONSE_BYTES_MAX: usize = 16 << 10;
 /// The shortest time between two tries, seconds; as the others in nginx.
 const SOONEST_S: i64 = 300;
-/// How long before its end a response is asked for anew.
+/// Time before its end at which a response is renewed, seconds.
 const AHEAD_S: i64 = 300;
 /// The longest time between two tries.
 const LATEST_S: i64 = 3600;

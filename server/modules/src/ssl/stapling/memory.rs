@@ -1,4 +1,4 @@
-//! What was fetched about a certificate, as long as a configuration shows it with the same trust.
+//! Fetched responses of certificates, kept as long as a configuration shows a certificate with the same trust.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -8,12 +8,12 @@ use super::Key;
 /// The place of one certificate's response.
 #[derive(Debug)]
 pub(super) struct Memory {
-    last: Mutex<Option<Known>>,
+    last: Mutex<Option<StoredResponse>>,
 }
 
 /// A response that was found good.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Known {
+pub(super) struct StoredResponse {
     /// The response, DER.
     pub(super) response: Vec<u8>,
     /// Until when it holds, seconds since 1970, where it says that.
@@ -42,17 +42,17 @@ impl Memory {
         memory
     }
 
-    /// What is known.
-    pub(super) fn last(&self) -> Option<Known> {
+    /// The last response.
+    pub(super) fn last(&self) -> Option<StoredResponse> {
         self.lock().clone()
     }
 
     /// Keeps a newer response.
-    pub(super) fn keep(&self, known: Known) {
+    pub(super) fn keep(&self, known: StoredResponse) {
         *self.lock() = Some(known);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Known>> {
+    fn lock(&self) -> MutexGuard<'_, Option<StoredResponse>> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -61,7 +61,7 @@ impl Memory {
 #[derive(Default)]
 struct All {
     places: HashMap<Key, Weak<Memory>>,
-    /// How many there may be before anyone looks which are in use.
+    /// Number of entries from which unused ones are removed.
     most: usize,
 }
 
@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn a_response_is_known_as_long_as_somebody_refers_to_it() {
         let key = [0x5a; 32];
-        let known = Known {
+        let known = StoredResponse {
             response: vec![1, 2, 3],
             until_s: None,
             refresh_s: 7,

@@ -7,8 +7,8 @@ use conf::{Arity, ConfError, Directive};
 use crate::config::ConfigContext;
 
 /// A value that a directive's words can be parsed into.
-pub trait Typed: Sized {
-    /// How many words.
+pub trait FromArgs: Sized {
+    /// The number of words.
     const ARITY: Arity;
     /// Syntax after the name, as the reference shows it.
     const SYNTAX: &'static str;
@@ -22,13 +22,13 @@ pub trait Typed: Sized {
     /// Parses the words of a directive whose value at the same level is `self` already.
     ///
     /// # Errors
-    /// Most directives may be written once in a level; of others the errors of [`Typed::parse`].
+    /// Most directives may be written once in a level; of others the errors of [`FromArgs::parse`].
     fn parse_again(self, _: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
         Err(ConfError::directive(d, "is duplicate"))
     }
 }
 
-impl Typed for bool {
+impl FromArgs for bool {
     const ARITY: Arity = Arity::FLAG;
     const SYNTAX: &'static str = "on | off";
 
@@ -41,7 +41,7 @@ impl Typed for bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Size(pub u64);
 
-impl Typed for Size {
+impl FromArgs for Size {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "size";
 
@@ -54,7 +54,7 @@ impl Typed for Size {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Offset(pub u64);
 
-impl Typed for Offset {
+impl FromArgs for Offset {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "size";
 
@@ -67,7 +67,7 @@ impl Typed for Offset {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Millis(pub u64);
 
-impl Typed for Millis {
+impl FromArgs for Millis {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "time";
 
@@ -80,7 +80,7 @@ impl Typed for Millis {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Number(pub u64);
 
-impl Typed for Number {
+impl FromArgs for Number {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "number";
 
@@ -93,7 +93,7 @@ impl Typed for Number {
 #[derive(Clone, Copy, Debug)]
 pub struct Between<const LEAST: u64, const MOST: u64>(pub u64);
 
-impl<const LEAST: u64, const MOST: u64> Typed for Between<LEAST, MOST> {
+impl<const LEAST: u64, const MOST: u64> FromArgs for Between<LEAST, MOST> {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "number";
 
@@ -105,13 +105,13 @@ impl<const LEAST: u64, const MOST: u64> Typed for Between<LEAST, MOST> {
 /// Number and size of buffers: `4 8k`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Buffers {
-    /// How many.
+    /// Number of buffers.
     pub number: u32,
     /// Size of each in bytes.
     pub size: u64,
 }
 
-impl Typed for Buffers {
+impl FromArgs for Buffers {
     const ARITY: Arity = Arity::TAKE2;
     const SYNTAX: &'static str = "number size";
 
@@ -132,7 +132,7 @@ impl Typed for Buffers {
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Text(pub Vec<u8>);
 
-impl Typed for Text {
+impl FromArgs for Text {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "string";
 
@@ -145,7 +145,7 @@ impl Typed for Text {
 #[derive(Clone, Copy, Debug)]
 pub struct Access(pub u32);
 
-impl Typed for Access {
+impl FromArgs for Access {
     const ARITY: Arity = Arity::TAKE123;
     const SYNTAX: &'static str = "users:permissions ...";
 
@@ -174,7 +174,7 @@ impl Typed for Access {
 }
 
 impl Access {
-    /// Those of directories: who may read may also enter.
+    /// Returns the permission bits for directories: read permission implies search permission.
     #[must_use]
     pub fn of_directories(self) -> u32 {
         self.0 | (self.0 & 0o444) >> 2
@@ -189,7 +189,7 @@ macro_rules! keyword {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum $name { $( $(#[$vmeta])+ $variant, )+ }
 
-        impl $crate::typed::Typed for $name {
+        impl $crate::from_args::FromArgs for $name {
             const ARITY: ::conf::Arity = ::conf::Arity::TAKE1;
             const SYNTAX: &'static str = $crate::keyword!(@syntax $($word),+);
 
@@ -211,5 +211,5 @@ pub fn invalid(d: &Directive) -> ConfError {
     )
 }
 
-/// Most buffers a directive may ask for.
+/// Maximum number of buffers of a directive.
 const MAX_BUFFERS: u32 = 1024;

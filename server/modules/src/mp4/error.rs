@@ -1,9 +1,9 @@
-//! Why a part of an MP4 file cannot be made, worded as nginx words it.
+//! Errors of making a part of an MP4 file, in nginx's words.
 
-/// What is wrong with a file, or with what is asked of it.
+/// Errors of a file, or of the part that is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
-    /// The file could not be read; whoever reads has said why.
+pub(crate) enum Mp4Error {
+    /// The file could not be read; already logged.
     Unreadable,
     /// A box says that it is smaller than its own head.
     BoxTooSmall(u64),
@@ -13,11 +13,11 @@ pub(crate) enum Fault {
     Truncated,
     /// More boxes beside each other than a file has.
     TooManyBoxes,
-    /// `ftyp` of so many bytes.
+    /// `ftyp` of this many bytes.
     FtypTooLarge(u64),
-    /// `moov` of so many bytes.
+    /// `moov` of this many bytes.
     MoovTooLarge(u64),
-    /// What is left of `moov` has become too large for a box.
+    /// The remaining `moov` has become too large for a box.
     MadeTooLarge,
     /// `moov` is compressed.
     Compressed,
@@ -45,7 +45,7 @@ pub(crate) enum Fault {
     LargeSamples(Edge),
     /// Nothing lies between the two times.
     NoData,
-    /// What is asked for lies behind the media data.
+    /// The requested part lies behind the media data.
     OutOfData,
 }
 
@@ -65,7 +65,7 @@ impl Edge {
     }
 }
 
-impl Fault {
+impl Mp4Error {
     /// A line for the log about the file of this name; `None` where one was written already.
     pub(crate) fn tell(self, file: &str) -> Option<String> {
         Some(match self {

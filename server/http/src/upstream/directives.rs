@@ -1,7 +1,7 @@
-//! What is written at one level: a setting for each upstream directive, and what it is where nobody writes it.
+//! Settings of one level: one for each upstream directive, and its default.
 
 use conf::{Directive, Setting};
-use server_base::typed::{Access, Millis, Number, Size};
+use server_base::from_args::{Access, Millis, Number, Size};
 
 use super::conf::{IgnoredHeaders, NextUpstream};
 use super::values::{
@@ -13,17 +13,17 @@ use crate::value::SizeValue;
 /// Declares the settings: those with a value everywhere, and those of which it counts whether they are written.
 macro_rules! written {
     ( everywhere { $( $field:ident: $ty:ty = $default:expr; )* } where_written { $( $maybe:ident: $maybe_ty:ty; )* } ) => {
-        /// What is written at a level. Once merged, all settings but those about sizes, the temporary directory and hidden
-        /// fields have a value.
+        /// Settings written at a level. Once merged, all settings but those about sizes, the temporary directory and
+        /// hidden fields have a value.
         #[derive(Clone, Default)]
-        pub struct Written {
+        pub struct UpstreamDirectives {
             $( #[doc = concat!("`*_", stringify!($field), "`.")] pub $field: Setting<$ty>, )*
             $( #[doc = concat!("`*_", stringify!($maybe), "`.")] pub $maybe: Setting<$maybe_ty>, )*
             /// The last directive about sizes at this level, to blame for sizes that do not go together.
             pub(super) sizes_at: Option<Directive>,
         }
 
-        impl Written {
+        impl UpstreamDirectives {
             /// Takes from `parent` what is not set here, else the defaults.
             pub(super) fn inherit(&mut self, parent: Option<&Self>) {
                 $( self.$field.inherit(parent.map(|parent| &parent.$field), || $default); )*

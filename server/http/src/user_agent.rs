@@ -1,7 +1,7 @@
 //! Which browser a request comes from, as far as anything here depends on it.
 //!
-//! Browsers name one another in `User-Agent`, so the order of the questions is what tells them apart; it is nginx's.
-//! Versions are compared by the module `browser`, with rules of its own.
+//! Browsers name one another in `User-Agent`, so the order of the tests distinguishes them; it is nginx's. Versions
+//! are compared by the module `browser`, with rules of its own.
 //!
 //! Source: nginx documentation, directives `keepalive_disable`, `msie_padding`, `msie_refresh`.
 

@@ -10,7 +10,7 @@ const HOLD: Duration = Duration::from_millis(200);
 
 /// A policy and what left it.
 struct World {
-    hold: Hold,
+    hold: AckDelay,
     start: Instant,
     out: Vec<Released>,
 }
@@ -19,7 +19,7 @@ impl World {
     /// A connection whose handshake is over: acknowledged up to 1000.
     fn new() -> Self {
         let mut world = Self {
-            hold: Hold::new(HOLD),
+            hold: AckDelay::new(HOLD),
             start: Instant::now(),
             out: Vec::new(),
         };
@@ -49,7 +49,7 @@ impl World {
         self.left()
     }
 
-    /// What left: whether it goes on, and the milliseconds it was held.
+    /// Packets that left: whether they are forwarded, and the milliseconds they were held.
     fn left(&mut self) -> Vec<(bool, u32)> {
         let held = |r: &Released| u32::try_from((r.at - r.came).as_millis()).expect("short");
         self.out.drain(..).map(|r| (r.goes_on, held(&r))).collect()

@@ -8,21 +8,21 @@ use server_base::address::{Lookup, parse_endpoint};
 
 /// A place of the web, taken apart.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct Url {
     /// The host as it is written, without the port.
     pub(super) host: String,
     pub(super) port: u16,
     /// Its addresses; none where name servers are to be asked.
     pub(super) addresses: Vec<SocketAddr>,
-    /// What follows the host.
+    /// The text after the host.
     pub(super) path: String,
 }
 
-impl Place {
+impl Url {
     /// Reads a URL. A host with a name is looked up now, or only later.
     ///
     /// # Errors
-    /// What nginx says of such a URL.
+    /// nginx's text for such a URL.
     pub(super) fn parse(
         url: &str,
         resolved_later: bool,
@@ -89,7 +89,7 @@ mod tests {
             let ip = "192.0.2.1".parse().expect("an address");
             (host == "ocsp.test").then(|| vec![ip])
         };
-        match Place::parse(url, resolved_later, &mut lookup) {
+        match Url::parse(url, resolved_later, &mut lookup) {
             Ok(place) => {
                 let addresses: Vec<_> = place.addresses.iter().map(SocketAddr::to_string).collect();
                 format!(

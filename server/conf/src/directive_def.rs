@@ -1,6 +1,6 @@
 //! Directive tables and the walk that applies them.
 //!
-//! A [`Row`] says what a directive is: where it may stand, how many arguments it takes, whether it has a block, and
+//! A [`DirectiveDef`] says what a directive is: where it may stand, how many arguments it takes, whether it has a block, and
 //! what it does. [`walk`] takes the items of a text in order and, for each, checks the table in nginx's order
 //! (name and context, block, arguments) with nginx's wording, then calls the row. `include` is part of the walk.
 //! [`each`] is the walk for blocks whose content is data, not directives (`types`, `map`, `geo`).
@@ -11,16 +11,16 @@ use std::collections::HashMap;
 
 use crate::{Arity, ConfError, Contexts, Directive, FileText, Item, Loader, Word, unbuilt};
 
-/// What a row does with its directive.
+/// The function of a row that applies its directive.
 pub type Apply<B> = fn(&mut B, &Directive) -> Result<(), ConfError>;
 
 /// One directive of the table, or one of its forms: a name may have several rows with different contexts.
-pub struct Row<B: 'static> {
+pub struct DirectiveDef<B: 'static> {
     /// The name.
     pub name: &'static str,
     /// Where it may stand.
     pub contexts: Contexts,
-    /// How many arguments it takes.
+    /// Number of its arguments.
     pub arity: Arity,
     /// Whether it has a block instead of a semicolon.
     pub block: bool,
@@ -34,7 +34,7 @@ pub struct Row<B: 'static> {
     pub apply: Apply<B>,
 }
 
-/// What a walk builds: the owner of the table and the loader.
+/// The target of a walk: the owner of the table and the loader.
 pub trait Builder: Sized + 'static {
     /// The directives it knows.
     fn table(&self) -> &Table<Self>;
@@ -43,10 +43,10 @@ pub trait Builder: Sized + 'static {
     fn loader(&mut self) -> &mut Loader;
 
     /// Called with each directive that passed the checks, before its row is.
-    fn applying(&mut self, _directive: &Directive, _row: &'static Row<Self>) {}
+    fn applying(&mut self, _directive: &Directive, _row: &'static DirectiveDef<Self>) {}
 
-    /// Called for a name that has no row at all; by default an error that tells a directive of nginx that is not
-    /// built from a name nobody knows.
+    /// Called for a name that has no row at all. By default an error, which distinguishes a directive of nginx that is
+    /// not built from an unknown name.
     ///
     /// # Errors
     /// When the directive cannot be passed over.
@@ -61,12 +61,12 @@ pub trait Builder: Sized + 'static {
 
 /// The rows of all modules, by name.
 pub struct Table<B: 'static> {
-    rows: HashMap<&'static str, Vec<&'static Row<B>>>,
+    rows: HashMap<&'static str, Vec<&'static DirectiveDef<B>>>,
 }
 
 impl<B: 'static> Table<B> {
     /// A table of the rows of all `modules`; rows of one name keep the order they are given in.
-    pub fn from(modules: &[&'static [Row<B>]]) -> Self {
+    pub fn from(modules: &[&'static [DirectiveDef<B>]]) -> Self {
         let mut rows: HashMap<_, Vec<_>> = HashMap::new();
         for row in modules.iter().copied().flatten() {
             rows.entry(row.name).or_default().push(row);
@@ -75,7 +75,7 @@ impl<B: 'static> Table<B> {
     }
 
     /// The rows of a name.
-    pub fn lookup(&self, name: &str) -> &[&'static Row<B>] {
+    pub fn lookup(&self, name: &str) -> &[&'static DirectiveDef<B>] {
         self.rows.get(name).map_or(&[], Vec::as_slice)
     }
 
@@ -87,7 +87,7 @@ impl<B: 'static> Table<B> {
     }
 
     /// All rows; in no particular order.
-    pub fn rows(&self) -> impl Iterator<Item = &'static Row<B>> {
+    pub fn rows(&self) -> impl Iterator<Item = &'static DirectiveDef<B>> {
         self.rows.values().flatten().copied()
     }
 }
@@ -106,7 +106,7 @@ pub fn walk<B: Builder>(
         .try_for_each(|item| walk_item(builder, item, context))
 }
 
-/// As [`walk`], of a file.
+/// Reads a file and walks it, see [`walk`].
 ///
 /// # Errors
 /// The first error met, in the order of the text.
@@ -265,8 +265,13 @@ mod tests {
         }
     }
 
-    const fn server(contexts: Contexts, arity: Arity, block: bool, apply: Apply<Two>) -> Row<Two> {
-        Row {
+    const fn server(
+        contexts: Contexts,
+        arity: Arity,
+        block: bool,
+        apply: Apply<Two>,
+    ) -> DirectiveDef<Two> {
+        DirectiveDef {
             name: "server",
             contexts,
             arity,
@@ -278,12 +283,12 @@ mod tests {
         }
     }
 
-    const BLOCK: &[Row<Two>] = &[server(Contexts::HTTP, Arity::NOARGS, true, |two, _| {
+    const BLOCK: &[DirectiveDef<Two>] = &[server(Contexts::HTTP, Arity::NOARGS, true, |two, _| {
         two.seen.push("block");
         Ok(())
     })];
 
-    const PEER: &[Row<Two>] = &[server(
+    const PEER: &[DirectiveDef<Two>] = &[server(
         Contexts::UPSTREAM,
         Arity::ONE_MORE,
         false,

@@ -1,4 +1,4 @@
-//! What modules keep with an exchange until it ends: what they decided about it, what they hold for it.
+//! Values that modules keep with an exchange until it ends: decisions about it, resources taken for it.
 
 use std::any::Any;
 
@@ -7,12 +7,12 @@ use server_base::memory;
 use super::{Ctx, Exchange, State, Wait};
 
 /// Something taken for an exchange that is given back when its response has left, where the log is written later, too.
-pub struct Lease {
+pub struct DropGuard {
     _held: Box<dyn Any>,
 }
 
-impl Lease {
-    /// Holds a value that gives back what it stands for when it is dropped.
+impl DropGuard {
+    /// Keeps a value that returns its resource when it is dropped.
     pub fn new<T: Any>(held: T) -> Self {
         Self {
             _held: Box::new(held),
@@ -22,15 +22,15 @@ impl Lease {
 
 /// Values of modules, by their type; dropped when the exchange ends.
 #[derive(Default)]
-pub struct Guards(Vec<Box<dyn Any>>);
+pub struct Extensions(Vec<Box<dyn Any>>);
 
-impl Guards {
+impl Extensions {
     /// The value of a type, the first where there are several.
     pub fn get<T: Any>(&self) -> Option<&T> {
         self.0.iter().find_map(|guard| guard.downcast_ref())
     }
 
-    /// The same, to be changed.
+    /// The mutable value of a type, the first where there are several.
     pub fn get_mut<T: Any>(&mut self) -> Option<&mut T> {
         self.0.iter_mut().find_map(|guard| guard.downcast_mut())
     }
@@ -57,9 +57,9 @@ impl Guards {
         self.0.retain(|guard| !guard.is::<T>());
     }
 
-    /// Gives back what was taken for the exchange; what was decided about it stays.
+    /// Drops the extensions of resources; other values stay.
     pub fn release(&mut self) {
-        self.drop_all::<Lease>();
+        self.drop_all::<DropGuard>();
     }
 
     /// Drops all.
@@ -74,7 +74,7 @@ impl Exchange {
     #[must_use]
     pub fn hold_memory(&mut self, cx: &Ctx<'_>, bytes: u64) -> bool {
         match memory::claim(self.client.connection, bytes) {
-            Some(claim) => self.guards.push(Lease::new(claim)),
+            Some(claim) => self.extensions.push(DropGuard::new(claim)),
             None => {
                 self.state = State::Waiting(self.wait_for_memory(cx, bytes));
                 return false;
@@ -83,7 +83,8 @@ impl Exchange {
         true
     }
 
-    /// Has the exchange woken when its connection may have the bytes that it was refused; returns how to wait for that.
+    /// Arranges that the exchange is woken when its connection may have the bytes that it was refused; returns the
+    /// wait for that.
     pub(super) fn wait_for_memory(&mut self, cx: &Ctx<'_>, bytes: u64) -> Wait {
         memory::wait_for(self.client.connection, bytes, self.waker(cx));
         // A time as well: another exchange may have been woken in its place, and have ended.
@@ -100,28 +101,34 @@ mod tests {
     #[test]
     fn what_was_taken_is_given_back_and_decisions_stay() {
         let taken = std::rc::Rc::new(());
-        let mut guards = Guards::default();
-        guards.push(1_u8);
-        guards.push(Lease::new(std::rc::Rc::clone(&taken)));
+        let mut extensions = Extensions::default();
+        extensions.push(1_u8);
+        extensions.push(DropGuard::new(std::rc::Rc::clone(&taken)));
         assert_eq!(std::rc::Rc::strong_count(&taken), 2);
-        guards.release();
+        extensions.release();
         assert_eq!(std::rc::Rc::strong_count(&taken), 1);
-        assert_eq!(guards.get::<u8>(), Some(&1));
+        assert_eq!(extensions.get::<u8>(), Some(&1));
     }
 
     #[test]
     fn values_are_kept_by_type() {
-        let mut guards = Guards::default();
-        guards.push(1_u8);
-        guards.push(2_u8);
-        guards.push(3_u16);
-        assert_eq!(guards.get::<u8>(), Some(&1));
-        guards.set(4_u8);
-        assert_eq!(guards.get::<u8>(), Some(&4));
-        guards.drop_all::<u8>();
-        assert_eq!((guards.get::<u8>(), guards.get::<u16>()), (None, Some(&3)));
-        assert_eq!((guards.take::<u8>(), guards.take::<u16>()), (None, Some(3)));
-        assert_eq!(guards.get::<u16>(), None);
+        let mut extensions = Extensions::default();
+        extensions.push(1_u8);
+        extensions.push(2_u8);
+        extensions.push(3_u16);
+        assert_eq!(extensions.get::<u8>(), Some(&1));
+        extensions.set(4_u8);
+        assert_eq!(extensions.get::<u8>(), Some(&4));
+        extensions.drop_all::<u8>();
+        assert_eq!(
+            (extensions.get::<u8>(), extensions.get::<u16>()),
+            (None, Some(&3))
+        );
+        assert_eq!(
+            (extensions.take::<u8>(), extensions.take::<u16>()),
+            (None, Some(3))
+        );
+        assert_eq!(extensions.get::<u16>(), None);
     }
 
     /// A request of a connection.
@@ -158,7 +165,7 @@ mod tests {
         drop(first);
         assert_eq!(woken(&world), [0; 0], "it waits no more");
         // The thread's budget is everybody's.
-        one.guards.clear();
+        one.extensions.clear();
         let all = memory::claim(1, memory::THREAD_BYTES);
         let only = memory::claim(2, 1);
         assert!(!two.hold_memory(&world.cx(), 1));

@@ -29,9 +29,9 @@ pub(crate) struct Released {
     pub(crate) goes_on: bool,
 }
 
-/// The policy of one direction.
+/// Delay of acknowledgements in one direction.
 #[derive(Debug)]
-pub(crate) struct Hold {
+pub(crate) struct AckDelay {
     time: Duration,
     flows: HashMap<Flow, FlowState>,
     /// When flows may have something to release, in order; what was superseded stays until its time.
@@ -44,18 +44,18 @@ struct FlowState {
     acknowledged: Option<u32>,
     /// The largest payload that went the other way.
     full_bytes: u32,
-    held: Option<Held>,
+    held: Option<DelayedAck>,
 }
 
 #[derive(Debug)]
-struct Held {
+struct DelayedAck {
     packet: Vec<u8>,
     ack: u32,
     came: Instant,
     until: Instant,
 }
 
-/// What a pure acknowledgement does.
+/// Decision about a pure acknowledgement.
 enum Judgement {
     /// It leaves, and the one that is held is not needed any more.
     Leaves,
@@ -65,7 +65,7 @@ enum Judgement {
     Waits,
 }
 
-impl Hold {
+impl AckDelay {
     pub(crate) fn new(time: Duration) -> Self {
         Self {
             time,
@@ -152,7 +152,7 @@ impl Hold {
         }
     }
 
-    /// When [`Hold::expire`] has something to do at the earliest.
+    /// When [`AckDelay::expire`] has something to do at the earliest.
     pub(crate) fn next(&self) -> Option<Instant> {
         self.timers.front().map(|(due, _)| *due)
     }
@@ -186,7 +186,7 @@ impl FlowState {
         }
     }
 
-    /// Keeps an acknowledgement in place of one that is held, until the time of that one; gives the time when
+    /// Keeps an acknowledgement in place of one that is held, until the time of that one; returns the time when
     /// there was none.
     fn hold(
         &mut self,
@@ -197,7 +197,7 @@ impl FlowState {
     ) -> Option<Instant> {
         let before = self.held.as_ref().map(|held| held.until);
         self.supersede(packet.at, out);
-        self.held = Some(Held {
+        self.held = Some(DelayedAck {
             packet: packet.packet,
             ack,
             came: packet.came,
@@ -221,10 +221,10 @@ impl FlowState {
 /// The most connections remembered. Beyond it those that hold nothing are forgotten, as if they were new; where
 /// all hold something, the acknowledgements of new ones pass.
 const FLOWS_MAX: usize = 4096;
-/// What counts as a full segment while no larger one was seen: the least that a sender assumes (RFC 9293
+/// Size of a full segment while no larger one was seen, in bytes: the least that a sender assumes (RFC 9293
 /// section 3.7.1).
 const FULL_SEGMENT_MIN_BYTES: u32 = 536;
 
 #[cfg(test)]
-#[path = "hold_tests.rs"]
+#[path = "ack_delay_tests.rs"]
 mod tests;

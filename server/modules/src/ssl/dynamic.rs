@@ -16,37 +16,37 @@ use conf::{Builder, ConfError, Directive};
 use engines::http::FileRange;
 use server_base::errlog::{Level, Shown};
 use server_base::files::{FileError, OpenPolicy};
-use server_http::build::Build;
-use server_http::certificates::LateCertificates;
+use server_http::build::ConfigBuilder;
+use server_http::certificates::DynamicCertificates;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::value::Value;
 use tls::{Chain, Config, Identity, Key};
 
-use super::cache::{Cache, Found, Id, Object, Stamp};
+use super::cache::{Cache, CacheLookup, Id, Object, Stamp};
 use super::files::{self, DATA, MISMATCH};
 
 /// The certificates of a server.
-pub(super) struct Late {
+pub(super) struct CertificateTemplates {
     pairs: Vec<(Value, Value)>,
     passwords: Vec<Vec<u8>>,
     /// Certificates that no variable names, beside them.
     fixed: Vec<Identity>,
     cache: Option<Arc<Cache>>,
-    /// What names are relative to.
+    /// The folder that relative names start from.
     prefix: PathBuf,
 }
 
 /// Whether certificates are to be loaded at each handshake.
-pub(super) fn is_late(certificates: &[Arc<Directive>], keys: &[Arc<Directive>]) -> bool {
+pub(super) fn is_dynamic(certificates: &[Arc<Directive>], keys: &[Arc<Directive>]) -> bool {
     let pairs = certificates.iter().zip(keys);
     let mut words = pairs.flat_map(|(certificate, key)| [certificate, key]);
     words.any(|d| d.arg(0).contains(&b'$'))
 }
 
-impl Late {
+impl CertificateTemplates {
     /// Of the words of directives.
     pub(super) fn new<'d>(
-        b: &mut Build,
+        b: &mut ConfigBuilder,
         words: impl Iterator<Item = (&'d Arc<Directive>, &'d Arc<Directive>)>,
         passwords: Option<&Directive>,
         fixed: Vec<Identity>,
@@ -125,12 +125,12 @@ impl Late {
         };
         let now_s = cx.clock.mono_ms / 1000;
         let found = match anew && !id.is_data {
-            true => Found::Nothing,
+            true => CacheLookup::Nothing,
             false => cache.find(id, now_s),
         };
         match found {
-            Found::Valid(object) => return Ok(object),
-            Found::Old(object, stamp) if stamp.is_some() && stamp == stamp_now(cx, id) => {
+            CacheLookup::Valid(object) => return Ok(object),
+            CacheLookup::Old(object, stamp) if stamp.is_some() && stamp == stamp_now(cx, id) => {
                 cache.keep(id, object.clone(), stamp, now_s);
                 return Ok(object);
             }
@@ -152,7 +152,8 @@ impl Late {
         }
     }
 
-    /// Reads something; also gives whether it may be kept: another server may have no password for an encrypted key.
+    /// Reads a certificate or a key; also returns whether it may be kept: another server may have no password for an
+    /// encrypted key.
     fn read(&self, cx: &mut Ctx<'_>, id: &Id) -> Result<(Object, Stamp, bool), String> {
         let what = if id.is_key {
             "certificate key"
@@ -175,7 +176,7 @@ impl Late {
     }
 }
 
-impl LateCertificates for Late {
+impl DynamicCertificates for CertificateTemplates {
     fn load(&self, x: &mut Exchange, cx: &mut Ctx<'_>, settings: &Config) -> Option<Config> {
         let mut identities = self.fixed.clone();
         for pair in &self.pairs {

@@ -2,14 +2,14 @@
 //!
 //! The list is the source of the table in docs/differences.md.
 
-use conf::{Arity, Contexts, Row};
+use conf::{Arity, Contexts, DirectiveDef};
 
-use super::Build;
+use super::ConfigBuilder;
 
 macro_rules! rows {
     ($( $name:literal, $contexts:expr, $arity:ident, $reason:literal; )*) => {
         /// The rows; the documentation is the reason.
-        pub const MEANINGLESS: &[Row<Build>] = &[ $( Row {
+        pub const IGNORED: &[DirectiveDef<ConfigBuilder>] = &[ $( DirectiveDef {
             name: $name,
             contexts: $contexts,
             arity: Arity::$arity,

@@ -13,7 +13,7 @@ use sys::signal::{self, Signals};
 
 use super::FAILED;
 
-/// Runs `inside` in the cage, and gives its status.
+/// Runs `inside` in the namespace, and returns its status.
 pub(super) fn run(inside: impl FnOnce(Signals, Rights) -> u8) -> io::Result<u8> {
     let signals = Signals::new(&WATCHED)?;
     let rights = namespace::isolate().map_err(refused)?;
@@ -93,7 +93,7 @@ pub(super) fn status(exit: Exit) -> u8 {
     }
 }
 
-/// What is passed on; and a child's end is learnt the same way.
+/// Signals that are passed on, and SIGCHLD.
 const WATCHED: [i32; 7] = [
     signal::HUP,
     signal::INT,

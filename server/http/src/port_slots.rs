@@ -1,9 +1,9 @@
 //! Ports keep their index while configurations change.
 //!
 //! A connection knows its port by the index in [`Http::ports`]. Were the index another one after a reload, every
-//! connection would have to be told in the moment of the change. So the ports of each configuration are put where those of
-//! the one before had the same address, and what is listened on no more leaves its place empty: for one configuration at
-//! least, so that connections which are still ending find no stranger there.
+//! connection would have to be updated in the moment of the change. So a port of a new configuration gets the slot of
+//! the earlier port with the same address, and the slot of a port that is no longer listened on stays empty for at
+//! least one configuration, so that its last connections do not find another port there.
 
 use std::collections::HashMap;
 
@@ -14,16 +14,16 @@ use crate::names::ServerNames;
 
 /// The places of ports, over all configurations of a process.
 #[derive(Debug, Default)]
-pub struct Places(Vec<Place>);
+pub struct PortSlots(Vec<PortSlot>);
 
 #[derive(Debug)]
-struct Place {
+struct PortSlot {
     listen: Listen,
     /// The latest configuration listens here.
     taken: bool,
 }
 
-impl Places {
+impl PortSlots {
     /// Puts the ports of the next configuration into their places.
     pub fn arrange(&mut self, http: &mut Http) {
         if http.servers.is_empty() {
@@ -54,7 +54,7 @@ impl Places {
         empty.retain(|at| !self.0[*at].taken);
         let mut empty = empty.into_iter();
         for port in strangers {
-            let place = Place {
+            let place = PortSlot {
                 listen: port.listen.clone(),
                 taken: true,
             };
@@ -76,7 +76,7 @@ impl Places {
     }
 }
 
-/// A port that nobody listens on.
+/// A port without a listener.
 fn nowhere(listen: &Listen) -> Port {
     Port {
         listen: listen.clone(),
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
     use crate::testing::http_of;
 
-    fn arranged(places: &mut Places, ports: &[u16]) -> Vec<(u16, bool)> {
+    fn arranged(places: &mut PortSlots, ports: &[u16]) -> Vec<(u16, bool)> {
         let listen: String = ports
             .iter()
             .map(|port| format!("listen 127.0.0.1:{port};"))
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_port_keeps_its_place_whatever_its_order_in_the_text() {
-        let mut places = Places::default();
+        let mut places = PortSlots::default();
         arranged(&mut places, &[1, 2, 3]);
         let again = arranged(&mut places, &[3, 4, 2, 1]);
         assert_eq!(again, [(1, true), (2, true), (3, true), (4, true)]);
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn a_place_is_empty_for_one_configuration_before_another_port_gets_it() {
-        let mut places = Places::default();
+        let mut places = PortSlots::default();
         arranged(&mut places, &[1, 2, 3]);
         let second = arranged(&mut places, &[3, 4]);
         assert_eq!(second, [(1, false), (2, false), (3, true), (4, true)]);

@@ -1,4 +1,4 @@
-//! What leaves ahead of a response: interim heads, and promises of what the client will ask for next.
+//! Responses that leave ahead of the response proper: interim heads, and promises of pushed responses.
 //!
 //! Handlers put it here, the driver takes it when it can leave: interim heads whenever the exchange waits or has a response,
 //! the promises with the response.
@@ -11,9 +11,9 @@ use engines::http::ResponseHead;
 
 use super::Exchange;
 
-/// What leaves ahead of a response.
+/// Interim responses and pushes ahead of a response.
 #[derive(Debug, Default)]
-pub struct Ahead {
+pub struct EarlyResponses {
     /// Interim responses that have not left yet, with their statuses.
     pub hints: VecDeque<ResponseHead>,
     /// Paths, with their queries, that are to be pushed.
@@ -21,11 +21,11 @@ pub struct Ahead {
 }
 
 impl Exchange {
-    /// Has an interim response leave ahead of the response, 1xx but not 101. False if too many wait already: it is dropped,
-    /// as any of them may be.
+    /// Queues an interim response, 1xx but not 101. False if too many wait already: it is dropped, as any of them may
+    /// be.
     pub fn hint(&mut self, head: ResponseHead) -> bool {
         debug_assert!(matches!(head.status, 100 | 102..=199), "an interim status");
-        let hints = &mut self.ahead.get_or_insert_default().hints;
+        let hints = &mut self.early_responses.get_or_insert_default().hints;
         let fits = hints.len() < HINTS_MAX;
         if fits {
             hints.push_back(head);
@@ -34,5 +34,5 @@ impl Exchange {
     }
 }
 
-/// Most interim responses that wait to leave.
+/// Maximum number of interim responses that wait to leave.
 pub const HINTS_MAX: usize = 16;

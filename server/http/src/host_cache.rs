@@ -2,16 +2,16 @@
 
 use engines::http::{BadHost, parse_host};
 
-/// What was read, and what it said.
+/// The last host text and its parsed form.
 #[derive(Default)]
-pub(crate) struct KnownHost {
+pub(crate) struct HostCache {
     raw: Vec<u8>,
     /// Lower-cased and without port.
     pub(crate) name: Vec<u8>,
     pub(crate) port: Option<u16>,
 }
 
-impl KnownHost {
+impl HostCache {
     /// Reads a `Host` field or its like.
     pub(crate) fn parse(&mut self, raw: &[u8]) -> Result<(), BadHost> {
         if raw == self.raw && !raw.is_empty() {
@@ -35,7 +35,7 @@ mod tests {
 
     #[test]
     fn host_is_that_of_the_last_text_whatever_came_before() {
-        let mut known = KnownHost::default();
+        let mut known = HostCache::default();
         for (raw, name, port) in [
             ("A.example:80", "a.example", Some(80)),
             ("A.example:80", "a.example", Some(80)),

@@ -1,4 +1,4 @@
-//! Processors that do not sleep while the link is there.
+//! Keeps CPUs out of deep idle states while the link exists.
 //!
 //! One that sleeps takes 50 to 100 µs to wake, on virtual machines above all, and each exchange over the link wakes
 //! four threads: its own thread would be late by that and not know it. The kernel keeps them awake while a process
@@ -8,14 +8,14 @@
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 
-/// As long as it is there no processor sleeps deeply: the kernel forgets the wish when the file is closed, however its
+/// Limits the CPUs' wake-up latency while it exists: the kernel drops the request when the file is closed, however its
 /// process ends.
 #[derive(Debug)]
-pub(crate) struct Awake {
+pub(crate) struct CpuLatencyGuard {
     _file: File,
 }
 
-impl Awake {
+impl CpuLatencyGuard {
     /// Nothing where it is not allowed or not known.
     pub(crate) fn keep() -> Option<Self> {
         let mut file = OpenOptions::new().write(true).open(DEVICE).ok()?;

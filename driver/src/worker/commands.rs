@@ -1,4 +1,4 @@
-//! What the worker's main thread and the serving threads share: setups, orders, counters.
+//! Interface of the worker's main thread and the serving threads: setups, commands, counters.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -27,7 +27,7 @@ pub struct Setup {
     pub worker_connections: usize,
     /// A connection with this descriptor or a higher one is the last before another one goes.
     pub descriptor_ceiling: i32,
-    /// What this thread keeps of files.
+    /// Limits of this thread's file cache.
     pub file_limits: Limits,
     /// Clients whose connections are logged at level debug.
     pub debug_connections: Arc<[Network]>,
@@ -39,11 +39,11 @@ pub struct Setup {
     pub shutdown_timeout_ms: Option<u64>,
 }
 
-/// What the main thread orders.
-pub enum Order {
+/// Command of the main thread to a serving thread.
+pub enum Command {
     /// Serve by this configuration.
     Configure(Box<Setup>),
-    /// Write buffered logs out before files change; dropping the sender tells that it is done.
+    /// Write buffered logs out before files change; dropping the sender reports that it is done.
     FlushLogs(Sender<()>),
     /// Finish what runs, then end; at the latest after this time, milliseconds.
     Quit(Option<u64>),
@@ -53,20 +53,20 @@ pub enum Order {
     Terminate,
 }
 
-/// What all threads count together.
+/// Counters shared by all threads.
 #[derive(Debug, Default)]
 pub struct Counters {
     /// Serial numbers of connections.
     pub connections: AtomicU64,
     /// Panics contained to a connection.
     pub panics: AtomicU64,
-    /// What threads have no use for any more.
+    /// Objects that threads do not use any more.
     pub returned: Returned,
     /// Descriptors that are kept for control messages are missing: a connection is accepted only in the place of another.
     pub descriptors_short: AtomicBool,
 }
 
-/// What threads give back to the main thread: to free a large configuration takes long, and a thread that serves must not
+/// Objects that threads return to the main thread: to free a large configuration takes long, and a thread that serves must not
 /// be the one that has its last reference.
 #[derive(Debug, Default)]
 pub struct Returned {
@@ -75,11 +75,11 @@ pub struct Returned {
     waker: OnceLock<Arc<Waker>>,
 }
 
-/// Something that is to be freed where nobody waits.
+/// An object to free on a thread that serves no requests.
 pub enum Unused {
     /// A configuration, as far as its thread is concerned.
     Http(Arc<Http>),
-    /// What came with it. A listener in it may be the last of its socket, which costs the more the more clients wait there.
+    /// Its setup. A listener in it may be the last of its socket, which costs the more the more clients wait there.
     Setup(Box<Setup>),
 }
 
@@ -95,7 +95,7 @@ impl Returned {
         let _ = self.waker.set(Arc::clone(waker));
     }
 
-    /// Gives something back.
+    /// Returns an object to the main thread.
     pub fn push(&self, unused: Unused) {
         let lock = self.returned.lock();
         lock.unwrap_or_else(PoisonError::into_inner).push(unused);

@@ -1,7 +1,7 @@
-//! Where the values of directives live: one typed struct a module and scope, found by its slot.
+//! The values of directives: one typed struct for each module and scope, found by its slot.
 //!
 //! A module declares a struct of [`Setting`](conf::Setting)s with `settings!`; the builder makes one for `http`, one for
-//! each server or location, and merges child with parent at the end. At run time [`Confs::get`] is an index
+//! each server or location, and merges child with parent at the end. At run time [`SettingsSet::get`] is an index
 //! and a type check.
 
 use std::any::Any;
@@ -24,7 +24,7 @@ pub enum Scope {
 /// A struct of settings.
 pub trait Conf: Any + Send + Sync + Default {
     /// Its description and slot.
-    fn unit() -> &'static Unit;
+    fn def() -> &'static SettingsDef;
 
     /// Takes from `parent` what is not set here, else the defaults. Called once, parents first; without a
     /// parent it only fills in defaults.
@@ -36,7 +36,7 @@ pub trait AnyConf: Any + Send + Sync {
     /// See [`Conf::merge`].
     fn merge_any(&mut self, parent: Option<&dyn AnyConf>);
 
-    /// Empty settings of the same unit.
+    /// Empty settings of the same definition.
     fn create(&self) -> Arc<dyn AnyConf>;
 }
 
@@ -46,7 +46,7 @@ impl<T: Conf> AnyConf for T {
     }
 
     fn create(&self) -> Arc<dyn AnyConf> {
-        (T::unit().create)()
+        (T::def().create)()
     }
 }
 
@@ -58,7 +58,7 @@ pub(crate) fn typed<T: Conf>(conf: &dyn AnyConf) -> Option<&T> {
 
 /// The description of a struct of settings: its scope, its constructor and the slot it was given.
 #[derive(Debug)]
-pub struct Unit {
+pub struct SettingsDef {
     /// Where it exists.
     pub scope: Scope,
     /// Makes an empty one.
@@ -66,7 +66,7 @@ pub struct Unit {
     slot: AtomicUsize,
 }
 
-impl Unit {
+impl SettingsDef {
     /// Describes a struct of settings.
     pub const fn new(scope: Scope, create: fn() -> Arc<dyn AnyConf>) -> Self {
         Self {
@@ -76,53 +76,53 @@ impl Unit {
         }
     }
 
-    /// Its index in every [`Confs`] of its scope.
+    /// Its index in every [`SettingsSet`] of its scope.
     pub fn slot(&self) -> usize {
         self.slot.load(Ordering::Relaxed)
     }
 
-    /// Gives each unit its index among those of its scope; the same at each load of a configuration, since the list of
+    /// Assigns each definition its index among those of its scope; it is equal at each load of a configuration, since the list of
     /// modules is fixed.
-    pub fn number(units: &[&'static Self]) {
+    pub fn number(defs: &[&'static Self]) {
         for scope in [Scope::Main, Scope::Server, Scope::Location] {
-            let of_scope = units.iter().filter(|unit| unit.scope == scope);
-            for (slot, unit) in of_scope.enumerate() {
-                unit.slot.store(slot, Ordering::Relaxed);
+            let of_scope = defs.iter().filter(|def| def.scope == scope);
+            for (slot, def) in of_scope.enumerate() {
+                def.slot.store(slot, Ordering::Relaxed);
             }
         }
     }
 }
 
-/// The settings that are written at one level while the configuration is read: of most units none are.
+/// The settings that are written at one level while the configuration is read: of most definitions none are.
 #[derive(Default)]
-pub struct ConfsDraft(Vec<(usize, Arc<dyn AnyConf>)>);
+pub struct SettingsSetBuilder(Vec<(usize, Arc<dyn AnyConf>)>);
 
-impl ConfsDraft {
-    /// Empty settings of every unit that exists at this scope, for the outermost level.
-    pub fn of_all(units: &[&'static Unit], scope: Scope) -> Self {
-        let of_scope = units.iter().filter(|unit| unit.scope == scope);
+impl SettingsSetBuilder {
+    /// Empty settings of every definition that exists at this scope, for the outermost level.
+    pub fn of_all(defs: &[&'static SettingsDef], scope: Scope) -> Self {
+        let of_scope = defs.iter().filter(|def| def.scope == scope);
         Self(of_scope.map(|u| (u.slot(), (u.create)())).collect())
     }
 
-    /// The settings of one unit, empty where nothing was written.
+    /// The settings of one definition, empty where nothing was written.
     pub fn get_mut<T: Conf>(&mut self) -> &mut T {
-        let unit = T::unit();
-        let slot = unit.slot();
+        let def = T::def();
+        let slot = def.slot();
         let known = self.0.iter().position(|(known, _)| *known == slot);
         let at = known.unwrap_or_else(|| {
-            self.0.push((slot, (unit.create)()));
+            self.0.push((slot, (def.create)()));
             self.0.len() - 1
         });
         typed_mut(&mut self.0[at].1)
     }
 
-    /// The settings of one unit of the outermost level.
+    /// The settings of one definition of the outermost level.
     pub fn get<T: Conf>(&self) -> &T {
-        let slot = T::unit().slot();
+        let slot = T::def().slot();
         let known = self.0.iter().find(|(known, _)| *known == slot);
         known
             .and_then(|(_, conf)| typed(&**conf))
-            .expect("a unit is asked for at its own scope")
+            .expect("settings are read at their own scope")
     }
 
     /// Fills in the defaults of the outermost level.
@@ -132,52 +132,52 @@ impl ConfsDraft {
         }
     }
 
-    /// What was written, by slot.
-    pub(crate) fn into_units(self) -> Vec<(usize, Arc<dyn AnyConf>)> {
+    /// The settings that were written, by slot.
+    pub(crate) fn into_defs(self) -> Vec<(usize, Arc<dyn AnyConf>)> {
         self.0
     }
 
     /// The finished settings of the outermost level.
-    pub fn finish(mut self) -> Confs {
+    pub fn finish(mut self) -> SettingsSet {
         self.0.sort_by_key(|(slot, _)| *slot);
-        Confs::new(self.0.into_iter().map(|(_, conf)| conf))
+        SettingsSet::new(self.0.into_iter().map(|(_, conf)| conf))
     }
 }
 
-/// Settings that nobody shares while a configuration is read.
+/// Unshares settings, which have one owner while a configuration is read.
 pub(crate) fn unshared(conf: &mut Arc<dyn AnyConf>) -> &mut dyn AnyConf {
     Arc::get_mut(conf).expect("settings are shared only once they are finished")
 }
 
-/// The struct of settings of a unit, to write to.
+/// The struct of settings of a definition, to write to.
 pub(crate) fn typed_mut<T: Conf>(conf: &mut Arc<dyn AnyConf>) -> &mut T {
     let any: &mut dyn Any = unshared(conf);
     any.downcast_mut()
-        .expect("a unit is asked for at its own scope")
+        .expect("settings are read at their own scope")
 }
 
 /// The merged settings of one level; levels that write nothing share those of their kind.
 #[derive(Clone)]
-pub struct Confs {
-    units: Arc<[Arc<dyn AnyConf>]>,
-    /// One of the units, which is asked for many times a request.
+pub struct SettingsSet {
+    settings: Arc<[Arc<dyn AnyConf>]>,
+    /// Those of the core, which are read many times a request.
     core: Option<Arc<CoreLoc>>,
 }
 
-impl Confs {
-    /// The settings of a level, of all units of its scope by slot.
-    pub(crate) fn new(units: impl IntoIterator<Item = Arc<dyn AnyConf>>) -> Self {
-        let units: Arc<[Arc<dyn AnyConf>]> = units.into_iter().collect();
-        let core = units.get(CoreLoc::unit().slot()).and_then(|conf| {
+impl SettingsSet {
+    /// The settings of a level, of all definitions of its scope by slot.
+    pub(crate) fn new(settings: impl IntoIterator<Item = Arc<dyn AnyConf>>) -> Self {
+        let settings: Arc<[Arc<dyn AnyConf>]> = settings.into_iter().collect();
+        let core = settings.get(CoreLoc::def().slot()).and_then(|conf| {
             let any: Arc<dyn Any + Send + Sync> = Arc::<dyn AnyConf>::clone(conf);
             any.downcast().ok()
         });
-        Self { units, core }
+        Self { settings, core }
     }
 
-    /// The settings of one unit.
+    /// The settings of one definition.
     pub fn get<T: Conf>(&self) -> &T {
-        typed(&*self.units[T::unit().slot()]).expect("a unit is asked for at its own scope")
+        typed(&*self.settings[T::def().slot()]).expect("settings are read at their own scope")
     }
 
     /// The core's settings of a location.

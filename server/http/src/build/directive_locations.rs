@@ -1,23 +1,23 @@
-//! Where everything in a configuration was written: kept only by [`load_written`](super::load_written), for those who
-//! show which line a setting in effect comes from.
+//! Locations of all directives of a configuration: kept only by [`load_with_locations`](super::load_with_locations),
+//! for tools that show which line a setting in effect comes from.
 //!
 //! Values are not kept a second time: a setting is shown in the words of its directive, and the level it comes from is
-//! found by nginx's rule of inheritance, with the exceptions that modules declare ([`Inherit`]). What a request gets is
-//! decided by the merged settings alone; this only tells where they came from.
+//! found by nginx's rule of inheritance, with the exceptions that modules declare ([`Inherit`]). The merged settings
+//! alone decide the handling of a request; this only names their origin.
 
 use std::collections::{HashMap, HashSet};
 
-use conf::{Contexts, Directive, Pos, Row, Word};
+use conf::{Contexts, Directive, DirectiveDef, Pos, Word};
 
-use super::Build;
-use super::meaningless::MEANINGLESS;
+use super::ConfigBuilder;
+use super::ignored::IGNORED;
 use crate::http::Http;
 use crate::module::{Inherit, Module};
 
 /// One directive as it was written.
-pub struct Line {
-    /// What it is.
-    pub row: &'static Row<Build>,
+pub struct LocatedDirective {
+    /// The row of the directive.
+    pub row: &'static DirectiveDef<ConfigBuilder>,
     /// The location whose level it stands in; `None` for the main context and for `events`.
     pub level: Option<usize>,
     /// Its words after the name, without quotes.
@@ -30,7 +30,7 @@ pub struct Line {
     order: usize,
 }
 
-impl Line {
+impl LocatedDirective {
     /// The directive with its words, without the semicolon or block.
     pub fn text(&self) -> String {
         format!("{} {}", self.row.name, self.value)
@@ -64,28 +64,28 @@ pub enum Level {
 /// A setting in effect in some location.
 pub struct Setting<'a> {
     /// The directive's row.
-    pub row: &'static Row<Build>,
+    pub row: &'static DirectiveDef<ConfigBuilder>,
     /// The lines that say it, in order; none where it has its default.
-    pub lines: Vec<&'a Line>,
+    pub lines: Vec<&'a LocatedDirective>,
 }
 
 /// All directives of a configuration.
 #[derive(Default)]
-pub struct Written {
-    lines: Vec<Line>,
+pub struct DirectiveLocations {
+    lines: Vec<LocatedDirective>,
     /// The lines of each name, by index.
     by_name: HashMap<&'static str, Vec<usize>>,
     inherits: HashMap<&'static str, Inherit>,
     /// The rows of all directives.
-    rows: Vec<(&'static str, &'static [Row<Build>])>,
+    rows: Vec<(&'static str, &'static [DirectiveDef<ConfigBuilder>])>,
 }
 
-impl Written {
+impl DirectiveLocations {
     /// For a configuration of these directives: how those of the core are inherited, the modules, and the rows of both.
     pub(super) fn new(
         own: &'static [(&'static str, Inherit)],
         modules: &'static [&'static Module],
-        rows: Vec<(&'static str, &'static [Row<Build>])>,
+        rows: Vec<(&'static str, &'static [DirectiveDef<ConfigBuilder>])>,
     ) -> Self {
         let lists = modules.iter().map(|module| module.inherits);
         Self {
@@ -100,10 +100,15 @@ impl Written {
         }
     }
 
-    pub(super) fn add(&mut self, d: &Directive, row: &'static Row<Build>, level: Option<usize>) {
+    pub(super) fn add(
+        &mut self,
+        d: &Directive,
+        row: &'static DirectiveDef<ConfigBuilder>,
+        level: Option<usize>,
+    ) {
         let lines = self.by_name.entry(row.name).or_default();
         lines.push(self.lines.len());
-        self.lines.push(Line {
+        self.lines.push(LocatedDirective {
             row,
             level,
             args: d.args.iter().map(|word| word.as_str().to_owned()).collect(),
@@ -114,12 +119,12 @@ impl Written {
     }
 
     /// The directive written at a place.
-    pub fn at(&self, at: Pos) -> Option<&Line> {
+    pub fn at(&self, at: Pos) -> Option<&LocatedDirective> {
         self.lines.iter().find(|line| line.at == at)
     }
 
     /// The lines of a name at a level, in order.
-    pub fn at_level(&self, name: &str, level: Level) -> impl Iterator<Item = &Line> {
+    pub fn at_level(&self, name: &str, level: Level) -> impl Iterator<Item = &LocatedDirective> {
         let level = match level {
             Level::Main => None,
             Level::Location(id) => Some(id),
@@ -132,7 +137,7 @@ impl Written {
 
     /// The lines that say what holds in a location for a directive, in the order in which they count: those of its
     /// companions, too, which together with it make one list (`allow` and `deny`).
-    pub fn in_effect(&self, name: &str, location: usize, http: &Http) -> Vec<&Line> {
+    pub fn in_effect(&self, name: &str, location: usize, http: &Http) -> Vec<&LocatedDirective> {
         let (name, companions) = self.companions(name);
         let mut lines = self.collect(name, &companions, Level::Location(location), http);
         if !matches!(self.rule(name), Inherit::As(_)) {
@@ -173,7 +178,7 @@ impl Written {
     }
 
     /// The line that gave a location its own content handler.
-    pub fn installs_handler(&self, location: usize, http: &Http) -> Option<&Line> {
+    pub fn installs_handler(&self, location: usize, http: &Http) -> Option<&LocatedDirective> {
         let handlers = self
             .inherits
             .iter()
@@ -198,9 +203,16 @@ impl Written {
         (lead, others.map(|(name, _)| *name).collect())
     }
 
-    fn collect(&self, name: &str, others: &[&str], level: Level, http: &Http) -> Vec<&Line> {
+    fn collect(
+        &self,
+        name: &str,
+        others: &[&str],
+        level: Level,
+        http: &Http,
+    ) -> Vec<&LocatedDirective> {
         let names = std::iter::once(&name).chain(others);
-        let own: Vec<&Line> = names.flat_map(|name| self.at_level(name, level)).collect();
+        let own: Vec<&LocatedDirective> =
+            names.flat_map(|name| self.at_level(name, level)).collect();
         let Level::Location(id) = level else {
             return own;
         };
@@ -228,10 +240,10 @@ impl Written {
 }
 
 /// Whether a directive says something about a location that is no step and opens no level.
-fn is_setting(row: &'static Row<Build>) -> bool {
+fn is_setting(row: &'static DirectiveDef<ConfigBuilder>) -> bool {
     let place = Contexts::HTTP_TO_IF | Contexts::LIMIT_EXCEPT;
     let identity = row.contexts == Contexts::SERVER || row.contexts == Contexts::HTTP;
     let opens_level = row.block && ["server", "location", "limit_except"].contains(&row.name);
-    let idle = MEANINGLESS.iter().any(|idle| idle.name == row.name);
+    let idle = IGNORED.iter().any(|idle| idle.name == row.name);
     row.contexts.contains(place) && !identity && !opens_level && !idle
 }

@@ -1,4 +1,4 @@
-//! Chance that can be repeated: what becomes of a packet follows from the seed, its direction and its number alone.
+//! Reproducible random decisions: a packet's outcome depends on the seed, its direction and its number alone.
 //!
 //! A draw is the output of SplitMix64 at one place of its sequence: `mix(seed + GAMMA * place)`, where the place is
 //! `4 * number + 2 * (1 to the client, 0 to the server) + (1 for jitter, 0 for loss) + 1`, all of it modulo 2^64, and
@@ -11,14 +11,14 @@ use std::time::Duration;
 use crate::quantity::Loss;
 use crate::segment::Direction;
 
-/// The chance of one direction.
+/// Random numbers of one direction.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Chance {
+pub(crate) struct PacketRng {
     seed: u64,
     direction: u64,
 }
 
-impl Chance {
+impl PacketRng {
     pub(crate) fn new(seed: u64, direction: Direction) -> Self {
         let direction = match direction {
             Direction::ToServer => 0,
@@ -51,7 +51,7 @@ impl Chance {
     }
 }
 
-/// What SplitMix64 makes of its state.
+/// Output function of SplitMix64.
 fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -70,7 +70,7 @@ mod tests {
     }
 
     fn lost(seed: u64, direction: Direction, packets: u64, share: &str) -> Vec<u64> {
-        let chance = Chance::new(seed, direction);
+        let chance = PacketRng::new(seed, direction);
         let lost = (0..packets).filter(|number| chance.loses(*number, loss(share)));
         lost.collect()
     }
@@ -84,8 +84,8 @@ mod tests {
             9_817_491_932_198_370_423,
             4_593_380_528_125_082_431,
         ];
-        let to_server = Chance::new(1_234_567, Direction::ToServer);
-        let to_client = Chance::new(1_234_567, Direction::ToClient);
+        let to_server = PacketRng::new(1_234_567, Direction::ToServer);
+        let to_client = PacketRng::new(1_234_567, Direction::ToClient);
         let drawn = [
             to_server.draw(0, 0),
             to_server.draw(0, 1),
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn jitter_is_even_and_has_its_ends() {
-        let chance = Chance::new(3, Direction::ToServer);
+        let chance = PacketRng::new(3, Direction::ToServer);
         let jitter = Duration::from_millis(1);
         let drawn: Vec<Duration> = (0..100_000).map(|n| chance.wavers(n, jitter)).collect();
         assert!(drawn.iter().all(|time| *time <= 2 * jitter));
