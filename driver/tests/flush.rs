@@ -57,25 +57,25 @@ const LATE_MODULE: Module = Module {
 /// Answers with a page that is made in pieces; `?head` has none of them at hand with the head, `?unmarked` is a source
 /// that flushes nothing; `?paused` is one that makes all of them, and has nothing in between.
 fn answer(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
-    let (mut gzip, packed) = (Gzip::default(), is_packed(&x.uri));
+    let (mut gzip, packed) = (Gzip::default(), is_packed(&x.target.uri));
     let mut pieces = PIECES.map(|piece| match packed {
         true => gzip.piece(piece, piece == PIECES[1]),
         false => piece.as_bytes().to_vec(),
     });
-    let mut first = (x.args != b"head").then(|| std::mem::take(&mut pieces[0]));
+    let mut first = (x.target.args != b"head").then(|| std::mem::take(&mut pieces[0]));
     let late_ms = cx.clock.mono_ms + LATE_MS;
     x.reply.status = 200;
     x.reply.content_type = b"text/html".to_vec();
     if packed {
         x.reply.fields.push(b"Content-Encoding", b"gzip");
     }
-    let paused = x.args == b"paused";
+    let paused = x.target.args == b"paused";
     let made = first.take_if(|_| paused);
-    x.body.extend(first.map(Chunk::Owned));
-    if x.args != b"unmarked" && !paused {
-        x.body.push_back(Chunk::Flush);
+    x.body.chunks.extend(first.map(Chunk::Owned));
+    if x.target.args != b"unmarked" && !paused {
+        x.body.chunks.push_back(Chunk::Flush);
     }
-    x.body_source = Some(Box::new(LateBody {
+    x.body.source = Some(Box::new(LateBody {
         first: made,
         late_ms,
         rest: Some(pieces.concat()),

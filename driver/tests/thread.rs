@@ -39,7 +39,7 @@ fn ask(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
         let asked = ASKED.lock().expect("nobody panics with it");
         let asked = asked.as_ref().expect("the test has begun");
         asked.send(waker).expect("the test waits");
-        x.state = State::Waiting(Wait::woken());
+        x.progress.state = State::Waiting(Wait::woken());
         return Content::Wait;
     }
     reply::text(x, cx, 200, b"answer".to_vec(), Some(b"text/plain"));

@@ -77,9 +77,11 @@ pub(crate) fn explain(
         handshake: handshake::report(&run.greeting, teller),
         server: sections::server_of(&run, teller),
         steps: teller.steps(&run.events),
-        passed: run.passed.report(http, teller.url_behind(run.x.location)),
+        passed: run
+            .passed
+            .report(http, teller.url_behind(run.x.route.location)),
         answer: sections::answer_of(&run),
-        location: teller.level(run.x.location),
-        settings: teller.settings(run.x.location, asked.all),
+        location: teller.level(run.x.route.location),
+        settings: teller.settings(run.x.route.location, asked.all),
     })
 }

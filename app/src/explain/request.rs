@@ -79,7 +79,7 @@ pub(super) fn run(
     let greeting = handshake::begin(&mut x, asked.url, &config.http, taken)?;
     if greeting.refused.is_some() {
         phases::place(&mut x);
-        x.state = State::Aborted;
+        x.progress.state = State::Aborted;
         let events = Vec::new();
         return Ok(Run {
             x,
@@ -102,11 +102,11 @@ pub(super) fn run(
             budget: &Cell::new(u64::MAX),
             wakers: &wakers,
         };
-        match x.state {
+        match x.progress.state {
             State::Waiting(_) => phases::resume(&mut x, &mut cx),
             _ => phases::begin(&mut x, &mut cx),
         }
-        let State::Waiting(Wait { until_ms, .. }) = x.state else {
+        let State::Waiting(Wait { until_ms, .. }) = x.progress.state else {
             break;
         };
         if until_ms == u64::MAX || passed.is_asked() {
@@ -114,7 +114,7 @@ pub(super) fn run(
             break;
         }
         let wait_ms = until_ms.saturating_sub(clock.mono_ms);
-        trace.push(x.location, Event::Wait(wait_ms));
+        trace.push(x.route.location, Event::Wait(wait_ms));
         clock.set(until_ms, clock.unix_ms + wait_ms);
     }
     let events = trace.take();

@@ -17,7 +17,7 @@ pub(super) fn listener_of(run: &Run, taken: Taken, teller: &Teller<'_>) -> Liste
     let port = &teller.http.ports[taken.port];
     let entry = port.addr(run.x.client.local);
     let listens = entry.listens.iter();
-    let own = listens.filter(|(server, _)| *server == run.x.server);
+    let own = listens.filter(|(server, _)| *server == run.x.route.server);
     Listener {
         address: match entry.addr {
             Some(addr) => format!("{addr}, on the socket of {}", port.listen.addr),
@@ -33,14 +33,14 @@ pub(super) fn listener_of(run: &Run, taken: Taken, teller: &Teller<'_>) -> Liste
 /// The server, and why it was chosen.
 pub(super) fn server_of(run: &Run, teller: &Teller<'_>) -> Server {
     let x = &run.x;
-    let server = &teller.http.servers[x.server];
+    let server = &teller.http.servers[x.route.server];
     let level = server.location;
     let confs: &CoreSrv = server.confs.get();
     let how = run.events.iter().find_map(|noted| match noted.event {
         Event::Server(how) => Some(how),
         _ => None,
     });
-    let name = how.and_then(|how| how.name(confs, &x.host));
+    let name = how.and_then(|how| how.name(confs, &x.target.host));
     let written = |name: &str| {
         let lines = teller
             .written
@@ -52,7 +52,7 @@ pub(super) fn server_of(run: &Run, teller: &Teller<'_>) -> Server {
         lines.next().and_then(|line| teller.place(line.at))
     };
     let text = name.map(|name| shown(&name.text)).unwrap_or_default();
-    let host = shown(&x.host);
+    let host = shown(&x.target.host);
     let (match_kind, why) = match how {
         Some(NameMatch::Only) => ("only", "the only server of this address".to_owned()),
         Some(NameMatch::Exact) => ("exact", format!("its name is \"{text}\"")),
@@ -79,9 +79,9 @@ pub(super) fn server_of(run: &Run, teller: &Teller<'_>) -> Server {
 /// Why the default server of an address is that.
 fn default_reason(run: &Run, host: &str, teller: &Teller<'_>) -> String {
     let x = &run.x;
-    let entry = teller.http.ports[x.port].addr(x.client.local);
+    let entry = teller.http.ports[x.route.port].addr(x.client.local);
     let listens = entry.listens.iter();
-    let own = listens.filter(|(server, _)| *server == x.server);
+    let own = listens.filter(|(server, _)| *server == x.route.server);
     let mut lines = own.filter_map(|(_, at)| teller.written.at((*at)?));
     let says = |word: &String| word == "default_server" || word == "default";
     let why = match lines.any(|line| line.args.iter().any(says)) {
@@ -107,16 +107,16 @@ pub(super) fn answer_of(run: &Run) -> Answer {
         answer.reason = why.to_owned();
         return answer;
     }
-    answer.reason = match x.state {
+    answer.reason = match x.progress.state {
         State::Responding => String::new(),
         State::Aborted => format!("the connection is closed ({})", x.reply.status),
         _ if run.passed.is_asked() => "the server behind is not asked".to_owned(),
         _ => "the request waits for what is not asked here".to_owned(),
     };
-    if x.state != State::Responding {
+    if x.progress.state != State::Responding {
         return answer;
     }
-    let head = &x.response;
+    let head = &x.response.head;
     answer.status = Some(head.status);
     answer.location = head.get(FieldId::Location).map(shown);
     let fields = head.fields.iter().filter(|field| field.id != FieldId::Date);
@@ -130,10 +130,11 @@ pub(super) fn answer_of(run: &Run) -> Answer {
         .collect();
     // A body is shown as it is only where nothing on the way changes it and it is short.
     answer.file = file_of(&run.events);
-    answer.own_page = own_page(&run.events) && answer.location.is_none() && !x.body.is_empty();
-    if let Some(chunk) = x.body.front()
-        && x.body.len() == 1
-        && x.stages.is_empty()
+    answer.own_page =
+        own_page(&run.events) && answer.location.is_none() && !x.body.chunks.is_empty();
+    if let Some(chunk) = x.body.chunks.front()
+        && x.body.chunks.len() == 1
+        && x.body.stages.is_empty()
         && answer.file.is_none()
         && !answer.own_page
         && answer.location.is_none()

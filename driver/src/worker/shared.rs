@@ -11,7 +11,7 @@ use server_base::upstream_request::Spares;
 use server_base::waker::WakeQueue;
 use server_http::exchange::{BODY_BUDGET_BYTES, Client, Ctx, Env, Exchange};
 use server_http::phases;
-use server_http::timing::Wants;
+use server_http::wants::Wants;
 
 use super::config::ThreadConfig;
 use super::conn::{BYTES_A_TURN, H1State, PASSES_A_TURN, Pool, TlsBuffers};
@@ -203,7 +203,7 @@ impl<N: Net> Shared<N> {
     pub fn drop_unlogged(&mut self, mut x: Box<Exchange>) {
         if self.exchanges.len() < POOL_MAX {
             x.clear_reply();
-            x.http = Rc::clone(&self.generation.http);
+            x.route.http = Rc::clone(&self.generation.http);
             self.exchanges.push(x);
         }
     }

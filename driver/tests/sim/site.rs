@@ -296,7 +296,7 @@ const SIM: Module = Module {
 
 /// Collects the body of a request for `/store`, and answers with what it was.
 fn store(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
-    if x.uri != b"/store" {
+    if x.target.uri != b"/store" {
         return Content::Declined;
     }
     let plan = CollectOptions {
@@ -322,15 +322,15 @@ pub(crate) fn stored(body: &[u8]) -> Vec<u8> {
 }
 
 fn note(x: &mut Exchange, _: &mut Ctx<'_>) {
-    let status = if x.err_status == 0 {
+    let status = if x.route.err_status == 0 {
         x.reply.status
     } else {
-        x.err_status
+        x.route.err_status
     };
     let note = Note {
         status,
-        bytes_sent: x.bytes_sent,
-        completed: x.completed,
+        bytes_sent: x.response.bytes_sent,
+        completed: x.progress.completed,
     };
     NOTES.with(|notes| {
         notes

@@ -58,6 +58,7 @@ pub(crate) fn next_bell() -> Option<u64> {
 /// Makes a request with `?wait=` wait, however often it is resumed before.
 pub(crate) fn wait(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
     let Some(ms) = x
+        .target
         .args
         .strip_prefix(b"wait=")
         .and_then(|n| std::str::from_utf8(n).ok()?.parse::<u64>().ok())
@@ -75,7 +76,7 @@ pub(crate) fn wait(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
     if known.is_none() {
         begin(x, cx, key, until_ms, way);
     }
-    x.state = State::Waiting(match way {
+    x.progress.state = State::Waiting(match way {
         FOR_THE_TIME => Wait::until(until_ms),
         WOKEN_BEFORE => Wait::woken_or_until(until_ms),
         _ => Wait::woken(),

@@ -51,10 +51,10 @@ pub(crate) fn pass(x: &mut Exchange, cx: &mut Ctx<'_>, words: &[&str]) -> Conten
     if x.extensions.get::<Sent>().is_none() {
         let waker = x.waker(cx);
         WAKER.set(Some(waker));
-        x.on_arrival = Some(pass_on);
+        x.body.on_arrival = Some(pass_on);
         x.extensions.push(Sent::default());
     }
-    x.ignore_abort = words.contains(&"ignore");
+    x.progress.ignore_abort = words.contains(&"ignore");
     match words[0] {
         // The head comes at once, before anything of the body.
         "echo" => {
@@ -84,7 +84,7 @@ pub(crate) fn pass(x: &mut Exchange, cx: &mut Ctx<'_>, words: &[&str]) -> Conten
         // It is a large one, and the server has it end with the first that comes of the body.
         "cut" => {
             begin(x, cx);
-            x.on_arrival = Some(cut);
+            x.body.on_arrival = Some(cut);
             answer(x, cx, 200)
         }
         // It breaks behind a piece, or with none.
@@ -118,12 +118,12 @@ pub(crate) fn pass(x: &mut Exchange, cx: &mut Ctx<'_>, words: &[&str]) -> Conten
 }
 
 fn wait(x: &mut Exchange) -> Content {
-    x.state = State::Waiting(Wait::woken());
+    x.progress.state = State::Waiting(Wait::woken());
     Content::Wait
 }
 
 fn answer(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) -> Content {
-    x.body_source = Some(Box::new(sent(x)));
+    x.body.source = Some(Box::new(sent(x)));
     x.reply.status = status;
     reply::send(x, cx, None);
     Content::Sent
@@ -136,7 +136,7 @@ fn sent(x: &Exchange) -> Sent {
 fn cut(x: &mut Exchange, _: &mut Ctx<'_>) {
     let piece = BodyRead::Chunk(Chunk::Owned(vec![b'y'; CUT_BYTES]));
     sent(x).0.borrow_mut().extend([piece, BodyRead::End]);
-    x.on_arrival = None;
+    x.body.on_arrival = None;
 }
 
 fn pass_on(x: &mut Exchange, cx: &mut Ctx<'_>) {

@@ -55,7 +55,7 @@ pub(crate) fn pass(
         }
     }
     x.extensions.push(passing);
-    x.state = State::Waiting(Wait::woken());
+    x.progress.state = State::Waiting(Wait::woken());
     None
 }
 

@@ -19,7 +19,7 @@ use server_http::exchange::{
 };
 use server_http::module::{Content, Handler, Module};
 use server_http::request_body::{CollectOptions, Collected, collect};
-use server_http::timing::Wants;
+use server_http::wants::Wants;
 use server_http::{LoadOptions, load, reply};
 use sim::{Disk, Faults, Random, Wire, World};
 
@@ -291,7 +291,7 @@ fn has_waited(x: &mut Exchange, cx: &Ctx<'_>, ms: u64) -> bool {
         }
     };
     if now_ms < until_ms {
-        x.state = State::Waiting(Wait::until(until_ms));
+        x.progress.state = State::Waiting(Wait::until(until_ms));
     }
     now_ms >= until_ms
 }
@@ -299,7 +299,7 @@ fn has_waited(x: &mut Exchange, cx: &Ctx<'_>, ms: u64) -> bool {
 /// Answers as the URI says.
 fn tell(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     BEGUN.set(BEGUN.get() + 1);
-    let uri = String::from_utf8_lossy(&x.uri).into_owned();
+    let uri = String::from_utf8_lossy(&x.target.uri).into_owned();
     let words: Vec<&str> = uri.split('/').skip(1).collect();
     let number = |at: usize| -> u64 {
         let word = words.get(at).expect("the URI has a number");
@@ -307,7 +307,7 @@ fn tell(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     };
     let text = match words[0] {
         "body" => {
-            let plan = CollectOptions::of(x.core_loc(&x.http));
+            let plan = CollectOptions::of(x.route.core_loc());
             match collect(x, cx, &plan) {
                 Collected::Wait => return Content::Wait,
                 Collected::Status(status) => return Content::Status(status),
@@ -330,13 +330,13 @@ fn tell(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
         "status" => return Content::Status(number(1) as u16),
         "pieces" => {
             let piece = || Chunk::Owned(vec![b'x'; number(2) as usize]);
-            x.body.extend((0..number(1)).map(|_| piece()));
+            x.body.chunks.extend((0..number(1)).map(|_| piece()));
             return send(x, cx, Some(number(1) * number(2)));
         }
         // A file of a length that is promised to be another.
         "file" => {
             let file = nameless(&vec![b'z'; number(1) as usize]);
-            x.body.push_back(Chunk::File(FileRange {
+            x.body.chunks.push_back(Chunk::File(FileRange {
                 file: Rc::new(file.into()),
                 offset: 0,
                 len: number(2),
@@ -346,7 +346,7 @@ fn tell(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
         "woken" => match ending(x, cx) {
             Ok(text) => text,
             Err(wait) => {
-                x.state = State::Waiting(wait);
+                x.progress.state = State::Waiting(wait);
                 return Content::Wait;
             }
         },
@@ -356,18 +356,18 @@ fn tell(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
             None => return Content::Wait,
         },
         "fed" => {
-            x.body_source = Some(Box::new(feeding(x, cx)));
+            x.body.source = Some(Box::new(feeding(x, cx)));
             return send(x, cx, None);
         }
         // Two pieces, of which the second breaks.
         "broken" => {
             let piece = || Chunk::Owned(vec![b'x'; number(1) as usize]);
-            x.body.extend([piece(), piece()]);
+            x.body.chunks.extend([piece(), piece()]);
             x.push_outer_stage(Box::new(Breaking { pieces: 1 }));
             return send(x, cx, None);
         }
         "late" => {
-            x.body_source = Some(Box::new(LateBody {
+            x.body.source = Some(Box::new(LateBody {
                 at_ms: cx.clock.mono_ms + number(1),
                 bytes: number(2) as usize,
             }));
@@ -425,17 +425,17 @@ impl BodySource for LateBody {
 }
 
 fn note(x: &mut Exchange, _: &mut Ctx<'_>) {
-    let status = match x.err_status {
+    let status = match x.route.err_status {
         0 => x.reply.status,
         status => status,
     };
     let note = Note {
-        uri: String::from_utf8_lossy(&x.uri).into_owned(),
+        uri: String::from_utf8_lossy(&x.target.uri).into_owned(),
         status,
-        request_bytes: x.request_bytes,
-        bytes_sent: x.bytes_sent,
-        header_bytes: x.header_bytes,
-        completed: x.completed,
+        request_bytes: x.input.bytes,
+        bytes_sent: x.response.bytes_sent,
+        header_bytes: x.response.header_bytes,
+        completed: x.progress.completed,
     };
     NOTES.with_borrow_mut(|notes| notes.push(note));
 }

@@ -33,7 +33,7 @@ thread_local! {
 
 /// The answer of `/woken`, or how it waits: a handler that is run again looks whether the answer is there.
 pub(crate) fn ending(x: &mut Exchange, cx: &Ctx<'_>) -> Result<String, Wait> {
-    let (uri, waker) = (x.uri.clone(), x.waker(cx));
+    let (uri, waker) = (x.target.uri.clone(), x.waker(cx));
     STAGE.with_borrow_mut(|stage| {
         if let Some(answer) = stage.answers.remove(&uri) {
             return Ok(answer.to_owned());
@@ -54,7 +54,7 @@ pub(crate) fn ending(x: &mut Exchange, cx: &Ctx<'_>) -> Result<String, Wait> {
 
 /// The body of `/fed`.
 pub(crate) fn feeding(x: &mut Exchange, cx: &Ctx<'_>) -> impl BodySource + use<> {
-    let (uri, waker) = (x.uri.clone(), x.waker(cx));
+    let (uri, waker) = (x.target.uri.clone(), x.waker(cx));
     STAGE.with_borrow_mut(|stage| stage.wakers.insert(uri.clone(), waker));
     Fed(uri)
 }

@@ -39,7 +39,7 @@ struct Passing {
 
 /// Passes a request on: `/<port>/<words>`. The words say how.
 fn pass(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
-    let uri = String::from_utf8_lossy(&x.uri).into_owned();
+    let uri = String::from_utf8_lossy(&x.target.uri).into_owned();
     let words: Vec<&str> = uri.split('/').skip(1).collect();
     let has = |word| words.contains(&word);
     let mut passing = match x.extensions.take::<Passing>() {
@@ -113,7 +113,7 @@ fn pass(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
         }
     }
     x.extensions.push(passing);
-    x.state = State::Waiting(Wait::woken());
+    x.progress.state = State::Waiting(Wait::woken());
     Content::Wait
 }
 

@@ -5,8 +5,6 @@
 pub(crate) mod lookup;
 pub(crate) mod out;
 
-use std::rc::Rc;
-
 use engines::http::{FieldId, Method, Version};
 
 use crate::conf_core::CoreSrv;
@@ -38,7 +36,7 @@ const REQUEST: &[Variable] = &[
     }),
     var!("request_method", "request method", |x, _, _, o| {
         // An error page is fetched with GET, whatever was asked for; a subrequest has the method of the client's request.
-        let asked = x.method != Method::Get || x.is_subrequest();
+        let asked = x.target.method != Method::Get || x.is_subrequest();
         let became_get = !asked && x.head.method != Method::Get;
         let name = if became_get {
             b"GET"
@@ -60,28 +58,29 @@ const REQUEST: &[Variable] = &[
     var!(
         "uri",
         "normalised URI, without arguments",
-        |x, _, _, o| put(o, &x.uri)
+        |x, _, _, o| put(o, &x.target.uri)
     ),
     var!("document_uri", "the same as $uri", |x, _, _, o| put(
-        o, &x.uri
+        o,
+        &x.target.uri
     )),
     Variable {
         name: "args",
-        read: |x, _, _, o| put(o, &x.args) && x.has_args,
+        read: |x, _, _, o| put(o, &x.target.args) && x.target.has_args,
         write: Some(set_args),
         doc: "arguments of the request line",
     },
     var!("query_string", "the same as $args", |x, _, _, o| {
-        put(o, &x.args) && x.has_args
+        put(o, &x.target.args) && x.target.has_args
     }),
     var!("is_args", "\"?\" if there are arguments", |x, _, _, o| put(
         o,
-        if x.args.is_empty() { b"" } else { b"?" }
+        if x.target.args.is_empty() { b"" } else { b"?" }
     )),
     var!(
         "arg_",
         "argument of this name",
-        |x, _, name, o| match find_arg(&x.args, name) {
+        |x, _, name, o| match find_arg(&x.target.args, name) {
             Some(value) => put(o, value),
             None => false,
         }
@@ -101,17 +100,17 @@ const REQUEST: &[Variable] = &[
         "host",
         "host of the request, else the server's name",
         |x, _, _, o| {
-            if x.host.is_empty() {
+            if x.target.host.is_empty() {
                 server_name(x, o)
             } else {
-                put(o, &x.host)
+                put(o, &x.target.host)
             }
         }
     ),
     var!(
         "request_port",
         "port of the request's host",
-        |x, _, _, o| match x.host_port {
+        |x, _, _, o| match x.target.host_port {
             Some(port) => put_number(o, u64::from(port)),
             None => true,
         }
@@ -119,7 +118,16 @@ const REQUEST: &[Variable] = &[
     var!(
         "is_request_port",
         "\":\" if the request's host has a port",
-        |x, _, _, o| { put(o, if x.host_port.is_some() { b":" } else { b"" }) }
+        |x, _, _, o| {
+            put(
+                o,
+                if x.target.host_port.is_some() {
+                    b":"
+                } else {
+                    b""
+                },
+            )
+        }
     ),
     var!("scheme", "request scheme", |x, _, _, o| put(
         o,
@@ -143,7 +151,7 @@ const REQUEST: &[Variable] = &[
         |x, _, _, o| http_field(x, b"content_type", o)
     ),
     var!("request_length", "bytes of the request", |x, _, _, o| {
-        put_number(o, x.request_bytes)
+        put_number(o, x.input.bytes)
     }),
     var!(
         "server_protocol",
@@ -193,13 +201,13 @@ const REQUEST: &[Variable] = &[
     var!(
         "request_completion",
         "\"OK\" when the request was completed",
-        |x, _, _, o| { put(o, if x.completed { b"OK" } else { b"" }) }
+        |x, _, _, o| { put(o, if x.progress.completed { b"OK" } else { b"" }) }
     ),
     var!(
         "request_id",
         "random identifier of the request, 32 hexadecimal digits",
         |x, _, _, o| {
-            let id = *x.request_id.get_or_insert_with(random_id);
+            let id = *x.vars.request_id.get_or_insert_with(random_id);
             id.iter().all(|b| put(o, format!("{b:02x}").as_bytes()))
         }
     ),
@@ -225,11 +233,7 @@ const REQUEST: &[Variable] = &[
 
 const RESPONSE: &[Variable] = &[
     var!("status", "response status", |x, _, _, o| {
-        let status = if x.err_status != 0 {
-            x.err_status
-        } else {
-            x.reply.status
-        };
+        let status = x.status();
         let status = if status == 0 && x.head.version == Version::Http09 {
             9
         } else {
@@ -246,16 +250,23 @@ const RESPONSE: &[Variable] = &[
             let (rate, _) = x.limit_rate(cx);
             put_number(o, rate)
         },
-        write: Some(|x, value| x.rate.set(value)),
+        write: Some(|x, value| x.response.rate.set(value)),
         doc: "limit of the response rate, bytes per second",
     },
     var!("bytes_sent", "bytes sent to the client", |x, _, _, o| {
-        put_number(o, x.bytes_sent)
+        put_number(o, x.response.bytes_sent)
     }),
     var!(
         "body_bytes_sent",
         "bytes of the body sent to the client",
-        |x, _, _, o| { put_number(o, x.bytes_sent.saturating_sub(x.header_bytes)) }
+        |x, _, _, o| {
+            put_number(
+                o,
+                x.response
+                    .bytes_sent
+                    .saturating_sub(x.response.header_bytes),
+            )
+        }
     ),
     var!(
         "request_time",
@@ -314,7 +325,7 @@ const CONNECTION: &[Variable] = &[
                 Peer::Inet(addr).push(o);
                 true
             }
-            (None, _) => match &x.http.ports[x.port].listen.addr {
+            (None, _) => match &x.route.http.ports[x.route.port].listen.addr {
                 server_base::listen::ListenAddr::Inet(addr) => {
                     Peer::Inet(*addr).push(o);
                     true
@@ -327,8 +338,7 @@ const CONNECTION: &[Variable] = &[
         "server_port",
         "port that accepted the request",
         |x, _, _, o| {
-            let http = Rc::clone(&x.http);
-            match crate::reply::local_port(x, &http) {
+            match crate::reply::local_port(x, &x.route.http) {
                 0 => true,
                 port => put_number(o, u64::from(port)),
             }
@@ -386,14 +396,13 @@ const CONNECTION: &[Variable] = &[
 ];
 
 fn set_args(x: &mut Exchange, value: &[u8]) {
-    x.args.clear();
-    x.args.extend_from_slice(value);
-    x.has_args = true;
-    x.valid_target = false;
+    x.target.set_args(value);
+    x.target.has_args = true;
+    x.target.valid_target = false;
 }
 
 fn server_name(x: &Exchange, out: &mut Out) -> bool {
-    put(out, &x.srv::<CoreSrv>(&x.http).name)
+    put(out, &x.route.srv::<CoreSrv>().name)
 }
 
 /// The version of nginx whose configuration and command line are understood.

@@ -30,7 +30,7 @@ pub fn load(
     server: usize,
     mut asked: Info,
 ) -> Option<Arc<Config>> {
-    let http = Rc::clone(&x.http);
+    let http = Rc::clone(&x.route.http);
     let server_conf = http.servers.get(server)?;
     let settings = server_conf.tls.as_ref()?;
     // The name may become part of a path.
@@ -38,12 +38,12 @@ pub fn load(
     x.head.clear();
     x.tls = Some(Rc::new(Tls::new(Arc::clone(settings), asked)));
     client_cert::place(x);
-    x.server = server;
-    x.location = server_conf.location;
+    x.route.server = server;
+    x.route.location = server_conf.location;
     let late = server_conf.certificates.as_ref()?;
     let loaded = late.load(x, cx, settings)?;
     // A name that hangs on an expression which could not be matched is no name.
-    (x.failed_match == FailedMatch::None).then(|| Arc::new(loaded))
+    (x.vars.failed_match == FailedMatch::None).then(|| Arc::new(loaded))
 }
 
 /// Whether a name of a handshake is a host name and nothing else: no path, no address, no port.

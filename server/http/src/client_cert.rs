@@ -5,8 +5,6 @@
 //!
 //! Source: nginx documentation, `ssl_verify_client`; RFC 9110 section 15.5.20 for 421.
 
-use std::rc::Rc;
-
 use server_base::errlog::Level;
 use tls::{ClientCertError, Verified};
 
@@ -18,21 +16,20 @@ fn first_server(x: &Exchange, http: &LocalHttp) -> usize {
     let named = match &x.tls {
         // Where that cannot be told, the server of the request is looked for by the same names.
         Some(tls) => tls
-            .named_server(http, x.port, x.client.local)
+            .named_server(http, x.route.port, x.client.local)
             .ok()
             .flatten(),
         None => None,
     };
-    named.unwrap_or_else(|| http.ports[x.port].addr(x.client.local).default_server)
+    named.unwrap_or_else(|| http.ports[x.route.port].addr(x.client.local).default_server)
 }
 
 /// Puts an exchange into the server that was named in the handshake, else the default server of its port.
 pub fn place(x: &mut Exchange) {
-    let http = Rc::clone(&x.http);
-    x.method = x.head.method;
-    x.request_bytes = x.head.size_bytes;
-    x.server = first_server(x, &http);
-    x.location = http.servers[x.server].location;
+    x.target.method = x.head.method;
+    x.input.bytes = x.head.size_bytes;
+    x.route.server = first_server(x, &x.route.http);
+    x.route.location = x.route.own_server().location;
 }
 
 /// Whether a server is not to be reached on this connection: another one was named in its handshake, and this one would
@@ -42,8 +39,8 @@ pub(crate) fn is_misdirected(x: &Exchange, http: &LocalHttp, server: usize) -> b
         return false;
     };
     let misdirected = config.asks_for_certificates()
-        && tls.info.server_name.as_deref() != Some(&x.host)
-        && tls.named_server(http, x.port, x.client.local) != Ok(None)
+        && tls.info.server_name.as_deref() != Some(&x.target.host)
+        && tls.named_server(http, x.route.port, x.client.local) != Ok(None)
         && !config.has_policy_of(&tls.config);
     if misdirected {
         x.log(
@@ -63,7 +60,7 @@ pub(crate) fn refusal(x: &Exchange, http: &Http) -> Option<u16> {
 }
 
 fn refusal_over(tls: &Tls, x: &Exchange, http: &Http) -> Option<u16> {
-    let config = http.servers[x.server].tls.as_ref()?;
+    let config = http.servers[x.route.server].tls.as_ref()?;
     if !config.asks_for_certificates() {
         return None;
     }

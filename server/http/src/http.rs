@@ -26,8 +26,8 @@ use crate::handler::{Content, Handler, Handlers, HeaderStage};
 use crate::location::{LocationKind, LocationSet};
 use crate::names::ServerNames;
 use crate::settings_set::{Conf, SettingsSet};
-use crate::timing::Wants;
 use crate::vars::VarTable;
+use crate::wants::Wants;
 
 /// One configuration.
 pub struct Http {

@@ -40,6 +40,7 @@ pub mod upstream;
 pub mod user_agent;
 pub mod value;
 pub mod vars;
+pub mod wants;
 
 pub use build::{
     Cycle, DirectiveLocations, ErrorLogConf, LoadError, LoadOptions, LogTarget, MainConf, check,

@@ -6,8 +6,6 @@
 //!
 //! Source: nginx documentation, directive `location`.
 
-use std::rc::Rc;
-
 use engines::http::Method;
 use server_base::regex::{MatchLimit, Regex};
 
@@ -165,36 +163,35 @@ pub enum Search {
 /// # Errors
 /// A regular expression ran into its match limit.
 #[inline(always)] // See `phases::phase`.
-pub fn find_location(x: &mut Exchange) -> Result<Search, MatchLimit> {
-    let http = Rc::clone(&x.http);
-    x.location = http.servers[x.server].location;
-    descend(&http, x)
+pub fn find_location(http: &Http, x: &mut Exchange) -> Result<Search, MatchLimit> {
+    x.route.location = http.servers[x.route.server].location;
+    descend(http, x)
 }
 
 /// Looks inside the current location.
 fn descend(http: &Http, x: &mut Exchange) -> Result<Search, MatchLimit> {
-    let set = &http.locations[x.location].inner;
+    let set = &http.locations[x.route.location].inner;
     let mut try_regex = true;
-    let found = set.find(&x.uri);
-    if set.slash_lengths & length_bit(x.uri.len()) != 0
+    let found = set.find(&x.target.uri);
+    if set.slash_lengths & length_bit(x.target.uri.len()) != 0
         && !matches!(found, Static::Exact(_))
-        && let Some(id) = set.find_slash(&x.uri)
+        && let Some(id) = set.find_slash(&x.target.uri)
     {
         x.note(|| Event::Compared(id, true));
-        x.location = id;
+        x.route.location = id;
         return Ok(Search::Slash);
     }
     match found {
         Static::Exact(id) => {
             debug_http!(x, "test location: \"{}\"", http.locations[id]);
             x.note(|| Event::Compared(id, true));
-            x.location = id;
+            x.route.location = id;
             return Ok(Search::Over);
         }
         Static::Prefix(id) => {
             debug_http!(x, "test location: \"{}\"", http.locations[id]);
             x.note(|| Event::Compared(id, true));
-            x.location = id;
+            x.route.location = id;
             try_regex = !matches!(http.locations[id].kind, LocationKind::PrefixOnly);
             match descend(http, x)? {
                 Search::Open => {}
@@ -204,11 +201,11 @@ fn descend(http: &Http, x: &mut Exchange) -> Result<Search, MatchLimit> {
         Static::None => {}
     }
     if try_regex && !set.regex.is_empty() {
-        let uri = std::mem::take(&mut x.uri);
+        let uri = std::mem::take(&mut x.target.uri);
         let found = first_regex(http, set, x, &uri);
-        x.uri = uri;
+        x.target.uri = uri;
         if let Some(id) = found? {
-            x.location = id;
+            x.route.location = id;
             let slash = descend(http, x)? == Search::Slash;
             return Ok(if slash { Search::Slash } else { Search::Over });
         }

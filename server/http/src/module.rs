@@ -8,8 +8,8 @@ use conf::{ConfError, DirectiveDef};
 use crate::build::ConfigBuilder;
 pub use crate::handler::{Access, Content, Handler, HeaderStage, Step, handler_name};
 use crate::settings_set::SettingsDef;
-use crate::timing::Wants;
 use crate::vars::Variable;
+use crate::wants::Wants;
 
 /// A module of the HTTP server.
 pub struct Module {

@@ -160,16 +160,16 @@ fn choose(
     if addr.names.is_empty() {
         return Ok((addr.default_server, NameMatch::Only));
     }
-    if let Some(found) = addr.names.table.find_match(&x.host) {
+    if let Some(found) = addr.names.table.find_match(&x.target.host) {
         return Ok(found);
     }
     let default = (addr.default_server, NameMatch::Default);
-    if x.host.is_empty() {
+    if x.target.host.is_empty() {
         return Ok(default);
     }
-    let host = std::mem::take(&mut x.host);
+    let host = std::mem::take(&mut x.target.host);
     let found = first_regex(x, http, addr, &host);
-    x.host = host;
+    x.target.host = host;
     Ok(found?.unwrap_or(default))
 }
 

@@ -34,11 +34,11 @@ pub fn map_uri(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<Vec<u8>, u16> {
 pub fn map_with(x: &mut Exchange, cx: &mut Ctx<'_>, name: &[u8]) -> Result<Vec<u8>, u16> {
     let (mut path, fixed, alias) = directory(x, cx)?;
     let skip = match alias {
-        Some(Alias::Whole) if !x.uri_below_alias => x.uri.len(),
+        Some(Alias::Whole) if !x.target.uri_below_alias => x.target.uri.len(),
         Some(Alias::Prefix(len)) => len,
         _ => 0,
     };
-    path.extend_from_slice(x.uri.get(skip..).unwrap_or_default());
+    path.extend_from_slice(x.target.uri.get(skip..).unwrap_or_default());
     path.extend_from_slice(name);
     contained(x, path, fixed)
 }
@@ -56,7 +56,11 @@ pub fn map_candidate(
     let (mut path, fixed, alias) = directory(x, cx)?;
     let skip = match alias {
         Some(Alias::Prefix(len))
-            if computed && x.uri.get(..len).is_some_and(|own| name.starts_with(own)) =>
+            if computed
+                && x.target
+                    .uri
+                    .get(..len)
+                    .is_some_and(|own| name.starts_with(own)) =>
         {
             len
         }
@@ -79,7 +83,7 @@ pub fn computed(
     base: &Path,
 ) -> Result<Vec<u8>, u16> {
     let name = value.to_vec(x, cx);
-    if x.failed_match == FailedMatch::New {
+    if x.vars.failed_match == FailedMatch::New {
         return Err(500);
     }
     let own = match value.parts.first() {
@@ -93,18 +97,18 @@ pub fn computed(
 
 /// The directory of the location, how much of it the configuration alone says, and how `alias` maps.
 fn directory(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(Vec<u8>, usize, Option<Alias>), u16> {
-    let http = Rc::clone(&x.http);
+    let http = Rc::clone(&x.route.http);
     let Some(root) = &x.core_loc(&http).root else {
         return Ok((Vec::new(), 0, None));
     };
-    if root.alias.is_some() && !x.valid_location {
-        let name = String::from_utf8_lossy(&x.location_of(&http).name).into_owned();
+    if root.alias.is_some() && !x.target.valid_location {
+        let name = String::from_utf8_lossy(&x.route.own_location().name).into_owned();
         let text =
             format_args!("\"alias\" cannot be used in location \"{name}\" where URI was rewritten");
         x.log(Level::Alert, text);
         return Err(500);
     }
-    let mut path = Vec::with_capacity(x.uri.len() + 64);
+    let mut path = Vec::with_capacity(x.target.uri.len() + 64);
     let fixed = evaluate(root, &http, x, cx, &mut path).ok_or(500u16)?;
     Ok((path, fixed, root.alias))
 }
@@ -127,7 +131,7 @@ fn evaluate(
         }
         [first, ..] => {
             root.path.eval(x, cx, path);
-            if x.failed_match == FailedMatch::New {
+            if x.vars.failed_match == FailedMatch::New {
                 return None;
             }
             match first {
@@ -173,7 +177,7 @@ fn climbs(path: &[u8]) -> bool {
 
 /// `$document_root`: the directory without the URI.
 pub fn document_root(x: &mut Exchange, cx: &mut Ctx<'_>) -> Vec<u8> {
-    let http = Rc::clone(&x.http);
+    let http = Rc::clone(&x.route.http);
     let mut path = Vec::new();
     if let Some(root) = &x.core_loc(&http).root {
         evaluate(root, &http, x, cx, &mut path);
@@ -183,9 +187,9 @@ pub fn document_root(x: &mut Exchange, cx: &mut Ctx<'_>) -> Vec<u8> {
 
 /// Appends the same to a value.
 pub(crate) fn push_document_root(x: &mut Exchange, cx: &mut Ctx<'_>, out: &mut Vec<u8>) {
-    let http = Rc::clone(&x.http);
     match x
-        .core_loc(&http)
+        .route
+        .core_loc()
         .root
         .as_ref()
         .map(|root| root.path.constant())
@@ -198,7 +202,7 @@ pub(crate) fn push_document_root(x: &mut Exchange, cx: &mut Ctx<'_>, out: &mut V
 
 /// The policy under which the location opens `path`.
 pub fn policy(x: &mut Exchange, cx: &mut Ctx<'_>, path: &[u8]) -> OpenPolicy {
-    let http = Rc::clone(&x.http);
+    let http = Rc::clone(&x.route.http);
     let loc = x.core_loc(&http);
     let mut policy = OpenPolicy {
         cache: loc.open_file_cache(),
@@ -238,7 +242,7 @@ pub fn open_failed(x: &Exchange, path: &[u8], error: FileError) -> u16 {
     } else {
         (Level::Crit, 500)
     };
-    let quiet = status == 404 && !*x.core_loc(&x.http).log_not_found;
+    let quiet = status == 404 && !*x.route.core_loc().log_not_found;
     if !quiet {
         log_failed(x, level, path, error);
     }

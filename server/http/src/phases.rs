@@ -41,19 +41,19 @@ pub fn begin(x: &mut Exchange, cx: &mut Ctx<'_>) {
 }
 
 fn start(x: &mut Exchange, cx: &mut Ctx<'_>) {
-    let http = Rc::clone(&x.http);
-    let addr = http.ports[x.port].addr(x.client.local);
+    let http = Rc::clone(&x.route.http);
+    let addr = http.ports[x.route.port].addr(x.client.local);
     place(x);
     if errlog::debugging() {
         x.debug_head();
     }
     if let Some(fault) = x.head.fault {
         // A request line that could be read still says who is asked for what, for the error page and the log.
-        if !is_of_line(fault) && take_host(x) && !x.host.is_empty() {
-            x.server = find_server(x, &http, addr).unwrap_or(x.server);
+        if !is_of_line(fault) && take_host(x) && !x.target.host.is_empty() {
+            x.route.server = find_server(x, &http, addr).unwrap_or(x.route.server);
             // The head is refused for what it is.
-            x.failed_match = FailedMatch::None;
-            x.location = http.servers[x.server].location;
+            x.vars.failed_match = FailedMatch::None;
+            x.route.location = http.servers[x.route.server].location;
             take_target(x);
         }
         return refuse(x, cx, fault);
@@ -61,7 +61,8 @@ fn start(x: &mut Exchange, cx: &mut Ctx<'_>) {
     if memory::is_full() {
         return reply::status(x, cx, 503);
     }
-    x.keep_alive = !x.head.close && (x.head.version > Version::Http10 || x.head.keep_alive);
+    x.progress.keep_alive =
+        !x.head.close && (x.head.version > Version::Http10 || x.head.keep_alive);
     if !take_host(x) {
         return refuse(x, cx, Fault::BadHost);
     }
@@ -74,8 +75,8 @@ fn start(x: &mut Exchange, cx: &mut Ctx<'_>) {
                 .offers
                 .is_some_and(|offers| !offers(&http, addr, server)) =>
         {
-            x.server = server;
-            x.location = http.servers[server].location;
+            x.route.server = server;
+            x.route.location = http.servers[server].location;
             x.log(
                 Level::Info,
                 format_args!(
@@ -84,10 +85,10 @@ fn start(x: &mut Exchange, cx: &mut Ctx<'_>) {
             );
             return reply::status(x, cx, 421);
         }
-        Ok(server) => x.server = server,
+        Ok(server) => x.route.server = server,
         Err(_) => return reply::status(x, cx, 500),
     }
-    x.location = http.servers[x.server].location;
+    x.route.location = http.servers[x.route.server].location;
     if !take_target(x) {
         return refuse(x, cx, Fault::BadUri);
     }
@@ -97,7 +98,7 @@ fn start(x: &mut Exchange, cx: &mut Ctx<'_>) {
     if let Some(status) = client_cert::refusal(x, &http) {
         return reply::status(x, cx, status);
     }
-    let method = x.method;
+    let method = x.target.method;
     if x.tls.as_ref().is_some_and(|tls| tls.is_too_early(method)) {
         reply::status(x, cx, 425);
     }
@@ -106,19 +107,19 @@ fn start(x: &mut Exchange, cx: &mut Ctx<'_>) {
 /// Continues an exchange that waits, if its wait may have ended: its time has come, its request body is there, or it is one
 /// that wakes end, of which there may be too many.
 pub fn resume(x: &mut Exchange, cx: &mut Ctx<'_>) {
-    let State::Waiting(wait) = x.state else {
+    let State::Waiting(wait) = x.progress.state else {
         return;
     };
     if wait.wake || x.is_due(cx.clock.mono_ms) {
         x.forget_wakes();
-        x.state = State::Running;
+        x.progress.state = State::Running;
         run(x, cx);
     }
 }
 
 /// Writes the logs of an ended exchange and releases what modules hold for it.
 pub fn log(x: &mut Exchange, cx: &mut Ctx<'_>) {
-    let http = Rc::clone(&x.http);
+    let http = Rc::clone(&x.route.http);
     debug_http!(x, "http close request");
     debug_http!(x, "http log handler");
     if let Some(upstream) = &mut x.upstream {
@@ -134,14 +135,14 @@ pub fn log(x: &mut Exchange, cx: &mut Ctx<'_>) {
     }
     x.extensions.clear();
     x.drop_waker();
-    if x.request_body.is_some() {
-        x.request_body = None;
+    if x.input.body.is_some() {
+        x.input.body = None;
     }
 }
 
 /// Writes the logs of a subrequest that has ended, with `log_subrequest`.
 pub(crate) fn log_subrequest(x: &mut Exchange, cx: &mut Ctx<'_>) {
-    let http = Rc::clone(&x.http);
+    let http = Rc::clone(&x.route.http);
     if *x.core_loc(&http).log_subrequest {
         for handler in &http.handlers.log {
             handler(x, cx);
@@ -175,15 +176,15 @@ fn refuse(x: &mut Exchange, cx: &mut Ctx<'_>, fault: Fault) {
         Level::Info,
         format_args!("{} while {action}", fault.message()),
     );
-    x.keep_alive = false;
+    x.progress.keep_alive = false;
     reply::status(x, cx, fault.status());
 }
 
 /// Answers a request body that breaks the protocol, while nothing has been answered yet.
 pub fn refuse_body(x: &mut Exchange, cx: &mut Ctx<'_>, fault: Fault) {
-    x.state = State::Running;
+    x.progress.state = State::Running;
     x.log(Level::Info, format_args!("{}", fault.message()));
-    x.keep_alive = false;
+    x.progress.keep_alive = false;
     reply::status(x, cx, fault.status());
     run(x, cx);
 }
@@ -195,32 +196,31 @@ fn take_host(x: &mut Exchange) -> bool {
         None => x.head.field(FieldId::Host),
     };
     let Some(raw) = raw else { return true };
-    if x.host_cache.parse(raw).is_err() {
+    if x.target.host_cache.parse(raw).is_err() {
         return false;
     }
-    x.host.extend_from_slice(&x.host_cache.name);
-    x.host_port = x.host_cache.port;
+    x.target.host.extend_from_slice(&x.target.host_cache.name);
+    x.target.host_port = x.target.host_cache.port;
     true
 }
 
 /// Normalises the target into `uri` and `args`; false if it is not one.
 fn take_target(x: &mut Exchange) -> bool {
-    let http = Rc::clone(&x.http);
-    let merge = *x.srv::<CoreSrv>(&http).merge_slashes;
+    let merge = *x.route.srv::<CoreSrv>().merge_slashes;
     let target = x.head.bytes(x.head.target);
-    match normalize(target, merge, &mut x.uri) {
+    match normalize(target, merge, &mut x.target.uri) {
         Ok(parsed) => {
             if let Some(args) = parsed.args {
-                x.args.extend_from_slice(&target[args]);
-                x.has_args = true;
+                x.target.args.extend_from_slice(&target[args]);
+                x.target.has_args = true;
             }
-            x.ext = parsed.ext.unwrap_or(0..0);
-            x.valid_target = true;
-            x.quoted_uri = parsed.quoted || x.uri.contains(&b'+');
+            x.target.ext_len = parsed.ext.map_or(0, |ext| ext.len() as u32);
+            x.target.valid_target = true;
+            x.target.quoted_uri = parsed.quoted || x.target.uri.contains(&b'+');
             true
         }
         Err(_) => {
-            x.uri.clear();
+            x.target.uri.clear();
             false
         }
     }
@@ -228,9 +228,9 @@ fn take_target(x: &mut Exchange) -> bool {
 
 /// Runs phases until there is a response or a wait.
 pub fn run(x: &mut Exchange, cx: &mut Ctx<'_>) {
-    let http = Rc::clone(&x.http);
-    while x.state == State::Running {
-        if x.failed_match == FailedMatch::New {
+    let http = Rc::clone(&x.route.http);
+    while x.progress.state == State::Running {
+        if x.vars.failed_match == FailedMatch::New {
             reply::status(x, cx, 500);
             continue;
         }
@@ -241,7 +241,7 @@ pub fn run(x: &mut Exchange, cx: &mut Ctx<'_>) {
 /// Runs one phase.
 #[inline(always)] // Ten calls cost a hundredth of an exchange, and so do those of the functions below.
 fn phase(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
-    match x.phase {
+    match x.progress.phase {
         Phase::PostRead => steps(x, cx, &http.handlers.post_read, Phase::ServerRewrite),
         Phase::ServerRewrite => steps(x, cx, &http.handlers.server_rewrite, Phase::FindConfig),
         Phase::FindConfig => find_config(x, cx, http),
@@ -257,16 +257,16 @@ fn phase(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
 
 /// Sets the phase to run next.
 fn enter(x: &mut Exchange, phase: Phase) {
-    x.phase = phase;
-    x.handler = 0;
+    x.progress.phase = phase;
+    x.progress.handler = 0;
 }
 
 /// Runs the handlers of a phase that is not special, from the one that comes next.
 fn steps(x: &mut Exchange, cx: &mut Ctx<'_>, handlers: &[StepFn], next: Phase) {
-    while let Some(handler) = handlers.get(x.handler) {
-        debug_http!(x, "{} phase: {}", x.shown_phase(), x.handler);
+    while let Some(handler) = handlers.get(x.progress.handler) {
+        debug_http!(x, "{} phase: {}", x.shown_phase(), x.progress.handler);
         match handler(x, cx) {
-            Step::Next => x.handler += 1,
+            Step::Next => x.progress.handler += 1,
             Step::Status(status) => return refused(x, cx, status),
             Step::Sent | Step::Restart | Step::Wait => return,
         }
@@ -276,25 +276,25 @@ fn steps(x: &mut Exchange, cx: &mut Ctx<'_>, handlers: &[StepFn], next: Phase) {
 
 #[inline(always)] // See `phase`.
 fn find_config(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
-    x.uri_changed = false;
-    x.note(|| Event::Search(x.uri.clone()));
-    let Ok(search) = find_location(x) else {
+    x.route.uri_changed = false;
+    x.note(|| Event::Search(x.target.uri.clone()));
+    let Ok(search) = find_location(http, x) else {
         return reply::status(x, cx, 500);
     };
-    x.note(|| Event::Found(x.location));
-    if !x.internal && x.core_loc(http).internal {
+    x.note(|| Event::Found(x.route.location));
+    if !x.route.internal && x.core_loc(http).internal {
         return reply::status(x, cx, 404);
     }
-    debug_http!(x, "using configuration \"{}\"", x.location_of(http));
+    debug_http!(x, "using configuration \"{}\"", x.route.own_location());
     location_changed(x);
     let limit = x.core_loc(http).client_max_body_size.0;
     debug_http!(x, "http cl:{} max:{limit}", x.shown_length());
     if let BodyLength::Length(n) = x.head.body
         && limit != 0
         && n > limit
-        && !x.too_large
+        && !x.progress.too_large
     {
-        x.too_large = true;
+        x.progress.too_large = true;
         x.log(
             Level::Error,
             format_args!("client intended to send too large body: {n} bytes"),
@@ -310,19 +310,18 @@ fn find_config(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
 
 /// Applies what depends on the location: `limit_except` and whether the connection is kept.
 pub fn location_changed(x: &mut Exchange) {
-    let http = Rc::clone(&x.http);
-    if let Some((excluded, inner)) = http.locations[x.location].except
-        && excluded & method_bit(x.method) != 0
+    if let Some((excluded, inner)) = x.route.http.locations[x.route.location].except
+        && excluded & method_bit(x.target.method) != 0
     {
-        x.location = inner;
+        x.route.location = inner;
         x.note(|| Event::Excluded(inner));
     }
-    if !x.keep_alive {
+    if !x.progress.keep_alive {
         return;
     }
-    let loc = x.core_loc(&http);
+    let loc = x.route.core_loc();
     let age_ms = x.started_ms.saturating_sub(x.client.since_ms);
-    x.keep_alive = loc.keepalive().idle_ms != 0
+    x.progress.keep_alive = loc.keepalive().idle_ms != 0
         && x.client.requests < loc.keepalive_requests.0
         && age_ms <= loc.keepalive_time.0
         && !keepalive_disabled(x, loc);
@@ -332,7 +331,7 @@ fn keepalive_disabled(x: &Exchange, loc: &CoreLoc) -> bool {
     let Some(disable) = loc.keepalive_disable else {
         return false;
     };
-    let msie6 = disable.msie6 && x.method == Method::Post;
+    let msie6 = disable.msie6 && x.target.method == Method::Post;
     // The name of the browser is searched only where it matters.
     if !msie6 && !disable.safari {
         return false;
@@ -347,34 +346,34 @@ fn keepalive_disabled(x: &Exchange, loc: &CoreLoc) -> bool {
 #[inline(always)] // See `phase`.
 fn post_rewrite(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
     debug_http!(x, "post rewrite phase");
-    if !x.uri_changed {
+    if !x.route.uri_changed {
         return enter(x, Phase::PreAccess);
     }
-    debug_http!(x, "uri changes: {}", x.uri_changes);
+    debug_http!(x, "uri changes: {}", x.route.uri_changes);
     if !spend_redirect(x) {
         x.log(
             Level::Error,
             format_args!(
                 "rewrite or internal redirection cycle while processing \"{}\"",
-                String::from_utf8_lossy(&x.uri)
+                String::from_utf8_lossy(&x.target.uri)
             ),
         );
         return reply::status(x, cx, 500);
     }
-    x.location = http.servers[x.server].location;
+    x.route.location = http.servers[x.route.server].location;
     enter(x, Phase::FindConfig);
 }
 
 /// Counts a redirection; false when there have been too many.
 fn spend_redirect(x: &mut Exchange) -> bool {
-    x.uri_changes = x.uri_changes.saturating_sub(1);
-    x.uri_changes > 0
+    x.route.uri_changes = x.route.uri_changes.saturating_sub(1);
+    x.route.uri_changes > 0
 }
 
 #[inline(always)] // See `phase`.
 fn content(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
-    if let Some(handler) = x.location_of(http).handler
-        && x.handler == 0
+    if let Some(handler) = x.route.own_location().handler
+        && x.progress.handler == 0
     {
         debug_http!(x, "content phase: handler of the location");
         match handler(x, cx) {
@@ -382,14 +381,14 @@ fn content(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
             done => return answered(x, cx, done, None),
         }
     }
-    while let Some(handler) = http.handlers.content.get(x.handler) {
-        debug_http!(x, "content phase: {}", x.handler);
+    while let Some(handler) = http.handlers.content.get(x.progress.handler) {
+        debug_http!(x, "content phase: {}", x.progress.handler);
         match handler(x, cx) {
-            Content::Declined => x.handler += 1,
-            done => return answered(x, cx, done, Some(x.handler)),
+            Content::Declined => x.progress.handler += 1,
+            done => return answered(x, cx, done, Some(x.progress.handler)),
         }
     }
-    if x.uri.ends_with(b"/") {
+    if x.target.uri.ends_with(b"/") {
         if let Ok(path) = crate::paths::map_uri(x, cx) {
             let path = String::from_utf8_lossy(&path);
             x.log(
@@ -418,7 +417,7 @@ fn answered(x: &mut Exchange, cx: &mut Ctx<'_>, done: Content, handler: Option<u
 
 /// Answers with the status of the handler that runs.
 fn refused(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) {
-    x.note(|| Event::Refused(x.phase, x.handler, status));
+    x.note(|| Event::Refused(x.progress.phase, x.progress.handler, status));
     reply::status(x, cx, status);
 }
 

@@ -19,14 +19,14 @@ fn place(name: &str) -> usize {
 
 /// The text of a response.
 fn body(world: &mut World, x: &mut Exchange) -> String {
-    assert_eq!(x.state, State::Responding);
+    assert_eq!(x.progress.state, State::Responding);
     world.pull(x).0
 }
 
 /// The status of the response, 0 where the connection is closed without one.
 fn status(x: &Exchange) -> u16 {
-    match x.state {
-        State::Responding => x.response.status,
+    match x.progress.state {
+        State::Responding => x.response.head.status,
         _ => 0,
     }
 }
@@ -61,7 +61,11 @@ fn a_status_ends_the_phases_wherever_it_is_said() {
     ] {
         let ran = world.run(&get("/a"), &[(name, |_, _| Outcome::Status(403))]);
         assert_eq!(ran.handlers(), before(name));
-        assert_eq!((status(&ran.x), ran.x.err_status), (403, 403), "{name}");
+        assert_eq!(
+            (status(&ran.x), ran.x.route.err_status),
+            (403, 403),
+            "{name}"
+        );
     }
 }
 
@@ -92,7 +96,7 @@ fn a_response_ends_the_phases_wherever_it_is_made() {
 #[test]
 fn a_handler_that_waits_is_run_again() {
     fn later(x: &mut Exchange, _: &mut crate::exchange::Ctx<'_>) -> Outcome {
-        x.state = State::Waiting(Wait::woken_or_until(START_MS + 500));
+        x.progress.state = State::Waiting(Wait::woken_or_until(START_MS + 500));
         Outcome::Wait
     }
     let mut world = World::new("");
@@ -112,7 +116,7 @@ fn a_handler_that_waits_is_run_again() {
         let mut ran = world.run(&get("/a"), &[(name, later), (name, later)]);
         assert!(ran.handlers().ends_with(name));
         assert_eq!(
-            ran.x.state,
+            ran.x.progress.state,
             State::Waiting(Wait::woken_or_until(START_MS + 500))
         );
         world.resume(&mut ran.x);
@@ -127,7 +131,7 @@ fn a_handler_that_waits_is_run_again() {
 fn who_waits_for_a_time_alone_is_not_run_before_it() {
     let mut world = World::new("");
     let waits: Reaction = |x, _| {
-        x.state = State::Waiting(Wait::until(START_MS + 500));
+        x.progress.state = State::Waiting(Wait::until(START_MS + 500));
         Outcome::Wait
     };
     let mut ran = world.run(&get("/a"), &[("pre_access", waits)]);
@@ -135,7 +139,10 @@ fn who_waits_for_a_time_alone_is_not_run_before_it() {
     world.pass(499);
     world.resume(&mut ran.x);
     assert_eq!(ran.handlers(), "");
-    assert_eq!(ran.x.state, State::Waiting(Wait::until(START_MS + 500)));
+    assert_eq!(
+        ran.x.progress.state,
+        State::Waiting(Wait::until(START_MS + 500))
+    );
     world.pass(1);
     world.resume(&mut ran.x);
     assert!(ran.handlers().starts_with("pre_access "));
@@ -148,7 +155,7 @@ fn only_what_waits_is_resumed() {
     ran.handlers();
     resume(&mut ran.x, &mut world.cx());
     assert_eq!(
-        (ran.handlers().as_str(), ran.x.state),
+        (ran.handlers().as_str(), ran.x.progress.state),
         ("", State::Responding)
     );
 }
@@ -189,7 +196,7 @@ fn the_handler_of_a_location_is_asked_before_all_others() {
     let elsewhere = world.run(&get("/b"), &[]);
     assert_eq!(content(elsewhere).as_deref(), Some("content say"));
     let waits: Reaction = |x, _| {
-        x.state = State::Waiting(Wait::until(START_MS));
+        x.progress.state = State::Waiting(Wait::until(START_MS));
         Outcome::Wait
     };
     let mut ran = world.run(&get("/a"), &[("say", waits)]);
@@ -204,8 +211,8 @@ fn a_changed_uri_is_looked_for_again_from_the_server_on() {
     let mut ran = world.run(
         &get("/a"),
         &[("rewrite", |x, _| {
-            x.set_uri(b"/b");
-            x.uri_changed = true;
+            x.target.set_uri(b"/b");
+            x.route.uri_changed = true;
             Outcome::Next
         })],
     );
@@ -214,16 +221,16 @@ fn a_changed_uri_is_looked_for_again_from_the_server_on() {
         format!("post_read server_rewrite rewrite rewrite_2 rewrite rewrite_2 {AFTER_REWRITE}")
     );
     assert_eq!(body(&mut world, &mut ran.x), "/b");
-    assert_eq!(ran.x.core_loc(&ran.x.http).client_max_body_size.0, 7);
-    assert_eq!(ran.x.uri_changes, MAX_URI_CHANGES);
-    assert!(!ran.x.uri_changed);
+    assert_eq!(ran.x.route.core_loc().client_max_body_size.0, 7);
+    assert_eq!(ran.x.route.uri_changes, MAX_URI_CHANGES);
+    assert!(!ran.x.route.uri_changed);
 }
 
 /// nginx allows ten.
 #[test]
 fn a_uri_that_keeps_changing_ends_with_500() {
     fn change(x: &mut Exchange, _: &mut crate::exchange::Ctx<'_>) -> Outcome {
-        x.uri_changed = true;
+        x.route.uri_changed = true;
         Outcome::Next
     }
     let mut world = World::new("");
@@ -274,7 +281,7 @@ fn an_announced_body_is_refused_one_byte_above_the_limit() {
     world.said();
     let ran = world.run(&post("/a", 11), &[]);
     assert_eq!(status(&ran.x), 413);
-    assert!(ran.x.too_large && !ran.x.keep_alive);
+    assert!(ran.x.progress.too_large && !ran.x.progress.keep_alive);
     let said = world.said();
     assert!(
         said.contains("client intended to send too large body: 11 bytes"),
@@ -295,13 +302,13 @@ fn the_error_page_of_a_body_that_is_too_large_is_served() {
 #[test]
 fn methods_that_limit_except_leaves_out_have_a_location_of_their_own() {
     let mut world = World::new("location / { limit_except GET { } }");
-    let outer = world.get("/a").location;
+    let outer = world.get("/a").route.location;
     let inner = world.generation.locations[outer]
         .except
         .map(|(_, inner)| inner);
     let mut location = |method: &str| {
         let head = format!("{method} /a HTTP/1.1\r\nHost: a\r\n\r\n");
-        world.run(&head, &[]).x.location
+        world.run(&head, &[]).x.route.location
     };
     assert_eq!(location("HEAD"), outer, "GET allows HEAD");
     assert_eq!(Some(location("DELETE")), inner);
@@ -314,13 +321,13 @@ fn a_broken_body_is_answered_in_the_place_of_the_response() {
     let mut ran = world.run(
         "POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n",
         &[("content", |x, _| {
-            x.state = State::Waiting(Wait::until(START_MS + 1));
+            x.progress.state = State::Waiting(Wait::until(START_MS + 1));
             Outcome::Wait
         })],
     );
-    assert!(ran.x.keep_alive);
+    assert!(ran.x.progress.keep_alive);
     refuse_body(&mut ran.x, &mut world.cx(), Fault::BadChunk);
-    assert_eq!((status(&ran.x), ran.x.keep_alive), (400, false));
+    assert_eq!((status(&ran.x), ran.x.progress.keep_alive), (400, false));
     assert_eq!(
         body(&mut world, &mut ran.x),
         "broken",
@@ -333,15 +340,20 @@ fn a_broken_body_is_answered_in_the_place_of_the_response() {
 fn the_phases_of_a_request_begin_anew_with_the_next() {
     let mut world = World::new("");
     let ran = world.run(&get("/a"), &[]);
-    assert_eq!(ran.x.phase, Phase::Content);
+    assert_eq!(ran.x.progress.phase, Phase::Content);
     let mut x = ran.x;
     x.clear_reply();
     let generation = std::rc::Rc::clone(&world.generation);
     let client = x.client;
     x.begin(generation, 0, client, &world.clock);
     assert_eq!(
-        (x.phase, x.handler, x.uri_changes),
+        (x.progress.phase, x.progress.handler, x.route.uri_changes),
         (Phase::PostRead, 0, MAX_URI_CHANGES + 1)
     );
-    assert!(x.uri.is_empty() && x.host.is_empty() && !x.header_sent && !x.internal);
+    assert!(
+        x.target.uri.is_empty()
+            && x.target.host.is_empty()
+            && !x.progress.header_sent
+            && !x.route.internal
+    );
 }

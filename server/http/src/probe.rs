@@ -1,6 +1,6 @@
 //! The probe: events of connections and exchanges, told to the modules that subscribe by [`Handler::Event`].
 //!
-//! Where no module wants any ([`Wants`](crate::timing::Wants)), the driver emits nothing and reads no clock: each event costs a
+//! Where no module wants any ([`Wants`](crate::wants::Wants)), the driver emits nothing and reads no clock: each event costs a
 //! branch. An exchange keeps the times of its events ([`crate::timing`]).
 
 use std::rc::Rc;
@@ -26,7 +26,7 @@ impl Exchange {
     #[cold]
     pub fn emit(&mut self, point: Point, at_us: u64) {
         self.timings.note(point, at_us);
-        let (event, http) = (self.probe_event(point, at_us), Rc::clone(&self.http));
+        let (event, http) = (self.probe_event(point, at_us), Rc::clone(&self.route.http));
         notify(&http, &event, Some(self));
     }
 

@@ -19,10 +19,10 @@ use server_base::regex::FailedMatch;
 
 /// Answers with a status: an error page if one is configured, else a page of our own.
 pub fn status(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) {
-    let status = match x.failed_match {
+    let status = match x.vars.failed_match {
         // What an expression decides is not known, whatever has been made of it since.
         FailedMatch::New => {
-            x.failed_match = FailedMatch::Answered;
+            x.vars.failed_match = FailedMatch::Answered;
             x.reply.location.clear();
             500
         }
@@ -39,23 +39,23 @@ pub fn status(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) {
         CLOSE_WITHOUT_RESPONSE | REQUEST_TIMEOUT | CLIENT_CLOSED
     ) {
         x.reply.status = status;
-        x.keep_alive = false;
-        x.state = State::Aborted;
+        x.progress.keep_alive = false;
+        x.progress.state = State::Aborted;
         return;
     }
-    x.err_status = status;
+    x.route.err_status = status;
     if matches!(status, 400 | 413 | 414 | 495 | 496 | 497 | 500 | 501) {
-        x.keep_alive = false;
+        x.progress.keep_alive = false;
     }
     x.reply.content_type.clear();
     x.reply.charset.clear();
-    let http = Rc::clone(&x.http);
+    let http = Rc::clone(&x.route.http);
     let loc = x.core_loc(&http);
     if let Some(pages) = &loc.error_pages
-        && !x.error_page
-        && x.uri_changes != 0
+        && !x.route.error_page
+        && x.route.uri_changes != 0
     {
-        x.error_page = !*loc.recursive_error_pages;
+        x.route.error_page = !*loc.recursive_error_pages;
         if let Some(page) = pages.iter().find(|p| p.status == status) {
             return error_page(x, cx, page);
         }
@@ -69,7 +69,7 @@ fn plain_status(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) {
     if matches!(status, 301 | 302) && refreshes(x) {
         return refresh(x, cx);
     }
-    x.err_status = match status {
+    x.route.err_status = match status {
         494..=497 => 400,
         _ => status,
     };
@@ -78,7 +78,7 @@ fn plain_status(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) {
 
 fn error_page(x: &mut Exchange, cx: &mut Ctx<'_>, page: &ErrorPage) {
     if let Some(overwrite) = page.overwrite {
-        x.err_status = overwrite;
+        x.route.err_status = overwrite;
     }
     let uri = page.uri.to_vec(x, cx);
     x.note(|| Event::ErrorPage(page.at, uri.clone()));
@@ -88,21 +88,21 @@ fn error_page(x: &mut Exchange, cx: &mut Ctx<'_>, page: &ErrorPage) {
                 Some(_) => (uri.as_slice(), page.args.as_slice()),
                 None => split_args(&uri),
             };
-            if x.method != Method::Head {
-                x.method = Method::Get;
+            if x.target.method != Method::Head {
+                x.target.method = Method::Get;
             }
             phases::redirect(x, cx, path, args);
         }
         Some(b'@') => phases::redirect_named(x, cx, &uri),
         _ => {
             if !matches!(page.overwrite, Some(301 | 302 | 303 | 307 | 308)) {
-                x.err_status = 302;
+                x.route.err_status = 302;
             }
             x.reply.location = uri;
             if refreshes(x) {
                 return refresh(x, cx);
             }
-            let status = x.err_status;
+            let status = x.route.err_status;
             self::page(x, cx, status);
         }
     }
@@ -118,10 +118,9 @@ pub fn split_args(uri: &[u8]) -> (&[u8], &[u8]) {
 
 /// Sends the page of a status.
 fn page(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) {
-    let http = Rc::clone(&x.http);
-    x.reply.status = x.err_status;
+    x.reply.status = x.route.err_status;
     forget_content(x);
-    let loc = x.core_loc(&http);
+    let loc = x.route.core_loc();
     let padded = *loc.msie_padding && status >= 400 && pads_pages(x);
     match status_page(status, shown_name(&loc.server_tokens), padded) {
         Some(html) => send_page(x, cx, html.into_bytes()),
@@ -161,9 +160,9 @@ fn forget_content(x: &mut Exchange) {
     ] {
         x.reply.fields.remove(id);
     }
-    x.body.clear();
-    x.body_source = None;
-    x.on_arrival = None;
+    x.body.chunks.clear();
+    x.body.source = None;
+    x.body.on_arrival = None;
 }
 
 fn browser(x: &Exchange) -> Option<Browser> {
@@ -178,13 +177,13 @@ fn pads_pages(x: &Exchange) -> bool {
 
 /// Whether `msie_refresh` applies.
 fn refreshes(x: &Exchange) -> bool {
-    *x.core_loc(&x.http).msie_refresh && matches!(browser(x), Some(Browser::Msie { .. }))
+    *x.route.core_loc().msie_refresh && matches!(browser(x), Some(Browser::Msie { .. }))
 }
 
 /// Sends a page that leads to `Location` in the place of a redirect.
 fn refresh(x: &mut Exchange, cx: &mut Ctx<'_>) {
     let location = std::mem::take(&mut x.reply.location);
-    x.err_status = 200;
+    x.route.err_status = 200;
     x.reply.status = 200;
     forget_content(x);
     send_page(x, cx, refresh_page(&location));
@@ -217,9 +216,8 @@ pub fn set_content_type(x: &mut Exchange) {
     if !x.reply.content_type.is_empty() {
         return;
     }
-    let http = Rc::clone(&x.http);
-    let loc = x.core_loc(&http);
-    let ext = x.extension();
+    let loc = x.route.core_loc();
+    let ext = x.target.extension();
     let known = match &loc.types {
         Some(types) if !ext.is_empty() => types.get(ext).or_else(|| {
             ext.iter()
@@ -233,14 +231,14 @@ pub fn set_content_type(x: &mut Exchange) {
     x.reply.content_type.extend_from_slice(kind);
 }
 
-/// Runs the header stages and makes the response ready to leave. The body is what was put into `x.body` and `chunk`.
+/// Runs the header stages and makes the response ready to leave. The body is what was put into `x.body.chunks` and `chunk`.
 pub fn send(x: &mut Exchange, cx: &mut Ctx<'_>, chunk: Option<Chunk>) {
-    let http = Rc::clone(&x.http);
-    if x.err_status != 0 {
-        x.reply.status = x.err_status;
+    let http = Rc::clone(&x.route.http);
+    if x.route.err_status != 0 {
+        x.reply.status = x.route.err_status;
     }
-    x.body.extend(chunk);
-    x.header_sent = true;
+    x.body.chunks.extend(chunk);
+    x.progress.header_sent = true;
     let stages = if x.is_subrequest() {
         &http.subrequest_stages
     } else {
@@ -248,19 +246,19 @@ pub fn send(x: &mut Exchange, cx: &mut Ctx<'_>, chunk: Option<Chunk>) {
     };
     for stage in stages {
         if let Err(status) = stage(x, cx) {
-            x.header_sent = false;
+            x.progress.header_sent = false;
             x.drop_body();
             return self::status(x, cx, status);
         }
     }
-    if x.failed_match == FailedMatch::New {
-        x.header_sent = false;
+    if x.vars.failed_match == FailedMatch::New {
+        x.progress.header_sent = false;
         x.drop_body();
         return status(x, cx, 500);
     }
     render(x, cx, &http);
     debug_http!(x, "http output filter {}", x.shown_uri());
-    x.state = State::Responding;
+    x.progress.state = State::Responding;
 }
 
 /// The last header stage: what was decided becomes a head.
@@ -273,7 +271,7 @@ fn render(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
         x.reply.content_length = None;
         x.drop_body();
     }
-    if x.on_end.is_some() {
+    if x.response.on_end.is_some() {
         // Trailers need a chunked body.
         x.reply.content_length = None;
     }
@@ -287,10 +285,10 @@ fn render(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
     }
     let loc = x.core_loc(http);
     absolute_location(x, http, loc);
-    x.response.clear();
-    x.response.status = status;
+    x.response.head.clear();
+    x.response.head.status = status;
     let server = shown_name(&loc.server_tokens).as_bytes();
-    let head = &mut x.response;
+    let head = &mut x.response.head;
     let reply = &x.reply;
     if reply.fields.get(FieldId::Server).is_none() {
         head.push_own(FieldId::Server, b"Server: ", server);
@@ -316,8 +314,8 @@ fn render(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
         // A server behind has words of its own for it.
         head.set_phrase(status, reply.fields.bytes(reply.fields.phrase_text));
     }
-    head.keep_alive = x.keep_alive;
-    head.keep_alive_hint_s = loc.keepalive().header_s.filter(|_| x.keep_alive);
+    head.keep_alive = x.progress.keep_alive;
+    head.keep_alive_hint_s = loc.keepalive().header_s.filter(|_| x.progress.keep_alive);
     head.forbid_chunked = !*loc.chunked_transfer_encoding;
 }
 
@@ -386,8 +384,8 @@ fn absolute_location(x: &mut Exchange, http: &Http, loc: &CoreLoc) {
     let local_port = local_port(x, http);
     if *loc.server_name_in_redirect && !name.is_empty() {
         url.extend_from_slice(name);
-    } else if !x.host.is_empty() {
-        url.extend_from_slice(&x.host);
+    } else if !x.target.host.is_empty() {
+        url.extend_from_slice(&x.target.host);
     } else {
         url.extend_from_slice(local_host(x, http).as_bytes());
     }
@@ -402,7 +400,7 @@ fn absolute_location(x: &mut Exchange, http: &Http, loc: &CoreLoc) {
 pub fn local_port(x: &Exchange, http: &Http) -> u16 {
     match x.client.local {
         Some(addr) => addr.port(),
-        None => http.ports[x.port].listen.addr.port(),
+        None => http.ports[x.route.port].listen.addr.port(),
     }
 }
 
@@ -410,7 +408,7 @@ fn local_host(x: &Exchange, http: &Http) -> String {
     match (x.client.peer, x.client.local) {
         (Peer::Unix, _) => "unix:".to_owned(),
         (_, Some(addr)) => addr.ip().to_string(),
-        _ => match &http.ports[x.port].listen.addr {
+        _ => match &http.ports[x.route.port].listen.addr {
             server_base::listen::ListenAddr::Inet(addr) => addr.ip().to_string(),
             server_base::listen::ListenAddr::Unix(_) => "unix:".to_owned(),
         },
@@ -419,19 +417,19 @@ fn local_host(x: &Exchange, http: &Http) -> String {
 
 /// Redirects to the URI with a slash at its end, keeping the arguments.
 pub fn slash_redirect(x: &mut Exchange) {
-    let mut location = Vec::with_capacity(x.uri.len() + 1 + x.args.len());
-    escape(&x.uri, Escape::Uri, &mut location);
+    let mut location = Vec::with_capacity(x.target.uri.len() + 1 + x.target.args.len());
+    escape(&x.target.uri, Escape::Uri, &mut location);
     location.push(b'/');
-    if !x.args.is_empty() {
+    if !x.target.args.is_empty() {
         location.push(b'?');
-        location.extend_from_slice(&x.args);
+        location.extend_from_slice(&x.target.args);
     }
     x.reply.location = location;
 }
 
 /// Whether trailers may be sent: by HTTP/1.1 in a chunked body.
 pub fn trailers_allowed(x: &Exchange) -> bool {
-    x.head.version >= Version::Http11 && *x.core_loc(&x.http).chunked_transfer_encoding
+    x.head.version >= Version::Http11 && *x.route.core_loc().chunked_transfer_encoding
 }
 
 /// Marks the content as changed on its way: the time of the file and its ETag go, or the ETag becomes a weak one where

@@ -404,7 +404,7 @@ fn say(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
         Content::Declined => {}
         done => return done,
     }
-    let uri = String::from_utf8_lossy(&x.uri).into_owned();
+    let uri = String::from_utf8_lossy(&x.target.uri).into_owned();
     let mut words = uri.split('/').skip(1);
     let (what, first, second) = (words.next(), words.next(), words.next());
     let first = first.unwrap_or_default();
@@ -419,7 +419,7 @@ fn say(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
         "late" => {
             let until_ms = x.started_ms + first.parse::<u64>().expect("a number");
             if cx.clock.mono_ms < until_ms {
-                x.state = State::Waiting(Wait::until(until_ms));
+                x.progress.state = State::Waiting(Wait::until(until_ms));
                 return Content::Wait;
             }
             of_text(second.unwrap_or_default())

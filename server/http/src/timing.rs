@@ -28,42 +28,6 @@ pub fn is_drawn(share: u64, of: u64) -> bool {
     (mixed ^ (mixed >> 31)) % of < share
 }
 
-/// Which events are wanted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Wants {
-    /// Share of the requests whose events are wanted, in hundredths of a percent: [`ALL`], or, where they are wanted for samples
-    /// alone, the largest share that is sampled, so that the clock is not read for the others.
-    pub share: u64,
-    /// Some responses are sampled ([`Sampled`]).
-    pub samples: bool,
-    /// The log of a sampled response waits for what the kernel tells.
-    pub holds_log: bool,
-}
-
-impl Wants {
-    /// Returns those of all requests, or none.
-    pub fn all(wanted: bool) -> Self {
-        let share = if wanted { ALL } else { 0 };
-        Self {
-            share,
-            ..Self::default()
-        }
-    }
-
-    /// Whether any events are wanted.
-    #[inline]
-    pub fn any(&self) -> bool {
-        self.share != 0
-    }
-
-    /// Adds what another module wants.
-    pub(crate) fn add(&mut self, other: Self) {
-        self.share = self.share.max(other.share);
-        self.samples |= other.samples;
-        self.holds_log |= other.holds_log;
-    }
-}
-
 /// When things happened, microseconds; 0 is not yet, or not noted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Timings {

@@ -98,7 +98,7 @@ impl Value {
                 Part::Var(id) => {
                     vars::append(*id, x, cx, out);
                 }
-                Part::Capture(n) => out.extend_from_slice(x.captures.get(usize::from(*n))),
+                Part::Capture(n) => out.extend_from_slice(x.vars.captures.get(usize::from(*n))),
             }
         }
     }

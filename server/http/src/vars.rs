@@ -340,17 +340,17 @@ impl VarRegistry {
 /// Appends a variable's value; false when it has none ("not found", `-` in a log).
 pub fn append(id: VarId, x: &mut Exchange, cx: &mut Ctx<'_>, out: &mut Vec<u8>) -> bool {
     // Most are functions, which need no definition while they run.
-    if let (_, Def::Read(read)) = x.http.vars.defs[id.0 as usize] {
+    if let (_, Def::Read(read)) = x.route.http.vars.defs[id.0 as usize] {
         return read(x, cx, b"", out);
     }
-    let http = Rc::clone(&x.http);
+    let http = Rc::clone(&x.route.http);
     let (name, def) = &http.vars.defs[id.0 as usize];
     append_def(name, def, b"", x, cx, out)
 }
 
 /// Appends the value of a variable that is found by its name, in lower case, while serving ([`VarRegistry::by_name`]).
 pub fn append_by_name(name: &[u8], x: &mut Exchange, cx: &mut Ctx<'_>, out: &mut Vec<u8>) -> bool {
-    let http = Rc::clone(&x.http);
+    let http = Rc::clone(&x.route.http);
     let found = http.vars.named.as_ref().and_then(|named| named.find(name));
     found.is_some_and(|(def, suffix)| append_def(name, def, suffix, x, cx, out))
 }
@@ -368,7 +368,7 @@ fn append_def(
         Def::Read(read) => read(x, cx, suffix, out),
         Def::Prefix(read, suffix) => read(x, cx, suffix, out),
         // nginx warns of a variable that `set` did not reach, and of no other.
-        Def::Slot(slot, warn) => match x.slot(*slot) {
+        Def::Slot(slot, warn) => match x.vars.slot(*slot) {
             Some(value) => {
                 out.extend_from_slice(value);
                 true
@@ -379,7 +379,7 @@ fn append_def(
             }
             None => false,
         },
-        Def::Default(slot, read, suffix) => match x.slot(*slot) {
+        Def::Default(slot, read, suffix) => match x.vars.slot(*slot) {
             Some(value) => {
                 out.extend_from_slice(value);
                 true
@@ -388,8 +388,8 @@ fn append_def(
         },
         Def::Computed(slot, compute) => {
             // A value is kept for the exchange, `map ... volatile` excepted, and evaluating it may need others: a circle ends by depth.
-            if compute.volatile() || !x.slot_known(*slot) {
-                if x.depth >= MAX_DEPTH {
+            if compute.volatile() || !x.vars.slot_known(*slot) {
+                if x.vars.depth >= MAX_DEPTH {
                     let name = String::from_utf8_lossy(name);
                     x.log(
                         Level::Error,
@@ -397,12 +397,12 @@ fn append_def(
                     );
                     return false;
                 }
-                x.depth += 1;
+                x.vars.depth += 1;
                 let value = compute.compute(x, cx);
-                x.depth -= 1;
-                x.set_slot(*slot, value);
+                x.vars.depth -= 1;
+                x.vars.set_slot(*slot, value);
             }
-            match x.slot(*slot) {
+            match x.vars.slot(*slot) {
                 Some(value) => {
                     out.extend_from_slice(value);
                     true

@@ -43,8 +43,8 @@ const VARS: Module = Module {
         read("missing", |_, _, _, _| false),
         // How often it was read.
         read("count", |x, _, _, out| {
-            x.bytes_sent += 1;
-            say(out, x.bytes_sent.to_string().as_bytes())
+            x.response.bytes_sent += 1;
+            say(out, x.response.bytes_sent.to_string().as_bytes())
         }),
     ],
     defaults: &[read("base", |_, _, _, out| say(out, b"of the module"))],
@@ -183,7 +183,7 @@ fn a_variable_that_is_set_has_that_value() {
     for (name, before) in [("own", ""), ("base", "of the module"), ("pre_x", "short x")] {
         let mut asked = Fixture::new(&format!("${name}"), &format!("put {name};"));
         assert_eq!(asked.value(), before);
-        asked.x.set_slot(0, Some(b"set".to_vec()));
+        asked.x.vars.set_slot(0, Some(b"set".to_vec()));
         assert_eq!(asked.value(), "set");
     }
 }
@@ -238,7 +238,7 @@ fn variables_may_need_one_another_up_to_a_depth() {
     let most = usize::from(MAX_DEPTH);
     let mut fine = Fixture::new(&format!("$v{}", most - 1), &chain(most));
     assert_eq!(fine.value(), "end");
-    assert_eq!((fine.world.said().as_str(), fine.x.depth), ("", 0));
+    assert_eq!((fine.world.said().as_str(), fine.x.vars.depth), ("", 0));
     let mut deep = Fixture::new(&format!("$v{most}"), &chain(most + 1));
     assert_eq!(deep.value(), "");
     let said = deep.world.said();
@@ -246,7 +246,7 @@ fn variables_may_need_one_another_up_to_a_depth() {
         said.contains("cycle while evaluating variable \"v0\""),
         "{said}"
     );
-    assert_eq!(deep.x.depth, 0, "the next has all of it");
+    assert_eq!(deep.x.vars.depth, 0, "the next has all of it");
 }
 
 #[test]

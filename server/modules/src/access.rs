@@ -5,7 +5,6 @@
 //! Source: nginx documentation, `ngx_http_access_module`.
 
 use std::net::IpAddr;
-use std::rc::Rc;
 
 use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef};
 use server_base::errlog::Level;
@@ -97,8 +96,7 @@ fn rule(b: &mut ConfigBuilder, d: &Directive, deny: bool) -> Result<(), ConfErro
 }
 
 fn check(x: &mut Exchange, _: &mut Ctx<'_>) -> Access {
-    let http = Rc::clone(&x.http);
-    let rules = &x.loc::<AccessLoc>(&http).rules;
+    let rules = &x.route.loc::<AccessLoc>().rules;
     debug_http!(x, "access: {} by {} rules", x.client.peer, rules.len());
     let Some(nth) = first(rules, x.client.peer) else {
         return Access::NoOpinion;
@@ -112,7 +110,7 @@ fn check(x: &mut Exchange, _: &mut Ctx<'_>) -> Access {
         false => Access::Allow,
         true => {
             // With `satisfy any` another handler may still allow it; the core writes the line if none does.
-            if *x.core_loc(&http).satisfy == Satisfy::All {
+            if *x.route.core_loc().satisfy == Satisfy::All {
                 x.log(Level::Error, format_args!("access forbidden by rule"));
             }
             Access::Deny(403)

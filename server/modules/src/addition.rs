@@ -5,8 +5,6 @@
 //!
 //! Source: nginx documentation, `ngx_http_addition_module`.
 
-use std::rc::Rc;
-
 use conf::Contexts;
 use server_base::from_args::Text;
 use server_base::mime::{ALWAYS, MimeTypes};
@@ -38,8 +36,7 @@ settings! {
 }
 
 fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
-    let http = Rc::clone(&x.http);
-    let conf: &AdditionLoc = x.loc(&http);
+    let conf: &AdditionLoc = x.route.loc();
     let path = |text: &Text| Some(text.0.clone()).filter(|path| !path.is_empty());
     let (before, after) = (path(&conf.before), path(&conf.after));
     if x.reply.status != 200 || (before.is_none() && after.is_none()) {

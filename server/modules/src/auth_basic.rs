@@ -84,10 +84,10 @@ impl FromArgs for UserFile {
 }
 
 fn check(x: &mut Exchange, cx: &mut Ctx<'_>) -> Access {
-    if x.loc::<AuthBasicLoc>(&x.http).file.0.is_none() {
+    if x.route.loc::<AuthBasicLoc>().file.0.is_none() {
         return Access::NoOpinion;
     }
-    let http = Rc::clone(&x.http);
+    let http = Rc::clone(&x.route.http);
     let conf: &AuthBasicLoc = x.loc(&http);
     let (Realm(Some(realm)), UserFile(Some((file, dir)))) = (&*conf.realm, &*conf.file) else {
         return Access::NoOpinion;

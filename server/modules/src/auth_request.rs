@@ -99,7 +99,7 @@ fn auth_request_set(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfErro
 }
 
 fn check(x: &mut Exchange, cx: &mut Ctx<'_>) -> Access {
-    let http = Rc::clone(&x.http);
+    let http = Rc::clone(&x.route.http);
     let conf: &AuthRequestLoc = x.loc(&http);
     let Some(Some(uri)) = &conf.uri else {
         return Access::NoOpinion;
@@ -113,7 +113,7 @@ fn check(x: &mut Exchange, cx: &mut Ctx<'_>) -> Access {
     for (target, value) in &conf.assignments {
         let value = x.with_parent_state(&mut answer, |answer| value.to_vec(answer, cx));
         match target {
-            Target::Slot(slot) => x.set_slot(*slot, Some(value)),
+            Target::Slot(slot) => x.vars.set_slot(*slot, Some(value)),
             Target::Builtin(write) => write(x, &value),
         }
     }

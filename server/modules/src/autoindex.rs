@@ -79,9 +79,12 @@ enum EntryKind {
 }
 
 fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
-    let http = Rc::clone(&x.http);
+    let http = Rc::clone(&x.route.http);
     let conf: &AutoindexLoc = x.loc(&http);
-    if !x.uri.ends_with(b"/") || !matches!(x.method, Method::Get | Method::Head) || !*conf.enable {
+    if !x.target.uri.ends_with(b"/")
+        || !matches!(x.target.method, Method::Get | Method::Head)
+        || !*conf.enable
+    {
         return Content::Declined;
     }
     let path = match paths::map_uri(x, cx) {
@@ -106,7 +109,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     let body = match *conf.format {
         Format::Html => {
             let style = page_style(x, cx, conf);
-            page::html(&x.uri, &entries, style)
+            page::html(&x.target.uri, &entries, style)
         }
         Format::Json | Format::Jsonp => data::json(&entries, &callback),
         Format::Xml => data::xml(&entries),
@@ -141,7 +144,7 @@ fn callback(x: &Exchange, format: Format) -> Result<Vec<u8>, ()> {
     if format != Format::Jsonp {
         return Ok(Vec::new());
     }
-    let named = x.args.split(|b| *b == b'&').find_map(|arg| {
+    let named = x.target.args.split(|b| *b == b'&').find_map(|arg| {
         let at = arg.iter().position(|b| *b == b'=')?;
         arg[..at]
             .eq_ignore_ascii_case(b"callback")

@@ -5,8 +5,6 @@
 //!
 //! Source: nginx documentation, `ngx_http_browser_module`.
 
-use std::rc::Rc;
-
 use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef};
 use engines::http::FieldId;
 use server_base::shared_list::SharedList;
@@ -348,8 +346,7 @@ fn is_netscape4(agent: &[u8]) -> bool {
 }
 
 fn show(x: &mut Exchange, out: &mut Vec<u8>, age: Age) -> bool {
-    let http = Rc::clone(&x.http);
-    let conf: &BrowserLoc = x.loc(&http);
+    let conf: &BrowserLoc = x.route.loc();
     if conf.age(x.head.field(FieldId::UserAgent)) == age {
         let value = match age {
             Age::Modern => &conf.modern_value,

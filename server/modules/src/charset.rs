@@ -253,7 +253,7 @@ fn no_table(from: &[u8], to: &[u8]) -> String {
 }
 
 fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
-    let http = Rc::clone(&x.http);
+    let http = Rc::clone(&x.route.http);
     let main: &CharsetMain = http.main();
     let conf: &CharsetLoc = x.loc(&http);
     if x.is_subrequest() {
@@ -312,7 +312,7 @@ fn adapt(x: &mut Exchange, cx: &mut Ctx<'_>, main: &CharsetMain, conf: &CharsetL
 
 /// The charset that a response about to be sent will name, for the producer of its body.
 pub(crate) fn upcoming(x: &mut Exchange, cx: &mut Ctx<'_>) -> Vec<u8> {
-    let http = Rc::clone(&x.http);
+    let http = Rc::clone(&x.route.http);
     let conf: &CharsetLoc = x.loc(&http);
     let named = if applies(x, conf) {
         resolve(conf.charset.as_ref(), http.main(), x, cx)
@@ -376,7 +376,7 @@ fn change(x: &mut Exchange, main: &CharsetMain, from: &[u8], to: &[u8]) {
     if table.changes_length() {
         x.reply.content_length = None;
     }
-    x.stages.push(Box::new(Recode::new(table, direction)));
+    x.body.stages.push(Box::new(Recode::new(table, direction)));
 }
 
 /// The types that get a charset where nothing is said.

@@ -77,7 +77,7 @@ pub(crate) const MODULE: Module = Module {
 };
 
 fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
-    let http = Rc::clone(&x.http);
+    let http = Rc::clone(&x.route.http);
     let conf: &CompressLoc = x.loc(&http);
     if !conf.any {
         return Ok(());
@@ -160,8 +160,8 @@ fn compress(
             ratio.count(length.unwrap_or_default() as usize, made.len() as usize);
             ratio.end();
             x.reply.content_length = Some(made.len());
-            x.body.clear();
-            x.body.push_back(made);
+            x.body.chunks.clear();
+            x.body.chunks.push_back(made);
         }
         None => {
             let stage = Stage::new(x.client.connection, params, length, ratio)

@@ -52,15 +52,15 @@ fn finish(b: &mut ConfigBuilder) -> Result<(), ConfError> {
 }
 
 fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
-    let http = Rc::clone(&x.http);
+    let http = Rc::clone(&x.route.http);
     let conf = x.loc::<DavLoc>(&http);
-    if conf.methods.0 & method_bit(x.method) == 0 {
+    if conf.methods.0 & method_bit(x.target.method) == 0 {
         return Content::Declined;
     }
-    if x.method == Method::Put {
+    if x.target.method == Method::Put {
         return put::put(x, cx, conf);
     }
-    let done = match x.method {
+    let done = match x.target.method {
         Method::Delete => delete(x, cx, conf),
         Method::Mkcol => make_collection(x, cx, conf),
         Method::Copy | Method::Move => copy::run(x, cx, conf),
@@ -93,7 +93,7 @@ fn delete(x: &mut Exchange, cx: &mut Ctx<'_>, conf: &DavLoc) -> Answer {
             _ => refuse(x, 400, "\"Depth\" header must be 0 or infinity"),
         };
     }
-    if !x.uri.ends_with(b"/") {
+    if !x.target.uri.ends_with(b"/") {
         let reason = reason(of_errno(EISDIR));
         let text = format!("DELETE \"{}\" failed ({reason})", Shown(&path));
         return refuse(x, 409, &text);
@@ -121,10 +121,10 @@ fn refuse_shallow(x: &Exchange, least: u64) -> Result<(), u16> {
         return Ok(());
     }
     let mut depth = 0;
-    for (at, byte) in x.uri.iter().enumerate() {
+    for (at, byte) in x.target.uri.iter().enumerate() {
         if *byte == b'/' {
             depth += 1;
-            if depth >= least && at + 1 < x.uri.len() {
+            if depth >= least && at + 1 < x.target.uri.len() {
                 return Ok(());
             }
         }
@@ -134,7 +134,7 @@ fn refuse_shallow(x: &Exchange, least: u64) -> Result<(), u16> {
 
 fn make_collection(x: &mut Exchange, cx: &mut Ctx<'_>, conf: &DavLoc) -> Answer {
     refuse_body(x, "MKCOL with body is unsupported")?;
-    if !x.uri.ends_with(b"/") {
+    if !x.target.uri.ends_with(b"/") {
         return refuse(x, 409, "MKCOL can create a collection only");
     }
     let mut path = paths::map_uri(x, cx)?;
@@ -205,8 +205,8 @@ fn depth(x: &Exchange) -> Result<Option<Depth>, ()> {
 
 /// The location of what was made is the URI it was made under.
 fn set_location(x: &mut Exchange) {
-    let mut location = Vec::with_capacity(x.uri.len());
-    escape(&x.uri, Escape::Uri, &mut location);
+    let mut location = Vec::with_capacity(x.target.uri.len());
+    escape(&x.target.uri, Escape::Uri, &mut location);
     x.reply.location = location;
 }
 

@@ -107,20 +107,20 @@ fn warn_of_missing_conditions(b: &mut ConfigBuilder) -> Result<(), ConfError> {
 
 /// Whether one of the conditions of `early_hints` holds.
 pub(crate) fn are_wanted(x: &mut Exchange, cx: &mut Ctx<'_>) -> bool {
-    let http = Rc::clone(&x.http);
+    let http = Rc::clone(&x.route.http);
     let conf: &EarlyLoc = x.loc(&http);
     conf.conditions.iter().any(|value| value.is_true(x, cx))
 }
 
 fn hint(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
-    if x.loc::<EarlyLoc>(&x.http).links.is_empty()
+    if x.route.loc::<EarlyLoc>().links.is_empty()
         || x.head.version < Version::Http11
-        || x.early_responses.is_some()
-        || x.err_status != 0
+        || x.response.early_responses.is_some()
+        || x.route.err_status != 0
     {
         return Step::Next;
     }
-    let http = Rc::clone(&x.http);
+    let http = Rc::clone(&x.route.http);
     let conf: &EarlyLoc = x.loc(&http);
     if !are_wanted(x, cx) {
         return Step::Next;

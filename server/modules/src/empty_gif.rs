@@ -32,7 +32,7 @@ const ROWS: &[DirectiveDef<ConfigBuilder>] = &[DirectiveDef {
 }];
 
 fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
-    if !matches!(x.method, Method::Get | Method::Head) {
+    if !matches!(x.target.method, Method::Get | Method::Head) {
         return Content::Status(405);
     }
     x.reply.status = 200;

@@ -16,10 +16,10 @@ pub(crate) fn open(
     x: &mut Exchange,
     cx: &mut Ctx<'_>,
 ) -> Result<(Vec<u8>, Rc<Opened>, FileHandle), Content> {
-    if !matches!(x.method, Method::Get | Method::Head) {
+    if !matches!(x.target.method, Method::Get | Method::Head) {
         return Err(Content::Status(405));
     }
-    if x.uri.ends_with(b"/") {
+    if x.target.uri.ends_with(b"/") {
         return Err(Content::Declined);
     }
     let path = paths::map_uri(x, cx).map_err(Content::Status)?;
@@ -38,8 +38,7 @@ pub(crate) fn describe(x: &mut Exchange, file: &Opened, len: u64) {
     x.reply.content_length = Some(len);
     x.reply.last_modified = Some(file.meta.mtime_s);
     x.reply.last_modified_text = Some(Rc::clone(&file.last_modified));
-    let http = Rc::clone(&x.http);
-    if *x.core_loc(&http).etag {
+    if *x.route.core_loc().etag {
         x.reply.etag = Some(Rc::clone(&file.etag));
     }
     x.reply.allow_ranges = true;

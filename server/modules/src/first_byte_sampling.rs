@@ -1,12 +1,10 @@
 //! `first_byte_sampling`: draws the responses of which the kernel is asked when their first byte left and when it was
 //! acknowledged.
 //!
-//! The module draws, the driver asks and emits what the kernel told; the module keeps it for the variables and counts it.
-//! docs/metrics.md says what the figures mean. Absent: UNIX-domain sockets, for which there is nothing to ask.
+//! The module draws; the driver asks, and emits the kernel's times as events; the module keeps them for its variables and
+//! counts them. docs/metrics.md defines the figures. Absent: UNIX-domain sockets, which have no such times.
 //!
 //! Source: Linux, Documentation/networking/timestamping.rst.
-
-use std::rc::Rc;
 
 use conf::{Arity, ConfError, Contexts, Directive};
 use engines::http::probe::{Point, ProbeEvent, Stall};
@@ -17,8 +15,9 @@ use server_http::exchange::{Ctx, Exchange};
 use server_http::meters::{self, Event, Time};
 use server_http::module::{Handler, Module};
 use server_http::settings_set::Conf;
-use server_http::timing::{ALL, Sampled, Sampling, Wants, is_drawn, put_us};
+use server_http::timing::{ALL, Sampled, Sampling, is_drawn, put_us};
 use server_http::vars::Variable;
+use server_http::wants::Wants;
 use server_http::{settings, var};
 
 use crate::split_clients::share;
@@ -104,9 +103,8 @@ fn wants(b: &mut ConfigBuilder, is_used: bool) -> Wants {
 fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
     x.sampled = Sampled::default();
     if x.is_probed() {
-        let http = Rc::clone(&x.http);
-        let Share(share) = *x.loc::<SamplingLoc>(&http).share;
-        if share > 0 && is_drawn(share, http.wants.share) {
+        let Share(share) = *x.route.loc::<SamplingLoc>().share;
+        if share > 0 && is_drawn(share, x.route.http.wants.share) {
             x.sampled.state = Sampling::Drawn;
         }
     }

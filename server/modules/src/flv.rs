@@ -43,13 +43,13 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     };
     let size = opened.meta.size;
     // As in nginx what is no number, or lies beyond the end, counts for nothing.
-    let start = find_arg(&x.args, b"start").and_then(conf::parse_number);
+    let start = find_arg(&x.target.args, b"start").and_then(conf::parse_number);
     let start = start.filter(|start| *start < size).unwrap_or(0);
     let len = size - start;
     if start > 0 {
-        x.body.push_back(Chunk::Static(HEADER));
+        x.body.chunks.push_back(Chunk::Static(HEADER));
     }
-    let head_len = x.body.iter().map(Chunk::len).sum::<u64>();
+    let head_len = x.body.chunks.iter().map(Chunk::len).sum::<u64>();
     file::describe(x, &opened, head_len + len);
     let chunk = Chunk::File(FileRange {
         file,

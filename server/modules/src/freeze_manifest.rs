@@ -13,7 +13,6 @@ use std::collections::HashSet;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
-use std::rc::Rc;
 use std::sync::Arc;
 
 use conf::{Arity, Builder, ConfError, Contexts, Directive, DirectiveDef, os_error};
@@ -167,10 +166,11 @@ fn last_part(path: &[u8]) -> &[u8] {
 /// Before `try_files`, and before passwords are asked for: which hashes there are is in the pages.
 fn refuse(x: &mut Exchange, _: &mut Ctx<'_>) -> Step {
     let stale = x
-        .loc::<FreezeLoc>(&x.http)
+        .route
+        .loc::<FreezeLoc>()
         .manifest
         .as_ref()
-        .is_some_and(|names| names.look_up(&x.uri) == NameState::Stale);
+        .is_some_and(|names| names.look_up(&x.target.uri) == NameState::Stale);
     if stale { Step::Status(404) } else { Step::Next }
 }
 
@@ -178,11 +178,10 @@ fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
     if !matches!(x.reply.status, 200 | 206 | 304) {
         return Ok(());
     }
-    let http = Rc::clone(&x.http);
-    let Some(names) = &x.loc::<FreezeLoc>(&http).manifest else {
+    let Some(names) = &x.route.loc::<FreezeLoc>().manifest else {
         return Ok(());
     };
-    if names.look_up(&x.uri) == NameState::Hashed {
+    if names.look_up(&x.target.uri) == NameState::Hashed {
         x.reply.fields.remove(FieldId::Expires);
         x.reply.fields.remove(FieldId::CacheControl);
         x.reply

@@ -224,7 +224,7 @@ fn address(x: &Exchange, conf: &GeoipMain) -> Option<IpAddr> {
 }
 
 fn country(x: &Exchange, part: CountryPart, out: &mut Vec<u8>) -> bool {
-    let conf: &GeoipMain = x.http.main();
+    let conf: &GeoipMain = x.route.http.main();
     let Some(source) = &conf.country else {
         return false;
     };
@@ -234,7 +234,7 @@ fn country(x: &Exchange, part: CountryPart, out: &mut Vec<u8>) -> bool {
 }
 
 fn city(x: &Exchange, part: CityPart, out: &mut Vec<u8>) -> bool {
-    let conf: &GeoipMain = x.http.main();
+    let conf: &GeoipMain = x.route.http.main();
     let Some(source) = &conf.city else {
         return false;
     };
@@ -244,7 +244,7 @@ fn city(x: &Exchange, part: CityPart, out: &mut Vec<u8>) -> bool {
 }
 
 fn org(x: &Exchange, out: &mut Vec<u8>) -> bool {
-    let conf: &GeoipMain = x.http.main();
+    let conf: &GeoipMain = x.route.http.main();
     let Some(source) = &conf.org else {
         return false;
     };

@@ -280,7 +280,7 @@ impl Compute for Lookup {
 
 /// The client's address; `None` for one of a UNIX-domain socket.
 fn client(x: &Exchange) -> Option<IpAddr> {
-    let conf: &Geoip2Main = x.http.main();
+    let conf: &Geoip2Main = x.route.http.main();
     match networks::client(x, x.client.peer, &conf.proxies, *conf.recursive) {
         Peer::Inet(addr) => Some(addr.ip()),
         Peer::Unix => None,

@@ -233,7 +233,7 @@ fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
     if std::mem::replace(&mut x.reply.headers_added, true) {
         return Ok(());
     }
-    let http = Rc::clone(&x.http);
+    let http = Rc::clone(&x.route.http);
     let conf: &HeadersLoc = x.loc(&http);
     let safe = matches!(
         x.reply.status,
@@ -251,7 +251,7 @@ fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
     }
     let trailers = conf.trailers.iter().any(|t| safe || t.always);
     if trailers && reply::trailers_allowed(x) && !x.header_only() {
-        x.on_end = Some(write_trailers);
+        x.response.on_end = Some(write_trailers);
     }
     Ok(())
 }
@@ -279,7 +279,7 @@ fn add(x: &mut Exchange, name: &[u8], value: &[u8]) {
 
 /// Sets the trailers of `add_trailer`.
 pub(crate) fn write_trailers(x: &mut Exchange, cx: &mut Ctx<'_>) {
-    let http = Rc::clone(&x.http);
+    let http = Rc::clone(&x.route.http);
     let conf: &HeadersLoc = x.loc(&http);
     let safe = matches!(
         x.reply.status,

@@ -96,7 +96,7 @@ fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
     if !x.client.may_push || x.head.method == Method::Head {
         return Ok(());
     }
-    let http = Rc::clone(&x.http);
+    let http = Rc::clone(&x.route.http);
     let conf: &PushLoc = x.loc(&http);
     let mut targets = Vec::new();
     for value in conf.pushes.iter().flatten() {
@@ -116,7 +116,7 @@ fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
     }
     targets.retain(|target| is_path(x, target));
     if !targets.is_empty() {
-        x.early_responses.get_or_insert_default().pushes = targets;
+        x.response.early_responses.get_or_insert_default().pushes = targets;
     }
     Ok(())
 }

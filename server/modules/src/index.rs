@@ -81,10 +81,12 @@ fn index(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
 }
 
 fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
-    if !x.uri.ends_with(b"/") || !matches!(x.method, Method::Get | Method::Head | Method::Post) {
+    if !x.target.uri.ends_with(b"/")
+        || !matches!(x.target.method, Method::Get | Method::Head | Method::Post)
+    {
         return Content::Declined;
     }
-    let http = Rc::clone(&x.http);
+    let http = Rc::clone(&x.route.http);
     let conf: &IndexLoc = x.loc(&http);
     let mut directory_checked = false;
     for (nth, name) in conf.names.iter().enumerate() {
@@ -97,7 +99,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
         }
         match look(x, cx, &name, &mut directory_checked) {
             Ok(true) => {
-                let uri = [x.uri.as_slice(), &name].concat();
+                let uri = [x.target.uri.as_slice(), &name].concat();
                 return go(x, cx, nth, &uri);
             }
             Ok(false) => {}
@@ -112,7 +114,7 @@ fn go(x: &mut Exchange, cx: &mut Ctx<'_>, nth: usize, uri: &[u8]) -> Content {
         let text = format!("is \"{}\"", String::from_utf8_lossy(uri));
         Event::Ran(At::Argument("index", nth), text)
     });
-    let args = x.args.clone();
+    let args = x.target.args.clone();
     phases::redirect(x, cx, uri, &args);
     Content::Restart
 }
@@ -181,7 +183,7 @@ fn refused(x: &Exchange, path: &[u8], error: FileError) -> u16 {
         );
         return 403;
     }
-    if *x.core_loc(&x.http).log_not_found {
+    if *x.route.core_loc().log_not_found {
         x.log(
             Level::Error,
             format_args!("\"{path}\" is not found ({reason})"),

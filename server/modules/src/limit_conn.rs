@@ -201,7 +201,7 @@ enum Refused {
 }
 
 fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
-    let http = Rc::clone(&x.http);
+    let http = Rc::clone(&x.route.http);
     let conf: &LimitConnLoc = x.loc(&http);
     // It has been counted before an internal redirect, as in nginx.
     if conf.limits.is_empty() || x.extensions.get::<Outcome>().is_some() {

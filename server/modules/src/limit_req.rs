@@ -236,7 +236,7 @@ struct Delay<'h> {
 }
 
 fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
-    let http = Rc::clone(&x.http);
+    let http = Rc::clone(&x.route.http);
     let conf: &LimitReqLoc = x.loc(&http);
     // It has been counted before a wait or an internal redirect, as in nginx.
     if conf.limits.is_empty() || x.extensions.get::<Outcome>().is_some() {
@@ -363,7 +363,7 @@ fn pass(x: &mut Exchange, cx: &Ctx<'_>, conf: &LimitReqLoc, delay: &Delay<'_>) -
         return Step::Next;
     }
     x.extensions.set(Outcome::Delayed);
-    x.state = State::Waiting(Wait::until(cx.clock.mono_ms.saturating_add(delay.ms)));
+    x.progress.state = State::Waiting(Wait::until(cx.clock.mono_ms.saturating_add(delay.ms)));
     Step::Wait
 }
 

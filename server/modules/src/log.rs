@@ -323,7 +323,7 @@ fn default_log(b: &mut ConfigBuilder) -> Result<(), ConfError> {
 }
 
 fn write(x: &mut Exchange, cx: &mut Ctx<'_>) {
-    let http = Rc::clone(&x.http);
+    let http = Rc::clone(&x.route.http);
     let conf: &LogLoc = x.loc(&http);
     let Some(logs) = &conf.logs else { return };
     if logs.is_empty() {
@@ -370,7 +370,7 @@ fn write_computed(
     cache: Option<LogCache>,
 ) {
     use std::os::unix::ffi::OsStringExt;
-    let http = Rc::clone(&x.http);
+    let http = Rc::clone(&x.route.http);
     // As nginx: a log below a root that does not exist is not written, so that invented host names make no files.
     let root = server_http::paths::document_root(x, cx);
     let policy = server_http::paths::policy(x, cx, &root);

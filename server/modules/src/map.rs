@@ -203,7 +203,7 @@ impl Map {
         let mut regexes = self.regexes.iter();
         regexes
             .find(|(regex, _)| regex.exec(x, subject) != Ok(false))
-            .filter(|_| x.failed_match != FailedMatch::New)
+            .filter(|_| x.vars.failed_match != FailedMatch::New)
             .map(|(_, value)| *value)
     }
 }

@@ -18,7 +18,7 @@ use server_http::exchange::{Ctx, Exchange};
 use server_http::meters::{self, Time};
 use server_http::module::{Content, Handler, Inherit, Module};
 use server_http::reply;
-use server_http::timing::Wants;
+use server_http::wants::Wants;
 
 use format::Format;
 
@@ -48,7 +48,7 @@ const ROWS: &[DirectiveDef<ConfigBuilder>] = &[DirectiveDef {
 }];
 
 fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
-    if !matches!(x.method, Method::Get | Method::Head) {
+    if !matches!(x.target.method, Method::Get | Method::Head) {
         return Content::Status(405);
     }
     let accepted: Vec<&[u8]> = x.head.fields_by_id(FieldId::Accept).collect();
@@ -63,12 +63,12 @@ fn count(event: &ProbeEvent, x: Option<&mut Exchange>) {
     let (Point::End, Some(x)) = (event.point, x) else {
         return;
     };
-    let status = if x.err_status != 0 {
-        x.err_status
-    } else {
-        x.reply.status
-    };
-    meters::request(x.head.version, status, x.request_bytes, x.bytes_sent);
+    meters::request(
+        x.head.version,
+        x.status(),
+        x.input.bytes,
+        x.response.bytes_sent,
+    );
     if let Some(us) = event.since_head_us() {
         meters::time(Time::Request, us);
     }

@@ -96,16 +96,16 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
 
 /// The part that the arguments name, if they do; text that is no time is ignored, as in nginx.
 fn asked(x: &Exchange) -> Option<Ask> {
-    if x.args.is_empty() {
+    if x.target.args.is_empty() {
         return None;
     }
-    let time = |name: &[u8]| find_arg(&x.args, name).and_then(milliseconds);
+    let time = |name: &[u8]| find_arg(&x.target.args, name).and_then(milliseconds);
     let start = time(b"start");
     let end = time(b"end").filter(|end| *end > 0);
     if start.is_none() && end.is_none() {
         return None;
     }
-    let conf: &Mp4Loc = x.loc(&x.http);
+    let conf: &Mp4Loc = x.route.loc();
     let start_ms = start.unwrap_or(0);
     Some(Ask {
         start_ms,
@@ -141,7 +141,7 @@ fn part(
     ask: &Ask,
 ) -> Result<Cut, Mp4Error> {
     debug_http!(x, "mp4 start:{}, length:{}", ask.start_ms, ask.length_ms);
-    let conf: &Mp4Loc = x.loc(&x.http);
+    let conf: &Mp4Loc = x.route.loc();
     let limits = Limits {
         first_read: conf.buffer_size.0,
         moov: conf.max_buffer_size.0,
@@ -191,7 +191,7 @@ fn send(x: &mut Exchange, cx: &mut Ctx<'_>, opened: Rc<Opened>, file: FileHandle
         let etag = format!("\"{:x}-{length:x}\"", opened.meta.mtime_s);
         x.reply.etag = Some(etag.into_bytes().into());
     }
-    x.body.push_back(Chunk::Owned(head));
+    x.body.chunks.push_back(Chunk::Owned(head));
     let offset = data.start;
     let chunk = Chunk::File(FileRange { file, offset, len });
     reply::send(x, cx, (length > 0).then_some(chunk));

@@ -2,8 +2,6 @@
 //!
 //! Source: RFC 9110, section 13; nginx's order and rules (`if_modified_since`).
 
-use std::rc::Rc;
-
 use engines::http::{FieldId, etag_matches, parse_http_date};
 use server_http::conf_core::IfModifiedSince;
 use server_http::exchange::{Ctx, Exchange};
@@ -39,7 +37,7 @@ fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
     x.reply.content_length = None;
     x.reply.allow_ranges = false;
     x.reply.fields.remove(FieldId::ContentEncoding);
-    x.body.clear();
+    x.body.chunks.clear();
     Ok(())
 }
 
@@ -61,8 +59,7 @@ fn precondition_holds(x: &Exchange) -> bool {
 }
 
 fn is_modified(x: &Exchange, value: &[u8]) -> bool {
-    let http = Rc::clone(&x.http);
-    let (Some(last), rule) = (x.reply.last_modified, *x.core_loc(&http).if_modified_since) else {
+    let (Some(last), rule) = (x.reply.last_modified, *x.route.core_loc().if_modified_since) else {
         return true;
     };
     match (rule, parse_http_date(value)) {

@@ -3,7 +3,6 @@
 //! Source: nginx documentation, `ngx_http_random_index_module`.
 
 use std::hash::{BuildHasher, RandomState};
-use std::rc::Rc;
 
 use conf::Contexts;
 use engines::http::Method;
@@ -34,10 +33,9 @@ settings! {
 }
 
 fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
-    let http = Rc::clone(&x.http);
-    if !*x.loc::<RandomIndexLoc>(&http).enable
-        || !x.uri.ends_with(b"/")
-        || !matches!(x.method, Method::Get | Method::Head | Method::Post)
+    if !*x.route.loc::<RandomIndexLoc>().enable
+        || !x.target.uri.ends_with(b"/")
+        || !matches!(x.target.method, Method::Get | Method::Head | Method::Post)
     {
         return Content::Declined;
     }
@@ -66,8 +64,8 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     }
     // Each state of this kind hashes in its own way.
     let at = RandomState::new().hash_one(x.client.connection) % names.len() as u64;
-    let uri = [x.uri.as_slice(), &names[at as usize]].concat();
-    let args = x.args.clone();
+    let uri = [x.target.uri.as_slice(), &names[at as usize]].concat();
+    let args = x.target.args.clone();
     phases::redirect(x, cx, &uri, &args);
     Content::Restart
 }

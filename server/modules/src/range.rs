@@ -23,8 +23,7 @@ pub(crate) const MODULE: Module = Module {
 };
 
 fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
-    let http = Rc::clone(&x.http);
-    let mut max_ranges = x.core_loc(&http).max_ranges.0;
+    let mut max_ranges = x.route.core_loc().max_ranges.0;
     if x.reply.single_range {
         max_ranges = max_ranges.min(1);
     }
@@ -121,18 +120,18 @@ fn multipart(x: &mut Exchange, ranges: &[Range<u64>], size: u64) {
 
 fn partial(x: &mut Exchange, parts: Vec<Part>, tail: Vec<u8>) {
     x.reply.status = 206;
-    if x.body_source.is_none() {
+    if x.body.source.is_none() {
         // The whole body is at hand: ranges of it may come in any order.
-        let whole = x.body.len();
+        let whole = x.body.chunks.len();
         for part in parts {
-            push(&mut x.body, Chunk::Owned(part.head));
-            pick(&mut x.body, whole, part.range);
+            push(&mut x.body.chunks, Chunk::Owned(part.head));
+            pick(&mut x.body.chunks, whole, part.range);
         }
-        push(&mut x.body, Chunk::Owned(tail));
-        x.body.drain(..whole);
+        push(&mut x.body.chunks, Chunk::Owned(tail));
+        x.body.chunks.drain(..whole);
         return;
     }
-    x.stages.insert(
+    x.body.stages.insert(
         0,
         Box::new(Cut {
             parts: parts.into(),

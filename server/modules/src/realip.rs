@@ -6,7 +6,6 @@
 //! Source: nginx documentation, `ngx_http_realip_module`.
 
 use std::net::IpAddr;
-use std::rc::Rc;
 
 use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef};
 use engines::http::FieldId;
@@ -151,13 +150,12 @@ fn resolve(b: &mut ConfigBuilder, d: &Directive) -> Result<Vec<Network>, ConfErr
 }
 
 fn replace(x: &mut Exchange, _: &mut Ctx<'_>) -> Step {
-    let http = Rc::clone(&x.http);
-    let conf: &RealIpLoc = x.loc(&http);
+    let conf: &RealIpLoc = x.route.loc();
     if conf.trusted.is_empty() || x.proxy.is_some() {
         return Step::Next;
     }
     let fields: Vec<&[u8]> = match &*conf.header {
-        Header::ProxyProtocol => return replace_by_header(x, &conf.trusted),
+        Header::ProxyProtocol => return replace_by_header(x),
         Header::RealIp => x.head.field(FieldId::XRealIp).into_iter().collect(),
         Header::ForwardedFor => x.head.fields_by_id(FieldId::XForwardedFor).collect(),
         Header::Field(name) => x.head.named(name).take(1).collect(),
@@ -174,9 +172,13 @@ fn replace(x: &mut Exchange, _: &mut Ctx<'_>) -> Step {
 }
 
 /// Takes the client from the header of the PROXY protocol, where a trusted proxy sent one.
-fn replace_by_header(x: &mut Exchange, trusted: &[Network]) -> Step {
+fn replace_by_header(x: &mut Exchange) -> Step {
+    let conf: &RealIpLoc = x.route.loc();
     if let Some(header) = &x.proxied
-        && trusted.iter().any(|network| network.has(x.client.peer))
+        && conf
+            .trusted
+            .iter()
+            .any(|network| network.has(x.client.peer))
     {
         let client = Peer::Inet(header.source);
         x.proxy = Some(std::mem::replace(&mut x.client.peer, client));

@@ -225,7 +225,7 @@ struct InvalidReferer;
 
 impl Compute for InvalidReferer {
     fn compute(&self, x: &mut Exchange, _: &mut Ctx<'_>) -> Option<Vec<u8>> {
-        let http = Rc::clone(&x.http);
+        let http = Rc::clone(&x.route.http);
         let valid = match &x.loc::<RefererLoc>(&http).valid {
             None => true,
             // A referer that an expression cannot be compared with is not valid; the request gets 500.

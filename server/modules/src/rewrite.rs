@@ -281,18 +281,20 @@ fn if_(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
 }
 
 fn run_server(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
-    let http = Rc::clone(&x.http);
-    let conf: &RewriteLoc = http.locations[http.servers[x.server].location].confs.get();
+    let http = Rc::clone(&x.route.http);
+    let conf: &RewriteLoc = http.locations[http.servers[x.route.server].location]
+        .confs
+        .get();
     let mut state = Run::of(conf, x);
     finish(run(x, cx, &conf.ops, &mut state))
 }
 
 fn run_location(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
-    let http = Rc::clone(&x.http);
-    if x.location == http.servers[x.server].location {
+    if x.route.location == x.route.own_server().location {
         return Step::Next;
     }
-    let conf: &RewriteLoc = http.locations[x.location].confs.get();
+    let http = Rc::clone(&x.route.http);
+    let conf: &RewriteLoc = http.locations[x.route.location].confs.get();
     let mut state = Run::of(conf, x);
     finish(run(x, cx, &conf.ops, &mut state))
 }
@@ -341,15 +343,15 @@ fn run(x: &mut Exchange, cx: &mut Ctx<'_>, ops: &[(Op, Pos)], state: &mut Run) -
                 let value = quoted(value, x, cx, state.quote);
                 ran(x, *at, || format!("value {}", shown(&value)));
                 match target {
-                    Target::Slot(slot) => x.set_slot(*slot, Some(value)),
+                    Target::Slot(slot) => x.vars.set_slot(*slot, Some(value)),
                     Target::Builtin(write) => write(x, &value),
                 }
                 Flow::Through
             }
             Op::Break => {
                 ran(x, *at, || "the directives after it do not run".to_owned());
-                x.valid_location &= !x.uri_changed;
-                x.uri_changed = false;
+                x.target.valid_location &= !x.route.uri_changed;
+                x.route.uri_changed = false;
                 Flow::Stop
             }
             Op::Return(status, text) => {
@@ -366,7 +368,7 @@ fn run(x: &mut Exchange, cx: &mut Ctx<'_>, ops: &[(Op, Pos)], state: &mut Run) -
                 Ok(true) => {
                     ran(x, *at, || "holds".to_owned());
                     if let Some(location) = block.location {
-                        x.location = location;
+                        x.route.location = location;
                         location_changed(x);
                     }
                     run(x, cx, &block.ops, state)
@@ -409,7 +411,7 @@ fn run_rewrite(
 ) -> Flow {
     let log = state.log;
     debug_http!(x, "http script regex: \"{}\"", rewrite.regex.pattern);
-    let uri = std::mem::take(&mut x.uri);
+    let uri = std::mem::take(&mut x.target.uri);
     let matched = rewrite.regex.exec(x, &uri);
     if let (true, Ok(matched)) = (log, matched) {
         let verb = if matched { "matches" } else { "does not match" };
@@ -419,12 +421,12 @@ fn run_rewrite(
             format_args!("\"{}\" {verb} \"{text}\"", rewrite.regex.pattern),
         );
     }
-    x.uri = uri;
+    x.target.uri = uri;
     match matched {
         Err(_) => return Flow::Status(500),
         Ok(false) => {
-            ran(x, at, || format!("does not match {}", shown(&x.uri)));
-            x.captures.clear();
+            ran(x, at, || format!("does not match {}", shown(&x.target.uri)));
+            x.vars.captures.clear();
             return Flow::Through;
         }
         Ok(true) => {}
@@ -455,30 +457,34 @@ fn change_uri(
     state: &mut Run,
 ) -> Flow {
     state.quote = false;
-    x.internal = true;
-    x.valid_target = false;
-    x.uri_changed = rewrite.flag != Flag::Break;
-    x.valid_location &= rewrite.flag != Flag::Break;
+    x.route.internal = true;
+    x.target.valid_target = false;
+    x.route.uri_changed = rewrite.flag != Flag::Break;
+    x.target.valid_location &= rewrite.flag != Flag::Break;
     let (uri, args) = rewrite.replacement.uri(x, cx);
     if let Some(args) = args {
-        x.args = args;
-        x.has_args = true;
+        x.target.args = args;
+        x.target.has_args = true;
     }
     if state.log {
         let (uri, args) = (
             String::from_utf8_lossy(&uri),
-            String::from_utf8_lossy(&x.args),
+            String::from_utf8_lossy(&x.target.args),
         );
         x.log(
             Level::Notice,
             format_args!("rewritten data: \"{uri}\", args: \"{args}\""),
         );
     }
-    ran(x, at, || match x.args.is_empty() {
+    ran(x, at, || match x.target.args.is_empty() {
         true => format!("the URI is {}", shown(&uri)),
-        false => format!("the URI is {}, arguments {}", shown(&uri), shown(&x.args)),
+        false => format!(
+            "the URI is {}, arguments {}",
+            shown(&uri),
+            shown(&x.target.args)
+        ),
     });
-    x.set_uri(&uri);
+    x.target.set_uri(&uri);
     if uri.is_empty() {
         x.log(
             Level::Error,

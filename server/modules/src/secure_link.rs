@@ -154,7 +154,7 @@ fn looked_at(x: &mut Exchange, cx: &mut Ctx<'_>) -> Link {
     }
     // What is evaluated on the way may use the variables itself: `$secure_link_expires` is part of what is hashed.
     x.extensions.push(Link::default());
-    let http = Rc::clone(&x.http);
+    let http = Rc::clone(&x.route.http);
     let conf: &SecureLinkLoc = x.loc(&http);
     let mut link = Link::default();
     match (&conf.secret, &conf.link, &conf.md5) {

@@ -1,5 +1,5 @@
-//! `server_timing`: tells the client how long the parts of its request took, in the field `Server-Timing`; and variables that
-//! tell it to logs. docs/metrics.md says from when to when each counts.
+//! `server_timing`: sends the durations of the parts of a request in the field `Server-Timing`; variables with them are for
+//! logs. docs/metrics.md defines the durations.
 //!
 //! In the header: `wait`, until work on the request began; `handshake` of TLS, with the first request of a connection;
 //! `head`, from there to the response head. In a trailer, of responses that have one without losing their length:
@@ -9,16 +9,15 @@
 //!
 //! Source: W3C Server Timing; RFC 9110 sections 6.5 and 10.1.4.
 
-use std::rc::Rc;
-
 use engines::http::probe::between;
 use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::Module;
 use server_http::settings_set::Conf;
-use server_http::timing::{Wants, put_us};
+use server_http::timing::put_us;
 use server_http::var;
 use server_http::vars::Variable;
+use server_http::wants::Wants;
 use server_http::{reply, settings};
 
 use crate::headers::write_trailers;
@@ -67,8 +66,7 @@ fn wants(b: &mut ConfigBuilder, is_used: bool) -> Wants {
 }
 
 fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
-    let http = Rc::clone(&x.http);
-    if !*x.loc::<TimingLoc>(&http).on {
+    if !*x.route.loc::<TimingLoc>().on {
         return Ok(());
     }
     let timings = &x.timings;
@@ -85,9 +83,9 @@ fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
     if !value.is_empty() {
         x.reply.fields.push(FIELD, value.as_bytes());
     }
-    let ends = x.reply.content_length.is_none() || x.on_end.is_some();
+    let ends = x.reply.content_length.is_none() || x.response.on_end.is_some();
     if ends && !x.header_only() && reply::trailers_allowed(x) && takes_trailers(x) {
-        x.on_end = Some(tell_end);
+        x.response.on_end = Some(tell_end);
     }
     Ok(())
 }

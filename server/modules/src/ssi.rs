@@ -13,8 +13,6 @@ mod shared;
 mod stage;
 mod time;
 
-use std::rc::Rc;
-
 use conf::{ConfError, Contexts};
 use engines::http::Method;
 use server_base::clock::utc_offset_s;
@@ -79,8 +77,7 @@ fn finish(b: &mut ConfigBuilder) -> Result<(), ConfError> {
 }
 
 fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
-    let http = Rc::clone(&x.http);
-    let conf: &SsiLoc = x.loc(&http);
+    let conf: &SsiLoc = x.route.loc();
     if !*conf.ssi || x.reply.content_length == Some(0) {
         return Ok(());
     }
@@ -91,7 +88,7 @@ fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
     change_content(&mut x.reply, *conf.last_modified);
     if x.head.method != Method::Head {
         let stage = Stage::new(conf.value_length.0 as usize, *conf.silent_errors);
-        x.stages.push(Box::new(stage));
+        x.body.stages.push(Box::new(stage));
         x.join_subrequests();
     }
     Ok(())

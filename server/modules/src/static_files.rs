@@ -22,11 +22,11 @@ pub(crate) const MODULE: Module = Module {
 };
 
 fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
-    if !matches!(x.method, Method::Get | Method::Head | Method::Post) {
+    if !matches!(x.target.method, Method::Get | Method::Head | Method::Post) {
         return Content::Status(405);
     }
     // A directory: `index` and `autoindex` have it.
-    if x.uri.ends_with(b"/") {
+    if x.target.uri.ends_with(b"/") {
         return Content::Declined;
     }
     let path = match paths::map_uri(x, cx) {
@@ -52,7 +52,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
         return Content::Status(404);
     }
     // nginx refuses POST only for what exists: a missing file is 404.
-    if x.method == Method::Post {
+    if x.target.method == Method::Post {
         return Content::Status(405);
     }
     file::describe(x, &opened, opened.meta.size);

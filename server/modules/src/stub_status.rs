@@ -67,7 +67,7 @@ fn number(n: u64, out: &mut Vec<u8>) -> bool {
 }
 
 fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
-    if !matches!(x.method, Method::Get | Method::Head) {
+    if !matches!(x.target.method, Method::Get | Method::Head) {
         return Content::Status(405);
     }
     let body = page(&stats::totals());

@@ -85,7 +85,7 @@ fn sub_filter(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
 }
 
 fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
-    let http = Rc::clone(&x.http);
+    let http = Rc::clone(&x.route.http);
     let conf: &SubLoc = x.loc(&http);
     if conf.pairs.is_empty() || x.reply.content_length == Some(0) {
         return Ok(());
@@ -106,7 +106,9 @@ fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
     }
     change_content(&mut x.reply, *conf.last_modified);
     if x.head.method != Method::Head {
-        x.stages.push(Box::new(Replace::new(pairs, *conf.once)));
+        x.body
+            .stages
+            .push(Box::new(Replace::new(pairs, *conf.once)));
     }
     Ok(())
 }

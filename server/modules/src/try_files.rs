@@ -100,7 +100,7 @@ fn try_files(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
 }
 
 fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
-    let http = Rc::clone(&x.http);
+    let http = Rc::clone(&x.route.http);
     let Some(list) = &x.loc::<TryLoc>(&http).list else {
         return Step::Next;
     };
@@ -156,23 +156,22 @@ fn note(x: &Exchange, what: &str, which: &[u8]) {
 
 /// Makes the candidate the URI, so that the location maps it to the path that was found.
 fn take(x: &mut Exchange, name: &[u8], directory: bool, computed: bool) {
-    let http = Rc::clone(&x.http);
-    let alias = x.core_loc(&http).root.as_ref().and_then(|root| root.alias);
+    let alias = x.route.core_loc().root.as_ref().and_then(|root| root.alias);
     match alias {
-        None => x.set_uri(name),
+        None => x.target.set_uri(name),
         Some(Alias::Whole) if directory => {}
         Some(Alias::Whole) => {
-            x.set_uri(name);
-            x.uri_below_alias = true;
+            x.target.set_uri(name);
+            x.target.uri_below_alias = true;
         }
         Some(Alias::Prefix(len)) => {
-            let own = x.uri.get(..len).unwrap_or_default().to_vec();
+            let own = x.target.uri.get(..len).unwrap_or_default().to_vec();
             let rest = if computed {
                 name.strip_prefix(own.as_slice()).unwrap_or(name)
             } else {
                 name
             };
-            x.set_uri(&[&own, rest].concat());
+            x.target.set_uri(&[&own, rest].concat());
         }
     }
 }

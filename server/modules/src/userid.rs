@@ -335,9 +335,8 @@ fn issue(x: &mut Exchange, cx: &mut Ctx<'_>, conf: &UseridLoc) -> ClientUid {
 
 /// The value of `$uid_reset`.
 fn reset_of(x: &mut Exchange, cx: &mut Ctx<'_>) -> Vec<u8> {
-    let http = Rc::clone(&x.http);
     let mut value = Vec::new();
-    if let Some(id) = http.main::<UseridMain>().reset {
+    if let Some(id) = x.route.http.main::<UseridMain>().reset {
         vars::append(id, x, cx, &mut value);
     }
     value
@@ -345,7 +344,10 @@ fn reset_of(x: &mut Exchange, cx: &mut Ctx<'_>) -> Vec<u8> {
 
 /// The last four bytes of the address that accepted the request, zeros for a UNIX-domain socket.
 fn address(x: &Exchange) -> [u8; 4] {
-    let ip = match (&x.http.ports[x.port].listen.addr, x.client.local) {
+    let ip = match (
+        &x.route.http.ports[x.route.port].listen.addr,
+        x.client.local,
+    ) {
         (ListenAddr::Unix(_), _) => return [0; 4],
         (_, Some(local)) => local.ip(),
         (ListenAddr::Inet(addr), None) => addr.ip(),
@@ -363,7 +365,7 @@ fn show(
     least: Mode,
     uid: impl FnOnce(&mut Exchange, &UseridLoc) -> Option<Uid>,
 ) -> bool {
-    let http = Rc::clone(&x.http);
+    let http = Rc::clone(&x.route.http);
     let conf: &UseridLoc = x.loc(&http);
     if *conf.mode < least || *conf.mode == Mode::Off {
         return false;
@@ -376,10 +378,10 @@ fn show(
 }
 
 fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
-    if *x.loc::<UseridLoc>(&x.http).mode < Mode::V1 {
+    if *x.route.loc::<UseridLoc>().mode < Mode::V1 {
         return Ok(());
     }
-    let http = Rc::clone(&x.http);
+    let http = Rc::clone(&x.route.http);
     let conf: &UseridLoc = x.loc(&http);
     let mut known = issue(x, cx, conf);
     let Some(uid) = known.set.filter(|_| !known.sent) else {

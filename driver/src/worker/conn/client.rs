@@ -110,9 +110,9 @@ pub(super) fn log_unfinished<N: Net>(
     }
     c.requests = c.requests.saturating_add(1);
     let mut x = headless(c, sh);
-    x.err_status = status;
+    x.route.err_status = status;
     x.log(Level::Info, format_args!("{why}"));
-    let loc = x.core_loc(&x.http);
+    let loc = x.route.core_loc();
     let reset = *loc.reset_timedout_connection;
     if c.requests == 1 {
         // No request has told yet how long the connection may be idle.
@@ -124,8 +124,8 @@ pub(super) fn log_unfinished<N: Net>(
 
 /// The client has left: what was not answered is logged so. An exchange that gets no response has its own status.
 pub(super) fn abandon(x: &mut Exchange) {
-    if !x.header_sent && x.state != Progress::Aborted {
-        x.err_status = CLIENT_CLOSED_REQUEST;
+    if !x.progress.header_sent && x.progress.state != Progress::Aborted {
+        x.route.err_status = CLIENT_CLOSED_REQUEST;
         x.reply.status = CLIENT_CLOSED_REQUEST;
     }
 }

@@ -14,7 +14,7 @@ use server_http::phases::Phase;
 #[cold]
 pub(super) fn over_h1(x: &mut Exchange, engine: &mut h1::Conn) {
     while let Some(hints) = next_hints(x) {
-        x.header_bytes += engine.send_interim(hints.status, Some(&hints));
+        x.response.header_bytes += engine.send_interim(hints.status, Some(&hints));
     }
 }
 
@@ -24,29 +24,29 @@ pub(super) fn over_h2(x: &mut Exchange, engine: &mut h2::Conn, stream: u32) {
     while let Some(hints) = next_hints(x) {
         let before = engine.sent_bytes(stream);
         engine.send_interim(stream, hints.status, Some(&hints));
-        x.header_bytes += engine.sent_bytes(stream) - before;
+        x.response.header_bytes += engine.sent_bytes(stream) - before;
     }
-    if x.state != State::Responding {
+    if x.progress.state != State::Responding {
         return;
     }
-    let pushes = x.early_responses.take().map(|ahead| ahead.pushes);
+    let pushes = x.response.early_responses.take().map(|ahead| ahead.pushes);
     for target in pushes.into_iter().flatten() {
         debug_http!(x, "http2 push resource");
-        x.header_bytes += engine.push(stream, &target, &x.head);
+        x.response.header_bytes += engine.push(stream, &target, &x.head);
     }
 }
 
 /// Takes the next interim response that is to be sent now.
 fn next_hints(x: &mut Exchange) -> Option<ResponseHead> {
-    let judged = !matches!(x.phase, Phase::Access | Phase::PostAccess);
-    if !judged && x.state != State::Responding {
+    let judged = !matches!(x.progress.phase, Phase::Access | Phase::PostAccess);
+    if !judged && x.progress.state != State::Responding {
         // Whoever has not been let in yet, or whose refusal is held back, is told nothing of the page.
         return None;
     }
-    let hints = x.early_responses.as_mut()?.hints.pop_front()?;
-    match x.state {
+    let hints = x.response.early_responses.as_mut()?.hints.pop_front()?;
+    match x.progress.state {
         State::Waiting(_) => Some(hints),
-        State::Responding if x.response.status < 400 => Some(hints),
+        State::Responding if x.response.head.status < 400 => Some(hints),
         _ => None,
     }
 }

@@ -67,17 +67,17 @@ impl Engine {
     #[inline]
     pub(super) fn send_head(&mut self, stream: u32, x: &Exchange) -> u64 {
         let plan = |chunk_bytes: u64| SendOptions {
-            trailers: x.on_end.is_some(),
+            trailers: x.response.on_end.is_some(),
             chunk_bytes: chunk_bytes as usize,
         };
         match self {
             Self::H2(engine) => {
-                let chunk_bytes = x.loc::<Http2Loc>(&x.http).chunk_size.0;
-                engine.send_head(stream, &x.response, plan(chunk_bytes))
+                let chunk_bytes = x.route.loc::<Http2Loc>().chunk_size.0;
+                engine.send_head(stream, &x.response.head, plan(chunk_bytes))
             }
             Self::Spdy(engine) => {
-                let chunk_bytes = x.loc::<SpdyLoc>(&x.http).chunk_size.0;
-                engine.send_head(stream, &x.response, plan(chunk_bytes))
+                let chunk_bytes = x.route.loc::<SpdyLoc>().chunk_size.0;
+                engine.send_head(stream, &x.response.head, plan(chunk_bytes))
             }
         }
     }

@@ -61,7 +61,7 @@ fn resume<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, at: usize) {
         respond(c, sh, at);
         return;
     }
-    let waited = x.pull_wait.take().is_some();
+    let waited = x.progress.pull_wait.take().is_some();
     x.arrived(&mut sh.ctx());
     match &mut c.state {
         // It pulls in every turn.
@@ -93,14 +93,14 @@ pub(super) fn finish_sent<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -
     while let Some(flushed) = exchanges.flushing.pop_front_if(|x| x.end <= sent) {
         any = true;
         let mut x = flushed.exchange;
-        let loc = x.core_loc(&x.http);
+        let loc = x.route.core_loc();
         c.idle_ms = spdy_idle_ms.unwrap_or(loc.keepalive().idle_ms);
         c.min_idle_ms = loc.keepalive_min_timeout.0;
         c.lingering_allowed = *loc.lingering_close != conf_core::Lingering::Off;
-        x.bytes_sent = flushed.bytes;
+        x.response.bytes_sent = flushed.bytes;
         // One of streams may have broken off.
-        x.completed = x.state != Progress::Aborted;
-        probe::finish(&mut c.sample, sh, x);
+        x.progress.completed = x.progress.state != Progress::Aborted;
+        probe::finish(&mut c.probe, sh, x);
     }
     any
 }
@@ -111,14 +111,14 @@ pub(super) fn finish_all<N: Net>(protocol: &mut Protocol, sh: &mut Shared<N>) {
     while let Some(flushing) = protocol.exchanges_mut().flushing.pop_front() {
         let bytes_sent = flushing.sent_bytes(sent);
         let mut x = flushing.exchange;
-        x.bytes_sent = bytes_sent;
-        x.completed = flushing.end <= sent;
+        x.response.bytes_sent = bytes_sent;
+        x.progress.completed = flushing.end <= sent;
         sh.finish(x);
     }
     let active = std::mem::take(&mut protocol.exchanges_mut().active);
     for active in active {
         let mut x = active.exchange;
-        x.bytes_sent = match protocol {
+        x.response.bytes_sent = match protocol {
             Protocol::H1(_) => sent.saturating_sub(active.start),
             Protocol::Mux(mux) => mux.engine.sent_bytes(active.stream),
         };

@@ -128,7 +128,7 @@ fn go_on<N: Net>(
         return Ok(());
     };
     let x = &mut active.exchange;
-    x.request_bytes += h1.engine.body_bytes();
+    x.input.bytes += h1.engine.body_bytes();
     match fault {
         Some(fault) if x.is_waiting() => phases::refuse_body(x, &mut sh.ctx(), fault),
         Some(fault) => {
@@ -168,7 +168,8 @@ pub(super) fn stall<N: Net>(h1: &mut H1State, sh: &mut Shared<N>) {
     let x = &mut active.exchange;
     let left = h1.exchanges.out.len();
     // What is left is copied, so that is done again only when it has become half of that.
-    if x.on_arrival.is_some() && (x.unsent_bytes == 0 || left <= x.unsent_bytes / 2) {
+    if x.body.on_arrival.is_some() && (x.body.unsent_bytes == 0 || left <= x.body.unsent_bytes / 2)
+    {
         h1.exchanges.out.shrink();
         x.stalled(left, &mut sh.ctx());
         arrived(h1);
@@ -223,22 +224,22 @@ fn abandon<N: Net>(h1: &mut H1State, sh: &mut Shared<N>) -> Result<(), Closed> {
 #[inline(never)]
 fn abandon_ended<N: Net>(h1: &mut H1State, sh: &mut Shared<N>) -> Result<(), Closed> {
     if let Some(active) = h1.exchanges.active.first_mut()
-        && (active.exchange.is_waiting() || active.exchange.on_arrival.is_some())
+        && (active.exchange.is_waiting() || active.exchange.body.on_arrival.is_some())
         && !h1.engine.has_buffered()
         && h1.exchanges.flushing.is_empty()
         && !h1.engine.is_tunnel()
     {
         let lacks_body = active.exchange.lacks_body();
-        if active.exchange.ignore_abort && !lacks_body {
+        if active.exchange.progress.ignore_abort && !lacks_body {
             return Ok(());
         }
         if lacks_body && let Some(mut active) = h1.exchanges.active.pop() {
             // The body is what was missing, which is an error of its own.
             active.exchange.lose_body();
-            active.exchange.bytes_sent = h1.exchanges.sent.saturating_sub(active.start);
+            active.exchange.response.bytes_sent = h1.exchanges.sent.saturating_sub(active.start);
             sh.finish(active.exchange);
         } else if let Some(active) = h1.exchanges.active.first()
-            && active.exchange.on_arrival.is_some()
+            && active.exchange.body.on_arrival.is_some()
         {
             active
                 .exchange
@@ -266,8 +267,8 @@ fn begin<N: Net>(
         take_early(&mut x, sh, early);
     }
     if sh.stopping || c.drain.is_on() {
-        x.keep_alive = false;
-        x.response.keep_alive = false;
+        x.progress.keep_alive = false;
+        x.response.head.keep_alive = false;
     }
     let start = h1.exchanges.queued;
     h1.exchanges.active.push(ActiveExchange {
@@ -305,10 +306,10 @@ fn send_interim<N: Net>(h1: &mut H1State, last_progress_ms: &mut u64, sh: &mut S
     };
     let x = &mut active.exchange;
     // As in nginx, who passes a request on answers the expectation of an empty body too.
-    let passes_empty = x.on_arrival.is_some() && x.head.body == BodyLength::Length(0);
+    let passes_empty = x.body.on_arrival.is_some() && x.head.body == BodyLength::Length(0);
     let awaited = x.awaits_body() && !h1.engine.body_done();
     let continues = x.head.expect_continue && (awaited || passes_empty);
-    if x.early_responses.is_none() && !continues {
+    if x.response.early_responses.is_none() && !continues {
         return;
     }
     if h1.exchanges.out.len() < QUEUE_BYTES {
@@ -331,25 +332,25 @@ pub(super) fn respond<N: Net>(h1: &mut H1State, last_progress_ms: &mut u64, sh: 
         return;
     };
     let x = &mut active.exchange;
-    match x.state {
+    match x.progress.state {
         Progress::Running => {}
         Progress::Waiting(_) => send_interim(h1, last_progress_ms, sh),
         // Responses to requests before this one still leave, and are logged before it.
         Progress::Aborted => {}
         Progress::Responding => {
-            if x.early_responses.is_some() {
+            if x.response.early_responses.is_some() {
                 early_responses::over_h1(x, &mut h1.engine);
             }
             if !h1.engine.body_done() {
-                if x.head.expect_continue && x.err_status == 0 {
+                if x.head.expect_continue && x.route.err_status == 0 {
                     h1.engine.send_interim(100, None);
                 }
                 if !x.wants_body() {
                     h1.engine.discard_body();
                 }
             }
-            debug_http!(x, "{}", trace::Head(&x.response));
-            x.header_bytes += h1.engine.send_head(&x.response);
+            debug_http!(x, "{}", trace::Head(&x.response.head));
+            x.response.header_bytes += h1.engine.send_head(&x.response.head);
             if h1.exchanges.out.is_empty() {
                 *last_progress_ms = sh.clock.mono_ms;
             }
@@ -385,14 +386,14 @@ fn pump<N: Net>(
         return false;
     };
     let (x, start) = (&mut active.exchange, active.start);
-    if x.state != Progress::Responding {
+    if x.progress.state != Progress::Responding {
         return false;
     }
-    if x.unsent_bytes > 0 {
+    if x.body.unsent_bytes > 0 {
         if !writable || h1.exchanges.out.len() > REFILL_BELOW_BYTES {
             return false;
         }
-        x.unsent_bytes = 0;
+        x.body.unsent_bytes = 0;
     }
     let limited = x.has_rate();
     if (limited || x.may_wait()) && h1.exchanges.out.is_empty() {
@@ -411,13 +412,13 @@ fn pump<N: Net>(
         match pulled {
             Pulled::Broken => {
                 // Nothing more of it leaves. What was queued before it does, and then the connection ends.
-                x.state = Progress::Aborted;
+                x.progress.state = Progress::Aborted;
                 later = true;
             }
             Pulled::Chunk(chunk) => h1.engine.send_data(chunk),
             Pulled::Pending | Pulled::BudgetSpent => later = true,
             Pulled::End => {
-                if let Some(on_end) = x.on_end {
+                if let Some(on_end) = x.response.on_end {
                     on_end(x, &mut cx);
                 }
                 let trailers = (!x.reply.trailers.fields.is_empty()).then_some(&x.reply.trailers);

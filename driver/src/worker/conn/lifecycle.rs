@@ -98,7 +98,8 @@ fn end_aborted<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bo
         return Ok(false);
     };
     let exchanges = &mut h1.exchanges;
-    let is_aborted = |active: &mut ActiveExchange| active.exchange.state == Progress::Aborted;
+    let is_aborted =
+        |active: &mut ActiveExchange| active.exchange.progress.state == Progress::Aborted;
     if !exchanges.flushing.is_empty() || !exchanges.out.is_empty() {
         if !c.writable {
             h1::stall(h1, sh);
@@ -113,13 +114,13 @@ fn end_aborted<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bo
         return Ok(false);
     };
     let mut x = active.exchange;
-    let loc = x.core_loc(&x.http);
+    let loc = x.route.core_loc();
     c.lingering_allowed = *loc.lingering_close != Rule::Off;
-    let reset = !x.header_sent && *loc.reset_timedout_connection;
-    let is_broken = x.header_sent;
-    x.bytes_sent = exchanges.sent.saturating_sub(active.start);
+    let reset = !x.progress.header_sent && *loc.reset_timedout_connection;
+    let is_broken = x.progress.header_sent;
+    x.response.bytes_sent = exchanges.sent.saturating_sub(active.start);
     exchanges.set_closing(&x);
-    probe::finish(&mut c.sample, sh, x);
+    probe::finish(&mut c.probe, sh, x);
     if is_broken {
         return end_after_response(c, sh, false);
     }
@@ -304,7 +305,7 @@ pub(super) fn expire<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Res
 /// Ends a connection whose peer takes nothing.
 fn end_stuck<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(), Closed> {
     let x = c.state.exchanges().and_then(|exchanges| exchanges.front());
-    let reset = x.is_some_and(|x| *x.core_loc(&x.http).reset_timedout_connection);
+    let reset = x.is_some_and(|x| *x.route.core_loc().reset_timedout_connection);
     if c.sends_goaway() {
         log(c, sh, Level::Info, format_args!("client timed out"));
     }

@@ -132,7 +132,7 @@ fn begin<N: Net>(
     if mux.times.is_none() && is_last(&x) && !stream.is_multiple_of(2) {
         mux.engine.end_after(stream);
     }
-    let loc = x.core_loc(&x.http);
+    let loc = x.route.core_loc();
     let look_at_ms = sh.clock.mono_ms.saturating_add(loc.send_timeout.0);
     mux.look_at_ms = mux.look_at_ms.min(look_at_ms);
     mux.idle_since_ms = None;
@@ -151,7 +151,7 @@ fn begin<N: Net>(
 
 /// Whether the connection has had as many requests, or as much time, as it may have.
 fn is_last(x: &Exchange) -> bool {
-    let loc = x.core_loc(&x.http);
+    let loc = x.route.core_loc();
     let age_ms = x.started_ms.saturating_sub(x.client.since_ms);
     x.client.requests >= loc.keepalive_requests.0
         || age_ms > loc.keepalive_time.0

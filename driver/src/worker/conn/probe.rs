@@ -8,4 +8,4 @@ pub(crate) use points::accepted;
 pub(super) use points::{fed, handshake, head, read, written};
 pub(super) use sample::{Sample, StampedByte};
 pub use sampling::end;
-pub(super) use sampling::{begin, deadline, expire, finish, take_timestamps};
+pub(super) use sampling::{begin, deadline, expire, finish, nothing_read};

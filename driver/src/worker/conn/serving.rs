@@ -318,7 +318,7 @@ impl Exchanges {
     pub(super) fn is_older_than(&self, number: u64) -> bool {
         let flushing = self.flushing.iter().map(|flushing| &flushing.exchange);
         let active = self.active.iter().map(|active| &active.exchange);
-        flushing.chain(active).any(|x| x.http.number < number)
+        flushing.chain(active).any(|x| x.route.http.number < number)
     }
 
     /// The positions in the output queue of what leaves next and of its end.
@@ -340,13 +340,13 @@ impl Exchanges {
             return None;
         }
         let x = self.front()?;
-        Some(last_progress_ms.saturating_add(x.core_loc(&x.http).send_timeout.0))
+        Some(last_progress_ms.saturating_add(x.route.core_loc().send_timeout.0))
     }
 
     /// Takes over how the location of an exchange has the connection closed.
     #[inline]
     pub(super) fn set_closing(&mut self, x: &Exchange) {
-        let loc = x.core_loc(&x.http);
+        let loc = x.route.core_loc();
         self.closing = Closing {
             rule: *loc.lingering_close,
             time_ms: loc.lingering_time.0,

@@ -41,10 +41,7 @@ pub(super) fn read<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resul
         Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
             c.readable = false;
             c.hung_up = false;
-            if c.timestamping {
-                // What looked like the end of the connection may be timestamps in the error queue.
-                probe::take_timestamps(c, sh);
-            }
+            probe::nothing_read(c, sh);
             Ok(Input::Nothing)
         }
         Err(_) => Err(Closed),
@@ -125,7 +122,7 @@ fn settings(exchanges: &Exchanges, now_ms: u64) -> (bool, Pieces) {
     let Some(x) = exchanges.front() else {
         return (true, Pieces::default());
     };
-    let loc = x.core_loc(&x.http);
+    let loc = x.route.core_loc();
     let pieces = Pieces {
         max_bytes: loc.sendfile_max_chunk.0,
         nopush: *loc.tcp_nopush,

@@ -18,8 +18,8 @@ use crate::location::{LocationKind, LocationSet};
 use crate::module::Module;
 use crate::probe;
 use crate::settings_set::SettingsSet;
-use crate::timing::Wants;
 use crate::value::Value;
+use crate::wants::Wants;
 
 impl ConfigBuilder {
     /// Turns the drafts of `http` into an [`Http`].

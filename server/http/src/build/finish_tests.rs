@@ -11,11 +11,11 @@ use crate::testing::{PROBE, World, get};
 /// A setting where a request is served.
 fn limit(world: &mut World, target: &str) -> u64 {
     let x = world.get(target);
-    x.core_loc(&x.http).client_max_body_size.0
+    x.route.core_loc().client_max_body_size.0
 }
 
 fn name(x: &Exchange) -> String {
-    String::from_utf8_lossy(&x.location_of(&x.http).name).into_owned()
+    String::from_utf8_lossy(&x.route.own_location().name).into_owned()
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn servers_do_not_see_each_others_settings() {
         let x = world
             .run(&format!("GET /x//y HTTP/1.1\r\nHost: {host}\r\n\r\n"), &[])
             .x;
-        (x.core_loc(&x.http).client_max_body_size.0, x.uri)
+        (x.route.core_loc().client_max_body_size.0, x.target.uri)
     };
     assert_eq!(ask("a"), (1, b"/x//y".to_vec()));
     assert_eq!(ask("b"), (1 << 20, b"/x/y".to_vec()));
@@ -117,8 +117,8 @@ fn a_block_that_is_no_location_lies_in_one() {
     let mut world = World::new("location /a { limit_except GET { } } location /b { }");
     let x = world.run("DELETE /a HTTP/1.1\r\nHost: a\r\n\r\n", &[]).x;
     let http = &world.generation;
-    let outer = http.locations[x.location].mapped;
-    assert_ne!(outer, x.location);
+    let outer = http.locations[x.route.location].mapped;
+    assert_ne!(outer, x.route.location);
     assert_eq!(http.locations[outer].name, b"/a");
     assert_eq!(http.locations[outer].mapped, outer);
 }
@@ -181,7 +181,7 @@ fn a_dormant_module_is_left_out_where_none_of_its_directives_is_written() {
         ("wake; server { }", 418, (2, 1)),
     ] {
         let mut world = World::with(text, &[&SLEEPER, &WAKEFUL]);
-        assert_eq!(world.get("/").err_status, status, "{text}");
+        assert_eq!(world.get("/").route.err_status, status, "{text}");
         let http = &world.generation;
         assert_eq!(
             (http.header_stages.len(), http.subrequest_stages.len()),
@@ -193,7 +193,12 @@ fn a_dormant_module_is_left_out_where_none_of_its_directives_is_written() {
 
 #[test]
 fn modules_are_asked_in_their_order() {
-    let status = |modules| World::with("wake; server { }", modules).get("/").err_status;
+    let status = |modules| {
+        World::with("wake; server { }", modules)
+            .get("/")
+            .route
+            .err_status
+    };
     assert_eq!(status(&[&SLEEPER, &WAKEFUL, &PROBE]), 418);
     assert_eq!(status(&[&WAKEFUL, &SLEEPER, &PROBE]), 419);
 }
@@ -210,15 +215,19 @@ fn the_first_of_named_locations_with_one_name_counts() {
             &[("content", |_, _| crate::testing::Outcome::Status(404))],
         )
         .x;
-    assert_eq!(x.core_loc(&x.http).client_max_body_size.0, 7);
+    assert_eq!(x.route.core_loc().client_max_body_size.0, 7);
 }
 
 #[test]
 fn a_server_without_a_name_is_found_by_those_who_name_none() {
     let mut world = World::http("server { server_name a; } server { }");
-    assert_eq!(world.run("GET / HTTP/1.0\r\n\r\n", &[]).x.server, 1);
+    assert_eq!(world.run("GET / HTTP/1.0\r\n\r\n", &[]).x.route.server, 1);
     assert_eq!(
-        world.run("GET / HTTP/1.0\r\nHost: b\r\n\r\n", &[]).x.server,
+        world
+            .run("GET / HTTP/1.0\r\nHost: b\r\n\r\n", &[])
+            .x
+            .route
+            .server,
         0,
         "the default server"
     );

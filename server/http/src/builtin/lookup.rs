@@ -98,7 +98,7 @@ pub(crate) fn join<'a>(
 
 /// Response fields, those that the engine frames included; before the head is made, what is known of it so far.
 pub(super) fn sent_field(x: &Exchange, name: &[u8], out: &mut Out) -> bool {
-    let undecided = x.response.status == 0;
+    let undecided = x.response.head.status == 0;
     match name {
         b"content_type" if undecided => {
             return put_opt(out, Some(&*x.reply.content_type).filter(|t| !t.is_empty()));
@@ -120,9 +120,9 @@ pub(super) fn sent_field(x: &Exchange, name: &[u8], out: &mut Out) -> bool {
         b"connection" => {
             return put(
                 out,
-                if x.response.status == 101 {
+                if x.response.head.status == 101 {
                     b"upgrade"
-                } else if x.keep_alive {
+                } else if x.progress.keep_alive {
                     b"keep-alive"
                 } else {
                     b"close"
@@ -130,18 +130,18 @@ pub(super) fn sent_field(x: &Exchange, name: &[u8], out: &mut Out) -> bool {
             );
         }
         b"keep_alive" => {
-            return match x.response.keep_alive_hint_s {
-                Some(s) if x.keep_alive => put(out, format!("timeout={s}").as_bytes()),
+            return match x.response.head.keep_alive_hint_s {
+                Some(s) if x.progress.keep_alive => put(out, format!("timeout={s}").as_bytes()),
                 _ => false,
             };
         }
         b"transfer_encoding" => {
             // The engine frames the body after the head was made: its decision is repeated here, as nginx's is.
-            let chunked = x.response.body == BodyLength::Unknown
-                && x.header_sent
+            let chunked = x.response.head.body == BodyLength::Unknown
+                && x.progress.header_sent
                 && x.head.version == Version::Http11
-                && !x.response.forbid_chunked
-                && !matches!(x.response.status, 204 | 304);
+                && !x.response.head.forbid_chunked
+                && !matches!(x.response.head.status, 204 | 304);
             return if chunked { put(out, b"chunked") } else { false };
         }
         _ => {}
@@ -150,7 +150,7 @@ pub(super) fn sent_field(x: &Exchange, name: &[u8], out: &mut Out) -> bool {
     let head = if undecided {
         &x.reply.fields
     } else {
-        &x.response
+        &x.response.head
     };
     let mut values = head
         .fields

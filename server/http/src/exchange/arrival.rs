@@ -13,11 +13,11 @@ impl Exchange {
     /// Notifies the exchange, and the subrequests whose bodies are to join its own, that something may have arrived.
     /// An exchange that waits in a phase is run again instead.
     pub fn arrived(&mut self, cx: &mut Ctx<'_>) {
-        if self.state != State::Responding {
+        if self.progress.state != State::Responding {
             return;
         }
         self.forget_wakes();
-        if let Some(on_arrival) = self.on_arrival {
+        if let Some(on_arrival) = self.body.on_arrival {
             on_arrival(self, cx);
         }
         if self.subrequests.has_queue() {
@@ -28,7 +28,7 @@ impl Exchange {
     /// Notifies the exchange that its client reads nothing now and that `unsent_bytes` of the response wait for it, so
     /// that a server is not read faster than the client.
     pub fn stalled(&mut self, unsent_bytes: u64, cx: &mut Ctx<'_>) {
-        self.unsent_bytes = unsent_bytes;
+        self.body.unsent_bytes = unsent_bytes;
         self.arrived(cx);
     }
 }

@@ -12,7 +12,7 @@ use crate::testing::{Outcome, World, get};
 struct Notified(VecDeque<Vec<u8>>);
 
 fn tell(x: &mut Exchange, _: &mut Ctx<'_>) {
-    let uri = x.uri.clone();
+    let uri = x.target.uri.clone();
     match x.extensions.get_mut::<Notified>() {
         Some(told) => told.0.push_back(uri),
         None => x.extensions.push(Notified(VecDeque::from([uri]))),
@@ -38,8 +38,8 @@ impl BodySource for Never {
 }
 
 fn passes(x: &mut Exchange, cx: &mut Ctx<'_>) -> Outcome {
-    x.on_arrival = Some(tell);
-    x.body_source = Some(Box::new(Never));
+    x.body.on_arrival = Some(tell);
+    x.body.source = Some(Box::new(Never));
     x.reply.status = 200;
     crate::reply::send(x, cx, None);
     Outcome::Sent
@@ -57,7 +57,7 @@ fn an_exchange_is_told_while_its_response_is_on_its_way() {
         State::Waiting(Wait::woken()),
         State::Aborted,
     ] {
-        ran.x.state = state;
+        ran.x.progress.state = state;
         ran.x.arrived(&mut world.cx());
         assert_eq!(told(&mut ran.x), "", "{state:?}");
     }
@@ -68,14 +68,17 @@ fn who_is_told_is_forgotten_with_the_response() {
     let mut world = World::new("");
     let mut ran = world.run(&get("/a"), &[("say", passes)]);
     ran.x.drop_body();
-    assert!(ran.x.on_arrival.is_none());
+    assert!(ran.x.body.on_arrival.is_none());
     let status = |x: &mut Exchange, _: &mut Ctx<'_>| {
-        x.on_arrival = Some(tell);
+        x.body.on_arrival = Some(tell);
         Outcome::Status(502)
     };
     let failed = world.run(&get("/a"), &[("say", status)]);
-    assert_eq!(failed.x.response.status, 502);
-    assert!(failed.x.on_arrival.is_none(), "the page is asked of nobody");
+    assert_eq!(failed.x.response.head.status, 502);
+    assert!(
+        failed.x.body.on_arrival.is_none(),
+        "the page is asked of nobody"
+    );
 }
 
 #[test]
@@ -83,7 +86,7 @@ fn subrequests_are_told_with_their_parent_whether_they_are_first_or_not() {
     let mut world = World::new("");
     let mut ran = world.run(&get("/say/own"), &[]);
     ran.react(&[("say", passes), ("say", passes)]);
-    ran.x.body.push_back(Chunk::Static(b"more"));
+    ran.x.body.chunks.push_back(Chunk::Static(b"more"));
     ran.x
         .add_around(Some(b"/one".to_vec()), Some(b"/two".to_vec()));
     assert_eq!(world.pull(&mut ran.x).1, "later");

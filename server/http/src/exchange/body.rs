@@ -10,10 +10,31 @@ use engines::http::{Chunk, FileRange, Method};
 use server_base::errlog::Level;
 
 use super::body_source::BrokenSource;
+use super::part::part;
 use super::stage_queue::{QueueState, StageQueue};
 use super::subrequest::Subrequest;
 use super::subrequest_queue::QueueRead;
-use super::{BodyRead, Ctx, Exchange, Wait};
+use super::{BodyRead, BodySource, Ctx, Exchange, OnArrival, Wait};
+
+part! {
+    /// The response body: chunks at hand, the source of the rest, and the stages on their way.
+    pub struct ResponseBody() {
+        /// The chunks that wait to be pulled.
+        pub chunks: VecDeque<Chunk> => clear,
+        /// The source of the chunks behind them, if there is one.
+        pub source: Option<Box<dyn BodySource>>,
+        /// Callback for arrivals while the response is on its way; set where a server is asked.
+        pub on_arrival: Option<OnArrival>,
+        /// The source has given something that stages may still hold.
+        pub(super) unflushed: bool,
+        /// Bytes of the response that wait for a client that takes none now; 0 while it takes them.
+        pub unsent_bytes: u64,
+        /// Body stages, first the one nearest to the source.
+        pub stages: Vec<Box<dyn BodyStage>> => clear,
+        /// The output of each of them.
+        pub(super) stage_queues: Vec<StageQueue> => clear,
+    }
+}
 
 /// A transformation of the response body, added for one response by a header stage.
 pub trait BodyStage {
@@ -86,7 +107,7 @@ pub struct Broken(pub &'static str);
 pub enum Pulled {
     /// A piece of the body.
     Chunk(Chunk),
-    /// Nothing before [`Exchange::pull_wait`] ends: what comes next is made elsewhere, waits in a subrequest, or is held
+    /// Nothing before `progress.pull_wait` ends: what comes next is made elsewhere, waits in a subrequest, or is held
     /// back by the rate.
     Pending,
     /// Nothing in this pass over the connection, in which stages have been given enough: the next turn goes on.
@@ -104,7 +125,7 @@ pub(super) enum Stepped {
     Done,
     /// Nothing, for want of something to do.
     Idle,
-    /// Nothing, since what comes next waits: see [`Exchange::pull_wait`].
+    /// Nothing, since what comes next waits: see `progress.pull_wait`.
     Pending,
     /// Nothing in this pass, in which enough has been done.
     BudgetSpent,
@@ -132,7 +153,7 @@ impl Exchange {
     /// ([`Chunk::Flush`]).
     #[inline]
     pub fn pull_marked(&mut self, cx: &mut Ctx<'_>) -> Pulled {
-        if self.stages.is_empty() && !self.subrequests.has_queue() {
+        if self.body.stages.is_empty() && !self.subrequests.has_queue() {
             return self.next_own(cx);
         }
         self.pull_made(cx)
@@ -150,23 +171,28 @@ impl Exchange {
                 Err(broken) => self.broken(broken),
             };
         }
-        self.pull_wait = None;
+        self.progress.pull_wait = None;
         let first = if has_queue { self.queue_position() } else { 0 };
-        self.stage_queues
-            .resize_with(self.stages.len(), StageQueue::default);
+        self.body
+            .stage_queues
+            .resize_with(self.body.stages.len(), StageQueue::default);
         loop {
-            let last = self.stage_queues.last_mut().expect("a lane for each stage");
+            let last = self
+                .body
+                .stage_queues
+                .last_mut()
+                .expect("a lane for each stage");
             if let Some(chunk) = last.out.pop_front() {
                 return Pulled::Chunk(chunk);
             }
             // The stage nearest to the wire goes first: what is under way is not joined by more.
-            let stages = (first..self.stages.len()).rev();
+            let stages = (first..self.body.stages.len()).rev();
             let stepped = stages
                 .map(|i| self.step(i, cx))
                 .find(|done| *done != Ok(Stepped::Idle));
             let done = match stepped {
                 Some(Ok(Stepped::Pending)) if self.must_flush() => {
-                    self.stages[first].flush(&mut self.stage_queues[first].out)
+                    self.body.stages[first].flush(&mut self.body.stage_queues[first].out)
                 }
                 Some(Ok(Stepped::Pending)) => return Pulled::Pending,
                 Some(Ok(Stepped::BudgetSpent)) => return Pulled::BudgetSpent,
@@ -182,43 +208,43 @@ impl Exchange {
     /// The next piece of the exchange's own body: the chunks at hand, then those of the source.
     #[inline]
     pub(super) fn next_own(&mut self, cx: &mut Ctx<'_>) -> Pulled {
-        match self.body.pop_front() {
+        match self.body.chunks.pop_front() {
             Some(chunk) => Pulled::Chunk(chunk),
-            None if self.body_source.is_none() => Pulled::End,
+            None if self.body.source.is_none() => Pulled::End,
             None => self.next_of_source(cx),
         }
     }
 
     #[inline(never)]
     fn next_of_source(&mut self, cx: &mut Ctx<'_>) -> Pulled {
-        let Some(source) = &mut self.body_source else {
+        let Some(source) = &mut self.body.source else {
             return Pulled::End;
         };
-        self.pull_wait = None;
+        self.progress.pull_wait = None;
         match source.next(cx) {
             BodyRead::Chunk(chunk) => {
-                let held = !self.stages.is_empty() || self.is_subrequest();
-                self.unflushed = held && !matches!(chunk, Chunk::Flush);
+                let held = !self.body.stages.is_empty() || self.is_subrequest();
+                self.body.unflushed = held && !matches!(chunk, Chunk::Flush);
                 Pulled::Chunk(chunk)
             }
             // Stages let go of what they hold, once: the source is asked again behind the mark.
-            BodyRead::Pending(_) if self.unflushed => {
-                self.unflushed = false;
+            BodyRead::Pending(_) if self.body.unflushed => {
+                self.body.unflushed = false;
                 Pulled::Chunk(Chunk::Flush)
             }
             BodyRead::Broken => {
-                self.body_source = Some(Box::new(BrokenSource));
-                match std::mem::take(&mut self.unflushed) {
+                self.body.source = Some(Box::new(BrokenSource));
+                match std::mem::take(&mut self.body.unflushed) {
                     true => Pulled::Chunk(Chunk::Flush),
                     false => Pulled::Broken,
                 }
             }
             BodyRead::Pending(wait) => {
-                self.pull_wait = Some(wait);
+                self.progress.pull_wait = Some(wait);
                 Pulled::Pending
             }
             BodyRead::End => {
-                self.body_source = None;
+                self.body.source = None;
                 Pulled::End
             }
         }
@@ -226,7 +252,7 @@ impl Exchange {
 
     /// Whether its body may have to be waited for.
     pub fn may_wait(&self) -> bool {
-        self.body_source.is_some() || self.subrequests.has_queue()
+        self.body.source.is_some() || self.subrequests.has_queue()
     }
 
     fn broken(&self, broken: Broken) -> Pulled {
@@ -241,36 +267,36 @@ impl Exchange {
         if self.subrequests.has_queue() && self.subrequests.outer == 0 {
             return self.put_back_queued(chunk);
         }
-        let queue = match self.stage_queues.last_mut() {
-            Some(lane) if !self.stages.is_empty() => &mut lane.out,
-            _ => &mut self.body,
+        let queue = match self.body.stage_queues.last_mut() {
+            Some(lane) if !self.body.stages.is_empty() => &mut lane.out,
+            _ => &mut self.body.chunks,
         };
         queue.push_front(chunk);
     }
 
     /// Runs one step of a stage.
     pub(super) fn step(&mut self, i: usize, cx: &mut Ctx<'_>) -> Result<Stepped, Broken> {
-        if self.stages[i].resume(&mut self.stage_queues[i].out)? {
+        if self.body.stages[i].resume(&mut self.body.stage_queues[i].out)? {
             return Ok(Stepped::Done);
         }
-        match self.stage_queues[i].state {
+        match self.body.stage_queues[i].state {
             QueueState::Open => {}
             QueueState::Ending => {
-                self.stage_queues[i].state = QueueState::Ended;
+                self.body.stage_queues[i].state = QueueState::Ended;
                 return Ok(Stepped::Done);
             }
             QueueState::Ended => return Ok(Stepped::Idle),
         }
         // Nothing is asked of the source before there is memory for what comes of it.
-        if let Some(bytes) = self.stages[i].missing_bytes() {
-            self.pull_wait = Some(self.wait_for_memory(cx, bytes));
+        if let Some(bytes) = self.body.stages[i].missing_bytes() {
+            self.progress.pull_wait = Some(self.wait_for_memory(cx, bytes));
             return Ok(Stepped::Pending);
         }
         // Subrequests join behind the stages about the body itself and before those about what the client gets.
         let joined = self.subrequests.has_queue() && i == self.queue_position();
         // Only what is read anew counts against the budget: what stages hold already goes on.
         if (joined || i == 0) && cx.budget.get() == 0 {
-            self.pull_wait = Some(Wait::until(cx.clock.mono_ms));
+            self.progress.pull_wait = Some(Wait::until(cx.clock.mono_ms));
             return Ok(Stepped::BudgetSpent);
         }
         let input = if joined {
@@ -287,7 +313,7 @@ impl Exchange {
             }
         } else if let Some(before) = i
             .checked_sub(1)
-            .map(|before| &mut self.stage_queues[before])
+            .map(|before| &mut self.body.stage_queues[before])
         {
             match before.out.pop_front() {
                 None if before.state != QueueState::Ended => return Ok(Stepped::Idle),
@@ -298,7 +324,7 @@ impl Exchange {
                 Pulled::Chunk(chunk) => {
                     let (read, rest) = self.in_memory(chunk, cx)?;
                     if let Some(rest) = rest {
-                        self.body.push_front(rest);
+                        self.body.chunks.push_front(rest);
                     }
                     Some(read)
                 }
@@ -307,7 +333,7 @@ impl Exchange {
                 Pulled::Broken => return Err(Broken("")),
             }
         };
-        let (stage, lane) = (&mut self.stages[i], &mut self.stage_queues[i]);
+        let (stage, lane) = (&mut self.body.stages[i], &mut self.body.stage_queues[i]);
         match input {
             Some(Chunk::Flush) => stage.flush(&mut lane.out)?,
             Some(chunk) => stage.chunk(chunk, &mut lane.out)?,

@@ -4,7 +4,7 @@ use engines::http::Chunk;
 
 use super::{Ctx, Wait};
 
-/// Produces the rest of a body, behind the chunks in [`Exchange::body`](super::Exchange::body).
+/// Produces the rest of a body, behind the chunks of a [`ResponseBody`](super::ResponseBody).
 pub trait BodySource {
     /// The next piece; never asked again after the end.
     fn next(&mut self, cx: &mut Ctx<'_>) -> BodyRead;

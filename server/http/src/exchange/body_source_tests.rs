@@ -35,9 +35,9 @@ fn stages_let_go_once_of_what_came_before_a_source_waits_or_breaks() {
     let mut world = World::new("");
     let pieces = Rc::new(RefCell::new(VecDeque::from(["a", "b"])));
     let mut x = exchange(&world);
-    x.body_source = Some(Box::new(Waking(Rc::clone(&pieces))));
-    x.stages.push(Box::new(Holding(Vec::new())));
-    x.stages.push(Box::new(Holding(Vec::new())));
+    x.body.source = Some(Box::new(Waking(Rc::clone(&pieces))));
+    x.body.stages.push(Box::new(Holding(Vec::new())));
+    x.body.stages.push(Box::new(Holding(Vec::new())));
     assert_eq!(world.pull(&mut x), ("ab|".to_owned(), "later"));
     assert_eq!(
         world.pull(&mut x),
@@ -58,9 +58,9 @@ fn a_subrequest_lets_the_stages_of_its_parent_go() {
     let mut world = World::new("");
     let mut x = world.get("/say/own");
     let pieces = Rc::new(RefCell::new(VecDeque::from(["a"])));
-    x.body.clear();
-    x.body_source = Some(Box::new(Waking(Rc::clone(&pieces))));
-    x.stages.push(Box::new(Holding(Vec::new())));
+    x.body.chunks.clear();
+    x.body.source = Some(Box::new(Waking(Rc::clone(&pieces))));
+    x.body.stages.push(Box::new(Holding(Vec::new())));
     x.add_around(None, Some(b"/say/-after".to_vec()));
     x.push_outer_stage(Box::new(Holding(Vec::new())));
     assert_eq!(world.pull(&mut x), ("a|".to_owned(), "later"));
@@ -78,8 +78,8 @@ fn what_is_queued_before_a_broken_body_leaves() {
     let mut world = World::new("");
     let mut x = world.get("/say/own");
     let pieces = Rc::new(RefCell::new(VecDeque::from(["a", "broken"])));
-    x.body.clear();
-    x.body_source = Some(Box::new(Waking(pieces)));
+    x.body.chunks.clear();
+    x.body.source = Some(Box::new(Waking(pieces)));
     x.add_around(Some(b"/late/100/before ".to_vec()), None);
     assert_eq!(world.pull(&mut x), (String::new(), "later"));
     world.pass(100);

@@ -93,7 +93,7 @@ fn text(text: &'static str) -> Chunk {
 /// An exchange with nothing decided but a body in these pieces.
 fn exchange(world: &World, pieces: &[&'static str]) -> Exchange {
     let mut x = world.exchange(&crate::testing::get("/"));
-    x.body.extend(pieces.iter().map(|piece| text(piece)));
+    x.body.chunks.extend(pieces.iter().map(|piece| text(piece)));
     x
 }
 
@@ -113,9 +113,9 @@ fn chunks_leave_as_they_lie_and_then_comes_the_end() {
 fn marks_are_for_those_who_ask_for_them() {
     let mut world = World::new("");
     let mut x = exchange(&world, &["a"]);
-    x.body.extend([Chunk::Flush, text("b")]);
+    x.body.chunks.extend([Chunk::Flush, text("b")]);
     let mut marked = exchange(&world, &["a"]);
-    marked.body.extend([Chunk::Flush, text("b")]);
+    marked.body.chunks.extend([Chunk::Flush, text("b")]);
     assert_eq!(world.pull(&mut marked).0, "a|b");
     let mut got = Vec::new();
     while let Pulled::Chunk(chunk) = x.pull(&mut world.cx()) {
@@ -131,7 +131,7 @@ fn each_stage_is_given_what_the_one_before_it_put_out() {
     let calls = Calls::default();
     let mut x = exchange(&world, &["a", "b"]);
     for name in ["one", "two"] {
-        x.stages.push(Named::new(name, &calls));
+        x.body.stages.push(Named::new(name, &calls));
     }
     // What a stage puts out at its end is body like any other for the stage behind it.
     assert_eq!(world.pull(&mut x), ("ab<one><two>".to_owned(), "end"));
@@ -148,7 +148,7 @@ fn a_stage_about_what_the_client_gets_needs_no_subrequests() {
     let mut world = World::new("");
     let calls = Calls::default();
     let mut x = exchange(&world, &["a", "b"]);
-    x.stages.push(Named::new("own", &calls));
+    x.body.stages.push(Named::new("own", &calls));
     x.push_outer_stage(Named::new("wire", &calls));
     assert_eq!(world.pull(&mut x), ("ab<own><wire>".to_owned(), "end"));
     let mut alone = exchange(&world, &["a", "b"]);
@@ -163,8 +163,8 @@ fn a_stage_is_given_nothing_while_what_it_put_out_is_on_its_way() {
     let mut x = exchange(&world, &["a", "b"]);
     let mut many = Named::new("many", &calls);
     many.pieces = 3;
-    x.stages.push(many);
-    x.stages.push(Named::new("wire", &calls));
+    x.body.stages.push(many);
+    x.body.stages.push(Named::new("wire", &calls));
     let Pulled::Chunk(first) = x.pull(&mut world.cx()) else {
         panic!("there is a piece")
     };
@@ -201,8 +201,8 @@ fn what_a_stage_holds_back_after_its_end_still_leaves() {
     let mut world = World::new("");
     let calls = Calls::default();
     let mut x = exchange(&world, &["ab", "c"]);
-    x.stages.push(Box::new(Withheld(VecDeque::new())));
-    x.stages.push(Named::new("wire", &calls));
+    x.body.stages.push(Box::new(Withheld(VecDeque::new())));
+    x.body.stages.push(Named::new("wire", &calls));
     assert_eq!(world.pull(&mut x), ("abc.<wire>".to_owned(), "end"));
 }
 
@@ -227,8 +227,8 @@ fn a_stage_that_is_not_ready_is_given_nothing_and_asked_again_soon() {
     let mut world = World::new("");
     let (ready, calls) = (Rc::new(RefCell::new(true)), Calls::default());
     let mut x = exchange(&world, &["a", "b"]);
-    x.stages.push(Box::new(Busy(Rc::clone(&ready))));
-    x.stages.push(Named::new("wire", &calls));
+    x.body.stages.push(Box::new(Busy(Rc::clone(&ready))));
+    x.body.stages.push(Named::new("wire", &calls));
     assert_eq!(world.pull(&mut x), ("a".to_owned(), "later"));
     assert_eq!(x.due_ms(), Some(world.clock.mono_ms + RETRY_MS));
     *ready.borrow_mut() = true;
@@ -242,9 +242,9 @@ fn a_mark_goes_through_every_stage_behind_what_it_marks() {
     let mut world = World::new("");
     let calls = Calls::default();
     let mut x = exchange(&world, &["a"]);
-    x.body.extend([Chunk::Flush, text("b")]);
-    x.stages.push(Named::new("one", &calls));
-    x.stages.push(Named::new("two", &calls));
+    x.body.chunks.extend([Chunk::Flush, text("b")]);
+    x.body.stages.push(Named::new("one", &calls));
+    x.body.stages.push(Named::new("two", &calls));
     assert_eq!(world.pull(&mut x).0, "a|b<one><two>");
     assert!(!calls.borrow().iter().any(|call| call.ends_with(':')));
 }
@@ -257,7 +257,7 @@ fn a_stage_that_breaks_breaks_the_body_and_says_why() {
         let mut x = exchange(&world, &["a"]);
         let mut stage = Named::new("one", &calls);
         stage.fault = Some(fault);
-        x.stages.push(stage);
+        x.body.stages.push(stage);
         assert_eq!(world.pull(&mut x), (String::new(), "broken"));
         let said = world.said();
         assert_eq!(said.is_empty(), line.is_empty(), "{said}");
@@ -269,7 +269,7 @@ fn a_stage_that_breaks_breaks_the_body_and_says_why() {
 fn a_source_comes_behind_the_chunks_at_hand() {
     let mut world = World::new("");
     let mut x = exchange(&world, &["a"]);
-    x.body_source = source(vec![
+    x.body.source = source(vec![
         BodyRead::Chunk(text("b")),
         BodyRead::Pending(Wait::until(4321)),
         BodyRead::Chunk(text("c")),
@@ -279,7 +279,7 @@ fn a_source_comes_behind_the_chunks_at_hand() {
     assert_eq!(world.pull(&mut x), ("ab".to_owned(), "later"));
     assert_eq!(x.due_ms(), Some(4321), "when to look again");
     assert_eq!(world.pull(&mut x), ("c".to_owned(), "end"));
-    assert_eq!(x.pull_wait, None, "nothing is waited for");
+    assert_eq!(x.progress.pull_wait, None, "nothing is waited for");
     assert_eq!(world.pull(&mut x).1, "end");
     assert!(!x.may_wait());
 }
@@ -289,7 +289,7 @@ fn a_source_that_waits_makes_the_stages_wait_and_keeps_their_time() {
     let mut world = World::new("");
     let calls = Calls::default();
     let mut x = exchange(&world, &[]);
-    x.body_source = source(vec![
+    x.body.source = source(vec![
         BodyRead::Chunk(text("a")),
         // It is asked again behind the mark.
         BodyRead::Pending(Wait::until(4321)),
@@ -297,7 +297,7 @@ fn a_source_that_waits_makes_the_stages_wait_and_keeps_their_time() {
         BodyRead::Chunk(text("b")),
         BodyRead::End,
     ]);
-    x.stages.push(Named::new("one", &calls));
+    x.body.stages.push(Named::new("one", &calls));
     assert_eq!(world.pull(&mut x), ("a|".to_owned(), "later"));
     assert_eq!(x.due_ms(), Some(4321));
     assert_eq!(world.pull(&mut x), ("b<one>".to_owned(), "end"));
@@ -310,9 +310,9 @@ fn only_bodies_that_are_made_elsewhere_may_have_to_be_waited_for() {
     assert!(!x.may_wait());
     x.join_subrequests();
     assert!(x.may_wait());
-    x.clear_stages();
+    x.drop_body();
     assert!(!x.may_wait());
-    x.body_source = source(vec![BodyRead::End]);
+    x.body.source = source(vec![BodyRead::End]);
     assert!(x.may_wait());
 }
 
@@ -327,8 +327,8 @@ fn files_are_read_for_stages_a_piece_at_a_time() {
     ] {
         let bytes: Vec<u8> = (0..size).map(|at| (at % 251) as u8).collect();
         let mut x = exchange(&world, &[]);
-        x.body.push_back(file_of(&bytes));
-        x.stages.push(Box::new(Through));
+        x.body.chunks.push_back(file_of(&bytes));
+        x.body.stages.push(Box::new(Through));
         let (mut got, mut sizes) = (Vec::new(), Vec::new());
         while let Pulled::Chunk(chunk) = x.pull(&mut world.cx()) {
             assert!(!matches!(chunk, Chunk::File(_)), "stages take memory");
@@ -357,7 +357,7 @@ impl BodyStage for Through {
 fn without_stages_a_file_leaves_as_a_range() {
     let mut world = World::new("");
     let mut x = exchange(&world, &["a"]);
-    x.body.push_back(file_of(&[0; 40_000]));
+    x.body.chunks.push_back(file_of(&[0; 40_000]));
     assert_eq!(world.pull(&mut x), ("a[0+40000]".to_owned(), "end"));
 }
 
@@ -369,8 +369,8 @@ fn a_file_that_became_shorter_breaks_the_body() {
         panic!("a file")
     };
     range.len = 4;
-    x.body.push_back(Chunk::File(range));
-    x.stages.push(Box::new(Through));
+    x.body.chunks.push_back(Chunk::File(range));
+    x.body.stages.push(Box::new(Through));
     assert_eq!(world.pull(&mut x).1, "broken");
     let said = world.said();
     assert!(
@@ -385,8 +385,8 @@ fn a_file_that_became_shorter_breaks_the_body() {
 fn stages_are_given_no_more_than_the_budget_of_a_pass() {
     let mut world = World::new("");
     let mut x = exchange(&world, &["abc", "def", "ghi"]);
-    x.stages.push(Box::new(Through));
-    x.stages.push(Box::new(Through));
+    x.body.stages.push(Box::new(Through));
+    x.body.stages.push(Box::new(Through));
     world.budget.set(4);
     assert_eq!(world.pull(&mut x), ("abcdef".to_owned(), "spent"));
     assert_eq!(world.budget.get(), 0);
@@ -404,8 +404,9 @@ fn a_file_costs_the_budget_of_what_is_read_of_it() {
     let mut world = World::new("");
     let mut x = exchange(&world, &[]);
     x.body
+        .chunks
         .push_back(file_of(&vec![b'x'; 2 * READ_BYTES as usize]));
-    x.stages.push(Box::new(Through));
+    x.body.stages.push(Box::new(Through));
     world.budget.set(READ_BYTES + 1);
     assert_eq!(world.pull(&mut x).0.len() as u64, 2 * READ_BYTES);
     assert_eq!(world.budget.get(), 0);
@@ -429,7 +430,7 @@ fn what_is_put_back_comes_first() {
 
     let calls = Calls::default();
     let mut staged = exchange(&world, &["a", "b"]);
-    staged.stages.push(Named::new("one", &calls));
+    staged.body.stages.push(Named::new("one", &calls));
     assert!(matches!(staged.pull(&mut world.cx()), Pulled::Chunk(_)));
     staged.put_back(text("again "));
     assert_eq!(world.pull(&mut staged).0, "again b<one>");

@@ -25,7 +25,7 @@ impl Exchange {
     /// be.
     pub fn hint(&mut self, head: ResponseHead) -> bool {
         debug_assert!(matches!(head.status, 100 | 102..=199), "an interim status");
-        let hints = &mut self.early_responses.get_or_insert_default().hints;
+        let hints = &mut self.response.early_responses.get_or_insert_default().hints;
         let fits = hints.len() < HINTS_MAX;
         if fits {
             hints.push_back(head);

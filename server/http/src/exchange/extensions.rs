@@ -76,7 +76,7 @@ impl Exchange {
         match memory::claim(self.client.connection, bytes) {
             Some(claim) => self.extensions.push(DropGuard::new(claim)),
             None => {
-                self.state = State::Waiting(self.wait_for_memory(cx, bytes));
+                self.progress.state = State::Waiting(self.wait_for_memory(cx, bytes));
                 return false;
             }
         }
@@ -154,7 +154,7 @@ mod tests {
             !one.hold_memory(&world.cx(), 100),
             "asked again, it waits once"
         );
-        assert!(matches!(one.state, State::Waiting(wait) if wait.wake));
+        assert!(matches!(one.progress.state, State::Waiting(wait) if wait.wake));
         first.shrink(memory::CONNECTION_BYTES - 99);
         assert_eq!(woken(&world), [0; 0], "a byte is missing");
         drop(second);

@@ -17,7 +17,7 @@ impl Exchange {
     /// Writes to the location's error log with the client, server and request line, as nginx does.
     pub fn log(&self, level: Level, text: fmt::Arguments<'_>) {
         self.note(|| Event::Log(level, text.to_string()));
-        let log = self.core_loc(&self.http).log();
+        let log = self.route.core_loc().log();
         if !log.enabled(level) && !self.client.debug {
             return;
         }
@@ -25,9 +25,9 @@ impl Exchange {
         let upstream = self.upstream.as_ref().and_then(|upstream| upstream.url());
         let details = Details {
             client: self.client.peer,
-            server: &self.srv::<CoreSrv>(&self.http).name,
+            server: &self.route.srv::<CoreSrv>().name,
             request: (self.head.line.len > 0).then(|| self.head.bytes(self.head.line)),
-            subrequest: self.is_subrequest().then_some(&self.uri),
+            subrequest: self.is_subrequest().then_some(&self.target.uri),
             upstream: upstream.as_deref(),
             host: known(FieldId::Host),
             referrer: known(FieldId::Referer),
@@ -46,20 +46,20 @@ impl Exchange {
     #[inline(always)] // A branch for each note, where most exchanges have none.
     pub fn note(&self, event: impl FnOnce() -> Event) {
         if let Some(trace) = &self.trace {
-            trace.push(self.location, event());
+            trace.push(self.route.location, event());
         }
     }
 
     /// Whether somebody wants debugging messages about this exchange.
     pub fn is_debugged(&self) -> bool {
-        let log = || self.core_loc(&self.http).log();
+        let log = || self.route.core_loc().log();
         errlog::debugging() && (self.client.debug || log().enabled(Level::Debug))
     }
 
     /// Writes a debugging message. Called by `debug_http!`, which asks first whether anybody wants any.
     #[cold]
     pub fn debug(&self, topics: Topics, text: fmt::Arguments<'_>) {
-        let log = self.core_loc(&self.http).log();
+        let log = self.route.core_loc().log();
         log.record(&Record {
             level: Level::Debug,
             topics,
@@ -88,19 +88,26 @@ impl Exchange {
     /// Logs the URI that was made of the request line.
     #[cold]
     pub(crate) fn debug_uri(&self) {
-        debug_http!(self, "http uri: \"{}\"", Shown(&self.uri));
-        debug_http!(self, "http args: \"{}\"", Shown(&self.args));
-        debug_http!(self, "http exten: \"{}\"", Shown(self.extension()));
+        debug_http!(self, "http uri: \"{}\"", Shown(&self.target.uri));
+        debug_http!(self, "http args: \"{}\"", Shown(&self.target.args));
+        debug_http!(self, "http exten: \"{}\"", Shown(self.target.extension()));
     }
 
     /// `"uri?args"`, for debugging messages.
     pub fn shown_uri(&self) -> impl fmt::Display {
-        fmt::from_fn(|f| write!(f, "\"{}?{}\"", Shown(&self.uri), Shown(&self.args)))
+        fmt::from_fn(|f| {
+            write!(
+                f,
+                "\"{}?{}\"",
+                Shown(&self.target.uri),
+                Shown(&self.target.args)
+            )
+        })
     }
 
     /// The name of the phase in nginx's debugging messages.
     pub(crate) fn shown_phase(&self) -> &'static str {
-        match self.phase {
+        match self.progress.phase {
             Phase::ServerRewrite | Phase::Rewrite => "rewrite",
             _ => "generic",
         }
@@ -116,7 +123,7 @@ impl Exchange {
 
     /// Logs that a `set` variable was read before it was set.
     pub fn warn_uninitialized(&self, _cx: &Ctx<'_>, name: &[u8]) {
-        if self.core_loc(&self.http).warn_uninitialized() {
+        if self.route.core_loc().warn_uninitialized() {
             let name = String::from_utf8_lossy(name);
             self.log(
                 Level::Warn,

@@ -9,17 +9,17 @@ use super::Exchange;
 
 impl MatchState for Exchange {
     fn captures(&mut self) -> &mut Captures {
-        &mut self.captures
+        &mut self.vars.captures
     }
 
     fn set_slot(&mut self, slot: usize, value: Option<Vec<u8>>) {
-        Self::set_slot(self, slot, value);
+        self.vars.set_slot(slot, value);
     }
 
     fn match_failed(&mut self, message: fmt::Arguments<'_>) {
         self.log(Level::Alert, message);
-        if self.failed_match == FailedMatch::None {
-            self.failed_match = FailedMatch::New;
+        if self.vars.failed_match == FailedMatch::None {
+            self.vars.failed_match = FailedMatch::New;
         }
     }
 }

@@ -32,21 +32,21 @@ impl Rate {
 impl Exchange {
     /// The limit in bytes per second, 0 for none, and how many bytes come before it applies.
     pub fn limit_rate(&mut self, cx: &mut Ctx<'_>) -> (u64, u64) {
-        let http = Rc::clone(&self.http);
+        let http = Rc::clone(&self.route.http);
         let loc = self.core_loc(&http);
-        let limit = match self.rate.limit {
+        let limit = match self.response.rate.limit {
             Some(limit) => limit,
             None => self.size(cx, loc.limit_rate.0.as_ref()),
         };
-        self.rate.limit = Some(limit);
+        self.response.rate.limit = Some(limit);
         if limit == 0 {
             return (0, 0);
         }
-        let after = match self.rate.after {
+        let after = match self.response.rate.after {
             Some(after) => after,
             None => self.size(cx, loc.limit_rate_after.0.as_ref()),
         };
-        self.rate.after = Some(after);
+        self.response.rate.after = Some(after);
         (limit, after)
     }
 
@@ -58,9 +58,9 @@ impl Exchange {
 
     /// Whether [`Exchange::pull_within`] must be used instead of [`Exchange::pull`].
     pub fn has_rate(&self) -> bool {
-        match self.rate.limit {
+        match self.response.rate.limit {
             Some(limit) => limit != 0,
-            None => self.core_loc(&self.http).limit_rate.0.is_some(),
+            None => self.route.core_loc().limit_rate.0.is_some(),
         }
     }
 
@@ -72,7 +72,7 @@ impl Exchange {
             return self.pull(cx);
         }
         let now_ms = cx.clock.mono_ms;
-        if now_ms < self.rate.until_ms {
+        if now_ms < self.response.rate.until_ms {
             return self.limited();
         }
         let elapsed_ms = now_ms.saturating_sub(self.started_ms);
@@ -80,15 +80,15 @@ impl Exchange {
         let allowed = (earned + u128::from(after)).saturating_sub(u128::from(sent));
         if allowed == 0 {
             let over = u128::from(sent) - u128::from(after) - earned + 1;
-            self.rate.until_ms = now_ms + wait_ms(over, limit);
+            self.response.rate.until_ms = now_ms + wait_ms(over, limit);
             return self.limited();
         }
         let most = u64::try_from(allowed).unwrap_or(u64::MAX);
-        self.pull_wait = None;
+        self.progress.pull_wait = None;
         let mut chunk = match self.pull(cx) {
             Pulled::Chunk(chunk) => chunk,
             other => {
-                self.rate.until_ms = 0;
+                self.response.rate.until_ms = 0;
                 return other;
             }
         };
@@ -98,13 +98,13 @@ impl Exchange {
         // Only what lies beyond the free bytes has to be waited for.
         let limited = (sent + chunk.len()).saturating_sub(sent.max(after));
         let wait = wait_ms(u128::from(limited), limit).saturating_sub(1);
-        self.rate.until_ms = if wait > 0 { now_ms + wait } else { 0 };
+        self.response.rate.until_ms = if wait > 0 { now_ms + wait } else { 0 };
         Pulled::Chunk(chunk)
     }
 
     /// Nothing more may leave before the rate's time.
     fn limited(&mut self) -> Pulled {
-        self.pull_wait = Some(Wait::until(self.rate.until_ms));
+        self.progress.pull_wait = Some(Wait::until(self.response.rate.until_ms));
         Pulled::Pending
     }
 }

@@ -8,7 +8,7 @@ use crate::testing::{World, get};
 /// An exchange with a body of this many bytes.
 fn exchange(world: &World, bytes: usize) -> Exchange {
     let mut x = world.exchange(&get("/"));
-    x.body.push_back(Chunk::Owned(vec![b'x'; bytes]));
+    x.body.chunks.push_back(Chunk::Owned(vec![b'x'; bytes]));
     x
 }
 
@@ -27,7 +27,7 @@ fn the_bytes_of_the_first_second_leave_at_once_and_then_as_they_are_earned() {
     let mut x = exchange(&world, 5000);
     assert!(x.has_rate());
     assert_eq!(pull(&mut world, &mut x, 0), Some(1000));
-    let due_ms = x.rate.until_ms;
+    let due_ms = x.response.rate.until_ms;
     assert_eq!(due_ms, world.clock.mono_ms + 1000, "as long as they take");
     world.pass(999);
     assert_eq!(pull(&mut world, &mut x, 1000), None);
@@ -41,7 +41,7 @@ fn a_head_that_used_up_what_was_earned_is_waited_for() {
     let mut x = exchange(&world, 10);
     assert_eq!(pull(&mut world, &mut x, 1000), None);
     assert_eq!(
-        x.rate.until_ms,
+        x.response.rate.until_ms,
         world.clock.mono_ms + 2,
         "until one more is earned"
     );
@@ -55,10 +55,10 @@ fn what_lies_before_limit_rate_after_is_not_waited_for() {
     let mut world = World::new("limit_rate 1000; limit_rate_after 3000;");
     let mut x = exchange(&world, 4500);
     assert_eq!(pull(&mut world, &mut x, 0), Some(4000));
-    assert_eq!(x.rate.until_ms, world.clock.mono_ms + 1000);
+    assert_eq!(x.response.rate.until_ms, world.clock.mono_ms + 1000);
     let mut small = exchange(&world, 3000);
     assert_eq!(pull(&mut world, &mut small, 0), Some(3000));
-    assert_eq!(small.rate.until_ms, 0);
+    assert_eq!(small.response.rate.until_ms, 0);
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn nothing_is_held_back_after_the_end() {
     assert_eq!(pull(&mut world, &mut x, 0), Some(500));
     world.pass(500);
     assert_eq!(pull(&mut world, &mut x, 500), Some(0));
-    assert_eq!(x.rate.until_ms, 0);
+    assert_eq!(x.response.rate.until_ms, 0);
 }
 
 #[test]
@@ -78,12 +78,12 @@ fn the_limit_may_be_set_for_one_response() {
     assert!(!x.has_rate());
     assert_eq!(pull(&mut world, &mut x, 0), Some(5000));
     let mut limited = exchange(&world, 5000);
-    limited.rate.set(b"2k");
+    limited.response.rate.set(b"2k");
     assert!(limited.has_rate());
     assert_eq!(pull(&mut world, &mut limited, 0), Some(2048));
     let mut free = exchange(&world, 5000);
-    free.rate.set(b"2k");
-    free.rate.set(b"no size");
-    free.rate.set(b"0");
+    free.response.rate.set(b"2k");
+    free.response.rate.set(b"no size");
+    free.response.rate.set(b"0");
     assert!(!free.has_rate(), "text that is no size changes nothing");
 }

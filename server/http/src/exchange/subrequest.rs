@@ -15,7 +15,7 @@ use server_base::errlog::{Level, Shown};
 use server_base::regex::FailedMatch;
 
 use super::subrequest_queue::SubrequestQueue;
-use super::{Ctx, Exchange, MAX_URI_CHANGES, State, Wait};
+use super::{Ctx, Exchange, State, Wait};
 use crate::debug_http;
 use crate::handler::Phase;
 use crate::phases;
@@ -153,15 +153,15 @@ impl Exchange {
             None => match open(self, cx, uri, args) {
                 Ok(child) => child,
                 Err(TooMany) => {
-                    self.state = State::Aborted;
+                    self.progress.state = State::Aborted;
                     return Answer::None;
                 }
             },
         };
         self.with_parent_state(&mut child, |child| go_on(child, cx));
-        match child.state {
+        match child.progress.state {
             State::Running | State::Waiting(_) => {
-                self.state = match child.state {
+                self.progress.state = match child.progress.state {
                     // What wakes the child gives this exchange a turn: they have the same key.
                     waits @ State::Waiting(_) => waits,
                     _ => State::Waiting(Wait::woken()),
@@ -175,8 +175,8 @@ impl Exchange {
             }
             State::Aborted => {
                 self.reply.status = child.reply.status;
-                self.keep_alive = false;
-                self.state = State::Aborted;
+                self.progress.keep_alive = false;
+                self.progress.state = State::Aborted;
                 Answer::None
             }
         }
@@ -192,8 +192,10 @@ impl Exchange {
         let done = work(child);
         self.swap_shared(child);
         // What it computes for this request decides on this request.
-        if child.failed_match == FailedMatch::New && self.failed_match == FailedMatch::None {
-            self.failed_match = FailedMatch::New;
+        if child.vars.failed_match == FailedMatch::New
+            && self.vars.failed_match == FailedMatch::None
+        {
+            self.vars.failed_match = FailedMatch::New;
         }
         done
     }
@@ -201,19 +203,19 @@ impl Exchange {
     fn swap_shared(&mut self, child: &mut Self) {
         use std::mem::swap;
         swap(&mut self.head, &mut child.head);
-        swap(&mut self.host, &mut child.host);
-        swap(&mut self.slots, &mut child.slots);
-        swap(&mut self.known, &mut child.known);
+        swap(&mut self.target.host, &mut child.target.host);
+        swap(&mut self.vars.slots, &mut child.vars.slots);
+        swap(&mut self.vars.known, &mut child.vars.known);
         swap(&mut self.extensions, &mut child.extensions);
-        swap(&mut self.request_id, &mut child.request_id);
-        swap(&mut self.request_body, &mut child.request_body);
+        swap(&mut self.vars.request_id, &mut child.vars.request_id);
+        swap(&mut self.input.body, &mut child.input.body);
         swap(&mut self.subrequests.begun, &mut child.subrequests.begun);
     }
 }
 
 /// Runs a subrequest that is new or whose wait has ended.
 pub(super) fn go_on(child: &mut Exchange, cx: &mut Ctx<'_>) {
-    match child.state {
+    match child.progress.state {
         State::Running => phases::run(child, cx),
         State::Waiting(_) if child.is_due(cx.clock.mono_ms) => phases::resume(child, cx),
         _ => {}
@@ -239,24 +241,22 @@ fn open(x: &mut Exchange, cx: &Ctx<'_>, uri: &[u8], args: &[u8]) -> Result<Box<E
     }
     debug_http!(x, "http subrequest \"{}?{}\"", Shown(uri), Shown(args));
     x.subrequests.begun += 1;
-    let mut child = Exchange::new(Rc::clone(&x.http), x.client);
+    let mut child = Exchange::new(Rc::clone(&x.route.http), x.client);
     child.client.may_push = false;
-    child.port = x.port;
-    child.server = x.server;
-    child.location = x.http.servers[x.server].location;
+    child.route.port = x.route.port;
+    child.route.server = x.route.server;
+    child.route.location = x.route.own_server().location;
     child.proxy = x.proxy;
     child.proxied.clone_from(&x.proxied);
     child.tls.clone_from(&x.tls);
-    child.host_port = x.host_port;
-    child.set_uri(uri);
-    child.args.extend_from_slice(args);
-    child.has_args = !args.is_empty();
-    child.phase = Phase::ServerRewrite;
-    child.internal = true;
-    child.uri_changes = MAX_URI_CHANGES + 1;
+    child.target.host_port = x.target.host_port;
+    child.target.set_uri(uri);
+    child.target.set_args(args);
+    child.progress.phase = Phase::ServerRewrite;
+    child.route.internal = true;
     child.started_ms = cx.clock.mono_ms;
     child.started_unix_ms = cx.clock.unix_ms;
-    child.request_bytes = x.request_bytes;
+    child.input.bytes = x.input.bytes;
     child.timings = x.timings;
     child.subrequests.nesting = x.subrequests.nesting + 1;
     let main = if x.is_subrequest() {

@@ -53,7 +53,7 @@ enum Piece {
 pub(super) enum QueueRead {
     Chunk(Chunk),
     End,
-    /// Nothing before [`Exchange::pull_wait`] ends.
+    /// Nothing before `progress.pull_wait` ends.
     Pending,
 }
 
@@ -126,7 +126,7 @@ impl SubrequestQueue {
         let held = self.held.iter().map(|held| &held.0.exchange);
         let due = queued.chain(held).filter_map(|child| child.due_ms());
         let due = due.chain(self.own_wait.map(|wait| wait.until_ms));
-        x.pull_wait = Some(Wait::woken_or_until(due.min().unwrap_or(u64::MAX)));
+        x.progress.pull_wait = Some(Wait::woken_or_until(due.min().unwrap_or(u64::MAX)));
         QueueRead::Pending
     }
 
@@ -159,7 +159,7 @@ impl SubrequestQueue {
                     return Ok(true);
                 }
                 Ok(Own::Pending) => {
-                    self.own_wait = x.pull_wait;
+                    self.own_wait = x.progress.pull_wait;
                     return Ok(false);
                 }
                 Ok(Own::End) => self.own_ended = true,
@@ -186,7 +186,7 @@ impl SubrequestQueue {
     /// Begins a subrequest, behind what its stage has put out before.
     fn join(&mut self, mut child: Box<Subrequest>, x: &mut Exchange, cx: &mut Ctx<'_>) {
         let last = x.queue_position().checked_sub(1);
-        if let Some(queue) = last.and_then(|last| x.stage_queues.get_mut(last)) {
+        if let Some(queue) = last.and_then(|last| x.body.stage_queues.get_mut(last)) {
             for chunk in std::mem::take(&mut queue.out) {
                 self.push(chunk);
             }
@@ -225,9 +225,9 @@ impl SubrequestQueue {
                 QueueRead::Chunk(chunk) => chunk,
             };
             let inner = &child.exchange;
-            let most = inner.core_loc(&inner.http).subrequest_output_buffer_size.0;
+            let most = inner.route.core_loc().subrequest_output_buffer_size.0;
             if body.len() as u64 + chunk.len() > most {
-                let uri = Shown(&inner.uri);
+                let uri = Shown(&inner.target.uri);
                 let text = format_args!("too big subrequest response while processing \"{uri}\"");
                 x.log(Level::Error, text);
                 return Err(Broken(""));
@@ -253,23 +253,23 @@ fn pull_child(
     x.with_parent_state(&mut child.exchange, |x| {
         loop {
             go_on(x, cx);
-            match x.state {
+            match x.progress.state {
                 State::Running | State::Waiting(_) => return Ok(QueueRead::Pending),
                 State::Aborted => return Err(Broken("")),
                 State::Responding => {}
             }
             if !*begun
-                && x.err_status != 0
+                && x.route.err_status != 0
                 && let Some(stub) = stub.take()
             {
                 answer_with(x, cx, stub);
                 continue;
             }
-            x.pull_wait = None;
+            x.progress.pull_wait = None;
             match x.pull_marked(cx) {
                 Pulled::Chunk(chunk) => {
                     *begun |= !chunk.is_empty();
-                    x.bytes_sent += chunk.len();
+                    x.response.bytes_sent += chunk.len();
                     return Ok(QueueRead::Chunk(chunk));
                 }
                 Pulled::Pending | Pulled::BudgetSpent => return Ok(QueueRead::Pending),
@@ -289,7 +289,7 @@ fn pull_child(
 /// Puts a body of this media type in the place of what a subrequest would answer.
 fn answer_with(x: &mut Exchange, cx: &mut Ctx<'_>, (body, content_type): (Vec<u8>, Vec<u8>)) {
     x.clear_reply();
-    x.err_status = 0;
+    x.route.err_status = 0;
     x.reply.status = 200;
     x.reply.content_type = content_type;
     x.reply.content_length = Some(body.len() as u64);
@@ -312,19 +312,12 @@ impl Exchange {
     /// Adds a body stage that is about what the client gets, bodies of subrequests included.
     pub fn push_outer_stage(&mut self, stage: Box<dyn BodyStage>) {
         self.subrequests.outer += 1;
-        self.stages.push(stage);
-    }
-
-    /// Takes all body stages away, and the subrequests that were to join or are waited for.
-    pub fn clear_stages(&mut self) {
-        self.stages.clear();
-        self.stage_queues.clear();
-        self.subrequests.drop_own();
+        self.body.stages.push(stage);
     }
 
     /// The index of the first stage behind the queue.
     pub(super) fn queue_position(&self) -> usize {
-        self.stages.len() - self.subrequests.outer
+        self.body.stages.len() - self.subrequests.outer
     }
 
     /// The next piece that comes out of the queue.
@@ -332,7 +325,7 @@ impl Exchange {
         let Some(mut queue) = self.subrequests.queue.take() else {
             return Ok(QueueRead::End);
         };
-        self.pull_wait = None;
+        self.progress.pull_wait = None;
         let next = queue.next(self, cx);
         self.subrequests.queue = Some(queue);
         next
@@ -378,10 +371,11 @@ impl Exchange {
                 Pulled::Broken => return Err(Broken("")),
             });
         };
-        self.stage_queues
-            .resize_with(self.stages.len(), Default::default);
+        self.body
+            .stage_queues
+            .resize_with(self.body.stages.len(), Default::default);
         loop {
-            if let Some(chunk) = self.stage_queues[last].out.pop_front() {
+            if let Some(chunk) = self.body.stage_queues[last].out.pop_front() {
                 return Ok(Own::Chunk(chunk));
             }
             match self.act(last, cx)? {
@@ -403,11 +397,11 @@ impl Exchange {
 
     /// Runs [`BodyStage::act`] of a stage.
     fn act(&mut self, i: usize, cx: &mut Ctx<'_>) -> Result<StageStatus, Broken> {
-        let mut stage = std::mem::replace(&mut self.stages[i], Box::new(Placeholder));
-        let mut out = std::mem::take(&mut self.stage_queues[i].out);
+        let mut stage = std::mem::replace(&mut self.body.stages[i], Box::new(Placeholder));
+        let mut out = std::mem::take(&mut self.body.stage_queues[i].out);
         let act = stage.act(self, cx, &mut out);
-        self.stage_queues[i].out = out;
-        self.stages[i] = stage;
+        self.body.stage_queues[i].out = out;
+        self.body.stages[i] = stage;
         act
     }
 }

@@ -118,7 +118,7 @@ fn held_pieces_count_together() {
         let mut ran = world.run(&get("/say/page"), &[]);
         let left = Rc::new(Parts::default());
         left.left.borrow_mut().push_back(InMemory("/say/abcde"));
-        ran.x.stages.push(Box::new(Page(left)));
+        ran.x.body.stages.push(Box::new(Page(left)));
         ran.x.join_subrequests();
         // The subrequest that is held has one of its own behind its body.
         let script: Reaction = match around {
@@ -156,7 +156,7 @@ fn the_log_of_a_subrequest_has_its_bytes() {
     ran.react(&[
         // Deeper ones end first: their bytes count in those of the ones above them.
         ("log", |x, _| {
-            x.extensions.push(x.bytes_sent);
+            x.extensions.push(x.response.bytes_sent);
             Outcome::Next
         }),
     ]);
@@ -167,7 +167,7 @@ fn the_log_of_a_subrequest_has_its_bytes() {
         "the body of /nest/0"
     );
     assert_eq!(
-        ran.x.bytes_sent, 0,
+        ran.x.response.bytes_sent, 0,
         "those of the parent are counted by who sends them"
     );
 }
@@ -178,10 +178,10 @@ fn stages_that_are_cleared_take_their_subrequests_along() {
     let (mut ran, _) = page(&mut world, vec![Part::Subrequest("/late/100/a")]);
     ran.x.push_outer_stage(Box::new(Holding(Vec::new())));
     world.pull(&mut ran.x);
-    ran.x.clear_stages();
-    assert!(!ran.x.may_wait() && ran.x.stages.is_empty());
+    ran.x.drop_body();
+    assert!(!ran.x.may_wait() && ran.x.body.stages.is_empty());
     assert_eq!(ran.x.queue_position(), 0);
-    ran.x.body.push_back(Chunk::Static(b"new"));
+    ran.x.body.chunks.push_back(Chunk::Static(b"new"));
     assert_eq!(world.pull(&mut ran.x), ("new".to_owned(), "end"));
 }
 

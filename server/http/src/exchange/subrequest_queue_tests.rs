@@ -197,7 +197,7 @@ fn a_body_that_is_made_elsewhere_is_looked_for_with_the_subrequests() {
     for (due_ms, first_ms) in [(200, 200), (900, 500)] {
         let mut world = World::new("");
         let mut x = world.get("/say/own");
-        x.body_source = Some(Box::new(Slow(START_MS + due_ms)));
+        x.body.source = Some(Box::new(Slow(START_MS + due_ms)));
         x.add_around(
             Some(b"/late/500/before ".to_vec()),
             Some(b"/say/ after".to_vec()),
@@ -246,11 +246,11 @@ fn stages_behind_the_queue_let_go_once_before_each_wait() {
 fn marks_pass_the_queue() {
     let mut world = World::new("");
     let mut x = world.get("/say/own");
-    x.body.extend([Chunk::Flush, Chunk::Static(b"more")]);
+    x.body.chunks.extend([Chunk::Flush, Chunk::Static(b"more")]);
     x.add_around(None, Some(b"/say/-after".to_vec()));
     assert_eq!(world.pull(&mut x).0, "own|more-after");
     let mut x = world.get("/say/own");
-    x.body.extend([Chunk::Flush, Chunk::Static(b"more")]);
+    x.body.chunks.extend([Chunk::Flush, Chunk::Static(b"more")]);
     x.add_around(None, Some(b"/say/-after".to_vec()));
     x.push_outer_stage(Box::new(Holding(Vec::new())));
     assert_eq!(world.pull(&mut x).0, "own|more-after");

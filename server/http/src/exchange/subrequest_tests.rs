@@ -31,39 +31,48 @@ fn a_subrequest_begins_with_the_rewriting_of_its_server_and_as_an_internal_get()
         .exchange;
     assert_eq!(
         (
-            child.uri.as_slice(),
-            child.args.as_slice(),
-            child.extension()
+            child.target.uri.as_slice(),
+            child.target.args.as_slice(),
+            child.target.extension()
         ),
         (&b"/sub.txt"[..], &b"q"[..], &b"txt"[..])
     );
     assert_eq!(
-        (child.phase, child.state, child.method),
+        (
+            child.progress.phase,
+            child.progress.state,
+            child.target.method
+        ),
         (
             Phase::ServerRewrite,
             State::Running,
             engines::http::Method::Get
         )
     );
-    assert!(child.internal && child.has_args && child.is_subrequest() && !x.is_subrequest());
+    assert!(
+        child.route.internal
+            && child.target.has_args
+            && child.is_subrequest()
+            && !x.is_subrequest()
+    );
     assert!(!child.client.may_push);
     assert_eq!(
-        (child.server, child.location),
-        (1, x.http.servers[1].location)
+        (child.route.server, child.route.location),
+        (1, x.route.http.servers[1].location)
     );
     assert_eq!(
-        (child.started_ms, child.request_bytes),
-        (START_MS + 7, x.request_bytes)
+        (child.started_ms, child.input.bytes),
+        (START_MS + 7, x.input.bytes)
     );
     assert_eq!(
-        child.uri_changes,
+        child.route.uri_changes,
         MAX_URI_CHANGES + 1,
         "redirections of its own"
     );
     let bare = open(&mut world, &mut x, b"/sub", b"")
         .expect("it is the second")
         .exchange;
-    assert!(!bare.has_args);
+    assert!(!bare.target.has_args);
 }
 
 #[test]
@@ -71,17 +80,17 @@ fn what_belongs_to_the_clients_request_is_lent_while_a_subrequest_works() {
     let mut world = World::new("");
     let mut x = world.get("/a");
     x.extensions.push(7_u32);
-    x.request_id = Some([9; 16]);
+    x.vars.request_id = Some([9; 16]);
     let mut child = open(&mut world, &mut x, b"/sub", b"")
         .expect("it is the first")
         .exchange;
-    assert_eq!(child.host, b"");
+    assert_eq!(child.target.host, b"");
     let seen = x.with_parent_state(&mut child, |child| {
         child.extensions.push("of the child");
         (
-            child.host.clone(),
+            child.target.host.clone(),
             child.extensions.get::<u32>().copied(),
-            child.request_id,
+            child.vars.request_id,
             child.head.bytes(child.head.target).to_vec(),
         )
     });
@@ -95,10 +104,14 @@ fn what_belongs_to_the_clients_request_is_lent_while_a_subrequest_works() {
         )
     );
     assert_eq!(
-        (x.host.as_slice(), x.extensions.get(), x.request_id),
+        (
+            x.target.host.as_slice(),
+            x.extensions.get(),
+            x.vars.request_id
+        ),
         (&b"localhost"[..], Some(&"of the child"), Some([9; 16]))
     );
-    assert!(child.host.is_empty() && child.extensions.get::<u32>().is_none());
+    assert!(child.target.host.is_empty() && child.extensions.get::<u32>().is_none());
 }
 
 #[test]
@@ -192,7 +205,11 @@ fn a_head_alone_is_given_as_soon_as_it_is_there() {
     };
     assert_eq!(child.reply.status, 404);
     assert!(ran.handlers().ends_with(" log"));
-    assert_eq!(ran.x.state, State::Responding, "the exchange is left alone");
+    assert_eq!(
+        ran.x.progress.state,
+        State::Responding,
+        "the exchange is left alone"
+    );
 }
 
 #[test]
@@ -206,7 +223,10 @@ fn who_asks_waits_as_long_as_the_subrequest_and_asks_for_the_same_one() {
             x.ask(&mut world.cx(), b"/late/100/x", b""),
             Answer::Wait
         ));
-        assert_eq!(x.state, State::Waiting(Wait::until(START_MS + 100)));
+        assert_eq!(
+            x.progress.state,
+            State::Waiting(Wait::until(START_MS + 100))
+        );
     }
     world.pass(100);
     let Answer::Head(child) = x.ask(&mut world.cx(), b"/late/100/x", b"") else {
@@ -224,13 +244,13 @@ fn who_asks_waits_as_long_as_the_subrequest_and_asks_for_the_same_one() {
 fn who_asks_is_closed_upon_with_the_subrequest() {
     let mut world = World::new("");
     let mut x = world.get("/a");
-    assert!(x.keep_alive);
+    assert!(x.progress.keep_alive);
     assert!(matches!(
         x.ask(&mut world.cx(), b"/drop", b""),
         Answer::None
     ));
     assert_eq!(
-        (x.state, x.reply.status, x.keep_alive),
+        (x.progress.state, x.reply.status, x.progress.keep_alive),
         (State::Aborted, 444, false)
     );
 }
@@ -244,7 +264,7 @@ fn who_may_ask_for_no_more_is_closed_upon() {
         x.ask(&mut world.cx(), b"/say/x", b""),
         Answer::None
     ));
-    assert_eq!(x.state, State::Aborted);
+    assert_eq!(x.progress.state, State::Aborted);
 }
 
 #[test]
@@ -269,8 +289,8 @@ fn when_to_look_at_an_exchange_again_is_its_timer_or_its_bodys() {
     let mut world = World::new("");
     let mut x = world.get("/a");
     assert_eq!(x.due_ms(), None);
-    x.pull_wait = Some(Wait::until(5));
+    x.progress.pull_wait = Some(Wait::until(5));
     assert_eq!(x.due_ms(), Some(5));
-    x.state = State::Waiting(Wait::until(9));
+    x.progress.state = State::Waiting(Wait::until(9));
     assert_eq!(x.due_ms(), Some(9));
 }

@@ -15,7 +15,7 @@ use crate::testing::{Outcome, Ran, Reaction, START_MS, World, get};
 const WAITS: Reaction = |x, cx| {
     let waker = x.waker(cx);
     WAKERS.with_borrow_mut(|wakers| wakers.push(waker));
-    x.state = State::Waiting(Wait::woken());
+    x.progress.state = State::Waiting(Wait::woken());
     Outcome::Wait
 };
 
@@ -71,7 +71,7 @@ fn a_wake_before_the_wait_begins_is_not_lost() {
             let waker = x.waker(cx);
             assert!(waker.is_same(&x.waker(cx)), "an exchange has one");
             waker.wake();
-            x.state = State::Waiting(Wait::woken());
+            x.progress.state = State::Waiting(Wait::woken());
             Outcome::Wait
         })],
     );
@@ -93,7 +93,7 @@ fn a_wake_too_many_runs_the_handler_that_waits_on() {
 #[test]
 fn an_exchange_that_does_not_wait_has_no_waker_and_an_ended_one_wakes_nobody() {
     let mut world = World::new("");
-    assert!(world.get("/a").waker.is_none());
+    assert!(world.get("/a").progress.waker.is_none());
     let mut x = waiting(&mut world).x;
     let waker = kept();
     assert!(!waker.is_orphan());
@@ -103,7 +103,7 @@ fn an_exchange_that_does_not_wait_has_no_waker_and_an_ended_one_wakes_nobody() {
     x.clear_reply();
     x.begin(Rc::clone(&world.generation), 0, client, &world.clock);
     waker.wake();
-    x.state = State::Waiting(Wait::woken());
+    x.progress.state = State::Waiting(Wait::woken());
     assert!(!x.is_due(START_MS), "it is another request");
 }
 
@@ -116,7 +116,7 @@ fn who_asks_is_woken_with_the_subrequest_however_deep() {
     ran.handlers();
     let ask = |world: &mut World, x: &mut Exchange| x.ask(&mut world.cx(), b"/asks", b"");
     assert!(matches!(ask(&mut world, &mut ran.x), Answer::Wait));
-    assert_eq!(ran.x.state, State::Waiting(Wait::woken()));
+    assert_eq!(ran.x.progress.state, State::Waiting(Wait::woken()));
     assert!(!ran.x.is_due(START_MS + 100_000));
     ran.handlers();
     assert!(matches!(ask(&mut world, &mut ran.x), Answer::Wait));
@@ -149,7 +149,7 @@ fn a_subrequest_that_is_woken_goes_on_whether_it_is_first_or_not() {
         Some(b"/say/-after".to_vec()),
     );
     assert_eq!(world.pull(&mut ran.x), (String::new(), "later"));
-    assert_eq!(ran.x.pull_wait, Some(Wait::woken()));
+    assert_eq!(ran.x.progress.pull_wait, Some(Wait::woken()));
     ran.handlers();
     let after = kept();
     let before = kept();
@@ -193,12 +193,12 @@ fn slow_subrequest() -> Box<Slow> {
 fn a_source_that_is_to_wake_has_no_time() {
     let mut world = World::new("");
     let mut x = world.get("/say/");
-    x.body.clear();
-    x.body_source = Some(slow());
+    x.body.chunks.clear();
+    x.body.source = Some(slow());
     assert_eq!(world.pull(&mut x), ("a".to_owned(), "later"));
     assert_eq!(x.due_ms(), Some(u64::MAX));
     assert_eq!(world.pull(&mut x), ("b".to_owned(), "end"));
-    assert_eq!(x.pull_wait, None);
+    assert_eq!(x.progress.pull_wait, None);
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn a_subrequest_waits_for_its_source_and_its_parent_with_it() {
     let mut world = World::new("");
     let mut ran = world.run(&get("/say/own"), &[]);
     ran.react(&[("say", |x, cx| {
-        x.body_source = Some(slow_subrequest());
+        x.body.source = Some(slow_subrequest());
         x.reply.status = 200;
         crate::reply::send(x, cx, None);
         Outcome::Sent

@@ -40,31 +40,31 @@ pub(super) fn run(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
     if x.is_subrequest() {
         return enter(x, Phase::PreContent);
     }
-    while let Some(handler) = http.handlers.access.get(x.handler) {
+    while let Some(handler) = http.handlers.access.get(x.progress.handler) {
         let any = *x.core_loc(http).satisfy == Satisfy::Any;
-        debug_http!(x, "access phase: {}", x.handler);
+        debug_http!(x, "access phase: {}", x.progress.handler);
         match handler(x, cx) {
             Access::NoOpinion => {}
             Access::Allow if any => {
-                x.access_code = 0;
+                x.progress.access_code = 0;
                 x.reply.fields.remove(FieldId::WwwAuthenticate);
                 return enter(x, Phase::PreContent);
             }
             Access::Allow => {}
             Access::Deny(status @ (401 | 403)) if any => {
-                if x.access_code != 401 {
-                    x.access_code = status;
+                if x.progress.access_code != 401 {
+                    x.progress.access_code = status;
                 }
             }
             Access::Deny(401) => {
-                x.note(|| Event::Refused(x.phase, x.handler, 401));
-                x.access_code = 401;
+                x.note(|| Event::Refused(x.progress.phase, x.progress.handler, 401));
+                x.progress.access_code = 401;
                 return enter(x, Phase::PostAccess);
             }
             Access::Deny(status) => return refused(x, cx, status),
             Access::Wait => return,
         }
-        x.handler += 1;
+        x.progress.handler += 1;
     }
     enter(x, Phase::PostAccess);
 }
@@ -72,7 +72,7 @@ pub(super) fn run(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
 /// Refuses what no handler allowed.
 #[inline(always)] // See `phase`.
 pub(super) fn decide(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
-    let code = x.access_code;
+    let code = x.progress.access_code;
     debug_http!(x, "post access phase: {code}");
     match code {
         0 => return enter(x, Phase::PreContent),
@@ -80,7 +80,7 @@ pub(super) fn decide(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
         403 => x.log(Level::Error, format_args!("access forbidden by rule")),
         _ => {}
     }
-    x.access_code = 0;
+    x.progress.access_code = 0;
     reply::status(x, cx, code);
 }
 
@@ -109,7 +109,7 @@ fn hold(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) -> bool {
         x.extensions.drop_all::<DelayedResponse>();
         return false;
     }
-    x.state = State::Waiting(Wait::until(until_ms));
+    x.progress.state = State::Waiting(Wait::until(until_ms));
     true
 }
 

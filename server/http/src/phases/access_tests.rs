@@ -28,7 +28,7 @@ fn decision(x: &mut Exchange, at: usize) -> Outcome {
 
 /// The status of a request on which they decide like this.
 fn status(world: &mut World, first: Outcome, second: Outcome) -> u16 {
-    ask(world, first, second).x.response.status
+    ask(world, first, second).x.response.head.status
 }
 
 #[test]
@@ -102,8 +102,8 @@ fn whom_another_allows_is_not_asked_for_a_password() {
             ("access_2", |_, _| Allow),
         ],
     );
-    assert_eq!(ran.x.response.status, 200);
-    assert!(ran.x.response.get(FieldId::WwwAuthenticate).is_none());
+    assert_eq!(ran.x.response.head.status, 200);
+    assert!(ran.x.response.head.get(FieldId::WwwAuthenticate).is_none());
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn an_access_handler_that_waits_is_asked_again_and_nobody_before_it() {
         &get("/say/in"),
         &[
             ("access_2", |x, _| {
-                x.state = State::Waiting(Wait::woken_or_until(START_MS + 5));
+                x.progress.state = State::Waiting(Wait::woken_or_until(START_MS + 5));
                 Outcome::Wait
             }),
             ("access_2", |_, _| Status(403)),
@@ -122,7 +122,7 @@ fn an_access_handler_that_waits_is_asked_again_and_nobody_before_it() {
     assert!(ran.handlers().ends_with("access access_2"));
     world.resume(&mut ran.x);
     assert_eq!(
-        (ran.handlers().as_str(), ran.x.response.status),
+        (ran.handlers().as_str(), ran.x.response.head.status),
         ("access_2", 403)
     );
 }
@@ -140,9 +140,9 @@ fn only_what_no_rule_allowed_is_logged_as_forbidden_by_rule() {
 fn the_page_of_a_refusal_is_not_refused_again() {
     let mut world = World::new("satisfy any; error_page 403 /say/page; location /say/page { }");
     let mut ran = ask(&mut world, Status(403), Next);
-    assert_eq!(ran.x.response.status, 403);
+    assert_eq!(ran.x.response.head.status, 403);
     assert_eq!(world.pull(&mut ran.x).0, "page");
-    assert_eq!(ran.x.access_code, 0);
+    assert_eq!(ran.x.progress.access_code, 0);
 }
 
 #[test]
@@ -153,13 +153,16 @@ fn auth_delay_holds_back_what_is_unauthorized_and_nothing_else() {
     assert!(!world.said().contains("delaying"));
 
     let mut ran = ask(&mut world, Status(401), Next);
-    assert_eq!(ran.x.state, State::Waiting(Wait::until(START_MS + 2000)));
+    assert_eq!(
+        ran.x.progress.state,
+        State::Waiting(Wait::until(START_MS + 2000))
+    );
     assert!(world.said().contains("delaying unauthorized request"));
     ran.handlers();
     world.pass(1999);
     world.resume(&mut ran.x);
     assert_eq!(
-        ran.x.state,
+        ran.x.progress.state,
         State::Waiting(Wait::until(START_MS + 2000)),
         "woken too early"
     );
@@ -167,7 +170,7 @@ fn auth_delay_holds_back_what_is_unauthorized_and_nothing_else() {
     world.pass(1);
     world.resume(&mut ran.x);
     assert_eq!(
-        (ran.x.state, ran.x.response.status),
+        (ran.x.progress.state, ran.x.response.head.status),
         (State::Responding, 401)
     );
     assert_eq!(ran.handlers(), "", "nobody is asked again");
@@ -183,18 +186,21 @@ fn a_page_that_is_refused_itself_is_held_back_once_more() {
             ("access", |_, _| Status(401)),
         ],
     );
-    assert_eq!(ran.x.state, State::Waiting(Wait::until(START_MS + 2000)));
+    assert_eq!(
+        ran.x.progress.state,
+        State::Waiting(Wait::until(START_MS + 2000))
+    );
     world.pass(2000);
     world.resume(&mut ran.x);
     assert_eq!(
-        ran.x.state,
+        ran.x.progress.state,
         State::Waiting(Wait::until(START_MS + 4000)),
         "the page"
     );
     world.pass(2000);
     world.resume(&mut ran.x);
     assert_eq!(
-        (ran.x.state, ran.x.response.status),
+        (ran.x.progress.state, ran.x.response.head.status),
         (State::Responding, 401)
     );
 }
@@ -208,7 +214,7 @@ fn the_delay_counts_from_when_a_handler_that_waited_began() {
         Status(401)
     };
     let waits: Reaction = |x, _| {
-        x.state = State::Waiting(Wait::until(START_MS + 500));
+        x.progress.state = State::Waiting(Wait::until(START_MS + 500));
         Outcome::Wait
     };
     let again: Reaction = |_, _| Status(401);
@@ -218,11 +224,14 @@ fn the_delay_counts_from_when_a_handler_that_waited_began() {
     );
     world.pass(500);
     world.resume(&mut ran.x);
-    assert_eq!(ran.x.state, State::Waiting(Wait::until(START_MS + 2000)));
+    assert_eq!(
+        ran.x.progress.state,
+        State::Waiting(Wait::until(START_MS + 2000))
+    );
     world.pass(1500);
     world.resume(&mut ran.x);
     assert_eq!(
-        ran.x.state,
+        ran.x.progress.state,
         State::Waiting(Wait::until(START_MS + 4000)),
         "the page's own"
     );

@@ -14,30 +14,32 @@ use crate::http::Http;
 
 /// The location of another URI of the same server, if the client may make its request there; `uri` is decoded.
 pub fn permitted(x: &mut Exchange, cx: &mut Ctx<'_>, uri: &[u8]) -> Option<usize> {
-    let http = Rc::clone(&x.http);
-    let mut other = Exchange::new(Rc::clone(&http), x.client);
-    other.begin(Rc::clone(&http), x.port, x.client, cx.clock);
-    other.server = x.server;
-    other.location = http.servers[x.server].location;
-    other.method = x.method;
+    let mut other = Exchange::new(Rc::clone(&x.route.http), x.client);
+    other.begin(Rc::clone(&x.route.http), x.route.port, x.client, cx.clock);
+    other.route.server = x.route.server;
+    other.route.location = x.route.own_server().location;
+    other.target.method = x.target.method;
     other.proxy = x.proxy;
     other.proxied.clone_from(&x.proxied);
     other.tls.clone_from(&x.tls);
-    other.host_port = x.host_port;
-    other.request_id = x.request_id;
-    other.set_uri(uri);
+    other.target.host_port = x.target.host_port;
+    other.vars.request_id = x.vars.request_id;
+    other.target.set_uri(uri);
     enter(&mut other, Phase::ServerRewrite);
     with_parent_state(x, &mut other);
-    while other.state == State::Running && !matches!(other.phase, Phase::PreContent) {
-        match other.phase {
-            _ if other.failed_match == FailedMatch::New => break,
+    while other.progress.state == State::Running
+        && !matches!(other.progress.phase, Phase::PreContent)
+    {
+        match other.progress.phase {
+            _ if other.vars.failed_match == FailedMatch::New => break,
             Phase::PreAccess => enter(&mut other, Phase::Access),
-            _ => rarely(&mut other, cx, &http),
+            _ => rarely(&mut other, cx, &x.route.http),
         }
     }
     with_parent_state(x, &mut other);
-    let is_through = other.state == State::Running && other.failed_match == FailedMatch::None;
-    is_through.then_some(other.location)
+    let is_through =
+        other.progress.state == State::Running && other.vars.failed_match == FailedMatch::None;
+    is_through.then_some(other.route.location)
 }
 
 /// Runs one phase, out of the way of requests.
@@ -50,5 +52,5 @@ fn rarely(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
 /// Swaps head and host of the client's request between two exchanges.
 fn with_parent_state(x: &mut Exchange, other: &mut Exchange) {
     std::mem::swap(&mut x.head, &mut other.head);
-    std::mem::swap(&mut x.host, &mut other.host);
+    std::mem::swap(&mut x.target.host, &mut other.target.host);
 }

@@ -7,14 +7,14 @@ use crate::testing::{World, get};
 
 /// The text of a response.
 fn body(world: &mut World, x: &mut Exchange) -> String {
-    assert_eq!(x.state, State::Responding);
+    assert_eq!(x.progress.state, State::Responding);
     world.pull(x).0
 }
 
 /// The status of the response, 0 where the connection is closed without one.
 fn status(x: &Exchange) -> u16 {
-    match x.state {
-        State::Responding => x.response.status,
+    match x.progress.state {
+        State::Responding => x.response.head.status,
         _ => 0,
     }
 }
@@ -33,8 +33,8 @@ fn the_connection_is_kept_as_version_and_fields_say() {
             &format!("GET /a HTTP/{version}\r\nHost: a\r\n{field}\r\n\r\n"),
             &[],
         );
-        assert_eq!(ran.x.keep_alive, kept, "HTTP/{version}, {field}");
-        assert_eq!(ran.x.response.keep_alive, kept);
+        assert_eq!(ran.x.progress.keep_alive, kept, "HTTP/{version}, {field}");
+        assert_eq!(ran.x.response.head.keep_alive, kept);
     }
 }
 
@@ -44,7 +44,7 @@ fn http_1_0_is_kept_only_on_request() {
     let mut world = World::new("");
     let mut x = world.exchange("GET /a HTTP/1.0\r\nHost: a\r\n\r\n");
     x.head.close = false;
-    assert!(!world.begin(x, &[]).x.keep_alive);
+    assert!(!world.begin(x, &[]).x.progress.keep_alive);
 }
 
 /// A client that found HTTP/2 on one server of an address may not use it for another that does not speak it.
@@ -80,7 +80,7 @@ fn a_location_ends_keepalive_at_its_limits() {
         let mut x = world.exchange(&get("/a"));
         x.client.requests = requests;
         x.started_ms = x.client.since_ms + age_ms;
-        world.begin(x, &[]).x.keep_alive
+        world.begin(x, &[]).x.progress.keep_alive
     };
     assert!(!kept("keepalive_timeout 0;", 1, 0));
     assert!(kept("keepalive_timeout 1;", 1, 0));
@@ -98,9 +98,9 @@ fn a_location_ends_keepalive_at_its_limits() {
 fn a_location_never_keeps_what_is_to_be_closed() {
     let world = World::new("");
     let mut x = world.exchange(&get("/a"));
-    x.keep_alive = false;
+    x.progress.keep_alive = false;
     location_changed(&mut x);
-    assert!(!x.keep_alive);
+    assert!(!x.progress.keep_alive);
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn keepalive_is_disabled_for_the_browsers_named() {
             "{method} /a HTTP/1.1\r\nHost: a\r\nUser-Agent: {agent}\r\nContent-Length: 0\r\n\r\n"
         );
         let ran = world.run(&head, &[]);
-        assert_eq!(ran.x.keep_alive, kept, "{rule}: {method} {agent}");
+        assert_eq!(ran.x.progress.keep_alive, kept, "{rule}: {method} {agent}");
     }
 }
 
@@ -168,7 +168,7 @@ fn a_head_that_breaks_the_protocol_is_answered_and_nothing_after_it() {
             (code, ""),
             "{head:?}"
         );
-        assert!(!ran.x.keep_alive);
+        assert!(!ran.x.progress.keep_alive);
         let said = world.said();
         assert!(said.contains(whence), "{head:?}: {said}");
     }
@@ -186,8 +186,8 @@ fn a_refused_head_has_the_error_page_of_the_server_it_names() {
         let mut ran = world.run(head, &[]);
         (
             body(&mut world, &mut ran.x),
-            ran.x.server,
-            String::from_utf8(ran.x.uri.clone()),
+            ran.x.route.server,
+            String::from_utf8(ran.x.target.uri.clone()),
         )
     };
     let (text, server, _) = page(&format!("GET /x HTTP/1.1\r\nHost: b\r\n{two_lengths}\r\n"));
@@ -216,11 +216,14 @@ fn the_log_has_the_target_of_a_head_whose_fields_are_refused() {
         &[],
     );
     assert_eq!(
-        (ran.x.uri.as_slice(), ran.x.args.as_slice()),
+        (ran.x.target.uri.as_slice(), ran.x.target.args.as_slice()),
         (&b"/x"[..], &b"y"[..])
     );
     let ran = world.run("GET /x HTTP/1.1\r\n\r\n", &[]);
-    assert_eq!(ran.x.uri, b"", "without a host there is no server to ask");
+    assert_eq!(
+        ran.x.target.uri, b"",
+        "without a host there is no server to ask"
+    );
 }
 
 #[test]
@@ -228,18 +231,18 @@ fn the_target_becomes_uri_and_arguments() {
     let mut world = World::new("");
     let x = world.get("/a%20b//c.txt?x=1&y");
     assert_eq!(
-        (x.uri.as_slice(), x.args.as_slice()),
+        (x.target.uri.as_slice(), x.target.args.as_slice()),
         (&b"/a b/c.txt"[..], &b"x=1&y"[..])
     );
-    assert!(x.has_args && x.quoted_uri);
-    assert_eq!(x.extension(), b"txt");
+    assert!(x.target.has_args && x.target.quoted_uri);
+    assert_eq!(x.target.extension(), b"txt");
     let x = world.get("/a");
-    assert!(!x.has_args && !x.quoted_uri);
-    assert_eq!(x.extension(), b"");
-    assert!(world.get("/a?").has_args, "if empty ones");
-    assert!(world.get("/a+b").quoted_uri);
+    assert!(!x.target.has_args && !x.target.quoted_uri);
+    assert_eq!(x.target.extension(), b"");
+    assert!(world.get("/a?").target.has_args, "if empty ones");
+    assert!(world.get("/a+b").target.quoted_uri);
     let mut keep = World::new("merge_slashes off;");
-    assert_eq!(keep.get("/a//b").uri, b"/a//b");
+    assert_eq!(keep.get("/a//b").target.uri, b"/a//b");
 }
 
 #[test]
@@ -249,17 +252,17 @@ fn the_host_comes_from_the_target_before_the_field() {
         .run("GET http://B:81/x HTTP/1.1\r\nHost: a\r\n\r\n", &[])
         .x;
     assert_eq!(
-        (x.host.as_slice(), x.host_port, x.server),
+        (x.target.host.as_slice(), x.target.host_port, x.route.server),
         (&b"b"[..], Some(81), 1)
     );
     let x = world.run("GET /x HTTP/1.1\r\nHost: A\r\n\r\n", &[]).x;
     assert_eq!(
-        (x.host.as_slice(), x.host_port, x.server),
+        (x.target.host.as_slice(), x.target.host_port, x.route.server),
         (&b"a"[..], None, 0)
     );
     let x = world.run("GET /x HTTP/1.0\r\n\r\n", &[]).x;
     assert_eq!(
-        (x.host.as_slice(), status(&x)),
+        (x.target.host.as_slice(), status(&x)),
         (&b""[..], 200),
         "1.0 needs none"
     );

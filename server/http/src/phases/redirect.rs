@@ -2,8 +2,6 @@
 //!
 //! Source: nginx development guide, "HTTP phases"; `error_page`, `try_files`, `index`.
 
-use std::rc::Rc;
-
 use server_base::errlog::{Level, Shown};
 
 use super::{Phase, enter, location_changed, spend_redirect};
@@ -26,25 +24,21 @@ pub fn redirect(x: &mut Exchange, cx: &mut Ctx<'_>, uri: &[u8], args: &[u8]) {
     }
     debug_http!(x, "internal redirect: \"{}?{}\"", Shown(uri), Shown(args));
     x.note(|| Event::Redirect(uri.to_vec(), args.to_vec()));
-    let http = Rc::clone(&x.http);
-    x.set_uri(uri);
-    x.args.clear();
-    x.args.extend_from_slice(args);
-    x.has_args = !args.is_empty();
+    x.target.set_uri(uri);
+    x.target.set_args(args);
     x.clear_for_redirect();
-    x.location = http.servers[x.server].location;
+    x.route.location = x.route.own_server().location;
     location_changed(x);
-    x.internal = true;
-    x.valid_location = true;
-    x.valid_target = false;
-    x.uri_below_alias = false;
-    x.state = State::Running;
+    x.route.internal = true;
+    x.target.valid_location = true;
+    x.target.valid_target = false;
+    x.target.uri_below_alias = false;
+    x.progress.state = State::Running;
     enter(x, Phase::ServerRewrite);
 }
 
 /// Sends the exchange to a named location.
 pub fn redirect_named(x: &mut Exchange, cx: &mut Ctx<'_>, name: &[u8]) {
-    let http = Rc::clone(&x.http);
     let shown = String::from_utf8_lossy(name).into_owned();
     if !spend_redirect(x) {
         x.log(
@@ -55,14 +49,18 @@ pub fn redirect_named(x: &mut Exchange, cx: &mut Ctx<'_>, name: &[u8]) {
         );
         return reply::status(x, cx, 500);
     }
-    if x.uri.is_empty() {
+    if x.target.uri.is_empty() {
         x.log(
             Level::Error,
             format_args!("empty URI in redirect to named location \"{shown}\""),
         );
         return reply::status(x, cx, 500);
     }
-    let Some(location) = http.servers[x.server].named.get(name) else {
+    let Some(location) = x.route.http.servers[x.route.server]
+        .named
+        .get(name)
+        .copied()
+    else {
         x.log(
             Level::Error,
             format_args!("could not find named location \"{shown}\""),
@@ -71,10 +69,10 @@ pub fn redirect_named(x: &mut Exchange, cx: &mut Ctx<'_>, name: &[u8]) {
     };
     debug_http!(x, "using location: {shown} {}", x.shown_uri());
     x.clear_for_redirect();
-    x.internal = true;
-    x.location = *location;
-    x.note(|| Event::Named(*location));
-    x.state = State::Running;
+    x.route.internal = true;
+    x.route.location = location;
+    x.note(|| Event::Named(location));
+    x.progress.state = State::Running;
     location_changed(x);
     enter(x, Phase::Rewrite);
 }

@@ -7,7 +7,7 @@ use crate::exchange::{Ctx, Exchange, MAX_URI_CHANGES, State};
 use crate::testing::{Outcome, Reaction, World, get};
 
 fn to_b(x: &mut Exchange, cx: &mut Ctx<'_>) -> Outcome {
-    x.body.push_back(Chunk::Static(b"of before"));
+    x.body.chunks.push_back(Chunk::Static(b"of before"));
     redirect(x, cx, b"/b.txt", b"q=1");
     Outcome::Restart
 }
@@ -18,7 +18,7 @@ fn to_named(x: &mut Exchange, cx: &mut Ctx<'_>) -> Outcome {
 }
 
 fn limit(x: &Exchange) -> u64 {
-    x.core_loc(&x.http).client_max_body_size.0
+    x.route.core_loc().client_max_body_size.0
 }
 
 #[test]
@@ -33,11 +33,15 @@ fn a_redirect_runs_again_from_the_rewriting_of_the_server() {
     );
     let x = &mut ran.x;
     assert_eq!(
-        (x.uri.as_slice(), x.args.as_slice(), x.extension()),
+        (
+            x.target.uri.as_slice(),
+            x.target.args.as_slice(),
+            x.target.extension()
+        ),
         (&b"/b.txt"[..], &b"q=1"[..], &b"txt"[..])
     );
-    assert!(x.has_args && x.internal && x.valid_location);
-    assert_eq!((limit(x), x.uri_changes), (7, MAX_URI_CHANGES));
+    assert!(x.target.has_args && x.route.internal && x.target.valid_location);
+    assert_eq!((limit(x), x.route.uri_changes), (7, MAX_URI_CHANGES));
     assert_eq!(
         world.pull(x).0,
         "/b.txt",
@@ -55,7 +59,7 @@ fn a_redirect_without_arguments_has_none() {
             Outcome::Restart
         })],
     );
-    assert!(!ran.x.has_args && ran.x.args.is_empty());
+    assert!(!ran.x.target.has_args && ran.x.target.args.is_empty());
 }
 
 #[test]
@@ -69,11 +73,14 @@ fn a_named_location_takes_the_request_as_it_is_from_its_own_rewriting_on() {
         Some("rewrite rewrite_2 pre_access access access_2 pre_content content say")
     );
     assert_eq!(
-        (ran.x.uri.as_slice(), ran.x.args.as_slice()),
+        (ran.x.target.uri.as_slice(), ran.x.target.args.as_slice()),
         (&b"/say/x"[..], &b"q"[..])
     );
-    assert!(ran.x.internal);
-    assert_eq!((limit(&ran.x), ran.x.uri_changes), (7, MAX_URI_CHANGES));
+    assert!(ran.x.route.internal);
+    assert_eq!(
+        (limit(&ran.x), ran.x.route.uri_changes),
+        (7, MAX_URI_CHANGES)
+    );
     assert_eq!(world.pull(&mut ran.x).0, "x");
 }
 
@@ -90,7 +97,7 @@ fn what_cannot_be_reached_is_500_and_the_log_says_why() {
         ),
         (
             |x, cx| {
-                x.uri.clear();
+                x.target.uri.clear();
                 redirect_named(x, cx, b"@named");
                 Outcome::Restart
             },
@@ -100,7 +107,7 @@ fn what_cannot_be_reached_is_500_and_the_log_says_why() {
     for (reaction, why) in cases {
         let ran = world.run(&get("/a"), &[("content", reaction)]);
         assert_eq!(
-            (ran.x.state, ran.x.response.status),
+            (ran.x.progress.state, ran.x.response.head.status),
             (State::Responding, 500)
         );
         let said = world.said();
@@ -122,10 +129,10 @@ fn redirections_end_at_a_limit() {
     ];
     for (reaction, why) in cases {
         let ran = world.run(&get("/a"), &vec![("content", reaction); most]);
-        assert_eq!(ran.x.response.status, 200);
+        assert_eq!(ran.x.response.head.status, 200);
         assert_eq!(world.said(), "");
         let ran = world.run(&get("/a"), &vec![("content", reaction); most + 1]);
-        assert_eq!(ran.x.response.status, 500);
+        assert_eq!(ran.x.response.head.status, 500);
         let said = world.said();
         assert!(said.contains(why), "{said}");
     }
@@ -142,8 +149,8 @@ fn error_pages_are_redirections() {
             "POST /say/a HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n",
             &[("content", status)],
         );
-        let method = ran.x.method;
-        (ran.x.response.status, world.pull(&mut ran.x).0, method)
+        let method = ran.x.target.method;
+        (ran.x.response.head.status, world.pull(&mut ran.x).0, method)
     };
     use engines::http::Method::{Get, Post};
     assert_eq!(
@@ -174,7 +181,7 @@ fn an_error_page_that_fails_has_none_of_its_own_unless_it_may() {
                 ("content", |_, _| Outcome::Status(403)),
             ],
         );
-        assert_eq!(ran.x.response.status, 403, "{recursive}");
+        assert_eq!(ran.x.response.head.status, 403, "{recursive}");
         let second = world.pull(&mut ran.x).0 == "second";
         assert_eq!(second, expected == 404, "{recursive}");
     }

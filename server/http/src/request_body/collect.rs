@@ -1,7 +1,5 @@
 //! The whole body of a request, in memory up to `client_body_buffer_size`, from there on in a temporary file.
 
-use std::rc::Rc;
-
 use engines::http::{BodyLength, Version};
 use server_base::errlog::{Level, Shown};
 use server_base::files::{FileError, Keep, TempFile};
@@ -81,14 +79,16 @@ pub(super) struct Reader {
 /// Asks for the whole body and returns its progress. Further calls only return the progress; the options of the first
 /// call count.
 pub fn collect(x: &mut Exchange, cx: &mut Ctx<'_>, plan: &CollectOptions) -> Collected {
-    if x.request_body
+    if x.input
+        .body
         .as_ref()
         .is_none_or(|request_body| request_body.reader.is_none())
     {
         begin(x, cx, plan);
     }
     let Some(reader) = x
-        .request_body
+        .input
+        .body
         .as_mut()
         .and_then(|request_body| request_body.reader.as_mut())
     else {
@@ -104,15 +104,14 @@ pub fn collect(x: &mut Exchange, cx: &mut Ctx<'_>, plan: &CollectOptions) -> Col
         x.log(Level::Info, format_args!("{text}"));
         return Collected::Status(REQUEST_TIMEOUT);
     }
-    x.state = State::Waiting(Wait::body_or_until(reader.pace.until_ms()));
+    x.progress.state = State::Waiting(Wait::body_or_until(reader.pace.until_ms()));
     Collected::Wait
 }
 
 /// Begins to take the body, with what has come before anybody asked, and with what another location has passed on of it.
 fn begin(x: &mut Exchange, cx: &mut Ctx<'_>, plan: &CollectOptions) {
     debug_http!(x, "http read client request body");
-    let http = Rc::clone(&x.http);
-    let loc = x.core_loc(&http);
+    let loc = x.route.core_loc();
     let buffer = loc.client_body_buffer_size.0;
     let mut reader = Reader {
         plan: *plan,
@@ -133,7 +132,7 @@ fn begin(x: &mut Exchange, cx: &mut Ctx<'_>, plan: &CollectOptions) {
         told: false,
     };
     let complete = x.is_body_complete();
-    let mut request_body = x.request_body.take().unwrap_or_default();
+    let mut request_body = x.input.body.take().unwrap_or_default();
     let passed_on = request_body.stream.take();
     let mut so_far = 0;
     if let Some(passed_on) = passed_on {
@@ -159,7 +158,7 @@ fn begin(x: &mut Exchange, cx: &mut Ctx<'_>, plan: &CollectOptions) {
         reader.end(x, cx);
     }
     request_body.reader = Some(reader);
-    x.request_body = Some(request_body);
+    x.input.body = Some(request_body);
 }
 
 impl Reader {
@@ -189,7 +188,7 @@ impl Reader {
         // A length that was announced has been compared when the location was found.
         let announced = matches!(x.head.body, BodyLength::Length(_));
         if self.most != 0 && so_far > self.most && !announced {
-            x.too_large = true;
+            x.progress.too_large = true;
             x.log(
                 Level::Error,
                 format_args!(
@@ -256,7 +255,7 @@ impl Reader {
                 );
             }
             None => {
-                let name = Shown(&x.core_loc(&x.http).body_temp_dir().path);
+                let name = Shown(&x.route.core_loc().body_temp_dir().path);
                 let text = format_args!("{call} in \"{name}\" failed ({reason})");
                 x.log(Level::Crit, text);
             }
@@ -279,7 +278,7 @@ fn create(x: &Exchange, cx: &mut Ctx<'_>, plan: &CollectOptions) -> Result<TempF
         InFile::Clean => Keep::WhileUsed,
         InFile::On => Keep::Always,
     };
-    let dir = x.core_loc(&x.http).body_temp_dir();
+    let dir = x.route.core_loc().body_temp_dir();
     let file = cx.files.create_temp(dir, plan.mode, keep)?;
     if let Some(level) = plan.log {
         let name = Shown(&file.path);

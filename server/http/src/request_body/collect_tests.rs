@@ -22,7 +22,7 @@ impl Reading {
     fn new(server: &str, length: &str) -> Self {
         let world = World::new(server);
         let x = world.exchange(&format!("POST /a HTTP/1.1\r\nHost: a\r\n{length}\r\n\r\n"));
-        let plan = CollectOptions::of(x.core_loc(&x.http));
+        let plan = CollectOptions::of(x.route.core_loc());
         Self { world, x, plan }
     }
 
@@ -100,7 +100,7 @@ fn a_body_without_a_length_is_refused_one_byte_above_the_limit() {
     above.piece(b"12345").piece(b"6789");
     assert!(above.x.is_body_due(), "the handler is told before the end");
     assert_eq!(above.ask(), Collected::Status(413));
-    assert!(above.x.too_large);
+    assert!(above.x.progress.too_large);
     let said = above.world.said();
     assert!(
         said.contains("client intended to send too large chunked body: 5+4 bytes"),
@@ -123,7 +123,7 @@ fn an_announced_body_is_not_counted_again() {
     let mut reading = Reading::begun("client_max_body_size 8;", "Content-Length: 9");
     reading.piece(b"123456789");
     assert_eq!(reading.end(), Collected::Done);
-    assert!(!reading.x.too_large);
+    assert!(!reading.x.progress.too_large);
 }
 
 #[test]
@@ -247,7 +247,7 @@ fn a_client_that_stays_silent_is_closed_upon() {
     reading.world.pass(9999);
     assert_eq!(reading.ask(), Collected::Wait);
     assert_eq!(
-        reading.x.state,
+        reading.x.progress.state,
         State::Waiting(Wait::body_or_until(START_MS + 10_000)),
         "asking gives it no time"
     );
@@ -263,14 +263,14 @@ fn a_deadline_is_for_the_whole_body() {
         CHUNKED,
     );
     assert_eq!(
-        reading.x.state,
+        reading.x.progress.state,
         State::Waiting(Wait::body_or_until(START_MS + 10_000))
     );
     reading.world.pass(9000);
     reading.piece(b"1");
     assert_eq!(reading.ask(), Collected::Wait);
     assert_eq!(
-        reading.x.state,
+        reading.x.progress.state,
         State::Waiting(Wait::body_or_until(START_MS + 15_000))
     );
     reading.world.pass(6000);
@@ -286,13 +286,13 @@ fn a_deadline_is_for_the_whole_body() {
 fn a_minimum_rate_leaves_its_grace_and_then_what_the_bytes_buy() {
     let mut reading = Reading::begun("client_body_min_rate 1000 grace=2s;", CHUNKED);
     assert_eq!(
-        reading.x.state,
+        reading.x.progress.state,
         State::Waiting(Wait::body_or_until(START_MS + 2000))
     );
     reading.world.pass(1500);
     reading.piece(&[b'x'; 700]);
     assert_eq!(
-        reading.x.state,
+        reading.x.progress.state,
         State::Waiting(Wait::body_or_until(START_MS + 2700))
     );
     reading.world.pass(1200);
@@ -305,7 +305,7 @@ fn a_minimum_rate_leaves_its_grace_and_then_what_the_bytes_buy() {
     );
     let mut usual = Reading::begun("client_body_min_rate 1000;", CHUNKED);
     assert_eq!(
-        usual.x.state,
+        usual.x.progress.state,
         State::Waiting(Wait::body_or_until(START_MS + 10_000)),
         "the grace where none is said"
     );

@@ -54,7 +54,7 @@ fn a_body_that_ended_before_it_was_asked_for_is_there_at_once() {
         (x.body_bytes(), x.body_size()),
         (Some(&b"abc"[..]), Some(3))
     );
-    assert_eq!(x.state, State::Running);
+    assert_eq!(x.progress.state, State::Running);
 }
 
 #[test]
@@ -105,7 +105,8 @@ fn small_pieces_are_joined_and_large_ones_left_alone() {
     let mut world = World::new("");
     let mut x = exchange(&world);
     let pieces = |x: &Exchange| {
-        x.request_body
+        x.input
+            .body
             .as_ref()
             .map_or(0, |request_body| request_body.held.len())
     };
@@ -130,9 +131,9 @@ fn who_waits_for_a_body_is_due_when_it_is_there() {
     assert!(x.awaits_body() && !x.is_body_due(), "more may come");
     x.end_body(&mut world.cx());
     assert!(!x.awaits_body() && x.is_body_due());
-    x.state = State::Running;
+    x.progress.state = State::Running;
     assert!(!x.is_body_due(), "it does not wait");
-    x.state = State::Waiting(Wait::until(START_MS));
+    x.progress.state = State::Waiting(Wait::until(START_MS));
     assert_eq!(ask(&mut world, &mut x), Collected::Done);
     assert!(!x.is_body_due(), "it has been told");
 }
@@ -142,10 +143,10 @@ fn who_waits_for_something_else_does_not_await_the_body() {
     let mut world = World::new("");
     let mut x = exchange(&world);
     ask(&mut world, &mut x);
-    x.state = State::Running;
+    x.progress.state = State::Running;
     assert!(!x.awaits_body());
     let mut timer = exchange(&world);
-    timer.state = State::Waiting(Wait::until(START_MS));
+    timer.progress.state = State::Waiting(Wait::until(START_MS));
     assert!(!timer.awaits_body() && !timer.is_body_due());
 }
 
@@ -155,18 +156,18 @@ fn each_piece_gives_the_next_one_time() {
     let mut x = exchange(&world);
     ask(&mut world, &mut x);
     assert_eq!(
-        x.state,
+        x.progress.state,
         State::Waiting(Wait::body_or_until(START_MS + 10_000))
     );
     world.pass(4000);
     deliver(&mut world, &mut x, b"abc");
     assert_eq!(
-        x.state,
+        x.progress.state,
         State::Waiting(Wait::body_or_until(START_MS + 14_000))
     );
-    x.state = State::Running;
+    x.progress.state = State::Running;
     deliver(&mut world, &mut x, b"abc");
-    assert_eq!(x.state, State::Running, "a state is not made up");
+    assert_eq!(x.progress.state, State::Running, "a state is not made up");
 }
 
 #[test]
@@ -175,7 +176,7 @@ fn a_client_that_leaves_within_its_body_is_logged_with_400() {
     let mut x = exchange(&world);
     ask(&mut world, &mut x);
     x.lose_body();
-    assert_eq!((x.err_status, x.reply.status), (400, 400));
+    assert_eq!((x.route.err_status, x.reply.status), (400, 400));
     let said = world.said();
     assert!(
         said.contains("[info]") && said.contains("client prematurely closed connection"),

@@ -10,7 +10,7 @@
 //!
 //! Nothing asks for a body but the handler that needs it; until one does, what comes is held, up to what the peer may send
 //! unasked. Once a response has been decided nothing is delivered any more, unless a handler passes the body on: then both
-//! go on at the same time ([`Exchange::on_arrival`]).
+//! go on at the same time ([`OnArrival`](crate::exchange::OnArrival)).
 //!
 //! Source: nginx documentation, directives `client_body_*`, `client_max_body_size`.
 
@@ -54,7 +54,7 @@ pub struct RequestBody {
 impl Exchange {
     /// Takes a piece of the body. Called while [`Exchange::wants_body`].
     pub fn deliver_body(&mut self, bytes: Vec<u8>, cx: &mut Ctx<'_>) {
-        let mut request_body = self.request_body.take().unwrap_or_default();
+        let mut request_body = self.input.body.take().unwrap_or_default();
         let len = bytes.len() as u64;
         request_body.received += len;
         match &mut request_body.reader {
@@ -67,17 +67,18 @@ impl Exchange {
             Some(reader) => {
                 request_body.used += len;
                 reader.take(self, cx, bytes, request_body.received);
-                if matches!(self.state, State::Waiting(wait) if wait.body) {
-                    self.state = State::Waiting(Wait::body_or_until(reader.pace.until_ms()));
+                if matches!(self.progress.state, State::Waiting(wait) if wait.body) {
+                    self.progress.state =
+                        State::Waiting(Wait::body_or_until(reader.pace.until_ms()));
                 }
             }
         }
-        self.request_body = Some(request_body);
+        self.input.body = Some(request_body);
     }
 
     /// The body is complete.
     pub fn end_body(&mut self, cx: &mut Ctx<'_>) {
-        let mut request_body = self.request_body.take().unwrap_or_default();
+        let mut request_body = self.input.body.take().unwrap_or_default();
         request_body.ended = true;
         if let Some(reader) = &mut request_body.reader {
             reader.end(self, cx);
@@ -85,13 +86,13 @@ impl Exchange {
         if let Some(stream) = &mut request_body.stream {
             stream.end();
         }
-        self.request_body = Some(request_body);
+        self.input.body = Some(request_body);
     }
 
     /// Whether the exchange waits for something of the body that is there now.
     #[inline]
     pub fn is_body_due(&self) -> bool {
-        let Some(request_body) = &self.request_body else {
+        let Some(request_body) = &self.input.body else {
             return false;
         };
         request_body.is_due() && self.is_waiting()
@@ -100,8 +101,8 @@ impl Exchange {
     /// Whether something of the body is there now for a handler that passes it on while the response is on its way.
     #[inline]
     pub fn has_body_arrived(&self) -> bool {
-        let request_body = self.request_body.as_ref();
-        self.on_arrival.is_some()
+        let request_body = self.input.body.as_ref();
+        self.body.on_arrival.is_some()
             && self.passes_body()
             && request_body.is_some_and(|request_body| request_body.is_due())
     }
@@ -109,7 +110,8 @@ impl Exchange {
     /// Whether the whole body is collected, and is not there yet.
     pub fn collects_body(&self) -> bool {
         let reader = self
-            .request_body
+            .input
+            .body
             .as_ref()
             .and_then(|request_body| request_body.reader.as_ref());
         reader.is_some_and(|reader| !reader.is_done()) && self.is_waiting()
@@ -117,28 +119,29 @@ impl Exchange {
 
     /// Whether a handler waits for more of the body.
     pub fn awaits_body(&self) -> bool {
-        let request_body = self.request_body.as_ref();
+        let request_body = self.input.body.as_ref();
         let stream = request_body.and_then(|request_body| request_body.stream.as_ref());
         self.collects_body() || (stream.is_some_and(Stream::is_waiting) && self.wants_body())
     }
 
     /// Whether a handler takes the body, and its end has not come.
     pub fn lacks_body(&self) -> bool {
-        let request_body = self.request_body.as_ref();
+        let request_body = self.input.body.as_ref();
         let lacks = |body: &RequestBody| body.stream.is_some() && !body.ended;
         self.collects_body() || (request_body.is_some_and(|body| lacks(body)) && self.wants_body())
     }
 
     /// Whether the response is on its way, and a handler takes pieces of the body or of a tunnel.
     pub(crate) fn passes_body(&self) -> bool {
-        let request_body = self.request_body.as_ref();
-        self.state == State::Responding
+        let request_body = self.input.body.as_ref();
+        self.progress.state == State::Responding
             && request_body.is_some_and(|request_body| request_body.stream.is_some())
     }
 
     /// Bytes that were used up since this was asked.
     pub fn body_used(&mut self) -> u64 {
-        self.request_body
+        self.input
+            .body
             .as_mut()
             .map_or(0, |request_body| std::mem::take(&mut request_body.used))
     }
@@ -146,7 +149,8 @@ impl Exchange {
     /// Whether more of the body may come without being held in heaps.
     #[inline]
     pub fn has_body_room(&self) -> bool {
-        self.request_body
+        self.input
+            .body
             .as_ref()
             .is_none_or(|request_body| request_body.held_bytes < HELD_BYTES)
     }
@@ -155,7 +159,7 @@ impl Exchange {
     /// then.
     pub fn drop_unwanted_body(&mut self) -> bool {
         let unwanted = self.passes_body() && !self.wants_body();
-        if unwanted && let Some(request_body) = &mut self.request_body {
+        if unwanted && let Some(request_body) = &mut self.input.body {
             request_body.stream = None;
             request_body.held.clear();
             request_body.used += std::mem::take(&mut request_body.held_bytes);
@@ -169,8 +173,8 @@ impl Exchange {
             Level::Info,
             format_args!("client prematurely closed connection"),
         );
-        if !self.header_sent {
-            self.err_status = 400;
+        if !self.progress.header_sent {
+            self.route.err_status = 400;
             self.reply.status = 400;
         }
     }
@@ -178,13 +182,13 @@ impl Exchange {
     /// The body breaks the protocol while it is passed on and the response is on its way, which breaks off as well.
     pub fn break_body(&mut self, fault: Fault) {
         self.log(Level::Info, format_args!("{}", fault.message()));
-        self.keep_alive = false;
-        self.state = State::Aborted;
+        self.progress.keep_alive = false;
+        self.progress.state = State::Aborted;
     }
 
     /// The whole body, where it was collected and lies in memory, or was passed on and fits into a buffer.
     pub fn body_bytes(&self) -> Option<&[u8]> {
-        let request_body = self.request_body.as_ref()?;
+        let request_body = self.input.body.as_ref()?;
         if let Some(stream) = &request_body.stream {
             let all_taken = request_body.ended && request_body.held.is_empty();
             return stream.copy().filter(|_| all_taken);
@@ -194,17 +198,17 @@ impl Exchange {
 
     /// The file with the body, where it was collected and lies in one.
     pub fn body_file(&self) -> Option<&TempFile> {
-        self.request_body.as_ref()?.reader.as_ref()?.file.as_ref()
+        self.input.body.as_ref()?.reader.as_ref()?.file.as_ref()
     }
 
     /// The file of the body, to be written to or renamed.
     pub fn body_file_mut(&mut self) -> Option<&mut TempFile> {
-        self.request_body.as_mut()?.reader.as_mut()?.file.as_mut()
+        self.input.body.as_mut()?.reader.as_mut()?.file.as_mut()
     }
 
     /// The length of the body, where reading has determined it.
     pub fn body_size(&self) -> Option<u64> {
-        let request_body = self.request_body.as_ref()?;
+        let request_body = self.input.body.as_ref()?;
         request_body.ended.then_some(request_body.received)
     }
 
@@ -218,7 +222,8 @@ impl Exchange {
         };
         empty
             || self
-                .request_body
+                .input
+                .body
                 .as_ref()
                 .is_some_and(|request_body| request_body.ended)
     }

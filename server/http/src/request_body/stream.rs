@@ -15,8 +15,6 @@
 //!
 //! Source: nginx documentation, `proxy_request_buffering`, `client_body_timeout`, `client_max_body_size`.
 
-use std::rc::Rc;
-
 use engines::http::{BodyLength, Chunk};
 use server_base::errlog::Level;
 
@@ -43,7 +41,7 @@ pub enum Piece {
 /// is collected nor for subrequests.
 pub fn take(x: &mut Exchange, cx: &mut Ctx<'_>) -> Piece {
     begin(x, cx);
-    let Some(request_body) = &mut x.request_body else {
+    let Some(request_body) = &mut x.input.body else {
         return Piece::End;
     };
     let Some(stream) = &mut request_body.stream else {
@@ -73,7 +71,7 @@ pub fn take(x: &mut Exchange, cx: &mut Ctx<'_>) -> Piece {
 
 /// Begins to take the body piece by piece, if that has not begun yet.
 pub fn begin(x: &mut Exchange, cx: &mut Ctx<'_>) {
-    let request_body = x.request_body.as_ref();
+    let request_body = x.input.body.as_ref();
     if request_body.is_none_or(|request_body| request_body.stream.is_none()) {
         open(x, cx);
     }
@@ -81,7 +79,7 @@ pub fn begin(x: &mut Exchange, cx: &mut Ctx<'_>) {
 
 /// Number of bytes of the body that have been taken: they cannot be taken again.
 pub fn taken_bytes(x: &Exchange) -> u64 {
-    let request_body = x.request_body.as_ref();
+    let request_body = x.input.body.as_ref();
     let stream = request_body.and_then(|request_body| request_body.stream.as_ref());
     stream.map_or(0, |stream| stream.taken)
 }
@@ -92,7 +90,7 @@ pub fn open_tunnel(x: &mut Exchange, cx: &Ctx<'_>) -> bool {
     if !x.is_body_complete() {
         return false;
     }
-    x.request_body = Some(Box::new(RequestBody {
+    x.input.body = Some(Box::new(RequestBody {
         stream: Some(Stream::new(None, cx.clock.mono_ms)),
         ..RequestBody::default()
     }));
@@ -101,8 +99,7 @@ pub fn open_tunnel(x: &mut Exchange, cx: &Ctx<'_>) -> bool {
 
 fn open(x: &mut Exchange, cx: &mut Ctx<'_>) {
     debug_http!(x, "http read client request body");
-    let http = Rc::clone(&x.http);
-    let loc = x.core_loc(&http);
+    let loc = x.route.core_loc();
     let now_ms = cx.clock.mono_ms;
     let limits = Limits {
         pace: super::pace_of(loc, now_ms),
@@ -113,14 +110,14 @@ fn open(x: &mut Exchange, cx: &mut Ctx<'_>) {
         },
     };
     let complete = x.is_body_complete();
-    let mut request_body = x.request_body.take().unwrap_or_default();
+    let mut request_body = x.input.body.take().unwrap_or_default();
     debug_assert!(request_body.reader.is_none(), "it is collected");
     request_body.ended |= complete;
     let mut stream = Stream::new(Some(limits), now_ms);
     stream.keep_copy(loc.client_body_buffer_size.0);
     request_body.stream = Some(stream);
     request_body.pass(x, request_body.received, now_ms);
-    x.request_body = Some(request_body);
+    x.input.body = Some(request_body);
 }
 
 impl RequestBody {
@@ -136,7 +133,7 @@ impl RequestBody {
         };
         limits.pace.took(len, now_ms);
         if limits.most != 0 && self.received > limits.most && stream.failed.is_none() {
-            x.too_large = true;
+            x.progress.too_large = true;
             let before = self.received - len;
             x.log(
                 Level::Error,

@@ -82,19 +82,19 @@ fn there_is_room_up_to_a_limit_and_again_when_it_is_taken() {
 fn what_came_is_due_until_the_handler_asks() {
     let mut world = World::new("");
     let mut x = exchange(&world);
-    x.state = State::Waiting(Wait::woken());
+    x.progress.state = State::Waiting(Wait::woken());
     deliver(&mut world, &mut x, b"a");
     assert!(!x.is_body_due(), "nobody takes it");
     assert_eq!(all(&mut world, &mut x), "a...");
     assert!(!x.is_body_due() && !x.is_due(u64::MAX - 1));
     deliver(&mut world, &mut x, b"b");
     assert!(x.is_body_due() && x.is_due(0) && !x.has_body_arrived());
-    x.state = State::Responding;
+    x.progress.state = State::Responding;
     assert!(
         !x.is_body_due() && !x.has_body_arrived(),
         "it is passed on to nobody"
     );
-    x.on_arrival = Some(nobody);
+    x.body.on_arrival = Some(nobody);
     assert!(x.has_body_arrived() && x.wants_body());
     assert_eq!(all(&mut world, &mut x), "b...");
     assert!(!x.has_body_arrived() && x.wants_body());
@@ -106,12 +106,12 @@ fn what_came_is_due_until_the_handler_asks() {
 fn a_response_of_our_own_wants_no_body() {
     let mut world = World::new("");
     let mut x = exchange(&world);
-    x.on_arrival = Some(nobody);
-    x.state = State::Responding;
+    x.body.on_arrival = Some(nobody);
+    x.progress.state = State::Responding;
     assert!(!x.wants_body(), "it is not taken by pieces");
     begin(&mut x, &mut world.cx());
     assert!(x.wants_body() && x.lacks_body() && !x.awaits_body());
-    x.on_arrival = None;
+    x.body.on_arrival = None;
     assert!(!x.wants_body() && !x.lacks_body());
 }
 
@@ -124,9 +124,9 @@ fn a_body_without_a_length_ends_at_its_limit() {
     deliver(&mut world, &mut x, b"cd");
     assert_eq!(all(&mut world, &mut x), "cd...");
     deliver(&mut world, &mut x, b"e");
-    assert!(x.is_body_due() || x.state == State::Running);
+    assert!(x.is_body_due() || x.progress.state == State::Running);
     assert_eq!(
-        (all(&mut world, &mut x).as_str(), x.too_large),
+        (all(&mut world, &mut x).as_str(), x.progress.too_large),
         ("413", true)
     );
     assert!(world.said().contains("too large chunked body: 4+1 bytes"));
@@ -149,7 +149,7 @@ fn a_body_without_a_length_ends_at_its_limit() {
 fn time_runs_only_while_the_handler_waits() {
     let mut world = World::new("client_body_timeout 3s;");
     let mut x = exchange(&world);
-    x.state = State::Waiting(Wait::woken());
+    x.progress.state = State::Waiting(Wait::woken());
     begin(&mut x, &mut world.cx());
     assert_eq!(x.due_ms(), Some(u64::MAX), "nobody waits for the client");
     world.pass(10_000);
@@ -168,7 +168,7 @@ fn time_runs_only_while_the_handler_waits() {
     assert!(world.said().contains("client timed out"));
     assert_eq!(x.due_ms(), Some(u64::MAX), "and that is all");
     let mut ended = exchange(&world);
-    ended.state = State::Waiting(Wait::woken());
+    ended.progress.state = State::Waiting(Wait::woken());
     assert_eq!(all(&mut world, &mut ended), "...");
     ended.end_body(&mut world.cx());
     assert_eq!(ended.due_ms(), Some(u64::MAX));
@@ -180,8 +180,8 @@ fn a_tunnel_has_neither_limits_nor_times() {
     let mut x = world.exchange("GET /a HTTP/1.1\r\nHost: a\r\n\r\n");
     assert_eq!(all(&mut world, &mut x), ".", "the request has no body");
     assert!(open_tunnel(&mut x, &world.cx()));
-    x.state = State::Responding;
-    x.on_arrival = Some(nobody);
+    x.progress.state = State::Responding;
+    x.body.on_arrival = Some(nobody);
     assert_eq!(
         (all(&mut world, &mut x).as_str(), x.due_ms()),
         ("...", None)
@@ -209,9 +209,12 @@ fn a_tunnel_begins_behind_the_body_of_its_request() {
 fn a_body_that_breaks_takes_the_response_along() {
     let mut world = World::new("");
     let mut x = exchange(&world);
-    x.keep_alive = true;
+    x.progress.keep_alive = true;
     x.break_body(Fault::BadContentLength);
-    assert_eq!((x.state, x.keep_alive), (State::Aborted, false));
+    assert_eq!(
+        (x.progress.state, x.progress.keep_alive),
+        (State::Aborted, false)
+    );
     assert!(world.said().contains(Fault::BadContentLength.message()));
 }
 
@@ -220,8 +223,8 @@ fn a_client_that_leaves_within_a_body_has_no_status_behind_a_head() {
     let world = World::new("");
     for (sent, status) in [(false, 400), (true, 0)] {
         let mut x = exchange(&world);
-        x.header_sent = sent;
+        x.progress.header_sent = sent;
         x.lose_body();
-        assert_eq!(x.err_status, status);
+        assert_eq!(x.route.err_status, status);
     }
 }

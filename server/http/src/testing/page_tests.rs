@@ -86,7 +86,7 @@ pub(crate) fn page(world: &mut World, parts: Vec<Part>) -> (Ran, Rc<Parts>) {
     ran.handlers();
     let left = Rc::new(Parts::default());
     left.left.borrow_mut().extend(parts);
-    ran.x.stages.push(Box::new(Page(Rc::clone(&left))));
+    ran.x.body.stages.push(Box::new(Page(Rc::clone(&left))));
     ran.x.join_subrequests();
     (ran, left)
 }

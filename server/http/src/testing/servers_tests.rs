@@ -261,7 +261,7 @@ impl Gateway for Test {
     }
 
     fn target(&self, x: &mut Exchange, _: &mut Ctx<'_>) -> Result<Target, u16> {
-        if x.uri == b"/up/name" {
+        if x.target.uri == b"/up/name" {
             return Ok(Target::Name("a.example".to_owned(), 80));
         }
         let servers = passing().servers.iter();
@@ -277,12 +277,12 @@ impl Gateway for Test {
     ) -> Result<RequestSpec, u16> {
         ANNOUNCED.with_borrow_mut(|all| all.push(outgoing.body));
         let mut fields = Fields::default();
-        let method = match x.method {
+        let method = match x.target.method {
             Method::Post => b"POST".as_slice(),
             _ => b"GET",
         };
         fields.push(b":method", method);
-        fields.push(b":path", &x.uri);
+        fields.push(b":path", &x.target.uri);
         Ok(RequestSpec {
             fields,
             body: outgoing.body,

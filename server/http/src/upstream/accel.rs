@@ -78,7 +78,7 @@ pub(super) fn note(x: &mut Exchange, conf: &UpstreamConf, accel: &Accel) {
         && !rate.is_empty()
         && rate.iter().all(u8::is_ascii_digit)
     {
-        x.rate.set(rate);
+        x.response.rate.set(rate);
     }
     if let Some(charset) = &accel.charset
         && obeyed(IgnoredHeaders::XA_CHARSET)
@@ -106,8 +106,8 @@ pub(super) fn redirect(x: &mut Exchange, cx: &mut Ctx<'_>, to: &[u8]) -> Content
         );
         return Content::Status(404);
     };
-    if x.method != Method::Head {
-        x.method = Method::Get;
+    if x.target.method != Method::Head {
+        x.target.method = Method::Get;
     }
     phases::redirect(x, cx, &path, args);
     Content::Restart

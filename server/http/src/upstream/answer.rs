@@ -29,7 +29,7 @@ use crate::request_body::stream;
 
 /// Whether an error page takes the place of a response with this status.
 pub(super) fn intercepts(x: &Exchange, status: u16) -> bool {
-    let pages = x.core_loc(&x.http).error_pages.as_ref();
+    let pages = x.route.core_loc().error_pages.as_ref();
     pages.is_some_and(|pages| pages.iter().any(|page| page.status == status))
 }
 
@@ -57,7 +57,7 @@ pub(super) fn step(
     attempt: UpstreamRequest,
     accel: &Accel,
 ) -> Flow {
-    let http = Rc::clone(&x.http);
+    let http = Rc::clone(&x.route.http);
     let conf = run.conf(x, &http);
     let Some(head) = record(x).head.take() else {
         return Flow::Done(Content::Status(500));
@@ -84,7 +84,7 @@ pub(super) fn step(
     if let Some(to) = to {
         drop(attempt);
         run.finish_attempt(x, cx, Outcome::Alive, Action::ReadingHead);
-        x.on_arrival = None;
+        x.body.on_arrival = None;
         return Flow::Done(accel::redirect(x, cx, to));
     }
     send(run, x, cx, attempt, accel)
@@ -98,7 +98,7 @@ fn send(
     attempt: UpstreamRequest,
     accel: &Accel,
 ) -> Flow {
-    let http = Rc::clone(&x.http);
+    let http = Rc::clone(&x.route.http);
     let conf = run.conf(x, &http);
     let is_tunnel = x.reply.status == SWITCHING_PROTOCOLS;
     if is_tunnel && let Err(why) = open_tunnel(run, x, cx) {
@@ -108,18 +108,18 @@ fn send(
     let buffers = accel.buffers(conf) && !is_tunnel;
     if !buffers && !is_tunnel {
         // As nginx: what is passed on as it comes is not held back for the client's rate.
-        x.rate.set(b"0");
+        x.response.rate.set(b"0");
     }
     if !is_tunnel
         && conf.store.is_none()
-        && let Some(bytes) = attempt.take_whole(&mut x.body)
+        && let Some(bytes) = attempt.take_whole(&mut x.body.chunks)
     {
         // It came with its head: what is small needs no buffer, and is compressed as a whole.
         if let Some(attempt) = record(x).last() {
             attempt.body_bytes = bytes;
         }
         run.finish_attempt(x, cx, Outcome::Alive, Action::Reading);
-        x.on_arrival = None;
+        x.body.on_arrival = None;
         return send_head(run, x, cx);
     }
     let limits = match buffers {
@@ -131,7 +131,7 @@ fn send(
     run.buffer = Some(Rc::clone(&buffer));
     run.storing = store::begin(run, x, cx);
     arrival::take(run, x, cx);
-    x.body_source = Some(Box::new(Source(buffer)));
+    x.body.source = Some(Box::new(Source(buffer)));
     send_head(run, x, cx)
 }
 
@@ -140,7 +140,7 @@ fn open_tunnel(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), 
     if x.is_subrequest() {
         return Err("connection upgrade in subrequest");
     }
-    x.keep_alive = false;
+    x.progress.keep_alive = false;
     if !stream::open_tunnel(x, cx) {
         return Err("upstream switched protocols before the request was complete");
     }

@@ -28,7 +28,7 @@ pub(super) fn take(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) {
     };
     let mut buffer = shared.borrow_mut();
     let now_ms = cx.clock.mono_ms;
-    buffer.set_unsent(x.unsent_bytes);
+    buffer.set_unsent(x.body.unsent_bytes);
     while let Some(event) = buffer.event() {
         match event {
             UpstreamEvent::Data(chunk) => {
@@ -90,7 +90,7 @@ fn ended(
         storing.finish(run, x, cx);
     }
     // Whatever the client still sends is wanted by nobody.
-    x.on_arrival = None;
+    x.body.on_arrival = None;
 }
 
 /// The end of the response that a failure causes, given what has come before it.
@@ -109,8 +109,7 @@ fn failed(x: &Exchange, buffer: &ResponseBuffer, failure: &Failure) -> Ended {
 
 /// Passes the trailers on, where the client may have them.
 fn pass_trailers(run: &Run, x: &mut Exchange, trailers: &engines::http::Fields) {
-    let http = std::rc::Rc::clone(&x.http);
-    let conf = run.conf(x, &http);
+    let conf = run.conf(x, &x.route.http);
     if !conf.pass_trailers || !reply::trailers_allowed(x) {
         return;
     }
@@ -128,7 +127,7 @@ fn write_out(run: &Run, x: &Exchange, cx: &mut Ctx<'_>, buffer: &mut ResponseBuf
         && let Err(error) = make_file(run, x, cx, buffer)
     {
         buffer.break_file();
-        let http = &x.http;
+        let http = &x.route.http;
         let dir = run.conf(x, http).temp_path.as_ref();
         let dir = Shown(dir.map_or(b"", |dir| &dir.path));
         let reason = reason(error);
@@ -154,7 +153,7 @@ fn make_file(
     cx: &mut Ctx<'_>,
     buffer: &mut ResponseBuffer,
 ) -> Result<(), FileError> {
-    let Some(dir) = &run.conf(x, &x.http).temp_path else {
+    let Some(dir) = &run.conf(x, &x.route.http).temp_path else {
         return Ok(());
     };
     let file = cx.files.create_temp(dir, FILE_MODE, Keep::Nameless)?;

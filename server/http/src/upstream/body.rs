@@ -159,24 +159,23 @@ pub(super) fn step(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
     if !run.gateway.takes_body() {
         return Flow::Next(Step::Choose);
     }
-    let http = Rc::clone(&x.http);
     if x.is_subrequest() {
         // It may send what has been collected, and asks the client for nothing.
         return replaced(run, x, cx);
     }
     // Some of it went to the servers of another location: it is not taken piece by piece once more.
     let passed_on = stream::taken_bytes(x) > 0;
-    if passed_on && !needs_body(run, x, &http) {
+    if passed_on && !needs_body(run, x, &x.route.http) {
         return replaced(run, x, cx);
     }
-    if !passed_on && streams(run, x, &http) {
+    if !passed_on && streams(run, x, &x.route.http) {
         run.body = Body::Stream(Stream::default());
         return Flow::Next(Step::Choose);
     }
     if x.head.body == BodyLength::None {
         return replaced(run, x, cx);
     }
-    let plan = CollectOptions::of(x.core_loc(&http));
+    let plan = CollectOptions::of(x.route.core_loc());
     match collect(x, cx, &plan) {
         Collected::Wait => return Flow::Wait(Step::Body),
         Collected::Status(status) => return Flow::Done(Content::Status(status)),
@@ -187,10 +186,9 @@ pub(super) fn step(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
 
 /// Takes what was collected, or the body that the configuration has in its place.
 fn replaced(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
-    let http = Rc::clone(&x.http);
     let body = match run.gateway.body(x, cx) {
         Some(bytes) => Ok(Body::bytes(bytes.into())),
-        None if run.conf(x, &http).pass_request_body => collected(x),
+        None if run.conf(x, &x.route.http).pass_request_body => collected(x),
         None => Ok(Body::None),
     };
     match body {
@@ -207,7 +205,7 @@ fn replaced(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
 /// Whether the request is another without the client's body: it is to be sent, and the request is still the client's own, not
 /// the `GET` of an error page.
 fn needs_body(run: &Run, x: &Exchange, http: &Http) -> bool {
-    x.method == x.head.method
+    x.target.method == x.head.method
         && run.conf(x, http).pass_request_body
         && !run.gateway.has_body(x, http)
 }

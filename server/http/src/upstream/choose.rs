@@ -22,7 +22,7 @@ use crate::handler::Content;
 
 /// Chooses a server and begins an attempt with it.
 pub(super) fn step(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
-    let http = Rc::clone(&x.http);
+    let http = Rc::clone(&x.route.http);
     let conf = run.conf(x, &http);
     // The first time the request is made before there is a server: it is one for all of them.
     if run.request.is_none()
@@ -38,7 +38,7 @@ pub(super) fn step(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
         Pick::Chosen(chosen) => chosen,
         Pick::None => return no_server(run, x, cx),
         Pick::Wait(wait) => {
-            x.state = State::Waiting(wait);
+            x.progress.state = State::Waiting(wait);
             return Flow::Wait(Step::Choose);
         }
         Pick::Unresolved(why) => {
@@ -115,7 +115,7 @@ fn path(fields: &Fields) -> &[u8] {
 
 /// Begins an attempt with the server that was chosen.
 fn call(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>, may_reuse: bool) -> Flow {
-    let http = Rc::clone(&x.http);
+    let http = Rc::clone(&x.route.http);
     let conf = run.conf(x, &http);
     let Some(chosen) = &run.chosen else {
         return Flow::Done(Content::Status(500));
@@ -143,9 +143,9 @@ fn call(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>, may_reuse: bool) -> F
         },
     };
     run.options = Some(options);
-    x.on_arrival = Some(arrived);
+    x.body.on_arrival = Some(arrived);
     // What is stored is worth having without its client.
-    x.ignore_abort = conf.ignore_client_abort || conf.store.is_some();
+    x.progress.ignore_abort = conf.ignore_client_abort || conf.store.is_some();
     let waker = x.waker(cx);
     let attempt = cx.connector.call(route, request, waker);
     if conf.limit_rate.0.is_some() || !conf.buffering {

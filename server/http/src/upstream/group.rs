@@ -96,7 +96,7 @@ struct LocalGroups {
 impl LocalGroups {
     /// The state of the exchange's thread.
     fn of(x: &Exchange) -> &Self {
-        x.http.upstreams(|http| Self {
+        x.route.http.upstreams(|http| Self {
             groups: vec![OnceCell::new(); http.main::<Groups>().iter().count()],
             location_digests: vec![Cell::new(0); http.locations.len()].into(),
         })
@@ -104,7 +104,7 @@ impl LocalGroups {
 
     /// A group of the configuration.
     fn group(x: &Exchange, id: GroupId) -> Rc<LocalGroup> {
-        let made = || LocalGroup::new(&x.http.main::<Groups>()[id]);
+        let made = || LocalGroup::new(&x.route.http.main::<Groups>()[id]);
         Rc::clone(Self::of(x).groups[id.0].get_or_init(made))
     }
 }
@@ -289,7 +289,7 @@ impl LocalGroup {
             unresolved: Some(UnresolvedHost::new(name, port)),
             ..Server::new()
         };
-        let conf: &ResolverLoc = x.loc(&x.http);
+        let conf: &ResolverLoc = x.route.loc();
         let by = (conf.servers.as_ref(), conf.timeout.0);
         Self::of(name.as_bytes(), &[server], by)
     }

@@ -59,7 +59,7 @@ pub(super) fn step(
         record(x).close(cx.clock.mono_ms);
         return Flow::Done(Content::Status(status));
     }
-    x.state = State::Waiting(Wait::woken());
+    x.progress.state = State::Waiting(Wait::woken());
     Flow::Wait(Step::Head(attempt))
 }
 
@@ -68,8 +68,7 @@ fn hint(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>, head: &ResponseHead) 
     if head.status != EARLY_HINTS || !run.gateway.passes_hints(x, cx) {
         return;
     }
-    let http = Rc::clone(&x.http);
-    let conf = run.conf(x, &http);
+    let conf = run.conf(x, &x.route.http);
     run.hints_bytes += head.arena.len() as u64;
     if run.hints_bytes > conf.buffer_size.unwrap_or(HINTS_BYTES) {
         let action = Action::ReadingHead.text();
@@ -132,7 +131,7 @@ fn received(
     attempt: UpstreamRequest,
     mut head: Box<ResponseHead>,
 ) -> Flow {
-    let http = Rc::clone(&x.http);
+    let http = Rc::clone(&x.route.http);
     let conf = run.conf(x, &http);
     let status = head.status;
     drop_repeated(x, &mut head);

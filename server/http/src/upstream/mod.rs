@@ -79,8 +79,8 @@ pub fn handle(x: &mut Exchange, cx: &mut Ctx<'_>, gateway: &'static dyn Gateway)
                 if content == Content::Sent {
                     run.keep(x);
                 } else {
-                    x.on_arrival = None;
-                    x.ignore_abort = false;
+                    x.body.on_arrival = None;
+                    x.progress.ignore_abort = false;
                 }
                 return content;
             }

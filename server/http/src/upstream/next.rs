@@ -1,7 +1,5 @@
 //! The consequence of a failed attempt: another one, or the status that stands for the failure.
 
-use std::rc::Rc;
-
 use super::conf::NextUpstream;
 use super::group::Outcome;
 use super::run::{Flow, Run, Step, record};
@@ -37,7 +35,7 @@ pub(super) fn next(
         _ => Outcome::Failed,
     };
     run.finish_attempt(x, cx, outcome, action);
-    x.on_arrival = None;
+    x.body.on_arrival = None;
     match follows {
         Next::Other => Flow::Next(Step::Choose),
         Next::Again | Next::GiveUp => Flow::Done(Content::Status(status)),
@@ -46,10 +44,9 @@ pub(super) fn next(
 
 /// The conditions of the decision besides the failure.
 pub(super) fn rules(run: &Run, x: &Exchange, cx: &Ctx<'_>) -> Rules {
-    let http = Rc::clone(&x.http);
     Rules {
-        on: run.conf(x, &http).next_upstream,
-        method: x.method,
+        on: run.conf(x, &x.route.http).next_upstream,
+        method: x.target.method,
         unbuffered: run.body.is_stream(),
         body_is_gone: run.body.is_gone(),
         now_ms: cx.clock.mono_ms,

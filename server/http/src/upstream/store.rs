@@ -26,8 +26,7 @@ pub(super) struct Storing {
 
 /// Begins to store the response whose head is in the reply, if it is to be.
 pub(super) fn begin(run: &Run, x: &Exchange, cx: &mut Ctx<'_>) -> Option<Storing> {
-    let http = Rc::clone(&x.http);
-    let conf = run.conf(x, &http);
+    let conf = run.conf(x, &x.route.http);
     if conf.store.is_none() || x.reply.status != 200 || x.head.method == Method::Head {
         return None;
     }
@@ -61,7 +60,7 @@ impl Storing {
         if self.length.is_some_and(|length| length != self.file.len) {
             return;
         }
-        let http = Rc::clone(&x.http);
+        let http = Rc::clone(&x.route.http);
         let conf = run.conf(x, &http);
         let path = match &conf.store {
             Some(Store::Mapped) => map_uri(x, cx).unwrap_or_default(),

@@ -51,9 +51,9 @@ impl Site {
     /// Does what the driver does when the exchange is woken.
     fn wake(&mut self, x: &mut Exchange) {
         self.world.wakers.take();
-        if matches!(x.state, State::Waiting(_)) {
+        if matches!(x.progress.state, State::Waiting(_)) {
             self.world.resume(x);
-        } else if let Some(on_arrival) = x.on_arrival {
+        } else if let Some(on_arrival) = x.body.on_arrival {
             on_arrival(x, &mut self.world.cx());
         }
     }
@@ -85,8 +85,8 @@ impl Site {
 
 /// The fields of the response, as lines.
 fn fields(x: &Exchange) -> String {
-    let lines = x.response.fields.iter().map(|field| {
-        let text = |span| String::from_utf8_lossy(x.response.bytes(span)).into_owned();
+    let lines = x.response.head.fields.iter().map(|field| {
+        let text = |span| String::from_utf8_lossy(x.response.head.bytes(span)).into_owned();
         format!("{}: {}\n", text(field.name), text(field.value))
     });
     lines.collect()

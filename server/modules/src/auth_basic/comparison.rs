@@ -103,7 +103,7 @@ fn look(x: &mut Exchange, cx: &Ctx<'_>, pending: Pending) -> Answer {
     match pending.job.progress() {
         Progress::Pending => {
             pending.job.wakes(x.waker(cx).remote());
-            x.state = State::Waiting(Wait::woken());
+            x.progress.state = State::Waiting(Wait::woken());
             x.extensions.push(pending);
             Answer::Wait
         }

@@ -40,7 +40,7 @@ settings! {
 }
 
 fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
-    let http = Rc::clone(&x.http);
+    let http = Rc::clone(&x.route.http);
     let own: &GunzipLoc = x.loc(&http);
     let coding = x.reply.fields.get(FieldId::ContentEncoding);
     if !*own.gunzip || !coding.is_some_and(|coding| coding.eq_ignore_ascii_case(b"gzip")) {
@@ -60,7 +60,7 @@ fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
             .buffers
             .size
             .saturating_mul(u64::from(own.buffers.number));
-        x.stages.push(Box::new(Inflate::new(step)));
+        x.body.stages.push(Box::new(Inflate::new(step)));
     }
     Ok(())
 }

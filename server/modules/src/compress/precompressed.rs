@@ -67,13 +67,13 @@ impl StaticLoc {
 }
 
 fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
-    let http = Rc::clone(&x.http);
+    let http = Rc::clone(&x.route.http);
     let own: &StaticLoc = x.loc(&http);
     if Coding::ALL
         .iter()
         .all(|coding| own.mode(*coding) == Mode::Off)
-        || !matches!(x.method, Method::Get | Method::Head)
-        || x.uri.ends_with(b"/")
+        || !matches!(x.target.method, Method::Get | Method::Head)
+        || x.target.uri.ends_with(b"/")
     {
         return Content::Declined;
     }

@@ -14,9 +14,18 @@ use super::encoder::{Encoder, Until};
 
 /// Whether the body can be compressed at once.
 pub(super) fn is_at_hand(x: &Exchange, length: u64) -> bool {
-    let whole = || x.body.iter().map(Chunk::len).sum::<u64>() == length;
-    let marked = || x.body.iter().any(|chunk| matches!(chunk, Chunk::Flush));
-    length <= WHOLE_BYTES && x.stages.is_empty() && x.body_source.is_none() && whole() && !marked()
+    let whole = || x.body.chunks.iter().map(Chunk::len).sum::<u64>() == length;
+    let marked = || {
+        x.body
+            .chunks
+            .iter()
+            .any(|chunk| matches!(chunk, Chunk::Flush))
+    };
+    length <= WHOLE_BYTES
+        && x.body.stages.is_empty()
+        && x.body.source.is_none()
+        && whole()
+        && !marked()
 }
 
 /// The body compressed; `None` where that fails, so that it must be tried in the usual way.
@@ -27,15 +36,15 @@ pub(super) fn compress(x: &mut Exchange, cx: &mut Ctx<'_>, params: Params) -> Op
             input,
             output,
         } = thread;
-        let single = match x.body.front() {
+        let single = match x.body.chunks.front() {
             Some(Chunk::File(_)) | None => None,
-            Some(memory) => Some(memory.bytes()).filter(|_| x.body.len() == 1),
+            Some(memory) => Some(memory.bytes()).filter(|_| x.body.chunks.len() == 1),
         };
         let bytes = match single {
             Some(bytes) => bytes,
             None => {
                 input.clear();
-                for chunk in &x.body {
+                for chunk in &x.body.chunks {
                     match chunk {
                         Chunk::File(range) => cx.files.read_into(range, input).ok()?,
                         memory => input.extend_from_slice(memory.bytes()),

@@ -19,7 +19,7 @@ pub(super) fn run(x: &mut Exchange, cx: &mut Ctx<'_>, conf: &DavLoc) -> Answer {
     refuse_body(x, "COPY and MOVE with body are unsupported")?;
     let way = way(x, cx)?;
     refuse_links(x, cx, parent(&way.from))?;
-    let moves = x.method == Method::Move;
+    let moves = x.target.method == Method::Move;
     match depth(x).unwrap_or(Some(Depth::Infinity)) {
         Some(Depth::Infinity) => {}
         Some(Depth::Zero) if !moves => {}
@@ -40,7 +40,7 @@ pub(super) fn run(x: &mut Exchange, cx: &mut Ctx<'_>, conf: &DavLoc) -> Answer {
         return one(x, cx, conf, &way, &meta);
     }
     if !way.collections {
-        let text = format!("\"{}\" is collection", Shown(&x.uri));
+        let text = format!("\"{}\" is collection", Shown(&x.target.uri));
         return refuse(x, 400, &text);
     }
     let round = lies_in(cx, parent(&way.to), &meta)
@@ -48,7 +48,7 @@ pub(super) fn run(x: &mut Exchange, cx: &mut Ctx<'_>, conf: &DavLoc) -> Answer {
     if round {
         let text = format!(
             "\"{}\" and its destination lie in each other",
-            Shown(&x.uri)
+            Shown(&x.target.uri)
         );
         return refuse(x, 403, &text);
     }
@@ -87,7 +87,7 @@ fn there(x: &Exchange, cx: &mut Ctx<'_>, way: &Way, overwrites: bool) -> Result<
     if taken.is_dir && !way.collections {
         let text = format!(
             "\"{}\" could not go to collection \"{}\"",
-            Shown(&x.uri),
+            Shown(&x.target.uri),
             Shown(to)
         );
         refuse(x, 409, &text)?;
@@ -104,7 +104,7 @@ fn there(x: &Exchange, cx: &mut Ctx<'_>, way: &Way, overwrites: bool) -> Result<
 fn directory(x: &Exchange, cx: &mut Ctx<'_>, way: Way, meta: &Meta) -> Answer {
     let Way { mut from, to, .. } = way;
     cut_slash(&mut from);
-    let moves = x.method == Method::Move;
+    let moves = x.target.method == Method::Move;
     let renaming = Change::Rename {
         from: &from,
         to: &to,
@@ -128,7 +128,7 @@ fn directory(x: &Exchange, cx: &mut Ctx<'_>, way: Way, meta: &Meta) -> Answer {
 /// Copies or moves what is no directory.
 fn one(x: &Exchange, cx: &mut Ctx<'_>, conf: &DavLoc, way: &Way, meta: &Meta) -> Answer {
     let (from, to) = (&way.from, &way.to);
-    if x.method == Method::Move {
+    if x.target.method == Method::Move {
         let made_dirs = Some(conf.access.of_directories());
         tree::rename(x, cx, (from, to), Kept::of(meta), made_dirs)?;
         return Ok(204);

@@ -2,8 +2,6 @@
 //!
 //! Source: RFC 4918 section 10.3; nginx's dav module.
 
-use std::rc::Rc;
-
 use engines::http::{FieldId, normalize, unescape};
 use server_base::errlog::{Level, Shown};
 use server_base::files::{ENOENT, ENOTDIR, Meta, OpenPolicy, SymlinkMode};
@@ -41,34 +39,37 @@ pub(super) fn way(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<Way, u16> {
         refused(x, &text)
     };
     let target = target(x, &field)?.ok_or_else(|| invalid(x))?;
-    let http = Rc::clone(&x.http);
     let mut uri = Vec::new();
-    let merge = *x.srv::<CoreSrv>(&http).merge_slashes;
+    let merge = *x.route.srv::<CoreSrv>().merge_slashes;
     // As in nginx `..` is refused where a request line may have it.
     if climbs(target) || normalize(target, merge, &mut uri).is_err() {
         return Err(invalid(x));
     }
-    let collections = x.uri.ends_with(b"/");
+    let collections = x.target.uri.ends_with(b"/");
     if collections != uri.ends_with(b"/") {
         let text = format!(
             "both URI \"{}\" and \"Destination\" URI \"{}\" should be either collections or non-collections",
-            Shown(&x.uri),
+            Shown(&x.target.uri),
             Shown(&field)
         );
         x.log(Level::Error, format_args!("{text}"));
         return Err(409);
     }
-    let root = x.core_loc(&http).root.as_ref();
+    let root = x.route.core_loc().root.as_ref();
     if let Some(Alias::Prefix(len)) = root.and_then(|root| root.alias)
-        && !x.uri.get(..len).is_some_and(|own| uri.starts_with(own))
+        && !x
+            .target
+            .uri
+            .get(..len)
+            .is_some_and(|own| uri.starts_with(own))
     {
         // The alias stands for the beginning of the URI, which this one does not have.
         return Err(invalid(x));
     }
     let mut from = paths::map_uri(x, cx)?;
-    std::mem::swap(&mut x.uri, &mut uri);
+    std::mem::swap(&mut x.target.uri, &mut uri);
     let to = paths::map_uri(x, cx);
-    std::mem::swap(&mut x.uri, &mut uri);
+    std::mem::swap(&mut x.target.uri, &mut uri);
     let mut to = to?;
     merge_slashes(&mut from);
     merge_slashes(&mut to);
@@ -77,9 +78,9 @@ pub(super) fn way(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<Way, u16> {
     debug_http!(x, "http copy to: \"{}\"", Shown(&to));
     refuse_same(x, &from, &to, collections, &field)?;
     let location = ask(x, cx, &uri)?;
-    let own = std::mem::replace(&mut x.location, location);
+    let own = std::mem::replace(&mut x.route.location, location);
     let straight = refuse_links(x, cx, parent(&to));
-    x.location = own;
+    x.route.location = own;
     straight?;
     refuse_links(x, cx, parent(&to))?;
     Ok(Way {
@@ -168,7 +169,7 @@ fn target<'f>(x: &Exchange, field: &'f [u8]) -> Result<Option<&'f [u8]>, u16> {
     if field.first() == Some(&b'/') {
         return Ok(Some(field));
     }
-    if x.host.is_empty() {
+    if x.target.host.is_empty() {
         return Err(refused(x, "client sent no \"Host\" header"));
     }
     let scheme: &[u8] = match x.tls {
@@ -184,9 +185,10 @@ fn target<'f>(x: &Exchange, field: &'f [u8]) -> Result<Option<&'f [u8]>, u16> {
     let end = memchr::memchr(b'/', rest).unwrap_or(rest.len());
     let (authority, target) = rest.split_at(end);
     let (host, port) = authority
-        .split_at_checked(x.host.len())
+        .split_at_checked(x.target.host.len())
         .unwrap_or((b"", authority));
-    let same = host.eq_ignore_ascii_case(&x.host) && matches!(port.first(), None | Some(b':'));
+    let same =
+        host.eq_ignore_ascii_case(&x.target.host) && matches!(port.first(), None | Some(b':'));
     if !same {
         let text = format!(
             "\"Destination\" URI \"{}\" is handled by different repository than the source URI",
@@ -206,7 +208,7 @@ fn refuse_same(
     field: &[u8],
 ) -> Result<(), u16> {
     let from = from.strip_suffix(b"/").unwrap_or(from);
-    let (uri, field) = (Shown(&x.uri), Shown(field));
+    let (uri, field) = (Shown(&x.target.uri), Shown(field));
     if from == to {
         let text = format!(
             "both URI \"{uri}\" and \"Destination\" URI \"{field}\" point to the same location"

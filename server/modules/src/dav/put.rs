@@ -33,7 +33,7 @@ pub(super) fn put(x: &mut Exchange, cx: &mut Ctx<'_>, conf: &DavLoc) -> Content 
 
 /// Refuses a request where that is possible before the body is asked for.
 fn refuse_early(x: &Exchange) -> Result<(), u16> {
-    if x.uri.ends_with(b"/") {
+    if x.target.uri.ends_with(b"/") {
         refuse(x, 409, "cannot PUT to a collection")?;
     }
     if x.head.field(FieldId::ContentRange).is_some() {

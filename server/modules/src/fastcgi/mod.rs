@@ -106,7 +106,7 @@ impl Gateway for FastCgi {
                 format_args!("FastCGI sent in stderr: \"{shown}\" while {action}"),
             );
         }
-        let caught = &x.loc::<FastCgiLoc>(&x.http).catch_stderr.0;
+        let caught = &x.route.loc::<FastCgiLoc>().catch_stderr.0;
         match caught
             .iter()
             .any(|part| memchr::memmem::find(text, part).is_some())

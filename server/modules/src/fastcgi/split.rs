@@ -6,7 +6,6 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use server_http::exchange::Exchange;
-use server_http::http::Http;
 use server_http::vars::Variable;
 
 use super::conf::FastCgiLoc;
@@ -16,11 +15,10 @@ pub(super) const VARIABLES: &[Variable] = &[
     Variable {
         name: "fastcgi_script_name",
         read: |x, _, _, out| {
-            let http = Rc::clone(&x.http);
-            let (name, _) = split(x, &http);
-            out.extend_from_slice(&x.uri[name.clone()]);
-            if x.uri[name].ends_with(b"/") {
-                out.extend_from_slice(&x.loc::<FastCgiLoc>(&http).index.0);
+            let (name, _) = split(x);
+            out.extend_from_slice(&x.target.uri[name.clone()]);
+            if x.target.uri[name].ends_with(b"/") {
+                out.extend_from_slice(&x.route.loc::<FastCgiLoc>().index.0);
             }
             true
         },
@@ -30,9 +28,8 @@ pub(super) const VARIABLES: &[Variable] = &[
     Variable {
         name: "fastcgi_path_info",
         read: |x, _, _, out| {
-            let http = Rc::clone(&x.http);
-            let (_, info) = split(x, &http);
-            out.extend_from_slice(&x.uri[info]);
+            let (_, info) = split(x);
+            out.extend_from_slice(&x.target.uri[info]);
             true
         },
         write: None,
@@ -42,14 +39,15 @@ pub(super) const VARIABLES: &[Variable] = &[
 
 /// Where the name of the script and the rest are in the URI. Computed anew each time, since `try_files` and `rewrite` change
 /// the URI in between.
-fn split(x: &mut Exchange, http: &Http) -> (Range<usize>, Range<usize>) {
-    let whole = (0..x.uri.len(), 0..0);
-    let Some(regex) = &x.loc::<FastCgiLoc>(http).split_path_info.0 else {
+fn split(x: &mut Exchange) -> (Range<usize>, Range<usize>) {
+    let http = Rc::clone(&x.route.http);
+    let whole = (0..x.target.uri.len(), 0..0);
+    let Some(regex) = &x.loc::<FastCgiLoc>(&http).split_path_info.0 else {
         return whole;
     };
-    let uri = std::mem::take(&mut x.uri);
+    let uri = std::mem::take(&mut x.target.uri);
     let found = regex.find(x, &uri);
-    x.uri = uri;
+    x.target.uri = uri;
     match found {
         Ok(Some(groups)) => {
             let group = |n: usize| groups.get(n).cloned().flatten().unwrap_or(0..0);

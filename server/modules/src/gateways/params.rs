@@ -141,7 +141,7 @@ pub(crate) fn push<C: PassesParams>(
     fields: &mut Fields,
     (encoding, more_bytes): (&Encoding, usize),
 ) -> Result<(), u16> {
-    let http = Rc::clone(&x.http);
+    let http = Rc::clone(&x.route.http);
     let common = x.loc::<C>(&http).common();
     let (Some(set), Some(pass)) = (&common.params, &common.pass) else {
         return Err(500);
@@ -162,7 +162,7 @@ pub(crate) fn push<C: PassesParams>(
         let sends_body = !matches!(outgoing.body, BodyLength::None);
         client_fields::push(x, set, sends_body, fields);
     }
-    if x.failed_match == FailedMatch::New {
+    if x.vars.failed_match == FailedMatch::New {
         return Err(500);
     }
     let sizes = fields.fields.iter().map(|field| {

@@ -76,7 +76,7 @@ fn fixed<C: PassesParams>(
 /// # Errors
 /// 500 for an address made of variables that is none; the log says so.
 pub(crate) fn target<C: PassesParams>(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<Target, u16> {
-    let http = Rc::clone(&x.http);
+    let http = Rc::clone(&x.route.http);
     let pass = x.loc::<C>(&http).common().pass.as_deref();
     let value = match &pass.ok_or(500u16)?.to {
         To::Group(group) => return Ok(Target::Group(*group)),

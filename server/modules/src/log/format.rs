@@ -33,7 +33,7 @@ impl Format {
                     self.escape.apply(found, start, line);
                 }
                 Part::Capture(n) => {
-                    line.extend_from_slice(x.captures.get(usize::from(*n)));
+                    line.extend_from_slice(x.vars.captures.get(usize::from(*n)));
                     self.escape.apply(true, start, line);
                 }
             }

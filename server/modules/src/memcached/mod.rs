@@ -41,7 +41,7 @@ const BASIC: &[DirectiveDef<ConfigBuilder>] = upstream_rows!(basic "memcached_" 
 
 /// The content handler of locations with `memcached_pass`.
 fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
-    match x.method {
+    match x.target.method {
         Method::Get | Method::Head => upstream::handle(x, cx, &Memcached),
         _ => Content::Status(405),
     }
@@ -56,7 +56,7 @@ impl Gateway for Memcached {
     }
 
     fn target(&self, x: &mut Exchange, _: &mut Ctx<'_>) -> Result<Target, u16> {
-        let pass = x.loc::<MemcachedLoc>(&x.http).pass.as_ref().ok_or(500u16)?;
+        let pass = x.route.loc::<MemcachedLoc>().pass.as_ref().ok_or(500u16)?;
         Ok(Target::Group(pass.group))
     }
 
@@ -117,8 +117,7 @@ impl Gateway for Memcached {
 
     fn head(&self, x: &mut Exchange, cx: &mut Ctx<'_>, head: &ResponseHead) -> Verdict {
         reply::set_content_type(x);
-        let http = Rc::clone(&x.http);
-        let gzip_flag = x.loc::<MemcachedLoc>(&http).gzip_flag.0;
+        let gzip_flag = x.route.loc::<MemcachedLoc>().gzip_flag.0;
         if gzip_flag == 0 {
             return Verdict::Pass;
         }
@@ -146,7 +145,7 @@ fn log_invalid_flags(x: &mut Exchange, cx: &mut Ctx<'_>, head: &ResponseHead, fl
 
 /// The key as it is sent: nothing in it ends a word or a line of the protocol. Empty where the variable is.
 fn escaped_key(x: &mut Exchange, cx: &mut Ctx<'_>) -> Vec<u8> {
-    let http = Rc::clone(&x.http);
+    let http = Rc::clone(&x.route.http);
     let mut key = Vec::new();
     if let Some(pass) = &x.loc::<MemcachedLoc>(&http).pass {
         escape(&pass.key.to_vec(x, cx), Escape::Memcached, &mut key);

@@ -161,7 +161,7 @@ impl FlagRule {
 
 /// Changes the cookies that the response sets.
 pub(super) fn rewrite(x: &mut Exchange, cx: &mut Ctx<'_>) {
-    let http = Rc::clone(&x.http);
+    let http = Rc::clone(&x.route.http);
     let conf: &ProxyLoc = x.loc(&http);
     let (domains, paths) = (conf.cookie_domains.0.list(), conf.cookie_paths.0.list());
     let flags = conf.cookie_flags.0.list();

@@ -98,7 +98,7 @@ impl Gateway for Proxy {
     }
 
     fn body(&self, x: &mut Exchange, cx: &mut Ctx<'_>) -> Option<Vec<u8>> {
-        let http = Rc::clone(&x.http);
+        let http = Rc::clone(&x.route.http);
         let body = x.loc::<ProxyLoc>(&http).set_body.0.as_ref();
         body.map(|body| body.to_vec(x, cx))
     }

@@ -214,7 +214,7 @@ fn with_slash(uri: &[u8]) -> Box<[u8]> {
 /// # Errors
 /// 500 for a URL made of variables that is none; the log says so.
 pub(super) fn target(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<Target, u16> {
-    let http = Rc::clone(&x.http);
+    let http = Rc::clone(&x.route.http);
     let value = match x.loc::<ProxyLoc>(&http).pass.as_deref() {
         Some(Pass::Fixed(fixed)) => return Ok(Target::Group(fixed.group)),
         Some(Pass::Computed(value)) => value,

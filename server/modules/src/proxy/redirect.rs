@@ -197,7 +197,7 @@ impl Pattern {
 
 /// Changes `Location` and `Refresh` of the response.
 pub(super) fn rewrite(x: &mut Exchange, cx: &mut Ctx<'_>) {
-    let http = Rc::clone(&x.http);
+    let http = Rc::clone(&x.route.http);
     let Some(list) = &x.loc::<ProxyLoc>(&http).redirects.list else {
         return;
     };

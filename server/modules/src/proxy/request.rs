@@ -27,7 +27,7 @@ pub(super) fn request(
     cx: &mut Ctx<'_>,
     outgoing: &Outgoing,
 ) -> Result<RequestSpec, u16> {
-    let http = Rc::clone(&x.http);
+    let http = Rc::clone(&x.route.http);
     let conf: &ProxyLoc = x.loc(&http);
     let set = conf.fields.as_deref().ok_or(500u16)?;
     let http10 = *conf.http_version == HttpVersion::V10;
@@ -59,7 +59,7 @@ pub(super) fn request(
             }
         }
     }
-    if x.failed_match == FailedMatch::New {
+    if x.vars.failed_match == FailedMatch::New {
         return Err(500);
     }
     Ok(RequestSpec {
@@ -78,9 +78,9 @@ fn push_method(
     fields: &mut Fields,
 ) -> Result<(), u16> {
     if conf.method.parts.is_empty() {
-        let name = match x.method == x.head.method {
+        let name = match x.target.method == x.head.method {
             true => x.head.bytes(x.head.method_name),
-            false => method_name(x.method),
+            false => method_name(x.target.method),
         };
         fields.push_id(FieldId::Other, b":method", name);
         return Ok(());
@@ -127,31 +127,31 @@ fn write_target(x: &Exchange, pass: Option<&Pass>, uri: &[u8], out: &mut Vec<u8>
         Some(Pass::Fixed(fixed)) => &fixed.location[..],
         _ => b"",
     };
-    if uri.is_empty() && x.valid_target {
+    if uri.is_empty() && x.target.valid_target {
         return out.extend_from_slice(x.head.bytes(x.head.target));
     }
-    let skip = match x.valid_location && !uri.is_empty() {
-        true => location.len().min(x.uri.len()),
+    let skip = match x.target.valid_location && !uri.is_empty() {
+        true => location.len().min(x.target.uri.len()),
         false => 0,
     };
-    if x.valid_location {
+    if x.target.valid_location {
         out.extend_from_slice(uri);
     }
-    if x.internal || is_quoted(x) {
-        escape(&x.uri[skip..], Escape::Uri, out);
+    if x.route.internal || is_quoted(x) {
+        escape(&x.target.uri[skip..], Escape::Uri, out);
     } else {
-        out.extend_from_slice(&x.uri[skip..]);
+        out.extend_from_slice(&x.target.uri[skip..]);
     }
-    if !x.args.is_empty() {
+    if !x.target.args.is_empty() {
         out.push(b'?');
-        out.extend_from_slice(&x.args);
+        out.extend_from_slice(&x.target.args);
     }
 }
 
 /// Whether the path of the target held escapes.
 fn is_quoted(x: &Exchange) -> bool {
     // The flag is also set by a plus sign, which changes nothing here.
-    x.quoted_uri && x.head.bytes(x.head.target).contains(&b'%')
+    x.target.quoted_uri && x.head.bytes(x.head.target).contains(&b'%')
 }
 
 /// Escapes what would end the target or the request line: blanks and controls, which a variable can bring in.

@@ -3,8 +3,6 @@
 //! Source: nginx documentation, `ngx_http_proxy_module`, "Embedded Variables"; RFC 9110 section 7.6.3.
 //! `$proxy_add_via` is not nginx's.
 
-use std::rc::Rc;
-
 use engines::http::{FieldId, Version};
 use server_base::peer::Peer;
 use server_http::conf_core::CoreSrv;
@@ -50,8 +48,7 @@ pub(super) const VARIABLES: &[Variable] = &[
             append_list(x, FieldId::Via, out);
             out.extend_from_slice(version(x.head.version));
             out.push(b' ');
-            let http = Rc::clone(&x.http);
-            match x.srv::<CoreSrv>(&http).name.as_slice() {
+            match x.route.srv::<CoreSrv>().name.as_slice() {
                 b"" => out.extend_from_slice(&cx.env.hostname),
                 name => out.extend_from_slice(name),
             }
@@ -63,8 +60,7 @@ pub(super) const VARIABLES: &[Variable] = &[
 ];
 
 fn of_url(x: &Exchange, out: &mut Vec<u8>, part: fn(&UrlParts) -> &[u8]) -> bool {
-    let http = Rc::clone(&x.http);
-    let Some(parts) = pass::parts(x, &http) else {
+    let Some(parts) = pass::parts(x, &x.route.http) else {
         return false;
     };
     out.extend_from_slice(part(parts));

@@ -128,7 +128,7 @@ impl Condition {
                 let subject = value.to_vec(x, cx);
                 let hit = regex.exec(x, &subject).map_err(|_| 500u16)?;
                 if !hit {
-                    x.captures.clear();
+                    x.vars.captures.clear();
                 }
                 if log {
                     let verb = if hit { "matches" } else { "does not match" };

@@ -51,9 +51,9 @@ impl Replacement {
             return (uri, (!self.add_args).then(Vec::new));
         };
         let mut new = quoted(args, x, cx, true);
-        if self.add_args && !x.args.is_empty() {
+        if self.add_args && !x.target.args.is_empty() {
             new.push(b'&');
-            new.extend_from_slice(&x.args);
+            new.extend_from_slice(&x.target.args);
         }
         (uri, Some(new))
     }
@@ -66,9 +66,9 @@ impl Replacement {
             raw.append(&mut quoted(args, x, cx, true));
         }
         let mut out = unescape_redirect(&raw);
-        if self.add_args && !x.args.is_empty() {
+        if self.add_args && !x.target.args.is_empty() {
             out.push(if self.args.is_some() { b'&' } else { b'?' });
-            out.extend_from_slice(&x.args);
+            out.extend_from_slice(&x.target.args);
         }
         out
     }
@@ -83,10 +83,10 @@ pub(super) fn quoted(value: &Value, x: &mut Exchange, cx: &mut Ctx<'_>, quote: b
             Part::Var(id) => {
                 vars::append(*id, x, cx, &mut out);
             }
-            Part::Capture(n) if quote && x.quoted_uri => {
-                escape(x.captures.get(usize::from(*n)), Escape::Args, &mut out);
+            Part::Capture(n) if quote && x.target.quoted_uri => {
+                escape(x.vars.captures.get(usize::from(*n)), Escape::Args, &mut out);
             }
-            Part::Capture(n) => out.extend_from_slice(x.captures.get(usize::from(*n))),
+            Part::Capture(n) => out.extend_from_slice(x.vars.captures.get(usize::from(*n))),
         }
     }
     out

@@ -87,7 +87,7 @@ impl Gateway for Scgi {
         Ok(RequestSpec {
             fields,
             body: outgoing.body,
-            upgrade: may_upgrade(x, self.conf(x, &x.http)),
+            upgrade: may_upgrade(x, self.conf(x, &x.route.http)),
             ..RequestSpec::default()
         })
     }

@@ -70,8 +70,8 @@ pub(super) fn expand_uri(
 ) -> Result<(Vec<u8>, Vec<u8>), Failed> {
     let mut uri = expand(x, cx, text)?;
     if uri.first().is_some_and(|byte| *byte != b'/') {
-        let directory = memchr::memrchr(b'/', &x.uri).map_or(0, |at| at + 1);
-        uri.splice(..0, x.uri[..directory].iter().copied());
+        let directory = memchr::memrchr(b'/', &x.target.uri).map_or(0, |at| at + 1);
+        uri.splice(..0, x.target.uri[..directory].iter().copied());
     }
     let args = memchr::memchr(b'?', &uri);
     let (path, args) = match args {

@@ -72,7 +72,7 @@ impl Gateway for Uwsgi {
         cx: &mut Ctx<'_>,
         outgoing: &Outgoing,
     ) -> Result<RequestSpec, u16> {
-        let http = Rc::clone(&x.http);
+        let http = Rc::clone(&x.route.http);
         let string = &x.loc::<UwsgiLoc>(&http).string.0;
         let mut fields = cx.connector.fields();
         let more = (&ENCODING, string.len());
@@ -84,7 +84,7 @@ impl Gateway for Uwsgi {
         Ok(RequestSpec {
             fields,
             body: outgoing.body,
-            upgrade: may_upgrade(x, self.conf(x, &x.http)),
+            upgrade: may_upgrade(x, self.conf(x, &x.route.http)),
             ..RequestSpec::default()
         })
     }

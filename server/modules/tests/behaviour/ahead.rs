@@ -12,7 +12,11 @@ fn pushes(site: &mut Site, target: &str) -> Vec<String> {
 
 fn pushes_of(site: &mut Site, request: &str) -> Vec<String> {
     let (x, _) = site.begin_with(request);
-    let pushes = x.early_responses.iter().flat_map(|ahead| &ahead.pushes);
+    let pushes = x
+        .response
+        .early_responses
+        .iter()
+        .flat_map(|ahead| &ahead.pushes);
     pushes
         .map(|target| String::from_utf8_lossy(target).into_owned())
         .collect()
@@ -22,6 +26,7 @@ fn pushes_of(site: &mut Site, request: &str) -> Vec<String> {
 fn hints(site: &mut Site, request: &str) -> String {
     let (x, _) = site.begin_with(request);
     let hints = x
+        .response
         .early_responses
         .as_ref()
         .and_then(|ahead| ahead.hints.front());

@@ -30,7 +30,7 @@ const READER: Module = Module {
 static MODULES: &[&Module] = &[&READER];
 
 fn read(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
-    let http = Rc::clone(&x.http);
+    let http = Rc::clone(&x.route.http);
     let plan = CollectOptions::of(x.core_loc(&http));
     match collect(x, cx, &plan) {
         Collected::Wait => return Content::Wait,
@@ -150,7 +150,7 @@ impl Reading {
             x.end_body(cx);
             assert!(x.is_body_due(), "the handler is run again");
             phases::resume(x, cx);
-            assert_eq!((x.state, x.reply.status), (State::Responding, 200));
+            assert_eq!((x.progress.state, x.reply.status), (State::Responding, 200));
         })
     }
 
@@ -193,7 +193,7 @@ const CHUNKED: &str = "Transfer-Encoding: chunked";
 #[test]
 fn a_body_stays_in_memory_up_to_the_buffer() {
     let mut reading = Reading::begin("client_body_buffer_size 8;", CHUNKED);
-    assert!(matches!(reading.x.state, State::Waiting(_)));
+    assert!(matches!(reading.x.progress.state, State::Waiting(_)));
     assert!(reading.x.awaits_body());
     reading.piece(b"1234").piece(b"5678").end();
     assert_eq!(reading.x.body_bytes(), Some(&b"12345678"[..]));
@@ -240,7 +240,7 @@ fn client_body_in_file_only_keeps_small_bodies_in_files() {
     }
     let mut reading = Reading::begin("client_body_in_file_only clean;", "X: no body");
     assert_eq!(
-        reading.x.state,
+        reading.x.progress.state,
         State::Responding,
         "there is nothing to wait for"
     );

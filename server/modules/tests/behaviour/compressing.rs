@@ -314,8 +314,8 @@ fn the_ratio_is_known_when_the_body_is_over() {
 
 /// Sets another source of an exchange than the file it was begun with.
 fn feed(x: &mut Exchange, chunks: impl IntoIterator<Item = Chunk>) {
-    x.body.clear();
-    x.body.extend(chunks);
+    x.body.chunks.clear();
+    x.body.chunks.extend(chunks);
 }
 
 #[test]
@@ -369,7 +369,7 @@ fn compressing_pauses_and_goes_on() {
             format!("GET /a.html HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: {coding}\r\n\r\n");
         let (mut x, _) = site.begin_with(&request);
         // As it is read of a file.
-        x.body.clear();
+        x.body.chunks.clear();
         let piece = || Chunk::Owned(vec![b'x'; BODY_BUDGET_BYTES as usize]);
         feed(
             &mut x,
@@ -382,7 +382,7 @@ fn compressing_pauses_and_goes_on() {
                 Pulled::Chunk(chunk) => bytes.extend_from_slice(chunk.bytes()),
                 Pulled::BudgetSpent => {
                     assert_eq!(budget.replace(BODY_BUDGET_BYTES), 0);
-                    assert!(x.pull_wait.is_some(), "it is to be asked again");
+                    assert!(x.progress.pull_wait.is_some(), "it is to be asked again");
                     pauses += 1;
                 }
                 Pulled::Pending => panic!("nothing is waited for"),

@@ -327,11 +327,11 @@ impl Site {
                 &budget,
                 &wakers,
             );
-            match x.state {
+            match x.progress.state {
                 State::Waiting(_) => phases::resume(&mut x, &mut cx),
                 _ => phases::begin(&mut x, &mut cx),
             }
-            match x.state {
+            match x.progress.state {
                 State::Waiting(_) if x.awaits_body() && !ended => {
                     while let Some(event) = engine.event() {
                         match event {
@@ -418,24 +418,24 @@ fn answer(x: &mut Exchange, disk: &mut Disk, servers: &mut Servers, clock: &mut 
         body: String::new(),
         bytes: Vec::new(),
         trailers: String::new(),
-        keep_alive: x.response.keep_alive,
-        keep_alive_hint_s: x.response.keep_alive_hint_s,
+        keep_alive: x.response.head.keep_alive,
+        keep_alive_hint_s: x.response.head.keep_alive_hint_s,
         waited_ms: 0,
     };
-    match x.state {
+    match x.progress.state {
         State::Responding => {}
         State::Aborted => return answer,
         other => panic!("left in state {other:?}"),
     }
-    answer.status = x.response.status;
-    answer.head = String::from_utf8_lossy(&x.response.arena).replace('\r', "");
+    answer.status = x.response.head.status;
+    answer.head = String::from_utf8_lossy(&x.response.head.arena).replace('\r', "");
     loop {
         let (budget, wakers) = (Cell::new(u64::MAX), WakeQueue::default());
         let mut cx = context(disk, servers, clock, &mut logs, &env, &budget, &wakers);
         match x.pull(&mut cx) {
             Pulled::BudgetSpent => {}
             Pulled::Pending => {
-                let until_ms = x.pull_wait.map_or(0, |wait| wait.until_ms);
+                let until_ms = x.progress.pull_wait.map_or(0, |wait| wait.until_ms);
                 assert!(until_ms > clock.mono_ms, "it waits for something");
                 clock.set(until_ms, NOW_S * 1000);
             }
@@ -449,7 +449,7 @@ fn answer(x: &mut Exchange, disk: &mut Disk, servers: &mut Servers, clock: &mut 
         }
     }
     answer.body = String::from_utf8_lossy(&answer.bytes).into_owned();
-    if let Some(on_end) = x.on_end {
+    if let Some(on_end) = x.response.on_end {
         let (budget, wakers) = (Cell::new(u64::MAX), WakeQueue::default());
         let mut cx = context(disk, servers, clock, &mut logs, &env, &budget, &wakers);
         on_end(x, &mut cx);

@@ -51,7 +51,10 @@ fn until_wait(site: &mut Site, target: &str) -> (String, Option<u64>) {
         match site.pull(&mut x) {
             Pulled::Chunk(chunk) => ready.extend_from_slice(chunk.bytes()),
             other => {
-                let until_ms = x.pull_wait.filter(|_| matches!(other, Pulled::Pending));
+                let until_ms = x
+                    .progress
+                    .pull_wait
+                    .filter(|_| matches!(other, Pulled::Pending));
                 let until_ms = until_ms.map(|wait| wait.until_ms);
                 return (String::from_utf8_lossy(&ready).into_owned(), until_ms);
             }
@@ -222,18 +225,20 @@ impl BodySource for Made {
 fn a_body_that_is_made_later_is_joined() {
     let mut site = site("location / { add_before_body /before; add_after_body /after; }");
     let mut x = site.begin("/page.html");
-    x.body.clear();
+    x.body.chunks.clear();
     let pieces = [
         BodyRead::Chunk(Chunk::Static(b"made")),
         BodyRead::Pending(Wait::until(1234)),
     ];
-    x.body_source = Some(Box::new(Made(Vec::from(pieces))));
+    x.body.source = Some(Box::new(Made(Vec::from(pieces))));
     let mut got = Vec::new();
     let mut waits = Vec::new();
     loop {
         match site.pull(&mut x) {
             Pulled::Chunk(chunk) => got.extend_from_slice(chunk.bytes()),
-            Pulled::Pending => waits.push((got.clone(), x.pull_wait.map(|wait| wait.until_ms))),
+            Pulled::Pending => {
+                waits.push((got.clone(), x.progress.pull_wait.map(|wait| wait.until_ms)))
+            }
             Pulled::BudgetSpent => panic!("nothing is spent"),
             Pulled::End => break,
             Pulled::Broken => panic!("the body breaks off"),

@@ -25,7 +25,7 @@ pub(super) fn data<N: Net>(
         return mux.engine.consumed(stream, len);
     };
     let x = &mut mux.exchanges.active[at].exchange;
-    x.request_bytes += len;
+    x.input.bytes += len;
     if !x.wants_body() {
         return mux.engine.consumed(stream, len);
     }
@@ -74,7 +74,7 @@ fn go_on<N: Net>(mux: &mut MuxState, sh: &mut Shared<N>, at: usize) {
         phases::resume(x, &mut sh.ctx());
         respond(mux, sh, at);
     } else if x.has_body_arrived() {
-        let waited = x.pull_wait.take().is_some();
+        let waited = x.progress.pull_wait.take().is_some();
         x.arrived(&mut sh.ctx());
         arrived(mux, at, waited);
     } else {

@@ -18,13 +18,13 @@ use crate::worker::shared::Shared;
 pub(crate) fn respond<N: Net>(mux: &mut MuxState, sh: &mut Shared<N>, at: usize) {
     let active = &mut mux.exchanges.active[at];
     let (x, stream) = (&mut active.exchange, active.stream);
-    if x.early_responses.is_some()
+    if x.response.early_responses.is_some()
         && mux.exchanges.out.len() < QUEUE_BYTES
         && let Engine::H2(engine) = &mut mux.engine
     {
         early_responses::over_h2(x, engine, stream);
     }
-    match x.state {
+    match x.progress.state {
         Progress::Running => {}
         Progress::Waiting(_) => {
             sh.timer_set = true;
@@ -35,7 +35,7 @@ pub(crate) fn respond<N: Net>(mux: &mut MuxState, sh: &mut Shared<N>, at: usize)
             if !x.wants_body() {
                 mux.engine.discard_body(stream);
             }
-            debug_http!(x, "{}", trace::Head(&x.response));
+            debug_http!(x, "{}", trace::Head(&x.response.head));
             if x.is_probed() {
                 // What the engine has ready goes before the head, so that its position in the queue is known.
                 let out = &mut mux.exchanges.out;
@@ -44,8 +44,8 @@ pub(crate) fn respond<N: Net>(mux: &mut MuxState, sh: &mut Shared<N>, at: usize)
                 mux.exchanges.queued += out.len() - before;
                 active.start = mux.exchanges.queued;
             }
-            x.header_bytes += mux.engine.send_head(stream, x);
-            active.bytes = x.header_bytes;
+            x.response.header_bytes += mux.engine.send_head(stream, x);
+            active.bytes = x.response.header_bytes;
             if x.wants_body() {
                 ask(mux, at);
             }
@@ -59,7 +59,7 @@ pub(crate) fn arrived(mux: &mut MuxState, at: usize, waited: bool) {
     if active.exchange.drop_unwanted_body() {
         mux.engine.discard_body(active.stream);
     }
-    match active.exchange.state {
+    match active.exchange.progress.state {
         Progress::Aborted => break_off(mux, at),
         _ => {
             if waited {
@@ -73,7 +73,7 @@ pub(crate) fn arrived(mux: &mut MuxState, at: usize, waited: bool) {
 /// Breaks off a response: what came before leaves, then its stream is reset.
 pub(super) fn break_off(mux: &mut MuxState, at: usize) {
     let active = &mut mux.exchanges.active[at];
-    active.exchange.state = Progress::Aborted;
+    active.exchange.progress.state = Progress::Aborted;
     mux.engine.break_off(active.stream, Reason::Internal);
 }
 
@@ -117,7 +117,7 @@ pub(crate) fn queue_goaway(mux: &mut MuxState) {
 /// Resets the streams of exchanges that are to get no response.
 fn reset_aborted<N: Net>(mux: &mut MuxState, sh: &mut Shared<N>) {
     let is_aborted = |active: &ActiveExchange| {
-        active.exchange.state == Progress::Aborted && !active.exchange.header_sent
+        active.exchange.progress.state == Progress::Aborted && !active.exchange.progress.header_sent
     };
     while let Some(at) = mux.exchanges.active.iter().position(is_aborted) {
         let reason = match mux.exchanges.active[at].exchange.reply.status {
@@ -148,7 +148,7 @@ fn feed<N: Net>(mux: &mut MuxState, sh: &mut Shared<N>, stream: u32) {
             mux.engine.send_data(stream, chunk);
         }
         Pulled::End => {
-            if let Some(on_end) = x.on_end {
+            if let Some(on_end) = x.response.on_end {
                 on_end(x, &mut sh.ctx());
             }
             let trailers = (!x.reply.trailers.fields.is_empty()).then_some(&x.reply.trailers);
@@ -186,7 +186,7 @@ pub(super) fn ask(mux: &mut MuxState, at: usize) {
 /// Takes an active exchange out, with the bytes of its response that were sent.
 pub(super) fn remove(mux: &mut MuxState, at: usize, sent_bytes: u64) -> Box<Exchange> {
     let mut x = mux.exchanges.active.remove(at).exchange;
-    x.bytes_sent = sent_bytes;
+    x.response.bytes_sent = sent_bytes;
     mux.exchanges.set_closing(&x);
     x
 }

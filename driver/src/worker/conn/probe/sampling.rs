@@ -58,7 +58,7 @@ fn asked<S>(c: &mut Conn<S>) -> Option<&mut Exchange> {
 pub(crate) fn begin<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Closed> {
     let tls = c.transport.tls();
     let is_held = tls.is_some_and(|tls| tls.is_handshaking() || tls.has_unsent());
-    if c.sample.is_some() || is_held || !c.nodelay || !matches!(c.peer, Peer::Inet(_)) {
+    if c.probe.is_some() || is_held || !c.nodelay || !matches!(c.peer, Peer::Inet(_)) {
         return Ok(true);
     }
     let Some(exchanges) = c.state.exchanges_mut() else {
@@ -67,7 +67,7 @@ pub(crate) fn begin<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resu
     let Some((start, lead)) = first_drawn(exchanges) else {
         return Ok(true);
     };
-    let nodelay = at(exchanges, start).is_some_and(|x| *x.core_loc(&x.http).tcp_nodelay);
+    let nodelay = at(exchanges, start).is_some_and(|x| *x.route.core_loc().tcp_nodelay);
     c.timestamping = c.timestamping || sh.net.enable_stamps(&mut c.socket);
     if !nodelay || !c.timestamping {
         return Ok(true);
@@ -113,7 +113,7 @@ pub(crate) fn begin<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resu
         until_ms,
         held: None,
     };
-    c.sample = Some(Box::new(sample));
+    c.probe = Some(Box::new(sample));
     points::written(exchanges, sh);
     Ok(c.writable && !exchanges.out.is_empty())
 }
@@ -186,7 +186,7 @@ pub(crate) fn finish<N: Net>(
 fn hold<N: Net>(sample: &mut Option<Box<Sample>>, sh: &mut Shared<N>, mut x: Box<Exchange>) {
     let waits = |sample: &&mut Box<Sample>| sample.until_ms != u64::MAX && sample.held.is_none();
     let held = sample.as_mut().filter(waits);
-    let Some(sample) = held.filter(|_| x.http.wants.holds_log) else {
+    let Some(sample) = held.filter(|_| x.route.http.wants.holds_log) else {
         return sh.finish(x);
     };
     // The response is on its way: what counts responses under way is not kept waiting.
@@ -196,12 +196,20 @@ fn hold<N: Net>(sample: &mut Option<Box<Sample>>, sh: &mut Shared<N>, mut x: Box
     sample.held = Some(HeldLog { exchange: x, clock });
 }
 
+/// There was nothing to read: what looked like the end of the connection may be timestamps in the error queue.
+#[inline]
+pub(crate) fn nothing_read<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
+    if c.timestamping {
+        take_timestamps(c, sh);
+    }
+}
+
 /// Reads the timestamps that the kernel has queued.
 #[cold]
-pub(crate) fn take_timestamps<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
+fn take_timestamps<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
     let now_us = sh.env.now_us();
     while let Some(stamp) = sh.net.stamp(&mut c.socket) {
-        let Some(sample) = &mut c.sample else {
+        let Some(sample) = &mut c.probe else {
             continue;
         };
         let us = sample.monotonic(stamp.wall_us, now_us);
@@ -213,12 +221,12 @@ pub(crate) fn take_timestamps<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N
             Passed::Left => sample.again_us = sample.again_us.or(us),
             Passed::Acked => {
                 tell(c, sh, us);
-                c.sample = None;
+                c.probe = None;
                 return;
             }
         }
     }
-    if let Some(sample) = &c.sample {
+    if let Some(sample) = &c.probe {
         let sent_us = sample
             .left_us
             .and_then(|us| between(sample.event.head_us, us));
@@ -240,12 +248,12 @@ fn tell<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, acked_us: Option<u6
 /// Emits what is known; returns the exchange if its log waits.
 fn emit<N: Net>(c: &mut Conn<N::Socket>, sh: &Shared<N>, acked_us: Option<u64>) -> Option<HeldLog> {
     let end_us = acked_us.unwrap_or_else(|| sh.env.now_us());
-    let sample = c.sample.as_ref()?;
+    let sample = c.probe.as_ref()?;
     let info = match end_us > sample.given_us + STALL_US {
         true => tcp_info(c, sh),
         false => None,
     };
-    let sample = c.sample.as_mut()?;
+    let sample = c.probe.as_mut()?;
     let mut held = sample.held.take();
     if sample.void {
         return held;
@@ -259,7 +267,7 @@ fn emit<N: Net>(c: &mut Conn<N::Socket>, sh: &Shared<N>, acked_us: Option<u64>) 
         Some(held) => Some(&mut *held.exchange),
         None => asked(c).filter(|_| is_first),
     };
-    let http = Rc::clone(x.as_ref().map_or(&sh.generation.http, |x| &x.http));
+    let http = Rc::clone(x.as_ref().map_or(&sh.generation.http, |x| &x.route.http));
     let events = [
         sent_us.map(|us| (Point::Sent, us)),
         acked_us.map(|us| (Point::Acknowledged, us)),
@@ -278,7 +286,7 @@ fn emit<N: Net>(c: &mut Conn<N::Socket>, sh: &Shared<N>, acked_us: Option<u64>) 
 /// Completes a sample whose deadline has passed with the times known by now.
 pub(crate) fn expire<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
     let now_ms = sh.clock.mono_ms;
-    if c.sample
+    if c.probe
         .as_ref()
         .is_none_or(|sample| sample.until_ms > now_ms)
     {
@@ -286,25 +294,25 @@ pub(crate) fn expire<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
     }
     take_timestamps(c, sh);
     tell(c, sh, None);
-    if let Some(sample) = &mut c.sample {
+    if let Some(sample) = &mut c.probe {
         sample.until_ms = u64::MAX;
     }
 }
 
 /// Completes the sample of a connection that ends with the times known by now.
 pub fn end<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
-    if c.sample.is_none() {
+    if c.probe.is_none() {
         return;
     }
     take_timestamps(c, sh);
     tell(c, sh, None);
-    c.sample = None;
+    c.probe = None;
 }
 
 /// When the connection is to take a turn, no later than what is waited for has to be told.
 #[inline(always)] // As the `deadline` of connections, which alone calls it.
 pub(crate) fn deadline<S>(c: &Conn<S>, deadline_ms: u64) -> u64 {
-    match &c.sample {
+    match &c.probe {
         None => deadline_ms,
         Some(sample) => deadline_ms.min(sample.until_ms),
     }

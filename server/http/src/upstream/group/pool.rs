@@ -76,9 +76,9 @@ fn keeps(request: &RequestSpec) -> bool {
 
 /// The digest of an exchange's location, computed when it is asked for first.
 fn known_digest(x: &Exchange) -> u64 {
-    let known = &LocalGroups::of(x).location_digests[x.location];
+    let known = &LocalGroups::of(x).location_digests[x.route.location];
     if known.get() == 0 {
-        known.set(location_digest(&x.http, x.location));
+        known.set(location_digest(&x.route.http, x.route.location));
     }
     known.get()
 }

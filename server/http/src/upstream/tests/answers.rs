@@ -11,14 +11,20 @@ use crate::testing::servers::Passing;
 fn a_response_comes_through() {
     let mut site = Site::new(Passing::new());
     let mut x = site.get("/up/a");
-    assert!(matches!(x.state, State::Waiting(wait) if wait.wake));
+    assert!(matches!(x.progress.state, State::Waiting(wait) if wait.wake));
     assert_eq!(site.call().addr(), "10.0.0.1:80");
     site.wake(&mut x);
-    assert!(matches!(x.state, State::Waiting(_)), "woken for nothing");
+    assert!(
+        matches!(x.progress.state, State::Waiting(_)),
+        "woken for nothing"
+    );
     let type_ = "Content-Type: text/plain; charset=utf-8";
     site.call().head(200, &[type_, "X-A: 1", "Server: them"]);
     site.wake(&mut x);
-    assert_eq!((x.state, x.response.status), (State::Responding, 200));
+    assert_eq!(
+        (x.progress.state, x.response.head.status),
+        (State::Responding, 200)
+    );
     let sent = fields(&x);
     assert!(sent.contains("Content-Type: text/plain; charset=utf-8\nX-A: 1\n"));
     assert!(sent.contains("Server: firstbyte") && !sent.contains("them"));
@@ -80,11 +86,11 @@ fn a_server_has_words_of_its_own_for_a_status() {
     let mut x = site.get("/up/a");
     site.call().phrased(200, b"Fine").end();
     site.wake(&mut x);
-    assert_eq!(x.response.phrase(), b"Fine");
+    assert_eq!(x.response.head.phrase(), b"Fine");
     let mut x = site.get("/up/a");
     site.call().head(200, &[]).end();
     site.wake(&mut x);
-    assert_eq!(x.response.phrase(), b"OK");
+    assert_eq!(x.response.head.phrase(), b"OK");
 }
 
 #[test]
@@ -153,10 +159,10 @@ fn a_response_may_lead_elsewhere() {
     site.wake(&mut x);
     assert!(site.call().is_given_up(), "the body is not wanted");
     assert_eq!(
-        (x.uri.as_slice(), x.args.as_slice()),
+        (x.target.uri.as_slice(), x.target.args.as_slice()),
         (&b"/in/b c"[..], &b"d=e"[..])
     );
-    assert_eq!(x.response.status, 200);
+    assert_eq!(x.response.head.status, 200);
     let sent = fields(&x);
     for line in [
         "Set-Cookie: f=1",
@@ -188,7 +194,7 @@ fn a_redirect_may_name_a_location_and_may_not_climb() {
         site.wake(&mut x);
         match uri {
             "" => {
-                assert_eq!(x.response.status, 404, "{to}");
+                assert_eq!(x.response.head.status, 404, "{to}");
                 let said = site.world.said();
                 assert!(
                     said.contains(&format!("safe URI \"{to}\" was detected")),
@@ -226,7 +232,7 @@ fn error_pages_take_the_place_of_responses_where_they_may() {
         let mut x = site.get("/page");
         site.call().head(code, &[]).data("a").end();
         site.wake(&mut x);
-        assert_eq!(x.response.status, code);
+        assert_eq!(x.response.head.status, code);
         assert_eq!(site.pull(&mut x).0, text);
     }
     let mut passing = Passing::new();
@@ -251,7 +257,11 @@ fn early_hints_are_passed_on_where_they_may_be() {
         site.call().interim(status, &["Link: <a>", "Server: b"]);
         site.wake(&mut x);
         assert!(x.is_waiting());
-        assert_eq!(x.early_responses.is_some(), expected, "{passes} {status}");
+        assert_eq!(
+            x.response.early_responses.is_some(),
+            expected,
+            "{passes} {status}"
+        );
     }
 }
 
@@ -267,7 +277,7 @@ fn early_hints_are_limited() {
         site.call()
             .interim(103, &[&format!("Link: <{}>", "a".repeat(link - 2))]);
         site.wake(&mut x);
-        assert_eq!(x.early_responses.is_some(), expected, "{link}");
+        assert_eq!(x.response.early_responses.is_some(), expected, "{link}");
         let said = site.world.said();
         assert_eq!(
             said.contains("upstream sent too big early hints"),
@@ -338,8 +348,8 @@ fn what_has_come_with_its_head_is_at_hand() {
     let mut x = site.get("/up/a");
     site.call().head(200, &[]).data("a").data("b").end();
     site.wake(&mut x);
-    assert!(x.body_source.is_none() && x.body.len() == 2);
-    assert!(x.on_arrival.is_none(), "nothing more comes");
+    assert!(x.body.source.is_none() && x.body.chunks.len() == 2);
+    assert!(x.body.on_arrival.is_none(), "nothing more comes");
     assert_eq!(site.pull(&mut x), ("ab".to_owned(), "end"));
     assert_eq!(site.value(&mut x, "upstream_response_length"), "2");
 }
@@ -370,7 +380,7 @@ fn early_hints_say_nothing_of_bodies_and_connections() {
     let sent = ["Content-Length: 7", "Connection: close", "TE: a", "Link: b"];
     site.call().interim(103, &sent);
     site.wake(&mut x);
-    let hints = &x.early_responses.as_ref().expect("hints").hints[0];
+    let hints = &x.response.early_responses.as_ref().expect("hints").hints[0];
     let names: Vec<&[u8]> = hints.fields.iter().map(|f| hints.bytes(f.name)).collect();
     assert_eq!(names, [b"Link"]);
 }

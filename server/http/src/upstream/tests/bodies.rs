@@ -69,7 +69,7 @@ fn a_body_that_is_not_passed_on_is_announced_as_none() {
 fn a_request_without_a_body_waits_for_none() {
     let mut site = Site::new(Passing::new());
     let x = site.get("/up/a");
-    assert!(matches!(x.state, State::Waiting(_)));
+    assert!(matches!(x.progress.state, State::Waiting(_)));
     assert_eq!((site.calls(), announced()), (1, vec![BodyLength::None]));
 }
 
@@ -117,7 +117,7 @@ fn what_was_passed_on_goes_to_no_other_server() {
         if calls == 2 {
             assert_eq!(site.call().body(), ("ab".to_owned(), false));
         } else {
-            assert_eq!(x.response.status, 502);
+            assert_eq!(x.response.head.status, 502);
         }
     }
 }
@@ -146,7 +146,7 @@ fn a_fallback_gets_the_whole_body_or_is_not_asked() {
             site.wake(&mut x);
             assert_eq!(site.call().body(), ("[0+6]".to_owned(), true));
         } else {
-            assert_eq!((site.calls(), x.response.status), (1, 500));
+            assert_eq!((site.calls(), x.response.head.status), (1, 500));
         }
     }
 }
@@ -189,7 +189,10 @@ fn a_tunnel_has_two_directions() {
     site.call().head(101, &["Upgrade: x"]);
     site.call().tell(UpstreamEvent::Upgraded).data("hello");
     site.wake(&mut x);
-    assert_eq!((x.state, x.response.status), (State::Responding, 101));
+    assert_eq!(
+        (x.progress.state, x.response.head.status),
+        (State::Responding, 101)
+    );
     assert_eq!(site.pull(&mut x).0.trim_end_matches('|'), "hello");
     x.deliver_body(b"ping".to_vec(), &mut site.world.cx());
     site.wake(&mut x);

@@ -22,7 +22,7 @@ fn respond(site: &mut Site) -> Exchange {
     let mut x = site.get("/up/a");
     site.call().head(200, &[]);
     site.wake(&mut x);
-    assert_eq!(x.state, State::Responding);
+    assert_eq!(x.progress.state, State::Responding);
     x
 }
 
@@ -228,7 +228,7 @@ fn a_rate_holds_the_server_back() {
     come(&mut site, &mut x, 1000);
     assert_eq!(site.pull(&mut x).0.len(), 1000);
     assert_eq!(site.call().window(), 0);
-    let due_ms = x.pull_wait.expect("it waits").until_ms;
+    let due_ms = x.progress.pull_wait.expect("it waits").until_ms;
     let wait_ms = due_ms - site.world.clock.mono_ms;
     assert!((1..=101).contains(&wait_ms), "{wait_ms}");
     site.world.pass(wait_ms);

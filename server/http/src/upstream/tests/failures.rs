@@ -20,8 +20,8 @@ fn three(on: u32) -> Passing {
 
 /// The client's status: that of the response, or of the exchange that got none.
 fn status(x: &Exchange) -> u16 {
-    match x.state {
-        State::Responding => x.response.status,
+    match x.progress.state {
+        State::Responding => x.response.head.status,
         _ => 0,
     }
 }
@@ -350,7 +350,7 @@ fn an_error_page_may_go_to_other_servers_and_both_are_told() {
 fn a_client_that_has_gone_gives_the_attempt_up() {
     let mut site = Site::new(Passing::new());
     let mut x = site.get("/up/a");
-    assert!(x.on_arrival.is_some() && !site.call().is_given_up());
+    assert!(x.body.on_arrival.is_some() && !site.call().is_given_up());
     crate::phases::log(&mut x, &mut site.world.cx());
     assert!(site.call().is_given_up() && x.upstream.is_none());
 }

@@ -1,0 +1,59 @@
+//! The progress of an exchange: its state, its waits, and the received part of its request.
+
+use server_base::waker::Waker;
+
+use super::Wait;
+use super::part::part;
+use crate::handler::Phase;
+use crate::request_body::RequestBody;
+
+/// The state of an exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// In the phases.
+    Running,
+    /// Waiting, in a phase.
+    Waiting(Wait),
+    /// The connection is to be closed without a response.
+    Aborted,
+    /// The response head is complete; the body is pulled.
+    Responding,
+}
+
+part! {
+    /// State, phase and handler of an exchange, and how its connection goes on.
+    pub struct RequestProgress() {
+        /// The state.
+        pub state: State = State::Running,
+        /// The phase that runs next.
+        pub phase: Phase = Phase::PostRead,
+        /// Handlers of the phase that have run.
+        pub handler: usize,
+        /// The status that `satisfy any` keeps.
+        pub access_code: u16,
+        /// The condition that the rest of the body waits for, as [`Exchange::pull`](super::Exchange::pull) found it.
+        pub pull_wait: Option<Wait>,
+        /// The waker, if one was asked for; dropped when the exchange is logged.
+        pub(super) waker: Option<Waker> => keep,
+        /// The request body was found too large: it is dropped, whatever the location of the error page says of it.
+        pub too_large: bool,
+        /// The filters have run: it is too late for another status.
+        pub header_sent: bool,
+        /// All of the response was sent.
+        pub completed: bool,
+        /// Keep the connection after this response.
+        pub keep_alive: bool,
+        /// The exchange goes on although its client has ended its side.
+        pub ignore_abort: bool,
+    }
+}
+
+part! {
+    /// The request body, and how much was received.
+    pub struct RequestInput() {
+        /// The received part of the request body, where there is one and the response is not decided yet.
+        pub(crate) body: Option<Box<RequestBody>>,
+        /// Bytes of the request received, head and body.
+        pub bytes: u64,
+    }
+}

@@ -1,0 +1,45 @@
+//! The response while it is being decided.
+
+use std::rc::Rc;
+
+use engines::http::ResponseHead;
+use server_base::files::Opened;
+
+use super::part::part;
+
+part! {
+    /// The response while it is being decided; the last header stage turns it into a [`ResponseHead`].
+    #[derive(Debug, Default)]
+    pub struct Reply() {
+        /// Status code.
+        pub status: u16,
+        /// `Content-Type` without charset; empty for none.
+        pub content_type: Vec<u8> => clear,
+        /// Charset to add to the content type.
+        pub charset: Vec<u8> => clear,
+        /// Length of the body in bytes, where it is known.
+        pub content_length: Option<u64>,
+        /// Modification time of the content, seconds since 1970.
+        pub last_modified: Option<i64>,
+        /// That time as text, where it is at hand.
+        pub last_modified_text: Option<Rc<[u8]>>,
+        /// `ETag`.
+        pub etag: Option<Rc<[u8]>>,
+        /// `Location`.
+        pub location: Vec<u8> => clear,
+        /// The file whose bytes, from the first to the last, are the body as the content handler made it.
+        pub source: Option<Rc<Opened>>,
+        /// Whether range requests may be served from it.
+        pub allow_ranges: bool,
+        /// Of several ranges that are asked for at once, none is served.
+        pub single_range: bool,
+        /// The request's conditions are not evaluated: the origin of the response has done that.
+        pub unconditional: bool,
+        /// `add_header` and `expires` have had their say: an error met after that does not get their fields twice.
+        pub headers_added: bool,
+        /// Other fields in the order in which they are sent.
+        pub fields: ResponseHead => clear,
+        /// Trailer fields.
+        pub trailers: ResponseHead => clear,
+    }
+}

@@ -1,0 +1,48 @@
+//! Values that variables and regular expressions keep for one exchange.
+
+use server_base::regex::{Captures, FailedMatch};
+
+use super::part::part;
+
+part! {
+    /// Values of variables that are assigned or kept, and the last regular expression.
+    pub struct RequestVars() {
+        /// Captures of the last regular expression.
+        pub captures: Captures => clear,
+        /// An expression ran into its match limit.
+        pub failed_match: FailedMatch,
+        /// Values of the variables that are assigned or kept.
+        pub(super) slots: Vec<Option<Vec<u8>>> => clear,
+        /// Which of them have been assigned, if only with "not found".
+        pub(super) known: Vec<bool> => clear,
+        /// `$request_id`, once it was asked for.
+        pub request_id: Option<[u8; 16]>,
+        /// Number of computed variables whose evaluation is nested now.
+        pub depth: u8,
+    }
+}
+
+impl RequestVars {
+    /// Makes room for the slots of a configuration.
+    #[inline(always)] // Every request comes through here.
+    pub(super) fn resize(&mut self, slots: usize) {
+        self.slots.resize(slots, None);
+        self.known.resize(slots, false);
+    }
+
+    /// Value of a slot, if it has one.
+    pub fn slot(&self, slot: usize) -> Option<&[u8]> {
+        self.slots[slot].as_deref()
+    }
+
+    /// Whether a slot has been assigned, if only with "not found".
+    pub fn slot_known(&self, slot: usize) -> bool {
+        self.known[slot]
+    }
+
+    /// Assigns a slot.
+    pub fn set_slot(&mut self, slot: usize, value: Option<Vec<u8>>) {
+        self.slots[slot] = value;
+        self.known[slot] = true;
+    }
+}
