@@ -1,4 +1,4 @@
-//! Tells the program which compiler built it, and with which TLS, for `-V`.
+//! Sets the compiler's version and the TLS library as environment of the build, for `-V`.
 
 use std::env;
 use std::fs;

@@ -1,8 +1,7 @@
 //! The command line, read the way nginx reads it.
 //!
-//! Flags can stand together (`-tq`); a value is the rest of its word (`-sreload`) or the next word.
-//! Values are stored, not yet interpreted: paths are made absolute in `paths`.
-//! Source: nginx documentation, "Command-line parameters".
+//! Flags can stand together (`-tq`); a value is the rest of its word (`-sreload`) or the next word. Values are stored,
+//! not yet interpreted: paths are made absolute in `paths`. Source: nginx documentation, "Command-line parameters".
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;

@@ -78,7 +78,7 @@ fn default_of(flag: char) -> Option<String> {
     }
 }
 
-/// How wide a line of the usage is at most.
+/// Maximum width of a line of the usage.
 const USAGE_COLUMNS: usize = 60;
 
 #[cfg(test)]

@@ -123,7 +123,7 @@ impl Built {
     }
 }
 
-/// How a worker builds what the supervisor sends; `built` is what its process was forked with, which need not be built
+/// Builder of configurations in a worker; `built` is the one its process was forked with, which need not be built
 /// twice.
 pub(crate) fn in_worker(built: Option<Built>) -> driver::worker::Load {
     let built = Mutex::new(built);

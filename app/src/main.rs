@@ -1,9 +1,8 @@
 //! firstbyte: a web server that reads nginx.conf, started and signalled as nginx is.
 //!
-//! This crate is the command line and the supervisor process. Bytes of the network never come here:
-//! the worker process reads them. Output and exit codes are nginx's, so that scripts
-//! which call nginx go on working. Source: nginx documentation, "Command-line parameters",
-//! "Controlling nginx".
+//! This crate is the command line and the supervisor process. Bytes of the network never come here: the worker process
+//! reads them. Output and exit codes are nginx's, so that scripts which call nginx go on working. Source: nginx
+//! documentation, "Command-line parameters", "Controlling nginx".
 #![forbid(unsafe_code)]
 
 mod advice;

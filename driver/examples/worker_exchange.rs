@@ -1,10 +1,11 @@
-//! Benchmark of one exchange in the worker without its system calls: read, engine, phases, file lookup, response, write, log.
+//! Benchmark of one exchange in the worker without its system calls: read, engine, phases, file lookup, response,
+//! write, log.
 //!
 //! `worker_exchange CASE N` does it N times on one keep-alive connection whose socket is a piece of memory. The file is
-//! a real one and is looked at each time. The cases `h2` and `h2-32` do it over HTTP/2, one and 32 requests a
-//! read, `spdy-32` over SPDY, whose client compresses each request anew, which is counted, too; `proxied` and
-//! `proxied-h2` pass their requests on to a server whose sockets are memory, too. `benches/run` counts the instructions of two
-//! runs with different N; their difference is the cost of the exchanges alone.
+//! a real one and is looked at each time. The cases `h2` and `h2-32` do it over HTTP/2, one and 32 requests a read,
+//! `spdy-32` over SPDY, whose client compresses each request anew, which is counted, too; `proxied` and `proxied-h2`
+//! pass their requests on to a server whose sockets are memory, too. `benches/run` counts the instructions of two runs
+//! with different N; their difference is the cost of the exchanges alone.
 
 #[path = "worker_exchange/proxied.rs"]
 mod proxied;

@@ -112,7 +112,7 @@ pub enum FromWorker {
     },
     /// Connections that were lost to a panic, since the start.
     Panicked {
-        /// How many.
+        /// Number of descriptors.
         count: u64,
     },
 }
@@ -130,8 +130,8 @@ impl ToWorker {
     /// Receives the next message.
     ///
     /// # Errors
-    /// Those of `fdpass::recv_msg`, after which nothing can be received. A complete message that cannot be used is no error of
-    /// the stream.
+    /// Those of `fdpass::recv_msg`, after which nothing can be received. A complete message that cannot be used is no
+    /// error of the stream.
     pub fn receive(socket: impl AsFd) -> io::Result<Result<Self, Unusable>> {
         let message = fdpass::recv_msg(socket)?;
         let unusable = |error| Unusable {
@@ -144,7 +144,7 @@ impl ToWorker {
         Ok(Self::decode(&message.payload, message.fds).map_err(unusable))
     }
 
-    /// How many descriptors the message has, and how many more are open while its configuration is built.
+    /// Returns the number of descriptors in the message, and of those open in addition while its configuration is built.
     #[must_use]
     pub fn descriptors(&self) -> usize {
         match self {

@@ -62,7 +62,7 @@ impl Inbox {
     }
 }
 
-/// How long a message may take.
+/// Time limit of a message.
 pub const MESSAGE_TIME: Duration = Duration::from_secs(5);
 const READ_BYTES: usize = 4096;
 

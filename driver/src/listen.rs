@@ -186,7 +186,7 @@ fn set_keepalive(socket: &OwnedFd, keepalive: KeepAlive) -> io::Result<()> {
 /// Everybody may connect, as nginx has it.
 const UNIX_SOCKET_MODE: u32 = 0o666;
 
-/// How long a deferred connection may wait for its first byte: nginx's one second.
+/// Time limit of a deferred connection's first byte: nginx's one second.
 const DEFER_ACCEPT_S: i32 = 1;
 
 #[cfg(test)]

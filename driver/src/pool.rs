@@ -6,7 +6,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use server_base::offload::{Full, Work};
 
-/// How much a pool does and keeps at most.
+/// Limits of a pool.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     /// Threads.

@@ -90,7 +90,7 @@ pub enum Event<ProtocolError> {
     Eof,
 }
 
-/// How long a head is.
+/// Length of a head.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeadSize {
     /// Bytes on the wire: of a compressed block, or of status line and fields.
@@ -113,7 +113,7 @@ pub enum Malformed {
     /// More interim responses than the limit allows, or one that ends the stream.
     Interim,
     /// A frame that does not belong there, such as a body before its head.
-    Order,
+    OutOfOrder,
     /// More of a body than the window allowed.
     Window,
 }
@@ -128,7 +128,7 @@ impl Malformed {
             Self::TooLarge => "server sent too large a head",
             Self::Length => "server sent a body of another length than announced",
             Self::Interim => "server sent too many interim responses",
-            Self::Order => "server sent a frame out of order",
+            Self::OutOfOrder => "server sent a frame out of order",
             Self::Window => "server sent more than the window allowed",
         }
     }

@@ -1,10 +1,9 @@
 //! Protocol engines of firstbyte: bytes to meaning and back.
 //!
-//! An engine takes received bytes and returns events; it takes
-//! responses and returns bytes to send. Nothing here reads a clock, opens a
-//! socket or a file, starts a thread or keeps a global: the driver does all of
-//! that, which is why every engine can be fuzzed and run under a virtual clock.
-//! `clippy.toml` of this crate forbids the functions that would break the rule.
+//! An engine takes received bytes and returns events; it takes responses and returns bytes to send. Nothing here reads
+//! a clock, opens a socket or a file, starts a thread or keeps a global: the driver does all of that, which is why
+//! every engine can be fuzzed and run under a virtual clock. `clippy.toml` of this crate forbids the functions that
+//! would break the rule.
 //!
 //! - [`http`]: the vocabulary all engines and the server share.
 //! - [`client`]: what all engines in the client role share.

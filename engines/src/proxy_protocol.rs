@@ -157,7 +157,7 @@ where
     })
 }
 
-/// Why a field has no value.
+/// Reason why a field has no value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TlvError {
     /// There is no such field, or it stands behind a broken one.

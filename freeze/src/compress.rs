@@ -20,7 +20,7 @@ pub enum Coding {
     Gzip,
 }
 
-/// How much time compressing may take.
+/// Effort of compression.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Effort {
     /// Seconds for most sites.
@@ -55,7 +55,7 @@ impl Coding {
         Self::ALL.into_iter().find(|coding| coding.suffix() == name)
     }
 
-    /// How the names of its files end, after a dot.
+    /// Returns the suffix of its files' names, without the dot.
     #[must_use]
     pub fn suffix(self) -> &'static str {
         match self {
@@ -100,7 +100,7 @@ impl Coding {
     }
 }
 
-/// How siblings are made, for the manifest: what would be made otherwise is made anew.
+/// Returns the settings of compression for the manifest: siblings made with others are made anew.
 pub(super) fn settings(codings: &[Coding], effort: Effort) -> String {
     let all = Coding::ALL.iter().filter(|coding| codings.contains(coding));
     let all = all.map(|coding| format!("{}={}", coding.suffix(), coding.level(effort)));

@@ -28,7 +28,7 @@ pub(super) enum Language {
 /// File type, known from the file's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FileType {
-    /// How it is read.
+    /// Language by which it is read.
     pub(super) language: Language,
     /// Its media type.
     pub(super) media_type: &'static str,

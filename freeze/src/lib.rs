@@ -58,9 +58,9 @@ pub struct Options {
     pub verbose: bool,
     /// Codings of siblings.
     pub codings: Vec<Coding>,
-    /// How much time compressing may take.
+    /// Effort of compression.
     pub effort: Effort,
-    /// How many threads work.
+    /// Number of threads.
     pub threads: usize,
 }
 
@@ -157,7 +157,7 @@ fn renamed(options: &Options, tree: &Tree, read: &[Read], files: &[usize]) -> Ve
     renamed
 }
 
-/// Says what is broken or was left out; returns how many references are broken.
+/// Reports broken references and files left out; returns the number of broken references.
 fn warn(options: &Options, tree: &Tree, read: &[Read]) -> usize {
     let mut text = String::new();
     for left_out in &tree.left_out {

@@ -36,7 +36,7 @@ pub(super) struct Names<'t> {
     digests: Mutex<Vec<((usize, Algorithm), String)>>,
 }
 
-/// How a page says the digest of another file.
+/// Form in which a page has the digest of another file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Algorithm {
     Sha256,

@@ -23,10 +23,10 @@ pub(super) struct Done {
     pub(super) unchanged: usize,
     /// Those that are gone.
     pub(super) removed: usize,
-    /// How many siblings there are, and how long they are together.
+    /// Number of siblings, and their total length in bytes.
     pub(super) siblings: usize,
     pub(super) siblings_bytes: u64,
-    /// How long the files that have siblings are, for each of those.
+    /// Total length of the files that have siblings, counted for each sibling.
     pub(super) packed_bytes: u64,
 }
 

@@ -58,7 +58,8 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Returns the text between the quotes of a string at `at`, and where reading goes on: a string ends with its line at the latest.
+    /// Returns the text between the quotes of a string at `at`, and where reading goes on: a string ends with its line
+    /// at the latest.
     pub(super) fn quoted(&self, at: usize) -> (usize, usize, usize) {
         let (bytes, from) = (self.bytes(), at + 1);
         let mut to = from;

@@ -79,7 +79,7 @@ struct Peer {
 
 #[derive(Debug, PartialEq)]
 enum Progress {
-    Asked,
+    Requested,
     Head,
     Over,
 }
@@ -131,7 +131,7 @@ impl Peer {
             whole_end: choice & 32 == 0,
             events: Vec::new(),
             body_bytes: 0,
-            progress: Progress::Asked,
+            progress: Progress::Requested,
         })
     }
 
@@ -183,7 +183,7 @@ impl Peer {
     fn judge(&mut self, event: &Event) {
         match event {
             Event::Head { head, .. } => {
-                assert_eq!(self.progress, Progress::Asked, "{event:?}");
+                assert_eq!(self.progress, Progress::Requested, "{event:?}");
                 assert!((200..1000).contains(&head.status) || head.status == 101);
                 let bad = |byte: &u8| matches!(byte, b'\r' | b'\n' | 0);
                 for field in &head.fields {

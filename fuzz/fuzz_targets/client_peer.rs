@@ -7,9 +7,9 @@ use engines::client::{Bodies, Event, MAX_INTERIM, SendError};
 use engines::http::Fields;
 use engines::mux::client::{Client, Protocol};
 
-/// What the protocols say differently.
+/// Operations that differ between the protocols.
 pub trait Spoken: Protocol {
-    /// What a server sends that lets three bytes of each body come.
+    /// Bytes of a server that opens windows of three bytes for each body.
     const SMALL_WINDOWS: &[u8];
 
     fn client(limits: u8, bodies: Bodies) -> Client<Self>;
@@ -29,7 +29,8 @@ pub trait Spoken: Protocol {
     fn end(client: &mut Client<Self>);
 }
 
-/// The same bytes, whole and cut, tell the same story; gives what the client sends, all at once and with requests in between.
+/// Checks that events do not depend on how the bytes are cut; returns the client's output, all at once and with
+/// requests in between.
 pub fn sent_by_all<S: Spoken>(
     limits: u8,
     mode: u8,
@@ -58,7 +59,7 @@ struct Story {
 
 struct Peer<S: Spoken> {
     client: Client<S>,
-    /// Bodies are told, not only counted.
+    /// Bodies are delivered, not only counted.
     told: bool,
     mode: u8,
     events: Vec<String>,

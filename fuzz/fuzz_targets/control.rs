@@ -1,5 +1,5 @@
-//! What supervisor and worker say to each other: a message that can be read is written and read again as the same; whatever
-//! a process that was taken over sends, the other one reads a message or an error.
+//! Messages between supervisor and worker: a message that can be parsed is encoded and parsed again as an equal one;
+//! whatever a process that was taken over sends, the other one reads a message or an error.
 //!
 //! The first byte chooses what the rest is, the second how many descriptors come with it.
 #![no_main]

@@ -32,7 +32,7 @@ fuzz_target!(|input: &[u8]| {
     world.run(bytes);
 });
 
-/// A stream tells the same in one piece and in pieces.
+/// A stream has equal messages in one piece and in pieces.
 fn frames(bytes: &[u8]) {
     let told = |step: usize| {
         let mut frames = Frames::default();

@@ -1,5 +1,5 @@
-//! FastCGI, client role: the same bytes, whole, cut, and out of buffers that are given away tell the same story, a part of a
-//! body is never told as the whole, and what is sent is what was asked, in records.
+//! FastCGI, client role: events do not depend on whether bytes come whole, cut, or in owned buffers, a part of a
+//! body is never reported as the whole, and the output is the requests in records.
 //!
 //! With one bit of the mode what the server sends is made into records: a byte chooses the type and the padding, another one is
 //! the length of the content.
@@ -21,12 +21,12 @@ struct FastCgi {
     head_bytes: usize,
     is_head: bool,
     keep: bool,
-    /// What is to be sent in each stream, and whether that is all.
+    /// Expected bytes of each stream, and whether they are complete.
     params: Vec<u8>,
     stdin: Vec<u8>,
     left: Option<usize>,
     ended: bool,
-    /// What was sent of them.
+    /// Number of bytes sent of them.
     sent: [Vec<u8>; 2],
     closed: [bool; 2],
 }

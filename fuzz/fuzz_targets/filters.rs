@@ -59,7 +59,7 @@ fuzz_target!(|input: &[u8]| {
     }
 });
 
-/// What pieces in gzip become.
+/// Result of unpacking pieces in gzip.
 fn inflated(pieces: &[&[u8]]) -> Result<Vec<u8>, &'static str> {
     let mut inflate = Inflate::new(STEP_BYTES);
     let mut made = Vec::new();
@@ -98,7 +98,7 @@ fn found(pieces: &[&[u8]]) -> Vec<u8> {
     made
 }
 
-/// What pieces become when strings are replaced.
+/// Result of replacing strings in pieces.
 fn replaced(strings: &[(Vec<u8>, Vec<u8>)], once: bool, pieces: &[&[u8]]) -> Vec<u8> {
     let pairs = strings.iter().cloned();
     let mut replace = Replace::new(pairs.map(|(s, r)| Pair::new(s, r)).collect(), once);
@@ -117,7 +117,7 @@ fn replaced(strings: &[(Vec<u8>, Vec<u8>)], once: bool, pieces: &[&[u8]]) -> Vec
     made
 }
 
-/// The same replacing, written for nothing but being right.
+/// Reference implementation of replacing, written for correctness alone.
 fn plainly(strings: &[(Vec<u8>, Vec<u8>)], once: bool, text: &[u8]) -> Vec<u8> {
     let mut live = vec![true; strings.len()];
     let (mut made, mut at) = (Vec::new(), 0);
@@ -152,5 +152,5 @@ fn gzipped(bytes: &[u8]) -> Vec<u8> {
 
 /// The longest value of an SSI command here.
 const VALUE_BYTES: usize = 16;
-/// The least that `gunzip_buffers` gives.
+/// Least size of `gunzip_buffers`, in bytes.
 const STEP_BYTES: u64 = 512;

@@ -80,7 +80,7 @@ fn check_data(section: &[u8], offset: usize) {
     }
 }
 
-/// Text and bytes are no longer than what they lie in; gives what they begin with.
+/// Text and bytes are no longer than their container; returns their beginning.
 fn check_value(value: Option<Value<'_>>, whole: &[u8]) -> Option<usize> {
     match value? {
         Value::Text(bytes) | Value::Bytes(bytes) => {

@@ -47,7 +47,7 @@ fuzz_target!(|input: &[u8]| {
     assert_eq!(whole, other, "told and counted");
 });
 
-/// What the server sends, and the request it comes after.
+/// Bytes of the server, and the request they come after.
 struct Turn {
     choice: u8,
     /// Names and values in turn.
@@ -99,7 +99,7 @@ struct Peer {
     /// All that was sent, and where the last request begins.
     sent: Vec<u8>,
     begun_at: usize,
-    /// The exchange that is under way, and how far it is.
+    /// The exchange in progress, and its state.
     stream: u32,
     progress: Progress,
     interim: u32,
@@ -108,10 +108,10 @@ struct Peer {
 
 #[derive(Debug, PartialEq, PartialOrd)]
 enum Progress {
-    Asked,
+    Requested,
     Head,
     Ended,
-    /// Nothing more is told of the connection.
+    /// The connection reports nothing more.
     Over,
 }
 
@@ -203,7 +203,7 @@ impl Peer {
         assert!(!self.client.has_answer() && self.client.sent_bytes() == 0);
         self.check_sent();
         assert!(stream == self.stream + 1 && self.progress == Progress::Ended);
-        (self.stream, self.progress, self.interim) = (stream, Progress::Asked, 0);
+        (self.stream, self.progress, self.interim) = (stream, Progress::Requested, 0);
         self.transmit();
         self.check_head(&fields, options.http10);
         self.client.send(Chunk::Flush);
@@ -321,7 +321,7 @@ impl Peer {
         }
     }
 
-    /// Events come in their order, and about the exchange that is under way.
+    /// Events come in their order, and about the exchange in progress.
     fn judge(&mut self, event: &ClientEvent) {
         assert_ne!(self.progress, Progress::Over, "{event:?} after the end");
         assert!(self.stream == 0 || self.client.has_answer() || is_end(event));
@@ -329,11 +329,11 @@ impl Peer {
             ClientEvent::Interim { stream, .. } => {
                 self.interim += 1;
                 assert!(self.interim <= MAX_INTERIM);
-                (*stream, Progress::Asked, Progress::Asked)
+                (*stream, Progress::Requested, Progress::Requested)
             }
             ClientEvent::Head { stream, head, .. } => {
                 assert!((100..1000).contains(&head.status));
-                (*stream, Progress::Asked, Progress::Head)
+                (*stream, Progress::Requested, Progress::Head)
             }
             ClientEvent::Upgraded(stream) => {
                 self.is_tunnel = true;

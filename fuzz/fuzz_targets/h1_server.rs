@@ -39,7 +39,7 @@ fn settings(limits: u8) -> Settings {
     }
 }
 
-/// What was told and sent, without what may depend on timing.
+/// Events and output, without parts that may depend on timing.
 #[derive(Debug, PartialEq)]
 struct Story {
     heads: Vec<Head>,

@@ -192,7 +192,7 @@ impl Peer {
         }
     }
 
-    /// About 300 bytes for each body, told apart by what has been sent.
+    /// About 300 bytes for each body, distinguished by what has been sent.
     fn feed(&mut self, stream: u32) {
         if self.conn.sent_bytes(stream) < 300 {
             let piece = vec![b'x'; 1 + usize::from(self.mode) + stream as usize % 7];

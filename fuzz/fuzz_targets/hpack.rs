@@ -42,7 +42,7 @@ fuzz_target!(|input: &[u8]| {
     }
 });
 
-/// What a block says; `None` where it is broken, which breaks the connection.
+/// Fields of a block; `None` where it is broken, which breaks the connection.
 fn decode(decoder: &mut Decoder, block: &[u8]) -> Option<Fields> {
     let mut fields = Fields::new();
     let mut bytes = 0;

@@ -9,7 +9,7 @@ use std::fmt::Debug;
 use engines::client::{Event, SendError};
 use engines::http::{BodyLength, OutputQueue, ResponseHead};
 
-/// What the protocols say differently.
+/// Operations that differ between the protocols.
 pub trait Spoken {
     type Error: Debug + PartialEq;
 
@@ -18,7 +18,7 @@ pub trait Spoken {
 
     fn request(&mut self, choice: u8) -> Result<u32, SendError>;
 
-    /// Sends further requests behind one that was begun; gives how many.
+    /// Sends further requests behind one that was begun; returns their number.
     fn pipeline(&mut self, _: u8) -> u32 {
         0
     }
@@ -29,7 +29,7 @@ pub trait Spoken {
     /// Checks all that was sent since the last time.
     fn check_sent(&mut self, sent: &[u8]);
 
-    /// What the server sends in a turn.
+    /// Bytes of the server in a turn.
     fn said(mode: u8, bytes: &[u8]) -> Vec<u8>;
 
     /// Whether a response with this head, to the last request, has a body.
@@ -52,7 +52,7 @@ pub trait Spoken {
     fn check_invariants(&self);
 }
 
-/// The same bytes, whole, cut, and out of buffers that are given away, tell the same story.
+/// Checks that events do not depend on whether bytes come whole, cut, or in owned buffers.
 pub fn run<S: Spoken>(input: &[u8]) {
     let Some((&[limits, mode, step, at], rest)) = input.split_first_chunk::<4>() else {
         return;
@@ -106,10 +106,10 @@ struct Peer<S: Spoken> {
 
 #[derive(Debug, PartialEq, PartialOrd)]
 enum Progress {
-    Asked,
+    Requested,
     Head,
     Ended,
-    /// Nothing more is told of the connection.
+    /// The connection reports nothing more.
     Over,
 }
 
@@ -184,7 +184,7 @@ impl<S: Spoken> Peer<S> {
     }
 
     fn await_answer(&mut self, stream: u32) {
-        (self.stream, self.progress) = (stream, Progress::Asked);
+        (self.stream, self.progress) = (stream, Progress::Requested);
         (self.body_bytes, self.note_bytes, self.length) = (0, 0, None);
     }
 
@@ -226,7 +226,7 @@ impl<S: Spoken> Peer<S> {
         );
     }
 
-    /// Events come in their order, about the exchange that is under way, and what ends as whole is whole.
+    /// Events come in their order, about the exchange in progress, and a body that ends as complete is complete.
     fn judge(&mut self, event: &Event<S::Error>) {
         assert_ne!(self.progress, Progress::Over, "{event:?} after the end");
         let (stream, from, to) = match event {
@@ -235,7 +235,7 @@ impl<S: Spoken> Peer<S> {
                 if let (BodyLength::Length(bytes), true) = (head.body, self.client.has_body(head)) {
                     self.length = Some(bytes);
                 }
-                (*stream, Progress::Asked, Progress::Head)
+                (*stream, Progress::Requested, Progress::Head)
             }
             Event::Data { stream, bytes } => {
                 assert!(!bytes.is_empty(), "data is some");
@@ -269,7 +269,7 @@ impl<S: Spoken> Peer<S> {
     }
 }
 
-/// What every client has.
+/// Operations of every client.
 #[macro_export]
 macro_rules! edge {
     ($error:ty) => {

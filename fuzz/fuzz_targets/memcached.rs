@@ -1,6 +1,6 @@
-//! memcached, client role: the same bytes, whole, cut, and out of buffers that are given away tell the same story, a part of a
-//! value is never told as the whole, a request is one line with the key, and of an answer with others behind it all is told or
-//! nothing.
+//! memcached, client role: events do not depend on whether bytes come whole, cut, or in owned buffers, a part of a
+//! value is never reported as the whole, a request is one line with the key, and of an answer with others behind it all
+//! is reported or nothing.
 #![no_main]
 
 #[path = "kept_peer.rs"]
@@ -32,7 +32,7 @@ fn line(key: &[u8]) -> Vec<u8> {
 struct Memcached {
     client: Client,
     line_bytes: usize,
-    /// What is to be sent.
+    /// Expected output.
     lines: Vec<u8>,
 }
 

@@ -1,5 +1,5 @@
-//! SCGI, client role: what is sent is read again to the same, by a reader that takes netstrings alone; a response tells the same
-//! story whole, cut, and out of buffers that are given away.
+//! SCGI, client role: output is parsed to an equal request, by a parser of netstrings alone; events of a response do
+//! not depend on whether it comes whole, cut, or in owned buffers.
 #![no_main]
 
 mod cgi_peer;

@@ -62,7 +62,7 @@ fn settings(limits: u8) -> Settings {
     }
 }
 
-/// What a request has of frames of header blocks: the fields that every one has.
+/// Fields of every request's header block.
 const REQUESTS: &[Block] = &[Block {
     kind: 1,
     between: |flags| vec![0, 0, 0, 0, flags, 0],
@@ -231,7 +231,7 @@ impl Peer {
         }
     }
 
-    /// About 300 bytes for each body, told apart by what has been sent.
+    /// About 300 bytes for each body, distinguished by what has been sent.
     fn feed(&mut self, stream: u32) {
         if self.conn.sent_bytes(stream) < 300 {
             let piece = vec![b'x'; 1 + usize::from(self.mode) + stream as usize % 7];

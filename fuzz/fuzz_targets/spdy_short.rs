@@ -4,7 +4,7 @@
 /// Frames of a kind that have a header block.
 pub struct Block {
     pub kind: u8,
-    /// What is between the number of the stream and the block.
+    /// Bytes between the number of the stream and the block.
     pub between: fn(u8) -> Vec<u8>,
     /// The pairs that each block has, unless it says others of those names.
     pub pairs: &'static [(&'static [u8], &'static [u8])],

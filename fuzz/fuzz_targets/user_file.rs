@@ -49,7 +49,7 @@ fuzz_target!(|input: &[u8]| {
     }
 });
 
-/// What a file has for a user, read in pieces.
+/// Entry of a user in a file, read in pieces.
 fn found(file: &[u8], user: &[u8], cut: usize) -> Entry {
     let mut search = Search::new(user);
     for piece in file.chunks(cut) {

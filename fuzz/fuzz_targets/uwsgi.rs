@@ -1,5 +1,5 @@
-//! uwsgi, client role: what is sent is read again to the same; a response tells the same story whole, cut, and out of buffers
-//! that are given away.
+//! uwsgi, client role: output is parsed to an equal request; events of a response do not depend on whether it comes
+//! whole, cut, or in owned buffers.
 #![no_main]
 
 mod cgi_peer;

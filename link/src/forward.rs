@@ -113,7 +113,7 @@ fn locked(record: &Mutex<Record>) -> MutexGuard<'_, Record> {
     record.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How many segments with data are still to be dropped: those to the server, those to the client.
+/// Number of segments with data still to be dropped: those to the server, those to the client.
 #[derive(Debug, Default)]
 struct Losses([AtomicU32; 2]);
 
@@ -388,7 +388,7 @@ struct Spin {
 }
 
 impl Spin {
-    /// How long to sleep when something is due in so long; not at all if nothing.
+    /// Returns the time to sleep when something is due after `left`; `None`: no sleep.
     fn sleep(&mut self, now: Instant, left: Duration) -> Option<Duration> {
         self.account(now);
         if self.saved.is_zero() {
@@ -416,7 +416,7 @@ impl Spin {
     }
 }
 
-/// How a wait ended.
+/// Result of a wait.
 enum Woken {
     /// Something is due so soon that there was none.
     Early,
@@ -426,7 +426,7 @@ enum Woken {
     Stopped,
 }
 
-/// How long a thread was ready to run and did not: the second number of its schedstat, in nanoseconds.
+/// Time for which a thread was ready to run and did not: the second number of its schedstat, in nanoseconds.
 ///
 /// A packet that came meanwhile has waited in its device at most so long.
 #[derive(Debug)]
@@ -460,10 +460,10 @@ fn total(file: &File) -> Option<Duration> {
     Some(Duration::from_nanos(waited))
 }
 
-/// How long before a packet is due the thread stops to sleep: above what a timer and a wake-up take.
+/// Time before a packet is due at which the thread stops sleeping: above that of a timer and a wake-up.
 const SPIN: Duration = Duration::from_micros(200);
 /// Time that the thread may spin on the clock at once; then as much as it sleeps, so that a busy
 /// link does not take a CPU from its ends.
 const SPIN_SAVED_MAX: Duration = Duration::from_millis(5);
-/// How many packets are read from a device before others are looked at.
+/// Maximum number of packets read from a device before others are looked at.
 const READS_PER_TURN: usize = 64;

@@ -141,8 +141,7 @@ impl Link {
     }
 
     /// Runs `task` on a thread in the client's namespace, as a measuring instrument: in real time where that is
-    /// allowed, so that other work on the machine does not delay its clock readings. Its connections go
-    /// over the link.
+    /// allowed, so that other work on the machine does not delay its clock readings. Its connections go over the link.
     ///
     /// # Panics
     /// When `task` does.
@@ -154,8 +153,8 @@ impl Link {
         })
     }
 
-    /// Runs `task` on a thread in the server's namespace. Sockets that it binds are reached over the link; processes that it spawns
-    /// stay there, and are scheduled as [`Options::realtime_server`] says.
+    /// Runs `task` on a thread in the server's namespace. Sockets that it binds are reached over the link; processes
+    /// that it spawns stay there, and are scheduled as [`Options::realtime_server`] says.
     ///
     /// # Panics
     /// When `task` does.
@@ -182,13 +181,14 @@ impl Link {
         self.forwarder.drop_next(direction, segments);
     }
 
-    /// How many packets did what, so far.
+    /// Returns the counts of packets by outcome, so far.
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.forwarder.record().counters()
     }
 
-    /// How many packets the ends sent faster than the link could read them, so far; the kernel dropped those.
+    /// Returns the number of packets that the ends sent faster than the link could read them, so far; the kernel
+    /// dropped those.
     ///
     /// # Errors
     /// /proc is not mounted, or somebody has removed a device.
@@ -198,7 +198,7 @@ impl Link {
         Ok(near + far)
     }
 
-    /// How late packets were delivered, so far.
+    /// Returns the lateness of delivered packets, so far.
     #[must_use]
     pub fn lateness(&self) -> Lateness {
         self.forwarder.record().lateness()
@@ -237,7 +237,7 @@ impl Link {
         judged
     }
 
-    /// How many samples were judged, and how many of them were void.
+    /// Returns the number of samples judged, and of void ones among them.
     #[must_use]
     pub fn samples(&self) -> (u64, u64) {
         let judged = self.judged.load(Ordering::Relaxed);

@@ -11,15 +11,15 @@ use crate::quantity::{Loss, Rate};
 pub struct Options {
     /// The delay of each packet, each way; at most 10 s.
     pub one_way: Duration,
-    /// How much less or more than that a packet may take, evenly distributed; at most the delay.
+    /// Deviation of a packet's delay, uniformly distributed in both directions; at most the delay.
     pub jitter: Duration,
     /// Whether jitter lets packets overtake each other.
     pub reorder: bool,
-    /// How many packets are lost, each way.
+    /// Share of packets lost, each way.
     pub loss: Loss,
     /// Seed of loss and jitter.
     pub seed: u64,
-    /// How long pure acknowledgements of the client are held back unless they can leave with data, at most 1 s;
+    /// Time for which pure acknowledgements of the client are held back unless they can leave with data, at most 1 s;
     /// `None` sends each at once. A server that waits for one before it sends the rest of a response is late by
     /// this and a round trip.
     pub client_ack_hold: Option<Duration>,
@@ -29,7 +29,7 @@ pub struct Options {
     pub up: Option<Rate>,
     /// The rate from the server to the client.
     pub down: Option<Rate>,
-    /// How many packets may wait before a rate while one is being sent; further ones are dropped. At most 10,000.
+    /// Maximum number of packets that wait before a rate while one is being sent; further ones are dropped. At most 10,000.
     pub queue_packets: u32,
     /// The largest packet, bytes with IP header: 576 to 9216.
     pub mtu: u16,
@@ -100,7 +100,7 @@ pub(crate) const MTU_MIN: u16 = 576;
 pub(crate) const MTU_MAX: u16 = 9216;
 /// The most packets that may wait before a rate.
 pub(crate) const QUEUE_MAX: u32 = 10_000;
-/// How many packets wait before a rate unless it is said: 60 ms of full packets at 20 mbit.
+/// Default length of the queue before a rate, in packets: 60 ms of full packets at 20 mbit.
 pub(crate) const QUEUE_DEFAULT: u32 = 100;
 /// The most pairs of ports of `localhost` that are the server's.
 pub(crate) const LOCALHOST_MAX: usize = 64;

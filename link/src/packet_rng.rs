@@ -34,7 +34,7 @@ impl PacketRng {
         u128::from(self.draw(number, 0)) < share
     }
 
-    /// How much longer than `delay - jitter` the packet of this number takes: evenly from nothing to twice `jitter`.
+    /// Returns the time that the packet of this number takes beyond `delay - jitter`: uniform from 0 to twice `jitter`.
     pub(crate) fn wavers(self, number: u64, jitter: Duration) -> Duration {
         let span = jitter.as_nanos() * 2 + 1;
         let nanos = (u128::from(self.draw(number, 1)) * span) >> 64;

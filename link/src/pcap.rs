@@ -16,7 +16,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 pub(crate) struct Capture {
     packets: Option<SyncSender<(Instant, Vec<u8>)>>,
     thread: Option<JoinHandle<()>>,
-    /// How many packets were not written.
+    /// Number of packets that were not written.
     pub(crate) left_out: u64,
 }
 
@@ -143,7 +143,7 @@ const MAGIC: u32 = 0xa1b2_3c4d;
 const LINKTYPE_RAW: u32 = 101;
 /// No packet is longer.
 const SNAP_BYTES: u32 = 65_535;
-/// How many packets may wait to be written.
+/// Maximum number of packets that wait to be written.
 const WAITING_MAX: usize = 16_384;
 
 #[cfg(test)]

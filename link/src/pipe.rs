@@ -23,7 +23,7 @@ pub(crate) struct Moving {
     pub(crate) came: Instant,
     /// When it is to be delivered.
     pub(crate) due: Instant,
-    /// How long it may have waited in its device before it was read.
+    /// Maximum time that it may have waited in its device before it was read.
     pub(crate) unread: Duration,
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct Pipe {
     reorder: bool,
     loss: Loss,
     packet_rng: PacketRng,
-    /// How many packets came.
+    /// Number of packets received.
     number: u64,
     shaper: Option<Shaper>,
     queue: VecDeque<Moving>,

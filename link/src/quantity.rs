@@ -16,7 +16,7 @@ impl Rate {
     /// See [`Rate::LEAST`].
     pub const GREATEST: Self = Self(100_000_000_000);
 
-    /// So many bits a second; nothing below the least or above the greatest.
+    /// Converts bits per second; `None` below the least or above the greatest.
     #[must_use]
     pub fn from_bits(bits_per_second: u64) -> Option<Self> {
         let rate = Self(bits_per_second);

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::pipe::Moving;
 use crate::segment::{Direction, Segment, Verdict};
 
-/// How many packets did what.
+/// Counts of packets by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// On the way to the server.
@@ -22,7 +22,7 @@ pub struct Counters {
     pub uncaptured: u64,
 }
 
-/// How many packets of a direction did what.
+/// Counts of packets of a direction by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DirectionCounters {
     /// Delivered.
@@ -80,7 +80,7 @@ impl DirectionCounters {
     }
 }
 
-/// How late packets were.
+/// Lateness of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lateness {
     /// Packets delivered.
@@ -91,7 +91,7 @@ pub struct Lateness {
     pub p99: Duration,
     /// The latest.
     pub worst: Duration,
-    /// How many were later than [`LATE_THRESHOLD`].
+    /// Number of packets later than [`LATE_THRESHOLD`].
     pub late: u64,
     /// Whether the kernel reports how long the forwarder waited for a CPU; else packets may have waited unseen
     /// before they were read.
@@ -142,7 +142,7 @@ impl LateDeliveries {
 pub struct Trace {
     /// In the order in which they were delivered, or found not to be.
     pub entries: Vec<TraceEntry>,
-    /// How many more there were than are kept.
+    /// Number of entries beyond those kept.
     pub lost: u64,
 }
 
@@ -314,18 +314,18 @@ pub fn is_conclusive(samples: u64, void: u64) -> bool {
     void <= (samples * VOID_PERCENT_MAX / 100).max(1)
 }
 
-/// From when on a packet is late enough to be counted as such: a fiftieth of the round trip of 50 ms.
+/// Lateness from which a packet is counted as late: a fiftieth of the round trip of 50 ms.
 pub const LATE_THRESHOLD: Duration = Duration::from_millis(1);
-/// How many of a hundred samples may be void; of fewer than a hundred one may.
+/// Maximum percentage of void samples; of fewer than a hundred one may be.
 const VOID_PERCENT_MAX: u64 = 1;
 /// Lateness is counted in steps of 10 µs up to 20 ms; the last count has all above.
 const STEP: Duration = Duration::from_micros(10);
 const STEPS: usize = 2000;
 /// Lateness below which no time is recorded.
 const REMEMBERED_FROM: Duration = Duration::from_micros(100);
-/// How many late deliveries are remembered with their times; older ones are forgotten.
+/// Maximum number of late deliveries remembered with their times; older ones are dropped.
 const REMEMBERED_MAX: usize = 65_536;
-/// How many packets are traced until the trace is taken; later ones are only counted.
+/// Maximum number of packets traced until the trace is taken; later ones are only counted.
 const TRACE_MAX: usize = 262_144;
 
 #[cfg(test)]

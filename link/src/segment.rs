@@ -85,7 +85,7 @@ impl Flags {
 /// A parsed TCP segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// Whose it is.
+    /// Its flow.
     pub flow: Flow,
     /// The number of its first byte.
     pub seq: u32,

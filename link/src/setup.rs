@@ -88,7 +88,7 @@ impl Ends {
     }
 }
 
-/// How many packets the kernel could not put into the queue of a device of the calling thread's network, because it
+/// Number of packets that the kernel could not put into the queue of a device of the calling thread's network, because it
 /// was not read fast enough: a column of /proc/net/dev, behind the device's name.
 pub(crate) fn unread(device: &str) -> io::Result<u64> {
     const TRANSMIT_DROPPED: usize = 11;

@@ -46,7 +46,7 @@ pub struct Connecting<S> {
     pub established: bool,
 }
 
-/// Why a stream could not be begun.
+/// Reason why a stream could not be begun.
 #[derive(Debug)]
 pub struct ConnectError {
     /// The call that failed, as nginx's log names it.

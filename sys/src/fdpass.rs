@@ -80,7 +80,7 @@ pub fn recv_now(socket: impl AsFd, bytes: &mut [u8]) -> io::Result<Option<usize>
     }
 }
 
-/// How a message begins.
+/// Returns the header of a message.
 #[must_use]
 pub fn header(payload_bytes: usize, descriptors: usize) -> [u8; HEADER_BYTES] {
     let mut header = [0; HEADER_BYTES];

@@ -22,7 +22,7 @@ pub enum Fork {
     Child,
 }
 
-/// How a child ended.
+/// Exit status of a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
     /// It returned this code.
@@ -62,7 +62,7 @@ pub(super) fn thread_count() -> usize {
     std::fs::read_dir("/proc/self/task").map_or(1, Iterator::count)
 }
 
-/// Goes on in a child that has a session of its own, no umask, and /dev/null for input and output;
+/// Continues in a child that has a session of its own, no umask, and /dev/null for input and output;
 /// the process that called exits with 0, after it has called `leave` with the child's number.
 ///
 /// # Errors
@@ -213,8 +213,7 @@ pub fn kill_group(leader: u32, signo: i32) -> io::Result<()> {
     Ok(())
 }
 
-/// Has the kernel send SIGTERM to this process when its parent dies; returns false when `parent` is
-/// dead already.
+/// Has the kernel send SIGTERM to this process when its parent dies; returns false when `parent` is dead already.
 ///
 /// # Errors
 /// None is known.
@@ -303,7 +302,7 @@ pub fn hard_rlimit_nofile() -> Option<u64> {
     rustix::process::getrlimit(Resource::Nofile).maximum
 }
 
-/// How many files this process has open; 0 where /proc is not mounted. It takes as long as there are files.
+/// Returns the number of open files of this process; 0 where /proc is not mounted. Its cost grows with that number.
 #[must_use]
 pub fn open_files() -> u64 {
     std::fs::read_dir("/proc/self/fd").map_or(0, |entries| entries.count() as u64)
@@ -345,7 +344,7 @@ pub fn set_priority(priority: i32) -> io::Result<()> {
 }
 
 /// Lets the calling thread run on every CPU that the process's first thread may use, and schedules it after threads of the
-/// priority that it has: by so much, up to 19.
+/// priority that it has: by `lower`, up to 19.
 ///
 /// # Errors
 /// None is known.

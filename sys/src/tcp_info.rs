@@ -5,8 +5,8 @@
 
 use std::os::fd::RawFd;
 
-/// State of a TCP connection as the kernel knows it. Values that an older kernel does not report, or that are not measured yet, are
-/// `None`.
+/// State of a TCP connection as the kernel knows it. Values that an older kernel does not report, or that are not
+/// measured yet, are `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpInfo {
     /// Smoothed round-trip time, microseconds.
@@ -31,11 +31,11 @@ pub struct TcpInfo {
     pub min_rtt_us: Option<u32>,
     /// The latest rate at which the peer got data, bytes per second.
     pub delivery_rate: Option<u64>,
-    /// How long there was something to send or to be acknowledged, microseconds.
+    /// Time with data to send or to be acknowledged, in microseconds.
     pub busy_time_us: Option<u64>,
-    /// How long the peer's window held it back, microseconds.
+    /// Time limited by the peer's window, in microseconds.
     pub rwnd_limited_us: Option<u64>,
-    /// How long our send buffer did, microseconds.
+    /// Time limited by our send buffer, in microseconds.
     pub sndbuf_limited_us: Option<u64>,
 }
 

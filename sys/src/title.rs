@@ -1,9 +1,8 @@
 //! The title that `ps` shows, written over the argument strings of the process.
 //!
-//! The kernel shows in /proc/self/stat where they are; the environment strings that follow are
-//! moved first, so that a title may run over them. The arguments must be read before.
-//! Any thread may read arguments and environment at any time, so both are touched only while there
-//! is one thread. Source: proc(5), `arg_start` to `env_end`.
+//! The kernel shows in /proc/self/stat where they are; the environment strings that follow are moved first, so that a
+//! title may run over them. The arguments must be read before. Any thread may read arguments and environment at any
+//! time, so both are touched only while there is one thread. Source: proc(5), `arg_start` to `env_end`.
 
 use std::ffi::{CString, OsString, c_char};
 use std::fs::File;

@@ -10,7 +10,7 @@ use std::thread;
 /// The response: a head alone.
 pub const ANSWER: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 
-/// Starts a server on a free port that does `work` for each request before it answers; gives its address.
+/// Starts a server on a free port that does `work` for each request before it answers, and returns its address.
 ///
 /// # Panics
 /// When no port is free.

@@ -19,24 +19,24 @@ use crate::received::{Inbox, Request};
 use crate::server::{Builder, Server};
 use crate::wait::{DEADLINE, pause, wait_until};
 
-/// What a scripted server does next.
+/// Next action of a scripted server.
 #[derive(Clone, Debug)]
 pub enum Step {
     /// Sends bytes.
     Send(Vec<u8>),
-    /// Sends the letter `x` so many times, without having them all in memory.
+    /// Sends the letter `x` this many times, without having them all in memory.
     Fill(usize),
-    /// Waits for so many milliseconds.
+    /// Waits for this many milliseconds.
     Wait(u64),
     /// Waits until the test opens the gate.
     Gate(Gate),
     /// Reads the body of the request, where the script began at its head.
     ReadBody,
-    /// Reads so many bytes, whatever they are.
+    /// Reads this many bytes, whatever they are.
     Read(usize),
     /// Reads up to these bytes and past them.
     Until(Vec<u8>),
-    /// The same, and keeps them for [`Backend::kept`].
+    /// Reads up to these bytes and past them, and keeps them for [`Backend::kept`].
     Keep(Vec<u8>),
     /// Reads the head of a request and keeps it, where the script is of a connection.
     ReadHead,
@@ -52,7 +52,7 @@ pub enum Step {
     Hold,
 }
 
-/// What holds steps back until the test opens it.
+/// Gate that holds steps back until the test opens it.
 #[derive(Clone, Debug, Default)]
 pub struct Gate(Arc<(Mutex<bool>, Condvar)>);
 
@@ -73,7 +73,7 @@ impl Gate {
     }
 }
 
-/// What the script of each request or connection is.
+/// Script of each request or connection.
 type Script = dyn Fn(&Request) -> Vec<Step> + Send + Sync;
 
 /// When the script of a request is asked for.
@@ -131,7 +131,7 @@ impl Backend {
         Self::listening(tcp(0), Begins::Whole, script)
     }
 
-    /// The same on a port that the test has reserved.
+    /// Starts a server on a port that the test has reserved.
     #[must_use]
     pub fn answering_at(
         port: u16,
@@ -140,7 +140,7 @@ impl Backend {
         Self::listening(tcp(port), Begins::Whole, script)
     }
 
-    /// The same on a socket of the UNIX domain.
+    /// Starts a server on a socket of the UNIX domain.
     ///
     /// # Panics
     /// When it cannot be bound.
@@ -186,7 +186,7 @@ impl Backend {
         Self { place, shared }
     }
 
-    /// What `proxy_pass` and `server` call it, without `http://`.
+    /// Its address for `proxy_pass` and `server`, without `http://`.
     #[must_use]
     pub fn name(&self) -> String {
         match &self.place {
@@ -205,7 +205,7 @@ impl Backend {
         ))
     }
 
-    /// The same by way of a group, which keeps its connections; one worker, so that there is one pool.
+    /// Proxies by way of a group, which keeps its connections; one worker, so that there is one pool.
     #[must_use]
     pub fn grouped(&self, group: &str, directives: &str) -> Builder {
         let pass = self.name();
@@ -219,7 +219,7 @@ impl Backend {
         )
     }
 
-    /// What has been asked so far, in the order in which heads came.
+    /// Requests so far, in the order in which heads came.
     #[must_use]
     pub fn requests(&self) -> Vec<Request> {
         lock(&self.shared.requests).clone()
@@ -238,7 +238,7 @@ impl Backend {
         self.requests().pop().expect("it was there")
     }
 
-    /// What [`Step::Keep`] has read so far, of all connections.
+    /// Bytes read by [`Step::Keep`] so far, of all connections.
     #[must_use]
     pub fn kept(&self) -> Vec<u8> {
         lock(&self.shared.kept).clone()

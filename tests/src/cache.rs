@@ -8,7 +8,7 @@ use std::thread;
 use crate::wait::pause;
 use std::time::Duration;
 
-/// What the server does with a connection.
+/// Action of the server with a connection.
 #[derive(Clone, Debug)]
 pub enum Say {
     /// Writes these bytes.
@@ -26,7 +26,7 @@ pub struct Cache {
     reads: Arc<Mutex<Vec<Reading>>>,
 }
 
-/// What one read of a connection brought.
+/// Result of one read of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reading {
     /// The number of the connection, from 0 on.
@@ -64,7 +64,7 @@ impl Cache {
         format!("127.0.0.1:{}", self.port)
     }
 
-    /// What has been read so far.
+    /// Bytes read so far.
     ///
     /// # Panics
     /// When a connection has panicked.

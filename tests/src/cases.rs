@@ -24,7 +24,7 @@ pub enum Since {
 /// One input and what must come back before the connection closes.
 #[derive(Debug, Clone)]
 pub struct Case {
-    /// What the input is, for the report.
+    /// Description of the input, for the report.
     pub name: String,
     /// The bytes sent, in one piece.
     pub input: Vec<u8>,
@@ -47,7 +47,7 @@ impl Case {
         }
     }
 
-    /// The same case, for fewer servers.
+    /// Restricts the case to fewer servers.
     #[must_use]
     pub fn since(mut self, since: Since) -> Self {
         self.since = since;

@@ -33,7 +33,7 @@ pub fn largest(source: &str) -> Circle {
     sized.max_by_key(|circle| circle.lines).unwrap_or_default()
 }
 
-/// What a file says of modules.
+/// Modules that a file declares and uses.
 #[derive(Default)]
 struct File {
     lines: usize,

@@ -246,7 +246,7 @@ impl Client {
         }
     }
 
-    /// Gives every read from here on at most `limit`.
+    /// Sets the time limit of every read from here on.
     pub(crate) fn limit_reading(&self, limit: Duration) {
         let outcome = match &self.wire {
             Wire::Tcp(stream) => stream.set_read_timeout(Some(limit)),

@@ -123,7 +123,7 @@ fn serve(stream: TcpStream, number: u64, counts: &Counts) -> Option<()> {
     None
 }
 
-/// Reads a request with its body; gives its target, or `None` at the end.
+/// Reads a request with its body and returns its target, or `None` at the end.
 fn request(reader: &mut impl BufRead) -> Option<String> {
     let target = target(reader)?;
     rest(reader)?;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::peer;
 use crate::wait::holds_within;
 
-/// What a run left behind.
+/// Output and status of a run.
 #[derive(Debug)]
 pub struct Outcome {
     /// The exit code; -1 when a signal ended the process.

@@ -64,7 +64,7 @@ impl Reader {
         }
     }
 
-    /// What has come of the body; `None` before the end of the head.
+    /// Received part of the body; `None` before the end of the head.
     #[must_use]
     pub fn body(&self) -> Option<Vec<u8>> {
         let reply = match self {
@@ -142,7 +142,7 @@ fn chunks_of(bytes: &[u8]) -> Option<Vec<u8>> {
     Some(body)
 }
 
-/// What can be decoded of a body whose end has not come.
+/// Decodable part of a body whose end has not come.
 fn decoded(coding: &str, body: &[u8]) -> Vec<u8> {
     let mut command = match coding {
         "gzip" => Command::new("gzip"),
@@ -170,21 +170,21 @@ fn decoded(coding: &str, body: &[u8]) -> Vec<u8> {
     child.wait_with_output().expect("it was started").stdout
 }
 
-/// What a response consists of: how it begins, and its pieces.
+/// Parts of a response: its beginning, and its pieces.
 #[derive(Debug)]
 pub struct Expected<'a> {
-    /// What comes with the head.
+    /// Data that comes with the head.
     pub first: Vec<u8>,
     /// How long nothing follows it.
     pub pause: Duration,
-    /// What comes afterwards, each by itself.
+    /// Pieces that come afterwards, each by itself.
     pub pieces: Vec<Vec<u8>>,
     /// The coding of all of it.
     pub coding: &'a str,
 }
 
 impl Expected<'_> {
-    /// Lets piece by piece go with `open`; gives the worst delay of one.
+    /// Releases piece by piece with `open` and returns the worst delay of one.
     ///
     /// # Errors
     /// What was held back, or is not what was sent.
@@ -232,7 +232,7 @@ impl Expected<'_> {
     }
 }
 
-/// When the last bytes of a piece came, whose length nobody knows.
+/// When the last bytes of a piece of unknown length came.
 fn last_growth(reader: &mut Reader, before: usize, start: Instant) -> Option<Duration> {
     let mut came = before;
     let mut last = None;
@@ -245,7 +245,7 @@ fn last_growth(reader: &mut Reader, before: usize, start: Instant) -> Option<Dur
     last
 }
 
-/// Tries until all is in time, or the machine is not to blame; gives what was wrong, and with what.
+/// Repeats until all is in time, or the machine is not to blame; returns the errors.
 ///
 /// # Panics
 /// When `FLUSH_LATE_MS` is no number.

@@ -19,7 +19,7 @@ pub struct H2Client {
     reader: Reader,
     block: Vec<u8>,
     next_stream: u32,
-    /// What has come on each stream.
+    /// Data received on each stream.
     pub replies: BTreeMap<u32, Reply>,
     /// Last stream and code of each GOAWAY.
     pub goaways: Vec<(u32, u32)>,
@@ -39,7 +39,7 @@ pub struct H2Client {
     pub closed: bool,
 }
 
-/// What has come on a stream.
+/// Data received on a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reply {
     /// `:status` of the last header block that had one; 0 before.
@@ -160,17 +160,17 @@ impl H2Client {
         self.frame(RST_STREAM, 0, stream, &8_u32.to_be_bytes())
     }
 
-    /// Asks for a path; gives the number of the stream.
+    /// Requests a path and returns the number of the stream.
     pub fn get(&mut self, path: &str) -> u32 {
         self.request("GET", path, &[], true)
     }
 
-    /// Begins a request; gives the number of the stream.
+    /// Begins a request; returns the number of the stream.
     pub fn request(&mut self, method: &str, path: &str, more: &[(&str, &str)], end: bool) -> u32 {
         self.headers(&[&request_fields(method, path), more].concat(), end)
     }
 
-    /// Sends a header block on the next stream; gives its number.
+    /// Sends a header block on the next stream; returns its number.
     pub fn headers(&mut self, fields: &[(&str, &str)], end: bool) -> u32 {
         let stream = self.take_stream();
         let flags = END_HEADERS | if end { END_STREAM } else { 0 };
@@ -191,7 +191,7 @@ impl H2Client {
         self.frame(DATA, flags, stream, bytes)
     }
 
-    /// What has come on a stream so far.
+    /// Returns the data received on a stream so far.
     #[must_use]
     pub fn so_far(&self, stream: u32) -> Reply {
         self.replies.get(&stream).cloned().unwrap_or_default()
@@ -233,7 +233,7 @@ impl H2Client {
         }
     }
 
-    /// Waits for a GOAWAY; gives the last stream and the code of the latest one.
+    /// Waits for a GOAWAY; returns the last stream and the code of the latest one.
     ///
     /// # Panics
     /// When none comes.
@@ -275,7 +275,7 @@ impl H2Client {
         }
     }
 
-    /// What has come, in short.
+    /// Received frames, in short.
     fn summary(&self) -> String {
         let last: Vec<_> = self.replies.iter().rev().take(3).collect();
         format!(
@@ -433,7 +433,7 @@ fn number(bytes: &[u8]) -> u32 {
     u32::from_be_bytes(*bytes)
 }
 
-/// What every client says first.
+/// Preface of every client.
 pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Largest window, and largest number of a stream.
 pub const MAX_WINDOW: u32 = (1 << 31) - 1;
@@ -448,7 +448,7 @@ pub const PRIORITY: u8 = 2;
 pub const RST_STREAM: u8 = 3;
 /// Settings, or their acknowledgement.
 pub const SETTINGS: u8 = 4;
-/// What the server answers without having been asked.
+/// Frames that the server sends unasked.
 pub const PUSH_PROMISE: u8 = 5;
 /// To be sent back.
 pub const PING: u8 = 6;

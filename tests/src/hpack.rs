@@ -73,7 +73,7 @@ impl Reader {
     }
 }
 
-/// A header block of literals that nobody remembers, without Huffman coding.
+/// A header block of literals without indexing or Huffman coding.
 #[must_use]
 pub fn write(fields: &[(&str, &str)]) -> Vec<u8> {
     let mut block = Vec::new();

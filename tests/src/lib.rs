@@ -1,4 +1,4 @@
-//! What the black-box tests share: a server in a directory of its own, a raw client, polling.
+//! Common parts of the black-box tests: a server in a directory of its own, a raw client, polling.
 //!
 //! A test writes a configuration with placeholders, starts the binary under test on it, speaks
 //! bytes to its sockets and looks at answers, logs and exit codes. Nothing here knows how the

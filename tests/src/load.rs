@@ -29,7 +29,7 @@ pub struct Load {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// What the clients of a load have seen.
+/// Results of the clients of a load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
     /// Requests sent.

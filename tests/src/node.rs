@@ -26,7 +26,7 @@ pub fn script(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// What `spdy.js` prints for a case, as a client of SPDY/3.1 of the server at this port.
+/// Output of `spdy.js` for a case, as a client of SPDY/3.1 of the server at this port.
 ///
 /// # Panics
 /// When node or the library is missing, or the case fails.

@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use crate::command::run;
 use crate::dir::TempDir;
 
-/// What the binary under test is.
+/// Kind of the binary under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
     /// The server these tests were written for.

@@ -24,7 +24,7 @@ pub enum Listen {
 }
 
 impl Listen {
-    /// What `fastcgi_pass` and `server` call it.
+    /// Its address for `fastcgi_pass` and `server`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -54,7 +54,7 @@ pub fn with_site(mut server: Builder) -> Builder {
     })
 }
 
-/// Starts `php-fpm` beside a server, with so many processes and further lines of the pool; `None` where there is none.
+/// Starts `php-fpm` beside a server, with this many processes and further lines of the pool; `None` where there is none.
 ///
 /// # Panics
 /// When it does not start.
@@ -114,7 +114,7 @@ pub fn wait_until_begun(server: &Server, name: &str) {
 pub struct Page {
     /// The connection it comes on.
     pub client: Client,
-    /// What has come, framing and all.
+    /// Received bytes, framing included.
     pub seen: String,
 }
 

@@ -29,7 +29,7 @@ pub struct Port {
 }
 
 impl Port {
-    /// Finds a port nobody listens on and reserves it among the tests.
+    /// Finds a free port and reserves it among the tests.
     ///
     /// # Panics
     /// When no port of the range is free.

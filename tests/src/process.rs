@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Sends `signal` to the process `pid`; tells whether it was there to receive it.
+/// Sends `signal` to the process `pid`; returns whether it existed.
 pub fn signal(pid: u32, signal: Signal) -> bool {
     i32::try_from(pid)
         .ok()

@@ -32,7 +32,7 @@ pub fn command(name: &str) -> Option<PathBuf> {
     found
 }
 
-/// The same for a command whose name ends with a version, as `php-fpm8.2`: the last of them.
+/// Finds a command whose name ends with a version, as `php-fpm8.2`: the last of them.
 ///
 /// # Panics
 /// When it is missing and `CI=true`.
@@ -142,7 +142,7 @@ impl Program {
         process::signal(self.pid(), signal);
     }
 
-    /// What it has printed so far.
+    /// Output so far.
     #[must_use]
     pub fn printed(&self) -> String {
         std::fs::read_to_string(&self.output).unwrap_or_default()

@@ -62,7 +62,7 @@ impl Request {
     }
 }
 
-/// What a connection has received and nobody has taken.
+/// Received bytes of a connection that were not taken yet.
 pub(crate) struct Inbox {
     wire: Arc<Wire>,
     buffer: Vec<u8>,
@@ -159,7 +159,7 @@ impl Inbox {
         }
     }
 
-    /// Exactly so many bytes.
+    /// Takes exactly `count` bytes.
     pub(crate) fn take(&mut self, count: usize) -> io::Result<Vec<u8>> {
         while self.buffer.len() < count {
             if self.more()? == 0 {

@@ -28,10 +28,10 @@ use crate::wait::{DEADLINE, holds_within, wait_until};
 /// How many ports a template may name.
 const PORTS_MAX: usize = 9;
 
-/// What no log may hold unless the test allows it.
+/// Texts that no log may hold unless the test allows them.
 const ALARMS: [&str; 4] = ["[alert]", "[emerg]", "panicked", "AddressSanitizer"];
 
-/// What is started instead of the binary under test if it is there: a test can put another in its place.
+/// Path that is started instead of the binary under test if it exists: a test can put another binary there.
 pub const OWN_BINARY: &str = "bin/server";
 
 /// A server to be started.
@@ -309,7 +309,7 @@ impl Server {
         );
     }
 
-    /// What the error log holds now.
+    /// Contents of the error log.
     #[must_use]
     pub fn error_log(&self) -> String {
         self.dir.read("error.log")

@@ -1,4 +1,4 @@
-//! What a client does with `tests/peers/shop.py`, whatever stands before it: a visit with a session, 20 MB each way.
+//! Actions of a client of `tests/peers/shop.py`, whatever is in front of it: a visit with a session, 20 MB each way.
 
 use crate::client::{Client, request};
 use crate::server::Server;

@@ -7,8 +7,8 @@ use crate::peer;
 use crate::programs::skipped;
 use crate::server::{Builder, OWN_BINARY};
 
-/// Has the server start through a script that mounts a file system of so many KiB on `small` in its folder, for itself alone.
-/// `None` where nothing can be mounted, which is said.
+/// Has the server start through a script that mounts a file system of this many KiB on `small` in its folder, for
+/// itself alone. `None` where nothing can be mounted, which is said.
 ///
 /// # Panics
 /// When the folder of the test cannot be written to.

@@ -20,7 +20,7 @@ pub struct SpdyClient {
     said: bool,
     received: bool,
     next_stream: u32,
-    /// What has come on each stream.
+    /// Data received on each stream.
     pub replies: BTreeMap<u32, Reply>,
     /// Last stream and code of each GOAWAY.
     pub goaways: Vec<(u32, u32)>,
@@ -100,18 +100,18 @@ impl SpdyClient {
         self.control(RST_STREAM, 0, &numbers(&[stream, 5]))
     }
 
-    /// Asks for a path; gives the number of the stream.
+    /// Requests a path and returns the number of the stream.
     pub fn get(&mut self, path: &str) -> u32 {
         self.request("GET", path, &[], true)
     }
 
-    /// Begins a request; gives the number of the stream.
+    /// Begins a request; returns the number of the stream.
     pub fn request(&mut self, method: &str, path: &str, more: &[(&str, &str)], end: bool) -> u32 {
         let fields = [&request_fields(method, path), more].concat();
         self.syn(&fields, 4, end)
     }
 
-    /// Opens the next stream with these fields; gives its number.
+    /// Opens the next stream with these fields; returns its number.
     pub fn syn(&mut self, fields: &[(&str, &str)], priority: u8, end: bool) -> u32 {
         let stream = self.next_stream;
         self.next_stream += 2;
@@ -155,7 +155,7 @@ impl SpdyClient {
         self.send([&head, bytes].concat())
     }
 
-    /// What has come on a stream so far.
+    /// Returns the data received on a stream so far.
     #[must_use]
     pub fn so_far(&self, stream: u32) -> Reply {
         self.replies.get(&stream).cloned().unwrap_or_default()
@@ -185,7 +185,7 @@ impl SpdyClient {
         self.reply(stream)
     }
 
-    /// Waits for a GOAWAY; gives the last stream and the code.
+    /// Waits for a GOAWAY and returns the last stream and the code.
     ///
     /// # Panics
     /// When none comes.

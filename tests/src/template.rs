@@ -1,4 +1,4 @@
-//! What stands for what in the text of a test's configuration.
+//! Placeholders in the text of a test's configuration.
 
 use std::fs;
 use std::path::Path;

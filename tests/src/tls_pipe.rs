@@ -14,7 +14,7 @@ use rustls::{ClientConfig, ClientConnection};
 
 use crate::trusting::Trusting;
 
-/// Listens, and passes every connection on to `port` over TLS with this protocol chosen; gives the port to connect to.
+/// Listens, passes every connection on to `port` over TLS with this protocol chosen, and returns the port to connect to.
 ///
 /// # Panics
 /// When no port is free.

@@ -34,7 +34,7 @@ pub fn possible() -> bool {
     skipped(&tried.stderr)
 }
 
-/// Says why a test is skipped, past the capture of the tests' output, for it is to be seen; gives false.
+/// Reports why a test is skipped, past the capture of the tests' output, so that it is seen; returns false.
 pub fn skipped(why: &str) -> bool {
     let line = format!("\nskipped: there is no link here: {}\n", why.trim());
     let _ = io::stderr().write_all(line.as_bytes());

@@ -20,7 +20,7 @@ pub fn wait_until(what: &str, condition: impl FnMut() -> bool) {
     assert!(holds_within(DEADLINE, condition), "never came true: {what}");
 }
 
-/// Asks `condition` until it is true or `limit` passes; tells which.
+/// Polls `condition` until it is true or `limit` passes; returns whether it is true.
 pub fn holds_within(limit: Duration, mut condition: impl FnMut() -> bool) -> bool {
     let start = Instant::now();
     loop {

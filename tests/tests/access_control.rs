@@ -17,8 +17,8 @@ const MD5: &str = "Authorization: Basic bWQ1OnBhc3N3b3Jk";
 const SLOW: &str = "Authorization: Basic c2xvdzp4";
 const NOBODY: &str = "Authorization: Basic bm9ib2R5Ong=";
 
-/// A busy machine is late for reasons of its own, and now and then a wait is cut short by another: so many measurements in a
-/// row must be good, of so many at most.
+/// A busy machine is late for reasons of its own, and now and then a wait is cut short by another: `IN_A_ROW` measurements
+/// in a row must be good, of `ATTEMPTS` at most.
 const IN_A_ROW: usize = 3;
 const ATTEMPTS: usize = 15;
 

@@ -1,4 +1,4 @@
-//! What leaves ahead of a response: pushes over HTTP/2, and early hints over HTTP/1.1 and HTTP/2.
+//! Early responses: pushes over HTTP/2, and early hints over HTTP/1.1 and HTTP/2.
 //!
 //! Sources: RFC 9113 section 8.4; RFC 8297; nginx's documentation of `http2_push` (up to 1.25.0) and `early_hints`.
 

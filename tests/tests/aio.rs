@@ -1,4 +1,4 @@
-//! `aio` and `thread_pool`: what is refused, and files that are not in the page cache, whoever reads them.
+//! `aio` and `thread_pool`: refused values, and files that are not in the page cache.
 //!
 //! Source: nginx's documentation of ngx_http_core_module and of the core functionality.
 
@@ -239,7 +239,7 @@ fn files_of_other_file_systems_are_served() {
     assert_eq!(server.get("/proc/version").status, 200);
 }
 
-/// What `-t` says of these lines.
+/// Output of `-t` for these lines.
 fn test(text: &str) -> String {
     let conf = format!("error_log %%DIR%%/error.log;\npid %%DIR%%/nginx.pid;\n{text}\n");
     let server = Server::whole(&conf)

@@ -202,7 +202,7 @@ fn passwords_of_clients_that_have_left_are_not_hashed() {
     );
 }
 
-/// What a page refers to is nothing for whoever may not see it.
+/// References of a page are not sent to clients that may not see it.
 #[test]
 fn hints_do_not_leave_before_the_password_is_known_to_fit() {
     if !peer::is_firstbyte() {

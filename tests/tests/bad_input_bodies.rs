@@ -28,7 +28,7 @@ fn head(length: usize) -> String {
     request("PUT", "/old", &[&format!("Content-Length: {length}")])
 }
 
-/// Sends a byte every 20 ms until the connection is closed; gives how long that took.
+/// Sends a byte every 20 ms until the connection is closed, and returns the time it took.
 fn drip(server: &Server) -> Duration {
     let start = Instant::now();
     let mut client = server.client();

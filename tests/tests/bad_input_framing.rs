@@ -1,4 +1,4 @@
-//! Requests whose end is in doubt: each is refused, the connection closed, nobody else harmed.
+//! Requests whose end is in doubt: each is refused, the connection closed, no other client harmed.
 //!
 //! Sources: RFC 9112 sections 6 and 7 (message body length, chunked coding) and nginx's answers.
 //! The locations answer by themselves, so a body is only read to find the end of the request.
@@ -25,7 +25,7 @@ fn post(lines: &str, body: &str) -> Vec<u8> {
     format!("POST /return HTTP/1.1\r\nHost: localhost\r\n{lines}\r\n\r\n{body}").into_bytes()
 }
 
-/// The same chunked body sent to a `return` and to a file.
+/// A chunked body, sent to a `return` and to a file.
 fn chunked(name: &str, body: &str, since: Since) -> [Case; 2] {
     let head = "HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n";
     ["POST /return", "GET /index.html"].map(|target| {

@@ -1,4 +1,4 @@
-//! What HTTP/2 attacks get over real sockets: floods, bombs, closed windows, malformed requests.
+//! HTTP/2 attacks over real sockets: floods, bombs, closed windows, malformed requests.
 //!
 //! Counts are frames the server took before it ended the connection. Sources: RFC 9113 sections 5.4, 8.2, 10.5; the
 //! attacks of CVE-2019-9511 to 9518, CVE-2023-44487, CVE-2024-27316, CVE-2025-8671.
@@ -28,8 +28,8 @@ fn is_unharmed(server: &Server) {
     assert_eq!(server.workers().len(), 1);
 }
 
-/// Sends `n` times what `attack` gives, and expects the end of the connection with this code. Gives the last stream that
-/// the server took.
+/// Sends the bytes of `attack` `n` times, and expects the end of the connection with this code. Returns the last stream
+/// that the server took.
 #[track_caller]
 fn ends_with(server: &Server, code: u32, n: u32, mut attack: impl FnMut(u32) -> Vec<u8>) -> u32 {
     let mut client = H2Client::connect(server.port());

@@ -1,4 +1,4 @@
-//! What bad handshakes and old versions get on a port of TLS.
+//! Bad handshakes and old versions on a port of TLS.
 //!
 //! Sources: RFC 8446 sections 4.1.2, 5.1, 6.2; RFC 5246 section 7.4.1.2; CVE-2009-3555 (renegotiation), CVE-2012-4929
 //! (compression), CVE-2025-23419 (sessions of another server).

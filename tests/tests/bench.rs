@@ -76,7 +76,7 @@ fn assert_refused(outcome: &Outcome, why: &str) {
     assert!(outcome.code == 1 && said, "{outcome:?}");
 }
 
-/// Which they are differs from machine to machine; that they are told does not.
+/// Their values differ from machine to machine; their presence does not.
 #[track_caller]
 fn offloads_are_known(report: &Value) {
     for name in ["tso", "gso", "gro"] {
@@ -274,7 +274,7 @@ fn constant_rate_is_kept() {
     assert!((380.0..=420.0).contains(&rate), "{rate}");
 }
 
-/// What a bench has printed that was told to end, and does so at once.
+/// Output of a bench that gets a signal and ends at once.
 #[track_caller]
 fn interrupted(mut bench: Child) -> Output {
     let ended = holds_within(Duration::from_secs(10), || {

@@ -1,4 +1,4 @@
-//! What `firstbyte bench` says is true: coordinated omission, a server against itself, and the page in a browser.
+//! Reports of `firstbyte bench` are true: coordinated omission, a server against itself, and the page in a browser.
 //!
 //! What takes long is done where `LAB_LONG` is set, as `make test-all` does.
 
@@ -22,7 +22,7 @@ fn is_long() -> bool {
     long
 }
 
-/// Waits until so many milliseconds have passed.
+/// Waits until this many milliseconds have passed.
 fn passes(began: Instant, ms: u64) {
     wait_until("time passes", || {
         began.elapsed() >= Duration::from_millis(ms)

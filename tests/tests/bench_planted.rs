@@ -13,14 +13,13 @@ use firstbyte_tests::answers::serve;
 use lab::{number, report};
 use serde_json::Value;
 
-/// What the faster server takes for a response. Client, loopback and all wake-ups add to it, here some tenths of a
-/// millisecond.
+/// Response time of the faster server. Client, loopback and all wake-ups add to it, here some tenths of a millisecond.
 const TIME: Duration = Duration::from_millis(20);
 
 /// How much longer the slower one takes.
 const PLANTED: f64 = 1.05;
 
-/// What is common to both takes from a ratio: 0.8 ms of it, which is the most allowed for, make 1.048 of 1.05.
+/// A common part of both times reduces a ratio: 0.8 ms of it, which is the most allowed for, make 1.048 of 1.05.
 const DILUTED: f64 = 0.002;
 
 /// How often a comparison is made at most. Its interval is at 99 %: even on a machine with nothing else to do one of a

@@ -12,7 +12,7 @@ use firstbyte_tests::{Signal, peer, process, wait_until};
 use lab::{number, server, url};
 use serde_json::Value;
 
-/// Requests in all, and how many begin in a second: at a round trip of 40 ms ten are under way, evenly spread.
+/// Requests in all, and their rate per second: at a round trip of 40 ms ten are in progress, evenly spread.
 const REQUESTS: u64 = 500;
 const RATE: u64 = 250;
 

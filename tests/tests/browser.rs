@@ -47,7 +47,7 @@ fn example() -> Server {
     builder.start()
 }
 
-/// What a program said, which must have come to its end well and in time.
+/// Output of a program, which must have ended with success and in time.
 #[track_caller]
 fn output(command: &mut Command) -> Output {
     let mut child = command
@@ -85,7 +85,7 @@ fn chromium() -> Option<PathBuf> {
     found
 }
 
-/// What a page has become in the browser.
+/// Result of a page in the browser.
 #[track_caller]
 fn page(browser: &Path, server: &Server, options: &[&str], path: &str) -> String {
     let profile = server.path("profile");
@@ -199,7 +199,7 @@ fn curl_gets_the_site_without_tls() {
     }
 }
 
-/// What there is in the example.
+/// Files of the example.
 const FILES: [&str; 5] = [
     "index.html",
     "404.html",

@@ -30,7 +30,7 @@ fn text(len: usize) -> String {
     text
 }
 
-/// What a command makes of these bytes.
+/// Output of a command for these bytes.
 fn piped(command: &str, arguments: &[&str], input: &[u8]) -> Vec<u8> {
     let child = Command::new(command)
         .args(arguments)

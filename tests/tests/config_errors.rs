@@ -1,4 +1,4 @@
-//! What `-t` says of a configuration that is wrong: nginx's words, the file and the line.
+//! Errors of `-t` for a wrong configuration: nginx's words, the file and the line.
 //!
 //! Every wording was taken from nginx's own output. What firstbyte adds (the line itself, a
 //! caret, a suggestion, the name of a directive that is not built yet) is asked of it alone.

@@ -1,4 +1,4 @@
-//! `worker_connections`: what happens at the limit, one below it and one above it, and what is told of that.
+//! `worker_connections`: behaviour at the limit, one below it and one above it, and its log lines.
 //!
 //! Source: nginx documentation, `worker_connections`; nginx closes idle connections before the limit is reached, here they stay
 //! until a place is needed.
@@ -36,7 +36,7 @@ fn ask(server: &Server) -> Client {
     client
 }
 
-/// What a connection that is there is told.
+/// Response on a connection that is there.
 fn counted(client: &mut Client, sample: &str) -> u64 {
     let page = client.get("/metrics").text();
     let found = page.lines().find_map(|line| line.strip_prefix(sample));

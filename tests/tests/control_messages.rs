@@ -1,4 +1,4 @@
-//! What a worker that was taken over can say to the supervisor, which must not wait for it.
+//! Messages of a compromised worker to the supervisor, which must not wait for it.
 //!
 //! The test speaks for the worker with its own end of the control socket, which pidfd_getfd(2) gives.
 

@@ -131,7 +131,7 @@ fn who_may_do_it_there_may_do_it_from_here() {
     assert_eq!(go(&server, "COPY", "/old", "/asked/new"), 204);
 }
 
-/// What is in a directory gets URIs of its own, and so does what was there before.
+/// Entries of a directory get URIs of their own, and so do those that were there before.
 #[test]
 fn every_file_of_a_tree_is_asked_for() {
     let closed =

@@ -1,4 +1,4 @@
-//! A full table of descriptors: whoever fills it, signals are obeyed and nothing that runs is lost.
+//! A full table of descriptors: signals are handled and no request in progress is lost.
 //!
 //! Source: nginx documentation, "Controlling nginx", `worker_rlimit_nofile`, `worker_connections`; getrlimit(2).
 
@@ -12,7 +12,7 @@ use firstbyte_tests::server::OWN_BINARY;
 use firstbyte_tests::wait::DEADLINE;
 use firstbyte_tests::{Builder, Client, Server, Signal, peer, process, wait_until};
 
-/// Clients, of which so many download a file, and the limit of open files.
+/// Clients, the number of them that download a file, and the limit of open files.
 const CLIENTS: usize = 300;
 const DOWNLOADS: usize = 20;
 const LIMIT: u64 = 64;

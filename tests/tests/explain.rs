@@ -19,7 +19,7 @@ fn steps(report: &Value) -> Vec<(String, Option<u64>)> {
         .collect()
 }
 
-/// Checks that these steps are among those told, in this order, each with the line that holds its second text ("" for
+/// Checks that these steps are among those reported, in this order, each with the line that holds its second text ("" for
 /// none).
 #[track_caller]
 fn assert_steps(server: &Server, report: &Value, expected: &[(&str, &str)]) {

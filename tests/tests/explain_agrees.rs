@@ -1,4 +1,4 @@
-//! `firstbyte explain` tells what the running server does: the same requests, asked of both.
+//! `firstbyte explain` agrees with the running server: the same requests, sent to both.
 
 mod tls_client;
 

@@ -124,7 +124,7 @@ fn help_is_given() {
     assert!(outcome.stderr.contains("invalid option: \"nonsense\""));
 }
 
-/// What a request would do to files is told, and not done.
+/// Changes of files by a request are reported, and not made.
 #[test]
 fn explaining_changes_no_file() {
     if !peer::is_firstbyte() {

@@ -1,4 +1,4 @@
-//! `first_byte_sampling` over loopback: what is told of a response's first byte, of which responses, and when.
+//! `first_byte_sampling` over loopback: variables of a response's first byte, of which responses, and when.
 //!
 //! Late first bytes need a path that makes them: `link/tests/stalls.rs`.
 
@@ -55,7 +55,7 @@ fn sampled(server: &Server) -> f64 {
     of("idle") + of("busy")
 }
 
-/// Waits for so many lines of the log; gives their words.
+/// Waits for this many lines of the log and returns their words.
 fn log(server: &Server, lines: usize) -> Vec<Vec<String>> {
     let read = || server.dir().read("s.log");
     wait_until("all lines are logged", || read().lines().count() == lines);
@@ -71,7 +71,7 @@ fn seconds(word: &str) -> f64 {
     word.parse().expect("seconds")
 }
 
-/// Asks so many times on one connection, whose kernel acknowledges at once whatever else this machine does.
+/// Sends this many requests on one connection, whose kernel acknowledges at once whatever else this machine does.
 fn ask(server: &Server, times: usize) {
     let stream = TcpStream::connect(("127.0.0.1", server.port())).expect("it listens");
     stream.set_nodelay(true).expect("a TCP socket");

@@ -258,7 +258,7 @@ fn with_open_file_cache_what_was_seen_stays_for_its_time() {
     assert_answer(&mut client, "/short/t.txt", 200, "second");
 }
 
-/// What a file of the test below says after so many changes; always as long.
+/// Content of a file of the test below after this many changes; always as long.
 fn version(number: u64) -> String {
     format!("{number:08}")
 }

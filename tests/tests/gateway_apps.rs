@@ -1,4 +1,4 @@
-//! Applications behind uwsgi, SCGI and FastCGI, and memcached, each with the configuration that its documentation gives.
+//! Applications behind uwsgi, SCGI and FastCGI, and memcached, each with the configuration of its documentation.
 //!
 //! `.ci/setup` installs uWSGI with Python, fcgiwrap and memcached. Sources: uWSGI documentation, "Nginx support"; nginx
 //! documentation, `scgi_pass`, `memcached_pass`, `keepalive`; fcgiwrap's example for nginx; memcached's protocol.
@@ -15,7 +15,7 @@ use firstbyte_tests::packaged::with_packaged;
 use firstbyte_tests::programs::{Program, command};
 use firstbyte_tests::{Builder, Client, H2Client, Server, peer, shop};
 
-/// What `host` lines name.
+/// Hosts of `host` lines.
 const HOST: &str = "Host: www.example.com";
 
 /// A visit, an error that is `broken` to the client, a reload in the middle of transfers, many requests at once, and 502 when the application is gone.
@@ -105,7 +105,7 @@ fn python_on_scgi_serves() {
     shop_serves(&server, app, 500);
 }
 
-/// What fcgiwrap's package gives for nginx, with the folders of this test.
+/// Configuration of fcgiwrap's package for nginx, with the folders of this test.
 const FCGIWRAP: &str = "
     location /cgi-bin/ {
         # Disable gzip (it makes scripts feel slower since they have to complete

@@ -56,12 +56,12 @@ fn is_well(server: &Server) {
     assert_eq!(server.get("/hasty/app.php/page").text(), whole);
 }
 
-/// What `/page` is.
+/// Kind of `/page`.
 fn whole_page() -> String {
     (0..2000).map(|n| format!("line {n}\n")).collect()
 }
 
-/// What of php-fpm ends: the process that serves, or all of them.
+/// Processes of php-fpm that end: the one that serves, or all of them.
 #[derive(Clone, Copy, Debug)]
 enum Killed {
     Serving,
@@ -265,7 +265,7 @@ fn request_that_php_ends_is_502() {
     is_well(&server);
 }
 
-/// What clients have seen: pages, errors that say so, pages cut so that the client knows.
+/// Results of clients: pages, errors, pages cut so that the client knows.
 #[derive(Debug, Default)]
 struct Seen {
     whole: AtomicUsize,
@@ -306,7 +306,7 @@ impl Seen {
         }
     }
 
-    /// Waits for so many more pages.
+    /// Waits for this many more pages.
     #[track_caller]
     fn go_on_for(&self, pages: usize) {
         let before = self.whole.load(Ordering::Relaxed);

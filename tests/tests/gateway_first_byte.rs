@@ -16,7 +16,7 @@ use firstbyte_tests::{Server, fastcgi, peer};
 
 /// How long the page has nothing to say after its head.
 const PAUSE: Duration = Duration::from_millis(500);
-/// What it says then, one by one.
+/// Its pieces, one by one.
 const PIECES: [&str; 3] = ["<p>one", "<p>two", "<p>three"];
 const HEAD: &str = "Content-Type: text/html\r\nX-Powered-By: script\r\n\r\n";
 
@@ -39,7 +39,7 @@ fn server(pass: &str) -> Server {
     php::with_site(with_packaged(server, &["fastcgi_params"])).start()
 }
 
-/// What is asked in which ways; nginx flushes where nothing is buffered, alone.
+/// Requests, and ways to send them; nginx flushes only where nothing is buffered.
 fn ways() -> Vec<(&'static str, &'static str, &'static str)> {
     let ours = peer::is_firstbyte();
     let codings = ["identity", "gzip", "br", "zstd"];
@@ -115,7 +115,7 @@ fn head_and_body_leave_when_the_application_sends_them() {
     assert!(findings.is_empty(), "{}", findings.join("\n"));
 }
 
-/// The same through PHP, which sends its head with the first line.
+/// Requests through PHP, which sends its head with the first line.
 #[test]
 fn what_php_flushes_leaves_when_it_does() {
     let server = server(Listen::Unix.name());

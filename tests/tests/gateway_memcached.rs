@@ -48,12 +48,12 @@ fn replies(client: &mut H2Client, paths: &[&str]) -> Vec<Reply> {
     streams.into_iter().map(|s| client.reply(s)).collect()
 }
 
-/// What a key has: more than a line, and its own.
+/// Value of a key: more than a line, and its own.
 fn kept(key: &str) -> String {
     format!("the secret of {key}, ").repeat(40)
 }
 
-/// What a server says that knows all keys but those with `none`.
+/// Answers of a server that knows all keys but those with `none`.
 fn honest(reading: &Reading) -> Vec<u8> {
     let answer = |key: &String| match key.contains("none") {
         true => b"END\r\n".to_vec(),

@@ -1,4 +1,4 @@
-//! WordPress of Debian on php-fpm and MariaDB, behind the configuration that its documentation gives for nginx.
+//! WordPress of Debian on php-fpm and MariaDB, behind its documented configuration for nginx.
 //!
 //! Only where the environment has `WORDPRESS`, as in `make test-all`, since it needs a database. Source: WordPress documentation, "Nginx".
 
@@ -39,7 +39,7 @@ const DOCUMENTED: &str = "
         location = /generation { return 200 g0; }
     }";
 
-/// What the site is told instead of `wp-config.php` of the package.
+/// Configuration of the site instead of `wp-config.php` of the package.
 const SETTINGS: &str = "<?php
     define('DB_NAME', 'wordpress'); define('DB_USER', 'root'); define('DB_PASSWORD', '');
     define('DB_HOST', 'localhost:%%DIR%%/db.sock'); define('DB_CHARSET', 'utf8mb4'); define('DB_COLLATE', '');

@@ -1,4 +1,5 @@
-//! What the supervisor gives to the worker's user: logs at USR1, directories of temporary files at HUP; and what not.
+//! Files that the supervisor hands to the worker's user: logs at USR1, directories of temporary files at HUP; and
+//! others not.
 //!
 //! Source: nginx documentation, "Controlling nginx" (Rotating Log-files), `client_body_temp_path`; path_resolution(7).
 

@@ -338,7 +338,7 @@ fn header_block_that_takes_too_long_costs_its_stream() {
     server.wait_for_text("fields.log", " 408 ");
 }
 
-/// A body that nobody reads and that never ends keeps neither the response nor the connection.
+/// A body that is not read and never ends blocks neither the response nor the connection.
 #[test]
 fn body_that_never_comes_keeps_nothing() {
     let server = site("keepalive_timeout 300ms;").start();

@@ -83,7 +83,7 @@ fn port_that_goes_takes_leave() {
     busy.until_closed();
 }
 
-/// RFC 9113 section 6.8: the end is announced, then told exactly.
+/// RFC 9113 section 6.8: the end is announced, then its last stream.
 #[test]
 fn stop_announces_the_end_and_finishes_what_is_under_way() {
     let server = site("").start();

@@ -55,7 +55,7 @@ fn accepts(port: u16) -> bool {
     Client::try_connect_to("127.0.0.1", port).is_ok()
 }
 
-/// True when the answers come from the server, not from the queue of a socket that nobody accepts from.
+/// True when the answers come from the server, not from the queue of a socket without an acceptor.
 fn answers(server: &Server) -> bool {
     Client::connect(server.port()).get("/").text() == "ok"
 }

@@ -1,5 +1,5 @@
-//! How long a connection lives, and what may be sent on it: persistence, pipelining, HTTP/1.0,
-//! `Expect`, lingering close, request bodies that nobody wants.
+//! Lifetime of a connection, and its requests: persistence, pipelining, HTTP/1.0,
+//! `Expect`, lingering close, unwanted request bodies.
 //!
 //! Sources: RFC 9112 section 9, RFC 9110 section 10.1.1, nginx's documentation of
 //! ngx_http_core_module.

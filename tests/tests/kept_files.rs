@@ -1,4 +1,4 @@
-//! What is served from memory (`open_files_memory`) is what is served from a descriptor, byte for byte.
+//! Responses from memory (`open_files_memory`) equal those from a descriptor, byte for byte.
 //!
 //! Two servers have the same files and differ in the directive alone; each request is made twice to both, so that one
 //! answer is a file's first and one comes from what is kept.

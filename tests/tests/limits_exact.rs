@@ -26,7 +26,7 @@ fn site(http: &str, server: &str) -> Builder {
         .zeros("html/big", 1 << 20)
 }
 
-/// Lets every client do its part at the same time; gives what each of them found.
+/// Runs every client's part at the same time, and returns the result of each.
 fn at_once<T: Send + 'static>(port: u16, part: fn(&mut Client) -> T) -> Vec<T> {
     let start = Arc::new(Barrier::new(CLIENTS));
     let clients: Vec<_> = (0..CLIENTS)

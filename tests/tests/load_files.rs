@@ -14,7 +14,7 @@ fn pipe(path: &Path) {
     assert!(made.is_ok_and(|status| status.success()));
 }
 
-/// What `-t` says of a configuration with this in its server, after `prepare` in its directory.
+/// Output of `-t` for a configuration with this in its server, after `prepare` in its directory.
 fn tested(inner: &str, prepare: impl FnOnce(&Path)) -> (i32, String) {
     let server = Server::whole(&format!(
         "daemon off; pid %%DIR%%/nginx.pid; error_log %%DIR%%/error.log; events {{ }}

@@ -91,5 +91,5 @@ fn tables_are_loaded_in_proportion_to_their_number() {
     });
 }
 
-/// So many lines are loaded in some hundredths of a second.
+/// This many lines are loaded in some hundredths of a second.
 const FEW: usize = 3000;

@@ -1,4 +1,4 @@
-//! Debugging: `error_log ... debug`, `debug_connection`, `error_log memory:`, and changing levels under way.
+//! Debugging: `error_log ... debug`, `debug_connection`, `error_log memory:`, and changing levels in progress.
 //!
 //! Source: nginx documentation, "A debugging log".
 

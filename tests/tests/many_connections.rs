@@ -31,7 +31,8 @@ fn alone() -> MutexGuard<'static, ()> {
     ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Raises the limit of open files of this process, which the server inherits; gives how many connections that allows.
+/// Raises the limit of open files of this process, which the server inherits, and returns the number of connections it
+/// allows.
 fn allowed() -> usize {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
@@ -114,7 +115,7 @@ fn memory_bytes(pid: u32) -> u64 {
         .map_or(0, |kib: u64| kib * 1024)
 }
 
-/// What requests on busy connections cost the server: the least of several rounds.
+/// Cost of requests on busy connections to the server: the least of several rounds.
 fn cost_ns(pid: u32, busy: &mut [TcpStream]) -> u64 {
     let round = || {
         let before = computed_ns(pid);
@@ -167,9 +168,9 @@ fn idle_connections_are_kept_by_the_thousands_and_cost_the_busy_ones_nothing() {
     ask_all(&mut idle).expect("nobody has been closed");
 }
 
-/// What an idle connection may take of the server's memory: slots of a table that is a quarter larger than what is in it.
+/// Maximum memory of an idle connection in the server: slots of a table that is a quarter larger than its content.
 const IDLE_BYTES: u64 = 256;
-/// What a request may cost beside thousands of idle connections, in percent: their memory takes some of the caches.
+/// Maximum cost of a request beside thousands of idle connections, in percent: their memory takes some of the caches.
 const COST_MAX_PERCENT: u64 = 140;
 
 /// Times to answers, one request after the other on a few connections, until `over` says so.

@@ -205,7 +205,7 @@ fn a_browser_that_cannot_be_compared_gets_no_gzip() {
     assert_eq!(ask("b").header("Content-Encoding"), Some("gzip"));
 }
 
-/// What is past an answer stays as it is.
+/// Data behind an answer stays as it is.
 #[test]
 fn a_log_whose_condition_cannot_be_judged_costs_no_answer() {
     let server = in_server("access_log %%DIR%%/a.log combined if=$closed; location / { }");

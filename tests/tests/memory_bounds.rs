@@ -1,4 +1,4 @@
-//! What clients that take nothing, or a byte at a time, can make the server hold.
+//! Memory that clients which read nothing, or a byte at a time, can make the server hold.
 //!
 //! Figures are what the worker's resident memory grows by, after the same requests have been served once, so that pools
 //! are filled. `MEMORY_CLIENTS=50` asks with as many connections. Source: CVE-2019-9511, CVE-2019-9517.
@@ -11,11 +11,11 @@ use firstbyte_tests::{Server, Signal};
 
 /// Requests of one connection.
 const STREAMS: usize = 100;
-/// What one connection that takes nothing may cost whatever its responses are made of, bytes.
+/// Maximum memory of one connection that reads nothing, whatever its responses are made of, in bytes.
 const MADE_MAX: u64 = 4 << 20;
-/// The same for one that takes a byte of each: its share of encoders, and a piece of each response.
+/// Maximum memory of one that reads a byte of each: its share of encoders, and a piece of each response.
 const DRIBBLED_MAX: u64 = 5 << 20;
-/// What many may, all together.
+/// Maximum memory of many, all together.
 const ALL_MAX: u64 = 100 << 20;
 
 /// The longest body that Brotli's level 11 compresses in one step.
@@ -106,7 +106,7 @@ fn idler(server: &Server, coding: &str, path: &str, window: u32) -> H2Client {
     client
 }
 
-/// What the worker grows by while `clients` of them hold their responses.
+/// Growth of the worker while `clients` of them hold their responses.
 fn growth_bytes(server: &Server, coding: &str, path: &str, window: u32, clients: usize) -> u64 {
     // Pools, and what the allocator keeps of a first time, are there before.
     drop(idler(server, "identity", "/plain/part.txt", window));

@@ -7,7 +7,7 @@ use firstbyte_tests::{Client, Server, Signal, wait_until};
 
 /// Far more than a worker without a request has.
 const LIMIT_MIB: u64 = 96;
-/// What one upload in progress holds.
+/// Memory of one upload in progress.
 const HELD_MIB: usize = 8;
 
 fn server(limit: &str) -> Server {

@@ -1,4 +1,4 @@
-//! Applications by other people behind the server, with the configuration that their documentation gives for nginx.
+//! Applications by other people behind the server, with their documented configuration for nginx.
 //!
 //! `.ci/setup` installs them: `ws` on node, gunicorn. Where one is missing its test says so. Sources: nginx documentation,
 //! "WebSocket proxying"; Gunicorn's documentation, "Deploying Gunicorn"; HTML standard, server-sent events.
@@ -56,7 +56,7 @@ impl WebSockets {
         line.trim_end().to_owned()
     }
 
-    /// Sends so many messages on each connection; gives what has come back in all.
+    /// Sends this many messages on each connection and returns all that has come back.
     fn echo(&mut self, count: usize) -> String {
         let input = self.input.as_mut().expect("it is open");
         writeln!(input, "{count}").expect("it reads");
@@ -163,7 +163,7 @@ impl Events {
         Self::Spdy(client, stream)
     }
 
-    /// Reads on until what has come ends with this; gives when it did.
+    /// Reads until the data ends with this, and returns when it did.
     #[track_caller]
     fn until(&mut self, end: &str) -> Instant {
         match self {
@@ -262,7 +262,7 @@ fn server_sent_events_come_when_they_are_sent() {
     wait_until("the application sees them go", || publish("end") == "0");
 }
 
-/// What Gunicorn's documentation gives for nginx, with the places and the names of this test.
+/// Configuration of Gunicorn's documentation for nginx, with the paths and the names of this test.
 const GUNICORN: &str = r"
 worker_processes 1;
 

@@ -79,7 +79,7 @@ fn slow_clients_of_large_responses_are_not_deceived() {
     }
 }
 
-/// What cannot be kept is refused, and the server behind hears nothing of it.
+/// Bodies that cannot be stored are refused, and the upstream server gets nothing of them.
 #[test]
 fn request_bodies_without_room_are_refused() {
     let backend = Backend::answering(|r| ok(r.body.len().to_string()));

@@ -11,7 +11,7 @@ use firstbyte_tests::port::Port;
 use firstbyte_tests::{H2Client, Server, SpdyClient, peer, wait_until};
 use rustix::net::{AddressFamily, SocketType, bind, listen, socket};
 
-/// What a client makes of a response.
+/// Result of a response at a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Seen {
     /// It came to its end.
@@ -55,7 +55,7 @@ fn over_spdy(port: u16, path: &str) -> Seen {
     }
 }
 
-/// What clients of every protocol see that is not as expected, with buffering and without.
+/// Unexpected results of clients of every protocol, with buffering and without.
 fn unlike(what: &str, backend: &Backend, expected: Seen) -> Vec<String> {
     let spdy = if peer::is_firstbyte() { "spdy" } else { "" };
     let pass = backend.name();
@@ -249,7 +249,7 @@ fn bad_chunks_cut_the_response() {
     assert!(findings.is_empty(), "{}", findings.join("\n"));
 }
 
-/// What follows a response is nobody's answer: the connection is not used again.
+/// Data behind a response answers no request: the connection is not used again.
 #[test]
 fn surplus_bytes_are_dropped_with_the_connection() {
     const EVIL: &str = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil";

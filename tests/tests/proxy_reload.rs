@@ -145,7 +145,7 @@ fn writing(
     (dir, backend, server)
 }
 
-/// What the application says is a fact at the time at which it says it, whatever was known of the file before.
+/// A change that the application announces is seen from then on, whatever was known of the file before.
 #[test]
 fn file_that_was_just_written_is_served_as_it_is() {
     let (_dir, _backend, server) = writing("", |file, number| {
@@ -167,7 +167,7 @@ fn file_that_was_just_written_is_served_as_it_is() {
     }
 }
 
-/// The same for one that takes the place of another, as careful applications write, and for one that was not there.
+/// A file that replaces another, as careful applications write, and one that was not there are seen, too.
 #[test]
 fn file_that_was_just_replaced_or_made_is_served_as_it_is() {
     let (_dir, _backend, server) = writing("", |file, number| {

@@ -80,7 +80,7 @@ fn early_hints_reach_clients_where_configured() {
     assert_eq!(server.get("/").status, 200);
 }
 
-/// A head with so many bytes in all.
+/// A head with this many bytes in all.
 fn head_of(bytes: usize) -> String {
     let fixed = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n".len();
     let mut lines = String::new();
@@ -101,7 +101,7 @@ fn large_heads() -> Backend {
     })
 }
 
-/// Applications set cookies by the dozen; nginx wants to be told, and says 502 until then.
+/// Applications set cookies by the dozen; nginx needs larger buffers for that, and answers 502 until then.
 #[test]
 fn large_heads_need_no_configuration() {
     let backend = large_heads();

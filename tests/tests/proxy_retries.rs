@@ -43,7 +43,7 @@ fn bad_and_good(bad: impl Fn() -> Vec<Step> + Send + Sync + 'static) -> (Backend
     (bad, good, group)
 }
 
-/// What an attempt may fail with, its word in `proxy_next_upstream`, and the status where it is the last.
+/// Failures of an attempt, their words in `proxy_next_upstream`, and the status where it is the last.
 fn failures() -> Vec<(&'static str, &'static str, Vec<Step>, u16)> {
     let status = |line: &str| answer(line, &[], "bad");
     vec![
@@ -126,7 +126,7 @@ fn bodies_are_sent_again_whole() {
     }
 }
 
-/// What has left the server for a first attempt is gone, where it was never kept.
+/// Data sent for a first attempt is lost where it was not kept.
 #[test]
 fn body_that_was_passed_on_is_not_sent_again() {
     let bad = Backend::at_heads(|_| vec![Step::Read(4), Step::Close]);
@@ -254,7 +254,7 @@ fn max_conns_is_a_limit_of_a_server() {
     wait_until("there is room again", || server.get("/").text() == "first");
 }
 
-/// Kept connections that have ended while nobody asked are not met by a request.
+/// Kept connections that have ended while idle are not used for a request.
 #[test]
 fn connection_that_ended_while_idle_is_not_used() {
     // A child that another test forks meanwhile has the socket until its exec: closing alone might not end the connection.
@@ -287,7 +287,7 @@ fn post_that_was_taken_is_never_sent_again() {
     }
 }
 
-/// What the clients of a race have seen.
+/// Results of the clients of a race.
 #[derive(Debug, Default)]
 struct Race {
     /// Answered.

@@ -123,7 +123,7 @@ fn apache_serves_behind() {
     );
 }
 
-/// As root Apache wants to be told who it is to be.
+/// As root Apache needs to know its user.
 fn with_user(text: &str) -> String {
     if peer::is_root() {
         format!("User nobody\nGroup nogroup\n{text}")

@@ -18,12 +18,12 @@ use firstbyte_tests::{Client, Server, wait_until};
 
 /// A response for a slow reader: far more than a connection may hold.
 const RESPONSE_BYTES: usize = 4 << 20;
-/// What a slow reader may cost: the buffers by their defaults (32 KiB), what is left of the piece on its way to the client (64
-/// KiB at most, half of that on average), and what two connections cost. However long the response, it is no more.
+/// Maximum memory of a slow reader: the buffers by their defaults (32 KiB), the rest of the piece on its way to the
+/// client (64 KiB at most, half of that on average), and two connections. However long the response, it is no more.
 const READER_MAX_BYTES: u64 = 96 << 10;
-/// What sending a body may cost a connection: `client_body_buffer_size` by its default, twice, and the connection.
+/// Maximum memory of a connection that sends a body: `client_body_buffer_size` by its default, twice, and the connection.
 const SENDER_MAX_BYTES: u64 = 64 << 10;
-/// What the allocator may keep besides.
+/// Memory that the allocator may keep besides.
 const SLACK_BYTES: u64 = 8 << 20;
 /// Bytes of each upload.
 const UPLOAD_BYTES: usize = 100_000;

@@ -96,7 +96,7 @@ fn chunked_body_is_given_a_length_or_stays_chunked() {
     assert_eq!(seen.body, b"abcde");
 }
 
-/// What has come is passed on before the rest is there, so its length is not known.
+/// The first part is passed on before the rest is there, so its length is not known.
 #[test]
 fn unbuffered_body_is_passed_on_as_it_comes() {
     let gate = Gate::default();

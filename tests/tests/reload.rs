@@ -342,7 +342,7 @@ fn worker_shutdown_timeout_bounds_what_an_old_generation_keeps() {
     assert_eq!(server.get("/t.txt").text(), "text");
 }
 
-/// True when the server no longer holds its end of the connection established, told without
+/// True when the server no longer holds its end of the connection established, found out without
 /// reading from it: the kernel's table names the server's end by the client's port.
 fn was_let_go(client: &Client) -> bool {
     let peer = format!(":{:04X}", client.local_port());

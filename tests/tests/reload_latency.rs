@@ -27,7 +27,7 @@ struct Slowest {
     taken: Duration,
 }
 
-/// What the kernel counts of a thread: time on a CPU, and time that it waited for one.
+/// Times of a thread by the kernel: time on a CPU, and time that it waited for one.
 #[derive(Clone, Copy)]
 struct Times {
     cpu: Duration,
@@ -58,7 +58,7 @@ fn serving_thread(server: &Server) -> String {
 }
 
 impl Slowest {
-    /// Makes a request, which gives what was answered.
+    /// Makes a request and returns the answer.
     fn request(&mut self, thread: &str, request: &mut dyn FnMut() -> String) -> String {
         const OWN: &str = "/proc/thread-self/schedstat";
         let (server, own) = (times(thread), times(OWN));

@@ -1,4 +1,4 @@
-//! What has changed on the disk is seen at HUP, however well a change hides; what has not is not read again.
+//! Changes on the disk are seen at HUP, however well they hide; unchanged files are not read again.
 //!
 //! A file counts as it was while its device, number, size and times stay, and only if it had been left alone for a while when
 //! it was read: so these files are left alone before the server starts.
@@ -327,5 +327,5 @@ fn files_that_stay_are_not_read_again() {
 /// Lines of a map: to build it takes many ticks of the clock of CPU time.
 const ENTRIES: usize = 200_000;
 
-/// The size of a file that nobody changes.
+/// The size of a file that is not changed.
 const PADDING: usize = 1 << 20;

@@ -122,7 +122,7 @@ fn a_refused_reload_goes_back_to_the_one_the_worker_has_taken() {
     assert!(!server.workers().contains(&worker));
 }
 
-/// Takes a configuration up whose log of its own tells that it has been read.
+/// Loads a configuration whose own log shows that it has been read.
 fn read_another(server: &Server, from: &str, to: &str, log: &str, main: &str) {
     let log = server.path(log);
     let to = format!("{to} access_log {};", log.display());

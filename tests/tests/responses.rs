@@ -1,4 +1,4 @@
-//! What is added to answers and put in their place: `error_page`, `add_header`, `add_trailer`,
+//! Additions to answers and their replacement: `error_page`, `add_header`, `add_trailer`,
 //! `expires`, `server_tokens`, the built-in error pages.
 //!
 //! Source: nginx's documentation of ngx_http_core_module and ngx_http_headers_module.

@@ -20,7 +20,7 @@ const CLIENTS: usize = 4;
 /// How often the logs are rotated; from the second time on, the renamed files are compressed.
 const ROTATIONS: u32 = 5;
 
-/// What the clients do.
+/// Requests of the clients.
 #[derive(Default)]
 struct Load {
     stop: AtomicBool,

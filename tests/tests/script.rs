@@ -292,7 +292,7 @@ fn make_stock_local(server: &Server) {
     edit(&server.path("nginx.conf"), &[&paths, &user]);
 }
 
-/// Tests the configuration and gives what was said.
+/// Tests the configuration and returns the output.
 fn accepted(server: &Server) -> String {
     let mut arguments = server.arguments();
     arguments.push("-t".to_owned());

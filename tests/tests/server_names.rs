@@ -4,7 +4,7 @@
 
 use firstbyte_tests::{Client, Server};
 
-/// A server block on the first port that tells its own label and `$server_name`.
+/// A server block on the first port that returns its own label and `$server_name`.
 fn block(label: &str, listen: &str, names: &str) -> String {
     let names = if names.is_empty() {
         String::new()

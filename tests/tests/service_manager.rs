@@ -1,4 +1,4 @@
-//! What a service manager hears: READY when a worker serves, reloads, the end, and who the main process is.
+//! Messages to a service manager: READY when a worker serves, reloads, the end, and the main process.
 //!
 //! The test is the manager: it listens on the datagram socket that `NOTIFY_SOCKET` names.
 //! Source: sd_notify(3). nginx says nothing to a manager, so these tests are firstbyte's alone.

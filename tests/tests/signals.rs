@@ -1,4 +1,4 @@
-//! Signals that nobody should send: neither process ends by one that nginx lives through, and requests go on.
+//! Unexpected signals: neither process ends by one that nginx lives through, and requests go on.
 //!
 //! Source: nginx documentation, "Controlling nginx"; its table of signals handles or ignores HUP, USR1, WINCH, TERM, QUIT, USR2,
 //! ALRM, INT, IO, CHLD, SYS and PIPE in both of its kinds of process.

@@ -1,4 +1,4 @@
-//! Connections without a request, more of them than `worker_connections`: nobody is locked out by them.
+//! Connections without a request, more of them than `worker_connections`: no client is locked out by them.
 //!
 //! nginx closes the oldest of those that have said nothing; here the same holds for half a ClientHello, half a header, and
 //! streams that never begin. `FIRSTBYTE_SILENT=N` runs each kind at each rate with N `worker_connections`, instead of the few
@@ -24,7 +24,7 @@ const ANSWER_MS: u128 = 100;
 /// How long the machine may keep a thread waiting for the measured times to mean anything.
 const STALL_MAX: Duration = Duration::from_millis(20);
 
-/// What is sent on a connection before it falls silent, and to which port.
+/// Bytes sent on a connection before it falls silent, and its port.
 struct Opening {
     name: &'static str,
     port: usize,
@@ -128,7 +128,7 @@ fn answered_in_ms(port: u16) -> Option<u128> {
     (answer.status == 200).then(|| start.elapsed().as_millis())
 }
 
-/// Asks while and after connections fall silent; gives what was wrong.
+/// Sends requests while and after connections fall silent; returns the errors.
 fn attack(kinds: &[Opening], connections: usize, a_second: usize) -> Result<(), String> {
     let server = server(connections);
     let count = connections * 2;
@@ -211,7 +211,7 @@ fn silence_at_any_rate_locks_nobody_out() {
     }
 }
 
-/// A client that reads only when it is told to.
+/// A client that reads only on demand.
 fn begin(port: u16, bytes: &[u8]) -> TcpStream {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("the server listens");
     stream.write_all(bytes).expect("it takes what is sent");

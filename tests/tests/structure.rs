@@ -57,7 +57,7 @@ fn import_circles_only_shrink() {
     assert!(findings.is_empty(), "{}", findings.join("\n"));
 }
 
-/// What is wrong with the functions of a text, as line and reason.
+/// Findings about the functions of a text, as line and reason.
 fn unexplained(text: &str) -> Vec<(usize, &'static str)> {
     let lines: Vec<&str> = text.lines().map(str::trim_start).collect();
     let shipped = shipped_lines(text).count();
@@ -97,7 +97,7 @@ fn long_functions_say_why() {
     assert!(findings.is_empty(), "{}", findings.join("\n"));
 }
 
-/// What a crate above the engines may import of them.
+/// Engines that a crate above them may import.
 const ENGINES_USED: [(&str, &[&str]); 3] = [
     ("server/base/src", &["http"]),
     ("server/http/src", &["http", "proxy_protocol"]),
@@ -186,39 +186,95 @@ const REPLACED: &[&str] = &[
     "stands_for",
     "LateCertificates",
     "Choice",
+    "Refusal",
+    "Want",
+    "greet",
+    "could_rest",
+    "obey",
+    "intake",
+    "Served",
+    "Fate",
+    "Chance",
+    "Awake",
+    "cage",
+    "Neighbour",
+    "Recall",
+    "Reported",
+    "Talk",
+    "LATE",
+    "allowance",
+    "Said",
+    "greeted_us",
+    "Sealer",
+    "say_goodbye",
+    "say_last",
+    "end_side",
+    "make_last",
+    "lose_port",
+    "join_around",
 ];
 
 /// Names that are replaced in a part of the tree: elsewhere they are in use, or stand for something else.
-const REPLACED_BELOW: &[(&str, &[&str])] = &[(
-    "server/",
-    &[
-        "Row",
-        "Held",
-        "Kind",
-        "Place",
-        "Plan",
-        "Said",
-        "Late",
-        "Line",
-        "Generation",
-        "Recall",
-        "Neighbour",
-        "Seed",
-        "Leave",
-        "Reported",
-        "effort",
-        "Act",
-        "obey",
-        "heard",
-        "intake",
-        "awake",
-        "Child",
-        "Talk",
-        "Served",
-        "Ahead",
-        "Want",
-    ],
-)];
+const REPLACED_BELOW: &[(&str, &[&str])] = &[
+    (
+        "server/",
+        &[
+            "Row",
+            "Held",
+            "Kind",
+            "Place",
+            "Plan",
+            "Said",
+            "Late",
+            "Line",
+            "Generation",
+            "Recall",
+            "Neighbour",
+            "Seed",
+            "Leave",
+            "Reported",
+            "effort",
+            "Act",
+            "obey",
+            "heard",
+            "intake",
+            "awake",
+            "Child",
+            "Talk",
+            "Served",
+            "Ahead",
+            "Want",
+        ],
+    ),
+    (
+        "engines/",
+        &[
+            "Held", "Kind", "Line", "Place", "Order", "Told", "Asked", "lose",
+        ],
+    ),
+    (
+        "driver/",
+        &[
+            "Held", "Kind", "Line", "Place", "Order", "Judge", "Pace", "Late", "Act", "Active",
+            "lose",
+        ],
+    ),
+    ("link/", &["Held", "Kind", "Hold", "Way", "Late", "lose"]),
+    (
+        "app/",
+        &[
+            "Generation",
+            "Kind",
+            "Place",
+            "Seed",
+            "Leave",
+            "Late",
+            "Way",
+            "Asked",
+            "Destination",
+        ],
+    ),
+];
 
 /// Whether a word may not be used in a file.
 fn is_replaced(file: &str, word: &str) -> bool {
@@ -250,16 +306,16 @@ fn replaced_names_do_not_come_back() {
 
 /// Doc comments by part of the tree whose first sentence is unclear: a number may only fall.
 const UNCLEAR: [(&str, usize); 10] = [
-    ("app/", 108),
-    ("driver/", 346),
-    ("engines/", 466),
-    ("freeze/", 39),
-    ("fuzz/", 39),
+    ("app/", 0),
+    ("driver/", 0),
+    ("engines/", 0),
+    ("freeze/", 0),
+    ("fuzz/", 0),
     ("lab/", 63),
-    ("link/", 89),
+    ("link/", 0),
     ("server/", 0),
-    ("sys/", 32),
-    ("tests/", 247),
+    ("sys/", 0),
+    ("tests/", 0),
 ];
 
 /// Begins of a doc comment that refer to another one, or name no subject.

@@ -14,7 +14,7 @@ use firstbyte_tests::source::{
 const FILE_LINES_MAX: usize = 500;
 const FUNCTION_LINES_MAX: usize = 110;
 
-/// What each workspace package may depend on, of the workspace: downwards only.
+/// Allowed dependencies of each workspace package within the workspace: downwards only.
 const DIRECTIONS: [(&str, &[&str]); 15] = [
     ("sys", &[]),
     ("engines", &[]),
@@ -82,7 +82,7 @@ const MEMBERS: [&str; 13] = [
     "sim",
 ];
 
-/// What an engine never names: clocks, sockets, files, threads, the process's surroundings.
+/// Names forbidden in engines: clocks, sockets, files, threads, the process's environment.
 const IMPURE: [&str; 10] = [
     "std::net",
     "std::fs",
@@ -278,7 +278,7 @@ fn tests_do_not_sleep() {
     assert_none("a test polls with a deadline (wait_until)", &findings);
 }
 
-/// What makes a file or a directory.
+/// Calls that make a file or a directory.
 const MAKES: [&str; 6] = [
     ".create(true)",
     ".create_new(true)",

@@ -1,4 +1,4 @@
-//! Clients' certificates over sockets: who gets in, and what the others are told.
+//! Clients' certificates over sockets: accepted ones, and the errors of the others.
 //!
 //! Source: nginx documentation, `ssl_verify_client`, `ssl_client_certificate`.
 

@@ -30,7 +30,7 @@ fn request(method: &str) -> String {
     )
 }
 
-/// What a request gets that is sent as early data, with whether the server took it as such.
+/// Response to a request that is sent as early data, and whether the server accepted it as such.
 fn ask(client: &Tls, port: u16, method: &str) -> (String, bool) {
     let mut stream = client.connect(port, "localhost");
     let mut early = stream.conn.early_data().expect("there is a session");
@@ -65,7 +65,7 @@ fn requests_in_early_data_are_known_as_such() {
     assert!(answer.ends_with("\r\n\r\nGET [1] r https"), "{answer}");
 }
 
-/// Whoever repeats the bytes of another must not do again what that one has done.
+/// A replay of another client's bytes must not repeat its effects.
 #[test]
 fn what_must_not_be_done_twice_is_too_early() {
     if !peer::is_firstbyte() {

@@ -20,7 +20,7 @@ fn generated() -> Builder {
         .file("dhparam", FFDHE2048)
 }
 
-/// What rustls does not have is told, once each, and stops nothing.
+/// Settings that rustls lacks are logged, once each, and stop nothing.
 #[test]
 fn generated_configuration_is_sound() {
     let server = generated().written();

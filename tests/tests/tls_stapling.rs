@@ -93,7 +93,7 @@ fn leaf(
     (certificate.pem(), key.serialize_pem())
 }
 
-/// Runs `openssl` with words; gives what it printed.
+/// Runs `openssl` with words and returns its output.
 fn openssl(words: &[&str]) -> String {
     let mut command = Command::new("openssl");
     let command = command.args(words).stdin(Stdio::null());
@@ -101,7 +101,7 @@ fn openssl(words: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// What the `openssl` command answers to a request, DER.
+/// Answer of the `openssl` command to a request, DER.
 fn answer(dir: &Path, index: &Path, signer: &Path, request: &[u8]) -> Vec<u8> {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
     let n = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -201,7 +201,7 @@ fn decode(digits: &str) -> Vec<u8> {
     bytes
 }
 
-/// What a client that asks for the status is told in a handshake.
+/// Stapled status that a client gets in a handshake.
 fn status(port: u16, name: &str, ca: &Path) -> String {
     let (to, ca) = (format!("127.0.0.1:{port}"), ca.display().to_string());
     let words = [

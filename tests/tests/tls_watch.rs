@@ -208,5 +208,5 @@ fn a_reload_takes_up_what_was_written_in_place_with_the_time_of_before() {
     }
 }
 
-/// Within which a change is taken up.
+/// Time limit for loading a change.
 const SOON: Duration = Duration::from_secs(5);

@@ -20,7 +20,7 @@ const KEEPING: usize = 16;
 const IDLE: usize = 32;
 const CHANGES: usize = 3;
 
-/// What USR2 says where another binary runs already.
+/// Log of USR2 where another binary runs already.
 const REFUSED: &str = "the changing binary signal is ignored: you should shutdown or terminate \
                        before either old or new binary's process";
 

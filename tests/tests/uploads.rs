@@ -39,7 +39,7 @@ const SIZES: [usize; 9] = [
 enum Framing {
     Length,
     Chunked,
-    /// With its length, after `Expect: 100-continue` that nobody waits for.
+    /// With its length, after `Expect: 100-continue`, without waiting.
     Expect,
 }
 

@@ -42,7 +42,7 @@ fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// What curl says of the time of the connection, and of the response's code, for a URL.
+/// Output of curl for a URL: time of the connection, and the response's code.
 const CURL: &str =
     "curl --silent --show-error --output /dev/null --write-out '%{http_code} %{time_connect}' ";
 

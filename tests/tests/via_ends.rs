@@ -9,7 +9,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use firstbyte_tests::via::possible;
 use firstbyte_tests::{Signal, peer, process, wait_until};
 
-/// What there is of this kind: the network devices of links, each with the number that it alone has ever had.
+/// The network devices of links, each with the number that it alone has ever had.
 fn devices() -> Vec<(String, String)> {
     let folders = fs::read_dir("/sys/class/net").expect("/sys is mounted");
     let names = folders
@@ -47,8 +47,8 @@ fn named_namespaces() -> usize {
     fs::read_dir("/run/netns").map_or(0, Iterator::count)
 }
 
-/// The command, to which signals mean what they mean by default: whoever runs the tests may ignore some, and what is
-/// ignored is inherited.
+/// The command, with default handling of signals: the process that runs the tests may ignore some, and ignored ones are
+/// inherited.
 fn via() -> Command {
     let mut command = Command::new("env");
     command

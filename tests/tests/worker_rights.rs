@@ -1,4 +1,4 @@
-//! What the worker may do: no more than its user.
+//! Rights of the worker: no more than its user's.
 //!
 //! Source: nginx documentation, `user`; prctl(2), setgroups(2), user_namespaces(7).
 

@@ -22,7 +22,7 @@ use super::url::Url;
 pub(super) struct Greeting {
     /// The name in the handshake, and the server it means; `None` for a connection without TLS.
     pub(super) asked: Option<(Option<String>, usize)>,
-    /// Why the handshake fails.
+    /// Reason of the handshake's failure.
     pub(super) refused: Option<&'static str>,
     /// Reason for which the request is refused.
     pub(super) fault: Option<Fault>,

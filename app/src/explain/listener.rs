@@ -56,7 +56,7 @@ pub(super) fn choose(
     })
 }
 
-/// How well a socket suits an address, 0 for not at all.
+/// Rates how specifically a socket matches an address, 0 for not at all.
 fn specific(port: &Port, ip: IpAddr, number: u16) -> u8 {
     let ListenAddr::Inet(addr) = port.listen.addr else {
         return 0;

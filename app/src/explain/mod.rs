@@ -1,5 +1,5 @@
-//! Implementation of `explain`: runs a request through the phases that serve (`request`), and reports the recorded steps with the
-//! configuration lines that decided them (`steps`).
+//! Implementation of `explain`: runs a request through the phases that serve (`request`), and reports the recorded
+//! steps with the configuration lines that decided them (`steps`).
 //!
 //! Absent: the command line (`crate::cli`), request bodies, and all that only the running server knows (counters of limits,
 //! caches).

@@ -53,7 +53,7 @@ pub(super) struct Handshake {
     pub(super) server: String,
     /// The line that sets the certificate, or rejects the handshake.
     pub(super) at: Option<SourceLocation>,
-    /// Why the handshake fails.
+    /// Reason of the handshake's failure.
     pub(super) refused: Option<&'static str>,
 }
 

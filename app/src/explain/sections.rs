@@ -76,7 +76,7 @@ pub(super) fn server_of(run: &Run, teller: &Teller<'_>) -> Server {
     }
 }
 
-/// Why the default server of an address is that.
+/// Returns the reason why a server is its address's default.
 fn default_reason(run: &Run, host: &str, teller: &Teller<'_>) -> String {
     let x = &run.x;
     let entry = teller.http.ports[x.route.port].addr(x.client.local);

@@ -219,8 +219,7 @@ impl Worker {
         }
     }
 
-    /// Waits for the end of a worker thread, which has closed its socket, and returns its code; 1 when it
-    /// panicked.
+    /// Waits for the end of a worker thread, which has closed its socket, and returns its code; 1 when it panicked.
     pub(super) fn join(&mut self) -> i32 {
         match &mut self.kind {
             WorkerHandle::Thread(thread) => thread

@@ -58,7 +58,7 @@ impl<G> Earlier<G> {
     }
 }
 
-/// How many generations are kept that a worker may still serve by.
+/// Maximum number of earlier generations that a worker may still serve.
 const EARLIER_MAX: usize = 8;
 
 #[cfg(test)]

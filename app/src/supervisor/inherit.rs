@@ -1,9 +1,8 @@
 //! Listening sockets that this process was started with.
 //!
-//! Two programs start a server so: a supervisor whose binary is changed, by `NGINX=fd;fd;` in the
-//! environment, and a service manager that keeps the sockets itself, by `LISTEN_FDS` and
-//! `LISTEN_PID`. Only descriptors are passed; their properties are asked of the system, and they are
-//! matched with the configuration by their address. Others are closed.
+//! Two programs start a server so: a supervisor whose binary is changed, by `NGINX=fd;fd;` in the environment, and a
+//! service manager that keeps the sockets itself, by `LISTEN_FDS` and `LISTEN_PID`. Only descriptors are passed; their
+//! properties are asked of the system, and they are matched with the configuration by their address. Others are closed.
 //! Source: nginx documentation, "Upgrading Executable on the Fly"; sd_listen_fds(3).
 
 use std::env;
@@ -148,7 +147,7 @@ fn number(digits: &[u8]) -> Option<i32> {
         .ok()
 }
 
-/// How many sockets a service manager has opened for this very process.
+/// Returns the number of sockets that a service manager has opened for this process.
 fn activated(pid: Option<&OsStr>, count: Option<&OsStr>) -> i32 {
     let value = |text: Option<&OsStr>| number(text?.as_bytes());
     let ours = value(pid).and_then(|pid| u32::try_from(pid).ok()) == Some(process::id());

@@ -1,4 +1,4 @@
-//! How many files the worker may have open.
+//! Limit of the worker's open files.
 //!
 //! nginx's limit is that of a process with one thread's connections; here all threads share one, so `worker_rlimit_nofile`
 //! counts for each of them. Without it the worker raises its limit as far as the system allows.

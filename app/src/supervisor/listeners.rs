@@ -23,7 +23,7 @@ use crate::console::Console;
 pub(crate) struct Listener {
     listen: Listen,
     sockets: Vec<Rc<OwnedFd>>,
-    /// How many sockets there are to be.
+    /// Required number of sockets.
     wanted: usize,
     origin: Origin,
 }
@@ -50,7 +50,7 @@ pub(crate) enum OtherServer {
     Successor,
 }
 
-/// How far binding has come.
+/// State of binding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Bind {
     /// Every address has its sockets.
@@ -151,7 +151,7 @@ pub(crate) fn fill_waiting(listeners: &mut [Listener], console: &Console) -> Res
     Err(give_up(console))
 }
 
-/// Says that an address has been in use for all of the tries.
+/// Reports that an address has been in use for all of the tries.
 pub(crate) fn give_up(console: &Console) -> Logged {
     console.report(Level::Emerg, format_args!("still could not bind()"));
     Logged
@@ -332,7 +332,7 @@ fn report_refused(refused: &BindError, addr: &ListenAddr, console: &Console) {
     );
 }
 
-/// How often an address in use is tried.
+/// Number of attempts to bind an address in use.
 pub(crate) const BIND_TRIES: u32 = 5;
 
 /// The pause after a try.

@@ -58,7 +58,7 @@ use work::WorkerSpawn;
 #[derive(Debug)]
 pub(crate) struct Logged;
 
-/// Why the supervisor's loop ends in this process.
+/// Reason why the supervisor's loop ends in this process.
 enum LoopExit {
     /// The server is stopped.
     Exit(u8),

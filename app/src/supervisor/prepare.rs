@@ -117,5 +117,5 @@ impl Supervisor {
     }
 }
 
-/// How long a worker may take to prepare a configuration. One that hangs must not keep a reload that starts another.
+/// Time limit of a worker for preparing a configuration. One that hangs must not keep a reload that starts another.
 const WAIT: Duration = Duration::from_secs(3);

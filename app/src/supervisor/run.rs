@@ -321,7 +321,7 @@ impl Supervisor {
 
 const EVENTS_A_TURN: usize = 16;
 
-/// How often the control socket of a worker that has ended is read, which another process may hold open.
+/// Maximum number of reads of the control socket of an ended worker, which another process may hold open.
 const LAST_READS: usize = 64;
 
 /// Time for workers to end before they are killed.

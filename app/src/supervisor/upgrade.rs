@@ -1,11 +1,10 @@
 //! USR2: another binary takes the place of this one, which serves again if the other ends.
 //!
-//! The new binary is started beside this one with the same arguments and the listening sockets, so
-//! both serve; an administrator then ends the old or the new one. Until then the pid file of this
-//! process has `.oldbin` at the end of its name. If the new one ends first, the file gets its name
-//! back, and workers that were finishing are started again. The descriptors are passed as a list of
-//! variables (`exec::Passed`): anything else that the next binary needs of this one
-//! joins that list. Source: nginx documentation, "Upgrading Executable on the Fly".
+//! The new binary is started beside this one with the same arguments and the listening sockets, so both serve; an
+//! administrator then ends the old or the new one. Until then the pid file of this process has `.oldbin` at the end of
+//! its name. If the new one ends first, the file gets its name back, and workers that were finishing are started again.
+//! The descriptors are passed as a list of variables (`exec::Passed`): anything else that the next binary needs of this
+//! one joins that list. Source: nginx documentation, "Upgrading Executable on the Fly".
 
 use std::borrow::Cow;
 use std::fs;

@@ -1,12 +1,13 @@
 //! Watched files, which need no reload: the supervisor looks at them, and renews the generation that serves.
 //!
-//! Once a second each file's state is compared with the one it was read in; nothing is looked at where nothing is watched.
-//! A change counts when two looks have found the file in the same state, so that none is read while it is written. Files that belong
-//! together (a certificate and its key) are loaded together: until they match, the generation keeps the old bytes, and the
-//! log says so once for each state. The next generation has the text of the configuration that was loaded, whatever is on the
-//! disk now; the worker takes it as after HUP, and connections stay.
+//! Once a second each file's state is compared with the one it was read in; nothing is looked at where nothing is
+//! watched. A change counts when two looks have found the file in the same state, so that none is read while it is
+//! written. Files that belong together (a certificate and its key) are loaded together: until they match, the
+//! generation keeps the old bytes, and the log says so once for each state. The next generation has the text of the
+//! configuration that was loaded, whatever is on the disk now; the worker takes it as after HUP, and connections stay.
 //!
-//! Absent: inotify. The replaced object is mostly a link, or a directory above it; looking at the paths finds that all the same.
+//! Absent: inotify. The replaced object is mostly a link, or a directory above it; looking at the paths finds that all
+//! the same.
 
 use std::collections::HashMap;
 use std::io;
@@ -45,8 +46,8 @@ impl Watcher {
         watches.then(|| self.due.unwrap_or_else(|| Instant::now() + LOOK_EVERY))
     }
 
-    /// Looks at the files of a generation; returns those that have changed and stay as they are now, unless all of them were
-    /// refused in this state.
+    /// Looks at the files of a generation; returns those that have changed and stay as they are now, unless all of them
+    /// were refused in this state.
     fn look(&mut self, generation: &OpenConfig) -> Changes {
         if self.generation != generation.number {
             self.generation = generation.number;

@@ -21,7 +21,7 @@ impl Absent {
         self.used = 0;
     }
 
-    /// Why there is nothing at a path, as failure of a call.
+    /// Returns the reason why there is nothing at a path, as failure of a call.
     #[inline]
     pub(crate) fn find(&self, path: &[u8], call: &'static str) -> Option<FileError> {
         let mut known = self.paths[..self.used].iter();

@@ -8,10 +8,9 @@
 //!
 //! Of a small file that has not changed for `SETTLED_MS` the bytes are kept in the place of a descriptor, as many as
 //! `open_files_memory` allows a thread (`kept`); a younger one is read each time from its descriptor, since a second
-//! change within the clock's tick would leave its times as they are.
-//! Writes through a shared mapping show when the kernel updates the times. A location
-//! with `open_file_cache` goes by nginx's rules instead (`open_cache`), one with `disable_symlinks`
-//! walks the path each time. Absent: directio, read-ahead, bigger-than-memory maps.
+//! change within the clock's tick would leave its times as they are. Writes through a shared mapping show when the
+//! kernel updates the times. A location with `open_file_cache` goes by nginx's rules instead (`open_cache`), one with
+//! `disable_symlinks` walks the path each time. Absent: directio, read-ahead, bigger-than-memory maps.
 
 use std::hash::BuildHasher;
 use std::io;
@@ -51,7 +50,7 @@ pub struct FileCache {
     input_reads: u64,
     /// Bytes read since the last read of a socket, by descriptor.
     recent: Vec<(FileHandle, Rc<[u8]>)>,
-    /// Where files are read into before their bytes are kept.
+    /// Buffer for reading files before their bytes are cached.
     scratch: Vec<u8>,
     /// Counted since the thread began.
     figures: FileFigures,
@@ -92,7 +91,7 @@ impl FileCache {
         self.sweep_ms = 0;
     }
 
-    /// Tells the time, milliseconds that never go back, and the wall clock's, milliseconds since 1970; call it once a
+    /// Sets the time, monotonic milliseconds, and the wall clock's, milliseconds since 1970; call it once a
     /// turn of the loop.
     pub fn set_now(&mut self, now_ms: u64, unix_ms: u64) {
         self.now_ms = now_ms;
@@ -135,7 +134,7 @@ impl FileCache {
         }
     }
 
-    /// Tells the metrics what the files are at.
+    /// Passes the figures of the file cache to the metrics.
     fn tell(&mut self) {
         self.figures.kept = (self.descriptors.len() + self.open_caches.len()) as u64;
         let (hits, misses) = self.open_caches.lookups();

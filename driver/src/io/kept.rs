@@ -103,7 +103,8 @@ impl Kept {
         *self = Self::new(self.limit());
     }
 
-    /// Compares what is kept of a path with the disk; not again while nothing was read since (`input_reads` counts the reads).
+    /// Compares what is kept of a path with the disk; not again while nothing was read since (`input_reads` counts the
+    /// reads).
     ///
     /// # Errors
     /// The path cannot be looked at; what was kept of it was removed.

@@ -49,7 +49,7 @@ pub enum Step {
 }
 
 impl ReadAhead {
-    /// How many of the first bytes of `range` a pool has read; `None` where no pool reads there.
+    /// Returns how many of the first bytes of `range` a pool has read; `None` where no pool reads there.
     #[must_use]
     pub fn read_bytes(&self, range: &FileRange) -> Option<u64> {
         let part = self.parts.iter().find(|part| part.holds(range));
@@ -80,8 +80,8 @@ impl ReadAhead {
         }
     }
 
-    /// Returns the next step after a write that ended before `range`; `at_missing`: at missing bytes, not because the socket is full or
-    /// has taken enough. One read fetches `piece_bytes`.
+    /// Returns the next step after a write that ended before `range`; `at_missing`: at missing bytes, not because the
+    /// socket is full or has taken enough. One read fetches `piece_bytes`.
     pub fn step(&mut self, range: &FileRange, at_missing: bool, piece_bytes: u64) -> Step {
         let Some(part) = self.parts.iter_mut().find(|part| part.holds(range)) else {
             return match at_missing {

@@ -27,7 +27,7 @@ pub struct Fetch {
     done: Arc<AtomicBool>,
 }
 
-/// Why a read is not begun.
+/// Reason why a read is not begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
     /// As many tasks wait as `max_queue` of the pool allows.
@@ -103,7 +103,8 @@ fn task(range: &FileRange, waker: RemoteWaker) -> Result<(Fetch, Work), Refused>
     Ok((Fetch::new(len, done), Box::new(work)))
 }
 
-/// How many of the next `len` bytes of `range` would be sent without waiting, as the pages at the ends of pieces tell: none,
+/// Returns how many of the next `len` bytes of `range` would be sent without waiting, judged by the pages at the ends
+/// of pieces: none,
 /// [`LOOK_BYTES`], [`FETCH_BYTES`] or all up to [`LOOK_BYTES_MAX`]. A page that is missing between them costs a wait.
 #[must_use]
 pub fn cached_bytes(range: &FileRange, len: u64) -> u64 {

@@ -15,9 +15,9 @@ pub struct ResolvConf {
     pub search: Vec<String>,
     /// A name with at least this many dots is tried as it is before the search domains.
     pub ndots: usize,
-    /// How long one server has for an answer, milliseconds.
+    /// Time limit of one server's answer, in milliseconds.
     pub timeout_ms: u64,
-    /// How often each server is asked.
+    /// Number of attempts with each server.
     pub attempts: u64,
     /// Servers take turns at being asked first.
     pub rotate: bool,
@@ -128,7 +128,7 @@ fn as_domain(text: &str) -> Option<String> {
 }
 
 const DNS_PORT: u16 = 53;
-/// How long a server has, and how often each is asked, where the file does not say.
+/// Defaults of `timeout_ms` and `attempts`.
 const TIMEOUT_MS: u64 = 5_000;
 const ATTEMPTS: u64 = 2;
 /// The system's limits: servers, `ndots`, `timeout` in seconds, `attempts`.

@@ -125,7 +125,7 @@ impl<W> Resolver<W> {
         key
     }
 
-    /// How many questions have no answer that was fetched.
+    /// Returns the number of questions without a fetched answer.
     pub fn waiting(&self) -> usize {
         self.waiting.len()
     }
@@ -434,7 +434,7 @@ impl Numbers {
     }
 }
 
-/// How long a stream lives after it took the last bytes, milliseconds; as in nginx.
+/// Lifetime of a stream after it took the last bytes, in milliseconds; as in nginx.
 const STREAM_MS: u64 = 5_000;
 /// Queries that wait for a stream to take them; as in nginx.
 const UNSENT_BYTES_MAX: usize = 8192;

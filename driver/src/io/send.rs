@@ -33,7 +33,7 @@ impl Missing<'_> {
         }
     }
 
-    /// How many of the first bytes of `range` can be sent now.
+    /// Returns how many of the first bytes of `range` can be sent now.
     fn ready(self, range: &FileRange, seen: &mut Seen, now_ms: u64) -> u64 {
         let len = range.len.min(self.most(range));
         match self {
@@ -54,7 +54,7 @@ impl Missing<'_> {
     }
 }
 
-/// How file pieces are sent.
+/// Options of sending file pieces.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pieces {
     /// One sendfile call takes at most this many bytes (`sendfile_max_chunk`; 0: no bound).
@@ -169,7 +169,7 @@ fn send_memory(
 /// The first file piece of a gather, which is not read into the bytes before it.
 struct NextFile {
     len: u64,
-    /// How many of its first bytes can be sent now.
+    /// Number of its first bytes that can be sent now.
     ready: u64,
     /// The packet that it begins in is to end soon.
     opens: bool,

@@ -158,7 +158,7 @@ fn has_ipv6(text: &[u8]) -> bool {
         .any(|line| line.split_ascii_whitespace().nth(3) == Some("00"))
 }
 
-/// How often the files are looked at, milliseconds.
+/// Interval between looks at the files, in milliseconds.
 const LOOK_MS: u64 = 1_000;
 /// Bytes that are read of a file; lists of unwanted hosts come to some megabytes.
 const FILE_BYTES_MAX: u64 = 32 << 20;

@@ -35,7 +35,7 @@ pub struct Setup {
     pub multi_accept: bool,
     /// Keep idle connections over the change to this configuration.
     pub keep_connections: bool,
-    /// How long what is left of the configuration before may go on, milliseconds.
+    /// Time limit of requests under the previous configuration, in milliseconds.
     pub shutdown_timeout_ms: Option<u64>,
 }
 
@@ -66,8 +66,8 @@ pub struct Counters {
     pub descriptors_short: AtomicBool,
 }
 
-/// Objects that threads return to the main thread: to free a large configuration takes long, and a thread that serves must not
-/// be the one that has its last reference.
+/// Objects that threads return to the main thread: to free a large configuration takes long, and a thread that serves
+/// must not be the one that has its last reference.
 #[derive(Debug, Default)]
 pub struct Returned {
     returned: Mutex<Vec<Unused>>,

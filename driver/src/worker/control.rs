@@ -43,7 +43,7 @@ impl Worker {
         }
     }
 
-    /// Says that a message cannot be used; what serves goes on.
+    /// Reports that a message cannot be used; the current configuration goes on.
     fn refuse(&mut self, unusable: &Unusable) {
         if unusable.generation != 0 {
             meters::event(Event::ReloadFailed);

@@ -1,9 +1,9 @@
 //! Threads that build configurations, and free them when they are over.
 //!
-//! There is one for each configuration, which lives as long as that. So a configuration has an arena of the allocator for
-//! itself, as long as there are few: nothing else lies between its parts, and what it took goes back to the kernel whole when
-//! it is freed. In an arena that several have in turn each is laid into the holes of the one before, and memory grows with
-//! the first reloads by half. Keepers run at a lower priority than the threads that serve.
+//! There is one for each configuration, which lives as long as that. So a configuration has an arena of the allocator
+//! for itself, as long as there are few: nothing else lies between its parts, and what it took goes back to the kernel
+//! whole when it is freed. In an arena that several have in turn each is laid into the holes of the one before, and
+//! memory grows with the first reloads by half. Keepers run at a lower priority than the threads that serve.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};

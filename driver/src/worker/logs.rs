@@ -126,5 +126,5 @@ fn install_panic_hook(log: ErrorLog) {
     }
 }
 
-/// How long a change of logs waits for threads to write their buffers out.
+/// Time limit of threads for writing their buffers out at a change of logs.
 const FLUSH_WAIT: Duration = Duration::from_secs(1);

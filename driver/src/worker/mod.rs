@@ -430,7 +430,7 @@ impl Worker {
     }
 }
 
-/// Tells the main thread, however the thread ends.
+/// Notifies the main thread, however the thread ends.
 struct TellEnd(Arc<Waker>, Arc<AtomicBool>);
 
 impl Drop for TellEnd {
@@ -451,5 +451,5 @@ const ENDED: u64 = 1;
 const SIGNAL: u64 = 2;
 /// The first token of the sockets that background fetches have.
 const FETCHES: u64 = 3;
-/// How often the offset of local time is looked up and panics are reported, at least.
+/// Maximum interval between updates of the local time's offset and reports of panics.
 const HOUSEKEEP_MS: u64 = 10_000;

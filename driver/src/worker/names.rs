@@ -1,8 +1,8 @@
 //! Names that requests ask for, on a thread that serves.
 //!
-//! There is a resolver for each set of name servers that was asked, with its cache, which outlives a reload; where a request
-//! names none the system's files and servers are asked. A question that has its answer here is answered at once. The
-//! others leave when the poller can be touched ([`Names::transmit`]); answers wake the waiters.
+//! There is a resolver for each set of name servers that was asked, with its cache, which outlives a reload; where a
+//! request names none the system's files and servers are asked. A question that has its answer here is answered at
+//! once. The others leave when the poller can be touched ([`Names::transmit`]); answers wake the waiters.
 //!
 //! ```text
 //! exchange:  resolve                      a Lookup, answered or pending
@@ -40,7 +40,7 @@ pub struct Names {
 struct Known {
     by: By,
     resolver: Resolver<Question>,
-    /// How many may wait before those are looked for whose exchange has ended.
+    /// Number of questions above which those of ended exchanges are removed.
     purge_at: usize,
 }
 
@@ -57,11 +57,11 @@ struct Question {
     waker: Waker,
     /// Next name to ask for if there is no such name.
     candidates: VecDeque<String>,
-    /// How long one candidate has, milliseconds; 0: no limit but the next.
+    /// Time limit of one candidate, in milliseconds; 0: that of the whole.
     each_ms: u64,
     /// When the time for all is over, monotonic milliseconds.
     until_ms: u64,
-    /// Why there is no answer, where that is more than that there is no such name.
+    /// Reason of a failure other than that the name does not exist.
     failure: Option<Failure>,
 }
 
@@ -292,7 +292,7 @@ const FIRST_TOKEN: u64 = KIND << KIND_SHIFT;
 const RESOLVERS_MAX: usize = 64;
 /// Number of questions of one resolver above which those without waiters are dropped.
 const PURGE_MIN: usize = 64;
-/// How long what `/etc/hosts` says is valid, milliseconds.
+/// Validity of answers from `/etc/hosts`, in milliseconds.
 const HOSTS_VALID_MS: u64 = 5_000;
 
 #[cfg(test)]

@@ -11,9 +11,9 @@
 //!                               the process's main thread, which frees it
 //! ```
 //!
-//! Connections that stay need no piece, since ports keep their index ([`server_http::port_slots`]). Changes are made one after
-//! the other, in the order in which they were ordered. A thread and the simulator are both [`Reloads`]. Absent: pieces of
-//! the server's end, after which no request comes.
+//! Connections that stay need no piece, since ports keep their index ([`server_http::port_slots`]). Changes are made
+//! one after the other, in the order in which they were ordered. A thread and the simulator are both [`Reloads`].
+//! Absent: pieces of the server's end, after which no request comes.
 
 mod change;
 
@@ -55,7 +55,8 @@ pub trait Reloads: EventLoop {
     /// A connection is ended now or with its response, because its port is gone or to be drained.
     fn ending(&mut self, key: Key, is_gone: bool);
 
-    /// Notes the sweep of a connection: its requests under configurations before `number` must be over; with `ends` it ends now.
+    /// Notes the sweep of a connection: its requests under configurations before `number` must be over; with `ends` it
+    /// ends now.
     fn sweeping(&mut self, key: Key, number: u64, ends: bool);
 
     /// Takes a configuration back that this thread has let go of.

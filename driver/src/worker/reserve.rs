@@ -22,7 +22,7 @@ pub(super) struct Reserve {
     /// The held descriptors are duplicates of this one.
     source: Arc<Waker>,
     counters: Arc<Counters>,
-    /// How many may be held: half of what was free when the worker had started.
+    /// Maximum number held: half of those free when the worker had started.
     most: Option<usize>,
 }
 
@@ -71,7 +71,7 @@ impl Reserve {
             .store(short, Ordering::Relaxed);
     }
 
-    /// How long the main thread may wait: not long where descriptors are missing.
+    /// Returns the time for which the main thread may wait: short where descriptors are missing.
     pub(super) fn wait_ms(&self, most_ms: u64) -> u64 {
         match self.is_short() {
             true => most_ms.min(RETRY_MS),
@@ -102,7 +102,7 @@ fn free(source: &Waker) -> usize {
 
 /// Descriptors beside those of a message: a log in memory, sockets of name servers, what a thread accepts meanwhile.
 const SLACK: usize = 8;
-/// So many are more than threads take while the main thread has a message.
+/// Number of free descriptors that threads do not use up while the main thread has a message.
 const PLENTY: u64 = 256;
 /// When descriptors that could not be had are tried again.
 const RETRY_MS: u64 = 100;

@@ -44,7 +44,7 @@ pub struct Shared<N: Net> {
     pub wakers: WakeQueue,
     /// The connection that has its turn: its key as a token, by which its exchanges are woken.
     pub owner: u64,
-    /// Where sockets are read into.
+    /// Buffer for reading sockets.
     pub scratch: Box<[u8]>,
     /// Memory for encryption.
     pub tls_buffers: TlsBuffers,

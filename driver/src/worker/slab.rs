@@ -51,7 +51,7 @@ impl<T> Slab<T> {
         }
     }
 
-    /// How many values it holds.
+    /// Returns the number of values.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -128,7 +128,7 @@ impl<T> Slab<T> {
         })
     }
 
-    /// How many slots there are, with a value or without.
+    /// Returns the number of slots, used or free.
     pub fn slots(&self) -> u32 {
         let full = self.chunks.len().saturating_sub(1) * CHUNK;
         (full + self.chunks.last().map_or(0, Vec::len)) as u32

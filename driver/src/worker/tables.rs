@@ -112,12 +112,12 @@ impl<T> Table<T> {
         self.slab.key_at(slot)
     }
 
-    /// How many slots there are, for things now or before.
+    /// Returns the number of slots, used now or before.
     pub fn slots(&self) -> u32 {
         self.slab.slots()
     }
 
-    /// How many things there are.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.slab.len()
     }
@@ -127,7 +127,7 @@ impl<T> Table<T> {
         self.slab.is_empty()
     }
 
-    /// How many of them have a timer.
+    /// Returns the number of entries with a timer.
     pub fn timers(&self) -> usize {
         self.timers.len() + self.overdue.len()
     }
@@ -150,9 +150,9 @@ impl<T> Table<T> {
         }
     }
 
-    /// Takes the keys of entries whose timer is due, [`EXPIRED_A_TURN`] at most; the rest are due in the next turn. Connections
-    /// made at the same time end at the same time, and closing thousands of them in one turn would hold up all others.
-    /// A thing that has its turn before then may have a timer again, and gets one turn too many.
+    /// Takes the keys of entries whose timer is due, [`EXPIRED_A_TURN`] at most; the rest are due in the next turn.
+    /// Connections made at the same time end at the same time, and closing thousands of them in one turn would hold up
+    /// all others. A thing that has its turn before then may have a timer again, and gets one turn too many.
     pub(super) fn expire(&mut self, now_ms: u64) -> Vec<Key> {
         let mut expired = Vec::new();
         self.timers.expire(now_ms, &mut expired);
@@ -191,13 +191,14 @@ impl<N: Net> Tables<N> {
         times.chain(self.idle.look_at_ms()).min()
     }
 
-    /// How many connections there are.
+    /// Returns the number of connections.
     pub fn connections(&self) -> usize {
         self.clients.len() + self.upstreams.len()
     }
 }
 
-/// Timers of one kind of things that are seen to in a turn of the loop: closing this many connections takes about a millisecond.
+/// Timers of one kind of things that are seen to in a turn of the loop: closing this many connections takes about a
+/// millisecond.
 const EXPIRED_A_TURN: usize = 128;
 /// Where the kind stands in a token, above the life of a slot.
 const KIND_SHIFT: u32 = 60;

@@ -14,7 +14,7 @@ pub(crate) struct Circumstances {
     pub(crate) must_end: bool,
 }
 
-/// Compares a response with what one of the configurations gives.
+/// Compares a response with those expected of the configurations.
 ///
 /// # Errors
 /// A description of the error, by the last of the configurations.
@@ -93,7 +93,7 @@ fn check_one(
     }
 }
 
-/// The body that a request gives where it is one piece.
+/// Returns the expected body of a request where it is one piece.
 pub(crate) fn whole_body(want: &Expected, conf: &Conf, site: &Site) -> Option<Vec<u8>> {
     match want {
         Expected::File(n) | Expected::ChunkedFile(n) => Some(site.files[*n].clone()),

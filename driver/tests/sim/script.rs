@@ -81,7 +81,7 @@ struct Draft {
     expects: bool,
 }
 
-/// So many small requests that not all of their responses leave in one write.
+/// Enough small requests that not all of their responses leave in one write.
 pub(crate) fn crowd(random: &mut Random) -> Vec<Request> {
     let count = random.within(60..150);
     (0..count)

@@ -1,6 +1,6 @@
-//! Requests that wait this many milliseconds, `?wait=`, in one of several ways: for the time, or to be woken when it has come,
-//! by a [`Waker`] or from elsewhere by a [`RemoteWaker`], with wakes that come before the wait, twice, or when the request is
-//! long gone.
+//! Requests that wait this many milliseconds, `?wait=`, in one of several ways: for the time, or to be woken when it
+//! has come, by a [`Waker`] or from elsewhere by a [`RemoteWaker`], with wakes that come before the wait, twice, or
+//! when the request is long gone.
 //!
 //! The simulation's runner calls [`ring`] before each turn of the loop.
 

@@ -7,7 +7,7 @@ use server_http::exchange::Exchange;
 use server_http::var;
 use server_http::vars::Variable;
 
-use super::site::{Talk, get, statuses};
+use super::site::{TestConnection, get, statuses};
 
 thread_local! {
     static HEARD: RefCell<Vec<(ProbeEvent, u16)>> = const { RefCell::new(Vec::new()) };
@@ -29,7 +29,7 @@ fn tick() -> u64 {
     CLOCK_US.get()
 }
 
-fn timed(mut talk: Talk) -> Talk {
+fn timed(mut talk: TestConnection) -> TestConnection {
     (HEARD.take(), CLOCK_US.take());
     talk.world.shared.env.clock_us = Some(tick);
     talk
@@ -48,7 +48,7 @@ const WHOLE: [Point; 4] = [
 
 #[test]
 fn a_request_is_heard_of_from_its_head_to_its_end() {
-    let mut talk = timed(Talk::new(WANTED));
+    let mut talk = timed(TestConnection::new(WANTED));
     for number in 0..2 {
         talk.send(get("/status/404"));
         assert_eq!(points(), WHOLE, "request {number}");
@@ -65,7 +65,7 @@ fn a_request_is_heard_of_from_its_head_to_its_end() {
 
 #[test]
 fn the_first_byte_of_a_response_that_waits_comes_when_it_leaves() {
-    let mut talk = timed(Talk::new(WANTED));
+    let mut talk = timed(TestConnection::new(WANTED));
     talk.send(get("/wait/500"));
     assert_eq!(points(), WHOLE[..2]);
     talk.pass(500);
@@ -74,7 +74,7 @@ fn the_first_byte_of_a_response_that_waits_comes_when_it_leaves() {
 
 #[test]
 fn pipelined_requests_share_the_time_of_their_read() {
-    let mut talk = timed(Talk::new(WANTED));
+    let mut talk = timed(TestConnection::new(WANTED));
     let got = talk.send(get("/text").repeat(2));
     assert_eq!(statuses(&got).len(), 2);
     let heads = HEARD.take();
@@ -84,7 +84,7 @@ fn pipelined_requests_share_the_time_of_their_read() {
 
 #[test]
 fn no_clock_is_read_where_nobody_wants_events() {
-    let mut talk = timed(Talk::new(""));
+    let mut talk = timed(TestConnection::new(""));
     let got = talk.send(get("/text"));
     assert_eq!(statuses(&got), ["200"]);
     assert_eq!((points(), CLOCK_US.get()), (Vec::new(), 0));

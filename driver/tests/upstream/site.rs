@@ -117,12 +117,13 @@ fn pass(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     Content::Wait
 }
 
-/// A handler that waits within its turn: the port of its server, whom it tells so, and whose end it waits for.
+/// A handler that waits within its turn: the port of its server, the sender it notifies, and the receiver whose end it
+/// waits for.
 type Waiting = (u16, Sender<()>, Receiver<()>);
 
 static HELD: Mutex<Vec<Waiting>> = Mutex::new(Vec::new());
 
-/// Holds the next request that says so: it tells `held` and goes on when `may_go` has nobody who could say more.
+/// Holds the next request that asks for it: it notifies `held` and continues when the senders of `may_go` are dropped.
 pub(crate) fn hold(port: u16, held: Sender<()>, may_go: Receiver<()>) {
     HELD.lock()
         .expect("nobody panics with it")

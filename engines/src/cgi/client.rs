@@ -70,7 +70,7 @@ enum Receiving {
     Over,
 }
 
-/// How far the request is.
+/// State of the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sending {
     Body,

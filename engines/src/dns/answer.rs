@@ -18,7 +18,7 @@ use super::resolver::ALIASES_MAX;
 pub(super) struct QueryAnswer {
     /// Data of the answer.
     pub(super) what: ResponseData,
-    /// How long that may be kept, seconds.
+    /// Time to live, in seconds.
     pub(super) ttl_s: u32,
 }
 

@@ -61,7 +61,7 @@ pub(super) struct Asking {
     pub(super) unreached: Vec<usize>,
     /// Waiters; some may have been cancelled.
     pub(super) waiters: Vec<Key>,
-    /// How many waiters there may be before those that are gone are taken out.
+    /// Number of waiters above which cancelled ones are removed.
     pub(super) purge_at: usize,
     /// When to ask the next server.
     pub(super) resend_at_ms: u64,

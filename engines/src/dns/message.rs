@@ -86,7 +86,7 @@ pub(super) struct Record {
     pub(super) owner: Name,
     /// Its type.
     pub(super) kind: u16,
-    /// How long it may be kept, seconds.
+    /// Time to live, in seconds.
     pub(super) ttl_s: u32,
     /// Where its data is.
     pub(super) start: usize,

@@ -25,12 +25,10 @@
 //!
 //! # Behaviour
 //!
-//! As nginx: A and AAAA are asked for together and an error of either is that
-//! of the name; servers take turns; what is not answered in 5 s goes to the
-//! next server; a truncated answer is asked for again over TCP; aliases are
-//! followed 50 deep; errors are not kept, answers for their time to live, and
-//! they are dropped when unused for 30 s. Several askers of one name
-//! wait for one query.
+//! As nginx: A and AAAA are asked for together and an error of either is that of the name; servers take turns; what is
+//! not answered in 5 s goes to the next server; a truncated answer is asked for again over TCP; aliases are followed 50
+//! deep; errors are not kept, answers for their time to live, and they are dropped when unused for 30 s. Several askers
+//! of one name wait for one query.
 //!
 //! Stricter than nginx: an answer counts only from a server that was asked;
 //! compression pointers lead back only; records count only for the name that

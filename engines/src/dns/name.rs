@@ -70,8 +70,7 @@ impl Name {
         Self(wire.into())
     }
 
-    /// Reads the name at `at`, whose own bytes end before `end`; returns it and
-    /// where it ends.
+    /// Reads the name at `at`, whose own bytes end before `end`; returns it and where it ends.
     ///
     /// # Errors
     /// It leaves the message, is longer than a name may be, or its pointers do

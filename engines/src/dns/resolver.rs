@@ -21,7 +21,7 @@ pub struct Resolver {
     pub(super) settings: Settings,
     pub(super) entries: Slab<Entry>,
     pub(super) by_question: BTreeMap<Question, Key>,
-    /// How many entries ask servers.
+    /// Number of entries with queries in progress.
     pub(super) asking: usize,
     /// The entries that are kept, by their last use.
     pub(super) kept: BTreeSet<(u64, Key)>,

@@ -62,7 +62,7 @@ impl Hosts {
         self.pending == 0
     }
 
-    /// How many are still looked up.
+    /// Number of hosts still being looked up.
     pub(super) fn pending(&self) -> usize {
         self.pending
     }

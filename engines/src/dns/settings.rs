@@ -5,7 +5,7 @@
 /// Source: nginx documentation, `resolver`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// How many servers there are; they are named by their numbers from 0.
+    /// Number of servers, which are numbered from 0.
     pub servers: usize,
     /// `valid`: how long answers are kept, milliseconds; `None` for the time
     /// that they tell.

@@ -251,13 +251,13 @@ impl Resolver {
         }
     }
 
-    /// Tells a waiter that there is no answer.
+    /// Sends a waiter a failure.
     pub(super) fn fail(&mut self, now_ms: u64, key: Key, why: Failure) {
         let valid_ms = self.settings.valid_ms.unwrap_or(FAILED_MS);
         self.complete(now_ms, key, Err(why), now_ms.saturating_add(valid_ms));
     }
 
-    /// Tells a waiter its answer, and with it whom that waits for.
+    /// Sends a waiter its answer, and those that wait for that.
     pub(super) fn complete(
         &mut self,
         now_ms: u64,

@@ -14,7 +14,7 @@ pub(super) struct Waiter {
     pub(super) aliases: usize,
     /// When it has waited long enough.
     pub(super) deadline_ms: Option<u64>,
-    /// How long it may wait, 0 for ever.
+    /// Time limit of the wait; 0: none.
     pub(super) timeout_ms: u64,
     /// Numbers to choose by.
     pub(super) chance: u64,

@@ -76,7 +76,7 @@ enum Receiving {
     Over,
 }
 
-/// How much of a body is to come.
+/// Remaining length of the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Left {
     /// This many bytes.
@@ -87,7 +87,7 @@ enum Left {
     NoBody,
 }
 
-/// How far the request is.
+/// State of the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sending {
     /// `left` is 0 where only the end is to come.

@@ -206,7 +206,8 @@ impl Client {
         Ok(())
     }
 
-    /// Takes content of STDERR. It is reported a record at a time, so that what one write of the application said stays together.
+    /// Takes content of STDERR. It is reported a record at a time, so that what one write of the application said stays
+    /// together.
     fn stderr(&mut self, bytes: &[u8], left: u16) {
         let room = (STDERR_BYTES as u64).saturating_sub(self.stderr_bytes);
         let told = bytes.len().min(room as usize);

@@ -57,9 +57,8 @@ impl ChunkedDecoder {
         matches!(self.state, State::Done)
     }
 
-    /// Decodes `input` up to the end of the body, appends the data to `data`
-    /// and the trailer fields to `trailers`, and returns how many bytes belong to
-    /// the body. After a fault the decoder is of no use.
+    /// Decodes `input` up to the end of the body, appends the data to `data` and the trailer fields to `trailers`, and
+    /// returns how many bytes belong to the body. After a fault the decoder is of no use.
     pub(super) fn decode(
         &mut self,
         input: &[u8],
@@ -78,8 +77,8 @@ impl ChunkedDecoder {
         Ok(at)
     }
 
-    /// Decodes what is in `buffer` from `from` on, so that the data alone is left in it. Returns how many bytes behind the end
-    /// of the body were dropped. After a fault the data before it is left.
+    /// Decodes what is in `buffer` from `from` on, so that the data alone is left in it. Returns how many bytes behind
+    /// the end of the body were dropped. After a fault the data before it is left.
     pub(super) fn decode_in_place(
         &mut self,
         buffer: &mut Vec<u8>,

@@ -1,9 +1,7 @@
 //! Chunk extensions: checked against their grammar, counted, and dropped.
 //!
-//! They are unused in practice, but two readers may disagree about every byte of them,
-//! and an unbounded extension is wasted work.
-//! Source: RFC 9112 section 7.1.1; white space alone after the size is let
-//! through, as nginx does.
+//! They are unused in practice, but two readers may disagree about every byte of them, and an unbounded extension is
+//! wasted work. Source: RFC 9112 section 7.1.1; white space alone after the size is let through, as nginx does.
 
 use crate::http::{Fault, is_token_byte};
 

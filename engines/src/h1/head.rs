@@ -208,8 +208,7 @@ impl HeadParser {
         }
     }
 
-    /// Takes one line, whose first byte will be at `offset` in the arena. Returns
-    /// whether the head is complete.
+    /// Takes one line, whose first byte will be at `offset` in the arena. Returns whether the head is complete.
     #[inline]
     fn line(&mut self, line: &[u8], offset: usize, settings: &Settings) -> Result<bool, Fault> {
         if matches!(self.stage, Stage::FieldLine { .. }) {

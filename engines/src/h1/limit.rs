@@ -1,4 +1,4 @@
-//! How long header lines may be: nginx's header buffers, counted without them.
+//! Limits of header lines: nginx's header buffers, counted without them.
 //!
 //! nginx reads a head into one small buffer, then into up to N large ones, and
 //! a line never spans two: what does not fit in the rest of a buffer moves to a

@@ -1,11 +1,9 @@
 //! The request line: method, target and version.
 //!
-//! Bytes enter as one line without its LF, or as the part of a line that has
-//! arrived; ranges into it leave. A part is checked as strictly as a whole
-//! line, so that garbage is refused at its first bad byte and not when a line
-//! end or a limit is reached. Accepts what nginx accepts
-//! (`ngx_http_parse_request_line`), and the target `*` of OPTIONS.
-//! Source: RFC 9112 section 3.
+//! Bytes enter as one line without its LF, or as the part of a line that has arrived; ranges into it leave. A part is
+//! checked as strictly as a whole line, so that garbage is refused at its first bad byte and not when a line end or a
+//! limit is reached. Accepts what nginx accepts (`ngx_http_parse_request_line`), and the target `*` of OPTIONS. Source:
+//! RFC 9112 section 3.
 
 use crate::http::{Fault, Method, Version};
 use std::ops::Range;

@@ -17,9 +17,8 @@
 //!   connection. An exchange may be given up at any point by calling it early;
 //!   the answer is then to close.
 //!
-//! Events and output do not depend on where the input is
-//! cut, but for the sizes of `Data` events, and in a head whose request
-//! line is broken how much of that line is kept for the log.
+//! Events and output do not depend on where the input is cut, but for the sizes of `Data` events, and in a head whose
+//! request line is broken how much of that line is kept for the log.
 //!
 //! Parsing works on the received slice itself as long as nothing is held back;
 //! only heads and body data are copied. Give heads back by [`Conn::recycle`]

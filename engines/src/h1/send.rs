@@ -6,7 +6,7 @@ use super::Conn;
 use super::encode::{self, Connection, HeadPlan};
 use crate::http::{BodyLength, Chunk, FieldId, ResponseHead, Version};
 
-/// How far the response is.
+/// State of the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sending {
     /// No head has been sent.
@@ -36,9 +36,8 @@ pub(super) enum Framing {
 }
 
 impl Conn {
-    /// Sends an interim response, 1xx but not 101, with `fields` if any. Older
-    /// protocols than HTTP/1.1 have none; nothing is sent then (RFC 9110
-    /// section 15.2), nor after the head. Returns its length in bytes.
+    /// Sends an interim response, 1xx but not 101, with `fields` if any. Older protocols than HTTP/1.1 have none;
+    /// nothing is sent then (RFC 9110 section 15.2), nor after the head. Returns its length in bytes.
     pub fn send_interim(&mut self, status: u16, fields: Option<&ResponseHead>) -> u64 {
         debug_assert!(
             (100..200).contains(&status) && status != 101,

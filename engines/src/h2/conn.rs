@@ -146,8 +146,8 @@ impl Conn {
         (head.kind == frame::HEADERS).then_some(head.stream)
     }
 
-    /// Announces the end: requests that are in progress are served, the last of them is named when the peer has acknowledged it (RFC
-    /// 9113 section 6.8).
+    /// Announces the end: requests that are in progress are served, the last of them is named when the peer has
+    /// acknowledged it (RFC 9113 section 6.8).
     pub fn drain(&mut self) {
         if self.ending == Ending::Open {
             self.ending = Ending::Announced;

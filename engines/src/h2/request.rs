@@ -1,8 +1,8 @@
 //! From the fields of a header block to a request head.
 //!
-//! A request that breaks HTTP/2's rules for messages is `malformed`: it is answered with 400, and its stream is reset after that.
-//! One that exceeds a limit, or is wrong in a way that HTTP/1 knows as well, is answered only. Fields beyond the limits
-//! are not stored, so a block that refers to one long entry again and again costs no memory.
+//! A request that breaks HTTP/2's rules for messages is `malformed`: it is answered with 400, and its stream is reset
+//! after that. One that exceeds a limit, or is wrong in a way that HTTP/1 knows as well, is answered only. Fields
+//! beyond the limits are not stored, so a block that refers to one long entry again and again costs no memory.
 //!
 //! Source: RFC 9113 section 8.
 

@@ -93,7 +93,7 @@ impl<N> Table<N> {
         self.entries.get_mut(index)
     }
 
-    /// How many entries have ever been added.
+    /// Number of entries ever added.
     pub(super) fn added(&self) -> u64 {
         self.added
     }

@@ -65,7 +65,7 @@ pub struct Encoder {
     /// By a hash of name and value: the numbers of the entries that were added last.
     slots: [[u64; WAYS]; SLOTS],
     huffman: bool,
-    /// How many times the size of the table has changed, or has been said.
+    /// Number of changes and announcements of the table's size.
     resizes: u64,
 }
 

@@ -1,6 +1,6 @@
 //! Integers with a prefix. Source: RFC 7541 section 5.1.
 
-/// Why there is no integer.
+/// Reason why there is no integer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Broken {
     /// The bytes end first.

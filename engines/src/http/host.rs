@@ -1,9 +1,7 @@
 //! The `host[:port]` of a Host field or of an absolute-form target.
 //!
-//! Accepts what nginx's `ngx_http_validate_host` accepts,
-//! except that a comma outside of an IP literal is refused: it makes two hosts
-//! out of one for readers that join fields. Source: RFC 9110 section 7.2, RFC 3986
-//! section 3.2.2.
+//! Accepts what nginx's `ngx_http_validate_host` accepts, except that a comma outside of an IP literal is refused: it
+//! makes two hosts out of one for readers that join fields. Source: RFC 9110 section 7.2, RFC 3986 section 3.2.2.
 
 use super::class::alphanumeric_and;
 
@@ -11,9 +9,8 @@ use super::class::alphanumeric_and;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadHost;
 
-/// Puts the host of `raw` into `name` (cleared first): lower case, without the
-/// port and without one trailing dot. Returns the port, `None` if there is none
-/// or it is empty.
+/// Puts the host of `raw` into `name` (cleared first): lower case, without the port and without one trailing dot.
+/// Returns the port, `None` if there is none or it is empty.
 ///
 /// # Errors
 /// [`BadHost`] if the host is empty or has a byte no host has, two dots in a

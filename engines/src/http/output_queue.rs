@@ -149,8 +149,7 @@ impl OutputQueue {
         })
     }
 
-    /// Fills `out` with the memory pieces up to the first file piece and returns
-    /// how many were filled.
+    /// Fills `out` with the memory pieces up to the first file piece and returns how many were filled.
     pub fn slices<'a>(&'a self, out: &mut [IoSlice<'a>]) -> usize {
         let mut at = self.run_sent;
         let mut filled = 0;

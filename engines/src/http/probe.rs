@@ -26,7 +26,7 @@ pub enum Point {
     /// The TLS handshake ended.
     Handshake {
         /// When its ClientHello was read.
-        hello_us: u64,
+        client_hello_us: u64,
     },
     /// The last byte of the request head was read.
     Head,

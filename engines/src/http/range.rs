@@ -180,7 +180,7 @@ pub const UNLIMITED_RANGES: u64 = 0x7fff_ffff;
 /// Size of the head of one part by nginx's estimate, in bytes.
 const PART_HEAD_BYTES: u128 = 256;
 
-/// How much larger than the whole a multipart answer may be.
+/// Number of bytes by which a multipart answer may exceed the whole.
 const SLACK_BYTES: u128 = 4096;
 
 #[cfg(test)]

@@ -32,9 +32,8 @@ pub struct RequestHead {
     pub method: Method,
     /// The method's name as sent.
     pub method_name: Span,
-    /// Path and query as sent, nginx's `$request_uri`: origin form always. Of an
-    /// absolute-form target its path part ("/" if empty, "http://h?x" becomes
-    /// "/?x"); "*" is kept for `OPTIONS *`; "/" for CONNECT.
+    /// Path and query as sent, nginx's `$request_uri`: origin form always. Of an absolute-form target its path part
+    /// ("/" if empty, "http://h?x" becomes "/?x"); "*" is kept for `OPTIONS *`; "/" for CONNECT.
     pub target: Span,
     /// `host[:port]` of an absolute-form target; it wins over `Host`
     /// (RFC 9112 section 3.2.2).
@@ -45,7 +44,7 @@ pub struct RequestHead {
     pub version: Version,
     /// The fields in the order received.
     pub fields: Vec<Field>,
-    /// How long the body is.
+    /// Length of the body.
     pub body: BodyLength,
     /// Error in the head: answer `Fault::status` and close.
     pub fault: Option<Fault>,

@@ -469,7 +469,7 @@ fn parse<'a>(line: &'a [u8], key: &[u8]) -> Result<ReplyLine<'a>, ProtocolError>
     }
 }
 
-/// How long the answer with this head is on the wire, with a line before its value of this many bytes.
+/// Returns the length on the wire of the answer with this head, with a line before its value of this many bytes.
 #[must_use]
 pub fn answer_bytes(head: &ResponseHead, line_bytes: u64) -> u64 {
     match head.body {
@@ -480,7 +480,7 @@ pub fn answer_bytes(head: &ResponseHead, line_bytes: u64) -> u64 {
     }
 }
 
-/// How many requests wait for their answers on one connection at most.
+/// Maximum number of requests that wait for answers on one connection.
 pub const PIPELINE_MAX: usize = 16;
 /// Most bytes of a value with answers to others behind it: they wait until all of it has come, and it is kept until then.
 pub const PIPELINED_VALUE_BYTES: u64 = 16 << 10;

@@ -28,9 +28,9 @@ impl Client {
     /// number of the request.
     ///
     /// # Errors
-    /// Those of [`Self::request`]; the connection is also busy where no request is open, where a byte of an answer has come,
-    /// where [`PIPELINE_MAX`] requests wait, or where a key has more than [`KEY_BYTES`], which servers answer in ways of
-    /// their own.
+    /// Those of [`Self::request`]; the connection is also busy where no request is open, where a byte of an answer has
+    /// come, where [`PIPELINE_MAX`] requests wait, or where a key has more than [`KEY_BYTES`], which servers answer in
+    /// ways of their own.
     pub fn pipeline(&mut self, key: &[u8]) -> Result<u32, SendError> {
         if self.is_closed() {
             return Err(SendError::Closed);

@@ -36,7 +36,7 @@ pub(crate) struct Outgoing {
     ends_soon: bool,
 }
 
-/// How far the response is.
+/// State of the response.
 #[derive(Debug, Default)]
 enum Sending {
     /// No head has been sent.
@@ -305,8 +305,8 @@ impl Sender {
         self.scheduler.push_again(id, in_front);
     }
 
-    /// Moves `len` bytes of a stream to `out`, behind the frame head of `head_bytes` that `put_head` writes; its argument is
-    /// whether the frame is the last of the stream.
+    /// Moves `len` bytes of a stream to `out`, behind the frame head of `head_bytes` that `put_head` writes; its
+    /// argument is whether the frame is the last of the stream.
     #[inline(always)]
     pub(crate) fn put_data(
         &mut self,

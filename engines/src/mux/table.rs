@@ -26,7 +26,7 @@ impl<T> Default for StreamTable<T> {
 }
 
 impl<T> StreamTable<T> {
-    /// How many streams there are.
+    /// Returns the number of streams.
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {

@@ -17,7 +17,7 @@ impl Window {
         Self(bytes as i64)
     }
 
-    /// How many bytes may be sent; 0 while it is negative.
+    /// Returns the number of bytes that may be sent; 0 while the window is negative.
     #[inline]
     #[must_use]
     pub fn available(self) -> u64 {

@@ -39,9 +39,9 @@ pub struct SpdyServer {
 pub(super) enum Part {
     /// The head of a frame, and all of it if it is a control frame.
     Frame,
-    /// Data of a stream, of which so much is still to come.
+    /// Data of a stream, of which this many bytes are still to come.
     Data { stream: u32, left: usize, fin: bool },
-    /// So much of a frame that is of no interest.
+    /// Remaining bytes of a frame that is skipped.
     Skipped(usize),
 }
 

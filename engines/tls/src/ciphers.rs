@@ -26,7 +26,7 @@ pub struct Ciphers {
     pub ignored: Vec<String>,
 }
 
-/// Why a list is refused.
+/// Reason why a list is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CipherFault {
     /// No suite that is built is in it; with the words that name others.

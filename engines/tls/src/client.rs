@@ -24,7 +24,7 @@ pub(crate) struct AnyClient {
 }
 
 impl AnyClient {
-    /// Tells clients the names of these authorities.
+    /// Sends clients the names of these authorities.
     pub(crate) fn new(hints: Vec<DistinguishedName>) -> Self {
         Self {
             hints,

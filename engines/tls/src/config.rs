@@ -20,8 +20,8 @@ use super::verify::{Authorities, Reason, Verified};
 pub struct Config {
     policy: Arc<Policy>,
     identities: Box<[Identity]>,
-    /// Configurations of rustls, with HTTP/2 and without. Each is made for the first handshake that needs it: of ten thousand
-    /// servers most have none for long, and each would keep two.
+    /// Configurations of rustls, with HTTP/2 and without. Each is made for the first handshake that needs it: of ten
+    /// thousand servers most have none for long, and each would keep two.
     http1: OnceLock<Arc<ServerConfig>>,
     http2: OnceLock<Arc<ServerConfig>>,
 }
@@ -60,7 +60,7 @@ pub struct Settings {
     pub tickets: Option<Arc<dyn KeyRing>>,
     /// Where sessions are kept, if they are.
     pub sessions: Option<Arc<dyn SessionCache>>,
-    /// How long a session may be resumed, seconds.
+    /// Lifetime of a session, in seconds.
     pub session_timeout_s: u64,
     /// Verification of client certificates.
     pub client: Option<Arc<ClientAuth>>,
@@ -171,8 +171,8 @@ impl Config {
         Self::of(Arc::clone(&self.policy), identities)
     }
 
-    /// Returns the configuration of rustls. The protocols are chosen at each handshake, since a server without a certificate
-    /// shows another one's and still speaks the protocols that it says itself.
+    /// Returns the configuration of rustls. The protocols are chosen at each handshake, since a server without a
+    /// certificate shows another one's and still speaks the protocols that it says itself.
     pub(crate) fn rustls(&self, offer: Offer) -> Arc<ServerConfig> {
         let config = if offer.http2 {
             self.http2

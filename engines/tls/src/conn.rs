@@ -291,7 +291,7 @@ impl Conn {
         Ok(records.encrypt(&mut **conn, plain, record_bytes, out)?)
     }
 
-    /// Says that we send nothing more.
+    /// Announces that we send nothing more.
     pub fn close(&mut self) {
         if std::mem::replace(&mut self.records.closing, true) {
             return;

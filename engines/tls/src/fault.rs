@@ -4,7 +4,7 @@ use std::fmt;
 
 use rustls::{AlertDescription, Error};
 
-/// Why a connection cannot go on.
+/// Error that ends a connection.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fault {
     /// Plain HTTP came instead of a handshake.

@@ -45,8 +45,8 @@ pub(crate) struct Client {
 }
 
 impl Settings {
-    /// A digest of all but the certificates: of two settings with equal digests one [`Policy`] does. Caches of sessions, keys
-    /// for tickets and client verification are compared by address, so it is meaningless after the
+    /// A digest of all but the certificates: of two settings with equal digests one [`Policy`] does. Caches of
+    /// sessions, keys for tickets and client verification are compared by address, so it is meaningless after the
     /// policy made of these settings is gone.
     #[must_use]
     pub fn digest(&self) -> [u8; 32] {
@@ -135,7 +135,8 @@ impl Policy {
         })
     }
 
-    /// Returns the configuration of rustls with these certificates: resumption is bound to them and to the policy towards clients.
+    /// Returns the configuration of rustls with these certificates: resumption is bound to them and to the policy
+    /// towards clients.
     pub(crate) fn with(&self, identities: &[Identity]) -> ServerConfig {
         let mut rustls = self.rustls.clone();
         let context = self.context(identities);

@@ -17,7 +17,7 @@ impl Scratch {
         &self.memory[..self.filled]
     }
 
-    /// How many bytes were filled in.
+    /// Returns the number of bytes filled in.
     #[must_use]
     pub fn len(&self) -> usize {
         self.filled

@@ -1,8 +1,9 @@
 //! Whether a client's certificate is one to trust, as OpenSSL decides and in its words.
 //!
 //! A path is built from the client's certificate to a certificate that issued itself and is among the trusted ones. All
-//! of it is then checked, and of several faults the last one found is returned, in OpenSSL's order of checks, because that is
-//! what nginx shows. Certificates of version 1, which many home-made authorities give out, are taken as OpenSSL takes them.
+//! of it is then checked, and of several faults the last one found is returned, in OpenSSL's order of checks, because
+//! that is what nginx shows. Certificates of version 1, which many home-made authorities give out, are taken as OpenSSL
+//! takes them.
 //!
 //! rustls's own verifier knows no version 1 and has other words, so it is asked for one thing only: where a certificate of
 //! the path limits names, it must agree. Absent: certificate policies, and OpenSSL's security levels, instead of which
@@ -36,7 +37,7 @@ pub enum Verified {
     Failed(Reason),
 }
 
-/// Why a certificate is not to be trusted, by OpenSSL's number.
+/// Reason why a certificate is not trusted, by OpenSSL's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reason(pub u32);
 

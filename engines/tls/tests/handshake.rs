@@ -272,7 +272,7 @@ fn a_session_of_another_name_is_none() {
         .expect("the session is passed over");
 }
 
-/// rustls reads the head of a message and gives up: it has to be asked for its alert with the same bytes, and once.
+/// rustls reads the head of a message and fails: it has to be asked for its alert with the same bytes, and once.
 #[test]
 fn broken_handshakes_end_with_one_alert_at_most() {
     let server = build(settings("localhost"));

@@ -52,7 +52,7 @@ impl Html<'_> {
         }
     }
 
-    /// Goes on behind the next `end`, which is at least `skip` bytes away.
+    /// Continues behind the next `end`, which is at least `skip` bytes away.
     fn after(&mut self, skip: usize, end: &[u8]) {
         let bytes = self.text.bytes();
         let from = (self.at + skip).min(bytes.len());

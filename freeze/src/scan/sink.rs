@@ -26,7 +26,7 @@ pub(crate) struct Found {
     pub(crate) named: Vec<(usize, usize)>,
     /// References to what is not there, with their lines.
     pub(crate) broken: Vec<(usize, String)>,
-    /// How many references there are to what is there.
+    /// Number of references to existing files.
     pub(crate) resolved: usize,
 }
 

@@ -3,8 +3,8 @@
 //! [`enter`] forks. The child is the first process of a namespace of processes, makes the link, and runs what it is
 //! given; when it ends, and also when it or its parent is killed, the kernel ends every process that it started, and
 //! with the last of them go namespaces, devices, addresses and routes. The parent passes signals on and hands the
-//! status back. Where the machine's administrator did not start it, the namespaces belong to a user namespace, and the far end
-//! cannot be the machine's network. [`run`](run::run) starts commands at the ends.
+//! status back. Where the machine's administrator did not start it, the namespaces belong to a user namespace, and the
+//! far end cannot be the machine's network. [`run`](run::run) starts commands at the ends.
 //!
 //! A verb that measures connects from threads that have entered [`Link::client`]'s network, or by
 //! [`Link::in_client`], and asks [`Link::is_void`] of each sample.
@@ -53,7 +53,7 @@ pub struct Inside {
     pub spec: Spec,
     /// The signals that are to be passed on, and those of children.
     pub(crate) signals: Signals,
-    /// Whose administrator the process is.
+    /// Rights of the process.
     pub rights: Rights,
 }
 

@@ -33,13 +33,13 @@ pub struct Commands {
 pub struct Outcome {
     /// The client's status as a shell has it: 126 and 127 when it could not be started.
     pub status: u8,
-    /// How long it ran.
+    /// Duration of the run.
     pub elapsed: Duration,
     /// Counters of the link.
     pub counters: Counters,
     /// Packets that the link could not read in time.
     pub unread: u64,
-    /// How late it was.
+    /// Lateness of the link.
     pub lateness: Lateness,
     /// Remarks about the run.
     pub notes: Vec<String>,
@@ -250,7 +250,7 @@ impl Ends<'_> {
         Ok(())
     }
 
-    /// Tells servers to end and waits for a while; what does not is killed with the cage.
+    /// Stops servers and waits for a while; those that have not ended are killed with the namespace.
     fn stop_servers(&mut self) -> io::Result<()> {
         for server in &self.servers {
             // It may have ended just now.
@@ -274,7 +274,7 @@ const LISTEN: &str = "0A";
 /// FIN_WAIT1, LAST_ACK, CLOSING: the other end has not acknowledged this one's end.
 const ENDING: [&str; 3] = ["04", "09", "0B"];
 
-/// How many TCP sockets of the calling thread's network are in one of these states.
+/// Returns the number of TCP sockets of the calling thread's network in one of these states.
 fn sockets(states: &[&str]) -> io::Result<usize> {
     // The state is the fourth column.
     let count = |table: &str| {
@@ -289,9 +289,9 @@ fn sockets(states: &[&str]) -> io::Result<usize> {
     Ok(count(&ipv4) + count(&ipv6))
 }
 
-/// How long servers may take until they listen.
+/// Time limit of servers until they listen.
 const STARTING_MAX: Duration = Duration::from_secs(10);
 /// Time for servers to end before they are killed.
 const ENDING_MAX: Duration = Duration::from_secs(2);
-/// How often sockets and processes are looked at.
+/// Interval between looks at sockets and processes.
 const LOOK: Duration = Duration::from_millis(5);

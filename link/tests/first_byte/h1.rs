@@ -1,7 +1,6 @@
 //! A client of HTTP/1.1 for the sweep: one keep-alive connection, one request at a time, clock readings.
 //!
-//! A response with neither a length nor chunks is an error: it has no end to time. Source: RFC 9112
-//! section 6.
+//! A response with neither a length nor chunks is an error: it has no end to time. Source: RFC 9112 section 6.
 
 use std::io::{self, ErrorKind, Write};
 use std::time::Instant;

@@ -42,7 +42,7 @@ const ATTEMPTS: usize = 5;
 /// How often something must be found.
 const FOUND_MAX: usize = 3;
 
-/// The sizes that fit a segment or some; a last piece that waits can be told for sure.
+/// The sizes that fit a segment or some; a last piece that waits can be detected for sure.
 const SMALL: [usize; 5] = [1, 100, 1024, 1461, 4096];
 
 fn rounds() -> usize {

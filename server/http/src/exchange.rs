@@ -165,7 +165,7 @@ impl Exchange {
         self.started_unix_ms = clock.unix_ms;
     }
 
-    /// The status for logs and metrics: that of the error being served, else that of the reply.
+    /// The status that logs and metrics have: that of the error being served, else that of the reply.
     pub fn status(&self) -> u16 {
         match self.route.err_status {
             0 => self.reply.status,

@@ -168,7 +168,7 @@ pub struct Port {
     pub addrs: Vec<PortAddr>,
     /// Whether an exchange must know the address on which its connection was accepted.
     pub needs_local_addr: bool,
-    /// Whether it is listened on; no connection is accepted for the place of a port that is gone ([`crate::places`]).
+    /// Whether it is listened on; no connection is accepted for the place of a port that is gone ([`crate::port_slots`]).
     pub is_listening: bool,
 }
 

@@ -8,7 +8,7 @@ use std::io;
 use super::Wire;
 
 impl Wire {
-    /// Not established yet: nothing is told until [`Self::establish`] or [`Self::refuse`].
+    /// Not established yet: there are no events until [`Self::establish`] or [`Self::refuse`].
     pub fn hold(&mut self) {
         self.dialled.pending = true;
     }
@@ -18,7 +18,7 @@ impl Wire {
         self.dialled.pending = false;
     }
 
-    /// The connection is refused, and that is told as an event.
+    /// The connection is refused, which is an event.
     pub fn refuse(&mut self) {
         self.dialled.pending = false;
         self.dialled.errno = Some(ECONNREFUSED);
@@ -53,12 +53,12 @@ impl Wire {
         self.dialled.left
     }
 
-    /// What was sent to a peer that had closed.
+    /// Bytes sent to a peer that had closed.
     pub fn lost(&self) -> &[u8] {
         &self.dialled.lost
     }
 
-    /// Whether something was sent though the peer's end had been told.
+    /// Whether something was sent after the peer's end had been reported.
     pub fn is_end_ignored(&self) -> bool {
         self.dialled.ignored
     }

@@ -12,7 +12,7 @@ use driver::io::read_pool::{FETCH_BYTES, Fetch, Refused};
 use engines::http::{FileHandle, FileRange, Front, OutputQueue};
 use server_base::waker::RemoteWaker;
 
-/// What is in memory, and what is read.
+/// State of memory and of reads.
 pub struct Disk {
     /// Fetches that have not ended, in the order in which they began.
     pub fetches: Vec<Fetching>,
@@ -37,7 +37,7 @@ pub struct Fetching {
 }
 
 impl Disk {
-    /// One of which a fetch reads so many bytes.
+    /// One of which a fetch reads this many bytes.
     pub fn new(piece_bytes: u64) -> Self {
         Self {
             fetches: Vec::new(),
@@ -79,7 +79,7 @@ impl Disk {
         ended.waker.wake();
     }
 
-    /// What was brought in is dropped from memory.
+    /// Drops fetched data from memory.
     pub fn evict(&mut self) {
         self.present.clear();
     }

@@ -65,9 +65,9 @@ impl Drop for SimSocket {
 /// Sockets of the simulation.
 #[derive(Default)]
 pub struct SimNet {
-    /// What stands where a connection to a server goes; without it every connection is refused.
+    /// Peers of connections to servers; without them every connection is refused.
     pub servers: Option<Box<dyn Servers>>,
-    /// What is not in memory; without it all files are.
+    /// The disk, whose files are not in memory; without it all are.
     pub disk: Option<Disk>,
 }
 
@@ -161,7 +161,7 @@ impl Net for SimNet {
         None
     }
 
-    /// It is established when the wire tells of room, or at once, as on one host.
+    /// It is established when the wire reports room, or at once, as on one host.
     fn connect(
         &mut self,
         addr: &UpstreamAddr,
@@ -189,7 +189,7 @@ impl Net for SimNet {
         socket.0.borrow_mut().take_error()
     }
 
-    /// What has come to a peer that is there is acknowledged at once.
+    /// Data received by a present peer is acknowledged at once.
     fn acknowledged_bytes(&mut self, socket: &mut SimSocket) -> Option<u64> {
         Some(socket.0.borrow().sent().len() as u64)
     }

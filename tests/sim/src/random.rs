@@ -9,7 +9,7 @@ use std::ops::Range;
 pub struct Random(u64);
 
 impl Random {
-    /// A generator that gives the same numbers for the same seed.
+    /// A generator that yields equal numbers for equal seeds.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(seed)

@@ -26,9 +26,9 @@ pub struct Hands {
 /// How often a wire misbehaves, times in a thousand.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Faults {
-    /// A read gives a part; the rest comes a moment later.
+    /// A read returns a part; the rest comes a moment later.
     pub short_read: u32,
-    /// A read gives nothing; what was announced comes a moment later.
+    /// A read returns nothing; announced data comes a moment later.
     pub late_read: u32,
     /// A send takes a part and then finds no room, though there will be some in a moment.
     pub short_write: u32,
@@ -59,7 +59,7 @@ pub struct Wire {
     capacity: usize,
     inbox: Vec<u8>,
     taken: usize,
-    /// Bytes of the inbox of which an event has told.
+    /// Bytes of the inbox that an event has reported.
     announced: usize,
     fin: bool,
     reset: bool,
@@ -67,7 +67,7 @@ pub struct Wire {
     fetched: usize,
     /// A send found no room and waits for some.
     full: bool,
-    /// The same, and the server has not been told of room since.
+    /// There was no room, and none has been reported to the server since.
     blocked: bool,
     edge: bool,
     /// Calls in a row that could do nothing and were not asked for by an event.
@@ -88,25 +88,25 @@ pub struct Wire {
     pub closed: bool,
     /// The server closed although it knew of bytes it had not read.
     pub closed_on_input: bool,
-    /// What no server may do.
+    /// Errors of the server.
     pub violations: Vec<String>,
-    /// What the peer behind a dialled wire did to it.
+    /// Action of the peer behind a dialled wire.
     pub(super) dialled: Dialled,
 }
 
-/// What is so of connections that the server has begun, and of no others.
+/// State of connections that the server has begun.
 #[derive(Debug, Default)]
 pub(super) struct Dialled {
-    /// It is not established, and nothing is told of it.
+    /// It is not established, and has no events.
     pub(super) pending: bool,
     /// Its peer has closed both sides: what is sent is answered with a reset.
     pub(super) left: bool,
     /// Its peer closes when the next byte is on its way.
     pub(super) leaving: bool,
-    /// An event has told of its end, and then something was sent all the same.
+    /// Something was sent after an event had reported its end.
     pub(super) end_told: bool,
     pub(super) ignored: bool,
-    /// What was sent to a peer that had closed.
+    /// Bytes sent to a peer that had closed.
     pub(super) lost: Vec<u8>,
     /// The error that waits to be taken.
     pub(super) errno: Option<i32>,
@@ -115,7 +115,7 @@ pub(super) struct Dialled {
 }
 
 impl Wire {
-    /// A new connection, not yet told to a poller.
+    /// A new connection, not yet registered with a poller.
     pub fn new(hands: Rc<Hands>, random: Random, faults: Faults, capacity: usize) -> Self {
         Self {
             hands,
@@ -170,7 +170,7 @@ impl Wire {
         }
     }
 
-    /// The client reads up to `most` bytes; gives how many it got.
+    /// The client reads up to `most` bytes; returns their number.
     pub fn fetch(&mut self, most: usize) -> usize {
         let len = most.min(self.outbox.len() - self.fetched);
         self.fetched += len;
@@ -181,7 +181,7 @@ impl Wire {
         len
     }
 
-    /// No more faults from here on, and room for at least so many bytes.
+    /// Ends all faults, and makes room for at least this many bytes.
     pub fn behave(&mut self, capacity: usize) {
         self.faults = Faults::default();
         self.capacity = self.capacity.max(capacity);
@@ -232,7 +232,7 @@ impl Wire {
         !self.closed && !self.dialled.pending && (self.edge || (self.full && self.room() > 0))
     }
 
-    /// The event as a poller tells it.
+    /// Returns the event as a poller reports it.
     pub(super) fn event(&mut self) -> Readiness {
         self.edge = false;
         self.fruitless = 0;
@@ -330,7 +330,7 @@ impl Wire {
         Err(io::ErrorKind::TimedOut.into())
     }
 
-    /// What the server has not read arrives only now: an event will tell of it.
+    /// Marks unread data as arriving only now: an event will report it.
     fn come_later(&mut self) {
         self.announced = self.taken;
         self.edge = true;
@@ -359,7 +359,7 @@ impl Wire {
             self.leave();
         }
         if self.dialled.left {
-            return self.lose(out, limit);
+            return self.send_to_closed(out, limit);
         }
         let wanted = usize::try_from(out.len().min(limit)).unwrap_or(usize::MAX);
         let mut most = wanted.min(self.room());
@@ -385,7 +385,7 @@ impl Wire {
     }
 
     /// A send to a peer that has closed: the system takes the bytes, and the reset follows.
-    fn lose(&mut self, out: &mut OutputQueue, limit: u64) -> io::Result<Sent> {
+    fn send_to_closed(&mut self, out: &mut OutputQueue, limit: u64) -> io::Result<Sent> {
         let wanted = usize::try_from(out.len().min(limit)).unwrap_or(usize::MAX);
         self.dialled.ignored |= self.dialled.end_told;
         let before = self.outbox.len();

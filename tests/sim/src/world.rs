@@ -24,7 +24,7 @@ use server_http::http::Http;
 
 use super::{Hands, Random, SimNet, SimSocket, Wire};
 
-/// What ended a connection.
+/// Cause of a connection's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClosedBy {
     /// Its own turn.
@@ -42,11 +42,11 @@ pub struct Link {
     pub wire: Rc<RefCell<Wire>>,
     /// When it was accepted, and the number of the configuration then.
     pub accepted: (u64, u64),
-    /// Bytes taken and sent when it was told that its next response is the last.
+    /// Bytes taken and sent when it began to drain.
     pub drained_at: Option<(usize, usize)>,
     /// Its port is gone: it may be closed at once by order of that.
     pub lost: bool,
-    /// Number of the configuration before which nothing may be under way any more.
+    /// Number of the configuration before which nothing may be in progress.
     pub swept: Option<u64>,
     /// When it was closed, and by what.
     pub closed: Option<(u64, ClosedBy)>,
@@ -55,7 +55,7 @@ pub struct Link {
 
 /// One worker thread.
 pub struct World {
-    /// What connections share.
+    /// State shared by connections.
     pub shared: Shared<SimNet>,
     /// Time and configuration.
     pub hands: Rc<Hands>,
@@ -64,7 +64,7 @@ pub struct World {
     tables: Tables<SimNet>,
     /// Connections to servers.
     dialed: Vec<(Key, Rc<RefCell<Wire>>)>,
-    /// Of how many events the loop is told, times in a thousand.
+    /// Share of events that the loop gets, per mille.
     permille: u32,
     random: Random,
     unix_start_ms: u64,
@@ -72,7 +72,7 @@ pub struct World {
     /// Steps that a turn of the loop makes of a change of the configuration.
     pub piece: usize,
     changes: Changes<Option<u64>>,
-    /// Of each port, whether nobody is accepted there any more.
+    /// Whether each port accepts no connections any more.
     left: Vec<bool>,
     /// The connection that is ended because its time is over.
     swept: Option<Key>,
@@ -87,7 +87,7 @@ pub enum Command {
         generation: ThreadConfig,
         /// Whether connections are kept over the change.
         keep: bool,
-        /// When what is left of the one before is closed, after so many milliseconds.
+        /// Time after which the rest of the previous one is closed, in milliseconds.
         timeout_ms: Option<u64>,
     },
     /// Ends what is idle, and the rest after its response.
@@ -198,7 +198,7 @@ impl World {
             && !self.left.get(port).is_some_and(|left| *left)
     }
 
-    /// Accepts a connection on a port; gives its index in [`World::links`].
+    /// Accepts a connection on a port and returns its index in [`World::links`].
     pub fn accept(&mut self, wire: Wire, port: usize, peer: Peer) -> usize {
         self.tick();
         let wire = Rc::new(RefCell::new(wire));
@@ -232,12 +232,12 @@ impl World {
         self.pending.is_some()
     }
 
-    /// Gives an order.
+    /// Queues a command.
     pub fn command(&mut self, order: Command) {
         self.pending = Some(order);
     }
 
-    /// One turn of the loop; events are told as often as `permille` says, the others later.
+    /// Runs a turn of the loop; events are reported as often as `permille` says, the others later.
     pub fn poll(&mut self, permille: u32) {
         self.tick();
         self.polled_ms = self.now_ms();

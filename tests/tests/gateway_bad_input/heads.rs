@@ -9,7 +9,7 @@ use crate::rows::{Gateway, Row, all_are_as_expected};
 /// The protocols of applications.
 pub(crate) const ALL: [Gateway; 3] = [Gateway::FastCgi, Gateway::Scgi, Gateway::Uwsgi];
 
-/// What an application writes, as its protocol has it.
+/// Output of an application, in its protocol.
 pub(crate) fn written(gateway: Gateway, text: &[u8]) -> Vec<u8> {
     match gateway {
         Gateway::FastCgi => [
@@ -183,5 +183,5 @@ fn lines_that_are_none_are_no_fields() {
     all_are_as_expected(rows);
 }
 
-/// What is being done, as the log says it.
+/// Current action, as the log names it.
 const READING_HEAD: &str = "while reading response header from upstream";

@@ -1,4 +1,4 @@
-//! Rows of answers that a scripted application or memcached server gives, and what a client makes of each.
+//! Rows of answers of a scripted application or memcached server, with the result of each at a client.
 
 use firstbyte_tests::backend::{Backend, Step};
 use firstbyte_tests::client::request;
@@ -13,7 +13,7 @@ pub(crate) enum Gateway {
     Memcached,
 }
 
-/// What a client makes of a response.
+/// Result of a response at a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Seen {
     /// It came to its end; of a page of the server itself the status alone counts.
@@ -30,7 +30,7 @@ pub(crate) struct Row {
     gateway: Gateway,
     answer: Vec<u8>,
     expected: Seen,
-    /// What a line of the error log about the request has; empty: there is none from `error` on; `None`: it may.
+    /// Text of a line of the error log about the request; empty: there is none from `error` on; `None`: there may be.
     log: Option<&'static str>,
     /// nginx has the same result.
     is_nginx: bool,
@@ -74,7 +74,7 @@ impl Row {
         self
     }
 
-    /// What the log says nevertheless.
+    /// Text that the log has nevertheless.
     pub(crate) fn logged(mut self, log: &'static str) -> Self {
         self.log = Some(log);
         self

@@ -1,4 +1,4 @@
-//! What applications are told of a request that would have them believe something.
+//! Parameters of a request that tries to forge them, as applications get them.
 //!
 //! Sources: RFC 3875 section 4.1.18; nginx documentation, `underscores_in_headers`.
 
@@ -9,7 +9,7 @@ use firstbyte_tests::{Client, Server, peer};
 use crate::heads::{ALL, written};
 use crate::rows::{Gateway, LAST, end_of_request, location};
 
-/// What an application or a memcached server gets of a request for a target with these fields, as bytes.
+/// Bytes that an application or a memcached server gets of a request for a target with these fields.
 fn told(gateway: Gateway, target: &str, fields: &[&str]) -> String {
     let backend = Backend::scripted(move |_| {
         let answer = match gateway {

@@ -4,7 +4,7 @@
 
 use crate::rows::{Gateway, Row, all_are_as_expected};
 
-/// What is passed on of a memcached server's answer, in which `KEY` stands for the key.
+/// Part of a memcached server's answer that is passed on, in which `KEY` stands for the key.
 fn value(what: &str, answer: impl AsRef<[u8]>) -> Row {
     Row::passed(Gateway::Memcached, what, answer, "hello")
 }

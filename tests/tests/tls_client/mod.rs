@@ -88,7 +88,7 @@ pub(crate) fn client(name: &str, authority: &Authority) -> Leaf {
 #[derive(Clone)]
 pub(crate) struct Tls(Arc<ClientConfig>);
 
-/// What a request got.
+/// Response to a request.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -121,7 +121,7 @@ impl Tls {
         Self::with(rustls::ALL_VERSIONS, Some(leaf), &[])
     }
 
-    /// The same over TLS 1.2 alone.
+    /// With a certificate, over TLS 1.2 alone.
     pub(crate) fn known_over_tls12(leaf: &Leaf) -> Self {
         Self::with(&[&rustls::version::TLS12], Some(leaf), &[])
     }
@@ -139,7 +139,7 @@ impl Tls {
         Self(Arc::new(config))
     }
 
-    /// The same without early data.
+    /// Without early data, but taking a session of any name for that of any other.
     pub(crate) fn careless(version: &'static SupportedProtocolVersion) -> Self {
         let mut config = (*Self::of(version).0).clone();
         config.resumption = Resumption::store(Arc::new(OneDrawer::default()));
@@ -218,7 +218,7 @@ impl Tls {
         protocol.map(|name| String::from_utf8_lossy(name).into_owned())
     }
 
-    /// The same with a name of its own in the handshake.
+    /// Connects with a name of its own in the handshake.
     pub(crate) fn ask(
         &self,
         port: u16,

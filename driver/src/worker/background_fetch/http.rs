@@ -18,7 +18,7 @@ pub(super) struct HttpFetch {
     body: Vec<u8>,
 }
 
-/// Why there is no body.
+/// Reason why there is no body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum HttpError {
     /// The response breaks HTTP, or has what none to HTTP/1.0 has.

@@ -124,7 +124,7 @@ impl BackgroundFetches {
         self.deliver_addresses(poller, log);
     }
 
-    /// How many were started and have not ended.
+    /// Returns the number of fetches in progress.
     fn in_progress(&self) -> usize {
         let in_progress = |job: &&Job| !matches!(job.state, State::Scheduled(_));
         self.jobs.iter().filter(in_progress).count()
@@ -180,7 +180,7 @@ impl BackgroundFetches {
         Ok(&mut self.resolvers[place].1)
     }
 
-    /// Goes on with the fetches whose names were resolved, or could not be.
+    /// Continues fetches whose names were resolved, or could not be.
     fn deliver_addresses(&mut self, poller: &Poller, log: &ErrorLog) {
         for place in 0..self.resolvers.len() {
             while let Some((n, event)) = self.resolvers[place].1.event() {

@@ -26,7 +26,7 @@ pub(crate) enum Engine {
     Spdy(Box<spdy::Conn>),
 }
 
-/// Why a stream is reset.
+/// Reason of a stream's reset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
     /// It was not begun; the client may ask elsewhere.

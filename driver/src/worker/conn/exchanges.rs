@@ -25,7 +25,7 @@ pub(super) fn run<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result
     }
 }
 
-/// Goes on with exchanges whose wait is over.
+/// Continues exchanges whose wait is over.
 pub(super) fn resume_due<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
     let now_ms = sh.clock.mono_ms;
     let count = c.state.exchanges().map_or(0, |all| all.active.len());
@@ -38,8 +38,7 @@ pub(super) fn resume_due<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
     }
 }
 
-/// Goes on with exchanges that were woken. One that has ended is none to go on with; one that was woken for nothing waits
-/// again.
+/// Continues exchanges that were woken. One that has ended is skipped; one that was woken for nothing waits again.
 pub(super) fn resume_woken<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, keys: &[WakeKey]) {
     for key in keys {
         let exchanges = c.state.exchanges();
@@ -49,7 +48,7 @@ pub(super) fn resume_woken<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, 
     }
 }
 
-/// Goes on with an exchange that may have what it waited for.
+/// Continues an exchange whose wait may be over.
 fn resume<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, at: usize) {
     let Some(exchanges) = c.state.exchanges_mut() else {
         return;

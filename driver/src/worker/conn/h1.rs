@@ -114,7 +114,7 @@ fn end_discarding(h1: &mut H1State) {
     h1.input = H1Input::Requests;
 }
 
-/// Goes on with an exchange whose body is there, or is broken.
+/// Continues an exchange whose body is there, or is broken.
 #[inline(never)]
 fn go_on<N: Net>(
     c: &mut Conn<N::Socket>,
@@ -148,8 +148,8 @@ fn go_on<N: Net>(
     Ok(())
 }
 
-/// Continues a response whose exchange was notified of an arrival: the rest of a body that is not passed on any more is read
-/// past, since its client may read nothing before all of it is sent.
+/// Continues a response whose exchange was notified of an arrival: the rest of a body that is not passed on any more is
+/// read past, since its client may read nothing before all of it is sent.
 pub(super) fn arrived(h1: &mut H1State) {
     if let Some(active) = h1.exchanges.active.first_mut()
         && active.exchange.drop_unwanted_body()

@@ -43,7 +43,7 @@ pub(super) fn receive<N: Net>(
         .conn
         .receive(input, &mut |opened| plain.extend_from_slice(opened));
     if result.is_ok() && tls.conn.hello().is_some() {
-        tls.hello_us = sh.read_us;
+        tls.client_hello_us = sh.read_us;
         result = start(c, sh, &mut tls, &mut plain);
     }
     let peer_closed = tls.conn.peer_closed();
@@ -156,7 +156,7 @@ fn note_facts<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>, tls: &mut Tls) {
             false => Event::HandshakeFull,
         });
         let mut facts = exchange::Tls::new(Arc::clone(config), info);
-        facts.handshake_us = probe::handshake(c, sh, tls.hello_us);
+        facts.handshake_us = probe::handshake(c, sh, tls.client_hello_us);
         tls.facts = Some(Rc::new(facts));
     }
     if let Some(facts) = &tls.facts {

@@ -1,8 +1,8 @@
 //! How a connection waits and ends: its one deadline, what happens when that passes, draining, lingering, the close.
 //!
-//! All protocols end alike. Queued output leaves first, GOAWAY and the end of TLS with it; then our side is closed, and input
-//! of the peer is dropped for a while: a close with unread input would reset the connection, and the reset could take
-//! the last response along. `lingering_close` of the last request's location may disable that.
+//! All protocols end alike. Queued output leaves first, GOAWAY and the end of TLS with it; then our side is closed, and
+//! input of the peer is dropped for a while: a close with unread input would reset the connection, and the reset could
+//! take the last response along. `lingering_close` of the last request's location may disable that.
 //!
 //! Source: RFC 9112 section 9.6; RFC 9113 sections 5.4.1, 6.8; nginx documentation, `send_timeout`, `keepalive_timeout`,
 //! `keepalive_min_timeout`, `lingering_close`.
@@ -381,7 +381,7 @@ fn h1_input_deadline<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>, h1: &H1State) 
     }
 }
 
-/// How long the connection may be idle now.
+/// Returns the idle time limit of the connection.
 #[inline]
 fn idle_time<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>) -> u64 {
     match sh.stopping || c.drain.is_on() {
@@ -426,8 +426,9 @@ pub(super) fn close<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Disp
     Disposition::Close
 }
 
-/// How long what comes is dropped after our side of an idle connection was ended, and how long a silent client is waited for
-/// at the end of the server: more than the way to nearly every client and back takes, and little to wait for.
+/// Time for which input is dropped after our side of an idle connection was ended, and for which a silent client is
+/// waited for at the end of the server: more than the way to nearly every client and back takes, and little to wait
+/// for.
 pub const ENDED_MS: u64 = 500;
 /// Time for which a client may still send requests after the end was announced.
 const ANNOUNCED_MS: u64 = 1000;

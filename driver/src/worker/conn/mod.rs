@@ -8,8 +8,8 @@
 //! lifecycle   then the ends of exchanges: log, keep, linger or close
 //! ```
 //!
-//! A connection is a state machine ([`state`]). An idle one has no buffer: one slab entry and one timer slot. The time it waits
-//! for is in the deadline that [`turn`] returns.
+//! A connection is a state machine ([`state`]). An idle one has no buffer: one slab entry and one timer slot. The time
+//! it waits for is in the deadline that [`turn`] returns.
 
 mod client;
 mod early_responses;

@@ -249,7 +249,7 @@ impl MuxState {
         self.exchanges.queue(|out| self.engine.transmit(out));
     }
 
-    /// How long the connection may be idle after a request in this location.
+    /// Returns the idle time limit after a request in this location.
     #[inline]
     pub(super) fn idle_ms(&self, loc: &CoreLoc) -> u64 {
         match self.times {
@@ -376,7 +376,7 @@ impl ActiveExchange {
 }
 
 impl FlushingExchange {
-    /// Bytes of the response that were sent, of a connection of which so much was sent. Where bytes of other streams lie
+    /// Bytes of the response that were sent, of `sent` on the connection. Where bytes of other streams lie
     /// between them, all count.
     pub(super) fn sent_bytes(&self, sent: u64) -> u64 {
         if self.start.checked_add(self.bytes) == Some(self.end) {

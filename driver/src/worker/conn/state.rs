@@ -31,9 +31,9 @@ pub struct Conn<S> {
     pub(super) since_ms: u64,
     /// When the peer last made progress: where the deadline of the current state counts from.
     pub(super) last_progress_ms: u64,
-    /// How long an idle connection is kept when the server ends, from the location of its last request.
+    /// Time for which an idle connection is kept when the server ends, from the location of its last request.
     pub(super) min_idle_ms: u64,
-    /// How long the connection may be idle, from the location of its last request.
+    /// Idle time limit, from the location of the last request.
     pub(super) idle_ms: u64,
     /// Input may be waiting in the socket.
     pub(super) readable: bool,
@@ -94,7 +94,7 @@ pub(super) struct Lingering {
     pub(super) since_ms: u64,
     /// When the connection is closed at the latest.
     pub(super) until_ms: u64,
-    /// How long the peer may be silent.
+    /// Time limit of the peer's silence.
     pub(super) silence_ms: u64,
 }
 
@@ -118,7 +118,7 @@ pub struct PlainProtocols {
     pub spdy: bool,
 }
 
-/// Why a connection takes its turn.
+/// Causes of a connection's turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Readiness {
     /// There may be something to read.

@@ -32,8 +32,8 @@ pub(crate) struct Tls {
     pub(super) config: Option<Arc<tls::Config>>,
     pub(super) facts: Option<Rc<exchange::Tls>>,
     /// When the ClientHello was read, monotonic microseconds, where events are wanted.
-    pub(super) hello_us: u64,
-    /// Why the handshake failed has been counted.
+    pub(super) client_hello_us: u64,
+    /// The handshake's failure has been counted.
     refused: bool,
 }
 
@@ -60,7 +60,7 @@ impl Tls {
             record_bytes: None,
             config: None,
             facts: None,
-            hello_us: 0,
+            client_hello_us: 0,
             refused: false,
         }
     }
@@ -80,7 +80,7 @@ impl Tls {
         self.conn.is_handshaking()
     }
 
-    /// Says that nothing more is sent.
+    /// Announces that nothing more is sent.
     pub(super) fn close(&mut self) {
         self.conn.close();
     }

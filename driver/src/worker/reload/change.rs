@@ -33,8 +33,8 @@ enum Stage {
 }
 
 impl<S> Change<S> {
-    /// A change to this configuration, prepared or not. Connections are drained unless they are to be kept; `renew`: each of
-    /// them gets the new setup.
+    /// A change to this configuration, prepared or not. Connections are drained unless they are to be kept; `renew`:
+    /// each of them gets the new setup.
     pub fn new(setup: S, config: ThreadConfig, keep: bool, renew: bool) -> Self {
         Self {
             stage: Stage::Begin,

@@ -87,7 +87,7 @@ impl Thread {
         self.turn(key, Readiness::default());
     }
 
-    /// Tells the connection what its address expects before the first request.
+    /// Sets what the connection's address expects before the first request.
     fn configure_conn(&self, port: usize, conn: &mut Conn<OwnedFd>) {
         let Some(port) = self.shared.generation.http.ports.get(port) else {
             return;
@@ -250,8 +250,8 @@ impl Thread {
 
 /// Connections accepted from one listener in a turn of the loop without `multi_accept`.
 const ACCEPTS_A_TURN: usize = 8;
-/// Maximum number of connections accepted at once by `multi_accept`: they take about a millisecond, for which others wait. Those that
-/// remain are accepted in the next turn.
+/// Maximum number of connections accepted at once by `multi_accept`: they take about a millisecond, for which others
+/// wait. Those that remain are accepted in the next turn.
 const MULTI_ACCEPTS_A_TURN: usize = 64;
 /// Connections accepted from one listener that is given up: more than a backlog holds by default (511).
 const LAST_ACCEPTS: usize = 1024;

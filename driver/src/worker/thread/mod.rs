@@ -180,7 +180,7 @@ impl Thread {
         self.shared.dialer.names.expire(&self.poller, now_ms);
     }
 
-    /// How long to wait for events.
+    /// Returns the time to wait for events.
     fn timeout(&mut self) -> Option<u64> {
         if !self.shared.wakers.is_empty() || !self.shared.dialer.calls.is_empty() {
             return Some(0);

@@ -1,11 +1,12 @@
 //! Making room for a connection when there are as many as there may be.
 //!
-//! Idle connections to servers go first, since no request waits for them. Then go connections without a request, so that none
-//! can keep others out by being silent: kept-alive connections, idle for longest; then those whose first request is not
-//! whole, the oldest. A connection that has a whole request in progress is never closed. Looking for clients reads the whole
-//! table, so an eighth of what is found is kept for the next times: each is looked at again before it goes, and whatever
-//! else may go by then is younger. Where little is found, as when all are busy, it is not looked for again at once, so that
-//! the cost of a connection does not grow with their number when there is no room for it.
+//! Idle connections to servers go first, since no request waits for them. Then go connections without a request, so
+//! that none can keep others out by being silent: kept-alive connections, idle for longest; then those whose first
+//! request is not whole, the oldest. A connection that has a whole request in progress is never closed. Looking for
+//! clients reads the whole table, so an eighth of what is found is kept for the next times: each is looked at again
+//! before it goes, and whatever else may go by then is younger. Where little is found, as when all are busy, it is not
+//! looked for again at once, so that the cost of a connection does not grow with their number when there is no room for
+//! it.
 //!
 //! Absent: an order that is kept up to date, which would cost every request something.
 
@@ -102,7 +103,7 @@ const LOOKED_AT_A_CANDIDATE: usize = 512;
 const LOOKED_AT_A_MS: u64 = 1000;
 /// Of how many connections that may go one is kept in mind.
 const SHARE: usize = 8;
-/// How many are kept in mind at least.
+/// Minimum number of candidates that are kept.
 const BATCH_MIN: usize = 32;
 
 #[cfg(test)]

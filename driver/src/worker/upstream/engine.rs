@@ -29,9 +29,9 @@ pub(super) enum EngineKind {
     Memcached,
 }
 
-/// How many requests share a connection at most.
+/// Maximum number of requests that share a connection.
 pub(super) const PIPELINE_MAX: usize = memcached::PIPELINE_MAX;
-/// How many kinds there are.
+/// Number of kinds.
 pub(super) const ENGINE_KINDS: usize = 4;
 
 /// Event of an engine.
@@ -60,7 +60,7 @@ pub(super) fn pipelines(protocol: &UpstreamProtocol) -> bool {
     matches!(protocol, UpstreamProtocol::Memcached { .. })
 }
 
-/// How long an answer is that others follow, with a head of this many bytes.
+/// Returns the length of an answer that others follow, with a head of this many bytes.
 pub(super) fn answer_bytes(head: &ResponseHead, head_bytes: u64) -> u64 {
     memcached::answer_bytes(head, head_bytes)
 }

@@ -88,8 +88,9 @@ pub fn begin<N: Net>(
     }
 }
 
-/// Notes the flags of an event, and reads ahead of the turn: all connections that are ready are read before any exchange has its
-/// turn. False where it is an idle connection that the server has ended, or on which it has sent something.
+/// Notes the flags of an event, and reads ahead of the turn: all connections that are ready are read before any
+/// exchange has its turn. False where it is an idle connection that the server has ended, or on which it has sent
+/// something.
 pub fn read_ready<N: Net>(
     c: &mut UpstreamConn<N::Socket>,
     sh: &mut Shared<N>,

@@ -89,5 +89,5 @@ impl Groups {
     }
 }
 
-/// How many groups are looked at for one that takes an attempt.
+/// Maximum number of groups that are looked at for one that takes an attempt.
 const LOOKED_AT: usize = 16;

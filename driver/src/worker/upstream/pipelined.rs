@@ -1,14 +1,15 @@
 //! Requests of several exchanges on one connection: they leave in one write, and their answers come in one read.
 //!
 //! Requests that were made in one turn for the same server share a connection, of protocols for which that is worth it
-//! ([`engine::pipelines`]); [`Groups`](super::Groups) finds them, so that no request waits for company. The engine withholds
-//! an answer that others follow until its end is seen; then the exchange gets all of it, however little it reads. The
-//! last request has none behind it: once its answer begins, the connection is like any other (`State::Busy`).
+//! ([`engine::pipelines`]); [`Groups`](super::Groups) finds them, so that no request waits for company. The engine
+//! withholds an answer that others follow until its end is seen; then the exchange gets all of it, however little it
+//! reads. The last request has none behind it: once its answer begins, the connection is like any other
+//! (`State::Busy`).
 //!
 //! No request fails by another one. Where the server breaks the protocol, closes the connection, announces more than
 //! others may wait for, or has not answered all within [`LATE_MS`], those without an answer are asked again, each on a
-//! connection of its own ([`Ending::AskAgain`]); for [`PAUSE_MS`] the server then gets no more than one request at a time on
-//! a connection. Events that concern all of them, a timeout or a connection that cannot be made, go to each.
+//! connection of its own ([`Ending::AskAgain`]); for [`PAUSE_MS`] the server then gets no more than one request at a
+//! time on a connection. Events that concern all of them, a timeout or a connection that cannot be made, go to each.
 //!
 //! Source: memcached, doc/protocol.txt; nginx documentation, `memcached_read_timeout`.
 
@@ -132,7 +133,7 @@ impl ActiveAttempt {
         }
     }
 
-    /// Tells all of them.
+    /// Sends an event to all of them.
     pub(super) fn tell_all(&self, event: impl Fn() -> UpstreamEvent) {
         self.call().tell(event());
         if let Some(pipeline) = &self.pipeline {
@@ -215,7 +216,7 @@ pub(super) fn receive<N: Net>(
 }
 
 impl Pipeline {
-    /// Tells the answers that are there, but for that of the last request.
+    /// Delivers the answers that are there, but for that of the last request.
     fn tell(&mut self, a: &mut ActiveAttempt, now_ms: u64) -> Result<(), Ending> {
         while !self.behind.is_empty() {
             let event = match a.tools.engine.event() {
@@ -295,11 +296,11 @@ pub(super) fn deadline(a: &ActiveAttempt) -> u64 {
     }
 }
 
-/// How long answers to requests that share a connection may take before each is asked for alone. A server that has values in
-/// memory takes far less, even where its system lets it run for a part of each 100 ms only; a request behind a slow answer
-/// waits no longer than this.
+/// Time limit of answers to requests that share a connection, after which each is asked for alone. A server that has
+/// values in memory takes far less, even where its system lets it run for a part of each 100 ms only; a request behind
+/// a slow answer waits no longer than this.
 const LATE_MS: u64 = 250;
-/// How long a server gets one request at a time on a connection after requests that shared one were not answered.
+/// Time for which a server gets one request at a time on a connection after requests that shared one were not answered.
 const PAUSE_MS: u64 = 1000;
-/// How many servers are remembered for that.
+/// Maximum number of servers remembered for that.
 const PAUSED_MAX: usize = 64;

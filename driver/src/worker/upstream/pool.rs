@@ -25,7 +25,7 @@ pub struct IdleConnections {
 #[derive(Default)]
 struct IdlePool {
     idle: VecDeque<Idle>,
-    /// How many are kept.
+    /// Maximum number of idle connections.
     most: usize,
     /// The fewest since the pools were looked at.
     fewest: usize,
@@ -124,7 +124,7 @@ impl IdleConnections {
         Some(self.remove_at(pool, 0))
     }
 
-    /// How many there are.
+    /// Returns the number of idle connections.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -154,7 +154,7 @@ impl IdleConnections {
     }
 }
 
-/// How long connections that a pool does not keep stay at least: longer than clients take from a response to their next
+/// Minimum time for which connections beyond a pool's size stay: longer than clients take from a response to their next
 /// request where many are busy, shorter than a server misses a connection.
 pub const SURPLUS_MS: u64 = 20;
 /// From how many on a pool may have more for a moment.

@@ -6,7 +6,7 @@ use server_base::upstream_request::UpstreamEvent;
 use super::engine::Event;
 use super::state::{ActiveAttempt, Ending, Receiving, Sending};
 
-/// Tells the exchange what has come.
+/// Sends received events to the exchange.
 pub(super) fn tell(a: &mut ActiveAttempt, now_ms: u64) -> Result<(), Ending> {
     while let Some(event) = a.tools.engine.event() {
         let event = match event {

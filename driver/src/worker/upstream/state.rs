@@ -91,7 +91,7 @@ pub(super) struct ActiveAttempt {
     pub(super) pipeline: Option<Box<Pipeline>>,
 }
 
-/// How far the request is.
+/// State of the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sending {
     /// Its body is still to come, or a part of it; or the tunnel is open.
@@ -102,7 +102,7 @@ pub(super) enum Sending {
     Sent,
 }
 
-/// How far the response is.
+/// State of the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Receiving {
     /// Nothing of it has come.

@@ -341,7 +341,7 @@ const ONE_WRITE_BYTES: u64 = 8 << 10;
 /// Limits of reading an unwanted rest of a response to keep the connection, in bytes and milliseconds.
 const DRAIN_BYTES: u64 = 64 << 10;
 const DRAIN_MS: u64 = 1000;
-/// How long a reset is waited for where the server has ended its side without an answer: longer than the way to nearly every
+/// Time to wait for a reset where the server has ended its side without an answer: longer than the way to nearly every
 /// server and back takes.
 const RESET_WAIT_MS: u64 = 500;
 /// Name of a write in nginx's log.

@@ -105,8 +105,8 @@ impl ResponseParser {
         self.size_bytes == 0 && self.searched == 0
     }
 
-    /// Parses the lines at the start of `input`, which begins with the bytes not consumed before. Returns how many bytes are
-    /// consumed, and whether the head is complete.
+    /// Parses the lines at the start of `input`, which begins with the bytes not consumed before. Returns how many
+    /// bytes are consumed, and whether the head is complete.
     pub(crate) fn advance(&mut self, input: &[u8]) -> Result<(usize, bool), ProtocolError> {
         let mut at = 0;
         let done = loop {
@@ -336,9 +336,9 @@ fn check_text(text: &[u8]) -> Result<(), Fault> {
     }
 }
 
-/// "HTTP/1.1 200 OK". There may be several spaces before the status, a further number after it ("403.1"), and no phrase.
-/// Returns where the phrase begins, too, unless there is such a number. Of `any_version`: servers of uwsgi answer with the version
-/// of the request, which may be "HTTP/2.0".
+/// "HTTP/1.1 200 OK". There may be several spaces before the status, a further number after it ("403.1"), and no
+/// phrase. Returns where the phrase begins, too, unless there is such a number. Of `any_version`: servers of uwsgi
+/// answer with the version of the request, which may be "HTTP/2.0".
 fn status_line(
     line: &[u8],
     any_version: bool,

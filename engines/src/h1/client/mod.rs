@@ -11,8 +11,8 @@
 //! A response may end before its request has. The connection is then of no further use, unless the rest of the request is
 //! sent all the same. Bytes behind a response leave it whole, and end the connection.
 //!
-//! A tunnel has two ends: the server's is reported as the end of the exchange, ours is [`Client::end`]. Either goes on when the
-//! other has ended.
+//! A tunnel has two ends: the server's is reported as the end of the exchange, ours is [`Client::end`]. Either goes on
+//! when the other has ended.
 //!
 //! Absent: HTTP/0.9, pipelining.
 //!
@@ -83,7 +83,7 @@ enum Receiving {
     Over,
 }
 
-/// How far the request is.
+/// State of the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sending {
     /// `left` is never 0, unless there is no byte of the body at all.

@@ -174,8 +174,8 @@ fn field(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
 }
 
 impl Client {
-    /// Sends a request head with these fields, `:method` and `:path` first, the others as they are and in their order. Returns
-    /// its number. A body follows by [`Self::send`] and [`Self::end`].
+    /// Sends a request head with these fields, `:method` and `:path` first, the others as they are and in their order.
+    /// Returns its number. A body follows by [`Self::send`] and [`Self::end`].
     ///
     /// # Errors
     /// The connection cannot take it, or it cannot be sent; nothing has been sent then.

@@ -3,8 +3,7 @@
 use super::*;
 use crate::http::Fields;
 
-/// Events and output of a connection, in a form that does not depend on how data
-/// was cut.
+/// Events and output of a connection, in a form that does not depend on how data was cut.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Story {
     events: Vec<String>,
@@ -34,9 +33,8 @@ fn tell(pieces: &[&[u8]], answer_early: bool) -> Story {
     without_timing(story, answer_early)
 }
 
-/// Drops what may depend on how much had arrived: whether closing lingers, and,
-/// for a response sent before its request was complete, events of the
-/// body and whether a broken body could still be announced with "close".
+/// Drops what may depend on how much had arrived: whether closing lingers, and, for a response sent before its request
+/// was complete, events of the body and whether a broken body could still be announced with "close".
 fn without_timing(mut story: Story, answer_early: bool) -> Story {
     if story.next == Some(Next::Linger) {
         story.next = Some(Next::Close);

@@ -122,7 +122,7 @@ impl Client {
             Some(Receiving::Body) => self.trailers(block, bytes),
             Some(Receiving::Ended) => {
                 self.dropped(bytes)?;
-                self.malformed(id, Malformed::Order)
+                self.malformed(id, Malformed::OutOfOrder)
             }
             None => self.dropped(bytes),
         }
@@ -184,7 +184,7 @@ impl Client {
             .decode(bytes, |name, value| trailers.field(name, value));
         result.map_err(ProtocolError::Compression)?;
         if !block.end_stream {
-            return self.malformed(id, Malformed::Order);
+            return self.malformed(id, Malformed::OutOfOrder);
         }
         if trailers.fault.is_some() {
             return self.malformed(id, Malformed::Field);
@@ -273,7 +273,7 @@ impl Client {
             return Err(ProtocolError::ZeroWindowUpdate);
         }
         if grant == 0 && self.streams.get(id).is_some() {
-            return self.malformed(id, Malformed::Order);
+            return self.malformed(id, Malformed::OutOfOrder);
         }
         self.granted(id, grant)
     }

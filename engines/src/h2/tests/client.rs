@@ -319,7 +319,7 @@ fn responses_that_break_the_rules_cost_their_stream() {
         );
     }
     let early = Wrong::new().told(&data_of(1, b"x", false));
-    assert_eq!(early, ["1 Order"]);
+    assert_eq!(early, ["1 OutOfOrder"]);
     let mut server = Wrong::new();
     let short = [
         server.head(1, &[(":status", "200"), ("content-length", "3")], false),
@@ -344,7 +344,7 @@ fn interim_responses_and_trailers_have_their_places() {
         server.head(1, &[(":status", "200")], false),
         server.head(1, &[("x-sum", "1")], false),
     ];
-    assert_eq!(server.told(&story.concat()), ["1 200", "1 Order"]);
+    assert_eq!(server.told(&story.concat()), ["1 200", "1 OutOfOrder"]);
     let mut server = Wrong::new();
     for n in 0..=MAX_INTERIM {
         let interim = server.head(1, &[(":status", "103")], false);

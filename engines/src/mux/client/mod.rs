@@ -1,9 +1,8 @@
 //! A client of HTTP/2 or SPDY: the same state, the same rules about windows, streams and their ends.
 //!
-//! Wire formats are the [`Protocol`]'s, which reports the meaning of its frames to the functions in
-//! `receive`. A response that breaks the rules for messages costs its stream, a frame that breaks those for
-//! connections costs the connection. Work that serves no request is limited by a budget, as it is for clients: a
-//! server may be as hostile.
+//! Wire formats are the [`Protocol`]'s, which reports the meaning of its frames to the functions in `receive`. A
+//! response that breaks the rules for messages costs its stream, a frame that breaks those for connections costs the
+//! connection. Work that serves no request is limited by a budget, as it is for clients: a server may be as hostile.
 //!
 //! Absent: frames, header blocks, and how a connection is announced.
 //!
@@ -55,7 +54,7 @@ pub trait Protocol: fmt::Debug + Sized {
     type ProtocolError: fmt::Debug + From<Broken>;
     /// The head of a frame.
     type Head: Copy;
-    /// How long it is.
+    /// Length of a frame's head, in bytes.
     const HEAD_BYTES: usize;
     /// Codes of RST_STREAM.
     const CODES: Codes;
@@ -114,7 +113,7 @@ pub struct Codes {
     pub cancel: u32,
 }
 
-/// How far the connection's end is.
+/// State of the connection's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
     Open,
@@ -155,7 +154,7 @@ impl<P: Protocol> Client<P> {
         }
     }
 
-    /// How many exchanges can be begun now.
+    /// Returns the number of exchanges that can be begun now.
     #[must_use]
     pub fn room(&self) -> usize {
         if self.is_closed() {

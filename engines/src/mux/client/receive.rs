@@ -103,7 +103,7 @@ impl<P: Protocol> Client<P> {
         };
         let len = bytes.len() as u64;
         if stream.receiving != Receiving::Body {
-            return self.malformed(id, Malformed::Order);
+            return self.malformed(id, Malformed::OutOfOrder);
         }
         if !stream.incoming.take(size) {
             return self.malformed(id, Malformed::Window);

@@ -24,7 +24,7 @@ pub(crate) struct Stream {
 /// Trailers.
 pub(crate) type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
 
-/// How far the request is.
+/// State of the request.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) enum Sending {
     Body,
@@ -35,7 +35,7 @@ pub(super) enum Sending {
     Ended,
 }
 
-/// How far the response is.
+/// State of the response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Receiving {
     #[default]

@@ -50,7 +50,7 @@ pub struct Conn<P: Protocol> {
 pub trait Protocol: fmt::Debug + Sized {
     /// Protocol errors of a connection.
     type ProtocolError: fmt::Debug + From<Broken>;
-    /// How long the head of a frame is.
+    /// Length of a frame's head, in bytes.
     const HEAD_BYTES: usize;
     /// Code of RST_STREAM where the peer breaks flow control.
     const FLOW_CONTROL_ERROR: u32;
@@ -95,7 +95,7 @@ pub trait Protocol: fmt::Debug + Sized {
     fn check_invariants(conn: &Conn<Self>);
 }
 
-/// How far the connection's end is.
+/// State of the connection's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     Open,

@@ -1,8 +1,8 @@
 //! SPDY/3.1 on one connection, client role.
 //!
-//! Its upper edge is that of HTTP/2's: fields may say `:authority`, which is `:host` here, and `:version` is added. Header
-//! blocks share one compression context and end with a sync flush, so that each may refer to those before. Parts that HTTP/2's
-//! client has as well are in `mux::client`.
+//! Its upper edge is that of HTTP/2's: fields may say `:authority`, which is `:host` here, and `:version` is added.
+//! Header blocks share one compression context and end with a sync flush, so that each may refer to those before. Parts
+//! that HTTP/2's client has as well are in `mux::client`.
 //!
 //! Of the settings, `headers_level` is zlib's level for header blocks of requests, `preread_bytes` the window of each
 //! response, `header_bytes` and `max_headers` are its limits.

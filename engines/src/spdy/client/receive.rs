@@ -90,7 +90,7 @@ impl Client {
         match (stream.receiving, kind) {
             (Receiving::Head, frame::SYN_REPLY) => self.reply(id, block.len(), ended),
             (Receiving::Body, frame::HEADERS) => self.trailers(id, ended),
-            _ => self.malformed(id, Malformed::Order),
+            _ => self.malformed(id, Malformed::OutOfOrder),
         }
     }
 

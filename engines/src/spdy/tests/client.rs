@@ -202,7 +202,7 @@ fn replies_that_break_the_rules_cost_their_stream() {
             reply(&[(":status", "200"), ("a", "b\r")], true),
             Malformed::Field,
         ),
-        (data_frame(1, b"early", false), Malformed::Order),
+        (data_frame(1, b"early", false), Malformed::OutOfOrder),
     ] {
         let lines = told(&bytes);
         assert_eq!(lines.last(), Some(&malformed(what)), "{lines:?}");

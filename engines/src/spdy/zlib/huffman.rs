@@ -10,7 +10,7 @@ pub(super) struct Code {
     /// For the next [`FAST_BITS`] bits, first come lowest: the symbol above four bits, and in them its code's length; 0
     /// where the code is longer, or none.
     fast: [u16; 1 << FAST_BITS],
-    /// How many codes there are of each length.
+    /// Number of codes of each length.
     counts: [u16; LEN_MAX + 1],
     /// The symbols in the order of their codes.
     symbols: [u16; SYMBOLS_MAX],
@@ -28,9 +28,9 @@ pub(super) enum Next {
 }
 
 impl Code {
-    /// Builds the code from the length of each symbol's code in bits; 0 for symbols that do not occur. `None` if these lengths
-    /// are not those of a code, or of one that leaves bits over, but for one of a single bit and one without symbols where
-    /// that is allowed.
+    /// Builds the code from the length of each symbol's code in bits; 0 for symbols that do not occur. `None` if these
+    /// lengths are not those of a code, or of one that leaves bits over, but for one of a single bit and one without
+    /// symbols where that is allowed.
     pub(super) const fn new(lens: &[u8], may_be_incomplete: bool) -> Option<Self> {
         let mut code = Self {
             fast: [0; 1 << FAST_BITS],

@@ -28,7 +28,7 @@ pub(in crate::spdy) struct Inflater {
     state: DecodeState,
 }
 
-/// Why a block cannot be read.
+/// Reason why a block cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::spdy) enum Unreadable {
     /// It is not zlib, or the stream has ended.
@@ -338,9 +338,9 @@ fn symbols(
 /// The text as it grows.
 struct Text<'a> {
     bytes: &'a mut Vec<u8>,
-    /// How long it may become.
+    /// Maximum length, in bytes.
     most: usize,
-    /// How far back a match may refer.
+    /// Maximum distance of a match, in bytes.
     window: usize,
 }
 

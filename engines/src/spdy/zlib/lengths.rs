@@ -10,7 +10,7 @@ use super::inflate::{Bits, DecodeState, Decoded, END_OF_BLOCK, Step, Unreadable}
 pub(super) struct Lengths {
     literals: usize,
     distances: usize,
-    /// How many lengths of the code for lengths come, and the code when they are here.
+    /// Number of lengths of the code for lengths, and the code when they are here.
     steps: usize,
     of_lengths: [u8; ORDER.len()],
     code: Option<Code>,

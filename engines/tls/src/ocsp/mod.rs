@@ -1,9 +1,9 @@
 //! OCSP, client role: what is asked about a certificate, and what an answer is worth.
 //!
-//! A [`Question`] is a certificate with its issuer. It makes the request, DER, and verifies the response:
-//! whether it is about this certificate, is signed by an authorized responder of its issuer, and is valid now.
-//! Absent: the transport; nonces, which would keep responders from answering out of their caches, signed requests, and questions about
-//! several certificates.
+//! A [`Question`] is a certificate with its issuer. It makes the request, DER, and verifies the response: whether it is
+//! about this certificate, is signed by an authorized responder of its issuer, and is valid now. Absent: the transport;
+//! nonces, which would keep responders from answering out of their caches, signed requests, and questions about several
+//! certificates.
 //!
 //! Source: RFC 6960, RFC 5019; what is checked with and without `ssl_stapling_verify` is nginx's and OpenSSL's behaviour.
 
@@ -63,7 +63,7 @@ impl fmt::Display for Status {
     }
 }
 
-/// Whose signature of an answer counts.
+/// Accepted signers of an answer.
 #[derive(Clone, Copy, Debug)]
 pub enum Trust<'a> {
     /// That of any signer that the answer names: `ssl_stapling_verify off`. Clients verify for themselves.
@@ -72,7 +72,7 @@ pub enum Trust<'a> {
     Below(&'a Authorities),
 }
 
-/// Why an answer is worth nothing.
+/// Reason why an answer is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The bytes are no response.
@@ -260,7 +260,7 @@ fn is_about(id: &CertId<'_>, certificate: &Certificate<'_>, issuer: &Certificate
     })
 }
 
-/// How far clocks may be apart, seconds; as in nginx.
+/// Tolerated clock skew, in seconds; as in nginx.
 pub const SKEW_S: i64 = 300;
 
 /// `id-ad-ocsp`.

@@ -26,12 +26,12 @@ macro_rules! part {
         }
 
         impl $part {
-            /// As the first request finds it.
+            /// A part before its first request.
             pub(super) fn empty($($param: $param_type),*) -> Self {
                 Self { $($field: $crate::exchange::part::part!(@empty $type $(, $value)? $(=> $reset)?),)* }
             }
 
-            /// Makes it ready for the next request.
+            /// Resets the fields for the next request.
             #[inline(always)] // Every request comes through here.
             pub(super) fn reset(&mut self) {
                 $($crate::exchange::part::part!(@reset self.$field $(, $value)? $(=> $reset)?);)*

@@ -21,7 +21,7 @@ pub enum State {
 }
 
 part! {
-    /// State, phase and handler of an exchange, and how its connection goes on.
+    /// State, phase and handler of an exchange, its waits, and flags of its response.
     pub struct RequestProgress() {
         /// The state.
         pub state: State = State::Running,
@@ -49,7 +49,7 @@ part! {
 }
 
 part! {
-    /// The request body, and how much was received.
+    /// The received request body, and the number of bytes.
     pub struct RequestInput() {
         /// The received part of the request body, where there is one and the response is not decided yet.
         pub(crate) body: Option<Box<RequestBody>>,

@@ -11,17 +11,17 @@ pub type OnEnd = fn(&mut Exchange, &mut Ctx<'_>);
 part! {
     /// The response as it is sent.
     pub struct ResponseState() {
-        /// Its head.
+        /// The response head.
         pub head: ResponseHead => clear,
         /// Interim responses and pushes that leave ahead of it.
         pub early_responses: Option<Box<EarlyResponses>> => rare,
-        /// Bytes on the wire of the head and of what leaves ahead of it.
+        /// Bytes on the wire of the head and of early responses.
         pub header_bytes: u64,
         /// Bytes sent for this exchange.
         pub bytes_sent: u64,
         /// Called when the body has ended, before trailers are sent.
         pub on_end: Option<OnEnd>,
-        /// How fast it may be sent.
+        /// The rate limit of the response.
         pub rate: Rate,
     }
 }

@@ -8,7 +8,7 @@ use crate::http::{LocalHttp, Location, Server};
 use crate::settings_set::Conf;
 
 part! {
-    /// Port, server and location of a request, and the redirections that led there.
+    /// Configuration, port, server and location of a request, and the redirections that led there.
     pub struct RequestRoute(http: Rc<LocalHttp>) {
         /// The configuration this exchange runs under.
         pub http: Rc<LocalHttp> = http => keep,

@@ -5,15 +5,15 @@ use server_base::regex::{Captures, FailedMatch};
 use super::part::part;
 
 part! {
-    /// Values of variables that are assigned or kept, and the last regular expression.
+    /// Values of variables that are assigned or cached, and captures of the last regular expression.
     pub struct RequestVars() {
         /// Captures of the last regular expression.
         pub captures: Captures => clear,
         /// An expression ran into its match limit.
         pub failed_match: FailedMatch,
-        /// Values of the variables that are assigned or kept.
+        /// Slots: values of variables that are assigned or cached.
         pub(super) slots: Vec<Option<Vec<u8>>> => clear,
-        /// Which of them have been assigned, if only with "not found".
+        /// Whether each slot has been assigned, if only with "not found".
         pub(super) known: Vec<bool> => clear,
         /// `$request_id`, once it was asked for.
         pub request_id: Option<[u8; 16]>,

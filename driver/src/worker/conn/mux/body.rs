@@ -67,7 +67,7 @@ pub(super) fn fault<N: Net>(
     }
 }
 
-/// Goes on with an exchange that may have what it waited for.
+/// Continues an exchange whose wait may be over.
 fn go_on<N: Net>(mux: &mut MuxState, sh: &mut Shared<N>, at: usize) {
     let x = &mut mux.exchanges.active[at].exchange;
     if x.is_body_due() {

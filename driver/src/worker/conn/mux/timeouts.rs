@@ -1,8 +1,8 @@
 //! The timeouts that only connections of streams have.
 //!
 //! A client that takes nothing of one response for `send_timeout` loses that stream. A header block has
-//! `client_header_timeout` to become whole, else its stream is reset; with SPDY it is `spdy_recv_timeout`, and for every frame.
-//! An idle connection of SPDY releases memory. Common parts of all protocols are in `lifecycle`.
+//! `client_header_timeout` to become whole, else its stream is reset; with SPDY it is `spdy_recv_timeout`, and for
+//! every frame. An idle connection of SPDY releases memory. Common parts of all protocols are in `lifecycle`.
 //!
 //! Source: nginx documentation, `send_timeout`, `keepalive_timeout`, `client_header_timeout`.
 

@@ -59,12 +59,16 @@ pub(crate) fn fed<N: Net>(c: &mut Conn<N::Socket>, sh: &Shared<N>) {
 }
 
 /// The handshake has ended with the last read; returns how long it took, microseconds, where events are wanted.
-pub(crate) fn handshake<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>, hello_us: u64) -> Option<u64> {
+pub(crate) fn handshake<N: Net>(
+    c: &Conn<N::Socket>,
+    sh: &Shared<N>,
+    client_hello_us: u64,
+) -> Option<u64> {
     if !sh.wants.any() {
         return None;
     }
-    emit(c, sh, Point::Handshake { hello_us }, sh.read_us);
-    between(hello_us, sh.read_us)
+    emit(c, sh, Point::Handshake { client_hello_us }, sh.read_us);
+    between(client_hello_us, sh.read_us)
 }
 
 /// A request has come, and work on it begins.

@@ -55,7 +55,8 @@ impl Sample {
             .then_some(us.clamp(self.given_us, now_us.max(self.given_us)))
     }
 
-    /// Why the acknowledgement came late that came at this time, or has not come by then; `None` if it did not.
+    /// Returns the cause of an acknowledgement that came late at this time, or has not come by then; `None` if it is on
+    /// time.
     pub(super) fn stall(&self, acked_us: u64, now: Option<TcpInfo>) -> Option<Stall> {
         let now = now?;
         let window_us = |info: &TcpInfo| info.rwnd_limited_us.unwrap_or(0);
@@ -88,7 +89,7 @@ impl Sample {
 /// Delay beyond the least round trip from which an acknowledgement is late. Smaller delays
 /// are the jitter of links; delayed acknowledgements of clients take 40 ms or more.
 pub(super) const STALL_US: u64 = 30_000;
-/// How far a time of the kernel's may lie outside of those between which it was taken.
+/// Tolerance of a time of the kernel outside of those between which it was taken.
 const CLOCKS_US: u64 = 1000;
 
 #[cfg(test)]

@@ -118,8 +118,8 @@ pub(crate) fn begin<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resu
     Ok(c.writable && !exchanges.out.is_empty())
 }
 
-/// Sends up to the byte after `lead` bytes of the queue, or with TLS all that is ready, and has that byte timestamped; `None`
-/// if that cannot be done.
+/// Sends up to the byte after `lead` bytes of the queue, or with TLS all that is ready, and has that byte timestamped;
+/// `None` if that cannot be done.
 fn send<N: Net>(
     c: &mut Conn<N::Socket>,
     sh: &mut Shared<N>,
