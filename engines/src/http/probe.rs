@@ -6,7 +6,7 @@
 /// An event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProbeEvent {
-    /// What happened.
+    /// The event's name.
     pub point: Point,
     /// Serial number of the connection.
     pub connection: u64,
@@ -18,7 +18,7 @@ pub struct ProbeEvent {
     pub head_us: u64,
 }
 
-/// What happened, in the order in which it happens.
+/// Names of events, in the order in which they happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Point {
     /// The connection was accepted.

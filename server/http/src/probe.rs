@@ -1,4 +1,4 @@
-//! The probe: events of connections and exchanges, told to the modules that subscribe by [`Handler::Event`].
+//! The probe: passes events of connections and exchanges to the modules that subscribe by [`Handler::Event`].
 //!
 //! Where no module wants any ([`Wants`](crate::wants::Wants)), the driver emits nothing and reads no clock: each event costs a
 //! branch. An exchange keeps the times of its events ([`crate::timing`]).
@@ -14,7 +14,7 @@ use crate::http::Http;
 /// The handlers that emit events of their own, ahead of those of the modules.
 pub(crate) const HANDLERS: &[Handler] = &[Handler::Log(end)];
 
-/// Tells the subscribers of an event, with its exchange if that has not ended.
+/// Passes an event to the subscribers, with its exchange if that has not ended.
 pub fn notify(http: &Http, event: &ProbeEvent, mut x: Option<&mut Exchange>) {
     for subscriber in &http.handlers.event {
         subscriber(event, x.as_deref_mut());
@@ -30,7 +30,7 @@ impl Exchange {
         notify(&http, &event, Some(self));
     }
 
-    /// An event of the exchange, as subscribers are told of it.
+    /// Returns an event of the exchange, as subscribers receive it.
     pub fn probe_event(&self, point: Point, at_us: u64) -> ProbeEvent {
         ProbeEvent {
             point,

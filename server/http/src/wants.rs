@@ -10,7 +10,7 @@ pub struct Wants {
     pub share: u64,
     /// Some responses are sampled ([`crate::timing::Sampled`]).
     pub samples: bool,
-    /// The log of a sampled response waits for what the kernel tells.
+    /// The log of a sampled response waits for the kernel's times.
     pub holds_log: bool,
 }
 

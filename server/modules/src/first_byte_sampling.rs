@@ -88,7 +88,7 @@ const VARIABLES: &[Variable] = &[
     ),
 ];
 
-/// The driver has something to do where any location samples; a log waits where a variable tells of it.
+/// The driver asks the kernel where any location samples; a log waits where a variable of this module is used.
 fn wants(b: &mut ConfigBuilder, is_used: bool) -> Wants {
     let shares = b.location_confs_mut::<SamplingLoc>();
     let share = shares.map(|loc| loc.share.0).max().unwrap_or(0);
@@ -111,7 +111,7 @@ fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
     Ok(())
 }
 
-/// Counts a sampled response, and keeps what the kernel told of it. The exchange may have ended.
+/// Counts a sampled response, and keeps the kernel's times of it. The exchange may have ended.
 fn hear(event: &ProbeEvent, x: Option<&mut Exchange>) {
     let (us, mut ended) = (event.since_head_us(), Sampled::default());
     let sampled = x.map_or(&mut ended, |x| &mut x.sampled);

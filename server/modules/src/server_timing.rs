@@ -60,7 +60,7 @@ const VARIABLES: &[Variable] = &[
     ),
 ];
 
-/// The clock is read where any location tells, or a variable does.
+/// The clock is read where the directive is on anywhere or a variable of this module is used.
 fn wants(b: &mut ConfigBuilder, is_used: bool) -> Wants {
     Wants::all(is_used || b.location_confs_mut::<TimingLoc>().any(|loc| *loc.on))
 }

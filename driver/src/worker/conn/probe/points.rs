@@ -47,8 +47,8 @@ pub(crate) fn read<N: Net>(c: &Conn<N::Socket>, sh: &mut Shared<N>, bytes: usize
     }
 }
 
-/// What was read has been given to the protocol: heads in it end with that read, whatever other connections read before it
-/// has its turn.
+/// Received bytes have been given to the protocol: heads in them end with that read, whatever other connections read
+/// before this one has its turn.
 #[inline]
 pub(crate) fn fed<N: Net>(c: &mut Conn<N::Socket>, sh: &Shared<N>) {
     if sh.wants.any()
@@ -87,7 +87,7 @@ pub(crate) fn head<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>, x: &mut Exchange
     }
 }
 
-/// Bytes have been written: tells which responses have begun to leave.
+/// Bytes have been written: emits the first bytes of responses among them.
 #[inline]
 pub(crate) fn written<N: Net>(exchanges: &mut Exchanges, sh: &Shared<N>) {
     if !sh.wants.any() || sh.wants.share != ALL {

@@ -7,7 +7,8 @@ use server_http::exchange::Exchange;
 
 /// A response that the kernel was asked about.
 pub(crate) struct Sample {
-    /// Its connection, its stream, and when its head was read: the exchange may be logged before the kernel has told all.
+    /// The connection, the stream and the time of the head, kept here since the exchange may be logged before the
+    /// kernel's times are known.
     pub(super) event: ProbeEvent,
     /// When the first byte was given to the kernel, monotonic microseconds, as all times here.
     pub(super) given_us: u64,

@@ -309,7 +309,7 @@ pub fn end<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
     c.probe = None;
 }
 
-/// When the connection is to take a turn, no later than what is waited for has to be told.
+/// Returns the deadline of a connection, no later than that of its sample.
 #[inline(always)] // As the `deadline` of connections, which alone calls it.
 pub(crate) fn deadline<S>(c: &Conn<S>, deadline_ms: u64) -> u64 {
     match &c.probe {
