@@ -14,6 +14,10 @@ use std::sync::Arc;
 use server_base::errlog::{ErrorLog, Level, Sink};
 use server_http::LoadError;
 
+/// An error that has been logged already.
+#[derive(Debug)]
+pub(crate) struct Logged;
+
 /// Where messages go.
 #[derive(Debug, Clone)]
 pub(crate) struct Console {
@@ -49,6 +53,12 @@ impl Console {
                 stderr()
             }
         }
+    }
+
+    /// Reports an error because of which a configuration is not used.
+    pub(crate) fn fatal(&self, what: fmt::Arguments<'_>, error: &io::Error) -> Logged {
+        self.failed(Level::Emerg, what, error);
+        Logged
     }
 
     /// Writes to standard error only what is a warning or worse, as `-t` shows it, and to no log.

@@ -10,6 +10,10 @@
 //!
 //! Absent: retries, redirects, connection pools and timers, which are the driver's.
 
+mod connection;
+
+pub use connection::{Connection, Phase, Protocol};
+
 use crate::http::{BodyLength, Fields, ResponseHead, has_control, parse_length};
 
 /// Something the server sent, in order; `ProtocolError` is what can be wrong with a connection of the protocol.

@@ -5,6 +5,10 @@
 //! every engine can be fuzzed and run under a virtual clock. `clippy.toml` of this crate forbids the functions that
 //! would break the rule.
 //!
+//! Time is an argument, `now_ms`, of the calls that need it: milliseconds of a clock that does not go back. Where no
+//! such call is due, `tick(now_ms)` moves time on. An engine with timers returns when the next one is due; the timeouts
+//! of a configuration are the driver's.
+//!
 //! - [`http`]: the vocabulary all engines and the server share.
 //! - [`client`]: what all engines in the client role share.
 //! - [`cgi`]: responses as CGI has them.
@@ -34,4 +38,6 @@ pub mod proxy_protocol;
 mod reassembly;
 pub mod scgi;
 pub mod spdy;
+#[cfg(test)]
+mod tests;
 pub mod uwsgi;

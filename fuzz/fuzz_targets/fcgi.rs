@@ -5,13 +5,10 @@
 //! the length of the content.
 #![no_main]
 
-#[path = "kept_peer.rs"]
-mod kept_peer;
-
 use engines::client::SendError;
 use engines::fcgi::{Client, ProtocolError, RequestOptions, STDERR_BYTES};
 use engines::http::{BodyLength, Chunk, Fields, ResponseHead};
-use kept_peer::Spoken;
+use firstbyte_fuzz::kept_peer::{self, Spoken};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| kept_peer::run::<FastCgi>(input));
@@ -32,7 +29,7 @@ struct FastCgi {
 }
 
 impl Spoken for FastCgi {
-    edge!(ProtocolError);
+    firstbyte_fuzz::edge!(ProtocolError);
 
     const NOTE_BYTES: usize = STDERR_BYTES;
 

@@ -9,6 +9,7 @@
 use engines::client::{Bodies, MAX_INTERIM};
 use engines::h1::{Client, ClientEvent, Conn, Event, RequestOptions, Settings};
 use engines::http::{BodyLength, Chunk, Fault, Fields, OutputQueue};
+use firstbyte_fuzz::joined::join;
 use libfuzzer_sys::fuzz_target;
 use std::rc::Rc;
 
@@ -311,13 +312,7 @@ impl Peer {
             if let ClientEvent::Head { head, .. } | ClientEvent::Interim { head, .. } = &event {
                 self.client.recycle(head.clone());
             }
-            match (self.events.last_mut(), event) {
-                (
-                    Some(ClientEvent::Data { bytes: all, .. }),
-                    ClientEvent::Data { mut bytes, .. },
-                ) => all.append(&mut bytes),
-                (_, event) => self.events.push(event),
-            }
+            join(&mut self.events, event);
         }
     }
 

@@ -6,7 +6,7 @@
 #![no_main]
 
 use engines::h1::{Conn, Event, Next, Phase, Settings};
-use engines::http::{BodyLength, Chunk, Front, OutputQueue, RequestHead, ResponseHead};
+use engines::http::{BodyLength, Chunk, OutputQueue, RequestHead, ResponseHead};
 use libfuzzer_sys::fuzz_target;
 use std::rc::Rc;
 
@@ -196,13 +196,8 @@ fn describe(head: &RequestHead) -> Head {
 }
 
 fn sent(conn: &mut Conn) -> Vec<u8> {
-    let mut gather = OutputQueue::default();
-    conn.transmit(&mut gather);
-    let mut out = Vec::new();
-    while let Some(Front::Bytes(bytes)) = gather.front() {
-        out.extend_from_slice(bytes);
-        let len = bytes.len() as u64;
-        gather.advance(len);
-    }
+    let (mut queue, mut out) = (OutputQueue::default(), Vec::new());
+    conn.transmit(&mut queue);
+    queue.drain_bytes(&mut out);
     out
 }

@@ -3,13 +3,10 @@
 //! is reported or nothing.
 #![no_main]
 
-#[path = "kept_peer.rs"]
-mod kept_peer;
-
 use engines::client::SendError;
 use engines::http::ResponseHead;
 use engines::memcached::{Client, ProtocolError};
-use kept_peer::Spoken;
+use firstbyte_fuzz::kept_peer::{self, Spoken};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| kept_peer::run::<Memcached>(input));
@@ -37,7 +34,7 @@ struct Memcached {
 }
 
 impl Spoken for Memcached {
-    edge!(ProtocolError);
+    firstbyte_fuzz::edge!(ProtocolError);
 
     const NOTE_BYTES: usize = 64;
 

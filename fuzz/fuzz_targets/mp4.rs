@@ -12,14 +12,14 @@ use libfuzzer_sys::fuzz_target;
 #[path = "../../server/modules/src/mp4"]
 mod mp4 {
     pub(crate) mod boxes;
-    pub(crate) mod fault;
+    pub(crate) mod error;
     pub(crate) mod movie;
     pub(crate) mod tables;
     pub(crate) mod track;
 }
 
 use mp4::boxes::{Children, HEAD_BYTES_MAX, Head};
-use mp4::fault::Fault;
+use mp4::error::Mp4Error;
 use mp4::movie::{Cut, Limits, Ranges, cut};
 use mp4::track::Ask;
 
@@ -54,8 +54,8 @@ fuzz_target!(|input: &[u8]| {
     let made = cut(&mut file, size, limits, &ask);
     assert!(file.largest <= limits.first_read.max(limits.moov).max(4096) && file.read <= READ_MAX);
     let Ok(Cut::Part { head, data }) = made else {
-        if let Err(fault) = made {
-            assert!(fault.tell("f").is_none_or(|text| text.contains("\"f\"")));
+        if let Err(error) = made {
+            assert!(error.tell("f").is_none_or(|text| text.contains("\"f\"")));
         }
         return;
     };
@@ -80,7 +80,7 @@ struct Sparse<'a> {
 }
 
 impl Ranges for Sparse<'_> {
-    fn read(&mut self, offset: u64, len: u64, out: &mut Vec<u8>) -> Result<(), Fault> {
+    fn read(&mut self, offset: u64, len: u64, out: &mut Vec<u8>) -> Result<(), Mp4Error> {
         let end = offset.checked_add(len).filter(|end| *end <= self.size);
         assert!(end.is_some(), "{offset} {len}");
         self.read += len;
@@ -146,11 +146,11 @@ fn again(head: &[u8], data: Range<u64>, begin: &[u8], limits: Limits) {
     let made = cut(&mut part, size, limits, &ask);
     let sound = !matches!(
         made,
-        Err(Fault::BoxTooSmall(_)
-            | Fault::BoxTooLarge(_)
-            | Fault::Truncated
-            | Fault::Duplicate(_)
-            | Fault::Short(_))
+        Err(Mp4Error::BoxTooSmall(_)
+            | Mp4Error::BoxTooLarge(_)
+            | Mp4Error::Truncated
+            | Mp4Error::Duplicate(_)
+            | Mp4Error::Short(_))
     );
     assert!(sound, "{made:?}");
 }

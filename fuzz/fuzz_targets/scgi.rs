@@ -2,13 +2,11 @@
 //! not depend on whether it comes whole, cut, or in owned buffers.
 #![no_main]
 
-mod cgi_peer;
-
-use cgi_peer::Format;
 use engines::cgi::{Client, RequestOptions};
 use engines::client::SendError;
 use engines::http::Fields;
 use engines::scgi;
+use firstbyte_fuzz::cgi_peer::{self, Format};
 use libfuzzer_sys::fuzz_target;
 
 struct Scgi;

@@ -6,18 +6,16 @@
 //! guessed nor header blocks compressed.
 #![no_main]
 
-mod spdy_short;
-
 use std::rc::Rc;
 
 use engines::client::Bodies;
-use engines::http::{BodyLength, Chunk, Front, OutputQueue, ResponseHead};
+use engines::http::ResponseHead;
 use engines::spdy::{
-    Client, ClientEvent, Conn, Event, ProtocolError, REFUSED_STREAM, SendAction, SendOptions,
-    Settings,
+    Client, ClientEvent, Conn, ProtocolError, REFUSED_STREAM, Settings, SpdyServer,
 };
+use firstbyte_fuzz::server_peer::{Spoken, sent_by_all};
+use firstbyte_fuzz::spdy_short::{Block, in_full};
 use libfuzzer_sys::fuzz_target;
-use spdy_short::{Block, in_full};
 
 fuzz_target!(|input: &[u8]| {
     let Some((&[limits, mode, step], rest)) = input.split_first_chunk::<3>() else {
@@ -29,20 +27,12 @@ fuzz_target!(|input: &[u8]| {
     } else {
         rest.to_vec()
     };
-    let whole = Peer::new(&settings, mode).run([&bytes[..]].into_iter(), false);
-    let step = usize::from(step % 61) + 1;
-    // With all that was remembered forgotten between the pieces.
-    let cut = Peer::new(&settings, mode).run(bytes.chunks(step), true);
-    assert_eq!(whole, cut, "cut into pieces of {step}");
-    let at = bytes.len() * usize::from(mode >> 1) / 128;
-    let halves = Peer::new(&settings, mode).run([&bytes[..at], &bytes[at..]].into_iter(), false);
-    assert_eq!(whole, halves, "cut at {at}");
-    Peer::new(&settings, mode).run_early(bytes.chunks(step));
-    read_back(&whole.sent);
+    let sent = sent_by_all::<Spdy>(|| Conn::new(Rc::clone(&settings)), mode, &bytes, step);
+    read_back(&sent);
     // The same bytes, as if a server had sent them.
     let mut client = client(limits % 10);
     let _ = client.request([(&b":path"[..], &b"/"[..])], false);
-    for piece in bytes.chunks(step) {
+    for piece in bytes.chunks(usize::from(step % 61) + 1) {
         client.receive(piece);
         client.check_invariants();
     }
@@ -99,149 +89,24 @@ fn client(headers_level: u8) -> Client {
     Client::new(settings, Bodies::Delivered)
 }
 
-#[derive(Debug, PartialEq)]
-struct Story {
-    events: Vec<String>,
-    sent: Vec<u8>,
-    over: bool,
-}
+struct Spdy;
 
-struct Peer {
-    conn: Conn,
-    mode: u8,
-    events: Vec<String>,
-    sent: Vec<u8>,
-    /// Requests so far, which say how each is answered.
-    requests: u8,
-    turns: u8,
-}
+impl Spoken for Spdy {
+    type Protocol = SpdyServer;
 
-impl Peer {
-    fn new(settings: &Rc<Settings>, mode: u8) -> Self {
-        Self {
-            conn: Conn::new(Rc::clone(settings)),
-            mode,
-            events: Vec::new(),
-            sent: Vec::new(),
-            requests: 0,
-            turns: 0,
-        }
+    const REFUSED_STREAM: u32 = REFUSED_STREAM;
+
+    firstbyte_fuzz::steps!();
+
+    fn rest(conn: &mut Conn) {
+        conn.shrink();
     }
 
-    /// Everything is received before anything is answered; the connection may rest meanwhile.
-    fn run<'a>(mut self, pieces: impl Iterator<Item = &'a [u8]>, rests: bool) -> Story {
-        for piece in pieces {
-            self.conn.receive(piece);
-            self.conn.check_invariants();
-            if rests {
-                self.conn.shrink();
-            }
-        }
-        self.conn.receive_eof();
-        self.deliver();
-        self.pump(u64::MAX);
-        let over = self.conn.is_over();
-        Story {
-            events: self.events,
-            sent: self.sent,
-            over,
-        }
-    }
-
-    /// Answers while bytes still come, and ends the connection in the middle.
-    fn run_early<'a>(mut self, pieces: impl Iterator<Item = &'a [u8]>) {
-        for piece in pieces {
-            self.conn.receive(piece);
-            self.conn.check_invariants();
-            self.deliver();
-            self.turns = self.turns.wrapping_add(1);
-            match self.turns ^ self.mode {
-                0x11 => self.conn.drain(),
-                0x12 => self.conn.end(),
-                0x13 => self.conn.end_after(3),
-                0x14 => _ = self.conn.give_up_block(),
-                0x15 => self.conn.seconds_passed(1),
-                0x16 => self.conn.reset(1, REFUSED_STREAM),
-                0x17 => self.conn.shrink(),
-                _ => {}
-            }
-            self.conn.check_invariants();
-            self.pump(1 + u64::from(self.turns) * 7);
-        }
-        self.conn.receive_eof();
-        self.deliver();
-        self.pump(u64::MAX);
-    }
-
-    fn deliver(&mut self) {
-        while let Some(event) = self.conn.event() {
-            match &event {
-                Event::Head { stream, head } => {
-                    self.events.push(format!("{event:?}"));
-                    let (stream, status) = (*stream, if head.fault.is_some() { 400 } else { 200 });
-                    self.answer(stream, status);
-                }
-                Event::Data { stream, bytes } => {
-                    self.events.push(format!("{event:?}"));
-                    self.conn.consumed(*stream, bytes.len() as u64);
-                }
-                _ => self.events.push(format!("{event:?}")),
-            }
-            self.conn.check_invariants();
-        }
-    }
-
-    fn answer(&mut self, stream: u32, status: u16) {
-        self.requests = self.requests.wrapping_add(1);
-        let mut head = ResponseHead {
-            status,
-            body: BodyLength::Unknown,
-            ..ResponseHead::default()
-        };
+    fn fill(head: &mut ResponseHead, requests: u8) {
         head.push(b"Server", b"firstbyte");
         head.push(b"Set-Cookie", b"a=1");
         // Some heads are as those before.
-        head.push(b"X-Number", &[b'0' + self.requests / 2 % 10]);
+        head.push(b"X-Number", &[b'0' + requests / 2 % 10]);
         head.push(b"Set-Cookie", b"b=2");
-        if self.requests % 3 == 0 {
-            self.conn.discard_body(stream);
-        }
-        let plan = SendOptions {
-            trailers: self.requests % 4 == 0,
-            chunk_bytes: 1 + usize::from(self.mode),
-        };
-        self.conn.send_head(stream, &head, plan);
-    }
-
-    fn pump(&mut self, room: u64) {
-        loop {
-            match self.conn.advance(room, 1) {
-                SendAction::Nothing => break,
-                SendAction::Sent { .. } => {}
-                SendAction::Body(stream) => self.feed(stream),
-            }
-            self.conn.check_invariants();
-        }
-        let mut gather = OutputQueue::default();
-        self.conn.transmit(&mut gather);
-        while let Some(Front::Bytes(bytes)) = gather.front() {
-            self.sent.extend_from_slice(bytes);
-            let len = bytes.len() as u64;
-            gather.advance(len);
-        }
-    }
-
-    /// About 300 bytes for each body, distinguished by what has been sent.
-    fn feed(&mut self, stream: u32) {
-        if self.conn.sent_bytes(stream) < 300 {
-            let piece = vec![b'x'; 1 + usize::from(self.mode) + stream as usize % 7];
-            self.conn.send_data(stream, Chunk::Owned(piece));
-        } else if stream % 4 == 3 {
-            let mut trailers = ResponseHead::default();
-            trailers.push(b"x-sum", b"1");
-            self.conn.send_end(stream, Some(&trailers));
-        } else {
-            self.conn.send_end(stream, None);
-        }
     }
 }

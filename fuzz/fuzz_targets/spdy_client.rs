@@ -5,17 +5,13 @@
 //! are, or frames in short (`spdy_short`).
 #![no_main]
 
-mod client_peer;
-mod spdy_short;
-
 use std::rc::Rc;
 
-use client_peer::{Spoken, sent_by_all};
-use engines::client::{Bodies, SendError};
 use engines::http::Fields;
-use engines::spdy::{Client, Conn, Event, Settings, Spdy};
+use engines::spdy::{Client, Conn, Settings, Spdy};
+use firstbyte_fuzz::client_peer::{Spoken, read_back, sent_by_all};
+use firstbyte_fuzz::spdy_short::{Block, in_full};
 use libfuzzer_sys::fuzz_target;
-use spdy_short::{Block, in_full};
 
 fuzz_target!(|input: &[u8]| {
     let Some((&[limits, mode, step, at], rest)) = input.split_first_chunk::<4>() else {
@@ -26,8 +22,8 @@ fuzz_target!(|input: &[u8]| {
     } else {
         rest.to_vec()
     };
-    for sent in sent_by_all::<Spdy>(limits, mode, &bytes, step, at) {
-        read_back(&sent);
+    for sent in sent_by_all::<Asker>(limits, mode, &bytes, step, at) {
+        read_back(server(), &sent, |_| false);
     }
 });
 
@@ -66,47 +62,27 @@ fn settings(limits: u8) -> Settings {
     }
 }
 
-/// The server role understands what the client role sends.
-fn read_back(sent: &[u8]) {
-    let settings = Settings {
+/// A server without a limit of abuse.
+fn server() -> Conn {
+    Conn::new(Rc::new(Settings {
         abuse_budget: u32::MAX,
         ..Settings::default()
-    };
-    let mut server = Conn::new(Rc::new(settings));
-    server.receive(sent);
-    server.check_invariants();
-    while let Some(event) = server.event() {
-        match event {
-            Event::Failed(why) => panic!("{why:?}: a frame that nobody understands"),
-            Event::Head { head, .. } => assert_eq!(head.fault, None),
-            _ => {}
-        }
-    }
+    }))
 }
 
-impl Spoken for Spdy {
+struct Asker;
+
+impl Spoken for Asker {
+    type Protocol = Spdy;
+
     const SMALL_WINDOWS: &[u8] = &[
         0x80, 3, 0, 4, 0, 0, 0, 12, 0, 0, 0, 1, 0, 0, 0, 7, 0, 0, 0, 3,
     ];
 
-    fn client(limits: u8, bodies: Bodies) -> Client {
-        Client::new(settings(limits), bodies)
-    }
-
-    fn request<'a>(
-        client: &mut Client,
-        fields: [(&'a [u8], &'a [u8]); 5],
-        ended: bool,
-    ) -> Result<u32, SendError> {
-        client.request(fields, ended)
-    }
+    firstbyte_fuzz::asks!(settings);
 
     fn send_trailers(client: &mut Client, stream: u32, _trailers: &Fields) {
         client.send(stream, b"", true);
-    }
-
-    fn ping(client: &mut Client) {
-        client.ping(5);
     }
 
     /// A client of SPDY has nothing to say of it.

@@ -2,13 +2,11 @@
 //! whole, cut, or in owned buffers.
 #![no_main]
 
-mod cgi_peer;
-
-use cgi_peer::Format;
 use engines::cgi::{Client, RequestOptions};
 use engines::client::SendError;
 use engines::http::Fields;
 use engines::uwsgi;
+use firstbyte_fuzz::cgi_peer::{self, Format};
 use libfuzzer_sys::fuzz_target;
 
 struct Uwsgi;

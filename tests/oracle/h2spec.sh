@@ -12,6 +12,7 @@
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
+. "$here/server.bash"
 binary=${FIRSTBYTE_BIN:-$here/../../target/release/firstbyte}
 version=latest
 total=146
@@ -41,49 +42,17 @@ if [ -z "$h2spec" ]; then
     h2spec=$scratch/go/bin/h2spec
 fi
 
-# A port that nobody listens on.
-free_port() {
-    local port
-    for port in $(shuf -i 20000-29999 -n 50); do
-        (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || { echo "$port"; return; }
-    done
-    return 1
-}
-
 start() {
-    local kind=$1 port=$2 user='' ssl=''
-    [ "$(id -u)" -ne 0 ] || user='user root;'
+    local kind=$1 port=$2 ssl=''
     if [ "$kind" = tls ]; then
         openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost \
             -keyout "$scratch/key.pem" -out "$scratch/cert.pem" 2>/dev/null
         ssl='ssl_certificate cert.pem; ssl_certificate_key key.pem;'
     fi
-    mkdir -p "$scratch/html"
-    echo '<h1>welcome</h1>' >"$scratch/html/index.html"
+    write_conf "client_max_body_size 0;
+    server { listen 127.0.0.1:$port${ssl:+ ssl}; http2 on; root html; $ssl }"
     head -c 200000 /dev/zero | tr '\0' x >"$scratch/html/large"
-    cat >"$scratch/nginx.conf" <<CONF
-$user
-daemon off;
-worker_processes 1;
-pid nginx.pid;
-error_log error.log info;
-events { }
-http {
-    access_log off;
-    client_body_temp_path body;
-    client_max_body_size 0;
-    server { listen 127.0.0.1:$port${ssl:+ ssl}; http2 on; root html; $ssl }
-}
-CONF
-    "$binary" -p "$scratch/" -c nginx.conf -e error.log >"$scratch/output" 2>&1 &
-    pid=$!
-    for _ in $(seq 100); do
-        if (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then return; fi
-        kill -0 "$pid" 2>/dev/null || break
-        sleep 0.05
-    done
-    cat "$scratch/output" "$scratch/error.log" >&2
-    return 1
+    serve "$port"
 }
 
 wrong=0

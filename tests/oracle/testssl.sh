@@ -14,6 +14,7 @@
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
+. "$here/server.bash"
 binary=${FIRSTBYTE_BIN:-$here/../../target/release/firstbyte}
 testssl=${TESTSSL:-$(command -v testssl || command -v testssl.sh || true)}
 for tool in "$testssl" openssl; do
@@ -31,15 +32,6 @@ finish() {
 }
 trap finish EXIT
 
-# A port that nobody listens on.
-free_port() {
-    local port
-    for port in $(shuf -i 20000-29999 -n 50); do
-        (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || { echo "$port"; return; }
-    done
-    return 1
-}
-
 certificates() {
     cd "$scratch"
     openssl req -x509 -newkey rsa:4096 -nodes -days 30 -subj '/O=firstbyte/CN=Authority of a test' -keyout root.key -out root.pem \
@@ -56,43 +48,20 @@ EXT
 }
 
 start() {
-    local port=$1 user=''
-    [ "$(id -u)" -ne 0 ] || user='user root;'
-    mkdir -p "$scratch/html"
-    echo '<h1>welcome</h1>' >"$scratch/html/index.html"
-    cat >"$scratch/nginx.conf" <<CONF
-$user
-daemon off;
-worker_processes 1;
-pid nginx.pid;
-error_log error.log info;
-events { }
-http {
-    access_log off;
-    client_body_temp_path body;
-    server {
+    local port=$1
+    write_conf "server {
         listen 127.0.0.1:$port ssl;
         http2 on;
         server_name localhost;
         root html;
         ssl_certificate cert.pem;
         ssl_certificate_key key.pem;
-        add_header Strict-Transport-Security "max-age=63072000" always;
+        add_header Strict-Transport-Security 'max-age=63072000' always;
         add_header X-Content-Type-Options nosniff always;
         add_header X-Frame-Options DENY always;
-        add_header Content-Security-Policy "default-src 'self'" always;
-    }
-}
-CONF
-    "$binary" -p "$scratch/" -c nginx.conf -e error.log >"$scratch/output" 2>&1 &
-    pid=$!
-    for _ in $(seq 100); do
-        if (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then return; fi
-        kill -0 "$pid" 2>/dev/null || break
-        sleep 0.05
-    done
-    cat "$scratch/output" "$scratch/error.log" >&2
-    return 1
+        add_header Content-Security-Policy \"default-src 'self'\" always;
+    }"
+    serve "$port"
 }
 
 (certificates) 2>/dev/null

@@ -90,16 +90,16 @@ impl Drop for ClosingServer {
 
 /// Answers one or two requests, and closes at some moment after.
 fn serve(stream: TcpStream, number: u64, counts: &Counts) -> Option<()> {
-    let mut random = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut random = fastrand::Rng::with_seed(number);
     stream.set_nodelay(true).ok()?;
     let mut reader = BufReader::new(stream.try_clone().ok()?);
-    for _ in 0..1 + random_below(&mut random, 2) {
+    for _ in 0..1 + random.u8(..2) {
         let target = request(&mut reader)?;
         count(counts, target, |received| received.answered += 1);
         let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
         (&stream).write_all(answer).ok()?;
     }
-    let kept = Duration::from_micros(random_below(&mut random, KEPT_US));
+    let kept = Duration::from_micros(random.u64(..KEPT_US));
     let start = Instant::now();
     // A rest is too coarse for this: a timer of the kernel rounds by more than the moment takes.
     while start.elapsed() < kept {
@@ -159,12 +159,4 @@ fn count(counts: &Counts, target: String, add: impl FnOnce(&mut Received)) {
     let received = counts.received.lock();
     let mut received = received.unwrap_or_else(PoisonError::into_inner);
     add(received.entry(target).or_default());
-}
-
-/// A number below `limit`, by xorshift.
-pub fn random_below(state: &mut u64, limit: u64) -> u64 {
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    (*state >> 11) % limit
 }

@@ -8,7 +8,7 @@ use std::net::TcpStream;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::busy::{inconclusive, worst_stall_while};
+use crate::busy::{Waits, inconclusive, worst_stall_while};
 use crate::client::request;
 use crate::h2::H2Client;
 use crate::node::script;
@@ -254,20 +254,26 @@ pub fn judge(what: &str, mut once: impl FnMut() -> Result<Duration, String>) -> 
         Duration::from_millis(ms.parse().expect("a number"))
     });
     let mut stalls = Vec::new();
+    let mut is_busy = true;
     let mut finding = String::new();
     for _ in 0..TRIES {
         let mut outcome = Ok(Duration::ZERO);
+        let waits = Waits::begin();
         let stall = worst_stall_while(|| outcome = once());
+        let waited = waits.waited();
         match outcome {
             Ok(worst) if worst <= limit => return None,
-            Ok(worst) => finding = format!("{what}: {worst:?} late"),
+            Ok(worst) => {
+                finding = format!("{what}: {worst:?} late");
+                is_busy &= stall >= STALL_MAX || worst <= limit + waited;
+            }
             // That is no matter of time.
             Err(why) => return Some(format!("{what}: {why}")),
         }
-        stalls.push(stall);
+        stalls.push((stall, waited));
     }
-    if stalls.iter().all(|stall| *stall >= STALL_MAX) {
-        inconclusive(&format!("{finding}, with stalls of {stalls:?}"));
+    if is_busy {
+        inconclusive(&format!("{finding}, with stalls and waits of {stalls:?}"));
         return None;
     }
     Some(finding)

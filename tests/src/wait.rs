@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 
 /// How long any single expectation may take to come true, generous for a loaded machine.
-pub const DEADLINE: Duration = Duration::from_secs(8);
+pub const DEADLINE: Duration = Duration::from_secs(20);
 
 /// How long to pause between two looks at a condition.
 const PAUSE: Duration = Duration::from_millis(2);

@@ -40,7 +40,7 @@ fn ends_with(server: &Server, code: u32, n: u32, mut attack: impl FnMut(u32) -> 
     let (last, found) = client.goaway();
     assert_eq!(found, code);
     client.until_closed();
-    assert!(client.settings_acks <= 1001 && client.pings.len() <= 1000);
+    assert!(client.protocol.settings_acks <= 1001 && client.pings.len() <= 1000);
     is_unharmed(server);
     last
 }

@@ -5,6 +5,7 @@
 
 use std::time::{Duration, Instant};
 
+use firstbyte_tests::busy::Waits;
 use firstbyte_tests::cases::{Case, Since, check};
 use firstbyte_tests::{Client, Server};
 
@@ -131,6 +132,7 @@ fn silence_before_a_head_closes_at_client_header_timeout() {
 #[test]
 fn a_dripping_head_is_bounded_as_a_whole() {
     let server = impatient();
+    let waits = Waits::begin();
     let mut client = server.client();
     let start = Instant::now();
     let mut closed = false;
@@ -143,10 +145,8 @@ fn a_dripping_head_is_bounded_as_a_whole() {
     }
     assert!(closed, "bytes that drip do not extend the timeout");
     let took = start.elapsed();
-    assert!(
-        took >= Duration::from_millis(250) && took < Duration::from_millis(1200),
-        "{took:?}"
-    );
+    assert!(took >= Duration::from_millis(250), "{took:?}");
+    waits.assert_below(took, Duration::from_millis(1200));
 }
 
 /// Sends a byte at a time until the connection closes; returns how long that took since `start`.
@@ -170,22 +170,29 @@ fn the_first_head_has_its_time_from_the_accept_on_and_later_ones_from_their_firs
          server { listen 127.0.0.1:%%PORT%%; return 200 ok; }",
     )
     .start();
+    let waits = Waits::begin();
     let start = Instant::now();
     let mut client = server.client();
-    assert!(!client.closed_within(Duration::from_millis(700)));
-    let took = drip(&mut client, start);
     assert!(
-        took >= Duration::from_millis(950) && took < Duration::from_millis(1600),
-        "first: {took:?}"
+        !client.closed_within(Duration::from_millis(700))
+            || waits.explain(
+                Duration::from_millis(200),
+                "a look at a connection was late"
+            )
     );
+    let took = drip(&mut client, start);
+    assert!(took >= Duration::from_millis(950), "first: {took:?}");
+    waits.assert_below(took, Duration::from_millis(1600));
     let mut client = server.client();
     assert_eq!(client.get("/").status, 200);
     assert!(!client.closed_within(Duration::from_millis(700)));
+    let waits = Waits::begin();
     let took = drip(&mut client, Instant::now());
     assert!(
-        took >= Duration::from_millis(950) && took < Duration::from_millis(1600),
+        took >= Duration::from_millis(950),
         "after another request: {took:?}"
     );
+    waits.assert_below(took, Duration::from_millis(1600));
 }
 
 #[test]
@@ -198,8 +205,5 @@ fn a_gap_in_a_body_closes_the_connection() {
         200,
         "the answer does not wait for the body"
     );
-    assert!(
-        client.closed_within(Duration::from_secs(4)),
-        "but the connection does not wait for ever"
-    );
+    assert!(client.closed(), "but the connection does not wait for ever");
 }

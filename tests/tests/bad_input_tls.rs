@@ -10,6 +10,7 @@ use std::net::TcpStream;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use firstbyte_tests::busy::Waits;
 use firstbyte_tests::{Builder, Server, peer};
 use tls_client::{Tls, authority, site};
 
@@ -104,7 +105,7 @@ fn http2_in_the_clear_on_a_port_of_tls_gets_400() {
 
 #[test]
 fn handshake_that_does_not_come_is_waited_for_as_long_as_a_head() {
-    let server = with("client_header_timeout 300ms;").start();
+    let server = with("client_header_timeout 600ms;").start();
     let whole = hello([3, 3], &[0]);
     for part in [
         &[][..],
@@ -115,7 +116,7 @@ fn handshake_that_does_not_come_is_waited_for_as_long_as_a_head() {
         let start = Instant::now();
         answer(&server, part);
         let took = start.elapsed();
-        assert!(took > Duration::from_millis(200), "{took:?}");
+        assert!(took > Duration::from_millis(450), "{took:?}");
     }
     is_unharmed(&server);
 }
@@ -123,17 +124,20 @@ fn handshake_that_does_not_come_is_waited_for_as_long_as_a_head() {
 #[test]
 fn handshake_and_head_have_their_time_together() {
     let server = with("client_header_timeout 1s;").start();
+    let waits = Waits::begin();
     let start = Instant::now();
     let open = Tls::new().open(server.port(), "localhost");
     let mut open = open.expect("a handshake");
-    assert!(open.is_silent_for(Duration::from_millis(700)));
-    open.send(b"GET /v HT").expect("the connection is open");
-    assert!(!open.is_silent_for(Duration::from_secs(3)), "it closes");
+    if open.is_silent_for(Duration::from_millis(700)) {
+        open.send(b"GET /v HT").expect("the connection is open");
+        assert!(!open.is_silent_for(Duration::from_secs(8)), "it closes");
+    } else {
+        let late = waits.explain(Duration::from_millis(100), "the handshake took long");
+        assert!(late, "it is closed before its time");
+    }
     let took = start.elapsed();
-    assert!(
-        took >= Duration::from_millis(950) && took < Duration::from_millis(1600),
-        "{took:?}"
-    );
+    assert!(took >= Duration::from_millis(950), "{took:?}");
+    waits.assert_below(took, Duration::from_millis(1600));
     is_unharmed(&server);
 }
 

@@ -14,7 +14,8 @@ const TYPES: &str =
 
 fn site(settings: &str) -> Builder {
     Server::http(&format!(
-        "{TYPES} server {{ listen 127.0.0.1:%%PORT%%; server_name localhost; root %%DIR%%/html; {settings} }}"
+        "{TYPES} keepalive_requests 1000000;
+         server {{ listen 127.0.0.1:%%PORT%%; server_name localhost; root %%DIR%%/html; {settings} }}"
     ))
 }
 

@@ -49,6 +49,16 @@ fn shed(client: &mut Client, connection: &str) -> u64 {
     counted(client, &sample)
 }
 
+/// A server behind, whose answers wait for the gate.
+fn held_back(gate: &Gate) -> Backend {
+    let held = gate.clone();
+    Backend::answering(move |_| {
+        let mut steps = vec![Step::Gate(held.clone())];
+        steps.extend(ok("passed"));
+        steps
+    })
+}
+
 const PAUSES: &str = "firstbyte_accept_pauses_total";
 const TOLD: &str = "worker_connections are not enough";
 
@@ -114,12 +124,7 @@ fn a_request_without_a_connection_for_it_is_an_error_of_the_limit() {
         return;
     }
     let gate = Gate::default();
-    let held = gate.clone();
-    let backend = Backend::answering(move |_| {
-        let mut steps = vec![Step::Gate(held.clone())];
-        steps.extend(ok("passed"));
-        steps
-    });
+    let backend = held_back(&gate);
     let http = format!(
         "server {{ listen 127.0.0.1:%%PORT%% backlog=1024;
              location / {{ proxy_pass http://{}; proxy_http_version 1.1; }} }}",
@@ -155,12 +160,7 @@ fn connections_to_servers_count_and_busy_ones_stay() {
         return;
     }
     let gate = Gate::default();
-    let held = gate.clone();
-    let backend = Backend::answering(move |_| {
-        let mut steps = vec![Step::Gate(held.clone())];
-        steps.extend(ok("passed"));
-        steps
-    });
+    let backend = held_back(&gate);
     let http = format!(
         "server {{ listen 127.0.0.1:%%PORT%% backlog=1024; location = /metrics {{ metrics; }}
              location / {{ return 200 ok; }}

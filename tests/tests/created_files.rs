@@ -4,9 +4,9 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 
 use firstbyte_tests::client::request;
+use firstbyte_tests::files::{everybodys, mode};
 use firstbyte_tests::{Builder, Server, peer, process, wait_until};
 
 fn site(main: &str, http: &str) -> Builder {
@@ -14,20 +14,6 @@ fn site(main: &str, http: &str) -> Builder {
         "{http} server {{ listen 127.0.0.1:%%PORT%%; location = /generation {{ return 200 g1; }} location / {{ return 204; }} }}"
     );
     Server::http_with(main, &http)
-}
-
-fn mode(path: &Path) -> u32 {
-    fs::metadata(path)
-        .expect("it was made")
-        .permissions()
-        .mode()
-        & 0o777
-}
-
-fn everybodys(dir: &Path, name: &str) {
-    let path = dir.join(name);
-    fs::create_dir_all(&path).expect("a folder");
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).expect("its mode");
 }
 
 #[test]

@@ -4,9 +4,10 @@
 //! Source: nginx documentation, "Controlling nginx" (Rotating Log-files), `client_body_temp_path`; path_resolution(7).
 
 use std::fs;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown, symlink};
+use std::os::unix::fs::{MetadataExt, chown, lchown, symlink};
 use std::path::Path;
 
+use firstbyte_tests::files::{everybodys, mode};
 use firstbyte_tests::{Builder, Server, Signal, peer, wait_until};
 
 /// The user `nobody`, as whom the worker runs in the tests of root.
@@ -19,22 +20,8 @@ fn site(main: &str, http: &str) -> Builder {
     Server::http_with(main, &http)
 }
 
-fn mode(path: &Path) -> u32 {
-    fs::metadata(path)
-        .expect("it was made")
-        .permissions()
-        .mode()
-        & 0o777
-}
-
 fn owner(path: &Path) -> u32 {
     fs::symlink_metadata(path).expect("it is there").uid()
-}
-
-fn everybodys(dir: &Path, name: &str) {
-    let path = dir.join(name);
-    fs::create_dir_all(&path).expect("a folder");
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).expect("its mode");
 }
 
 /// A server of root whose log is in a folder of the worker's user.

@@ -4,7 +4,9 @@
 
 use std::time::{Duration, Instant};
 
+use firstbyte_tests::busy::Waits;
 use firstbyte_tests::h2::*;
+use firstbyte_tests::wait::DEADLINE;
 use firstbyte_tests::{Builder, H2Client, Reply, Server, hpack, peer};
 
 const LARGE_BYTES: usize = 300_000;
@@ -119,14 +121,14 @@ fn urgent_streams_overtake() {
     });
     let urgent = client.request("GET", "/large", &[("priority", "u=1")], true);
     client.settle();
-    client.data_order.clear();
+    client.data_frames.clear();
     client.window(0, MAX_WINDOW - 65_535);
     client.reply(urgent);
     client.reply(first);
-    let place = |stream| client.data_order.iter().rposition(|s| *s == stream);
+    let place = |stream| client.data_frames.iter().rposition(|(s, _)| *s == stream);
     // One frame of the first may have been made before the second came.
-    let early = client.data_order[..place(urgent).expect("it was sent")].iter();
-    assert!(early.filter(|s| **s == first).count() <= 1);
+    let early = client.data_frames[..place(urgent).expect("it was sent")].iter();
+    assert!(early.filter(|(s, _)| *s == first).count() <= 1);
     assert!(place(urgent) < place(first));
 }
 
@@ -184,11 +186,15 @@ fn variables_and_logs_know_the_protocol() {
 fn exchange_that_waits_holds_nobody_up() {
     let server = site("").start();
     let mut client = H2Client::connect(server.port());
-    client.fetch("/delayed");
+    let waits = Waits::begin();
     let start = Instant::now();
+    client.fetch("/delayed");
     let late = client.get("/delayed");
     assert_eq!(client.fetch("/ok").text(), "ok");
-    assert!(!client.so_far(late).ended, "the other one came first");
+    assert!(
+        !client.so_far(late).ended || waits.explain(Duration::from_millis(300), "it was late"),
+        "the other one came first"
+    );
     assert_eq!(client.reply(late).text(), "welcome");
     assert!(start.elapsed() >= Duration::from_millis(400));
     let line = server.wait_for_text("fields.log", "/ok ");
@@ -203,7 +209,9 @@ fn rate_is_limited_for_each_stream() {
     let slow = client.get("/limited");
     assert_eq!(client.fetch("/large").body.len(), LARGE_BYTES);
     let had = client.so_far(slow).body.len();
-    assert!(had < 60_000, "{had}");
+    // What may leave at once, and the rate for the time until here.
+    let most = 40_000 + start.elapsed().as_millis() as usize * 20_480 / 1000;
+    assert!(had < most, "{had} of {most}");
     client.until("twice what may leave at once has come", |c| {
         c.so_far(slow).body.len() >= 40_000
     });
@@ -250,17 +258,15 @@ fn stream_whose_client_takes_nothing_is_reset_alone() {
     let mut client = H2Client::narrow(server.port(), 100);
     let blocked = client.get("/large");
     client.until("it is blocked", |c| c.so_far(blocked).body.len() == 100);
-    let start = Instant::now();
+    let (start, waits) = (Instant::now(), Waits::begin());
     // Others go on, and do not keep it alive.
-    while client.so_far(blocked).reset.is_none() && start.elapsed() < Duration::from_secs(5) {
+    while client.so_far(blocked).reset.is_none() && start.elapsed() < DEADLINE {
         assert_eq!(client.fetch("/ok").text(), "ok");
     }
     assert_eq!(client.so_far(blocked).reset, Some(PROTOCOL_ERROR));
     let took = start.elapsed();
-    assert!(
-        took > Duration::from_millis(300) && took < Duration::from_secs(3),
-        "{took:?}"
-    );
+    assert!(took > Duration::from_millis(300), "{took:?}");
+    waits.assert_below(took, Duration::from_secs(3));
     assert_eq!(client.fetch("/ok").text(), "ok");
     server.wait_for_text("error.log", "client timed out");
 }
@@ -268,13 +274,19 @@ fn stream_whose_client_takes_nothing_is_reset_alone() {
 #[test]
 fn stream_that_is_read_slowly_is_not_reset() {
     let server = site("send_timeout 500ms;").start();
+    let waits = Waits::begin();
     let mut client = H2Client::narrow(server.port(), 1);
     let slow = client.get("/");
+    let is_reset = |c: &H2Client| c.so_far(slow).reset.is_some();
     for n in 1..=6 {
-        client.until("a byte comes", |c| c.so_far(slow).body.len() == n);
-        assert!(!client.holds_within(Duration::from_millis(200), |c| {
-            c.so_far(slow).reset.is_some()
-        }));
+        client.until("a byte comes", |c| {
+            c.so_far(slow).body.len() == n || is_reset(c)
+        });
+        if client.holds_within(Duration::from_millis(200), is_reset) {
+            let late = waits.explain(Duration::from_millis(200), "a window was late");
+            assert!(late, "it is reset after {n} bytes");
+            return;
+        }
         client.window(slow, 1);
     }
     assert_eq!(client.reply(slow).text(), "welcome");
@@ -299,18 +311,16 @@ fn idle_connection_ends_with_a_goodbye() {
     let server = site("keepalive_timeout 500ms;").start();
     let mut client = H2Client::connect(server.port());
     client.fetch("/ok");
-    let start = Instant::now();
+    let (start, waits) = (Instant::now(), Waits::begin());
     // It is idle whatever else is said.
-    while client.goaways.is_empty() && start.elapsed() < Duration::from_secs(5) {
+    while client.goaways.is_empty() && start.elapsed() < DEADLINE {
         client.settle();
         client.holds_within(Duration::from_millis(100), |c| !c.goaways.is_empty());
     }
     let took = start.elapsed();
     assert_eq!(client.goaways, [(1, NO_ERROR)]);
-    assert!(
-        took > Duration::from_millis(300) && took < Duration::from_secs(4),
-        "{took:?}"
-    );
+    assert!(took > Duration::from_millis(300), "{took:?}");
+    waits.assert_below(took, Duration::from_secs(4));
     client.until_closed();
 }
 
@@ -325,7 +335,7 @@ fn connection_without_a_request_ends() {
 /// As in nginx: what does not come in time costs its stream, not the connection.
 #[test]
 fn header_block_that_takes_too_long_costs_its_stream() {
-    let server = site("client_header_timeout 300ms;").start();
+    let server = site("client_header_timeout 1s;").start();
     let mut client = H2Client::connect(server.port());
     assert_eq!(client.fetch("/ok").text(), "ok");
     let stream = client.take_stream();

@@ -11,7 +11,7 @@ use firstbyte_tests::{Builder, Server, Signal, peer, wait_until};
 
 fn site(http: &str, locations: &str) -> Builder {
     let text = format!(
-        "{http} server {{ listen 127.0.0.1:%%PORT%%; server_name localhost; root %%DIR%%/html;
+        "{http} keepalive_requests 1000000; server {{ listen 127.0.0.1:%%PORT%%; server_name localhost; root %%DIR%%/html;
                           location / {{ return 200 ok; }} {locations} }}"
     );
     Server::http(&text).file("html/t.txt", "text")

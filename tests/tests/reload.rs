@@ -4,8 +4,9 @@
 //! `reload_connections drain` it closes them as nginx does. Against nginx the tests of the first
 //! are left out and the others show that the load and the waiting work.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use firstbyte_tests::busy::Waits;
 use firstbyte_tests::load::{BIG_BYTES, Download, Load, served};
 use firstbyte_tests::wait::{DEADLINE, holds_within};
 use firstbyte_tests::{Builder, Client, Server, Signal, peer, process, wait_until};
@@ -235,7 +236,7 @@ fn a_lost_worker_is_replaced_within_200_ms() {
         wait_until("a worker runs", || !server.workers().is_empty());
         assert_eq!(server.get("/t.txt").text(), "text");
         let worker = server.workers()[0];
-        let start = Instant::now();
+        let waits = Waits::begin();
         assert!(process::signal(worker, Signal::KILL));
         let back = holds_within(DEADLINE, || {
             !process::is_alive(worker)
@@ -243,10 +244,10 @@ fn a_lost_worker_is_replaced_within_200_ms() {
                     .is_ok_and(|mut client| served(&mut client))
         });
         assert!(back, "it never serves again");
-        best = best.min(start.elapsed());
+        best = best.min(waits.elapsed().saturating_sub(waits.waited()));
         assert!(!server.workers().contains(&worker));
     }
-    // The best of four: other work on a busy machine must not decide this.
+    // The best of four, without waits for a processor: other work on a busy machine must not decide this.
     assert!(best < Duration::from_millis(200), "took {best:?} at best");
 }
 
@@ -297,13 +298,11 @@ fn term_and_int_end_at_once() {
     for signal in [Signal::TERM, Signal::INT] {
         let mut server = site("", "").zeros("html/big", BIG_BYTES).start();
         let mut slow = Download::begin(&server);
-        let start = Instant::now();
+        let waits = Waits::begin();
         server.signal(signal);
         assert_eq!(server.wait_for_exit(), 0, "{signal:?}");
-        assert!(
-            start.elapsed() < Duration::from_secs(3),
-            "{signal:?} does not wait for the download"
-        );
+        // It does not wait for the download.
+        waits.assert_below(waits.elapsed(), Duration::from_secs(3));
         assert!(slow.is_cut(), "{signal:?}");
     }
 }
@@ -315,14 +314,12 @@ fn worker_shutdown_timeout_bounds_a_graceful_end() {
         .allow("open socket")
         .start();
     let mut slow = Download::begin(&server);
-    let start = Instant::now();
+    let waits = Waits::begin();
     server.signal(Signal::QUIT);
     assert_eq!(server.wait_for_exit(), 0);
-    let took = start.elapsed();
-    assert!(
-        took >= Duration::from_millis(150) && took < Duration::from_secs(4),
-        "{took:?}"
-    );
+    let took = waits.elapsed();
+    assert!(took >= Duration::from_millis(150), "{took:?}");
+    waits.assert_below(took, Duration::from_secs(4));
     assert!(slow.is_cut(), "the download was cut");
 }
 

@@ -11,16 +11,15 @@ use firstbyte_tests::source::{
 };
 
 /// The lines of the largest import circle of each crate that is shipped.
-const CIRCLES: [(&str, usize); 11] = [
-    ("app/src", 3180),
+const CIRCLES: [(&str, usize); 10] = [
+    ("app/src", 518),
     ("driver/src", 626),
     ("engines/src", 1105),
     ("engines/tls/src", 570),
-    ("lab/src", 1016),
     ("link/src", 230),
     ("server/conf/src", 912),
     ("server/base/src", 1084),
-    ("server/http/src", 3697),
+    ("server/http/src", 3585),
     ("server/lint/src", 651),
     ("server/modules/src", 1506),
 ];
@@ -311,7 +310,7 @@ const UNCLEAR: [(&str, usize); 10] = [
     ("engines/", 0),
     ("freeze/", 0),
     ("fuzz/", 0),
-    ("lab/", 63),
+    ("lab/", 0),
     ("link/", 0),
     ("server/", 0),
     ("sys/", 0),
@@ -422,7 +421,7 @@ fn the_rules_see_what_they_look_for() {
     let declared = format!("fn g(\n    x: u8,\n) -> u8;\n{}", body(120));
     assert!(unexplained(&declared).is_empty());
     assert!(is_replaced("app/src/a.rs", "Guards") && is_replaced("server/a.rs", "Kind"));
-    assert!(!is_replaced("app/src/a.rs", "Kind"));
+    assert!(!is_replaced("tests/src/a.rs", "Kind"));
     assert_eq!(engines_named("use engines::h1; // engines::h2"), ["h1"]);
     assert_eq!(
         words("a_b(C) // D")

@@ -2,6 +2,7 @@
 //!
 //! Source: nginx documentation, "Logging to syslog"; RFC 3164, section 4.
 
+use firstbyte_tests::port::Port;
 use firstbyte_tests::syslog::Receiver;
 use firstbyte_tests::{Builder, Server, Signal, peer, wait_until};
 
@@ -10,7 +11,7 @@ const SOCKET: &str = "log.sock";
 /// A server whose http block logs as `logs` says, with a file as error log besides.
 fn site(main: &str, logs: &str, locations: &str) -> Builder {
     let text = format!(
-        "log_format u '$uri'; access_log off; {logs}
+        "log_format u '$uri'; access_log off; keepalive_requests 1000000; {logs}
          server {{ listen 127.0.0.1:%%PORT%%; server_name localhost; root %%DIR%%/html;
                    location / {{ return 200 ok; }} {locations} }}"
     );
@@ -138,7 +139,9 @@ fn a_socket_that_is_made_anew_is_found_again() {
 
 #[test]
 fn a_server_that_is_not_there_costs_no_request_and_is_told_of_once_a_second() {
-    let port = Receiver::udp().port();
+    // Nobody else is given it before messages are received there.
+    let reserved = Port::reserve();
+    let port = reserved.number();
     let to = format!("syslog:server=127.0.0.1:{port}");
     let server = site(
         "",

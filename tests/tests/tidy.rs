@@ -57,7 +57,7 @@ const DIRECTIONS: [(&str, &[&str]); 15] = [
     ("freeze", &["server_modules"]),
     ("lab", &["engines", "sys", "tls"]),
     ("link", &["sys"]),
-    ("tests", &[]),
+    ("tests", &["tls"]),
     // Of tests alone: no shipped crate depends on it.
     (
         "tests/sim",

@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use firstbyte_tests::dir::TempDir;
+use firstbyte_tests::port::Port;
 use firstbyte_tests::wait::wait_until;
 use firstbyte_tests::{Server, peer};
 use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair, SerialNumber};
@@ -325,10 +326,8 @@ fn whatever_is_wrong_with_a_responder_handshakes_go_on_without() {
         let stream = stream.try_clone().expect("a descriptor");
         kept.lock().expect("no panic before").push(stream);
     });
-    let down = {
-        let unused = TcpListener::bind("127.0.0.1:0").expect("bind");
-        unused.local_addr().expect("an address").port()
-    };
+    let reserved = Port::reserve();
+    let down = reserved.number();
     let cases = [
         (
             scene.openssl("revoked", "responder"),

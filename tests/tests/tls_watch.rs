@@ -4,7 +4,8 @@ mod tls_client;
 
 use std::time::Duration;
 
-use firstbyte_tests::wait::holds_within;
+use firstbyte_tests::busy::Waits;
+use firstbyte_tests::wait::{DEADLINE, holds_within};
 use firstbyte_tests::{Builder, Server, Signal, peer, wait_until};
 use tls_client::{Leaf, Tls, site, with_key_of};
 
@@ -24,6 +25,14 @@ fn replace(server: &Server, name: &str, text: &str) {
     let aside = format!("{name}.new");
     server.dir().write(&aside, text);
     std::fs::rename(server.path(&aside), server.path(name)).expect("it can be renamed");
+}
+
+/// Waits for what a change brings, which must not take long.
+#[track_caller]
+fn soon(server: &Server, has_come: impl FnMut() -> bool) {
+    let waits = Waits::begin();
+    assert!(holds_within(DEADLINE, has_come), "{}", server.error_log());
+    waits.assert_below(waits.elapsed(), SOON);
 }
 
 fn shows(server: &Server, leaf: &Leaf) -> bool {
@@ -52,11 +61,7 @@ fn a_new_pair_is_taken_up_and_connections_stay() {
         server.rewrite_conf(|text| text.replace("as loaded", "as edited"));
         replace(&server, "k.pem", &new.key);
         replace(&server, "c.pem", &new.certificate);
-        assert!(
-            holds_within(SOON, || shows(&server, &new)),
-            "{}",
-            server.error_log()
-        );
+        soon(&server, || shows(&server, &new));
         assert_eq!(
             open.get("localhost", "/").expect("a response"),
             "as loaded\n"
@@ -98,11 +103,7 @@ fn half_a_pair_is_not_taken_up_and_told_once() {
     server.wait_for_text("error.log", "no start line");
     assert!(shows(&server, &old));
     replace(&server, "k.pem", &new.key);
-    assert!(
-        holds_within(SOON, || shows(&server, &new)),
-        "{}",
-        server.error_log()
-    );
+    soon(&server, || shows(&server, &new));
     assert!(!server.error_log().contains("-----"));
 }
 
@@ -126,12 +127,9 @@ fn a_pair_that_is_broken_does_not_keep_others() {
     std::fs::create_dir(server.path("c2.pem")).expect("there is room for a directory");
     replace(&server, "c.pem", &new.certificate);
     replace(&server, "k.pem", &new.key);
-    assert!(holds_within(SOON, || {
-        // The server that is named first is the default one.
-        Tls::new()
-            .get(server.port(), "localhost", "/")
-            .is_from(&new)
-    }));
+    // The server that is named first is the default one.
+    let shown = || Tls::new().get(server.port(), "localhost", "/");
+    soon(&server, || shown().is_from(&new));
     assert!(
         Tls::new()
             .get(server.port(), "second", "/")
@@ -159,11 +157,7 @@ fn a_key_of_two_certificates_waits_for_both() {
     let log = server.wait_for_text("error.log", "k.pem\" is not that of certificate");
     assert!(is("localhost", &old) && is("second", &old_second), "{log}");
     replace(&server, "c2.pem", &new_second.certificate);
-    assert!(
-        holds_within(SOON, || is("second", &new_second)),
-        "{}",
-        server.error_log()
-    );
+    soon(&server, || is("second", &new_second));
     assert!(is("localhost", &new));
 }
 

@@ -13,11 +13,9 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use lab::bench::{Measured, Step, bench};
-use lab::engine::Protocol;
-use lab::report::{Offloads, Report, text};
-use lab::url::Url;
-use lab::{Connect, Judge, mix};
+use lab::client::{Protocol, Url, has_body};
+use lab::load::{Connect, Measured, SampleFilter, Step, bench};
+use lab::report::{Offloads, Report, hdr, html, text};
 use link::is_conclusive;
 use link::via::{self, Far, Inside, Wanted};
 use link::{LOCALHOST_PORTS, Link, Spec};
@@ -162,7 +160,7 @@ impl Options {
     /// # Errors
     /// Options that contradict each other.
     fn check(&self) -> Result<(), String> {
-        if self.body.is_some() && !mix::has_body(self.method()) && self.mix.is_none() {
+        if self.body.is_some() && !has_body(self.method()) && self.mix.is_none() {
             return Err(format!("{} has no body", self.method()));
         }
         if self.threads > self.connections {
@@ -230,13 +228,14 @@ fn measure(options: &Options, link: Option<&Inside>) -> Result<Report, String> {
     // From now on the two are read, and end the bench when they come.
     let signals = Signals::new(&[SIGINT, SIGTERM]).map_err(|error| error.to_string())?;
     let mut bar = Bar::new();
-    let judge = link.map(|inside| OfLink(&inside.link));
-    let judge = judge.as_ref().map(|judge| judge as &dyn Judge);
-    let (mut report, measured) = bench(&job, judge, |step| {
+    let filter = link.map(|inside| OnTime(&inside.link));
+    let filter = filter.as_ref().map(|filter| filter as &dyn SampleFilter);
+    let measured = bench(&job, filter, |step| {
         bar.show(step);
         !matches!(signals.receive(), Ok(Some(_)))
     })?;
     bar.clear();
+    let mut report = Report::new(&job, &measured, filter);
     if let Some(inside) = link {
         report.conditions.link = conditions(inside);
         report.conditions.device = Some("of the link".to_owned());
@@ -248,16 +247,16 @@ fn measure(options: &Options, link: Option<&Inside>) -> Result<Report, String> {
     Ok(report)
 }
 
-/// The link, as one that knows when it was late.
-struct OfLink<'a>(&'a Link);
+/// Excludes samples during which the link was late.
+struct OnTime<'a>(&'a Link);
 
-impl Judge for OfLink<'_> {
-    fn are_void(&self, samples: &[(Instant, Instant)]) -> Vec<bool> {
+impl SampleFilter for OnTime<'_> {
+    fn excludes(&self, samples: &[(Instant, Instant)]) -> Vec<bool> {
         self.0.are_void(samples, LATE_THRESHOLD)
     }
 
-    fn is_conclusive(&self, samples: u64, void: u64) -> bool {
-        is_conclusive(samples, void)
+    fn is_conclusive(&self, samples: u64, excluded: u64) -> bool {
+        is_conclusive(samples, excluded)
     }
 }
 
@@ -280,10 +279,10 @@ fn conditions(inside: &Inside) -> String {
 /// Prints the report, and writes the files that were asked for.
 fn told(options: &Options, report: &Report, measured: &Measured) -> Result<(), String> {
     if let Some(path) = &options.hdr {
-        write(path, &lab::hdr::log(report, measured)?)?;
+        write(path, &hdr::log(report, measured)?)?;
     }
     if let Some(path) = &options.html {
-        write(path, &lab::report::html::render(report))?;
+        write(path, &html::render(report))?;
     }
     let text = if options.json {
         serde_json::to_string_pretty(report).map_err(|error| error.to_string())? + "\n"
@@ -372,7 +371,7 @@ const NAME: &str = "bench";
 
 const SIGINT: i32 = 2;
 const SIGTERM: i32 = 15;
-/// A sample is void when the link delivered a packet later than this meanwhile.
+/// A sample is excluded when the link delivered a packet later than this meanwhile.
 const LATE_THRESHOLD: Duration = Duration::from_millis(2);
 /// The exit status when nothing could be measured.
 const FAILED: u8 = 1;
@@ -396,7 +395,7 @@ const BLOCKS_MAX: usize = 10_000;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lab::Progress;
+    use lab::load::Progress;
 
     #[test]
     fn the_bar_says_how_far_it_is() {

@@ -5,8 +5,8 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use lab::report::Report;
-use lab::report::compare::{differences, of_reports, read};
+use lab::report::compare::{of_reports, read};
+use lab::report::{Report, text};
 
 use super::output::{fail, print};
 
@@ -42,19 +42,7 @@ fn compared(first: &Path, second: &Path, json: bool) -> Result<String, String> {
         let text = serde_json::to_string_pretty(&found).map_err(|error| error.to_string())?;
         return Ok(text + "\n");
     }
-    let mut text = String::new();
-    for figure in &found {
-        text.push_str(&format!("{}: {}\n", figure.first, figure.sentence()));
-    }
-    for warning in [&first, &second].iter().flat_map(|one| &one.warnings) {
-        text.push_str(&format!("WARNING: {warning}\n"));
-    }
-    let differing = differences(&first, &second);
-    if !differing.is_empty() {
-        let list = differing.join("; ");
-        text.push_str(&format!("They were not measured alike: {list}\n"));
-    }
-    Ok(text)
+    Ok(text::compared(&found, &first, &second))
 }
 
 fn load(file: &Path) -> Result<Report, String> {

@@ -39,7 +39,7 @@ impl Url {
         if rest.starts_with("unix:") && !rest.starts_with("unix:/") {
             return bad("the path of a socket is absolute: http://unix:/path:/uri");
         }
-        let url = lab::url::Url::parse(text)?;
+        let url = lab::client::Url::parse(text)?;
         if url.authority == "unix:" {
             let (path, target) = url.path.split_once(':').unwrap_or((&url.path, ""));
             return Ok(Self {

@@ -11,8 +11,7 @@ use server_base::errlog::Level;
 use server_http::MainConf;
 use sys::{identity, trusted};
 
-use super::Logged;
-use crate::console::Console;
+use crate::console::{Console, Logged};
 
 /// A user and group of the system.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,10 +62,7 @@ impl Account {
 }
 
 fn found<T>(call: &str, name: &str, result: io::Result<T>, console: &Console) -> Result<T, Logged> {
-    result.map_err(|error| {
-        console.failed(Level::Emerg, format_args!("{call}(\"{name}\")"), &error);
-        Logged
-    })
+    result.map_err(|error| console.fatal(format_args!("{call}(\"{name}\")"), &error))
 }
 
 fn missing(call: &str, name: &str, at: &str, console: &Console) -> Logged {
@@ -86,12 +82,7 @@ pub(crate) fn create_directories(
     for path in paths {
         let result = create_directory(path, account);
         result.map_err(|(call, error)| {
-            console.failed(
-                Level::Emerg,
-                format_args!("{call} \"{}\"", path.display()),
-                &error,
-            );
-            Logged
+            console.fatal(format_args!("{call} \"{}\"", path.display()), &error)
         })?;
     }
     Ok(())

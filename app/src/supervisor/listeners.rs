@@ -15,8 +15,7 @@ use driver::listen::{self, BindError};
 use server_base::errlog::Level;
 use server_base::listen::{Listen, ListenAddr, SocketOptions};
 
-use super::Logged;
-use crate::console::Console;
+use crate::console::{Console, Logged};
 
 /// One address and its sockets: one, or with `reuseport` one for each thread.
 #[derive(Debug, Clone)]
@@ -316,12 +315,7 @@ fn report_failed(error: &BindError, addr: &ListenAddr, console: &Console) -> Log
     } else {
         ""
     };
-    console.failed(
-        Level::Emerg,
-        format_args!("{} {to}{addr}", error.call),
-        &error.error,
-    );
-    Logged
+    console.fatal(format_args!("{} {to}{addr}", error.call), &error.error)
 }
 
 fn report_refused(refused: &BindError, addr: &ListenAddr, console: &Console) {

@@ -17,10 +17,9 @@ use server_base::syslog::{Syslog, SyslogTarget};
 use server_http::{Cycle, ErrorLogConf, LogTarget};
 use sys::{identity, process, trusted};
 
-use super::Logged;
 use super::account::Account;
 use super::rings::Rings;
-use crate::console::{self, Console};
+use crate::console::{self, Console, Logged};
 
 /// Open log files by path.
 #[derive(Clone, Debug)]
@@ -152,25 +151,16 @@ impl Logs {
 }
 
 fn open(path: &Path, console: &Console) -> Result<Arc<File>, Logged> {
-    console::open_log(path).map(Arc::new).map_err(|error| {
-        console.failed(
-            Level::Emerg,
-            format_args!("open() \"{}\"", path.display()),
-            &error,
-        );
-        Logged
-    })
+    console::open_log(path)
+        .map(Arc::new)
+        .map_err(|error| console.fatal(format_args!("open() \"{}\"", path.display()), &error))
 }
 
 /// Makes a log the worker's user's own, as nginx does; the worker itself writes by the descriptor. Devices stay whose they
 /// are, and so does what somebody else's link names: that could be any file.
 fn hand_over(path: &Path, file: &File, uid: u32, console: &Console) -> Result<(), Logged> {
-    let failed = |what: String| {
-        move |error: io::Error| {
-            console.failed(Level::Emerg, format_args!("{what}"), &error);
-            Logged
-        }
-    };
+    let failed =
+        |what: String| move |error: io::Error| console.fatal(format_args!("{what}"), &error);
     let shown = path.display();
     let metadata = file
         .metadata()

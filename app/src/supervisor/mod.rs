@@ -7,9 +7,9 @@
 //! Source: nginx documentation, "Controlling nginx".
 
 mod account;
-mod child;
 mod earlier;
 mod inherit;
+mod left_file;
 mod limits;
 mod listeners;
 mod logs;
@@ -20,16 +20,18 @@ mod prepare;
 mod reload;
 mod rings;
 mod run;
+mod state;
 mod upgrade;
 mod watch;
+mod watcher;
 mod work;
+mod worker;
+mod workers;
 
 pub(crate) use work::take_on_user;
 
 use std::ffi::OsString;
-use std::ops::ControlFlow;
 use std::process::ExitCode;
-use std::time::Instant;
 
 use server_base::errlog::Level;
 use server_http::LoadOptions;
@@ -39,82 +41,17 @@ use sys::process;
 use sys::signal::{self, Signals};
 use sys::title::Title;
 
-use crate::console::Console;
+use crate::console::{Console, Logged};
 use crate::load::{Built, Loaded};
 use crate::version;
-use child::{Respawn, Worker};
 use earlier::Earlier;
 use inherit::Inheritance;
 use listeners::OtherServer;
 use notify::Notify;
 use open::OpenConfig;
-use prepare::Preparing;
-use reload::Reloading;
-use upgrade::{LeftFile, Successor};
-use watch::Watcher;
-use work::WorkerSpawn;
-
-/// An error that has been logged already.
-#[derive(Debug)]
-pub(crate) struct Logged;
-
-/// Reason why the supervisor's loop ends in this process.
-enum LoopExit {
-    /// The server is stopped.
-    Exit(u8),
-    /// This process is the child of a fork: it becomes a worker when the supervisor's descriptors are
-    /// dropped.
-    Worker(Box<WorkerSpawn>),
-}
-
-/// A step of the supervisor; `Break` leads straight out of its loop.
-type Flow<T = ()> = ControlFlow<LoopExit, T>;
-
-/// Phase of the supervisor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    /// A worker serves, or is started again.
-    Serving,
-    /// The workers finish, the supervisor stays (WINCH).
-    Paused,
-    /// The workers finish, then the supervisor ends (QUIT).
-    Quitting,
-    /// The workers end; those that do not in time are killed (TERM, INT).
-    Terminating { kill_at: Option<Instant> },
-}
-
-struct Supervisor {
-    options: LoadOptions,
-    /// Arguments and environment of this process, for the binary that takes its place.
-    arguments: Vec<OsString>,
-    console: Console,
-    title: Title,
-    daemonized: bool,
-    poller: Poller,
-    signals: Signals,
-    notify: Notify,
-    phase: Phase,
-    current: OpenConfig,
-    /// The first configuration as it was built, until a worker serves by it.
-    built: Option<Built>,
-    /// Generations by which workers may serve until one is ready for `current`.
-    earlier: Earlier<OpenConfig>,
-    /// A configuration that is to follow `current` when its addresses are free.
-    reloading: Option<Reloading>,
-    /// A configuration that the worker builds before anything is opened for it.
-    preparing: Option<Preparing>,
-    /// State of watched files.
-    watcher: Watcher,
-    generations: u64,
-    workers: Vec<Worker>,
-    workers_started: u64,
-    respawn: Respawn,
-    /// The supervisor that started this one in its place.
-    predecessor: Option<u32>,
-    /// The new binary that this one has started.
-    successor: Option<Successor>,
-    left: Vec<LeftFile>,
-}
+use state::{LoopExit, Phase, SIGNALS_TOKEN, Supervisor};
+use watcher::Watcher;
+use worker::Respawn;
 
 /// Opens everything, daemonizes if configured, and serves until a signal stops it.
 pub(crate) fn run(
@@ -147,7 +84,7 @@ fn prepare(
     let inherited = Inheritance::take(&console);
     let built = Built::new(FIRST_GENERATION, &loaded.cycle);
     let current = open_first(loaded, &inherited, &console)?;
-    let left = upgrade::unclaimed(&inherited, &current.listeners);
+    let left = left_file::unclaimed(&inherited, &current.listeners);
     let predecessor = inherited.predecessor;
     // What the configuration does not name closes.
     drop(inherited);
@@ -164,8 +101,7 @@ fn prepare(
         && predecessor.is_none()
         && let Err((call, error)) = process::daemonize(announce)
     {
-        console.failed(Level::Emerg, format_args!("{call}"), &error);
-        return Err(Logged);
+        return Err(console.fatal(format_args!("{call}"), &error));
     }
     let poller = reported("epoll_create()", Poller::new(), &console)?;
     reported(
@@ -223,10 +159,7 @@ fn open_first(
 }
 
 fn reported<T>(call: &str, result: std::io::Result<T>, console: &Console) -> Result<T, Logged> {
-    result.map_err(|error| {
-        console.failed(Level::Emerg, format_args!("{call}"), &error);
-        Logged
-    })
+    result.map_err(|error| console.fatal(format_args!("{call}"), &error))
 }
 
 fn joined(arguments: &[OsString]) -> String {
@@ -238,9 +171,6 @@ fn joined(arguments: &[OsString]) -> String {
 }
 
 const FIRST_GENERATION: u64 = 1;
-
-/// The poller's token of the signals; workers count from 1.
-const SIGNALS_TOKEN: u64 = 0;
 
 /// Signals that the supervisor handles.
 const SIGNALS: &[i32] = &[

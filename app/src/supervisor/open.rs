@@ -9,12 +9,11 @@ use driver::bundle::{Bundle, Step};
 use server_base::watch::Watch;
 use server_http::{Cycle, LoadOptions, MainConf};
 
-use super::Logged;
 use super::account::{self, Account};
 use super::listeners::{self, Listener};
 use super::logs::Logs;
 use super::{limits, pid_file};
-use crate::console::Console;
+use crate::console::{Console, Logged};
 use crate::load::{Earlier, Loaded};
 
 /// A configuration, and its sockets and logs.

@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 
 use server_base::errlog::Level;
 
-use super::Logged;
-use crate::console::Console;
+use crate::console::{Console, Logged};
 
 /// Writes this process's number to `path`.
 ///
@@ -101,14 +100,7 @@ fn renamed(
 }
 
 fn reported(result: io::Result<()>, path: &Path, console: &Console) -> Result<(), Logged> {
-    result.map_err(|error| {
-        console.failed(
-            Level::Emerg,
-            format_args!("open() \"{}\"", path.display()),
-            &error,
-        );
-        Logged
-    })
+    result.map_err(|error| console.fatal(format_args!("open() \"{}\"", path.display()), &error))
 }
 
 const MODE: u32 = 0o644;

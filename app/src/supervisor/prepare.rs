@@ -9,33 +9,15 @@
 //! The worker decides nothing that is not its own: what the supervisor does is what it has found in a text itself.
 
 use std::ops::ControlFlow::Continue;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use conf::Memory;
 use driver::bundle::ToWorker;
 
-use super::child::Worker;
 use super::open::OpenConfig;
-use super::reload::needs_new_worker;
-use super::{Flow, Phase, Supervisor};
+use super::state::{Flow, Phase, Preparing, Supervisor};
+use super::worker::{Worker, needs_new_worker};
+use crate::console::Logged;
 use crate::load;
-
-/// A configuration that a worker builds before anything is opened for it.
-#[derive(Debug)]
-pub(super) struct Preparing {
-    number: u64,
-    worker: u64,
-    record: Arc<Memory>,
-    /// Then it is not waited for any more.
-    due: Instant,
-}
-
-impl Preparing {
-    pub(super) fn due(&self) -> Instant {
-        self.due
-    }
-}
 
 impl Supervisor {
     /// Has the worker prepare what the files say now; false where the supervisor must look into them.
@@ -90,7 +72,7 @@ impl Supervisor {
         let loaded = self.current.again(preparing.record);
         match self.open(number, loaded) {
             Ok(next) => self.try_reload(next.prepared_by(preparing.worker), 0),
-            Err(super::Logged) => {
+            Err(Logged) => {
                 self.notify.refused(&self.console);
                 Continue(())
             }

@@ -15,27 +15,13 @@ use server_base::errlog::Level;
 use server_http::MainConf;
 use sys::heap::trim;
 
-use super::child::{Worker, WorkerHandle};
 use super::listeners::{BIND_PAUSE, BIND_TRIES, Bind, Listener};
 use super::open::OpenConfig;
-use super::{Flow, Logged, Phase, Supervisor, limits, listeners, pid_file};
-use crate::console::Console;
+use super::state::{Flow, Phase, Reloading, Supervisor};
+use super::worker::{Worker, WorkerHandle, needs_new_worker};
+use super::{limits, listeners, pid_file};
+use crate::console::{Console, Logged};
 use crate::load::{self, Loaded};
-
-/// A configuration that waits for an address in use.
-#[derive(Debug)]
-pub(super) struct Reloading {
-    next: OpenConfig,
-    tries: u32,
-    due: Instant,
-}
-
-impl Reloading {
-    /// When the addresses are to be tried again.
-    pub(super) fn due(&self) -> Instant {
-        self.due
-    }
-}
 
 impl Supervisor {
     /// Reads the configuration again and hands it to the worker; the old one stays if anything fails, and so does one that
@@ -321,67 +307,5 @@ impl Supervisor {
                 }
             }
         }
-    }
-}
-
-/// Settings that belong to a process and cannot change while it runs.
-pub(super) fn needs_new_worker(old: &MainConf, new: &MainConf) -> bool {
-    old.user != new.user
-        || old.env != new.env
-        || old.worker_rlimit_nofile != new.worker_rlimit_nofile
-        || old.worker_rlimit_core != new.worker_rlimit_core
-        || old.working_directory != new.working_directory
-        || old.worker_priority != new.worker_priority
-        || old.worker_processes > new.worker_processes
-        // The right to do so is kept or given up when the process becomes its user's.
-        || old.binds_transparently != new.binds_transparently
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use server_http::LoadOptions;
-
-    fn main_conf() -> MainConf {
-        MainConf::new(&LoadOptions {
-            conf_path: "/x/nginx.conf".into(),
-            prefix: "/x/".into(),
-            globals: None,
-            error_log: None,
-            access_log: "/x/access.log".into(),
-        })
-    }
-
-    #[test]
-    fn settings_of_a_process_need_a_new_worker() {
-        let changes: [fn(&mut MainConf); 8] = [
-            |main| main.user = Some(("www".to_owned(), None)),
-            |main| main.env.push(("A".to_owned(), None)),
-            |main| main.worker_rlimit_nofile = Some(1),
-            |main| main.worker_rlimit_core = Some(1),
-            |main| main.working_directory = Some("/".into()),
-            |main| main.worker_priority = 1,
-            |main| main.worker_processes = 1,
-            |main| main.binds_transparently = true,
-        ];
-        let mut old = main_conf();
-        old.worker_processes = 2;
-        for change in changes {
-            let mut new = old.clone();
-            change(&mut new);
-            assert!(needs_new_worker(&old, &new));
-        }
-    }
-
-    #[test]
-    fn everything_else_is_taken_in_place() {
-        let old = main_conf();
-        let mut new = old.clone();
-        new.daemon = !old.daemon;
-        new.worker_processes = old.worker_processes + 1;
-        new.worker_connections = 10;
-        new.pid = "/other.pid".into();
-        new.shutdown_timeout_ms = Some(5);
-        assert!(!needs_new_worker(&old, &new));
     }
 }

@@ -13,8 +13,7 @@ use std::sync::Arc;
 use server_base::errlog::{Level, MemoryBuffer};
 use sys::process;
 
-use super::Logged;
-use crate::console::Console;
+use crate::console::{Console, Logged};
 
 /// The rings of one generation.
 #[derive(Clone, Debug, Default)]
@@ -35,10 +34,8 @@ impl Rings {
                 buffer.clear(&file)?;
                 Ok(file)
             });
-            let file = made.map_err(|error| {
-                console.failed(Level::Emerg, format_args!("memfd_create()"), &error);
-                Logged
-            })?;
+            let file =
+                made.map_err(|error| console.fatal(format_args!("memfd_create()"), &error))?;
             files.push((buffer.clone(), Arc::new(file)));
         }
         Ok(Self { files })

@@ -15,10 +15,9 @@ use sys::poll::Events;
 use sys::process::{self, Exit};
 use sys::signal::{self, Received};
 
-use super::child::{self, WorkerHandle};
-use super::prepare::Preparing;
-use super::reload::Reloading;
-use super::{Flow, LoopExit, Phase, SIGNALS_TOKEN, Supervisor, listeners, pid_file};
+use super::state::{Flow, LoopExit, Phase, SIGNALS_TOKEN, Supervisor};
+use super::worker::{Worker, WorkerHandle, log_exit};
+use super::{listeners, pid_file};
 use crate::keep_local_time;
 
 impl Supervisor {
@@ -58,10 +57,10 @@ impl Supervisor {
             Phase::Terminating { kill_at } => kill_at,
             _ => None,
         };
-        let reload = self.reloading.as_ref().map(Reloading::due);
+        let reload = self.reloading.as_ref().map(|next| next.due);
         let watch = self.watcher.due(&self.current);
         let message = self.workers.iter().filter_map(|w| w.inbox.due()).min();
-        let prepare = self.preparing.as_ref().map(Preparing::due);
+        let prepare = self.preparing.as_ref().map(|next| next.due);
         let next = [self.respawn.due, kill_at, reload, prepare, watch, message]
             .into_iter()
             .flatten()
@@ -207,7 +206,7 @@ impl Supervisor {
 
     /// Ends workers that have begun a message and do not finish it.
     fn lose_the_slow(&mut self, now: Instant) {
-        let late = |worker: &child::Worker| worker.inbox.due().is_some_and(|due| due <= now);
+        let late = |worker: &Worker| worker.inbox.due().is_some_and(|due| due <= now);
         while let Some(index) = self.workers.iter().position(late) {
             self.workers[index].inbox = Inbox::default();
             self.lost_control(index, &io::ErrorKind::TimedOut.into());
@@ -243,7 +242,8 @@ impl Supervisor {
 
     fn reap(&mut self) -> Flow {
         for (pid, exit) in process::reap() {
-            let is_it = |worker: &child::Worker| matches!(worker.kind, WorkerHandle::Process(p) if p == pid);
+            let is_it =
+                |worker: &Worker| matches!(worker.kind, WorkerHandle::Process(p) if p == pid);
             match self.workers.iter().position(is_it) {
                 Some(index) => {
                     let mut worker = self.workers.swap_remove(index);
@@ -252,7 +252,7 @@ impl Supervisor {
                 }
                 None => match self.successor.take_if(|successor| successor.pid == pid) {
                     Some(successor) => self.successor_ended(&successor, exit)?,
-                    None => child::log_exit(&self.console, &format!("unknown process {pid}"), exit),
+                    None => log_exit(&self.console, &format!("unknown process {pid}"), exit),
                 },
             }
         }
@@ -260,7 +260,7 @@ impl Supervisor {
     }
 
     /// Logs why a worker has ended, if it said so and that was not read yet.
-    fn report_last_words(&self, worker: &mut child::Worker) {
+    fn report_last_words(&self, worker: &mut Worker) {
         let inbox = &mut worker.inbox;
         for _ in 0..LAST_READS {
             if !matches!(inbox.receive(&worker.control), Ok(true)) {
@@ -280,11 +280,7 @@ impl Supervisor {
         if self.respawn.due.is_some_and(|due| due <= now) {
             self.start_worker()?;
         }
-        if self
-            .reloading
-            .as_ref()
-            .is_some_and(|next| next.due() <= now)
-        {
+        if self.reloading.as_ref().is_some_and(|next| next.due <= now) {
             self.reload_again()?;
         }
         self.prepare_otherwise(now)?;

@@ -7,33 +7,19 @@
 //! one joins that list. Source: nginx documentation, "Upgrading Executable on the Fly".
 
 use std::borrow::Cow;
-use std::fs;
 use std::ops::ControlFlow::Continue;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
 
 use server_base::errlog::Level;
-use server_base::listen::ListenAddr;
 use sys::exec;
 use sys::process::{self, Exit};
 
-use super::child::log_exit_at;
-use super::inherit::{ACTIVATED, Inheritance, OWN_VARIABLES, SOCKETS};
+use super::inherit::{ACTIVATED, OWN_VARIABLES, SOCKETS};
+use super::left_file::LeftFile;
 use super::listeners::{self, Listener, Origin, OtherServer};
-use super::{Flow, Phase, Supervisor, pid_file};
-
-/// The new binary that this process has started.
-#[derive(Debug)]
-pub(super) struct Successor {
-    pub(super) pid: u32,
-    /// Where this process's pid file is meanwhile.
-    pub(super) oldbin: PathBuf,
-}
-
-/// The file of a UNIX-domain socket that the predecessor may still need: path, device and inode.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct LeftFile(PathBuf, u64, u64);
+use super::pid_file;
+use super::state::{Flow, Phase, Successor, Supervisor};
+use super::worker::log_exit_at;
 
 impl Supervisor {
     /// The other server with the same sockets.
@@ -155,7 +141,7 @@ impl Supervisor {
     /// process's to remove.
     pub(super) fn remove_unix_files(&mut self, gone: &[Listener], kept: &[Listener]) {
         let left = listeners::remove_unix_files(gone, kept, self.other_server(), &self.console);
-        self.left.extend(left.into_iter().filter_map(left_file));
+        self.left.extend(left.into_iter().filter_map(LeftFile::of));
     }
 
     /// Removes the files that were left to the predecessor, once it has ended. One that was made anew is
@@ -165,28 +151,9 @@ impl Supervisor {
             return;
         }
         for left in std::mem::take(&mut self.left) {
-            let LeftFile(path, ..) = &left;
-            if left_file(path.clone()).as_ref() == Some(&left) {
+            if let Some(path) = left.path() {
                 listeners::unlink(path, &self.console);
             }
         }
     }
-}
-
-/// Files of sockets that came from the predecessor and that the configuration does not name any more.
-pub(super) fn unclaimed(inherited: &Inheritance, claimed: &[Listener]) -> Vec<LeftFile> {
-    let unclaimed = inherited.listeners.iter().filter(|listener| {
-        listener.origin() == Origin::Predecessor
-            && claimed.iter().all(|other| other.addr() != listener.addr())
-    });
-    let paths = unclaimed.filter_map(|listener| match listener.addr() {
-        ListenAddr::Unix(path) => Some(path.clone()),
-        ListenAddr::Inet(_) => None,
-    });
-    paths.filter_map(left_file).collect()
-}
-
-fn left_file(path: PathBuf) -> Option<LeftFile> {
-    let metadata = fs::symlink_metadata(&path).ok()?;
-    Some(LeftFile(path, metadata.dev(), metadata.ino()))
 }

@@ -13,8 +13,8 @@ use server_http::MainConf;
 use sys::{identity, process, signal};
 
 use super::account::Account;
-use super::{Logged, limits};
-use crate::console::Console;
+use super::limits;
+use crate::console::{Console, Logged};
 use crate::load::{self, Built};
 
 /// State with which a forked process becomes a worker.

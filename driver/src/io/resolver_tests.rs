@@ -22,13 +22,13 @@ pub(crate) enum Reply {
 
 /// A query as the server got it.
 #[derive(Clone)]
-pub(crate) struct ReceivedQuery {
+pub(crate) struct Query {
     message: Vec<u8>,
     port: u16,
     tcp: bool,
 }
 
-impl ReceivedQuery {
+impl Query {
     pub(crate) fn name(&self) -> String {
         let mut labels = Vec::new();
         let mut rest = &self.message[12..];
@@ -66,7 +66,7 @@ impl ReceivedQuery {
 /// A name server in a thread of its own.
 pub(crate) struct NameServer {
     pub(crate) address: SocketAddr,
-    received: Arc<Mutex<Vec<ReceivedQuery>>>,
+    received: Arc<Mutex<Vec<Query>>>,
     stop: Arc<Waker>,
     thread: Option<JoinHandle<()>>,
 }
@@ -76,11 +76,11 @@ const DATAGRAM: u64 = 1;
 const CONNECTION: u64 = 2;
 
 impl NameServer {
-    pub(crate) fn start(act: impl Fn(&ReceivedQuery) -> Reply + Send + Sync + 'static) -> Self {
-        let act: Arc<dyn Fn(&ReceivedQuery) -> Reply + Send + Sync> = Arc::new(act);
+    pub(crate) fn start(act: impl Fn(&Query) -> Reply + Send + Sync + 'static) -> Self {
+        let act: Arc<dyn Fn(&Query) -> Reply + Send + Sync> = Arc::new(act);
         let (datagrams, connections) = sockets();
         let address = datagrams.local_addr().expect("an address");
-        let received: Arc<Mutex<Vec<ReceivedQuery>>> = Arc::default();
+        let received: Arc<Mutex<Vec<Query>>> = Arc::default();
         let stop = Arc::new(Waker::new().expect("a waker"));
         let poller = Poller::new().expect("a poller");
         for (added, token) in [
@@ -125,7 +125,7 @@ impl NameServer {
         }
     }
 
-    pub(crate) fn received(&self) -> Vec<ReceivedQuery> {
+    pub(crate) fn received(&self) -> Vec<Query> {
         self.received.lock().expect("no panic before").clone()
     }
 }
@@ -168,14 +168,10 @@ fn datagrams_alone() -> (UdpSocket, OwnedFd) {
     panic!("no port is free for both");
 }
 
-fn answer_datagram(
-    socket: &UdpSocket,
-    act: &dyn Fn(&ReceivedQuery) -> Reply,
-    log: &Mutex<Vec<ReceivedQuery>>,
-) {
+fn answer_datagram(socket: &UdpSocket, act: &dyn Fn(&Query) -> Reply, log: &Mutex<Vec<Query>>) {
     let mut buffer = [0; 4096];
     let (length, peer) = socket.recv_from(&mut buffer).expect("receive");
-    let received = ReceivedQuery {
+    let received = Query {
         message: buffer[..length].to_vec(),
         port: peer.port(),
         tcp: false,
@@ -193,15 +189,15 @@ fn answer_datagram(
 fn answer_stream(
     mut stream: TcpStream,
     port: u16,
-    act: &dyn Fn(&ReceivedQuery) -> Reply,
-    log: &Mutex<Vec<ReceivedQuery>>,
+    act: &dyn Fn(&Query) -> Reply,
+    log: &Mutex<Vec<Query>>,
 ) {
     stream.set_nodelay(true).expect("an option");
     let mut length = [0; 2];
     while stream.read_exact(&mut length).is_ok() {
         let mut message = vec![0; usize::from(u16::from_be_bytes(length))];
         stream.read_exact(&mut message).expect("a whole query");
-        let received = ReceivedQuery {
+        let received = Query {
             message,
             port,
             tcp: true,
@@ -295,7 +291,7 @@ impl Loop {
     }
 }
 
-fn answers(last: u8) -> impl Fn(&ReceivedQuery) -> Reply + Send + Sync + 'static {
+fn answers(last: u8) -> impl Fn(&Query) -> Reply + Send + Sync + 'static {
     move |received| Reply::Say(vec![received.address(last)])
 }
 
@@ -319,7 +315,7 @@ fn a_name_is_resolved_once_and_the_socket_closed() {
     assert!(l.resolver.is_idle());
     l.ask("A.test.", 9);
     assert_eq!(l.address(), (9, "192.0.2.1".to_owned()));
-    let received: Vec<_> = server.received().iter().map(ReceivedQuery::name).collect();
+    let received: Vec<_> = server.received().iter().map(Query::name).collect();
     assert_eq!(received, ["a.test"]);
 }
 
@@ -339,8 +335,7 @@ fn bursts_of_questions_leave_from_other_ports_with_other_numbers() {
     };
     // All of them equal by chance is less likely than a broken machine.
     assert!(distinct(received.iter().map(|received| received.port).collect()) > 1);
-    let id =
-        |received: &ReceivedQuery| u16::from_be_bytes([received.message[0], received.message[1]]);
+    let id = |received: &Query| u16::from_be_bytes([received.message[0], received.message[1]]);
     assert!(distinct(received.iter().map(id).collect()) > 1);
 }
 
@@ -383,7 +378,7 @@ fn a_stream_that_nobody_takes_is_passed_over_at_once() {
     let first = std::thread::spawn(move || {
         let mut buffer = [0; 4096];
         let (length, peer) = datagrams_alone.recv_from(&mut buffer).expect("receive");
-        let received = ReceivedQuery {
+        let received = Query {
             message: buffer[..length].to_vec(),
             port: peer.port(),
             tcp: false,

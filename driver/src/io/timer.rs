@@ -201,6 +201,7 @@ const INDEX_END: u32 = 1 << 31;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sim::Random;
     use std::collections::BTreeMap;
 
     #[test]
@@ -257,20 +258,8 @@ mod tests {
         assert_eq!(expired, [0]);
     }
 
-    /// xorshift64*: the seed is printed by the assertion that fails.
-    struct Random(u64);
-
-    impl Random {
-        fn below(&mut self, end: u64) -> u64 {
-            self.0 ^= self.0 >> 12;
-            self.0 ^= self.0 << 25;
-            self.0 ^= self.0 >> 27;
-            self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) % end
-        }
-    }
-
     fn matches_model(seed: u64) {
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let mut now = random.below(1 << 40);
         let mut timers = Timers::new(now);
         let mut model: BTreeMap<u32, u64> = BTreeMap::new();

@@ -9,7 +9,7 @@ use sys::poll::Events;
 use super::*;
 use crate::io::hosts::Hosts;
 use crate::io::resolv_conf::ResolvConf;
-use crate::io::resolver::tests::{NameServer, ReceivedQuery, Reply};
+use crate::io::resolver::tests::{NameServer, Query, Reply};
 
 /// A loop around the names of a thread.
 struct Loop {
@@ -104,7 +104,7 @@ fn configured(server: SocketAddr) -> Arc<NameServers> {
 
 /// A server that knows these names; of others it says this code.
 fn server(known: &'static [&'static str], code: u8) -> NameServer {
-    NameServer::start(move |received: &ReceivedQuery| {
+    NameServer::start(move |received: &Query| {
         if known.contains(&received.name().as_str()) {
             return Reply::Say(vec![received.address(7)]);
         }
@@ -115,7 +115,7 @@ fn server(known: &'static [&'static str], code: u8) -> NameServer {
 }
 
 fn received(server: &NameServer) -> String {
-    let names: Vec<_> = server.received().iter().map(ReceivedQuery::name).collect();
+    let names: Vec<_> = server.received().iter().map(Query::name).collect();
     names.join(" ")
 }
 
@@ -168,7 +168,7 @@ fn what_is_in_no_domain_is_not_found() {
 
 #[test]
 fn a_server_that_fails_for_one_domain_is_told() {
-    let server = NameServer::start(|received: &ReceivedQuery| {
+    let server = NameServer::start(|received: &Query| {
         let mut reply = received.reply();
         reply[3] |= if received.name() == "x.a.test" { 2 } else { 3 };
         Reply::Say(vec![reply])
@@ -191,7 +191,7 @@ fn hosts_of_the_system_are_known_at_once_and_a_resolver_does_not_know_them() {
 
 #[test]
 fn a_silent_server_costs_the_time_that_the_request_has() {
-    let server = NameServer::start(|_: &ReceivedQuery| Reply::Silence);
+    let server = NameServer::start(|_: &Query| Reply::Silence);
     let mut turns = Loop::new(server.address, "search a.test b.test", "");
     let by = configured(server.address);
     for by in [None, Some(&by)] {
@@ -229,7 +229,7 @@ fn names_that_are_none_are_not_found() {
 
 #[test]
 fn questions_that_nobody_waits_for_are_taken_back() {
-    let server = NameServer::start(|_: &ReceivedQuery| Reply::Silence);
+    let server = NameServer::start(|_: &Query| Reply::Silence);
     let mut turns = Loop::new(server.address, "", "");
     let by = configured(server.address);
     for n in 0..PURGE_MIN {
@@ -242,7 +242,7 @@ fn questions_that_nobody_waits_for_are_taken_back() {
 
 #[test]
 fn resolvers_beyond_the_limit_go_unless_somebody_waits() {
-    let server = NameServer::start(|_: &ReceivedQuery| Reply::Silence);
+    let server = NameServer::start(|_: &Query| Reply::Silence);
     let mut turns = Loop::new(server.address, "", "");
     let by = |valid_ms| {
         let mut by = NameServers::clone(&configured(server.address));

@@ -4,7 +4,7 @@ use sim::{Link, Random, Wire};
 
 use super::ledger::Book;
 use super::response::{self, Framed, Read};
-use super::run::{Guest, Manner};
+use super::run::{Guest, Manner, check, progress};
 use super::verdict::{End, Got};
 
 pub(crate) struct Client {
@@ -288,9 +288,7 @@ impl Guest for Client {
             return Ok(());
         }
         let wire = link.wire.borrow();
-        if let Some(violation) = wire.violations.first() {
-            return Err(violation.clone());
-        }
+        check(&wire)?;
         self.note(&wire, link, now_ms);
         let first = self.answered;
         self.read(&wire)?;
@@ -330,28 +328,15 @@ impl Guest for Client {
         Ok(())
     }
 
-    fn waits(&self, link: &Link) -> bool {
-        let wire = link.wire.borrow();
-        !wire.closed && !wire.is_reset()
-    }
-
     fn story(&self, link: &Link) -> String {
-        let wire = link.wire.borrow();
         let mut story = format!(
-            "  h1 {:?} bursts {}: pushed {} of {}, taken {}, sent {}, fetched {}, from {}, answered {}, over {}, closed {:?} shutdown {:?} retired {:?}\n",
+            "  h1 {:?} bursts {}: {}, from {}, answered {}, over {}\n",
             self.manner,
             self.bursts,
-            self.pushed,
-            self.out.len(),
-            wire.taken(),
-            wire.sent().len(),
-            wire.fetched(),
+            progress(link, self.pushed, self.out.len()),
             self.from,
             self.answered,
-            self.over,
-            link.closed,
-            wire.shutdown_ms,
-            link.drained_at
+            self.over
         );
         for asked in &self.asks {
             let text =

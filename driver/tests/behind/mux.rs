@@ -5,7 +5,7 @@ use engines::{h2, spdy};
 use sim::{Link, Random, Wire};
 
 use super::ledger::Book;
-use super::run::{Guest, Manner};
+use super::run::{Guest, Manner, check, progress};
 use super::verdict::{End, Got};
 
 /// Operations of clients of both protocols.
@@ -341,9 +341,7 @@ impl<S: Speaks> Guest for Client<S> {
             return Ok(());
         }
         let wire = link.wire.borrow();
-        if let Some(violation) = wire.violations.first() {
-            return Err(violation.clone());
-        }
+        check(&wire)?;
         self.speaker.receive(&wire.sent()[self.received..]);
         self.received = wire.sent().len();
         self.closed = wire.closed;
@@ -403,25 +401,12 @@ impl<S: Speaks> Guest for Client<S> {
         Ok(())
     }
 
-    fn waits(&self, link: &Link) -> bool {
-        let wire = link.wire.borrow();
-        !wire.closed && !wire.is_reset()
-    }
-
     fn story(&self, link: &Link) -> String {
-        let wire = link.wire.borrow();
         let mut story = format!(
-            "  {} {:?}: pushed {} of {}, taken {}, sent {}, fetched {}, closed {:?} shutdown {:?} retired {:?}\n",
+            "  {} {:?}: {}\n",
             S::NAMES[2],
             self.manner,
-            self.pushed,
-            self.out.len(),
-            wire.taken(),
-            wire.sent().len(),
-            wire.fetched(),
-            link.closed,
-            wire.shutdown_ms,
-            link.drained_at
+            progress(link, self.pushed, self.out.len())
         );
         for stream in &self.streams {
             let ask = &self.book.borrow().asks[stream.ask];

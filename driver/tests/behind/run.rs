@@ -7,7 +7,7 @@ use driver::worker::conn::Readiness;
 use engines::{h2, spdy};
 use server_http::exchange::Peer;
 use server_http::http::LocalHttp;
-use sim::{Command, Faults, Link, Random, Wire, World};
+use sim::{Command, Faults, Link, Random, Reading, Wire, World};
 
 use super::h1;
 use super::ledger::Book;
@@ -27,10 +27,32 @@ pub(crate) trait Guest {
     /// With nothing left to do before time goes on: nothing that was answered may wait.
     fn quiet(&self, link: &Link, now_ms: u64) -> Result<(), String>;
     /// Whether its connection is open.
-    fn waits(&self, link: &Link) -> bool;
+    fn waits(&self, link: &Link) -> bool {
+        let wire = link.wire.borrow();
+        !wire.closed && !wire.is_reset()
+    }
     /// Log of events, for debugging a failure.
     fn story(&self, link: &Link) -> String;
     fn answered(&self) -> usize;
+}
+
+/// Looks for what no client may see of a connection.
+pub(crate) fn check(wire: &Wire) -> Result<(), String> {
+    wire.violations.first().map_or(Ok(()), |v| Err(v.clone()))
+}
+
+/// Progress of a connection, for the story of its client, which has pushed `pushed` bytes of `of`.
+pub(crate) fn progress(link: &Link, pushed: usize, of: usize) -> String {
+    let wire = link.wire.borrow();
+    format!(
+        "pushed {pushed} of {of}, taken {}, sent {}, fetched {}, closed {:?} shutdown {:?} retired {:?}",
+        wire.taken(),
+        wire.sent().len(),
+        wire.fetched(),
+        link.closed,
+        wire.shutdown_ms,
+        link.drained_at
+    )
 }
 
 /// How a client behaves.
@@ -43,13 +65,6 @@ pub(crate) struct Manner {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reading {
-    Eager,
-    Slow,
-    Stalled(usize),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
     Stay,
     End,
@@ -58,11 +73,7 @@ enum Ending {
 
 impl Manner {
     fn new(calm: bool, random: &mut Random) -> Self {
-        let reading = match random.below(12) {
-            0 if !calm => Reading::Stalled(random.within(0..5000)),
-            1..4 => Reading::Slow,
-            _ => Reading::Eager,
-        };
+        let reading = Reading::drawn(12, if calm { 0 } else { 5000 }, random);
         let ending = match random.below(20) {
             0 if !calm => Ending::End,
             1 if !calm => Ending::Reset,
@@ -84,17 +95,11 @@ impl Manner {
 
     /// From here on it reads whatever comes.
     pub(crate) fn hurry(&mut self) {
-        if self.reading == Reading::Slow {
-            self.reading = Reading::Eager;
-        }
+        self.reading.hurry();
     }
 
     pub(crate) fn fetch(&self, wire: &mut Wire, random: &mut Random) {
-        wire.fetch(match self.reading {
-            Reading::Eager => usize::MAX,
-            Reading::Slow => random.piece(2000),
-            Reading::Stalled(limit) => limit.saturating_sub(wire.fetched()),
-        });
+        self.reading.fetch(wire, 2000, random);
     }
 
     /// It goes away where it is of that kind and `done` with what it says.
@@ -109,41 +114,23 @@ impl Manner {
     }
 }
 
-/// Counts of events in a run, to check coverage.
-#[derive(Debug, Default)]
-pub(crate) struct Tally {
-    connections: u64,
-    requests: u64,
-    responses: u64,
-    attempts: u64,
-    reused: u64,
-    sound: u64,
-    sound_scgi: u64,
-    sound_uwsgi: u64,
-    sound_fastcgi: u64,
-    sound_memcached: u64,
-    pipelined: u64,
-    lost: u64,
-    unconnected: u64,
-    generations: u64,
-}
-
-impl Tally {
-    pub(crate) fn add(&mut self, other: &Self) {
-        self.connections += other.connections;
-        self.requests += other.requests;
-        self.responses += other.responses;
-        self.attempts += other.attempts;
-        self.reused += other.reused;
-        self.sound += other.sound;
-        self.sound_scgi += other.sound_scgi;
-        self.sound_uwsgi += other.sound_uwsgi;
-        self.sound_fastcgi += other.sound_fastcgi;
-        self.sound_memcached += other.sound_memcached;
-        self.pipelined += other.pipelined;
-        self.lost += other.lost;
-        self.unconnected += other.unconnected;
-        self.generations += other.generations;
+sim::tally! {
+    /// Counts of events in a run, to check coverage.
+    pub(crate) struct Tally {
+        connections,
+        requests,
+        responses,
+        attempts,
+        reused,
+        sound,
+        sound_scgi,
+        sound_uwsgi,
+        sound_fastcgi,
+        sound_memcached,
+        pipelined,
+        lost,
+        unconnected,
+        generations,
     }
 }
 
@@ -324,12 +311,8 @@ impl<'a> Run<'a> {
     }
 
     fn order(&mut self) {
-        if self.quitting || self.world.is_ordered() {
+        if !self.world.may_change(&mut self.quitting, &mut self.random) {
             return;
-        }
-        if self.random.chance(100) {
-            self.quitting = true;
-            return self.world.command(Command::Quit);
         }
         let conf = self.random.within(0..CONFS);
         let generation = self.site.generation(conf, self.lives.len() as u64 + 1);
@@ -476,14 +459,7 @@ impl<'a> Run<'a> {
 
 /// How a connection misbehaves: mostly not at all, or much.
 fn faults(random: &mut Random) -> Faults {
-    let mut often = || *random.pick(&[0, 0, 50, 400]);
-    Faults {
-        short_read: often(),
-        late_read: often() / 2,
-        short_write: often(),
-        split_write: often(),
-        no_inline: often(),
-    }
+    Faults::drawn(|| *random.pick(&[0, 0, 50, 400]))
 }
 
 /// Deadlines that a run may have; far more than any has.

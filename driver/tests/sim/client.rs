@@ -1,6 +1,6 @@
 //! The clients of a run: how they send their requests, how they read, how they go away.
 
-use sim::{Faults, Link, Random, Wire};
+use sim::{Faults, Link, Random, Reading, Wire};
 
 use super::judge::{Checker, Court};
 use super::run::Guest;
@@ -29,15 +29,6 @@ enum SendPattern {
     Cut,
     /// A request when the one before is answered.
     Turns,
-}
-
-/// How it reads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reading {
-    Eager,
-    Slow,
-    /// Not at all after this many bytes.
-    Stalled(usize),
 }
 
 /// Its action when all is sent.
@@ -75,11 +66,7 @@ impl Guest for Client {
             SendPattern::Cut,
             SendPattern::Turns,
         ]);
-        let reading = match random.below(10) {
-            0 => Reading::Stalled(random.within(0..3000)),
-            1..4 => Reading::Slow,
-            _ => Reading::Eager,
-        };
+        let reading = Reading::drawn(10, 3000, random);
         let ending = match random.below(10) {
             0..4 => Ending::Stay,
             4..8 => Ending::End,
@@ -113,9 +100,7 @@ impl Guest for Client {
     fn finish(&mut self, wire: &mut Wire, random: &mut Random) -> bool {
         let before = (self.sent, wire.fetched(), self.gone);
         self.send(wire, random);
-        if !matches!(self.reading, Reading::Stalled(_)) {
-            self.reading = Reading::Eager;
-        }
+        self.reading.hurry();
         self.fetch(wire, random);
         before != (self.sent, wire.fetched(), self.gone)
     }
@@ -174,27 +159,15 @@ impl Client {
         if self.gone && self.ending == Ending::Leave && wire.fetched() < wire.sent().len() {
             return wire.reset();
         }
-        let most = match self.reading {
-            Reading::Eager => usize::MAX,
-            Reading::Slow => random.piece(400),
-            Reading::Stalled(limit) => limit.saturating_sub(wire.fetched()),
-        };
-        wire.fetch(most);
+        self.reading.fetch(wire, 400, random);
     }
 }
 
 /// How a connection misbehaves: mostly not at all, or much.
 pub(crate) fn faults(random: &mut Random) -> Faults {
-    let mut often = || match random.below(3) {
+    Faults::drawn(|| match random.below(3) {
         0 => 0,
         1 => 50,
         _ => 400,
-    };
-    Faults {
-        short_read: often(),
-        late_read: often() / 2,
-        short_write: often(),
-        split_write: often(),
-        no_inline: often(),
-    }
+    })
 }

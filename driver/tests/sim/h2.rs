@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use engines::h2::PREFACE;
 use engines::hpack::{Decoder, Encoder};
-use sim::{Link, Random, Wire};
+use sim::{Link, Random, Reading, Wire};
 
 use super::judge::Court;
 use super::run::Guest;
@@ -77,15 +77,6 @@ struct Manner {
     /// It opens no window by itself.
     thrifty: bool,
     ending: Ending,
-}
-
-/// How it reads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reading {
-    Eager,
-    Slow,
-    /// Not at all after this many bytes.
-    Stalled(usize),
 }
 
 /// How it goes away.
@@ -168,11 +159,7 @@ impl Guest for Peer {
             6..9 => Ending::End,
             _ => Ending::Reset,
         };
-        let reading = match random.below(12) {
-            0 => Reading::Stalled(random.within(0..3000)),
-            1..4 => Reading::Slow,
-            _ => Reading::Eager,
-        };
+        let reading = Reading::drawn(12, 3000, random);
         let manner = Manner {
             limit: match random.chance(150) {
                 true => random.within(0..2000),
@@ -231,7 +218,7 @@ impl Guest for Peer {
             self.push(wire, random);
         }
         if random.chance(500) {
-            self.fetch(wire, random);
+            self.manner.reading.fetch(wire, 400, random);
         }
     }
 
@@ -246,10 +233,8 @@ impl Guest for Peer {
             }
         }
         self.push(wire, random);
-        if self.manner.reading == Reading::Slow {
-            self.manner.reading = Reading::Eager;
-        }
-        self.fetch(wire, random);
+        self.manner.reading.hurry();
+        self.manner.reading.fetch(wire, 400, random);
         self.leave(wire);
         before != (self.out.len(), self.pushed, wire.fetched(), self.gone)
     }
@@ -263,9 +248,9 @@ impl Guest for Peer {
             return Err(violation.clone());
         }
         self.hear(&wire, link, court)?;
-        if let Some((at_ms, by)) = link.closed {
+        if let Some(closed) = link.closed {
             self.closed = true;
-            return self.close(&wire, link, at_ms, by, court);
+            return self.close(&wire, link, closed, court);
         }
         self.check_open(&wire, now_ms)
     }
@@ -333,15 +318,6 @@ impl Peer {
         };
         wire.push(&self.out[self.pushed..self.pushed + len]);
         self.pushed += len;
-    }
-
-    fn fetch(&mut self, wire: &mut Wire, random: &mut Random) {
-        let most = match self.manner.reading {
-            Reading::Eager => usize::MAX,
-            Reading::Slow => random.piece(400),
-            Reading::Stalled(limit) => limit.saturating_sub(wire.fetched()),
-        };
-        wire.fetch(most);
     }
 
     /// Whether all that it has to say is on the wire.

@@ -110,12 +110,12 @@ impl Checker {
             }
             self.over = true;
         }
-        if let Some((at_ms, by)) = link.closed {
+        if let Some(closed) = link.closed {
             self.closed = true;
             let notes = notes_of(link.serial);
-            self.close(&wire, link, at_ms, by, court)?;
+            self.close(&wire, link, closed, court)?;
             if self.expired
-                && by == ClosedBy::Turn
+                && closed.1 == ClosedBy::Turn
                 && !wire.fin_seen
                 && self.has_part(&wire)
                 && notes.len() != self.answered.len() + 1

@@ -41,29 +41,17 @@ pub(crate) trait Guest {
     fn is_expired(&self) -> bool;
 }
 
-/// Counts of events in a run, to check coverage.
-#[derive(Debug, Default)]
-pub(crate) struct Tally {
-    pub(crate) connections: u64,
-    pub(crate) responses: u64,
-    pub(crate) bytes: u64,
-    pub(crate) lingered: u64,
-    pub(crate) expired: u64,
-    pub(crate) resets: u64,
-    pub(crate) ordered: u64,
-    pub(crate) generations: u64,
-}
-
-impl Tally {
-    pub(crate) fn add(&mut self, other: &Self) {
-        self.connections += other.connections;
-        self.responses += other.responses;
-        self.bytes += other.bytes;
-        self.lingered += other.lingered;
-        self.expired += other.expired;
-        self.resets += other.resets;
-        self.ordered += other.ordered;
-        self.generations += other.generations;
+sim::tally! {
+    /// Counts of events in a run, to check coverage.
+    pub(crate) struct Tally {
+        pub(crate) connections,
+        pub(crate) responses,
+        pub(crate) bytes,
+        pub(crate) lingered,
+        pub(crate) expired,
+        pub(crate) resets,
+        pub(crate) ordered,
+        pub(crate) generations,
     }
 }
 
@@ -269,12 +257,8 @@ impl<'a, G: Guest> Run<'a, G> {
     }
 
     fn order(&mut self) {
-        if self.quitting || self.world.is_ordered() {
+        if !self.world.may_change(&mut self.quitting, &mut self.random) {
             return;
-        }
-        if self.random.chance(100) {
-            self.quitting = true;
-            return self.world.command(Command::Quit);
         }
         let conf = self.random.within(0..CONFS.len());
         let number = self.confs.len() as u64 + 1;

@@ -12,8 +12,7 @@ impl Checker {
         &mut self,
         wire: &Wire,
         link: &Link,
-        at_ms: u64,
-        by: ClosedBy,
+        (at_ms, by): (u64, ClosedBy),
         court: &Court<'_>,
     ) -> Result<(), String> {
         if wire.reset_seen || by == ClosedBy::Command {

@@ -30,7 +30,8 @@ fn tick() -> u64 {
 }
 
 fn timed(mut talk: TestConnection) -> TestConnection {
-    (HEARD.take(), CLOCK_US.take());
+    HEARD.take();
+    CLOCK_US.take();
     talk.world.shared.env.clock_us = Some(tick);
     talk
 }

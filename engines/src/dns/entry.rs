@@ -3,6 +3,8 @@
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::rc::Rc;
 
+use fastrand::Rng;
+
 use super::answer::{QueryAnswer, ResponseData, Service};
 use super::event::{Failure, Transport};
 use super::message::QueryType;
@@ -219,33 +221,24 @@ impl SoFar {
 
 /// The addresses in the order in which they shall be tried: as they came, or turned by chance where others have had
 /// them before.
-pub(super) fn ordered(v4: &[Ipv4Addr], v6: &[Ipv6Addr], chance: Option<&mut u64>) -> Vec<IpAddr> {
+pub(super) fn ordered(v4: &[Ipv4Addr], v6: &[Ipv6Addr], random: Option<&mut Rng>) -> Vec<IpAddr> {
     let mut list: Vec<IpAddr> = v4.iter().copied().map(IpAddr::V4).collect();
     list.extend(v6.iter().copied().map(IpAddr::V6));
-    if let Some(chance) = chance {
+    if let Some(random) = random {
         let (first, second) = list.split_at_mut(v4.len());
         for part in [first, second] {
-            let by = below(chance, part.len());
+            let by = below(random, part.len());
             part.rotate_left(by);
         }
-        let by = below(chance, list.len());
+        let by = below(random, list.len());
         list.rotate_left(by);
     }
     list
 }
 
-/// A number below `end` (0 for no numbers) out of `chance`, which moves on.
-pub(super) fn below(chance: &mut u64, end: usize) -> usize {
-    // The step of splitmix64: what came in is random, this only makes several numbers of one.
-    *chance = chance.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut mixed = *chance;
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^= mixed >> 31;
-    match end {
-        0 => 0,
-        end => (mixed % end as u64) as usize,
-    }
+/// A number below `end`; 0 for no numbers.
+pub(super) fn below(random: &mut Rng, end: usize) -> usize {
+    random.usize(..end.max(1))
 }
 
 /// Waiters of one question before those that are gone are looked for.

@@ -69,7 +69,7 @@ impl Resolver {
             aliases: 0,
             deadline_ms: None,
             timeout_ms,
-            chance,
+            random: fastrand::Rng::with_seed(chance),
         });
         if !room {
             self.fail(now_ms, key, Failure::TooMany);

@@ -2,6 +2,8 @@
 //!
 //! Source: RFC 2782; the choice among one priority is nginx's.
 
+use fastrand::Rng;
+
 use super::answer::Service;
 use super::entry::below;
 use super::event::{Failure, ServiceAddress};
@@ -71,14 +73,14 @@ impl Hosts {
     ///
     /// # Errors
     /// No host has an address.
-    pub(super) fn ordered(&self, chance: &mut u64) -> Result<Vec<ServiceAddress>, Failure> {
+    pub(super) fn ordered(&self, random: &mut Rng) -> Result<Vec<ServiceAddress>, Failure> {
         let mut list = Vec::new();
         for group in self
             .hosts
             .chunk_by(|a, b| a.service.priority == b.service.priority)
         {
             let shares = group.iter().map(Host::share);
-            let mut drawn = below(chance, shares.clone().sum());
+            let mut drawn = below(random, shares.clone().sum());
             let mut start = 0;
             for (index, share) in shares.enumerate() {
                 start = index;

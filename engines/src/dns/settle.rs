@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::answer::{self, QueryAnswer, ResponseData};
 use super::entry::{
-    Asking, Cached, Entry, Kept, LookupKind, Outcome, Question, Stage, State, below, ordered,
+    Asking, Cached, Entry, Kept, LookupKind, Outcome, Question, Stage, State, ordered,
 };
 use super::event::{Answer, Event, Failure, Route, Transport};
 use super::message::{QueryType, Reply};
@@ -197,7 +197,7 @@ impl Resolver {
         };
         match answer {
             Cached::Addresses(v4, v6) => {
-                let list = ordered(v4, v6, again.then_some(&mut waiter.chance));
+                let list = ordered(v4, v6, again.then_some(&mut waiter.random));
                 self.complete(now_ms, key, Ok(Answer::Addresses(list)), until_ms);
             }
             Cached::Name(name) => {
@@ -229,7 +229,7 @@ impl Resolver {
             aliases: 0,
             deadline_ms: None,
             timeout_ms: parent.timeout_ms,
-            chance: below(&mut parent.chance, usize::MAX) as u64,
+            random: parent.random.fork(),
         };
         let child = self.waiters.insert(child);
         if let Some(parent) = self.waiters.get_mut(of)
@@ -298,7 +298,7 @@ impl Resolver {
         };
         if hosts.found(index, result, valid_until_ms) {
             let until_ms = hosts.valid_until_ms;
-            match hosts.ordered(&mut parent.chance) {
+            match hosts.ordered(&mut parent.random) {
                 Ok(list) => self.complete(now_ms, of, Ok(Answer::Services(list)), until_ms),
                 Err(why) => self.fail(now_ms, of, why),
             }

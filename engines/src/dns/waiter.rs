@@ -6,6 +6,8 @@ use super::slab::Key;
 
 use core::net::IpAddr;
 
+use fastrand::Rng;
+
 #[derive(Debug)]
 pub(super) struct Waiter {
     pub(super) role: Role,
@@ -17,7 +19,7 @@ pub(super) struct Waiter {
     /// Time limit of the wait; 0: none.
     pub(super) timeout_ms: u64,
     /// Numbers to choose by.
-    pub(super) chance: u64,
+    pub(super) random: Rng,
 }
 
 /// On whose behalf.

@@ -21,11 +21,8 @@ mod request;
 #[cfg(test)]
 mod tests;
 
-use std::collections::VecDeque;
-
 use crate::cgi::{HeadParser, StatusLine};
-use crate::client::{self, Spares};
-use crate::http::{OutputQueue, ResponseHead};
+use crate::client;
 use crate::reassembly::ReassemblyBuffer;
 pub use protocol_error::ProtocolError;
 use record::Decoder;
@@ -35,8 +32,11 @@ pub use request::RequestOptions;
 pub type Event = client::Event<ProtocolError>;
 
 /// One FastCGI connection in the client role.
+pub type Client = client::Connection<FastCgi>;
+
+/// The state of FastCGI on a connection.
 #[derive(Debug)]
-pub struct Client {
+pub struct FastCgi {
     decoder: Decoder,
     parser: HeadParser,
     /// A part of a line of the head.
@@ -45,19 +45,10 @@ pub struct Client {
     sending: Sending,
     /// The request's method is HEAD: the response has no body.
     is_head: bool,
-    /// FCGI_KEEP_CONN was asked for, and nothing has happened that forbids to use the connection again.
-    keep: bool,
-    has_answer: bool,
-    /// Number of the exchange in progress, or of the last one.
-    stream: u32,
-    body_bytes: u64,
     /// Received part of a STDERR record, not reported yet.
     note: Vec<u8>,
     /// Number of STDERR bytes of the request, reported or dropped.
     stderr_bytes: u64,
-    events: VecDeque<Event>,
-    out: OutputQueue,
-    spares: Spares,
     scratch: Vec<u8>,
 }
 
@@ -98,16 +89,8 @@ enum Sending {
     Ended,
 }
 
-impl Default for Client {
+impl Default for FastCgi {
     fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl Client {
-    /// A connection on which nothing has been sent.
-    #[must_use]
-    pub fn new() -> Self {
         Self {
             decoder: Decoder::default(),
             parser: HeadParser::new(0, StatusLine::Skipped),
@@ -115,106 +98,33 @@ impl Client {
             receiving: Receiving::Idle,
             sending: Sending::Ended,
             is_head: false,
-            keep: true,
-            has_answer: false,
-            stream: 0,
-            body_bytes: 0,
             note: Vec::new(),
             stderr_bytes: 0,
-            events: VecDeque::new(),
-            out: OutputQueue::default(),
-            spares: Spares::default(),
             scratch: Vec::new(),
         }
     }
+}
 
-    /// Makes this a new connection and keeps the memory.
-    pub fn reset(&mut self) {
-        self.close();
-        self.events.clear();
-        self.out.clear();
-        self.receiving = Receiving::Idle;
-        self.keep = true;
-        self.has_answer = false;
-        self.stream = 0;
-    }
-
-    /// Whether a request can be begun: END_REQUEST has come with its padding, the request before has been sent and
-    /// transmitted whole, and FCGI_KEEP_CONN was asked for.
-    #[must_use]
-    pub fn is_reusable(&self) -> bool {
-        let idle = self.receiving == Receiving::Idle && self.sending == Sending::Ended;
-        idle && self.keep && self.decoder.is_between_records() && self.out.is_empty()
-    }
-
-    /// Whether the connection takes no further request, now or later.
-    #[must_use]
-    pub fn is_closed(&self) -> bool {
-        match self.receiving {
-            Receiving::Dropped | Receiving::Over => true,
-            Receiving::Idle => !self.keep,
-            _ => false,
-        }
-    }
-
-    /// Whether a byte has come in answer to the request.
-    #[must_use]
-    pub fn has_answer(&self) -> bool {
-        self.has_answer
-    }
-
+impl Client {
     /// Number of bytes that the application has written to STDERR in the request, reported or not.
     #[must_use]
     pub fn stderr_bytes(&self) -> u64 {
-        self.stderr_bytes
-    }
-
-    /// Abandons the exchange, and with it the connection.
-    pub fn cancel(&mut self) {
-        if self.receiving != Receiving::Idle || self.sending != Sending::Ended {
-            self.close();
-            self.events.clear();
-        }
-    }
-
-    /// The next event.
-    #[inline]
-    pub fn event(&mut self) -> Option<Event> {
-        self.events.pop_front()
-    }
-
-    /// Moves the bytes to send to the end of `out`.
-    #[inline]
-    pub fn transmit(&mut self, out: &mut OutputQueue) {
-        out.append(&mut self.out);
-    }
-
-    /// Takes back the memory of a head.
-    #[inline]
-    pub fn recycle(&mut self, head: Box<ResponseHead>) {
-        self.spares.give(head);
-    }
-
-    /// From here on nothing is read, nor taken to be sent.
-    fn close(&mut self) {
-        self.receiving = Receiving::Over;
-        self.sending = Sending::Ended;
-        self.keep = false;
-        self.decoder = Decoder::default();
-        self.partial.clear();
-        self.note.clear();
+        self.protocol.stderr_bytes
     }
 
     /// Panics if the connection contradicts itself; for tests and fuzzing.
     pub fn check_invariants(&self) {
-        let in_head = self.receiving == Receiving::Head;
+        let in_head = self.protocol.receiving == Receiving::Head;
         assert!(
-            in_head || self.partial.bytes().is_empty(),
+            in_head || self.protocol.partial.bytes().is_empty(),
             "bytes are held for nobody"
         );
-        let told = self.stderr_bytes.min(STDERR_BYTES as u64);
-        assert!(self.note.len() as u64 <= told, "a note exceeds its limit");
-        self.decoder.check_invariants();
+        let told = self.protocol.stderr_bytes.min(STDERR_BYTES as u64);
+        assert!(
+            self.protocol.note.len() as u64 <= told,
+            "a note exceeds its limit"
+        );
+        self.protocol.decoder.check_invariants();
     }
 }
 

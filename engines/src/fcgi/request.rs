@@ -26,40 +26,27 @@ impl Client {
     /// # Errors
     /// The connection cannot take it, or a parameter is longer than a record; nothing has been sent then.
     pub fn request(&mut self, params: &Fields, options: RequestOptions) -> Result<u32, SendError> {
-        if self.is_closed() {
-            return Err(SendError::Closed);
-        }
-        if !self.is_reusable() {
-            return Err(SendError::Busy);
-        }
+        self.admit()?;
         // A body of no bytes has an end, which may be yet to come.
         let has_body = options.body != BodyLength::None;
-        let mut result = Ok(());
-        self.out.push_with(|run| {
-            let before = run.len();
+        self.put_request(|run| {
             begin(options.keep, run);
-            result = encode(params, run);
-            match result {
-                Ok(()) if has_body => {}
-                Ok(()) => empty(STDIN, run),
-                Err(_) => run.truncate(before),
+            encode(params, run)?;
+            if !has_body {
+                empty(STDIN, run);
             }
-        });
-        result?;
-        self.sending = match options.body {
+            Ok(())
+        })?;
+        self.protocol.sending = match options.body {
             _ if !has_body => Sending::Ended,
             BodyLength::Length(left) => Sending::Counted { left },
             _ => Sending::Open,
         };
-        self.is_head = cgi::is_head(params);
-        self.keep = options.keep;
-        self.parser.reset(options.head_bytes);
-        self.receiving = Receiving::Head;
-        self.has_answer = false;
-        self.body_bytes = 0;
-        self.stderr_bytes = 0;
-        self.stream = self.stream.wrapping_add(1);
-        Ok(self.stream)
+        self.protocol.is_head = cgi::is_head(params);
+        self.protocol.parser.reset(options.head_bytes);
+        self.protocol.receiving = Receiving::Head;
+        self.protocol.stderr_bytes = 0;
+        Ok(self.begin_exchange(options.keep))
     }
 
     /// Sends a piece of the request's body. Data beyond the length that was announced is dropped, and ends the connection
@@ -69,7 +56,7 @@ impl Client {
         if len == 0 {
             return;
         }
-        match self.sending {
+        match self.protocol.sending {
             Sending::Ended => {
                 self.keep = false;
                 return;
@@ -82,7 +69,7 @@ impl Client {
                 chunk = chunk.truncated(left);
                 // The end is sent by `end` alone: a client that sends more than it announced is found out before.
                 let left = left.saturating_sub(len);
-                self.sending = Sending::Counted { left };
+                self.protocol.sending = Sending::Counted { left };
             }
             Sending::Open => {}
         }
@@ -98,7 +85,7 @@ impl Client {
 
     /// Ends the request's body. One shorter than announced ends the connection after the response.
     pub fn end(&mut self) {
-        let sending = std::mem::replace(&mut self.sending, Sending::Ended);
+        let sending = std::mem::replace(&mut self.protocol.sending, Sending::Ended);
         if sending != Sending::Ended {
             self.keep &= matches!(sending, Sending::Open | Sending::Counted { left: 0 });
             self.out.push_with(|run| empty(STDIN, run));

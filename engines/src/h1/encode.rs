@@ -5,7 +5,7 @@
 //! becomes of the connection are the engine's own: the server's are left out.
 //! Source: RFC 9112 sections 4 and 7; order and words of nginx's header filter.
 
-use crate::http::{Field, FieldId, ResponseHead, reason_phrase};
+use crate::http::{Field, FieldId, ResponseHead, push_decimal, reason_phrase};
 
 /// Fields and framing that the engine adds to a response head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub(super) fn head(out: &mut Vec<u8>, head: &ResponseHead, plan: HeadPlan) {
             out.extend_from_slice(b"Connection: keep-alive\r\n");
             if let Some(seconds) = head.keep_alive_hint_s {
                 out.extend_from_slice(b"Keep-Alive: timeout=");
-                decimal(out, seconds);
+                push_decimal(out, seconds);
                 out.extend_from_slice(b"\r\n");
             }
         }
@@ -135,20 +135,6 @@ fn wire_form(head: &ResponseHead, field: &Field) -> Option<std::ops::Range<usize
         && head.arena.get(name.end..value.start)? == b": "
         && head.arena.get(value.end..value.end + 2)? == b"\r\n";
     adjacent.then_some(name.start..value.end + 2)
-}
-
-fn decimal(out: &mut Vec<u8>, mut number: u64) {
-    let mut digits = [0; 20];
-    let mut at = digits.len();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 {
-            break;
-        }
-    }
-    out.extend_from_slice(&digits[at..]);
 }
 
 /// Fields that have no place in trailers and interim responses

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use super::error::{self, ProtocolError};
-use super::frame::{self, FrameHead, HEAD_BYTES, put_head, put_number};
+use super::frame::{self, FrameHead, HEAD_BYTES, Http2Frames, put_head};
 use super::headers::Block;
 use super::push::Pushes;
 use super::receive::rest_is_allowed;
@@ -14,7 +14,7 @@ use crate::hpack::{DEFAULT_TABLE_BYTES, Decoder, Encoder};
 use crate::http::ResponseHead;
 pub(super) use crate::mux::server::Ending;
 use crate::mux::server::{self, Protocol};
-use crate::mux::{MAX_WINDOW, Priority};
+use crate::mux::{Frames, MAX_WINDOW, Priority};
 
 /// One HTTP/2 connection in the server role.
 pub type Conn = server::Conn<Http2Server>;
@@ -68,7 +68,7 @@ impl Conn {
             reset_lately: VecDeque::new(),
             settings,
         };
-        let mut conn = Self::begin(protocol, DEFAULT_WINDOW, abuse_budget);
+        let mut conn = Self::begin(protocol, abuse_budget);
         conn.send_preface();
         conn
     }
@@ -114,7 +114,7 @@ impl Conn {
                 out.extend_from_slice(&id.to_be_bytes());
                 out.extend_from_slice(&value.to_be_bytes());
             }
-            Http2Server::put_grant(out, 0, MAX_WINDOW as u32 - DEFAULT_WINDOW);
+            Http2Frames::put_grant(out, 0, MAX_WINDOW as u32 - DEFAULT_WINDOW);
         });
     }
 
@@ -152,7 +152,7 @@ impl Conn {
         if self.ending == Ending::Open {
             self.ending = Ending::Announced;
             self.out.push_with(|out| {
-                Http2Server::put_goaway(out, frame::MAX_STREAM, None);
+                Http2Frames::put_goaway(out, frame::MAX_STREAM, None);
                 put_head(out, 8, frame::PING, 0, 0);
                 out.extend_from_slice(&DRAIN_PING);
             });
@@ -168,8 +168,7 @@ impl Conn {
 
 impl Protocol for Http2Server {
     type ProtocolError = ProtocolError;
-    const HEAD_BYTES: usize = HEAD_BYTES;
-    const FLOW_CONTROL_ERROR: u32 = error::FLOW_CONTROL_ERROR;
+    type Frames = Http2Frames;
 
     fn frames(conn: &mut Conn, input: &[u8]) -> Result<usize, ProtocolError> {
         let mut at = conn.preface(input)?;
@@ -204,25 +203,16 @@ impl Protocol for Http2Server {
         }
     }
 
-    /// Drops the rest of a malformed request; RFC 9113 section 8.1: that of another is not needed.
+    /// RFC 9113 section 8.1: the rest of the request is not needed.
     fn outlived(conn: &mut Conn, id: u32) {
-        let Some(stream) = conn.streams.get(id) else {
-            return;
-        };
-        if stream.malformed {
-            conn.reset(id, error::PROTOCOL_ERROR);
-        } else if !rest_is_allowed(&stream.incoming) {
+        let stream = conn.streams.get(id);
+        if stream.is_some_and(|stream| !rest_is_allowed(&stream.incoming)) {
             conn.reset(id, error::NO_ERROR);
         }
     }
 
     fn frame_bytes(&self) -> usize {
         self.frame_bytes
-    }
-
-    fn put_data(out: &mut Vec<u8>, stream: u32, len: usize, ended: bool) {
-        let flags = if ended { frame::END_STREAM } else { 0 };
-        put_head(out, len, frame::DATA, flags, stream);
     }
 
     #[inline(always)]
@@ -243,19 +233,7 @@ impl Protocol for Http2Server {
         }
         reset_lately.push_back(stream);
         conn.out
-            .push_with(|out| put_number(out, frame::RST_STREAM, stream, code));
-    }
-
-    fn put_grant(out: &mut Vec<u8>, stream: u32, bytes: u32) {
-        put_number(out, frame::WINDOW_UPDATE, stream, bytes);
-    }
-
-    fn put_goaway(out: &mut Vec<u8>, last: u32, error: Option<&ProtocolError>) {
-        frame::put_goaway(
-            out,
-            last,
-            error.map_or(error::NO_ERROR, |error| error.code()),
-        );
+            .push_with(|out| Http2Frames::put_reset(out, stream, code));
     }
 
     fn check_invariants(conn: &Conn) {

@@ -1,9 +1,7 @@
 //! Protocol errors of a peer, with the code and scope of each.
 
-use std::fmt;
-
 use crate::hpack;
-use crate::mux::Broken;
+use crate::mux::{Codes, protocol_error};
 
 /// One way a peer breaks HTTP/2; all of them end the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,32 +95,15 @@ impl ProtocolError {
     }
 }
 
-impl ProtocolError {
-    /// The text where the peer is a server.
-    #[must_use]
-    pub fn of_server(self) -> String {
-        self.message().replacen("client", "server", 1)
-    }
-}
+protocol_error!(ProtocolError);
 
-impl From<Broken> for ProtocolError {
-    fn from(broken: Broken) -> Self {
-        match broken {
-            Broken::StreamNumber => Self::BadStreamNumber,
-            Broken::WindowExceeded => Self::WindowExceeded,
-            Broken::WindowOverflow => Self::WindowOverflow,
-            Broken::Flood => Self::Flood,
-            Broken::Closed => Self::Closed,
-        }
-    }
-}
-
-impl fmt::Display for ProtocolError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.message())
-    }
-}
-
+/// The error codes of RST_STREAM.
+pub(super) const CODES: Codes = Codes {
+    protocol_error: PROTOCOL_ERROR,
+    flow_control_error: FLOW_CONTROL_ERROR,
+    refused_stream: REFUSED_STREAM,
+    cancel: CANCEL,
+};
 /// Graceful.
 pub const NO_ERROR: u32 = 0;
 /// The peer breaks the protocol.

@@ -1,5 +1,9 @@
 //! Frames: their heads, types and flags. Source: RFC 9113 sections 4.1 and 6.
 
+use super::error::{self, ProtocolError};
+use super::settings::DEFAULT_WINDOW;
+use crate::mux::{Codes, Frames};
+
 /// The head of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameHead {
@@ -47,13 +51,6 @@ pub(super) fn put_number(out: &mut Vec<u8>, kind: u8, stream: u32, number: u32) 
     out.extend_from_slice(&number.to_be_bytes());
 }
 
-/// Appends GOAWAY.
-pub(super) fn put_goaway(out: &mut Vec<u8>, last: u32, code: u32) {
-    put_head(out, 8, GOAWAY, 0, 0);
-    out.extend_from_slice(&last.to_be_bytes());
-    out.extend_from_slice(&code.to_be_bytes());
-}
-
 /// Appends a header block: HEADERS, and CONTINUATION where a frame of `most` bytes is too small.
 pub(super) fn put_block(
     out: &mut Vec<u8>,
@@ -90,6 +87,37 @@ pub(super) fn unpadded(head: FrameHead, payload: &[u8]) -> Option<&[u8]> {
     let (pad, rest) = payload.split_first()?;
     let len = rest.len().checked_sub(usize::from(*pad))?;
     Some(&rest[..len])
+}
+
+/// The frames that both roles send alike.
+#[derive(Debug)]
+pub struct Http2Frames;
+
+impl Frames for Http2Frames {
+    type ProtocolError = ProtocolError;
+    const HEAD_BYTES: usize = HEAD_BYTES;
+    const DEFAULT_WINDOW: u32 = DEFAULT_WINDOW;
+    const CODES: Codes = error::CODES;
+
+    fn put_data(out: &mut Vec<u8>, stream: u32, len: usize, ended: bool) {
+        let flags = if ended { END_STREAM } else { 0 };
+        put_head(out, len, DATA, flags, stream);
+    }
+
+    fn put_reset(out: &mut Vec<u8>, stream: u32, code: u32) {
+        put_number(out, RST_STREAM, stream, code);
+    }
+
+    fn put_grant(out: &mut Vec<u8>, stream: u32, bytes: u32) {
+        put_number(out, WINDOW_UPDATE, stream, bytes);
+    }
+
+    fn put_goaway(out: &mut Vec<u8>, last: u32, error: Option<&ProtocolError>) {
+        let code = error.map_or(error::NO_ERROR, |error| error.code());
+        put_head(out, 8, GOAWAY, 0, 0);
+        out.extend_from_slice(&last.to_be_bytes());
+        out.extend_from_slice(&code.to_be_bytes());
+    }
 }
 
 pub(super) const HEAD_BYTES: usize = 9;

@@ -11,6 +11,7 @@ use super::request::{Builder, Note, Trailers};
 use super::settings::DEFAULT_WINDOW;
 use crate::hpack::Decoder;
 use crate::mux::Priority;
+use crate::mux::server::State;
 
 /// A header block of which more is to come.
 #[derive(Debug)]
@@ -77,14 +78,13 @@ impl Conn {
         }
         let open = self.streams.len() - self.pushed_streams();
         if let Some(stream) = self.streams.get(id) {
-            return Ok(if stream.malformed && stream.received {
-                BlockKind::Dropped(None)
-            } else if stream.received {
-                BlockKind::Dropped(Some(error::STREAM_CLOSED))
-            } else if !head.has(frame::END_STREAM) {
-                BlockKind::Dropped(Some(error::PROTOCOL_ERROR))
-            } else {
-                BlockKind::Trailers
+            return Ok(match stream.state {
+                State::Malformed { ended: true } => BlockKind::Dropped(None),
+                State::HalfClosedRemote => BlockKind::Dropped(Some(error::STREAM_CLOSED)),
+                _ if !head.has(frame::END_STREAM) => {
+                    BlockKind::Dropped(Some(error::PROTOCOL_ERROR))
+                }
+                _ => BlockKind::Trailers,
             });
         }
         if id <= self.last_stream {
@@ -207,7 +207,9 @@ impl Conn {
         };
         let allowed_bytes = self.protocol.settings.preread_bytes;
         let stream = self.open(id, built.head, priority, allowed_bytes, block.end_stream);
-        stream.malformed = built.malformed;
+        if built.malformed {
+            stream.state = stream.state.malformed();
+        }
         Ok(())
     }
 
@@ -235,7 +237,7 @@ impl Conn {
         if stream.incoming.is_short() {
             return self.wrong_length(id);
         }
-        if !stream.discarding && !fields.is_empty() {
+        if stream.state.wants_body() && !fields.is_empty() {
             self.events
                 .push_back(Event::Trailers { stream: id, fields });
         }

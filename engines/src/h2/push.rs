@@ -133,8 +133,7 @@ impl Conn {
         }
         let mut built = builder.finish(true);
         built.head.size_bytes = block_bytes;
-        let stream = self.open(id, built.head, priority, 0, true);
-        stream.discarding = true;
+        self.open(id, built.head, priority, 0, true);
     }
 
     /// PUSH_PROMISE, and CONTINUATION where one frame is too small; returns the bytes of the header block, and all of them.

@@ -10,6 +10,7 @@ use super::event::Event;
 use super::frame::{self, FrameHead, unpadded};
 use crate::http::Fault;
 use crate::mux::Incoming;
+use crate::mux::server::State;
 
 impl Conn {
     /// Refuses a frame whose payload is of no interest.
@@ -70,11 +71,12 @@ impl Conn {
             self.absent(head.stream)?;
             return self.spend(budget::FRAME);
         };
-        if stream.malformed && stream.received {
-            return self.spend(budget::FRAME);
-        }
-        if stream.received {
-            return self.break_stream(head.stream, error::STREAM_CLOSED);
+        match stream.state {
+            State::Malformed { ended: true } => return self.spend(budget::FRAME),
+            State::HalfClosedRemote => {
+                return self.break_stream(head.stream, error::STREAM_CLOSED);
+            }
+            _ => {}
         }
         if !stream.incoming.take(size) {
             return self.break_stream(head.stream, error::FLOW_CONTROL_ERROR);
@@ -92,7 +94,7 @@ impl Conn {
         if !stream.incoming.fits(bytes.len() as u64, ended) {
             return self.wrong_length(id);
         }
-        let discarding = stream.discarding;
+        let discarding = !stream.state.wants_body();
         if !stream.is_running() && !ended && !rest_is_allowed(&stream.incoming) {
             // The response is sent, and the rest of the body cannot come.
             self.reset(id, error::NO_ERROR);
@@ -127,8 +129,7 @@ impl Conn {
             self.reset(id, error::PROTOCOL_ERROR);
             return Ok(());
         }
-        stream.malformed = true;
-        stream.received = true;
+        stream.state = State::Malformed { ended: true };
         self.events
             .push_back(Event::BodyFault(id, Fault::BadContentLength));
         Ok(())
@@ -141,7 +142,7 @@ impl Conn {
             return;
         };
         // After the response nothing more is allowed than has been.
-        if stream.received || !stream.is_running() {
+        if stream.state.is_received() || !stream.is_running() {
             return;
         }
         if let Some(grant) = stream.incoming.consumed(bytes, window_bytes) {

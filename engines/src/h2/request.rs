@@ -7,31 +7,22 @@
 //! Source: RFC 9113 section 8.
 
 use super::Settings;
-use crate::http::{
-    BodyLength, Fault, FieldId, Fields, Method, RequestHead, Span, Version, parse_length,
-};
+use crate::http::{Fault, FieldId, Fields, Method, RequestHead, Span, Version};
+use crate::mux::HeadBuilder;
 
 /// A head in the making.
 #[derive(Debug)]
 pub(super) struct Builder<'a> {
     settings: &'a Settings,
-    head: Box<RequestHead>,
+    common: HeadBuilder,
     method: Option<Span>,
     scheme: Option<Span>,
     path: Option<Span>,
     authority: Option<Span>,
     protocol: Option<Span>,
-    cookie: Vec<u8>,
     priority: Option<Span>,
-    /// The numbers of the fields so far.
-    seen: u64,
-    /// Bytes of names and values so far.
-    bytes: usize,
-    /// Fields so far.
-    count: u32,
     regular: bool,
     malformed: bool,
-    fault: Option<Fault>,
 }
 
 /// A finished head.
@@ -44,37 +35,29 @@ pub(super) struct Built {
 }
 
 impl<'a> Builder<'a> {
-    pub(super) fn new(settings: &'a Settings, mut head: Box<RequestHead>) -> Self {
-        head.clear();
+    pub(super) fn new(settings: &'a Settings, head: Box<RequestHead>) -> Self {
         Self {
             settings,
-            head,
+            common: HeadBuilder::new(head),
             method: None,
             scheme: None,
             path: None,
             authority: None,
             protocol: None,
-            cookie: Vec::new(),
             priority: None,
-            seen: 0,
-            bytes: 0,
-            count: 0,
             regular: false,
             malformed: false,
-            fault: None,
         }
     }
 
     /// Takes one field; what is found out about it is noted.
     #[inline]
     pub(super) fn field(&mut self, name: &[u8], value: &[u8], note: &mut Option<Note>) {
-        self.bytes += name.len() + value.len();
-        let longest = name.len().max(value.len());
-        if self.bytes > self.settings.header_bytes || longest > self.settings.field_bytes {
-            self.fault.get_or_insert(Fault::HeaderTooLarge);
-            return;
-        }
         let settings = self.settings;
+        let (most, longest) = (settings.header_bytes, settings.field_bytes);
+        if !self.common.fits(name, value, most, longest) {
+            return self.fail(Fault::HeaderTooLarge);
+        }
         let Note { role, id } = *note.get_or_insert_with(|| Note::of(name, value, settings));
         if let Role::Pseudo(pseudo) = role {
             return self.pseudo(pseudo, value);
@@ -82,9 +65,10 @@ impl<'a> Builder<'a> {
         self.regular = true;
         match role {
             Role::Pseudo(_) | Role::Malformed => self.malformed = true,
-            Role::Bad => _ = self.fault.get_or_insert(Fault::BadHeader),
+            Role::Bad => self.fail(Fault::BadHeader),
             Role::Odd => {}
-            Role::Cookie => self.cookie(value),
+            // RFC 9113 section 8.2.3: pieces of one field.
+            Role::Cookie => self.common.cookie(value),
             Role::Good | Role::Priority => self.store(name, value, id, role),
         }
     }
@@ -101,54 +85,43 @@ impl<'a> Builder<'a> {
             self.malformed = true;
             return;
         }
-        *place = Some(self.head.store(value));
+        *place = Some(self.common.head.store(value));
     }
 
-    /// RFC 9113 section 8.2.3: pieces of one field.
-    fn cookie(&mut self, value: &[u8]) {
-        if !self.cookie.is_empty() {
-            self.cookie.extend_from_slice(b"; ");
-        }
-        self.cookie.extend_from_slice(value);
+    fn fail(&mut self, fault: Fault) {
+        self.common.fault.get_or_insert(fault);
     }
 
     #[inline]
     fn store(&mut self, name: &[u8], value: &[u8], id: FieldId, role: Role) {
-        // As in nginx, neither cookies nor what is dropped counts.
-        self.count += 1;
-        if self.count > self.settings.max_headers {
-            self.fault.get_or_insert(Fault::TooManyHeaders);
-            return;
-        }
-        self.seen |= id.bit();
-        let value = self.head.push_id(id, name, value);
-        if role == Role::Priority {
-            self.priority.get_or_insert(value);
+        let most = self.settings.max_headers;
+        match self.common.store(id, name, value, most) {
+            None => self.fail(Fault::TooManyHeaders),
+            Some(value) if role == Role::Priority => _ = self.priority.get_or_insert(value),
+            Some(_) => {}
         }
     }
 
     /// The head, once the block has ended; `ended`: the request has no body.
     pub(super) fn finish(mut self, ended: bool) -> Built {
-        if !self.cookie.is_empty() {
-            let cookie = std::mem::take(&mut self.cookie);
-            self.head.push(b"cookie", &cookie);
-        }
-        self.head.version = Version::Http2;
-        self.head.keep_alive = true;
-        if self.fault.is_none() && !self.malformed {
+        self.common.end(Version::Http2);
+        if self.common.fault.is_none() && !self.malformed {
             self.control_data();
         }
         if let (Some(method), Some(path)) = (self.method, self.path) {
-            self.head.set_line(method, path);
+            self.common.head.set_line(method, path);
         }
-        self.length(ended);
-        self.expectation();
+        let (fault, is_short) = self.common.length(ended);
+        self.malformed |= is_short;
+        if let Some(fault) = fault {
+            self.fail(fault);
+        }
         if self.malformed {
-            self.fault.get_or_insert(Fault::BadHeader);
+            self.fail(Fault::BadHeader);
         }
-        self.head.fault = self.fault;
+        self.common.head.fault = self.common.fault;
         Built {
-            head: self.head,
+            head: self.common.head,
             malformed: self.malformed,
             priority: self.priority,
         }
@@ -160,104 +133,73 @@ impl<'a> Builder<'a> {
             self.malformed = true;
             return;
         };
-        self.head.method_name = method;
-        self.head.method = Method::parse(self.head.bytes(method));
-        if !is_method(self.head.bytes(method)) {
-            self.fault = Some(Fault::BadMethod);
+        self.common.head.method_name = method;
+        self.common.head.method = Method::parse(self.common.head.bytes(method));
+        if !is_method(self.common.head.bytes(method)) {
+            self.common.fault = Some(Fault::BadMethod);
             return;
         }
-        match self.head.method {
+        match self.common.head.method {
             Method::Connect if self.protocol.is_none() => {
                 self.malformed |= self.scheme.is_some() || self.path.is_some();
                 self.malformed |= self.authority.is_none();
-                self.fault = Some(Fault::ConnectForbidden);
+                self.common.fault = Some(Fault::ConnectForbidden);
                 return;
             }
-            Method::Trace => self.fault = Some(Fault::TraceForbidden),
+            Method::Trace => self.common.fault = Some(Fault::TraceForbidden),
             _ => {}
         }
         let (Some(scheme), Some(path)) = (self.scheme, self.path) else {
             self.malformed = true;
             return;
         };
-        self.malformed |= !is_scheme(self.head.bytes(scheme));
-        self.head.target = path;
-        self.head.scheme = self.scheme;
-        let target = self.head.bytes(path);
+        self.malformed |= !is_scheme(self.common.head.bytes(scheme));
+        self.common.head.target = path;
+        self.common.head.scheme = self.scheme;
+        let target = self.common.head.bytes(path);
         if target.is_empty() {
             self.malformed = true;
-        } else if target == b"*" && self.head.method == Method::Options {
+        } else if target == b"*" && self.common.head.method == Method::Options {
         } else if target[0] != b'/' || target.iter().any(|b| *b <= b' ' || *b == 0x7f) {
-            self.fault = Some(Fault::BadUri);
+            self.common.fault = Some(Fault::BadUri);
         }
         self.host();
     }
 
     /// One host: `:authority`, else `host`; both must say the same.
     fn host(&mut self) {
-        if self.seen & FieldId::Host.bit() == 0
+        if !self.common.has(FieldId::Host)
             && let Some(authority) = self.authority
         {
-            self.head.push_span(FieldId::Host, b"host", authority);
+            self.common
+                .head
+                .push_span(FieldId::Host, b"host", authority);
             if authority.is_empty() {
-                self.fault.get_or_insert(Fault::BadHost);
+                self.fail(Fault::BadHost);
             }
             return;
         }
-        let hosts = self.head.fields_by_id(FieldId::Host).count();
+        let hosts = self.common.head.fields_by_id(FieldId::Host).count();
         if hosts > 1 {
-            self.fault.get_or_insert(Fault::DuplicateHost);
+            self.fail(Fault::DuplicateHost);
             return;
         }
-        match (self.authority, self.head.field(FieldId::Host)) {
-            (None, None) => _ = self.fault.get_or_insert(Fault::MissingHost),
+        match (self.authority, self.common.head.field(FieldId::Host)) {
+            (None, None) => self.fail(Fault::MissingHost),
             (Some(authority), Some(host)) => {
-                if !self.head.bytes(authority).eq_ignore_ascii_case(host) {
-                    self.fault.get_or_insert(Fault::BadHost);
+                if !self.common.head.bytes(authority).eq_ignore_ascii_case(host) {
+                    self.fail(Fault::BadHost);
                 }
             }
             (Some(_), None) | (None, Some(_)) => {}
         }
-        if self.head.field(FieldId::Host).is_some_and(<[u8]>::is_empty) {
-            self.fault.get_or_insert(Fault::BadHost);
-        }
-    }
-
-    fn length(&mut self, ended: bool) {
-        if self.seen & FieldId::ContentLength.bit() == 0 {
-            self.head.body = if ended {
-                BodyLength::None
-            } else {
-                BodyLength::Unknown
-            };
-            return;
-        }
-        let mut lengths = self.head.fields_by_id(FieldId::ContentLength);
-        let first = lengths.next().map(parse_length);
-        let more = lengths.next().is_some();
-        drop(lengths);
-        if more {
-            self.fault.get_or_insert(Fault::DuplicateContentLength);
-        }
-        self.head.body = match first {
-            Some(None) => {
-                self.fault.get_or_insert(Fault::BadContentLength);
-                BodyLength::None
-            }
-            Some(Some(len)) if ended => {
-                self.malformed |= len > 0;
-                BodyLength::None
-            }
-            Some(Some(len)) => BodyLength::Length(len),
-            None => BodyLength::Unknown,
-        };
-    }
-
-    fn expectation(&mut self) {
-        if self.seen & FieldId::Expect.bit() != 0 {
-            let expects = self.head.field(FieldId::Expect);
-            self.head.expect_continue =
-                expects.is_some_and(|value| value.eq_ignore_ascii_case(b"100-continue"));
+        if self
+            .common
+            .head
+            .field(FieldId::Host)
+            .is_some_and(<[u8]>::is_empty)
+        {
+            self.fail(Fault::BadHost);
         }
     }
 }

@@ -56,6 +56,13 @@ pub struct Field {
     pub id: FieldId,
 }
 
+/// The memory of a list, without what was in it.
+pub(crate) fn emptied<T>(list: &mut Vec<T>) -> Vec<T> {
+    let mut list = std::mem::take(list);
+    list.clear();
+    list
+}
+
 /// The first value of the known field `id`.
 pub(crate) fn first<'a>(arena: &'a [u8], fields: &[Field], id: FieldId) -> Option<&'a [u8]> {
     fields

@@ -10,6 +10,7 @@
 mod chunk;
 mod class;
 mod date;
+mod decimal;
 mod escape;
 mod etag;
 mod fault;
@@ -32,6 +33,7 @@ pub use chunk::{Chunk, FileHandle, FileRange, SharedBytes};
 pub use class::is_token;
 pub(crate) use class::is_token_byte;
 pub use date::{Civil, civil, http_date, parse_http_date};
+pub use decimal::{decimal, push_decimal};
 pub use escape::{Escape, escape, escape_html, unescape};
 pub use etag::etag_matches;
 pub use fault::Fault;

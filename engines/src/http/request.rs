@@ -4,7 +4,7 @@
 //! as was parsed before the fault, so that error pages and logs have something
 //! to show.
 
-use super::field::{self, Field, Span};
+use super::field::{self, Field, Span, emptied};
 use super::{Fault, FieldId, Method, Version};
 
 /// Length of a message body, as its head announces.
@@ -63,15 +63,11 @@ pub struct RequestHead {
 impl RequestHead {
     /// Empties the head and keeps its memory.
     pub fn clear(&mut self) {
-        let arena = std::mem::take(&mut self.arena);
-        let fields = std::mem::take(&mut self.fields);
         *self = Self {
-            arena,
-            fields,
+            arena: emptied(&mut self.arena),
+            fields: emptied(&mut self.fields),
             ..Self::default()
         };
-        self.arena.clear();
-        self.fields.clear();
     }
 
     /// The request line as HTTP/1 would have it, for logs and `$request`; for engines without one.

@@ -8,7 +8,7 @@
 
 use super::class::is_token;
 use super::escape::{Escape, escape};
-use super::field::{self, Field, Span};
+use super::field::{self, Field, Span, emptied};
 use super::{BodyLength, FieldId, reason_phrase};
 
 /// A response head.
@@ -39,15 +39,11 @@ pub struct ResponseHead {
 impl ResponseHead {
     /// Empties the head and keeps its memory.
     pub fn clear(&mut self) {
-        let arena = std::mem::take(&mut self.arena);
-        let fields = std::mem::take(&mut self.fields);
         *self = Self {
-            arena,
-            fields,
+            arena: emptied(&mut self.arena),
+            fields: emptied(&mut self.fields),
             ..Self::default()
         };
-        self.arena.clear();
-        self.fields.clear();
     }
 
     /// Sets the reason phrase of a status, for as long as it is the status; one with a CR, LF or NUL is not taken.

@@ -27,44 +27,35 @@ mod tests;
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use crate::client::{self, HeadSize, Spares};
-use crate::http::{BodyLength, FieldId, OutputQueue, ResponseHead, parse_length};
-use crate::reassembly::ReassemblyBuffer;
+use crate::client::{self, Phase, Protocol};
+use crate::http::{BodyLength, FieldId, ResponseHead, parse_length};
 pub use protocol_error::ProtocolError;
 
 /// Event of a memcached client.
 pub type Event = client::Event<ProtocolError>;
 
 /// One connection to a memcached server in the client role.
-#[derive(Debug)]
-pub struct Client {
+pub type Client = client::Connection<Memcached>;
+
+/// The state of memcached's protocol on a connection.
+#[derive(Debug, Default)]
+pub struct Memcached {
     /// The keys that were asked for, one behind the other.
     keys: Vec<u8>,
     /// Where in them those are whose answers are not complete, in the order of their requests.
     asked: VecDeque<Range<usize>>,
     /// Most bytes of the line before the value, with its line end.
     line_bytes: usize,
-    /// A part of that line.
-    partial: ReassemblyBuffer,
     receiving: Receiving,
-    /// Nothing has happened that forbids to use the connection again.
-    keep: bool,
-    /// A byte has come in answer to the first of those asked.
-    has_answer: bool,
-    /// Number of the last request.
-    stream: u32,
-    body_bytes: u64,
-    events: VecDeque<Event>,
-    /// Number of the last events that are withheld.
+    /// The number of events at the end of the queue that are not delivered yet.
     withheld: usize,
-    out: OutputQueue,
-    spares: Spares,
 }
 
 /// Part of the answer that the next received byte belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Receiving {
     /// Nothing has been asked.
+    #[default]
     Idle,
     ReplyLine,
     /// `left` is never 0.
@@ -88,128 +79,72 @@ enum ReplyLine<'a> {
     Value { flags: &'a [u8], bytes: u64 },
 }
 
-impl Default for Client {
-    fn default() -> Self {
-        Self::new()
+impl Protocol for Memcached {
+    type ProtocolError = ProtocolError;
+
+    fn phase(&self) -> Phase {
+        match self.receiving {
+            Receiving::Idle => Phase::Idle,
+            Receiving::ReplyLine => Phase::Head,
+            Receiving::Value { .. } | Receiving::Trailer { .. } => Phase::Body,
+            Receiving::Dropped | Receiving::Over => Phase::Over,
+        }
+    }
+
+    /// Of several answers none has a buffer for itself.
+    fn passes_buffers(&self) -> bool {
+        !self.is_followed()
+    }
+
+    #[inline]
+    fn withheld(&self) -> usize {
+        self.withheld
+    }
+
+    fn advance(client: &mut Client, input: &[u8]) -> Result<usize, ProtocolError> {
+        client.decode(input, false)
+    }
+
+    fn advance_buffer(client: &mut Client, buffer: &mut Vec<u8>) -> Result<(), ProtocolError> {
+        let from = client.decode(buffer, true)?;
+        let Receiving::Value { left } = client.protocol.receiving else {
+            client.partial.keep(buffer.as_slice().into(), from);
+            return Ok(());
+        };
+        let rest = buffer.len() - from;
+        let used = usize::try_from(left).map_or(rest, |left| left.min(rest));
+        let behind = buffer.split_off(from + used);
+        buffer.drain(..from);
+        client.own_data(std::mem::take(buffer));
+        client.decode(&behind, false).map(drop)
+    }
+
+    fn reopen(&mut self) {
+        self.receiving = Receiving::Idle;
+    }
+
+    fn close(client: &mut Client) {
+        let own = &mut client.protocol;
+        own.receiving = Receiving::Over;
+        own.asked.clear();
+        // Nobody can say any more whose these bytes were.
+        let told = client.events.len() - own.withheld;
+        client.events.truncate(told);
+        own.withheld = 0;
     }
 }
 
 impl Client {
-    /// A connection on which nothing has been sent.
-    #[must_use]
-    pub fn new() -> Self {
-        Self {
-            keys: Vec::new(),
-            asked: VecDeque::new(),
-            line_bytes: 0,
-            partial: ReassemblyBuffer::default(),
-            receiving: Receiving::Idle,
-            keep: true,
-            has_answer: false,
-            stream: 0,
-            body_bytes: 0,
-            events: VecDeque::new(),
-            withheld: 0,
-            out: OutputQueue::default(),
-            spares: Spares::default(),
-        }
-    }
-
-    /// Makes this a new connection and keeps the memory.
-    pub fn reset(&mut self) {
-        self.close();
-        self.events.clear();
-        self.out.clear();
-        self.receiving = Receiving::Idle;
-        self.keep = true;
-        self.has_answer = false;
-        self.stream = 0;
-    }
-
-    /// Whether a request can be begun: the response before it is complete, with END, and the request was transmitted.
-    #[must_use]
-    pub fn is_reusable(&self) -> bool {
-        self.receiving == Receiving::Idle && self.keep && self.out.is_empty()
-    }
-
-    /// Whether the connection takes no further request, now or later.
-    #[must_use]
-    pub fn is_closed(&self) -> bool {
-        match self.receiving {
-            Receiving::Dropped | Receiving::Over => true,
-            Receiving::Idle => !self.keep,
-            _ => false,
-        }
-    }
-
-    /// Whether a byte has come in answer to the request, or to the first of those without a complete answer.
-    #[must_use]
-    pub fn has_answer(&self) -> bool {
-        self.has_answer
-    }
-
-    /// Abandons all requests, and with them the connection.
-    pub fn cancel(&mut self) {
-        if self.receiving != Receiving::Idle {
-            self.close();
-            self.events.clear();
-        }
-    }
-
-    /// The next event.
-    #[inline]
-    pub fn event(&mut self) -> Option<Event> {
-        match self.events.len() > self.withheld {
-            true => self.events.pop_front(),
-            false => None,
-        }
-    }
-
-    /// Moves the bytes to send to the end of `out`.
-    #[inline]
-    pub fn transmit(&mut self, out: &mut OutputQueue) {
-        out.append(&mut self.out);
-    }
-
-    /// Takes back the memory of a head.
-    #[inline]
-    pub fn recycle(&mut self, head: Box<ResponseHead>) {
-        self.spares.give(head);
-    }
-
-    /// Takes bytes from the server.
-    pub fn receive(&mut self, input: &[u8]) {
-        let all = self.partial.join(input);
-        match self.advance(&all, false) {
-            Ok(used) => self.partial.keep(all, used),
-            Err(error) => self.fail(error),
-        }
-    }
-
-    /// Takes bytes from the server, and leaves the buffer empty. Where they are many for its capacity and of a value, but for
-    /// what is around it, the memory goes along with them and the buffer has none left.
-    pub fn receive_buffer(&mut self, buffer: &mut Vec<u8>) {
-        let is_full = buffer.len() >= buffer.capacity() / 2;
-        // Of several answers none has a buffer for itself.
-        if !is_full || !self.partial.bytes().is_empty() || self.is_followed() {
-            self.receive(buffer);
-        } else if let Err(error) = self.advance_buffer(buffer) {
-            self.fail(error);
-        }
-        buffer.clear();
-    }
-
     /// Takes the end of the server's bytes.
     pub fn receive_eof(&mut self) {
-        match self.receiving {
+        match self.protocol.receiving {
             Receiving::Over => {}
             Receiving::Idle | Receiving::Dropped => {
-                self.receiving = Receiving::Over;
-                self.keep = false;
-                self.events.push_back(Event::Eof);
+                self.protocol.receiving = Receiving::Over;
+                self.deliver_eof();
             }
             Receiving::Trailer { .. } => match self.end_without_trailer() {
-                Ok(()) => self.receiving = Receiving::Over,
+                Ok(()) => self.protocol.receiving = Receiving::Over,
                 Err(error) => self.fail(error),
             },
             Receiving::ReplyLine if !self.has_answer => self.fail(ProtocolError::NoResponse),
@@ -218,11 +153,11 @@ impl Client {
     }
 
     /// Consumes bytes; returns how many. The rest is a part of a line, or with `only_line` all behind it.
-    fn advance(&mut self, input: &[u8], only_line: bool) -> Result<usize, ProtocolError> {
+    fn decode(&mut self, input: &[u8], only_line: bool) -> Result<usize, ProtocolError> {
         let mut at = 0;
         while at < input.len() {
             let rest = &input[at..];
-            at += match self.receiving {
+            at += match self.protocol.receiving {
                 Receiving::Over | Receiving::Dropped => rest.len(),
                 Receiving::Idle => return Err(ProtocolError::Unasked),
                 Receiving::Value { .. } if only_line => return Ok(at),
@@ -245,37 +180,22 @@ impl Client {
         Ok(at)
     }
 
-    /// Consumes a whole buffer like [`Self::advance`], but may keep its memory.
-    fn advance_buffer(&mut self, buffer: &mut Vec<u8>) -> Result<(), ProtocolError> {
-        let from = self.advance(buffer, true)?;
-        let Receiving::Value { left } = self.receiving else {
-            self.partial.keep(buffer.as_slice().into(), from);
-            return Ok(());
-        };
-        let rest = buffer.len() - from;
-        let used = usize::try_from(left).map_or(rest, |left| left.min(rest));
-        let behind = buffer.split_off(from + used);
-        buffer.drain(..from);
-        self.own_data(std::mem::take(buffer));
-        self.advance(&behind, false).map(drop)
-    }
-
     /// Takes the line at the start of `input`, if it is there to its end; returns how long it is.
     fn line(&mut self, input: &[u8]) -> Result<Option<usize>, ProtocolError> {
-        let within = &input[..input.len().min(self.line_bytes)];
+        let within = &input[..input.len().min(self.protocol.line_bytes)];
         let Some(lf) = memchr::memchr(b'\n', within) else {
-            return match input.len() >= self.line_bytes {
+            return match input.len() >= self.protocol.line_bytes {
                 true => Err(ProtocolError::LineTooLong),
                 false => Ok(None),
             };
         };
         let line = &input[..lf];
-        let key = self.asked.front().map_or(0..0, Range::clone);
-        let parsed = parse(line, &self.keys[key])?;
+        let key = self.protocol.asked.front().map_or(0..0, Range::clone);
+        let parsed = parse(line, &self.protocol.keys[key])?;
         let (status, bytes) = match parsed {
             ReplyLine::NotFound => (404, 0),
             ReplyLine::Value { bytes, .. }
-                if self.is_followed() && bytes > PIPELINED_VALUE_BYTES =>
+                if self.protocol.is_followed() && bytes > PIPELINED_VALUE_BYTES =>
             {
                 return Err(ProtocolError::ValueTooLarge);
             }
@@ -293,18 +213,13 @@ impl Client {
             head.push(FLAGS_FIELD, flags);
         }
         let size_bytes = lf as u64 + 1;
-        self.withhold(Event::Head {
-            stream: self.answered(),
-            head,
-            size: HeadSize {
-                wire_bytes: size_bytes,
-                text_bytes: size_bytes,
-            },
-        });
+        let told = self.events.len();
+        self.deliver_head(head, size_bytes);
+        self.withhold(told);
         match (status, bytes) {
             (404, _) => self.end_response(),
-            (_, 0) => self.receiving = Receiving::Trailer { at: 0 },
-            (_, left) => self.receiving = Receiving::Value { left },
+            (_, 0) => self.protocol.receiving = Receiving::Trailer { at: 0 },
+            (_, left) => self.protocol.receiving = Receiving::Value { left },
         }
         Ok(Some(lf + 1))
     }
@@ -315,10 +230,10 @@ impl Client {
         let used = expected.len().min(input.len());
         if input[..used] != expected[..used] {
             self.end_without_trailer()?;
-            self.receiving = Receiving::Dropped;
+            self.protocol.receiving = Receiving::Dropped;
         } else if used < expected.len() {
-            self.receiving = Receiving::Trailer { at: at + used };
-        } else if self.is_followed() && self.has_end_inside() {
+            self.protocol.receiving = Receiving::Trailer { at: at + used };
+        } else if self.protocol.is_followed() && self.has_end_inside() {
             return Err(ProtocolError::Trailer);
         } else {
             self.end_response();
@@ -339,7 +254,7 @@ impl Client {
 
     /// The value is complete by its length alone: with others behind it, it may contain bytes of theirs.
     fn end_without_trailer(&mut self) -> Result<(), ProtocolError> {
-        if self.is_followed() {
+        if self.protocol.is_followed() {
             return Err(ProtocolError::Trailer);
         }
         let stream = self.stream;
@@ -352,35 +267,30 @@ impl Client {
 
     /// Takes bytes of the value.
     fn data(&mut self, bytes: &[u8]) {
-        match self.events.back_mut() {
-            Some(Event::Data { bytes: last, .. }) => last.extend_from_slice(bytes),
-            _ => self.withhold(Event::Data {
-                stream: self.answered(),
-                bytes: bytes.to_vec(),
-            }),
-        }
-        self.count(bytes.len());
+        let told = self.events.len();
+        self.deliver_data(bytes);
+        self.withhold(told);
+        self.take(bytes.len());
     }
 
-    /// Queues an event, which is withheld until the end of its answer where others wait behind it.
-    fn withhold(&mut self, event: Event) {
-        self.events.push_back(event);
-        self.withheld += usize::from(self.is_followed());
+    /// Withholds the events behind the first `told` until the end of their answer, where others wait behind it.
+    fn withhold(&mut self, told: usize) {
+        if self.protocol.is_followed() {
+            self.protocol.withheld += self.events.len() - told;
+        }
     }
 
     /// Takes bytes of the value, in memory of their own.
     fn own_data(&mut self, bytes: Vec<u8>) {
-        if !bytes.is_empty() {
-            self.count(bytes.len());
-            let stream = self.stream;
-            self.events.push_back(Event::Data { stream, bytes });
-        }
+        let len = bytes.len();
+        self.deliver_owned(bytes);
+        self.take(len);
     }
 
-    fn count(&mut self, bytes: usize) {
-        self.body_bytes += bytes as u64;
-        if let Receiving::Value { left } = self.receiving {
-            self.receiving = match left.saturating_sub(bytes as u64) {
+    /// Takes bytes from what is left of the value.
+    fn take(&mut self, bytes: usize) {
+        if let Receiving::Value { left } = self.protocol.receiving {
+            self.protocol.receiving = match left.saturating_sub(bytes as u64) {
                 0 => Receiving::Trailer { at: 0 },
                 left => Receiving::Value { left },
             };
@@ -388,58 +298,51 @@ impl Client {
     }
 
     fn end_response(&mut self) {
-        self.withheld = 0;
-        self.events.push_back(Event::End {
-            stream: self.answered(),
-            body_bytes: self.body_bytes,
-        });
-        self.asked.pop_front();
-        match self.asked.is_empty() {
-            true => self.receiving = Receiving::Idle,
-            false => self.await_answer(),
+        self.protocol.withheld = 0;
+        self.deliver_end();
+        self.protocol.asked.pop_front();
+        match self.protocol.asked.is_empty() {
+            true => self.protocol.receiving = Receiving::Idle,
+            false => {
+                self.stream = self.stream.wrapping_add(1);
+                self.has_answer = false;
+                self.body_bytes = 0;
+                self.protocol.receiving = Receiving::ReplyLine;
+            }
         }
-    }
-
-    fn fail(&mut self, error: ProtocolError) {
-        self.close();
-        self.events.push_back(Event::Failed(error));
-    }
-
-    /// From here on nothing is read.
-    fn close(&mut self) {
-        self.receiving = Receiving::Over;
-        self.keep = false;
-        self.partial.clear();
-        self.asked.clear();
-        // Nobody can say any more whose these bytes were.
-        let told = self.events.len() - self.withheld;
-        self.events.truncate(told);
-        self.withheld = 0;
     }
 
     /// Panics if the connection contradicts itself; for tests and fuzzing.
     pub fn check_invariants(&self) {
         let partial = self.partial.bytes().len();
-        match self.receiving {
-            Receiving::ReplyLine => {
-                assert!(partial < self.line_bytes.max(1), "a line exceeds its limit")
-            }
+        match self.protocol.receiving {
+            Receiving::ReplyLine => assert!(
+                partial < self.protocol.line_bytes.max(1),
+                "a line exceeds its limit"
+            ),
             Receiving::Value { left } => assert!(left > 0, "a complete value is not recognised"),
             Receiving::Trailer { at } => assert!(at < TRAILER.len(), "END is not recognised"),
             _ => {}
         }
         let is_asked = matches!(
-            self.receiving,
+            self.protocol.receiving,
             Receiving::ReplyLine | Receiving::Value { .. } | Receiving::Trailer { .. }
         );
-        assert_eq!(is_asked, !self.asked.is_empty(), "an answer to nobody");
-        assert!(self.asked.len() <= PIPELINE_MAX, "too many requests");
-        assert!(self.withheld <= self.events.len());
+        assert_eq!(
+            is_asked,
+            !self.protocol.asked.is_empty(),
+            "an answer to nobody"
+        );
         assert!(
-            self.withheld == 0 || self.is_followed(),
+            self.protocol.asked.len() <= PIPELINE_MAX,
+            "too many requests"
+        );
+        assert!(self.protocol.withheld <= self.events.len());
+        assert!(
+            self.protocol.withheld == 0 || self.protocol.is_followed(),
             "an answer is withheld for nobody"
         );
-        let in_line = self.receiving == Receiving::ReplyLine;
+        let in_line = self.protocol.receiving == Receiving::ReplyLine;
         assert!(in_line || partial == 0, "bytes are held for nobody");
     }
 }

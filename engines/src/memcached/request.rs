@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Client, KEY_BYTES, PIPELINE_MAX, Receiving};
+use super::{Client, KEY_BYTES, Memcached, PIPELINE_MAX, Receiving};
 use crate::client::SendError;
 
 impl Client {
@@ -11,17 +11,12 @@ impl Client {
     /// # Errors
     /// The connection cannot take it, or the key is empty or has a blank or a control, by which it would be another command.
     pub fn request(&mut self, key: &[u8], line_bytes: usize) -> Result<u32, SendError> {
-        if self.is_closed() {
-            return Err(SendError::Closed);
-        }
-        if !self.is_reusable() {
-            return Err(SendError::Busy);
-        }
-        self.keys.clear();
+        self.admit()?;
+        self.protocol.keys.clear();
         self.ask(key)?;
-        self.line_bytes = line_bytes;
-        self.await_answer();
-        Ok(self.stream)
+        self.protocol.line_bytes = line_bytes;
+        self.protocol.receiving = Receiving::ReplyLine;
+        Ok(self.begin_exchange(true))
     }
 
     /// Asks for the value of a further key on a connection that has answered nothing since [`Self::request`]; returns the
@@ -35,14 +30,17 @@ impl Client {
         if self.is_closed() {
             return Err(SendError::Closed);
         }
-        let has_room = matches!(self.asked.len(), 1..PIPELINE_MAX);
-        let is_early = self.receiving == Receiving::ReplyLine && !self.has_answer;
-        let longest = key.len().max(self.asked.back().map_or(0, Range::len));
+        let has_room = matches!(self.protocol.asked.len(), 1..PIPELINE_MAX);
+        let is_early = self.protocol.receiving == Receiving::ReplyLine && !self.has_answer;
+        let longest = key
+            .len()
+            .max(self.protocol.asked.back().map_or(0, Range::len));
         if !has_room || !is_early || longest > KEY_BYTES {
             return Err(SendError::Busy);
         }
         self.ask(key)?;
-        Ok(self.stream)
+        let behind = self.protocol.asked.len() as u32 - 1;
+        Ok(self.stream.wrapping_add(behind))
     }
 
     /// Appends the command.
@@ -50,31 +48,21 @@ impl Client {
         if key.is_empty() || key.iter().any(|byte| *byte <= b' ') {
             return Err(SendError::BadKey);
         }
-        let from = self.keys.len();
-        self.keys.extend_from_slice(key);
-        self.asked.push_back(from..self.keys.len());
+        let from = self.protocol.keys.len();
+        self.protocol.keys.extend_from_slice(key);
+        self.protocol
+            .asked
+            .push_back(from..self.protocol.keys.len());
         self.out.push_with(|run| {
             for part in [b"get ", key, b"\r\n"] {
                 run.extend_from_slice(part);
             }
         });
-        self.stream = self.stream.wrapping_add(1);
         Ok(())
     }
+}
 
-    /// The next byte is the first of an answer.
-    pub(super) fn await_answer(&mut self) {
-        self.receiving = Receiving::ReplyLine;
-        self.has_answer = false;
-        self.body_bytes = 0;
-    }
-
-    /// Number of the request that is answered next.
-    pub(super) fn answered(&self) -> u32 {
-        let behind = self.asked.len().saturating_sub(1) as u32;
-        self.stream.wrapping_sub(behind)
-    }
-
+impl Memcached {
     /// Whether others wait behind the request that is answered.
     pub(super) fn is_followed(&self) -> bool {
         self.asked.len() > 1

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::client::SendError;
+use crate::http::OutputQueue;
 
 fn asked_within(key: &str, line_bytes: usize) -> Client {
     let mut client = Client::new();

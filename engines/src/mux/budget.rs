@@ -9,11 +9,17 @@
 pub(crate) struct Budget {
     left: u32,
     most: u32,
+    /// Up to when time has given back.
+    ticked_ms: Option<u64>,
 }
 
 impl Budget {
     pub(crate) fn new(most: u32) -> Self {
-        Self { left: most, most }
+        Self {
+            left: most,
+            most,
+            ticked_ms: None,
+        }
     }
 
     /// Takes from the budget; false where it is used up.
@@ -31,6 +37,18 @@ impl Budget {
     /// Takes what is left of it, up to `cost`.
     pub(crate) fn drain(&mut self, cost: u32) {
         self.left = self.left.saturating_sub(cost);
+    }
+
+    /// Adds to the budget for each second that has passed until `now_ms`.
+    #[inline]
+    pub(crate) fn tick(&mut self, now_ms: u64) {
+        let ticked_ms = *self.ticked_ms.get_or_insert(now_ms);
+        let passed_ms = now_ms.saturating_sub(ticked_ms);
+        if passed_ms >= 1000 {
+            let seconds = passed_ms / 1000;
+            self.ticked_ms = Some(ticked_ms + seconds * 1000);
+            self.earn(u32::try_from(seconds).unwrap_or(u32::MAX));
+        }
     }
 
     /// Refills the budget.
@@ -51,8 +69,6 @@ pub(crate) const RESPONSE: u32 = 4;
 /// Refill for a DATA frame of at least [`USEFUL_BYTES`], in either direction; and for one of ours that is shorter only
 /// because its source had no more.
 pub(crate) const DATA: u32 = 2;
-/// Refill per second.
-pub(crate) const SECOND: u32 = 1;
 /// Fewer bytes in a frame are no progress.
 pub(crate) const USEFUL_BYTES: usize = 256;
 

@@ -74,6 +74,39 @@ pub enum Broken {
     Closed,
 }
 
+/// Implements for the error of a protocol what the errors of both protocols share: their texts, and the variants of
+/// [`Broken`].
+macro_rules! protocol_error {
+    ($error:ident) => {
+        impl $error {
+            /// The text where the peer is a server.
+            #[must_use]
+            pub fn of_server(self) -> String {
+                self.message().replacen("client", "server", 1)
+            }
+        }
+
+        impl From<$crate::mux::Broken> for $error {
+            fn from(broken: $crate::mux::Broken) -> Self {
+                match broken {
+                    $crate::mux::Broken::StreamNumber => Self::BadStreamNumber,
+                    $crate::mux::Broken::WindowExceeded => Self::WindowExceeded,
+                    $crate::mux::Broken::WindowOverflow => Self::WindowOverflow,
+                    $crate::mux::Broken::Flood => Self::Flood,
+                    $crate::mux::Broken::Closed => Self::Closed,
+                }
+            }
+        }
+
+        impl std::fmt::Display for $error {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.message())
+            }
+        }
+    };
+}
+pub(crate) use protocol_error;
+
 /// Requests of a connection to the driver while it sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendAction {

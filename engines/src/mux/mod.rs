@@ -6,15 +6,22 @@
 pub(crate) mod budget;
 pub mod client;
 mod event;
+mod frames;
+mod head;
 mod header_cache;
 mod incoming;
 mod outgoing;
 mod scheduler;
 pub mod server;
 mod table;
+#[cfg(test)]
+pub(crate) mod tests;
 mod window;
 
+pub(crate) use event::protocol_error;
 pub use event::{Broken, Event, SendAction, SendOptions};
+pub use frames::{Codes, Frames};
+pub(crate) use head::HeadBuilder;
 pub(crate) use header_cache::HeaderCache;
 pub(crate) use incoming::{Incoming, RecvWindow};
 pub(crate) use outgoing::{Outgoing, Sender, Step};

@@ -3,16 +3,16 @@
 
 use std::rc::Rc;
 
-use super::error::{self, ProtocolError};
-use super::frame::{self, FrameHead, FrameKind, HEAD_BYTES, put_control, put_pair};
+use super::error::ProtocolError;
+use super::frame::{self, FrameHead, FrameKind, HEAD_BYTES, SpdyFrames, put_control};
 use super::known::Known;
 use super::pairs::Writer;
 use super::settings::{self, DEFAULT_WINDOW, MAX_WINDOW, Settings};
 use super::zlib::{Deflater, Inflater};
 use crate::http::ResponseHead;
-use crate::mux::HeaderCache;
 pub(super) use crate::mux::server::Ending;
 use crate::mux::server::{self, Protocol};
+use crate::mux::{Frames, HeaderCache};
 
 /// One SPDY/3.1 connection in the server role.
 pub type Conn = server::Conn<SpdyServer>;
@@ -60,7 +60,7 @@ impl Conn {
             writer: Writer::default(),
             settings,
         };
-        let mut conn = Self::begin(protocol, DEFAULT_WINDOW, abuse_budget);
+        let mut conn = Self::begin(protocol, abuse_budget);
         conn.send_preface();
         conn
     }
@@ -138,8 +138,7 @@ impl Conn {
 
 impl Protocol for SpdyServer {
     type ProtocolError = ProtocolError;
-    const HEAD_BYTES: usize = HEAD_BYTES;
-    const FLOW_CONTROL_ERROR: u32 = error::FLOW_CONTROL_ERROR;
+    type Frames = SpdyFrames;
 
     /// Takes whole control frames, and data in pieces that do not depend on how it comes; returns how many bytes they were.
     fn frames(conn: &mut Conn, input: &[u8]) -> Result<usize, ProtocolError> {
@@ -201,10 +200,6 @@ impl Protocol for SpdyServer {
         frame::MAX_LEN
     }
 
-    fn put_data(out: &mut Vec<u8>, stream: u32, len: usize, ended: bool) {
-        frame::put_data(out, stream, if ended { frame::FIN } else { 0 }, len);
-    }
-
     fn put_response(conn: &mut Conn, stream: u32, head: &ResponseHead, ended: bool) -> u64 {
         conn.write_head(head);
         conn.put_block(stream, frame::SYN_REPLY, ended)
@@ -223,16 +218,7 @@ impl Protocol for SpdyServer {
 
     fn put_reset(conn: &mut Conn, stream: u32, code: u32) {
         conn.out
-            .push_with(|out| put_pair(out, frame::RST_STREAM, stream, code));
-    }
-
-    fn put_grant(out: &mut Vec<u8>, stream: u32, bytes: u32) {
-        put_pair(out, frame::WINDOW_UPDATE, stream, bytes);
-    }
-
-    fn put_goaway(out: &mut Vec<u8>, last: u32, error: Option<&ProtocolError>) {
-        let code = error.map_or(error::OK, |_| error::PROTOCOL_ERROR);
-        put_pair(out, frame::GOAWAY, last, code);
+            .push_with(|out| SpdyFrames::put_reset(out, stream, code));
     }
 
     fn check_invariants(conn: &Conn) {

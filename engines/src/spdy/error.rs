@@ -1,9 +1,7 @@
 //! Protocol errors of a peer, with the code and scope of each.
 
-use std::fmt;
-
 use super::zlib::Unreadable;
-use crate::mux::Broken;
+use crate::mux::{Codes, protocol_error};
 
 /// One way a peer breaks SPDY; all of them end the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,25 +57,7 @@ impl ProtocolError {
     }
 }
 
-impl ProtocolError {
-    /// The text where the peer is a server.
-    #[must_use]
-    pub fn of_server(self) -> String {
-        self.message().replacen("client", "server", 1)
-    }
-}
-
-impl From<Broken> for ProtocolError {
-    fn from(broken: Broken) -> Self {
-        match broken {
-            Broken::StreamNumber => Self::BadStreamNumber,
-            Broken::WindowExceeded => Self::WindowExceeded,
-            Broken::WindowOverflow => Self::WindowOverflow,
-            Broken::Flood => Self::Flood,
-            Broken::Closed => Self::Closed,
-        }
-    }
-}
+protocol_error!(ProtocolError);
 
 impl From<Unreadable> for ProtocolError {
     fn from(unreadable: Unreadable) -> Self {
@@ -89,12 +69,13 @@ impl From<Unreadable> for ProtocolError {
     }
 }
 
-impl fmt::Display for ProtocolError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.message())
-    }
-}
-
+/// The error codes of RST_STREAM.
+pub(super) const CODES: Codes = Codes {
+    protocol_error: PROTOCOL_ERROR,
+    flow_control_error: FLOW_CONTROL_ERROR,
+    refused_stream: REFUSED_STREAM,
+    cancel: CANCEL,
+};
 /// Of GOAWAY: nothing is wrong.
 pub const OK: u32 = 0;
 /// The peer breaks the protocol; the same number in GOAWAY and in RST_STREAM.

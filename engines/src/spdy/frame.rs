@@ -1,5 +1,9 @@
 //! Frames: their heads, types and flags. Source: draft-mbelshe-httpbis-spdy-00 section 2.2.
 
+use super::error::{self, ProtocolError};
+use super::settings::DEFAULT_WINDOW;
+use crate::mux::{Codes, Frames};
+
 /// The head of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameHead {
@@ -78,6 +82,34 @@ pub(super) fn one(payload: &[u8]) -> Option<u32> {
 pub(super) fn two(payload: &[u8]) -> Option<(u32, u32)> {
     let (first, second) = payload.split_at_checked(4)?;
     Some((one(first)?, one(second)?))
+}
+
+/// The frames that both roles send alike.
+#[derive(Debug)]
+pub struct SpdyFrames;
+
+impl Frames for SpdyFrames {
+    type ProtocolError = ProtocolError;
+    const HEAD_BYTES: usize = HEAD_BYTES;
+    const DEFAULT_WINDOW: u32 = DEFAULT_WINDOW;
+    const CODES: Codes = error::CODES;
+
+    fn put_data(out: &mut Vec<u8>, stream: u32, len: usize, ended: bool) {
+        put_data(out, stream, if ended { FIN } else { 0 }, len);
+    }
+
+    fn put_reset(out: &mut Vec<u8>, stream: u32, code: u32) {
+        put_pair(out, RST_STREAM, stream, code);
+    }
+
+    fn put_grant(out: &mut Vec<u8>, stream: u32, bytes: u32) {
+        put_pair(out, WINDOW_UPDATE, stream, bytes);
+    }
+
+    fn put_goaway(out: &mut Vec<u8>, last: u32, error: Option<&ProtocolError>) {
+        let code = error.map_or(error::OK, |_| error::PROTOCOL_ERROR);
+        put_pair(out, GOAWAY, last, code);
+    }
 }
 
 pub(super) const HEAD_BYTES: usize = 8;

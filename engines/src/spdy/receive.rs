@@ -63,7 +63,7 @@ impl Conn {
         let Some(stream) = self.streams.get(id) else {
             return self.data_for_nobody(id).map(|()| skipped);
         };
-        if stream.received {
+        if stream.state.is_received() {
             self.break_stream(id, error::STREAM_ALREADY_CLOSED)?;
             return Ok(skipped);
         }
@@ -104,7 +104,7 @@ impl Conn {
         let Some(stream) = self.streams.get(id) else {
             return Ok(());
         };
-        let discarding = stream.discarding;
+        let discarding = !stream.state.wants_body();
         if !discarding && !bytes.is_empty() {
             self.events.push_back(Event::Data {
                 stream: id,
@@ -126,13 +126,11 @@ impl Conn {
             return Ok(());
         };
         stream.incoming.length_left = None;
-        if stream.is_running() && !stream.discarding {
+        if stream.state.wants_body() {
             self.events
                 .push_back(Event::BodyFault(id, Fault::BadContentLength));
         }
-        if let Some(stream) = self.streams.get(id) {
-            stream.discarding = true;
-        }
+        stream.state = stream.state.discard();
         Ok(())
     }
 
@@ -142,7 +140,7 @@ impl Conn {
         let Some(stream) = self.streams.get(id) else {
             return;
         };
-        if stream.received {
+        if stream.state.is_received() {
             return;
         }
         if !stream.is_running() {

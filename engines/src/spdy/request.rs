@@ -6,26 +6,19 @@
 //! Source: draft-mbelshe-httpbis-spdy-00 sections 2.6.10, 3.2.1.
 
 use super::Settings;
-use crate::http::{BodyLength, Fault, FieldId, Method, RequestHead, Span, Version, parse_length};
+use crate::http::{Fault, FieldId, Method, RequestHead, Span, Version};
+use crate::mux::HeadBuilder;
 
 /// A head in the making.
 #[derive(Debug)]
 pub(super) struct Builder<'a> {
     settings: &'a Settings,
-    head: Box<RequestHead>,
+    common: HeadBuilder,
     method: Option<Span>,
     scheme: Option<Span>,
     host: Option<Span>,
     path: Option<Span>,
     version: Option<Span>,
-    cookie: Vec<u8>,
-    /// The numbers of the fields so far.
-    seen: u64,
-    /// Bytes of names and values so far.
-    bytes: usize,
-    /// Fields so far.
-    count: u32,
-    fault: Option<Fault>,
     broken: bool,
 }
 
@@ -37,21 +30,15 @@ pub(super) struct Built {
 }
 
 impl<'a> Builder<'a> {
-    pub(super) fn new(settings: &'a Settings, mut head: Box<RequestHead>) -> Self {
-        head.clear();
+    pub(super) fn new(settings: &'a Settings, head: Box<RequestHead>) -> Self {
         Self {
             settings,
-            head,
+            common: HeadBuilder::new(head),
             method: None,
             scheme: None,
             host: None,
             path: None,
             version: None,
-            cookie: Vec::new(),
-            seen: 0,
-            bytes: 0,
-            count: 0,
-            fault: None,
             broken: false,
         }
     }
@@ -67,21 +54,20 @@ impl<'a> Builder<'a> {
 
     fn fail(&mut self, fault: Fault) {
         if !self.broken {
-            self.fault.get_or_insert(fault);
+            self.common.fault.get_or_insert(fault);
         }
     }
 
     /// The first error decides, as in nginx, which reads no further.
     fn break_off(&mut self) {
-        self.broken |= self.fault.is_none();
+        self.broken |= self.common.fault.is_none();
     }
 
     /// Takes one name with its values, and what they are.
     #[inline]
     pub(super) fn field(&mut self, name: &[u8], value: &[u8], note: Note) {
-        self.bytes += name.len() + value.len();
-        let longest = name.len().max(value.len());
-        if self.bytes > self.settings.header_bytes || longest > self.settings.field_bytes {
+        let (most, longest) = (self.settings.header_bytes, self.settings.field_bytes);
+        if !self.common.fits(name, value, most, longest) {
             return self.fail(Fault::HeaderTooLarge);
         }
         let Note { role, id } = note;
@@ -114,36 +100,25 @@ impl<'a> Builder<'a> {
         if place.is_some() {
             return self.fail(Fault::BadHeader);
         }
-        *place = Some(self.head.store(value));
+        *place = Some(self.common.head.store(value));
     }
 
     /// Takes one of the values of a name.
     #[inline]
     fn value(&mut self, name: &[u8], value: &[u8], id: FieldId, role: Role) {
         if role == Role::Cookie {
-            if !self.cookie.is_empty() {
-                self.cookie.extend_from_slice(b"; ");
-            }
-            return self.cookie.extend_from_slice(value);
+            return self.common.cookie(value);
         }
-        // As in HTTP/2, neither cookies nor what is dropped counts.
-        self.count += 1;
-        if self.count > self.settings.max_headers {
-            return self.fail(Fault::TooManyHeaders);
+        let most = self.settings.max_headers;
+        if self.common.store(id, name, value, most).is_none() {
+            self.fail(Fault::TooManyHeaders);
         }
-        self.seen |= id.bit();
-        self.head.push_id(id, name, value);
     }
 
     /// The head, once the block has ended; `ended`: the request has no body.
     pub(super) fn finish(mut self, ended: bool) -> Built {
-        if !self.cookie.is_empty() {
-            let cookie = std::mem::take(&mut self.cookie);
-            self.head.push(b"cookie", &cookie);
-        }
-        self.head.version = Version::Spdy31;
-        self.head.keep_alive = true;
-        if self.fault.is_none()
+        self.common.end(Version::Spdy31);
+        if self.common.fault.is_none()
             && let Err(fault) = self.request_line()
         {
             self.fail(fault);
@@ -152,19 +127,16 @@ impl<'a> Builder<'a> {
             self.fail(fault);
         }
         if let (Some(method), Some(path)) = (self.method, self.path) {
-            self.head.set_line(method, path);
+            self.common.head.set_line(method, path);
         }
-        if let Err(fault) = self.length(ended) {
+        // Or a body is announced, and the stream has ended.
+        let (fault, is_short) = self.common.length(ended);
+        if let Some(fault) = fault.or(is_short.then_some(Fault::BadContentLength)) {
             self.fail(fault);
         }
-        if self.has(FieldId::Expect) {
-            let expects = self.head.field(FieldId::Expect);
-            self.head.expect_continue =
-                expects.is_some_and(|value| value.eq_ignore_ascii_case(b"100-continue"));
-        }
-        self.head.fault = self.fault;
+        self.common.head.fault = self.common.fault;
         Built {
-            head: self.head,
+            head: self.common.head,
             broken: self.broken,
         }
     }
@@ -176,81 +148,48 @@ impl<'a> Builder<'a> {
             return Err(Fault::BadHeader);
         };
         let scheme = self.scheme.ok_or(Fault::BadHeader)?;
-        self.head.scheme = Some(scheme);
-        self.head.method_name = method;
-        self.head.target = path;
-        self.head.method = Method::parse(self.head.bytes(method));
-        let name = self.head.bytes(method);
+        self.common.head.scheme = Some(scheme);
+        self.common.head.method_name = method;
+        self.common.head.target = path;
+        self.common.head.method = Method::parse(self.common.head.bytes(method));
+        let name = self.common.head.bytes(method);
         let good = |byte: &u8| byte.is_ascii_uppercase() || matches!(byte, b'_' | b'-');
         if name.is_empty() || !name.iter().all(good) {
             return Err(Fault::BadMethod);
         }
-        if !is_version(self.head.bytes(version)) {
+        if !is_version(self.common.head.bytes(version)) {
             return Err(Fault::BadVersion);
         }
-        match self.head.method {
+        match self.common.head.method {
             Method::Connect => return Err(Fault::ConnectForbidden),
             Method::Trace => return Err(Fault::TraceForbidden),
             _ => {}
         }
-        match self.head.bytes(path) {
-            b"*" if self.head.method == Method::Options => Ok(()),
+        match self.common.head.bytes(path) {
+            b"*" if self.common.head.method == Method::Options => Ok(()),
             target @ [b'/', ..] if target.iter().all(|b| *b > b' ' && *b != 0x7f) => Ok(()),
             _ => Err(Fault::BadUri),
         }
     }
 
-    fn has(&self, id: FieldId) -> bool {
-        self.seen & id.bit() != 0
-    }
-
     /// One host: `:host`, which a `host` must not contradict.
     fn host(&mut self) -> Result<(), Fault> {
-        let others = self.has(FieldId::Host);
-        if others && self.head.fields_by_id(FieldId::Host).count() > 1 {
+        let others = self.common.has(FieldId::Host);
+        if others && self.common.head.fields_by_id(FieldId::Host).count() > 1 {
             return Err(Fault::DuplicateHost);
         }
         let Some(span) = self.host else {
             return Err(Fault::MissingHost);
         };
-        let host = self.head.bytes(span);
-        let other = self.head.field(FieldId::Host).filter(|_| others);
+        let host = self.common.head.bytes(span);
+        let other = self.common.head.field(FieldId::Host).filter(|_| others);
         match other {
             _ if host.is_empty() => return Err(Fault::BadHost),
             Some(other) if !other.eq_ignore_ascii_case(host) => return Err(Fault::BadHost),
             Some(_) => {}
-            None => self.head.push_span(FieldId::Host, b"host", span),
+            None => self.common.head.push_span(FieldId::Host, b"host", span),
         }
         Ok(())
-    }
-
-    fn length(&mut self, ended: bool) -> Result<(), Fault> {
-        if !self.has(FieldId::ContentLength) {
-            self.head.body = if ended {
-                BodyLength::None
-            } else {
-                BodyLength::Unknown
-            };
-            return Ok(());
-        }
-        let mut lengths = self.head.fields_by_id(FieldId::ContentLength);
-        let first = lengths.next().map(parse_length);
-        let more = lengths.next().is_some();
-        drop(lengths);
-        self.head.body = match first {
-            None | Some(None) if ended => BodyLength::None,
-            None => BodyLength::Unknown,
-            Some(None) => BodyLength::None,
-            Some(Some(_)) if ended => BodyLength::None,
-            Some(Some(length)) => BodyLength::Length(length),
-        };
-        match first {
-            _ if more => Err(Fault::DuplicateContentLength),
-            Some(None) => Err(Fault::BadContentLength),
-            // A body is announced, and the stream has ended.
-            Some(Some(length)) if ended && length > 0 => Err(Fault::BadContentLength),
-            _ => Ok(()),
-        }
     }
 }
 

@@ -167,9 +167,9 @@ impl ClientConn {
     }
 }
 
-/// Accepts any certificate whose key the server has.
+/// Accepts any certificate whose key the server has, with the signatures of this provider.
 #[derive(Debug)]
-struct AnyServer(Arc<CryptoProvider>);
+pub struct AnyServer(pub Arc<CryptoProvider>);
 
 impl ServerCertVerifier for AnyServer {
     fn verify_server_cert(

@@ -8,12 +8,12 @@ use std::sync::{Arc, OnceLock};
 use rustls::ServerConfig;
 
 use super::ciphers::Ciphers;
-use super::crl::Crl;
 use super::groups::Groups;
 use super::keys::Identity;
 use super::policy::Policy;
 use super::resume::{KeyRing, SessionCache, now_s};
 use super::verify::{Authorities, Reason, Verified};
+use super::x509::Crl;
 
 /// The TLS settings of one server.
 #[derive(Clone, Debug)]

@@ -2,7 +2,6 @@
 //!
 //! Source: RFC 5958 (PKCS #8), RFC 8017 appendix A.1.2 (PKCS #1), RFC 5915 (SEC1).
 
-use std::fmt;
 use std::sync::{Arc, Weak};
 
 use rustls::crypto::aws_lc_rs::sign;
@@ -10,11 +9,10 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::{CertifiedKey, SigningKey};
 
-use super::der::{self, Reader};
-use super::pem;
 use super::secret;
 use super::staple::Staple;
-use super::x509::{self, Certificate};
+use super::x509::der::{self, Reader};
+use super::x509::{self, Certificate, FileFault, certificates, pem};
 
 /// A chain of certificates, its own first, DER.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,60 +21,6 @@ pub struct Chain(Vec<CertificateDer<'static>>);
 /// A secret key.
 #[derive(Clone, Debug)]
 pub struct Key(Arc<dyn SigningKey>);
-
-/// Error in a file of certificates or keys, in OpenSSL's words.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum FileFault {
-    /// There is no part of the kind that is looked for.
-    NoStart(&'static str),
-    /// A part is not whole, or no base64.
-    Damaged(&'static str),
-    /// A part is not what its label says.
-    NotDer(&'static str),
-    /// The key is encrypted, and no password was right.
-    BadPassword,
-    /// The key is of a kind, or encrypted in a way, that is not supported; the second part says how to help it.
-    Unsupported(String),
-}
-
-impl fmt::Display for FileFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoStart(what) => write!(
-                f,
-                "PEM_read_bio_{} failed (SSL: error:0480006C:PEM routines::no start line:Expecting: {})",
-                call(what),
-                what
-            ),
-            Self::Damaged(what) => write!(
-                f,
-                "PEM_read_bio_{} failed (SSL: error:04800064:PEM routines::bad base64 decode)",
-                call(what)
-            ),
-            Self::NotDer(what) => write!(
-                f,
-                "PEM_read_bio_{} failed (SSL: error:0480000D:PEM routines::ASN1 lib)",
-                call(what)
-            ),
-            Self::BadPassword => f.write_str(
-                "PEM_read_bio_PrivateKey() failed (SSL: error:04800065:PEM routines::bad decrypt)",
-            ),
-            Self::Unsupported(why) => write!(f, "PEM_read_bio_PrivateKey() failed ({why})"),
-        }
-    }
-}
-
-impl std::error::Error for FileFault {}
-
-/// The function of OpenSSL that reads a kind of part.
-fn call(what: &str) -> &'static str {
-    match what {
-        TRUSTED => "X509_AUX()",
-        CERTIFICATE => "X509()",
-        CRL => "X509_CRL()",
-        _ => "PrivateKey()",
-    }
-}
 
 impl Chain {
     /// Reads certificates from PEM.
@@ -91,34 +35,6 @@ impl Chain {
     pub fn certificates(&self) -> impl Iterator<Item = &[u8]> {
         self.0.iter().map(AsRef::as_ref)
     }
-}
-
-/// The certificates of a text; at least one.
-pub(crate) fn certificates(text: &[u8]) -> Result<Vec<CertificateDer<'static>>, FileFault> {
-    let parts = pem::parts(text).map_err(|_| FileFault::Damaged(CERTIFICATE))?;
-    let mut found = Vec::new();
-    for part in parts {
-        if !matches!(
-            part.label.as_str(),
-            "CERTIFICATE" | "X509 CERTIFICATE" | "TRUSTED CERTIFICATE"
-        ) {
-            continue;
-        }
-        // After a trusted certificate there may be what it is trusted for.
-        let der = Reader::new(&part.der)
-            .expect(der::SEQUENCE)
-            .map(|value| value.whole);
-        match der {
-            Some(der) if Certificate::parse(der).is_some() => {
-                found.push(CertificateDer::from(der.to_vec()));
-            }
-            _ => return Err(FileFault::NotDer(CERTIFICATE)),
-        }
-    }
-    if found.is_empty() {
-        return Err(FileFault::NoStart(TRUSTED));
-    }
-    Ok(found)
 }
 
 impl Key {
@@ -298,7 +214,4 @@ impl ResolvesServerCert for Identities {
 
 /// `id-ecPublicKey`.
 const EC_PUBLIC_KEY: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 2, 1];
-const TRUSTED: &str = "TRUSTED CERTIFICATE";
-const CERTIFICATE: &str = "CERTIFICATE";
-pub(crate) const CRL: &str = "X509 CRL";
 const ANY_KEY: &str = "ANY PRIVATE KEY";

@@ -17,8 +17,8 @@ use aws_lc_rs::pbkdf2::{
 };
 use md5::{Digest, Md5};
 
-use super::der::{self, Reader};
-use super::keys::FileFault;
+use super::x509::FileFault;
+use super::x509::der::{self, Reader};
 
 /// Decrypts what an `ENCRYPTED PRIVATE KEY` holds; the result is a key in PKCS #8.
 pub(crate) fn pkcs8(der: &[u8], passwords: &[Vec<u8>]) -> Result<Vec<u8>, FileFault> {

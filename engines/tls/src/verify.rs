@@ -21,10 +21,10 @@ use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
 
-use super::crl::Crl;
-use super::dn;
-use super::keys::{FileFault, certificates};
-use super::x509::{CRL_SIGN, Certificate, DIGITAL_SIGNATURE, KEY_AGREEMENT, KEY_CERT_SIGN};
+use super::x509::{
+    CRL_SIGN, Certificate, Crl, DIGITAL_SIGNATURE, FileFault, KEY_AGREEMENT, KEY_CERT_SIGN,
+    certificates, dn,
+};
 
 /// Result of verifying a client's certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,9 +37,9 @@ pub enum Verified {
     Failed(Reason),
 }
 
-/// Reason why a certificate is not trusted, by OpenSSL's number.
+/// Reason why a certificate is not trusted: OpenSSL's number and text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reason(pub u32);
+pub struct Reason(pub u32, &'static str);
 
 impl Reason {
     /// Whether it is only about the certificate's issuer (`optional_no_ca`).
@@ -54,12 +54,7 @@ impl Reason {
 
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = REASONS.iter().find(|(number, _)| *number == self.0);
-        f.write_str(
-            text.map_or("unspecified certificate verification error", |(_, text)| {
-                *text
-            }),
-        )
+        f.write_str(self.1)
     }
 }
 
@@ -393,9 +388,9 @@ fn check_signatures(path: &Path<'_>, now: i64, tell: &mut dyn FnMut(Reason)) {
 
 /// Returns the fault of a certificate at a time.
 fn is_valid(certificate: &Certificate<'_>, now: i64) -> Option<Reason> {
-    if now < certificate.not_before {
+    if now < certificate.not_before.unix_s() {
         Some(NOT_YET_VALID)
-    } else if now > certificate.not_after {
+    } else if now > certificate.not_after.unix_s() {
         Some(EXPIRED)
     } else {
         None
@@ -435,50 +430,25 @@ pub(crate) fn is_signed(
 /// The client's certificate and the root.
 const PATH_ENDS: usize = 2;
 
-const UNSPECIFIED: Reason = Reason(1);
-const NO_ISSUER: Reason = Reason(2);
-const NO_CRL: Reason = Reason(3);
-const BAD_SIGNATURE: Reason = Reason(7);
-const CRL_SIGNATURE: Reason = Reason(8);
-const NOT_YET_VALID: Reason = Reason(9);
-const EXPIRED: Reason = Reason(10);
-const CRL_NOT_YET: Reason = Reason(11);
-const CRL_EXPIRED: Reason = Reason(12);
-const SELF_SIGNED_LEAF: Reason = Reason(18);
-const SELF_SIGNED_IN_CHAIN: Reason = Reason(19);
-const NO_LOCAL_ISSUER: Reason = Reason(20);
-const LEAF_NOT_VERIFIED: Reason = Reason(21);
-const REVOKED: Reason = Reason(23);
-const NO_AUTHORITY: Reason = Reason(24);
-const PATH_LENGTH: Reason = Reason(25);
-const WRONG_PURPOSE: Reason = Reason(26);
-const NO_CERT_SIGN: Reason = Reason(32);
-const UNKNOWN_CRITICAL: Reason = Reason(34);
-const CRL_NOT_ALLOWED: Reason = Reason(35);
-const CRL_CRITICAL: Reason = Reason(36);
-const NAME_NOT_PERMITTED: Reason = Reason(47);
-
-const REASONS: &[(u32, &str)] = &[
-    (1, "unspecified certificate verification error"),
-    (2, "unable to get issuer certificate"),
-    (3, "unable to get certificate CRL"),
-    (7, "certificate signature failure"),
-    (8, "CRL signature failure"),
-    (9, "certificate is not yet valid"),
-    (10, "certificate has expired"),
-    (11, "CRL is not yet valid"),
-    (12, "CRL has expired"),
-    (18, "self-signed certificate"),
-    (19, "self-signed certificate in certificate chain"),
-    (20, "unable to get local issuer certificate"),
-    (21, "unable to verify the first certificate"),
-    (23, "certificate revoked"),
-    (24, "invalid CA certificate"),
-    (25, "path length constraint exceeded"),
-    (26, "unsuitable certificate purpose"),
-    (32, "key usage does not include certificate signing"),
-    (34, "unhandled critical extension"),
-    (35, "key usage does not include CRL signing"),
-    (36, "unhandled critical CRL extension"),
-    (47, "permitted subtree violation"),
-];
+const UNSPECIFIED: Reason = Reason(1, "unspecified certificate verification error");
+const NO_ISSUER: Reason = Reason(2, "unable to get issuer certificate");
+const NO_CRL: Reason = Reason(3, "unable to get certificate CRL");
+const BAD_SIGNATURE: Reason = Reason(7, "certificate signature failure");
+const CRL_SIGNATURE: Reason = Reason(8, "CRL signature failure");
+const NOT_YET_VALID: Reason = Reason(9, "certificate is not yet valid");
+const EXPIRED: Reason = Reason(10, "certificate has expired");
+const CRL_NOT_YET: Reason = Reason(11, "CRL is not yet valid");
+const CRL_EXPIRED: Reason = Reason(12, "CRL has expired");
+const SELF_SIGNED_LEAF: Reason = Reason(18, "self-signed certificate");
+const SELF_SIGNED_IN_CHAIN: Reason = Reason(19, "self-signed certificate in certificate chain");
+const NO_LOCAL_ISSUER: Reason = Reason(20, "unable to get local issuer certificate");
+const LEAF_NOT_VERIFIED: Reason = Reason(21, "unable to verify the first certificate");
+const REVOKED: Reason = Reason(23, "certificate revoked");
+const NO_AUTHORITY: Reason = Reason(24, "invalid CA certificate");
+const PATH_LENGTH: Reason = Reason(25, "path length constraint exceeded");
+const WRONG_PURPOSE: Reason = Reason(26, "unsuitable certificate purpose");
+const NO_CERT_SIGN: Reason = Reason(32, "key usage does not include certificate signing");
+const UNKNOWN_CRITICAL: Reason = Reason(34, "unhandled critical extension");
+const CRL_NOT_ALLOWED: Reason = Reason(35, "key usage does not include CRL signing");
+const CRL_CRITICAL: Reason = Reason(36, "unhandled critical CRL extension");
+const NAME_NOT_PERMITTED: Reason = Reason(47, "permitted subtree violation");

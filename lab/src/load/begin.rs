@@ -3,9 +3,9 @@
 use rustix::time::{Itimerspec, TimerfdTimerFlags, Timespec};
 use sys::poll::Interest;
 
-use super::{Connect, Loader, now_ns};
-use crate::flights::Flight;
-use crate::link::{Stage, failed};
+use super::plan::Connect;
+use super::thread::Loader;
+use crate::client::{Stage, failed, now_ns};
 
 impl Loader<'_> {
     /// Whether one more request may be begun; it is taken.
@@ -25,24 +25,24 @@ impl Loader<'_> {
 
     /// Begins what is due at a constant rate.
     pub(super) fn due(&mut self, now: u64) {
-        let Some(mut pace) = self.pace.take() else {
+        let Some(mut schedule) = self.schedule.take() else {
             return;
         };
         // What was due before the end of the run is sent, however late.
-        while pace.next_ns() <= now && self.take_budget(pace.next_ns()) {
-            self.backlog.push_back(pace.take());
+        while schedule.next_ns() <= now && self.take_budget(schedule.next_ns()) {
+            self.backlog.push_back(schedule.take());
         }
         // One that is due and was not taken came after the end.
-        if pace.next_ns() > now {
-            self.set_timer(pace.next_ns());
-            self.pace = Some(pace);
+        if schedule.next_ns() > now {
+            self.set_timer(schedule.next_ns());
+            self.schedule = Some(schedule);
         }
-        for _ in 0..self.links.len() {
+        for _ in 0..self.slots.len() {
             if self.backlog.is_empty() {
                 return;
             }
-            let at = self.next_link;
-            self.next_link = (at + 1) % self.links.len();
+            let at = self.next_slot;
+            self.next_slot = (at + 1) % self.slots.len();
             self.begin_more(at);
         }
     }
@@ -80,8 +80,9 @@ impl Loader<'_> {
             return self.begin_once(at);
         }
         let now = now_ns();
-        match self.links[at].stage {
-            Stage::Closed if now >= self.links[at].retry_ns => {
+        let slot = &self.slots[at];
+        match slot.connection.stage {
+            Stage::Closed if now >= slot.retry_ns => {
                 if self.may_begin(now) {
                     self.dial(at);
                 }
@@ -90,25 +91,13 @@ impl Loader<'_> {
             Stage::Open => {}
             _ => return,
         }
-        while self.has_room(at) {
+        while self.slots[at].connection.has_room(self.plan.streams) {
             let Some(intended_ns) = self.next_intended(now) else {
                 break;
             };
             self.send(at, intended_ns, now);
         }
         self.flush(at);
-    }
-
-    pub(super) fn has_room(&self, at: usize) -> bool {
-        let link = &self.links[at];
-        let Some(engine) = &link.engine else {
-            return false;
-        };
-        let most = match engine.protocol().has_streams() {
-            true => self.plan.streams,
-            false => 1,
-        };
-        link.flights.len() < most && engine.room() > 0
     }
 
     /// Hands the next request to the engine of a connection.
@@ -118,54 +107,37 @@ impl Loader<'_> {
         if self.next_request == self.plan.requests.len() {
             self.next_request = 0;
         }
-        let link = &mut self.links[at];
-        let Some(engine) = &mut link.engine else {
-            return;
-        };
-        match engine.request(&request.fields, &request.body) {
-            Ok(stream) => link.flights.push(
-                stream,
-                Flight {
-                    intended_ns,
-                    sent_ns,
-                    first_ns: 0,
-                    status: 0,
-                },
-            ),
-            Err(refusal) => {
-                let why = format!("request not sent: {refusal:?}");
-                self.count_error(&why, 1, sent_ns);
-            }
+        let connection = &mut self.slots[at].connection;
+        if let Err(why) = connection.request(request, intended_ns, sent_ns) {
+            self.count_error(&why, 1, sent_ns);
         }
     }
 
     /// Begins a connection for one request.
     pub(super) fn begin_once(&mut self, at: usize) {
         let now = now_ns();
-        let link = &self.links[at];
-        if link.stage == Stage::Closed && self.once[at].is_none() {
-            if now < link.retry_ns {
+        let slot = &mut self.slots[at];
+        let (stage, begun_ns) = (slot.connection.stage, slot.connection.begun_ns);
+        if stage == Stage::Closed && slot.once.is_none() {
+            if now < slot.retry_ns {
                 return;
             }
             if let Some(intended) = self.next_intended(now) {
-                self.once[at] = Some(intended);
+                self.slots[at].once = Some(intended);
                 self.dial(at);
             }
-            return;
-        }
-        if link.stage == Stage::Open
-            && self.has_room(at)
-            && let Some(intended) = self.once[at].take()
+        } else if stage == Stage::Open
+            && slot.connection.has_room(self.plan.streams)
+            && let Some(intended) = slot.once.take()
         {
-            let begun = link.begun_ns;
-            self.send(at, intended, begun);
+            self.send(at, intended, begun_ns);
             self.flush(at);
         }
     }
 
     pub(super) fn dial(&mut self, at: usize) {
         let now = now_ns();
-        let result = match self.links[at].dial(&self.dial, now) {
+        let result = match self.slots[at].connection.dial(&self.target, now) {
             Ok(fd) => self.poller.add(fd, at as u64, Interest::Connection),
             Err(error) => Err(error),
         };

@@ -1,42 +1,30 @@
-//! What a connection's turn does: bytes in, what they mean, what failed, and what takes too long.
+//! Turns of a connection: its events are counted, failures and timeouts end it.
 
 use std::sync::atomic::Ordering;
 
 use sys::poll::Ready;
 
-use super::{Connect, Loader, PROGRESS, RETRY_NS, TRIES_MAX, now_ns};
-use crate::engine::{Engine, Told};
-use crate::flights::Flight;
-use crate::link::Stage;
-use crate::outcome::{BIN_NS, Kind};
+use super::plan::Connect;
+use super::result::BIN_NS;
+use super::thread::{Loader, PROGRESS, RETRY_NS, TRIES_MAX};
+use crate::client::{Event, Exchange, Stage, now_ns};
+use crate::stats::Metric;
 
 impl Loader<'_> {
     pub(super) fn flush(&mut self, at: usize) {
-        if let Err(why) = self.links[at].flush(&mut self.tally) {
+        if let Err(why) = self.slots[at].connection.flush() {
             self.fail(at, &why, now_ns());
         }
     }
 
     /// A connection can do something.
     pub(super) fn ready(&mut self, at: usize, ready: Ready) {
-        let link = &mut self.links[at];
-        if link.stage == Stage::Closed {
+        let connection = &mut self.slots[at].connection;
+        if connection.stage == Stage::Closed {
             return;
         }
-        if link.stage == Stage::Connecting {
-            if !ready.writable && !ready.closed {
-                return;
-            }
-            if let Err(why) = link.connected(&self.dial, now_ns(), &mut self.tally) {
-                return self.fail(at, &why, now_ns());
-            }
-        } else if ready.readable {
-            let (buffer, tally) = (&mut self.buffer, &mut self.tally);
-            let received = link.receive(buffer, ready.closed, &self.dial, now_ns, tally);
-            if self.told(at, &received) {
-                return;
-            }
-        } else if !link.is_blocked() {
+        let result = connection.ready(ready, &self.target, &mut self.buffer);
+        if self.take_events(at, &result) {
             return;
         }
         self.begin_more(at);
@@ -44,103 +32,123 @@ impl Loader<'_> {
         self.flush(at);
     }
 
-    /// Takes what the engine of a connection tells; gives whether the connection has ended.
-    pub(super) fn told(&mut self, at: usize, received: &Result<bool, String>) -> bool {
+    /// Counts what has happened on a connection; returns whether the connection has ended.
+    fn take_events(&mut self, at: usize, received: &Result<bool, String>) -> bool {
         let now = now_ns();
         let mut closing = matches!(received, Ok(true));
-        while let Some(told) = self.links[at].engine.as_mut().and_then(Engine::event) {
-            let flights = &mut self.links[at].flights;
-            match told {
-                Told::Head {
-                    stream,
-                    status,
-                    size,
+        while let Some(event) = self.slots[at].connection.event(now) {
+            let (connection, result) = (&mut self.slots[at].connection, &mut self.result);
+            match event {
+                Event::Connected { from_ns, to_ns } => {
+                    result.sample(Metric::Connect, from_ns, to_ns);
+                }
+                Event::Handshake {
+                    from_ns,
+                    to_ns,
+                    resumed,
                 } => {
-                    self.tally.head_wire_bytes += size.wire_bytes;
-                    self.tally.head_text_bytes += size.text_bytes;
-                    if let Some(flight) = flights.get(stream) {
-                        (flight.first_ns, flight.status) = (now, status);
+                    result.resumed += u64::from(resumed);
+                    result.sample(Metric::Handshake, from_ns, to_ns);
+                }
+                Event::Open(protocol) => {
+                    *result.protocols.entry(protocol.name()).or_default() += 1;
+                }
+                Event::Head { size, .. } => {
+                    result.head_wire_bytes += size.wire_bytes;
+                    result.head_text_bytes += size.text_bytes;
+                }
+                Event::End { stream, body_bytes } => {
+                    if let Some(exchange) = connection.in_flight.remove(stream) {
+                        result.body_bytes += body_bytes;
+                        self.complete(exchange, now);
                     }
                 }
-                Told::End { stream, body_bytes } => {
-                    if let Some(flight) = flights.remove(stream) {
-                        self.tally.body_bytes += body_bytes;
-                        self.complete(flight, now);
-                    }
-                }
-                Told::Lost { stream, why } => {
-                    if flights.remove(stream).is_some() {
+                Event::Lost { stream, why } => {
+                    if connection.in_flight.remove(stream).is_some() {
                         self.count_error(&why, 1, now);
                     }
                 }
-                Told::Closing => closing = true,
-                Told::Failed(why) => {
+                Event::Closing => closing = true,
+                Event::Failed(why) => {
                     // Why the socket failed says more than that it ended early.
                     let why = received.as_ref().err().cloned().unwrap_or(why);
                     self.fail(at, &why, now);
                     return true;
                 }
-                Told::Other => {}
+                Event::Other => {}
             }
         }
-        let link = &mut self.links[at];
         if let Err(why) = received {
             self.fail(at, why, now);
             return true;
         }
-        closing |= link.engine.as_ref().is_some_and(Engine::is_closed);
-        closing |= self.plan.connect != Connect::Warm && self.once[at].is_none();
-        if matches!(received, Ok(true)) && (link.flights.len() > 0 || link.engine.is_none()) {
+        let slot = &self.slots[at];
+        let (is_open, busy) = (
+            slot.connection.stage == Stage::Open,
+            slot.connection.in_flight.len() > 0,
+        );
+        closing |= slot.connection.is_ended();
+        closing |= self.plan.connect != Connect::Warm && slot.once.is_none();
+        if matches!(received, Ok(true)) && (busy || !is_open) {
             self.fail(at, "closed by the server", now);
             return true;
         }
-        if closing && link.flights.len() == 0 {
-            link.finish(&mut self.tally);
+        if closing && !busy {
+            self.finish(at);
             self.begin_more(at);
             return true;
         }
         false
     }
 
-    pub(super) fn complete(&mut self, flight: Flight, now: u64) {
-        let tally = &mut self.tally;
-        tally.done += 1;
-        tally.statuses[usize::from(flight.status / 100).min(9)] += 1;
-        tally.sample(Kind::Service, flight.sent_ns, now);
-        tally.sample(Kind::FirstByte, flight.sent_ns, flight.first_ns);
+    /// Closes a connection, and keeps what the kernel knows of its round trip.
+    pub(super) fn finish(&mut self, at: usize) {
+        let connection = &mut self.slots[at].connection;
+        if let Some(us) = connection.min_rtt_us() {
+            let least = self.result.min_rtt_us.map_or(us, |least| least.min(us));
+            self.result.min_rtt_us = Some(least);
+        }
+        connection.close();
+    }
+
+    fn complete(&mut self, exchange: Exchange, now: u64) {
+        let result = &mut self.result;
+        result.done += 1;
+        result.statuses[usize::from(exchange.status / 100).min(9)] += 1;
+        result.sample(Metric::Service, exchange.sent_ns, now);
+        result.sample(Metric::FirstByte, exchange.sent_ns, exchange.first_byte_ns);
         if self.plan.rate.is_some() {
-            tally.sample(Kind::Response, flight.intended_ns, now);
+            result.sample(Metric::Response, exchange.intended_ns, now);
         }
         let bin = ((now - self.begin_ns) / BIN_NS) as usize;
-        if tally.bins.len() <= bin {
-            tally.bins.resize(bin + 1, 0);
+        if result.bins.len() <= bin {
+            result.bins.resize(bin + 1, 0);
         }
-        tally.bins[bin] += 1;
+        result.bins[bin] += 1;
         self.last_ns = now;
-        if tally.done.is_multiple_of(PROGRESS) {
+        if result.done.is_multiple_of(PROGRESS) {
             self.shared.ended.fetch_add(PROGRESS, Ordering::Relaxed);
         }
     }
 
-    /// Has the samples judged that are over.
+    /// Filters the samples that are complete.
     pub(super) fn settle(&mut self) {
-        if let Some(judge) = self.judge {
-            self.tally.settle(judge);
+        if let Some(filter) = self.filter {
+            self.result.settle(filter);
         }
     }
 
     pub(super) fn count_error(&mut self, why: &str, times: u64, now: u64) {
-        self.tally.error(why, times);
+        self.result.error(why, times);
         self.last_ns = self.last_ns.max(now);
     }
 
-    /// A connection has failed, and with it what was under way on it.
+    /// A connection has failed, and with it the requests in progress on it.
     pub(super) fn fail(&mut self, at: usize, why: &str, now: u64) {
-        let link = &mut self.links[at];
-        let lost = link.flights.drain().count() as u64;
-        link.close();
-        link.retry_ns = now + RETRY_NS;
-        let waited = u64::from(self.once[at].take().is_some());
+        let slot = &mut self.slots[at];
+        let lost = slot.connection.close() as u64;
+        slot.retry_ns = now + RETRY_NS;
+        let waited = u64::from(slot.once.take().is_some());
         if lost + waited == 0 && self.running && self.plan.rate.is_none() {
             // So that a run against a server that is not there comes to its end.
             self.take_budget(now);
@@ -154,31 +162,33 @@ impl Loader<'_> {
     /// Whether nothing of many tries has come to a response: the server is not there, or is another one. A constant rate
     /// goes on, for it may be there to see when the server comes back.
     fn answers_nothing(&self) -> bool {
-        let tries = TRIES_MAX * self.links.len() as u64;
+        let tries = TRIES_MAX * self.slots.len() as u64;
         self.running
             && self.plan.rate.is_none()
-            && self.tally.done == 0
-            && self.tally.failed() >= tries
+            && self.result.done == 0
+            && self.result.failed() >= tries
     }
 
-    /// What has to be looked at now and then: what takes too long, and what may be tried again.
+    /// Checks timeouts, and dials connections again that have waited after a failure.
     pub(super) fn tick(&mut self, now: u64) {
         self.settle();
         let most = self.plan.timeout_ns;
-        for at in 0..self.links.len() {
-            let link = &self.links[at];
-            let since = match link.stage {
+        for at in 0..self.slots.len() {
+            let connection = &self.slots[at].connection;
+            let (since, why) = match connection.stage {
                 Stage::Closed => {
                     self.begin_more(at);
                     continue;
                 }
-                Stage::Connecting | Stage::Handshake => Some(link.begun_ns),
-                Stage::Open => link.flights.oldest().map(|flight| flight.sent_ns),
-            };
-            let why = match link.stage {
-                Stage::Connecting => "connect: timed out",
-                Stage::Handshake => "tls: handshake timed out",
-                _ => "response: timed out",
+                Stage::Connecting => (Some(connection.begun_ns), "connect: timed out"),
+                Stage::Handshake => (Some(connection.begun_ns), "tls: handshake timed out"),
+                Stage::Open => {
+                    let oldest = connection
+                        .in_flight
+                        .oldest()
+                        .map(|exchange| exchange.sent_ns);
+                    (oldest, "response: timed out")
+                }
             };
             if since.is_some_and(|since| now.saturating_sub(since) > most) {
                 self.fail(at, why, now);

@@ -1,118 +1,9 @@
-//! Two servers, or two reports: which is better, and how sure that is.
+//! Two reports from different times: which is better, and what was not measured alike.
 
-use serde::{Deserialize, Serialize};
-
-use super::{Block, FORMAT, Figure, Report, ServerReport};
-use crate::stats::{self, Comparison};
-
-/// One figure of two servers.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct ComparisonReport {
-    /// Which figure: `rate`, `mean_ms`, `p99_ms`, `server_cpu_us`.
-    pub figure: String,
-    /// The first and the second server.
-    pub first: String,
-    /// See above.
-    pub second: String,
-    /// The second's over the first's, with an interval at 0.99.
-    pub ratio: Figure,
-    /// `second is better`, `first is better` or `no difference seen`.
-    pub verdict: String,
-    /// Where none was seen: about how many runs of each would be needed for a difference as large as the one measured.
-    pub runs_needed: Option<u64>,
-}
-
-impl ComparisonReport {
-    /// The verdict as a sentence.
-    #[must_use]
-    pub fn sentence(&self) -> String {
-        let percent = |ratio: f64| format!("{:+.2} %", (ratio - 1.0) * 100.0);
-        let interval = match (self.ratio.low, self.ratio.high) {
-            (Some(low), Some(high)) => format!(" ({} to {})", percent(low), percent(high)),
-            _ => String::new(),
-        };
-        let what = match self.figure.as_str() {
-            "rate" => "responses a second",
-            "mean_ms" => "mean time",
-            "p99_ms" => "99th percentile",
-            _ => "server's CPU time a response",
-        };
-        let measured = format!(
-            "{what}: {}{interval}, n={}",
-            percent(self.ratio.value),
-            self.ratio.n
-        );
-        let verdict = match (self.verdict.as_str(), self.runs_needed) {
-            (SECOND, _) => format!("{} is better", self.second),
-            (FIRST, _) => format!("{} is better", self.first),
-            (_, Some(runs)) => format!("no difference seen: about {runs} runs would be needed"),
-            (_, None) => {
-                "no difference seen: more runs than are reasonable would be needed".to_owned()
-            }
-        };
-        format!("{measured}: {verdict}")
-    }
-}
-
-const FIRST: &str = "first is better";
-const SECOND: &str = "second is better";
-const NEITHER: &str = "no difference seen";
-
-type Of = fn(&Block) -> Option<f64>;
-
-/// The figures that are compared, and whether more is better.
-const FIGURES: [(&str, bool, Of); 4] = [
-    ("rate", true, |block| Some(block.rate)),
-    ("mean_ms", false, |block| Some(block.mean_ms)),
-    ("p99_ms", false, |block| Some(block.p99_ms)),
-    ("server_cpu_us", false, |block| block.server_cpu_us),
-];
-
-/// Compares two servers that took turns in blocks; the last block may lack one of them.
-pub(crate) fn of_blocks(first: &ServerReport, second: &ServerReport) -> Vec<ComparisonReport> {
-    let figures = FIGURES.iter().filter_map(|(figure, more, value)| {
-        let pairs = first.blocks.iter().zip(&second.blocks);
-        let pairs = pairs.filter_map(|(own, other)| value(own).zip(value(other)));
-        let (own, other): (Vec<f64>, Vec<f64>) = pairs.unzip();
-        let found = stats::paired(&own, &other)?;
-        Some(told(first, second, figure, *more, found))
-    });
-    figures.collect()
-}
-
-/// Compares two servers that were measured apart.
-fn of_runs(first: &ServerReport, second: &ServerReport) -> Vec<ComparisonReport> {
-    let figures = FIGURES.iter().filter_map(|(figure, more, value)| {
-        let of = |server: &ServerReport| -> Vec<f64> {
-            server.blocks.iter().filter_map(value).collect()
-        };
-        let found = stats::apart(&of(first), &of(second))?;
-        Some(told(first, second, figure, *more, found))
-    });
-    figures.collect()
-}
-
-fn told(
-    first: &ServerReport,
-    second: &ServerReport,
-    figure: &str,
-    more_is_better: bool,
-    found: Comparison,
-) -> ComparisonReport {
-    let verdict = match (found.differs, found.ratio.value > 1.0) {
-        (false, _) => NEITHER,
-        (true, more) if more == more_is_better => SECOND,
-        (true, _) => FIRST,
-    };
-    ComparisonReport {
-        figure: figure.to_owned(),
-        first: first.name.clone(),
-        second: second.name.clone(),
-        ratio: found.ratio.into(),
-        verdict: verdict.to_owned(),
-        runs_needed: found.needed,
-    }
-}
+use super::comparison::{ComparisonReport, of_pieces, of_runs};
+use super::format::{FORMAT, Report};
+use super::server::ServerReport;
+use crate::load::tell_apart;
 
 /// Compares two reports from different times: each server of the first with the one of the same name or place.
 ///
@@ -133,7 +24,7 @@ pub fn of_reports(first: &Report, second: &Report) -> Result<Vec<ComparisonRepor
                 server.name
             ));
         };
-        let found = match server.blocks.len().min(other.blocks.len()) {
+        let mut found = match server.blocks.len().min(other.blocks.len()) {
             0 => return Err(format!("nothing was measured of {}", server.name)),
             1 => of_pieces(server, other),
             _ => of_runs(server, other),
@@ -144,16 +35,12 @@ pub fn of_reports(first: &Report, second: &Report) -> Result<Vec<ComparisonRepor
                 "{name} was measured for too short a time to be compared"
             ));
         }
+        for figure in &mut found {
+            tell_apart(&mut [&mut figure.first, &mut figure.second]);
+        }
         all.extend(found);
     }
     Ok(all)
-}
-
-/// Single runs have pieces alone, which tell of the rate.
-fn of_pieces(first: &ServerReport, second: &ServerReport) -> Vec<ComparisonReport> {
-    let found = stats::apart(&first.rates, &second.rates);
-    let told = found.map(|found| told(first, second, "rate", true, found));
-    told.into_iter().collect()
 }
 
 /// Reads a report.
@@ -171,7 +58,7 @@ pub fn read(text: &str) -> Result<Report, String> {
     serde_json::from_value(value).map_err(|error| error.to_string())
 }
 
-/// What differs between the settings and conditions of two reports, which may explain what differs between figures.
+/// Differences between the settings and conditions of two reports, which may explain those between figures.
 #[must_use]
 pub fn differences(first: &Report, second: &Report) -> Vec<String> {
     let parts = |report: &Report| {

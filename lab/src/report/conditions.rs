@@ -26,7 +26,7 @@ pub struct Conditions {
     pub device: Option<String>,
     /// The MTU of that device.
     pub mtu_bytes: Option<u64>,
-    /// What that device does with several segments at once.
+    /// Offloads of that device.
     #[serde(default)]
     pub offloads: Offloads,
     /// The load of the machine over the last minute, at the end.

@@ -6,7 +6,9 @@
 
 use std::fmt::Write as _;
 
-use super::{Figure, Report, ServerReport, TimesReport, text};
+use super::format::Report;
+use super::server::{Figure, ServerReport, TimesReport};
+use super::text;
 
 /// The whole page.
 #[must_use]
@@ -224,7 +226,7 @@ fn one(out: &mut String, server: &ServerReport) {
         ]);
     }
     out.push_str(&table(&rows));
-    if let Some(sentence) = server.voided_sentence() {
+    if let Some(sentence) = server.excluded_sentence() {
         paragraph(out, &format!("{sentence}."));
     }
     out.push_str("</section>\n");

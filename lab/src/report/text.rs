@@ -3,8 +3,12 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use super::compare::differences;
+use super::comparison::ComparisonReport;
+use super::conditions::Conditions;
+use super::format::{Report, Settings};
+use super::server::{Figure, ServerReport};
 use super::table::{push_entry, push_rows, push_wrapped};
-use super::{Conditions, Figure, Report, ServerReport, Settings};
 
 /// The whole report.
 #[must_use]
@@ -122,9 +126,9 @@ fn one(out: &mut String, server: &ServerReport, conditions: &Conditions) {
     costs(out, server);
 }
 
-/// What a server's responses cost: on the link, in heads and bytes, of CPU and memory.
+/// Costs of a server's responses: excluded samples, bytes, CPU and memory.
 fn costs(out: &mut String, server: &ServerReport) {
-    if let Some(sentence) = server.voided_sentence() {
+    if let Some(sentence) = server.excluded_sentence() {
         push_entry("link", &sentence, out);
     }
     if server.resumed > 0 {
@@ -279,6 +283,28 @@ pub fn table(report: &Report) -> String {
     out
 }
 
+/// The comparison of two reports.
+#[must_use]
+pub fn compared(figures: &[ComparisonReport], first: &Report, second: &Report) -> String {
+    let mut out = String::new();
+    for figure in figures {
+        paragraph(
+            &mut out,
+            &format!("{}: {}", figure.first, figure.sentence()),
+        );
+    }
+    warnings(&mut out, first);
+    warnings(&mut out, second);
+    let differing = differences(first, second).join("; ");
+    if !differing.is_empty() {
+        paragraph(
+            &mut out,
+            &format!("They were not measured alike: {differing}"),
+        );
+    }
+    out
+}
+
 /// `1.78 ±0.14`; a figure without an interval comes from a single run.
 fn short(found: Figure, digits: usize) -> String {
     let value = found.value;
@@ -288,7 +314,7 @@ fn short(found: Figure, digits: usize) -> String {
     }
 }
 
-/// Times in the order in which they are told.
+/// Times in the order of reports.
 const TIMES: [(&str, &str); 5] = [
     ("response", "response time"),
     ("service", "service time"),
@@ -310,6 +336,8 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::report::Block;
+    use crate::report::compare::of_reports;
     use crate::report::table::WIDTH;
 
     fn figure(value: f64) -> Value {
@@ -361,6 +389,35 @@ mod tests {
                 assert_eq!(wide, None, "{text}");
             }
         }
+    }
+
+    #[test]
+    fn comparisons_are_as_narrow_and_tell_equal_names_apart() {
+        let of = |ms: f64| {
+            let mut report = report(ms, 50_000);
+            let block = json!({
+                "rate": 1000.0 / ms, "mean_ms": ms, "p99_ms": 30.0 * ms, "server_cpu_us": 1.78,
+                "client_cpu_us": 1.18, "done": 10, "failed": 0
+            });
+            let block: Block = serde_json::from_value(block).expect("a block");
+            report.servers[0].blocks = vec![block; 20];
+            report.settings.seed = ms as u64;
+            report.conditions.kernel = "6.18.44-".repeat(8);
+            report
+        };
+        let (first, mut second) = (of(1.0), of(2.0));
+        second.conditions.kernel = "7.0".to_owned();
+        let figures = of_reports(&first, &second).expect("they can be compared");
+        let text = compared(&figures, &first, &second);
+        let wide = text.lines().find(|line| line.chars().count() > WIDTH);
+        assert_eq!(wide, None, "{text}");
+        let rate = "https://localhost:8443/a (A): responses a second: -50.00 % (-50.00 % to -50.00 %), n=20:";
+        assert!(text.starts_with(rate), "{text}");
+        assert!(text.contains("localhost:8443/a (A) is better"), "{text}");
+        assert!(
+            text.contains("They were not measured alike: kernel:"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -8,7 +8,7 @@ pub(crate) mod chain;
 
 use std::sync::Arc;
 
-use firstbyte_tests::trusting::Trusting;
+use ::tls::AnyServer;
 use rustls::client::Resumption;
 use rustls::compress::CertDecompressor;
 use rustls::crypto::CryptoProvider;
@@ -50,7 +50,7 @@ pub(crate) fn client(version: Version, alpn: &[&str]) -> ClientConfig {
         .with_protocol_versions(version.alone())
         .expect("the version is built")
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Trusting::default()))
+        .with_custom_certificate_verifier(Arc::new(AnyServer(provider())))
         .with_no_client_auth();
     config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
     config.resumption = Resumption::disabled();

@@ -12,7 +12,6 @@ pub mod clock;
 pub mod config;
 pub mod connector;
 pub mod context;
-pub mod decimal;
 pub mod errlog;
 pub mod files;
 pub mod from_args;

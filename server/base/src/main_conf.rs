@@ -63,7 +63,7 @@ pub struct MainConf {
     pub multi_accept: bool,
     /// The pools of `thread_pool` and the directives that name them.
     pub thread_pools: ThreadPools,
-    set: Vec<&'static str>,
+    set: Vec<String>,
 }
 
 impl MainConf {
@@ -126,11 +126,11 @@ impl MainConf {
     ///
     /// # Errors
     /// It was written before.
-    pub fn once(&mut self, d: &Directive, name: &'static str) -> Result<(), ConfError> {
-        if self.set.contains(&name) {
+    pub fn once(&mut self, d: &Directive) -> Result<(), ConfError> {
+        if self.set.iter().any(|name| name == d.name()) {
             return Err(ConfError::directive(d, "is duplicate"));
         }
-        self.set.push(name);
+        self.set.push(d.name().to_owned());
         Ok(())
     }
 }

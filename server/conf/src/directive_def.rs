@@ -34,6 +34,52 @@ pub struct DirectiveDef<B: 'static> {
     pub apply: Apply<B>,
 }
 
+/// Declares a table of directives, whose doc comments are their documentation.
+///
+/// ```text
+/// conf::directives! {
+///     /// What the table is.
+///     pub(super) const ROWS: ConfigBuilder;
+///
+///     /// What the directive does.
+///     directive "name": contexts, ARITY, "default", "syntax" => function;
+///
+///     /// What the block is.
+///     block "name": contexts, ARITY, "", "{ ... }" => function;
+/// }
+/// ```
+#[macro_export]
+macro_rules! directives {
+    (
+        $(#[$meta:meta])*
+        $vis:vis const $rows:ident: $builder:ty;
+        $(
+            $(#[doc = $doc:literal])+
+            $form:ident $name:literal: $contexts:expr, $arity:ident, $default:literal, $syntax:literal => $apply:expr;
+        )*
+    ) => {
+        $(#[$meta])*
+        $vis const $rows: &[$crate::DirectiveDef<$builder>] = &[
+            $( $crate::DirectiveDef {
+                name: $name,
+                contexts: $contexts,
+                arity: $crate::Arity::$arity,
+                block: $crate::directives!(@$form),
+                default: $default,
+                doc: concat!($($doc),+),
+                syntax: $syntax,
+                apply: $apply,
+            }, )*
+        ];
+    };
+    (@directive) => {
+        false
+    };
+    (@block) => {
+        true
+    };
+}
+
 /// The target of a walk: the owner of the table and the loader.
 pub trait Builder: Sized + 'static {
     /// The directives it knows.

@@ -1,53 +1,20 @@
-//! Golden configurations: each `golden/*.conft` is a configuration, a line `----`, and its expected result.
-//!
-//! Files besides the main one follow lines `==== /path`; `==== -g` is the command line. The result is the log of the
-//! toy language, or the error as it is shown. `UPDATE_GOLDEN=1` writes the actual result into the file.
+//! Golden configurations of the toy language: the result of each `golden/*.conft` is the log of the language, or the error as it
+//! is shown.
 
+mod cases;
 mod toy;
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use cases::{COMMAND_LINE, files};
 use conf::Memory;
 use toy::{MAIN_FILE, Toy};
-
-const COMMAND_LINE: &str = "-g";
-
-fn cases() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
-    let entries = fs::read_dir(folder).expect("the folder is part of the crate");
-    let mut paths: Vec<_> = entries
-        .map(|entry| entry.expect("the folder can be read").path())
-        .collect();
-    paths.retain(|path| {
-        path.extension()
-            .is_some_and(|extension| extension == "conft")
-    });
-    paths.sort();
-    paths
-}
-
-/// The text up to `----` cut into files.
-fn files(text: &str) -> Vec<(String, String)> {
-    let mut files = vec![(MAIN_FILE.to_owned(), String::new())];
-    for line in text.split_inclusive('\n') {
-        match line.strip_prefix("==== ") {
-            Some(path) => files.push((path.trim_end().to_owned(), String::new())),
-            None => files
-                .last_mut()
-                .expect("the main file is there")
-                .1
-                .push_str(line),
-        }
-    }
-    files
-}
 
 fn given(text: &str) -> String {
     let mut memory = Memory::default();
     let mut command_line = None;
-    for (path, text) in files(text) {
-        match path.as_str() {
+    for (path, text) in files(MAIN_FILE, text) {
+        match path {
             COMMAND_LINE => command_line = Some(text.trim_end().to_owned()),
             _ => memory.add_file(path, text),
         }
@@ -60,23 +27,6 @@ fn given(text: &str) -> String {
 
 #[test]
 fn golden_configurations_give_what_they_say() {
-    let mut failed = Vec::new();
-    let paths = cases();
-    for path in &paths {
-        let case = fs::read_to_string(path).expect("a case can be read");
-        let (text, expected) = case.split_once("----\n").expect("a case has a line ----");
-        let given = given(text);
-        if given == expected.trim_end() {
-            continue;
-        }
-        if std::env::var_os("UPDATE_GOLDEN").is_some() {
-            fs::write(path, format!("{text}----\n{given}\n")).expect("a case can be written");
-        }
-        failed.push(format!(
-            "{}\nexpected:\n{expected}\ngiven:\n{given}\n",
-            path.display()
-        ));
-    }
-    assert!(paths.len() >= 25, "only {} cases", paths.len());
-    assert!(failed.is_empty(), "{}", failed.join("\n"));
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    cases::judge(&folder, 25, given);
 }

@@ -1,6 +1,6 @@
 //! Random texts: parsing and walking never panic, and words written in quotes read back.
 //!
-//! Own generator (xorshift), seeded; a failure prints its seed. `CONF_SEED` and `CONF_ROUNDS` repeat or extend a run.
+//! A failure prints its seed. `CONF_SEED` and `CONF_ROUNDS` repeat or extend a run.
 
 mod toy;
 
@@ -9,24 +9,17 @@ use std::sync::Arc;
 use conf::{Item, Memory, Origin, parse, quote};
 use toy::{MAIN_FILE, Toy};
 
-struct Random(u64);
+struct Random(fastrand::Rng);
 
 impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
     /// A number below `n`.
     fn below(&mut self, n: usize) -> usize {
-        usize::try_from(self.next() % n as u64).expect("it is below a usize")
+        self.0.usize(..n)
     }
 
     fn bytes(&mut self, longest: usize) -> Vec<u8> {
         let len = self.below(longest + 1);
-        (0..len).map(|_| self.next().to_le_bytes()[0]).collect()
+        (0..len).map(|_| self.0.u8(..)).collect()
     }
 
     /// A text of the pieces that mean something to the lexer or to the toy language.
@@ -85,8 +78,7 @@ fn seeded(f: impl Fn(&mut Random)) {
     let first = number("CONF_SEED").unwrap_or(1);
     for seed in first..first + number("CONF_ROUNDS").unwrap_or(2000) {
         let shown = ShownOnPanic(seed);
-        // Spread neighbouring seeds over the whole state, which must not be zero.
-        f(&mut Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1));
+        f(&mut Random(fastrand::Rng::with_seed(seed)));
         drop(shown);
     }
 }

@@ -5,7 +5,7 @@ use engines::http::Fault;
 use super::{Phase, redirect, refuse_body, resume};
 use crate::exchange::{Exchange, MAX_URI_CHANGES, State, Wait};
 use crate::reply;
-use crate::testing::{Outcome, Ran, Reaction, START_MS, World, get};
+use crate::testing::{Outcome, Ran, Reaction, START_MS, World, body, get, status};
 
 const ALL: &str =
     "post_read server_rewrite rewrite rewrite_2 pre_access access access_2 pre_content content say";
@@ -15,20 +15,6 @@ const AFTER_REWRITE: &str = "pre_access access access_2 pre_content content say"
 fn place(name: &str) -> usize {
     let place = ALL.split(' ').position(|handler| handler == name);
     place.expect("a handler")
-}
-
-/// The text of a response.
-fn body(world: &mut World, x: &mut Exchange) -> String {
-    assert_eq!(x.progress.state, State::Responding);
-    world.pull(x).0
-}
-
-/// The status of the response, 0 where the connection is closed without one.
-fn status(x: &Exchange) -> u16 {
-    match x.progress.state {
-        State::Responding => x.response.head.status,
-        _ => 0,
-    }
 }
 
 #[test]

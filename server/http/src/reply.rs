@@ -4,6 +4,7 @@
 
 use std::rc::Rc;
 
+pub use engines::http::decimal;
 use engines::http::{BodyLength, Chunk, Escape, FieldId, Method, ResponseHead, Version, escape};
 
 use crate::conf_core::{CoreLoc, CoreSrv, ErrorPage, ServerTokens};
@@ -355,19 +356,6 @@ fn push_content_type(head: &mut ResponseHead, kind: &[u8], charset: &[u8]) {
     }
     let value = [kind, b"; charset=", charset].concat();
     head.push_id(FieldId::ContentType, b"Content-Type", &value);
-}
-
-/// Writes a number; returns the digits.
-pub fn decimal(mut n: u64, digits: &mut [u8; 20]) -> &[u8] {
-    let mut at = digits.len();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (n % 10) as u8;
-        n /= 10;
-        if n == 0 {
-            return &digits[at..];
-        }
-    }
 }
 
 /// Completes a `Location` that is a path with scheme and host.

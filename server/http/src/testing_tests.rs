@@ -6,6 +6,8 @@
 
 #[path = "testing/page_tests.rs"]
 mod page;
+#[path = "testing/response_tests.rs"]
+mod response;
 #[path = "testing/servers_tests.rs"]
 pub(crate) mod servers;
 
@@ -31,13 +33,14 @@ use server_base::opened::OpenedLogs;
 use server_base::transport::NO_SOCKET;
 use server_base::waker::{WakeKey, WakeQueue};
 
-use crate::build::{Cycle, LoadError, LoadOptions, load};
+use crate::build::{ConfigBuilder, Cycle, LoadError, LoadOptions, load};
 use crate::exchange::{Client, Ctx, Env, Exchange, Peer, Pulled, State, Wait};
 use crate::http::{Http, LocalHttp};
 use crate::module::{Access, Content, Handler, Module, Step};
 use crate::{phases, reply};
 
 pub(crate) use page::{Holding, Page, Part, Parts, begun, page, text, whole};
+pub(crate) use response::{body, status};
 
 /// A configuration, and what the core needs of the world.
 pub(crate) struct World {
@@ -72,6 +75,24 @@ impl Ran {
     pub(crate) fn react(&mut self, reactions: &[(&'static str, Reaction)]) {
         let script = self.x.extensions.get_mut::<Script>().expect("it was begun");
         script.reactions.extend(reactions.iter().copied());
+    }
+}
+
+/// A directive of a test's module.
+pub(crate) const fn row(
+    name: &'static str,
+    arity: Arity,
+    apply: conf::Apply<ConfigBuilder>,
+) -> DirectiveDef<ConfigBuilder> {
+    DirectiveDef {
+        name,
+        doc: "",
+        syntax: "",
+        default: "",
+        contexts: Contexts::HTTP,
+        arity,
+        block: false,
+        apply,
     }
 }
 

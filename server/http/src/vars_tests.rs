@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef};
+use conf::{Arity, ConfError, Directive};
 
 use super::{Compute, MAX_DEPTH, Variable, append_by_name};
 use crate::build::ConfigBuilder;
 use crate::exchange::{Ctx, Exchange};
 use crate::module::Module;
-use crate::testing::{World, get, refused};
+use crate::testing::{World, get, refused, row};
 use crate::value::Value;
 
 /// `via NAME VALUE` computes a variable from others, once; `ever` each time it is used. `put NAME` is what `set` does to a
@@ -50,21 +50,6 @@ const VARS: Module = Module {
     defaults: &[read("base", |_, _, _, out| say(out, b"of the module"))],
     ..Module::EMPTY
 };
-
-type Apply = fn(&mut ConfigBuilder, &Directive) -> Result<(), ConfError>;
-
-const fn row(name: &'static str, arity: Arity, apply: Apply) -> DirectiveDef<ConfigBuilder> {
-    DirectiveDef {
-        name,
-        contexts: Contexts::HTTP,
-        arity,
-        block: false,
-        default: "",
-        doc: "",
-        syntax: "",
-        apply,
-    }
-}
 
 const fn read(name: &'static str, read: super::Read) -> Variable {
     Variable {

@@ -1,20 +1,17 @@
 //! Random configurations and expressions: the lint never panics, and ends.
 //!
-//! Own generator (xorshift), seeded; a failure prints its seed. `LINT_SEED` and `LINT_ROUNDS` repeat or extend a run.
+//! A failure prints its seed. `LINT_SEED` and `LINT_ROUNDS` repeat or extend a run.
 
 use std::path::Path;
 
 use conf::{Memory, quote};
 
-struct Random(u64);
+struct Random(fastrand::Rng);
 
 impl Random {
     /// A number below `n`.
     fn below(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 % n as u64).expect("it is below a usize")
+        self.0.usize(..n)
     }
 
     fn one<'a>(&mut self, of: &[&'a str]) -> &'a str {
@@ -183,8 +180,7 @@ fn seeded(f: impl Fn(&mut Random)) {
     let first = number("LINT_SEED").unwrap_or(1);
     for seed in first..first + number("LINT_ROUNDS").unwrap_or(2000) {
         let shown = ShownOnPanic(seed);
-        // Spread neighbouring seeds over the whole state, which must not be zero.
-        f(&mut Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1));
+        f(&mut Random(fastrand::Rng::with_seed(seed)));
         drop(shown);
     }
 }

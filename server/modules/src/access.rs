@@ -6,7 +6,7 @@
 
 use std::net::IpAddr;
 
-use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef};
+use conf::{ConfError, Contexts, Directive};
 use server_base::errlog::Level;
 use server_base::shared_list::SharedList;
 use server_http::build::ConfigBuilder;
@@ -58,28 +58,15 @@ pub(crate) struct Rule {
 
 const WHERE: Contexts = Contexts::HTTP_SERVER_LOCATION.or(Contexts::LIMIT_EXCEPT);
 
-const ROWS: &[DirectiveDef<ConfigBuilder>] = &[
-    DirectiveDef {
-        name: "allow",
-        contexts: WHERE,
-        arity: Arity::TAKE1,
-        block: false,
-        default: "",
-        doc: "Clients that may have a response.",
-        syntax: "address | CIDR | unix: | all",
-        apply: |b, d| rule(b, d, false),
-    },
-    DirectiveDef {
-        name: "deny",
-        contexts: WHERE,
-        arity: Arity::TAKE1,
-        block: false,
-        default: "",
-        doc: "Clients that get 403.",
-        syntax: "address | CIDR | unix: | all",
-        apply: |b, d| rule(b, d, true),
-    },
-];
+conf::directives! {
+    const ROWS: ConfigBuilder;
+
+    /// Clients that may have a response.
+    directive "allow": WHERE, TAKE1, "", "address | CIDR | unix: | all" => |b, d| rule(b, d, false);
+
+    /// Clients that get 403.
+    directive "deny": WHERE, TAKE1, "", "address | CIDR | unix: | all" => |b, d| rule(b, d, true);
+}
 
 fn rule(b: &mut ConfigBuilder, d: &Directive, deny: bool) -> Result<(), ConfError> {
     let network = match d.arg(0) {

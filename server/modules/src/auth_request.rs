@@ -7,7 +7,7 @@
 
 use std::rc::Rc;
 
-use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef};
+use conf::{ConfError, Contexts, Directive};
 use engines::http::FieldId;
 use server_base::errlog::Level;
 use server_http::build::ConfigBuilder;
@@ -50,28 +50,16 @@ fn inherit(own: &mut AuthRequestLoc, parent: Option<&AuthRequestLoc>) {
     }
 }
 
-const ROWS: &[DirectiveDef<ConfigBuilder>] = &[
-    DirectiveDef {
-        name: "auth_request",
-        contexts: Contexts::HTTP_SERVER_LOCATION,
-        arity: Arity::TAKE1,
-        block: false,
-        default: "off",
-        doc: "Where a subrequest goes whose status says whether the request is allowed.",
-        syntax: "uri | off",
-        apply: auth_request,
-    },
-    DirectiveDef {
-        name: "auth_request_set",
-        contexts: Contexts::HTTP_SERVER_LOCATION,
-        arity: Arity::TAKE2,
-        block: false,
-        default: "",
-        doc: "Sets a variable after that subrequest, to a value that may hold variables of it.",
-        syntax: "$variable value",
-        apply: auth_request_set,
-    },
-];
+conf::directives! {
+    const ROWS: ConfigBuilder;
+
+    /// Where a subrequest goes whose status says whether the request is allowed.
+    directive "auth_request": Contexts::HTTP_SERVER_LOCATION, TAKE1, "off", "uri | off" => auth_request;
+
+    /// Sets a variable after that subrequest, to a value that may hold variables of it.
+    directive "auth_request_set": Contexts::HTTP_SERVER_LOCATION, TAKE2, "", "$variable value"
+        => auth_request_set;
+}
 
 fn auth_request(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let conf = b.conf_mut::<AuthRequestLoc>();

@@ -5,7 +5,7 @@
 //!
 //! Source: nginx documentation, `ngx_http_browser_module`.
 
-use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef};
+use conf::{ConfError, Contexts, Directive};
 use engines::http::FieldId;
 use server_base::shared_list::SharedList;
 use server_http::build::ConfigBuilder;
@@ -156,70 +156,36 @@ fn memmem(text: &[u8], word: &[u8]) -> Option<usize> {
     text.windows(word.len()).position(|window| window == word)
 }
 
-macro_rules! row {
-    ($name:literal, $arity:expr, $default:literal, $syntax:literal, $doc:literal, $apply:expr) => {
-        DirectiveDef {
-            name: $name,
-            contexts: HSL,
-            arity: $arity,
-            block: false,
-            default: $default,
-            doc: $doc,
-            syntax: $syntax,
-            apply: $apply,
+conf::directives! {
+    const ROWS: ConfigBuilder;
+
+    /// The version from which a browser is modern.
+    directive "modern_browser": HSL, TAKE12, "", "browser version | unlisted" => modern_browser;
+
+    /// The value of $modern_browser.
+    directive "modern_browser_value": HSL, TAKE1, "1", "string" => |b, d| {
+        b.conf_mut::<BrowserLoc>().modern_value = Some(d.arg(0).to_vec());
+        Ok(())
+    };
+
+    /// A text that User-Agent of an ancient browser holds.
+    directive "ancient_browser": HSL, ONE_MORE, "", "string ..." => |b, d| {
+        let conf = b.conf_mut::<BrowserLoc>();
+        for word in &d.args {
+            match word.text.as_slice() {
+                b"netscape4" => conf.netscape4 = true,
+                text => conf.ancient.push(text.to_vec()),
+            }
         }
+        Ok(())
+    };
+
+    /// The value of $ancient_browser.
+    directive "ancient_browser_value": HSL, TAKE1, "1", "string" => |b, d| {
+        b.conf_mut::<BrowserLoc>().ancient_value = Some(d.arg(0).to_vec());
+        Ok(())
     };
 }
-
-const ROWS: &[DirectiveDef<ConfigBuilder>] = &[
-    row!(
-        "modern_browser",
-        Arity::TAKE12,
-        "",
-        "browser version | unlisted",
-        "The version from which a browser is modern.",
-        modern_browser
-    ),
-    row!(
-        "modern_browser_value",
-        Arity::TAKE1,
-        "1",
-        "string",
-        "The value of $modern_browser.",
-        |b, d| {
-            b.conf_mut::<BrowserLoc>().modern_value = Some(d.arg(0).to_vec());
-            Ok(())
-        }
-    ),
-    row!(
-        "ancient_browser",
-        Arity::ONE_MORE,
-        "",
-        "string ...",
-        "What User-Agent of an ancient browser holds.",
-        |b, d| {
-            let conf = b.conf_mut::<BrowserLoc>();
-            for word in &d.args {
-                match word.text.as_slice() {
-                    b"netscape4" => conf.netscape4 = true,
-                    text => conf.ancient.push(text.to_vec()),
-                }
-            }
-            Ok(())
-        }
-    ),
-    row!(
-        "ancient_browser_value",
-        Arity::TAKE1,
-        "1",
-        "string",
-        "The value of $ancient_browser.",
-        |b, d| {
-            b.conf_mut::<BrowserLoc>().ancient_value = Some(d.arg(0).to_vec());
-            Ok(())
-        }
-    ),
-];
 
 fn modern_browser(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let [name, written] = d.args.as_slice() else {

@@ -10,7 +10,7 @@ mod recode;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef};
+use conf::{ConfError, Contexts, Directive};
 use engines::http::FieldId;
 use server_base::errlog::{Level, Shown};
 use server_base::mime::MimeTypes;
@@ -96,48 +96,28 @@ fn inherit(own: &mut CharsetLoc, parent: Option<&CharsetLoc>) {
     }
 }
 
-const ROWS: &[DirectiveDef<ConfigBuilder>] = &[
-    DirectiveDef {
-        name: "charset",
-        contexts: Contexts::HTTP_TO_IF,
-        arity: Arity::TAKE1,
-        block: false,
-        default: "off",
-        doc: "Charset to name in Content-Type, and to change bodies of another one to.",
-        syntax: "charset | off",
-        apply: |b, d| {
-            let choice = if d.arg(0) == b"off" {
-                CharsetName::Off
-            } else {
-                choice(b, d)?
-            };
-            once(&mut b.conf_mut::<CharsetLoc>().charset, d, choice)
-        },
-    },
-    DirectiveDef {
-        name: "source_charset",
-        contexts: Contexts::HTTP_TO_IF,
-        arity: Arity::TAKE1,
-        block: false,
-        default: "",
-        doc: "Charset that bodies have.",
-        syntax: "charset",
-        apply: |b, d| {
-            let choice = choice(b, d)?;
-            once(&mut b.conf_mut::<CharsetLoc>().source, d, choice)
-        },
-    },
-    DirectiveDef {
-        name: "charset_map",
-        contexts: Contexts::HTTP,
-        arity: Arity::TAKE2,
-        block: true,
-        default: "",
-        doc: "Table from one charset to another and back.",
-        syntax: "charset1 charset2 { ... }",
-        apply: charset_map,
-    },
-];
+conf::directives! {
+    const ROWS: ConfigBuilder;
+
+    /// Charset to name in Content-Type, and to change bodies of another one to.
+    directive "charset": Contexts::HTTP_TO_IF, TAKE1, "off", "charset | off" => |b, d| {
+        let choice = if d.arg(0) == b"off" {
+            CharsetName::Off
+        } else {
+            choice(b, d)?
+        };
+        once(&mut b.conf_mut::<CharsetLoc>().charset, d, choice)
+    };
+
+    /// Charset that bodies have.
+    directive "source_charset": Contexts::HTTP_TO_IF, TAKE1, "", "charset" => |b, d| {
+        let choice = choice(b, d)?;
+        once(&mut b.conf_mut::<CharsetLoc>().source, d, choice)
+    };
+
+    /// Table from one charset to another and back.
+    block "charset_map": Contexts::HTTP, TAKE2, "", "charset1 charset2 { ... }" => charset_map;
+}
 
 fn once(
     slot: &mut Option<CharsetName>,

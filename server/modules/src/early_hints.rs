@@ -10,7 +10,7 @@
 
 use std::rc::Rc;
 
-use conf::{Arity, ConfError, Contexts, DirectiveDef};
+use conf::{ConfError, Contexts};
 use engines::http::{ResponseHead, Version};
 use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
@@ -53,42 +53,29 @@ fn inherit(own: &mut EarlyLoc, parent: Option<&EarlyLoc>) {
     }
 }
 
-const ROWS: &[DirectiveDef<ConfigBuilder>] = &[
-    DirectiveDef {
-        name: "early_hints",
-        contexts: Contexts::HTTP_SERVER_LOCATION,
-        arity: Arity::ONE_MORE,
-        block: false,
-        default: "",
-        doc: "Early hints are sent if one of the values is neither empty nor 0.",
-        syntax: "string ...",
-        apply: |b, d| {
-            for word in &d.args {
-                let value = Value::compile(b, d, word)?;
-                b.conf_mut::<EarlyLoc>().conditions.push(value);
-            }
-            Ok(())
-        },
-    },
-    DirectiveDef {
-        name: "early_hints_link",
-        contexts: Contexts::HTTP_SERVER_LOCATION,
-        arity: Arity::TAKE1,
-        block: false,
-        default: "",
-        doc: "A Link field of the 103 that is sent ahead of the response, where early_hints says so.",
-        syntax: "value",
-        apply: |b, d| {
-            let value = Value::compile(b, d, d.word(0))?;
-            let conf = b.conf_mut::<EarlyLoc>();
-            conf.links.push(value);
-            conf.warning.get_or_insert_with(|| {
-                ConfError::directive(d, "has no effect without \"early_hints\"")
-            });
-            Ok(())
-        },
-    },
-];
+conf::directives! {
+    const ROWS: ConfigBuilder;
+
+    /// Early hints are sent if one of the values is neither empty nor 0.
+    directive "early_hints": Contexts::HTTP_SERVER_LOCATION, ONE_MORE, "", "string ..." => |b, d| {
+        for word in &d.args {
+            let value = Value::compile(b, d, word)?;
+            b.conf_mut::<EarlyLoc>().conditions.push(value);
+        }
+        Ok(())
+    };
+
+    /// A Link field of the 103 that is sent ahead of the response, where early_hints says so.
+    directive "early_hints_link": Contexts::HTTP_SERVER_LOCATION, TAKE1, "", "value" => |b, d| {
+        let value = Value::compile(b, d, d.word(0))?;
+        let conf = b.conf_mut::<EarlyLoc>();
+        conf.links.push(value);
+        conf.warning.get_or_insert_with(|| {
+            ConfError::directive(d, "has no effect without \"early_hints\"")
+        });
+        Ok(())
+    };
+}
 
 /// Links that no conditions anywhere let out are a mistake.
 fn warn_of_missing_conditions(b: &mut ConfigBuilder) -> Result<(), ConfError> {

@@ -2,7 +2,7 @@
 //!
 //! Source: nginx documentation, `ngx_http_empty_gif_module`; GIF89a.
 
-use conf::{Arity, Contexts, DirectiveDef};
+use conf::Contexts;
 use engines::http::{Chunk, Method};
 use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
@@ -17,19 +17,15 @@ pub(crate) const MODULE: Module = Module {
     ..Module::EMPTY
 };
 
-const ROWS: &[DirectiveDef<ConfigBuilder>] = &[DirectiveDef {
-    name: "empty_gif",
-    contexts: Contexts::LOCATION,
-    arity: Arity::NOARGS,
-    block: false,
-    default: "",
-    doc: "Answers with a transparent image of one pixel.",
-    syntax: "",
-    apply: |b, _| {
+conf::directives! {
+    const ROWS: ConfigBuilder;
+
+    /// Answers with a transparent image of one pixel.
+    directive "empty_gif": Contexts::LOCATION, NOARGS, "", "" => |b, _| {
         b.set_handler(handle);
         Ok(())
-    },
-}];
+    };
+}
 
 fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     if !matches!(x.target.method, Method::Get | Method::Head) {

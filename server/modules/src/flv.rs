@@ -4,7 +4,7 @@
 //!
 //! Source: nginx documentation, `ngx_http_flv_module`; Adobe Flash Video File Format Specification, annex E.2.
 
-use conf::{Arity, Contexts, DirectiveDef};
+use conf::Contexts;
 use engines::http::{Chunk, FileRange};
 use server_http::build::ConfigBuilder;
 use server_http::builtin::find_arg;
@@ -22,19 +22,15 @@ pub(crate) const MODULE: Module = Module {
     ..Module::EMPTY
 };
 
-const ROWS: &[DirectiveDef<ConfigBuilder>] = &[DirectiveDef {
-    name: "flv",
-    contexts: Contexts::LOCATION,
-    arity: Arity::NOARGS,
-    block: false,
-    default: "",
-    doc: "Sends files of Flash Video from the byte on that the argument start names.",
-    syntax: "",
-    apply: |b, _| {
+conf::directives! {
+    const ROWS: ConfigBuilder;
+
+    /// Sends files of Flash Video from the byte on that the argument start names.
+    directive "flv": Contexts::LOCATION, NOARGS, "", "" => |b, _| {
         b.set_handler(handle);
         Ok(())
-    },
-}];
+    };
+}
 
 fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     let (_, opened, file) = match file::open(x, cx) {

@@ -15,7 +15,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use conf::{Arity, Builder, ConfError, Contexts, Directive, DirectiveDef, os_error};
+use conf::{Builder, ConfError, Contexts, Directive, os_error};
 use engines::http::FieldId;
 use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
@@ -69,16 +69,12 @@ fn forget(own: &mut FreezeMain, _: Option<&FreezeMain>) {
     own.read = Vec::new();
 }
 
-const ROWS: &[DirectiveDef<ConfigBuilder>] = &[DirectiveDef {
-    name: "freeze_manifest",
-    contexts: Contexts::LOCATION,
-    arity: Arity::TAKE1,
-    block: false,
-    default: "",
-    doc: "Manifest of a tree that was frozen: which names with a hash may be kept by caches for good.",
-    syntax: "file",
-    apply: freeze_manifest,
-}];
+conf::directives! {
+    const ROWS: ConfigBuilder;
+
+    /// Manifest of a tree that was frozen: which names with a hash may be kept by caches for good.
+    directive "freeze_manifest": Contexts::LOCATION, TAKE1, "", "file" => freeze_manifest;
+}
 
 fn freeze_manifest(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     if b.conf_mut::<FreezeLoc>().manifest.is_some() {

@@ -14,7 +14,7 @@ mod spans;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef, Word};
+use conf::{ConfError, Contexts, Directive, Word};
 use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange, Peer};
 use server_http::module::Module;
@@ -33,16 +33,12 @@ pub(crate) const MODULE: Module = Module {
     ..Module::EMPTY
 };
 
-const ROWS: &[DirectiveDef<ConfigBuilder>] = &[DirectiveDef {
-    name: "geo",
-    contexts: Contexts::HTTP,
-    arity: Arity::TAKE12,
-    block: true,
-    default: "",
-    doc: "Creates a variable whose value depends on an address.",
-    syntax: "[$address] $variable { ... }",
-    apply: geo,
-}];
+conf::directives! {
+    const ROWS: ConfigBuilder;
+
+    /// Creates a variable whose value depends on an address.
+    block "geo": Contexts::HTTP, TAKE12, "", "[$address] $variable { ... }" => geo;
+}
 
 /// One `geo`.
 struct Geo {

@@ -23,7 +23,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use conf::{Arity, Builder, ConfError, Contexts, Directive, DirectiveDef, os_error};
+use conf::{Builder, ConfError, Contexts, Directive, os_error};
 use server_http::build::ConfigBuilder;
 use server_http::exchange::{Exchange, Peer};
 use server_http::module::Module;
@@ -75,68 +75,34 @@ fn forget(own: &mut GeoipMain, _: Option<&GeoipMain>) {
     own.read = Vec::new();
 }
 
-const ROWS: &[DirectiveDef<ConfigBuilder>] = &[
-    row(
-        "geoip_country",
-        Arity::TAKE12,
-        "file [utf8]",
-        "Database of countries; a second file may have the ranges of the other sort of address.",
-        country_file,
-    ),
-    row(
-        "geoip_city",
-        Arity::TAKE12,
-        "file [utf8]",
-        "Database of cities.",
-        |b, d| {
-            once(d, b.conf_mut::<GeoipMain>().city.is_some())?;
-            let source = open(b, d, Purpose::City)?;
-            b.conf_mut::<GeoipMain>().city = Some(source);
-            Ok(())
-        },
-    ),
-    row(
-        "geoip_org",
-        Arity::TAKE12,
-        "file [utf8]",
-        "Database of organisations, providers, domains or autonomous systems.",
-        |b, d| {
-            once(d, b.conf_mut::<GeoipMain>().org.is_some())?;
-            let source = open(b, d, Purpose::Org)?;
-            b.conf_mut::<GeoipMain>().org = Some(source);
-            Ok(())
-        },
-    ),
-    row(
-        "geoip_proxy",
-        Arity::TAKE1,
-        "address | CIDR",
-        "Proxies that are trusted to name the client.",
-        |b, d| {
-            let network = networks::network(b, d, d.word(0))?;
-            b.conf_mut::<GeoipMain>().proxies.push(network);
-            Ok(())
-        },
-    ),
-];
+conf::directives! {
+    const ROWS: ConfigBuilder;
 
-const fn row(
-    name: &'static str,
-    arity: Arity,
-    syntax: &'static str,
-    doc: &'static str,
-    apply: conf::Apply<ConfigBuilder>,
-) -> DirectiveDef<ConfigBuilder> {
-    DirectiveDef {
-        name,
-        contexts: Contexts::HTTP,
-        arity,
-        block: false,
-        default: "",
-        doc,
-        syntax,
-        apply,
-    }
+    /// Database of countries; a second file may have the ranges of the other sort of address.
+    directive "geoip_country": Contexts::HTTP, TAKE12, "", "file [utf8]" => country_file;
+
+    /// Database of cities.
+    directive "geoip_city": Contexts::HTTP, TAKE12, "", "file [utf8]" => |b, d| {
+        once(d, b.conf_mut::<GeoipMain>().city.is_some())?;
+        let source = open(b, d, Purpose::City)?;
+        b.conf_mut::<GeoipMain>().city = Some(source);
+        Ok(())
+    };
+
+    /// Database of organisations, providers, domains or autonomous systems.
+    directive "geoip_org": Contexts::HTTP, TAKE12, "", "file [utf8]" => |b, d| {
+        once(d, b.conf_mut::<GeoipMain>().org.is_some())?;
+        let source = open(b, d, Purpose::Org)?;
+        b.conf_mut::<GeoipMain>().org = Some(source);
+        Ok(())
+    };
+
+    /// Proxies that are trusted to name the client.
+    directive "geoip_proxy": Contexts::HTTP, TAKE1, "", "address | CIDR" => |b, d| {
+        let network = networks::network(b, d, d.word(0))?;
+        b.conf_mut::<GeoipMain>().proxies.push(network);
+        Ok(())
+    };
 }
 
 fn country_file(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {

@@ -14,7 +14,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use conf::{Arity, Builder, ConfError, Contexts, Directive, DirectiveDef, os_error, parse_time_s};
+use conf::{Builder, ConfError, Contexts, Directive, os_error, parse_time_s};
 use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange, Peer};
 use server_http::module::Module;
@@ -53,32 +53,19 @@ fn forget(own: &mut Geoip2Main, _: Option<&Geoip2Main>) {
     own.files = Vec::new();
 }
 
-const ROWS: &[DirectiveDef<ConfigBuilder>] = &[
-    DirectiveDef {
-        name: "geoip2",
-        contexts: Contexts::HTTP,
-        arity: Arity::TAKE1,
-        block: true,
-        default: "",
-        doc: "Creates variables from the values of a MaxMind DB file.",
-        syntax: "file { ... }",
-        apply: geoip2,
-    },
-    DirectiveDef {
-        name: "geoip2_proxy",
-        contexts: Contexts::HTTP,
-        arity: Arity::TAKE1,
-        block: false,
-        default: "",
-        doc: "Proxies that are trusted to name the client.",
-        syntax: "address | CIDR",
-        apply: |b, d| {
-            let network = networks::network(b, d, d.word(0))?;
-            b.conf_mut::<Geoip2Main>().proxies.push(network);
-            Ok(())
-        },
-    },
-];
+conf::directives! {
+    const ROWS: ConfigBuilder;
+
+    /// Creates variables from the values of a MaxMind DB file.
+    block "geoip2": Contexts::HTTP, TAKE1, "", "file { ... }" => geoip2;
+
+    /// Proxies that are trusted to name the client.
+    directive "geoip2_proxy": Contexts::HTTP, TAKE1, "", "address | CIDR" => |b, d| {
+        let network = networks::network(b, d, d.word(0))?;
+        b.conf_mut::<Geoip2Main>().proxies.push(network);
+        Ok(())
+    };
+}
 
 fn geoip2(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let full = b.full_path(d.arg(0));

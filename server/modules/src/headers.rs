@@ -6,7 +6,7 @@
 
 use std::rc::Rc;
 
-use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef, Word};
+use conf::{ConfError, Contexts, Directive, Word};
 use engines::http::{FieldId, http_date, parse_http_date};
 use server_base::shared_list::SharedList;
 use server_http::build::ConfigBuilder;
@@ -112,46 +112,26 @@ pub(crate) enum Rule {
     Daily(i64),
 }
 
-const ROWS: &[DirectiveDef<ConfigBuilder>] = &[
-    DirectiveDef {
-        name: "add_header",
-        contexts: Contexts::HTTP_TO_IF,
-        arity: Arity::TAKE23,
-        block: false,
-        default: "",
-        doc: "Adds a field to responses.",
-        syntax: "name value [always]",
-        apply: |b, d| {
-            let added = added(b, d)?;
-            b.conf_mut::<HeadersLoc>().headers.push(added);
-            Ok(())
-        },
-    },
-    DirectiveDef {
-        name: "add_trailer",
-        contexts: Contexts::HTTP_TO_IF,
-        arity: Arity::TAKE23,
-        block: false,
-        default: "",
-        doc: "Adds a trailer field to responses.",
-        syntax: "name value [always]",
-        apply: |b, d| {
-            let added = added(b, d)?;
-            b.conf_mut::<HeadersLoc>().trailers.push(added);
-            Ok(())
-        },
-    },
-    DirectiveDef {
-        name: "expires",
-        contexts: Contexts::HTTP_TO_IF,
-        arity: Arity::TAKE12,
-        block: false,
-        default: "off",
-        doc: "Adds Expires and Cache-Control.",
-        syntax: "[modified] time | epoch | max | off",
-        apply: expires,
-    },
-];
+conf::directives! {
+    const ROWS: ConfigBuilder;
+
+    /// Adds a field to responses.
+    directive "add_header": Contexts::HTTP_TO_IF, TAKE23, "", "name value [always]" => |b, d| {
+        let added = added(b, d)?;
+        b.conf_mut::<HeadersLoc>().headers.push(added);
+        Ok(())
+    };
+
+    /// Adds a trailer field to responses.
+    directive "add_trailer": Contexts::HTTP_TO_IF, TAKE23, "", "name value [always]" => |b, d| {
+        let added = added(b, d)?;
+        b.conf_mut::<HeadersLoc>().trailers.push(added);
+        Ok(())
+    };
+
+    /// Adds Expires and Cache-Control.
+    directive "expires": Contexts::HTTP_TO_IF, TAKE12, "off", "[modified] time | epoch | max | off" => expires;
+}
 
 fn added(b: &mut ConfigBuilder, d: &Directive) -> Result<Added, ConfError> {
     let always = match d.args.get(2) {

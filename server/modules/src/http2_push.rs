@@ -11,7 +11,7 @@ mod link;
 
 use std::rc::Rc;
 
-use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef};
+use conf::{ConfError, Contexts, Directive};
 use engines::http::Method;
 use server_base::errlog::Level;
 use server_base::shared_list::SharedList;
@@ -54,16 +54,12 @@ fn inherit(own: &mut PushLoc, parent: Option<&PushLoc>) {
     }
 }
 
-const ROWS: &[DirectiveDef<ConfigBuilder>] = &[DirectiveDef {
-    name: "http2_push",
-    contexts: HSL,
-    arity: Arity::TAKE1,
-    block: false,
-    default: "off",
-    doc: "A path that is pushed with responses over HTTP/2.",
-    syntax: "uri | off",
-    apply: push,
-}];
+conf::directives! {
+    const ROWS: ConfigBuilder;
+
+    /// A path that is pushed with responses over HTTP/2.
+    directive "http2_push": HSL, TAKE1, "off", "uri | off" => push;
+}
 
 fn push(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let is_off = d.arg(0) == b"off";

@@ -4,7 +4,7 @@
 
 use std::rc::Rc;
 
-use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef};
+use conf::{ConfError, Contexts, Directive};
 use engines::http::Method;
 use server_base::errlog::{Level, Shown};
 use server_base::{
@@ -47,16 +47,12 @@ fn inherit_names(own: &mut IndexLoc, parent: Option<&IndexLoc>) {
     }
 }
 
-const ROWS: &[DirectiveDef<ConfigBuilder>] = &[DirectiveDef {
-    name: "index",
-    contexts: Contexts::HTTP_SERVER_LOCATION,
-    arity: Arity::ONE_MORE,
-    block: false,
-    default: "index.html",
-    doc: "Files used as an index, tried in order.",
-    syntax: "file ...",
-    apply: index,
-}];
+conf::directives! {
+    const ROWS: ConfigBuilder;
+
+    /// Files used as an index, tried in order.
+    directive "index": Contexts::HTTP_SERVER_LOCATION, ONE_MORE, "index.html", "file ..." => index;
+}
 
 fn index(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     for (n, word) in d.args.iter().enumerate() {

@@ -8,7 +8,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef};
+use conf::{ConfError, Contexts, Directive};
 use server_base::errlog::Shown;
 use server_base::zone::{self, Full, Zone};
 use server_http::build::ConfigBuilder;
@@ -113,28 +113,15 @@ impl Outcome {
     }
 }
 
-const ROWS: &[DirectiveDef<ConfigBuilder>] = &[
-    DirectiveDef {
-        name: "limit_conn_zone",
-        contexts: Contexts::HTTP,
-        arity: Arity::TAKE2,
-        block: false,
-        default: "",
-        doc: "Declares a zone that keeps the number of connections of each key.",
-        syntax: "key zone=name:size",
-        apply: limit_conn_zone,
-    },
-    DirectiveDef {
-        name: "limit_conn",
-        contexts: Contexts::HTTP_SERVER_LOCATION,
-        arity: Arity::TAKE2,
-        block: false,
-        default: "",
-        doc: "Limits connections with a request under way by a zone.",
-        syntax: "zone number",
-        apply: limit_conn,
-    },
-];
+conf::directives! {
+    const ROWS: ConfigBuilder;
+
+    /// Declares a zone that keeps the number of connections of each key.
+    directive "limit_conn_zone": Contexts::HTTP, TAKE2, "", "key zone=name:size" => limit_conn_zone;
+
+    /// Limits connections with a request in progress by a zone.
+    directive "limit_conn": Contexts::HTTP_SERVER_LOCATION, TAKE2, "", "zone number" => limit_conn;
+}
 
 fn limit_conn_zone(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let key = Value::compile(b, d, d.word(0))?;

@@ -10,7 +10,7 @@ mod bucket;
 
 use std::rc::Rc;
 
-use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef};
+use conf::{ConfError, Contexts, Directive};
 use server_base::errlog::Level;
 use server_base::zone;
 use server_http::build::ConfigBuilder;
@@ -125,28 +125,16 @@ impl Outcome {
     }
 }
 
-const ROWS: &[DirectiveDef<ConfigBuilder>] = &[
-    DirectiveDef {
-        name: "limit_req_zone",
-        contexts: Contexts::HTTP,
-        arity: Arity::TAKE3,
-        block: false,
-        default: "",
-        doc: "Declares a zone that keeps the requests of each key.",
-        syntax: "key zone=name:size rate=rate",
-        apply: limit_req_zone,
-    },
-    DirectiveDef {
-        name: "limit_req",
-        contexts: Contexts::HTTP_SERVER_LOCATION,
-        arity: Arity::TAKE123,
-        block: false,
-        default: "",
-        doc: "Limits requests by a zone; `burst` more are delayed, or served at once.",
-        syntax: "zone=name [burst=number] [nodelay | delay=number]",
-        apply: limit_req,
-    },
-];
+conf::directives! {
+    const ROWS: ConfigBuilder;
+
+    /// Declares a zone that keeps the requests of each key.
+    directive "limit_req_zone": Contexts::HTTP, TAKE3, "", "key zone=name:size rate=rate" => limit_req_zone;
+
+    /// Limits requests by a zone; `burst` more are delayed, or served at once.
+    directive "limit_req": Contexts::HTTP_SERVER_LOCATION, TAKE123, "",
+        "zone=name [burst=number] [nodelay | delay=number]" => limit_req;
+}
 
 fn limit_req_zone(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let key = Value::compile(b, d, d.word(0))?;

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 
-use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef};
+use conf::{ConfError, Contexts, Directive};
 use server_base::errlog::Level;
 use server_base::logs::{Buffering, LogCache};
 use server_http::build::ConfigBuilder;
@@ -95,38 +95,21 @@ enum Target {
     Syslog(usize),
 }
 
-const ROWS: &[DirectiveDef<ConfigBuilder>] = &[
-    DirectiveDef {
-        name: "log_format",
-        contexts: Contexts::HTTP,
-        arity: Arity::TWO_MORE,
-        block: false,
-        default: "combined \"...\"",
-        doc: "Names a format of access logs.",
-        syntax: "name [escape=default | json | none] string ...",
-        apply: log_format,
-    },
-    DirectiveDef {
-        name: "access_log",
-        contexts: Contexts::HTTP_TO_IF.or(Contexts::LIMIT_EXCEPT),
-        arity: Arity::ONE_MORE,
-        block: false,
-        default: "logs/access.log combined",
-        doc: "An access log.",
-        syntax: "path | syslog:server=address[,parameter=value] [format [buffer=size] [gzip[=level]] [flush=time] [if=condition]] | off",
-        apply: access_log,
-    },
-    DirectiveDef {
-        name: "open_log_file_cache",
-        contexts: Contexts::HTTP_SERVER_LOCATION,
-        arity: Arity::TAKE1234,
-        block: false,
-        default: "off",
-        doc: "Cache of log files whose names hold variables.",
-        syntax: "max=N [inactive=time] [min_uses=N] [valid=time] | off",
-        apply: open_log_file_cache,
-    },
-];
+conf::directives! {
+    const ROWS: ConfigBuilder;
+
+    /// Names a format of access logs.
+    directive "log_format": Contexts::HTTP, TWO_MORE, "combined \"...\"",
+        "name [escape=default | json | none] string ..." => log_format;
+
+    /// An access log.
+    directive "access_log": Contexts::HTTP_TO_IF.or(Contexts::LIMIT_EXCEPT), ONE_MORE, "logs/access.log combined",
+        "path | syslog:server=address[,parameter=value] [format [buffer=size] [gzip[=level]] [flush=time] [if=condition]] | off" => access_log;
+
+    /// Cache of log files whose names hold variables.
+    directive "open_log_file_cache": Contexts::HTTP_SERVER_LOCATION, TAKE1234, "off",
+        "max=N [inactive=time] [min_uses=N] [valid=time] | off" => open_log_file_cache;
+}
 
 fn log_format(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let name = d.arg(0).to_vec();

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef};
+use conf::{ConfError, Contexts, Directive};
 use server_base::regex::{FailedMatch, Regex};
 use server_http::build::ConfigBuilder;
 use server_http::conf_core::NameKind;
@@ -25,16 +25,12 @@ pub(crate) const MODULE: Module = Module {
     ..Module::EMPTY
 };
 
-const ROWS: &[DirectiveDef<ConfigBuilder>] = &[DirectiveDef {
-    name: "map",
-    contexts: Contexts::HTTP,
-    arity: Arity::TAKE2,
-    block: true,
-    default: "",
-    doc: "Creates a variable whose value depends on values of others.",
-    syntax: "string $variable { ... }",
-    apply: map,
-}];
+conf::directives! {
+    const ROWS: ConfigBuilder;
+
+    /// Creates a variable whose value depends on values of others.
+    block "map": Contexts::HTTP, TAKE2, "", "string $variable { ... }" => map;
+}
 
 /// One `map`.
 struct Map {

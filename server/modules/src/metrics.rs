@@ -10,7 +10,7 @@ mod format;
 mod page;
 mod process;
 
-use conf::{Arity, Contexts, DirectiveDef};
+use conf::Contexts;
 use engines::http::probe::{Point, ProbeEvent};
 use engines::http::{FieldId, Method};
 use server_http::build::ConfigBuilder;
@@ -33,19 +33,15 @@ pub(crate) const MODULE: Module = Module {
     ..Module::EMPTY
 };
 
-const ROWS: &[DirectiveDef<ConfigBuilder>] = &[DirectiveDef {
-    name: "metrics",
-    contexts: Contexts::LOCATION,
-    arity: Arity::NOARGS,
-    block: false,
-    default: "",
-    doc: "Answers with metrics of the process, as Prometheus or OpenMetrics text.",
-    syntax: "",
-    apply: |b, _| {
+conf::directives! {
+    const ROWS: ConfigBuilder;
+
+    /// Answers with metrics of the process, as Prometheus or OpenMetrics text.
+    directive "metrics": Contexts::LOCATION, NOARGS, "", "" => |b, _| {
         b.set_handler(handle);
         Ok(())
-    },
-}];
+    };
+}
 
 fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     if !matches!(x.target.method, Method::Get | Method::Head) {

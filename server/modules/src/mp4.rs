@@ -15,7 +15,7 @@ mod track;
 
 use std::rc::Rc;
 
-use conf::{Arity, Contexts, DirectiveDef, os_error};
+use conf::{Contexts, os_error};
 use engines::http::{Chunk, FileHandle, FileRange};
 use server_base::errlog::Level;
 use server_base::files::{Files, Opened};
@@ -52,19 +52,15 @@ settings! {
     }
 }
 
-const ROWS: &[DirectiveDef<ConfigBuilder>] = &[DirectiveDef {
-    name: "mp4",
-    contexts: Contexts::LOCATION,
-    arity: Arity::NOARGS,
-    block: false,
-    default: "",
-    doc: "Sends files in MP4 from and to the times, in seconds, that the arguments start and end name.",
-    syntax: "",
-    apply: |b, _| {
+conf::directives! {
+    const ROWS: ConfigBuilder;
+
+    /// Sends files in MP4 from and to the times, in seconds, that the arguments start and end name.
+    directive "mp4": Contexts::LOCATION, NOARGS, "", "" => |b, _| {
         b.set_handler(handle);
         Ok(())
-    },
-}];
+    };
+}
 
 fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     let (path, opened, file) = match file::open(x, cx) {

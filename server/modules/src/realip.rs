@@ -7,7 +7,7 @@
 
 use std::net::IpAddr;
 
-use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef};
+use conf::{Arity, ConfError, Contexts, Directive};
 use engines::http::FieldId;
 use server_base::config::ConfigContext;
 use server_base::from_args::FromArgs;
@@ -82,16 +82,13 @@ impl FromArgs for Header {
     }
 }
 
-const ROWS: &[DirectiveDef<ConfigBuilder>] = &[DirectiveDef {
-    name: "set_real_ip_from",
-    contexts: Contexts::HTTP_SERVER_LOCATION,
-    arity: Arity::TAKE1,
-    block: false,
-    default: "",
-    doc: "Proxies that are trusted to name the client.",
-    syntax: "address | CIDR | unix: | host",
-    apply: set_real_ip_from,
-}];
+conf::directives! {
+    const ROWS: ConfigBuilder;
+
+    /// Proxies that are trusted to name the client.
+    directive "set_real_ip_from": Contexts::HTTP_SERVER_LOCATION, TAKE1, "", "address | CIDR | unix: | host"
+        => set_real_ip_from;
+}
 
 const VARIABLES: &[Variable] = &[
     Variable {

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef, Word};
+use conf::{ConfError, Contexts, Directive, Word};
 use engines::http::FieldId;
 use server_base::regex::{MatchLimit, Regex};
 use server_http::build::ConfigBuilder;
@@ -73,16 +73,13 @@ pub(crate) struct Valid {
     regexes: Arc<Vec<Regex>>,
 }
 
-const ROWS: &[DirectiveDef<ConfigBuilder>] = &[DirectiveDef {
-    name: "valid_referers",
-    contexts: Contexts::SERVER.or(Contexts::LOCATION),
-    arity: Arity::ONE_MORE,
-    block: false,
-    default: "",
-    doc: "Values of Referer for which $invalid_referer is empty.",
-    syntax: "none | blocked | server_names | string ...",
-    apply: valid_referers,
-}];
+conf::directives! {
+    const ROWS: ConfigBuilder;
+
+    /// Values of Referer for which $invalid_referer is empty.
+    directive "valid_referers": Contexts::SERVER.or(Contexts::LOCATION), ONE_MORE, "",
+        "none | blocked | server_names | string ..." => valid_referers;
+}
 
 fn inherit(own: &mut RefererLoc, parent: Option<&RefererLoc>) {
     let Some(outer) = parent.and_then(|p| p.draft.as_ref()) else {

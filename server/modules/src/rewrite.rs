@@ -10,7 +10,7 @@ mod replace;
 
 use std::rc::Rc;
 
-use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef, Pos};
+use conf::{ConfError, Contexts, Directive, Pos};
 use server_base::errlog::Level;
 use server_base::regex::Regex;
 use server_http::build::ConfigBuilder;
@@ -102,61 +102,28 @@ pub(crate) struct If {
     location: Option<usize>,
 }
 
-const ROWS: &[DirectiveDef<ConfigBuilder>] = &[
-    DirectiveDef {
-        name: "rewrite",
-        contexts: WHERE,
-        arity: Arity::TAKE23,
-        block: false,
-        default: "",
-        doc: "Changes the URI where it matches a regular expression, or redirects.",
-        syntax: "regex replacement [last | break | redirect | permanent]",
-        apply: rewrite,
-    },
-    DirectiveDef {
-        name: "return",
-        contexts: WHERE,
-        arity: Arity::TAKE12,
-        block: false,
-        default: "",
-        doc: "Stops processing and answers.",
-        syntax: "code [text | URL] | URL",
-        apply: return_,
-    },
-    DirectiveDef {
-        name: "set",
-        contexts: WHERE,
-        arity: Arity::TAKE2,
-        block: false,
-        default: "",
-        doc: "Sets a variable.",
-        syntax: "$variable value",
-        apply: set,
-    },
-    DirectiveDef {
-        name: "break",
-        contexts: WHERE,
-        arity: Arity::NOARGS,
-        block: false,
-        default: "",
-        doc: "Stops processing the directives of this module.",
-        syntax: "",
-        apply: |b, d| {
-            push(b, d, Op::Break);
-            Ok(())
-        },
-    },
-    DirectiveDef {
-        name: "if",
-        contexts: Contexts::SERVER.or(Contexts::LOCATION),
-        arity: Arity::ONE_MORE,
-        block: true,
-        default: "",
-        doc: "Directives and settings that apply where a condition holds.",
-        syntax: "(condition) { ... }",
-        apply: if_,
-    },
-];
+conf::directives! {
+    const ROWS: ConfigBuilder;
+
+    /// Changes the URI where it matches a regular expression, or redirects.
+    directive "rewrite": WHERE, TAKE23, "", "regex replacement [last | break | redirect | permanent]"
+        => rewrite;
+
+    /// Stops processing and answers.
+    directive "return": WHERE, TAKE12, "", "code [text | URL] | URL" => return_;
+
+    /// Sets a variable.
+    directive "set": WHERE, TAKE2, "", "$variable value" => set;
+
+    /// Stops processing the directives of this module.
+    directive "break": WHERE, NOARGS, "", "" => |b, d| {
+        push(b, d, Op::Break);
+        Ok(())
+    };
+
+    /// Directives and settings that apply where a condition holds.
+    block "if": Contexts::SERVER.or(Contexts::LOCATION), ONE_MORE, "", "(condition) { ... }" => if_;
+}
 
 fn rewrite(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     if d.arg(1).is_empty() {

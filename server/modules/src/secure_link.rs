@@ -8,7 +8,7 @@
 use std::rc::Rc;
 
 use base64ct::{Base64UrlUnpadded, Encoding};
-use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef};
+use conf::{ConfError, Contexts, Directive};
 use md5::{Digest, Md5};
 use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
@@ -80,47 +80,25 @@ fn inherit(own: &mut SecureLinkLoc, parent: Option<&SecureLinkLoc>) {
     }
 }
 
-macro_rules! row {
-    ($name:literal, $syntax:literal, $doc:literal, $apply:expr) => {
-        DirectiveDef {
-            name: $name,
-            contexts: HSL,
-            arity: Arity::TAKE1,
-            block: false,
-            default: "",
-            doc: $doc,
-            syntax: $syntax,
-            apply: $apply,
-        }
-    };
-}
+conf::directives! {
+    const ROWS: ConfigBuilder;
 
-const ROWS: &[DirectiveDef<ConfigBuilder>] = &[
-    row!(
-        "secure_link",
-        "expression",
-        "Where a request has its hash and, after a comma, its expiry.",
-        |b, d| {
-            let value = Value::compile(b, d, d.word(0))?;
-            set(b, d, |conf| &mut conf.link, value)
-        }
-    ),
-    row!(
-        "secure_link_md5",
-        "expression",
-        "What the hash of a request must be the MD5 of.",
-        |b, d| {
-            let value = Value::compile(b, d, d.word(0))?;
-            set(b, d, |conf| &mut conf.md5, value)
-        }
-    ),
-    row!(
-        "secure_link_secret",
-        "word",
-        "The secret of links that have their hash in their path.",
-        |b, d| set(b, d, |conf| &mut conf.secret, d.arg(0).to_vec())
-    ),
-];
+    /// Where a request has its hash and, after a comma, its expiry.
+    directive "secure_link": HSL, TAKE1, "", "expression" => |b, d| {
+        let value = Value::compile(b, d, d.word(0))?;
+        set(b, d, |conf| &mut conf.link, value)
+    };
+
+    /// A text whose MD5 the hash of a request must be.
+    directive "secure_link_md5": HSL, TAKE1, "", "expression" => |b, d| {
+        let value = Value::compile(b, d, d.word(0))?;
+        set(b, d, |conf| &mut conf.md5, value)
+    };
+
+    /// The secret of links that have their hash in their path.
+    directive "secure_link_secret": HSL, TAKE1, "", "word"
+        => |b, d| set(b, d, |conf| &mut conf.secret, d.arg(0).to_vec());
+}
 
 fn set<T>(
     b: &mut ConfigBuilder,

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef};
+use conf::{ConfError, Contexts, Directive};
 use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::Module;
@@ -20,16 +20,12 @@ pub(crate) const MODULE: Module = Module {
     ..Module::EMPTY
 };
 
-const ROWS: &[DirectiveDef<ConfigBuilder>] = &[DirectiveDef {
-    name: "split_clients",
-    contexts: Contexts::HTTP,
-    arity: Arity::TAKE2,
-    block: true,
-    default: "",
-    doc: "Creates a variable whose value is chosen by shares of the hash of a text.",
-    syntax: "string $variable { ... }",
-    apply: split_clients,
-}];
+conf::directives! {
+    const ROWS: ConfigBuilder;
+
+    /// Creates a variable whose value is chosen by shares of the hash of a text.
+    block "split_clients": Contexts::HTTP, TAKE2, "", "string $variable { ... }" => split_clients;
+}
 
 /// One `split_clients`.
 struct Split {

@@ -11,7 +11,7 @@ mod replace;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef};
+use conf::{ConfError, Contexts, Directive};
 use engines::http::{Chunk, Method};
 use server_base::mime::{ALWAYS, MimeTypes};
 use server_http::build::ConfigBuilder;
@@ -59,16 +59,12 @@ fn inherit(own: &mut SubLoc, parent: Option<&SubLoc>) {
     }
 }
 
-const ROWS: &[DirectiveDef<ConfigBuilder>] = &[DirectiveDef {
-    name: "sub_filter",
-    contexts: Contexts::HTTP_SERVER_LOCATION,
-    arity: Arity::TAKE2,
-    block: false,
-    default: "",
-    doc: "A string of bodies and what is put in its place.",
-    syntax: "string replacement",
-    apply: sub_filter,
-}];
+conf::directives! {
+    const ROWS: ConfigBuilder;
+
+    /// A string of bodies and what is put in its place.
+    directive "sub_filter": Contexts::HTTP_SERVER_LOCATION, TAKE2, "", "string replacement" => sub_filter;
+}
 
 fn sub_filter(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     if d.arg(0).is_empty() {

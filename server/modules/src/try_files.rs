@@ -4,7 +4,7 @@
 
 use std::rc::Rc;
 
-use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef};
+use conf::{ConfError, Contexts, Directive};
 use server_base::errlog::{Level, Shown};
 use server_http::build::ConfigBuilder;
 use server_http::conf_core::Alias;
@@ -54,16 +54,13 @@ enum Last {
     Status(u16),
 }
 
-const ROWS: &[DirectiveDef<ConfigBuilder>] = &[DirectiveDef {
-    name: "try_files",
-    contexts: Contexts::SERVER.or(Contexts::LOCATION),
-    arity: Arity::TWO_MORE,
-    block: false,
-    default: "",
-    doc: "Files to try in order, then what to do.",
-    syntax: "file ... uri | file ... =code",
-    apply: try_files,
-}];
+conf::directives! {
+    const ROWS: ConfigBuilder;
+
+    /// Files to try in order, then what to do.
+    directive "try_files": Contexts::SERVER.or(Contexts::LOCATION), TWO_MORE, "",
+        "file ... uri | file ... =code" => try_files;
+}
 
 fn try_files(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     if b.conf_mut::<TryLoc>().list.is_some() {

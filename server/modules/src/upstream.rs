@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef, Word};
+use conf::{ConfError, Contexts, Directive, Word};
 use server_base::connector::UpstreamAddr;
 use server_base::listen::MAX_UNIX_PATH;
 use server_base::name_servers::{NameServers, name_servers};
@@ -26,101 +26,43 @@ pub(crate) const MODULE: Module = Module {
     ..Module::EMPTY
 };
 
-macro_rules! row {
-    ($name:literal, $arity:ident, $default:literal, $syntax:literal, $doc:literal, $apply:expr) => {
-        DirectiveDef {
-            name: $name,
-            contexts: Contexts::UPSTREAM,
-            arity: Arity::$arity,
-            block: false,
-            default: $default,
-            doc: $doc,
-            syntax: $syntax,
-            apply: $apply,
-        }
-    };
-}
+conf::directives! {
+    const ROWS: ConfigBuilder;
 
-const ROWS: &[DirectiveDef<ConfigBuilder>] = &[
-    DirectiveDef {
-        name: "upstream",
-        contexts: Contexts::HTTP,
-        arity: Arity::TAKE1,
-        block: true,
-        default: "",
-        doc: "Defines a group of servers that requests are passed to.",
-        syntax: "name { ... }",
-        apply: upstream,
-    },
-    DirectiveDef {
-        name: "upstream_unresolved",
-        contexts: Contexts::HTTP,
-        arity: Arity::TAKE1,
-        block: false,
-        default: "down",
-        doc: "What a server's host that is not found when the configuration is read means: the server is down until its name \
-              resolves, or an error as in nginx.",
-        syntax: "down | error",
-        apply: unresolved,
-    },
-    row!(
-        "server",
-        ONE_MORE,
-        "",
-        "address [parameters]",
-        "A server of the group; parameters are weight, max_conns, max_fails, fail_timeout, backup and down.",
-        server
-    ),
-    row!(
-        "keepalive",
-        TAKE12,
-        "32 local",
-        "connections [local]",
-        "How many idle connections to the group's servers a worker thread keeps, 0 for none; with local each location has its \
-         own.",
-        keepalive
-    ),
-    row!(
-        "keepalive_requests",
-        TAKE1,
-        "1000",
-        "number",
-        "Largest number of requests of one connection to a server.",
-        |b, d| set(b, d, |block| &mut block.requests, conf::number)
-    ),
-    row!(
-        "keepalive_time",
-        TAKE1,
-        "1h",
-        "time",
-        "Time after which a connection to a server is closed behind its next response.",
-        |b, d| set(b, d, |block| &mut block.time_ms, conf::time_ms)
-    ),
-    row!(
-        "keepalive_timeout",
-        TAKE1,
-        "60s",
-        "timeout",
-        "How long an idle connection to a server is kept.",
-        |b, d| set(b, d, |block| &mut block.timeout_ms, conf::time_ms)
-    ),
-    row!(
-        "resolver",
-        ONE_MORE,
-        "",
-        "address ... [valid=time] [ipv4=on|off] [ipv6=on|off]",
-        "Name servers for the names of the group's servers that were not found when the configuration was read.",
-        resolver
-    ),
-    row!(
-        "resolver_timeout",
-        TAKE1,
-        "30s",
-        "time",
-        "How long to wait for such a name to be resolved.",
-        |b, d| set(b, d, |block| &mut block.resolver_timeout_ms, conf::time_ms)
-    ),
-];
+    /// Defines a group of servers that requests are passed to.
+    block "upstream": Contexts::HTTP, TAKE1, "", "name { ... }" => upstream;
+
+    /// Whether a server whose host is not found when the configuration is read is down until its name resolves, or is an
+    /// error as in nginx.
+    directive "upstream_unresolved": Contexts::HTTP, TAKE1, "down", "down | error" => unresolved;
+
+    /// A server of the group; parameters are weight, max_conns, max_fails, fail_timeout, backup and down.
+    directive "server": Contexts::UPSTREAM, ONE_MORE, "", "address [parameters]" => server;
+
+    /// How many idle connections to the group's servers a worker thread keeps, 0 for none; with local each location has
+    /// its own.
+    directive "keepalive": Contexts::UPSTREAM, TAKE12, "32 local", "connections [local]" => keepalive;
+
+    /// Largest number of requests of one connection to a server.
+    directive "keepalive_requests": Contexts::UPSTREAM, TAKE1, "1000", "number"
+        => |b, d| set(b, d, |block| &mut block.requests, conf::number);
+
+    /// Time after which a connection to a server is closed behind its next response.
+    directive "keepalive_time": Contexts::UPSTREAM, TAKE1, "1h", "time"
+        => |b, d| set(b, d, |block| &mut block.time_ms, conf::time_ms);
+
+    /// How long an idle connection to a server is kept.
+    directive "keepalive_timeout": Contexts::UPSTREAM, TAKE1, "60s", "timeout"
+        => |b, d| set(b, d, |block| &mut block.timeout_ms, conf::time_ms);
+
+    /// Name servers for the names of the group's servers that were not found when the configuration was read.
+    directive "resolver": Contexts::UPSTREAM, ONE_MORE, "",
+        "address ... [valid=time] [ipv4=on|off] [ipv6=on|off]" => resolver;
+
+    /// How long to wait for such a name to be resolved.
+    directive "resolver_timeout": Contexts::UPSTREAM, TAKE1, "30s", "time"
+        => |b, d| set(b, d, |block| &mut block.resolver_timeout_ms, conf::time_ms);
+}
 
 /// The `upstream` block that is being read: what is written in it so far.
 #[derive(Default)]

@@ -10,7 +10,7 @@ mod cookie;
 use std::net::IpAddr;
 use std::rc::Rc;
 
-use conf::{Arity, Builder, ConfError, Contexts, Directive, DirectiveDef};
+use conf::{Arity, Builder, ConfError, Contexts, Directive};
 use engines::http::FieldId;
 use server_base::config::ConfigContext;
 use server_base::errlog::Level;
@@ -202,21 +202,17 @@ const FLAGS: &[(&str, u32)] = &[
     ("samesite=none", SAME_SITE | NONE),
 ];
 
-const ROWS: &[DirectiveDef<ConfigBuilder>] = &[DirectiveDef {
-    name: "userid_flags",
-    contexts: HSL,
-    arity: Arity::TAKE123,
-    block: false,
-    default: "off",
-    doc: "Attributes of the cookie.",
-    syntax: "off | flag ...",
-    apply: |b, d| {
+conf::directives! {
+    const ROWS: ConfigBuilder;
+
+    /// Attributes of the cookie.
+    directive "userid_flags": HSL, TAKE123, "off", "off | flag ..." => |b, d| {
         let before = b.conf_mut::<UseridLoc>().flags;
         let flags = conf::mask_more(b.loader(), d, FLAGS, before)?;
         b.conf_mut::<UseridLoc>().flags = flags;
         Ok(())
-    },
-}];
+    };
+}
 
 fn finish(b: &mut ConfigBuilder) -> Result<(), ConfError> {
     let (mut sets, mut by_address) = (false, false);

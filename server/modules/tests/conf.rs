@@ -1,60 +1,38 @@
-//! Golden configurations: each `tests/conf/*.conft` is a configuration, a line `----`, and the expected result of
-//! loading it.
+//! Golden configurations: the result of loading each `tests/conf/*.conft` is the warnings, then the error as it is shown, or `ok`.
 //!
-//! The result is the warnings, then the error as it is shown, or `ok`. Files besides the main one follow lines `====
-//! /path`; `==== -g` is the command line, `==== host NAME ADDRESS ...` a host that the system knows. `UPDATE_GOLDEN=1`
-//! writes the actual result into the file.
+//! `==== host NAME ADDRESS ...` is a host that the system knows.
 
-use std::fs;
+#[path = "../../conf/tests/cases/mod.rs"]
+mod cases;
+
 use std::path::{Path, PathBuf};
 
+use cases::{COMMAND_LINE, files};
 use conf::Memory;
 use server_http::LoadOptions;
 use server_modules::MODULES;
 
 const MAIN_FILE: &str = "/etc/nginx/nginx.conf";
-const COMMAND_LINE: &str = "-g";
 const HOST: &str = "host ";
-
-fn cases() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/conf");
-    let entries = fs::read_dir(folder).expect("the folder is part of the tree");
-    let mut paths: Vec<_> = entries
-        .map(|entry| entry.expect("the folder can be read").path())
-        .filter(|path| {
-            path.extension()
-                .is_some_and(|extension| extension == "conft")
-        })
-        .collect();
-    paths.sort();
-    paths
-}
 
 /// The result of loading the text before `----`.
 fn given(text: &str) -> String {
     let mut memory = Memory::default();
     let mut globals = None;
-    let mut files = vec![(MAIN_FILE, String::new())];
-    for line in text.split_inclusive('\n') {
-        match line.strip_prefix("==== ") {
-            Some(header) if header.starts_with(HOST) => {
-                let mut words = header[HOST.len()..].split_whitespace();
-                let name = words.next().expect("a host has a name");
-                let addresses = words.map(|ip| ip.parse().expect("an address"));
-                memory.add_host(name, addresses.collect());
-            }
-            Some(path) => files.push((path.trim_end(), String::new())),
-            None => files
-                .last_mut()
-                .expect("the main file is there")
-                .1
-                .push_str(line),
-        }
-    }
-    for (path, text) in files {
-        match path {
+    for (header, text) in files(MAIN_FILE, text) {
+        match header {
             COMMAND_LINE => globals = Some(text.trim_end().to_owned()),
-            _ => memory.add_file(path, text),
+            _ => match header.strip_prefix(HOST) {
+                Some(host) => {
+                    let mut words = host.split_whitespace();
+                    let name = words.next().expect("a host has a name");
+                    let addresses = words.map(|ip| ip.parse().expect("an address"));
+                    memory.add_host(name, addresses.collect());
+                    // What follows belongs to the file before.
+                    assert_eq!(text, "", "a host stands behind all files");
+                }
+                None => memory.add_file(header, text),
+            },
         }
     }
     let options = LoadOptions {
@@ -74,23 +52,6 @@ fn given(text: &str) -> String {
 
 #[test]
 fn golden_configurations_give_what_they_say() {
-    let mut failed = Vec::new();
-    let paths = cases();
-    for path in &paths {
-        let case = fs::read_to_string(path).expect("a case can be read");
-        let (text, expected) = case.split_once("----\n").expect("a case has a line ----");
-        let given = given(text);
-        if given == expected.trim_end() {
-            continue;
-        }
-        if std::env::var_os("UPDATE_GOLDEN").is_some() {
-            fs::write(path, format!("{text}----\n{given}\n")).expect("a case can be written");
-        }
-        failed.push(format!(
-            "{}\nexpected:\n{expected}\ngiven:\n{given}\n",
-            path.display()
-        ));
-    }
-    assert!(paths.len() >= 40, "only {} cases", paths.len());
-    assert!(failed.is_empty(), "{}", failed.join("\n"));
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/conf");
+    cases::judge(&folder, 40, given);
 }

@@ -13,6 +13,8 @@
 mod dialled;
 mod disk;
 mod random;
+mod reading;
+mod tally;
 mod wire;
 mod world;
 
@@ -25,6 +27,7 @@ use engines::http::{FileRange, OutputQueue};
 
 pub use disk::{Disk, Fetching};
 pub use random::Random;
+pub use reading::Reading;
 pub use wire::{Faults, Hands, Moment, Wire};
 pub use world::{ClosedBy, Command, Link, World};
 

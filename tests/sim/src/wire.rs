@@ -38,6 +38,19 @@ pub struct Faults {
     pub no_inline: u32,
 }
 
+impl Faults {
+    /// Faults of which each is as frequent as `often` says.
+    pub fn drawn(mut often: impl FnMut() -> u32) -> Self {
+        Self {
+            short_read: often(),
+            late_read: often() / 2,
+            short_write: often(),
+            split_write: often(),
+            no_inline: often(),
+        }
+    }
+}
+
 /// Something the server did: when, under which configuration, and the bytes of that direction until then.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment {

@@ -232,6 +232,19 @@ impl World {
         self.pending.is_some()
     }
 
+    /// Whether another configuration may be ordered: not where an order waits or the end was ordered, which one time in ten
+    /// is now.
+    pub fn may_change(&mut self, quitting: &mut bool, random: &mut Random) -> bool {
+        if *quitting || self.is_ordered() {
+            return false;
+        }
+        *quitting = random.chance(100);
+        if *quitting {
+            self.command(Command::Quit);
+        }
+        !*quitting
+    }
+
     /// Queues a command.
     pub fn command(&mut self, order: Command) {
         self.pending = Some(order);

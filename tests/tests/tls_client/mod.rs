@@ -6,7 +6,6 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
 
-use firstbyte_tests::trusting::Trusting;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, IsCa, KeyPair,
     KeyUsagePurpose, SignatureAlgorithm,
@@ -22,6 +21,7 @@ use rustls::{
     ClientConfig, ClientConnection, HandshakeKind, NamedGroup, StreamOwned,
     SupportedProtocolVersion,
 };
+use tls::AnyServer;
 
 /// An authority.
 pub(crate) type Authority = CertifiedIssuer<'static, KeyPair>;
@@ -166,11 +166,12 @@ impl Tls {
         leaf: Option<&Leaf>,
         alpn: &[&[u8]],
     ) -> Self {
-        let builder = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_protocol_versions(versions)
             .expect("the versions are built")
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(Trusting::default()));
+            .with_custom_certificate_verifier(Arc::new(AnyServer(provider)));
         let mut config = match leaf {
             None => builder.with_no_client_auth(),
             Some(leaf) => {

@@ -3,11 +3,9 @@
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use lab::bench::{Job, Server};
-use lab::engine::Protocol;
-use lab::trust::Trust;
-use lab::url::Url;
-use lab::{Connect, Plan, Request, mix};
+use lab::client::trust::{self, Trust};
+use lab::client::{Protocol, Request, Url};
+use lab::load::{Connect, Job, Plan, Server, tell_apart, workload};
 
 use super::Options;
 
@@ -16,10 +14,13 @@ use super::Options;
 /// # Errors
 /// A server has no address, or its requests cannot be read.
 pub(super) fn job(options: &Options) -> Result<Job, String> {
-    let servers = match options.table {
+    let mut servers = match options.table {
         true => table(options)?,
         false => compared(options)?,
     };
+    // The same one twice finds out what the method calls different by chance.
+    let names = servers.iter_mut().map(|server| &mut server.name);
+    tell_apart(&mut names.collect::<Vec<_>>());
     let several = options.table || options.against.is_some();
     let time = SystemTime::now().duration_since(UNIX_EPOCH);
     Ok(Job {
@@ -66,13 +67,6 @@ fn compared(options: &Options) -> Result<Vec<Server>, String> {
             options.protocol,
             1,
         )?);
-    }
-    if let [one, other] = &mut servers[..]
-        && one.name == other.name
-    {
-        // The same one twice, which finds out what the method calls different by chance.
-        one.name.push_str(" (A)");
-        other.name.push_str(" (B)");
     }
     Ok(servers)
 }
@@ -130,8 +124,8 @@ fn server(
                 None => &[Protocol::H2, Protocol::H1],
             };
             let resumption = options.connect == Connect::Resumed;
-            let config = lab::trust::config(&trust, offered, resumption)?;
-            Some((config, lab::trust::server_name(&first.host)?))
+            let config = trust::config(&trust, offered, resumption)?;
+            Some((config, trust::server_name(&first.host)?))
         }
     };
     // A table compares runs of one length, so it counts requests; a single run is as long as a person waits.
@@ -174,10 +168,10 @@ fn requests(options: &Options, urls: &[Url]) -> Result<Vec<Request>, String> {
         None => Vec::new(),
     };
     if let Some(file) = &options.mix {
-        return mix::of_file(file, first, fields, &body);
+        return workload::of_file(file, first, fields, &body);
     }
     if let Some(file) = &options.access_log {
-        return mix::of_log(file, first, fields);
+        return workload::of_log(file, first, fields);
     }
     let request = |url: &Url| Request::new(url, options.method(), &url.path, fields, &body);
     Ok(urls.iter().map(request).collect())

@@ -189,7 +189,8 @@ forward! {
     resume(stream: u32);
     blocked_since(stream: u32) -> Option<u64>;
     sent_bytes(stream: u32) -> u64;
-    seconds_passed(seconds: u32);
+    #[inline]
+    tick(now_ms: u64);
     give_up_block() -> bool;
     drain();
     end();

@@ -55,8 +55,6 @@ pub(crate) struct MuxState {
     pub(super) block_since: Option<(u32, u64)>,
     /// When to look for streams whose windows stay closed.
     pub(super) look_at_ms: u64,
-    /// Up to when the engine knows the time.
-    pub(super) ticked_ms: u64,
     /// Since when the client knows that the connection ends.
     pub(super) announced_ms: Option<u64>,
     /// SPDY has timeouts of its own; those of HTTP/2 are those of HTTP/1.
@@ -219,7 +217,6 @@ impl MuxState {
             idle_since_ms: Some(now_ms),
             block_since: None,
             look_at_ms: u64::MAX,
-            ticked_ms: now_ms,
             announced_ms: None,
             times,
         }
@@ -227,12 +224,7 @@ impl MuxState {
 
     /// Takes bytes from the peer; requests use the memory of `spares`.
     pub(super) fn receive(&mut self, input: &[u8], now_ms: u64, spares: &mut Pool<RequestHead>) {
-        let seconds = now_ms.saturating_sub(self.ticked_ms) / 1000;
-        if seconds > 0 {
-            self.ticked_ms += seconds * 1000;
-            self.engine
-                .seconds_passed(u32::try_from(seconds).unwrap_or(u32::MAX));
-        }
+        self.engine.tick(now_ms);
         self.engine.receive(input, spares);
         self.block_since = match (self.engine.awaited(), self.block_since) {
             (Some(id), Some((before, since))) if id == before && id != NO_STREAM => {

@@ -211,8 +211,7 @@ impl Peer {
         &mut self,
         wire: &Wire,
         link: &Link,
-        at_ms: u64,
-        by: ClosedBy,
+        (at_ms, by): (u64, ClosedBy),
         court: &Court<'_>,
     ) -> Result<(), String> {
         self.check_parts(court.site)?;

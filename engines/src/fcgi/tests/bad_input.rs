@@ -231,7 +231,7 @@ fn stderr_without_end_needs_little_memory() {
     }
     assert_eq!(client.stderr_bytes(), 6_500_000);
     assert_eq!(client.events.len(), 1);
-    assert!(client.note.capacity() <= 2 * STDERR_BYTES);
+    assert!(client.protocol.note.capacity() <= 2 * STDERR_BYTES);
 }
 
 #[test]

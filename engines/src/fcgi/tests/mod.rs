@@ -6,7 +6,7 @@ mod responses;
 mod reuse;
 
 use super::*;
-use crate::http::{BodyLength, Fields};
+use crate::http::{BodyLength, Fields, OutputQueue, ResponseHead};
 
 const HEAD_BYTES: usize = 4096;
 

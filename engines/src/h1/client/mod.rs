@@ -23,13 +23,10 @@ mod protocol_error;
 mod receive;
 mod request;
 
-use std::collections::VecDeque;
-
 use super::Settings;
 use super::chunked::ChunkedDecoder;
-use crate::client::{self, Bodies, Spares};
-use crate::http::{Fields, OutputQueue, ResponseHead, Version};
-use crate::reassembly::ReassemblyBuffer;
+use crate::client::{self, Bodies};
+use crate::http::{Fields, Version};
 pub(crate) use head::{Ends, FirstLine, ResponseParser, ends};
 pub use protocol_error::ProtocolError;
 use request::RequestInfo;
@@ -39,30 +36,21 @@ pub use request::RequestOptions;
 pub type Event = client::Event<ProtocolError>;
 
 /// One HTTP/1 connection in the client role.
+pub type Client = client::Connection<Http1>;
+
+/// The state of HTTP/1 on a connection.
 #[derive(Debug)]
-pub struct Client {
+pub struct Http1 {
     /// Limits of heads and trailer sections.
     settings: Settings,
     bodies: Bodies,
-    /// A part of a head.
-    partial: ReassemblyBuffer,
     parser: ResponseParser,
     receiving: Receiving,
     sending: Sending,
     request_info: RequestInfo,
-    /// Number of the exchange that is in progress, or of the last one.
-    stream: u32,
-    /// The connection may be used for another exchange.
-    keep: bool,
-    has_answer: bool,
     interim: u32,
-    body_bytes: u64,
-    sent_bytes: u64,
     /// Treatment of bytes received while no request is open.
     surplus: ProtocolError,
-    events: VecDeque<Event>,
-    out: OutputQueue,
-    spares: Spares,
     scratch: Vec<u8>,
 }
 
@@ -133,111 +121,24 @@ impl Client {
             underscores_in_headers: true,
             ..Settings::default()
         };
-        Self {
+        Self::with(Http1 {
             parser: ResponseParser::new(Box::default(), FirstLine::Status, &settings),
             settings,
             bodies,
-            partial: ReassemblyBuffer::default(),
             receiving: Receiving::Idle,
             sending: Sending::Ended,
             request_info: RequestInfo::default(),
-            stream: 0,
-            keep: true,
-            has_answer: false,
             interim: 0,
-            body_bytes: 0,
-            sent_bytes: 0,
             surplus: ProtocolError::Unasked,
-            events: VecDeque::new(),
-            out: OutputQueue::default(),
-            spares: Spares::default(),
             scratch: Vec::new(),
-        }
-    }
-
-    /// Makes this a new connection and keeps the memory.
-    pub fn reset(&mut self) {
-        self.close();
-        self.events.clear();
-        self.out.clear();
-        self.receiving = Receiving::Idle;
-        self.keep = true;
-        self.has_answer = false;
-        self.stream = 0;
-        self.sent_bytes = 0;
-        self.surplus = ProtocolError::Unasked;
-    }
-
-    /// Whether a request can be begun: the exchange before it is complete in both directions, all of it has been
-    /// transmitted, and both sides keep the connection.
-    #[must_use]
-    pub fn is_reusable(&self) -> bool {
-        let idle = matches!(self.receiving, Receiving::Idle) && self.sending == Sending::Ended;
-        idle && self.keep && self.out.is_empty()
-    }
-
-    /// Whether the connection takes no further request, now or later.
-    #[must_use]
-    pub fn is_closed(&self) -> bool {
-        match self.receiving {
-            Receiving::Over | Receiving::Tunnel => true,
-            Receiving::Idle => !self.keep,
-            _ => false,
-        }
-    }
-
-    /// Bytes of the request, or of its tunnel, that have been transmitted.
-    #[must_use]
-    pub fn sent_bytes(&self) -> u64 {
-        self.sent_bytes
-    }
-
-    /// Whether a byte has come in answer to the request.
-    #[must_use]
-    pub fn has_answer(&self) -> bool {
-        self.has_answer
-    }
-
-    /// Abandons the exchange, and with it the connection.
-    pub fn cancel(&mut self) {
-        if !matches!(self.receiving, Receiving::Idle) || self.sending != Sending::Ended {
-            self.close();
-            self.events.clear();
-        }
-    }
-
-    /// The next event.
-    #[inline]
-    pub fn event(&mut self) -> Option<Event> {
-        self.events.pop_front()
-    }
-
-    /// Moves the bytes to send to the end of `out`.
-    #[inline]
-    pub fn transmit(&mut self, out: &mut OutputQueue) {
-        self.sent_bytes += self.out.len();
-        out.append(&mut self.out);
-    }
-
-    /// Takes back the memory of a head.
-    #[inline]
-    pub fn recycle(&mut self, head: Box<ResponseHead>) {
-        self.spares.give(head);
-    }
-
-    /// From here on nothing is read, nor taken to be sent.
-    fn close(&mut self) {
-        self.receiving = Receiving::Over;
-        self.sending = Sending::Ended;
-        self.keep = false;
-        self.partial.clear();
+        })
     }
 
     /// Panics if the connection contradicts itself; for tests and fuzzing.
     pub fn check_invariants(&self) {
-        match self.receiving {
+        match self.protocol.receiving {
             Receiving::Head => {
-                let limit = self.settings.header_buffer_bytes;
+                let limit = self.protocol.settings.header_buffer_bytes;
                 let partial = self.partial.bytes().len();
                 assert!(partial <= limit, "a part of a line exceeds its limit");
             }
@@ -245,7 +146,7 @@ impl Client {
             Receiving::Chunked(ref decoder, _) => assert!(!decoder.is_done(), "a body has ended"),
             _ => {}
         }
-        let in_head = matches!(self.receiving, Receiving::Head);
+        let in_head = matches!(self.protocol.receiving, Receiving::Head);
         assert!(
             in_head || self.partial.bytes().is_empty(),
             "bytes are held for nobody"

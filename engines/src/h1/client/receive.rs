@@ -7,88 +7,60 @@
 
 use super::super::chunked::ChunkedDecoder;
 use super::head::{Ends, Parsed, ends};
-use super::{Client, Event, ProtocolError, Receiving, Sending};
-use crate::client::{Bodies, HeadSize, MAX_INTERIM};
+use super::{Client, Event, Http1, ProtocolError, Receiving, Sending};
+use crate::client::{Bodies, MAX_INTERIM, Phase, Protocol};
 use crate::http::{BodyLength, Fields, ResponseHead, Version};
 
-impl Client {
-    /// Takes bytes from the server.
-    pub fn receive(&mut self, input: &[u8]) {
-        self.note_answer(input);
-        let all = self.partial.join(input);
-        match self.advance(&all) {
-            Ok(used) => self.partial.keep(all, used),
-            Err(error) => self.fail(error),
-        }
-    }
+impl Protocol for Http1 {
+    type ProtocolError = ProtocolError;
 
-    /// Takes bytes from the server, and leaves the buffer empty. Where they are many for its capacity and all of a body, but
-    /// for a head before them, the memory goes along with them and the buffer has none left.
-    pub fn receive_buffer(&mut self, buffer: &mut Vec<u8>) {
-        self.note_answer(buffer);
-        let is_full = buffer.len() >= buffer.capacity() / 2;
-        let in_place =
-            is_full && self.bodies == Bodies::Delivered && self.partial.bytes().is_empty();
-        if !in_place {
-            self.receive(buffer);
-        } else if let Err(error) = self.advance_buffer(buffer) {
-            self.fail(error);
-        }
-        buffer.clear();
-    }
-
-    /// Takes the end of the server's bytes. It ends a body without a length only where it is `whole`: with TLS, where the
-    /// server has said so before it closed.
-    pub fn receive_eof(&mut self, whole: bool) {
+    fn phase(&self) -> Phase {
         match self.receiving {
-            Receiving::Over => {}
-            Receiving::Idle => {
-                self.receiving = Receiving::Over;
-                self.events.push_back(Event::Eof);
+            Receiving::Idle => Phase::Idle,
+            Receiving::Head => Phase::Head,
+            Receiving::Length { .. } | Receiving::Chunked(..) | Receiving::UntilClose => {
+                Phase::Body
             }
-            Receiving::UntilClose | Receiving::Tunnel if whole => {
-                self.end_response();
-                self.receiving = Receiving::Over;
-            }
-            Receiving::Head if self.interim == 0 && self.parser.is_fresh() => {
-                self.fail(ProtocolError::NoResponse);
-            }
-            _ => self.fail(ProtocolError::Truncated),
+            Receiving::Tunnel | Receiving::Over => Phase::Over,
         }
     }
 
-    fn note_answer(&mut self, input: &[u8]) {
-        self.has_answer |= !input.is_empty() && matches!(self.receiving, Receiving::Head);
+    fn is_sent(&self) -> bool {
+        self.sending == Sending::Ended
     }
 
-    /// Consumes bytes; returns how many. The rest is a part of a head.
-    fn advance(&mut self, input: &[u8]) -> Result<usize, ProtocolError> {
-        let mut at = self.advance_heads(input)?;
+    fn passes_buffers(&self) -> bool {
+        self.bodies == Bodies::Delivered
+    }
+
+    fn advance(client: &mut Client, input: &[u8]) -> Result<usize, ProtocolError> {
+        let mut at = client.advance_heads(input)?;
         while at < input.len() {
             let rest = &input[at..];
-            at += match &mut self.receiving {
+            at += match &mut client.protocol.receiving {
                 Receiving::Over => rest.len(),
-                Receiving::Idle => return Err(self.surplus),
+                Receiving::Idle => return Err(client.protocol.surplus),
                 Receiving::Head => return Ok(at),
                 Receiving::Length { left } => {
                     let used = (*left).min(rest.len() as u64) as usize;
                     *left -= used as u64;
                     let done = *left == 0;
-                    self.data(&rest[..used]);
+                    client.data(&rest[..used]);
                     if done {
-                        self.end_response();
+                        client.end_response();
                     }
                     used
                 }
                 Receiving::Chunked(decoder, trailers) => {
-                    let mut data = std::mem::take(&mut self.scratch);
-                    let result = decoder.decode(rest, &self.settings, &mut data, trailers);
+                    let mut data = std::mem::take(&mut client.protocol.scratch);
+                    let result =
+                        decoder.decode(rest, &client.protocol.settings, &mut data, trailers);
                     let result = result.map_err(ProtocolError::Body);
-                    self.chunks(data, result.is_ok());
+                    client.chunks(data, result.is_ok());
                     result?
                 }
                 Receiving::UntilClose | Receiving::Tunnel => {
-                    self.data(rest);
+                    client.data(rest);
                     rest.len()
                 }
             };
@@ -96,61 +68,93 @@ impl Client {
         Ok(at)
     }
 
-    /// Consumes the heads at the start of the input; returns how many bytes.
-    fn advance_heads(&mut self, input: &[u8]) -> Result<usize, ProtocolError> {
-        let mut at = 0;
-        while at < input.len() && matches!(self.receiving, Receiving::Head) {
-            let (used, done) = self.parser.advance(&input[at..])?;
-            at += used;
-            if !done {
-                break;
-            }
-            let spare = self.spares.take();
-            let parsed = self.parser.take(spare, &self.settings)?;
-            self.head(parsed)?;
-        }
-        Ok(at)
-    }
-
-    /// Consumes a whole buffer like [`Self::advance`], but may keep its memory.
-    fn advance_buffer(&mut self, buffer: &mut Vec<u8>) -> Result<(), ProtocolError> {
-        let from = self.advance_heads(buffer)?;
+    fn advance_buffer(client: &mut Client, buffer: &mut Vec<u8>) -> Result<(), ProtocolError> {
+        let from = client.advance_heads(buffer)?;
         let body_bytes = (buffer.len() - from) as u64;
-        match &mut self.receiving {
+        match &mut client.protocol.receiving {
             Receiving::Chunked(decoder, trailers) => {
-                let result = decoder.decode_in_place(buffer, from, &self.settings, trailers);
+                let result =
+                    decoder.decode_in_place(buffer, from, &client.protocol.settings, trailers);
                 let result = result.map_err(ProtocolError::Body);
                 let mut data = std::mem::take(buffer);
                 if data.len() < data.capacity() / 2 {
                     data.shrink_to_fit();
                 }
-                self.chunks(data, result.is_ok());
+                client.chunks(data, result.is_ok());
                 match result? {
                     0 => Ok(()),
-                    _ => Err(self.surplus),
+                    _ => Err(client.protocol.surplus),
                 }
             }
             Receiving::Length { left } if *left >= body_bytes => {
                 *left -= body_bytes;
                 let done = *left == 0;
                 buffer.drain(..from);
-                self.own_data(std::mem::take(buffer));
+                client.own_data(std::mem::take(buffer));
                 if done {
-                    self.end_response();
+                    client.end_response();
                 }
                 Ok(())
             }
             Receiving::UntilClose | Receiving::Tunnel => {
                 buffer.drain(..from);
-                self.own_data(std::mem::take(buffer));
+                client.own_data(std::mem::take(buffer));
                 Ok(())
             }
             _ => {
-                let used = self.advance(&buffer[from..])?;
-                self.partial.keep((&buffer[from..]).into(), used);
+                let used = Self::advance(client, &buffer[from..])?;
+                client.partial.keep((&buffer[from..]).into(), used);
                 Ok(())
             }
         }
+    }
+
+    fn reopen(&mut self) {
+        self.receiving = Receiving::Idle;
+        self.surplus = ProtocolError::Unasked;
+    }
+
+    fn close(client: &mut Client) {
+        client.protocol.receiving = Receiving::Over;
+        client.protocol.sending = Sending::Ended;
+    }
+}
+
+impl Client {
+    /// Takes the end of the server's bytes. It ends a body without a length only where it is `whole`: with TLS, where the
+    /// server has said so before it closed.
+    pub fn receive_eof(&mut self, whole: bool) {
+        match self.protocol.receiving {
+            Receiving::Over => {}
+            Receiving::Idle => {
+                self.protocol.receiving = Receiving::Over;
+                self.deliver_eof();
+            }
+            Receiving::UntilClose | Receiving::Tunnel if whole => {
+                self.end_response();
+                self.protocol.receiving = Receiving::Over;
+            }
+            Receiving::Head if self.protocol.interim == 0 && self.protocol.parser.is_fresh() => {
+                self.fail(ProtocolError::NoResponse);
+            }
+            _ => self.fail(ProtocolError::Truncated),
+        }
+    }
+
+    /// Consumes the heads at the start of the input; returns how many bytes.
+    fn advance_heads(&mut self, input: &[u8]) -> Result<usize, ProtocolError> {
+        let mut at = 0;
+        while at < input.len() && matches!(self.protocol.receiving, Receiving::Head) {
+            let (used, done) = self.protocol.parser.advance(&input[at..])?;
+            at += used;
+            if !done {
+                break;
+            }
+            let spare = self.spares.take();
+            let parsed = self.protocol.parser.take(spare, &self.protocol.settings)?;
+            self.head(parsed)?;
+        }
+        Ok(at)
     }
 
     fn head(&mut self, parsed: Parsed) -> Result<(), ProtocolError> {
@@ -162,41 +166,38 @@ impl Client {
         } = parsed;
         let stream = self.stream;
         let status = head.status;
-        let unasked = !self.request_info.upgrade || self.sending != Sending::Ended;
+        let unasked =
+            !self.protocol.request_info.upgrade || self.protocol.sending != Sending::Ended;
         if status == 101 && unasked {
             return Err(ProtocolError::UnaskedUpgrade);
         }
         if (100..200).contains(&status) && status != 101 {
             return self.interim(head, version);
         }
-        let tunnel =
-            status == 101 || (self.request_info.is_connect && (200..300).contains(&status));
-        let ends = ends(&head, self.request_info.is_head);
-        self.surplus = match head.body {
+        let tunnel = status == 101
+            || (self.protocol.request_info.is_connect && (200..300).contains(&status));
+        let ends = ends(&head, self.protocol.request_info.is_head);
+        self.protocol.surplus = match head.body {
             BodyLength::Length(_) => ProtocolError::DataAfterLength,
             BodyLength::Unknown => ProtocolError::DataAfterChunks,
             BodyLength::None => ProtocolError::Unasked,
         };
-        let size = HeadSize {
-            wire_bytes: size_bytes,
-            text_bytes: size_bytes,
-        };
         self.keep &= keep && ends != Ends::AtClose && !tunnel;
-        self.body_bytes = 0;
-        self.events.push_back(Event::Head { stream, head, size });
+        self.deliver_head(head, size_bytes);
         if tunnel {
             self.events.push_back(Event::Upgraded(stream));
-            self.receiving = Receiving::Tunnel;
-            self.sending = Sending::Tunnel;
+            self.protocol.receiving = Receiving::Tunnel;
+            self.protocol.sending = Sending::Tunnel;
             return Ok(());
         }
         match ends {
             Ends::Now => self.end_response(),
-            Ends::After(left) => self.receiving = Receiving::Length { left },
+            Ends::After(left) => self.protocol.receiving = Receiving::Length { left },
             Ends::Chunked => {
-                self.receiving = Receiving::Chunked(ChunkedDecoder::new(), Fields::default());
+                self.protocol.receiving =
+                    Receiving::Chunked(ChunkedDecoder::new(), Fields::default());
             }
-            Ends::AtClose => self.receiving = Receiving::UntilClose,
+            Ends::AtClose => self.protocol.receiving = Receiving::UntilClose,
         }
         Ok(())
     }
@@ -205,8 +206,8 @@ impl Client {
         if head.status == 103 && version == Version::Http10 {
             return Err(ProtocolError::EarlyHintsInHttp10);
         }
-        self.interim += 1;
-        if self.interim > MAX_INTERIM {
+        self.protocol.interim += 1;
+        if self.protocol.interim > MAX_INTERIM {
             return Err(ProtocolError::TooManyInterim);
         }
         let stream = self.stream;
@@ -215,42 +216,33 @@ impl Client {
     }
 
     fn data(&mut self, bytes: &[u8]) {
-        self.body_bytes += bytes.len() as u64;
-        if bytes.is_empty() || self.bodies == Bodies::Counted {
-            return;
-        }
-        match self.events.back_mut() {
-            Some(Event::Data { bytes: last, .. }) => last.extend_from_slice(bytes),
-            _ => self.events.push_back(Event::Data {
-                stream: self.stream,
-                bytes: bytes.to_vec(),
-            }),
+        match self.protocol.bodies {
+            Bodies::Delivered => self.deliver_data(bytes),
+            Bodies::Counted => self.body_bytes += bytes.len() as u64,
         }
     }
 
     /// Bytes of a body in an owned buffer, whose memory is kept where they are not reported.
     fn own_data(&mut self, mut bytes: Vec<u8>) {
-        self.body_bytes += bytes.len() as u64;
-        if !bytes.is_empty() && self.bodies == Bodies::Delivered {
-            let stream = self.stream;
-            self.events.push_back(Event::Data { stream, bytes });
-        } else {
-            bytes.clear();
-            self.scratch = bytes;
+        if !bytes.is_empty() && self.protocol.bodies == Bodies::Delivered {
+            return self.deliver_owned(bytes);
         }
+        self.body_bytes += bytes.len() as u64;
+        bytes.clear();
+        self.protocol.scratch = bytes;
     }
 
     /// Takes what a chunked body was decoded to, and its end.
     fn chunks(&mut self, data: Vec<u8>, is_good: bool) {
         self.own_data(data);
-        let Receiving::Chunked(decoder, trailers) = &mut self.receiving else {
+        let Receiving::Chunked(decoder, trailers) = &mut self.protocol.receiving else {
             return;
         };
         if !is_good || !decoder.is_done() {
             return;
         }
         let fields = std::mem::take(trailers);
-        if !fields.is_empty() && self.bodies == Bodies::Delivered {
+        if !fields.is_empty() && self.protocol.bodies == Bodies::Delivered {
             let stream = self.stream;
             self.events.push_back(Event::Trailers { stream, fields });
         }
@@ -258,15 +250,7 @@ impl Client {
     }
 
     fn end_response(&mut self) {
-        self.receiving = Receiving::Idle;
-        self.events.push_back(Event::End {
-            stream: self.stream,
-            body_bytes: self.body_bytes,
-        });
-    }
-
-    fn fail(&mut self, error: ProtocolError) {
-        self.close();
-        self.events.push_back(Event::Failed(error));
+        self.protocol.receiving = Receiving::Idle;
+        self.deliver_end();
     }
 }

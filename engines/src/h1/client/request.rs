@@ -211,26 +211,11 @@ impl Client {
         fields: impl Iterator<Item = (FieldId, &'a [u8], &'a [u8])>,
         options: RequestOptions,
     ) -> Result<u32, SendError> {
-        if self.is_closed() {
-            return Err(SendError::Closed);
-        }
-        if !self.is_reusable() {
-            return Err(SendError::Busy);
-        }
-        let mut result = Err(SendError::Busy);
-        self.out.push_with(|run| {
-            let before = run.len();
-            result = encode(fields, options, run);
-            if result.is_err() {
-                run.truncate(before);
-            }
-        });
-        (self.request_info, self.sending) = result?;
-        self.keep = self.request_info.keep;
+        self.admit()?;
+        let (request_info, sending) = self.put_request(|run| encode(fields, options, run))?;
+        (self.protocol.request_info, self.protocol.sending) = (request_info, sending);
         self.begin_response(options.head_bytes);
-        self.sent_bytes = 0;
-        self.stream = self.stream.wrapping_add(1);
-        Ok(self.stream)
+        Ok(self.begin_exchange(request_info.keep))
     }
 
     /// Sends a piece of the request's body, or of a tunnel. Data beyond the announced length is dropped, and ends
@@ -240,14 +225,14 @@ impl Client {
         if len == 0 {
             return;
         }
-        match &mut self.sending {
+        match &mut self.protocol.sending {
             Sending::Ended => self.keep = false,
             Sending::Counted { left } => {
                 self.keep &= len <= *left;
                 chunk = chunk.truncated(*left);
                 *left -= chunk.len();
                 if *left == 0 {
-                    self.sending = Sending::Ended;
+                    self.protocol.sending = Sending::Ended;
                 }
                 self.out.push(chunk);
             }
@@ -263,7 +248,7 @@ impl Client {
     /// Ends the request's body, or our side of a tunnel. Trailers are sent where the body is chunked; those that cannot be are
     /// left out. A body shorter than announced ends the connection after the response.
     pub fn end(&mut self, trailers: Option<&Fields>) {
-        match std::mem::replace(&mut self.sending, Sending::Ended) {
+        match std::mem::replace(&mut self.protocol.sending, Sending::Ended) {
             Sending::Counted { left } => self.keep &= left == 0,
             Sending::Chunked => self.out.push_with(|run| {
                 run.extend_from_slice(b"0\r\n");
@@ -282,12 +267,12 @@ impl Client {
 
     /// Gets ready for the response to a request.
     fn begin_response(&mut self, head_bytes: usize) {
-        self.settings.header_buffer_bytes = head_bytes;
-        self.settings.large_header_buffers = (0, head_bytes);
-        self.parser.reset(&self.settings);
-        self.receiving = Receiving::Head;
-        self.has_answer = false;
-        self.interim = 0;
+        let own = &mut self.protocol;
+        own.settings.header_buffer_bytes = head_bytes;
+        own.settings.large_header_buffers = (0, head_bytes);
+        own.parser.reset(&own.settings);
+        own.receiving = Receiving::Head;
+        own.interim = 0;
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::http::Fields;
+use crate::tests::Random;
 
 /// Events and output of a connection, in a form that does not depend on how data was cut.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -195,26 +196,8 @@ fn random_cuts_of_damaged_input_tell_the_same_story() {
         }
         let early = seed % 2 == 0;
         let whole = tell(&[&input], early);
-        let mut pieces: Vec<&[u8]> = Vec::new();
-        let mut rest = input.as_slice();
-        while !rest.is_empty() {
-            let (piece, after) = rest.split_at(1 + random.below(rest.len().min(40)));
-            pieces.push(piece);
-            rest = after;
-        }
+        let pieces = random.pieces(&input);
         let text = String::from_utf8_lossy(&input);
         assert_eq!(tell(&pieces, early), whole, "seed {seed}: {text:?}");
-    }
-}
-
-/// A small generator (xorshift), so that a seed determines the run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % limit.max(1) as u64) as usize
     }
 }

@@ -15,13 +15,13 @@ mod request;
 mod response;
 
 use super::conn::PREFACE;
-use super::error::{self, ProtocolError};
-use super::frame::{self, FrameHead, HEAD_BYTES, put_head, put_number};
+use super::error::ProtocolError;
+use super::frame::{self, FrameHead, HEAD_BYTES, Http2Frames, put_head};
 use super::settings::{self, DEFAULT_WINDOW, FRAME_BYTES, Settings};
 use crate::client::{self, Bodies};
 use crate::hpack::{DEFAULT_TABLE_BYTES, Decoder, Encoder, Indexing};
-use crate::mux::MAX_WINDOW;
-use crate::mux::client::{Codes, Pairs, Protocol};
+use crate::mux::client::{Pairs, Protocol};
+use crate::mux::{Frames, MAX_WINDOW};
 use receive::Block;
 use response::Note;
 
@@ -67,15 +67,7 @@ impl Client {
             encoded: Vec::new(),
             settings,
         };
-        let window_bytes = DEFAULT_WINDOW;
-        Self::begin(
-            protocol,
-            bodies,
-            window_bytes,
-            preread_bytes,
-            abuse_budget,
-            out,
-        )
+        Self::begin(protocol, bodies, preread_bytes, abuse_budget, out)
     }
 
     /// Whether the server's SETTINGS have come, so that [`Self::room`] is what it allows.
@@ -87,7 +79,7 @@ impl Client {
     /// Announces to the server that no request follows; exchanges in progress go on.
     pub fn end(&mut self) {
         if self.close() {
-            frame::put_goaway(&mut self.out, 0, error::NO_ERROR);
+            Http2Frames::put_goaway(&mut self.out, 0, None);
         }
     }
 
@@ -115,28 +107,30 @@ fn greeting(settings: &Settings) -> Vec<u8> {
         out.extend_from_slice(&id.to_be_bytes());
         out.extend_from_slice(&value.to_be_bytes());
     }
-    Http2::put_grant(&mut out, 0, MAX_WINDOW as u32 - DEFAULT_WINDOW);
+    Http2Frames::put_grant(&mut out, 0, MAX_WINDOW as u32 - DEFAULT_WINDOW);
     out
 }
 
 impl Protocol for Http2 {
     type ProtocolError = ProtocolError;
+    type Frames = Http2Frames;
     type Head = FrameHead;
-    const HEAD_BYTES: usize = HEAD_BYTES;
-    const CODES: Codes = Codes {
-        protocol_error: error::PROTOCOL_ERROR,
-        flow_control_error: error::FLOW_CONTROL_ERROR,
-        refused_stream: error::REFUSED_STREAM,
-        cancel: error::CANCEL,
-    };
 
-    fn head(input: &[u8]) -> Option<(FrameHead, usize)> {
-        let head = FrameHead::parse(input.first_chunk()?);
-        Some((head, head.len))
-    }
-
-    fn refuse_by_head(client: &Client, head: FrameHead) -> Result<(), ProtocolError> {
-        client.refuse_by_head(head)
+    fn head(client: &Client, input: &[u8]) -> Result<Option<(FrameHead, usize)>, ProtocolError> {
+        let Some(head) = input.first_chunk().map(FrameHead::parse) else {
+            return Ok(None);
+        };
+        // What is no HTTP/2 at all is told as that (RFC 9113 section 3.4).
+        if !client.protocol.settled && (head.kind != frame::SETTINGS || head.has(frame::ACK)) {
+            return Err(ProtocolError::BadPreface);
+        }
+        if head.len > FRAME_BYTES {
+            return Err(ProtocolError::FrameSize);
+        }
+        if client.protocol.block.is_some() && head.kind != frame::CONTINUATION {
+            return Err(ProtocolError::BrokenHeaderBlock);
+        }
+        Ok(Some((head, head.len)))
     }
 
     fn frame(client: &mut Client, head: FrameHead, payload: &[u8]) -> Result<(), ProtocolError> {
@@ -147,11 +141,6 @@ impl Protocol for Http2 {
         self.frame_bytes
     }
 
-    fn put_data(out: &mut Vec<u8>, stream: u32, len: usize, ended: bool) {
-        let flags = if ended { frame::END_STREAM } else { 0 };
-        put_head(out, len, frame::DATA, flags, stream);
-    }
-
     fn put_trailers(&mut self, out: &mut Vec<u8>, stream: u32, fields: &Pairs) {
         self.encoded.clear();
         self.encoder.begin(&mut self.encoded);
@@ -160,19 +149,6 @@ impl Protocol for Http2 {
                 .field(name, value, Indexing::No, &mut self.encoded);
         }
         frame::put_block(out, &self.encoded, self.frame_bytes, true, stream);
-    }
-
-    fn put_reset(out: &mut Vec<u8>, stream: u32, code: u32) {
-        put_number(out, frame::RST_STREAM, stream, code);
-    }
-
-    fn put_grant(out: &mut Vec<u8>, stream: u32, bytes: u32) {
-        put_number(out, frame::WINDOW_UPDATE, stream, bytes);
-    }
-
-    fn put_goaway(out: &mut Vec<u8>, error: &ProtocolError) {
-        // We take no streams of the server.
-        frame::put_goaway(out, 0, error.code());
     }
 
     fn check_invariants(client: &Client) {

@@ -7,7 +7,7 @@ use super::super::error::ProtocolError;
 use super::super::frame::{self, FrameHead, number, put_head, unpadded};
 use super::super::headers::{KEEP_BYTES, add_piece, spend_piece};
 use super::super::request::Trailers;
-use super::super::settings::{self, FRAME_BYTES, Setting};
+use super::super::settings::{self, Setting};
 use super::response::{Builder, Built};
 use super::{Client, Event};
 use crate::client::{Bodies, HeadSize, MAX_INTERIM, Malformed};
@@ -24,21 +24,6 @@ pub(super) struct Block {
 }
 
 impl Client {
-    /// Refuses a frame before it is whole.
-    pub(super) fn refuse_by_head(&self, head: FrameHead) -> Result<(), ProtocolError> {
-        // What is no HTTP/2 at all is told as that (RFC 9113 section 3.4).
-        if !self.protocol.settled && (head.kind != frame::SETTINGS || head.has(frame::ACK)) {
-            return Err(ProtocolError::BadPreface);
-        }
-        if head.len > FRAME_BYTES {
-            return Err(ProtocolError::FrameSize);
-        }
-        if self.protocol.block.is_some() && head.kind != frame::CONTINUATION {
-            return Err(ProtocolError::BrokenHeaderBlock);
-        }
-        Ok(())
-    }
-
     /// Takes one frame.
     pub(super) fn frame(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), ProtocolError> {
         match head.kind {

@@ -3,12 +3,12 @@
 //! Source: RFC 9113 sections 8.1 to 8.3.
 
 use super::super::error::CANCEL;
-use super::super::frame;
+use super::super::frame::{self, Http2Frames};
 use super::{Client, Http2};
 use crate::client::{SendError, is_sendable};
 use crate::hpack::Indexing;
 use crate::http::{FieldId, Fields, is_token};
-use crate::mux::client::Protocol;
+use crate::mux::Frames;
 
 impl Client {
     /// Opens a stream with these fields, `:method`, `:scheme`, `:authority` and `:path` first, names in lower case, and
@@ -50,7 +50,7 @@ impl Client {
         } = &self.protocol;
         frame::put_block(&mut self.out, encoded, *frame_bytes, ended && !bad, id);
         if bad {
-            Http2::put_reset(&mut self.out, id, CANCEL);
+            Http2Frames::put_reset(&mut self.out, id, CANCEL);
             return Err(SendError::BadField);
         }
         self.open(id, ended, is_head);

@@ -40,7 +40,7 @@ impl Both {
             }
             self.serve();
             self.server.pump();
-            let down = wire::transmitted(&mut self.server.conn);
+            let down = self.server.transmitted();
             for piece in down.chunks(self.cut) {
                 self.client.receive(piece);
                 self.client.check_invariants();

@@ -110,7 +110,7 @@ fn table_of_the_client_has_our_size_once_it_knows_that() {
         "from a table of 4096 bytes"
     );
     peer.frame(frame::SETTINGS, frame::ACK, 0, &[]);
-    peer.encoder.set_allowed_bytes(64);
+    peer.codec.encoder.set_allowed_bytes(64);
     peer.headers(5, &fields, true);
     assert_eq!(peer.head().named(b"x-own").count(), 1);
     // 0x21: a table of one byte, then one of 65.

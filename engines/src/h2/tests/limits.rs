@@ -279,9 +279,9 @@ fn budget_is_a_setting() {
 #[test]
 fn time_and_progress_forgive() {
     let defaults = Settings::default();
-    let in_time = |peer: &mut Peer, _| {
+    let in_time = |peer: &mut Peer, n| {
         peer.frame(frame::PING, 0, 0, &[0; 8]);
-        peer.conn.seconds_passed(1);
+        peer.conn.tick(u64::from(n) * 1000);
     };
     assert_eq!(times(&defaults, in_time), 50_000);
     let upload = |peer: &mut Peer, _| {

@@ -284,7 +284,7 @@ fn promises_count_for_the_response_that_they_come_with() {
     let promised = peer.conn.push(1, b"/a", &head);
     let plan = SendOptions {
         trailers: false,
-        chunk_bytes: CHUNK_BYTES,
+        chunk_bytes: bed::CHUNK_BYTES,
     };
     let told = peer
         .conn

@@ -1,6 +1,7 @@
 //! Responses: heads, interim ones, bodies, trailers.
 
 use super::*;
+use crate::mux::tests::sending;
 
 #[test]
 fn head_is_lower_case_and_without_what_belongs_to_http1() {
@@ -142,16 +143,6 @@ fn long_head_is_continued() {
 }
 
 #[test]
-fn source_that_stalls_is_asked_again_when_it_has_more() {
-    let mut peer = Peer::new();
-    peer.get(1, "/").answer(1, &[b"a", b"", b"b"]);
-    assert_eq!(peer.told(), ["1 HEADERS 200", "1 DATA a"]);
-    assert!(peer.told().is_empty());
-    peer.conn.resume(1);
-    assert_eq!(peer.told(), ["1 DATA b END"]);
-}
-
-#[test]
 fn reset_by_the_server_ends_everything() {
     let mut peer = Peer::new();
     peer.post(1, &[]).answer(1, &[b"a", b""]).told();
@@ -203,7 +194,7 @@ fn bytes_of_a_response_are_counted_with_their_frames() {
     }
     let bytes = head_bytes + 3 * 9 + 25;
     assert_eq!(sent, Some(SendAction::Sent { stream: 1, bytes }));
-    assert_eq!(wire::transmitted(&mut peer.conn).len() as u64, bytes);
+    assert_eq!(peer.transmitted().len() as u64, bytes);
 }
 
 /// The block of the response before is used again only where it means the same.
@@ -253,40 +244,12 @@ fn responses_alike_are_told_alike_whatever_comes_between() {
     }
 }
 
-/// A body that cannot be given to its end is not presented as whole, and loses nothing of what came before.
+#[test]
+fn source_that_stalls_is_asked_again_when_it_has_more() {
+    sending::source_that_stalls_is_asked_again_when_it_has_more::<Codec>();
+}
+
 #[test]
 fn stream_that_is_broken_off_is_reset_behind_what_waits() {
-    let mut peer = Peer::new();
-    peer.get(1, "/").get(3, "/");
-    let plan = SendOptions {
-        trailers: false,
-        chunk_bytes: 1000,
-    };
-    let head = response(200, BodyLength::Unknown);
-    assert!(!peer.conn.break_off(1, INTERNAL_ERROR), "nothing is sent");
-    peer.conn.send_head(1, &head, plan);
-    peer.conn.send_data(1, Chunk::Static(b"whole"));
-    peer.conn.send_data(1, Chunk::Static(b"and more"));
-    assert!(peer.conn.break_off(1, INTERNAL_ERROR));
-    assert!(!peer.conn.break_off(1, INTERNAL_ERROR), "once");
-    peer.conn.send_data(1, Chunk::Static(b"too late"));
-    peer.conn.send_end(1, None);
-    peer.pump();
-    assert_eq!(
-        peer.told(),
-        [
-            "1 HEADERS 200",
-            "1 DATA wholeand more",
-            "1 RST INTERNAL_ERROR"
-        ]
-    );
-    assert_eq!(peer.finished, [1]);
-    peer.conn.send_head(3, &head, plan);
-    assert!(peer.conn.break_off(3, INTERNAL_ERROR), "nothing waits");
-    peer.pump();
-    assert_eq!(peer.told(), ["3 HEADERS 200", "3 RST INTERNAL_ERROR"]);
-    assert!(
-        !peer.conn.break_off(5, INTERNAL_ERROR),
-        "there is no such stream"
-    );
+    sending::stream_that_is_broken_off_is_reset_behind_what_waits::<Codec>();
 }

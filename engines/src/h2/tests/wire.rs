@@ -1,24 +1,7 @@
-//! Frames and events as lines of text.
+//! Frames as lines of text.
 
 use super::*;
-use crate::http::{Front, OutputQueue};
-
-pub(super) fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// Everything the engine has to send.
-pub(super) fn transmitted(conn: &mut Conn) -> Vec<u8> {
-    let mut gather = OutputQueue::default();
-    conn.transmit(&mut gather);
-    let mut out = Vec::new();
-    while let Some(Front::Bytes(bytes)) = gather.front() {
-        out.extend_from_slice(bytes);
-        let len = bytes.len() as u64;
-        gather.advance(len);
-    }
-    out
-}
+use crate::mux::tests::data_text;
 
 fn number(bytes: &[u8]) -> u32 {
     frame::number(bytes).expect("four bytes")
@@ -46,11 +29,7 @@ pub(super) fn frame_line(head: FrameHead, payload: &[u8]) -> String {
     let ack = if head.has(frame::ACK) { " ACK" } else { "" };
     match head.kind {
         frame::DATA => {
-            let shown = match payload.len() {
-                0 => "-".to_owned(),
-                1..=16 => text(payload),
-                n => n.to_string(),
-            };
+            let shown = data_text(payload);
             let end = if head.has(frame::END_STREAM) {
                 " END"
             } else {
@@ -75,38 +54,5 @@ pub(super) fn frame_line(head: FrameHead, payload: &[u8]) -> String {
         }
         frame::WINDOW_UPDATE => format!("{id} WINDOW {}", number(payload)),
         other => panic!("a server does not send frames of type {other}"),
-    }
-}
-
-/// An event as a line.
-pub(super) fn event_line(event: &Event) -> String {
-    match event {
-        Event::Head { stream, head } => {
-            let line = text(head.bytes(head.line));
-            match head.fault {
-                Some(fault) => format!("{stream} {line} {fault:?}"),
-                None => format!("{stream} {line}"),
-            }
-        }
-        Event::Data { stream, bytes } => match bytes.len() {
-            0..=16 => format!("{stream} data {}", text(bytes)),
-            n => format!("{stream} data {n}"),
-        },
-        Event::Trailers { stream, fields } => {
-            let fields: String = fields
-                .fields
-                .iter()
-                .map(|f| {
-                    let (name, value) = (fields.bytes(f.name), fields.bytes(f.value));
-                    format!(" {}={}", text(name), text(value))
-                })
-                .collect();
-            format!("{stream} trailers{fields}")
-        }
-        Event::BodyEnd(stream) => format!("{stream} end"),
-        Event::BodyFault(stream, fault) => format!("{stream} {fault:?}"),
-        Event::Reset { stream, .. } => format!("{stream} reset"),
-        Event::Failed(error) => format!("{error:?}"),
-        Event::Eof => "eof".to_owned(),
     }
 }

@@ -15,8 +15,8 @@ mod stream;
 use std::collections::VecDeque;
 use std::fmt;
 
-use super::budget::{self, Budget};
-use super::{Broken, RecvWindow, StreamTable, Window};
+use super::budget::Budget;
+use super::{Broken, Frames, RecvWindow, StreamTable, Window};
 use crate::client::{self, Bodies, Event, SendError, Spares};
 use crate::http::ResponseHead;
 use crate::reassembly::ReassemblyBuffer;
@@ -52,21 +52,19 @@ pub struct Client<P: Protocol> {
 pub trait Protocol: fmt::Debug + Sized {
     /// Protocol errors of a connection.
     type ProtocolError: fmt::Debug + From<Broken>;
+    /// The frames that both roles send alike.
+    type Frames: Frames<ProtocolError = Self::ProtocolError>;
     /// The head of a frame.
     type Head: Copy;
-    /// Length of a frame's head, in bytes.
-    const HEAD_BYTES: usize;
-    /// Codes of RST_STREAM.
-    const CODES: Codes;
 
     /// The head that `input` begins with, if it is whole, and how many bytes follow it.
-    fn head(input: &[u8]) -> Option<(Self::Head, usize)>;
-
-    /// Refuses a frame before it is whole.
     ///
     /// # Errors
-    /// The server breaks the connection.
-    fn refuse_by_head(client: &Client<Self>, head: Self::Head) -> Result<(), Self::ProtocolError>;
+    /// The server breaks the connection, as the head alone says.
+    fn head(
+        client: &Client<Self>,
+        input: &[u8],
+    ) -> Result<Option<(Self::Head, usize)>, Self::ProtocolError>;
 
     /// Takes a frame.
     ///
@@ -81,36 +79,11 @@ pub trait Protocol: fmt::Debug + Sized {
     /// Longest body of a DATA frame that is sent.
     fn frame_bytes(&self) -> usize;
 
-    /// Appends the head of a DATA frame.
-    fn put_data(out: &mut Vec<u8>, stream: u32, len: usize, ended: bool);
-
     /// Appends trailers, which end the stream.
     fn put_trailers(&mut self, out: &mut Vec<u8>, stream: u32, fields: &Pairs);
 
-    /// Appends RST_STREAM.
-    fn put_reset(out: &mut Vec<u8>, stream: u32, code: u32);
-
-    /// Appends WINDOW_UPDATE; stream 0 is the connection.
-    fn put_grant(out: &mut Vec<u8>, stream: u32, bytes: u32);
-
-    /// Appends a GOAWAY with an error code.
-    fn put_goaway(out: &mut Vec<u8>, error: &Self::ProtocolError);
-
     /// Panics if its part of the connection contradicts itself.
     fn check_invariants(client: &Client<Self>);
-}
-
-/// Codes of RST_STREAM, in the numbers of a protocol.
-#[derive(Clone, Copy, Debug)]
-pub struct Codes {
-    /// The response breaks the protocol.
-    pub protocol_error: u32,
-    /// It is more than its window allowed.
-    pub flow_control_error: u32,
-    /// The request was not begun.
-    pub refused_stream: u32,
-    /// The response is no longer wanted.
-    pub cancel: u32,
 }
 
 /// State of the connection's end.
@@ -124,16 +97,16 @@ enum Ending {
 }
 
 impl<P: Protocol> Client<P> {
-    /// A connection on which nothing has been received, with what `out` says first. Until SETTINGS say otherwise the
-    /// windows for requests are of `window_bytes`; those for responses are of `preread_bytes`.
+    /// A connection on which nothing has been received, with what `out` says first. The windows for responses are of
+    /// `preread_bytes`.
     pub(crate) fn begin(
         protocol: P,
         bodies: Bodies,
-        window_bytes: u32,
         preread_bytes: u32,
         abuse_budget: u32,
         out: Vec<u8>,
     ) -> Self {
+        let window_bytes = P::Frames::DEFAULT_WINDOW;
         Self {
             protocol,
             bodies,
@@ -198,7 +171,7 @@ impl<P: Protocol> Client<P> {
     /// Abandons a stream.
     pub fn cancel(&mut self, id: u32) {
         if self.streams.remove(id) {
-            P::put_reset(&mut self.out, id, P::CODES.cancel);
+            P::Frames::put_reset(&mut self.out, id, P::Frames::CODES.cancel);
         }
     }
 
@@ -220,9 +193,10 @@ impl<P: Protocol> Client<P> {
         self.spares.give(head);
     }
 
-    /// Time has passed: what a server did is forgiven by and by.
-    pub fn seconds_passed(&mut self, seconds: u32) {
-        self.budget.earn(seconds.saturating_mul(budget::SECOND));
+    /// Moves time on to `now_ms`: what a server did is forgiven by and by.
+    #[inline]
+    pub fn tick(&mut self, now_ms: u64) {
+        self.budget.tick(now_ms);
     }
 
     /// Takes bytes from the server.
@@ -234,7 +208,8 @@ impl<P: Protocol> Client<P> {
         match self.frames(&all) {
             Ok(used) => self.partial.keep(all, used),
             Err(error) => {
-                P::put_goaway(&mut self.out, &error);
+                // We take no streams of the server.
+                P::Frames::put_goaway(&mut self.out, 0, Some(&error));
                 self.end_with(Event::Failed(error));
             }
         }
@@ -243,9 +218,8 @@ impl<P: Protocol> Client<P> {
     /// Takes whole frames; returns how many bytes they were.
     fn frames(&mut self, input: &[u8]) -> Result<usize, P::ProtocolError> {
         let mut at = 0;
-        while let Some((head, len)) = P::head(&input[at..]) {
-            P::refuse_by_head(self, head)?;
-            let start = at + P::HEAD_BYTES;
+        while let Some((head, len)) = P::head(self, &input[at..])? {
+            let start = at + P::Frames::HEAD_BYTES;
             let Some(payload) = input.get(start..start + len) else {
                 break;
             };

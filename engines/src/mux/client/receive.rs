@@ -6,7 +6,7 @@ use super::stream::{Receiving, Sending};
 use super::{Broken, Client, Protocol};
 use crate::client::{Bodies, Event, HeadSize, Malformed};
 use crate::http::{BodyLength, Fields, ResponseHead};
-use crate::mux::budget;
+use crate::mux::{Frames, budget};
 
 impl<P: Protocol> Client<P> {
     /// Pays for a frame.
@@ -31,11 +31,11 @@ impl<P: Protocol> Client<P> {
     ) -> Result<(), P::ProtocolError> {
         self.spend(budget::RESET)?;
         let code = match what {
-            Malformed::Window => P::CODES.flow_control_error,
-            _ => P::CODES.protocol_error,
+            Malformed::Window => P::Frames::CODES.flow_control_error,
+            _ => P::Frames::CODES.protocol_error,
         };
         self.remove_stream(stream, Event::Malformed { stream, what });
-        P::put_reset(&mut self.out, stream, code);
+        P::Frames::put_reset(&mut self.out, stream, code);
         Ok(())
     }
 
@@ -91,7 +91,7 @@ impl<P: Protocol> Client<P> {
     ) -> Result<(), P::ProtocolError> {
         let grant = self.recv_window.take(size).ok_or(Broken::WindowExceeded)?;
         if grant > 0 {
-            P::put_grant(&mut self.out, 0, grant as u32);
+            P::Frames::put_grant(&mut self.out, 0, grant as u32);
         }
         if bytes.len() >= budget::USEFUL_BYTES {
             self.budget.earn(budget::DATA);
@@ -136,7 +136,7 @@ impl<P: Protocol> Client<P> {
         if stream.receiving == Receiving::Body
             && let Some(grant) = stream.incoming.consumed(bytes, window_bytes)
         {
-            P::put_grant(&mut self.out, id, grant as u32);
+            P::Frames::put_grant(&mut self.out, id, grant as u32);
         }
     }
 
@@ -196,7 +196,7 @@ impl<P: Protocol> Client<P> {
         self.events.push_back(Event::Closing { last, code });
         let later: Vec<u32> = self.streams.ids().filter(|id| *id > last).collect();
         for stream in later {
-            let code = P::CODES.refused_stream;
+            let code = P::Frames::CODES.refused_stream;
             self.remove_stream(stream, Event::Reset { stream, code });
         }
         Ok(())

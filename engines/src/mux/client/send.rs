@@ -5,7 +5,7 @@
 use super::stream::{Pairs, Receiving, Sending};
 use super::{Broken, Client, Ending, Protocol};
 use crate::client::Malformed;
-use crate::mux::budget;
+use crate::mux::{Frames, budget};
 
 impl<P: Protocol> Client<P> {
     /// Sends bytes of a request's body, as far as windows allow now or later; with `ended` they are the last.
@@ -67,7 +67,7 @@ impl<P: Protocol> Client<P> {
             if len > 0 || end {
                 let taken = stream.window.take(len as u64) && self.window.take(len as u64);
                 debug_assert!(taken, "windows were asked before");
-                P::put_data(&mut self.out, id, len, end);
+                P::Frames::put_data(&mut self.out, id, len, end);
                 let (front, back) = stream.pending.as_slices();
                 let in_front = len.min(front.len());
                 self.out.extend_from_slice(&front[..in_front]);

@@ -14,11 +14,11 @@ mod stream;
 use std::collections::VecDeque;
 use std::fmt;
 
-use super::budget::{self, Budget};
-use super::{Broken, Event, HeaderCache, RecvWindow, Sender, StreamTable, Window};
+use super::budget::Budget;
+use super::{Broken, Event, Frames, HeaderCache, RecvWindow, Sender, StreamTable, Window};
 use crate::http::{OutputQueue, RequestHead, ResponseHead};
 use crate::reassembly::ReassemblyBuffer;
-pub(crate) use stream::Stream;
+pub(crate) use stream::{State, Stream};
 
 /// One connection in the server role.
 #[derive(Debug)]
@@ -50,10 +50,8 @@ pub struct Conn<P: Protocol> {
 pub trait Protocol: fmt::Debug + Sized {
     /// Protocol errors of a connection.
     type ProtocolError: fmt::Debug + From<Broken>;
-    /// Length of a frame's head, in bytes.
-    const HEAD_BYTES: usize;
-    /// Code of RST_STREAM where the peer breaks flow control.
-    const FLOW_CONTROL_ERROR: u32;
+    /// The frames that both roles send alike.
+    type Frames: Frames<ProtocolError = Self::ProtocolError>;
 
     /// Takes what is whole; returns how many bytes it was.
     ///
@@ -73,9 +71,6 @@ pub trait Protocol: fmt::Debug + Sized {
     /// Longest body of a DATA frame that is sent.
     fn frame_bytes(&self) -> usize;
 
-    /// Appends the head of a DATA frame.
-    fn put_data(out: &mut Vec<u8>, stream: u32, len: usize, ended: bool);
-
     /// Sends the head of a response; returns its bytes.
     fn put_response(conn: &mut Conn<Self>, stream: u32, head: &ResponseHead, ended: bool) -> u64;
 
@@ -84,12 +79,6 @@ pub trait Protocol: fmt::Debug + Sized {
 
     /// Sends RST_STREAM.
     fn put_reset(conn: &mut Conn<Self>, stream: u32, code: u32);
-
-    /// Appends WINDOW_UPDATE; stream 0 is the connection.
-    fn put_grant(out: &mut Vec<u8>, stream: u32, bytes: u32);
-
-    /// Appends a GOAWAY with the last stream that is served, and an error, if any.
-    fn put_goaway(out: &mut Vec<u8>, last: u32, error: Option<&Self::ProtocolError>);
 
     /// Panics if its part of the connection contradicts itself.
     fn check_invariants(conn: &Conn<Self>);
@@ -108,8 +97,9 @@ pub(crate) enum Ending {
 }
 
 impl<P: Protocol> Conn<P> {
-    /// A connection on which nothing has been received; until SETTINGS say otherwise windows are of `window_bytes`.
-    pub(crate) fn begin(protocol: P, window_bytes: u32, abuse_budget: u32) -> Self {
+    /// A connection on which nothing has been received.
+    pub(crate) fn begin(protocol: P, abuse_budget: u32) -> Self {
+        let window_bytes = P::Frames::DEFAULT_WINDOW;
         Self {
             protocol,
             partial: ReassemblyBuffer::default(),
@@ -195,9 +185,10 @@ impl<P: Protocol> Conn<P> {
         !matches!(self.ending, Ending::Open | Ending::Announced)
     }
 
-    /// Time has passed: what a client did is forgiven by and by.
-    pub fn seconds_passed(&mut self, seconds: u32) {
-        self.budget.earn(seconds.saturating_mul(budget::SECOND));
+    /// Moves time on to `now_ms`: what a client did is forgiven by and by.
+    #[inline]
+    pub fn tick(&mut self, now_ms: u64) {
+        self.budget.tick(now_ms);
     }
 
     /// Ends the connection: no stream after this one is served, even where its request is here.
@@ -214,7 +205,8 @@ impl<P: Protocol> Conn<P> {
         }
         self.events
             .retain(|event| event.stream().is_none_or(|id| !is_later(id)));
-        self.out.push_with(|out| P::put_goaway(out, last, None));
+        self.out
+            .push_with(|out| P::Frames::put_goaway(out, last, None));
     }
 
     /// Ends the connection because of an error.
@@ -233,7 +225,7 @@ impl<P: Protocol> Conn<P> {
         }
         self.sender.clear();
         self.out
-            .push_with(|out| P::put_goaway(out, last, Some(&error)));
+            .push_with(|out| P::Frames::put_goaway(out, last, Some(&error)));
         self.events.push_back(Event::Failed(error));
     }
 

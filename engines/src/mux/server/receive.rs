@@ -2,9 +2,9 @@
 //!
 //! Source: RFC 9113 sections 5.1, 6.1, 6.4, 6.9; draft-mbelshe-httpbis-spdy-00 sections 2.2, 2.3, 2.6.3, 2.6.8.
 
-use super::{Conn, Protocol, Stream};
+use super::{Conn, Protocol, State, Stream};
 use crate::http::{BodyLength, Method, RequestHead};
-use crate::mux::{Broken, Event, Priority, Window, budget};
+use crate::mux::{Broken, Event, Frames, Priority, Window, budget};
 
 impl<P: Protocol> Conn<P> {
     pub(crate) fn spend(&mut self, cost: u32) -> Result<(), P::ProtocolError> {
@@ -25,9 +25,12 @@ impl<P: Protocol> Conn<P> {
         let stream = self.streams.insert_with(id, Stream::default);
         let window = Window::new(self.window_bytes);
         stream.begin(window, u64::from(allowed_bytes), priority);
-        stream.received = ended;
+        stream.state = match ended {
+            true => State::HalfClosedRemote,
+            false if head.fault.is_some() => State::Discarding,
+            false => State::Open,
+        };
         stream.is_head = head.method == Method::Head;
-        stream.discarding = head.fault.is_some();
         if let BodyLength::Length(length) = head.body {
             stream.incoming.length_left = Some(length);
         }
@@ -46,7 +49,8 @@ impl<P: Protocol> Conn<P> {
 
     pub(crate) fn put_grant(&mut self, id: u32, bytes: u64) {
         let bytes = u32::try_from(bytes).unwrap_or(0);
-        self.out.push_with(|out| P::put_grant(out, id, bytes));
+        self.out
+            .push_with(|out| P::Frames::put_grant(out, id, bytes));
     }
 
     /// The peer has ended its side.
@@ -54,10 +58,13 @@ impl<P: Protocol> Conn<P> {
         let Some(stream) = self.streams.get(id) else {
             return;
         };
-        stream.received = true;
         if !stream.is_running() {
             self.streams.remove(id);
-        } else if !stream.discarding {
+            return;
+        }
+        let is_wanted = stream.state.wants_body();
+        stream.state = stream.state.end_remote();
+        if is_wanted {
             self.events.push_back(Event::BodyEnd(id));
         }
     }
@@ -67,10 +74,9 @@ impl<P: Protocol> Conn<P> {
         let Some(stream) = self.streams.get(id) else {
             return;
         };
-        if stream.received || stream.discarding {
-            return;
-        }
-        if let Some(grant) = stream.incoming.open_fully() {
+        if stream.state.wants_body()
+            && let Some(grant) = stream.incoming.open_fully()
+        {
             self.put_grant(id, grant);
         }
     }
@@ -81,10 +87,9 @@ impl<P: Protocol> Conn<P> {
         let Some(stream) = self.streams.get(id) else {
             return;
         };
-        if stream.received || stream.discarding {
-            return;
-        }
-        if let Some(grant) = stream.incoming.open_to(u64::from(bytes)) {
+        if stream.state.wants_body()
+            && let Some(grant) = stream.incoming.open_to(u64::from(bytes))
+        {
             self.put_grant(id, grant);
         }
     }
@@ -92,7 +97,7 @@ impl<P: Protocol> Conn<P> {
     /// Suppresses `Data` and `Trailers` events of this request.
     pub fn discard_body(&mut self, id: u32) {
         if let Some(stream) = self.streams.get(id) {
-            stream.discarding = true;
+            stream.state = stream.state.discard();
         }
     }
 
@@ -122,7 +127,7 @@ impl<P: Protocol> Conn<P> {
             return Ok(());
         };
         if stream.out.window.adjust(grant).is_err() {
-            return self.break_stream(id, P::FLOW_CONTROL_ERROR);
+            return self.break_stream(id, P::Frames::CODES.flow_control_error);
         }
         self.sender.requeue(id, &mut stream.out);
         Ok(())

@@ -4,9 +4,9 @@
 //!
 //! Source: RFC 9113 sections 6.1, 6.2, 8.1; draft-mbelshe-httpbis-spdy-00 sections 2.2.2, 2.6.2, 2.6.7.
 
-use super::{Conn, Protocol};
+use super::{Conn, Protocol, State};
 use crate::http::{Chunk, ResponseHead};
-use crate::mux::{SendAction, SendOptions, Step, budget};
+use crate::mux::{Frames, SendAction, SendOptions, Step, budget};
 
 impl<P: Protocol> Conn<P> {
     /// Sends the head of the response and returns the bytes it has on the wire.
@@ -98,11 +98,11 @@ impl<P: Protocol> Conn<P> {
             return;
         };
         let (stream, out) = (&mut stream.out, &mut self.out);
-        let piece = self
-            .sender
-            .put_data(id, stream, len, out, P::HEAD_BYTES, |out, last| {
-                P::put_data(out, id, len as usize, last);
-            });
+        let piece =
+            self.sender
+                .put_data(id, stream, len, out, P::Frames::HEAD_BYTES, |out, last| {
+                    P::Frames::put_data(out, id, len as usize, last);
+                });
         if piece.all || len >= budget::USEFUL_BYTES as u64 {
             self.budget.earn(budget::DATA);
         } else {
@@ -129,8 +129,9 @@ impl<P: Protocol> Conn<P> {
         let bytes = if let Some(trailers) = trailers {
             P::put_trailers(self, id, &trailers)
         } else {
-            self.out.push_with(|out| P::put_data(out, id, 0, true));
-            P::HEAD_BYTES as u64
+            self.out
+                .push_with(|out| P::Frames::put_data(out, id, 0, true));
+            P::Frames::HEAD_BYTES as u64
         };
         self.count(id, bytes);
         self.finish(id);
@@ -141,13 +142,13 @@ impl<P: Protocol> Conn<P> {
         let Some(stream) = self.streams.get(id) else {
             return;
         };
-        stream.discarding = true;
+        let state = std::mem::replace(&mut stream.state, State::HalfClosedLocal);
         self.sender.finish(id, &mut stream.out);
         self.budget.earn(budget::RESPONSE);
-        if stream.received && !stream.malformed {
-            self.streams.remove(id);
-        } else {
-            P::outlived(self, id);
+        match state {
+            State::HalfClosedRemote => _ = self.streams.remove(id),
+            State::Malformed { .. } => self.reset(id, P::Frames::CODES.protocol_error),
+            _ => P::outlived(self, id),
         }
     }
 }

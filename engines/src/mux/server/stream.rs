@@ -1,30 +1,93 @@
-//! One stream: how far its two directions are, what it may send and what waits to be sent.
-//!
-//! ```text
-//!             receive: Open ---------------> Ended        (the peer's end)
-//!             send:    Waiting -> Body ----> Ended        (our end)
-//! ```
-//! A stream leaves the table when both have ended, or one side has reset it. After our end the rest of a request body is
-//! read and dropped, as far as the protocol has it so.
+//! One stream of a server: its state, what it may send and what waits to be sent.
 //!
 //! Source: RFC 9113 section 5.1; draft-mbelshe-httpbis-spdy-00 section 2.3.
 
 use crate::mux::{Incoming, Outgoing, Priority, Window};
 
-/// A stream that is open.
+/// A stream that is open, or half-closed.
 #[derive(Debug, Default)]
 pub(crate) struct Stream {
-    /// The peer has ended its side.
-    pub(crate) received: bool,
-    /// The core does not want the request body.
-    pub(crate) discarding: bool,
-    /// It is reset after its response; until then what comes on it is dropped.
-    pub(crate) malformed: bool,
+    pub(crate) state: State,
     pub(crate) is_head: bool,
     /// Bytes of the request that have been read past after our end, where the protocol counts them.
     pub(crate) past_bytes: u32,
     pub(crate) out: Outgoing,
     pub(crate) incoming: Incoming,
+}
+
+/// The state of a stream (RFC 9113 section 5.1). A stream that is idle or closed is not in the table.
+///
+/// ```text
+/// idle -- request --> Open -- discard --> Discarding
+///                      |                      |
+///                      +-- the peer's end -----+--> HalfClosedRemote -- our end -----> closed
+///                      +-- our end ------------+--> HalfClosedLocal -- the peer's end -> closed
+///
+/// idle -- malformed request --> Malformed { ended } -- our end, a reset ------------> closed
+/// ```
+///
+/// A reset of either side closes a stream in every state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum State {
+    /// Request body and response are to come.
+    #[default]
+    Open,
+    /// As `Open`, but the request body is dropped: the core does not want it.
+    Discarding,
+    /// The request breaks the protocol: the stream is reset after its response, and what comes until then is dropped.
+    Malformed {
+        /// The peer has ended its side, or what comes belongs to no request any more.
+        ended: bool,
+    },
+    /// The peer has ended its side.
+    HalfClosedRemote,
+    /// The response has been sent; the rest of the request body is dropped, as far as the protocol has it so.
+    HalfClosedLocal,
+}
+
+impl State {
+    /// The peer has ended its side of a stream on which a response is to be sent.
+    #[inline]
+    #[must_use]
+    pub(crate) fn end_remote(self) -> Self {
+        match self {
+            Self::Malformed { .. } => Self::Malformed { ended: true },
+            _ => Self::HalfClosedRemote,
+        }
+    }
+
+    /// The request body is not wanted any more.
+    #[inline]
+    #[must_use]
+    pub(crate) fn discard(self) -> Self {
+        match self {
+            Self::Open => Self::Discarding,
+            other => other,
+        }
+    }
+
+    /// The head of the request breaks the protocol.
+    #[must_use]
+    pub(crate) fn malformed(self) -> Self {
+        Self::Malformed {
+            ended: self == Self::HalfClosedRemote,
+        }
+    }
+
+    /// Whether the bytes of the request body are delivered.
+    #[inline]
+    pub(crate) fn wants_body(self) -> bool {
+        self == Self::Open
+    }
+
+    /// Whether nothing more belongs to the request.
+    #[inline]
+    pub(crate) fn is_received(self) -> bool {
+        matches!(
+            self,
+            Self::HalfClosedRemote | Self::Malformed { ended: true }
+        )
+    }
 }
 
 impl AsMut<Outgoing> for Stream {
@@ -50,9 +113,52 @@ impl Stream {
 
     /// Panics if the stream contradicts itself; for tests and fuzzing.
     pub(super) fn check_invariants(&self) {
-        assert!(
-            !self.received || self.is_running(),
-            "a stream that has ended is kept"
-        );
+        let is_sent = self.state == State::HalfClosedLocal;
+        assert_eq!(is_sent, !self.is_running(), "a state of the other half");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::State::{self, *};
+
+    #[test]
+    fn transitions_are_those_of_the_diagram() {
+        let malformed = |ended| Malformed { ended };
+        let rows: [(State, State, State, bool, bool); 5] = [
+            // state, with the peer's end, with the body discarded, wants its body, has its request
+            (Open, HalfClosedRemote, Discarding, true, false),
+            (Discarding, HalfClosedRemote, Discarding, false, false),
+            (
+                HalfClosedRemote,
+                HalfClosedRemote,
+                HalfClosedRemote,
+                false,
+                true,
+            ),
+            (
+                malformed(false),
+                malformed(true),
+                malformed(false),
+                false,
+                false,
+            ),
+            (
+                malformed(true),
+                malformed(true),
+                malformed(true),
+                false,
+                true,
+            ),
+        ];
+        for (state, ended, discarded, wants_body, is_received) in rows {
+            assert_eq!(state.end_remote(), ended, "{state:?}");
+            assert_eq!(state.discard(), discarded, "{state:?}");
+            assert_eq!(state.wants_body(), wants_body, "{state:?}");
+            assert_eq!(state.is_received(), is_received, "{state:?}");
+        }
+        assert_eq!(Discarding.malformed(), malformed(false));
+        assert_eq!(HalfClosedRemote.malformed(), malformed(true));
+        assert_eq!(size_of::<State>(), 1);
     }
 }

@@ -14,14 +14,16 @@
 mod receive;
 mod response;
 
-use super::error::{self, ProtocolError};
-use super::frame::{self, FrameHead, HEAD_BYTES, put_control, put_pair};
+use super::error::ProtocolError;
+use super::frame::{self, FrameHead, FrameKind, HEAD_BYTES, SpdyFrames, put_control};
 use super::pairs::Writer;
 use super::settings::{DEFAULT_WINDOW, INITIAL_WINDOW_SIZE, MAX_WINDOW, Settings};
 use super::zlib::{Deflater, Inflater};
 use crate::client::{self, Bodies, SendError, is_sendable};
 use crate::http::{FieldId, is_token};
-use crate::mux::client::{Codes, Pairs, Protocol};
+use crate::mux::Frames;
+use crate::mux::client::{Pairs, Protocol};
+use receive::BLOCK_EXTRA_BYTES;
 
 /// Event of a SPDY client.
 pub type Event = client::Event<ProtocolError>;
@@ -53,7 +55,7 @@ impl Client {
         }
         // The window of the connection never stops a response; those of streams do.
         let grant = MAX_WINDOW as u32 - DEFAULT_WINDOW;
-        put_pair(&mut out, frame::WINDOW_UPDATE, 0, grant);
+        SpdyFrames::put_grant(&mut out, 0, grant);
         let abuse_budget = settings.abuse_budget;
         let protocol = Spdy {
             inflater: Inflater::default(),
@@ -62,15 +64,7 @@ impl Client {
             text: Vec::new(),
             settings,
         };
-        let window_bytes = DEFAULT_WINDOW;
-        Self::begin(
-            protocol,
-            bodies,
-            window_bytes,
-            preread_bytes,
-            abuse_budget,
-            out,
-        )
+        Self::begin(protocol, bodies, preread_bytes, abuse_budget, out)
     }
 
     /// Opens a stream with these fields, `:method`, `:scheme`, `:authority` and `:path` first, and returns its number. With
@@ -166,22 +160,19 @@ fn write<'a>(
 
 impl Protocol for Spdy {
     type ProtocolError = ProtocolError;
+    type Frames = SpdyFrames;
     type Head = FrameHead;
-    const HEAD_BYTES: usize = HEAD_BYTES;
-    const CODES: Codes = Codes {
-        protocol_error: error::PROTOCOL_ERROR,
-        flow_control_error: error::FLOW_CONTROL_ERROR,
-        refused_stream: error::REFUSED_STREAM,
-        cancel: error::CANCEL,
-    };
 
-    fn head(input: &[u8]) -> Option<(FrameHead, usize)> {
-        let head = FrameHead::parse(input.first_chunk()?);
-        Some((head, head.len))
-    }
-
-    fn refuse_by_head(client: &Client, head: FrameHead) -> Result<(), ProtocolError> {
-        client.refuse_by_head(head)
+    fn head(client: &Client, input: &[u8]) -> Result<Option<(FrameHead, usize)>, ProtocolError> {
+        let Some(head) = input.first_chunk().map(FrameHead::parse) else {
+            return Ok(None);
+        };
+        let most = client.protocol.settings.header_bytes + BLOCK_EXTRA_BYTES;
+        match head.kind {
+            FrameKind::OtherVersion => Err(ProtocolError::BadVersion),
+            FrameKind::Control(_) if head.len > most => Err(ProtocolError::HeaderFlood),
+            _ => Ok(Some((head, head.len))),
+        }
     }
 
     fn frame(client: &mut Client, head: FrameHead, payload: &[u8]) -> Result<(), ProtocolError> {
@@ -192,25 +183,9 @@ impl Protocol for Spdy {
         FRAME_BYTES
     }
 
-    fn put_data(out: &mut Vec<u8>, stream: u32, len: usize, ended: bool) {
-        frame::put_data(out, stream, if ended { frame::FIN } else { 0 }, len);
-    }
-
     /// There are none: the stream ends with an empty frame.
     fn put_trailers(&mut self, out: &mut Vec<u8>, stream: u32, _fields: &Pairs) {
-        frame::put_data(out, stream, frame::FIN, 0);
-    }
-
-    fn put_reset(out: &mut Vec<u8>, stream: u32, code: u32) {
-        put_pair(out, frame::RST_STREAM, stream, code);
-    }
-
-    fn put_grant(out: &mut Vec<u8>, stream: u32, bytes: u32) {
-        put_pair(out, frame::WINDOW_UPDATE, stream, bytes);
-    }
-
-    fn put_goaway(out: &mut Vec<u8>, _misdeed: &ProtocolError) {
-        put_pair(out, frame::GOAWAY, 0, error::PROTOCOL_ERROR);
+        SpdyFrames::put_data(out, stream, 0, true);
     }
 
     fn check_invariants(client: &Client) {

@@ -13,19 +13,6 @@ use crate::client::{Bodies, HeadSize, Malformed};
 use crate::mux::client::Receiving;
 
 impl Client {
-    /// Refuses a frame before it is whole.
-    pub(super) fn refuse_by_head(&self, head: FrameHead) -> Result<(), ProtocolError> {
-        match head.kind {
-            FrameKind::OtherVersion => Err(ProtocolError::BadVersion),
-            FrameKind::Control(_)
-                if head.len > self.protocol.settings.header_bytes + BLOCK_EXTRA_BYTES =>
-            {
-                Err(ProtocolError::HeaderFlood)
-            }
-            _ => Ok(()),
-        }
-    }
-
     /// Takes one frame.
     pub(super) fn frame(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), ProtocolError> {
         let kind = match head.kind {
@@ -150,4 +137,4 @@ impl Client {
 }
 
 /// Bytes by which a header block may exceed the limit of its fields.
-const BLOCK_EXTRA_BYTES: usize = 16 << 10;
+pub(super) const BLOCK_EXTRA_BYTES: usize = 16 << 10;

@@ -33,7 +33,7 @@ impl Both {
             self.server.receive(&up);
             self.serve();
             self.server.pump();
-            let down = wire::transmitted(&mut self.server.conn);
+            let down = self.server.transmitted();
             self.client.receive(&down);
             self.client.check_invariants();
             while let Some(event) = self.client.event() {

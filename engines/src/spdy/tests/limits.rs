@@ -184,7 +184,7 @@ fn work_that_is_done_gives_back() {
     assert_eq!(served, 1000);
     let waited = times(|peer, n| {
         peer.frame(frame::PING, 0, &numbers(&[n]));
-        peer.conn.seconds_passed(1);
+        peer.conn.tick(u64::from(n) * 1000);
     });
     assert_eq!(waited, 1000);
 }

@@ -1,6 +1,7 @@
 //! Replies: their header blocks, their frames and their order.
 
 use super::*;
+use crate::mux::tests::sending;
 
 #[test]
 fn settings_and_a_window_come_first() {
@@ -147,49 +148,11 @@ fn urgent_streams_first_and_equal_ones_in_turns() {
 }
 
 #[test]
-fn source_that_has_nothing_is_asked_when_it_has() {
-    let mut peer = Peer::new();
-    peer.get(1, "/").answer(1, &[b"a", b"", b"b"]);
-    assert_eq!(peer.told(), ["1 REPLY 200", "1 DATA a"]);
-    assert!(peer.told().is_empty());
-    peer.conn.resume(1);
-    assert_eq!(peer.told(), ["1 DATA b END"]);
+fn source_that_stalls_is_asked_again_when_it_has_more() {
+    sending::source_that_stalls_is_asked_again_when_it_has_more::<Codec>();
 }
 
-/// A body that cannot be given to its end is not presented as whole, and loses nothing of what came before.
 #[test]
 fn stream_that_is_broken_off_is_reset_behind_what_waits() {
-    let mut peer = Peer::new();
-    peer.get(1, "/").get(3, "/");
-    let plan = SendOptions {
-        trailers: false,
-        chunk_bytes: 1000,
-    };
-    let head = response(200, BodyLength::Unknown);
-    assert!(!peer.conn.break_off(1, INTERNAL_ERROR), "nothing is sent");
-    peer.conn.send_head(1, &head, plan);
-    peer.conn.send_data(1, Chunk::Static(b"whole"));
-    peer.conn.send_data(1, Chunk::Static(b"and more"));
-    assert!(peer.conn.break_off(1, INTERNAL_ERROR));
-    assert!(!peer.conn.break_off(1, INTERNAL_ERROR), "once");
-    peer.conn.send_data(1, Chunk::Static(b"too late"));
-    peer.conn.send_end(1, None);
-    peer.pump();
-    assert_eq!(
-        peer.told(),
-        [
-            "1 REPLY 200",
-            "1 DATA wholeand more",
-            "1 RST INTERNAL_ERROR"
-        ]
-    );
-    assert_eq!(peer.finished, [1]);
-    peer.conn.send_head(3, &head, plan);
-    assert!(peer.conn.break_off(3, INTERNAL_ERROR), "nothing waits");
-    peer.pump();
-    assert_eq!(peer.told(), ["3 REPLY 200", "3 RST INTERNAL_ERROR"]);
-    assert!(
-        !peer.conn.break_off(5, INTERNAL_ERROR),
-        "there is no such stream"
-    );
+    sending::stream_that_is_broken_off_is_reset_behind_what_waits::<Codec>();
 }

@@ -1,26 +1,9 @@
-//! Frames and events as lines of text.
+//! Frames as lines of text.
 
 use super::super::frame::{FrameHead, FrameKind, HEAD_BYTES, one, two};
 use super::super::pairs;
 use super::*;
-use crate::http::{Front, OutputQueue};
-
-pub(super) fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// Everything the engine has to send.
-pub(super) fn transmitted(conn: &mut Conn) -> Vec<u8> {
-    let mut gather = OutputQueue::default();
-    conn.transmit(&mut gather);
-    let mut out = Vec::new();
-    while let Some(Front::Bytes(bytes)) = gather.front() {
-        out.extend_from_slice(bytes);
-        let len = bytes.len() as u64;
-        gather.advance(len);
-    }
-    out
-}
+use crate::mux::tests::data_text;
 
 fn code_name(code: u32) -> &'static str {
     match code {
@@ -54,11 +37,7 @@ fn frame_line(head: FrameHead, payload: &[u8], inflater: &mut Inflater) -> Strin
     let end = if head.has(frame::FIN) { " END" } else { "" };
     let kind = match head.kind {
         FrameKind::Data(id) => {
-            let shown = match payload.len() {
-                0 => "-".to_owned(),
-                1..=16 => text(payload),
-                n => n.to_string(),
-            };
+            let shown = data_text(payload);
             return format!("{id} DATA {shown}{end}");
         }
         FrameKind::Control(kind) => kind,
@@ -109,27 +88,4 @@ fn block_line(block: &[u8], inflater: &mut Inflater) -> String {
     })
     .expect("a whole block");
     line
-}
-
-/// An event as a line.
-pub(super) fn event_line(event: &Event) -> String {
-    match event {
-        Event::Head { stream, head } => {
-            let line = text(head.bytes(head.line));
-            match head.fault {
-                Some(fault) => format!("{stream} {line} {fault:?}"),
-                None => format!("{stream} {line}"),
-            }
-        }
-        Event::Data { stream, bytes } => match bytes.len() {
-            0..=16 => format!("{stream} data {}", text(bytes)),
-            n => format!("{stream} data {n}"),
-        },
-        Event::Trailers { .. } => panic!("a client cannot send trailers"),
-        Event::BodyEnd(stream) => format!("{stream} end"),
-        Event::BodyFault(stream, fault) => format!("{stream} {fault:?}"),
-        Event::Reset { stream, .. } => format!("{stream} reset"),
-        Event::Failed(error) => format!("{error:?}"),
-        Event::Eof => "eof".to_owned(),
-    }
 }

@@ -90,7 +90,7 @@ fn nothing_but_the_secret_depends_on_the_secret() {
         assert!(wrong > right + 10, "level {level} would tell it");
         let right = sent(GUESS, level, true);
         let wrong = sent(OTHER, level, true);
-        let around = |sent: &[u8], secret: &str| wire::text(sent).replacen(secret, "?", 3);
+        let around = |sent: &[u8], secret: &str| text(sent).replacen(secret, "?", 3);
         assert_eq!(
             around(&right, GUESS),
             around(&wrong, OTHER),
@@ -148,7 +148,7 @@ fn streams_go_on_after_a_rest() {
             for inflater in [&mut inflater, &mut restless] {
                 let mut read = Vec::new();
                 let result = inflater.block(&block, 10_000, 10_000, &mut read);
-                assert_eq!((result, wire::text(&read)), (Ok(()), text.clone()), "{n}");
+                assert_eq!((result, bed::text(&read)), (Ok(()), text.clone()), "{n}");
             }
             if n % 3 != 0 {
                 deflater.shrink();
@@ -177,7 +177,7 @@ fn stream_is_kept_in_the_middle_of_something() {
         inflater.block(b"\0\x01\0\xfe\xffe", 9, 9, &mut read),
         Ok(())
     );
-    assert_eq!(wire::text(&read), "abcde");
+    assert_eq!(text(&read), "abcde");
 }
 
 /// A block that repeats is copied from some repetition on, and what comes after it may still refer to it.
@@ -192,7 +192,7 @@ fn blocks_that_repeat_are_read_back() {
                     let (mut block, mut read) = (Vec::new(), Vec::new());
                     deflater.block(text.as_bytes(), &[], &mut block);
                     let result = inflater.block(&block, 10_000, 10_000, &mut read);
-                    assert_eq!((result, wire::text(&read)), (Ok(()), text.to_owned()));
+                    assert_eq!((result, bed::text(&read)), (Ok(()), text.to_owned()));
                     lens.push(block.len());
                 }
                 lens
@@ -240,7 +240,7 @@ fn stream_goes_on_in_the_middle_of_a_byte() {
             assert_eq!(inflater.block(piece, 99, 99, &mut read), Ok(()));
             inflater.shrink();
         }
-        assert_eq!(wire::text(&read), "aa", "cut at {cut}");
+        assert_eq!(text(&read), "aa", "cut at {cut}");
     }
 }
 

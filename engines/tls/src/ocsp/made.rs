@@ -6,11 +6,10 @@ use rcgen::{
     ExtendedKeyUsagePurpose, IsCa, KeyPair, SigningKey,
 };
 
-use super::super::der::{self, encode};
 use super::super::keys::Chain;
-use super::super::pem;
 use super::super::verify::Authorities;
-use super::super::x509::Certificate;
+use super::super::x509::der::{self, encode};
+use super::super::x509::{Certificate, pem};
 use super::{OCSP, Question};
 
 pub(super) type Authority = CertifiedIssuer<'static, KeyPair>;

@@ -18,10 +18,9 @@ use std::fmt;
 
 use aws_lc_rs::digest::{self, Algorithm, SHA1_FOR_LEGACY_USE_ONLY, SHA256};
 
-use super::der;
 use super::keys::Chain;
 use super::verify::{Authorities, Reason, is_issued_by, is_signed};
-use super::x509::{Certificate, access_location};
+use super::x509::{Certificate, access_location, der};
 use response::{CertId, Response};
 
 /// A certificate whose status is asked for, with its issuer, both DER.
@@ -104,8 +103,10 @@ pub enum Fault {
 impl fmt::Display for Fault {
     /// As nginx says it, with OpenSSL's reasons.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let why = match self {
-            Self::NotDer => return f.write_str("d2i_OCSP_RESPONSE() failed"),
+        let check = "OCSP_check_validity() failed";
+        let verify = "OCSP_basic_verify() failed";
+        match self {
+            Self::NotDer => f.write_str("d2i_OCSP_RESPONSE() failed"),
             Self::NotSuccessful(status) => {
                 let name = match status {
                     1 => "malformedrequest",
@@ -115,31 +116,21 @@ impl fmt::Display for Fault {
                     6 => "unauthorized",
                     _ => "(UNKNOWN)",
                 };
-                return write!(f, "OCSP response not successful ({status}: {name})");
+                write!(f, "OCSP response not successful ({status}: {name})")
             }
-            Self::NotBasic => return f.write_str("OCSP_response_get1_basic() failed"),
-            Self::Critical => {
-                return f.write_str("unhandled critical extension in the OCSP response");
-            }
-            Self::NotFound => {
-                return f.write_str("certificate status not found in the OCSP response");
-            }
-            Self::NoSigner => "signer certificate not found",
-            Self::BadSignature => "signature failure",
-            Self::NotAllowed => "missing ocspsigning usage",
+            Self::NotBasic => f.write_str("OCSP_response_get1_basic() failed"),
+            Self::Critical => f.write_str("unhandled critical extension in the OCSP response"),
+            Self::NotFound => f.write_str("certificate status not found in the OCSP response"),
+            Self::NoSigner => write!(f, "{verify} (signer certificate not found)"),
+            Self::BadSignature => write!(f, "{verify} (signature failure)"),
+            Self::NotAllowed => write!(f, "{verify} (missing ocspsigning usage)"),
             Self::NotTrusted(reason) => {
-                let text = "OCSP_basic_verify() failed (certificate verify error: ";
-                return write!(f, "{text}{reason})");
+                write!(f, "{verify} (certificate verify error: {reason})")
             }
-            Self::NotYetValid => {
-                return f.write_str("OCSP_check_validity() failed (status not yet valid)");
-            }
-            Self::Expired => return f.write_str("OCSP_check_validity() failed (status expired)"),
-            Self::EndsBefore => {
-                return f.write_str("OCSP_check_validity() failed (nextupdate before thisupdate)");
-            }
-        };
-        write!(f, "OCSP_basic_verify() failed ({why})")
+            Self::NotYetValid => write!(f, "{check} (status not yet valid)"),
+            Self::Expired => write!(f, "{check} (status expired)"),
+            Self::EndsBefore => write!(f, "{check} (nextupdate before thisupdate)"),
+        }
     }
 }
 

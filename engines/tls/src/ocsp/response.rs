@@ -2,9 +2,8 @@
 //!
 //! Source: RFC 6960 section 4.2.1.
 
-use super::super::crl::has_critical;
-use super::super::der::{self, Reader};
-use super::super::x509::time;
+use super::super::x509::der::{self, Reader};
+use super::super::x509::{Time, has_critical};
 use super::{Answer, Fault, Status};
 
 /// A basic response.
@@ -165,7 +164,7 @@ impl<'a> Single<'a> {
 /// Whether extensions, where there are any, have a critical one.
 fn extensions(fields: &mut Reader<'_>) -> Option<bool> {
     match fields.body(der::context(1)) {
-        Some(list) => has_critical(&mut Reader::new(list).sequence()?),
+        Some(list) => has_critical(Reader::new(list).sequence()?),
         None => Some(false),
     }
 }
@@ -173,7 +172,7 @@ fn extensions(fields: &mut Reader<'_>) -> Option<bool> {
 /// A time, of the one form that responses have.
 fn generalized(fields: &mut Reader<'_>) -> Option<i64> {
     (fields.tag() == Some(der::GENERALIZED_TIME)).then_some(())?;
-    time(fields)
+    Some(Time::read(fields)?.unix_s())
 }
 
 /// Most certificates in a response: it is a signer's, and seldom those above it.

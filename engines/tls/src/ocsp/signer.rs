@@ -9,10 +9,9 @@
 
 use aws_lc_rs::digest::{self, SHA1_FOR_LEGACY_USE_ONLY};
 
-use super::super::dn;
 use super::super::keys::Chain;
 use super::super::verify::{Authorities, Verifier, is_issued_by, is_signed};
-use super::super::x509::Certificate;
+use super::super::x509::{Certificate, dn};
 use super::response::{Responder, Response};
 use super::{Fault, Trust};
 

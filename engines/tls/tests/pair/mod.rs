@@ -6,7 +6,6 @@ pub(crate) mod v1;
 use std::io::{Read, Write};
 use std::sync::Arc;
 
-use firstbyte_tests::trusting::Trusting;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
     KeyPair, KeyUsagePurpose, SignatureAlgorithm,
@@ -15,8 +14,8 @@ use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, SignatureScheme, SupportedProtocolVersion};
 use tls::{
-    Chain, Ciphers, Config, Conn, Fault, Identity, Key, KeyRing, Offer, Scratch, Settings,
-    TicketKey,
+    AnyServer, Chain, Ciphers, Config, Conn, Fault, Identity, Key, KeyRing, Offer, Scratch,
+    Settings, TicketKey,
 };
 
 /// An authority.
@@ -155,8 +154,15 @@ impl Default for Wishes {
 
 /// A client's settings, which remember sessions.
 pub(crate) fn client_config(wishes: Wishes) -> Arc<ClientConfig> {
-    let provider = Arc::new(aws_lc_rs::default_provider());
-    let verifier = Arc::new(wishes.schemes.map_or_else(Trusting::default, Trusting::of));
+    let mut provider = aws_lc_rs::default_provider();
+    if let Some(schemes) = wishes.schemes {
+        let known = &mut provider.signature_verification_algorithms;
+        let kept = |scheme| known.mapping.iter().find(|(known, _)| *known == scheme);
+        let kept: Vec<_> = schemes.into_iter().filter_map(kept).copied().collect();
+        known.mapping = kept.leak();
+    }
+    let provider = Arc::new(provider);
+    let verifier = Arc::new(AnyServer(Arc::clone(&provider)));
     let builder = ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(wishes.versions)
         .expect("the versions are built")

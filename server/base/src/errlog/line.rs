@@ -9,9 +9,10 @@
 use std::cell::Cell;
 use std::fmt::{self, Write};
 
+use engines::http::push_decimal;
+
 use super::stamp::{Rfc3339, ids, push_local};
 use super::{Details, Level, Record};
-use crate::decimal::push_decimal;
 
 /// Appends nginx's line, with its end, to an empty buffer. `now` is the wall clock in seconds.
 ///

@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 
-use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef};
+use conf::{ConfError, Contexts, Directive};
 use engines::http::Method;
 use server_base::regex::Regex;
 
@@ -17,49 +17,23 @@ use crate::http::ContentHandler;
 use crate::location::{LocationKind, method_bit};
 use crate::settings_set::{Scope, SettingsSetBuilder};
 
-/// The block directives.
-pub(super) const ROWS: &[DirectiveDef<ConfigBuilder>] = &[
-    DirectiveDef {
-        name: "http",
-        contexts: Contexts::MAIN,
-        arity: Arity::NOARGS,
-        block: true,
-        default: "",
-        doc: "The context of HTTP server directives.",
-        syntax: "{ ... }",
-        apply: http,
-    },
-    DirectiveDef {
-        name: "server",
-        contexts: Contexts::HTTP,
-        arity: Arity::NOARGS,
-        block: true,
-        default: "",
-        doc: "A virtual server.",
-        syntax: "{ ... }",
-        apply: server,
-    },
-    DirectiveDef {
-        name: "location",
-        contexts: Contexts::SERVER.or(Contexts::LOCATION),
-        arity: Arity::TAKE12,
-        block: true,
-        default: "",
-        doc: "Settings for a part of the URI space.",
-        syntax: "[ = | ~ | ~* | ^~ ] uri { ... } | @name { ... }",
-        apply: location,
-    },
-    DirectiveDef {
-        name: "limit_except",
-        contexts: Contexts::LOCATION,
-        arity: Arity::ONE_MORE,
-        block: true,
-        default: "",
-        doc: "Settings for all methods but the named ones.",
-        syntax: "method ... { ... }",
-        apply: limit_except,
-    },
-];
+conf::directives! {
+    /// The block directives.
+    pub(super) const ROWS: ConfigBuilder;
+
+    /// The context of HTTP server directives.
+    block "http": Contexts::MAIN, NOARGS, "", "{ ... }" => http;
+
+    /// A virtual server.
+    block "server": Contexts::HTTP, NOARGS, "", "{ ... }" => server;
+
+    /// Settings for a part of the URI space.
+    block "location": Contexts::SERVER.or(Contexts::LOCATION), TAKE12, "",
+        "[ = | ~ | ~* | ^~ ] uri { ... } | @name { ... }" => location;
+
+    /// Settings for all methods but the named ones.
+    block "limit_except": Contexts::LOCATION, ONE_MORE, "", "method ... { ... }" => limit_except;
+}
 
 pub(super) fn http(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     if b.http.is_some() || b.finished.is_some() {

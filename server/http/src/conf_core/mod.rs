@@ -25,7 +25,7 @@ pub use resolver::{NameServers, ResolverLoc};
 pub use spdy::{SpdyLoc, SpdySrv};
 pub use srv::{CoreSrv, NameKind, ServerName};
 
-use conf::{Arity, Contexts, DirectiveDef};
+use conf::{Contexts, DirectiveDef};
 
 use crate::build::ConfigBuilder;
 use crate::module::Inherit;
@@ -68,159 +68,59 @@ pub const SETTINGS: &[&[DirectiveDef<ConfigBuilder>]] = &[
 const HSL: Contexts = Contexts::HTTP_SERVER_LOCATION;
 const HSLI: Contexts = Contexts::HTTP_TO_IF;
 
-macro_rules! row {
-    ($name:literal, $contexts:expr, $arity:expr, $default:literal, $syntax:literal, $doc:literal, $apply:path) => {
-        DirectiveDef {
-            name: $name,
-            contexts: $contexts,
-            arity: $arity,
-            block: false,
-            default: $default,
-            doc: $doc,
-            syntax: $syntax,
-            apply: $apply,
-        }
-    };
-}
+conf::directives! {
+    /// Rows with a shape of their own.
+    pub const ROWS: ConfigBuilder;
 
-/// Rows with a shape of their own.
-pub const ROWS: &[DirectiveDef<ConfigBuilder>] = &[
-    row!(
-        "listen",
-        Contexts::SERVER,
-        Arity::ONE_MORE,
-        "*:80",
-        "address[:port] [parameter ...]",
-        "An address to listen on and its socket options.",
-        crate::build::listen
-    ),
-    row!(
-        "server_name",
-        Contexts::SERVER,
-        Arity::ONE_MORE,
-        "\"\"",
-        "name ...",
-        "Names of the virtual server.",
-        srv_rows::server_name
-    ),
-    row!(
-        "root",
-        HSLI,
-        Arity::TAKE1,
-        "html",
-        "path",
-        "Directory that URIs are mapped into.",
-        loc_rows::root
-    ),
-    row!(
-        "alias",
-        Contexts::LOCATION,
-        Arity::TAKE1,
-        "",
-        "path",
-        "Replaces the location's part of the URI.",
-        loc_rows::alias
-    ),
-    DirectiveDef {
-        block: true,
-        ..row!(
-            "types",
-            HSL,
-            Arity::NOARGS,
-            "text/html html; image/gif gif; image/jpeg jpg",
-            "{ ... }",
-            "Maps file name extensions to media types.",
-            loc_rows::types
-        )
-    },
-    row!(
-        "error_page",
-        HSLI,
-        Arity::TWO_MORE,
-        "",
-        "code ... [=[response]] uri",
-        "The page shown for errors.",
-        loc_rows::error_page
-    ),
-    row!(
-        "error_log",
-        HSL,
-        Arity::ONE_MORE,
-        "logs/error.log error",
-        "file | stderr | syslog:server=address[,parameter=value] | memory:size [level] [json]",
-        "An error log and its level.",
-        loc_rows::error_log
-    ),
-    row!(
-        "keepalive_timeout",
-        HSL,
-        Arity::TAKE12,
-        "75s",
-        "timeout [header_timeout]",
-        "How long an idle connection is kept.",
-        loc_rows::keepalive_timeout
-    ),
-    row!(
-        "keepalive_disable",
-        HSL,
-        Arity::TAKE12,
-        "msie6",
-        "none | browser ...",
-        "Browsers whose connections are not kept.",
-        loc_rows::keepalive_disable
-    ),
-    row!(
-        "internal",
-        Contexts::LOCATION,
-        Arity::NOARGS,
-        "",
-        "",
-        "Only internal requests may use the location.",
-        loc_rows::internal
-    ),
-    row!(
-        "open_file_cache",
-        HSL,
-        Arity::TAKE12,
-        "off",
-        "off | max=N [inactive=time]",
-        "Cache of descriptors and metadata that is not checked at each request.",
-        loc_rows::open_file_cache
-    ),
-    row!(
-        "aio",
-        HSL,
-        Arity::TAKE1,
-        "threads",
-        "off | on | threads[=pool]",
-        "Who reads files that are not in the page cache: the thread that serves, or the threads of a pool.",
-        loc_rows::aio
-    ),
-    row!(
-        "disable_symlinks",
-        HSL,
-        Arity::TAKE12,
-        "off",
-        "off | on | if_not_owner [from=part]",
-        "Whether symbolic links are followed.",
-        loc_rows::disable_symlinks
-    ),
-    row!(
-        "client_body_temp_path",
-        HSL,
-        Arity::TAKE1234,
-        "client_body_temp",
-        "path [level ...]",
-        "Directory for request bodies in files.",
-        loc_rows::client_body_temp_path
-    ),
-    row!(
-        "resolver",
-        HSL,
-        Arity::ONE_MORE,
-        "",
-        "address ... [valid=time] [ipv4=on|off] [ipv6=on|off]",
-        "Name servers for names that are resolved at run time: those of OCSP responders.",
-        resolver::resolver
-    ),
-];
+    /// An address to listen on and its socket options.
+    directive "listen": Contexts::SERVER, ONE_MORE, "*:80", "address[:port] [parameter ...]"
+        => crate::build::listen;
+
+    /// Names of the virtual server.
+    directive "server_name": Contexts::SERVER, ONE_MORE, "\"\"", "name ..." => srv_rows::server_name;
+
+    /// Directory that URIs are mapped into.
+    directive "root": HSLI, TAKE1, "html", "path" => loc_rows::root;
+
+    /// Replaces the location's part of the URI.
+    directive "alias": Contexts::LOCATION, TAKE1, "", "path" => loc_rows::alias;
+
+    /// Maps file name extensions to media types.
+    block "types": HSL, NOARGS, "text/html html; image/gif gif; image/jpeg jpg", "{ ... }" => loc_rows::types;
+
+    /// The page shown for errors.
+    directive "error_page": HSLI, TWO_MORE, "", "code ... [=[response]] uri" => loc_rows::error_page;
+
+    /// An error log and its level.
+    directive "error_log": HSL, ONE_MORE, "logs/error.log error",
+        "file | stderr | syslog:server=address[,parameter=value] | memory:size [level] [json]" => loc_rows::error_log;
+
+    /// How long an idle connection is kept.
+    directive "keepalive_timeout": HSL, TAKE12, "75s", "timeout [header_timeout]"
+        => loc_rows::keepalive_timeout;
+
+    /// Browsers whose connections are not kept.
+    directive "keepalive_disable": HSL, TAKE12, "msie6", "none | browser ..." => loc_rows::keepalive_disable;
+
+    /// Only internal requests may use the location.
+    directive "internal": Contexts::LOCATION, NOARGS, "", "" => loc_rows::internal;
+
+    /// Cache of descriptors and metadata that is not checked at each request.
+    directive "open_file_cache": HSL, TAKE12, "off", "off | max=N [inactive=time]"
+        => loc_rows::open_file_cache;
+
+    /// Who reads files that are not in the page cache: the thread that serves, or the threads of a pool.
+    directive "aio": HSL, TAKE1, "threads", "off | on | threads[=pool]" => loc_rows::aio;
+
+    /// Whether symbolic links are followed.
+    directive "disable_symlinks": HSL, TAKE12, "off", "off | on | if_not_owner [from=part]"
+        => loc_rows::disable_symlinks;
+
+    /// Directory for request bodies in files.
+    directive "client_body_temp_path": HSL, TAKE1234, "client_body_temp", "path [level ...]"
+        => loc_rows::client_body_temp_path;
+
+    /// Name servers for names that are resolved at run time: those of OCSP responders.
+    directive "resolver": HSL, ONE_MORE, "", "address ... [valid=time] [ipv4=on|off] [ipv6=on|off]"
+        => resolver::resolver;
+}

@@ -1,23 +1,8 @@
 //! Reading a head before the phases run: server, target, keep-alive, and refusals.
 
 use super::location_changed;
-use crate::exchange::{Exchange, State};
 use crate::http::Http;
-use crate::testing::{World, get};
-
-/// The text of a response.
-fn body(world: &mut World, x: &mut Exchange) -> String {
-    assert_eq!(x.progress.state, State::Responding);
-    world.pull(x).0
-}
-
-/// The status of the response, 0 where the connection is closed without one.
-fn status(x: &Exchange) -> u16 {
-    match x.progress.state {
-        State::Responding => x.response.head.status,
-        _ => 0,
-    }
-}
+use crate::testing::{World, body, get, status};
 
 #[test]
 fn the_connection_is_kept_as_version_and_fields_say() {

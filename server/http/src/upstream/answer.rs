@@ -87,25 +87,24 @@ pub(super) fn step(
         x.body.on_arrival = None;
         return Flow::Done(accel::redirect(x, cx, to));
     }
-    send(run, x, cx, attempt, accel)
+    send(run, x, cx, attempt, conf, accel.buffers(conf))
 }
 
-/// Sends the head, and leaves the body to be pulled.
+/// Sends the head, and leaves the body to be pulled; `buffers`: what comes of it is read ahead of the client.
 fn send(
     run: &mut Run,
     x: &mut Exchange,
     cx: &mut Ctx<'_>,
     attempt: UpstreamRequest,
-    accel: &Accel,
+    conf: &UpstreamConf,
+    buffers: bool,
 ) -> Flow {
-    let http = Rc::clone(&x.route.http);
-    let conf = run.conf(x, &http);
     let is_tunnel = x.reply.status == SWITCHING_PROTOCOLS;
     if is_tunnel && let Err(why) = open_tunnel(run, x, cx) {
         x.log(Level::Error, format_args!("{why}"));
         return Flow::Done(Content::Status(502));
     }
-    let buffers = accel.buffers(conf) && !is_tunnel;
+    let buffers = buffers && !is_tunnel;
     if !buffers && !is_tunnel {
         // As nginx: what is passed on as it comes is not held back for the client's rate.
         x.response.rate.set(b"0");

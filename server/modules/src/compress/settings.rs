@@ -150,33 +150,21 @@ pub(crate) struct Disabled {
     pub(super) patterns: Vec<Arc<Regex>>,
 }
 
-const ROWS: &[DirectiveDef<ConfigBuilder>] = &[
-    DirectiveDef {
-        name: "gzip_proxied",
-        contexts: HSL,
-        arity: Arity::ONE_MORE,
-        block: false,
-        default: "off",
-        doc: "Which responses to requests that came through a proxy (field Via) are compressed with gzip.",
-        syntax: "off | expired | no-cache | no-store | private | no_last_modified | no_etag | auth | any ...",
-        apply: |b, d| {
+conf::directives! {
+    const ROWS: ConfigBuilder;
+
+    /// Which responses to requests that came through a proxy (field Via) are compressed with gzip.
+    directive "gzip_proxied": HSL, ONE_MORE, "off",
+        "off | expired | no-cache | no-store | private | no_last_modified | no_etag | auth | any ..." => |b, d| {
             let before = b.conf_mut::<CompressLoc>().proxied;
             let mask = conf::mask_more(b.loader(), d, PROXIED, before)?;
             b.conf_mut::<CompressLoc>().proxied = mask;
             Ok(())
-        },
-    },
-    DirectiveDef {
-        name: "gzip_disable",
-        contexts: HSL,
-        arity: Arity::ONE_MORE,
-        block: false,
-        default: "",
-        doc: "Clients, by their User-Agent, that get nothing compressed with gzip; msie6 for old Internet Explorers.",
-        syntax: "regex ...",
-        apply: disable,
-    },
-];
+        };
+
+    /// Clients, by their User-Agent, that get nothing compressed with gzip; msie6 for old Internet Explorers.
+    directive "gzip_disable": HSL, ONE_MORE, "", "regex ..." => disable;
+}
 
 /// All of them.
 pub(super) const DIRECTIVES: &[&[DirectiveDef<ConfigBuilder>]] = &[MAIN_PLAIN, PLAIN, ROWS];

@@ -1,20 +1,15 @@
 //! Settings of a location, and the directives that FastCGI alone has.
 
-use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef};
+use std::sync::Arc;
+
+use conf::{Arity, ConfError, Contexts, Directive};
 use server_base::config::ConfigContext;
 use server_base::from_args::{FromArgs, Text};
 use server_base::regex::Regex;
-use server_http::build::ConfigBuilder;
-use server_http::exchange::{Ctx, Exchange};
-use server_http::module::{Content, Inherit};
 use server_http::settings;
-use server_http::upstream::{Defaults, PassesOn, UpstreamSettings};
 
-use std::sync::Arc;
-
-use super::handle;
 use crate::gateways::params::Params;
-use crate::gateways::{Common, PassesParams, hidden, pass};
+use crate::gateways::{Common, inherit};
 
 const HSL: Contexts = Contexts::HTTP_SERVER_LOCATION;
 
@@ -37,54 +32,6 @@ settings! {
         common: Common
     }
     merge inherit;
-}
-
-/// The directive with a shape of its own.
-pub(super) const ROWS: &[DirectiveDef<ConfigBuilder>] = &[DirectiveDef {
-    name: "fastcgi_pass",
-    contexts: Contexts::LOCATION.or(Contexts::IF_IN_LOCATION),
-    arity: Arity::TAKE1,
-    block: false,
-    default: "",
-    doc: "Passes requests on to a FastCGI application or a group of them.",
-    syntax: "address",
-    apply: pass::set::<FastCgiLoc>,
-}];
-
-/// How directives of inner levels are inherited.
-pub(super) const INHERITS: &[(&str, Inherit)] = &[("fastcgi_pass", Inherit::Blocks)];
-
-impl PassesOn for FastCgiLoc {
-    const DEFAULTS: Defaults = Defaults {
-        prefix: "fastcgi_",
-        temp_path: TEMP_PATH,
-        hidden: hidden!("status"),
-    };
-
-    fn upstream(&mut self) -> &mut UpstreamSettings {
-        &mut self.common.upstream
-    }
-
-    fn passes_on(&self) -> bool {
-        self.common.passes_on()
-    }
-}
-
-impl PassesParams for FastCgiLoc {
-    const HANDLE: fn(&mut Exchange, &mut Ctx<'_>) -> Content = handle;
-
-    fn common(&self) -> &Common {
-        &self.common
-    }
-
-    fn common_mut(&mut self) -> &mut Common {
-        &mut self.common
-    }
-}
-
-fn inherit(own: &mut FastCgiLoc, parent: Option<&FastCgiLoc>) {
-    let parent = parent.map(|parent| (&parent.common, &*parent.param));
-    own.common.inherit(&own.param, parent);
 }
 
 /// `fastcgi_split_path_info`; the last where it is written more than once, as in nginx.
@@ -126,9 +73,3 @@ impl FromArgs for CaughtTexts {
         Ok(self)
     }
 }
-
-/// `fastcgi_temp_path` where it is not written; a build can set it.
-const TEMP_PATH: &str = match option_env!("FIRSTBYTE_FASTCGI_TEMP_PATH") {
-    Some(path) => path,
-    None => "fastcgi_temp",
-};

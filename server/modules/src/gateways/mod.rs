@@ -14,26 +14,44 @@ mod client_fields;
 pub(crate) mod params;
 pub(crate) mod pass;
 
+use std::marker::PhantomData;
 use std::sync::Arc;
 
-use engines::http::FieldId;
+use engines::http::{FieldId, Fields};
+use server_base::connector::UpstreamProtocol;
+use server_base::upstream_request::RequestSpec;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::handler::Content;
-use server_http::upstream::{PassesOn, UpstreamConf, UpstreamSettings};
+use server_http::http::Http;
+use server_http::upstream::{
+    self, Gateway, Note, Outgoing, PassesOn, Target, UpstreamConf, UpstreamSettings, Verdict,
+};
 
-use params::{ParamSet, Params};
+use params::{Encoding, ParamSet, Params};
 use pass::Pass;
 
-/// Settings of a module whose servers get parameters.
-pub(crate) trait PassesParams: PassesOn {
-    /// The content handler of locations with `*_pass`.
-    const HANDLE: fn(&mut Exchange, &mut Ctx<'_>) -> Content;
+/// A protocol of applications: the settings of its module, and how it differs from the others.
+pub(crate) trait Application: PassesOn {
+    /// How parameters are written.
+    const ENCODING: Encoding;
+    /// The scheme of servers' URLs in variables and logs, with "://".
+    const SCHEME: &'static str;
+    /// Whether a request body may be sent whose length is not known.
+    const SENDS_UNKNOWN_LENGTH: bool = false;
+    /// Whether an application may turn a connection into a tunnel.
+    const UPGRADES: bool = true;
 
     /// The settings that these modules share.
     fn common(&self) -> &Common;
 
     /// The settings of [`Self::common`], to be changed.
     fn common_mut(&mut self) -> &mut Common;
+
+    /// `*_param`.
+    fn params(&self) -> &Params;
+
+    /// The protocol, as the settings have it.
+    fn protocol(&self) -> UpstreamProtocol;
 
     /// The address without a schema that may stand before it.
     ///
@@ -42,6 +60,81 @@ pub(crate) trait PassesParams: PassesOn {
     fn address(text: &[u8]) -> Result<&[u8], &'static str> {
         Ok(text)
     }
+
+    /// Appends the parameters of a request.
+    ///
+    /// # Errors
+    /// As [`params::push`].
+    fn push_params(
+        x: &mut Exchange,
+        cx: &mut Ctx<'_>,
+        outgoing: &Outgoing,
+        fields: &mut Fields,
+    ) -> Result<(), u16> {
+        params::push::<Self>(x, cx, outgoing, fields, 0)
+    }
+
+    /// Takes what an application writes to its error stream.
+    fn note(_: &Exchange, _: &Note<'_>) -> Verdict {
+        Verdict::Pass
+    }
+}
+
+/// The content handler of locations with `*_pass`.
+pub(crate) fn handle<C: Application>(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
+    upstream::handle(x, cx, &ApplicationGateway::<C>(PhantomData))
+}
+
+/// The gateway of a protocol of applications.
+struct ApplicationGateway<C>(PhantomData<fn() -> C>);
+
+impl<C: Application> Gateway for ApplicationGateway<C> {
+    fn conf<'h>(&self, x: &Exchange, http: &'h Http) -> &'h UpstreamConf {
+        x.loc::<C>(http).common().conf()
+    }
+
+    fn target(&self, x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<Target, u16> {
+        pass::target::<C>(x, cx)
+    }
+
+    fn request(
+        &self,
+        x: &mut Exchange,
+        cx: &mut Ctx<'_>,
+        outgoing: &Outgoing,
+    ) -> Result<RequestSpec, u16> {
+        let mut fields = cx.connector.fields();
+        C::push_params(x, cx, outgoing, &mut fields)?;
+        Ok(RequestSpec {
+            fields,
+            body: outgoing.body,
+            upgrade: C::UPGRADES && may_upgrade(x, self.conf(x, &x.route.http)),
+            ..RequestSpec::default()
+        })
+    }
+
+    fn sends_unknown_length(&self, _: &Exchange, _: &Http) -> bool {
+        C::SENDS_UNKNOWN_LENGTH
+    }
+
+    fn protocol(&self, x: &Exchange, http: &Http) -> UpstreamProtocol {
+        x.loc::<C>(http).protocol()
+    }
+
+    fn note(&self, x: &Exchange, note: &Note<'_>) -> Verdict {
+        C::note(x, note)
+    }
+
+    fn scheme(&self) -> &'static str {
+        C::SCHEME
+    }
+}
+
+/// Takes from the level around it what is not set here.
+pub(crate) fn inherit<C: Application>(own: &mut C, parent: Option<&C>) {
+    let params = own.params().clone();
+    let parent = parent.map(|parent| (parent.common(), parent.params()));
+    own.common_mut().inherit(&params, parent);
 }
 
 /// Settings of one location that the modules have in common.
@@ -57,7 +150,7 @@ pub(crate) struct Common {
 
 impl Common {
     /// Takes from the level around it what is not set here. `params` is what `*_param` says on both levels.
-    pub(crate) fn inherit(&mut self, params: &Params, parent: Option<(&Self, &Params)>) {
+    fn inherit(&mut self, params: &Params, parent: Option<(&Self, &Params)>) {
         self.upstream.merge(parent.map(|(own, _)| &own.upstream));
         let same = parent.filter(|(_, theirs)| params.is_shared_with(theirs));
         self.params = match same {
@@ -90,7 +183,7 @@ impl Common {
 
 /// Whether an application may turn the connection into a tunnel, as the client asks by a field that is passed on. Never to
 /// HTTP/2: requests in it would pass by all that is configured here.
-pub(crate) fn may_upgrade(x: &Exchange, conf: &UpstreamConf) -> bool {
+fn may_upgrade(x: &Exchange, conf: &UpstreamConf) -> bool {
     let wanted = x.head.fields_by_id(FieldId::Upgrade);
     let mut protocols = wanted.flat_map(|value| value.split(|byte| *byte == b','));
     conf.pass_request_headers
@@ -100,17 +193,72 @@ pub(crate) fn may_upgrade(x: &Exchange, conf: &UpstreamConf) -> bool {
 
 /// Maximum size of the head of a response unless `*_buffer_size` is written, bytes.
 const HEAD_BYTES: usize = 64 << 10;
-/// Fields of responses that none of the modules passes on.
-macro_rules! hidden {
-    ($($more:literal),*) => {
-        &[
-            $($more,)*
-            "x-accel-expires",
-            "x-accel-redirect",
-            "x-accel-limit-rate",
-            "x-accel-buffering",
-            "x-accel-charset",
-        ]
+
+/// The module of a protocol of applications, whose settings are an [`Application`] with a field `common` and whose plain
+/// directives are `PLAIN`: `MODULE`, with `*_pass` and the directives of all such modules, and their defaults.
+macro_rules! application {
+    (
+        $name:literal, $prefix:literal $conf:ident, $doc:literal,
+        temp_path $temp:literal at $built:literal, hidden [$($hidden:literal),*],
+        $(rows $rows:expr,)* $(variables $variables:expr,)?
+    ) => {
+        /// The module.
+        pub(crate) const MODULE: server_http::module::Module = server_http::module::Module {
+            name: $name,
+            directives: &[
+                &[::conf::DirectiveDef {
+                    name: concat!($prefix, "pass"),
+                    contexts: ::conf::Contexts::LOCATION.or(::conf::Contexts::IF_IN_LOCATION),
+                    arity: ::conf::Arity::TAKE1,
+                    block: false,
+                    default: "",
+                    doc: $doc,
+                    syntax: "address",
+                    apply: $crate::gateways::pass::set::<$conf>,
+                }],
+                PLAIN,
+                server_http::upstream_rows!(basic $prefix $conf),
+                server_http::upstream_rows!(
+                    connection $prefix $conf,
+                    next_upstream server_http::upstream::conf::APPLICATION_NEXT_UPSTREAM
+                ),
+                server_http::upstream_rows!(headers $prefix $conf),
+                server_http::upstream_rows!(buffered $prefix $conf, temp_path $temp),
+                $($rows,)*
+            ],
+            settings: &[<$conf as server_http::settings_set::Conf>::def],
+            $(variables: $variables,)?
+            finish: Some(server_http::upstream::settings::finish::<$conf>),
+            inherits: &[(concat!($prefix, "pass"), server_http::module::Inherit::Blocks)],
+            ..server_http::module::Module::EMPTY
+        };
+
+        impl server_http::upstream::PassesOn for $conf {
+            const DEFAULTS: server_http::upstream::Defaults = server_http::upstream::Defaults {
+                prefix: $prefix,
+                // A build can set it.
+                temp_path: match option_env!($built) {
+                    Some(path) => path,
+                    None => concat!($prefix, "temp"),
+                },
+                hidden: &[
+                    $($hidden,)*
+                    "x-accel-expires",
+                    "x-accel-redirect",
+                    "x-accel-limit-rate",
+                    "x-accel-buffering",
+                    "x-accel-charset",
+                ],
+            };
+
+            fn upstream(&mut self) -> &mut server_http::upstream::UpstreamSettings {
+                &mut self.common.upstream
+            }
+
+            fn passes_on(&self) -> bool {
+                self.common.passes_on()
+            }
+        }
     };
 }
-pub(crate) use hidden;
+pub(crate) use application;

@@ -18,7 +18,7 @@ use server_http::exchange::{Ctx, Exchange};
 use server_http::upstream::Outgoing;
 use server_http::value::Value;
 
-use super::{PassesParams, client_fields};
+use super::{Application, client_fields};
 
 /// `*_param`: what is written at a level.
 #[derive(Clone, Debug, Default)]
@@ -134,12 +134,12 @@ pub(crate) struct Encoding {
 ///
 /// # Errors
 /// 431 where they are too many; the log says so. 500 where a value could not be computed.
-pub(crate) fn push<C: PassesParams>(
+pub(crate) fn push<C: Application>(
     x: &mut Exchange,
     cx: &mut Ctx<'_>,
     outgoing: &Outgoing,
     fields: &mut Fields,
-    (encoding, more_bytes): (&Encoding, usize),
+    more_bytes: usize,
 ) -> Result<(), u16> {
     let http = Rc::clone(&x.route.http);
     let common = x.loc::<C>(&http).common();
@@ -167,11 +167,11 @@ pub(crate) fn push<C: PassesParams>(
     }
     let sizes = fields.fields.iter().map(|field| {
         let (name, value) = (field.name.len as usize, field.value.len as usize);
-        name + value + (encoding.overhead)(name, value)
+        name + value + (C::ENCODING.overhead)(name, value)
     });
     let bytes = sizes.sum::<usize>() + more_bytes;
     if bytes > PARAMS_BYTES {
-        let what = encoding.too_big;
+        let what = C::ENCODING.too_big;
         x.log(Level::Error, format_args!("{what} is too big: {bytes}"));
         return Err(REQUEST_HEADER_FIELDS_TOO_LARGE);
     }

@@ -13,7 +13,7 @@ use server_http::upstream::Target;
 use server_http::upstream::group::{self, GroupId};
 use server_http::value::Value;
 
-use super::PassesParams;
+use super::{Application, handle};
 use crate::pass_address;
 
 /// Where requests of a location are passed to.
@@ -33,11 +33,11 @@ enum To {
 }
 
 /// `*_pass`.
-pub(crate) fn set<C: PassesParams>(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
+pub(crate) fn set<C: Application>(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     if b.conf_mut::<C>().common().passes_on() {
         return Err(ConfError::directive(d, "is duplicate"));
     }
-    b.set_handler(C::HANDLE);
+    b.set_handler(handle::<C>);
     let location = b.location();
     let draft = b.draft(location);
     draft.auto_redirect = draft.name.ends_with(b"/");
@@ -54,7 +54,7 @@ pub(crate) fn set<C: PassesParams>(b: &mut ConfigBuilder, d: &Directive) -> Resu
 }
 
 /// The group that an address without variables means.
-fn fixed<C: PassesParams>(
+fn fixed<C: Application>(
     b: &mut ConfigBuilder,
     d: &Directive,
     text: &[u8],
@@ -75,7 +75,7 @@ fn fixed<C: PassesParams>(
 ///
 /// # Errors
 /// 500 for an address made of variables that is none; the log says so.
-pub(crate) fn target<C: PassesParams>(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<Target, u16> {
+pub(crate) fn target<C: Application>(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<Target, u16> {
     let http = Rc::clone(&x.route.http);
     let pass = x.loc::<C>(&http).common().pass.as_deref();
     let value = match &pass.ok_or(500u16)?.to {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef};
+use conf::{ConfError, Contexts, Directive};
 use server_base::errlog::Shown;
 use server_base::from_args::Number;
 use server_http::build::ConfigBuilder;
@@ -42,29 +42,18 @@ pub(crate) struct Pass {
     pub(super) key: Value,
 }
 
-/// The directives with a shape of their own.
-pub(super) const ROWS: &[DirectiveDef<ConfigBuilder>] = &[
-    DirectiveDef {
-        name: "memcached_pass",
-        contexts: Contexts::LOCATION.or(Contexts::IF_IN_LOCATION),
-        arity: Arity::TAKE1,
-        block: false,
-        default: "",
-        doc: "Answers with the value that a memcached server has under the key $memcached_key.",
-        syntax: "address",
-        apply: memcached_pass,
-    },
-    DirectiveDef {
-        name: "memcached_next_upstream",
-        contexts: HSL,
-        arity: Arity::ONE_MORE,
-        block: false,
-        default: "error timeout",
-        doc: "On what another server is tried.",
-        syntax: "error | timeout | denied | invalid_response | not_found | off ...",
-        apply: |b, d| assign_next_upstream::<MemcachedLoc>(b, d, NEXT_UPSTREAM),
-    },
-];
+conf::directives! {
+    /// The directives with a shape of their own.
+    pub(super) const ROWS: ConfigBuilder;
+
+    /// Answers with the value that a memcached server has under the key $memcached_key.
+    directive "memcached_pass": Contexts::LOCATION.or(Contexts::IF_IN_LOCATION), TAKE1, "", "address"
+        => memcached_pass;
+
+    /// On what another server is tried.
+    directive "memcached_next_upstream": HSL, ONE_MORE, "error timeout",
+        "error | timeout | denied | invalid_response | not_found | off ..." => |b, d| assign_next_upstream::<MemcachedLoc>(b, d, NEXT_UPSTREAM);
+}
 
 /// How directives of inner levels are inherited.
 pub(super) const INHERITS: &[(&str, Inherit)] = &[("memcached_pass", Inherit::Blocks)];

@@ -11,12 +11,10 @@ mod conf;
 
 use std::rc::Rc;
 
-use ::conf::DirectiveDef;
 use engines::http::{Escape, FieldId, Method, ResponseHead, escape};
 use server_base::connector::UpstreamProtocol;
 use server_base::errlog::{Level, Shown};
 use server_base::upstream_request::RequestSpec;
-use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::http::Http;
 use server_http::module::{Content, Module};
@@ -30,14 +28,16 @@ use conf::MemcachedLoc;
 /// The module.
 pub(crate) const MODULE: Module = Module {
     name: "memcached",
-    directives: &[conf::ROWS, conf::PLAIN, BASIC],
+    directives: &[
+        conf::ROWS,
+        conf::PLAIN,
+        upstream_rows!(basic "memcached_" MemcachedLoc),
+    ],
     settings: &[<MemcachedLoc as server_http::settings_set::Conf>::def],
     finish: Some(finish::<MemcachedLoc>),
     inherits: conf::INHERITS,
     ..Module::EMPTY
 };
-
-const BASIC: &[DirectiveDef<ConfigBuilder>] = upstream_rows!(basic "memcached_" MemcachedLoc);
 
 /// The content handler of locations with `memcached_pass`.
 fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef};
+use conf::{Arity, ConfError, Contexts, Directive};
 use server_base::config::ConfigContext;
 use server_base::from_args::FromArgs;
 use server_http::build::ConfigBuilder;
@@ -51,31 +51,18 @@ settings! {
     merge inherit;
 }
 
-/// The directives with a shape of their own.
-pub(super) const ROWS: &[DirectiveDef<ConfigBuilder>] = &[
-    DirectiveDef {
-        name: "proxy_pass",
-        contexts: Contexts::LOCATION
-            .or(Contexts::IF_IN_LOCATION)
-            .or(Contexts::LIMIT_EXCEPT),
-        arity: Arity::TAKE1,
-        block: false,
-        default: "",
-        doc: "Passes requests on to a server or a group of servers.",
-        syntax: "URL",
-        apply: pass::proxy_pass,
-    },
-    DirectiveDef {
-        name: "proxy_redirect",
-        contexts: HSL,
-        arity: Arity::TAKE12,
-        block: false,
-        default: "default",
-        doc: "Changes the fields Location and Refresh of responses.",
-        syntax: "default | off | redirect replacement",
-        apply: redirect::proxy_redirect,
-    },
-];
+conf::directives! {
+    /// The directives with a shape of their own.
+    pub(super) const ROWS: ConfigBuilder;
+
+    /// Passes requests on to a server or a group of servers.
+    directive "proxy_pass": Contexts::LOCATION.or(Contexts::IF_IN_LOCATION).or(Contexts::LIMIT_EXCEPT), TAKE1, "",
+        "URL" => pass::proxy_pass;
+
+    /// Changes the fields Location and Refresh of responses.
+    directive "proxy_redirect": HSL, TAKE12, "default", "default | off | redirect replacement"
+        => redirect::proxy_redirect;
+}
 
 /// How directives of inner levels are inherited.
 pub(super) const INHERITS: &[(&str, Inherit)] = &[("proxy_pass", Inherit::Blocks)];

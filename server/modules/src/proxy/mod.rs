@@ -21,11 +21,9 @@ mod variables;
 
 use std::rc::Rc;
 
-use ::conf::DirectiveDef;
 use engines::http::ResponseHead;
 use server_base::connector::UpstreamProtocol;
 use server_base::upstream_request::RequestSpec;
-use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::http::Http;
 use server_http::module::{Content, Module};
@@ -43,12 +41,12 @@ pub(crate) const MODULE: Module = Module {
     directives: &[
         conf::ROWS,
         conf::PLAIN,
-        BASIC,
-        CONNECTION,
-        HEADERS,
-        BUFFERED,
-        SEND_LOWAT,
-        TRAILERS,
+        upstream_rows!(basic "proxy_" ProxyLoc),
+        upstream_rows!(connection "proxy_" ProxyLoc, next_upstream HTTP_NEXT_UPSTREAM),
+        upstream_rows!(headers "proxy_" ProxyLoc),
+        upstream_rows!(buffered "proxy_" ProxyLoc, temp_path "proxy_temp 1 2"),
+        upstream_rows!(send_lowat "proxy_" ProxyLoc),
+        upstream_rows!(trailers "proxy_" ProxyLoc),
     ],
     settings: &[<ProxyLoc as server_http::settings_set::Conf>::def],
     variables: variables::VARIABLES,
@@ -57,15 +55,6 @@ pub(crate) const MODULE: Module = Module {
     inherits: conf::INHERITS,
     ..Module::EMPTY
 };
-
-const BASIC: &[DirectiveDef<ConfigBuilder>] = upstream_rows!(basic "proxy_" ProxyLoc);
-const CONNECTION: &[DirectiveDef<ConfigBuilder>] =
-    upstream_rows!(connection "proxy_" ProxyLoc, next_upstream HTTP_NEXT_UPSTREAM);
-const HEADERS: &[DirectiveDef<ConfigBuilder>] = upstream_rows!(headers "proxy_" ProxyLoc);
-const BUFFERED: &[DirectiveDef<ConfigBuilder>] =
-    upstream_rows!(buffered "proxy_" ProxyLoc, temp_path "proxy_temp 1 2");
-const SEND_LOWAT: &[DirectiveDef<ConfigBuilder>] = upstream_rows!(send_lowat "proxy_" ProxyLoc);
-const TRAILERS: &[DirectiveDef<ConfigBuilder>] = upstream_rows!(trailers "proxy_" ProxyLoc);
 
 /// The content handler of locations with `proxy_pass`.
 pub(crate) fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {

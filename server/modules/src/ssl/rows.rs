@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use conf::{Arity, ConfError, Directive, DirectiveDef, Word};
+use conf::{ConfError, Directive, Word};
 use server_base::zone;
 use server_http::build::ConfigBuilder;
 
@@ -11,127 +11,65 @@ use super::fault::error;
 use super::values::{BUILTIN_SESSIONS, CacheKind};
 use super::{HS, MODULE, SslSrv};
 
-/// The directives.
-pub(super) const ROWS: &[DirectiveDef<ConfigBuilder>] = &[
-    row(
-        "ssl_certificate",
-        Arity::TAKE1,
-        "",
-        "file",
-        "A file with a certificate and those between it and its root; once for each kind of key.",
-        |b, d| {
-            let certificate = Arc::new(d.clone());
-            b.conf_mut::<SslSrv>().certificates.push(certificate);
-            Ok(())
-        },
-    ),
-    row(
-        "ssl_certificate_key",
-        Arity::TAKE1,
-        "",
-        "file",
-        "A file with the secret key of a certificate.",
-        |b, d| {
-            b.conf_mut::<SslSrv>().keys.push(Arc::new(d.clone()));
-            Ok(())
-        },
-    ),
-    row(
-        "ssl_session_cache",
-        Arity::TAKE12,
-        "none",
-        "off | none | [builtin[:size]] [shared:name:size]",
-        "Where sessions are kept for resumption without tickets.",
-        session_cache,
-    ),
-    row(
-        "ssl_session_ticket_key",
-        Arity::TAKE1,
-        "",
-        "file",
-        "A key for tickets, 48 or 80 bytes; the first of several makes them.",
-        |b, d| {
-            b.conf_mut::<SslSrv>().ticket_keys.push(Arc::new(d.clone()));
-            Ok(())
-        },
-    ),
-    row(
-        "ssl_conf_command",
-        Arity::TAKE2,
-        "",
-        "name value",
-        "A command of OpenSSL's configuration, of those that have a meaning here.",
-        |b, d| {
-            b.conf_mut::<SslSrv>().commands.push(Arc::new(d.clone()));
-            Ok(())
-        },
-    ),
-    row(
-        "ssl_certificate_cache",
-        Arity::TAKE123,
-        "off",
-        "off | max=N [inactive=time] [valid=time]",
-        "A cache of the certificates and keys that variables name.",
-        certificate_cache,
-    ),
-    row(
-        "ssl_ocsp",
-        Arity::TAKE1,
-        "off",
-        "on | off | leaf",
-        "Whether clients' certificates are checked by OCSP, which is not built: an error but for \"off\".",
-        |_, d| match d.arg(0) {
-            b"off" => Ok(()),
-            b"on" | b"leaf" => {
-                let text =
-                    "checking clients' certificates by OCSP is not built yet: use \"ssl_crl\"";
-                Err(error(d, text))
-            }
-            _ => Err(ConfError::invalid(d, d.word(0))),
-        },
-    ),
-    row(
-        "ssl_ocsp_cache",
-        Arity::TAKE1,
-        "off",
-        "off | shared:name:size",
-        "A cache of what OCSP said of clients' certificates: no effect without \"ssl_ocsp\".",
-        |b, d| match d.arg(0) {
-            b"off" => Ok(()),
-            _ => shared(b, d, d.word(0), "OCSP").map(drop),
-        },
-    ),
-    row(
-        "ssl_ech_file",
-        Arity::TAKE1,
-        "",
-        "file",
-        "A key for encrypted ClientHellos, which rustls does not have for servers: an error.",
-        |_, d| {
-            let text = "encrypted ClientHello is not supported: rustls has it for clients only";
-            Err(error(d, text))
-        },
-    ),
-];
+conf::directives! {
+    /// The directives.
+    pub(super) const ROWS: ConfigBuilder;
 
-const fn row(
-    name: &'static str,
-    arity: Arity,
-    default: &'static str,
-    syntax: &'static str,
-    doc: &'static str,
-    apply: conf::Apply<ConfigBuilder>,
-) -> DirectiveDef<ConfigBuilder> {
-    DirectiveDef {
-        name,
-        contexts: HS,
-        arity,
-        block: false,
-        default,
-        doc,
-        syntax,
-        apply,
-    }
+    /// A file with a certificate and those between it and its root; once for each kind of key.
+    directive "ssl_certificate": HS, TAKE1, "", "file" => |b, d| {
+        let certificate = Arc::new(d.clone());
+        b.conf_mut::<SslSrv>().certificates.push(certificate);
+        Ok(())
+    };
+
+    /// A file with the secret key of a certificate.
+    directive "ssl_certificate_key": HS, TAKE1, "", "file" => |b, d| {
+        b.conf_mut::<SslSrv>().keys.push(Arc::new(d.clone()));
+        Ok(())
+    };
+
+    /// Where sessions are kept for resumption without tickets.
+    directive "ssl_session_cache": HS, TAKE12, "none", "off | none | [builtin[:size]] [shared:name:size]"
+        => session_cache;
+
+    /// A key for tickets, 48 or 80 bytes; the first of several makes them.
+    directive "ssl_session_ticket_key": HS, TAKE1, "", "file" => |b, d| {
+        b.conf_mut::<SslSrv>().ticket_keys.push(Arc::new(d.clone()));
+        Ok(())
+    };
+
+    /// A command of OpenSSL's configuration, of those that have a meaning here.
+    directive "ssl_conf_command": HS, TAKE2, "", "name value" => |b, d| {
+        b.conf_mut::<SslSrv>().commands.push(Arc::new(d.clone()));
+        Ok(())
+    };
+
+    /// A cache of the certificates and keys that variables name.
+    directive "ssl_certificate_cache": HS, TAKE123, "off", "off | max=N [inactive=time] [valid=time]"
+        => certificate_cache;
+
+    /// Whether clients' certificates are checked by OCSP, which is not built: an error but for "off".
+    directive "ssl_ocsp": HS, TAKE1, "off", "on | off | leaf" => |_, d| match d.arg(0) {
+        b"off" => Ok(()),
+        b"on" | b"leaf" => {
+            let text =
+                "checking clients' certificates by OCSP is not built yet: use \"ssl_crl\"";
+            Err(error(d, text))
+        }
+        _ => Err(ConfError::invalid(d, d.word(0))),
+    };
+
+    /// A cache of what OCSP said of clients' certificates: no effect without "ssl_ocsp".
+    directive "ssl_ocsp_cache": HS, TAKE1, "off", "off | shared:name:size" => |b, d| match d.arg(0) {
+        b"off" => Ok(()),
+        _ => shared(b, d, d.word(0), "OCSP").map(drop),
+    };
+
+    /// A key for encrypted ClientHellos, which rustls does not have for servers: an error.
+    directive "ssl_ech_file": HS, TAKE1, "", "file" => |_, d| {
+        let text = "encrypted ClientHello is not supported: rustls has it for clients only";
+        Err(error(d, text))
+    };
 }
 
 fn session_cache(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {

@@ -1,27 +1,10 @@
 //! Groups that are used before and after they are defined; messages are nginx's.
 
-use conf::{Arity, Contexts, DirectiveDef};
+use conf::Arity;
 
 use super::*;
 use crate::module::Module;
-use crate::testing::{World, refused};
-
-const fn row(
-    name: &'static str,
-    arity: Arity,
-    apply: conf::Apply<ConfigBuilder>,
-) -> DirectiveDef<ConfigBuilder> {
-    DirectiveDef {
-        name,
-        contexts: Contexts::HTTP,
-        arity,
-        block: false,
-        default: "",
-        doc: "",
-        syntax: "",
-        apply,
-    }
-}
+use crate::testing::{World, refused, row};
 
 /// `pass HOST [PORT]` uses a constant address whose default port is 80, `gateway` one without default; `group NAME` defines a
 /// group of one server, `spare NAME` one of a backup server.

@@ -328,14 +328,20 @@ fn addresses_are_followed_by_their_time() {
     assert_eq!(bench.request(Outcome::Alive), "192.0.2.3:80");
 }
 
-#[test]
-fn addresses_that_are_stale_are_not_used_before_an_answer() {
+/// A group whose address was good, and is no longer valid.
+fn stale() -> Bench {
     let mut bench = Bench::new(&[named("app.test")]);
     bench.names.knows("app.test", &[1]);
     bench.names.valid_until_ms = bench.world.clock.mono_ms + 5_000;
     assert_eq!(bench.request(Outcome::Alive), "192.0.2.1:80");
     bench.names.known.clear();
     bench.world.pass(5_000 + 10_000);
+    bench
+}
+
+#[test]
+fn addresses_that_are_stale_are_not_used_before_an_answer() {
+    let mut bench = stale();
     let mut picker = bench.picker();
     assert_eq!(bench.pick(&mut picker), "wait");
     // An error leaves what was known.
@@ -345,12 +351,7 @@ fn addresses_that_are_stale_are_not_used_before_an_answer() {
 
 #[test]
 fn name_servers_that_fail_hold_up_one_request_at_a_time() {
-    let mut bench = Bench::new(&[named("app.test")]);
-    bench.names.knows("app.test", &[1]);
-    bench.names.valid_until_ms = bench.world.clock.mono_ms + 5_000;
-    assert_eq!(bench.request(Outcome::Alive), "192.0.2.1:80");
-    bench.names.known.clear();
-    bench.world.pass(5_000 + 10_000);
+    let mut bench = stale();
     let mut picker = bench.picker();
     assert_eq!(bench.pick(&mut picker), "wait");
     let why = || Err("110: Operation timed out".to_owned());

@@ -1,0 +1,41 @@
+//! Files of UNIX-domain sockets that are left to the supervisor which started this one in its place.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+
+use server_base::listen::ListenAddr;
+
+use super::inherit::Inheritance;
+use super::listeners::{Listener, Origin};
+
+/// The file of a UNIX-domain socket that the predecessor may still need: path, device and inode.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct LeftFile(PathBuf, u64, u64);
+
+impl LeftFile {
+    /// The file as it is now; nothing where there is none.
+    pub(super) fn of(path: PathBuf) -> Option<Self> {
+        let metadata = fs::symlink_metadata(&path).ok()?;
+        Some(Self(path, metadata.dev(), metadata.ino()))
+    }
+
+    /// Its path, unless another file has taken it.
+    pub(super) fn path(&self) -> Option<&PathBuf> {
+        let now = Self::of(self.0.clone());
+        (now.as_ref() == Some(self)).then_some(&self.0)
+    }
+}
+
+/// Files of sockets that came from the predecessor and that the configuration does not name any more.
+pub(super) fn unclaimed(inherited: &Inheritance, claimed: &[Listener]) -> Vec<LeftFile> {
+    let unclaimed = inherited.listeners.iter().filter(|listener| {
+        listener.origin() == Origin::Predecessor
+            && claimed.iter().all(|other| other.addr() != listener.addr())
+    });
+    let paths = unclaimed.filter_map(|listener| match listener.addr() {
+        ListenAddr::Unix(path) => Some(path.clone()),
+        ListenAddr::Inet(_) => None,
+    });
+    paths.filter_map(LeftFile::of).collect()
+}

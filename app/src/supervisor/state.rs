@@ -1,0 +1,111 @@
+//! State of the supervisor, and the result of a step; steps are in the files beside.
+
+use std::ffi::OsString;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use conf::Memory;
+use server_http::LoadOptions;
+use sys::poll::Poller;
+use sys::signal::Signals;
+use sys::title::Title;
+
+use super::earlier::Earlier;
+use super::left_file::LeftFile;
+use super::notify::Notify;
+use super::open::OpenConfig;
+use super::watcher::Watcher;
+use super::work::WorkerSpawn;
+use super::worker::{Respawn, Worker};
+use crate::console::Console;
+use crate::load::Built;
+
+/// Reason why the supervisor's loop ends in this process.
+pub(super) enum LoopExit {
+    /// The server is stopped.
+    Exit(u8),
+    /// This process is the child of a fork: it becomes a worker when the supervisor's descriptors are
+    /// dropped.
+    Worker(Box<WorkerSpawn>),
+}
+
+/// A step of the supervisor; `Break` leads straight out of its loop.
+pub(super) type Flow<T = ()> = ControlFlow<LoopExit, T>;
+
+/// Phase of the supervisor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// A worker serves, or is started again.
+    Serving,
+    /// The workers finish, the supervisor stays (WINCH).
+    Paused,
+    /// The workers finish, then the supervisor ends (QUIT).
+    Quitting,
+    /// The workers end; those that do not in time are killed (TERM, INT).
+    Terminating { kill_at: Option<Instant> },
+}
+
+/// The supervisor: what it has open, and whom it has started. What it does is in the files beside.
+pub(super) struct Supervisor {
+    pub(super) options: LoadOptions,
+    /// Arguments and environment of this process, for the binary that takes its place.
+    pub(super) arguments: Vec<OsString>,
+    pub(super) console: Console,
+    pub(super) title: Title,
+    pub(super) daemonized: bool,
+    pub(super) poller: Poller,
+    pub(super) signals: Signals,
+    pub(super) notify: Notify,
+    pub(super) phase: Phase,
+    pub(super) current: OpenConfig,
+    /// The first configuration as it was built, until a worker serves by it.
+    pub(super) built: Option<Built>,
+    /// Generations by which workers may serve until one is ready for `current`.
+    pub(super) earlier: Earlier<OpenConfig>,
+    /// A configuration that is to follow `current` when its addresses are free.
+    pub(super) reloading: Option<Reloading>,
+    /// A configuration that the worker builds before anything is opened for it.
+    pub(super) preparing: Option<Preparing>,
+    /// State of watched files.
+    pub(super) watcher: Watcher,
+    pub(super) generations: u64,
+    pub(super) workers: Vec<Worker>,
+    pub(super) workers_started: u64,
+    pub(super) respawn: Respawn,
+    /// The supervisor that started this one in its place.
+    pub(super) predecessor: Option<u32>,
+    /// The new binary that this one has started.
+    pub(super) successor: Option<Successor>,
+    pub(super) left: Vec<LeftFile>,
+}
+
+/// A configuration that waits for an address in use.
+#[derive(Debug)]
+pub(super) struct Reloading {
+    pub(super) next: OpenConfig,
+    pub(super) tries: u32,
+    pub(super) due: Instant,
+}
+
+/// A configuration that a worker builds before anything is opened for it.
+#[derive(Debug)]
+pub(super) struct Preparing {
+    pub(super) number: u64,
+    pub(super) worker: u64,
+    pub(super) record: Arc<Memory>,
+    /// Then it is not waited for any more.
+    pub(super) due: Instant,
+}
+
+/// The new binary that this process has started.
+#[derive(Debug)]
+pub(super) struct Successor {
+    pub(super) pid: u32,
+    /// Where this process's pid file is meanwhile.
+    pub(super) oldbin: PathBuf,
+}
+
+/// The poller's token of the signals; workers count from 1.
+pub(super) const SIGNALS_TOKEN: u64 = 0;

@@ -1,0 +1,183 @@
+//! Workers: starting one, sending it messages, losing it.
+//!
+//! A worker that ends without a command is started again: at once the first times, so
+//! that a crash costs clients as little as it can, then after a growing pause, so that a worker that
+//! cannot live does not take the machine. Source: nginx documentation, "Core functionality".
+
+use std::ops::ControlFlow::{Break, Continue};
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use driver::bundle::ToWorker;
+use driver::inbox::{Inbox, MESSAGE_TIME};
+use server_base::errlog::Level;
+use sys::fdpass;
+use sys::poll::Interest;
+use sys::process::{self, Exit, Fork};
+
+use super::limits;
+use super::state::{Flow, LoopExit, Phase, Supervisor};
+use super::work::{FATAL_CODE, WorkerSpawn, environment};
+use super::worker::{Worker, WorkerHandle, log_exit};
+use crate::load;
+
+impl Supervisor {
+    /// Starts a worker and sends it the current generation; a failure is tried again later.
+    pub(super) fn start_worker(&mut self) -> Flow {
+        self.respawn.due = None;
+        let started = self.try_start_worker()?;
+        if let Err(error) = started {
+            self.console
+                .failed(Level::Alert, format_args!("starting a worker"), &error);
+            self.respawn.after_death(Instant::now(), Duration::ZERO);
+        }
+        Continue(())
+    }
+
+    fn try_start_worker(&mut self) -> Flow<std::io::Result<()>> {
+        let (ours, theirs) = match fdpass::pair() {
+            Ok(pair) => pair,
+            Err(error) => return Continue(Err(error)),
+        };
+        let supervisor = process::id();
+        let kind = if self.current.main.master_process {
+            match process::fork() {
+                Ok(Fork::Child) => {
+                    return Break(LoopExit::Worker(Box::new(self.seed(theirs, supervisor))));
+                }
+                Ok(Fork::Parent(pid)) => Ok(WorkerHandle::Process(pid)),
+                Err(error) => Err(error),
+            }
+        } else {
+            self.start_thread(theirs)
+        };
+        Continue(kind.and_then(|kind| self.enlist(ours, kind)))
+    }
+
+    fn seed(&mut self, control: OwnedFd, supervisor: u32) -> WorkerSpawn {
+        self.title.set("firstbyte: worker process");
+        WorkerSpawn {
+            control,
+            supervisor,
+            main: self.current.main.clone(),
+            account: self.current.account.clone(),
+            console: self.console.clone(),
+            built: self.built.take(),
+        }
+    }
+
+    fn start_thread(&mut self, control: OwnedFd) -> std::io::Result<WorkerHandle> {
+        if self.workers_started == 0 {
+            limits::raise(&self.console);
+            process::set_environment(&environment(&self.current.main))?;
+        }
+        let load = load::in_worker(self.built.take());
+        let work = move || driver::worker::run(control, load);
+        let thread = std::thread::Builder::new()
+            .name("worker".to_owned())
+            .spawn(work)?;
+        Ok(WorkerHandle::Thread(Some(thread)))
+    }
+
+    fn enlist(&mut self, control: OwnedFd, kind: WorkerHandle) -> std::io::Result<()> {
+        self.workers_started += 1;
+        let id = self.workers_started;
+        if let WorkerHandle::Process(pid) = &kind {
+            self.console
+                .report(Level::Notice, format_args!("start worker process {pid}"));
+        }
+        let generation = self.current.number;
+        let started = Instant::now();
+        self.workers.push(Worker {
+            id,
+            control,
+            inbox: Inbox::default(),
+            kind,
+            process: self.current.main.clone(),
+            generation,
+            leaving: false,
+            started,
+        });
+        let equipped = self.equip(id);
+        if equipped.is_err()
+            && let Some(worker) = self.workers.pop()
+        {
+            worker.kill();
+        }
+        equipped
+    }
+
+    fn equip(&self, id: u64) -> std::io::Result<()> {
+        for worker in self.workers.iter().filter(|worker| worker.id == id) {
+            self.poller.add(&worker.control, id, Interest::Readable)?;
+        }
+        let bundle = self.current.bundle(Some(id), &self.options)?;
+        self.tell(id, &ToWorker::Configure(Box::new(bundle)));
+        Ok(())
+    }
+
+    /// Sends a message; a worker that does not take it is killed, and its end is noticed as any other.
+    pub(super) fn tell(&self, id: u64, message: &ToWorker) {
+        let Some(worker) = self.workers.iter().find(|worker| worker.id == id) else {
+            return;
+        };
+        if let Err(error) = message.send(&worker.control, MESSAGE_TIME) {
+            if worker.leaving && error.kind() == std::io::ErrorKind::BrokenPipe {
+                // It has ended before it could be told to.
+                return;
+            }
+            let name = worker.name();
+            self.console.failed(
+                Level::Crit,
+                format_args!("control message to {name}"),
+                &error,
+            );
+            worker.kill();
+        }
+    }
+
+    /// Has every worker finish its requests and end, unless it does so already.
+    pub(super) fn quit_workers(&mut self) {
+        for index in 0..self.workers.len() {
+            if !self.workers[index].leaving {
+                self.quit_worker(index);
+            }
+        }
+    }
+
+    pub(super) fn quit_worker(&mut self, index: usize) {
+        let worker = &mut self.workers[index];
+        worker.leaving = true;
+        let id = worker.id;
+        self.tell(id, &ToWorker::Quit);
+    }
+
+    /// Logs the end of a worker as nginx does and decides whether another must start.
+    pub(super) fn worker_ended(&mut self, worker: Worker, exit: Exit) {
+        let name = worker.name();
+        log_exit(&self.console, &name, exit);
+        // A thread's socket may be gone from the poller with its last descriptor.
+        let _ = self.poller.remove(&worker.control);
+        if worker.leaving || self.phase != Phase::Serving {
+            return;
+        }
+        self.current.logs.save_rings(&self.console);
+        self.current.logs.rings.clear(&self.console);
+        let can_go_back = !self.earlier.is_empty() && worker.generation == self.current.number;
+        if exit == Exit::Code(FATAL_CODE) && can_go_back {
+            // The new configuration cannot be lived with: the one before serves on.
+            self.go_back();
+        } else if exit == Exit::Code(FATAL_CODE) {
+            self.console.report(
+                Level::Alert,
+                format_args!("{name} exited with fatal code 2 and cannot be respawned"),
+            );
+            return;
+        }
+        let serves = |other: &Worker| !other.leaving && other.generation == self.current.number;
+        if !self.workers.iter().any(serves) {
+            self.respawn
+                .after_death(Instant::now(), worker.started.elapsed());
+        }
+    }
+}

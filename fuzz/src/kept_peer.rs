@@ -1,0 +1,312 @@
+//! A client whose connection may be kept, FastCGI or memcached, at the mercy of what a server sends: asks in turns, listens, and
+//! holds the engine to its word. The fuzz targets `fcgi` and `memcached` say how each is spoken.
+//!
+//! The first four bytes choose the limit of heads, what becomes of closed connections, and how the rest is cut. The rest is
+//! turns, told apart by 0xff: a byte that chooses the request, if there is room for one, then what the server sends.
+
+use std::fmt::Debug;
+
+use engines::client::{Event, SendError};
+use engines::http::{BodyLength, OutputQueue, ResponseHead};
+
+use crate::joined::join;
+
+/// Operations that differ between the protocols.
+pub trait Spoken {
+    type Error: Debug + PartialEq;
+
+    /// A connection, and its limits.
+    fn new(limits: u8) -> Self;
+
+    fn request(&mut self, choice: u8) -> Result<u32, SendError>;
+
+    /// Sends further requests behind one that was begun; returns their number.
+    fn pipeline(&mut self, _: u8) -> u32 {
+        0
+    }
+
+    /// The turn has ended: the request may, too.
+    fn go_on(&mut self, choice: u8);
+
+    /// Checks all that was sent since the last time.
+    fn check_sent(&mut self, sent: &[u8]);
+
+    /// Bytes of the server in a turn.
+    fn said(mode: u8, bytes: &[u8]) -> Vec<u8>;
+
+    /// Whether a response with this head, to the last request, has a body.
+    fn has_body(&self, head: &ResponseHead) -> bool;
+
+    /// Most bytes of notes in one exchange.
+    const NOTE_BYTES: usize;
+
+    fn reset(&mut self);
+    fn cancel(&mut self);
+    fn receive(&mut self, bytes: &[u8]);
+    fn receive_buffer(&mut self, buffer: &mut Vec<u8>);
+    fn receive_eof(&mut self);
+    fn event(&mut self) -> Option<Event<Self::Error>>;
+    fn transmit(&mut self, out: &mut OutputQueue);
+    fn recycle(&mut self, head: Box<ResponseHead>);
+    fn is_reusable(&self) -> bool;
+    fn is_closed(&self) -> bool;
+    fn has_answer(&self) -> bool;
+    fn check_invariants(&self);
+}
+
+/// Checks that events do not depend on whether bytes come whole, cut, or in owned buffers.
+pub fn run<S: Spoken>(input: &[u8]) {
+    let Some((&[limits, mode, step, at], rest)) = input.split_first_chunk::<4>() else {
+        return;
+    };
+    let turn = |bytes: &[u8]| {
+        let (choice, bytes) = bytes.split_first().unwrap_or((&0, &[]));
+        (*choice, S::said(mode, bytes))
+    };
+    let turns: Vec<(u8, Vec<u8>)> = rest.split(|byte| *byte == 0xff).map(turn).collect();
+    let whole = Peer::<S>::new(limits, mode, None).run(&turns, |bytes| vec![bytes]);
+    let step = usize::from(step % 61) + 1;
+    let cut = Peer::<S>::new(limits, mode, None).run(&turns, |bytes| bytes.chunks(step).collect());
+    assert_eq!(whole, cut, "cut into pieces of {step}");
+    for capacity in [step, 2 * step + 1] {
+        let peer = Peer::<S>::new(limits, mode, Some(capacity));
+        let buffered = peer.run(&turns, |bytes| bytes.chunks(step).collect());
+        assert_eq!(whole, buffered, "pieces of {step} in buffers of {capacity}");
+    }
+    let halves = Peer::<S>::new(limits, mode, Some(0)).run(&turns, |bytes| {
+        let (front, back) = bytes.split_at(bytes.len() * usize::from(at) / 256);
+        vec![front, back]
+    });
+    assert_eq!(whole, halves, "cut at {at} of 256");
+}
+
+#[derive(Debug, PartialEq)]
+struct Story<E> {
+    /// How data is divided depends on how it comes, so it is joined.
+    events: Vec<Event<E>>,
+    sent: Vec<u8>,
+    reusable: bool,
+    closed: bool,
+}
+
+struct Peer<S: Spoken> {
+    client: S,
+    /// Bytes are received in buffers of this capacity.
+    buffer_bytes: Option<usize>,
+    resets: bool,
+    events: Vec<Event<S::Error>>,
+    sent: Vec<u8>,
+    /// The last request that was sent.
+    asked: u32,
+    /// The exchange that is answered, and how far it is.
+    stream: u32,
+    progress: Progress,
+    body_bytes: u64,
+    length: Option<u64>,
+    note_bytes: usize,
+}
+
+#[derive(Debug, PartialEq, PartialOrd)]
+enum Progress {
+    Requested,
+    Head,
+    Ended,
+    /// The connection reports nothing more.
+    Over,
+}
+
+impl<S: Spoken> Peer<S> {
+    fn new(limits: u8, mode: u8, buffer_bytes: Option<usize>) -> Self {
+        Self {
+            client: S::new(limits),
+            buffer_bytes,
+            resets: mode & 1 != 0,
+            events: Vec::new(),
+            sent: Vec::new(),
+            asked: 0,
+            stream: 0,
+            progress: Progress::Ended,
+            body_bytes: 0,
+            length: None,
+            note_bytes: 0,
+        }
+    }
+
+    fn run<'a>(
+        mut self,
+        turns: &'a [(u8, Vec<u8>)],
+        cut: impl Fn(&'a [u8]) -> Vec<&'a [u8]>,
+    ) -> Story<S::Error> {
+        for (choice, bytes) in turns {
+            self.ask(*choice);
+            for piece in cut(bytes) {
+                self.receive(piece);
+                self.listen();
+            }
+            match choice >> 5 {
+                7 => {
+                    self.client.cancel();
+                    if self.progress < Progress::Ended {
+                        assert!(self.client.is_closed());
+                        self.progress = Progress::Over;
+                    }
+                }
+                _ => self.client.go_on(*choice),
+            }
+            self.transmit();
+            self.listen();
+        }
+        self.client.receive_eof();
+        self.listen();
+        assert!(self.progress >= Progress::Ended, "an exchange has no end");
+        Story {
+            reusable: self.client.is_reusable(),
+            closed: self.client.is_closed(),
+            events: self.events,
+            sent: self.sent,
+        }
+    }
+
+    fn ask(&mut self, choice: u8) {
+        if self.resets && self.client.is_closed() {
+            self.client.reset();
+            (self.asked, self.stream, self.progress) = (0, 0, Progress::Ended);
+        }
+        let could = self.client.is_reusable();
+        let result = self.client.request(choice);
+        self.client.check_invariants();
+        assert!(result.is_err() || could, "a request without room");
+        let Ok(stream) = result else { return };
+        assert!(stream == self.stream + 1 && self.progress == Progress::Ended);
+        assert!(!self.client.has_answer());
+        self.asked = stream + self.client.pipeline(choice);
+        self.client.check_invariants();
+        self.await_answer(stream);
+        self.transmit();
+    }
+
+    fn await_answer(&mut self, stream: u32) {
+        (self.stream, self.progress) = (stream, Progress::Requested);
+        (self.body_bytes, self.note_bytes, self.length) = (0, 0, None);
+    }
+
+    fn receive(&mut self, piece: &[u8]) {
+        let Some(capacity) = self.buffer_bytes else {
+            return self.client.receive(piece);
+        };
+        let mut buffer = Vec::with_capacity(capacity);
+        buffer.extend_from_slice(piece);
+        self.client.receive_buffer(&mut buffer);
+        assert!(buffer.is_empty(), "a buffer is received whole");
+    }
+
+    fn transmit(&mut self) {
+        let (mut queue, from) = (OutputQueue::default(), self.sent.len());
+        self.client.transmit(&mut queue);
+        queue.drain_bytes(&mut self.sent);
+        self.client.check_sent(&self.sent[from..]);
+    }
+
+    fn listen(&mut self) {
+        self.client.check_invariants();
+        while let Some(event) = self.client.event() {
+            self.judge(&event);
+            if let Event::Head { head, .. } = &event {
+                self.client.recycle(head.clone());
+            }
+            join(&mut self.events, event);
+        }
+        let is_followed = self.stream < self.asked;
+        assert!(
+            !is_followed || self.progress != Progress::Head,
+            "a part of an answer with others behind it"
+        );
+    }
+
+    /// Events come in their order, about the exchange in progress, and a body that ends as complete is complete.
+    fn judge(&mut self, event: &Event<S::Error>) {
+        assert_ne!(self.progress, Progress::Over, "{event:?} after the end");
+        let (stream, from, to) = match event {
+            Event::Head { stream, head, .. } => {
+                assert!((200..1000).contains(&head.status));
+                if let (BodyLength::Length(bytes), true) = (head.body, self.client.has_body(head)) {
+                    self.length = Some(bytes);
+                }
+                (*stream, Progress::Requested, Progress::Head)
+            }
+            Event::Data { stream, bytes } => {
+                assert!(!bytes.is_empty(), "data is some");
+                self.body_bytes += bytes.len() as u64;
+                (*stream, Progress::Head, Progress::Head)
+            }
+            Event::Note { stream, text } => {
+                self.note_bytes += text.len();
+                assert!(self.note_bytes <= S::NOTE_BYTES && !text.is_empty());
+                assert_eq!(*stream, self.stream);
+                return assert!(self.progress < Progress::Ended);
+            }
+            Event::End { stream, body_bytes } => {
+                assert_eq!(*body_bytes, self.body_bytes, "what was told");
+                let announced = self.length.unwrap_or(*body_bytes);
+                assert_eq!(*body_bytes, announced, "a part ends as the whole");
+                (*stream, Progress::Head, Progress::Ended)
+            }
+            Event::Eof => (self.stream, Progress::Ended, Progress::Over),
+            Event::Failed(_) => {
+                self.progress = Progress::Over;
+                return assert!(self.client.is_closed());
+            }
+            other => panic!("{other:?} does not exist here"),
+        };
+        assert_eq!((stream, &self.progress), (self.stream, &from), "{event:?}");
+        match to == Progress::Ended && self.stream < self.asked {
+            true => self.await_answer(stream + 1),
+            false => self.progress = to,
+        }
+    }
+}
+
+/// Operations of every client.
+#[macro_export]
+macro_rules! edge {
+    ($error:ty) => {
+        type Error = $error;
+
+        fn reset(&mut self) {
+            self.client.reset();
+        }
+        fn cancel(&mut self) {
+            self.client.cancel();
+        }
+        fn receive(&mut self, bytes: &[u8]) {
+            self.client.receive(bytes);
+        }
+        fn receive_buffer(&mut self, buffer: &mut Vec<u8>) {
+            self.client.receive_buffer(buffer);
+        }
+        fn receive_eof(&mut self) {
+            self.client.receive_eof();
+        }
+        fn event(&mut self) -> Option<engines::client::Event<$error>> {
+            self.client.event()
+        }
+        fn transmit(&mut self, out: &mut engines::http::OutputQueue) {
+            self.client.transmit(out);
+        }
+        fn recycle(&mut self, head: Box<engines::http::ResponseHead>) {
+            self.client.recycle(head);
+        }
+        fn is_reusable(&self) -> bool {
+            self.client.is_reusable()
+        }
+        fn is_closed(&self) -> bool {
+            self.client.is_closed()
+        }
+        fn has_answer(&self) -> bool {
+            self.client.has_answer()
+        }
+        fn check_invariants(&self) {
+            self.client.check_invariants();
+        }
+    };
+}

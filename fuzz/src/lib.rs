@@ -1,0 +1,9 @@
+//! Code of several fuzz targets.
+
+pub mod cgi_peer;
+pub mod client_peer;
+pub mod h2_short;
+pub mod joined;
+pub mod kept_peer;
+pub mod server_peer;
+pub mod spdy_short;

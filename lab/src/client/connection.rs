@@ -1,0 +1,312 @@
+//! One connection: socket, TLS, engine, and the requests in progress on it.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use rustls::pki_types::ServerName;
+use sys::poll::Ready;
+use sys::{connect, socket, tcp_info};
+use tls::{ClientConfig, ClientConn, Scratch};
+
+use super::clock::now_ns;
+use super::engine::{Engine, Event, Protocol};
+use super::in_flight::{Exchange, InFlight};
+use super::request::Request;
+use super::trust::error_name;
+
+/// Where connections go, and how they are made.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    pub(crate) address: SocketAddr,
+    /// TLS, and the name that the certificate must have.
+    pub(crate) tls: Option<(ClientConfig, ServerName<'static>)>,
+    /// The protocol without TLS; with it, ALPN says.
+    pub(crate) plain: Protocol,
+    pub(crate) keep_alive: bool,
+    pub(crate) spdy_level: u8,
+}
+
+/// A connection, or the place of one.
+#[derive(Default)]
+pub(crate) struct Connection {
+    pub(crate) stage: Stage,
+    fd: Option<OwnedFd>,
+    tls: Option<ClientConn>,
+    engine: Option<Engine>,
+    pub(crate) in_flight: InFlight,
+    /// Output of the engine; with TLS on its way to `sealed`, else to the socket.
+    plain: Vec<u8>,
+    /// Records on their way to the socket.
+    sealed: Scratch,
+    /// How much of what goes to the socket has been sent.
+    sent: usize,
+    /// When it was begun, and when TCP was connected, nanoseconds.
+    pub(crate) begun_ns: u64,
+    connected_ns: u64,
+    /// Plaintext that came with the end of the handshake.
+    early: Vec<u8>,
+    /// Events below the engine.
+    events: VecDeque<Event>,
+    /// Bytes that were received, those of TLS included, also on earlier connections of this place.
+    pub(crate) received_bytes: u64,
+    /// Bytes that were sent, likewise.
+    pub(crate) sent_bytes: u64,
+}
+
+/// How far a connection is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Stage {
+    #[default]
+    Closed,
+    Connecting,
+    Handshake,
+    Open,
+}
+
+impl Connection {
+    /// Begins a connection; returns its socket, for a poller.
+    pub(crate) fn dial(&mut self, target: &Target, now_ns: u64) -> io::Result<&OwnedFd> {
+        self.close();
+        self.begun_ns = now_ns;
+        let fd = connect::stream(target.address)?;
+        socket::set_nodelay(&fd, true)?;
+        self.stage = Stage::Connecting;
+        Ok(self.fd.insert(fd))
+    }
+
+    /// Does what the poller says can be done; returns whether the server has closed. What is received goes through `buffer`.
+    pub(crate) fn ready(
+        &mut self,
+        ready: Ready,
+        target: &Target,
+        buffer: &mut [u8],
+    ) -> Result<bool, String> {
+        match self.stage {
+            Stage::Connecting if ready.writable || ready.closed => {
+                self.connected(target).map(|()| false)
+            }
+            Stage::Handshake | Stage::Open if ready.readable => {
+                self.receive(buffer, ready.closed, target)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// The socket has become ready while it was connecting: it is open, or has failed.
+    fn connected(&mut self, target: &Target) -> Result<(), String> {
+        let Some(fd) = &self.fd else { return Ok(()) };
+        match socket::so_error(fd) {
+            Ok(None) => {}
+            Ok(Some(error)) | Err(error) => return Err(failed("connect", &error)),
+        }
+        self.connected_ns = now_ns();
+        self.events.push_back(Event::Connected {
+            from_ns: self.begun_ns,
+            to_ns: self.connected_ns,
+        });
+        match &target.tls {
+            None => self.open(target, target.plain),
+            Some((config, name)) => {
+                let tls = ClientConn::new(config, name.clone());
+                self.tls = Some(tls.map_err(|error| error_name(&error))?);
+                self.stage = Stage::Handshake;
+            }
+        }
+        Ok(())
+    }
+
+    fn open(&mut self, target: &Target, protocol: Protocol) {
+        self.stage = Stage::Open;
+        let engine = Engine::new(protocol, target.keep_alive, target.spdy_level);
+        self.in_flight = InFlight::new(if protocol.has_streams() { 2 } else { 1 });
+        self.events.push_back(Event::Open(protocol));
+        self.engine = Some(engine);
+    }
+
+    /// Receives what there is, in pieces of the buffer; returns whether the server has closed. With `all`, until nothing is
+    /// left; else until a piece does not fill the buffer, after which the poller will say so if there is more.
+    fn receive(&mut self, buffer: &mut [u8], all: bool, target: &Target) -> Result<bool, String> {
+        loop {
+            let Some(fd) = &self.fd else {
+                return Ok(false);
+            };
+            match socket::receive(fd, buffer) {
+                Ok(0) => {
+                    let whole = self.tls.as_ref().is_none_or(ClientConn::peer_closed);
+                    if let Some(engine) = &mut self.engine {
+                        engine.receive_eof(whole);
+                    }
+                    return Ok(true);
+                }
+                Ok(len) => {
+                    self.received_bytes += len as u64;
+                    self.decrypt(&mut buffer[..len], target)?;
+                    if len < buffer.len() && !all {
+                        return Ok(false);
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(error) => return Err(failed("read", &error)),
+            }
+        }
+    }
+
+    fn decrypt(&mut self, bytes: &mut [u8], target: &Target) -> Result<(), String> {
+        let Some(tls) = &mut self.tls else {
+            if let Some(engine) = &mut self.engine {
+                engine.receive(bytes);
+            }
+            return Ok(());
+        };
+        let (engine, early) = (&mut self.engine, &mut self.early);
+        let result = tls.receive(bytes, &mut |plain| match engine {
+            Some(engine) => engine.receive(plain),
+            None => early.extend_from_slice(plain),
+        });
+        if self.stage == Stage::Handshake && tls.is_open() {
+            let protocol = Protocol::of_alpn(tls.alpn())
+                .ok_or_else(|| "tls: server chose a protocol that was not offered".to_owned())?;
+            self.events.push_back(Event::Handshake {
+                from_ns: self.connected_ns,
+                to_ns: now_ns(),
+                resumed: tls.is_resumed(),
+            });
+            self.open(target, protocol);
+            if let Some(engine) = &mut self.engine {
+                engine.receive(&self.early);
+                self.early.clear();
+            }
+        }
+        result.map_err(|error| error_name(&error))
+    }
+
+    /// The next of what has happened; `now_ns` is the time of what was received last.
+    #[inline]
+    pub(crate) fn event(&mut self, now_ns: u64) -> Option<Event> {
+        if let Some(event) = self.events.pop_front() {
+            return Some(event);
+        }
+        let event = self.engine.as_mut()?.event()?;
+        if let Event::Head { stream, status, .. } = event
+            && let Some(exchange) = self.in_flight.get(stream)
+        {
+            (exchange.first_byte_ns, exchange.status) = (now_ns, status);
+        }
+        Some(event)
+    }
+
+    /// Whether one more request can be sent where at most `streams` may be in progress.
+    pub(crate) fn has_room(&self, streams: usize) -> bool {
+        let Some(engine) = &self.engine else {
+            return false;
+        };
+        let most = match engine.protocol().has_streams() {
+            true => streams,
+            false => 1,
+        };
+        self.in_flight.len() < most && engine.room() > 0
+    }
+
+    /// Hands a request to the engine; [`Connection::flush`] sends it.
+    #[inline]
+    pub(crate) fn request(
+        &mut self,
+        request: &Request,
+        intended_ns: u64,
+        sent_ns: u64,
+    ) -> Result<(), String> {
+        let Some(engine) = &mut self.engine else {
+            return Ok(());
+        };
+        let stream = engine
+            .request(&request.fields, &request.body)
+            .map_err(|refusal| format!("request not sent: {refusal:?}"))?;
+        let exchange = Exchange {
+            intended_ns,
+            sent_ns,
+            first_byte_ns: 0,
+            status: 0,
+        };
+        self.in_flight.push(stream, exchange);
+        Ok(())
+    }
+
+    /// Sends what the engine has, and what is left from before.
+    pub(crate) fn flush(&mut self) -> Result<(), String> {
+        let Some(fd) = &self.fd else { return Ok(()) };
+        if let Some(engine) = &mut self.engine {
+            engine.transmit(&mut self.plain);
+        }
+        let out = match &mut self.tls {
+            None => self.plain.as_slice(),
+            Some(tls) => {
+                if !self.plain.is_empty() {
+                    let result = tls.encrypt(&self.plain, &mut self.sealed);
+                    self.plain.clear();
+                    result.map_err(|error| error_name(&error))?;
+                }
+                self.sealed.extend(&tls.take_output());
+                self.sealed.filled()
+            }
+        };
+        while self.sent < out.len() {
+            match socket::send(fd, &out[self.sent..], false) {
+                Ok(sent) if sent.bytes == 0 => return Ok(()),
+                Ok(sent) => {
+                    self.sent += sent.bytes as usize;
+                    self.sent_bytes += sent.bytes;
+                }
+                Err(error) => return Err(failed("write", &error)),
+            }
+        }
+        self.discard_output();
+        Ok(())
+    }
+
+    /// Whether its engine takes no more requests.
+    pub(crate) fn is_ended(&self) -> bool {
+        self.engine.as_ref().is_some_and(Engine::is_closed)
+    }
+
+    /// The least round trip that the kernel has seen on it, microseconds.
+    pub(crate) fn min_rtt_us(&self) -> Option<u32> {
+        let fd = self.fd.as_ref().filter(|_| self.stage == Stage::Open)?;
+        tcp_info::tcp_info(fd.as_raw_fd())?.min_rtt_us
+    }
+
+    /// Closes it; returns how many requests were in progress.
+    pub(crate) fn close(&mut self) -> usize {
+        self.fd = None;
+        self.tls = None;
+        self.engine = None;
+        self.stage = Stage::Closed;
+        self.early.clear();
+        self.events.clear();
+        self.discard_output();
+        self.in_flight.clear()
+    }
+
+    fn discard_output(&mut self) {
+        self.plain.clear();
+        self.sealed.clear(SEALED_BYTES_KEPT);
+        self.sent = 0;
+    }
+}
+
+/// Memory for records that a connection keeps between flushes, bytes.
+const SEALED_BYTES_KEPT: usize = 64 << 10;
+
+/// A failed call by what went wrong, for counting.
+pub(crate) fn failed(call: &str, error: &io::Error) -> String {
+    let what = match error.kind() {
+        io::ErrorKind::ConnectionRefused => "refused",
+        io::ErrorKind::ConnectionReset => "reset",
+        io::ErrorKind::TimedOut => "timed out",
+        io::ErrorKind::BrokenPipe => "closed by the server",
+        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => "unreachable",
+        _ => return format!("{call}: {error}"),
+    };
+    format!("{call}: {what}")
+}

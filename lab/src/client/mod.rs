@@ -1,0 +1,21 @@
+//! Connections to servers, with the time of everything that happens on them.
+//!
+//! `Connection::dial` begins a connection to a `Target`; whatever the poller says goes to `ready`, requests go to `request`,
+//! and `flush` sends them. Then `event` returns what has happened: TCP connected, TLS complete, the head of a response, its
+//! end, after which `in_flight.remove` returns the request with its times. Nothing blocks, and `now_ns` is the only clock.
+
+mod clock;
+mod connection;
+mod engine;
+mod in_flight;
+mod request;
+pub mod trust;
+mod url;
+
+pub(crate) use clock::{Clocks, now_ns};
+pub(crate) use connection::{Connection, Stage, Target, failed};
+pub(crate) use engine::Event;
+pub use engine::Protocol;
+pub(crate) use in_flight::Exchange;
+pub use request::{Request, has_body};
+pub use url::Url;

@@ -1,0 +1,105 @@
+//! Which servers' certificates a run accepts, and the names its TLS errors are counted under.
+
+use std::path::Path;
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{CertificateError, Error, RootCertStore};
+use tls::{ClientConfig, Fault, ServerTrust};
+
+use super::engine::Protocol;
+
+/// Whose certificates are trusted.
+#[derive(Clone, Debug, Default)]
+pub enum Trust {
+    /// The authorities that browsers trust.
+    #[default]
+    Browsers,
+    /// Those of a file, PEM.
+    File(Vec<CertificateDer<'static>>),
+    /// Anybody's: nothing is verified but that the server has the key of its certificate.
+    Nobody,
+}
+
+impl Trust {
+    /// The authorities of a file.
+    ///
+    /// # Errors
+    /// The file cannot be read or has no certificate.
+    pub fn file(path: &Path) -> Result<Self, String> {
+        let failed = |why: &dyn std::fmt::Display| format!("cannot read {}: {why}", path.display());
+        let found = CertificateDer::pem_file_iter(path).map_err(|error| failed(&error))?;
+        let found: Result<Vec<_>, _> = found.collect();
+        let found = found.map_err(|error| failed(&error))?;
+        if found.is_empty() {
+            return Err(failed(&"it has no certificate"));
+        }
+        Ok(Self::File(found))
+    }
+}
+
+/// The settings of connections to a server.
+///
+/// # Errors
+/// An authority is no certificate, or TLS cannot be set up.
+pub fn config(
+    trust: &Trust,
+    protocols: &[Protocol],
+    resumption: bool,
+) -> Result<ClientConfig, String> {
+    let mut roots = RootCertStore::empty();
+    let trust = match trust {
+        Trust::Nobody => ServerTrust::Any,
+        Trust::Browsers => {
+            roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+            ServerTrust::Authorities(roots)
+        }
+        Trust::File(certificates) => {
+            for certificate in certificates {
+                roots
+                    .add(certificate.clone())
+                    .map_err(|error| error.to_string())?;
+            }
+            ServerTrust::Authorities(roots)
+        }
+    };
+    let alpn = protocols.iter().map(|one| one.alpn().to_vec()).collect();
+    let sessions = if resumption { SESSIONS } else { 0 };
+    ClientConfig::new(trust, alpn, sessions).map_err(|error| error.to_string())
+}
+
+/// The name of a server as certificates have it.
+///
+/// # Errors
+/// It can be in no certificate.
+pub fn server_name(host: &str) -> Result<ServerName<'static>, String> {
+    ServerName::try_from(host.to_owned()).map_err(|_| format!("\"{host}\" is no name of a server"))
+}
+
+/// The name that an error of TLS is counted under.
+pub(super) fn error_name(fault: &Fault) -> String {
+    match fault {
+        Fault::Alert(alert) => format!("tls: server sent alert {alert:?}"),
+        Fault::Protocol(Error::InvalidCertificate(CertificateError::UnknownIssuer)) => {
+            "tls: certificate of an unknown issuer".to_owned()
+        }
+        Fault::Protocol(Error::InvalidCertificate(why)) => {
+            format!("tls: bad certificate: {}", first_word(why))
+        }
+        Fault::Protocol(Error::NoApplicationProtocol) => "tls: no common protocol".to_owned(),
+        Fault::Protocol(other) => format!("tls: {other}"),
+        other => format!("tls: {other}"),
+    }
+}
+
+/// The name of an error's variant, without what it holds.
+fn first_word(error: &CertificateError) -> String {
+    let text = format!("{error:?}");
+    let end = text
+        .find(|c: char| !c.is_ascii_alphanumeric())
+        .unwrap_or(text.len());
+    text[..end].to_owned()
+}
+
+/// Sessions that are kept for resumption.
+const SESSIONS: usize = 1024;

@@ -1,0 +1,194 @@
+//! Counts and times of a run.
+
+use std::collections::BTreeMap;
+
+use crate::stats::{Metric, Times};
+
+/// A sample; times are nanoseconds of the monotonic clock.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sample {
+    pub(super) metric: Metric,
+    pub(super) from_ns: u64,
+    pub(super) to_ns: u64,
+}
+
+/// Counts and times of a run, or of a thread of it.
+#[derive(Clone, Debug, Default)]
+pub struct LoadResult {
+    /// How long requests were in progress, nanoseconds, from the first to the last.
+    pub elapsed_ns: u64,
+    /// Responses that came whole.
+    pub done: u64,
+    /// By the first digit of their status.
+    pub statuses: [u64; 10],
+    /// Requests and connections that failed, by what went wrong.
+    pub errors: BTreeMap<String, u64>,
+    /// Times by metric.
+    pub(super) times: [Times; Metric::ALL.len()],
+    /// Samples that wait to be filtered; nothing without a filter.
+    pub(super) unfiltered: Option<Vec<Sample>>,
+    /// Handshakes that resumed an earlier session.
+    pub resumed: u64,
+    /// Bytes that were received and sent, those of TLS included.
+    pub received_bytes: u64,
+    /// See above.
+    pub sent_bytes: u64,
+    /// Bytes of response heads on the wire, and as text.
+    pub head_wire_bytes: u64,
+    /// See above.
+    pub head_text_bytes: u64,
+    /// Bytes of bodies.
+    pub body_bytes: u64,
+    /// Responses by when they came, a number for each [`BIN_NS`].
+    pub bins: Vec<u32>,
+    /// CPU time that this program used, nanoseconds.
+    pub own_cpu_ns: u64,
+    /// CPU time that the server used, nanoseconds, where it was looked at.
+    pub server_cpu_ns: Option<u64>,
+    /// Its memory at the end, bytes.
+    pub server_memory_bytes: Option<u64>,
+    /// Least round-trip time that the kernel has seen, microseconds.
+    pub min_rtt_us: Option<u32>,
+    /// The protocols of the connections.
+    pub protocols: BTreeMap<&'static str, u64>,
+    /// It was ended before its end.
+    pub interrupted: bool,
+}
+
+impl LoadResult {
+    /// The times of a metric.
+    #[must_use]
+    pub fn times(&self, metric: Metric) -> &Times {
+        &self.times[metric as usize]
+    }
+
+    pub(super) fn times_mut(&mut self, metric: Metric) -> &mut Times {
+        &mut self.times[metric as usize]
+    }
+
+    /// Whether its samples are filtered.
+    pub(crate) fn is_filtered(&self) -> bool {
+        self.unfiltered.is_some()
+    }
+
+    /// Counts an error.
+    pub(super) fn error(&mut self, why: &str, times: u64) {
+        if times == 0 {
+            return;
+        }
+        match self.errors.get_mut(why) {
+            Some(count) => *count += times,
+            None => _ = self.errors.insert(why.to_owned(), times),
+        }
+    }
+
+    /// Adds what another thread, or run, has counted; the longer time counts.
+    pub fn add(&mut self, other: &Self) {
+        self.elapsed_ns = self.elapsed_ns.max(other.elapsed_ns);
+        self.add_counts(other);
+        if self.bins.len() < other.bins.len() {
+            self.bins.resize(other.bins.len(), 0);
+        }
+        for (own, more) in self.bins.iter_mut().zip(&other.bins) {
+            *own += more;
+        }
+    }
+
+    /// Adds a run that came after this one: times add up.
+    pub fn append(&mut self, other: &Self) {
+        self.elapsed_ns += other.elapsed_ns;
+        self.add_counts(other);
+        self.own_cpu_ns += other.own_cpu_ns;
+        self.server_cpu_ns = match (self.server_cpu_ns, other.server_cpu_ns) {
+            (Some(own), Some(more)) => Some(own + more),
+            (own, more) => own.or(more),
+        };
+        self.server_memory_bytes = self.server_memory_bytes.max(other.server_memory_bytes);
+        self.interrupted |= other.interrupted;
+        self.bins.extend_from_slice(&other.bins);
+    }
+
+    fn add_counts(&mut self, other: &Self) {
+        if other.is_filtered() && !self.is_filtered() {
+            self.unfiltered = Some(Vec::new());
+        }
+        self.done += other.done;
+        for (own, more) in self.statuses.iter_mut().zip(other.statuses) {
+            *own += more;
+        }
+        for (why, times) in &other.errors {
+            self.error(why, *times);
+        }
+        for metric in Metric::ALL {
+            self.times_mut(metric).add(other.times(metric));
+        }
+        self.resumed += other.resumed;
+        self.received_bytes += other.received_bytes;
+        self.sent_bytes += other.sent_bytes;
+        self.head_wire_bytes += other.head_wire_bytes;
+        self.head_text_bytes += other.head_text_bytes;
+        self.body_bytes += other.body_bytes;
+        self.min_rtt_us = match (self.min_rtt_us, other.min_rtt_us) {
+            (Some(own), Some(more)) => Some(own.min(more)),
+            (own, more) => own.or(more),
+        };
+        for (name, times) in &other.protocols {
+            *self.protocols.entry(name).or_default() += times;
+        }
+    }
+
+    /// Responses a second; 0 where nothing came.
+    #[must_use]
+    pub fn rate(&self) -> f64 {
+        match self.elapsed_ns {
+            0 => 0.0,
+            ns => self.done as f64 * 1e9 / ns as f64,
+        }
+    }
+
+    /// Failed requests and connections.
+    #[must_use]
+    pub fn failed(&self) -> u64 {
+        self.errors.values().sum()
+    }
+
+    /// The share of bytes of response heads that compression saves; 0 for HTTP/1.
+    #[must_use]
+    pub fn head_saved(&self) -> f64 {
+        match self.head_text_bytes {
+            0 => 0.0,
+            text => 1.0 - self.head_wire_bytes as f64 / text as f64,
+        }
+    }
+
+    /// CPU time of the server for a response, microseconds.
+    #[must_use]
+    pub fn server_cpu_us(&self) -> Option<f64> {
+        let ns = self.server_cpu_ns?;
+        (self.done > 0).then(|| ns as f64 / 1e3 / self.done as f64)
+    }
+
+    /// CPU time of this program for a response, microseconds.
+    #[must_use]
+    pub fn own_cpu_us(&self) -> Option<f64> {
+        (self.done > 0).then(|| self.own_cpu_ns as f64 / 1e3 / self.done as f64)
+    }
+
+    /// Rates of about `count` pieces of the run, without the begun one at its end.
+    #[must_use]
+    pub fn rates(&self, count: usize) -> Vec<f64> {
+        let bins = (self.elapsed_ns / BIN_NS) as usize;
+        let bins = &self.bins[..self.bins.len().min(bins)];
+        let each = bins.len() / count.max(1);
+        if each == 0 {
+            return Vec::new();
+        }
+        let seconds = each as f64 * BIN_NS as f64 / 1e9;
+        bins.chunks_exact(each)
+            .map(|piece| piece.iter().map(|n| f64::from(*n)).sum::<f64>() / seconds)
+            .collect()
+    }
+}
+
+/// The time for which responses are counted together.
+pub const BIN_NS: u64 = 10_000_000;

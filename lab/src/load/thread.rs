@@ -1,0 +1,239 @@
+//! One thread's load: an epoll loop over its connections.
+//!
+//! In a closed loop each connection has as many requests in progress as it may, and the next begins when one ends. At a
+//! constant rate requests begin at their times; those for which no connection has room wait, and their response time counts
+//! from when they should have been sent.
+//!
+//! What a turn has for a connection leaves in one write, and all memory is used again: nothing is allocated for a request.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use rustix::time::{TimerfdClockId, TimerfdFlags};
+use sys::poll::{Events, Interest, Poller};
+use tls::ClientConn;
+
+use super::filter::SampleFilter;
+use super::plan::{Connect, Plan};
+use super::result::LoadResult;
+use super::schedule::Schedule;
+use crate::client::{Connection, Stage, Target, now_ns};
+
+/// State that the threads of a run share.
+#[derive(Debug, Default)]
+pub(super) struct Shared {
+    /// The run is to end now.
+    pub(super) stop: AtomicBool,
+    /// Threads whose connections are open, or have failed.
+    pub(super) ready: AtomicUsize,
+    /// Responses so far, about.
+    pub(super) ended: AtomicU64,
+}
+
+/// One thread.
+pub(super) struct Loader<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) shared: &'a Shared,
+    pub(super) filter: Option<&'a dyn SampleFilter>,
+    pub(super) target: Target,
+    pub(super) poller: Poller,
+    events: Events,
+    pub(super) timer: Option<std::os::fd::OwnedFd>,
+    pub(super) slots: Vec<Slot>,
+    pub(super) buffer: Vec<u8>,
+    pub(super) result: LoadResult,
+    pub(super) next_request: usize,
+    /// Requests that may still be begun.
+    pub(super) left: Option<u64>,
+    pub(super) begin_ns: u64,
+    pub(super) until_ns: Option<u64>,
+    pub(super) last_ns: u64,
+    pub(super) schedule: Option<Schedule>,
+    /// Times at which requests should have been sent that no connection has had room for.
+    pub(super) backlog: VecDeque<u64>,
+    pub(super) next_slot: usize,
+    pub(super) running: bool,
+}
+
+/// A connection, and what the load has to know of it.
+#[derive(Default)]
+pub(super) struct Slot {
+    pub(super) connection: Connection,
+    /// Where a connection carries one request: the time from which that counts, until it is sent.
+    pub(super) once: Option<u64>,
+    /// When the server may be tried again.
+    pub(super) retry_ns: u64,
+}
+
+impl<'a> Loader<'a> {
+    /// Thread number `thread` of a run.
+    pub(super) fn new(
+        plan: &'a Plan,
+        filter: Option<&'a dyn SampleFilter>,
+        shared: &'a Shared,
+        thread: usize,
+    ) -> std::io::Result<Self> {
+        let part = |all: usize| all / plan.threads + usize::from(thread < all % plan.threads);
+        let slots = part(plan.connections);
+        let total = plan.total.map(|total| {
+            let threads = plan.threads as u64;
+            total / threads + u64::from((thread as u64) < total % threads)
+        });
+        let target = Target {
+            address: plan.address,
+            tls: plan.tls.clone(),
+            plain: plan.plain,
+            keep_alive: plan.connect == Connect::Warm,
+            spdy_level: plan.spdy_level,
+        };
+        if let Some((config, name)) = &plan.tls {
+            // The first connection of a thread makes what all need, which would be measured with it.
+            ClientConn::new(config, name.clone()).map_err(std::io::Error::other)?;
+        }
+        let poller = Poller::new()?;
+        let timer = match plan.rate {
+            None => None,
+            Some(_) => {
+                let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
+                let timer = rustix::time::timerfd_create(TimerfdClockId::Monotonic, flags)?;
+                poller.add(&timer, TIMER, Interest::Readable)?;
+                Some(timer)
+            }
+        };
+        Ok(Self {
+            plan,
+            shared,
+            filter,
+            target,
+            poller,
+            events: Events::with_capacity(slots.clamp(1, EVENTS)),
+            timer,
+            slots: (0..slots).map(|_| Slot::default()).collect(),
+            buffer: vec![0; BUFFER_BYTES],
+            result: LoadResult {
+                unfiltered: filter.map(|_| Vec::new()),
+                ..LoadResult::default()
+            },
+            // Threads begin at different places of a mix.
+            next_request: thread * plan.requests.len() / plan.threads,
+            left: total,
+            begin_ns: 0,
+            until_ns: None,
+            last_ns: 0,
+            schedule: None,
+            backlog: VecDeque::new(),
+            next_slot: 0,
+            running: false,
+        })
+    }
+
+    /// Opens the connections that are to be there before the first request.
+    pub(super) fn prepare(&mut self) {
+        if self.plan.connect != Connect::Warm {
+            return;
+        }
+        for at in 0..self.slots.len() {
+            self.dial(at);
+        }
+        let end = now_ns() + self.plan.timeout_ns;
+        let waits =
+            |slot: &Slot| matches!(slot.connection.stage, Stage::Connecting | Stage::Handshake);
+        while self.slots.iter().any(waits) && now_ns() < end && !self.is_stopped() {
+            self.wait(TICK_MS);
+        }
+    }
+
+    /// The load itself, from `begin_ns` on.
+    pub(super) fn run(&mut self, begin_ns: u64, thread: usize) {
+        self.begin_ns = begin_ns;
+        self.last_ns = begin_ns;
+        self.running = true;
+        self.until_ns = self.plan.duration_ns.map(|duration| begin_ns + duration);
+        self.schedule = self
+            .plan
+            .rate
+            .map(|rate| Schedule::new(begin_ns, rate, thread, self.plan.threads));
+        let mut tick_ns = begin_ns;
+        for at in 0..self.slots.len() {
+            self.begin_more(at);
+        }
+        loop {
+            let now = now_ns();
+            self.due(now);
+            if now >= tick_ns {
+                tick_ns = now + TICK_MS * 1_000_000;
+                self.tick(now);
+            }
+            if self.is_over(now) || self.is_stopped() {
+                break;
+            }
+            self.wait(TICK_MS);
+        }
+        self.result.interrupted = self.is_stopped();
+        self.result.elapsed_ns = match self.result.interrupted {
+            true => now_ns() - begin_ns,
+            false => self.last_ns - begin_ns,
+        };
+        for at in 0..self.slots.len() {
+            self.finish(at);
+            self.result.received_bytes += self.slots[at].connection.received_bytes;
+            self.result.sent_bytes += self.slots[at].connection.sent_bytes;
+        }
+        self.settle();
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.shared.stop.load(Ordering::Relaxed)
+    }
+
+    /// Whether a request waits, or may still be begun.
+    pub(super) fn may_begin(&self, now: u64) -> bool {
+        let past = self.until_ns.is_some_and(|until| now >= until);
+        !self.backlog.is_empty() || !(past || self.left == Some(0))
+    }
+
+    /// Whether nothing is in progress and nothing may be begun.
+    fn is_over(&self, now: u64) -> bool {
+        !self.may_begin(now)
+            && self
+                .slots
+                .iter()
+                .all(|slot| slot.once.is_none() && slot.connection.in_flight.len() == 0)
+    }
+
+    /// Waits for something to happen, and lets it.
+    fn wait(&mut self, most_ms: u64) {
+        if self.poller.wait(&mut self.events, Some(most_ms)).is_err() {
+            return;
+        }
+        for n in 0..self.events.len() {
+            let ready = self.events.at(n);
+            match ready.token {
+                TIMER => self.clear_timer(),
+                token => self.ready(token as usize, ready),
+            }
+        }
+    }
+
+    fn clear_timer(&self) {
+        if let Some(timer) = &self.timer {
+            // The count of expirations says nothing that the clock does not.
+            let _ = rustix::io::read(timer, &mut [0; 8]);
+        }
+    }
+}
+
+/// Bytes that are received at a time.
+const BUFFER_BYTES: usize = 64 << 10;
+/// Most events that are taken at a time.
+const EVENTS: usize = 512;
+/// How often what has no event is looked at, milliseconds.
+const TICK_MS: u64 = 20;
+/// How long a connection that failed waits, nanoseconds.
+pub(super) const RETRY_NS: u64 = 10_000_000;
+/// How many times each connection of a closed loop is tried while none has come to a response.
+pub(super) const TRIES_MAX: u64 = 100;
+/// Responses after which the shared count is raised.
+pub(super) const PROGRESS: u64 = 64;
+/// The token of the timer; connections have small ones.
+const TIMER: u64 = u64::MAX;

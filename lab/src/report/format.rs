@@ -1,0 +1,114 @@
+//! A report: what was asked for, under which conditions it was measured, and what of each server.
+
+use serde::{Deserialize, Serialize};
+
+use super::comparison::{self, ComparisonReport};
+use super::conditions::Conditions;
+use super::server::ServerReport;
+use crate::load::{Job, Measured, Plan, SampleFilter};
+
+/// A report.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Report {
+    /// [`FORMAT`].
+    pub format: String,
+    /// Which program measured.
+    pub program: String,
+    /// When it began, seconds since 1970.
+    pub began_unix_s: u64,
+    /// It was ended before its end.
+    pub interrupted: bool,
+    /// Reasons not to trust it.
+    #[serde(default)]
+    pub warnings: Vec<String>,
+    /// Parameters of the bench.
+    pub settings: Settings,
+    /// Under which conditions it was measured.
+    pub conditions: Conditions,
+    /// The servers, or the rows of a table.
+    pub servers: Vec<ServerReport>,
+    /// Of two servers: the second compared with the first.
+    pub comparison: Vec<ComparisonReport>,
+}
+
+impl Report {
+    /// The report of a job; it warns where `filter` has excluded too much.
+    #[must_use]
+    pub fn new(job: &Job, measured: &Measured, filter: Option<&dyn SampleFilter>) -> Self {
+        let servers: Vec<ServerReport> = job
+            .servers
+            .iter()
+            .zip(&measured.runs)
+            .map(|(server, runs)| ServerReport::new(server, runs))
+            .collect();
+        let round_trips = measured.runs.iter().flatten();
+        let least = round_trips.filter_map(|run| run.min_rtt_us).min();
+        let first = job.servers.first().map(|server| &server.plan);
+        let warning = |one: &ServerReport| one.warning(filter?);
+        Self {
+            format: FORMAT.to_owned(),
+            program: concat!("firstbyte ", env!("CARGO_PKG_VERSION")).to_owned(),
+            began_unix_s: measured.began_unix_s,
+            interrupted: measured.interrupted,
+            warnings: servers.iter().filter_map(warning).collect(),
+            settings: first.map_or_else(Settings::default, |plan| Settings::new(plan, job)),
+            conditions: Conditions::now(least, measured.busy, measured.steal, first),
+            comparison: match &servers[..] {
+                [first, second] => comparison::of_blocks(first, second),
+                _ => Vec::new(),
+            },
+            servers,
+        }
+    }
+}
+
+/// How the servers were loaded.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Settings {
+    /// Connections at a time.
+    pub connections: usize,
+    /// Requests at a time on a connection that carries several.
+    pub streams: usize,
+    /// Threads of the client.
+    pub threads: usize,
+    /// Requests of a run.
+    pub requests: Option<u64>,
+    /// Length of a run.
+    pub duration_s: Option<f64>,
+    /// Requests a second; a closed loop without.
+    pub rate: Option<f64>,
+    /// `warm`, `cold` or `resumed`.
+    pub connect: String,
+    /// Different requests.
+    pub mix: usize,
+    /// Runs of each server.
+    pub blocks: usize,
+    /// Warming up.
+    pub warm_up_s: f64,
+    /// Where the order of turns comes from.
+    pub seed: u64,
+    /// Certificates were not verified.
+    pub insecure: bool,
+}
+
+impl Settings {
+    fn new(plan: &Plan, job: &Job) -> Self {
+        Self {
+            connections: plan.connections,
+            streams: plan.streams,
+            threads: plan.threads,
+            requests: plan.total,
+            duration_s: plan.duration_ns.map(|ns| ns as f64 / 1e9),
+            rate: plan.rate,
+            connect: plan.connect.name().to_owned(),
+            mix: plan.requests.len(),
+            blocks: job.blocks,
+            warm_up_s: job.warm_up_ns as f64 / 1e9,
+            seed: job.seed,
+            insecure: job.insecure,
+        }
+    }
+}
+
+/// The name of the format.
+pub const FORMAT: &str = "firstbyte-bench/1";

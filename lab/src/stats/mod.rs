@@ -1,0 +1,12 @@
+//! Statistics: times as histograms, means and percentiles with intervals, comparisons of two series.
+//!
+//! Source: docs/lab.md.
+
+mod comparison;
+mod estimate;
+mod student;
+mod times;
+
+pub use comparison::{Comparison, VERDICT_LEVEL, apart, paired};
+pub use estimate::{Estimate, deviation, mean, percentile};
+pub use times::{Metric, Times};

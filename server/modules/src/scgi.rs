@@ -1,0 +1,78 @@
+//! `scgi_pass`: requests are passed on to applications that speak SCGI.
+//!
+//! Parameters are those of [`gateways`](crate::gateways), behind `CONTENT_LENGTH`, which comes first and is what is sent. Absent:
+//! a cache.
+//!
+//! Source: nginx documentation, `ngx_http_scgi_module`; SCGI: A Simple Common Gateway Interface alternative, 2008.
+
+use conf::Contexts;
+use engines::http::{BodyLength, Fields, push_decimal};
+use server_base::connector::UpstreamProtocol;
+use server_http::exchange::{Ctx, Exchange};
+use server_http::settings;
+use server_http::upstream::Outgoing;
+
+use crate::gateways::params::{self, Encoding, Params};
+use crate::gateways::{Application, Common, application, inherit};
+
+application!(
+    "scgi", "scgi_" ScgiLoc, "Passes requests on to an SCGI application or a group of them.",
+    temp_path "scgi_temp 1 2" at "FIRSTBYTE_SCGI_TEMP_PATH", hidden ["status"],
+);
+
+settings! {
+    /// Settings of the module.
+    pub(crate) struct ScgiLoc: Location / PLAIN {
+        /// A parameter of requests to applications.
+        param "scgi_param": Params = Params::default(), "", Contexts::HTTP_SERVER_LOCATION;
+    }
+    extra {
+        /// Settings that SCGI shares with other protocols of applications.
+        common: Common
+    }
+    merge inherit;
+}
+
+impl Application for ScgiLoc {
+    /// Names and values end with a NUL each.
+    const ENCODING: Encoding = Encoding {
+        overhead: |_, _| 2,
+        too_big: "scgi request",
+    };
+    const SCHEME: &'static str = "scgi://";
+
+    fn common(&self) -> &Common {
+        &self.common
+    }
+
+    fn common_mut(&mut self) -> &mut Common {
+        &mut self.common
+    }
+
+    fn params(&self) -> &Params {
+        &self.param
+    }
+
+    fn protocol(&self) -> UpstreamProtocol {
+        UpstreamProtocol::Scgi {
+            head_bytes: self.common.head_bytes(),
+        }
+    }
+
+    fn push_params(
+        x: &mut Exchange,
+        cx: &mut Ctx<'_>,
+        outgoing: &Outgoing,
+        fields: &mut Fields,
+    ) -> Result<(), u16> {
+        // What is sent is what it says, whatever the client said: an application waits for so much.
+        let length = match outgoing.body {
+            BodyLength::Length(length) => length,
+            BodyLength::None | BodyLength::Unknown => 0,
+        };
+        params::push_one(fields, b"CONTENT_LENGTH", false, |out| {
+            push_decimal(out, length);
+        });
+        params::push::<Self>(x, cx, outgoing, fields, 0)
+    }
+}
