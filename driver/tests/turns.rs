@@ -16,6 +16,8 @@ mod ends;
 mod frames;
 #[path = "turns/passing.rs"]
 mod passing;
+#[path = "turns/probe.rs"]
+mod probe;
 #[path = "turns/queue.rs"]
 mod queue;
 #[path = "turns/reload.rs"]

@@ -22,7 +22,7 @@ use server_base::upstream_request::{Failure, UpstreamError, UpstreamEvent};
 use server_base::waker::WakeKey;
 use sys::connect::Connecting;
 
-use super::conn::{Conn, Disposition, Readiness, end_sampling, read_ready, turn, wake};
+use super::conn::{Conn, Disposition, Readiness, end_probe, read_ready, turn, wake};
 use super::net::Net;
 use super::shared::Shared;
 use super::slab::Key;
@@ -189,7 +189,7 @@ pub trait EventLoop: Sized {
     fn close(&mut self, key: Key) {
         let (tables, shared) = self.parts();
         if let Some(mut conn) = tables.clients.remove(key) {
-            end_sampling(&mut conn, shared);
+            end_probe(&mut conn, shared);
         }
         self.closed(key);
     }

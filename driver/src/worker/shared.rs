@@ -11,6 +11,7 @@ use server_base::upstream_request::Spares;
 use server_base::waker::WakeQueue;
 use server_http::exchange::{BODY_BUDGET_BYTES, Client, Ctx, Env, Exchange};
 use server_http::phases;
+use server_http::wants::Wants;
 
 use super::config::ThreadConfig;
 use super::conn::{BYTES_A_TURN, H1State, PASSES_A_TURN, Pool, TlsBuffers};
@@ -59,13 +60,9 @@ pub struct Shared<N: Net> {
     pub bytes_a_turn: u64,
     /// Bytes sent in the turn.
     pub(crate) turn_bytes: u64,
-    /// Timings of exchanges are noted.
-    pub timed: bool,
-    /// Of how many, in hundredths of a percent.
-    pub timed_share: u64,
-    /// Some responses are sampled.
-    pub sampled: bool,
-    /// When bytes were last read, monotonic microseconds, where timings are noted.
+    /// The events that the configuration for new requests wants.
+    pub wants: Wants,
+    /// When bytes were last read, monotonic microseconds, where events are wanted.
     pub read_us: u64,
     /// Requests served, for the process's counters.
     pub requests: u64,
@@ -81,9 +78,7 @@ impl<N: Net> Shared<N> {
         let wakers = WakeQueue::default();
         Self {
             net,
-            timed: generation.timed,
-            timed_share: generation.timed_share,
-            sampled: generation.sampled,
+            wants: generation.wants,
             read_us: 0,
             generation,
             clock: Clock::new(0, 0),
@@ -126,9 +121,7 @@ impl<N: Net> Shared<N> {
     /// Changes the configuration for new requests; returns the one before. Unused exchanges would keep that alive.
     pub fn configure(&mut self, generation: ThreadConfig) -> ThreadConfig {
         self.exchanges.clear();
-        self.timed = generation.timed;
-        self.timed_share = generation.timed_share;
-        self.sampled = generation.sampled;
+        self.wants = generation.wants;
         std::mem::replace(&mut self.generation, generation)
     }
 

@@ -19,10 +19,12 @@ use server_http::exchange::{
 };
 use server_http::module::{Content, Handler, Module};
 use server_http::request_body::{CollectOptions, Collected, collect};
+use server_http::wants::Wants;
 use server_http::{LoadOptions, load, reply};
 use sim::{Disk, Faults, Random, Wire, World};
 
 use super::passing::pass;
+use super::probe::{VARIABLES, hear};
 use super::servers::pass as passed;
 use super::wakes::{ending, feeding};
 
@@ -265,7 +267,13 @@ fn nameless(bytes: &[u8]) -> File {
 
 const STORY: Module = Module {
     name: "story",
-    handlers: &[Handler::Content(tell), Handler::Log(note)],
+    handlers: &[
+        Handler::Content(tell),
+        Handler::Log(note),
+        Handler::Event(hear),
+    ],
+    variables: VARIABLES,
+    wants: Some(|_, is_used| Wants::all(is_used)),
     ..Module::EMPTY
 };
 

@@ -21,6 +21,7 @@ mod host;
 mod length;
 mod method;
 mod output_queue;
+pub mod probe;
 mod range;
 mod request;
 mod response;

@@ -18,9 +18,6 @@ use out::{Out, put, put_number, put_opt, put_seconds, put_three_digits};
 
 mod proxied;
 mod tcp;
-mod timing;
-
-pub(crate) use timing::{SAMPLED, TIMED};
 
 /// The lists of variables.
 pub const VARIABLES: &[&[Variable]] = &[
@@ -29,7 +26,6 @@ pub const VARIABLES: &[&[Variable]] = &[
     CONNECTION,
     proxied::VARIABLES,
     tcp::VARIABLES,
-    timing::VARIABLES,
 ];
 
 const REQUEST: &[Variable] = &[

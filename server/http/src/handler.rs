@@ -1,5 +1,7 @@
 //! Handlers: functions of modules that run in a phase, and what they decide.
 
+use engines::http::probe::ProbeEvent;
+
 use crate::exchange::{Ctx, Exchange};
 
 /// A phase.
@@ -52,7 +54,12 @@ pub enum Handler {
     Content(fn(&mut Exchange, &mut Ctx<'_>) -> Content),
     /// After the response.
     Log(fn(&mut Exchange, &mut Ctx<'_>)),
+    /// When something has happened that a module wants to know ([`crate::probe`]).
+    Event(Subscriber),
 }
+
+/// Takes an event, with its exchange if that has not ended.
+pub type Subscriber = fn(&ProbeEvent, Option<&mut Exchange>);
 
 pub(crate) type StepFn = fn(&mut Exchange, &mut Ctx<'_>) -> Step;
 
@@ -67,6 +74,7 @@ pub struct Handlers {
     pub(crate) pre_content: Vec<StepFn>,
     pub(crate) content: Vec<fn(&mut Exchange, &mut Ctx<'_>) -> Content>,
     pub(crate) log: Vec<fn(&mut Exchange, &mut Ctx<'_>)>,
+    pub(crate) event: Vec<Subscriber>,
 }
 
 impl Handlers {
@@ -83,6 +91,7 @@ impl Handlers {
                 Handler::PreContent(f) => all.pre_content.push(f),
                 Handler::Content(f) => all.content.push(f),
                 Handler::Log(f) => all.log.push(f),
+                Handler::Event(f) => all.event.push(f),
             }
         }
         all
@@ -103,7 +112,7 @@ pub fn handler_name(
         Handler::Access(_) => phase == Phase::Access,
         Handler::PreContent(_) => phase == Phase::PreContent,
         Handler::Content(_) => phase == Phase::Content,
-        Handler::Log(_) => false,
+        Handler::Log(_) | Handler::Event(_) => false,
     };
     let names = handlers
         .iter()

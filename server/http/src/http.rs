@@ -27,6 +27,7 @@ use crate::location::{LocationKind, LocationSet};
 use crate::names::ServerNames;
 use crate::settings_set::{Conf, SettingsSet};
 use crate::vars::VarTable;
+use crate::wants::Wants;
 
 /// One configuration.
 pub struct Http {
@@ -52,15 +53,8 @@ pub struct Http {
     pub prefix: PathBuf,
     /// The opened logs; set once, when they have been opened.
     pub logs: OnceLock<OpenedLogs>,
-    /// Timings of exchanges are asked for ([`crate::timing`]).
-    pub timed: bool,
-    /// Of how many: all ([`crate::timing::ALL`]), or, where they are for samples alone, the largest share that a location
-    /// samples, so that the clock is not read for the others.
-    pub timed_share: u64,
-    /// Some responses are sampled ([`crate::timing::Sampled`]).
-    pub sampled: bool,
-    /// A log or variable shows sampled times, so that the log waits for them.
-    pub tells_samples: bool,
+    /// The events that modules want.
+    pub wants: Wants,
     /// Tasks of the worker's main thread.
     pub periodic_tasks: Vec<Arc<dyn PeriodicTask>>,
     /// Its requests to other hosts.

@@ -24,6 +24,7 @@ pub mod names;
 pub mod paths;
 pub mod phases;
 pub mod port_slots;
+pub mod probe;
 pub mod reply;
 pub mod request_body;
 pub mod settings_set;
@@ -39,6 +40,7 @@ pub mod upstream;
 pub mod user_agent;
 pub mod value;
 pub mod vars;
+pub mod wants;
 
 pub use build::{
     Cycle, DirectiveLocations, ErrorLogConf, LoadError, LoadOptions, LogTarget, MainConf, check,

@@ -9,6 +9,7 @@ use crate::build::ConfigBuilder;
 pub use crate::handler::{Access, Content, Handler, HeaderStage, Step, handler_name};
 use crate::settings_set::SettingsDef;
 use crate::vars::Variable;
+use crate::wants::Wants;
 
 /// A module of the HTTP server.
 pub struct Module {
@@ -32,6 +33,9 @@ pub struct Module {
     pub stage_of_subrequests: bool,
     /// Handlers and header stage do nothing unless one of its directives is written; where none is, they are left out.
     pub on_demand: bool,
+    /// Returns which events it wants, where one of its directives is written or one of its variables is used, which the
+    /// argument says.
+    pub wants: Option<fn(&mut ConfigBuilder, bool) -> Wants>,
     /// Called when the `http` block has been read and merged.
     pub finish: Option<Finish>,
     /// Directives that reach inner levels in another way than most.
@@ -51,6 +55,7 @@ impl Module {
         header_stage: None,
         stage_of_subrequests: false,
         on_demand: false,
+        wants: None,
         finish: None,
         inherits: &[],
     };

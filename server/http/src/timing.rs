@@ -1,14 +1,13 @@
 //! Timings of an exchange, to the microsecond.
 //!
-//! The driver notes them where the configuration asks for any of them ([`crate::http::Http::timed`]); else they stay 0 and
-//! cost nothing. They are monotonic, from an arbitrary start that lies before all of them.
-//!
-//! For responses that a module samples ([`Sampled`]) the kernel reports when their first byte left and when it was
-//! acknowledged.
+//! They are the times of its events ([`crate::probe`]); where nobody subscribes they stay 0. For responses that a module
+//! samples ([`Sampled`]) the kernel reports when their first byte left and when it was acknowledged.
 
 use std::cell::Cell;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
+
+use engines::http::probe::{Point, Stall, between};
 
 /// All of them, as a share in hundredths of a percent.
 pub const ALL: u64 = 10_000;
@@ -38,9 +37,22 @@ pub struct Timings {
     pub begun_us: u64,
     /// The first byte of the response was given to the kernel.
     pub first_byte_us: u64,
+    /// The exchange ended.
+    pub ended_us: u64,
 }
 
 impl Timings {
+    /// Keeps the time of an event.
+    pub(crate) fn note(&mut self, point: Point, at_us: u64) {
+        match point {
+            Point::Head => self.head_read_us = at_us,
+            Point::Wait => self.begun_us = at_us,
+            Point::FirstByte { .. } => self.first_byte_us = at_us,
+            Point::End => self.ended_us = at_us,
+            _ => {}
+        }
+    }
+
     /// Time from the end of the request head to a moment, microseconds; `None` where one of them was not noted.
     pub fn since_head(&self, moment_us: u64) -> Option<u64> {
         between(self.head_read_us, moment_us)
@@ -61,28 +73,6 @@ pub enum Sampling {
     Told,
 }
 
-/// Why the acknowledgement of a first byte came late.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stall {
-    /// The byte arrived, and the client took its time to say so.
-    DelayedAck,
-    /// The byte was lost and sent again.
-    Retransmit,
-    /// The client's window had no room for it.
-    Window,
-}
-
-impl Stall {
-    /// Its name, in variables and metrics.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::DelayedAck => "delayed_ack",
-            Self::Retransmit => "retransmit",
-            Self::Window => "window",
-        }
-    }
-}
-
 /// The kernel's times of a response's first byte.
 ///
 /// It is not part of [`Timings`], and no exchange is begun with it: the module that samples sets it, and resets it
@@ -97,16 +87,13 @@ pub struct Sampled {
     pub acked_us: Option<u64>,
     /// Why it was acknowledged late, or `None` within for in time; nothing where that was not judged.
     pub stall: Option<Option<Stall>>,
-    /// When the exchange ended, monotonic microseconds, where it is logged later than that.
-    pub ended_us: Option<u64>,
 }
 
-/// Time between two timings, microseconds; `None` where one of them was not noted.
-pub fn between(earlier_us: u64, later_us: u64) -> Option<u64> {
-    if earlier_us == 0 || later_us == 0 {
-        return None;
-    }
-    Some(later_us.saturating_sub(earlier_us))
+/// Writes a time as variables show it, in seconds with microseconds: `1.000234`. Returns whether there is one.
+pub fn put_us(out: &mut Vec<u8>, us: Option<u64>) -> bool {
+    let Some(us) = us else { return false };
+    out.extend_from_slice(format!("{}.{:06}", us / 1_000_000, us % 1_000_000).as_bytes());
+    true
 }
 
 #[cfg(test)]
@@ -119,17 +106,5 @@ mod tests {
         // 1 % of them; ten standard deviations are 315.
         assert!((685..=1315).contains(&drawn), "{drawn}");
         assert!(is_drawn(ALL, ALL) && !is_drawn(0, ALL));
-    }
-
-    #[test]
-    fn a_moment_that_was_not_noted_has_no_distance() {
-        let timings = Timings {
-            head_read_us: 5,
-            ..Timings::default()
-        };
-        assert_eq!(timings.since_head(7), Some(2));
-        assert_eq!(timings.since_head(0), None);
-        assert_eq!(timings.since_head(4), Some(0));
-        assert_eq!(Timings::default().since_head(7), None);
     }
 }

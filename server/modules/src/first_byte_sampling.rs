@@ -1,20 +1,24 @@
 //! `first_byte_sampling`: draws the responses of which the kernel is asked when their first byte left and when it was
 //! acknowledged.
 //!
-//! The module draws, the driver asks, `$first_byte_sent_time` and its kin show, `metrics` counts; docs/metrics.md
-//! defines the figures. Absent: UNIX-domain sockets, which have no such times.
+//! The module draws; the driver asks, and emits the kernel's times as events; the module keeps them for its variables and
+//! counts them. docs/metrics.md defines the figures. Absent: UNIX-domain sockets, which have no such times.
 //!
 //! Source: Linux, Documentation/networking/timestamping.rst.
 
 use conf::{Arity, ConfError, Contexts, Directive};
+use engines::http::probe::{Point, ProbeEvent, Stall};
 use server_base::config::ConfigContext;
 use server_base::from_args::FromArgs;
 use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
+use server_http::meters::{self, Event, Time};
 use server_http::module::{Handler, Module};
-use server_http::settings;
 use server_http::settings_set::Conf;
-use server_http::timing::{ALL, Sampled, Sampling, is_drawn};
+use server_http::timing::{ALL, Sampled, Sampling, is_drawn, put_us};
+use server_http::vars::Variable;
+use server_http::wants::Wants;
+use server_http::{settings, var};
 
 use crate::split_clients::share;
 
@@ -23,9 +27,10 @@ pub(crate) const MODULE: Module = Module {
     name: "first_byte_sampling",
     directives: &[PLAIN],
     settings: &[<SamplingLoc as Conf>::def],
-    handlers: &[Handler::Log(forget)],
+    variables: VARIABLES,
+    handlers: &[Handler::Log(forget), Handler::Event(hear)],
     header_stage: Some(stage),
-    finish: Some(finish),
+    wants: Some(wants),
     on_demand: true,
     ..Module::EMPTY
 };
@@ -61,24 +66,78 @@ impl FromArgs for Share {
     }
 }
 
-/// The driver has something to do where any location samples.
-fn finish(b: &mut ConfigBuilder) -> Result<(), ConfError> {
+const VARIABLES: &[Variable] = &[
+    var!(
+        "first_byte_sent_time",
+        "time from the end of the request head until the first byte left the machine, of a sampled response, seconds",
+        |x, _, _, o| put_us(o, x.sampled.sent_us)
+    ),
+    var!(
+        "first_byte_acked_time",
+        "time from the end of the request head until the first byte was acknowledged, of a sampled response, seconds",
+        |x, _, _, o| put_us(o, x.sampled.acked_us)
+    ),
+    var!(
+        "first_byte_stall",
+        "why the first byte of a sampled response was acknowledged late; empty where it was not",
+        |x, _, _, o| {
+            let stall = x.sampled.stall;
+            o.extend_from_slice(stall.flatten().map_or("", Stall::as_str).as_bytes());
+            stall.is_some()
+        }
+    ),
+];
+
+/// The driver asks the kernel where any location samples; a log waits where a variable of this module is used.
+fn wants(b: &mut ConfigBuilder, is_used: bool) -> Wants {
     let shares = b.location_confs_mut::<SamplingLoc>();
-    let most = shares.map(|loc| loc.share.0).max();
-    b.sample_responses(most.unwrap_or(0));
-    Ok(())
+    let share = shares.map(|loc| loc.share.0).max().unwrap_or(0);
+    Wants {
+        share,
+        samples: share > 0,
+        holds_log: is_used,
+    }
 }
 
 /// Draws from those for which the driver has read the clock.
 fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
     x.sampled = Sampled::default();
-    if x.timings.head_read_us != 0 {
+    if x.is_probed() {
         let Share(share) = *x.route.loc::<SamplingLoc>().share;
-        if share > 0 && is_drawn(share, x.route.http.timed_share) {
+        if share > 0 && is_drawn(share, x.route.http.wants.share) {
             x.sampled.state = Sampling::Drawn;
         }
     }
     Ok(())
+}
+
+/// Counts a sampled response, and keeps the kernel's times of it. The exchange may have ended.
+fn hear(event: &ProbeEvent, x: Option<&mut Exchange>) {
+    let (us, mut ended) = (event.since_head_us(), Sampled::default());
+    let sampled = x.map_or(&mut ended, |x| &mut x.sampled);
+    let count = |time, us: Option<u64>| us.into_iter().for_each(|us| meters::time(time, us));
+    match event.point {
+        Point::FirstByte { idle: Some(true) } => meters::event(Event::SampledIdle),
+        Point::FirstByte { idle: Some(false) } => meters::event(Event::SampledBusy),
+        Point::Sent => {
+            sampled.sent_us = us;
+            count(Time::FirstByteSent, us);
+        }
+        Point::Acknowledged => {
+            sampled.acked_us = us;
+            count(Time::FirstByteAcked, us);
+        }
+        Point::Stall(stall) => {
+            sampled.stall = Some(stall);
+            match stall {
+                Some(Stall::DelayedAck) => meters::event(Event::StallDelayedAck),
+                Some(Stall::Retransmit) => meters::event(Event::StallRetransmit),
+                Some(Stall::Window) => meters::event(Event::StallWindow),
+                None => {}
+            }
+        }
+        _ => {}
+    }
 }
 
 /// Exchanges are used again, and are begun without a look at this.

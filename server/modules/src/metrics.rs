@@ -11,12 +11,14 @@ mod page;
 mod process;
 
 use conf::Contexts;
+use engines::http::probe::{Point, ProbeEvent};
 use engines::http::{FieldId, Method};
 use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::meters::{self, Time};
 use server_http::module::{Content, Handler, Inherit, Module};
 use server_http::reply;
+use server_http::wants::Wants;
 
 use format::Format;
 
@@ -24,8 +26,9 @@ use format::Format;
 pub(crate) const MODULE: Module = Module {
     name: "metrics",
     directives: &[ROWS],
-    handlers: &[Handler::Log(count)],
+    handlers: &[Handler::Event(count)],
     on_demand: true,
+    wants: Some(|_, _| Wants::all(true)),
     inherits: &[("metrics", Inherit::Blocks)],
     ..Module::EMPTY
 };
@@ -35,7 +38,6 @@ conf::directives! {
 
     /// Answers with metrics of the process, as Prometheus or OpenMetrics text.
     directive "metrics": Contexts::LOCATION, NOARGS, "", "" => |b, _| {
-        b.time_requests();
         b.set_handler(handle);
         Ok(())
     };
@@ -53,19 +55,20 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
 }
 
 /// Counts an exchange that has ended.
-fn count(x: &mut Exchange, cx: &mut Ctx<'_>) {
+fn count(event: &ProbeEvent, x: Option<&mut Exchange>) {
+    let (Point::End, Some(x)) = (event.point, x) else {
+        return;
+    };
     meters::request(
         x.head.version,
         x.status(),
         x.input.bytes,
         x.response.bytes_sent,
     );
-    let timings = &x.timings;
-    let ended_us = x.sampled.ended_us.unwrap_or_else(|| cx.env.now_us());
-    if let Some(us) = timings.since_head(ended_us) {
+    if let Some(us) = event.since_head_us() {
         meters::time(Time::Request, us);
     }
-    if let Some(us) = timings.since_head(timings.first_byte_us) {
+    if let Some(us) = x.timings.since_head(x.timings.first_byte_us) {
         meters::time(Time::FirstByte, us);
     }
 }

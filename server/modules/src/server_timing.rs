@@ -1,4 +1,5 @@
-//! `server_timing`: sends the durations of the parts of a request in the field `Server-Timing`.
+//! `server_timing`: sends the durations of the parts of a request in the field `Server-Timing`; variables with them are for
+//! logs. docs/metrics.md defines the durations.
 //!
 //! In the header: `wait`, until work on the request began; `handshake` of TLS, with the first request of a connection;
 //! `head`, from there to the response head. In a trailer, of responses that have one without losing their length:
@@ -8,12 +9,15 @@
 //!
 //! Source: W3C Server Timing; RFC 9110 sections 6.5 and 10.1.4.
 
-use conf::ConfError;
+use engines::http::probe::between;
 use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::Module;
 use server_http::settings_set::Conf;
-use server_http::timing::between;
+use server_http::timing::put_us;
+use server_http::var;
+use server_http::vars::Variable;
+use server_http::wants::Wants;
 use server_http::{reply, settings};
 
 use crate::headers::write_trailers;
@@ -23,8 +27,9 @@ pub(crate) const MODULE: Module = Module {
     name: "server_timing",
     directives: &[PLAIN],
     settings: &[<TimingLoc as Conf>::def],
+    variables: VARIABLES,
     header_stage: Some(stage),
-    finish: Some(finish),
+    wants: Some(wants),
     on_demand: true,
     ..Module::EMPTY
 };
@@ -37,12 +42,27 @@ settings! {
     }
 }
 
-/// The clock is read where the directive is on anywhere.
-fn finish(b: &mut ConfigBuilder) -> Result<(), ConfError> {
-    if b.location_confs_mut::<TimingLoc>().any(|loc| *loc.on) {
-        b.time_requests();
-    }
-    Ok(())
+const VARIABLES: &[Variable] = &[
+    var!(
+        "first_byte_time",
+        "time from the end of the request head to the first byte given to the kernel, seconds",
+        |x, _, _, o| put_us(o, x.timings.since_head(x.timings.first_byte_us))
+    ),
+    var!(
+        "request_wait_time",
+        "time for which the request waited before work on it began, seconds",
+        |x, _, _, o| put_us(o, x.timings.since_head(x.timings.begun_us))
+    ),
+    var!(
+        "handshake_time",
+        "time of the TLS handshake, from the client's first message to its last, seconds",
+        |x, _, _, o| put_us(o, x.tls.as_ref().and_then(|tls| tls.handshake_us))
+    ),
+];
+
+/// The clock is read where the directive is on anywhere or a variable of this module is used.
+fn wants(b: &mut ConfigBuilder, is_used: bool) -> Wants {
+    Wants::all(is_used || b.location_confs_mut::<TimingLoc>().any(|loc| *loc.on))
 }
 
 fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
@@ -53,11 +73,7 @@ fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
     let mut value = String::new();
     part(&mut value, "wait", timings.since_head(timings.begun_us));
     if let Some(tls) = x.tls.as_ref().filter(|_| x.client.requests == 1) {
-        part(
-            &mut value,
-            "handshake",
-            between(tls.client_hello_us, tls.finished_us),
-        );
+        part(&mut value, "handshake", tls.handshake_us);
     }
     part(
         &mut value,

@@ -10,9 +10,9 @@ use server_http::exchange::{Client, Exchange, State as Progress};
 use server_http::phases;
 use server_http::stats::{self, Activity};
 
+use super::probe;
 use super::serving::{H1_STREAM, Protocol};
 use super::state::{Closed, Conn, State};
-use super::timings;
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
 
@@ -75,7 +75,7 @@ pub(super) fn open_exchange<N: Net>(
     if let Some(tls) = c.transport.tls() {
         x.tls = tls.facts();
     }
-    timings::begun(c, sh, &mut x);
+    probe::head(c, sh, &mut x);
     Ok(x)
 }
 

@@ -11,7 +11,7 @@ use server_http::phases;
 use super::client::abandon;
 use super::serving::{ActiveExchange, Protocol};
 use super::state::{Closed, Conn, State};
-use super::{h1, mux, sampling};
+use super::{h1, mux, probe};
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
 
@@ -99,7 +99,7 @@ pub(super) fn finish_sent<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -
         x.response.bytes_sent = flushed.bytes;
         // One of streams may have broken off.
         x.progress.completed = x.progress.state != Progress::Aborted;
-        sampling::finish(&mut c.sample, sh, x);
+        probe::finish(&mut c.probe, sh, x);
     }
     any
 }

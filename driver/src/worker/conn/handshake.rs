@@ -13,9 +13,9 @@ use server_http::{certificates, exchange};
 use tls::Fault;
 
 use super::client::{client, log};
-use super::mux;
 use super::state::{Closed, Conn, State, Transport};
 use super::tls::{RECORD_BYTES, Tls};
+use super::{mux, probe};
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
 
@@ -50,7 +50,7 @@ pub(super) fn receive<N: Net>(
     match result {
         Ok(()) => {
             choose_protocol(c, sh, &tls);
-            note_facts(sh, &mut tls);
+            note_facts(c, sh, &mut tls);
             c.transport = Transport::Tls(tls);
             Ok(Opened { plain, peer_closed })
         }
@@ -146,7 +146,7 @@ fn choose_protocol<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, tls: &Tl
 }
 
 /// Notes what the handshake agreed on, once it is over.
-fn note_facts<N: Net>(sh: &Shared<N>, tls: &mut Tls) {
+fn note_facts<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>, tls: &mut Tls) {
     if tls.facts.is_none()
         && let Some(info) = tls.conn.info()
         && let Some(config) = &tls.config
@@ -156,7 +156,7 @@ fn note_facts<N: Net>(sh: &Shared<N>, tls: &mut Tls) {
             false => Event::HandshakeFull,
         });
         let mut facts = exchange::Tls::new(Arc::clone(config), info);
-        (facts.client_hello_us, facts.finished_us) = (tls.client_hello_us, sh.read_us);
+        facts.handshake_us = probe::handshake(c, sh, tls.client_hello_us);
         tls.facts = Some(Rc::new(facts));
     }
     if let Some(facts) = &tls.facts {

@@ -18,7 +18,7 @@ use super::exchanges::{finish_all, finish_sent, resume_due};
 use super::fetching;
 use super::h1;
 use super::mux;
-use super::sampling;
+use super::probe;
 use super::serving::{ActiveExchange, H1Input, H1State, MuxState, Protocol};
 use super::state::{Closed, Conn, Disposition, Lingering, State};
 use super::trace::debug_conn;
@@ -120,7 +120,7 @@ fn end_aborted<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bo
     let is_broken = x.progress.header_sent;
     x.response.bytes_sent = exchanges.sent.saturating_sub(active.start);
     exchanges.set_closing(&x);
-    sampling::finish(&mut c.sample, sh, x);
+    probe::finish(&mut c.probe, sh, x);
     if is_broken {
         return end_after_response(c, sh, false);
     }
@@ -265,7 +265,7 @@ fn flush_goaway<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
 #[cold]
 #[inline(never)]
 pub(super) fn expire<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(), Closed> {
-    sampling::expire(c, sh);
+    probe::expire(c, sh);
     // Room that was told of together with the deadline is progress, if the socket takes anything.
     write(c, sh)?;
     settle(c, sh)?;
@@ -344,10 +344,7 @@ pub(super) fn deadline<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>) -> u64 {
             c.last_progress_ms.saturating_add(wait_ms)
         }
     };
-    match &c.sample {
-        None => deadline_ms,
-        Some(sample) => deadline_ms.min(sample.until_ms),
-    }
+    probe::deadline(c, deadline_ms)
 }
 
 /// The deadline of a connection that serves: that of its exchanges, or that of its input.
@@ -411,7 +408,7 @@ pub(super) fn close<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Disp
     if let Some(tls) = c.transport.tls() {
         tls.count_end();
     }
-    sampling::end(c, sh);
+    probe::end(c, sh);
     // What leaves with GOAWAY has been sent as well.
     if let Some(mux) = c.state.mux() {
         mux::queue_goaway(mux);

@@ -80,7 +80,7 @@ pub(super) struct Exchanges {
     pub(super) active: Vec<ActiveExchange>,
     /// Exchanges whose responses are queued whole, in the order of their ends.
     pub(super) flushing: VecDeque<FlushingExchange>,
-    /// When bytes were last read, monotonic microseconds, where timings are noted.
+    /// When bytes were last read, monotonic microseconds, where events are wanted.
     pub(super) read_us: u64,
     pub(super) closing: Closing,
     /// Read-ahead of the files in `out`, where some data was not in memory.

@@ -15,6 +15,7 @@ use server_base::errlog::Level;
 use super::client::log;
 use super::handshake::{self, Opened};
 use super::mux;
+use super::probe;
 use super::serving::{H1Input, Protocol};
 use super::state::{Closed, Conn, FirstBytes, State, Transport};
 use super::trace::debug_conn;
@@ -46,6 +47,7 @@ pub(super) fn receive<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Re
         _ => feed(c, sh, &input[start..n]),
     };
     sh.scratch = input;
+    probe::fed(c, sh);
     result.map(|()| true)
 }
 
@@ -82,12 +84,8 @@ fn feed<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, input: &[u8]) -> Re
                 c.last_progress_ms = now_ms;
             }
             h1.engine.receive(input);
-            h1.exchanges.read_us = sh.read_us;
         }
-        State::Serving(Protocol::Mux(mux)) => {
-            mux.receive(input, now_ms, &mut sh.heads);
-            mux.exchanges.read_us = sh.read_us;
-        }
+        State::Serving(Protocol::Mux(mux)) => mux.receive(input, now_ms, &mut sh.heads),
         State::Idle => begin_h1(c, sh, input),
         State::Sniffing(..) => return sniff(c, sh, input),
         State::Lingering(_) => c.last_progress_ms = now_ms,
@@ -107,7 +105,6 @@ fn begin_h1<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, input: &[u8]) {
     }
     let mut h1 = sh.begin_h1(c.port());
     h1.engine.receive(input);
-    h1.exchanges.read_us = sh.read_us;
     c.state = State::Serving(Protocol::H1(h1));
 }
 

@@ -16,7 +16,7 @@ use engines::proxy_protocol;
 use server_http::exchange::Peer;
 use server_http::stats::{Activity, Counted};
 
-use super::sample::Sample;
+use super::probe::Sample;
 use super::serving::{Exchanges, H1State, MuxState, Protocol};
 use super::tls::Tls;
 
@@ -55,8 +55,8 @@ pub struct Conn<S> {
     pub(super) state: State,
     /// The header of the PROXY protocol.
     pub(super) proxied: Option<Rc<proxy_protocol::Header>>,
-    /// The response that is sampled.
-    pub(super) sample: Option<Box<Sample>>,
+    /// The response about which the kernel is asked.
+    pub(super) probe: Option<Box<Sample>>,
 }
 
 /// Transport of the protocol's bytes.
@@ -244,7 +244,7 @@ impl<S> Conn<S> {
             transport: Transport::Plain,
             state: State::Idle,
             proxied: None,
-            sample: None,
+            probe: None,
         }
     }
 

@@ -14,7 +14,7 @@ use server_http::meters::{self, Event};
 use sys::socket::Sent;
 use tls::{Fault, Scratch};
 
-use super::sample::{Stamped, StampedByte};
+use super::probe::StampedByte;
 use crate::io::send::Missing;
 use crate::worker::net::Net;
 
@@ -31,7 +31,7 @@ pub(crate) struct Tls {
     pub(super) record_bytes: Option<usize>,
     pub(super) config: Option<Arc<tls::Config>>,
     pub(super) facts: Option<Rc<exchange::Tls>>,
-    /// When the ClientHello was read, monotonic microseconds, where timings are noted.
+    /// When the ClientHello was read, monotonic microseconds, where events are wanted.
     pub(super) client_hello_us: u64,
     /// The handshake's failure has been counted.
     refused: bool,
@@ -187,7 +187,7 @@ pub(super) fn send_stamped<N: Net>(
     buffers: &mut TlsBuffers,
     now_ms: u64,
     lead: u64,
-) -> io::Result<Stamped> {
+) -> io::Result<(Sent, StampedByte)> {
     buffers.records.clear(KEEP_BYTES);
     buffers.records.extend(&tls.conn.take_output());
     let mut plain = 0;
@@ -219,7 +219,7 @@ pub(super) fn send_stamped<N: Net>(
     } else {
         sent.bytes = plain;
     }
-    Ok(Stamped { sent, told })
+    Ok((sent, told))
 }
 
 /// Encrypts up to [`SEALED_BYTES`] from the front of `out`; returns how many bytes of it.

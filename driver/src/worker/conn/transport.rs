@@ -6,7 +6,7 @@ use super::client::log_truncated;
 use super::serving::Exchanges;
 use super::state::{Closed, Conn, Transport};
 use super::tls::{self, WRITE_BYTES};
-use super::{fetching, sampling, timings, trace};
+use super::{fetching, probe, trace};
 use crate::io::send::{Missing, Pieces};
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
@@ -31,8 +31,7 @@ pub(super) fn read<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resul
             Ok(Input::End)
         }
         Ok(n) => {
-            trace::received(c, sh, n);
-            timings::received(sh);
+            probe::read(c, sh, n);
             sh.files.input_received();
             // A short read has emptied the socket: a new event will say when there is more. A peer that hung up gives no
             // new event, so its end must be read now.
@@ -42,10 +41,7 @@ pub(super) fn read<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resul
         Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
             c.readable = false;
             c.hung_up = false;
-            if c.timestamping {
-                // What looked like the end of the connection may be timestamps in the error queue.
-                sampling::take_timestamps(c, sh);
-            }
+            probe::nothing_read(c, sh);
             Ok(Input::Nothing)
         }
         Err(_) => Err(Closed),
@@ -57,7 +53,7 @@ pub(super) fn write<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resu
     if !c.writable {
         return Ok(false);
     }
-    if sh.sampled && !sampling::begin(c, sh)? {
+    if sh.wants.samples && !probe::begin(c, sh)? {
         return Ok(c.writable);
     }
     // During a handshake the protocol above can send nothing: its answer to early data waits.
@@ -103,7 +99,7 @@ pub(super) fn write<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resu
             let left = exchanges.out.len();
             let more = left > 0 || !exchanges.active.is_empty();
             let has_ahead = exchanges.ahead.is_some();
-            timings::sent(exchanges, sh);
+            probe::written(exchanges, sh);
             trace::sent(c, sh, sent.bytes, left);
             let at_missing = left > 0 && c.writable && sent.bytes < WRITE_BYTES && !is_handshaking;
             if at_missing || has_ahead {

@@ -10,7 +10,7 @@ use server_http::meters::{self, Event};
 use sys::socket;
 
 use super::{Accepting, EventLoop, Interest, Ordering, Readiness, Thread};
-use crate::worker::conn::{Conn, PlainProtocols, debug};
+use crate::worker::conn::{Conn, PlainProtocols, accepted, debug};
 
 impl Thread {
     /// Accepts from a port.
@@ -70,6 +70,7 @@ impl Thread {
         let mut conn = Conn::new(socket, peer, port, serial, self.shared.clock.mono_ms);
         self.configure_conn(port, &mut conn);
         conn.set_debug(self.is_debugged(peer));
+        accepted(&conn, &self.shared);
         self.tell_accepted(&conn);
         let clients = &mut self.tables.clients;
         let key = clients.insert(conn);

@@ -11,15 +11,15 @@ use server_base::thread_pool::Aio;
 
 use super::draft::{HttpDraft, LocationDraft, ServerDraft};
 use super::{ConfigBuilder, ports, protocols};
-use crate::builtin;
 use crate::conf_core::{CoreLoc, Root};
 use crate::handler::Handlers;
 use crate::http::{Http, Location, Server};
 use crate::location::{LocationKind, LocationSet};
 use crate::module::Module;
+use crate::probe;
 use crate::settings_set::SettingsSet;
-use crate::timing::ALL;
 use crate::value::Value;
+use crate::wants::Wants;
 
 impl ConfigBuilder {
     /// Turns the drafts of `http` into an [`Http`].
@@ -34,8 +34,7 @@ impl ConfigBuilder {
         if let Some(error) = self.zones.undeclared() {
             return Err(error);
         }
-        let timed = self.timed || builtin::TIMED.iter().any(|name| self.vars.is_used(name));
-        let told = builtin::SAMPLED.iter().any(|name| self.vars.is_used(name));
+        let wants = self.wants();
         let vars = self.vars.finish()?;
         let draft = self.http.take().expect("http is open until here");
         protocols::check_certificates(draft.listens.all(), &draft.servers)?;
@@ -58,7 +57,9 @@ impl ConfigBuilder {
         let location_confs = draft.location_layers.finish();
         let locations = flatten(draft.locations, &location_confs, &parents, &mut servers);
         let modules = self.active_modules();
-        let module_handlers: Vec<_> = modules.iter().map(|m| (m.name, m.handlers)).collect();
+        let emits = wants.any().then_some(("probe", probe::HANDLERS));
+        let of_modules = modules.iter().map(|m| (m.name, m.handlers));
+        let module_handlers: Vec<_> = emits.into_iter().chain(of_modules).collect();
         let http = Http {
             main,
             servers,
@@ -74,10 +75,7 @@ impl ConfigBuilder {
             },
             prefix: self.options.prefix.clone(),
             logs: OnceLock::new(),
-            timed: timed || self.sampled_share > 0,
-            timed_share: if timed { ALL } else { self.sampled_share },
-            sampled: self.sampled_share > 0,
-            tells_samples: self.sampled_share > 0 && told,
+            wants,
             periodic_tasks: std::mem::take(&mut self.periodic_tasks),
             background_fetches: std::mem::take(&mut self.background_fetches),
         };
@@ -121,12 +119,29 @@ impl ConfigBuilder {
 
     /// The modules whose handlers and stages have something to do under this configuration.
     fn active_modules(&self) -> Vec<&'static Module> {
-        let named = |module: &Module| {
-            let mut rows = module.directives.iter().copied().flatten();
-            rows.any(|row| self.named.contains(row.name))
-        };
         let modules = self.modules.iter().copied();
-        modules.filter(|m| !m.on_demand || named(m)).collect()
+        let is_active = |m: &&Module| !m.on_demand || self.is_written(m);
+        modules.filter(is_active).collect()
+    }
+
+    /// Whether a directive of a module is written.
+    fn is_written(&self, module: &Module) -> bool {
+        let mut rows = module.directives.iter().copied().flatten();
+        rows.any(|row| self.named.contains(row.name))
+    }
+
+    /// The events that modules want under this configuration.
+    fn wants(&mut self) -> Wants {
+        let mut all = Wants::default();
+        for module in self.modules {
+            let is_used = module.variables.iter().any(|v| self.vars.is_used(v.name));
+            if let Some(wants) = module.wants
+                && (is_used || self.is_written(module))
+            {
+                all.add(wants(self, is_used));
+            }
+        }
+        all
     }
 
     /// Merges every level with the one around it.

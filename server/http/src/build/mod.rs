@@ -92,10 +92,6 @@ pub struct ConfigBuilder {
     syslogs: Vec<SyslogTarget>,
     memory_logs: Vec<MemoryBuffer>,
     seen_events: bool,
-    /// A directive asks for the timings of exchanges.
-    timed: bool,
-    /// The largest share of responses that a directive asks to be sampled.
-    sampled_share: u64,
     /// A directive has request bodies read.
     reads_bodies: bool,
     /// The names of all directives that are written.
@@ -203,8 +199,6 @@ impl ConfigBuilder {
             syslogs: Vec::new(),
             memory_logs: Vec::new(),
             seen_events: false,
-            timed: false,
-            sampled_share: 0,
             reads_bodies: false,
             named: HashSet::new(),
             applying: Directive::synthetic("").pos,
@@ -346,17 +340,6 @@ impl ConfigBuilder {
             self.syslogs.push(target);
             self.syslogs.len() - 1
         })
-    }
-
-    /// Asks for the timings of exchanges to be noted ([`crate::timing`]).
-    pub fn time_requests(&mut self) {
-        self.timed = true;
-    }
-
-    /// Asks for the driver to sample the responses that are drawn for it ([`crate::timing::Sampled`]), at most this share
-    /// of them.
-    pub fn sample_responses(&mut self, share: u64) {
-        self.sampled_share = self.sampled_share.max(share);
     }
 
     /// Requires the directories for request bodies to exist before requests are served.

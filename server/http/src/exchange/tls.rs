@@ -21,10 +21,8 @@ pub struct Tls {
     pub verified: Verified,
     /// The request came before the handshake was over: `$ssl_early_data`. The driver keeps it.
     pub early_data: Cell<bool>,
-    /// When its ClientHello and its Finished were read, monotonic microseconds; 0 where that was not noted.
-    pub client_hello_us: u64,
-    /// See `client_hello_us`.
-    pub finished_us: u64,
+    /// Time from its ClientHello to its Finished, microseconds, where that was noted.
+    pub handshake_us: Option<u64>,
     /// The number of a generation and the server the name means in it.
     server: Cell<(u64, Option<usize>)>,
 }
@@ -37,8 +35,7 @@ impl Tls {
             config,
             info,
             early_data: Cell::new(false),
-            client_hello_us: 0,
-            finished_us: 0,
+            handshake_us: None,
             server: Cell::new((0, None)),
         }
     }

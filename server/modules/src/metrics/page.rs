@@ -1,9 +1,11 @@
 //! The families of metrics and their samples.
 
+use std::fmt::Display;
+
+use engines::http::probe::Stall;
 use server_http::builtin::NGINX_VERSION;
 use server_http::meters::{self, BOUNDS, CLASSES, Event, Sums, Time};
 use server_http::stats::{self, Open, Protocol, Totals};
-use server_http::timing::Stall;
 
 use super::format::{Format, MetricType, Writer, seconds};
 use super::process::Process;
@@ -35,10 +37,7 @@ pub(super) fn render(format: Format, facts: &Facts) -> String {
     connections(&mut page, facts);
     requests(&mut page, &facts.sums);
     times(&mut page, &facts.sums);
-    samples(&mut page, &facts.sums);
-    handshakes(&mut page, &facts.sums);
-    shed(&mut page, &facts.sums);
-    reloads(&mut page, &facts.sums);
+    events(&mut page, &facts.sums);
     files(&mut page, &facts.sums);
     if let Some(process) = &facts.process {
         self::process(&mut page, process);
@@ -169,161 +168,41 @@ fn times(page: &mut Writer, sums: &Sums) {
     }
 }
 
-fn samples(page: &mut Writer, sums: &Sums) {
-    let counted = |page: &mut Writer, name: &str, label: &str, values: &[(&str, Event)]| {
-        for (value, event) in values {
-            page.sample(name, &[(label, value)], sums.events(*event));
+fn events(page: &mut Writer, sums: &Sums) {
+    for family in EVENTS {
+        page.family(family.name, MetricType::Counter, "", family.help);
+        let name = format!("{}_total", family.name);
+        for (value, event) in family.events {
+            let labels = [(family.label, *value)];
+            let labels = &labels[usize::from(value.is_empty())..];
+            page.sample(&name, labels, sums.events(*event));
         }
-    };
-    page.family(
-        "firstbyte_first_byte_samples",
-        MetricType::Counter,
-        "",
-        "Responses whose first byte the kernel was asked about, by whether others were under way before it.",
-    );
-    counted(
-        page,
-        "firstbyte_first_byte_samples_total",
-        "connection",
-        &[("idle", Event::SampledIdle), ("busy", Event::SampledBusy)],
-    );
-    page.family(
-        "firstbyte_first_byte_stalls",
-        MetricType::Counter,
-        "",
-        "Sampled responses on idle connections whose first byte was acknowledged late.",
-    );
-    counted(
-        page,
-        "firstbyte_first_byte_stalls_total",
-        "cause",
-        &[
-            (Stall::DelayedAck.as_str(), Event::StallDelayedAck),
-            (Stall::Retransmit.as_str(), Event::StallRetransmit),
-            (Stall::Window.as_str(), Event::StallWindow),
-        ],
-    );
-}
-
-fn handshakes(page: &mut Writer, sums: &Sums) {
-    page.family(
-        "firstbyte_tls_handshakes",
-        MetricType::Counter,
-        "",
-        "TLS handshakes that succeeded.",
-    );
-    for (kind, event) in [
-        ("full", Event::HandshakeFull),
-        ("resumed", Event::HandshakeResumed),
-    ] {
-        page.sample(
-            "firstbyte_tls_handshakes_total",
-            &[("kind", kind)],
-            sums.events(event),
-        );
-    }
-    page.family(
-        "firstbyte_tls_handshake_failures",
-        MetricType::Counter,
-        "",
-        "TLS handshakes that failed.",
-    );
-    for (reason, event) in [
-        ("plain_http", Event::FailedPlainHttp),
-        ("not_tls", Event::FailedNotTls),
-        ("rejected", Event::FailedRejected),
-        ("no_certificate", Event::FailedNoCertificate),
-        ("alert", Event::FailedAlert),
-        ("protocol", Event::FailedProtocol),
-        ("abandoned", Event::FailedAbandoned),
-    ] {
-        page.sample(
-            "firstbyte_tls_handshake_failures_total",
-            &[("reason", reason)],
-            sums.events(event),
-        );
-    }
-}
-
-fn shed(page: &mut Writer, sums: &Sums) {
-    page.family(
-        "firstbyte_shed_connections",
-        MetricType::Counter,
-        "",
-        "Connections closed to make room for others.",
-    );
-    for (connection, event) in [
-        ("kept_alive", Event::ShedKeptAlive),
-        ("silent", Event::ShedSilent),
-        ("upstream", Event::ShedUpstream),
-    ] {
-        page.sample(
-            "firstbyte_shed_connections_total",
-            &[("connection", connection)],
-            sums.events(event),
-        );
-    }
-    page.family(
-        "firstbyte_accept_pauses",
-        MetricType::Counter,
-        "",
-        "Times that nobody could be closed, and new connections had to wait.",
-    );
-    page.sample(
-        "firstbyte_accept_pauses_total",
-        &[],
-        sums.events(Event::AcceptPause),
-    );
-}
-
-fn reloads(page: &mut Writer, sums: &Sums) {
-    page.family(
-        "firstbyte_reloads",
-        MetricType::Counter,
-        "",
-        "Configurations that came to the worker after its first.",
-    );
-    for (result, event) in [("taken", Event::Reload), ("failed", Event::ReloadFailed)] {
-        page.sample(
-            "firstbyte_reloads_total",
-            &[("result", result)],
-            sums.events(event),
-        );
     }
 }
 
 fn files(page: &mut Writer, sums: &Sums) {
     let files = sums.files();
-    page.family(
-        "firstbyte_open_files",
-        MetricType::Gauge,
-        "",
-        "Files that are kept open to be served again.",
-    );
-    page.sample("firstbyte_open_files", &[], files.kept);
-    page.family(
-        "firstbyte_open_files_memory_bytes",
-        MetricType::Gauge,
-        "bytes",
-        "Memory that kept bytes of small files take.",
-    );
-    page.sample("firstbyte_open_files_memory_bytes", &[], files.memory_bytes);
+    let help = "Files that are kept open to be served again.";
+    gauge(page, "firstbyte_open_files", "", help, files.kept);
+    let (name, bytes) = ("firstbyte_open_files_memory_bytes", files.memory_bytes);
+    let help = "Memory that kept bytes of small files take.";
+    gauge(page, name, "bytes", help, bytes);
     page.family(
         "firstbyte_file_lookups",
         MetricType::Counter,
         "",
         "Files asked for, by whether they were open already.",
     );
-    page.sample(
-        "firstbyte_file_lookups_total",
-        &[("result", "hit")],
-        files.hits,
-    );
-    page.sample(
-        "firstbyte_file_lookups_total",
-        &[("result", "miss")],
-        files.misses,
-    );
+    for (result, count) in [("hit", files.hits), ("miss", files.misses)] {
+        let labels = [("result", result)];
+        page.sample("firstbyte_file_lookups_total", &labels, count);
+    }
+}
+
+/// A family of one gauge.
+fn gauge(page: &mut Writer, name: &str, unit: &str, help: &str, value: impl Display) {
+    page.family(name, MetricType::Gauge, unit, help);
+    page.sample(name, &[], value);
 }
 
 fn process(page: &mut Writer, process: &Process) {
@@ -334,39 +213,104 @@ fn process(page: &mut Writer, process: &Process) {
         "Processor time of the worker.",
     );
     page.sample("process_cpu_seconds_total", &[], process.cpu_s);
-    for (name, unit, help, value) in [
-        (
-            "process_resident_memory_bytes",
-            "bytes",
-            "Memory of the worker in RAM.",
-            process.resident_bytes as f64,
-        ),
-        (
-            "process_virtual_memory_bytes",
-            "bytes",
-            "Memory of the worker in all.",
-            process.virtual_bytes as f64,
-        ),
-        (
-            "process_threads",
-            "",
-            "Threads of the worker.",
-            process.threads as f64,
-        ),
-        (
-            "process_open_fds",
-            "",
-            "Open descriptors of the worker.",
-            process.open_fds as f64,
-        ),
-        (
-            "process_start_time_seconds",
-            "seconds",
-            "When the worker began, seconds since 1970.",
-            process.started_s,
-        ),
-    ] {
-        page.family(name, MetricType::Gauge, unit, help);
-        page.sample(name, &[], value);
-    }
+    let help = "Memory of the worker in RAM.";
+    gauge(
+        page,
+        "process_resident_memory_bytes",
+        "bytes",
+        help,
+        process.resident_bytes,
+    );
+    let help = "Memory of the worker in all.";
+    gauge(
+        page,
+        "process_virtual_memory_bytes",
+        "bytes",
+        help,
+        process.virtual_bytes,
+    );
+    let help = "Threads of the worker.";
+    gauge(page, "process_threads", "", help, process.threads);
+    let help = "Open descriptors of the worker.";
+    gauge(page, "process_open_fds", "", help, process.open_fds);
+    let help = "When the worker began, seconds since 1970.";
+    gauge(
+        page,
+        "process_start_time_seconds",
+        "seconds",
+        help,
+        process.started_s,
+    );
 }
+
+/// Events that are counted under one name, each with its value of the label; one without a value is alone.
+struct Events {
+    name: &'static str,
+    help: &'static str,
+    label: &'static str,
+    events: &'static [(&'static str, Event)],
+}
+
+const EVENTS: &[Events] = &[
+    Events {
+        name: "firstbyte_first_byte_samples",
+        help: "Responses whose first byte the kernel was asked about, by whether others were under way before it.",
+        label: "connection",
+        events: &[("idle", Event::SampledIdle), ("busy", Event::SampledBusy)],
+    },
+    Events {
+        name: "firstbyte_first_byte_stalls",
+        help: "Sampled responses on idle connections whose first byte was acknowledged late.",
+        label: "cause",
+        events: &[
+            (Stall::DelayedAck.as_str(), Event::StallDelayedAck),
+            (Stall::Retransmit.as_str(), Event::StallRetransmit),
+            (Stall::Window.as_str(), Event::StallWindow),
+        ],
+    },
+    Events {
+        name: "firstbyte_tls_handshakes",
+        help: "TLS handshakes that succeeded.",
+        label: "kind",
+        events: &[
+            ("full", Event::HandshakeFull),
+            ("resumed", Event::HandshakeResumed),
+        ],
+    },
+    Events {
+        name: "firstbyte_tls_handshake_failures",
+        help: "TLS handshakes that failed.",
+        label: "reason",
+        events: &[
+            ("plain_http", Event::FailedPlainHttp),
+            ("not_tls", Event::FailedNotTls),
+            ("rejected", Event::FailedRejected),
+            ("no_certificate", Event::FailedNoCertificate),
+            ("alert", Event::FailedAlert),
+            ("protocol", Event::FailedProtocol),
+            ("abandoned", Event::FailedAbandoned),
+        ],
+    },
+    Events {
+        name: "firstbyte_shed_connections",
+        help: "Connections closed to make room for others.",
+        label: "connection",
+        events: &[
+            ("kept_alive", Event::ShedKeptAlive),
+            ("silent", Event::ShedSilent),
+            ("upstream", Event::ShedUpstream),
+        ],
+    },
+    Events {
+        name: "firstbyte_accept_pauses",
+        help: "Times that nobody could be closed, and new connections had to wait.",
+        label: "",
+        events: &[("", Event::AcceptPause)],
+    },
+    Events {
+        name: "firstbyte_reloads",
+        help: "Configurations that came to the worker after its first.",
+        label: "result",
+        events: &[("taken", Event::Reload), ("failed", Event::ReloadFailed)],
+    },
+];

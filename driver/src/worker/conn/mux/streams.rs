@@ -5,7 +5,6 @@ use server_http::debug_http;
 use server_http::exchange::{Exchange, Pulled, State as Progress};
 use server_http::reply::REQUEST_TIMEOUT;
 use server_http::request_body::HELD_BYTES;
-use server_http::timing::{ALL, Sampling};
 
 use super::super::early_responses;
 use super::super::engine::{Engine, Reason};
@@ -37,9 +36,7 @@ pub(crate) fn respond<N: Net>(mux: &mut MuxState, sh: &mut Shared<N>, at: usize)
                 mux.engine.discard_body(stream);
             }
             debug_http!(x, "{}", trace::Head(&x.response.head));
-            if x.route.http.timed
-                && (x.route.http.timed_share == ALL || x.sampled.state == Sampling::Drawn)
-            {
+            if x.is_probed() {
                 // What the engine has ready goes before the head, so that its position in the queue is known.
                 let out = &mut mux.exchanges.out;
                 let before = out.len();

@@ -1,7 +1,7 @@
 //! When a first byte counts as late, and why; which times of the kernel are believed.
 
+use engines::http::probe::{Point, ProbeEvent, Stall};
 use server_base::transport::TcpInfo;
-use server_http::timing::Stall;
 
 use super::{CLOCKS_US, STALL_US, Sample};
 
@@ -12,7 +12,13 @@ const RTT_US: u64 = 50_000;
 
 fn sample(left_us: Option<u64>, again_us: Option<u64>) -> Sample {
     Sample {
-        head_read_us: GIVEN_US - 100,
+        event: ProbeEvent {
+            point: Point::Sent,
+            connection: 1,
+            stream: 1,
+            at_us: 0,
+            head_us: GIVEN_US - 100,
+        },
         given_us: GIVEN_US,
         given_wall_us: WALL_US,
         before: info(3, 1, 700),

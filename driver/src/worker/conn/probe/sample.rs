@@ -1,16 +1,16 @@
 //! A sampled response: timestamps requested of the kernel and received, and when its first byte counts as late.
 
+use engines::http::probe::{ProbeEvent, Stall};
 use server_base::clock::Clock;
 use server_base::transport::TcpInfo;
 use server_http::exchange::Exchange;
-use server_http::timing::Stall;
-use sys::socket::Sent;
 
 /// A response that the kernel was asked about.
-pub(super) struct Sample {
-    /// When the request head was read, and when the first byte was given to the kernel; monotonic microseconds, as all
-    /// times here.
-    pub(super) head_read_us: u64,
+pub(crate) struct Sample {
+    /// The connection, the stream and the time of the head, kept here since the exchange may be logged before the
+    /// kernel's times are known.
+    pub(super) event: ProbeEvent,
+    /// When the first byte was given to the kernel, monotonic microseconds, as all times here.
     pub(super) given_us: u64,
     /// The wall clock then.
     pub(super) given_wall_us: u64,
@@ -29,17 +29,9 @@ pub(super) struct Sample {
     pub(super) held: Option<HeldLog>,
 }
 
-/// Result of a send whose last byte is timestamped by the kernel.
-pub(super) struct Stamped {
-    /// Bytes that were sent.
-    pub(super) sent: Sent,
-    /// The byte that will be timestamped.
-    pub(super) told: StampedByte,
-}
-
 /// Byte of a send that the kernel will timestamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum StampedByte {
+pub(crate) enum StampedByte {
     /// The one meant, with this many bytes before it in the send.
     After(u64),
     /// An earlier one: the socket did not take all.

@@ -12,20 +12,23 @@
 //! Source: Linux, Documentation/networking/timestamping.rst.
 
 use std::io::IoSlice;
+use std::rc::Rc;
 
+use engines::http::probe::{Point, between};
 use server_base::transport::TcpInfo;
 use server_http::exchange::{Exchange, Peer};
-use server_http::meters::{self, Event, Time};
-use server_http::timing::{ALL, Sampling, Stall, between};
+use server_http::probe::notify;
+use server_http::timing::Sampling;
 use sys::clock::wall_us;
 use sys::socket::Sent;
 use sys::timestamps::Passed;
 
-use super::client::log_truncated;
-use super::sample::{HeldLog, STALL_US, Sample, Stamped, StampedByte};
-use super::serving::Exchanges;
-use super::state::{Closed, Conn};
-use super::{timings, tls};
+use super::super::client::log_truncated;
+use super::super::serving::Exchanges;
+use super::super::state::{Closed, Conn};
+use super::super::tls;
+use super::points;
+use super::sample::{HeldLog, STALL_US, Sample, StampedByte};
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
 
@@ -52,10 +55,10 @@ fn asked<S>(c: &mut Conn<S>) -> Option<&mut Exchange> {
 
 /// Sends what leads up to the first byte of a response that was drawn, and that byte, if there is one in the queue and
 /// it can be asked about; false if nothing more can be written now.
-pub(super) fn begin<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Closed> {
+pub(crate) fn begin<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Closed> {
     let tls = c.transport.tls();
     let is_held = tls.is_some_and(|tls| tls.is_handshaking() || tls.has_unsent());
-    if c.sample.is_some() || is_held || !c.nodelay || !matches!(c.peer, Peer::Inet(_)) {
+    if c.probe.is_some() || is_held || !c.nodelay || !matches!(c.peer, Peer::Inet(_)) {
         return Ok(true);
     }
     let Some(exchanges) = c.state.exchanges_mut() else {
@@ -72,7 +75,7 @@ pub(super) fn begin<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resu
     // Before the write: bytes already on their way would be acknowledged first, and the sample is void for them.
     let before = tcp_info(c, sh).unwrap_or_default();
     let (given_us, given_wall_us) = (sh.env.now_us(), wall_us());
-    let Some(Stamped { sent, told }) = send(c, sh, lead)? else {
+    let Some((sent, told)) = send(c, sh, lead)? else {
         return Ok(true);
     };
     c.writable = !sent.blocked;
@@ -89,20 +92,17 @@ pub(super) fn begin<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resu
         StampedByte::After(_) => (Sampling::Asked, sh.clock.mono_ms.saturating_add(TELL_MS)),
         StampedByte::Another | StampedByte::Nothing => (Sampling::Told, u64::MAX),
     };
-    // The exchange may be logged before the kernel has told its times, so the sample keeps what it needs of it.
-    let mut head_read_us = 0;
-    if let Some(x) = at(exchanges, start) {
-        head_read_us = x.timings.head_read_us;
-        x.sampled.state = state;
-    }
-    match (told, idle) {
-        (StampedByte::After(_), true) => meters::event(Event::SampledIdle),
-        (StampedByte::After(_), false) => meters::event(Event::SampledBusy),
-        (StampedByte::Another, _) => {}
-        (StampedByte::Nothing, _) => return Ok(false),
+    let Some(x) = at(exchanges, start) else {
+        return Ok(true);
+    };
+    x.sampled.state = state;
+    match told {
+        StampedByte::After(_) => x.emit(Point::FirstByte { idle: Some(idle) }, sh.env.now_us()),
+        StampedByte::Another => {}
+        StampedByte::Nothing => return Ok(false),
     }
     let sample = Sample {
-        head_read_us,
+        event: x.probe_event(Point::Sent, 0),
         given_us,
         given_wall_us,
         before,
@@ -113,8 +113,8 @@ pub(super) fn begin<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resu
         until_ms,
         held: None,
     };
-    c.sample = Some(Box::new(sample));
-    timings::sent(exchanges, sh);
+    c.probe = Some(Box::new(sample));
+    points::written(exchanges, sh);
     Ok(c.writable && !exchanges.out.is_empty())
 }
 
@@ -124,7 +124,7 @@ fn send<N: Net>(
     c: &mut Conn<N::Socket>,
     sh: &mut Shared<N>,
     lead: u64,
-) -> Result<Option<Stamped>, Closed> {
+) -> Result<Option<(Sent, StampedByte)>, Closed> {
     let Some(exchanges) = c.state.exchanges_mut() else {
         return Ok(None);
     };
@@ -165,13 +165,12 @@ fn send<N: Net>(
         _ => StampedByte::Another,
     };
     let blocked = bytes < asked;
-    let sent = Sent { bytes, blocked };
-    Ok(Some(Stamped { sent, told }))
+    Ok(Some((Sent { bytes, blocked }, told)))
 }
 
 /// Ends an exchange whose last byte has been written; one that is sampled may have to wait for its log.
 #[inline]
-pub(super) fn finish<N: Net>(
+pub(crate) fn finish<N: Net>(
     sample: &mut Option<Box<Sample>>,
     sh: &mut Shared<N>,
     x: Box<Exchange>,
@@ -186,28 +185,31 @@ pub(super) fn finish<N: Net>(
 #[cold]
 fn hold<N: Net>(sample: &mut Option<Box<Sample>>, sh: &mut Shared<N>, mut x: Box<Exchange>) {
     let waits = |sample: &&mut Box<Sample>| sample.until_ms != u64::MAX && sample.held.is_none();
-    let Some(sample) = sample
-        .as_mut()
-        .filter(waits)
-        .filter(|_| x.route.http.tells_samples)
-    else {
+    let held = sample.as_mut().filter(waits);
+    let Some(sample) = held.filter(|_| x.route.http.wants.holds_log) else {
         return sh.finish(x);
     };
     // The response is on its way: what counts responses under way is not kept waiting.
     x.extensions.release();
-    if x.route.http.timed_share == ALL {
-        x.sampled.ended_us = Some(sh.env.now_us());
-    }
+    x.timings.ended_us = sh.env.now_us();
     let clock = sh.clock.clone();
     sample.held = Some(HeldLog { exchange: x, clock });
 }
 
+/// There was nothing to read: what looked like the end of the connection may be timestamps in the error queue.
+#[inline]
+pub(crate) fn nothing_read<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
+    if c.timestamping {
+        take_timestamps(c, sh);
+    }
+}
+
 /// Reads the timestamps that the kernel has queued.
 #[cold]
-pub(super) fn take_timestamps<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
+fn take_timestamps<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
     let now_us = sh.env.now_us();
     while let Some(stamp) = sh.net.stamp(&mut c.socket) {
-        let Some(sample) = &mut c.sample else {
+        let Some(sample) = &mut c.probe else {
             continue;
         };
         let us = sample.monotonic(stamp.wall_us, now_us);
@@ -218,16 +220,16 @@ pub(super) fn take_timestamps<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N
             Passed::Left if sample.left_us.is_none() => sample.left_us = us,
             Passed::Left => sample.again_us = sample.again_us.or(us),
             Passed::Acked => {
-                let told = tell(c, sh, us, now_us);
-                c.sample = None;
-                return log(sh, told);
+                tell(c, sh, us);
+                c.probe = None;
+                return;
             }
         }
     }
-    if let Some(sample) = &c.sample {
+    if let Some(sample) = &c.probe {
         let sent_us = sample
             .left_us
-            .and_then(|us| between(sample.head_read_us, us));
+            .and_then(|us| between(sample.event.head_us, us));
         // A trailer can tell of it.
         if let Some(x) = asked(c) {
             x.sampled.sent_us = sent_us;
@@ -235,90 +237,85 @@ pub(super) fn take_timestamps<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N
     }
 }
 
-/// Counts what is known of the sampled response, and has its exchange know it; returns the exchange if its log waits.
-/// Without a time the byte has not been acknowledged so far.
-fn tell<N: Net>(
-    c: &mut Conn<N::Socket>,
-    sh: &Shared<N>,
-    acked_us: Option<u64>,
-    now_us: u64,
-) -> Option<HeldLog> {
-    let end_us = acked_us.unwrap_or(now_us);
-    let sample = c.sample.as_ref()?;
-    let info = match end_us > sample.given_us + STALL_US {
-        true => tcp_info(c, sh),
-        false => None,
-    };
-    let sample = c.sample.as_mut()?;
-    let since_head = |us: Option<u64>| us.and_then(|us| between(sample.head_read_us, us));
-    let (sent_us, acked) = (since_head(sample.left_us), since_head(acked_us));
-    if sample.void {
-        return sample.held.take();
-    }
-    if let Some(us) = acked {
-        meters::time(Time::FirstByteAcked, us);
-    }
-    if sample.until_ms == u64::MAX {
-        // All but that has been told.
-        return None;
-    }
-    if let Some(us) = sent_us {
-        meters::time(Time::FirstByteSent, us);
-    }
-    let stall = sample.idle.then(|| sample.stall(end_us, info));
-    let stall = stall.filter(|stall| acked_us.is_some() || stall.is_some());
-    match stall.flatten() {
-        Some(Stall::DelayedAck) => meters::event(Event::StallDelayedAck),
-        Some(Stall::Retransmit) => meters::event(Event::StallRetransmit),
-        Some(Stall::Window) => meters::event(Event::StallWindow),
-        None => {}
-    }
-    let mut held = sample.held.take();
-    let x = match &mut held {
-        Some(held) => Some(&mut *held.exchange),
-        None => asked(c),
-    };
-    if let Some(x) = x {
-        let sampled = &mut x.sampled;
-        (sampled.sent_us, sampled.acked_us, sampled.stall) = (sent_us, acked, stall);
-        sampled.state = Sampling::Told;
-    }
-    held
-}
-
-/// Writes the log that waited.
-fn log<N: Net>(sh: &mut Shared<N>, held: Option<HeldLog>) {
-    if let Some(held) = held {
+/// Emits what is known of the sampled response, and writes its log if that waits. Without a time the byte has not been
+/// acknowledged so far.
+fn tell<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, acked_us: Option<u64>) {
+    if let Some(held) = emit(c, sh, acked_us) {
         sh.finish_late(held.exchange, held.clock);
     }
 }
 
+/// Emits what is known; returns the exchange if its log waits.
+fn emit<N: Net>(c: &mut Conn<N::Socket>, sh: &Shared<N>, acked_us: Option<u64>) -> Option<HeldLog> {
+    let end_us = acked_us.unwrap_or_else(|| sh.env.now_us());
+    let sample = c.probe.as_ref()?;
+    let info = match end_us > sample.given_us + STALL_US {
+        true => tcp_info(c, sh),
+        false => None,
+    };
+    let sample = c.probe.as_mut()?;
+    let mut held = sample.held.take();
+    if sample.void {
+        return held;
+    }
+    // When all but the acknowledgement has been told, the exchange is over.
+    let is_first = sample.until_ms != u64::MAX;
+    let (mut event, sent_us) = (sample.event, sample.left_us.filter(|_| is_first));
+    let stall = (is_first && sample.idle).then(|| sample.stall(end_us, info));
+    let stall = stall.filter(|stall| acked_us.is_some() || stall.is_some());
+    let mut x = match &mut held {
+        Some(held) => Some(&mut *held.exchange),
+        None => asked(c).filter(|_| is_first),
+    };
+    let http = Rc::clone(x.as_ref().map_or(&sh.generation.http, |x| &x.route.http));
+    let events = [
+        sent_us.map(|us| (Point::Sent, us)),
+        acked_us.map(|us| (Point::Acknowledged, us)),
+        stall.map(|stall| (Point::Stall(stall), end_us)),
+    ];
+    for (point, at_us) in events.into_iter().flatten() {
+        (event.point, event.at_us) = (point, at_us);
+        notify(&http, &event, x.as_deref_mut());
+    }
+    if let Some(x) = x {
+        x.sampled.state = Sampling::Told;
+    }
+    held
+}
+
 /// Completes a sample whose deadline has passed with the times known by now.
-pub(super) fn expire<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
+pub(crate) fn expire<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
     let now_ms = sh.clock.mono_ms;
-    if c.sample
+    if c.probe
         .as_ref()
         .is_none_or(|sample| sample.until_ms > now_ms)
     {
         return;
     }
     take_timestamps(c, sh);
-    let told = tell(c, sh, None, sh.env.now_us());
-    if let Some(sample) = &mut c.sample {
+    tell(c, sh, None);
+    if let Some(sample) = &mut c.probe {
         sample.until_ms = u64::MAX;
     }
-    log(sh, told);
 }
 
 /// Completes the sample of a connection that ends with the times known by now.
 pub fn end<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
-    if c.sample.is_none() {
+    if c.probe.is_none() {
         return;
     }
     take_timestamps(c, sh);
-    let told = tell(c, sh, None, sh.env.now_us());
-    c.sample = None;
-    log(sh, told);
+    tell(c, sh, None);
+    c.probe = None;
+}
+
+/// Returns the deadline of a connection, no later than that of its sample.
+#[inline(always)] // As the `deadline` of connections, which alone calls it.
+pub(crate) fn deadline<S>(c: &Conn<S>, deadline_ms: u64) -> u64 {
+    match &c.probe {
+        None => deadline_ms,
+        Some(sample) => deadline_ms.min(sample.until_ms),
+    }
 }
 
 fn tcp_info<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>) -> Option<TcpInfo> {

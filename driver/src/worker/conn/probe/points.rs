@@ -1,0 +1,102 @@
+//! Where the events of connections and exchanges are emitted ([`server_http::probe`]).
+//!
+//! The end of a head is when the last read before it returned; the first byte of a response, when the write that took it
+//! did. A configuration that wants no events costs a branch at each of these places. One that wants them for the sake of
+//! samples alone has the clock read for a share of the heads: those of which the rest may be sampled.
+
+use engines::http::probe::{Point, ProbeEvent, between};
+use server_http::exchange::Exchange;
+use server_http::probe::notify;
+use server_http::timing::{ALL, is_drawn};
+
+use super::super::serving::Exchanges;
+use super::super::state::Conn;
+use super::super::trace;
+use crate::worker::net::Net;
+use crate::worker::shared::Shared;
+
+/// Emits an event of a connection.
+#[cold]
+fn emit<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>, point: Point, at_us: u64) {
+    let event = ProbeEvent {
+        point,
+        connection: c.serial,
+        stream: 0,
+        at_us,
+        head_us: 0,
+    };
+    notify(&sh.generation.http, &event, None);
+}
+
+/// The connection has just been accepted.
+pub(crate) fn accepted<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>) {
+    if sh.wants.any() {
+        emit(c, sh, Point::Accepted, sh.env.now_us());
+    }
+}
+
+/// Bytes have been read.
+#[inline]
+pub(crate) fn read<N: Net>(c: &Conn<N::Socket>, sh: &mut Shared<N>, bytes: usize) {
+    trace::received(c, sh, bytes);
+    if sh.wants.any() {
+        sh.read_us = match is_drawn(sh.wants.share, ALL) {
+            true => sh.env.now_us(),
+            false => 0,
+        };
+    }
+}
+
+/// Received bytes have been given to the protocol: heads in them end with that read, whatever other connections read
+/// before this one has its turn.
+#[inline]
+pub(crate) fn fed<N: Net>(c: &mut Conn<N::Socket>, sh: &Shared<N>) {
+    if sh.wants.any()
+        && let Some(exchanges) = c.state.exchanges_mut()
+    {
+        exchanges.read_us = sh.read_us;
+    }
+}
+
+/// The handshake has ended with the last read; returns how long it took, microseconds, where events are wanted.
+pub(crate) fn handshake<N: Net>(
+    c: &Conn<N::Socket>,
+    sh: &Shared<N>,
+    client_hello_us: u64,
+) -> Option<u64> {
+    if !sh.wants.any() {
+        return None;
+    }
+    emit(c, sh, Point::Handshake { client_hello_us }, sh.read_us);
+    between(client_hello_us, sh.read_us)
+}
+
+/// A request has come, and work on it begins.
+#[inline]
+pub(crate) fn head<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>, x: &mut Exchange) {
+    if !sh.wants.any() {
+        return;
+    }
+    if let Some(exchanges) = c.state.exchanges()
+        && exchanges.read_us != 0
+    {
+        x.emit(Point::Head, exchanges.read_us);
+    }
+    if sh.wants.share == ALL {
+        x.emit(Point::Wait, sh.env.now_us());
+    }
+}
+
+/// Bytes have been written: emits the first bytes of responses among them.
+#[inline]
+pub(crate) fn written<N: Net>(exchanges: &mut Exchanges, sh: &Shared<N>) {
+    if !sh.wants.any() || sh.wants.share != ALL {
+        return;
+    }
+    let (now_us, sent) = (sh.env.now_us(), exchanges.sent);
+    for (start, x) in exchanges.in_progress() {
+        if start < sent && x.timings.first_byte_us == 0 {
+            x.emit(Point::FirstByte { idle: None }, now_us);
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! Which events of the probe ([`crate::probe`]) the modules of a configuration want.
+
+use crate::timing::ALL;
+
+/// Which events are wanted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wants {
+    /// Share of the requests whose events are wanted, in hundredths of a percent: [`ALL`], or, where they are wanted for samples
+    /// alone, the largest share that is sampled, so that the clock is not read for the others.
+    pub share: u64,
+    /// Some responses are sampled ([`crate::timing::Sampled`]).
+    pub samples: bool,
+    /// The log of a sampled response waits for the kernel's times.
+    pub holds_log: bool,
+}
+
+impl Wants {
+    /// Returns those of all requests, or none.
+    pub fn all(wanted: bool) -> Self {
+        let share = if wanted { ALL } else { 0 };
+        Self {
+            share,
+            ..Self::default()
+        }
+    }
+
+    /// Whether any events are wanted.
+    #[inline]
+    pub fn any(&self) -> bool {
+        self.share != 0
+    }
+
+    /// Adds what another module wants.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.share = self.share.max(other.share);
+        self.samples |= other.samples;
+        self.holds_log |= other.holds_log;
+    }
+}
