@@ -52,7 +52,7 @@ pub trait Reloads: EventLoop {
     /// A connection has another setup.
     fn renew(&mut self, key: Key);
 
-    /// A connection is ended now or with its response, because its port is gone or to be drained.
+    /// Ends a connection at once, or after its response: its port was removed, or is drained.
     fn ending(&mut self, key: Key, is_gone: bool);
 
     /// Notes the sweep of a connection: its requests under configurations before `number` must be over; with `ends` it

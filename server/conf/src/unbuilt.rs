@@ -9,7 +9,7 @@ pub fn known_to_nginx(name: &str) -> Option<&'static str> {
     of_nginx(name).map(|(_, modules, _)| *modules)
 }
 
-/// The error for a directive without a row; `names` are those that could stand in its place.
+/// Returns the error for an unknown directive; `names` are the directives that the context knows, for a suggestion.
 pub fn unknown(
     d: &Directive,
     context: Contexts,

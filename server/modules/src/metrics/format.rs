@@ -1,4 +1,4 @@
-//! The two formats of metrics, which differ in little, and the choice between them.
+//! Writes metrics as Prometheus text or OpenMetrics, and chooses between the two by `Accept`.
 //!
 //! Source: Prometheus documentation, "Exposition formats"; OpenMetrics 1.0; RFC 9110 section 12.5.1 for `Accept`.
 

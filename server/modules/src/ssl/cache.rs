@@ -131,7 +131,7 @@ impl Cache {
         kept.entries.insert(id.clone(), entry);
     }
 
-    /// Forgets something that cannot be loaded any more.
+    /// Removes an entry that can no longer be loaded.
     pub(super) fn forget(&self, id: &Id) {
         let mut kept = self.kept();
         if let Some(entry) = kept.entries.remove(id) {

@@ -10,9 +10,9 @@ pub(crate) struct Sample {
     /// The connection, the stream and the time of the head, kept here since the exchange may be logged before the
     /// kernel's times are known.
     pub(super) event: ProbeEvent,
-    /// When the first byte was given to the kernel, monotonic microseconds, as all times here.
+    /// Time at which the first byte was given to the kernel, in monotonic microseconds.
     pub(super) given_us: u64,
-    /// The wall clock then.
+    /// Wall-clock time at which the first byte was given to the kernel, in microseconds since 1970.
     pub(super) given_wall_us: u64,
     /// TCP_INFO of the connection before the send.
     pub(super) before: TcpInfo,
