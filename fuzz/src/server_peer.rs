@@ -68,6 +68,7 @@ struct Peer<S: Spoken> {
     /// Requests so far, which determine how each is answered.
     requests: u8,
     turns: u8,
+    now_ms: u64,
 }
 
 impl<S: Spoken> Peer<S> {
@@ -79,6 +80,7 @@ impl<S: Spoken> Peer<S> {
             sent: Vec::new(),
             requests: 0,
             turns: 0,
+            now_ms: 0,
         }
     }
 
@@ -104,6 +106,7 @@ impl<S: Spoken> Peer<S> {
 
     /// Answers while bytes still come, and ends the connection in the middle.
     fn run_early<'a>(mut self, pieces: impl Iterator<Item = &'a [u8]>) {
+        self.conn.tick(self.now_ms);
         for piece in pieces {
             self.conn.receive(piece);
             self.conn.check_invariants();
@@ -114,7 +117,10 @@ impl<S: Spoken> Peer<S> {
                 0x12 => S::end(&mut self.conn),
                 0x13 => self.conn.end_after(3),
                 0x14 => S::give_up_block(&mut self.conn),
-                0x15 => self.conn.tick(u64::from(self.turns) * 1000),
+                0x15 => {
+                    self.now_ms += 1000;
+                    self.conn.tick(self.now_ms);
+                }
                 0x16 => self.conn.reset(1, S::REFUSED_STREAM),
                 0x17 => S::rest(&mut self.conn),
                 _ => {}

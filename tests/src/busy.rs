@@ -14,7 +14,28 @@ use crate::process;
 /// # Panics
 /// When the task does.
 pub fn worst_stall_while(task: impl FnOnce()) -> Duration {
-    const NAP: Duration = Duration::from_millis(1);
+    worst_while(task, |slept| slept.saturating_sub(NAP))
+}
+
+/// The longest that a thread of `process`, or of those that it has started, waited for a processor at once while `task` ran.
+/// Waits that end within a millisecond of each other count as one.
+///
+/// # Panics
+/// When the task does.
+pub fn worst_wait_while(process: u32, task: impl FnOnce()) -> Duration {
+    let mut before = waits(process);
+    worst_while(task, |_| {
+        let now = waits(process);
+        let more =
+            |(id, ns): (&(u32, u32), &u64)| ns - before.get(id).map_or(0, |was| *ns.min(was));
+        let worst = now.iter().map(more).max().unwrap_or(0);
+        before = now;
+        Duration::from_nanos(worst)
+    })
+}
+
+/// The worst that `look` finds each millisecond while `task` runs; it gets how long it is since it looked before.
+fn worst_while(task: impl FnOnce(), mut look: impl FnMut(Duration) -> Duration + Send) -> Duration {
     let over = AtomicBool::new(false);
     // A task that panics must not leave the watch behind, for which the scope waits.
     struct Over<'a>(&'a AtomicBool);
@@ -29,7 +50,7 @@ pub fn worst_stall_while(task: impl FnOnce()) -> Duration {
             while !over.load(Ordering::Relaxed) {
                 let asleep = Instant::now();
                 thread::park_timeout(NAP);
-                worst = worst.max(asleep.elapsed().saturating_sub(NAP));
+                worst = worst.max(look(asleep.elapsed()));
             }
             worst
         });
@@ -40,31 +61,27 @@ pub fn worst_stall_while(task: impl FnOnce()) -> Duration {
     })
 }
 
-/// How long the threads of this process, and of those that it has started, wait for a processor, all together.
+/// Time between two looks of a watch.
+const NAP: Duration = Duration::from_millis(1);
+
+/// How long the thread of a test and the servers that its process has started wait for a processor.
 ///
 /// A thread that sleeps is soon given a processor that is busy; one that computes, as servers and encoders do, is not. What
-/// comes late by no more than all of them have waited may be late because of the machine.
+/// comes late by no more than they have waited may be late because of the machine. Of the threads of a process the one that
+/// waited for longest counts, and of several servers, each with its workers, the one with most: other tests run beside.
 #[derive(Debug)]
 pub struct Waits {
-    process: u32,
     start: Instant,
-    before: HashMap<u32, u64>,
+    before: HashMap<(u32, u32), u64>,
 }
 
 impl Waits {
-    /// Begins to count.
+    /// Begins to count, for the thread that calls it.
     #[must_use]
     pub fn begin() -> Self {
-        Self::of(std::process::id())
-    }
-
-    /// Begins to count those of another process, and of those that it has started.
-    #[must_use]
-    pub fn of(process: u32) -> Self {
         Self {
-            process,
             start: Instant::now(),
-            before: waits(process),
+            before: waits(std::process::id()),
         }
     }
 
@@ -74,11 +91,24 @@ impl Waits {
         self.start.elapsed()
     }
 
-    /// How long they have waited since it began.
+    /// How long the calling thread and the server that waited for longest have waited since it began.
     #[must_use]
     pub fn waited(&self) -> Duration {
-        let more = |(id, ns): (u32, u64)| ns - self.before.get(&id).map_or(0, |was| ns.min(*was));
-        Duration::from_nanos(waits(self.process).into_iter().map(more).sum())
+        let this = std::process::id();
+        let now = waits(this);
+        let more =
+            |id: &(u32, u32), ns: &u64| ns - self.before.get(id).map_or(0, |was| *ns.min(was));
+        let own = this_thread().map_or(0, |thread| {
+            let id = (this, thread);
+            now.get(&id).map_or(0, |ns| more(&id, ns))
+        });
+        let longest = |process: u32| {
+            let threads = now.iter().filter(|(id, _)| id.0 == process);
+            threads.map(|(id, ns)| more(id, ns)).max().unwrap_or(0)
+        };
+        let servers = process::children(this).into_iter();
+        let most = servers.map(|server| descent(server).into_iter().map(longest).sum());
+        Duration::from_nanos(own + most.max().unwrap_or(0))
     }
 
     /// Whether waits of `margin` explain what would be wrong on a machine that has time; says that they do.
@@ -105,12 +135,11 @@ impl Waits {
     }
 }
 
-/// How long each thread of a process and of those that it has started has waited for a processor so far, in nanoseconds.
-fn waits(process: u32) -> HashMap<u32, u64> {
+/// How long each thread of a process and of those that it has started has waited for a processor so far, in nanoseconds, by
+/// the numbers of process and thread.
+fn waits(process: u32) -> HashMap<(u32, u32), u64> {
     let mut waits = HashMap::new();
-    let mut processes = vec![process];
-    while let Some(pid) = processes.pop() {
-        processes.extend(process::children(pid));
+    for pid in descent(process) {
         let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else {
             continue;
         };
@@ -118,10 +147,27 @@ fn waits(process: u32) -> HashMap<u32, u64> {
             let id = thread.file_name().to_str().and_then(|id| id.parse().ok());
             let text = fs::read_to_string(thread.path().join("schedstat"));
             let waited = text.ok().and_then(|text| waited_ns(&text));
-            waits.extend(id.zip(waited));
+            waits.extend(id.map(|id| (pid, id)).zip(waited));
         }
     }
     waits
+}
+
+/// A process and all that it and they have started.
+fn descent(process: u32) -> Vec<u32> {
+    let mut all = vec![process];
+    let mut at = 0;
+    while let Some(pid) = all.get(at) {
+        all.extend(process::children(*pid));
+        at += 1;
+    }
+    all
+}
+
+/// The number of the calling thread.
+fn this_thread() -> Option<u32> {
+    let link = fs::read_link("/proc/thread-self").ok()?;
+    link.file_name()?.to_str()?.parse().ok()
 }
 
 /// The second number of the three in `schedstat`; the kernel may have been built without it.
@@ -139,28 +185,32 @@ pub fn inconclusive(why: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wait::DEADLINE;
 
     #[test]
     fn threads_that_share_a_processor_wait_for_it() {
-        // More threads than processors that all compute: some of them wait.
-        let threads = 2 * thread::available_parallelism().map_or(2, usize::from);
+        // More threads than processors that all compute: each waits at some time.
+        let threads = 4 * thread::available_parallelism().map_or(2, usize::from);
+        let over = AtomicBool::new(false);
         let waits = Waits::begin();
         let waited = thread::scope(|scope| {
             for _ in 0..threads {
                 scope.spawn(|| {
-                    while waits.elapsed() < Duration::from_millis(200) {
+                    while !over.load(Ordering::Relaxed) {
                         std::hint::spin_loop();
                     }
                 });
             }
-            // Asked while they are there: what threads have waited that have ended is forgotten.
-            while waits.elapsed() < Duration::from_millis(150) {
-                std::hint::spin_loop();
+            let end = Instant::now() + DEADLINE;
+            let mut waited = Duration::ZERO;
+            while waited < Duration::from_millis(1) && Instant::now() < end {
+                waited = waits.waited();
             }
-            waits.waited()
+            over.store(true, Ordering::Relaxed);
+            waited
         });
-        assert!(waited > Duration::from_millis(1), "{waited:?}");
-        assert!(waits.elapsed() >= Duration::from_millis(150));
+        assert!(waited >= Duration::from_millis(1), "{waited:?}");
+        assert!(waits.elapsed() >= waited);
     }
 
     #[test]

@@ -13,10 +13,12 @@ use crate::client::request;
 use crate::h2::H2Client;
 use crate::node::script;
 use crate::spdy::SpdyClient;
-use crate::wait::{DEADLINE, pause};
+use crate::wait::pause;
 
 /// How late a byte may be on a machine that does something else as well.
 const LATE_THRESHOLD: Duration = Duration::from_millis(20);
+/// From when on a piece counts as held back, not late.
+const HELD_BACK: Duration = Duration::from_secs(2);
 /// A machine that keeps a thread from running for so long cannot judge that.
 const STALL_MAX: Duration = Duration::from_millis(5);
 /// How often a judgement is tried.
@@ -198,7 +200,7 @@ impl Expected<'_> {
     ) -> Result<Duration, String> {
         let coding = self.coding;
         let mut worst = Duration::ZERO;
-        if !self.first.is_empty() && !reader.holds_within(DEADLINE / 4, |len| len > Some(0)) {
+        if !self.first.is_empty() && !reader.holds_within(HELD_BACK, |len| len > Some(0)) {
             return Err("what comes with the head is held back".to_owned());
         }
         pause(self.pause);
@@ -210,7 +212,7 @@ impl Expected<'_> {
             open(n);
             let last = if coding == "identity" {
                 let whole = Some(before + piece.len());
-                let came = reader.holds_within(DEADLINE / 4, |len| len >= whole);
+                let came = reader.holds_within(HELD_BACK, |len| len >= whole);
                 came.then(|| start.elapsed())
             } else {
                 last_growth(reader, before, start)
@@ -236,7 +238,7 @@ impl Expected<'_> {
 fn last_growth(reader: &mut Reader, before: usize, start: Instant) -> Option<Duration> {
     let mut came = before;
     let mut last = None;
-    let mut limit = DEADLINE / 4;
+    let mut limit = HELD_BACK;
     while reader.holds_within(limit, |len| len > Some(came)) {
         last = Some(start.elapsed());
         came = reader.body().map_or(0, |body| body.len());

@@ -205,5 +205,7 @@ fn a_gap_in_a_body_closes_the_connection() {
         200,
         "the answer does not wait for the body"
     );
+    let waits = Waits::begin();
     assert!(client.closed(), "but the connection does not wait for ever");
+    waits.assert_below(waits.elapsed(), Duration::from_secs(4));
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use firstbyte_tests::busy::{Waits, inconclusive, worst_stall_while};
+use firstbyte_tests::busy::{Waits, inconclusive, worst_wait_while};
 use firstbyte_tests::client::{Client, request};
 use firstbyte_tests::{Builder, Server, wait_until};
 
@@ -67,24 +67,23 @@ fn admitted_at(line: &str) -> Option<f64> {
 const RATE: f64 = 200.0;
 const BURST: f64 = 20.0;
 
-/// When requests were let through over a second and a half, in order, and how long the server may have been kept from running
-/// at once in that time.
+/// When requests were let through over a second and a half, in order, and how long the server was kept from running at once in
+/// that time.
 fn admitted_times() -> (Vec<f64>, Duration) {
     let server = site(
         &format!("limit_req_zone $server_name zone=z:1m rate={RATE}r/s;"),
         &format!("limit_req zone=z burst={BURST} nodelay;"),
     )
     .start();
-    let waits = Waits::of(server.pid());
-    let stall = worst_stall_while(|| {
+    let load = || {
         at_once(server.port(), |client| {
             let start = Instant::now();
             while start.elapsed() < Duration::from_millis(1500) {
                 client.get("/small");
             }
         });
-    });
-    let stall = stall.max(waits.waited());
+    };
+    let stall = worst_wait_while(server.pid(), load);
     server.signal(firstbyte_tests::Signal::QUIT);
     let mut times: Vec<f64> = Vec::new();
     wait_until("the log is written", || {

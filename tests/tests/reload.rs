@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use firstbyte_tests::busy::Waits;
+use firstbyte_tests::busy::{Waits, inconclusive};
 use firstbyte_tests::load::{BIG_BYTES, Download, Load, served};
 use firstbyte_tests::wait::{DEADLINE, holds_within};
 use firstbyte_tests::{Builder, Client, Server, Signal, peer, process, wait_until};
@@ -231,7 +231,8 @@ fn a_removed_listener_closes_its_idle_connections_alone() {
 #[test]
 fn a_lost_worker_is_replaced_within_200_ms() {
     let server = site("", "").allow("exited on signal 9").start();
-    let mut best = DEADLINE;
+    let limit = Duration::from_millis(200);
+    let (mut best, mut is_explained) = (DEADLINE, false);
     for _ in 0..4 {
         wait_until("a worker runs", || !server.workers().is_empty());
         assert_eq!(server.get("/t.txt").text(), "text");
@@ -244,11 +245,16 @@ fn a_lost_worker_is_replaced_within_200_ms() {
                     .is_ok_and(|mut client| served(&mut client))
         });
         assert!(back, "it never serves again");
-        best = best.min(waits.elapsed().saturating_sub(waits.waited()));
+        let took = waits.elapsed();
+        best = best.min(took);
+        is_explained |= took < limit || waits.waited() >= took - limit;
         assert!(!server.workers().contains(&worker));
     }
-    // The best of four, without waits for a processor: other work on a busy machine must not decide this.
-    assert!(best < Duration::from_millis(200), "took {best:?} at best");
+    // The best of four: other work on a busy machine must not decide this.
+    assert!(best < limit || is_explained, "took {best:?} at best");
+    if best >= limit {
+        inconclusive("supervisor or worker waited for a processor");
+    }
 }
 
 #[test]

@@ -273,6 +273,7 @@ fn broken_connections_end_and_say_so() {
         let mut client = SpdyClient::connect(server.port());
         client.send(&bytes);
         assert_eq!(client.goaway(), (0, PROTOCOL_ERROR), "{bytes:.20x?}");
+        assert_eq!(client.goaways.len(), 1, "{bytes:.20x?}");
         client.until_closed();
     }
     assert_eq!(server.get("/ok").text(), "ok");
@@ -297,6 +298,7 @@ fn floods_end_the_connection() {
             flood(&mut client);
         }
         assert_eq!(client.goaway().1, PROTOCOL_ERROR);
+        assert_eq!(client.goaways.len(), 1);
         client.until_closed();
     }
     assert!(server.error_log().contains("spdy flood detected"));

@@ -122,6 +122,7 @@ impl<N: Net> Shared<N> {
     pub fn configure(&mut self, generation: ThreadConfig) -> ThreadConfig {
         self.exchanges.clear();
         self.wants = generation.wants;
+        self.read_us = 0;
         std::mem::replace(&mut self.generation, generation)
     }
 

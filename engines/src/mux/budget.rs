@@ -84,4 +84,28 @@ mod tests {
         budget.earn(1);
         assert!(budget.spend(1) && !budget.spend(1));
     }
+
+    #[test]
+    fn whole_seconds_refill_it_and_parts_of_them_add_up() {
+        let mut budget = Budget::new(100);
+        assert!(budget.spend(100));
+        // The first time is where seconds are counted from.
+        for (now_ms, left) in [
+            (5500, 0),
+            (6499, 0),
+            (6500, 1),
+            (7400, 1),
+            (7500, 2),
+            (9600, 4),
+            (10_500, 5),
+        ] {
+            budget.tick(now_ms);
+            assert_eq!(budget.left, left, "{now_ms}");
+        }
+        budget.tick(500_000);
+        assert_eq!(budget.left, 100);
+        // A clock that goes back takes nothing away.
+        budget.tick(0);
+        assert_eq!(budget.left, 100);
+    }
 }

@@ -10,6 +10,7 @@ use engines::http::probe::{Point, ProbeEvent};
 use crate::exchange::{Ctx, Exchange};
 use crate::handler::Handler;
 use crate::http::Http;
+use crate::timing::ALL;
 
 /// The handlers that emit events of their own, ahead of those of the modules.
 pub(crate) const HANDLERS: &[Handler] = &[Handler::Log(end)];
@@ -50,6 +51,9 @@ impl Exchange {
 
 /// The exchange ends now, unless it has before and its log had to wait.
 fn end(x: &mut Exchange, cx: &mut Ctx<'_>) {
+    if x.route.http.wants.share != ALL && !x.is_probed() {
+        return;
+    }
     let at_us = match x.timings.ended_us {
         0 => cx.env.now_us(),
         at_us => at_us,

@@ -197,6 +197,7 @@ impl H1State {
         self.exchanges.ahead = None;
         self.exchanges.queued = 0;
         self.exchanges.sent = 0;
+        self.exchanges.read_us = 0;
         self.next = Next::KeepAlive;
         self.input = H1Input::Requests;
     }

@@ -47,7 +47,6 @@ pub(super) fn receive<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Re
         _ => feed(c, sh, &input[start..n]),
     };
     sh.scratch = input;
-    probe::fed(c, sh);
     result.map(|()| true)
 }
 
@@ -87,11 +86,12 @@ fn feed<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, input: &[u8]) -> Re
         }
         State::Serving(Protocol::Mux(mux)) => mux.receive(input, now_ms, &mut sh.heads),
         State::Idle => begin_h1(c, sh, input),
-        State::Sniffing(..) => return sniff(c, sh, input),
+        State::Sniffing(..) => sniff(c, sh, input)?,
         State::Lingering(_) => c.last_progress_ms = now_ms,
         // The header has been read before, and nothing is read after the end.
         State::ProxyHeader(..) | State::Closed => return Err(Closed),
     }
+    probe::fed(c, sh);
     Ok(())
 }
 

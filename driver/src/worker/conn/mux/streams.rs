@@ -8,6 +8,7 @@ use server_http::request_body::HELD_BYTES;
 
 use super::super::early_responses;
 use super::super::engine::{Engine, Reason};
+use super::super::probe;
 use super::super::serving::{ActiveExchange, MuxState, Protocol, QUEUE_BYTES};
 use super::super::state::{Conn, State};
 use super::super::trace;
@@ -36,7 +37,7 @@ pub(crate) fn respond<N: Net>(mux: &mut MuxState, sh: &mut Shared<N>, at: usize)
                 mux.engine.discard_body(stream);
             }
             debug_http!(x, "{}", trace::Head(&x.response.head));
-            if x.is_probed() {
+            if probe::is_first_byte_wanted(x) {
                 // What the engine has ready goes before the head, so that its position in the queue is known.
                 let out = &mut mux.exchanges.out;
                 let before = out.len();

@@ -7,7 +7,7 @@
 use engines::http::probe::{Point, ProbeEvent, between};
 use server_http::exchange::Exchange;
 use server_http::probe::notify;
-use server_http::timing::{ALL, is_drawn};
+use server_http::timing::{ALL, Sampling, is_drawn};
 
 use super::super::serving::Exchanges;
 use super::super::state::Conn;
@@ -30,7 +30,7 @@ fn emit<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>, point: Point, at_us: u64) {
 
 /// The connection has just been accepted.
 pub(crate) fn accepted<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>) {
-    if sh.wants.any() {
+    if sh.wants.share == ALL {
         emit(c, sh, Point::Accepted, sh.env.now_us());
     }
 }
@@ -85,6 +85,11 @@ pub(crate) fn head<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>, x: &mut Exchange
     if sh.wants.share == ALL {
         x.emit(Point::Wait, sh.env.now_us());
     }
+}
+
+/// Whether the event of the first byte of a response is wanted, so that its place in the queue has to be known.
+pub(crate) fn is_first_byte_wanted(x: &Exchange) -> bool {
+    x.is_probed() && (x.route.http.wants.share == ALL || x.sampled.state == Sampling::Drawn)
 }
 
 /// Bytes have been written: emits the first bytes of responses among them.
