@@ -1,9 +1,9 @@
 //! Received bytes that do not make a whole line or frame yet.
 //!
 //! ```text
-//! let all = self.held.join(input);
+//! let all = self.partial.join(input);
 //! match self.frames(&all) {
-//!     Ok(used) => self.held.keep(all, used),
+//!     Ok(used) => self.partial.keep(all, used),
 //!     Err(error) => self.fail(error),
 //! }
 //! ```

@@ -31,7 +31,7 @@ pub(super) struct HeadParser {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     /// Line ends before the request line do not count, but they have been seen.
-    FieldLine {
+    RequestLine {
         skipped: bool,
     },
     Fields,
@@ -53,7 +53,7 @@ impl HeadParser {
                 version: FIRST_VERSION,
                 ..RequestHead::default()
             },
-            stage: Stage::FieldLine { skipped: false },
+            stage: Stage::RequestLine { skipped: false },
             budget: LineBudget::of_head(settings),
             searched: 0,
             seen: 0,
@@ -63,7 +63,7 @@ impl HeadParser {
 
     /// Whether no byte of a request has been seen.
     pub(super) fn is_fresh(&self) -> bool {
-        self.stage == Stage::FieldLine { skipped: false } && self.searched == 0
+        self.stage == Stage::RequestLine { skipped: false } && self.searched == 0
     }
 
     /// Swaps the head with `spare`, which provides the memory for the next one, and starts over.
@@ -85,7 +85,7 @@ impl HeadParser {
 
     #[inline]
     fn start_over(&mut self, settings: &Settings) {
-        self.stage = Stage::FieldLine { skipped: false };
+        self.stage = Stage::RequestLine { skipped: false };
         self.budget = LineBudget::of_head(settings);
         self.searched = 0;
         self.seen = 0;
@@ -163,7 +163,7 @@ impl HeadParser {
 
     /// Skips line ends before a request line (RFC 9112 section 2.2).
     fn skip_line_ends(&mut self, input: &[u8]) -> usize {
-        let Stage::FieldLine { skipped } = &mut self.stage else {
+        let Stage::RequestLine { skipped } = &mut self.stage else {
             return 0;
         };
         let len = input
@@ -189,7 +189,7 @@ impl HeadParser {
 
     fn check_bytes(&self, part: &[u8]) -> Result<(), Fault> {
         match self.stage {
-            Stage::FieldLine { .. } => match line::parse(strip_cr(part), false) {
+            Stage::RequestLine { .. } => match line::parse(strip_cr(part), false) {
                 Err(Stop::Fault(fault)) => Err(fault),
                 _ => Ok(()),
             },
@@ -203,15 +203,15 @@ impl HeadParser {
         match (self.check_bytes(part), self.stage) {
             (Err(fault), _) => fault,
             (Ok(()), Stage::Fields) => Fault::HeaderTooLarge,
-            (Ok(()), Stage::FieldLine { .. }) if !part.contains(&b' ') => Fault::MethodTooLong,
-            (Ok(()), Stage::FieldLine { .. }) => Fault::UriTooLong,
+            (Ok(()), Stage::RequestLine { .. }) if !part.contains(&b' ') => Fault::MethodTooLong,
+            (Ok(()), Stage::RequestLine { .. }) => Fault::UriTooLong,
         }
     }
 
     /// Takes one line, whose first byte will be at `offset` in the arena. Returns whether the head is complete.
     #[inline]
     fn line(&mut self, line: &[u8], offset: usize, settings: &Settings) -> Result<bool, Fault> {
-        if matches!(self.stage, Stage::FieldLine { .. }) {
+        if matches!(self.stage, Stage::RequestLine { .. }) {
             return self.request_line(line, offset, settings);
         }
         match header::parse(line, settings)? {

@@ -167,7 +167,9 @@ impl ClientConn {
     }
 }
 
-/// Accepts any certificate whose key the server has, with the signatures of this provider.
+/// Accepts any certificate whose key the server has, with the signatures of this provider: nothing is known of who the server
+/// is. For tests, and for connections that have no server to trust (`proxy_ssl_verify off`).
+#[doc(hidden)]
 #[derive(Debug)]
 pub struct AnyServer(pub Arc<CryptoProvider>);
 

@@ -42,7 +42,7 @@ pub(in crate::spdy) enum Unreadable {
 /// Bits that have come and are not decoded yet, the first the lowest.
 #[derive(Debug, Default)]
 pub(super) struct Bits {
-    pub(super) partial: u64,
+    pub(super) buffer: u64,
     pub(super) count: u32,
     /// DEFLATE's block is the last one: no header block may have its end.
     last: bool,
@@ -209,7 +209,7 @@ impl Bits {
         while self.count <= u64::BITS - 8
             && let Some((byte, rest)) = input.split_first()
         {
-            self.partial |= u64::from(*byte) << self.count;
+            self.buffer |= u64::from(*byte) << self.count;
             self.count += 8;
             *input = rest;
         }
@@ -218,7 +218,7 @@ impl Bits {
     /// Forgets bits that are decoded.
     #[inline]
     pub(super) fn drop(&mut self, count: u32) {
-        self.partial >>= count;
+        self.buffer >>= count;
         self.count -= count;
     }
 
@@ -228,7 +228,7 @@ impl Bits {
         if self.count < count {
             return None;
         }
-        let value = self.partial & ((1 << count) - 1);
+        let value = self.buffer & ((1 << count) - 1);
         self.drop(count);
         Some(value as usize)
     }
@@ -295,7 +295,7 @@ fn symbols(
 ) -> Result<bool, Unreadable> {
     loop {
         bits.fill(input);
-        let (symbol, len) = match literals.next(bits.partial, bits.count) {
+        let (symbol, len) = match literals.next(bits.buffer, bits.count) {
             Next::Symbol(symbol, len) => (usize::from(symbol), len),
             Next::TooFew => return Ok(false),
             Next::Invalid => return Err(Unreadable::Corrupted),
@@ -314,9 +314,9 @@ fn symbols(
             if bits.count < len + extra {
                 return Ok(false);
             }
-            let times = least + (bits.partial >> len) as usize % (1 << extra);
+            let times = least + (bits.buffer >> len) as usize % (1 << extra);
             let taken = len + extra;
-            let (symbol, len) = match distances.next(bits.partial >> taken, bits.count - taken) {
+            let (symbol, len) = match distances.next(bits.buffer >> taken, bits.count - taken) {
                 Next::Symbol(symbol, len) => (symbol, len),
                 Next::TooFew => return Ok(false),
                 Next::Invalid => return Err(Unreadable::Corrupted),
@@ -328,7 +328,7 @@ fn symbols(
             if bits.count < taken + extra {
                 return Ok(false);
             }
-            let distance = least + (bits.partial >> taken) as usize % (1 << extra);
+            let distance = least + (bits.buffer >> taken) as usize % (1 << extra);
             bits.drop(taken + extra);
             text.repeat(distance, times)?;
         }

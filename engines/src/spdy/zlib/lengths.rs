@@ -61,7 +61,7 @@ impl Lengths {
                     true
                 }
                 Some(_) if self.known == all => return self.codes(),
-                Some(code) => match code.next(bits.partial, bits.count) {
+                Some(code) => match code.next(bits.buffer, bits.count) {
                     Next::Symbol(symbol, len) => self.length(symbol, len, bits)?,
                     Next::TooFew => false,
                     Next::Invalid => return Err(Unreadable::Corrupted),
