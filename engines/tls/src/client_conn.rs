@@ -168,7 +168,7 @@ impl ClientConn {
 }
 
 /// Accepts any certificate whose key the server has, with the signatures of this provider: nothing is known of who the server
-/// is. For tests, and for connections that have no server to trust (`proxy_ssl_verify off`).
+/// is. For [`ServerTrust::Any`] and tests.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct AnyServer(pub Arc<CryptoProvider>);
