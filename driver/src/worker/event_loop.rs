@@ -23,6 +23,7 @@ use server_base::waker::WakeKey;
 use sys::connect::Connecting;
 
 use super::conn::{Conn, Disposition, Readiness, end_probe, read_ready, turn, wake};
+use super::dialer::Dial;
 use super::net::Net;
 use super::shared::Shared;
 use super::slab::Key;
@@ -213,27 +214,20 @@ pub trait EventLoop: Sized {
     /// Assigns connections to requested attempts: each its own, or one to several.
     fn dial(&mut self) {
         let mut calls = std::mem::take(&mut self.parts().1.dialer.calls);
-        let (mut drained, mut groups) = (calls.drain(..), Groups::default());
-        loop {
-            let group = match drained.next() {
-                Some(dial) if dial.call.is_given_up() => continue,
-                Some(dial) => {
-                    let shared = self.parts().1;
-                    if shared.attempts.may_share(&dial, shared.clock.mono_ms) {
-                        groups.add(dial.route, dial.call);
-                        continue;
-                    }
-                    Group::alone(dial.route, dial.call)
-                }
-                None => match groups.take() {
-                    Some(group) => group,
-                    None => break,
-                },
-            };
-            // The one call, so that it is inlined.
-            self.begin_attempt(group);
+        let mut shared_calls = Vec::new();
+        for dial in calls.drain(..) {
+            if dial.call.is_given_up() {
+                continue;
+            }
+            let shared = self.parts().1;
+            match shared.attempts.may_share(&dial, shared.clock.mono_ms) {
+                true => shared_calls.push(dial),
+                false => self.begin_attempt(Group::alone(dial.route, dial.call)),
+            }
         }
-        drop(drained);
+        if !shared_calls.is_empty() {
+            self.dial_groups(shared_calls);
+        }
         let dialer = &mut self.parts().1.dialer;
         if dialer.calls.is_empty() {
             // The list is put back with its memory.
@@ -241,7 +235,20 @@ pub trait EventLoop: Sized {
         }
     }
 
+    /// Assigns connections to attempts that may share one.
+    #[inline(never)]
+    fn dial_groups(&mut self, calls: Vec<Dial>) {
+        let mut groups = Groups::default();
+        for dial in calls {
+            groups.add(dial.route, dial.call);
+        }
+        while let Some(group) = groups.take() {
+            self.begin_attempt(group);
+        }
+    }
+
     /// Begins attempts on the idle connection that was used last, or on a new one.
+    #[inline(always)] // Nearly all come one by one, and a call moves the group.
     fn begin_attempt(&mut self, group: Group) {
         let (tables, _) = self.parts();
         let route = &group.route;

@@ -205,7 +205,7 @@ impl Engine {
     }
 
     /// Returns the next event.
-    #[inline]
+    #[inline(always)] // A call moves each event once more.
     pub(super) fn event(&mut self) -> Option<Event> {
         match self {
             Self::Http1(client) => told(client.event()?, http1_failure),
