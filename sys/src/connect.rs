@@ -350,7 +350,7 @@ mod tests {
         let stream = to(&listener, &Options::default()).socket;
         let (mut served, _) = listener.accept().expect("accept");
         ready(&stream, Interest::Writable);
-        let acknowledged = || tcp_info(stream.as_raw_fd()).and_then(|info| info.bytes_acked);
+        let acknowledged = || tcp_info(stream.as_raw_fd()).and_then(|info| info.bytes_acked());
         assert_eq!(acknowledged(), Some(1));
         send(&stream, b"hello").expect("send");
         served.read_exact(&mut [0; 5]).expect("receive");

@@ -1,4 +1,6 @@
-//! `TCP_INFO` of a connection as the core takes it, which knows no system calls.
+//! `TCP_INFO` of a connection as the server takes it, which knows no system calls: offsets of `struct tcp_info` are fields here.
+//!
+//! Source: linux/tcp.h.
 
 use server_base::transport::TcpInfo;
 use sys::tcp_info;
@@ -6,19 +8,20 @@ use sys::tcp_info;
 /// Asks the kernel about the connection of a socket; `None` where the socket is none of TCP.
 #[must_use]
 pub fn tcp_info(socket: i32) -> Option<TcpInfo> {
-    tcp_info::tcp_info(socket).map(|info| TcpInfo {
-        rtt_us: info.rtt_us,
-        rttvar_us: info.rttvar_us,
-        snd_cwnd: info.snd_cwnd,
-        rcv_space: info.rcv_space,
-        unacked: info.unacked,
-        total_retrans: info.total_retrans,
-        notsent_bytes: info.notsent_bytes,
-        dsack_dups: info.dsack_dups,
-        min_rtt_us: info.min_rtt_us,
-        delivery_rate: info.delivery_rate,
-        busy_time_us: info.busy_time_us,
-        rwnd_limited_us: info.rwnd_limited_us,
-        sndbuf_limited_us: info.sndbuf_limited_us,
+    let info = tcp_info::tcp_info(socket)?;
+    Some(TcpInfo {
+        unacked: info.u32_at(24)?,
+        rtt_us: info.u32_at(68)?,
+        rttvar_us: info.u32_at(72)?,
+        snd_cwnd: info.u32_at(80)?,
+        rcv_space: info.u32_at(96)?,
+        total_retrans: info.u32_at(100)?,
+        notsent_bytes: info.u32_at(144).unwrap_or(0),
+        min_rtt_us: info.min_rtt_us(),
+        delivery_rate: info.u64_at(160),
+        busy_time_us: info.u64_at(168),
+        rwnd_limited_us: info.u64_at(176),
+        sndbuf_limited_us: info.u64_at(184),
+        dsack_dups: info.u32_at(216),
     })
 }

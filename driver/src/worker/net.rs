@@ -293,7 +293,7 @@ impl Net for Sockets {
     }
 
     fn acknowledged_bytes(&mut self, socket: &mut OwnedFd) -> Option<u64> {
-        let acknowledged = tcp_info(socket.as_raw_fd())?.bytes_acked?;
+        let acknowledged = tcp_info(socket.as_raw_fd())?.bytes_acked()?;
         // The segment that began the connection counts as a byte.
         Some(acknowledged.saturating_sub(1))
     }

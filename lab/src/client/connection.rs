@@ -273,7 +273,7 @@ impl Connection {
     /// The least round trip that the kernel has seen on it, microseconds.
     pub(crate) fn min_rtt_us(&self) -> Option<u32> {
         let fd = self.fd.as_ref().filter(|_| self.stage == Stage::Open)?;
-        tcp_info::tcp_info(fd.as_raw_fd())?.min_rtt_us
+        tcp_info::tcp_info(fd.as_raw_fd())?.min_rtt_us()
     }
 
     /// Closes it; returns how many requests were in progress.
