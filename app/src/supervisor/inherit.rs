@@ -158,7 +158,7 @@ fn activated(pid: Option<&OsStr>, count: Option<&OsStr>) -> i32 {
 /// Numbers of listening sockets for the next binary: nginx's name, so that it may be nginx.
 pub(super) const SOCKETS: &str = "NGINX";
 
-/// Which of them belong to a service manager: their files must outlive the server.
+/// Names the variable with the inherited sockets of a service manager, whose files must outlive the server.
 pub(super) const ACTIVATED: &str = "FIRSTBYTE_ACTIVATED";
 
 /// Variables that were meant for this process and not for one that it starts.

@@ -27,7 +27,7 @@ pub struct Module {
     pub defaults: &'static [Variable],
     /// Its phase handlers.
     pub handlers: &'static [Handler],
-    /// Its header stage.
+    /// Its header stage, run once the head of the response is decided.
     pub header_stage: Option<HeaderStage>,
     /// Its header stage is run for subrequests, too: it is about the body, not about the head that the client gets.
     pub stage_of_subrequests: bool,

@@ -44,7 +44,7 @@ pub(super) fn is_dynamic(certificates: &[Arc<Directive>], keys: &[Arc<Directive>
 }
 
 impl CertificateTemplates {
-    /// Of the words of directives.
+    /// Reads pairs of `ssl_certificate` and `ssl_certificate_key`, whose words have variables.
     pub(super) fn new<'d>(
         b: &mut ConfigBuilder,
         words: impl Iterator<Item = (&'d Arc<Directive>, &'d Arc<Directive>)>,

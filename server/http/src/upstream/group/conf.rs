@@ -393,7 +393,7 @@ impl Server {
     }
 }
 
-/// The address that a host of a URL is already.
+/// Returns the address where the host of a URL is one, and has no name to be resolved.
 fn literal(host: &str, port: u16) -> Option<UpstreamAddr> {
     if let Some(path) = host.strip_prefix("unix:") {
         return Some(UpstreamAddr::Unix(Arc::from(path.as_bytes())));
