@@ -6,7 +6,7 @@
 #![no_main]
 
 use engines::client::SendError;
-use engines::fcgi::{Client, ProtocolError, RequestOptions, STDERR_BYTES};
+use engines::fcgi::{Client, RequestOptions, STDERR_BYTES};
 use engines::http::{BodyLength, Chunk, Fields, ResponseHead};
 use firstbyte_fuzz::kept_peer::{self, Spoken};
 use libfuzzer_sys::fuzz_target;
@@ -29,7 +29,19 @@ struct FastCgi {
 }
 
 impl Spoken for FastCgi {
-    firstbyte_fuzz::edge!(ProtocolError);
+    type Protocol = engines::fcgi::FastCgi;
+
+    fn client(&mut self) -> &mut Client {
+        &mut self.client
+    }
+
+    fn receive_eof(&mut self) {
+        self.client.receive_eof();
+    }
+
+    fn check_invariants(&self) {
+        self.client.check_invariants();
+    }
 
     const NOTE_BYTES: usize = STDERR_BYTES;
 

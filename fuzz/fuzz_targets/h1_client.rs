@@ -9,7 +9,7 @@
 use engines::client::{Bodies, MAX_INTERIM};
 use engines::h1::{Client, ClientEvent, Conn, Event, RequestOptions, Settings};
 use engines::http::{BodyLength, Chunk, Fault, Fields, OutputQueue};
-use firstbyte_fuzz::joined::join;
+use firstbyte_fuzz::joined::{join, receive};
 use libfuzzer_sys::fuzz_target;
 use std::rc::Rc;
 
@@ -138,7 +138,7 @@ impl Peer {
         for turn in turns {
             self.ask(turn);
             for piece in cut(&turn.bytes) {
-                self.receive(piece);
+                receive(&mut self.client, piece, self.buffer_bytes);
                 self.listen();
             }
             self.go_on(turn.choice);
@@ -154,16 +154,6 @@ impl Peer {
             events: self.events,
             sent: self.sent,
         }
-    }
-
-    fn receive(&mut self, piece: &[u8]) {
-        let Some(capacity) = self.buffer_bytes else {
-            return self.client.receive(piece);
-        };
-        let mut buffer = Vec::with_capacity(capacity);
-        buffer.extend_from_slice(piece);
-        self.client.receive_buffer(&mut buffer);
-        assert!(buffer.is_empty(), "a buffer is received whole");
     }
 
     /// Sends a request, if one can be sent.

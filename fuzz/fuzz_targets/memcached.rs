@@ -5,7 +5,7 @@
 
 use engines::client::SendError;
 use engines::http::ResponseHead;
-use engines::memcached::{Client, ProtocolError};
+use engines::memcached::Client;
 use firstbyte_fuzz::kept_peer::{self, Spoken};
 use libfuzzer_sys::fuzz_target;
 
@@ -34,7 +34,19 @@ struct Memcached {
 }
 
 impl Spoken for Memcached {
-    firstbyte_fuzz::edge!(ProtocolError);
+    type Protocol = engines::memcached::Memcached;
+
+    fn client(&mut self) -> &mut Client {
+        &mut self.client
+    }
+
+    fn receive_eof(&mut self) {
+        self.client.receive_eof();
+    }
+
+    fn check_invariants(&self) {
+        self.client.check_invariants();
+    }
 
     const NOTE_BYTES: usize = 64;
 

@@ -8,7 +8,7 @@ use engines::cgi::{Client, Event, RequestOptions};
 use engines::client::SendError;
 use engines::http::{BodyLength, Chunk, Fields, OutputQueue};
 
-use crate::joined::join;
+use crate::joined::{join, receive};
 
 /// How a request is written.
 pub trait Format {
@@ -143,15 +143,7 @@ impl Peer {
         buffer_bytes: Option<usize>,
     ) -> Story {
         for piece in pieces {
-            match buffer_bytes {
-                None => self.client.receive(piece),
-                Some(capacity) => {
-                    let mut buffer = Vec::with_capacity(capacity);
-                    buffer.extend_from_slice(piece);
-                    self.client.receive_buffer(&mut buffer);
-                    assert!(buffer.is_empty(), "a buffer is received whole");
-                }
-            }
+            receive(&mut self.client, piece, buffer_bytes);
             self.listen();
         }
         self.client.receive_eof(self.whole_end);

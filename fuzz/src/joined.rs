@@ -1,6 +1,6 @@
 //! Stories of clients whose data may come in pieces of any size.
 
-use engines::client::Event;
+use engines::client::{Connection, Event, Protocol};
 
 /// Adds an event to a story. How data is divided depends on how it comes, so it is joined.
 pub fn join<E>(events: &mut Vec<Event<E>>, event: Event<E>) {
@@ -10,4 +10,15 @@ pub fn join<E>(events: &mut Vec<Event<E>>, event: Event<E>) {
         }
         (_, event) => events.push(event),
     }
+}
+
+/// Passes bytes on, out of a buffer of this capacity if there is one.
+pub fn receive<P: Protocol>(client: &mut Connection<P>, piece: &[u8], buffer_bytes: Option<usize>) {
+    let Some(capacity) = buffer_bytes else {
+        return client.receive(piece);
+    };
+    let mut buffer = Vec::with_capacity(capacity);
+    buffer.extend_from_slice(piece);
+    client.receive_buffer(&mut buffer);
+    assert!(buffer.is_empty(), "a buffer is received whole");
 }

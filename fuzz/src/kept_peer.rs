@@ -6,14 +6,16 @@
 
 use std::fmt::Debug;
 
-use engines::client::{Event, SendError};
+use engines::client::{Connection, Event, Protocol, SendError};
 use engines::http::{BodyLength, OutputQueue, ResponseHead};
 
-use crate::joined::join;
+use crate::joined::{join, receive};
 
 /// Operations that differ between the protocols.
 pub trait Spoken {
-    type Error: Debug + PartialEq;
+    type Protocol: Protocol<ProtocolError: Debug + PartialEq>;
+
+    fn client(&mut self) -> &mut Connection<Self::Protocol>;
 
     /// A connection, and its limits.
     fn new(limits: u8) -> Self;
@@ -40,19 +42,11 @@ pub trait Spoken {
     /// Most bytes of notes in one exchange.
     const NOTE_BYTES: usize;
 
-    fn reset(&mut self);
-    fn cancel(&mut self);
-    fn receive(&mut self, bytes: &[u8]);
-    fn receive_buffer(&mut self, buffer: &mut Vec<u8>);
     fn receive_eof(&mut self);
-    fn event(&mut self) -> Option<Event<Self::Error>>;
-    fn transmit(&mut self, out: &mut OutputQueue);
-    fn recycle(&mut self, head: Box<ResponseHead>);
-    fn is_reusable(&self) -> bool;
-    fn is_closed(&self) -> bool;
-    fn has_answer(&self) -> bool;
     fn check_invariants(&self);
 }
+
+type ErrorOf<S> = <<S as Spoken>::Protocol as Protocol>::ProtocolError;
 
 /// Checks that events do not depend on whether bytes come whole, cut, or in owned buffers.
 pub fn run<S: Spoken>(input: &[u8]) {
@@ -90,11 +84,11 @@ struct Story<E> {
 }
 
 struct Peer<S: Spoken> {
-    client: S,
+    spoken: S,
     /// Bytes are received in buffers of this capacity.
     buffer_bytes: Option<usize>,
     resets: bool,
-    events: Vec<Event<S::Error>>,
+    events: Vec<Event<ErrorOf<S>>>,
     sent: Vec<u8>,
     /// The last request that was sent.
     asked: u32,
@@ -118,7 +112,7 @@ enum Progress {
 impl<S: Spoken> Peer<S> {
     fn new(limits: u8, mode: u8, buffer_bytes: Option<usize>) -> Self {
         Self {
-            client: S::new(limits),
+            spoken: S::new(limits),
             buffer_bytes,
             resets: mode & 1 != 0,
             events: Vec::new(),
@@ -136,51 +130,51 @@ impl<S: Spoken> Peer<S> {
         mut self,
         turns: &'a [(u8, Vec<u8>)],
         cut: impl Fn(&'a [u8]) -> Vec<&'a [u8]>,
-    ) -> Story<S::Error> {
+    ) -> Story<ErrorOf<S>> {
         for (choice, bytes) in turns {
             self.ask(*choice);
             for piece in cut(bytes) {
-                self.receive(piece);
+                receive(self.spoken.client(), piece, self.buffer_bytes);
                 self.listen();
             }
             match choice >> 5 {
                 7 => {
-                    self.client.cancel();
+                    self.spoken.client().cancel();
                     if self.progress < Progress::Ended {
-                        assert!(self.client.is_closed());
+                        assert!(self.spoken.client().is_closed());
                         self.progress = Progress::Over;
                     }
                 }
-                _ => self.client.go_on(*choice),
+                _ => self.spoken.go_on(*choice),
             }
             self.transmit();
             self.listen();
         }
-        self.client.receive_eof();
+        self.spoken.receive_eof();
         self.listen();
         assert!(self.progress >= Progress::Ended, "an exchange has no end");
         Story {
-            reusable: self.client.is_reusable(),
-            closed: self.client.is_closed(),
+            reusable: self.spoken.client().is_reusable(),
+            closed: self.spoken.client().is_closed(),
             events: self.events,
             sent: self.sent,
         }
     }
 
     fn ask(&mut self, choice: u8) {
-        if self.resets && self.client.is_closed() {
-            self.client.reset();
+        if self.resets && self.spoken.client().is_closed() {
+            self.spoken.client().reset();
             (self.asked, self.stream, self.progress) = (0, 0, Progress::Ended);
         }
-        let could = self.client.is_reusable();
-        let result = self.client.request(choice);
-        self.client.check_invariants();
+        let could = self.spoken.client().is_reusable();
+        let result = self.spoken.request(choice);
+        self.spoken.check_invariants();
         assert!(result.is_err() || could, "a request without room");
         let Ok(stream) = result else { return };
         assert!(stream == self.stream + 1 && self.progress == Progress::Ended);
-        assert!(!self.client.has_answer());
-        self.asked = stream + self.client.pipeline(choice);
-        self.client.check_invariants();
+        assert!(!self.spoken.client().has_answer());
+        self.asked = stream + self.spoken.pipeline(choice);
+        self.spoken.check_invariants();
         self.await_answer(stream);
         self.transmit();
     }
@@ -190,29 +184,19 @@ impl<S: Spoken> Peer<S> {
         (self.body_bytes, self.note_bytes, self.length) = (0, 0, None);
     }
 
-    fn receive(&mut self, piece: &[u8]) {
-        let Some(capacity) = self.buffer_bytes else {
-            return self.client.receive(piece);
-        };
-        let mut buffer = Vec::with_capacity(capacity);
-        buffer.extend_from_slice(piece);
-        self.client.receive_buffer(&mut buffer);
-        assert!(buffer.is_empty(), "a buffer is received whole");
-    }
-
     fn transmit(&mut self) {
         let (mut queue, from) = (OutputQueue::default(), self.sent.len());
-        self.client.transmit(&mut queue);
+        self.spoken.client().transmit(&mut queue);
         queue.drain_bytes(&mut self.sent);
-        self.client.check_sent(&self.sent[from..]);
+        self.spoken.check_sent(&self.sent[from..]);
     }
 
     fn listen(&mut self) {
-        self.client.check_invariants();
-        while let Some(event) = self.client.event() {
+        self.spoken.check_invariants();
+        while let Some(event) = self.spoken.client().event() {
             self.judge(&event);
             if let Event::Head { head, .. } = &event {
-                self.client.recycle(head.clone());
+                self.spoken.client().recycle(head.clone());
             }
             join(&mut self.events, event);
         }
@@ -224,12 +208,12 @@ impl<S: Spoken> Peer<S> {
     }
 
     /// Events come in their order, about the exchange in progress, and a body that ends as complete is complete.
-    fn judge(&mut self, event: &Event<S::Error>) {
+    fn judge(&mut self, event: &Event<ErrorOf<S>>) {
         assert_ne!(self.progress, Progress::Over, "{event:?} after the end");
         let (stream, from, to) = match event {
             Event::Head { stream, head, .. } => {
                 assert!((200..1000).contains(&head.status));
-                if let (BodyLength::Length(bytes), true) = (head.body, self.client.has_body(head)) {
+                if let (BodyLength::Length(bytes), true) = (head.body, self.spoken.has_body(head)) {
                     self.length = Some(bytes);
                 }
                 (*stream, Progress::Requested, Progress::Head)
@@ -254,7 +238,7 @@ impl<S: Spoken> Peer<S> {
             Event::Eof => (self.stream, Progress::Ended, Progress::Over),
             Event::Failed(_) => {
                 self.progress = Progress::Over;
-                return assert!(self.client.is_closed());
+                return assert!(self.spoken.client().is_closed());
             }
             other => panic!("{other:?} does not exist here"),
         };
@@ -264,49 +248,4 @@ impl<S: Spoken> Peer<S> {
             false => self.progress = to,
         }
     }
-}
-
-/// Operations of every client.
-#[macro_export]
-macro_rules! edge {
-    ($error:ty) => {
-        type Error = $error;
-
-        fn reset(&mut self) {
-            self.client.reset();
-        }
-        fn cancel(&mut self) {
-            self.client.cancel();
-        }
-        fn receive(&mut self, bytes: &[u8]) {
-            self.client.receive(bytes);
-        }
-        fn receive_buffer(&mut self, buffer: &mut Vec<u8>) {
-            self.client.receive_buffer(buffer);
-        }
-        fn receive_eof(&mut self) {
-            self.client.receive_eof();
-        }
-        fn event(&mut self) -> Option<engines::client::Event<$error>> {
-            self.client.event()
-        }
-        fn transmit(&mut self, out: &mut engines::http::OutputQueue) {
-            self.client.transmit(out);
-        }
-        fn recycle(&mut self, head: Box<engines::http::ResponseHead>) {
-            self.client.recycle(head);
-        }
-        fn is_reusable(&self) -> bool {
-            self.client.is_reusable()
-        }
-        fn is_closed(&self) -> bool {
-            self.client.is_closed()
-        }
-        fn has_answer(&self) -> bool {
-            self.client.has_answer()
-        }
-        fn check_invariants(&self) {
-            self.client.check_invariants();
-        }
-    };
 }

@@ -23,7 +23,6 @@ use server_base::waker::WakeKey;
 use sys::connect::Connecting;
 
 use super::conn::{Conn, Disposition, Readiness, end_probe, read_ready, turn, wake};
-use super::dialer::Dial;
 use super::net::Net;
 use super::shared::Shared;
 use super::slab::Key;
@@ -214,19 +213,19 @@ pub trait EventLoop: Sized {
     /// Assigns connections to requested attempts: each its own, or one to several.
     fn dial(&mut self) {
         let mut calls = std::mem::take(&mut self.parts().1.dialer.calls);
-        let mut shared_calls = Vec::new();
+        let mut groups: Option<Groups> = None;
         for dial in calls.drain(..) {
             if dial.call.is_given_up() {
                 continue;
             }
             let shared = self.parts().1;
             match shared.attempts.may_share(&dial, shared.clock.mono_ms) {
-                true => shared_calls.push(dial),
+                true => groups.get_or_insert_default().add(dial.route, dial.call),
                 false => self.begin_attempt(Group::alone(dial.route, dial.call)),
             }
         }
-        if !shared_calls.is_empty() {
-            self.dial_groups(shared_calls);
+        if let Some(groups) = groups {
+            self.dial_groups(groups);
         }
         let dialer = &mut self.parts().1.dialer;
         if dialer.calls.is_empty() {
@@ -237,11 +236,7 @@ pub trait EventLoop: Sized {
 
     /// Assigns connections to attempts that may share one.
     #[inline(never)]
-    fn dial_groups(&mut self, calls: Vec<Dial>) {
-        let mut groups = Groups::default();
-        for dial in calls {
-            groups.add(dial.route, dial.call);
-        }
+    fn dial_groups(&mut self, mut groups: Groups) {
         while let Some(group) = groups.take() {
             self.begin_attempt(group);
         }

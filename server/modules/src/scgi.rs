@@ -41,18 +41,6 @@ impl Application for ScgiLoc {
     };
     const SCHEME: &'static str = "scgi://";
 
-    fn common(&self) -> &Common {
-        &self.common
-    }
-
-    fn common_mut(&mut self) -> &mut Common {
-        &mut self.common
-    }
-
-    fn params(&self) -> &Params {
-        &self.param
-    }
-
     fn protocol(&self) -> UpstreamProtocol {
         UpstreamProtocol::Scgi {
             head_bytes: self.common.head_bytes(),

@@ -54,18 +54,6 @@ impl Application for UwsgiLoc {
     };
     const SCHEME: &'static str = "uwsgi://";
 
-    fn common(&self) -> &Common {
-        &self.common
-    }
-
-    fn common_mut(&mut self) -> &mut Common {
-        &mut self.common
-    }
-
-    fn params(&self) -> &Params {
-        &self.param
-    }
-
     fn protocol(&self) -> UpstreamProtocol {
         UpstreamProtocol::Uwsgi {
             head_bytes: self.common.head_bytes(),

@@ -4,18 +4,11 @@ use rcgen::{KeyPair, PublicKeyData, SigningKey};
 
 use super::{Authority, Leaf};
 
+#[path = "../der/mod.rs"]
+mod der;
+
 fn value(tag: u8, body: &[u8]) -> Vec<u8> {
-    let mut out = vec![tag];
-    match body.len() {
-        len @ 0..0x80 => out.push(len as u8),
-        len @ 0x80..0x100 => out.extend([0x81, len as u8]),
-        len => {
-            out.push(0x82);
-            out.extend((len as u16).to_be_bytes());
-        }
-    }
-    out.extend_from_slice(body);
-    out
+    der::value(tag, &[body])
 }
 
 fn common_name(name: &str) -> Vec<u8> {

@@ -18,8 +18,8 @@ use server_http::exchange::Exchange;
 use server_http::upstream::{Note, Verdict};
 use server_http::upstream_rows;
 
-use crate::gateways::params::{Encoding, Params};
-use crate::gateways::{Application, Common, application};
+use crate::gateways::params::Encoding;
+use crate::gateways::{Application, application};
 use conf::{FastCgiLoc, PLAIN};
 
 application!(
@@ -38,18 +38,6 @@ impl Application for FastCgiLoc {
     const SCHEME: &'static str = "fastcgi://";
     const SENDS_UNKNOWN_LENGTH: bool = true;
     const UPGRADES: bool = false;
-
-    fn common(&self) -> &Common {
-        &self.common
-    }
-
-    fn common_mut(&mut self) -> &mut Common {
-        &mut self.common
-    }
-
-    fn params(&self) -> &Params {
-        &self.param
-    }
 
     fn protocol(&self) -> UpstreamProtocol {
         UpstreamProtocol::FastCgi {

@@ -30,17 +30,8 @@ use server_http::upstream::{
 use params::{Encoding, ParamSet, Params};
 use pass::Pass;
 
-/// A protocol of applications: the settings of its module, and how it differs from the others.
-pub(crate) trait Application: PassesOn {
-    /// How parameters are written.
-    const ENCODING: Encoding;
-    /// The scheme of servers' URLs in variables and logs, with "://".
-    const SCHEME: &'static str;
-    /// Whether a request body may be sent whose length is not known.
-    const SENDS_UNKNOWN_LENGTH: bool = false;
-    /// Whether an application may turn a connection into a tunnel.
-    const UPGRADES: bool = true;
-
+/// The settings of a module as all of these modules have them; implemented by [`application!`].
+pub(crate) trait ApplicationSettings: PassesOn {
     /// The settings that these modules share.
     fn common(&self) -> &Common;
 
@@ -49,6 +40,18 @@ pub(crate) trait Application: PassesOn {
 
     /// `*_param`.
     fn params(&self) -> &Params;
+}
+
+/// A protocol of applications: the settings of its module, and how it differs from the others.
+pub(crate) trait Application: ApplicationSettings {
+    /// How parameters are written.
+    const ENCODING: Encoding;
+    /// The scheme of servers' URLs in variables and logs, with "://".
+    const SCHEME: &'static str;
+    /// Whether a request body may be sent whose length is not known.
+    const SENDS_UNKNOWN_LENGTH: bool = false;
+    /// Whether an application may turn a connection into a tunnel.
+    const UPGRADES: bool = true;
 
     /// The protocol, as the settings have it.
     fn protocol(&self) -> UpstreamProtocol;
@@ -194,7 +197,7 @@ fn may_upgrade(x: &Exchange, conf: &UpstreamConf) -> bool {
 /// Maximum size of the head of a response unless `*_buffer_size` is written, bytes.
 const HEAD_BYTES: usize = 64 << 10;
 
-/// The module of a protocol of applications, whose settings are an [`Application`] with a field `common` and whose plain
+/// The module of a protocol of applications, whose settings are an [`Application`] with fields `common` and `param` and whose plain
 /// directives are `PLAIN`: `MODULE`, with `*_pass` and the directives of all such modules, and their defaults.
 macro_rules! application {
     (
@@ -232,6 +235,20 @@ macro_rules! application {
             inherits: &[(concat!($prefix, "pass"), server_http::module::Inherit::Blocks)],
             ..server_http::module::Module::EMPTY
         };
+
+        impl $crate::gateways::ApplicationSettings for $conf {
+            fn common(&self) -> &$crate::gateways::Common {
+                &self.common
+            }
+
+            fn common_mut(&mut self) -> &mut $crate::gateways::Common {
+                &mut self.common
+            }
+
+            fn params(&self) -> &$crate::gateways::params::Params {
+                &self.param
+            }
+        }
 
         impl server_http::upstream::PassesOn for $conf {
             const DEFAULTS: server_http::upstream::Defaults = server_http::upstream::Defaults {
