@@ -20,13 +20,13 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use driver::worker::config::ThreadConfig;
-use driver::worker::conn::{Conn, Disposition, PlainProtocols, Readiness, read_ready, turn};
+use driver::worker::conn::{Conn, Disposition, Readiness, read_ready, turn};
 use driver::worker::net::Net;
 use driver::worker::shared::{SCRATCH_BYTES, Shared};
 use engines::client::Bodies;
 use engines::h2::PREFACE;
 use engines::hpack::{Encoder, Indexing};
-use engines::http::{FileRange, OutputQueue};
+use engines::http::{FileRange, OutputQueue, Protocol, Protocols};
 use engines::spdy;
 use server_base::connector::{SocketOptions, UpstreamAddr};
 use server_base::errlog::{self, ErrorLog, Level, Sink};
@@ -101,9 +101,10 @@ fn serve(root: &Path, name: &str, path: &str, times: usize, count: usize) -> io:
     let peer = Peer::Inet(SocketAddr::from(([127, 0, 0, 1], 40_000)));
     let mut conn = Conn::new(socket, peer, 0, 1, 1);
     let mut spdy = name.starts_with("spdy").then(Spdy::new);
-    conn.expect(PlainProtocols {
-        http2: http2.is_some(),
-        spdy: spdy.is_some(),
+    conn.expect(match (&http2, &spdy) {
+        (Some(_), _) => Protocols::default().with(Protocol::Http2),
+        (_, Some(_)) => Protocols::default().with(Protocol::Spdy),
+        _ => Protocols::default(),
     });
     if proxies {
         // Two connections take turns: that is the loop's to order.

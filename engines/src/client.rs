@@ -103,96 +103,58 @@ pub struct HeadSize {
     pub text_bytes: u64,
 }
 
-/// Error in a response of a protocol that has streams.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Malformed {
-    /// No status, or one that is no number from 100 to 999.
-    Status,
-    /// A field with a name or value that it must not have, or one that belongs to connections of HTTP/1.
-    Field,
-    /// More fields, or longer ones, than the limits allow.
-    TooLarge,
-    /// More or less body than `content-length` says, or a `content-length` that is no number.
-    Length,
-    /// More interim responses than the limit allows, or one that ends the stream.
-    Interim,
-    /// A frame that does not belong there, such as a body before its head.
-    OutOfOrder,
-    /// More of a body than the window allowed.
-    Window,
-}
-
-impl Malformed {
-    /// A few words for people.
-    #[must_use]
-    pub const fn message(self) -> &'static str {
-        match self {
-            Self::Status => "server sent an invalid status",
-            Self::Field => "server sent an invalid field",
-            Self::TooLarge => "server sent too large a head",
-            Self::Length => "server sent a body of another length than announced",
-            Self::Interim => "server sent too many interim responses",
-            Self::OutOfOrder => "server sent a frame out of order",
-            Self::Window => "server sent more than the window allowed",
-        }
+errors! {
+    /// Error in a response of a protocol that has streams.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Malformed {
+        /// No status, or one that is no number from 100 to 999.
+        Status = "server sent an invalid status",
+        /// A field with a name or value that it must not have, or one that belongs to connections of HTTP/1.
+        Field = "server sent an invalid field",
+        /// More fields, or longer ones, than the limits allow.
+        TooLarge = "server sent too large a head",
+        /// More or less body than `content-length` says, or a `content-length` that is no number.
+        Length = "server sent a body of another length than announced",
+        /// More interim responses than the limit allows, or one that ends the stream.
+        Interim = "server sent too many interim responses",
+        /// A frame that does not belong there, such as a body before its head.
+        OutOfOrder = "server sent a frame out of order",
+        /// More of a body than the window allowed.
+        Window = "server sent more than the window allowed",
     }
 }
 
-/// Error of a request that cannot be sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SendError {
-    /// As many exchanges are in progress as the connection takes; later it may take another.
-    Busy,
-    /// The connection takes no further request.
-    Closed,
-    /// A field of a protocol with streams cannot be sent: its name is no token, its value has a control, or it contradicts
-    /// the body.
-    BadField,
-    /// The method is no token, or one whose answer the caller is not prepared for.
-    BadMethod,
-    /// The request target is empty, or has a blank or a control.
-    BadTarget,
-    /// The name of a field is empty, or has a blank, a control or a colon.
-    BadName,
-    /// The value of a field has a CR, LF or NUL.
-    BadValue,
-    /// The fields contradict each other about the length of the body, or name a coding other than chunked.
-    BadFraming,
-    /// The fields announce no body, or less than there is.
-    BodyTooLong,
-    /// The name of a parameter is empty, or a parameter has a byte that its protocol cannot send.
-    BadParameter,
-    /// The first parameter is not the length of the body, of SCGI.
-    NoLength,
-    /// The parameters are larger than the limit, or than their format can say.
-    ParametersTooLarge,
-    /// The key of memcached is empty, or has a blank or a control.
-    BadKey,
-}
-
-impl SendError {
-    /// Short description for messages, behind the name of what was refused.
-    #[must_use]
-    pub const fn message(self) -> &'static str {
-        match self {
-            Self::Busy => "the connection is busy",
-            Self::Closed => "the connection is closed",
-            Self::BadField => "a field cannot be sent",
-            Self::BadMethod => "the method cannot be sent",
-            Self::BadTarget => "the URI is empty, or has a space or a control character",
-            Self::BadName => {
-                "a header name is empty, or has a space, a control character or a colon"
-            }
-            Self::BadValue => "a header value has a line break or a null character",
-            Self::BadFraming => {
-                "\"Content-Length\" and \"Transfer-Encoding\" are repeated, invalid or contradict each other"
-            }
-            Self::BodyTooLong => "the body is longer than \"Content-Length\" says",
-            Self::BadParameter => "a parameter has no name, or has a null character",
-            Self::NoLength => "the first parameter is not \"CONTENT_LENGTH\" with a number",
-            Self::ParametersTooLarge => "the parameters are too large",
-            Self::BadKey => "the key is empty, or has a space or a control character",
-        }
+errors! {
+    /// Error of a request that cannot be sent; the name of what was refused precedes its text.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum SendError {
+        /// As many exchanges are in progress as the connection takes; later it may take another.
+        Busy = "the connection is busy",
+        /// The connection takes no further request.
+        Closed = "the connection is closed",
+        /// A field of a protocol with streams cannot be sent: its name is no token, its value has a control, or it contradicts
+        /// the body.
+        BadField = "a field cannot be sent",
+        /// The method is no token, or one whose answer the caller is not prepared for.
+        BadMethod = "the method cannot be sent",
+        /// The request target is empty, or has a blank or a control.
+        BadTarget = "the URI is empty, or has a space or a control character",
+        /// The name of a field is empty, or has a blank, a control or a colon.
+        BadName = "a header name is empty, or has a space, a control character or a colon",
+        /// The value of a field has a CR, LF or NUL.
+        BadValue = "a header value has a line break or a null character",
+        /// The fields contradict each other about the length of the body, or name a coding other than chunked.
+        BadFraming = "\"Content-Length\" and \"Transfer-Encoding\" are repeated, invalid or contradict each other",
+        /// The fields announce no body, or less than there is.
+        BodyTooLong = "the body is longer than \"Content-Length\" says",
+        /// The name of a parameter is empty, or a parameter has a byte that its protocol cannot send.
+        BadParameter = "a parameter has no name, or has a null character",
+        /// The first parameter is not the length of the body, of SCGI.
+        NoLength = "the first parameter is not \"CONTENT_LENGTH\" with a number",
+        /// The parameters are larger than the limit, or than their format can say.
+        ParametersTooLarge = "the parameters are too large",
+        /// The key of memcached is empty, or has a blank or a control.
+        BadKey = "the key is empty, or has a space or a control character",
     }
 }
 

@@ -24,6 +24,9 @@
 //! - [`proxy_protocol`]: what a proxy says before a connection's first byte.
 #![forbid(unsafe_code)]
 
+#[macro_use]
+mod errors;
+
 pub mod cgi;
 pub mod client;
 pub mod dns;

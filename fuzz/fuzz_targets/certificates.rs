@@ -61,9 +61,10 @@ fn show(der: &[u8]) {
             .all(|b| b.is_ascii_hexdigit())
     );
     assert_eq!(certificate.fingerprint().len(), 40);
-    assert!(
-        certificate.valid_from().ends_with("GMT") && certificate.valid_until().ends_with("GMT")
-    );
+    for time in [certificate.valid_from(), certificate.valid_until()] {
+        // OpenSSL's words for a day that its month does not have.
+        assert!(time.ends_with("GMT") || time == "Bad time value", "{time}");
+    }
     let _ = certificate.days_left(1_795_272_703);
     let pem = certificate.pem();
     let again = Chain::from_pem(&pem).expect("it can be read again");

@@ -6,11 +6,11 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use super::{check, signal};
+use super::{check, process, signal};
 
 /// Descriptors for the new program, under the name of the variable that lists them.
 pub type Passed<'a> = (&'a str, Vec<BorrowedFd<'a>>);
@@ -56,6 +56,43 @@ pub fn unblocked(command: &mut Command) -> &mut Command {
     unsafe { command.pre_exec(signal::unblock_all) }
 }
 
+/// Has `command` start as the first of a process group of its own, with `fds` as its descriptors from 3 on and no signal
+/// blocked; the kernel kills it when the thread ends that starts it.
+///
+/// The descriptors stay open here until `command` is dropped; those past [`PASSED_MAX`] are not passed. What the program starts
+/// itself is not killed by the kernel: its group has its number, for [`process::kill_group`].
+pub fn attached(command: &mut Command, fds: Vec<OwnedFd>) -> &mut Command {
+    command.process_group(0);
+    let parent = process::id();
+    let prepare = move || {
+        process::be_killed_with_parent()?;
+        if process::parent_id() != parent {
+            return Err(io::Error::from_raw_os_error(libc::ESRCH));
+        }
+        // A descriptor to pass may lie where another one is to go: all are moved out of the way first. Nothing else that is
+        // needed lies there, because these descriptors, or those that had their numbers, are open while the program is started.
+        let behind = FIRST_PASSED + fds.len() as libc::c_int;
+        let mut moved = [-1; PASSED_MAX];
+        for (fd, moved) in fds.iter().zip(&mut moved) {
+            let fd = fd.as_raw_fd();
+            // SAFETY: the call takes numbers.
+            *moved = check(unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, behind) })?;
+        }
+        for (moved, number) in moved.iter().zip(FIRST_PASSED..behind) {
+            // SAFETY: the call takes numbers; in this process, which is about to be replaced, nobody owns them.
+            check(unsafe { libc::dup2(*moved, number) })?;
+        }
+        signal::unblock_all()
+    };
+    // SAFETY: between fork and exec, `prepare` makes system calls alone: it allocates nothing and takes no lock.
+    unsafe { command.pre_exec(prepare) }
+}
+
+/// The most descriptors that [`attached`] passes.
+pub const PASSED_MAX: usize = 4;
+/// The first number behind the standard streams.
+const FIRST_PASSED: libc::c_int = 3;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -71,8 +108,9 @@ mod tests {
     fn descriptors_are_open_in_the_program_and_named_in_its_environment() {
         let socket = TcpListener::bind("127.0.0.1:0").expect("bind");
         let (mut reader, writer) = io::pipe().expect("a pipe");
+        // By path: a shell may take numbers of one digit alone behind `>&`.
         let script = "test -S /proc/self/fd/${SOCKETS%;} && \
-                      printf '%s %s' \"$0\" \"${HOME-none}\" >&${OUT%;}";
+                      printf '%s %s' \"$0\" \"${HOME-none}\" >/proc/self/fd/${OUT%;}";
         let passed = [
             ("SOCKETS", vec![socket.as_fd()]),
             ("OUT", vec![writer.as_fd()]),
@@ -98,6 +136,41 @@ mod tests {
         use std::os::unix::process::ExitStatusExt;
         let status = ended.join().expect("no panic").expect("sh starts");
         assert_eq!(status.signal(), Some(libc::SIGTERM));
+    }
+
+    #[test]
+    fn attached_program_has_its_descriptors_in_order_and_a_group_of_its_own() {
+        let (mut reader, writer) = io::pipe().expect("a pipe");
+        let (input, mut feed) = io::pipe().expect("a pipe");
+        let mut command = Command::new("sh");
+        command.args(["-c", "read word <&3; printf '%s %s' $word $$ >&4"]);
+        // In the order in which each takes the number that the other may have.
+        let fds = vec![OwnedFd::from(input), OwnedFd::from(writer)];
+        let mut child = attached(&mut command, fds).spawn().expect("sh starts");
+        drop(command);
+        process::kill_group(child.id(), 0).expect("it leads a group");
+        io::Write::write_all(&mut feed, b"word\n").expect("it reads");
+        let mut text = String::new();
+        reader.read_to_string(&mut text).expect("it ends");
+        assert_eq!(text, format!("word {}", child.id()));
+        assert!(child.wait().expect("it has ended").success());
+    }
+
+    #[test]
+    fn attached_program_dies_with_the_thread_that_started_it() {
+        let (mut reader, writer) = io::pipe().expect("a pipe");
+        let started = std::thread::spawn(move || {
+            let mut command = Command::new("sleep");
+            command.arg("600");
+            let fds = vec![OwnedFd::from(writer)];
+            attached(&mut command, fds).spawn().expect("sleep starts")
+        });
+        let mut child = started.join().expect("no panic");
+        let mut text = String::new();
+        reader.read_to_string(&mut text).expect("nobody writes");
+        use std::os::unix::process::ExitStatusExt;
+        let status = child.wait().expect("it has ended");
+        assert_eq!(status.signal(), Some(libc::SIGKILL));
     }
 
     #[test]

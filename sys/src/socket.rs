@@ -223,6 +223,15 @@ pub fn set_tcp_defer_accept(socket: impl AsFd, seconds: i32) -> io::Result<()> {
     set_tcp_int(socket, libc::TCP_DEFER_ACCEPT, seconds)
 }
 
+/// Sets TCP_QUICKACK: whether data that comes is acknowledged at once, or when there is something to send or a timer of the
+/// kernel ends. The kernel changes it by itself later.
+///
+/// # Errors
+/// Not a TCP socket.
+pub fn set_tcp_quickack(socket: impl AsFd, on: bool) -> io::Result<()> {
+    set_tcp_int(socket, libc::TCP_QUICKACK, i32::from(on))
+}
+
 fn set_tcp_int(socket: impl AsFd, option: libc::c_int, value: i32) -> io::Result<()> {
     // SAFETY: `value` is an int that lives through the call, and its size is the length given.
     check(unsafe {

@@ -57,6 +57,12 @@ impl TcpInfo {
         self.u32_at(148).filter(|us| *us != UNMEASURED)
     }
 
+    /// Segments with data that have come, each counted alone where the device has put several together.
+    #[must_use]
+    pub fn data_segs_in(&self) -> Option<u32> {
+        self.u32_at(152)
+    }
+
     fn at<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
         let known = &self.bytes[..self.len];
         known.get(offset..offset + N)?.try_into().ok()
@@ -88,6 +94,8 @@ mod tests {
         let (rtt_us, snd_cwnd) = (info.u32_at(68), info.u32_at(80));
         assert!(rtt_us > Some(0) && snd_cwnd > Some(0), "{info:?}");
         assert!(info.min_rtt_us().is_none_or(|us| us > 0), "{info:?}");
+        let info = tcp_info(client.as_raw_fd()).expect("a TCP socket");
+        assert_eq!(info.data_segs_in(), Some(1), "{info:?}");
     }
 
     #[test]

@@ -26,8 +26,8 @@ pub fn serve(work: impl Fn() + Clone + Send + 'static) -> SocketAddr {
     address
 }
 
-/// Answers until the client goes.
-fn answer(mut stream: TcpStream, work: impl Fn()) {
+/// Answers on a connection until the client goes; does `work` for each request before.
+pub fn answer(mut stream: TcpStream, work: impl Fn()) {
     let _ = stream.set_nodelay(true);
     let Ok(reader) = stream.try_clone() else {
         return;

@@ -7,9 +7,11 @@ use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use engines::http::Protocol;
 use engines::{h1, h2, spdy};
 use server_http::conf_core::{CoreSrv, Http2Srv, SpdySrv};
 use server_http::http::{Http, LocalHttp, Port};
+use server_http::settings_set::SettingsSet;
 
 /// A configuration as one thread serves it.
 pub struct ThreadConfig {
@@ -17,10 +19,24 @@ pub struct ThreadConfig {
     pub http: Rc<LocalHttp>,
     /// Settings of the HTTP/1 engine for each port.
     pub h1: Vec<Rc<h1::Settings>>,
-    /// Settings of the HTTP/2 engine for each port.
-    pub h2: Vec<Rc<h2::Settings>>,
-    /// Settings of the SPDY engine for each port.
-    pub spdy: Vec<Rc<spdy::Settings>>,
+    /// Settings of the protocols with streams for each port.
+    pub mux: Vec<MuxSettings>,
+}
+
+/// Settings of the protocols with streams on one port.
+pub struct MuxSettings {
+    pub(super) h2: Rc<h2::Settings>,
+    pub(super) spdy: Rc<spdy::Settings>,
+    spdy_timeouts: Timeouts,
+}
+
+/// Timeouts that a protocol has of its own, in place of those of HTTP/1.
+#[derive(Clone, Copy, Debug)]
+pub struct Timeouts {
+    /// How long a connection may have no request, milliseconds.
+    pub idle_ms: u64,
+    /// How long a frame that has begun may take to become whole, milliseconds.
+    pub frame_ms: u64,
 }
 
 impl ThreadConfig {
@@ -36,8 +52,7 @@ impl ThreadConfig {
         let ports = http.ports.len();
         Self {
             h1: Vec::with_capacity(ports),
-            h2: Vec::with_capacity(ports),
-            spdy: Vec::with_capacity(ports),
+            mux: Vec::with_capacity(ports),
             http: Rc::new(LocalHttp::new(http, number)),
         }
     }
@@ -45,24 +60,42 @@ impl ThreadConfig {
     /// Prepares ports, each for one of `steps`; all are prepared if some are left.
     pub fn prepare(&mut self, steps: &mut usize) {
         let http = &self.http.http;
-        for port in http.ports.iter().skip(self.spdy.len()) {
+        for port in http.ports.iter().skip(self.mux.len()) {
             if *steps == 0 {
                 return;
             }
             *steps -= 1;
             self.h1.push(Rc::new(h1_settings(http, port)));
-            self.h2.push(Rc::new(h2_settings(http, port)));
-            self.spdy.push(Rc::new(spdy_settings(http, port)));
+            self.mux.push(MuxSettings::new(http, port));
         }
     }
 
     /// Frees what was prepared, each port for one of `steps`; all is freed if some are left.
     pub fn let_go(&mut self, steps: &mut usize) {
-        while *steps > 0 && self.spdy.pop().is_some() {
+        while *steps > 0 && self.mux.pop().is_some() {
             self.h1.pop();
-            self.h2.pop();
             *steps -= 1;
         }
+    }
+}
+
+impl MuxSettings {
+    fn new(http: &Http, port: &Port) -> Self {
+        let confs = &http.servers[port.addr(None).default_server].confs;
+        let spdy: &SpdySrv = confs.get();
+        Self {
+            h2: Rc::new(h2_settings(confs)),
+            spdy: Rc::new(spdy_settings(confs)),
+            spdy_timeouts: Timeouts {
+                idle_ms: spdy.keepalive_timeout.0,
+                frame_ms: spdy.recv_timeout.0,
+            },
+        }
+    }
+
+    /// The timeouts of a protocol that has its own.
+    pub(super) fn timeouts(&self, protocol: Protocol) -> Option<Timeouts> {
+        (protocol == Protocol::Spdy).then_some(self.spdy_timeouts)
     }
 }
 
@@ -90,8 +123,7 @@ fn h1_settings(http: &Http, port: &Port) -> h1::Settings {
     }
 }
 
-fn h2_settings(http: &Http, port: &Port) -> h2::Settings {
-    let confs = &http.servers[port.addr(None).default_server].confs;
+fn h2_settings(confs: &SettingsSet) -> h2::Settings {
     let (srv, own): (&CoreSrv, &Http2Srv) = (confs.get(), confs.get());
     let buffers = &srv.large_client_header_buffers;
     h2::Settings {
@@ -109,8 +141,7 @@ fn h2_settings(http: &Http, port: &Port) -> h2::Settings {
     }
 }
 
-fn spdy_settings(http: &Http, port: &Port) -> spdy::Settings {
-    let confs = &http.servers[port.addr(None).default_server].confs;
+fn spdy_settings(confs: &SettingsSet) -> spdy::Settings {
     let (srv, own): (&CoreSrv, &SpdySrv) = (confs.get(), confs.get());
     let buffers = &srv.large_client_header_buffers;
     spdy::Settings {

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 
 use engines::http::probe::{Point, ProbeEvent};
 use server_http::exchange::Exchange;
-use server_http::var;
+use server_http::variables;
 use server_http::vars::Variable;
 
 use super::site::{TestConnection, get, statuses};
@@ -15,7 +15,9 @@ thread_local! {
 }
 
 /// A configuration that names it wants events.
-pub(crate) const VARIABLES: &[Variable] = &[var!("heard", "nothing", |_, _, _, _| true)];
+pub(crate) const VARIABLES: &[Variable] = variables! {
+    "heard": "nothing" => |_, _, _, _| true;
+};
 const WANTED: &str = "root /a/$heard;";
 
 pub(crate) fn hear(event: &ProbeEvent, x: Option<&mut Exchange>) {

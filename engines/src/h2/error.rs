@@ -3,45 +3,47 @@
 use crate::hpack;
 use crate::mux::{Codes, protocol_error};
 
-/// One way a peer breaks HTTP/2; all of them end the connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ProtocolError {
-    /// The connection does not begin with the preface (RFC 9113 section 3.4). That SETTINGS come next is not insisted on.
-    BadPreface,
-    /// A frame is longer than allowed, or its length is none of its kind's.
-    FrameSize,
-    /// A frame on a stream, or on none, where its kind does not belong.
-    WrongStream,
-    /// A frame other than CONTINUATION inside of a header block, or CONTINUATION outside.
-    BrokenHeaderBlock,
-    /// A header block that is no HPACK.
-    Compression(hpack::Fault),
-    /// A field without a name.
-    EmptyFieldName,
-    /// Padding longer than the frame.
-    BadPadding,
-    /// A frame on a stream that was never opened, or with a number that goes back.
-    BadStreamNumber,
-    /// DATA or HEADERS on a stream that the peer has closed.
-    ClosedStream,
-    /// A setting out of its range.
-    BadSetting,
-    /// A window update of 0 on the connection.
-    ZeroWindowUpdate,
-    /// A window of the connection beyond 2^31-1, or one of a stream by a setting.
-    WindowOverflow,
-    /// More data than a window allowed.
-    WindowExceeded,
-    /// PUSH_PROMISE from a client.
-    PushFromClient,
-    /// PUSH_PROMISE from a server although push is disabled.
-    PushUnasked,
-    /// A server closes the connection while streams are open.
-    Closed,
-    /// A header block longer than the limit, or in too many frames.
-    HeaderFlood,
-    /// More frames that cost work and bring nothing than the budget allows.
-    Flood,
+errors! {
+    /// One way a peer breaks HTTP/2; all of them end the connection.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum ProtocolError {
+        /// The connection does not begin with the preface (RFC 9113 section 3.4). That SETTINGS come next is not insisted on.
+        BadPreface = "client sent invalid http2 preface",
+        /// A frame is longer than allowed, or its length is none of its kind's.
+        FrameSize = "client sent frame with incorrect length",
+        /// A frame on a stream, or on none, where its kind does not belong.
+        WrongStream = "client sent frame with incorrect identifier",
+        /// A frame other than CONTINUATION inside of a header block, or CONTINUATION outside.
+        BrokenHeaderBlock = "client sent inappropriate frame while CONTINUATION was expected",
+        /// A header block that is no HPACK.
+        Compression(hpack::Fault) = "client sent invalid header block",
+        /// A field without a name.
+        EmptyFieldName = "client sent zero header name length",
+        /// Padding longer than the frame.
+        BadPadding = "client sent padded frame with incorrect length",
+        /// A frame on a stream that was never opened, or with a number that goes back.
+        BadStreamNumber = "client sent frame for a stream that was never opened",
+        /// DATA or HEADERS on a stream that the peer has closed.
+        ClosedStream = "client sent frame for a stream that it had closed",
+        /// A setting out of its range.
+        BadSetting = "client sent SETTINGS frame with incorrect value",
+        /// A window update of 0 on the connection.
+        ZeroWindowUpdate = "client sent WINDOW_UPDATE frame with incorrect window increment 0",
+        /// A window of the connection beyond 2^31-1, or one of a stream by a setting.
+        WindowOverflow = "client violated flow control: window overflow",
+        /// More data than a window allowed.
+        WindowExceeded = "client violated flow control: more data than allowed",
+        /// PUSH_PROMISE from a client.
+        PushFromClient = "client sent PUSH_PROMISE frame",
+        /// PUSH_PROMISE from a server although push is disabled.
+        PushUnasked = "client sent PUSH_PROMISE frame",
+        /// A server closes the connection while streams are open.
+        Closed = "client closed the connection inside of a response",
+        /// A header block longer than the limit, or in too many frames.
+        HeaderFlood = "client sent too large header block",
+        /// More frames that cost work and bring nothing than the budget allows.
+        Flood = "http2 flood detected",
+    }
 }
 
 impl ProtocolError {
@@ -63,34 +65,6 @@ impl ProtocolError {
             Self::FrameSize | Self::Compression(hpack::Fault::Truncated) => FRAME_SIZE_ERROR,
             Self::Compression(_) => COMPRESSION_ERROR,
             Self::HeaderFlood | Self::Flood => ENHANCE_YOUR_CALM,
-        }
-    }
-
-    /// The text for the error log.
-    #[must_use]
-    pub const fn message(self) -> &'static str {
-        match self {
-            Self::BadPreface => "client sent invalid http2 preface",
-            Self::FrameSize => "client sent frame with incorrect length",
-            Self::WrongStream => "client sent frame with incorrect identifier",
-            Self::BrokenHeaderBlock => {
-                "client sent inappropriate frame while CONTINUATION was expected"
-            }
-            Self::Compression(_) => "client sent invalid header block",
-            Self::EmptyFieldName => "client sent zero header name length",
-            Self::BadPadding => "client sent padded frame with incorrect length",
-            Self::BadStreamNumber => "client sent frame for a stream that was never opened",
-            Self::ClosedStream => "client sent frame for a stream that it had closed",
-            Self::BadSetting => "client sent SETTINGS frame with incorrect value",
-            Self::ZeroWindowUpdate => {
-                "client sent WINDOW_UPDATE frame with incorrect window increment 0"
-            }
-            Self::WindowOverflow => "client violated flow control: window overflow",
-            Self::WindowExceeded => "client violated flow control: more data than allowed",
-            Self::PushFromClient | Self::PushUnasked => "client sent PUSH_PROMISE frame",
-            Self::Closed => "client closed the connection inside of a response",
-            Self::HeaderFlood => "client sent too large header block",
-            Self::Flood => "http2 flood detected",
         }
     }
 }

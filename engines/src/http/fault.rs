@@ -3,67 +3,67 @@
 //! [`Fault::status`] is the only place that maps an error to a response status; [`Fault::message`] is the text for
 //! the error log, worded like nginx's. An error always ends the connection after its response.
 
-use std::fmt;
-
-/// One way a peer misbehaves in a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Fault {
-    /// The request line is malformed (RFC 9112 section 3).
-    BadRequestLine,
-    /// A byte of the method is not an upper-case letter, `_` or `-`.
-    BadMethod,
-    /// The method does not end within the header buffers.
-    MethodTooLong,
-    /// The request line does not fit the header buffers.
-    UriTooLong,
-    /// The path cannot be decoded, or leaves the root.
-    BadUri,
-    /// The version is malformed, or HTTP/0.9 is switched off.
-    BadVersion,
-    /// The major version is not 1.
-    UnsupportedVersion,
-    /// An HTTP/0.9 request with a method other than GET.
-    MethodInHttp09,
-    /// A header line is malformed (RFC 9112 section 5).
-    BadHeader,
-    /// A header line, or all of them, do not fit the header buffers.
-    HeaderTooLarge,
-    /// More header lines than `max_headers`.
-    TooManyHeaders,
-    /// A field that may come once came twice.
-    DuplicateHeader,
-    /// HTTP/1.1 without Host (RFC 9112 section 3.2).
-    MissingHost,
-    /// More than one Host field.
-    DuplicateHost,
-    /// Host, or the authority of the target, is not a host.
-    BadHost,
-    /// Content-Length is not a number (RFC 9112 section 6.3).
-    BadContentLength,
-    /// More than one Content-Length field.
-    DuplicateContentLength,
-    /// Content-Length together with Transfer-Encoding.
-    LengthAndEncoding,
-    /// Transfer-Encoding in a request before HTTP/1.1.
-    EncodingInHttp10,
-    /// A transfer coding other than "chunked".
-    UnknownEncoding,
-    /// More than one Transfer-Encoding field.
-    DuplicateEncoding,
-    /// The TRACE method.
-    TraceForbidden,
-    /// The CONNECT method.
-    ConnectForbidden,
-    /// A plain HTTP request on a TLS port.
-    PlainToTls,
-    /// Chunk framing is broken (RFC 9112 section 7.1).
-    BadChunk,
-    /// Chunk extensions exceed their limit.
-    ChunkExtensionTooLong,
-    /// A trailer line is malformed (RFC 9112 section 7.1.2).
-    BadTrailer,
-    /// The trailer section exceeds the header limits.
-    TrailerTooLarge,
+errors! {
+    /// One way a peer misbehaves in a request.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum Fault {
+        /// The request line is malformed (RFC 9112 section 3).
+        BadRequestLine = "client sent invalid request",
+        /// A byte of the method is not an upper-case letter, `_` or `-`.
+        BadMethod = "client sent invalid method",
+        /// The method does not end within the header buffers.
+        MethodTooLong = "client sent too long method",
+        /// The request line does not fit the header buffers.
+        UriTooLong = "client sent too long URI",
+        /// The path cannot be decoded, or leaves the root.
+        BadUri = "client sent invalid request",
+        /// The version is malformed, or HTTP/0.9 is switched off.
+        BadVersion = "client sent invalid request",
+        /// The major version is not 1.
+        UnsupportedVersion = "client sent invalid version",
+        /// An HTTP/0.9 request with a method other than GET.
+        MethodInHttp09 = "client sent invalid method in HTTP/0.9 request",
+        /// A header line is malformed (RFC 9112 section 5).
+        BadHeader = "client sent invalid header line",
+        /// A header line, or all of them, do not fit the header buffers.
+        HeaderTooLarge = "client sent too long header line",
+        /// More header lines than `max_headers`.
+        TooManyHeaders = "client sent too many header lines",
+        /// A field that may come once came twice.
+        DuplicateHeader = "client sent duplicate header line",
+        /// HTTP/1.1 without Host (RFC 9112 section 3.2).
+        MissingHost = "client sent HTTP/1.1 request without \"Host\" header",
+        /// More than one Host field.
+        DuplicateHost = "client sent duplicate host header",
+        /// Host, or the authority of the target, is not a host.
+        BadHost = "client sent invalid host header",
+        /// Content-Length is not a number (RFC 9112 section 6.3).
+        BadContentLength = "client sent invalid \"Content-Length\" header",
+        /// More than one Content-Length field.
+        DuplicateContentLength = "client sent duplicate \"Content-Length\" header",
+        /// Content-Length together with Transfer-Encoding.
+        LengthAndEncoding = "client sent \"Content-Length\" and \"Transfer-Encoding\" headers at the same time",
+        /// Transfer-Encoding in a request before HTTP/1.1.
+        EncodingInHttp10 = "client sent HTTP/1.0 request with \"Transfer-Encoding\" header",
+        /// A transfer coding other than "chunked".
+        UnknownEncoding = "client sent unknown \"Transfer-Encoding\"",
+        /// More than one Transfer-Encoding field.
+        DuplicateEncoding = "client sent duplicate \"Transfer-Encoding\" header",
+        /// The TRACE method.
+        TraceForbidden = "client sent TRACE method",
+        /// The CONNECT method.
+        ConnectForbidden = "client sent CONNECT method",
+        /// A plain HTTP request on a TLS port.
+        PlainToTls = "client sent plain HTTP request to HTTPS port",
+        /// Chunk framing is broken (RFC 9112 section 7.1).
+        BadChunk = "client sent invalid chunked body",
+        /// Chunk extensions exceed their limit.
+        ChunkExtensionTooLong = "client sent too long chunk extension",
+        /// A trailer line is malformed (RFC 9112 section 7.1.2).
+        BadTrailer = "client sent invalid trailer line",
+        /// The trailer section exceeds the header limits.
+        TrailerTooLarge = "client sent too large trailer section",
+    }
 }
 
 impl Fault {
@@ -99,49 +99,6 @@ impl Fault {
             | Self::BadTrailer
             | Self::TrailerTooLarge => 400,
         }
-    }
-
-    /// The text for the error log.
-    #[must_use]
-    pub const fn message(self) -> &'static str {
-        match self {
-            Self::BadRequestLine | Self::BadUri | Self::BadVersion => "client sent invalid request",
-            Self::BadMethod => "client sent invalid method",
-            Self::MethodTooLong => "client sent too long method",
-            Self::UriTooLong => "client sent too long URI",
-            Self::UnsupportedVersion => "client sent invalid version",
-            Self::MethodInHttp09 => "client sent invalid method in HTTP/0.9 request",
-            Self::BadHeader => "client sent invalid header line",
-            Self::HeaderTooLarge => "client sent too long header line",
-            Self::TooManyHeaders => "client sent too many header lines",
-            Self::DuplicateHeader => "client sent duplicate header line",
-            Self::MissingHost => "client sent HTTP/1.1 request without \"Host\" header",
-            Self::DuplicateHost => "client sent duplicate host header",
-            Self::BadHost => "client sent invalid host header",
-            Self::BadContentLength => "client sent invalid \"Content-Length\" header",
-            Self::DuplicateContentLength => "client sent duplicate \"Content-Length\" header",
-            Self::LengthAndEncoding => {
-                "client sent \"Content-Length\" and \"Transfer-Encoding\" headers at the same time"
-            }
-            Self::EncodingInHttp10 => {
-                "client sent HTTP/1.0 request with \"Transfer-Encoding\" header"
-            }
-            Self::UnknownEncoding => "client sent unknown \"Transfer-Encoding\"",
-            Self::DuplicateEncoding => "client sent duplicate \"Transfer-Encoding\" header",
-            Self::TraceForbidden => "client sent TRACE method",
-            Self::ConnectForbidden => "client sent CONNECT method",
-            Self::PlainToTls => "client sent plain HTTP request to HTTPS port",
-            Self::BadChunk => "client sent invalid chunked body",
-            Self::ChunkExtensionTooLong => "client sent too long chunk extension",
-            Self::BadTrailer => "client sent invalid trailer line",
-            Self::TrailerTooLarge => "client sent too large trailer section",
-        }
-    }
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(self.message())
     }
 }
 

@@ -4,164 +4,87 @@
 //! handful of names share a length. Source: RFC 9110 section 18.4 and the
 //! fields nginx knows.
 
-/// Which well-known field a field is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum FieldId {
-    /// A name without a number of its own.
-    #[default]
-    Other,
-    /// `Host`.
-    Host,
-    /// `Connection`.
-    Connection,
-    /// `Content-Length`.
-    ContentLength,
-    /// `Transfer-Encoding`.
-    TransferEncoding,
-    /// `Expect`.
-    Expect,
-    /// `If-Modified-Since`.
-    IfModifiedSince,
-    /// `If-Unmodified-Since`.
-    IfUnmodifiedSince,
-    /// `If-Match`.
-    IfMatch,
-    /// `If-None-Match`.
-    IfNoneMatch,
-    /// `If-Range`.
-    IfRange,
-    /// `Range`.
-    Range,
-    /// `User-Agent`.
-    UserAgent,
-    /// `Referer`.
-    Referer,
-    /// `Accept-Encoding`.
-    AcceptEncoding,
-    /// `Accept-Language`.
-    AcceptLanguage,
-    /// `Accept`.
-    Accept,
-    /// `Authorization`.
-    Authorization,
-    /// `Cookie`.
-    Cookie,
-    /// `X-Forwarded-For`.
-    XForwardedFor,
-    /// `X-Real-IP`.
-    XRealIp,
-    /// `Content-Type`.
-    ContentType,
-    /// `Content-Encoding`.
-    ContentEncoding,
-    /// `Content-Range`.
-    ContentRange,
-    /// `Upgrade`.
-    Upgrade,
-    /// `Keep-Alive`.
-    KeepAlive,
-    /// `TE`.
-    Te,
-    /// `Trailer`.
-    Trailer,
-    /// `Via`.
-    Via,
-    /// `Origin`.
-    Origin,
-    /// `Server`.
-    Server,
-    /// `Date`.
-    Date,
-    /// `Last-Modified`.
-    LastModified,
-    /// `ETag`.
-    Etag,
-    /// `Accept-Ranges`.
-    AcceptRanges,
-    /// `Location`.
-    Location,
-    /// `Cache-Control`.
-    CacheControl,
-    /// `Expires`.
-    Expires,
-    /// `Vary`.
-    Vary,
-    /// `Set-Cookie`.
-    SetCookie,
-    /// `Link`.
-    Link,
-    /// `Pragma`.
-    Pragma,
-    /// `Destination`.
-    Destination,
-    /// `Depth`.
-    Depth,
-    /// `Overwrite`.
-    Overwrite,
-    /// `WWW-Authenticate`.
-    WwwAuthenticate,
-    /// `Retry-After`.
-    RetryAfter,
-    /// `Allow`.
-    Allow,
-    /// `Proxy-Authorization`.
-    ProxyAuthorization,
+/// Defines [`FieldId`] by its variants and the usual spelling of each name, in the order of their numbers.
+macro_rules! field_ids {
+    ($($variant:ident $name:literal;)+) => {
+        /// Which well-known field a field is.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        pub enum FieldId {
+            /// A name without a number of its own.
+            #[default]
+            Other,
+            $(#[doc = concat!("`", $name, "`.")] $variant,)+
+        }
+
+        impl FieldId {
+            /// All of them, in the order of their numbers, but [`FieldId::Other`].
+            pub const ALL: [Self; [$($name),+].len()] = [$(Self::$variant),+];
+
+            /// The usual spelling of the name; empty for [`FieldId::Other`].
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    Self::Other => "",
+                    $(Self::$variant => $name,)+
+                }
+            }
+        }
+    };
+}
+
+field_ids! {
+    Host "Host";
+    Connection "Connection";
+    ContentLength "Content-Length";
+    TransferEncoding "Transfer-Encoding";
+    Expect "Expect";
+    IfModifiedSince "If-Modified-Since";
+    IfUnmodifiedSince "If-Unmodified-Since";
+    IfMatch "If-Match";
+    IfNoneMatch "If-None-Match";
+    IfRange "If-Range";
+    Range "Range";
+    UserAgent "User-Agent";
+    Referer "Referer";
+    AcceptEncoding "Accept-Encoding";
+    AcceptLanguage "Accept-Language";
+    Accept "Accept";
+    Authorization "Authorization";
+    Cookie "Cookie";
+    XForwardedFor "X-Forwarded-For";
+    XRealIp "X-Real-IP";
+    ContentType "Content-Type";
+    ContentEncoding "Content-Encoding";
+    ContentRange "Content-Range";
+    Upgrade "Upgrade";
+    KeepAlive "Keep-Alive";
+    Te "TE";
+    Trailer "Trailer";
+    Via "Via";
+    Origin "Origin";
+    Server "Server";
+    Date "Date";
+    LastModified "Last-Modified";
+    Etag "ETag";
+    AcceptRanges "Accept-Ranges";
+    Location "Location";
+    CacheControl "Cache-Control";
+    Expires "Expires";
+    Vary "Vary";
+    SetCookie "Set-Cookie";
+    Link "Link";
+    Pragma "Pragma";
+    Destination "Destination";
+    Depth "Depth";
+    Overwrite "Overwrite";
+    WwwAuthenticate "WWW-Authenticate";
+    RetryAfter "Retry-After";
+    Allow "Allow";
+    ProxyAuthorization "Proxy-Authorization";
 }
 
 impl FieldId {
-    /// All of them, in the order of their numbers, but [`FieldId::Other`].
-    pub const ALL: [Self; 48] = [
-        Self::Host,
-        Self::Connection,
-        Self::ContentLength,
-        Self::TransferEncoding,
-        Self::Expect,
-        Self::IfModifiedSince,
-        Self::IfUnmodifiedSince,
-        Self::IfMatch,
-        Self::IfNoneMatch,
-        Self::IfRange,
-        Self::Range,
-        Self::UserAgent,
-        Self::Referer,
-        Self::AcceptEncoding,
-        Self::AcceptLanguage,
-        Self::Accept,
-        Self::Authorization,
-        Self::Cookie,
-        Self::XForwardedFor,
-        Self::XRealIp,
-        Self::ContentType,
-        Self::ContentEncoding,
-        Self::ContentRange,
-        Self::Upgrade,
-        Self::KeepAlive,
-        Self::Te,
-        Self::Trailer,
-        Self::Via,
-        Self::Origin,
-        Self::Server,
-        Self::Date,
-        Self::LastModified,
-        Self::Etag,
-        Self::AcceptRanges,
-        Self::Location,
-        Self::CacheControl,
-        Self::Expires,
-        Self::Vary,
-        Self::SetCookie,
-        Self::Link,
-        Self::Pragma,
-        Self::Destination,
-        Self::Depth,
-        Self::Overwrite,
-        Self::WwwAuthenticate,
-        Self::RetryAfter,
-        Self::Allow,
-        Self::ProxyAuthorization,
-    ];
-
     /// The number of the field called `name`, compared without case.
     #[inline]
     #[must_use]
@@ -221,63 +144,6 @@ impl FieldId {
             (19, b'i') => one(name, b"if-unmodified-since", Self::IfUnmodifiedSince),
             (19, b'p') => one(name, b"proxy-authorization", Self::ProxyAuthorization),
             _ => Self::Other,
-        }
-    }
-
-    /// The usual spelling of the name; empty for [`FieldId::Other`].
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        // No arm for the rest: a field without a spelling does not compile.
-        match self {
-            Self::Other => "",
-            Self::Host => "Host",
-            Self::Connection => "Connection",
-            Self::ContentLength => "Content-Length",
-            Self::TransferEncoding => "Transfer-Encoding",
-            Self::Expect => "Expect",
-            Self::IfModifiedSince => "If-Modified-Since",
-            Self::IfUnmodifiedSince => "If-Unmodified-Since",
-            Self::IfMatch => "If-Match",
-            Self::IfNoneMatch => "If-None-Match",
-            Self::IfRange => "If-Range",
-            Self::Range => "Range",
-            Self::UserAgent => "User-Agent",
-            Self::Referer => "Referer",
-            Self::AcceptEncoding => "Accept-Encoding",
-            Self::AcceptLanguage => "Accept-Language",
-            Self::Accept => "Accept",
-            Self::Authorization => "Authorization",
-            Self::Cookie => "Cookie",
-            Self::XForwardedFor => "X-Forwarded-For",
-            Self::XRealIp => "X-Real-IP",
-            Self::ContentType => "Content-Type",
-            Self::ContentEncoding => "Content-Encoding",
-            Self::ContentRange => "Content-Range",
-            Self::Upgrade => "Upgrade",
-            Self::KeepAlive => "Keep-Alive",
-            Self::Te => "TE",
-            Self::Trailer => "Trailer",
-            Self::Via => "Via",
-            Self::Origin => "Origin",
-            Self::Server => "Server",
-            Self::Date => "Date",
-            Self::LastModified => "Last-Modified",
-            Self::Etag => "ETag",
-            Self::AcceptRanges => "Accept-Ranges",
-            Self::Location => "Location",
-            Self::CacheControl => "Cache-Control",
-            Self::Expires => "Expires",
-            Self::Vary => "Vary",
-            Self::SetCookie => "Set-Cookie",
-            Self::Link => "Link",
-            Self::Pragma => "Pragma",
-            Self::Destination => "Destination",
-            Self::Depth => "Depth",
-            Self::Overwrite => "Overwrite",
-            Self::WwwAuthenticate => "WWW-Authenticate",
-            Self::RetryAfter => "Retry-After",
-            Self::Allow => "Allow",
-            Self::ProxyAuthorization => "Proxy-Authorization",
         }
     }
 

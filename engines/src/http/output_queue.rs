@@ -177,15 +177,6 @@ impl OutputQueue {
         }
     }
 
-    /// Whether a file piece follows the leading memory pieces, so that a write
-    /// of them is better sent with MSG_MORE.
-    #[must_use]
-    pub fn file_after(&self) -> bool {
-        self.pieces
-            .iter()
-            .any(|piece| matches!(piece, Piece::File(_)))
-    }
-
     /// Drops `n` bytes from the front; at most what is there.
     pub fn advance(&mut self, n: u64) {
         let mut left = n.min(self.len);

@@ -74,7 +74,7 @@ pub enum Broken {
     Closed,
 }
 
-/// Implements for the error of a protocol what the errors of both protocols share: their texts, and the variants of
+/// Implements for the error of a protocol what the errors of both protocols share: the text of a server's, and the variants of
 /// [`Broken`].
 macro_rules! protocol_error {
     ($error:ident) => {
@@ -95,12 +95,6 @@ macro_rules! protocol_error {
                     $crate::mux::Broken::Flood => Self::Flood,
                     $crate::mux::Broken::Closed => Self::Closed,
                 }
-            }
-        }
-
-        impl std::fmt::Display for $error {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str(self.message())
             }
         }
     };

@@ -3,57 +3,34 @@
 use super::zlib::Unreadable;
 use crate::mux::{Codes, protocol_error};
 
-/// One way a peer breaks SPDY; all of them end the connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ProtocolError {
-    /// A control frame of another version.
-    BadVersion,
-    /// A frame whose length is none of its kind's.
-    FrameSize,
-    /// A frame that only servers send, or HEADERS, which this server never expects.
-    WrongFrame,
-    /// SYN_STREAM with a number that the client does not have, or that goes back.
-    BadStreamNumber,
-    /// A header block that zlib cannot read.
-    Compression,
-    /// A header block encoded with another dictionary.
-    WrongDictionary,
-    /// A setting out of its range.
-    BadSetting,
-    /// A window of the connection beyond 2^31-1.
-    WindowOverflow,
-    /// More data than the window of the connection allowed.
-    WindowExceeded,
-    /// A server closes the connection while streams are open.
-    Closed,
-    /// A header block longer than the limit, or one that grows beyond it.
-    HeaderFlood,
-    /// More frames that cost work and bring nothing than the budget allows.
-    Flood,
-}
-
-impl ProtocolError {
-    /// The text for the error log.
-    #[must_use]
-    pub const fn message(self) -> &'static str {
-        match self {
-            Self::BadVersion => "client sent invalid frame",
-            Self::FrameSize => "client sent frame with incorrect length",
-            Self::WrongFrame => "client sent unexpected SYN_REPLY or HEADERS frame",
-            Self::BadStreamNumber => "client sent SYN_STREAM frame with invalid Stream-ID",
-            Self::Compression => "client sent SYN_STREAM frame with corrupted header block",
-            Self::WrongDictionary => {
-                "client sent SYN_STREAM frame with header block encoded using wrong dictionary"
-            }
-            Self::BadSetting => "client sent SETTINGS frame with incorrect INIT_WINDOW value",
-            Self::WindowOverflow => "client violated connection flow control: window overflow",
-            Self::WindowExceeded => {
-                "client violated connection flow control: more data than allowed"
-            }
-            Self::Closed => "client closed the connection inside of a response",
-            Self::HeaderFlood => "client sent too large header block",
-            Self::Flood => "spdy flood detected",
-        }
+errors! {
+    /// One way a peer breaks SPDY; all of them end the connection.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum ProtocolError {
+        /// A control frame of another version.
+        BadVersion = "client sent invalid frame",
+        /// A frame whose length is none of its kind's.
+        FrameSize = "client sent frame with incorrect length",
+        /// A frame that only servers send, or HEADERS, which this server never expects.
+        WrongFrame = "client sent unexpected SYN_REPLY or HEADERS frame",
+        /// SYN_STREAM with a number that the client does not have, or that goes back.
+        BadStreamNumber = "client sent SYN_STREAM frame with invalid Stream-ID",
+        /// A header block that zlib cannot read.
+        Compression = "client sent SYN_STREAM frame with corrupted header block",
+        /// A header block encoded with another dictionary.
+        WrongDictionary = "client sent SYN_STREAM frame with header block encoded using wrong dictionary",
+        /// A setting out of its range.
+        BadSetting = "client sent SETTINGS frame with incorrect INIT_WINDOW value",
+        /// A window of the connection beyond 2^31-1.
+        WindowOverflow = "client violated connection flow control: window overflow",
+        /// More data than the window of the connection allowed.
+        WindowExceeded = "client violated connection flow control: more data than allowed",
+        /// A server closes the connection while streams are open.
+        Closed = "client closed the connection inside of a response",
+        /// A header block longer than the limit, or one that grows beyond it.
+        HeaderFlood = "client sent too large header block",
+        /// More frames that cost work and bring nothing than the budget allows.
+        Flood = "spdy flood detected",
     }
 }
 

@@ -1,67 +1,31 @@
-//! One connection in the client role, and the settings that connections of that role share.
+//! One connection in the client role.
 //!
 //! The handshake begins with [`ClientConn::new`]: its first bytes wait in [`ClientConn::take_output`]. Received bytes go
 //! in by [`ClientConn::receive`]; plaintext can be encrypted once [`ClientConn::is_open`].
 //!
-//! Absent: early data, and certificates of the client's own.
+//! Absent: certificates of the client's own.
 //!
 //! Source: RFC 8446, RFC 5246.
 
 use std::sync::Arc;
 
+use rustls::client::UnbufferedClientConnection;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::{Resumption, UnbufferedClientConnection};
-use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{DigitallySignedStruct, Error, HandshakeKind, RootCertStore, SignatureScheme};
+use rustls::{DigitallySignedStruct, Error, HandshakeKind, ProtocolVersion, SignatureScheme};
 
+use super::client_config::ClientConfig;
+use super::early::{self, EarlyData};
 use super::fault::Fault;
 use super::records::{RECORD_BYTES, Records};
 use super::scratch::Scratch;
-
-/// Settings of connections to a server; sessions to be resumed are kept with them.
-#[derive(Clone, Debug)]
-pub struct ClientConfig(Arc<rustls::ClientConfig>);
-
-/// Which certificates of a server are accepted.
-#[derive(Debug)]
-pub enum ServerTrust {
-    /// Those that lead to one of these authorities, are in force and have the server's name.
-    Authorities(RootCertStore),
-    /// Any whose key the server has.
-    Any,
-}
-
-impl ClientConfig {
-    /// Settings that offer these protocols by ALPN, the first the most wanted, and keep at most `sessions` sessions for
-    /// resumption, 0 for none.
-    ///
-    /// # Errors
-    /// TLS cannot be set up.
-    pub fn new(trust: ServerTrust, alpn: Vec<Vec<u8>>, sessions: usize) -> Result<Self, Error> {
-        let provider = Arc::new(aws_lc_rs::default_provider());
-        let builder = rustls::ClientConfig::builder_with_provider(Arc::clone(&provider))
-            .with_safe_default_protocol_versions()?;
-        let builder = match trust {
-            ServerTrust::Authorities(roots) => builder.with_root_certificates(roots),
-            ServerTrust::Any => builder
-                .dangerous()
-                .with_custom_certificate_verifier(Arc::new(AnyServer(provider))),
-        };
-        let mut config = builder.with_no_client_auth();
-        config.alpn_protocols = alpn;
-        config.resumption = match sessions {
-            0 => Resumption::disabled(),
-            sessions => Resumption::in_memory_sessions(sessions),
-        };
-        Ok(Self(Arc::new(config)))
-    }
-}
 
 /// One TLS connection in the client role.
 pub struct ClientConn {
     state: State,
     records: Records,
+    early: EarlyData,
 }
 
 enum State {
@@ -84,13 +48,27 @@ impl ClientConn {
     /// # Errors
     /// The settings and the name do not go together.
     pub fn new(config: &ClientConfig, name: ServerName<'static>) -> Result<Self, Fault> {
-        let conn = UnbufferedClientConnection::new(Arc::clone(&config.0), name)?;
-        let mut new = Self {
+        Self::with_early_data(config, name, &[])
+    }
+
+    /// Begins a handshake, and sends as much of `early` with it as a session allows that is kept for this server; see
+    /// [`Self::early_data`].
+    ///
+    /// # Errors
+    /// Those of [`Self::new`].
+    pub fn with_early_data(
+        config: &ClientConfig,
+        name: ServerName<'static>,
+        early: &[u8],
+    ) -> Result<Self, Fault> {
+        let mut conn = UnbufferedClientConnection::new(config.rustls(), name)?;
+        let mut records = Records::default();
+        let early = early::begin(&mut conn, early, &mut records.out)?;
+        Ok(Self {
             state: State::Handshaking(Box::new(conn)),
-            records: Records::default(),
-        };
-        new.receive(&mut [], &mut |_| {})?;
-        Ok(new)
+            records,
+            early,
+        })
     }
 
     /// Takes bytes from the server; plaintext goes to `sink`, in order.
@@ -101,7 +79,11 @@ impl ClientConn {
         // An error leaves the connection dead.
         match std::mem::replace(&mut self.state, State::Dead) {
             State::Handshaking(mut conn) => {
+                let before = self.records.out.len();
                 let progress = self.records.receive(&mut *conn, input, sink)?;
+                if progress.open {
+                    self.early.settle(&self.records.out[before..]);
+                }
                 self.state = match progress.open {
                     true => State::Open(conn),
                     false => State::Handshaking(conn),
@@ -157,6 +139,39 @@ impl ClientConn {
     pub fn is_resumed(&self) -> bool {
         let kind = self.conn().and_then(|conn| conn.handshake_kind());
         kind == Some(HandshakeKind::Resumed)
+    }
+
+    /// Whether the server asked for another first message, which costs a round trip (RFC 8446 section 4.1.4).
+    #[must_use]
+    pub fn is_retried(&self) -> bool {
+        let kind = self.conn().and_then(|conn| conn.handshake_kind());
+        kind == Some(HandshakeKind::FullWithHelloRetryRequest)
+    }
+
+    /// State of the data that was sent with the first message.
+    #[must_use]
+    pub fn early_data(&self) -> EarlyData {
+        self.early
+    }
+
+    /// The version of TLS, once it is agreed on.
+    #[must_use]
+    pub fn version(&self) -> Option<ProtocolVersion> {
+        self.conn()?.protocol_version()
+    }
+
+    /// The server's certificates, its own first; of a resumed session those that were sent when it began.
+    #[must_use]
+    pub fn certificates(&self) -> &[CertificateDer<'static>] {
+        let sent = self.conn().and_then(|conn| conn.peer_certificates());
+        sent.unwrap_or_default()
+    }
+
+    /// Tickets of TLS 1.3 that have come.
+    #[must_use]
+    pub fn tickets(&self) -> u32 {
+        self.conn()
+            .map_or(0, UnbufferedClientConnection::tls13_tickets_received)
     }
 
     fn conn(&self) -> Option<&UnbufferedClientConnection> {

@@ -26,15 +26,6 @@ pub struct Config {
     http2: OnceLock<Arc<ServerConfig>>,
 }
 
-/// Protocols that a handshake offers besides HTTP/1.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Offer {
-    /// HTTP/2, before everything else.
-    pub http2: bool,
-    /// SPDY/3.1.
-    pub spdy: bool,
-}
-
 /// Settings of a [`Config`].
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -172,22 +163,27 @@ impl Config {
     }
 
     /// Returns the configuration of rustls. The protocols are chosen at each handshake, since a server without a
-    /// certificate shows another one's and still speaks the protocols that it says itself.
-    pub(crate) fn rustls(&self, offer: Offer) -> Arc<ServerConfig> {
-        let config = if offer.http2 {
-            self.http2
-                .get_or_init(|| Arc::new(self.policy.with_http2(&self.identities)))
-        } else {
-            self.http1
-                .get_or_init(|| Arc::new(self.policy.with(&self.identities)))
+    /// certificate shows another one's and still speaks the protocols that it says itself: `offer`, the most wanted first,
+    /// comes before those of the settings.
+    pub(crate) fn rustls(&self, offer: &[&[u8]]) -> Arc<ServerConfig> {
+        let (config, others) = match offer {
+            [HTTP2, others @ ..] => {
+                let make = || Arc::new(self.policy.with_protocol(HTTP2, &self.identities));
+                (self.http2.get_or_init(make), others)
+            }
+            others => {
+                let make = || Arc::new(self.policy.with(&self.identities));
+                (self.http1.get_or_init(make), others)
+            }
         };
-        if !offer.spdy {
+        if others.is_empty() {
             return Arc::clone(config);
         }
-        // So few servers have it that none keeps a configuration for it.
+        // So few servers have others that none keeps a configuration for them.
         let mut config = ServerConfig::clone(config);
-        let at = usize::from(offer.http2);
-        config.alpn_protocols.insert(at, b"spdy/3.1".to_vec());
+        let at = offer.len() - others.len();
+        let names = others.iter().map(|name| name.to_vec());
+        config.alpn_protocols.splice(at..at, names);
         Arc::new(config)
     }
 
@@ -248,3 +244,6 @@ impl Config {
         }
     }
 }
+
+/// The name of HTTP/2 in ALPN (RFC 9113 section 3.1).
+const HTTP2: &[u8] = b"h2";

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rustls::server::UnbufferedServerConnection;
 use rustls::{CipherSuite, HandshakeKind, NamedGroup, ProtocolVersion};
 
-use super::config::{Config, Offer};
+use super::config::Config;
 use super::fault::Fault;
 use super::hello::{Hello, Offered, Parsed, Reader};
 use super::records::{Progress, Records};
@@ -168,14 +168,14 @@ impl Conn {
         std::mem::take(&mut self.records.partial)
     }
 
-    /// Begins the handshake with a configuration, and offers these protocols.
+    /// Begins the handshake with a configuration, and offers these protocols before its own, the most wanted first.
     ///
     /// # Errors
     /// The handshake fails at once.
     pub fn start(
         &mut self,
         config: &Config,
-        offer: Offer,
+        offer: &[&[u8]],
         sink: &mut dyn FnMut(&[u8]),
     ) -> Result<(), Fault> {
         let running = UnbufferedServerConnection::new(config.rustls(offer))?;

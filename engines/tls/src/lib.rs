@@ -14,10 +14,12 @@
 
 mod ciphers;
 mod client;
+mod client_config;
 mod client_conn;
 mod compress;
 mod config;
 mod conn;
+mod early;
 mod fault;
 mod groups;
 mod hello;
@@ -35,9 +37,11 @@ mod verify;
 mod x509;
 
 pub use ciphers::{CipherFault, Ciphers};
-pub use client_conn::{AnyServer, ClientConfig, ClientConn, ServerTrust};
-pub use config::{ClientAuth, ClientCertError, ClientMode, Config, Offer, Settings};
+pub use client_config::{ClientConfig, ClientOptions, ClientVersions, ServerTrust};
+pub use client_conn::{AnyServer, ClientConn};
+pub use config::{ClientAuth, ClientCertError, ClientMode, Config, Settings};
 pub use conn::{Conn, Info};
+pub use early::EarlyData;
 pub use fault::Fault;
 pub use groups::Groups;
 pub use hello::{Hello, Offered, Parsed, Reader, parse};

@@ -159,10 +159,10 @@ impl Policy {
         rustls
     }
 
-    /// Like [`Policy::with`], with HTTP/2 before the other protocols.
-    pub(crate) fn with_http2(&self, identities: &[Identity]) -> ServerConfig {
+    /// Like [`Policy::with`], with one protocol before the others.
+    pub(crate) fn with_protocol(&self, name: &[u8], identities: &[Identity]) -> ServerConfig {
         let mut config = self.with(identities);
-        config.alpn_protocols.insert(0, b"h2".to_vec());
+        config.alpn_protocols.insert(0, name.to_vec());
         config
     }
 

@@ -274,7 +274,10 @@ impl Records {
 }
 
 /// Appends what `write` puts into a space that is made large enough.
-fn encode(out: &mut Vec<u8>, mut write: impl FnMut(&mut [u8]) -> Result<usize, EncodeError>) {
+pub(crate) fn encode(
+    out: &mut Vec<u8>,
+    mut write: impl FnMut(&mut [u8]) -> Result<usize, EncodeError>,
+) {
     let start = out.len();
     let needed = match write(&mut []) {
         Err(EncodeError::InsufficientSize(needed)) => needed.required_size,

@@ -9,9 +9,7 @@ use std::sync::Arc;
 use pair::{Leaf, OneKey, build, identity, root, self_signed};
 use rustls::RootCertStore;
 use rustls::pki_types::{CertificateDer, ServerName};
-use tls::{
-    Ciphers, ClientConfig, ClientConn, Config, Conn, Fault, Offer, Scratch, ServerTrust, Settings,
-};
+use tls::{Ciphers, ClientConfig, ClientConn, Config, Conn, Fault, Scratch, ServerTrust, Settings};
 
 /// Both ends, and what each received in plaintext.
 struct Ends {
@@ -50,11 +48,7 @@ impl Ends {
         for piece in up.chunks_mut(step) {
             self.server.receive(piece, &mut sink)?;
             if self.server.hello().is_some() {
-                let offer = Offer {
-                    http2: true,
-                    spdy: false,
-                };
-                self.server.start(config, offer, &mut sink)?;
+                self.server.start(config, &[b"h2"], &mut sink)?;
             }
         }
         Ok(())

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use pair::{Pair, Wishes, build, client_config, settings};
 use rustls::{SupportedProtocolVersion, version};
-use tls::{Config, Conn, Offer};
+use tls::{Config, Conn};
 
 const TLS12: &[&SupportedProtocolVersion] = &[&version::TLS12];
 const TLS13: &[&SupportedProtocolVersion] = &[&version::TLS13];
@@ -52,7 +52,7 @@ fn a_hello_in_records_of_one_byte_begins_the_same_handshake() {
         }
         let asked = pair.server.asked().server_name;
         assert_eq!(asked.as_deref(), Some(&b"localhost"[..]));
-        let started = pair.server.start(&server, Offer::default(), &mut |_| {});
+        let started = pair.server.start(&server, &[], &mut |_| {});
         started.expect("they agree so far");
         let flight = pair.server.take_output();
         pair.deliver(&flight);
@@ -97,7 +97,7 @@ fn greeted(server: &Config) -> Conn {
     let mut sink = |_: &[u8]| {};
     let received = pair.server.receive(&mut hello, &mut sink);
     received.expect("it is a hello");
-    let started = pair.server.start(server, Offer::default(), &mut sink);
+    let started = pair.server.start(server, &[], &mut sink);
     started.expect("they agree so far");
     assert!(!pair.server.take_output().is_empty());
     pair.server

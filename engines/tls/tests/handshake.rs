@@ -13,7 +13,7 @@ use pair::{
     OneKey, Pair, Wishes, build, client_config, identity, intermediate, root, self_signed, settings,
 };
 use rustls::{CipherSuite, NamedGroup, ProtocolVersion, SignatureScheme, version};
-use tls::{Chain, Ciphers, Config, Groups, Identity, Key, Offer, SessionCache, Settings};
+use tls::{Chain, Ciphers, Config, Groups, Identity, Key, SessionCache, Settings};
 
 const TLS12: &[&rustls::SupportedProtocolVersion] = &[&version::TLS12];
 const TLS13: &[&rustls::SupportedProtocolVersion] = &[&version::TLS13];
@@ -268,7 +268,7 @@ fn a_session_of_another_name_is_none() {
         Some(&b"otherhost"[..])
     );
     // A session that was taken would make the binder wrong; one that is none makes a whole handshake.
-    conn.start(&server, Offer::default(), &mut |_| {})
+    conn.start(&server, &[], &mut |_| {})
         .expect("the session is passed over");
 }
 
@@ -290,7 +290,7 @@ fn broken_handshakes_end_with_one_alert_at_most() {
         let mut sink = |_: &[u8]| panic!("nothing was sent");
         let mut result = conn.receive(&mut bytes, &mut sink);
         if result.is_ok() && conn.hello().is_some() {
-            result = conn.start(&server, Offer::default(), &mut sink);
+            result = conn.start(&server, &[], &mut sink);
         }
         assert!(result.is_err(), "{head:?}");
         let out = conn.take_output();
@@ -327,8 +327,7 @@ fn early_data_is_taken_once() {
         let mut received = Vec::new();
         let mut sink = |plain: &[u8]| received.extend_from_slice(plain);
         conn.receive(&mut bytes, &mut sink).expect("it is a hello");
-        conn.start(&server, Offer::default(), &mut sink)
-            .expect("they agree");
+        conn.start(&server, &[], &mut sink).expect("they agree");
         received
     };
     assert_eq!(receive(first.clone()), b"early");

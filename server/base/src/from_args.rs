@@ -9,7 +9,7 @@ use crate::config::ConfigContext;
 /// A value that a directive's words can be parsed into.
 pub trait FromArgs: Sized {
     /// The number of words.
-    const ARITY: Arity;
+    const ARITY: Arity = Arity::TAKE1;
     /// Syntax after the name, as the reference shows it.
     const SYNTAX: &'static str;
 
@@ -37,56 +37,35 @@ impl FromArgs for bool {
     }
 }
 
-/// A size in bytes: `10`, `8k`, `1m`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct Size(pub u64);
+/// Declares values of one number: `Name "syntax" = how it is read`.
+macro_rules! numbers {
+    ($($(#[$meta:meta])+ $name:ident $syntax:literal = $read:expr;)+) => {
+        $($(#[$meta])+
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+        pub struct $name(pub u64);
 
-impl FromArgs for Size {
-    const ARITY: Arity = Arity::TAKE1;
-    const SYNTAX: &'static str = "size";
+        impl FromArgs for $name {
+            const SYNTAX: &'static str = $syntax;
 
-    fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
-        conf::size(d).map(|n| Self(n as u64))
-    }
+            fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
+                $read(d).map(Self)
+            }
+        })+
+    };
 }
 
-/// A size of a file or a body, up to 2^63-1: `10`, `8k`, `1m`, `2g`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct Offset(pub u64);
+numbers! {
+    /// A size in bytes: `10`, `8k`, `1m`.
+    Size "size" = |d| conf::size(d).map(|n| n as u64);
 
-impl FromArgs for Offset {
-    const ARITY: Arity = Arity::TAKE1;
-    const SYNTAX: &'static str = "size";
+    /// A size of a file or a body, up to 2^63-1: `10`, `8k`, `1m`, `2g`.
+    Offset "size" = conf::offset;
 
-    fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
-        conf::offset(d).map(Self)
-    }
-}
+    /// A time in milliseconds: `60`, `60s`, `1h 30m`, `100ms`.
+    Millis "time" = conf::time_ms;
 
-/// A time in milliseconds: `60`, `60s`, `1h 30m`, `100ms`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct Millis(pub u64);
-
-impl FromArgs for Millis {
-    const ARITY: Arity = Arity::TAKE1;
-    const SYNTAX: &'static str = "time";
-
-    fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
-        conf::time_ms(d).map(Self)
-    }
-}
-
-/// A number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct Number(pub u64);
-
-impl FromArgs for Number {
-    const ARITY: Arity = Arity::TAKE1;
-    const SYNTAX: &'static str = "number";
-
-    fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
-        conf::number(d).map(Self)
-    }
+    /// A number.
+    Number "number" = conf::number;
 }
 
 /// A number from `LEAST` to `MOST`.
@@ -94,7 +73,6 @@ impl FromArgs for Number {
 pub struct Between<const LEAST: u64, const MOST: u64>(pub u64);
 
 impl<const LEAST: u64, const MOST: u64> FromArgs for Between<LEAST, MOST> {
-    const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "number";
 
     fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
@@ -133,7 +111,6 @@ impl FromArgs for Buffers {
 pub struct Text(pub Vec<u8>);
 
 impl FromArgs for Text {
-    const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "string";
 
     fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
@@ -190,12 +167,11 @@ macro_rules! keyword {
         pub enum $name { $( $(#[$vmeta])+ $variant, )+ }
 
         impl $crate::from_args::FromArgs for $name {
-            const ARITY: ::conf::Arity = ::conf::Arity::TAKE1;
             const SYNTAX: &'static str = $crate::keyword!(@syntax $($word),+);
 
             fn parse(_: &mut dyn $crate::config::ConfigContext, d: &::conf::Directive) -> Result<Self, ::conf::ConfError> {
                 $( if d.arg(0) == $word.as_bytes() { return Ok(Self::$variant); } )+
-                Err(::conf::ConfError::word(d, d.word(0), format!("invalid value \"{}\"", d.arg_str(0))))
+                Err(::conf::ConfError::invalid(d, d.word(0)))
             }
         }
     };

@@ -127,9 +127,7 @@ impl MainConf {
     /// # Errors
     /// It was written before.
     pub fn once(&mut self, d: &Directive) -> Result<(), ConfError> {
-        if self.set.iter().any(|name| name == d.name()) {
-            return Err(ConfError::directive(d, "is duplicate"));
-        }
+        conf::once(d, self.set.iter().any(|name| name == d.name()))?;
         self.set.push(d.name().to_owned());
         Ok(())
     }

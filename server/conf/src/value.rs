@@ -156,6 +156,17 @@ pub fn text(d: &Directive) -> Result<Vec<u8>, ConfError> {
     Ok(d.arg(0).to_vec())
 }
 
+/// Checks that a directive is not written twice in a level; `is_set`: it has been written there before.
+///
+/// # Errors
+/// `"x" directive is duplicate`
+pub fn once(d: &Directive, is_set: bool) -> Result<(), ConfError> {
+    match is_set {
+        true => Err(ConfError::directive(d, "is duplicate")),
+        false => Ok(()),
+    }
+}
+
 /// `on` or `off`.
 ///
 /// # Errors

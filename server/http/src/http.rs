@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use conf::Pos;
+use engines::http::{Protocol, Protocols};
 use server_base::background_fetch::BackgroundFetch;
 use server_base::errlog::{ErrorLog, Level, Shown};
 use server_base::listen::Listen;
@@ -180,10 +181,8 @@ pub struct PortAddr {
     pub default_server: usize,
     /// The servers by name.
     pub names: ServerNames,
-    /// Every server here speaks HTTP/2: `listen ... http2`.
-    pub http2: bool,
-    /// SPDY is spoken here: `listen ... spdy`.
-    pub spdy: bool,
+    /// Protocols besides HTTP/1 that every server here speaks: `listen ... http2`.
+    pub protocols: Protocols,
     /// TLS is spoken here.
     pub ssl: bool,
     /// A header of the PROXY protocol comes before the first request.
@@ -195,12 +194,20 @@ pub struct PortAddr {
 impl Http {
     /// Whether a server speaks HTTP/2 on an address: it says so itself, or the address does.
     pub fn speaks_http2(&self, addr: &PortAddr, server: usize) -> bool {
-        addr.http2 || *self.servers[server].confs.get::<Http2Srv>().on
+        addr.protocols.has(Protocol::Http2) || *self.servers[server].confs.get::<Http2Srv>().on
     }
 
-    /// Whether a connection without TLS may begin with HTTP/2: there its default server decides.
-    pub fn expects_http2(&self, addr: &PortAddr) -> bool {
-        self.speaks_http2(addr, addr.default_server)
+    /// The protocols besides HTTP/1 that a server speaks on an address.
+    pub fn protocols(&self, addr: &PortAddr, server: usize) -> Protocols {
+        match self.speaks_http2(addr, server) {
+            true => addr.protocols.with(Protocol::Http2),
+            false => addr.protocols,
+        }
+    }
+
+    /// The protocols that a connection without TLS may begin with besides HTTP/1: there its default server decides.
+    pub fn expected_protocols(&self, addr: &PortAddr) -> Protocols {
+        self.protocols(addr, addr.default_server)
     }
 }
 

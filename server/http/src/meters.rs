@@ -11,16 +11,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use engines::http::Version;
 use server_base::per_thread::{PerThread, add};
 
-/// Protocols that requests are counted by, as `$server_protocol` names them.
-pub const PROTOCOLS: [Version; 6] = [
-    Version::Http09,
-    Version::Http10,
-    Version::Http11,
-    Version::Spdy31,
-    Version::Http2,
-    Version::Http3,
-];
-
 /// Classes of a status; what has none is of the first.
 pub const CLASSES: [&str; 6] = ["none", "1xx", "2xx", "3xx", "4xx", "5xx"];
 
@@ -120,7 +110,7 @@ pub struct FileFigures {
 
 /// A request has ended.
 pub fn request(version: Version, status: u16, received_bytes: u64, sent_bytes: u64) {
-    let protocol = PROTOCOLS.iter().position(|v| *v == version).unwrap_or(0);
+    let protocol = version as usize;
     with(|cell| {
         cell.add(REQUESTS + protocol * CLASSES.len() + class(status), 1);
         cell.add(RECEIVED + protocol, received_bytes);
@@ -247,9 +237,9 @@ const TIMES: usize = 4;
 
 // Where in a cell what is counted.
 const REQUESTS: usize = 0;
-const RECEIVED: usize = REQUESTS + PROTOCOLS.len() * CLASSES.len();
-const SENT: usize = RECEIVED + PROTOCOLS.len();
-const HISTOGRAMS: usize = SENT + PROTOCOLS.len();
+const RECEIVED: usize = REQUESTS + Version::ALL.len() * CLASSES.len();
+const SENT: usize = RECEIVED + Version::ALL.len();
+const HISTOGRAMS: usize = SENT + Version::ALL.len();
 const HAPPENED: usize = HISTOGRAMS + TIMES * HISTOGRAM;
 const FILES: usize = HAPPENED + EVENTS;
 const COUNTERS: usize = FILES + 4;

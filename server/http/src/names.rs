@@ -5,7 +5,7 @@
 use std::fmt;
 use std::net::SocketAddr;
 
-use engines::http::parse_host;
+use engines::http::{Protocols, parse_host};
 use server_base::regex::MatchLimit;
 
 use crate::conf_core::{CoreSrv, NameKind, ServerName};
@@ -196,7 +196,7 @@ pub struct Handshake {
     /// The server whose certificate is shown.
     pub certificate: usize,
     /// The protocols offered besides HTTP/1.
-    pub offer: tls::Offer,
+    pub offer: Protocols,
 }
 
 /// The name of a handshake could not be compared with an expression.
@@ -227,10 +227,7 @@ pub fn handshake(
     let shows = tls.is_some_and(|tls| tls.has_certificates() || tls.rejects());
     Ok(Handshake {
         certificate: if shows { named } else { addr.default_server },
-        offer: tls::Offer {
-            http2: http.speaks_http2(addr, named),
-            spdy: addr.spdy,
-        },
+        offer: http.protocols(addr, named),
     })
 }
 

@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 
+use engines::http::Protocols;
 use server_base::listen::Listen;
 
 use crate::http::{Http, Port, PortAddr};
@@ -84,8 +85,7 @@ fn nowhere(listen: &Listen) -> Port {
             addr: None,
             default_server: 0,
             names: ServerNames::default(),
-            http2: false,
-            spdy: false,
+            protocols: Protocols::default(),
             ssl: false,
             proxy_protocol: false,
             listens: Vec::new(),

@@ -8,6 +8,8 @@ use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use server_base::shared_list::SharedList;
+
 use crate::conf_core::CoreLoc;
 
 /// At which level of nesting a struct of settings exists.
@@ -29,6 +31,39 @@ pub trait Conf: Any + Send + Sync + Default {
     /// Takes from `parent` what is not set here, else the defaults. Called once, parents first; without a
     /// parent it only fills in defaults.
     fn merge(&mut self, parent: Option<&Self>);
+}
+
+/// A value beside the plain settings that a level may lack.
+pub trait Optional: Clone {
+    /// Whether the level lacks it.
+    fn is_missing(&self) -> bool;
+}
+
+impl<T: Clone> Optional for Option<T> {
+    fn is_missing(&self) -> bool {
+        self.is_none()
+    }
+}
+
+impl<T: Clone> Optional for Vec<T> {
+    fn is_missing(&self) -> bool {
+        self.is_empty()
+    }
+}
+
+impl<T: Clone> Optional for SharedList<T> {
+    fn is_missing(&self) -> bool {
+        self.is_empty()
+    }
+}
+
+/// Takes the parent's value where a level lacks one: how most values beside the plain settings are merged.
+pub fn inherited<T: Optional>(own: &mut T, parent: Option<&T>) {
+    if let Some(parent) = parent
+        && own.is_missing()
+    {
+        own.clone_from(parent);
+    }
 }
 
 /// The type-erased form of [`Conf`].

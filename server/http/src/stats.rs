@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
+use engines::http::Protocol;
 use server_base::per_thread::{PerThread, add};
 
 /// The states of a connection, as the status page counts them.
@@ -19,27 +20,6 @@ pub enum Activity {
     /// A request is being answered.
     Writing,
 }
-
-/// The protocol of a connection. One that has not shown it yet speaks HTTP/1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protocol {
-    /// HTTP/1.1 and older.
-    Http1,
-    /// SPDY.
-    Spdy,
-    /// HTTP/2.
-    Http2,
-    /// HTTP/3.
-    Http3,
-}
-
-/// All protocols.
-pub const PROTOCOLS: [Protocol; 4] = [
-    Protocol::Http1,
-    Protocol::Spdy,
-    Protocol::Http2,
-    Protocol::Http3,
-];
 
 /// Connections that speak one protocol, by what they are at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,7 +51,8 @@ pub struct Totals {
     pub waiting: u64,
 }
 
-/// A connection as it is counted, from [`Counted::accepted`] until it is dropped.
+/// A connection as it is counted, from [`Counted::accepted`] until it is dropped; it speaks HTTP/1 until it shows another
+/// protocol.
 #[derive(Debug)]
 pub struct Counted {
     activity: Activity,
@@ -144,15 +125,15 @@ pub fn totals() -> Totals {
     totals
 }
 
-/// The open connections of each of [`PROTOCOLS`].
-pub fn open() -> [Open; PROTOCOLS.len()] {
+/// The open connections of each of [`Protocol::ALL`].
+pub fn open() -> [Open; Protocol::ALL.len()] {
     let mut at = [0; PLACES];
     CELLS.each(|cell| {
         for (sum, one) in at.iter_mut().zip(&cell.at) {
             *sum += one.load(Ordering::Relaxed);
         }
     });
-    PROTOCOLS.map(|protocol| {
+    Protocol::ALL.map(|protocol| {
         // What happens while the cells are read can make a sum less than nothing.
         let count = |activity| u64::try_from(at[place(protocol, activity)]).unwrap_or(0);
         Open {
@@ -169,7 +150,7 @@ const fn place(protocol: Protocol, activity: Activity) -> usize {
 }
 
 const ACTIVITIES: usize = 3;
-const PLACES: usize = PROTOCOLS.len() * ACTIVITIES;
+const PLACES: usize = Protocol::ALL.len() * ACTIVITIES;
 
 /// One thread's counters, on cache lines of their own.
 #[derive(Debug, Default)]

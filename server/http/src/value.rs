@@ -2,7 +2,7 @@
 //!
 //! Source: nginx documentation, "Complex values" in the development guide, `ngx_http_script`.
 
-use conf::{Arity, ConfError, Directive, Word};
+use conf::{ConfError, Directive, Word};
 use server_base::config::{ConfigContext, VarId};
 use server_base::from_args::FromArgs;
 
@@ -118,7 +118,6 @@ impl Value {
 }
 
 impl FromArgs for Value {
-    const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "string";
 
     fn parse(cx: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
@@ -131,7 +130,6 @@ impl FromArgs for Value {
 pub struct SizeValue(pub Option<Value>);
 
 impl FromArgs for SizeValue {
-    const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "size";
 
     fn parse(cx: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {

@@ -36,17 +36,19 @@ pub struct Variable {
     pub doc: &'static str,
 }
 
-/// A read-only variable: its name, a line of documentation, how to read it.
+/// Makes a table of variables of rows `name: documentation => how to read it`, with `, how set assigns it` where it may.
 #[macro_export]
-macro_rules! var {
-    ($name:literal, $doc:literal, $read:expr) => {
-        $crate::vars::Variable {
+macro_rules! variables {
+    ($($name:tt: $doc:literal => $read:expr $(, $write:expr)?;)+) => {
+        &[$($crate::vars::Variable {
             name: $name,
             read: $read,
-            write: None,
+            write: $crate::variables!(@write $($write)?),
             doc: $doc,
-        }
+        }),+]
     };
+    (@write) => { None };
+    (@write $write:expr) => { Some($write) };
 }
 
 /// A value computed from the configuration and kept in a slot (`map`, `geo`, `split_clients`).

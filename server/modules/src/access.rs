@@ -15,6 +15,7 @@ use server_http::debug_http;
 use server_http::exchange::{Ctx, Exchange, Peer};
 use server_http::module::{Access, Handler, Inherit, Module};
 use server_http::settings;
+use server_http::settings_set::inherited;
 use server_http::trace::{At, Event};
 
 use crate::networks::{Network, mask_v6};
@@ -35,16 +36,7 @@ settings! {
     pub(crate) struct AccessLoc: Location / PLAIN {}
     extra {
         /// `allow` and `deny`, in order.
-        rules: SharedList<Rule>
-    }
-    merge inherit;
-}
-
-fn inherit(own: &mut AccessLoc, parent: Option<&AccessLoc>) {
-    if let Some(parent) = parent
-        && own.rules.is_empty()
-    {
-        own.rules.clone_from(&parent.rules);
+        rules: SharedList<Rule> = inherited
     }
 }
 

@@ -19,7 +19,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use conf::{Arity, ConfError, Contexts, Directive};
+use conf::{ConfError, Contexts, Directive};
 use engines::http::FieldId;
 use server_base::config::ConfigContext;
 use server_base::errlog::Level;
@@ -61,7 +61,6 @@ settings! {
 pub(crate) struct Realm(Option<Value>);
 
 impl FromArgs for Realm {
-    const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "string | off";
 
     fn parse(build: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
@@ -74,7 +73,6 @@ impl FromArgs for Realm {
 pub(crate) struct UserFile(Option<(Value, Arc<Path>)>);
 
 impl FromArgs for UserFile {
-    const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "file";
 
     fn parse(build: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {

@@ -15,6 +15,7 @@ use server_http::debug_http;
 use server_http::exchange::{Answer, Ctx, Exchange};
 use server_http::module::{Access, Handler, Module};
 use server_http::settings;
+use server_http::settings_set::inherited;
 use server_http::value::Value;
 use server_http::vars::Target;
 
@@ -33,20 +34,9 @@ settings! {
     pub(crate) struct AuthRequestLoc: Location / PLAIN {}
     extra {
         /// `auth_request`; `Some(None)` is "off".
-        uri: Option<Option<Vec<u8>>>,
+        uri: Option<Option<Vec<u8>>> = inherited,
         /// `auth_request_set`.
-        assignments: Vec<(Target, Value)>
-    }
-    merge inherit;
-}
-
-fn inherit(own: &mut AuthRequestLoc, parent: Option<&AuthRequestLoc>) {
-    let Some(parent) = parent else { return };
-    if own.uri.is_none() {
-        own.uri.clone_from(&parent.uri);
-    }
-    if own.assignments.is_empty() {
-        own.assignments.clone_from(&parent.assignments);
+        assignments: Vec<(Target, Value)> = inherited
     }
 }
 
@@ -63,9 +53,7 @@ conf::directives! {
 
 fn auth_request(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let conf = b.conf_mut::<AuthRequestLoc>();
-    if conf.uri.is_some() {
-        return Err(ConfError::directive(d, "is duplicate"));
-    }
+    conf::once(d, conf.uri.is_some())?;
     conf.uri = Some(match d.arg(0) {
         b"off" | b"" => None,
         uri => Some(uri.to_vec()),

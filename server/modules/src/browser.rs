@@ -12,40 +12,28 @@ use server_http::build::ConfigBuilder;
 use server_http::exchange::Exchange;
 use server_http::module::Module;
 use server_http::settings;
+use server_http::settings_set::inherited;
 use server_http::user_agent;
-use server_http::vars::Variable;
+use server_http::variables;
 
 /// The module.
 pub(crate) const MODULE: Module = Module {
     name: "browser",
     directives: &[PLAIN, ROWS],
     settings: &[<BrowserLoc as server_http::settings_set::Conf>::def],
-    defaults: &[
-        Variable {
-            name: "modern_browser",
-            read: |x, _, _, out| show(x, out, Age::Modern),
-            write: None,
-            doc: "what modern_browser_value says, if the browser is a modern one",
-        },
-        Variable {
-            name: "ancient_browser",
-            read: |x, _, _, out| show(x, out, Age::Ancient),
-            write: None,
-            doc: "what ancient_browser_value says, if the browser is an ancient one",
-        },
-        Variable {
-            name: "msie",
-            read: |x, _, _, out| {
-                let agent = x.head.field(FieldId::UserAgent);
-                if let Some(user_agent::Browser::Msie { .. }) = agent.map(user_agent::Browser::of) {
-                    out.push(b'1');
-                }
-                true
-            },
-            write: None,
-            doc: "1 if the browser is Internet Explorer",
-        },
-    ],
+    defaults: variables! {
+        "modern_browser": "what modern_browser_value says, if the browser is a modern one"
+            => |x, _, _, out| show(x, out, Age::Modern);
+        "ancient_browser": "what ancient_browser_value says, if the browser is an ancient one"
+            => |x, _, _, out| show(x, out, Age::Ancient);
+        "msie": "1 if the browser is Internet Explorer" => |x, _, _, out| {
+            let agent = x.head.field(FieldId::UserAgent);
+            if let Some(user_agent::Browser::Msie { .. }) = agent.map(user_agent::Browser::of) {
+                out.push(b'1');
+            }
+            true
+        };
+    },
     ..Module::EMPTY
 };
 
@@ -64,9 +52,9 @@ settings! {
         /// `ancient_browser netscape4`.
         netscape4: bool,
         /// `modern_browser_value`.
-        modern_value: Option<Vec<u8>>,
+        modern_value: Option<Vec<u8>> = inherited,
         /// `ancient_browser_value`.
-        ancient_value: Option<Vec<u8>>
+        ancient_value: Option<Vec<u8>> = inherited
     }
     merge inherit;
 }
@@ -92,12 +80,6 @@ fn inherit(own: &mut BrowserLoc, parent: Option<&BrowserLoc>) {
     if own.ancient.is_empty() && !own.netscape4 {
         own.ancient.clone_from(&parent.ancient);
         own.netscape4 = parent.netscape4;
-    }
-    if own.modern_value.is_none() {
-        own.modern_value.clone_from(&parent.modern_value);
-    }
-    if own.ancient_value.is_none() {
-        own.ancient_value.clone_from(&parent.ancient_value);
     }
 }
 

@@ -46,10 +46,7 @@ settings! {
         /// `charset_map`: two charsets by their index, and the table between them.
         tables: Vec<(usize, usize, Arc<Table>)>
     }
-    merge keep;
 }
-
-fn keep(_: &mut CharsetMain, _: Option<&CharsetMain>) {}
 
 settings! {
     /// Settings of a location.

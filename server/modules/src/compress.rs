@@ -31,7 +31,7 @@ use server_base::memory;
 use server_http::debug_http;
 use server_http::exchange::{Ctx, DropGuard, Exchange};
 use server_http::module::Module;
-use server_http::vars::Variable;
+use server_http::variables;
 
 use cache::Keep;
 use coding::{Coding, Params};
@@ -51,26 +51,13 @@ pub(crate) const MODULE: Module = Module {
         <CompressMain as server_http::settings_set::Conf>::def,
         <CompressLoc as server_http::settings_set::Conf>::def,
     ],
-    variables: &[
-        Variable {
-            name: "gzip_ratio",
-            read: |x, _, _, out| ratio::show(x, Coding::Gzip, out),
-            write: None,
-            doc: "how many times smaller gzip made the body",
-        },
-        Variable {
-            name: "brotli_ratio",
-            read: |x, _, _, out| ratio::show(x, Coding::Brotli, out),
-            write: None,
-            doc: "how many times smaller Brotli made the body",
-        },
-        Variable {
-            name: "zstd_ratio",
-            read: |x, _, _, out| ratio::show(x, Coding::Zstd, out),
-            write: None,
-            doc: "how many times smaller Zstandard made the body",
-        },
-    ],
+    variables: variables! {
+        "gzip_ratio": "how many times smaller gzip made the body" => |x, _, _, out| ratio::show(x, Coding::Gzip, out);
+        "brotli_ratio": "how many times smaller Brotli made the body"
+            => |x, _, _, out| ratio::show(x, Coding::Brotli, out);
+        "zstd_ratio": "how many times smaller Zstandard made the body"
+            => |x, _, _, out| ratio::show(x, Coding::Zstd, out);
+    },
     header_stage: Some(stage),
     on_demand: true,
     ..Module::EMPTY

@@ -16,6 +16,7 @@ use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::{Handler, Module, Step};
 use server_http::settings;
+use server_http::settings_set::inherited;
 use server_http::value::Value;
 
 /// The module.
@@ -34,22 +35,11 @@ settings! {
     pub(crate) struct EarlyLoc: Location / PLAIN {}
     extra {
         /// `early_hints`: one of them must hold.
-        conditions: Vec<Value>,
+        conditions: Vec<Value> = inherited,
         /// `early_hints_link`.
-        links: Vec<Value>,
+        links: Vec<Value> = inherited,
         /// The warning about the first link, which counts if there are no conditions.
         warning: Option<ConfError>
-    }
-    merge inherit;
-}
-
-fn inherit(own: &mut EarlyLoc, parent: Option<&EarlyLoc>) {
-    let Some(parent) = parent else { return };
-    if own.conditions.is_empty() {
-        own.conditions.clone_from(&parent.conditions);
-    }
-    if own.links.is_empty() {
-        own.links.clone_from(&parent.links);
     }
 }
 

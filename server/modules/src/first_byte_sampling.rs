@@ -6,7 +6,7 @@
 //!
 //! Source: Linux, Documentation/networking/timestamping.rst.
 
-use conf::{Arity, ConfError, Contexts, Directive};
+use conf::{ConfError, Contexts, Directive};
 use engines::http::probe::{Point, ProbeEvent, Stall};
 use server_base::config::ConfigContext;
 use server_base::from_args::FromArgs;
@@ -14,11 +14,12 @@ use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::meters::{self, Event, Time};
 use server_http::module::{Handler, Module};
+use server_http::settings;
 use server_http::settings_set::Conf;
 use server_http::timing::{ALL, Sampled, Sampling, is_drawn, put_us};
+use server_http::variables;
 use server_http::vars::Variable;
 use server_http::wants::Wants;
-use server_http::{settings, var};
 
 use crate::split_clients::share;
 
@@ -48,7 +49,6 @@ settings! {
 pub(crate) struct Share(u64);
 
 impl FromArgs for Share {
-    const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "percent% | off";
 
     fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
@@ -66,27 +66,20 @@ impl FromArgs for Share {
     }
 }
 
-const VARIABLES: &[Variable] = &[
-    var!(
-        "first_byte_sent_time",
-        "time from the end of the request head until the first byte left the machine, of a sampled response, seconds",
-        |x, _, _, o| put_us(o, x.sampled.sent_us)
-    ),
-    var!(
-        "first_byte_acked_time",
-        "time from the end of the request head until the first byte was acknowledged, of a sampled response, seconds",
-        |x, _, _, o| put_us(o, x.sampled.acked_us)
-    ),
-    var!(
-        "first_byte_stall",
-        "why the first byte of a sampled response was acknowledged late; empty where it was not",
-        |x, _, _, o| {
+const VARIABLES: &[Variable] = variables! {
+    "first_byte_sent_time":
+        "time from the end of the request head until the first byte left the machine, of a sampled response, seconds"
+        => |x, _, _, o| put_us(o, x.sampled.sent_us);
+    "first_byte_acked_time":
+        "time from the end of the request head until the first byte was acknowledged, of a sampled response, seconds"
+        => |x, _, _, o| put_us(o, x.sampled.acked_us);
+    "first_byte_stall": "why the first byte of a sampled response was acknowledged late; empty where it was not"
+        => |x, _, _, o| {
             let stall = x.sampled.stall;
             o.extend_from_slice(stall.flatten().map_or("", Stall::as_str).as_bytes());
             stall.is_some()
-        }
-    ),
-];
+        };
+};
 
 /// The driver asks the kernel where any location samples; a log waits where a variable of this module is used.
 fn wants(b: &mut ConfigBuilder, is_used: bool) -> Wants {

@@ -21,6 +21,7 @@ use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::{Handler, Inherit, Module, Step};
 use server_http::settings;
+use server_http::settings_set::inherited;
 
 use format::{Manifest, hash_in_name};
 
@@ -44,9 +45,8 @@ settings! {
     pub(crate) struct FreezeLoc: Location / PLAIN {}
     extra {
         /// `freeze_manifest`.
-        manifest: Option<Arc<Names>>,
+        manifest: Option<Arc<Names>> = inherited,
     }
-    merge inherit;
 }
 
 settings! {
@@ -57,12 +57,6 @@ settings! {
         read: Vec<(PathBuf, Arc<Names>)>,
     }
     merge forget;
-}
-
-fn inherit(own: &mut FreezeLoc, parent: Option<&FreezeLoc>) {
-    if own.manifest.is_none() {
-        own.manifest = parent.and_then(|parent| parent.manifest.clone());
-    }
 }
 
 fn forget(own: &mut FreezeMain, _: Option<&FreezeMain>) {
@@ -77,9 +71,7 @@ conf::directives! {
 }
 
 fn freeze_manifest(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
-    if b.conf_mut::<FreezeLoc>().manifest.is_some() {
-        return Err(ConfError::directive(d, "is duplicate"));
-    }
+    conf::once(d, b.conf_mut::<FreezeLoc>().manifest.is_some())?;
     let path = PathBuf::from(OsString::from_vec(b.full_path(d.arg(0))));
     let known = &b.conf_mut::<FreezeMain>().read;
     let known = known.iter().find(|(read, _)| *read == path);

@@ -28,6 +28,7 @@ use server_http::build::ConfigBuilder;
 use server_http::exchange::{Exchange, Peer};
 use server_http::module::Module;
 use server_http::settings;
+use server_http::variables;
 use server_http::vars::Variable;
 
 use crate::networks::{self, Network};
@@ -83,7 +84,7 @@ conf::directives! {
 
     /// Database of cities.
     directive "geoip_city": Contexts::HTTP, TAKE12, "", "file [utf8]" => |b, d| {
-        once(d, b.conf_mut::<GeoipMain>().city.is_some())?;
+        conf::once(d, b.conf_mut::<GeoipMain>().city.is_some())?;
         let source = open(b, d, Purpose::City)?;
         b.conf_mut::<GeoipMain>().city = Some(source);
         Ok(())
@@ -91,7 +92,7 @@ conf::directives! {
 
     /// Database of organisations, providers, domains or autonomous systems.
     directive "geoip_org": Contexts::HTTP, TAKE12, "", "file [utf8]" => |b, d| {
-        once(d, b.conf_mut::<GeoipMain>().org.is_some())?;
+        conf::once(d, b.conf_mut::<GeoipMain>().org.is_some())?;
         let source = open(b, d, Purpose::Org)?;
         b.conf_mut::<GeoipMain>().org = Some(source);
         Ok(())
@@ -130,13 +131,6 @@ fn country_file(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
         return Err(duplicate());
     }
     b.conf_mut::<GeoipMain>().country = Some(first);
-    Ok(())
-}
-
-fn once(d: &Directive, is_set: bool) -> Result<(), ConfError> {
-    if is_set {
-        return Err(ConfError::directive(d, "is duplicate"));
-    }
     Ok(())
 }
 
@@ -217,88 +211,27 @@ fn org(x: &Exchange, out: &mut Vec<u8>) -> bool {
     source.database.org(address(x, conf), source.utf8, out)
 }
 
-macro_rules! variable {
-    ($name:literal, $read:ident($($part:expr)?), $doc:literal) => {
-        Variable {
-            name: $name,
-            read: |x, _, _, out| $read(x, $($part,)? out),
-            write: None,
-            doc: $doc,
-        }
-    };
-}
-
-const VARIABLES: &[Variable] = &[
-    variable!(
-        "geoip_country_code",
-        country(CountryPart::Code),
-        "two-letter code of the country"
-    ),
-    variable!(
-        "geoip_country_code3",
-        country(CountryPart::Code3),
-        "three-letter code of the country"
-    ),
-    variable!(
-        "geoip_country_name",
-        country(CountryPart::Name),
-        "name of the country"
-    ),
-    variable!("geoip_org", org(), "organisation"),
-    variable!(
-        "geoip_city_continent_code",
-        city(CityPart::Continent),
-        "two-letter code of the city's continent"
-    ),
-    variable!(
-        "geoip_city_country_code",
-        city(CityPart::Country(CountryPart::Code)),
-        "two-letter code of the city's country"
-    ),
-    variable!(
-        "geoip_city_country_code3",
-        city(CityPart::Country(CountryPart::Code3)),
-        "three-letter code of the city's country"
-    ),
-    variable!(
-        "geoip_city_country_name",
-        city(CityPart::Country(CountryPart::Name)),
-        "name of the city's country"
-    ),
-    variable!(
-        "geoip_region",
-        city(CityPart::Region),
-        "code of the city's region"
-    ),
-    variable!(
-        "geoip_region_name",
-        city(CityPart::RegionName),
-        "name of the city's region"
-    ),
-    variable!("geoip_city", city(CityPart::City), "name of the city"),
-    variable!(
-        "geoip_postal_code",
-        city(CityPart::PostalCode),
-        "postal code of the city"
-    ),
-    variable!(
-        "geoip_latitude",
-        city(CityPart::Latitude),
-        "latitude of the city"
-    ),
-    variable!(
-        "geoip_longitude",
-        city(CityPart::Longitude),
-        "longitude of the city"
-    ),
-    variable!(
-        "geoip_dma_code",
-        city(CityPart::DmaCode),
-        "code of the metropolitan area, of the United States"
-    ),
-    variable!(
-        "geoip_area_code",
-        city(CityPart::AreaCode),
-        "code of the telephone area, of the United States"
-    ),
-];
+const VARIABLES: &[Variable] = variables! {
+    "geoip_country_code": "two-letter code of the country" => |x, _, _, out| country(x, CountryPart::Code, out);
+    "geoip_country_code3": "three-letter code of the country" => |x, _, _, out| country(x, CountryPart::Code3, out);
+    "geoip_country_name": "name of the country" => |x, _, _, out| country(x, CountryPart::Name, out);
+    "geoip_org": "organisation" => |x, _, _, out| org(x, out);
+    "geoip_city_continent_code": "two-letter code of the city's continent"
+        => |x, _, _, out| city(x, CityPart::Continent, out);
+    "geoip_city_country_code": "two-letter code of the city's country"
+        => |x, _, _, out| city(x, CityPart::Country(CountryPart::Code), out);
+    "geoip_city_country_code3": "three-letter code of the city's country"
+        => |x, _, _, out| city(x, CityPart::Country(CountryPart::Code3), out);
+    "geoip_city_country_name": "name of the city's country"
+        => |x, _, _, out| city(x, CityPart::Country(CountryPart::Name), out);
+    "geoip_region": "code of the city's region" => |x, _, _, out| city(x, CityPart::Region, out);
+    "geoip_region_name": "name of the city's region" => |x, _, _, out| city(x, CityPart::RegionName, out);
+    "geoip_city": "name of the city" => |x, _, _, out| city(x, CityPart::City, out);
+    "geoip_postal_code": "postal code of the city" => |x, _, _, out| city(x, CityPart::PostalCode, out);
+    "geoip_latitude": "latitude of the city" => |x, _, _, out| city(x, CityPart::Latitude, out);
+    "geoip_longitude": "longitude of the city" => |x, _, _, out| city(x, CityPart::Longitude, out);
+    "geoip_dma_code": "code of the metropolitan area, of the United States"
+        => |x, _, _, out| city(x, CityPart::DmaCode, out);
+    "geoip_area_code": "code of the telephone area, of the United States"
+        => |x, _, _, out| city(x, CityPart::AreaCode, out);
+};

@@ -12,6 +12,7 @@ use server_base::shared_list::SharedList;
 use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::{self, Module};
+use server_http::settings_set::inherited;
 use server_http::value::Value;
 use server_http::{reply, settings};
 
@@ -63,7 +64,7 @@ settings! {
         /// `add_trailer`.
         trailers: SharedList<Added>,
         /// `expires`.
-        expires: Option<Expires>
+        expires: Option<Expires> = inherited
     }
     merge inherit;
 }
@@ -73,9 +74,6 @@ fn inherit(own: &mut HeadersLoc, parent: Option<&HeadersLoc>) {
     let (headers, trailers) = (*own.header_inherit, *own.trailer_inherit);
     headers.take(&mut own.headers, &parent.headers);
     trailers.take(&mut own.trailers, &parent.trailers);
-    if own.expires.is_none() {
-        own.expires.clone_from(&parent.expires);
-    }
 }
 
 /// One field to add.
@@ -153,9 +151,7 @@ fn added(b: &mut ConfigBuilder, d: &Directive) -> Result<Added, ConfError> {
 }
 
 fn expires(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
-    if b.conf_mut::<HeadersLoc>().expires.is_some() {
-        return Err(ConfError::directive(d, "is duplicate"));
-    }
+    conf::once(d, b.conf_mut::<HeadersLoc>().expires.is_some())?;
     let modified = d.args.len() == 2;
     if modified && d.arg(0) != b"modified" {
         return Err(bad_expires(d, d.word(0), "invalid value"));

@@ -19,6 +19,7 @@ use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::Module;
 use server_http::settings;
+use server_http::settings_set::inherited;
 use server_http::value::Value;
 
 /// The module.
@@ -41,16 +42,7 @@ settings! {
     }
     extra {
         /// `http2_push`: an empty list for `off`.
-        pushes: Option<SharedList<Value>>
-    }
-    merge inherit;
-}
-
-fn inherit(own: &mut PushLoc, parent: Option<&PushLoc>) {
-    if own.pushes.is_none()
-        && let Some(parent) = parent
-    {
-        own.pushes.clone_from(&parent.pushes);
+        pushes: Option<SharedList<Value>> = inherited
     }
 }
 

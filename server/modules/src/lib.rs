@@ -59,6 +59,7 @@ mod upstream;
 mod userid;
 mod uwsgi;
 
+use server_http::conf_core::PROTOCOL_MODULES;
 use server_http::module::Module;
 
 /// The modules, in order.
@@ -117,9 +118,14 @@ pub const MODULES: &[&Module] = &[
 
 /// Modules that nginx builds only on request and that are built in, as `configure` names them.
 pub fn with() -> Vec<String> {
-    NGINX_OPTIONAL
-        .iter()
-        .filter(|name| OF_CORE.contains(name) || MODULES.iter().any(|m| m.name == **name))
+    let built_in = |names: &'static [&str]| {
+        names
+            .iter()
+            .filter(|name| MODULES.iter().any(|m| m.name == **name))
+    };
+    built_in(&["ssl"])
+        .chain(&PROTOCOL_MODULES)
+        .chain(built_in(NGINX_OPTIONAL))
         .map(|name| format!("--with-http_{name}_module"))
         .collect()
 }
@@ -137,14 +143,8 @@ pub fn without() -> Vec<String> {
         .collect()
 }
 
-/// Modules of nginx that are part of the core here.
-const OF_CORE: [&str; 2] = ["v2", "spdy"];
-
-/// Modules that nginx builds only on request.
+/// Modules that nginx builds only on request, behind `ssl` and protocols.
 const NGINX_OPTIONAL: &[&str] = &[
-    "ssl",
-    "v2",
-    "spdy",
     "realip",
     "addition",
     "geoip",

@@ -16,8 +16,9 @@ use server_http::debug_http;
 use server_http::exchange::{Ctx, DropGuard, Exchange};
 use server_http::module::{Handler, Module, Step};
 use server_http::settings;
+use server_http::settings_set::inherited;
 use server_http::value::Value;
-use server_http::vars::Variable;
+use server_http::variables;
 
 use crate::limits::{self, LimitLevel, LimitZone, RejectStatus, UNAVAILABLE};
 
@@ -29,18 +30,16 @@ pub(crate) const MODULE: Module = Module {
         <LimitConnMain as server_http::settings_set::Conf>::def,
         <LimitConnLoc as server_http::settings_set::Conf>::def,
     ],
-    variables: &[Variable {
-        name: "limit_conn_status",
-        read: |x, _, _, out| match x.extensions.get::<Outcome>() {
-            Some(outcome) => {
-                out.extend_from_slice(outcome.name().as_bytes());
-                true
-            }
-            None => false,
-        },
-        write: None,
-        doc: "PASSED, REJECTED or REJECTED_DRY_RUN",
-    }],
+    variables: variables! {
+        "limit_conn_status": "PASSED, REJECTED or REJECTED_DRY_RUN"
+            => |x, _, _, out| match x.extensions.get::<Outcome>() {
+                Some(outcome) => {
+                    out.extend_from_slice(outcome.name().as_bytes());
+                    true
+                }
+                None => false,
+            };
+    },
     handlers: &[Handler::PreAccess(handle)],
     on_demand: true,
     ..Module::EMPTY
@@ -55,10 +54,7 @@ settings! {
         /// `limit_conn_zone`.
         zones: Vec<ConnZone>
     }
-    merge keep;
 }
-
-fn keep(_: &mut LimitConnMain, _: Option<&LimitConnMain>) {}
 
 settings! {
     /// Settings of a location.
@@ -72,16 +68,7 @@ settings! {
     }
     extra {
         /// `limit_conn`.
-        limits: Vec<Limit>
-    }
-    merge inherit;
-}
-
-fn inherit(own: &mut LimitConnLoc, parent: Option<&LimitConnLoc>) {
-    if own.limits.is_empty()
-        && let Some(parent) = parent
-    {
-        own.limits.clone_from(&parent.limits);
+        limits: Vec<Limit> = inherited
     }
 }
 
@@ -148,9 +135,7 @@ fn limit_conn_zone(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError
 fn limit_conn(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let zone = zone::refer(b, d, d.word(0), d.arg(0), 0, NAME)?;
     let limits = &mut b.conf_mut::<LimitConnLoc>().limits;
-    if limits.iter().any(|limit| limit.zone == zone) {
-        return Err(ConfError::directive(d, "is duplicate"));
-    }
+    conf::once(d, limits.iter().any(|limit| limit.zone == zone))?;
     let most = limits::positive(d.arg(1)).ok_or_else(|| {
         let text = format!("invalid number of connections \"{}\"", d.arg_str(1));
         ConfError::word(d, d.word(1), text)

@@ -18,8 +18,9 @@ use server_http::debug_http;
 use server_http::exchange::{Ctx, Exchange, State, Wait};
 use server_http::module::{Handler, Module, Step};
 use server_http::settings;
+use server_http::settings_set::inherited;
 use server_http::value::Value;
-use server_http::vars::Variable;
+use server_http::variables;
 
 use crate::limits::{self, LimitLevel, LimitZone, RejectStatus, UNAVAILABLE};
 use bucket::{Bucket, Verdict};
@@ -32,18 +33,16 @@ pub(crate) const MODULE: Module = Module {
         <LimitReqMain as server_http::settings_set::Conf>::def,
         <LimitReqLoc as server_http::settings_set::Conf>::def,
     ],
-    variables: &[Variable {
-        name: "limit_req_status",
-        read: |x, _, _, out| match x.extensions.get::<Outcome>() {
-            Some(outcome) => {
-                out.extend_from_slice(outcome.name().as_bytes());
-                true
-            }
-            None => false,
-        },
-        write: None,
-        doc: "PASSED, DELAYED, REJECTED, DELAYED_DRY_RUN or REJECTED_DRY_RUN",
-    }],
+    variables: variables! {
+        "limit_req_status": "PASSED, DELAYED, REJECTED, DELAYED_DRY_RUN or REJECTED_DRY_RUN"
+            => |x, _, _, out| match x.extensions.get::<Outcome>() {
+                Some(outcome) => {
+                    out.extend_from_slice(outcome.name().as_bytes());
+                    true
+                }
+                None => false,
+            };
+    },
     handlers: &[Handler::PreAccess(handle)],
     on_demand: true,
     ..Module::EMPTY
@@ -58,10 +57,7 @@ settings! {
         /// `limit_req_zone`.
         zones: Vec<ReqZone>
     }
-    merge keep;
 }
-
-fn keep(_: &mut LimitReqMain, _: Option<&LimitReqMain>) {}
 
 settings! {
     /// Settings of a location.
@@ -75,16 +71,7 @@ settings! {
     }
     extra {
         /// `limit_req`.
-        limits: Vec<Limit>
-    }
-    merge inherit;
-}
-
-fn inherit(own: &mut LimitReqLoc, parent: Option<&LimitReqLoc>) {
-    if own.limits.is_empty()
-        && let Some(parent) = parent
-    {
-        own.limits.clone_from(&parent.limits);
+        limits: Vec<Limit> = inherited
     }
 }
 
@@ -197,9 +184,7 @@ fn limit_req(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     }
     let zone = zone.ok_or_else(|| limits::no_zone(d))?;
     let limits = &mut b.conf_mut::<LimitReqLoc>().limits;
-    if limits.iter().any(|limit| limit.zone == zone) {
-        return Err(ConfError::directive(d, "is duplicate"));
-    }
+    conf::once(d, limits.iter().any(|limit| limit.zone == zone))?;
     limits.push(Limit {
         zone,
         burst: burst.saturating_mul(1000),

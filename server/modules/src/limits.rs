@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use conf::{Arity, ConfError, Directive, Word};
+use conf::{ConfError, Directive, Word};
 use server_base::config::ConfigContext;
 use server_base::errlog::Level;
 use server_base::from_args::FromArgs;
@@ -52,7 +52,6 @@ impl LimitLevel {
 pub(crate) struct RejectStatus(pub(crate) u16);
 
 impl FromArgs for RejectStatus {
-    const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "code";
 
     fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {

@@ -21,6 +21,7 @@ use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::{Handler, Module};
 use server_http::settings;
+use server_http::settings_set::inherited;
 use server_http::value::Value;
 
 use format::{Escaping, Format};
@@ -48,34 +49,25 @@ settings! {
         /// The buffers of files: one file has one.
         buffers: HashMap<PathBuf, Buffering>
     }
-    merge keep_formats;
 }
-
-fn keep_formats(_: &mut LogMain, _: Option<&LogMain>) {}
 
 settings! {
     /// Settings of a location.
     pub(crate) struct LogLoc: Location / PLAIN {}
     extra {
         /// `access_log`; an empty list is "off".
-        logs: Option<Arc<Vec<AccessLog>>>,
+        logs: Option<Arc<Vec<AccessLog>>> = inherited,
         /// `access_log off` was written here: whatever else is, nothing is logged.
         off: bool,
         /// `open_log_file_cache`; `Some(None)` is "off".
-        cache: Option<Option<LogCache>>
+        cache: Option<Option<LogCache>> = inherited
     }
-    merge inherit;
+    merge switch_off;
 }
 
-fn inherit(own: &mut LogLoc, parent: Option<&LogLoc>) {
+fn switch_off(own: &mut LogLoc, _: Option<&LogLoc>) {
     if own.off {
         own.logs = Some(Arc::default());
-    }
-    if own.logs.is_none() {
-        own.logs = parent.and_then(|p| p.logs.clone());
-    }
-    if own.cache.is_none() {
-        own.cache = parent.and_then(|p| p.cache);
     }
 }
 
@@ -237,9 +229,7 @@ fn target(b: &mut ConfigBuilder, d: &Directive) -> Result<Target, ConfError> {
 }
 
 fn open_log_file_cache(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
-    if b.conf_mut::<LogLoc>().cache.is_some() {
-        return Err(ConfError::directive(d, "is duplicate"));
-    }
+    conf::once(d, b.conf_mut::<LogLoc>().cache.is_some())?;
     let mut cache = LogCache {
         max: 0,
         inactive_ms: 10_000,

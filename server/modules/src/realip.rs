@@ -7,7 +7,7 @@
 
 use std::net::IpAddr;
 
-use conf::{Arity, ConfError, Contexts, Directive};
+use conf::{ConfError, Contexts, Directive};
 use engines::http::FieldId;
 use server_base::config::ConfigContext;
 use server_base::from_args::FromArgs;
@@ -16,7 +16,9 @@ use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange, Peer};
 use server_http::module::{Handler, Module, Step};
 use server_http::settings;
+use server_http::settings_set::inherited;
 use server_http::trace::{At, Event};
+use server_http::variables;
 use server_http::vars::Variable;
 
 use crate::networks::{Network, forwarded};
@@ -42,16 +44,7 @@ settings! {
     }
     extra {
         /// `set_real_ip_from`.
-        trusted: SharedList<Network>
-    }
-    merge inherit;
-}
-
-fn inherit(own: &mut RealIpLoc, parent: Option<&RealIpLoc>) {
-    if let Some(parent) = parent
-        && own.trusted.is_empty()
-    {
-        own.trusted.clone_from(&parent.trusted);
+        trusted: SharedList<Network> = inherited
     }
 }
 
@@ -69,7 +62,6 @@ pub(crate) enum Header {
 }
 
 impl FromArgs for Header {
-    const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "field | X-Real-IP | X-Forwarded-For | proxy_protocol";
 
     fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
@@ -90,33 +82,23 @@ conf::directives! {
         => set_real_ip_from;
 }
 
-const VARIABLES: &[Variable] = &[
-    Variable {
-        name: "realip_remote_addr",
-        read: |x, _, _, out| {
-            match x.proxy.unwrap_or(x.client.peer) {
-                Peer::Inet(addr) => out.extend_from_slice(addr.ip().to_string().as_bytes()),
-                Peer::Unix => out.extend_from_slice(b"unix:"),
-            }
-            true
-        },
-        write: None,
-        doc: "address of the connection's other end",
-    },
-    Variable {
-        name: "realip_remote_port",
-        read: |x, _, _, out| {
-            if let Peer::Inet(addr) = x.proxy.unwrap_or(x.client.peer)
-                && addr.port() != 0
-            {
-                out.extend_from_slice(addr.port().to_string().as_bytes());
-            }
-            true
-        },
-        write: None,
-        doc: "port of the connection's other end",
-    },
-];
+const VARIABLES: &[Variable] = variables! {
+    "realip_remote_addr": "address of the connection's other end" => |x, _, _, out| {
+        match x.proxy.unwrap_or(x.client.peer) {
+            Peer::Inet(addr) => out.extend_from_slice(addr.ip().to_string().as_bytes()),
+            Peer::Unix => out.extend_from_slice(b"unix:"),
+        }
+        true
+    };
+    "realip_remote_port": "port of the connection's other end" => |x, _, _, out| {
+        if let Peer::Inet(addr) = x.proxy.unwrap_or(x.client.peer)
+            && addr.port() != 0
+        {
+            out.extend_from_slice(addr.port().to_string().as_bytes());
+        }
+        true
+    };
+};
 
 fn set_real_ip_from(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let networks = if d.arg(0) == b"unix:" {

@@ -61,10 +61,7 @@ settings! {
         /// The operations to run, and where they were written; not inherited.
         ops: Vec<(Op, Pos)>
     }
-    merge keep_own;
 }
-
-fn keep_own(_: &mut RewriteLoc, _: Option<&RewriteLoc>) {}
 
 /// One directive.
 pub(crate) enum Op {

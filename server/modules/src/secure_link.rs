@@ -15,7 +15,7 @@ use server_http::exchange::{Ctx, Exchange};
 use server_http::module::Module;
 use server_http::settings;
 use server_http::value::Value;
-use server_http::vars::Variable;
+use server_http::variables;
 
 use crate::secrets::equal;
 
@@ -24,23 +24,16 @@ pub(crate) const MODULE: Module = Module {
     name: "secure_link",
     directives: &[PLAIN, ROWS],
     settings: &[<SecureLinkLoc as server_http::settings_set::Conf>::def],
-    variables: &[
-        Variable {
-            name: "secure_link",
-            read: |x, cx, _, out| append(&looked_at(x, cx).value, out),
-            write: None,
-            doc: "1 for a good link, 0 for one that has expired, empty for any other; by secret the protected part",
-        },
-        Variable {
-            name: "secure_link_expires",
-            read: |x, _, _, out| match x.extensions.get::<Link>() {
+    variables: variables! {
+        "secure_link":
+            "1 for a good link, 0 for one that has expired, empty for any other; by secret the protected part"
+            => |x, cx, _, out| append(&looked_at(x, cx).value, out);
+        "secure_link_expires": "when the link expires, once $secure_link has been used"
+            => |x, _, _, out| match x.extensions.get::<Link>() {
                 Some(link) => append(&link.expires, out),
                 None => false,
-            },
-            write: None,
-            doc: "when the link expires, once $secure_link has been used",
-        },
-    ],
+            };
+    },
     ..Module::EMPTY
 };
 
@@ -107,9 +100,7 @@ fn set<T>(
     value: T,
 ) -> Result<(), ConfError> {
     let conf = b.conf_mut::<SecureLinkLoc>();
-    if place(conf).replace(value).is_some() {
-        return Err(ConfError::directive(d, "is duplicate"));
-    }
+    conf::once(d, place(conf).replace(value).is_some())?;
     if conf.secret.is_some() && (conf.link.is_some() || conf.md5.is_some()) {
         let text =
             "\"secure_link_secret\" cannot be mixed with \"secure_link\" and \"secure_link_md5\"";

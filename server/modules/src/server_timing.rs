@@ -15,7 +15,7 @@ use server_http::exchange::{Ctx, Exchange};
 use server_http::module::Module;
 use server_http::settings_set::Conf;
 use server_http::timing::put_us;
-use server_http::var;
+use server_http::variables;
 use server_http::vars::Variable;
 use server_http::wants::Wants;
 use server_http::{reply, settings};
@@ -42,23 +42,14 @@ settings! {
     }
 }
 
-const VARIABLES: &[Variable] = &[
-    var!(
-        "first_byte_time",
-        "time from the end of the request head to the first byte given to the kernel, seconds",
-        |x, _, _, o| put_us(o, x.timings.since_head(x.timings.first_byte_us))
-    ),
-    var!(
-        "request_wait_time",
-        "time for which the request waited before work on it began, seconds",
-        |x, _, _, o| put_us(o, x.timings.since_head(x.timings.begun_us))
-    ),
-    var!(
-        "handshake_time",
-        "time of the TLS handshake, from the client's first message to its last, seconds",
-        |x, _, _, o| put_us(o, x.tls.as_ref().and_then(|tls| tls.handshake_us))
-    ),
-];
+const VARIABLES: &[Variable] = variables! {
+    "first_byte_time": "time from the end of the request head to the first byte given to the kernel, seconds"
+        => |x, _, _, o| put_us(o, x.timings.since_head(x.timings.first_byte_us));
+    "request_wait_time": "time for which the request waited before work on it began, seconds"
+        => |x, _, _, o| put_us(o, x.timings.since_head(x.timings.begun_us));
+    "handshake_time": "time of the TLS handshake, from the client's first message to its last, seconds"
+        => |x, _, _, o| put_us(o, x.tls.as_ref().and_then(|tls| tls.handshake_us));
+};
 
 /// The clock is read where the directive is on anywhere or a variable of this module is used.
 fn wants(b: &mut ConfigBuilder, is_used: bool) -> Wants {

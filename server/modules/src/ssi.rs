@@ -23,7 +23,7 @@ use server_http::exchange::{Ctx, Exchange};
 use server_http::module::Module;
 use server_http::reply::change_content;
 use server_http::settings;
-use server_http::vars::Variable;
+use server_http::variables;
 
 use stage::Stage;
 
@@ -32,20 +32,12 @@ pub(crate) const MODULE: Module = Module {
     name: "ssi",
     directives: &[PLAIN],
     settings: &[<SsiLoc as server_http::settings_set::Conf>::def],
-    variables: &[
-        Variable {
-            name: "date_local",
-            read: |x, cx, _, out| put_date(x, cx, Some(utc_offset_s()), out),
-            write: None,
-            doc: "the local time, written as the SSI command config says",
-        },
-        Variable {
-            name: "date_gmt",
-            read: |x, cx, _, out| put_date(x, cx, None, out),
-            write: None,
-            doc: "the time in GMT, written as the SSI command config says",
-        },
-    ],
+    variables: variables! {
+        "date_local": "the local time, written as the SSI command config says"
+            => |x, cx, _, out| put_date(x, cx, Some(utc_offset_s()), out);
+        "date_gmt": "the time in GMT, written as the SSI command config says"
+            => |x, cx, _, out| put_date(x, cx, None, out);
+    },
     header_stage: Some(stage),
     stage_of_subrequests: true,
     on_demand: true,

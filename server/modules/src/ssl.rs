@@ -29,6 +29,7 @@ use conf::{Contexts, Directive};
 use server_base::from_args::{Number, Size};
 use server_http::module::Module;
 use server_http::settings;
+use server_http::settings_set::inherited;
 
 use cache::Cache;
 use values::{CacheKind, File, Given, Protocols, Seconds, VerifyClient};
@@ -100,38 +101,16 @@ settings! {
     }
     extra {
         /// `ssl_certificate`.
-        certificates: Vec<Arc<Directive>>,
+        certificates: Vec<Arc<Directive>> = inherited,
         /// `ssl_certificate_key`.
-        keys: Vec<Arc<Directive>>,
+        keys: Vec<Arc<Directive>> = inherited,
         /// `ssl_session_cache`.
-        cache: Option<CacheKind>,
+        cache: Option<CacheKind> = inherited,
         /// `ssl_certificate_cache`; the inner one is none for "off".
-        certificate_cache: Option<Option<Arc<Cache>>>,
+        certificate_cache: Option<Option<Arc<Cache>>> = inherited,
         /// `ssl_session_ticket_key`.
-        ticket_keys: Vec<Arc<Directive>>,
+        ticket_keys: Vec<Arc<Directive>> = inherited,
         /// `ssl_conf_command`.
-        commands: Vec<Arc<Directive>>,
-    }
-    merge inherit;
-}
-
-fn inherit(own: &mut SslSrv, parent: Option<&SslSrv>) {
-    let Some(parent) = parent else { return };
-    let lists = [
-        (&mut own.certificates, &parent.certificates),
-        (&mut own.keys, &parent.keys),
-        (&mut own.ticket_keys, &parent.ticket_keys),
-        (&mut own.commands, &parent.commands),
-    ];
-    for (own, parent) in lists {
-        if own.is_empty() {
-            own.clone_from(parent);
-        }
-    }
-    if own.certificate_cache.is_none() {
-        own.certificate_cache.clone_from(&parent.certificate_cache);
-    }
-    if own.cache.is_none() {
-        own.cache.clone_from(&parent.cache);
+        commands: Vec<Arc<Directive>> = inherited,
     }
 }

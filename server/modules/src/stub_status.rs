@@ -9,6 +9,7 @@ use server_http::exchange::{Ctx, Exchange};
 use server_http::module::{Content, Inherit, Module};
 use server_http::reply;
 use server_http::stats::{self, Totals};
+use server_http::variables;
 use server_http::vars::Variable;
 
 /// The module.
@@ -34,32 +35,13 @@ const ROWS: &[DirectiveDef<ConfigBuilder>] = &[DirectiveDef {
     },
 }];
 
-const VARIABLES: &[Variable] = &[
-    Variable {
-        name: "connections_active",
-        read: |_, _, _, out| number(stats::totals().active, out),
-        write: None,
-        doc: "open client connections",
-    },
-    Variable {
-        name: "connections_reading",
-        read: |_, _, _, out| number(stats::totals().reading, out),
-        write: None,
-        doc: "connections that send a request head",
-    },
-    Variable {
-        name: "connections_writing",
-        read: |_, _, _, out| number(stats::totals().writing, out),
-        write: None,
-        doc: "connections that get an answer",
-    },
-    Variable {
-        name: "connections_waiting",
-        read: |_, _, _, out| number(stats::totals().waiting, out),
-        write: None,
-        doc: "idle connections",
-    },
-];
+const VARIABLES: &[Variable] = variables! {
+    "connections_active": "open client connections" => |_, _, _, out| number(stats::totals().active, out);
+    "connections_reading": "connections that send a request head"
+        => |_, _, _, out| number(stats::totals().reading, out);
+    "connections_writing": "connections that get an answer" => |_, _, _, out| number(stats::totals().writing, out);
+    "connections_waiting": "idle connections" => |_, _, _, out| number(stats::totals().waiting, out);
+};
 
 fn number(n: u64, out: &mut Vec<u8>) -> bool {
     out.extend_from_slice(reply::decimal(n, &mut [0; 20]));

@@ -19,6 +19,7 @@ use server_http::exchange::{BodyStage, Broken, Ctx, Exchange};
 use server_http::module::Module;
 use server_http::reply::change_content;
 use server_http::settings;
+use server_http::settings_set::inherited;
 use server_http::value::Value;
 
 use replace::{Pair, Replace};
@@ -46,16 +47,7 @@ settings! {
     }
     extra {
         /// `sub_filter`: what is looked for and what takes its place.
-        pairs: Vec<(Value, Value)>
-    }
-    merge inherit;
-}
-
-fn inherit(own: &mut SubLoc, parent: Option<&SubLoc>) {
-    if let Some(parent) = parent
-        && own.pairs.is_empty()
-    {
-        own.pairs.clone_from(&parent.pairs);
+        pairs: Vec<(Value, Value)> = inherited
     }
 }
 

@@ -33,10 +33,7 @@ settings! {
         /// The candidates; not inherited into locations.
         list: Option<TryFiles>
     }
-    merge keep_own;
 }
-
-fn keep_own(_: &mut TryLoc, _: Option<&TryLoc>) {}
 
 /// One `try_files`.
 pub(crate) struct TryFiles {
@@ -63,9 +60,7 @@ conf::directives! {
 }
 
 fn try_files(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
-    if b.conf_mut::<TryLoc>().list.is_some() {
-        return Err(ConfError::directive(d, "is duplicate"));
-    }
+    conf::once(d, b.conf_mut::<TryLoc>().list.is_some())?;
     let (last, names) = d
         .args
         .split_last()

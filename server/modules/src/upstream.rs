@@ -137,9 +137,7 @@ fn set<T>(
     parse: fn(&Directive) -> Result<T, ConfError>,
 ) -> Result<(), ConfError> {
     let place = place(b.conf_mut());
-    if place.is_some() {
-        return Err(ConfError::directive(d, "is duplicate"));
-    }
+    conf::once(d, place.is_some())?;
     *place = Some(parse(d)?);
     Ok(())
 }
@@ -164,9 +162,7 @@ fn keepalive(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
 }
 
 fn resolver(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
-    if b.conf_mut::<Block>().resolver.is_some() {
-        return Err(ConfError::directive(d, "is duplicate"));
-    }
+    conf::once(d, b.conf_mut::<Block>().resolver.is_some())?;
     let servers = name_servers(b, d)?;
     b.conf_mut::<Block>().resolver = Some(Arc::new(servers));
     Ok(())

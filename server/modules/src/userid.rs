@@ -10,7 +10,7 @@ mod cookie;
 use std::net::IpAddr;
 use std::rc::Rc;
 
-use conf::{Arity, Builder, ConfError, Contexts, Directive};
+use conf::{Builder, ConfError, Contexts, Directive};
 use engines::http::FieldId;
 use server_base::config::ConfigContext;
 use server_base::errlog::Level;
@@ -22,7 +22,8 @@ use server_http::builtin::find_cookie;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::Module;
 use server_http::settings;
-use server_http::vars::{self, VarId, Variable};
+use server_http::variables;
+use server_http::vars::{self, VarId};
 
 /// The module.
 pub(crate) const MODULE: Module = Module {
@@ -32,26 +33,16 @@ pub(crate) const MODULE: Module = Module {
         <UseridMain as server_http::settings_set::Conf>::def,
         <UseridLoc as server_http::settings_set::Conf>::def,
     ],
-    variables: &[
-        Variable {
-            name: "uid_got",
-            read: |x, _, _, out| show(x, out, Mode::Log, |x, conf| known(x, conf).got),
-            write: None,
-            doc: "name of the cookie and the identifier the client sent",
-        },
-        Variable {
-            name: "uid_set",
-            read: |x, cx, _, out| show(x, out, Mode::V1, |x, conf| issue(x, cx, conf).set),
-            write: None,
-            doc: "name of the cookie and the identifier the client is given",
-        },
-    ],
-    defaults: &[Variable {
-        name: RESET,
-        read: |_, _, _, _| true,
-        write: None,
-        doc: "not empty and not \"0\": the client gets another identifier; \"log\": and that is logged",
-    }],
+    variables: variables! {
+        "uid_got": "name of the cookie and the identifier the client sent"
+            => |x, _, _, out| show(x, out, Mode::Log, |x, conf| known(x, conf).got);
+        "uid_set": "name of the cookie and the identifier the client is given"
+            => |x, cx, _, out| show(x, out, Mode::V1, |x, conf| issue(x, cx, conf).set);
+    },
+    defaults: variables! {
+        RESET: "not empty and not \"0\": the client gets another identifier; \"log\": and that is logged"
+            => |_, _, _, _| true;
+    },
     header_stage: Some(stage),
     finish: Some(finish),
     on_demand: true,
@@ -68,10 +59,7 @@ settings! {
         /// `$uid_reset`.
         reset: Option<VarId>
     }
-    merge keep;
 }
-
-fn keep(_: &mut UseridMain, _: Option<&UseridMain>) {}
 
 const HSL: Contexts = Contexts::HTTP_SERVER_LOCATION;
 
@@ -128,7 +116,6 @@ keyword! {
 pub(crate) struct Service(Option<u32>);
 
 impl FromArgs for Service {
-    const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "number";
 
     fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
@@ -149,7 +136,6 @@ pub(crate) enum Expires {
 }
 
 impl FromArgs for Expires {
-    const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "time | max | off";
 
     fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
@@ -170,7 +156,6 @@ impl FromArgs for Expires {
 pub(crate) struct Mark(Option<u8>);
 
 impl FromArgs for Mark {
-    const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "letter | digit | = | off";
 
     fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {

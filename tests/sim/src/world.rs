@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use driver::io::files::Limits;
 use driver::worker::config::ThreadConfig;
-use driver::worker::conn::{Conn, PlainProtocols, Readiness, drain};
+use driver::worker::conn::{Conn, Readiness, drain};
 use driver::worker::event_loop::EventLoop;
 use driver::worker::reload::{Change, Changes, Reloads};
 use driver::worker::shared::Shared;
@@ -207,10 +207,7 @@ impl World {
         let mut conn = Conn::new(socket, peer, port, serial, self.now_ms());
         let http = &self.shared.generation.http;
         let addr = http.ports[port].addr(None);
-        let (http2, spdy) = (http.expects_http2(addr), addr.spdy);
-        if http2 || spdy {
-            conn.expect(PlainProtocols { http2, spdy });
-        }
+        conn.expect(http.expected_protocols(addr));
         let key = self.tables.clients.insert(conn);
         let accepted = (self.now_ms(), self.shared.generation.http.number);
         self.links.push(Link {

@@ -1,13 +1,19 @@
 //! The engine of a connection with streams: that of HTTP/2 or that of SPDY, which are driven alike.
 //!
+//! All that the driver does differently for one protocol on `mux` is here and in its settings (`worker/config.rs`).
+//!
 //! HTTP/2's lies in the connection itself, so that a choice costs its hot path a branch and no pointer.
 
-use engines::http::{Chunk, OutputQueue, RequestHead, ResponseHead};
+use std::rc::Rc;
+
+use engines::http::{self, Chunk, OutputQueue, RequestHead, ResponseHead};
 use engines::mux::{SendAction, SendOptions};
 use engines::{h2, spdy};
 use server_http::conf_core::{Http2Loc, SpdyLoc};
 use server_http::exchange::{Exchange, Offers};
 use server_http::http::Http;
+
+use crate::worker::config::MuxSettings;
 
 /// Parts that wait for their next use. They are boxed where they are used, and move as pointers.
 #[allow(
@@ -37,21 +43,45 @@ pub(super) enum Reason {
     TimedOut,
 }
 
-/// Calls a function that both engines have.
-macro_rules! both {
-    ($self:ident, $engine:ident => $call:expr) => {
-        match $self {
-            Self::H2($engine) => $call,
-            Self::Spdy($engine) => $call,
+/// Does something with the engine, whichever it is.
+macro_rules! with_engine {
+    ($of:expr, $engine:ident => $call:expr) => {
+        match $of {
+            $crate::worker::conn::engine::Engine::H2($engine) => $call,
+            $crate::worker::conn::engine::Engine::Spdy($engine) => $call,
         }
     };
 }
+pub(super) use with_engine;
+
+/// The first bytes of a connection in the clear that speaks a protocol: HTTP/2's preface (RFC 9113 section 3.3), a control
+/// frame of SPDY, whose first byte begins no method.
+pub(super) fn preface(protocol: http::Protocol) -> &'static [u8] {
+    match protocol {
+        http::Protocol::Http2 => h2::PREFACE,
+        http::Protocol::Spdy => &[0x80],
+        http::Protocol::Http1 | http::Protocol::Http3 => &[],
+    }
+}
 
 impl Engine {
+    /// The engine for a new connection; `None` for a protocol that has none with streams.
+    #[inline]
+    pub(super) fn new(protocol: http::Protocol, settings: &MuxSettings) -> Option<Self> {
+        match protocol {
+            http::Protocol::Http2 => Some(Self::H2(h2::Conn::new(Rc::clone(&settings.h2)))),
+            http::Protocol::Spdy => {
+                let engine = spdy::Conn::new(Rc::clone(&settings.spdy));
+                Some(Self::Spdy(Box::new(engine)))
+            }
+            http::Protocol::Http1 | http::Protocol::Http3 => None,
+        }
+    }
+
     /// Takes bytes from the peer; requests use the memory of `spares`.
     #[inline]
     pub(super) fn receive(&mut self, input: &[u8], spares: &mut Pool<RequestHead>) {
-        both!(self, engine => {
+        with_engine!(self, engine => {
             engine.swap_spares(spares);
             engine.receive(input);
             engine.swap_spares(spares);
@@ -60,7 +90,7 @@ impl Engine {
 
     #[inline]
     pub(super) fn wants_input(&self) -> bool {
-        both!(self, engine => engine.wants_input())
+        with_engine!(self, engine => engine.wants_input())
     }
 
     /// Sends the head of a response; trailers may follow its body where an exchange has something to say at its end.
@@ -131,13 +161,13 @@ impl Engine {
 
     pub(super) fn reset(&mut self, stream: u32, reason: Reason) {
         let code = self.code(reason);
-        both!(self, engine => engine.reset(stream, code));
+        with_engine!(self, engine => engine.reset(stream, code));
     }
 
     /// Resets a stream behind what it was given; false if no body is being sent on it.
     pub(super) fn break_off(&mut self, stream: u32, reason: Reason) -> bool {
         let code = self.code(reason);
-        both!(self, engine => engine.break_off(stream, code))
+        with_engine!(self, engine => engine.break_off(stream, code))
     }
 
     fn code(&self, reason: Reason) -> u32 {
@@ -152,7 +182,7 @@ impl Engine {
     }
 
     pub(super) fn is_ending(&self) -> bool {
-        both!(self, engine => engine.is_ending())
+        with_engine!(self, engine => engine.is_ending())
     }
 }
 
@@ -162,7 +192,7 @@ macro_rules! forward {
         impl Engine {
             $($(#[$meta])*
             pub(super) fn $name(&mut self $(, $arg: $kind)*) $(-> $out)? {
-                both!(self, engine => engine.$name($($arg),*))
+                with_engine!(self, engine => engine.$name($($arg),*))
             })+
         }
     };

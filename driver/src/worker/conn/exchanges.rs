@@ -85,7 +85,7 @@ pub(super) fn finish_sent<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -
     let State::Serving(protocol) = &mut c.state else {
         return false;
     };
-    let spdy_idle_ms = protocol.spdy_idle_ms();
+    let own_idle_ms = protocol.own_idle_ms();
     let exchanges = protocol.exchanges_mut();
     let sent = exchanges.sent;
     let mut any = false;
@@ -93,7 +93,7 @@ pub(super) fn finish_sent<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -
         any = true;
         let mut x = flushed.exchange;
         let loc = x.route.core_loc();
-        c.idle_ms = spdy_idle_ms.unwrap_or(loc.keepalive().idle_ms);
+        c.idle_ms = own_idle_ms.unwrap_or(loc.keepalive().idle_ms);
         c.min_idle_ms = loc.keepalive_min_timeout.0;
         c.lingering_allowed = *loc.lingering_close != conf_core::Lingering::Off;
         x.response.bytes_sent = flushed.bytes;

@@ -1,11 +1,12 @@
 //! The receiving side of TLS: the handshake, and decryption of what comes after it.
 //!
-//! The name that the client asks for chooses the server whose settings are used. ALPN chooses HTTP/2 or SPDY, whose state is
-//! made here; else HTTP/1 begins with its first byte.
+//! The name that the client asks for chooses the server whose settings are used. ALPN chooses a protocol with streams, whose
+//! state is made here; else HTTP/1 begins with its first byte.
 
 use std::rc::Rc;
 use std::sync::Arc;
 
+use engines::http::Protocol;
 use server_base::errlog::Level;
 use server_http::meters::{self, Event};
 use server_http::names::handshake;
@@ -109,7 +110,8 @@ fn start<N: Net>(
         config = loaded;
     }
     tls.record_bytes = Some(config.record_bytes()).filter(|bytes| *bytes != RECORD_BYTES);
-    let result = tls.conn.start(&config, chosen.offer, &mut |opened| {
+    let offer: Vec<&[u8]> = chosen.offer.alpn().collect();
+    let result = tls.conn.start(&config, &offer, &mut |opened| {
         plain.extend_from_slice(opened);
     });
     tls.config = Some(config);
@@ -138,10 +140,8 @@ fn choose_protocol<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, tls: &Tl
     if !matches!(c.state, State::Idle) {
         return;
     }
-    match tls.conn.alpn() {
-        Some(b"h2") => mux::open_h2(c, sh),
-        Some(b"spdy/3.1") => mux::open_spdy(c, sh),
-        _ => {}
+    if let Some(protocol) = tls.conn.alpn().and_then(Protocol::from_alpn) {
+        mux::open(c, sh, protocol);
     }
 }
 

@@ -355,7 +355,7 @@ fn serving_deadline<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>, protocol: &Prot
         Protocol::H1(h1) => h1_input_deadline(c, sh, h1),
         Protocol::Mux(mux) => {
             let header_ms = header_timeout(c, sh);
-            let idle_ms = match c.requests == 0 && mux.times.is_none() {
+            let idle_ms = match c.requests == 0 && mux.timeouts.is_none() {
                 true => header_ms,
                 false => idle_time(c, sh),
             };

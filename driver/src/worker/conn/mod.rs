@@ -45,7 +45,7 @@ pub(crate) use probe::accepted;
 pub use probe::end as end_probe;
 pub use serving::{H1State, PIPELINE_DEPTH, QUEUE_BYTES};
 pub use standing::Standing;
-pub use state::{BYTES_A_TURN, Conn, Disposition, PASSES_A_TURN, PlainProtocols, Readiness};
+pub use state::{BYTES_A_TURN, Conn, Disposition, PASSES_A_TURN, Readiness};
 pub use tls::{TlsBuffers, WRITE_BYTES};
 pub(crate) use trace::write as debug;
 

@@ -1,4 +1,4 @@
-//! HTTP/2 and SPDY: an exchange for each stream.
+//! Protocols with streams: an exchange for each stream.
 //!
 //! The engine asks for body pieces in the order of priorities; what it is given leaves in one write. An exchange ends when
 //! its last byte has been written.
@@ -8,21 +8,17 @@ mod streams;
 mod timeouts;
 
 use std::fmt::Display;
-use std::rc::Rc;
 
-use engines::http::RequestHead;
+use engines::http::{self, RequestHead};
 use engines::mux::Event;
-use engines::{h2, spdy};
 use server_base::errlog::Level;
 use server_base::memory;
-use server_http::conf_core::SpdySrv;
 use server_http::exchange::Exchange;
 use server_http::phases;
-use server_http::stats;
 
 use super::client::{abandon, is_hostless, log, open_exchange};
-use super::engine::{Engine, Reason};
-use super::serving::{ActiveExchange, MuxState, Protocol, SpdyTimes};
+use super::engine::{Engine, Reason, with_engine};
+use super::serving::{ActiveExchange, MuxState, Protocol};
 use super::state::{Closed, Conn, State};
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
@@ -31,31 +27,18 @@ use streams::{pump, remove};
 pub(super) use streams::{arrived, queue_goaway, respond};
 pub(super) use timeouts::{deadline_ms, on_deadline};
 
-/// Begins HTTP/2 on a connection.
-pub(super) fn open_h2<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
-    let settings = Rc::clone(&sh.generation.h2[c.port()]);
-    c.counted.speak(stats::Protocol::Http2);
-    open(c, sh, Engine::H2(h2::Conn::new(settings)), None);
-}
-
-/// Begins SPDY on a connection.
-pub(super) fn open_spdy<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
-    let settings = Rc::clone(&sh.generation.spdy[c.port()]);
-    let engine = Engine::Spdy(Box::new(spdy::Conn::new(settings)));
-    let http = &sh.generation.http;
-    let server = http.ports[c.port()].addr(None).default_server;
-    let conf: &SpdySrv = http.servers[server].confs.get();
-    c.idle_ms = conf.keepalive_timeout.0;
-    let times = SpdyTimes {
-        idle_ms: conf.keepalive_timeout.0,
-        frame_ms: conf.recv_timeout.0,
+/// Begins a protocol on a connection.
+pub(super) fn open<N: Net>(c: &mut Conn<N::Socket>, sh: &Shared<N>, protocol: http::Protocol) {
+    let settings = &sh.generation.mux[c.port()];
+    let Some(engine) = Engine::new(protocol, settings) else {
+        return;
     };
-    c.counted.speak(stats::Protocol::Spdy);
-    open(c, sh, engine, Some(times));
-}
-
-fn open<N: Net>(c: &mut Conn<N::Socket>, sh: &Shared<N>, engine: Engine, times: Option<SpdyTimes>) {
-    let mux = MuxState::new(engine, times, sh.clock.mono_ms);
+    let timeouts = settings.timeouts(protocol);
+    if let Some(timeouts) = timeouts {
+        c.idle_ms = timeouts.idle_ms;
+    }
+    c.counted.speak(protocol);
+    let mux = MuxState::new(engine, timeouts, sh.clock.mono_ms);
     c.state = State::Serving(Protocol::Mux(Box::new(mux)));
 }
 
@@ -69,16 +52,10 @@ pub(super) fn run<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result
 /// Takes the engine's events.
 fn deliver<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(), Closed> {
     while let State::Serving(Protocol::Mux(mux)) = &mut c.state {
-        match &mut mux.engine {
-            Engine::H2(engine) => match engine.event() {
-                Some(event) => take(c, sh, event)?,
-                None => break,
-            },
-            Engine::Spdy(engine) => match engine.event() {
-                Some(event) => take(c, sh, event)?,
-                None => break,
-            },
-        }
+        with_engine!(&mut mux.engine, engine => match engine.event() {
+            Some(event) => take(c, sh, event)?,
+            None => break,
+        });
     }
     Ok(())
 }
@@ -128,8 +105,8 @@ fn begin<N: Net>(
     x.client.offers = mux.engine.offers();
     x.client.wake.stream = stream;
     phases::begin(&mut x, &mut sh.ctx());
-    // As in nginx, a connection of SPDY is not ended by the number of its requests.
-    if mux.times.is_none() && is_last(&x) && !stream.is_multiple_of(2) {
+    // A protocol with timeouts of its own is, as in nginx, not ended by the number of requests.
+    if mux.timeouts.is_none() && is_last(&x) && !stream.is_multiple_of(2) {
         mux.engine.end_after(stream);
     }
     let loc = x.route.core_loc();

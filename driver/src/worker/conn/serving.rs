@@ -17,11 +17,12 @@ use server_http::stats::Activity;
 
 use super::engine::{Engine, NO_STREAM, Pool};
 use crate::io::read_ahead::ReadAhead;
+use crate::worker::config::Timeouts;
 
 /// The protocol that is served.
 pub(super) enum Protocol {
     H1(Box<H1State>),
-    /// HTTP/2 or SPDY.
+    /// A protocol with streams.
     Mux(Box<MuxState>),
 }
 
@@ -43,7 +44,7 @@ pub(super) enum H1Input {
     Discarded { until_ms: u64 },
 }
 
-/// HTTP/2 or SPDY from the preface to the end.
+/// A protocol with streams from the preface to the end.
 pub(crate) struct MuxState {
     pub(super) exchanges: Exchanges,
     pub(super) engine: Engine,
@@ -57,15 +58,8 @@ pub(crate) struct MuxState {
     pub(super) look_at_ms: u64,
     /// Since when the client knows that the connection ends.
     pub(super) announced_ms: Option<u64>,
-    /// SPDY has timeouts of its own; those of HTTP/2 are those of HTTP/1.
-    pub(super) times: Option<SpdyTimes>,
-}
-
-/// `spdy_keepalive_timeout` and `spdy_recv_timeout`.
-#[derive(Clone, Copy)]
-pub(super) struct SpdyTimes {
-    pub(super) idle_ms: u64,
-    pub(super) frame_ms: u64,
+    /// Timeouts of the protocol, where they are not those of HTTP/1.
+    pub(super) timeouts: Option<Timeouts>,
 }
 
 /// The exchanges in progress, and the queue of what they send.
@@ -132,12 +126,12 @@ impl Protocol {
         }
     }
 
-    /// `spdy_keepalive_timeout`, where SPDY is spoken.
+    /// Idle time limit of a protocol that has one of its own.
     #[inline]
-    pub(super) fn spdy_idle_ms(&self) -> Option<u64> {
+    pub(super) fn own_idle_ms(&self) -> Option<u64> {
         match self {
             Self::H1(_) => None,
-            Self::Mux(mux) => mux.times.map(|times| times.idle_ms),
+            Self::Mux(mux) => mux.timeouts.map(|timeouts| timeouts.idle_ms),
         }
     }
 
@@ -210,7 +204,7 @@ impl H1State {
 }
 
 impl MuxState {
-    pub(super) fn new(engine: Engine, times: Option<SpdyTimes>, now_ms: u64) -> Self {
+    pub(super) fn new(engine: Engine, timeouts: Option<Timeouts>, now_ms: u64) -> Self {
         Self {
             exchanges: Exchanges::new(),
             engine,
@@ -219,7 +213,7 @@ impl MuxState {
             block_since: None,
             look_at_ms: u64::MAX,
             announced_ms: None,
-            times,
+            timeouts,
         }
     }
 
@@ -245,8 +239,8 @@ impl MuxState {
     /// Returns the idle time limit after a request in this location.
     #[inline]
     pub(super) fn idle_ms(&self, loc: &CoreLoc) -> u64 {
-        match self.times {
-            Some(times) => times.idle_ms,
+        match self.timeouts {
+            Some(timeouts) => timeouts.idle_ms,
             None => loc.keepalive().idle_ms,
         }
     }

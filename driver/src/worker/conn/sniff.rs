@@ -1,18 +1,19 @@
 //! The first bytes of a connection, and the way of all received bytes to their protocol.
 //!
 //! A header of the PROXY protocol comes first where the listener expects it. Then, on a plain connection that may speak several
-//! protocols, the first bytes tell which: HTTP/2 begins with its preface (RFC 9113 section 3.3), SPDY with a control frame,
-//! whose first byte begins no method; everything else is HTTP/1.
+//! protocols, the first bytes tell which: each begins as [`engine::preface`](super::engine::preface) says, and everything else
+//! is HTTP/1.
 //!
 //! Source: nginx documentation, `listen ... proxy_protocol`.
 
 use std::rc::Rc;
 
-use engines::h2::PREFACE;
+use engines::http;
 use engines::proxy_protocol::{self, Fault};
 use server_base::errlog::Level;
 
 use super::client::log;
+use super::engine::preface;
 use super::handshake::{self, Opened};
 use super::mux;
 use super::probe;
@@ -114,17 +115,18 @@ fn sniff<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, input: &[u8]) -> R
         return Err(Closed);
     };
     let (protocols, first) = (*protocols, join(received, input));
-    let known = first.len().min(PREFACE.len());
-    let may_be_h2 = protocols.http2 && first[..known] == PREFACE[..known];
-    if may_be_h2 && known < PREFACE.len() {
+    let begins = |protocol: &http::Protocol| {
+        let known = first.len().min(preface(*protocol).len());
+        first[..known] == preface(*protocol)[..known]
+    };
+    let protocol = protocols.newest_first().find(begins);
+    if protocol.is_some_and(|protocol| first.len() < preface(protocol).len()) {
         *received = Some(Box::new(FirstBytes(first)));
         return Ok(());
     }
     c.state = State::Idle;
-    if may_be_h2 {
-        mux::open_h2(c, sh);
-    } else if protocols.spdy && first.first() == Some(&SPDY_CONTROL) {
-        mux::open_spdy(c, sh);
+    if let Some(protocol) = protocol {
+        mux::open(c, sh, protocol);
     }
     feed(c, sh, &first)
 }
@@ -171,10 +173,7 @@ fn read_proxy_header<N: Net>(
         }
     };
     c.proxied = parsed.header.map(Rc::new);
-    c.state = match *protocols {
-        Some(protocols) => State::Sniffing(protocols, None),
-        None => State::Idle,
-    };
+    c.state = State::of_first_bytes(*protocols);
     Ok(parsed.used.saturating_sub(before))
 }
 
@@ -195,7 +194,5 @@ fn refuse_proxy_header<N: Net>(
     log(c, sh, Level::Error, text);
 }
 
-/// The first byte of every control frame of SPDY.
-const SPDY_CONTROL: u8 = 0x80;
 /// Most bytes of a broken header that the log shows.
 const SHOWN_BYTES: usize = proxy_protocol::MAX_V1_BYTES;

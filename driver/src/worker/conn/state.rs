@@ -5,13 +5,14 @@
 //! ```
 //!
 //! A listener decides where a connection begins: a header of the PROXY protocol is expected or not, several protocols are
-//! possible or HTTP/1 alone. `Idle` is a connection of HTTP/1 without a request: it holds no buffer. A connection of HTTP/2 or
-//! SPDY stays in `Serving`. Any state can become `Closed`. This file changes no state for what happens on the socket; the
+//! possible or HTTP/1 alone. `Idle` is a connection of HTTP/1 without a request: it holds no buffer. A connection with
+//! streams stays in `Serving`. Any state can become `Closed`. This file changes no state for what happens on the socket; the
 //! layers above do (`sniff`, `h1`, `mux`, `lifecycle`).
 
 use std::net::SocketAddr;
 use std::rc::Rc;
 
+use engines::http::Protocols;
 use engines::proxy_protocol;
 use server_http::exchange::Peer;
 use server_http::stats::{Activity, Counted};
@@ -71,10 +72,10 @@ pub(super) enum Transport {
 
 /// State of a connection.
 pub(super) enum State {
-    /// The header of the PROXY protocol is expected first, and one of these protocols after it.
-    ProxyHeader(Option<PlainProtocols>, Option<Box<FirstBytes>>),
+    /// The header of the PROXY protocol is expected first, and one of these protocols or HTTP/1 after it.
+    ProxyHeader(Protocols, Option<Box<FirstBytes>>),
     /// The first bytes tell which of these protocols is spoken, or HTTP/1.
-    Sniffing(PlainProtocols, Option<Box<FirstBytes>>),
+    Sniffing(Protocols, Option<Box<FirstBytes>>),
     /// HTTP/1 between requests, or before the first one; also during a TLS handshake.
     Idle,
     /// Requests are read and answered.
@@ -107,15 +108,6 @@ pub(super) enum Drain {
     Draining,
     /// Its listener is gone: what is in progress is finished, nothing new begins.
     ListenerRemoved,
-}
-
-/// Protocols that a plain connection may begin with besides HTTP/1.
-#[derive(Clone, Copy, Debug)]
-pub struct PlainProtocols {
-    /// HTTP/2, by its preface.
-    pub http2: bool,
-    /// SPDY, by its first byte.
-    pub spdy: bool,
 }
 
 /// Causes of a connection's turn.
@@ -169,6 +161,14 @@ impl Transport {
 }
 
 impl State {
+    /// The state in which a connection expects the first bytes of one of these protocols, or of HTTP/1.
+    pub(super) fn of_first_bytes(protocols: Protocols) -> Self {
+        match protocols.is_empty() {
+            true => Self::Idle,
+            false => Self::Sniffing(protocols, None),
+        }
+    }
+
     #[inline]
     pub(super) fn h1(&mut self) -> Option<&mut H1State> {
         match self {
@@ -250,7 +250,7 @@ impl<S> Conn<S> {
 
     /// A header of the PROXY protocol comes before the first request.
     pub fn expect_proxy_header(&mut self) {
-        self.state = State::ProxyHeader(None, None);
+        self.state = State::ProxyHeader(Protocols::default(), None);
     }
 
     /// A handshake of TLS comes first.
@@ -259,10 +259,10 @@ impl<S> Conn<S> {
     }
 
     /// The first bytes, after a header of the PROXY protocol, may be those of other protocols than HTTP/1.
-    pub fn expect(&mut self, expected: PlainProtocols) {
+    pub fn expect(&mut self, expected: Protocols) {
         match &mut self.state {
-            State::ProxyHeader(protocols, _) => *protocols = Some(expected),
-            state => *state = State::Sniffing(expected, None),
+            State::ProxyHeader(protocols, _) => *protocols = expected,
+            state => *state = State::of_first_bytes(expected),
         }
     }
 

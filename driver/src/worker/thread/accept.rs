@@ -5,12 +5,11 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use server_base::errlog::{self, Level, Topics};
 use server_http::exchange::Peer;
-use server_http::http::PortAddr;
 use server_http::meters::{self, Event};
 use sys::socket;
 
 use super::{Accepting, EventLoop, Interest, Ordering, Readiness, Thread};
-use crate::worker::conn::{Conn, PlainProtocols, accepted, debug};
+use crate::worker::conn::{Conn, accepted, debug};
 
 impl Thread {
     /// Accepts from a port.
@@ -93,17 +92,12 @@ impl Thread {
             return;
         };
         let http = &self.shared.generation.http;
-        let choice = |addr: &PortAddr| {
-            let http2 = http.expects_http2(addr);
-            let spdy = addr.spdy;
-            (http2 || spdy).then_some(PlainProtocols { http2, spdy })
-        };
         let addr = match port.addrs.as_slice() {
             [only] => only,
             several
-                if several
-                    .iter()
-                    .all(|addr| choice(addr).is_none() && !addr.ssl && !addr.proxy_protocol) =>
+                if several.iter().all(|addr| {
+                    !addr.ssl && !addr.proxy_protocol && http.expected_protocols(addr).is_empty()
+                }) =>
             {
                 return;
             }
@@ -114,8 +108,8 @@ impl Thread {
         }
         if addr.ssl {
             conn.expect_tls();
-        } else if let Some(choice) = choice(addr) {
-            conn.expect(choice);
+        } else {
+            conn.expect(http.expected_protocols(addr));
         }
     }
 

@@ -65,6 +65,18 @@ pub(super) fn answer_bytes(head: &ResponseHead, head_bytes: u64) -> u64 {
     memcached::answer_bytes(head, head_bytes)
 }
 
+/// Does something with the engine, whichever it is.
+macro_rules! with_engine {
+    ($of:expr, $client:ident => $call:expr) => {
+        match $of {
+            Engine::Http1($client) => $call,
+            Engine::Cgi($client) => $call,
+            Engine::FastCgi($client) => $call,
+            Engine::Memcached($client) => $call,
+        }
+    };
+}
+
 impl Engine {
     /// An engine for a protocol.
     pub(super) fn new(protocol: &UpstreamProtocol) -> Self {
@@ -175,23 +187,13 @@ impl Engine {
     /// Moves what is to be sent to the end of `out`.
     #[inline]
     pub(super) fn transmit(&mut self, out: &mut OutputQueue) {
-        match self {
-            Self::Http1(client) => client.transmit(out),
-            Self::Cgi(client) => client.transmit(out),
-            Self::FastCgi(client) => client.transmit(out),
-            Self::Memcached(client) => client.transmit(out),
-        }
+        with_engine!(self, client => client.transmit(out))
     }
 
     /// Takes what has come, and leaves `buffer` empty; its memory may go along.
     #[inline]
     pub(super) fn receive(&mut self, buffer: &mut Vec<u8>) {
-        match self {
-            Self::Http1(client) => client.receive_buffer(buffer),
-            Self::Cgi(client) => client.receive_buffer(buffer),
-            Self::FastCgi(client) => client.receive_buffer(buffer),
-            Self::Memcached(client) => client.receive_buffer(buffer),
-        }
+        with_engine!(self, client => client.receive_buffer(buffer))
     }
 
     /// Takes the end of the server's side.
@@ -218,12 +220,7 @@ impl Engine {
     /// Takes the memory of a head.
     #[inline]
     pub(super) fn recycle(&mut self, head: Box<ResponseHead>) {
-        match self {
-            Self::Http1(client) => client.recycle(head),
-            Self::Cgi(client) => client.recycle(head),
-            Self::FastCgi(client) => client.recycle(head),
-            Self::Memcached(client) => client.recycle(head),
-        }
+        with_engine!(self, client => client.recycle(head))
     }
 
     /// Whether an unwanted rest of a response is read to keep the connection. Applications have a process for
@@ -235,12 +232,7 @@ impl Engine {
     /// Whether the connection may be used for another request; asked after the end of a response.
     #[inline]
     pub(super) fn is_reusable(&self) -> bool {
-        match self {
-            Self::Http1(client) => client.is_reusable(),
-            Self::Cgi(client) => client.is_reusable(),
-            Self::FastCgi(client) => client.is_reusable(),
-            Self::Memcached(client) => client.is_reusable(),
-        }
+        with_engine!(self, client => client.is_reusable())
     }
 }
 

@@ -14,8 +14,8 @@ use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, SignatureScheme, SupportedProtocolVersion};
 use tls::{
-    AnyServer, Chain, Ciphers, Config, Conn, Fault, Identity, Key, KeyRing, Offer, Scratch,
-    Settings, TicketKey,
+    AnyServer, Chain, Ciphers, Config, Conn, Fault, Identity, Key, KeyRing, Scratch, Settings,
+    TicketKey,
 };
 
 /// An authority.
@@ -235,7 +235,7 @@ impl Pair {
             let mut sink = |plain: &[u8]| received.extend_from_slice(plain);
             self.server.receive(&mut up, &mut sink)?;
             if self.server.hello().is_some() {
-                self.server.start(config, Offer::default(), &mut sink)?;
+                self.server.start(config, &[], &mut sink)?;
             }
             let mut down = Vec::new();
             down.extend(self.server.take_output());

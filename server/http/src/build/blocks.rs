@@ -36,9 +36,7 @@ conf::directives! {
 }
 
 pub(super) fn http(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
-    if b.http.is_some() || b.finished.is_some() {
-        return Err(ConfError::directive(d, "is duplicate"));
-    }
+    conf::once(d, b.http.is_some() || b.finished.is_some())?;
     let root = LocationDraft {
         name: Vec::new(),
         at: d.pos,
@@ -154,9 +152,7 @@ fn limit_except(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
         allowed |= method_bit(Method::Head);
     }
     let outer = b.location();
-    if b.draft(outer).except.is_some() {
-        return Err(ConfError::directive(d, "is duplicate"));
-    }
+    conf::once(d, b.draft(outer).except.is_some())?;
     let id = b.open_location(Vec::new(), LocationKind::Block, false);
     conf::walk(b, d.items(), Contexts::LIMIT_EXCEPT)?;
     b.set_location(outer);

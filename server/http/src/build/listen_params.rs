@@ -3,6 +3,7 @@
 //! Source: nginx documentation, directive `listen`; nginx 1.31.4 for what is ignored on Linux.
 
 use conf::{ConfError, Directive};
+use engines::http::{Protocol, Protocols};
 use server_base::listen::{KeepAlive, SocketOptions};
 
 /// The parameters of one `listen` directive.
@@ -16,10 +17,8 @@ pub(super) struct ListenParams {
     pub(super) default: bool,
     /// `proxy_protocol`.
     pub(super) proxy_protocol: bool,
-    /// `http2`.
-    pub(super) http2: bool,
-    /// `spdy`.
-    pub(super) spdy: bool,
+    /// Protocols besides HTTP/1.
+    pub(super) protocols: Protocols,
     /// `ssl`.
     pub(super) ssl: bool,
     /// Parameters that are ignored, or were replaced by a directive.
@@ -43,15 +42,14 @@ impl ListenParams {
 
     /// Applies one parameter; returns the text of a warning.
     fn parameter(&mut self, text: &str, inet: bool) -> Result<Option<String>, String> {
+        if let Some(protocol) = Protocol::from_listen(text) {
+            self.protocols = self.protocols.with(protocol);
+            return Ok((text == "http2").then(|| HTTP2_IS_A_DIRECTIVE.to_owned()));
+        }
         match text {
             "default_server" | "default" => self.default = true,
             "proxy_protocol" => self.proxy_protocol = true,
-            "spdy" => self.spdy = true,
             "ssl" => self.ssl = true,
-            "http2" => {
-                self.http2 = true;
-                return Ok(Some(HTTP2_IS_A_DIRECTIVE.to_owned()));
-            }
             "quic" | "multipath" => {
                 return Err(format!("the \"{text}\" parameter is not built yet"));
             }

@@ -27,9 +27,7 @@ conf::directives! {
 
     /// The context of directives on connection processing.
     block "events": Contexts::MAIN, NOARGS, "", "{ ... }" => |b, d| {
-        if b.seen_events {
-            return Err(ConfError::directive(d, "is duplicate"));
-        }
+        conf::once(d, b.seen_events)?;
         b.seen_events = true;
         conf::walk(b, d.items(), Contexts::EVENTS)
     };

@@ -8,6 +8,7 @@
 use std::collections::{HashMap, HashSet};
 
 use conf::{ConfError, Directive};
+use engines::http::Protocols;
 use server_base::listen::{Listen, ListenAddr, SocketOptions, parse_address};
 
 use super::ConfigBuilder;
@@ -31,10 +32,8 @@ pub struct ListenDraft {
     pub default: bool,
     /// `proxy_protocol`.
     pub proxy_protocol: bool,
-    /// `http2`.
-    pub http2: bool,
-    /// `spdy`.
-    pub spdy: bool,
+    /// Protocols besides HTTP/1.
+    pub protocols: Protocols,
     /// `ssl`.
     pub ssl: bool,
     /// For messages; `None` for the listen that a server without one gets.
@@ -54,8 +53,7 @@ impl ListenDraft {
             bind: false,
             default: false,
             proxy_protocol: false,
-            http2: false,
-            spdy: false,
+            protocols: Protocols::default(),
             ssl: false,
             at: None,
         }
@@ -94,8 +92,7 @@ pub fn listen(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
             bind: params.own_socket,
             default: params.default,
             proxy_protocol: params.proxy_protocol,
-            http2: params.http2,
-            spdy: params.spdy,
+            protocols: params.protocols,
             ssl: params.ssl,
             at: Some((d.clone(), 0)),
         };
@@ -245,8 +242,9 @@ fn port_addr(
         addr: None,
         default_server,
         names,
-        http2: same.iter().any(|l| l.http2),
-        spdy: same.iter().any(|l| l.spdy),
+        protocols: same
+            .iter()
+            .fold(Protocols::default(), |all, l| all.union(l.protocols)),
         ssl: same.iter().any(|l| l.ssl),
         proxy_protocol: same.iter().any(|l| l.proxy_protocol),
         listens: same

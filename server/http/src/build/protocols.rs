@@ -1,7 +1,7 @@
 //! Which protocols the addresses of `listen` speak: that servers agree on them, and that those with TLS have
 //! certificates.
 //!
-//! Source: nginx documentation, directive `listen`, parameters `ssl`, `http2`, `spdy`, `proxy_protocol`.
+//! Source: nginx documentation, directive `listen`, parameters `ssl`, `proxy_protocol` and those of protocols.
 
 use std::collections::HashMap;
 
@@ -18,11 +18,11 @@ pub(super) struct Protocols(HashMap<ListenAddr, AddrProtocols>);
 /// The protocols that the servers of one address declare.
 struct AddrProtocols {
     /// Whatever any of them said, a bit each.
-    all: u8,
+    all: u16,
     /// One of them gave socket options.
     with_options: bool,
     /// The declaration that is expected of a further one.
-    expected: Option<u8>,
+    expected: Option<u16>,
     /// They have differed.
     changed: bool,
 }
@@ -32,10 +32,9 @@ impl Protocols {
     ///
     /// A server may leave out what the one with the socket options says, and only that.
     pub(super) fn add(&mut self, listen: &ListenDraft) -> bool {
-        let bits = u8::from(listen.proxy_protocol)
-            | u8::from(listen.ssl) << 1
-            | u8::from(listen.http2) << 2
-            | u8::from(listen.spdy) << 3;
+        let bits = u16::from(listen.proxy_protocol)
+            | u16::from(listen.ssl) << 1
+            | u16::from(listen.protocols.bits()) << 2;
         let with_options = listen.options.is_some();
         let Some(said) = self.0.get_mut(&listen.addr) else {
             let first = AddrProtocols {

@@ -19,7 +19,7 @@ macro_rules! settings {
         $vis:vis struct $name:ident : $scope:ident / $rows:ident {
             $( $(#[doc = $doc:literal])+ $field:ident $directive:literal : $ty:ty = $default:expr, $shown:literal, $contexts:expr ; )*
         }
-        $( extra { $( $(#[$xmeta:meta])+ $xfield:ident : $xty:ty ),* $(,)? } merge $merge:path ; )?
+        $( extra { $( $(#[$xmeta:meta])+ $xfield:ident : $xty:ty $(= $inherit:path)? ),* $(,)? } $(merge $merge:path ;)? )?
     ) => {
         $(#[$meta])*
         #[derive(Default)]
@@ -38,7 +38,7 @@ macro_rules! settings {
             #[allow(unused_variables, reason = "a struct may have no plain settings")]
             fn merge(&mut self, parent: Option<&Self>) {
                 $( self.$field.inherit(parent.map(|p| &p.$field), || $default); )*
-                $( $merge(self, parent); )?
+                $( $( $( $inherit(&mut self.$xfield, parent.map(|p| &p.$xfield)); )? )* $( $merge(self, parent); )? )?
             }
         }
 

@@ -9,37 +9,22 @@ use server_base::errlog::Level;
 
 use super::out::{Out, put, put_number};
 use crate::exchange::Exchange;
-use crate::var;
+use crate::variables;
 use crate::vars::Variable;
 
 /// The variables.
-pub(super) const VARIABLES: &[Variable] = &[
-    var!(
-        "proxy_protocol_addr",
-        "client address of the PROXY protocol header",
-        |x, _, _, o| address(x, |header| header.source, o)
-    ),
-    var!(
-        "proxy_protocol_port",
-        "client port of the PROXY protocol header",
-        |x, _, _, o| port(x, |header| header.source, o)
-    ),
-    var!(
-        "proxy_protocol_server_addr",
-        "server address of the PROXY protocol header",
-        |x, _, _, o| address(x, |header| header.destination, o)
-    ),
-    var!(
-        "proxy_protocol_server_port",
-        "server port of the PROXY protocol header",
-        |x, _, _, o| port(x, |header| header.destination, o)
-    ),
-    var!(
-        "proxy_protocol_tlv_",
-        "field of this name or number of the PROXY protocol header",
-        |x, _, name, o| tlv(x, name, o)
-    ),
-];
+pub(super) const VARIABLES: &[Variable] = variables! {
+    "proxy_protocol_addr": "client address of the PROXY protocol header"
+        => |x, _, _, o| address(x, |header| header.source, o);
+    "proxy_protocol_port": "client port of the PROXY protocol header"
+        => |x, _, _, o| port(x, |header| header.source, o);
+    "proxy_protocol_server_addr": "server address of the PROXY protocol header"
+        => |x, _, _, o| address(x, |header| header.destination, o);
+    "proxy_protocol_server_port": "server port of the PROXY protocol header"
+        => |x, _, _, o| port(x, |header| header.destination, o);
+    "proxy_protocol_tlv_": "field of this name or number of the PROXY protocol header"
+        => |x, _, name, o| tlv(x, name, o);
+};
 
 fn address(x: &Exchange, end: fn(&Header) -> SocketAddr, out: &mut Out) -> bool {
     x.proxied

@@ -9,68 +9,32 @@ use server_base::transport::TcpInfo;
 
 use super::out::{Out, put_number};
 use crate::exchange::{Ctx, Exchange};
-use crate::var;
+use crate::variables;
 use crate::vars::Variable;
 
-macro_rules! tcp_var {
-    ($name:literal, $doc:literal, $field:expr) => {
-        var!($name, $doc, |x, cx, _, o| show(x, cx, $field, o))
-    };
-}
-
 /// The variables.
-pub(super) const VARIABLES: &[Variable] = &[
-    tcp_var!(
-        "tcpinfo_rtt",
-        "smoothed round-trip time of the client's connection, microseconds",
-        |info| Some(info.rtt_us.into())
-    ),
-    tcp_var!(
-        "tcpinfo_rttvar",
-        "mean deviation of the round-trip time, microseconds",
-        |info| Some(info.rttvar_us.into())
-    ),
-    tcp_var!(
-        "tcpinfo_snd_cwnd",
-        "congestion window of the client's connection, segments",
-        |info| Some(info.snd_cwnd.into())
-    ),
-    tcp_var!(
-        "tcpinfo_rcv_space",
-        "bytes that the client may have under way to the server",
-        |info| Some(info.rcv_space.into())
-    ),
-    tcp_var!(
-        "tcpinfo_min_rtt",
-        "least round-trip time of the client's connection of late, microseconds",
-        |info| info.min_rtt_us.map(u64::from)
-    ),
-    tcp_var!(
-        "tcpinfo_delivery_rate",
-        "latest rate at which the client got data, bytes per second",
-        |info| info.delivery_rate
-    ),
-    tcp_var!(
-        "tcpinfo_total_retrans",
-        "segments of the client's connection that were sent again",
-        |info| Some(info.total_retrans.into())
-    ),
-    tcp_var!(
-        "tcpinfo_busy_time",
-        "time in which something was under way to the client, microseconds",
-        |info| info.busy_time_us
-    ),
-    tcp_var!(
-        "tcpinfo_rwnd_limited",
-        "time in which the client's window held data back, microseconds",
-        |info| info.rwnd_limited_us
-    ),
-    tcp_var!(
-        "tcpinfo_sndbuf_limited",
-        "time in which the send buffer held data back, microseconds",
-        |info| info.sndbuf_limited_us
-    ),
-];
+pub(super) const VARIABLES: &[Variable] = variables! {
+    "tcpinfo_rtt": "smoothed round-trip time of the client's connection, microseconds"
+        => |x, cx, _, o| show(x, cx, |info| Some(info.rtt_us.into()), o);
+    "tcpinfo_rttvar": "mean deviation of the round-trip time, microseconds"
+        => |x, cx, _, o| show(x, cx, |info| Some(info.rttvar_us.into()), o);
+    "tcpinfo_snd_cwnd": "congestion window of the client's connection, segments"
+        => |x, cx, _, o| show(x, cx, |info| Some(info.snd_cwnd.into()), o);
+    "tcpinfo_rcv_space": "bytes that the client may have under way to the server"
+        => |x, cx, _, o| show(x, cx, |info| Some(info.rcv_space.into()), o);
+    "tcpinfo_min_rtt": "least round-trip time of the client's connection of late, microseconds"
+        => |x, cx, _, o| show(x, cx, |info| info.min_rtt_us.map(u64::from), o);
+    "tcpinfo_delivery_rate": "latest rate at which the client got data, bytes per second"
+        => |x, cx, _, o| show(x, cx, |info| info.delivery_rate, o);
+    "tcpinfo_total_retrans": "segments of the client's connection that were sent again"
+        => |x, cx, _, o| show(x, cx, |info| Some(info.total_retrans.into()), o);
+    "tcpinfo_busy_time": "time in which something was under way to the client, microseconds"
+        => |x, cx, _, o| show(x, cx, |info| info.busy_time_us, o);
+    "tcpinfo_rwnd_limited": "time in which the client's window held data back, microseconds"
+        => |x, cx, _, o| show(x, cx, |info| info.rwnd_limited_us, o);
+    "tcpinfo_sndbuf_limited": "time in which the send buffer held data back, microseconds"
+        => |x, cx, _, o| show(x, cx, |info| info.sndbuf_limited_us, o);
+};
 
 fn show(x: &Exchange, cx: &Ctx<'_>, field: fn(&TcpInfo) -> Option<u64>, out: &mut Out) -> bool {
     let info = cx.env.tcp_info.and_then(|read| read(x.client.socket));

@@ -2,7 +2,7 @@
 //!
 //! Source: nginx documentation, `ngx_http_v2_module`.
 
-use conf::{Arity, ConfError, Contexts, Directive};
+use conf::{ConfError, Contexts, Directive};
 use server_base::config::ConfigContext;
 use server_base::from_args::{Between, FromArgs, Number};
 
@@ -11,12 +11,11 @@ use crate::settings;
 const HS: Contexts = Contexts::HTTP_SERVER;
 const HSL: Contexts = Contexts::HTTP_SERVER_LOCATION;
 
-/// `http2_chunk_size` and `spdy_chunk_size`: bytes of a DATA frame.
+/// Bytes of a DATA frame, for HTTP/2 and protocols like it.
 #[derive(Clone, Copy, Debug)]
 pub struct ChunkSize(pub u64);
 
 impl FromArgs for ChunkSize {
-    const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "size";
 
     fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
@@ -35,7 +34,6 @@ impl FromArgs for ChunkSize {
 pub struct PrereadSize(pub u64);
 
 impl FromArgs for PrereadSize {
-    const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "size";
 
     fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
@@ -53,7 +51,6 @@ impl FromArgs for PrereadSize {
 pub struct TableSize(pub u64);
 
 impl FromArgs for TableSize {
-    const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "size";
 
     fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
@@ -92,7 +89,7 @@ settings! {
 
 /// Data of a frame that fills a TLS record together with its head.
 const RECORD_CHUNK_BYTES: u64 = (16 << 10) - 9;
-/// Longest frame of both protocols (RFC 9113 section 6.5.2), bytes.
+/// Longest frame (RFC 9113 section 6.5.2), bytes.
 const MAX_CHUNK_BYTES: u64 = (1 << 24) - 1;
 /// Maximum value of the number of streams: each may hold a body of `http2_body_preread_size`.
 const MAX_STREAMS: u64 = 1 << 16;

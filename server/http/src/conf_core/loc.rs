@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use conf::{Arity, ConfError, Contexts, Directive, Pos};
+use conf::{ConfError, Contexts, Directive, Pos};
 use server_base::config::ConfigContext;
 use server_base::errlog::ErrorLog;
 use server_base::files::{OpenFileCache, SymlinkMode, TempDir};
@@ -66,7 +66,6 @@ pub enum ServerTokens {
 }
 
 impl FromArgs for ServerTokens {
-    const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "on | off | build";
 
     fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
@@ -74,11 +73,7 @@ impl FromArgs for ServerTokens {
             b"on" => Ok(Self::On),
             b"off" => Ok(Self::Off),
             b"build" => Ok(Self::Build),
-            _ => Err(ConfError::word(
-                d,
-                d.word(0),
-                format!("invalid value \"{}\"", d.arg_str(0)),
-            )),
+            _ => Err(ConfError::invalid(d, d.word(0))),
         }
     }
 }

@@ -12,14 +12,6 @@ use crate::build::ConfigBuilder;
 use crate::location::LocationKind;
 use crate::value::Value;
 
-fn duplicate<T>(slot: &Option<T>, d: &Directive) -> Result<(), ConfError> {
-    if slot.is_some() {
-        Err(ConfError::directive(d, "is duplicate"))
-    } else {
-        Ok(())
-    }
-}
-
 pub(super) fn root(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     set_root(b, d, false)
 }
@@ -120,17 +112,11 @@ pub(super) fn error_page(b: &mut ConfigBuilder, d: &Directive) -> Result<(), Con
     {
         overwrite = Some(match code {
             b"" => 0,
-            _ => parse_status(code).ok_or_else(|| {
-                ConfError::word(d, word, format!("invalid value \"{}\"", word.as_str()))
-            })?,
+            _ => parse_status(code).ok_or_else(|| ConfError::invalid(d, word))?,
         });
         codes = rest;
         if codes.is_empty() {
-            return Err(ConfError::word(
-                d,
-                word,
-                format!("invalid value \"{}\"", word.as_str()),
-            ));
+            return Err(ConfError::invalid(d, word));
         }
     }
     let (uri, args) = error_uri(b, d, last)?;
@@ -138,9 +124,7 @@ pub(super) fn error_page(b: &mut ConfigBuilder, d: &Directive) -> Result<(), Con
     for word in codes {
         let status = parse_status(&word.text)
             .filter(|s| *s != 499)
-            .ok_or_else(|| {
-                ConfError::word(d, word, format!("invalid value \"{}\"", word.as_str()))
-            })?;
+            .ok_or_else(|| ConfError::invalid(d, word))?;
         if !(300..=599).contains(&status) {
             let text = format!("value \"{}\" must be between 300 and 599", word.as_str());
             return Err(ConfError::word(d, word, text));
@@ -194,7 +178,7 @@ pub(super) fn error_log(b: &mut ConfigBuilder, d: &Directive) -> Result<(), Conf
 }
 
 pub(super) fn keepalive_timeout(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
-    duplicate(&b.core_loc().keepalive_ms, d)?;
+    conf::once(d, b.core_loc().keepalive_ms.is_some())?;
     let bad = |n: usize| {
         ConfError::word(
             d,
@@ -210,7 +194,7 @@ pub(super) fn keepalive_timeout(b: &mut ConfigBuilder, d: &Directive) -> Result<
 }
 
 pub(super) fn keepalive_disable(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
-    duplicate(&b.core_loc().keepalive_disable, d)?;
+    conf::once(d, b.core_loc().keepalive_disable.is_some())?;
     let mut value = KeepaliveDisable {
         msie6: false,
         safari: false,
@@ -221,11 +205,7 @@ pub(super) fn keepalive_disable(b: &mut ConfigBuilder, d: &Directive) -> Result<
             b"msie6" => value.msie6 = true,
             b"safari" => value.safari = true,
             _ => {
-                return Err(ConfError::word(
-                    d,
-                    word,
-                    format!("invalid value \"{}\"", word.as_str()),
-                ));
+                return Err(ConfError::invalid(d, word));
             }
         }
     }
@@ -234,15 +214,13 @@ pub(super) fn keepalive_disable(b: &mut ConfigBuilder, d: &Directive) -> Result<
 }
 
 pub(super) fn internal(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
-    if b.core_loc().internal {
-        return Err(ConfError::directive(d, "is duplicate"));
-    }
+    conf::once(d, b.core_loc().internal)?;
     b.core_loc().internal = true;
     Ok(())
 }
 
 pub(super) fn aio(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
-    duplicate(&b.core_loc().aio, d)?;
+    conf::once(d, b.core_loc().aio.is_some())?;
     let text = d.arg_str(0).to_owned();
     let pool = match text.as_str() {
         "off" => {
@@ -265,7 +243,7 @@ pub(super) fn aio(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError>
 }
 
 pub(super) fn open_file_cache(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
-    duplicate(&b.core_loc().file_cache, d)?;
+    conf::once(d, b.core_loc().file_cache.is_some())?;
     let (mut max, mut inactive_ms, mut off) = (0, 60_000, false);
     for word in &d.args {
         let bad = || {
@@ -298,7 +276,7 @@ pub(super) fn open_file_cache(b: &mut ConfigBuilder, d: &Directive) -> Result<()
 }
 
 pub(super) fn disable_symlinks(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
-    duplicate(&b.core_loc().symlinks, d)?;
+    conf::once(d, b.core_loc().symlinks.is_some())?;
     let (mut mode, mut from) = (None, None);
     for word in &d.args {
         let bad = || ConfError::word(d, word, format!("invalid parameter \"{}\"", word.as_str()));
@@ -333,7 +311,7 @@ pub(super) fn disable_symlinks(b: &mut ConfigBuilder, d: &Directive) -> Result<(
 }
 
 pub(super) fn client_body_temp_path(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
-    duplicate(&b.core_loc().body_temp_path, d)?;
+    conf::once(d, b.core_loc().body_temp_path.is_some())?;
     let mut levels = [0; 3];
     for (level, n) in levels.iter_mut().zip(1..d.args.len()) {
         *level = match d.arg(n) {

@@ -60,10 +60,13 @@ pub const SETTINGS: &[&[DirectiveDef<ConfigBuilder>]] = &[
     obsolete::HTTP2,
     spdy::PLAIN,
     spdy::LOC_PLAIN,
-    obsolete::SPDY,
+    spdy::UNNEEDED,
     resolver::PLAIN,
     files::PLAIN,
 ];
+
+/// Modules of nginx that are protocols of the core here.
+pub const PROTOCOL_MODULES: [&str; 2] = ["v2", "spdy"];
 
 const HSL: Contexts = Contexts::HTTP_SERVER_LOCATION;
 const HSLI: Contexts = Contexts::HTTP_TO_IF;

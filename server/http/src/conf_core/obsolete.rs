@@ -2,7 +2,7 @@
 //!
 //! Source: nginx documentation, `ngx_http_v2_module`.
 
-use conf::{Arity, ConfError, Contexts, DirectiveDef};
+use conf::{Contexts, DirectiveDef};
 
 use crate::build::ConfigBuilder;
 
@@ -11,16 +11,16 @@ const HS: Contexts = Contexts::HTTP_SERVER;
 
 macro_rules! obsolete {
     ($name:literal, $contexts:expr, $doc:expr, $warning:expr) => {
-        DirectiveDef {
+        ::conf::DirectiveDef {
             name: $name,
             contexts: $contexts,
-            arity: Arity::TAKE1,
+            arity: ::conf::Arity::TAKE1,
             block: false,
             default: "",
             doc: $doc,
             syntax: "...",
             apply: |b, d| {
-                b.warn(ConfError::at(
+                b.warn(::conf::ConfError::at(
                     d,
                     concat!("the \"", $name, "\" directive ", $warning),
                 ));
@@ -42,6 +42,7 @@ macro_rules! obsolete {
     };
 }
 
+/// A row of a size of memory that only nginx has.
 macro_rules! unneeded {
     ($name:literal, $contexts:expr) => {
         obsolete!(
@@ -53,6 +54,8 @@ macro_rules! unneeded {
     };
 }
 
+pub(super) use {obsolete, unneeded};
+
 /// Directives of HTTP/2.
 pub(super) const HTTP2: &[DirectiveDef<ConfigBuilder>] = &[
     unneeded!("http2_pool_size", HS),
@@ -63,11 +66,4 @@ pub(super) const HTTP2: &[DirectiveDef<ConfigBuilder>] = &[
     obsolete!("http2_max_requests", HS, "keepalive_requests"),
     obsolete!("http2_max_field_size", HS, "large_client_header_buffers"),
     obsolete!("http2_max_header_size", HS, "large_client_header_buffers"),
-];
-
-/// Directives of SPDY.
-pub(super) const SPDY: &[DirectiveDef<ConfigBuilder>] = &[
-    unneeded!("spdy_pool_size", HS),
-    unneeded!("spdy_recv_buffer_size", H),
-    unneeded!("spdy_streams_index_size", HS),
 ];

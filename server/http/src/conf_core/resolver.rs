@@ -10,6 +10,7 @@ use conf::{ConfError, Contexts, Directive};
 
 use crate::build::ConfigBuilder;
 use crate::settings;
+use crate::settings_set::inherited;
 use server_base::from_args::Millis;
 pub use server_base::name_servers::NameServers;
 use server_base::name_servers::name_servers;
@@ -22,21 +23,12 @@ settings! {
     }
     extra {
         /// `resolver`, where there is one.
-        servers: Option<Arc<NameServers>>
-    }
-    merge inherit;
-}
-
-fn inherit(own: &mut ResolverLoc, parent: Option<&ResolverLoc>) {
-    if own.servers.is_none() {
-        own.servers = parent.and_then(|parent| parent.servers.clone());
+        servers: Option<Arc<NameServers>> = inherited
     }
 }
 
 pub(super) fn resolver(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
-    if b.conf_mut::<ResolverLoc>().servers.is_some() {
-        return Err(ConfError::directive(d, "is duplicate"));
-    }
+    conf::once(d, b.conf_mut::<ResolverLoc>().servers.is_some())?;
     let servers = name_servers(b, d)?;
     b.conf_mut::<ResolverLoc>().servers = Some(Arc::new(servers));
     Ok(())

@@ -5,13 +5,16 @@
 //!
 //! Source: nginx documentation up to 1.9.4, `ngx_http_spdy_module`.
 
-use conf::{Arity, ConfError, Contexts, Directive};
+use conf::{ConfError, Contexts, Directive, DirectiveDef};
 use server_base::config::ConfigContext;
 use server_base::from_args::{Between, FromArgs, Millis};
 
 use super::http2::{ChunkSize, Streams};
+use super::obsolete::{obsolete, unneeded};
+use crate::build::ConfigBuilder;
 use crate::settings;
 
+const H: Contexts = Contexts::HTTP;
 const HS: Contexts = Contexts::HTTP_SERVER;
 const HSL: Contexts = Contexts::HTTP_SERVER_LOCATION;
 
@@ -20,7 +23,6 @@ const HSL: Contexts = Contexts::HTTP_SERVER_LOCATION;
 pub struct Level(pub u8);
 
 impl FromArgs for Level {
-    const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "level";
 
     fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
@@ -50,6 +52,13 @@ settings! {
         chunk_size "spdy_chunk_size": ChunkSize = ChunkSize(8 << 10), "8k", HSL;
     }
 }
+
+/// Sizes of memory that only nginx has.
+pub(super) const UNNEEDED: &[DirectiveDef<ConfigBuilder>] = &[
+    unneeded!("spdy_pool_size", HS),
+    unneeded!("spdy_recv_buffer_size", H),
+    unneeded!("spdy_streams_index_size", HS),
+];
 
 /// Best compression that zlib knows.
 const MAX_LEVEL: u64 = 9;

@@ -119,7 +119,6 @@ const DIGITS: u64 = 10;
 pub struct Stored(pub Option<Store>);
 
 impl FromArgs for Stored {
-    const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "on | off | string";
 
     fn parse(cx: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
@@ -169,7 +168,6 @@ impl FromArgs for CacheConditions {
 pub struct NoCache;
 
 impl FromArgs for NoCache {
-    const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "off";
 
     fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
@@ -190,7 +188,6 @@ impl FromArgs for NoCache {
 pub struct FieldNames(pub Vec<Box<[u8]>>);
 
 impl FromArgs for FieldNames {
-    const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "field";
 
     fn parse(cx: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
@@ -208,7 +205,6 @@ impl FromArgs for FieldNames {
 pub struct SocketBuffer(pub u32);
 
 impl FromArgs for SocketBuffer {
-    const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "size";
 
     fn parse(cx: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
@@ -224,7 +220,6 @@ impl FromArgs for SocketBuffer {
 pub struct SendLowat;
 
 impl FromArgs for SendLowat {
-    const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "size";
 
     fn parse(cx: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {

@@ -10,111 +10,49 @@ use super::record::{Attempt, Entry};
 use crate::builtin::lookup::{find_cookie, join, same_name};
 use crate::builtin::out::{Out, put, put_number, put_opt, put_seconds};
 use crate::exchange::Exchange;
-use crate::var;
+use crate::variables;
 use crate::vars::Variable;
 
 /// The variables.
-pub const VARIABLES: &[Variable] = &[
-    var!(
-        "upstream_addr",
-        "addresses of the servers that were asked",
-        |x, _, _, out| list(x, out, |attempt, out| put(out, &attempt.name))
-    ),
-    var!(
-        "upstream_status",
-        "statuses of their responses",
-        |x, _, _, out| list(x, out, |attempt, out| match attempt.status {
+pub const VARIABLES: &[Variable] = variables! {
+    "upstream_addr": "addresses of the servers that were asked"
+        => |x, _, _, out| list(x, out, |attempt, out| put(out, &attempt.name));
+    "upstream_status": "statuses of their responses"
+        => |x, _, _, out| list(x, out, |attempt, out| match attempt.status {
             0 => put(out, b"-"),
             status => put_number(out, u64::from(status)),
-        })
-    ),
-    var!(
-        "upstream_connect_time",
-        "time until a connection to the server stood, seconds",
-        |x, _, _, out| list(x, out, |attempt, out| seconds(
-            out,
-            attempt,
-            attempt.facts().connected_ms
-        ))
-    ),
-    var!(
-        "upstream_header_time",
-        "time until the head of the response had come, seconds",
-        |x, _, _, out| list(x, out, |attempt, out| seconds(
-            out,
-            attempt,
-            attempt.head_ms
-        ))
-    ),
-    var!(
-        "upstream_response_time",
-        "time until the response had come, seconds",
-        |x, _, _, out| list(x, out, |attempt, out| seconds(
-            out,
-            attempt,
-            attempt.ended_ms
-        ))
-    ),
-    var!(
-        "upstream_response_length",
-        "bytes of the response body",
-        |x, _, _, out| list(x, out, |attempt, out| put_number(out, attempt.body_bytes))
-    ),
-    var!(
-        "upstream_bytes_received",
-        "bytes received from the server",
-        |x, _, _, out| list(x, out, |attempt, out| put_number(
-            out,
-            attempt.facts().received_bytes
-        ))
-    ),
-    var!(
-        "upstream_bytes_sent",
-        "bytes sent to the server",
-        |x, _, _, out| list(x, out, |attempt, out| put_number(
-            out,
-            attempt.facts().sent_bytes
-        ))
-    ),
-    var!(
-        "upstream_http_",
-        "field of the server's response",
-        |x, _, name, out| {
-            let upstream = x.upstream.as_deref();
-            let head = upstream.and_then(|upstream| upstream.head.as_deref());
-            head.is_some_and(|head| field(&head.fields, |span| head.bytes(span), name, out))
-        }
-    ),
-    var!(
-        "upstream_trailer_",
-        "trailer field of the server's response",
-        |x, _, name, out| {
-            let trailers = x.upstream.as_deref().map(|upstream| &upstream.trailers);
-            trailers.is_some_and(|all| field(&all.fields, |span| all.bytes(span), name, out))
-        }
-    ),
-    var!(
-        "upstream_cookie_",
-        "cookie that the server's response sets",
-        |x, _, name, out| cookie(x, name, out)
-    ),
-    var!(
-        "upstream_last_addr",
-        "address of the server that was chosen last",
-        |x, _, _, out| {
-            let upstream = x.upstream.as_deref();
-            put_opt(out, upstream.and_then(|upstream| upstream.last_name()))
-        }
-    ),
-    var!(
-        "upstream_last_server_name",
-        "name of the server that was chosen last",
-        |x, _, _, out| {
-            let upstream = x.upstream.as_deref();
-            put_opt(out, upstream.and_then(|upstream| upstream.last_server()))
-        }
-    ),
-];
+        });
+    "upstream_connect_time": "time until a connection to the server stood, seconds"
+        => |x, _, _, out| list(x, out, |attempt, out| seconds(out, attempt, attempt.facts().connected_ms));
+    "upstream_header_time": "time until the head of the response had come, seconds"
+        => |x, _, _, out| list(x, out, |attempt, out| seconds(out, attempt, attempt.head_ms));
+    "upstream_response_time": "time until the response had come, seconds"
+        => |x, _, _, out| list(x, out, |attempt, out| seconds(out, attempt, attempt.ended_ms));
+    "upstream_response_length": "bytes of the response body"
+        => |x, _, _, out| list(x, out, |attempt, out| put_number(out, attempt.body_bytes));
+    "upstream_bytes_received": "bytes received from the server"
+        => |x, _, _, out| list(x, out, |attempt, out| put_number(out, attempt.facts().received_bytes));
+    "upstream_bytes_sent": "bytes sent to the server"
+        => |x, _, _, out| list(x, out, |attempt, out| put_number(out, attempt.facts().sent_bytes));
+    "upstream_http_": "field of the server's response" => |x, _, name, out| {
+        let upstream = x.upstream.as_deref();
+        let head = upstream.and_then(|upstream| upstream.head.as_deref());
+        head.is_some_and(|head| field(&head.fields, |span| head.bytes(span), name, out))
+    };
+    "upstream_trailer_": "trailer field of the server's response" => |x, _, name, out| {
+        let trailers = x.upstream.as_deref().map(|upstream| &upstream.trailers);
+        trailers.is_some_and(|all| field(&all.fields, |span| all.bytes(span), name, out))
+    };
+    "upstream_cookie_": "cookie that the server's response sets" => |x, _, name, out| cookie(x, name, out);
+    "upstream_last_addr": "address of the server that was chosen last" => |x, _, _, out| {
+        let upstream = x.upstream.as_deref();
+        put_opt(out, upstream.and_then(|upstream| upstream.last_name()))
+    };
+    "upstream_last_server_name": "name of the server that was chosen last" => |x, _, _, out| {
+        let upstream = x.upstream.as_deref();
+        put_opt(out, upstream.and_then(|upstream| upstream.last_server()))
+    };
+};
 
 /// The values of all attempts; false if there was none.
 fn list(x: &Exchange, out: &mut Out, write: fn(&Attempt, &mut Out) -> bool) -> bool {

@@ -12,6 +12,7 @@ use server_base::mime::{ALWAYS, MimeTypes};
 use server_base::regex::Regex;
 use server_http::build::ConfigBuilder;
 use server_http::settings;
+use server_http::settings_set::inherited;
 
 use super::allowed::PROXIED;
 use super::coding::{CODINGS, Coding, Params};
@@ -72,7 +73,7 @@ settings! {
         /// `gzip_proxied`, a mask; 0 while nothing is said.
         proxied: u32,
         /// `gzip_disable`.
-        disable: Option<Disabled>,
+        disable: Option<Disabled> = inherited,
         /// Something is compressed here.
         any: bool
     }
@@ -83,9 +84,6 @@ fn inherit(own: &mut CompressLoc, parent: Option<&CompressLoc>) {
     own.any = *own.gzip || *own.brotli || *own.zstd;
     if own.proxied == 0 {
         own.proxied = parent.map_or(super::allowed::OFF, |parent| parent.proxied);
-    }
-    if own.disable.is_none() {
-        own.disable = parent.and_then(|parent| parent.disable.clone());
     }
 }
 
@@ -192,7 +190,6 @@ fn disable(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
 pub(crate) struct Level<const LOW: u64, const HIGH: u64>(u8);
 
 impl<const LOW: u64, const HIGH: u64> FromArgs for Level<LOW, HIGH> {
-    const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "level";
 
     fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
@@ -208,7 +205,6 @@ impl<const LOW: u64, const HIGH: u64> FromArgs for Level<LOW, HIGH> {
 pub(crate) struct Window(u8);
 
 impl FromArgs for Window {
-    const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "size";
 
     fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
@@ -226,7 +222,6 @@ impl FromArgs for Window {
 pub(crate) struct CacheSize(pub(super) u64);
 
 impl FromArgs for CacheSize {
-    const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "size | off";
 
     fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {

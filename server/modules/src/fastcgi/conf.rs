@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use conf::{Arity, ConfError, Contexts, Directive};
+use conf::{ConfError, Contexts, Directive};
 use server_base::config::ConfigContext;
 use server_base::from_args::{FromArgs, Text};
 use server_base::regex::Regex;
@@ -39,7 +39,6 @@ settings! {
 pub(crate) struct SplitPathInfo(pub(super) Option<Arc<Regex>>);
 
 impl FromArgs for SplitPathInfo {
-    const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "regex";
 
     fn parse(cx: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
@@ -61,7 +60,6 @@ impl FromArgs for SplitPathInfo {
 pub(crate) struct CaughtTexts(pub(super) Arc<Vec<Box<[u8]>>>);
 
 impl FromArgs for CaughtTexts {
-    const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "string";
 
     fn parse(cx: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {

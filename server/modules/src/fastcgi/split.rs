@@ -6,36 +6,29 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use server_http::exchange::Exchange;
+use server_http::variables;
 use server_http::vars::Variable;
 
 use super::conf::FastCgiLoc;
 
 /// The variables.
-pub(super) const VARIABLES: &[Variable] = &[
-    Variable {
-        name: "fastcgi_script_name",
-        read: |x, _, _, out| {
+pub(super) const VARIABLES: &[Variable] = variables! {
+    "fastcgi_script_name":
+        "URI, or its part that fastcgi_split_path_info names; with fastcgi_index where it ends in \"/\""
+        => |x, _, _, out| {
             let (name, _) = split(x);
             out.extend_from_slice(&x.target.uri[name.clone()]);
             if x.target.uri[name].ends_with(b"/") {
                 out.extend_from_slice(&x.route.loc::<FastCgiLoc>().index.0);
             }
             true
-        },
-        write: None,
-        doc: "URI, or its part that fastcgi_split_path_info names; with fastcgi_index where it ends in \"/\"",
-    },
-    Variable {
-        name: "fastcgi_path_info",
-        read: |x, _, _, out| {
-            let (_, info) = split(x);
-            out.extend_from_slice(&x.target.uri[info]);
-            true
-        },
-        write: None,
-        doc: "part of the URI that fastcgi_split_path_info names second",
-    },
-];
+        };
+    "fastcgi_path_info": "part of the URI that fastcgi_split_path_info names second" => |x, _, _, out| {
+        let (_, info) = split(x);
+        out.extend_from_slice(&x.target.uri[info]);
+        true
+    };
+};
 
 /// Where the name of the script and the rest are in the URI. Computed anew each time, since `try_files` and `rewrite` change
 /// the URI in between.

@@ -34,9 +34,7 @@ enum To {
 
 /// `*_pass`.
 pub(crate) fn set<C: Application>(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
-    if b.conf_mut::<C>().common().passes_on() {
-        return Err(ConfError::directive(d, "is duplicate"));
-    }
+    conf::once(d, b.conf_mut::<C>().common().passes_on())?;
     b.set_handler(handle::<C>);
     let location = b.location();
     let draft = b.draft(location);

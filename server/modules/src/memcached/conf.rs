@@ -8,6 +8,7 @@ use server_base::from_args::Number;
 use server_http::build::ConfigBuilder;
 use server_http::module::Inherit;
 use server_http::settings;
+use server_http::settings_set::inherited;
 use server_http::upstream::conf::NextUpstream;
 use server_http::upstream::group::{self, GroupId};
 use server_http::upstream::settings::assign_next_upstream;
@@ -27,11 +28,10 @@ settings! {
     }
     extra {
         /// Settings that memcached shares with other modules.
-        upstream: UpstreamSettings,
-        /// `memcached_pass`.
-        pass: Option<Arc<Pass>>
+        upstream: UpstreamSettings = UpstreamSettings::merge,
+        /// `memcached_pass`. A block inside a location has the handler of that location, and needs to know where it passes to.
+        pass: Option<Arc<Pass>> = inherited
     }
-    merge inherit;
 }
 
 /// Where requests of a location are passed to.
@@ -92,18 +92,8 @@ impl PassesOn for MemcachedLoc {
     }
 }
 
-fn inherit(own: &mut MemcachedLoc, parent: Option<&MemcachedLoc>) {
-    own.upstream.merge(parent.map(|parent| &parent.upstream));
-    // A block inside a location has the handler of that location, and needs to know where it passes to.
-    if own.pass.is_none() {
-        own.pass = parent.and_then(|parent| parent.pass.clone());
-    }
-}
-
 fn memcached_pass(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
-    if b.conf_mut::<MemcachedLoc>().pass.is_some() {
-        return Err(ConfError::directive(d, "is duplicate"));
-    }
+    conf::once(d, b.conf_mut::<MemcachedLoc>().pass.is_some())?;
     b.set_handler(handle);
     let location = b.location();
     let draft = b.draft(location);

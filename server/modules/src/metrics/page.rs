@@ -3,9 +3,10 @@
 use std::fmt::Display;
 
 use engines::http::probe::Stall;
+use engines::http::{Protocol, Version};
 use server_http::builtin::NGINX_VERSION;
 use server_http::meters::{self, BOUNDS, CLASSES, Event, Sums, Time};
-use server_http::stats::{self, Open, Protocol, Totals};
+use server_http::stats::{self, Open, Totals};
 
 use super::format::{Format, MetricType, Writer, seconds};
 use super::process::Process;
@@ -13,7 +14,7 @@ use super::process::Process;
 /// All that a page shows.
 pub(super) struct Facts {
     totals: Totals,
-    open: [Open; stats::PROTOCOLS.len()],
+    open: [Open; Protocol::ALL.len()],
     sums: Sums,
     process: Option<Process>,
 }
@@ -66,13 +67,7 @@ fn connections(page: &mut Writer, facts: &Facts) {
         "",
         "Open client connections.",
     );
-    for (protocol, open) in stats::PROTOCOLS.iter().zip(&facts.open) {
-        let name = match protocol {
-            Protocol::Http1 => "http/1",
-            Protocol::Spdy => "spdy",
-            Protocol::Http2 => "http/2",
-            Protocol::Http3 => "http/3",
-        };
+    for (protocol, open) in Protocol::ALL.iter().zip(&facts.open) {
         for (state, count) in [
             ("waiting", open.waiting),
             ("reading", open.reading),
@@ -80,7 +75,7 @@ fn connections(page: &mut Writer, facts: &Facts) {
         ] {
             page.sample(
                 "firstbyte_connections",
-                &[("protocol", name), ("state", state)],
+                &[("protocol", protocol.as_str()), ("state", state)],
                 count,
             );
         }
@@ -100,7 +95,7 @@ fn connections(page: &mut Writer, facts: &Facts) {
 
 /// The protocols that are counted, with their places in the counters.
 fn protocols() -> impl Iterator<Item = (usize, &'static str)> {
-    meters::PROTOCOLS.iter().map(|v| v.as_str()).enumerate()
+    Version::ALL.iter().map(|v| v.as_str()).enumerate()
 }
 
 fn requests(page: &mut Writer, sums: &Sums) {
@@ -205,42 +200,17 @@ fn gauge(page: &mut Writer, name: &str, unit: &str, help: &str, value: impl Disp
     page.sample(name, &[], value);
 }
 
+#[rustfmt::skip] // One line a gauge.
 fn process(page: &mut Writer, process: &Process) {
-    page.family(
-        "process_cpu_seconds",
-        MetricType::Counter,
-        "seconds",
-        "Processor time of the worker.",
-    );
+    let (name, help) = ("process_cpu_seconds", "Processor time of the worker.");
+    page.family(name, MetricType::Counter, "seconds", help);
     page.sample("process_cpu_seconds_total", &[], process.cpu_s);
-    let help = "Memory of the worker in RAM.";
-    gauge(
-        page,
-        "process_resident_memory_bytes",
-        "bytes",
-        help,
-        process.resident_bytes,
-    );
-    let help = "Memory of the worker in all.";
-    gauge(
-        page,
-        "process_virtual_memory_bytes",
-        "bytes",
-        help,
-        process.virtual_bytes,
-    );
-    let help = "Threads of the worker.";
-    gauge(page, "process_threads", "", help, process.threads);
-    let help = "Open descriptors of the worker.";
-    gauge(page, "process_open_fds", "", help, process.open_fds);
+    gauge(page, "process_resident_memory_bytes", "bytes", "Memory of the worker in RAM.", process.resident_bytes);
+    gauge(page, "process_virtual_memory_bytes", "bytes", "Memory of the worker in all.", process.virtual_bytes);
+    gauge(page, "process_threads", "", "Threads of the worker.", process.threads);
+    gauge(page, "process_open_fds", "", "Open descriptors of the worker.", process.open_fds);
     let help = "When the worker began, seconds since 1970.";
-    gauge(
-        page,
-        "process_start_time_seconds",
-        "seconds",
-        help,
-        process.started_s,
-    );
+    gauge(page, "process_start_time_seconds", "seconds", help, process.started_s);
 }
 
 /// Events that are counted under one name, each with its value of the label; one without a value is alone.

@@ -40,7 +40,7 @@ settings! {
     }
     extra {
         /// Settings that proxying shares with other modules.
-        upstream: UpstreamSettings,
+        upstream: UpstreamSettings = UpstreamSettings::merge,
         /// `proxy_pass`.
         pass: Option<Arc<Pass>>,
         /// `proxy_redirect`.
@@ -93,7 +93,6 @@ impl PassesOn for ProxyLoc {
 }
 
 fn inherit(own: &mut ProxyLoc, parent: Option<&ProxyLoc>) {
-    own.upstream.merge(parent.map(|parent| &parent.upstream));
     let inherited = parent.filter(|parent| own.set_header.is_shared_with(&parent.set_header));
     own.fields = match inherited {
         Some(parent) => parent.fields.clone(),
@@ -116,7 +115,6 @@ pub(crate) enum HttpVersion {
 }
 
 impl FromArgs for HttpVersion {
-    const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "1.0 | 1.1";
 
     fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
@@ -141,7 +139,6 @@ impl FromArgs for HttpVersion {
 pub(crate) struct SetBody(pub(super) Option<Value>);
 
 impl FromArgs for SetBody {
-    const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "string";
 
     fn parse(cx: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {

@@ -56,9 +56,7 @@ pub(crate) struct UrlParts {
 struct Made(UrlParts);
 
 pub(super) fn proxy_pass(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
-    if b.conf_mut::<ProxyLoc>().pass.is_some() {
-        return Err(ConfError::directive(d, "is duplicate"));
-    }
+    conf::once(d, b.conf_mut::<ProxyLoc>().pass.is_some())?;
     b.set_handler(handle);
     let location = b.location();
     let draft = b.draft(location);

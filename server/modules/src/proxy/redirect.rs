@@ -45,9 +45,7 @@ enum Pattern {
 pub(super) fn proxy_redirect(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let own = &mut b.conf_mut::<ProxyLoc>().redirects;
     let off = d.args.len() == 1 && d.arg(0) == b"off";
-    if own.on == Some(false) || (off && own.list.is_some()) {
-        return Err(ConfError::directive(d, "is duplicate"));
-    }
+    conf::once(d, own.on == Some(false) || (off && own.list.is_some()))?;
     own.on = Some(!off);
     if off {
         return Ok(());

@@ -7,44 +7,30 @@ use engines::http::{FieldId, Version};
 use server_base::peer::Peer;
 use server_http::conf_core::CoreSrv;
 use server_http::exchange::Exchange;
+use server_http::variables;
 use server_http::vars::Variable;
 
 use super::pass::{self, UrlParts};
 
 /// Variables that the configuration may define anew.
-pub(super) const DEFAULTS: &[Variable] = &[
-    Variable {
-        name: "proxy_host",
-        read: |x, _, _, out| of_url(x, out, |parts| &parts.host),
-        write: None,
-        doc: "host and port of the server of proxy_pass",
-    },
-    Variable {
-        name: "proxy_port",
-        read: |x, _, _, out| of_url(x, out, |parts| &parts.port),
-        write: None,
-        doc: "port of the server of proxy_pass",
-    },
-];
+pub(super) const DEFAULTS: &[Variable] = variables! {
+    "proxy_host": "host and port of the server of proxy_pass" => |x, _, _, out| of_url(x, out, |parts| &parts.host);
+    "proxy_port": "port of the server of proxy_pass" => |x, _, _, out| of_url(x, out, |parts| &parts.port);
+};
 
 /// The others.
-pub(super) const VARIABLES: &[Variable] = &[
-    Variable {
-        name: "proxy_add_x_forwarded_for",
-        read: |x, _, _, out| {
+pub(super) const VARIABLES: &[Variable] = variables! {
+    "proxy_add_x_forwarded_for": "X-Forwarded-For of the request with the client's address behind it"
+        => |x, _, _, out| {
             append_list(x, FieldId::XForwardedFor, out);
             match x.client.peer {
                 Peer::Inet(addr) => out.extend_from_slice(addr.ip().to_string().as_bytes()),
                 Peer::Unix => out.extend_from_slice(b"unix:"),
             }
             true
-        },
-        write: None,
-        doc: "X-Forwarded-For of the request with the client's address behind it",
-    },
-    Variable {
-        name: "proxy_add_via",
-        read: |x, cx, _, out| {
+        };
+    "proxy_add_via": "Via of the request with the version of its protocol and the name of this server behind it"
+        => |x, cx, _, out| {
             append_list(x, FieldId::Via, out);
             out.extend_from_slice(version(x.head.version));
             out.push(b' ');
@@ -53,11 +39,8 @@ pub(super) const VARIABLES: &[Variable] = &[
                 name => out.extend_from_slice(name),
             }
             true
-        },
-        write: None,
-        doc: "Via of the request with the version of its protocol and the name of this server behind it",
-    },
-];
+        };
+};
 
 fn of_url(x: &Exchange, out: &mut Vec<u8>, part: fn(&UrlParts) -> &[u8]) -> bool {
     let Some(parts) = pass::parts(x, &x.route.http) else {

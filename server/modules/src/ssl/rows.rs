@@ -129,9 +129,7 @@ fn invalid(d: &Directive, word: &Word, what: &str) -> ConfError {
 }
 
 fn certificate_cache(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
-    if b.conf_mut::<SslSrv>().certificate_cache.is_some() {
-        return Err(ConfError::directive(d, "is duplicate"));
-    }
+    conf::once(d, b.conf_mut::<SslSrv>().certificate_cache.is_some())?;
     let (mut off, mut max) = (false, None);
     let (mut inactive_s, mut valid_s) = (INACTIVE_S, VALID_S);
     for word in &d.args {

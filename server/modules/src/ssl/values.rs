@@ -20,7 +20,6 @@ impl Given {
 }
 
 impl FromArgs for Given {
-    const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "string";
 
     fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
@@ -33,7 +32,6 @@ impl FromArgs for Given {
 pub(crate) struct File(pub(crate) Given);
 
 impl FromArgs for File {
-    const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "file";
 
     fn parse(b: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
@@ -46,7 +44,6 @@ impl FromArgs for File {
 pub(crate) struct Seconds(pub(crate) u64);
 
 impl FromArgs for Seconds {
-    const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "time";
 
     fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {

@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use engines::http::{Escape, escape};
 use server_http::exchange::{Ctx, Exchange, Tls};
-use server_http::var;
+use server_http::variables;
 use server_http::vars::Variable;
 use tls::{Certificate, Verified, names};
 
@@ -64,190 +64,85 @@ fn never(_: &mut Exchange, _: &mut Ctx<'_>, _: &[u8], _: &mut Out) -> bool {
 }
 
 /// The variables.
-pub(super) const VARIABLES: &[Variable] = &[
-    var!("ssl_protocol", "version of TLS", |x, _, _, o| tls(
-        x,
-        o,
-        |tls, o| {
+pub(super) const VARIABLES: &[Variable] = variables! {
+    "ssl_protocol": "version of TLS" => |x, _, _, o| {
+        tls(x, o, |tls, o| {
             if let Some(version) = tls.info.version {
                 o.extend_from_slice(names::version(version).as_bytes());
             }
-        }
-    )),
-    var!(
-        "ssl_cipher",
-        "cipher suite, as OpenSSL names it",
-        |x, _, _, o| {
-            tls(x, o, |tls, o| {
-                let cipher = tls.info.cipher.map(u16::from);
-                list(cipher.as_slice(), names::cipher, o);
-            })
-        }
-    ),
-    var!(
-        "ssl_ciphers",
-        "cipher suites the client offered",
-        |x, _, _, o| {
-            tls(x, o, |tls, o| {
-                list(&tls.info.offered.ciphers, names::cipher, o)
-            })
-        }
-    ),
-    var!("ssl_curve", "group of the key exchange", |x, _, _, o| tls(
-        x,
-        o,
-        |tls, o| {
+        })
+    };
+    "ssl_cipher": "cipher suite, as OpenSSL names it" => |x, _, _, o| {
+        tls(x, o, |tls, o| {
+            let cipher = tls.info.cipher.map(u16::from);
+            list(cipher.as_slice(), names::cipher, o);
+        })
+    };
+    "ssl_ciphers": "cipher suites the client offered"
+        => |x, _, _, o| tls(x, o, |tls, o| list(&tls.info.offered.ciphers, names::cipher, o));
+    "ssl_curve": "group of the key exchange" => |x, _, _, o| {
+        tls(x, o, |tls, o| {
             let group = tls.info.group.map(u16::from);
             list(group.as_slice(), names::group, o);
-        }
-    )),
-    var!("ssl_curves", "groups the client offered", |x, _, _, o| tls(
-        x,
-        o,
-        |tls, o| list(&tls.info.offered.groups, names::group, o)
-    )),
-    var!(
-        "ssl_sigalg",
-        "the server's signature scheme: never known",
-        never
-    ),
-    var!(
-        "ssl_sigalgs",
-        "signature schemes the client offered, in numbers",
-        |x, _, _, o| { tls(x, o, |tls, o| list(&tls.info.offered.schemes, |_| None, o)) }
-    ),
-    var!(
-        "ssl_session_id",
-        "identifier of the session: never known",
-        never
-    ),
-    var!(
-        "ssl_session_reused",
-        "\"r\" if a session was resumed, else \".\"",
-        |x, _, _, o| {
-            tls(x, o, |tls, o| {
-                o.push(if tls.info.resumed { b'r' } else { b'.' })
-            })
-        }
-    ),
-    var!(
-        "ssl_early_data",
-        "\"1\" before the handshake is over",
-        |x, _, _, o| {
-            tls(x, o, |tls, o| {
-                if tls.early_data.get() {
-                    o.push(b'1');
-                }
-            })
-        }
-    ),
-    var!(
-        "ssl_server_name",
-        "name the client asked for",
-        |x, _, _, o| {
-            tls(x, o, |tls, o| {
-                o.extend_from_slice(tls.info.server_name.as_deref().unwrap_or_default());
-            })
-        }
-    ),
-    var!(
-        "ssl_alpn_protocol",
-        "protocol chosen by ALPN",
-        |x, _, _, o| tls(x, o, |tls, o| o
-            .extend_from_slice(tls.info.alpn.as_deref().unwrap_or_default()))
-    ),
-    var!(
-        "ssl_ech_status",
-        "state of encrypted ClientHello: never known",
-        never
-    ),
-    var!(
-        "ssl_ech_outer_server_name",
-        "its outer name: never known",
-        never
-    ),
-    var!(
-        "ssl_client_cert",
-        "the client's certificate, for header fields",
-        |x, _, _, o| { certificate(x, o, |c| in_head(&c.pem())) }
-    ),
-    var!(
-        "ssl_client_raw_cert",
-        "the client's certificate, PEM",
-        |x, _, _, o| { certificate(x, o, |c| c.pem()) }
-    ),
-    var!(
-        "ssl_client_escaped_cert",
-        "the same, as part of a URI",
-        |x, _, _, o| {
-            certificate(x, o, |c| {
-                let mut escaped = Vec::new();
-                escape(&c.pem(), Escape::UriComponent, &mut escaped);
-                escaped
-            })
-        }
-    ),
-    var!(
-        "ssl_client_s_dn",
-        "the client's name, RFC 2253",
-        |x, _, _, o| { certificate(x, o, |c| c.subject().into_bytes()) }
-    ),
-    var!(
-        "ssl_client_i_dn",
-        "its issuer's name, RFC 2253",
-        |x, _, _, o| { certificate(x, o, |c| c.issuer().into_bytes()) }
-    ),
-    var!(
-        "ssl_client_s_dn_legacy",
-        "the client's name, with slashes",
-        |x, _, _, o| { certificate(x, o, |c| c.subject_oneline().into_bytes()) }
-    ),
-    var!(
-        "ssl_client_i_dn_legacy",
-        "its issuer's name, with slashes",
-        |x, _, _, o| { certificate(x, o, |c| c.issuer_oneline().into_bytes()) }
-    ),
-    var!(
-        "ssl_client_serial",
-        "serial number of the certificate",
-        |x, _, _, o| { certificate(x, o, |c| c.serial().into_bytes()) }
-    ),
-    var!(
-        "ssl_client_fingerprint",
-        "SHA-1 of the certificate",
-        |x, _, _, o| { certificate(x, o, |c| c.fingerprint().into_bytes()) }
-    ),
-    var!(
-        "ssl_client_verify",
-        "SUCCESS, FAILED:reason, or NONE",
-        |x, _, _, o| {
-            tls(x, o, |tls, o| match tls.verified {
-                Verified::None => o.extend_from_slice(b"NONE"),
-                Verified::Success => o.extend_from_slice(b"SUCCESS"),
-                Verified::Failed(reason) => {
-                    o.extend_from_slice(format!("FAILED:{reason}").as_bytes());
-                }
-            })
-        }
-    ),
-    var!(
-        "ssl_client_v_start",
-        "from when the certificate is valid",
-        |x, _, _, o| { certificate(x, o, |c| c.valid_from().into_bytes()) }
-    ),
-    var!(
-        "ssl_client_v_end",
-        "until when the certificate is valid",
-        |x, _, _, o| { certificate(x, o, |c| c.valid_until().into_bytes()) }
-    ),
-    var!(
-        "ssl_client_v_remain",
-        "days until the certificate ends",
-        |x, cx, _, o| { days_left(x, cx, o) }
-    ),
-    var!(
-        "ssl_client_sigalg",
-        "the client's signature scheme: never known",
-        never
-    ),
-];
+        })
+    };
+    "ssl_curves": "groups the client offered"
+        => |x, _, _, o| tls(x, o, |tls, o| list(&tls.info.offered.groups, names::group, o));
+    "ssl_sigalg": "the server's signature scheme: never known" => never;
+    "ssl_sigalgs": "signature schemes the client offered, in numbers"
+        => |x, _, _, o| tls(x, o, |tls, o| list(&tls.info.offered.schemes, |_| None, o));
+    "ssl_session_id": "identifier of the session: never known" => never;
+    "ssl_session_reused": "\"r\" if a session was resumed, else \".\""
+        => |x, _, _, o| tls(x, o, |tls, o| o.push(if tls.info.resumed { b'r' } else { b'.' }));
+    "ssl_early_data": "\"1\" before the handshake is over" => |x, _, _, o| {
+        tls(x, o, |tls, o| {
+            if tls.early_data.get() {
+                o.push(b'1');
+            }
+        })
+    };
+    "ssl_server_name": "name the client asked for" => |x, _, _, o| {
+        tls(x, o, |tls, o| {
+            o.extend_from_slice(tls.info.server_name.as_deref().unwrap_or_default());
+        })
+    };
+    "ssl_alpn_protocol": "protocol chosen by ALPN"
+        => |x, _, _, o| tls(x, o, |tls, o| o.extend_from_slice(tls.info.alpn.as_deref().unwrap_or_default()));
+    "ssl_ech_status": "state of encrypted ClientHello: never known" => never;
+    "ssl_ech_outer_server_name": "its outer name: never known" => never;
+    "ssl_client_cert": "the client's certificate, for header fields"
+        => |x, _, _, o| certificate(x, o, |c| in_head(&c.pem()));
+    "ssl_client_raw_cert": "the client's certificate, PEM" => |x, _, _, o| certificate(x, o, |c| c.pem());
+    "ssl_client_escaped_cert": "the same, as part of a URI" => |x, _, _, o| {
+        certificate(x, o, |c| {
+            let mut escaped = Vec::new();
+            escape(&c.pem(), Escape::UriComponent, &mut escaped);
+            escaped
+        })
+    };
+    "ssl_client_s_dn": "the client's name, RFC 2253" => |x, _, _, o| certificate(x, o, |c| c.subject().into_bytes());
+    "ssl_client_i_dn": "its issuer's name, RFC 2253" => |x, _, _, o| certificate(x, o, |c| c.issuer().into_bytes());
+    "ssl_client_s_dn_legacy": "the client's name, with slashes"
+        => |x, _, _, o| certificate(x, o, |c| c.subject_oneline().into_bytes());
+    "ssl_client_i_dn_legacy": "its issuer's name, with slashes"
+        => |x, _, _, o| certificate(x, o, |c| c.issuer_oneline().into_bytes());
+    "ssl_client_serial": "serial number of the certificate"
+        => |x, _, _, o| certificate(x, o, |c| c.serial().into_bytes());
+    "ssl_client_fingerprint": "SHA-1 of the certificate"
+        => |x, _, _, o| certificate(x, o, |c| c.fingerprint().into_bytes());
+    "ssl_client_verify": "SUCCESS, FAILED:reason, or NONE" => |x, _, _, o| {
+        tls(x, o, |tls, o| match tls.verified {
+            Verified::None => o.extend_from_slice(b"NONE"),
+            Verified::Success => o.extend_from_slice(b"SUCCESS"),
+            Verified::Failed(reason) => {
+                o.extend_from_slice(format!("FAILED:{reason}").as_bytes());
+            }
+        })
+    };
+    "ssl_client_v_start": "from when the certificate is valid"
+        => |x, _, _, o| certificate(x, o, |c| c.valid_from().into_bytes());
+    "ssl_client_v_end": "until when the certificate is valid"
+        => |x, _, _, o| certificate(x, o, |c| c.valid_until().into_bytes());
+    "ssl_client_v_remain": "days until the certificate ends" => |x, cx, _, o| days_left(x, cx, o);
+    "ssl_client_sigalg": "the client's signature scheme: never known" => never;
+};

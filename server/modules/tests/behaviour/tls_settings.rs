@@ -1,5 +1,6 @@
 //! TLS in the configuration: which server speaks how, and what is wrong with files.
 
+use engines::http::Protocol;
 use rcgen::{KeyPair, SignatureAlgorithm};
 use server_http::names::handshake;
 
@@ -347,7 +348,7 @@ fn each_server_offers_its_own_protocols() {
         handshake(http, port, None, Some(name))
             .expect("no expression")
             .offer
-            .http2
+            .has(Protocol::Http2)
     };
     assert!(http2(0, b"on") && http2(0, b"nobody") && !http2(0, b"off"));
     assert!(!http2(1, b"default") && !http2(1, b"nobody") && http2(1, b"on"));
@@ -368,11 +369,14 @@ fn spdy_is_offered_on_the_addresses_that_say_so() {
             .offer
     };
     let all = offer(0, b"a");
-    assert!(all.spdy && all.http2);
+    assert!(all.has(Protocol::Spdy) && all.has(Protocol::Http2));
     let other = offer(0, b"b");
-    assert!(other.spdy && !other.http2, "it is the address that says so");
+    assert!(
+        other.has(Protocol::Spdy) && !other.has(Protocol::Http2),
+        "it is the address that says so"
+    );
     let port = offer(1, b"a");
-    assert!(!port.spdy && port.http2);
+    assert!(!port.has(Protocol::Spdy) && port.has(Protocol::Http2));
 }
 
 #[test]
@@ -382,5 +386,8 @@ fn a_server_that_shows_another_ones_certificate_offers_its_own_protocols() {
         server {{ listen 443 ssl; server_name b; http2 on; }}"
     ));
     let chosen = handshake(&site.generation().http, 0, None, Some(b"b")).expect("no expression");
-    assert_eq!((chosen.certificate, chosen.offer.http2), (0, true));
+    assert_eq!(
+        (chosen.certificate, chosen.offer.has(Protocol::Http2)),
+        (0, true)
+    );
 }

@@ -1,4 +1,4 @@
-//! Request bodies over HTTP/2 and SPDY: pieces go to the exchange that waits for them or passes them on, windows are opened
+//! Request bodies on streams: pieces go to the exchange that waits for them or passes them on, windows are opened
 //! as it consumes them. Unwanted data is dropped.
 //!
 //! Source: RFC 9113 section 5.2.

@@ -1,8 +1,9 @@
 //! The timeouts that only connections of streams have.
 //!
 //! A client that takes nothing of one response for `send_timeout` loses that stream. A header block has
-//! `client_header_timeout` to become whole, else its stream is reset; with SPDY it is `spdy_recv_timeout`, and for
-//! every frame. An idle connection of SPDY releases memory. Common parts of all protocols are in `lifecycle`.
+//! `client_header_timeout` to become whole, else its stream is reset; a protocol with [`Timeouts`](crate::worker::config::Timeouts)
+//! of its own has one for every frame. An idle connection releases memory where the engine can do without it. Common parts
+//! of all protocols are in `lifecycle`.
 //!
 //! Source: nginx documentation, `send_timeout`, `keepalive_timeout`, `client_header_timeout`.
 
@@ -37,7 +38,7 @@ pub(crate) fn deadline_ms(
 /// When the header block that is incomplete must be whole.
 fn block_at_ms(mux: &MuxState, header_ms: u64) -> Option<u64> {
     let (id, since_ms) = mux.block_since?;
-    let wait_ms = mux.times.map_or(header_ms, |times| times.frame_ms);
+    let wait_ms = mux.timeouts.map_or(header_ms, |timeouts| timeouts.frame_ms);
     // What is no block has a time only where nothing else has.
     let counts = id != NO_STREAM || !mux.exchanges.is_busy();
     counts.then_some(since_ms.saturating_add(wait_ms))

@@ -1,0 +1,133 @@
+//! The settings that connections in the client role share.
+//!
+//! Sessions belong to the settings that they came by, and to those that were derived from them.
+//!
+//! Source: RFC 8446 sections 2.2 and 4.2.10, RFC 7301, RFC 8879.
+
+use std::sync::Arc;
+
+use rustls::client::Resumption;
+use rustls::crypto::aws_lc_rs;
+use rustls::{Error, KeyLog, NoKeyLog, RootCertStore, SupportedProtocolVersion, compress, version};
+
+use super::client_conn::AnyServer;
+
+/// Settings of connections to a server; sessions to be resumed are kept with them.
+#[derive(Clone, Debug)]
+pub struct ClientConfig(Arc<rustls::ClientConfig>);
+
+/// Which certificates of a server are accepted.
+#[derive(Debug)]
+pub enum ServerTrust {
+    /// Those that lead to one of these authorities, are in force and have the server's name.
+    Authorities(RootCertStore),
+    /// Any whose key the server has.
+    Any,
+}
+
+/// Offers of a client.
+#[derive(Clone, Debug)]
+pub struct ClientOptions {
+    /// Protocols by ALPN, the first the most wanted.
+    pub alpn: Vec<Vec<u8>>,
+    /// Whether certificates may come compressed.
+    pub certificate_compression: bool,
+    /// Whether data may be sent with the first message of a session that allows it.
+    pub early_data: bool,
+    /// Receives the secrets.
+    pub key_log: Option<Arc<dyn KeyLog>>,
+}
+
+/// Versions of TLS that a client offers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ClientVersions {
+    /// 1.2 alone.
+    Tls12,
+    /// 1.3 alone.
+    Tls13,
+    /// 1.2 and 1.3.
+    #[default]
+    Both,
+}
+
+impl ClientVersions {
+    fn list(self) -> &'static [&'static SupportedProtocolVersion] {
+        match self {
+            Self::Tls12 => ONLY_12,
+            Self::Tls13 => ONLY_13,
+            Self::Both => rustls::ALL_VERSIONS,
+        }
+    }
+}
+
+impl ClientConfig {
+    /// Settings that offer these protocols by ALPN, the first the most wanted, and keep at most `sessions` sessions for
+    /// resumption, 0 for none.
+    ///
+    /// # Errors
+    /// TLS cannot be set up.
+    pub fn new(trust: ServerTrust, alpn: Vec<Vec<u8>>, sessions: usize) -> Result<Self, Error> {
+        let options = ClientOptions {
+            alpn,
+            certificate_compression: true,
+            early_data: false,
+            key_log: None,
+        };
+        Self::with_options(trust, ClientVersions::Both, options, sessions)
+    }
+
+    /// Settings with these versions and options; `sessions` as in [`Self::new`].
+    ///
+    /// # Errors
+    /// Those of [`Self::new`].
+    pub fn with_options(
+        trust: ServerTrust,
+        versions: ClientVersions,
+        options: ClientOptions,
+        sessions: usize,
+    ) -> Result<Self, Error> {
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let builder = rustls::ClientConfig::builder_with_provider(Arc::clone(&provider))
+            .with_protocol_versions(versions.list())?;
+        let builder = match trust {
+            ServerTrust::Authorities(roots) => builder.with_root_certificates(roots),
+            ServerTrust::Any => builder
+                .dangerous()
+                .with_custom_certificate_verifier(Arc::new(AnyServer(provider))),
+        };
+        let mut config = builder.with_no_client_auth();
+        config.resumption = match sessions {
+            0 => Resumption::disabled(),
+            sessions => Resumption::in_memory_sessions(sessions),
+        };
+        options.apply(&mut config);
+        Ok(Self(Arc::new(config)))
+    }
+
+    /// Settings with other options, and with the trust, versions and sessions of these.
+    #[must_use]
+    pub fn derived(&self, options: ClientOptions) -> Self {
+        let mut config = rustls::ClientConfig::clone(&self.0);
+        options.apply(&mut config);
+        Self(Arc::new(config))
+    }
+
+    pub(crate) fn rustls(&self) -> Arc<rustls::ClientConfig> {
+        Arc::clone(&self.0)
+    }
+}
+
+impl ClientOptions {
+    fn apply(self, config: &mut rustls::ClientConfig) {
+        config.alpn_protocols = self.alpn;
+        config.enable_early_data = self.early_data;
+        config.key_log = self.key_log.unwrap_or_else(|| Arc::new(NoKeyLog));
+        config.cert_decompressors = match self.certificate_compression {
+            true => compress::default_cert_decompressors().to_vec(),
+            false => Vec::new(),
+        };
+    }
+}
+
+static ONLY_12: &[&SupportedProtocolVersion] = &[&version::TLS12];
+static ONLY_13: &[&SupportedProtocolVersion] = &[&version::TLS13];
