@@ -7,7 +7,13 @@
 //! Source: docs/lab.md.
 #![forbid(unsafe_code)]
 
+pub mod browser;
+pub mod capture;
 pub mod client;
+pub mod doctor;
+pub mod fetch;
 pub mod load;
+pub mod page;
 pub mod report;
 pub mod stats;
+pub mod wire;

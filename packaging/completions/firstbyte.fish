@@ -64,9 +64,11 @@ complete -c firstbyte -n "__fish_firstbyte_needs_command" -l help -d 'this help,
 complete -c firstbyte -n "__fish_firstbyte_needs_command" -l version -d 'show version, on standard output'
 complete -c firstbyte -n "__fish_firstbyte_needs_command" -f -a "bench" -d 'load servers, and report how fast they answer and at what cost'
 complete -c firstbyte -n "__fish_firstbyte_needs_command" -f -a "compare" -d 'compare two reports of bench'
+complete -c firstbyte -n "__fish_firstbyte_needs_command" -f -a "doctor" -d 'find what delays the first byte of a server, and what mends it'
 complete -c firstbyte -n "__fish_firstbyte_needs_command" -f -a "explain" -d 'explain how a request is handled and which configuration lines decide it'
 complete -c firstbyte -n "__fish_firstbyte_needs_command" -f -a "freeze" -d 'copy a static site, with hashes in names and compressed copies'
 complete -c firstbyte -n "__fish_firstbyte_needs_command" -f -a "via" -d 'run a command behind a link with delay, rate, loss and jitter'
+complete -c firstbyte -n "__fish_firstbyte_needs_command" -f -a "waterfall" -d 'draw how a page loads: its requests on a time axis, and what they waited for'
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand bench" -l connections -d 'Connections at a time' -r
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand bench" -l streams -d 'Requests at a time on a connection of HTTP/2 or SPDY' -r
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand bench" -l threads -d 'Threads of the client' -r
@@ -101,6 +103,23 @@ complete -c firstbyte -n "__fish_firstbyte_using_subcommand bench" -s k -l insec
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand bench" -l table -d 'A row for each of HTTP/2, HTTP/1.1 over TLS and plain, of several servers'
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand bench" -l json -d 'Print the report as JSON'
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand compare" -l json -d 'Print the comparison as JSON'
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand doctor" -l pcap -d 'Judge a capture of packets instead: pcap or pcapng, made anywhere between client and server' -r -F
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand doctor" -l keylog -d 'The keys of the capture\'s connections, as browsers and curl write them (SSLKEYLOGFILE)' -r -F
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand doctor" -l har -d 'Judge a page instead: an archive of a browser or of the verb waterfall' -r -F
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand doctor" -s c -d 'Judge a configuration instead, without traffic' -r -F
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand doctor" -l url -d 'Another URL of the same server, for its size; may be repeated' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand doctor" -l flush -d 'A page of the same server whose application flushes its beginning early; may be repeated' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand doctor" -l docroot -d 'The directory that the URL\'s own is served from: files of many sizes are written there, and removed' -r -F
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand doctor" -l protocol -d 'The protocol; auto lets TLS choose of h2 and h1' -r -f -a "auto\t''
+h1\t''
+h2\t''
+spdy\t''"
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand doctor" -l cacert -d 'Certificates of authorities that are trusted, PEM (those of browsers)' -r -F
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand doctor" -l max-requests -d 'How many requests may be sent' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand doctor" -l timeout -d 'How long a connection or a response may take' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand doctor" -l html -d 'Write the findings as a page' -r -F
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand doctor" -s k -l insecure -d 'Take any certificate'
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand doctor" -l json -d 'Print the findings as JSON'
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand explain" -s c -d 'Configuration file, as for serving' -r
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand explain" -s p -d 'Prefix path, as for serving' -r
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand explain" -s g -d 'Global directives, as for serving' -r
@@ -133,3 +152,22 @@ complete -c firstbyte -n "__fish_firstbyte_using_subcommand via" -l port -d 'A p
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand via" -l pcap -d 'Write packets there as they leave the link' -r -F
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand via" -l json -d 'Write there as JSON what the link did' -r -F
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand via" -l quiet -d 'Print nothing of the link at the end'
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand waterfall" -l protocol -d 'The protocol; auto lets TLS choose of h2 and h1. A browser speaks h2 over TLS alone' -r -f -a "auto\t''
+h1\t''
+h2\t''
+spdy\t''"
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand waterfall" -l runs -d 'How many times the page is visited; the run in the middle is drawn (1)' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand waterfall" -l timeout -d 'How long a view may take (60)' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand waterfall" -l cacert -d 'Certificates of authorities that the built-in clients trust, PEM (those of browsers)' -r -F
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand waterfall" -l browser -d 'The browser (Chromium or Chrome, looked for)' -r -F
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand waterfall" -l via -d 'Visit through an emulated link, such as 50ms,20mbit; `firstbyte via -h` has the rest' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand waterfall" -l pcap -d 'Write packets there as they leave the link (0ms, without --via), and TLS secrets to FILE.keys' -r -F
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand waterfall" -l page -d 'The page of a HAR file, by its name or its number (the first one, with others of its URL as further runs)' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand waterfall" -l har -d 'Write the visits as a HAR file' -r -F
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand waterfall" -l html -d 'Write the waterfall as a page that needs nothing else' -r -F
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand waterfall" -l svg -d 'Write the waterfall as a picture' -r -F
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand waterfall" -l wire -d 'Visit with the built-in clients, which run no scripts and paint nothing'
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand waterfall" -l warm -d 'Visit the page again with what is in caches'
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand waterfall" -s k -l insecure -d 'Take any certificate'
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand waterfall" -l any-host -d 'Compare resources by path, whatever their hosts are'
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand waterfall" -l json -d 'Print the figures as JSON'

@@ -201,7 +201,7 @@ fn help_says_nginx_words_and_the_name_of_the_program() {
     assert_eq!(said(&["help"]), (help, String::new()));
     let version = said(&["-v"]).1;
     assert_eq!(said(&["--version"]), (version, String::new()));
-    for verb in ["bench", "compare", "explain", "freeze", "via"] {
+    for verb in ["bench", "compare", "explain", "freeze", "via", "waterfall"] {
         let (text, _) = said(&["help", verb]);
         let usage = format!("\nUsage: called-so {verb} ");
         assert!(text.contains(&usage), "{text}");

@@ -95,6 +95,8 @@ fn each_command_works() {
         (" explain ", "\nanswer    404"),
         (" bench ", "  responses/s "),
         (" freeze ", ""),
+        (" doctor ", "Nothing above note was found."),
+        (" waterfall ", "\n  page            http://127.0.0.1:"),
         (" via ", ""),
     ];
     assert_eq!(verbs.len(), said.len(), "{verbs:?}");

@@ -103,11 +103,10 @@ const ENGINES_USED: [(&str, &[&str]); 3] = [
     ("server/modules/src", &["http", "proxy_protocol"]),
 ];
 /// Where a server may ask which protocol carries an exchange: variables, logs and counters.
-const PROTOCOLS_ASKED: [&str; 4] = [
+const PROTOCOLS_ASKED: [&str; 3] = [
     "server/http/src/builtin.rs",
-    "server/http/src/meters.rs",
+    "server/http/src/http.rs",
     "server/http/src/stats.rs",
-    "server/modules/src/metrics/page.rs",
 ];
 /// Names of protocols besides HTTP/1, whose versions are semantics of a message (RFC 9110 section 2.5).
 const PROTOCOLS: [&str; 5] = [
@@ -150,6 +149,33 @@ fn protocols_stay_in_their_rooms() {
         }
     }
     assert!(findings.is_empty(), "{}", findings.join("\n"));
+}
+
+/// The rooms of a protocol's engine, and of the options of the client that measures it.
+const OWN_ROOMS: [&str; 2] = ["engines/src/spdy/", "app/src/cli/bench"];
+/// The most files outside of its engine that a protocol on `mux` is known to.
+const PROTOCOL_FILES_MAX: usize = 7;
+
+#[test]
+fn a_protocol_on_mux_is_known_to_few_files() {
+    let shipped = |path: &PathBuf| {
+        let name = shown(path);
+        !is_test_file(path)
+            && !name.contains("/examples/")
+            && !OWN_ROOMS.iter().any(|room| name.starts_with(room))
+    };
+    let names_it = |path: &PathBuf| {
+        let text = read(path);
+        shipped_lines(&text).any(|(_, line)| code(line).to_lowercase().contains("spdy"))
+    };
+    let files: Vec<String> = ["app", "driver", "engines", "freeze", "server", "sys"]
+        .into_iter()
+        .flat_map(rust_files)
+        .filter(|path| shipped(path) && names_it(path))
+        .map(|path| shown(&path))
+        .collect();
+    assert!(files.contains(&"driver/src/worker/conn/engine.rs".to_owned()));
+    assert!(files.len() <= PROTOCOL_FILES_MAX, "{}", files.join("\n"));
 }
 
 /// Names that the terms of the glossary (ARCHITECTURE.md) have replaced.

@@ -122,9 +122,10 @@ pub(super) struct Options {
 }
 
 /// A protocol, or none in particular.
-type Spoken = Option<Protocol>;
+pub(super) type Spoken = Option<Protocol>;
 
-fn protocols() -> impl TypedValueParser<Value = Spoken> {
+/// Names of protocols, for options.
+pub(super) fn protocols() -> impl TypedValueParser<Value = Spoken> {
     PossibleValuesParser::new(["auto", "h1", "h2", "spdy"]).map(|name| match name.as_str() {
         "h1" => Some(Protocol::H1),
         "h2" => Some(Protocol::H2),

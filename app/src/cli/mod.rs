@@ -6,11 +6,13 @@
 
 mod bench;
 mod compare;
+mod doctor;
 mod explain;
 mod freeze;
 mod output;
 mod values;
 mod via;
+mod waterfall;
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
@@ -34,9 +36,11 @@ struct CommandLine {
 enum Verb {
     Bench(Box<bench::Options>),
     Compare(compare::Options),
+    Doctor(Box<doctor::Options>),
     Explain(explain::Options),
     Freeze(freeze::Options),
     Via(via::Options),
+    Waterfall(Box<waterfall::Options>),
 }
 
 impl Verb {
@@ -44,9 +48,11 @@ impl Verb {
         match self {
             Self::Bench(options) => bench::run(options),
             Self::Compare(options) => compare::run(options),
+            Self::Doctor(options) => doctor::run(options),
             Self::Explain(options) => explain::run(options),
             Self::Freeze(options) => freeze::run(options),
             Self::Via(options) => via::run(options),
+            Self::Waterfall(options) => waterfall::run(options),
         }
     }
 

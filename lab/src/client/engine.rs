@@ -29,6 +29,20 @@ impl Protocol {
         }
     }
 
+    /// Values of options that choose a protocol.
+    pub const OPTIONS: [&str; 4] = ["auto", "h1", "h2", "spdy"];
+
+    /// The protocol of one of [`Protocol::OPTIONS`]; `None` for `auto`.
+    #[must_use]
+    pub fn of_option(name: &str) -> Option<Self> {
+        match name {
+            "h1" => Some(Self::H1),
+            "h2" => Some(Self::H2),
+            "spdy" => Some(Self::Spdy),
+            _ => None,
+        }
+    }
+
     /// Its name for people.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -56,14 +70,14 @@ impl Protocol {
 }
 
 /// An engine in the client role.
-pub(super) enum Engine {
+pub(crate) enum Engine {
     H1(Box<Http1>),
     H2(Box<h2::Client>),
     Spdy(Box<spdy::Client>),
 }
 
 /// HTTP/1, whose requests say themselves what becomes of the connection.
-pub(super) struct Http1 {
+pub(crate) struct Http1 {
     client: h1::Client,
     keep_alive: bool,
     /// Memory for what is sent.
@@ -136,9 +150,22 @@ pub(crate) enum Event {
 impl Engine {
     /// An engine that counts bodies and drops them.
     pub(super) fn new(protocol: Protocol, keep_alive: bool, spdy_level: u8) -> Self {
+        Self::build(protocol, Bodies::Counted, keep_alive, spdy_level)
+    }
+
+    /// An engine that delivers bodies, and fails where a server only makes work.
+    pub(crate) fn delivering(protocol: Protocol, spdy_level: u8) -> Self {
+        Self::build(protocol, Bodies::Delivered, true, spdy_level)
+    }
+
+    fn build(protocol: Protocol, bodies: Bodies, keep_alive: bool, spdy_level: u8) -> Self {
+        let abuse_budget = match bodies {
+            Bodies::Counted => u32::MAX,
+            Bodies::Delivered => ABUSE_BUDGET,
+        };
         match protocol {
             Protocol::H1 => Self::H1(Box::new(Http1 {
-                client: h1::Client::new(Bodies::Counted),
+                client: h1::Client::new(bodies),
                 keep_alive,
                 out: OutputQueue::default(),
             })),
@@ -147,25 +174,25 @@ impl Engine {
                     preread_bytes: WINDOW_BYTES,
                     header_bytes: HEADER_BYTES,
                     field_bytes: HEADER_BYTES,
-                    abuse_budget: u32::MAX,
+                    abuse_budget,
                     ..h2::Settings::default()
                 };
-                Self::H2(Box::new(h2::Client::new(settings, Bodies::Counted)))
+                Self::H2(Box::new(h2::Client::new(settings, bodies)))
             }
             Protocol::Spdy => {
                 let settings = spdy::Settings {
                     headers_level: spdy_level,
                     preread_bytes: WINDOW_BYTES,
                     header_bytes: HEADER_BYTES,
-                    abuse_budget: u32::MAX,
+                    abuse_budget,
                     ..spdy::Settings::default()
                 };
-                Self::Spdy(Box::new(spdy::Client::new(settings, Bodies::Counted)))
+                Self::Spdy(Box::new(spdy::Client::new(settings, bodies)))
             }
         }
     }
 
-    pub(super) fn protocol(&self) -> Protocol {
+    pub(crate) fn protocol(&self) -> Protocol {
         match self {
             Self::H1(_) => Protocol::H1,
             Self::H2(_) => Protocol::H2,
@@ -175,7 +202,7 @@ impl Engine {
 
     /// How many exchanges can be begun now.
     #[inline]
-    pub(super) fn room(&self) -> usize {
+    pub(crate) fn room(&self) -> usize {
         match self {
             Self::H1(http1) => usize::from(http1.client.is_reusable()),
             Self::H2(client) => client.room(),
@@ -183,7 +210,7 @@ impl Engine {
         }
     }
 
-    pub(super) fn is_closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         match self {
             Self::H1(http1) => http1.client.is_closed(),
             Self::H2(client) => client.is_closed(),
@@ -192,7 +219,7 @@ impl Engine {
     }
 
     #[inline]
-    pub(super) fn request(
+    pub(crate) fn request(
         &mut self,
         fields: &[(Vec<u8>, Vec<u8>)],
         body: &[u8],
@@ -217,7 +244,7 @@ impl Engine {
     }
 
     #[inline]
-    pub(super) fn receive(&mut self, input: &[u8]) {
+    pub(crate) fn receive(&mut self, input: &[u8]) {
         match self {
             Self::H1(http1) => http1.client.receive(input),
             Self::H2(client) => client.receive(input),
@@ -225,7 +252,7 @@ impl Engine {
         }
     }
 
-    pub(super) fn receive_eof(&mut self, whole: bool) {
+    pub(crate) fn receive_eof(&mut self, whole: bool) {
         match self {
             Self::H1(http1) => http1.client.receive_eof(whole),
             Self::H2(client) => client.receive_eof(whole),
@@ -234,7 +261,7 @@ impl Engine {
     }
 
     #[inline]
-    pub(super) fn transmit(&mut self, out: &mut Vec<u8>) {
+    pub(crate) fn transmit(&mut self, out: &mut Vec<u8>) {
         match self {
             Self::H1(http1) => {
                 http1.client.transmit(&mut http1.out);
@@ -243,6 +270,24 @@ impl Engine {
             Self::H2(client) => client.transmit(out),
             Self::Spdy(client) => client.transmit(out),
         }
+    }
+
+    /// Bytes of a body have been used up: the server may send as many again.
+    pub(crate) fn consumed(&mut self, stream: u32, bytes: u64) {
+        match self {
+            Self::H1(_) => {}
+            Self::H2(client) => client.consumed(stream, bytes),
+            Self::Spdy(client) => client.consumed(stream, bytes),
+        }
+    }
+
+    /// The next event with all that it holds; what is wrong with the connection is in words.
+    pub(crate) fn whole_event(&mut self) -> Option<client::Event<String>> {
+        Some(match self {
+            Self::H1(http1) => in_words(http1.client.event()?, |error| format!("server {error}")),
+            Self::H2(client) => in_words(client.event()?, h2::ProtocolError::of_server),
+            Self::Spdy(client) => in_words(client.event()?, spdy::ProtocolError::of_server),
+        })
     }
 
     #[inline]
@@ -307,7 +352,29 @@ fn reduced<M>(
     }
 }
 
+/// The event with its error in words.
+fn in_words<M>(event: client::Event<M>, words: impl FnOnce(M) -> String) -> client::Event<String> {
+    use client::Event as E;
+    match event {
+        E::Failed(error) => E::Failed(words(error)),
+        E::Interim { stream, head } => E::Interim { stream, head },
+        E::Head { stream, head, size } => E::Head { stream, head, size },
+        E::Data { stream, bytes } => E::Data { stream, bytes },
+        E::Note { stream, text } => E::Note { stream, text },
+        E::Trailers { stream, fields } => E::Trailers { stream, fields },
+        E::End { stream, body_bytes } => E::End { stream, body_bytes },
+        E::Upgraded(stream) => E::Upgraded(stream),
+        E::Reset { stream, code } => E::Reset { stream, code },
+        E::Malformed { stream, what } => E::Malformed { stream, what },
+        E::Pong(number) => E::Pong(number),
+        E::Closing { last, code } => E::Closing { last, code },
+        E::Eof => E::Eof,
+    }
+}
+
 /// The window of each response: as large as that of h2load, so that no server waits for it.
 const WINDOW_BYTES: u32 = (1 << 30) - 1;
 /// Most bytes of a response's head.
 const HEADER_BYTES: usize = 256 << 10;
+/// Frames that cost work and bring nothing, before a connection is given up whose bodies are delivered.
+const ABUSE_BUDGET: u32 = 10_000;

@@ -14,8 +14,8 @@ mod url;
 
 pub(crate) use clock::{Clocks, now_ns};
 pub(crate) use connection::{Connection, Stage, Target, failed};
-pub(crate) use engine::Event;
 pub use engine::Protocol;
+pub(crate) use engine::{Engine, Event};
 pub(crate) use in_flight::Exchange;
 pub use request::{Request, has_body};
 pub use url::Url;

@@ -10,7 +10,7 @@ use tls::{ClientConfig, Fault, ServerTrust};
 use super::engine::Protocol;
 
 /// Whose certificates are trusted.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Trust {
     /// The authorities that browsers trust.
     #[default]
@@ -47,8 +47,19 @@ pub fn config(
     protocols: &[Protocol],
     resumption: bool,
 ) -> Result<ClientConfig, String> {
+    let trust = server_trust(trust)?;
+    let alpn = protocols.iter().map(|one| one.alpn().to_vec()).collect();
+    let sessions = if resumption { SESSIONS } else { 0 };
+    ClientConfig::new(trust, alpn, sessions).map_err(|error| error.to_string())
+}
+
+/// The trust in the form of crate `tls`.
+///
+/// # Errors
+/// An authority is no certificate.
+pub(crate) fn server_trust(trust: &Trust) -> Result<ServerTrust, String> {
     let mut roots = RootCertStore::empty();
-    let trust = match trust {
+    Ok(match trust {
         Trust::Nobody => ServerTrust::Any,
         Trust::Browsers => {
             roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
@@ -62,10 +73,7 @@ pub fn config(
             }
             ServerTrust::Authorities(roots)
         }
-    };
-    let alpn = protocols.iter().map(|one| one.alpn().to_vec()).collect();
-    let sessions = if resumption { SESSIONS } else { 0 };
-    ClientConfig::new(trust, alpn, sessions).map_err(|error| error.to_string())
+    })
 }
 
 /// The name of a server as certificates have it.
@@ -77,7 +85,7 @@ pub fn server_name(host: &str) -> Result<ServerName<'static>, String> {
 }
 
 /// The name that an error of TLS is counted under.
-pub(super) fn error_name(fault: &Fault) -> String {
+pub(crate) fn error_name(fault: &Fault) -> String {
     match fault {
         Fault::Alert(alert) => format!("tls: server sent alert {alert:?}"),
         Fault::Protocol(Error::InvalidCertificate(CertificateError::UnknownIssuer)) => {
@@ -102,4 +110,4 @@ fn first_word(error: &CertificateError) -> String {
 }
 
 /// Sessions that are kept for resumption.
-const SESSIONS: usize = 1024;
+pub(crate) const SESSIONS: usize = 1024;

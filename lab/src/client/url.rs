@@ -84,6 +84,68 @@ impl Url {
         })
     }
 
+    /// The URL that a reference on this one means: `../a?b`, `//host/`, `https://host/`.
+    ///
+    /// As browsers do, white space around it and line ends in it are left out, characters that no URL has are written as `%XX`,
+    /// a fragment is dropped, and the scheme of this URL before a path (`http:a`) means nothing.
+    ///
+    /// Source: RFC 3986 section 5.2; WHATWG URL for what differs.
+    ///
+    /// # Errors
+    /// It has another scheme than HTTP's, or is no URL.
+    pub fn join(&self, reference: &str) -> Result<Self, String> {
+        let reference = escaped(reference);
+        let reference = reference.split('#').next().unwrap_or_default();
+        let own = if self.tls { "https" } else { "http" };
+        let relative = match scheme(reference) {
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case(own) => rest,
+            Some((scheme, _)) => match scheme.to_ascii_lowercase().as_str() {
+                "http" | "https" => return Self::parse(reference).map(Self::without_dots),
+                _ => return Err(format!("unknown scheme \"{scheme}\"")),
+            },
+            None => reference,
+        };
+        if relative.starts_with("//") {
+            return Self::parse(&format!("{own}:{relative}")).map(Self::without_dots);
+        }
+        let (base_path, _) = split_query(&self.path);
+        let path = match relative.as_bytes() {
+            [] => self.path.clone(),
+            [b'?', ..] => format!("{base_path}{relative}"),
+            [b'/', ..] => relative.to_owned(),
+            _ => {
+                let folder = base_path.rfind('/').map_or("/", |at| &base_path[..=at]);
+                format!("{folder}{relative}")
+            }
+        };
+        Ok(Self {
+            path,
+            ..self.clone()
+        }
+        .without_dots())
+    }
+
+    /// Takes `.` and `..` out of its path (RFC 3986 section 5.2.4).
+    fn without_dots(mut self) -> Self {
+        let (path, query) = split_query(&self.path);
+        let mut kept: Vec<&str> = Vec::new();
+        let segments = path.strip_prefix('/').unwrap_or(path).split('/');
+        let mut ends_in_folder = false;
+        for segment in segments {
+            ends_in_folder = matches!(segment, "." | "..");
+            match segment {
+                "." => {}
+                ".." => _ = kept.pop(),
+                segment => kept.push(segment),
+            }
+        }
+        if ends_in_folder {
+            kept.push("");
+        }
+        self.path = format!("/{}{query}", kept.join("/"));
+        self
+    }
+
     /// Whether both are of one server.
     #[must_use]
     pub fn same_server(&self, other: &Self) -> bool {
@@ -112,6 +174,35 @@ impl fmt::Display for Url {
         let scheme = if self.tls { "https" } else { "http" };
         write!(out, "{scheme}://{}{}", self.authority, self.path)
     }
+}
+
+/// The scheme of a reference, and what follows its colon; `None` where it has none.
+fn scheme(reference: &str) -> Option<(&str, &str)> {
+    let (scheme, rest) = reference.split_once(':')?;
+    let others = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
+    let is_one =
+        scheme.starts_with(|c: char| c.is_ascii_alphabetic()) && scheme.bytes().all(others);
+    is_one.then_some((scheme, rest))
+}
+
+/// Path and query, which keeps its question mark.
+fn split_query(path: &str) -> (&str, &str) {
+    path.split_at(path.find('?').unwrap_or(path.len()))
+}
+
+/// The reference without white space around it and without line ends, other characters that no URL has as `%XX`.
+fn escaped(reference: &str) -> String {
+    let mut text = String::with_capacity(reference.len());
+    for byte in reference.trim_matches(|c: char| c <= ' ').bytes() {
+        match byte {
+            b'\t' | b'\r' | b'\n' => {}
+            0..=b' ' | b'"' | b'<' | b'>' | b'`' | 0x7f.. => {
+                text.push_str(&format!("%{byte:02X}"));
+            }
+            byte => text.push(char::from(byte)),
+        }
+    }
+    text
 }
 
 #[cfg(test)]
@@ -154,5 +245,86 @@ mod tests {
         ] {
             assert!(Url::parse(text).is_err(), "{text}");
         }
+    }
+
+    fn joined(base: &str, reference: &str) -> String {
+        let base = Url::parse(base).expect("a URL");
+        let joined = base.join(reference);
+        joined.map_or_else(|why| why, |url| url.to_string())
+    }
+
+    /// RFC 3986 section 5.4; fragments are never sent, and a host's path is never empty.
+    #[test]
+    fn references_are_joined_as_the_rfc_says() {
+        for (reference, expected) in [
+            ("g", "http://a/b/c/g"),
+            ("./g", "http://a/b/c/g"),
+            ("g/", "http://a/b/c/g/"),
+            ("/g", "http://a/g"),
+            ("//g", "http://g/"),
+            ("?y", "http://a/b/c/d;p?y"),
+            ("g?y", "http://a/b/c/g?y"),
+            ("#s", "http://a/b/c/d;p?q"),
+            ("g#s", "http://a/b/c/g"),
+            ("g?y#s", "http://a/b/c/g?y"),
+            (";x", "http://a/b/c/;x"),
+            ("g;x", "http://a/b/c/g;x"),
+            ("g;x?y#s", "http://a/b/c/g;x?y"),
+            ("", "http://a/b/c/d;p?q"),
+            (".", "http://a/b/c/"),
+            ("./", "http://a/b/c/"),
+            ("..", "http://a/b/"),
+            ("../", "http://a/b/"),
+            ("../g", "http://a/b/g"),
+            ("../..", "http://a/"),
+            ("../../", "http://a/"),
+            ("../../g", "http://a/g"),
+            // Section 5.4.2.
+            ("../../../g", "http://a/g"),
+            ("../../../../g", "http://a/g"),
+            ("/./g", "http://a/g"),
+            ("/../g", "http://a/g"),
+            ("g.", "http://a/b/c/g."),
+            (".g", "http://a/b/c/.g"),
+            ("g..", "http://a/b/c/g.."),
+            ("..g", "http://a/b/c/..g"),
+            ("./../g", "http://a/b/g"),
+            ("./g/.", "http://a/b/c/g/"),
+            ("g/./h", "http://a/b/c/g/h"),
+            ("g/../h", "http://a/b/c/h"),
+            ("g;x=1/./y", "http://a/b/c/g;x=1/y"),
+            ("g;x=1/../y", "http://a/b/c/y"),
+            ("g?y/./x", "http://a/b/c/g?y/./x"),
+            ("g?y/../x", "http://a/b/c/g?y/../x"),
+            ("g#s/../x", "http://a/b/c/g"),
+            // For compatibility, as the section allows.
+            ("http:g", "http://a/b/c/g"),
+        ] {
+            assert_eq!(
+                joined("http://a/b/c/d;p?q", reference),
+                expected,
+                "{reference}"
+            );
+        }
+        assert_eq!(joined("http://a/", "g:h"), "unknown scheme \"g\"");
+    }
+
+    #[test]
+    fn references_of_pages_are_joined_as_browsers_do() {
+        let base = "https://[::1]:81/x/y?z";
+        for (reference, expected) in [
+            (" \n a b.css\t", "https://[::1]:81/x/a%20b.css"),
+            ("a\nb?\u{e9}\"<>", "https://[::1]:81/x/ab?%C3%A9%22%3C%3E"),
+            ("//h:8080", "https://h:8080/"),
+            ("HTTP://h/a/../b", "http://h/b"),
+            ("a:b/c", "unknown scheme \"a\""),
+            ("data:,x", "unknown scheme \"data\""),
+            ("./a:b", "https://[::1]:81/x/a:b"),
+            ("1:2", "https://[::1]:81/x/1:2"),
+        ] {
+            assert_eq!(joined(base, reference), expected, "{reference}");
+        }
+        assert!(joined(base, "//u@h/").contains("is no URL"));
+        assert!(joined(base, "//").contains("it has no host"));
     }
 }

@@ -114,7 +114,7 @@ impl Conditions {
 }
 
 /// Whether an address is this machine's: then what is sent from it to itself takes the loopback device.
-fn is_own(address: SocketAddr) -> bool {
+pub(crate) fn is_own(address: SocketAddr) -> bool {
     let any: IpAddr = match address {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),

@@ -6,9 +6,10 @@
 
 use std::fmt::Write as _;
 
+use super::escape::escaped;
 use super::format::Report;
 use super::server::{Figure, ServerReport, TimesReport};
-use super::text;
+use super::{style, text};
 
 /// The whole page.
 #[must_use]
@@ -19,7 +20,8 @@ pub fn render(report: &Report) -> String {
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n<link rel=\"icon\" href=\"data:,\">\n\
-         <title>{title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n"
+         <title>{title}</title>\n<style>{}{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n",
+        style::STYLE
     );
     for warning in &report.warnings {
         let _ = writeln!(
@@ -278,20 +280,6 @@ fn percentiles(times: &TimesReport) -> String {
     out + "</svg>\n"
 }
 
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            c => out.push(c),
-        }
-    }
-    out
-}
-
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 200.0;
 const LEFT: f64 = 64.0;
@@ -309,38 +297,17 @@ const EXPLAINED: &str = "Intervals of single figures are at 95 %: of several run
     over its pieces, of percentiles by the ranks between which they lie. Two servers are compared within blocks at 99 %.";
 
 const STYLE: &str = "
-:root { --page: #fff; --text: #1b1f24; --soft: #57606a; --line: #d0d7de; --s0: #0b62c4; --s1: #b3480a; --s2: #1a7f37;
-  --s3: #8250df; --s4: #a40e60; --s5: #6b5900; }
-@media (prefers-color-scheme: dark) { :root { --page: #0f1419; --text: #e6e9ed; --soft: #9aa4af; --line: #39424d;
-  --s0: #6cb2ff; --s1: #ff9d5c; --s2: #6fd388; --s3: #c4a2ff; --s4: #ff8ac2; --s5: #e3cf5b; } }
-* { box-sizing: border-box; }
-body { margin: 0; background: var(--page); color: var(--text); font: 16px/1.5 system-ui, sans-serif; }
-main { max-width: 60rem; margin: 0 auto; padding: 1rem; overflow-wrap: anywhere; }
-h1 { font-size: 1.5rem; line-height: 1.25; } h2 { font-size: 1.15rem; margin-top: 2rem; }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; overflow-wrap: normal; }
-th, td { padding: .3rem .7rem .3rem 0; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; }
-th:first-child { text-align: left; } th { font-weight: 600; }
 svg { display: block; width: 100%; height: auto; max-width: 48rem; }
 svg text { fill: var(--soft); font: 13px system-ui, sans-serif; }
 .grid { stroke: var(--line); } .line { fill: none; stroke-width: 2; stroke: currentColor; }
 .bar { fill: var(--s0); }
 .s0 { color: var(--s0); } .s1 { color: var(--s1); } .s2 { color: var(--s2); } .s3 { color: var(--s3); }
 .s4 { color: var(--s4); } .s5 { color: var(--s5); }
-.warning { border-left: .3rem solid var(--s1); padding-left: .7rem; }
-footer, .key { color: var(--soft); font-size: .9rem; }
-@media print { :root { --page: #fff; --text: #000; --soft: #333; --line: #999; --s0: #0b62c4; --s1: #b3480a; }
-  section { break-inside: avoid; } .wide { overflow: visible; } table { font-size: .8rem; } }
 ";
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn text_cannot_become_markup() {
-        assert_eq!(escaped("<a b=\"c\">&"), "&lt;a b=&quot;c&quot;&gt;&amp;");
-    }
 
     #[test]
     fn scales_end_at_round_numbers() {

@@ -1,4 +1,4 @@
-//! Reports of a bench, as JSON, text, a page and a log of histograms.
+//! Reports of a bench, as JSON, text, a page and a log of histograms; pictures of visits ([`waterfall`]).
 //!
 //! The structs are the format `firstbyte-bench/1`: members are added to it, but none is taken away or given another
 //! meaning; a reader passes over those that it does not know.
@@ -8,16 +8,23 @@
 pub mod compare;
 mod comparison;
 mod conditions;
+pub mod doctor;
+mod document;
+mod escape;
 mod excluded;
 mod format;
 pub mod hdr;
 pub mod html;
 mod route;
 mod server;
+mod style;
 mod table;
 pub mod text;
+pub mod waterfall;
 
 pub use comparison::ComparisonReport;
+pub(crate) use conditions::is_own;
 pub use conditions::{Conditions, Offloads};
 pub use format::{FORMAT, Report, Settings};
+pub(crate) use route::device_to;
 pub use server::{Block, Excluded, Figure, ServerReport, TimesReport};

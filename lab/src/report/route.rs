@@ -8,7 +8,7 @@ use std::fs;
 use std::net::IpAddr;
 
 /// The device for an address, in the calling thread's network; nothing where no route leads there.
-pub(super) fn device_to(address: IpAddr) -> Option<String> {
+pub(crate) fn device_to(address: IpAddr) -> Option<String> {
     let address = address.to_canonical();
     let table = match address {
         IpAddr::V4(_) => "/proc/thread-self/net/route",

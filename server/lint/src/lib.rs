@@ -13,6 +13,7 @@
 mod allow;
 mod bytes;
 mod comments;
+mod delays;
 mod regex;
 mod rules;
 mod tree;
@@ -22,6 +23,8 @@ mod value;
 use std::path::Path;
 
 use conf::{ConfError, Files, Pos, Source};
+
+pub use delays::{CertificateFile, Delay, Delays, Weight, delays};
 
 use rules::Rule;
 use tree::{Id, Tree};

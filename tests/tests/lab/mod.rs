@@ -33,6 +33,11 @@ pub(crate) fn url(server: &Server, port: usize, path: &str) -> String {
     format!("{scheme}://localhost:{}{path}", server.port_number(port))
 }
 
+/// A certificate for a name, and its key.
+pub(crate) fn leaf(name: &str) -> tls_client::Leaf {
+    site(name)
+}
+
 pub(crate) fn bench(words: &[&str]) -> Outcome {
     run(["bench"].iter().chain(words))
 }

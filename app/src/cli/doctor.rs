@@ -1,0 +1,217 @@
+//! `doctor`: finds what delays the first byte, and names what mends it.
+//!
+//! The examination is in the crate `lab`; here are the command line, the link to a target of this machine, progress, and the
+//! exit status.
+//!
+//! Source: of our own; docs/doctor.md.
+
+mod files;
+mod network;
+mod source;
+mod watch;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use lab::client::{Protocol, Url};
+use lab::doctor::{Diagnosis, REQUESTS_MAX, report};
+use lab::report::doctor::html;
+
+use super::output::{fail, print};
+use super::values::positive;
+use source::Source;
+
+/// find what delays the first byte of a server, and what mends it
+///
+/// Examines a server with a few hundred requests and reports what costs the first byte, the most costly first, each with what
+/// proves it, the directive that mends it and the command that tests it again. Files that are written below --docroot are
+/// removed at the end. docs/doctor.md explains the findings.
+#[derive(Debug, clap::Args)]
+pub(super) struct Options {
+    /// The page to examine
+    #[arg(value_name = "URL", value_parser = Url::parse, required_unless_present = "file")]
+    url: Option<Url>,
+    /// Judge a capture of packets instead: pcap or pcapng, made anywhere between client and server
+    #[arg(long, value_name = "FILE", group = "file", conflicts_with = "url")]
+    pcap: Option<PathBuf>,
+    /// The keys of the capture's connections, as browsers and curl write them (SSLKEYLOGFILE)
+    #[arg(long, value_name = "FILE", requires = "pcap", conflicts_with_all = ["url", "har", "conf"])]
+    keylog: Option<PathBuf>,
+    /// Judge a page instead: an archive of a browser or of the verb waterfall
+    #[arg(long, value_name = "FILE", group = "file", conflicts_with = "url")]
+    har: Option<PathBuf>,
+    /// Judge a configuration instead, without traffic
+    #[arg(
+        short = 'c',
+        value_name = "filename",
+        group = "file",
+        conflicts_with = "url"
+    )]
+    conf: Option<PathBuf>,
+    /// Another URL of the same server, for its size; may be repeated
+    #[arg(long = "url", value_name = "URL", value_parser = Url::parse)]
+    more: Vec<Url>,
+    /// A page of the same server whose application flushes its beginning early; may be repeated
+    #[arg(long = "flush", value_name = "URL", value_parser = Url::parse)]
+    flushed: Vec<Url>,
+    /// The directory that the URL's own is served from: files of many sizes are written there, and removed
+    #[arg(long, value_name = "DIR")]
+    docroot: Option<PathBuf>,
+    /// The protocol; auto lets TLS choose of h2 and h1
+    #[arg(long, value_name = "NAME", default_value = "auto", value_parser = protocols())]
+    protocol: Spoken,
+    /// Certificates of authorities that are trusted, PEM (those of browsers)
+    #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
+    cacert: Option<PathBuf>,
+    /// Take any certificate
+    #[arg(long, short = 'k')]
+    insecure: bool,
+    /// How many requests may be sent
+    #[arg(long = "max-requests", value_name = "N", default_value = "400",
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(REQUESTS_MAX)))]
+    requests_max: u32,
+    /// How long a connection or a response may take
+    #[arg(long = "timeout", value_name = "SECONDS", default_value = "30", value_parser = positive)]
+    timeout_s: f64,
+    /// Print the findings as JSON
+    #[arg(long)]
+    json: bool,
+    /// Write the findings as a page
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+/// A protocol, or none in particular.
+type Spoken = Option<Protocol>;
+
+fn protocols() -> impl TypedValueParser<Value = Spoken> {
+    PossibleValuesParser::new(Protocol::OPTIONS).map(|name| Protocol::of_option(&name))
+}
+
+/// Runs the verb.
+pub(super) fn run(options: &Options) -> ExitCode {
+    match Source::of(options) {
+        Ok(Source::Server(plan)) => network::examined(&plan, |result| ended(options, result)),
+        Ok(Source::Capture(path)) => {
+            judged(options, files::capture(&path, options.keylog.as_deref()))
+        }
+        Ok(Source::Archive(path)) => judged(options, files::archive(&path)),
+        Ok(Source::Configuration(path)) => judged(options, files::configuration(&path)),
+        Err(why) => fail(NAME, &why),
+    }
+}
+
+/// Prints what a file says; returns the exit status.
+fn judged(options: &Options, result: Result<Diagnosis, String>) -> ExitCode {
+    ExitCode::from(ended(options, result.map(|diagnosis| (diagnosis, false))))
+}
+
+/// Prints what was found, or why nothing was; returns the exit status.
+fn ended(options: &Options, result: Result<(Diagnosis, bool), String>) -> u8 {
+    let (diagnosis, interrupted) = match result {
+        Ok(ended) => ended,
+        Err(why) => {
+            let _ = fail(NAME, &why);
+            return FAILED;
+        }
+    };
+    if let Err(why) = shown(options, &diagnosis) {
+        let _ = fail(NAME, &why);
+        return FAILED;
+    }
+    match (interrupted, diagnosis.is_bad()) {
+        (true, _) => INTERRUPTED,
+        (false, true) => BAD,
+        (false, false) => 0,
+    }
+}
+
+/// Prints a diagnosis, and writes the page that was asked for.
+fn shown(options: &Options, diagnosis: &Diagnosis) -> Result<(), String> {
+    if let Some(path) = &options.html {
+        let page = html(diagnosis, PROGRAM);
+        let failed = |error| format!("cannot write {}: {error}", path.display());
+        std::fs::write(path, page).map_err(failed)?;
+    }
+    let text = match options.json {
+        true => serde_json::to_string_pretty(diagnosis).map_err(|error| error.to_string())? + "\n",
+        false => report::text(diagnosis),
+    };
+    let _ = print(&text);
+    Ok(())
+}
+
+/// This program, as pages name it.
+const PROGRAM: &str = concat!("firstbyte ", env!("CARGO_PKG_VERSION"));
+/// The verb.
+const NAME: &str = "doctor";
+
+/// The exit status when nothing could be measured.
+const FAILED: u8 = 1;
+/// The exit status when something bad was found.
+const BAD: u8 = 2;
+/// That of a program that SIGINT has ended.
+const INTERRUPTED: u8 = 130;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::values::parsed;
+
+    #[test]
+    fn the_command_line_is_read() {
+        let options: Options =
+            parsed("https://h/ --protocol spdy --docroot / --url https://h/a -k")
+                .expect("it is one");
+        let Ok(Source::Server(plan)) = Source::of(&options) else {
+            panic!("a server");
+        };
+        assert_eq!(plan.protocol, Some(Protocol::Spdy));
+        assert_eq!(plan.requests_max, lab::doctor::REQUESTS);
+        assert_eq!(plan.urls().count(), 2);
+    }
+
+    #[test]
+    fn files_stand_in_place_of_a_url() {
+        for (line, expected) in [
+            ("--pcap f", Source::Capture("f".into())),
+            ("--har f --json", Source::Archive("f".into())),
+            ("-c f", Source::Configuration("f".into())),
+        ] {
+            let options: Options = parsed(line).expect("it is one");
+            let source = Source::of(&options).expect("a file");
+            assert_eq!(format!("{source:?}"), format!("{expected:?}"));
+        }
+    }
+
+    #[test]
+    fn what_contradicts_itself_is_refused() {
+        for (line, why) in [
+            ("", "URL"),
+            ("ftp://h/", "unknown scheme"),
+            ("http://h/ --max-requests 0", "0 is not in"),
+            ("http://h/ --max-requests 100001", "100001 is not in"),
+            ("http://h/ --timeout 0", "positive"),
+            ("http://h/ -k --cacert f", "cannot be used"),
+            ("http://h/ --pcap f", "cannot be used"),
+            ("--har f --pcap g", "cannot be used"),
+            ("-c f --har g", "cannot be used"),
+            ("http://h/ --keylog f", "cannot be used"),
+            ("--har f --keylog g", "cannot be used"),
+            ("--keylog g", "URL"),
+        ] {
+            let error = parsed::<Options>(line).expect_err(line);
+            assert!(error.contains(why), "{line}: {error}");
+        }
+        for (line, why) in [
+            ("http://h/ --url http://i/", "another server"),
+            ("http://h/ --flush https://h/", "another server"),
+            ("http://h/ --docroot /no/such/directory", "no directory"),
+        ] {
+            let options: Options = parsed(line).expect("clap takes it");
+            let error = Source::of(&options).expect_err(line);
+            assert!(error.contains(why), "{line}: {error}");
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Diagnoses of files: a capture of packets, a HAR archive, a configuration.
+
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::Path;
+
+use conf::Disk;
+use lab::capture::{self, KeyLog};
+use lab::doctor::{Code, Diagnosis, Finding, Severity, chain_file, from_har};
+use lab::page;
+use lint::Weight;
+
+/// The diagnosis of a capture.
+///
+/// # Errors
+/// A sentence where it cannot be read.
+pub(super) fn capture(path: &Path, key_log: Option<&Path>) -> Result<Diagnosis, String> {
+    let named = |why: String| format!("{}: {why}", path.display());
+    let file = open(path)?;
+    let mut capture = capture::read(BufReader::new(file)).map_err(named)?;
+    let mut decrypted = None;
+    if let Some(path) = key_log {
+        let log = KeyLog::read(open(path)?);
+        let log = log.map_err(|why| format!("{}: {why}", path.display()))?;
+        decrypted = Some(capture.decrypt(&log));
+    }
+    let mut diagnosis = Diagnosis::new(&path.display().to_string(), "");
+    diagnosis.findings = capture::findings(&capture);
+    diagnosis
+        .measured
+        .insert("packets".into(), capture.packets.into());
+    if let Some(count) = decrypted {
+        diagnosis
+            .measured
+            .insert("decrypted_connections".into(), count.into());
+    }
+    let connections = capture.flows.len();
+    diagnosis
+        .measured
+        .insert("connections".into(), connections.into());
+    conditions(&mut diagnosis, "a capture of packets", capture.notes);
+    Ok(diagnosis)
+}
+
+/// The diagnosis of the first page of an archive.
+///
+/// # Errors
+/// A sentence where it cannot be read.
+pub(super) fn archive(path: &Path) -> Result<Diagnosis, String> {
+    let named = |why: String| format!("{}: {why}", path.display());
+    let mut bytes = Vec::new();
+    let limit = page::har::FILE_BYTES_MAX;
+    let read = open(path)?.take(limit + 1).read_to_end(&mut bytes);
+    read.map_err(|error| named(error.to_string()))?;
+    if bytes.len() as u64 > limit {
+        return Err(named(format!("it is larger than {} MiB", limit >> 20)));
+    }
+    let pages = page::har::read(&bytes).map_err(|fault| named(fault.to_string()))?;
+    let visit = &page::har::choose(&pages, None).map_err(named)?.visit;
+    let protocol = visit
+        .resources
+        .first()
+        .map_or("", |first| first.protocol.as_str());
+    let mut diagnosis = Diagnosis::new(&visit.url, protocol);
+    diagnosis.findings = from_har(visit);
+    diagnosis
+        .measured
+        .insert("resources".into(), visit.resources.len().into());
+    let mut notes = visit.notes.clone();
+    if pages.len() > 1 {
+        notes.push(format!("the first of {} pages was judged", pages.len()));
+    }
+    conditions(&mut diagnosis, "a HAR file", notes);
+    Ok(diagnosis)
+}
+
+/// The diagnosis of a configuration, with the files of certificates that it names.
+///
+/// # Errors
+/// A sentence where its text is not whole.
+pub(super) fn configuration(path: &Path) -> Result<Diagnosis, String> {
+    open(path)?;
+    let judged = lint::delays(Disk::default(), path, None).ok_or_else(|| {
+        let path = path.display();
+        format!("{path}: the text is not whole; firstbyte -t -c {path} says why")
+    })?;
+    let mut diagnosis = Diagnosis::new(&path.display().to_string(), "");
+    let mut notes = Vec::new();
+    for delay in judged.found {
+        let code = Code::ALL.iter().find(|code| code.name() == delay.code);
+        let Some(code) = code else {
+            notes.push(format!("{}: {}", delay.code, delay.title));
+            continue;
+        };
+        let severity = match delay.weight {
+            Weight::Note => Severity::Note,
+            Weight::Warn => Severity::Warn,
+            Weight::Bad => Severity::Bad,
+        };
+        let finding = Finding::new(*code, severity, delay.title)
+            .costs(0.0, f64::from(delay.round_trips))
+            .proof("lines", delay.places)
+            .mend(delay.mend);
+        diagnosis.findings.push(finding);
+    }
+    for file in judged.certificates {
+        // Relative paths are below the directory of the configuration (nginx's prefix of configurations).
+        let at = path.parent().unwrap_or(Path::new("")).join(&file.path);
+        match read_limited(&at).and_then(|pem| chain_file(&pem)) {
+            Ok(Some(finding)) => {
+                let shown = at.display().to_string();
+                let finding = finding.proof("file", shown).proof("lines", file.places);
+                diagnosis.findings.push(finding);
+            }
+            Ok(None) => {}
+            Err(why) => notes.push(format!("{} was not judged: {why}", at.display())),
+        }
+    }
+    diagnosis
+        .measured
+        .insert("servers".into(), judged.servers.into());
+    conditions(&mut diagnosis, "a configuration, without traffic", notes);
+    Ok(diagnosis)
+}
+
+fn conditions(diagnosis: &mut Diagnosis, source: &str, notes: Vec<String>) {
+    diagnosis.rank();
+    diagnosis.conditions.insert("source".into(), source.into());
+    if !notes.is_empty() {
+        diagnosis.conditions.insert("notes".into(), notes.into());
+    }
+}
+
+fn open(path: &Path) -> Result<File, String> {
+    let named = |why: String| format!("{}: {why}", path.display());
+    let file = File::open(path).map_err(|error| named(error.to_string()))?;
+    let kind = file.metadata().map_err(|error| named(error.to_string()))?;
+    match kind.is_dir() {
+        true => Err(named("it is a directory".to_owned())),
+        false => Ok(file),
+    }
+}
+
+/// A file of certificates, which is small.
+fn read_limited(path: &Path) -> Result<Vec<u8>, String> {
+    let file = File::open(path).map_err(|error| error.to_string())?;
+    let mut bytes = Vec::new();
+    let read = file.take(CERTIFICATE_BYTES_MAX).read_to_end(&mut bytes);
+    read.map(|_| bytes).map_err(|error| error.to_string())
+}
+
+/// The most that is read of a file of certificates.
+const CERTIFICATE_BYTES_MAX: u64 = 1 << 20;

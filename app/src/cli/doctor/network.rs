@@ -1,0 +1,169 @@
+//! The network of an examination: where the target is this machine's, emulated links of 50 ms that hold acknowledgements.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::{IpAddr, TcpStream, UdpSocket};
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use lab::client::Url;
+use lab::doctor::{
+    Diagnosis, Failure, Judge, Network, NetworkPath, Plan, Unchanged, Watch, examine,
+};
+use link::via::{self, Far, Wanted};
+use link::{LOCALHOST_PORTS, Link, Options, Spec};
+
+use super::NAME;
+use super::watch::Terminal;
+use crate::cli::output::fail;
+
+/// Examines a target and hands the diagnosis, and whether somebody has ended it, to `ended`, whose status it returns. That
+/// happens in another process where there is a link.
+pub(super) fn examined(
+    plan: &Plan,
+    ended: impl Fn(Result<(Diagnosis, bool), String>) -> u8,
+) -> ExitCode {
+    let without = |why: String| ended(diagnosis(plan, &Unchanged { why }));
+    if let Err(why) = is_here(&plan.url) {
+        return ExitCode::from(without(why));
+    }
+    let spec = match LINK.parse::<Spec>() {
+        Ok(spec) => spec,
+        Err(error) => return fail(NAME, &format!("no link \"{LINK}\": {error}")),
+    };
+    let wanted = Wanted {
+        spec,
+        far: Far::Here,
+        ports: Some(plan.url.port)
+            .filter(|port| *port > LOCALHOST_PORTS.1)
+            .into_iter()
+            .collect(),
+    };
+    let entered = via::enter(&wanted, |inside| match inside {
+        Ok(inside) => ended(diagnosis(plan, &Links::new(&inside.link))),
+        Err(error) => without(format!("there is no emulated link: {error}")),
+    });
+    match entered {
+        Ok(status) => ExitCode::from(status),
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => {
+            ExitCode::from(without(format!("there is no emulated link: {error}")))
+        }
+        Err(error) => fail(NAME, &format!("no process for the link: {error}")),
+    }
+}
+
+fn diagnosis(plan: &Plan, network: &dyn Network) -> Result<(Diagnosis, bool), String> {
+    let terminal = Terminal::new();
+    let result = examine(plan, network, &terminal);
+    terminal.clear();
+    match result {
+        Ok(diagnosis) => Ok((diagnosis, terminal.is_stopped())),
+        Err(failure) => Err(failure.to_string()),
+    }
+}
+
+/// Whether the target is reached by an address of this machine that a link carries, or why not. Starts no thread, which a
+/// process that makes a link may not have.
+fn is_here(url: &Url) -> Result<(), String> {
+    let addresses = sys::host::addresses(&url.host).unwrap_or_default();
+    // An address belongs to this machine when a socket can have it.
+    let is_own = |ip: &IpAddr| UdpSocket::bind((*ip, 0)).is_ok();
+    if !addresses.iter().any(is_own) {
+        return Err("the target is not this machine's".to_owned());
+    }
+    let mut carried = addresses.iter().filter(|ip| ip.is_ipv4() && is_own(ip));
+    let answers =
+        |ip: &IpAddr| TcpStream::connect_timeout(&(*ip, url.port).into(), TRIED_FOR).is_ok();
+    match carried.any(answers) {
+        true => Ok(()),
+        false => Err("the target has no IPv4 address of this machine".to_owned()),
+    }
+}
+
+/// Links to this machine's network: one without a hold, and one for each hold that is asked for.
+struct Links<'a> {
+    free: &'a Link,
+    held: Mutex<HashMap<Duration, Arc<Link>>>,
+}
+
+impl<'a> Links<'a> {
+    fn new(free: &'a Link) -> Self {
+        Self {
+            free,
+            held: Mutex::default(),
+        }
+    }
+
+    fn held(&self, hold: Duration) -> Result<Arc<Link>, Failure> {
+        let mut all = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(link) = all.get(&hold) {
+            return Ok(Arc::clone(link));
+        }
+        let options = Options {
+            client_ack_hold: Some(hold),
+            ..self.free.options().clone()
+        };
+        let made = Link::to_here(options);
+        let link = made.map_err(|error| Failure::other(format!("no link: {error}")))?;
+        let link = Arc::new(link);
+        all.insert(hold, Arc::clone(&link));
+        Ok(link)
+    }
+}
+
+impl Network for Links<'_> {
+    fn round_trip(&self) -> Option<Duration> {
+        Some(self.free.round_trip())
+    }
+
+    fn holds(&self) -> &[Duration] {
+        &HOLDS
+    }
+
+    fn description(&self) -> String {
+        let late = self.free.lateness();
+        format!(
+            "an emulated link of {} ms that holds acknowledgements; late by {:.2} ms (p99), {:.2} (worst){}",
+            self.free.round_trip().as_millis(),
+            late.p99.as_secs_f64() * 1000.0,
+            late.worst.as_secs_f64() * 1000.0,
+            late.remarks()
+        )
+    }
+
+    fn run(
+        &self,
+        network_path: NetworkPath,
+        task: &mut (dyn FnMut(&dyn Judge) + Send),
+    ) -> Result<(), Failure> {
+        match network_path {
+            NetworkPath::Direct => Unchanged::default().run(network_path, task)?,
+            NetworkPath::Delayed(None) => self.free.in_client(|| task(&OnTime(self.free))),
+            NetworkPath::Delayed(Some(hold)) => {
+                let link = self.held(hold)?;
+                link.in_client(|| task(&OnTime(&link)));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Judges samples by the link that they came over.
+struct OnTime<'a>(&'a Link);
+
+impl Judge for OnTime<'_> {
+    fn are_void(&self, samples: &[(Instant, Instant)]) -> Vec<bool> {
+        self.0.are_void(samples, VOID_AFTER)
+    }
+}
+
+/// The link of an examination: far enough for a round trip to stand out from everything else, near enough for hundreds of
+/// requests in a minute.
+const LINK: &str = "50ms";
+/// Acknowledgements are held for as long as RFC 1122 has receivers hold them in practice (200 ms), and as Linux does at least.
+const HOLDS: [Duration; 2] = [Duration::from_millis(200), Duration::from_millis(40)];
+/// A sample is void when the link delivered a packet later than this meanwhile: a tenth of the round trip.
+const VOID_AFTER: Duration = Duration::from_millis(5);
+/// How long a connection may take that only finds out whether somebody listens.
+const TRIED_FOR: Duration = Duration::from_secs(2);

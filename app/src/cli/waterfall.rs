@@ -1,0 +1,128 @@
+//! `waterfall`: a page's resources on a time axis, as a browser or the clients of the lab load them, or as a HAR file has them.
+//!
+//! Visits, their analysis and their pictures are in the crate `lab`; here are the command line, files, the progress bar, the
+//! JSON and the exit status.
+//!
+//! Source: of our own; docs/waterfall.md.
+
+mod figures;
+mod files;
+mod json;
+mod measure;
+mod options;
+mod views;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use lab::page::Visit;
+use lab::page::comparison::{Match, compare};
+use lab::page::har;
+use lab::report::waterfall;
+
+use super::output::{fail, print};
+use files::{archive, write};
+use measure::{Failure, measure};
+use options::{PROGRAM, Task};
+use views::{Views, median};
+
+pub(super) use options::Options;
+
+/// Runs the verb.
+pub(super) fn run(options: &Options) -> ExitCode {
+    let done = |result: Result<(), String>| match result {
+        Ok(()) => 0,
+        Err(why) => {
+            let _ = fail(NAME, &why);
+            FAILED
+        }
+    };
+    ExitCode::from(match options.task() {
+        Err(why) => done(Err(why)),
+        Ok(Task::Show(file)) => done(read(options, &file).and_then(|views| show(options, &views))),
+        Ok(Task::Compare(before, after)) => {
+            let both = read(options, &before).and_then(|first| Ok((first, read(options, &after)?)));
+            done(both.and_then(|(before, after)| compared(options, &before, &after)))
+        }
+        Ok(Task::Visit(url)) => measure(options, &url, |visited| match visited {
+            Ok(views) => done(show(options, &views)),
+            Err(Failure::Interrupted) => INTERRUPTED,
+            Err(Failure::Why(why)) => done(Err(why)),
+        }),
+    })
+}
+
+/// The visits of a HAR file.
+fn read(options: &Options, file: &Path) -> Result<Views, String> {
+    let pages = archive(file)?;
+    Views::of_pages(pages, options.page.as_deref())
+        .map_err(|why| format!("{}: {why}", file.display()))
+}
+
+/// Prints visits, and writes the files that were asked for. What was measured is printed first: it is there also where a file
+/// cannot be written.
+fn show(options: &Options, views: &Views) -> Result<(), String> {
+    let (cold, warm) = (views.cold(), views.warm());
+    let text = match options.json {
+        true => json::views(views),
+        false => figures::views(views),
+    };
+    let _ = print(&text);
+    if let Some(path) = &options.har {
+        let all: Vec<&Visit> = cold.iter().chain(&warm).copied().collect();
+        write(path, &har::write(&all))?;
+    }
+    if let Some(path) = &options.html {
+        let page = waterfall::Page {
+            program: PROGRAM,
+            cold: runs(&cold),
+            warm: (!warm.is_empty()).then(|| runs(&warm)),
+        };
+        write(path, &waterfall::html(&page))?;
+    }
+    if let Some(path) = &options.svg {
+        write(path, &waterfall::svg(views.shown()))?;
+    }
+    Ok(())
+}
+
+/// Prints the comparison of two files, and writes its pictures.
+fn compared(options: &Options, before: &Views, after: &Views) -> Result<(), String> {
+    let by = match options.any_host {
+        true => Match::Path,
+        false => Match::Url,
+    };
+    let (cold_before, cold_after) = (before.cold(), after.cold());
+    let (first, second) = (runs(&cold_before), runs(&cold_after));
+    let text = match options.json {
+        true => {
+            let found = compare(&cold_before, &cold_after, by);
+            json::comparison(&found, before, after)
+        }
+        false => waterfall::compare::text(first, second, by),
+    };
+    let _ = print(&text);
+    if let Some(path) = &options.html {
+        write(path, &waterfall::compare::html(PROGRAM, first, second, by))?;
+    }
+    if let Some(path) = &options.svg {
+        let svg = waterfall::compare::svg(before.shown(), after.shown(), by);
+        write(path, &svg)?;
+    }
+    Ok(())
+}
+
+/// Runs of a view for pictures, with the one in the middle shown.
+fn runs<'a>(visits: &'a [&'a Visit]) -> waterfall::Runs<'a> {
+    waterfall::Runs {
+        visits,
+        shown: median(visits),
+    }
+}
+
+/// The verb.
+const NAME: &str = "waterfall";
+/// The exit status when nothing could be measured, read or written.
+const FAILED: u8 = 1;
+/// That of a program that SIGINT has ended.
+const INTERRUPTED: u8 = 130;

@@ -1,0 +1,46 @@
+//! Files of `waterfall`: archives in, reports out.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+use lab::page::har::{self, FILE_BYTES_MAX};
+
+/// The pages of a HAR file.
+///
+/// # Errors
+/// A sentence with the file's name: it cannot be read, or is no archive.
+pub(super) fn archive(path: &Path) -> Result<Vec<har::Page>, String> {
+    let shown = path.display();
+    let cannot = |why: &dyn std::fmt::Display| format!("cannot read {shown}: {why}");
+    let url = match path.to_string_lossy().contains('/') || path.exists() {
+        true => "",
+        false => " (a URL begins with http:// or https://)",
+    };
+    let file = File::open(path).map_err(|error| cannot(&error) + url)?;
+    let kind = file.metadata().map_err(|error| cannot(&error))?;
+    if kind.is_dir() {
+        return Err(cannot(&"it is a directory"));
+    }
+    // One byte more, so that a file that is too large is known for one without being read whole, also where it is a device.
+    let mut bytes = Vec::new();
+    let read = file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes);
+    read.map_err(|error| cannot(&error))?;
+    har::read(&bytes).map_err(|fault| format!("{shown}: {fault}"))
+}
+
+/// Writes a file; a file whose writing fails is not left behind half.
+///
+/// # Errors
+/// A sentence with the file's name.
+pub(super) fn write(path: &Path, text: &str) -> Result<(), String> {
+    let cannot = |error: io::Error| format!("cannot write {}: {error}", path.display());
+    let mut file = File::create(path).map_err(cannot)?;
+    file.write_all(text.as_bytes()).map_err(|error| {
+        // Devices and pipes stay.
+        if path.is_file() {
+            let _ = std::fs::remove_file(path);
+        }
+        cannot(error)
+    })
+}

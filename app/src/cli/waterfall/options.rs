@@ -1,0 +1,267 @@
+//! The command line of `waterfall`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use lab::browser::RUNS_MAX;
+use lab::client::{Protocol, Url};
+use link::Spec;
+
+use crate::cli::values::{count, positive};
+
+/// draw how a page loads: its requests on a time axis, and what they waited for
+///
+/// Visits a page with Chromium or with the built-in clients, or reads a HAR file of any browser, and draws the requests on a time axis, with the parts of each
+/// wait, stalls, connections and the staircase score. "waterfall compare BEFORE.har AFTER.har" draws two files on one axis and
+/// compares them. docs/waterfall.md explains the figures.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Options {
+    /// The page's URL, or a HAR file; or the word compare and two HAR files
+    #[arg(value_name = "URL|FILE", required = true)]
+    pub(super) targets: Vec<OsString>,
+    /// Visit with the built-in clients, which run no scripts and paint nothing
+    #[arg(long)]
+    pub(super) wire: bool,
+    /// The protocol; auto lets TLS choose of h2 and h1. A browser speaks h2 over TLS alone
+    #[arg(long, value_name = "NAME", value_parser = protocols())]
+    pub(super) protocol: Option<Spoken>,
+    /// How many times the page is visited; the run in the middle is drawn (1)
+    #[arg(long, value_name = "N", value_parser = count::<RUNS_MAX>)]
+    pub(super) runs: Option<usize>,
+    /// Visit the page again with what is in caches
+    #[arg(long)]
+    pub(super) warm: bool,
+    /// How long a view may take (60)
+    #[arg(long = "timeout", value_name = "SECONDS", value_parser = positive)]
+    pub(super) timeout_s: Option<f64>,
+    /// Take any certificate
+    #[arg(long, short = 'k')]
+    pub(super) insecure: bool,
+    /// Certificates of authorities that the built-in clients trust, PEM (those of browsers)
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "wire",
+        conflicts_with = "insecure"
+    )]
+    pub(super) cacert: Option<PathBuf>,
+    /// The browser (Chromium or Chrome, looked for)
+    #[arg(long, value_name = "PATH", conflicts_with = "wire")]
+    pub(super) browser: Option<PathBuf>,
+    /// Visit through an emulated link, such as 50ms,20mbit; `firstbyte via -h` has the rest
+    #[arg(long, value_name = "SPEC")]
+    pub(super) via: Option<Spec>,
+    /// Write packets there as they leave the link (0ms, without --via), and TLS secrets to FILE.keys
+    #[arg(long, value_name = "FILE")]
+    pub(super) pcap: Option<PathBuf>,
+    /// The page of a HAR file, by its name or its number (the first one, with others of its URL as further runs)
+    #[arg(long, value_name = "PAGE")]
+    pub(super) page: Option<String>,
+    /// Compare resources by path, whatever their hosts are
+    #[arg(long)]
+    pub(super) any_host: bool,
+    /// Print the figures as JSON
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Write the visits as a HAR file
+    #[arg(long, value_name = "FILE")]
+    pub(super) har: Option<PathBuf>,
+    /// Write the waterfall as a page that needs nothing else
+    #[arg(long, value_name = "FILE")]
+    pub(super) html: Option<PathBuf>,
+    /// Write the waterfall as a picture
+    #[arg(long, value_name = "FILE")]
+    pub(super) svg: Option<PathBuf>,
+}
+
+/// A protocol, or none in particular.
+type Spoken = Option<Protocol>;
+
+fn protocols() -> impl TypedValueParser<Value = Spoken> {
+    PossibleValuesParser::new(Protocol::OPTIONS).map(|name| Protocol::of_option(&name))
+}
+
+/// The task of the verb.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Task {
+    /// A page is visited.
+    Visit(Url),
+    /// A HAR file is shown.
+    Show(PathBuf),
+    /// Two HAR files are compared.
+    Compare(PathBuf, PathBuf),
+}
+
+impl Options {
+    /// The task, after checks that involve several options.
+    ///
+    /// # Errors
+    /// Targets that are too many or too few, or options of another task.
+    pub(super) fn task(&self) -> Result<Task, String> {
+        let task = match &self.targets[..] {
+            [word, before, after] if word == COMPARE => Task::Compare(before.into(), after.into()),
+            [word, ..] if word == COMPARE => {
+                return Err("compare takes two HAR files, before and after".to_owned());
+            }
+            [target] => match target.to_str().filter(|text| text.contains("://")) {
+                Some(url) => Task::Visit(Url::parse(url)?),
+                None => Task::Show(target.into()),
+            },
+            _ => {
+                let why = "one URL or HAR file at a time; two HAR files are compared by \"compare BEFORE.har AFTER.har\"";
+                return Err(why.to_owned());
+            }
+        };
+        self.check(&task).map(|()| task)
+    }
+
+    /// Refuses options that mean nothing for a task.
+    fn check(&self, task: &Task) -> Result<(), String> {
+        let of_visits = [
+            ("--wire", self.wire),
+            ("--protocol", self.protocol.is_some()),
+            ("--runs", self.runs.is_some()),
+            ("--warm", self.warm),
+            ("--timeout", self.timeout_s.is_some()),
+            ("--insecure", self.insecure),
+            ("--browser", self.browser.is_some()),
+            ("--via", self.via.is_some()),
+            ("--pcap", self.pcap.is_some()),
+        ];
+        let given = |options: &[(&'static str, bool)]| {
+            let mut options = options.iter().filter(|(_, given)| *given);
+            options.next().map(|(name, _)| *name)
+        };
+        let why = match task {
+            Task::Visit(url) => {
+                let of_files = [
+                    ("--page", self.page.is_some()),
+                    ("--any-host", self.any_host),
+                ];
+                given(&of_files)
+                    .map(|name| format!("{name} is for HAR files"))
+                    .or_else(|| self.unspoken(url))
+            }
+            Task::Show(_) | Task::Compare(..) if given(&of_visits).is_some() => {
+                given(&of_visits).map(|name| format!("{name} is for URLs: a file is not measured"))
+            }
+            Task::Show(_) => self
+                .any_host
+                .then(|| "--any-host is for a comparison".to_owned()),
+            Task::Compare(..) => {
+                let har = self.har.is_some();
+                har.then(|| "--har is not written of a comparison".to_owned())
+            }
+        };
+        why.map_or(Ok(()), Err)
+    }
+
+    /// Why a browser cannot speak the protocol that is asked for.
+    fn unspoken(&self, url: &Url) -> Option<String> {
+        // Nor can it be kept from taking HTTP/1.1 where a server offers nothing better: the picture says what was spoken.
+        match self.protocol? {
+            _ if self.wire => None,
+            Some(Protocol::H1) | None => None,
+            Some(Protocol::H2) if url.tls => None,
+            Some(Protocol::H2) => {
+                Some("a browser speaks h2 over TLS alone: use https or --wire".to_owned())
+            }
+            Some(_) => Some("no browser speaks this protocol any more: use --wire".to_owned()),
+        }
+    }
+
+    /// How many times the page is visited.
+    pub(super) fn runs(&self) -> usize {
+        self.runs.unwrap_or(1)
+    }
+
+    /// How long a view may take.
+    pub(super) fn timeout(&self) -> Duration {
+        Duration::from_secs_f64(self.timeout_s.unwrap_or(TIMEOUT_S).min(TIMEOUT_MAX_S))
+    }
+}
+
+/// The first word of a comparison; a file of that name is `./compare`.
+const COMPARE: &str = "compare";
+/// How long a view may take.
+const TIMEOUT_S: f64 = 60.0;
+/// More is as good as for ever: a day.
+const TIMEOUT_MAX_S: f64 = 86_400.0;
+/// Program and version, as reports have them.
+pub(super) const PROGRAM: &str = concat!("firstbyte ", env!("CARGO_PKG_VERSION"));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn task(line: &str) -> Result<Task, String> {
+        let options: Options = crate::cli::values::parsed(line)?;
+        options.task()
+    }
+
+    #[test]
+    fn targets_are_urls_files_or_two_files() {
+        let url = Url::parse("https://h/").expect("a URL");
+        assert_eq!(
+            task("https://h/ --runs 5 --via 50ms -k"),
+            Ok(Task::Visit(url))
+        );
+        assert_eq!(task("a.har --page 2"), Ok(Task::Show("a.har".into())));
+        let both = Task::Compare("a".into(), "b".into());
+        assert_eq!(task("compare a b --any-host"), Ok(both));
+        assert_eq!(task("./compare"), Ok(Task::Show("./compare".into())));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        for (line, why) in [
+            ("", "<URL|FILE>"),
+            ("gopher://h/", "unknown scheme \"gopher\""),
+            ("a b", "one URL or HAR file at a time"),
+            ("compare a", "compare takes two HAR files"),
+            (
+                "a.har --runs 2",
+                "--runs is for URLs: a file is not measured",
+            ),
+            (
+                "compare a b --warm",
+                "--warm is for URLs: a file is not measured",
+            ),
+            ("a.har --via 50ms", "--via is for URLs"),
+            ("a.har --wire", "--wire is for URLs"),
+            ("a.har --protocol h2", "--protocol is for URLs"),
+            (
+                "https://h/ --protocol spdy",
+                "no browser speaks this protocol any more: use --wire",
+            ),
+            (
+                "http://h/ --protocol h2",
+                "a browser speaks h2 over TLS alone: use https or --wire",
+            ),
+            ("http://h/ --cacert c", "--wire"),
+            ("http://h/ --wire --cacert c -k", "cannot be used with"),
+            ("http://h/ --wire --browser c", "cannot be used with"),
+            (
+                "http://h/ --wire --protocol h3",
+                "[possible values: auto, h1, h2, spdy]",
+            ),
+            ("http://h/ --page 1", "--page is for HAR files"),
+            ("http://h/ --any-host", "--any-host is for HAR files"),
+            ("a.har --any-host", "--any-host is for a comparison"),
+            (
+                "compare a b --har c",
+                "--har is not written of a comparison",
+            ),
+            ("http://h/ --runs 0", "it is no number from 1 to 100"),
+            ("http://h/ --runs 101", "it is no number from 1 to 100"),
+            ("http://h/ --timeout 0", "it is no positive number"),
+            ("http://h/ --via 50", "\"50\" at character 1: "),
+        ] {
+            let told = task(line).map(|_| ()).expect_err("it is refused");
+            assert!(told.contains(why), "{line}: {told}");
+        }
+        assert!(task("http://h/ --runs 100").is_ok());
+    }
+}

@@ -1,0 +1,149 @@
+//! The browser's command line and preferences: one page, no request that is not the page's.
+//!
+//! Source: <https://peter.sh/experiments/chromium-command-line-switches/>, and Chromium's lists of features.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use super::options::Options;
+
+/// Arguments of the browser.
+pub(super) fn arguments(options: &Options, profile: &Path, is_root: bool) -> Vec<OsString> {
+    let mut all: Vec<OsString> = FLAGS.iter().map(OsString::from).collect();
+    let mut add = |flag: &str| all.push(flag.into());
+    add(&format!("--disable-features={}", FEATURES_OFF.join(",")));
+    let (width, height) = options.window;
+    add(&format!("--window-size={width},{height}"));
+    if is_root {
+        // Chromium refuses to run its sandbox as root.
+        add("--no-sandbox");
+    }
+    if options.insecure {
+        add("--ignore-certificate-errors");
+    }
+    if !options.http2 {
+        add("--disable-http2");
+    }
+    if !options.quic {
+        add("--disable-quic");
+    }
+    let mut add_path = |flag: &str, path: &Path| {
+        let mut flag = OsString::from(flag);
+        flag.push(path);
+        all.push(flag);
+    };
+    add_path("--user-data-dir=", profile);
+    if let Some(key_log) = &options.key_log {
+        // The browser runs in a directory of its own; a path that cannot be made absolute is none anyway.
+        let absolute = std::path::absolute(key_log);
+        add_path("--ssl-key-log-file=", absolute.as_ref().unwrap_or(key_log));
+    }
+    all.push(EMPTY_PAGE.into());
+    all
+}
+
+/// The preferences of a new profile, JSON.
+pub(super) fn preferences(options: &Options) -> String {
+    // 2 is "never": neither predictions nor the page's hints open a connection.
+    let prediction = if options.predict { 0 } else { 2 };
+    format!("{{\"net\":{{\"network_prediction_options\":{prediction}}}}}")
+}
+
+/// The page that a browser begins with.
+pub(super) const EMPTY_PAGE: &str = "about:blank";
+
+const FLAGS: &[&str] = &[
+    "--headless=new",
+    "--remote-debugging-pipe",
+    // Requests of its own.
+    "--disable-background-networking",
+    "--disable-client-side-phishing-detection",
+    "--disable-component-update",
+    "--disable-default-apps",
+    "--disable-domain-reliability",
+    "--disable-extensions",
+    "--disable-field-trial-config",
+    "--disable-search-engine-choice-screen",
+    "--disable-sync",
+    "--metrics-recording-only",
+    "--no-default-browser-check",
+    "--no-first-run",
+    "--no-pings",
+    "--no-proxy-server",
+    "--no-service-autorun",
+    // Two that have no switch go where browsers do not connect to.
+    "--component-updater=url-source=http://127.0.0.1:9/",
+    "--gaia-url=http://127.0.0.1:9",
+    // Programs and files besides it.
+    "--disable-breakpad",
+    "--password-store=basic",
+    // Where there is a GPU it differs from machine to machine; where there is none, looking for it takes time.
+    "--disable-gpu",
+    // Shared memory of containers is small; without it the browser uses files.
+    "--disable-dev-shm-usage",
+    "--hide-scrollbars",
+    "--mute-audio",
+    // What is not in front would be slowed down.
+    "--disable-background-timer-throttling",
+    "--disable-backgrounding-occluded-windows",
+    "--disable-renderer-backgrounding",
+    "--disable-ipc-flooding-protection",
+];
+
+/// Features that make requests of their own, ask for another URL than was typed, or hide when data arrived.
+const FEATURES_OFF: &[&str] = &[
+    "AutofillServerCommunication",
+    // It hands scripts to the page in one piece, however they came.
+    "BackgroundResourceFetch",
+    "CertificateTransparencyComponentUpdater",
+    "DnsOverHttps",
+    "GlobalMediaControls",
+    "HttpsFirstBalancedMode",
+    "HttpsFirstBalancedModeAutoEnable",
+    "HttpsUpgrades",
+    "InterestFeedContentSuggestions",
+    "MediaRouter",
+    "NetworkTimeServiceQuerying",
+    "OptimizationHints",
+    "Translate",
+    // Pages of the browser's own window, which load beside the page.
+    "WebUIOmniboxAimPopup",
+    "WebUIOmniboxFullPopup",
+    "WebUIOmniboxPopup",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_follow_the_options() {
+        let mut options = Options::new("http://h/");
+        let line = |options: &Options, is_root| {
+            let all = arguments(options, Path::new("/p"), is_root).join(" ".as_ref());
+            all.to_string_lossy().into_owned()
+        };
+        let usual = line(&options, false);
+        assert!(
+            usual.contains("--user-data-dir=/p ") && usual.ends_with(" about:blank"),
+            "{usual}"
+        );
+        assert!(usual.contains("--disable-quic") && !usual.contains("--disable-http2"));
+        assert!(!usual.contains("--no-sandbox") && !usual.contains("--ignore-certificate-errors"));
+        assert!(line(&options, true).contains("--no-sandbox"));
+        assert!(preferences(&options).contains("\"network_prediction_options\":2"));
+        (options.http2, options.quic) = (false, true);
+        (options.insecure, options.predict) = (true, true);
+        options.key_log = Some("/k".into());
+        let other = line(&options, false);
+        for flag in ["--disable-http2", "--ignore-certificate-errors", "-file=/k"] {
+            assert!(other.contains(flag), "{other}");
+        }
+        assert!(!other.contains("--disable-quic"));
+        options.key_log = Some("k".into());
+        let here = std::env::current_dir().expect("a directory").join("k");
+        let flag = format!("-file={}", here.display());
+        assert!(line(&options, false).contains(&flag), "{flag}");
+        assert!(preferences(&options).contains("\"network_prediction_options\":0"));
+    }
+}

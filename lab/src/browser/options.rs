@@ -1,0 +1,142 @@
+//! How a page is visited.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::client::Url;
+use crate::page::View;
+
+/// How a page is visited.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The page.
+    pub url: String,
+    /// The browser's path, or its name in PATH; else Chromium is looked for.
+    pub browser: Option<PathBuf>,
+    /// Whether each cold view is followed by a warm one.
+    pub warm: bool,
+    /// How many times the page is visited, up to [`RUNS_MAX`].
+    pub runs: usize,
+    /// How long a view may take.
+    pub timeout: Duration,
+    /// After the page's load event, the view ends when nothing has been transferred for so long...
+    pub quiet: Duration,
+    /// ...or when this has passed.
+    pub after_load: Duration,
+    /// Take any certificate; Chromium caches nothing that came with a bad one.
+    pub insecure: bool,
+    /// Width and height of the window, pixels.
+    pub window: (u32, u32),
+    /// A file to which the browser appends the secrets of TLS, as SSLKEYLOGFILE has them.
+    pub key_log: Option<PathBuf>,
+    /// A file that gets the browser's own trace of the last view, JSON for Perfetto and chrome://tracing.
+    pub trace: Option<PathBuf>,
+    /// Whether pictures of the page are kept.
+    pub filmstrip: bool,
+    /// Whether HTTP/2 is offered.
+    pub http2: bool,
+    /// Whether QUIC is tried where a server announces it.
+    pub quic: bool,
+    /// Whether the browser may open connections ahead, also those that the page asks for (`preconnect`).
+    pub predict: bool,
+    /// Fields of each request, in addition or in place of the browser's.
+    pub fields: Vec<(String, String)>,
+}
+
+/// How far visits have come.
+#[derive(Clone, Copy, Debug)]
+pub struct Step {
+    /// Runs that are over, and all.
+    pub runs: (usize, usize),
+    /// The view that is in progress.
+    pub view: View,
+    /// How many resources it has until now.
+    pub resources: usize,
+    /// How long it has taken.
+    pub elapsed: Duration,
+}
+
+impl Options {
+    /// One cold view of a page.
+    #[must_use]
+    pub fn new(url: &str) -> Self {
+        Self {
+            url: url.to_owned(),
+            browser: None,
+            warm: false,
+            runs: 1,
+            timeout: Duration::from_secs(60),
+            quiet: Duration::from_millis(500),
+            after_load: Duration::from_secs(5),
+            insecure: false,
+            window: (1280, 800),
+            key_log: None,
+            trace: None,
+            filmstrip: false,
+            http2: true,
+            quic: false,
+            predict: false,
+            fields: Vec::new(),
+        }
+    }
+
+    /// Checks what a browser would take in another way, or not at all.
+    pub(super) fn check(&self) -> Result<(), String> {
+        Url::parse(&self.url)?;
+        if self.runs == 0 || self.runs > RUNS_MAX {
+            return Err(format!("a page is visited 1 to {RUNS_MAX} times"));
+        }
+        let (width, height) = self.window;
+        if !(1..=WINDOW_MAX).contains(&width) || !(1..=WINDOW_MAX).contains(&height) {
+            return Err(format!("a window has 1 to {WINDOW_MAX} pixels a side"));
+        }
+        let is_text = |text: &str| !text.bytes().any(|byte| byte < b' ' || byte == 0x7f);
+        let bad = |(name, value): &&(String, String)| {
+            name.is_empty() || name.contains([' ', ':']) || !is_text(name) || !is_text(value)
+        };
+        match self.fields.iter().find(bad) {
+            Some((name, _)) => Err(format!("{name:?} is no field of a request")),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The most runs.
+pub const RUNS_MAX: usize = 100;
+/// The largest window, pixels a side.
+const WINDOW_MAX: u32 = 8192;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn changed(change: impl FnOnce(&mut Options)) -> Result<(), String> {
+        let mut options = Options::new("http://localhost/");
+        change(&mut options);
+        options.check()
+    }
+
+    #[test]
+    fn limits_are_held() {
+        changed(|options| options.runs = RUNS_MAX).expect("at the limit");
+        changed(|options| options.runs = RUNS_MAX + 1).expect_err("past it");
+        changed(|options| options.runs = 0).expect_err("none");
+        changed(|options| options.window = (WINDOW_MAX, 1)).expect("at the limit");
+        changed(|options| options.window = (WINDOW_MAX + 1, 1)).expect_err("past it");
+        changed(|options| options.window = (1, 0)).expect_err("none");
+    }
+
+    #[test]
+    fn bad_input_is_refused() {
+        for url in ["ftp://h/", "file:///etc/passwd", "localhost", "http://a b/"] {
+            changed(|options| options.url = url.to_owned()).expect_err(url);
+        }
+        let field = |name: &str, value: &str| {
+            changed(|options| options.fields.push((name.to_owned(), value.to_owned())))
+        };
+        field("accept", "text/html").expect("a field");
+        for (name, value) in [("", "x"), ("a b", "x"), ("a", "x\r\nb: c"), ("a:", "x")] {
+            field(name, value).expect_err(name);
+        }
+    }
+}

@@ -1,0 +1,374 @@
+//! One view of a page: the browser is asked for it, and what happens is recorded until the page is quiet.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value, json};
+
+use super::devtools::Devtools;
+use super::events::{AttachedToTarget, LifecycleEvent};
+use super::flags::EMPTY_PAGE;
+use super::message::Message;
+use super::options::Options;
+use super::record::{Record, Seen};
+use super::trace;
+use crate::client::now_ns;
+use crate::page::{Agent, Visit};
+
+/// Visits the page with a browser that has just been started.
+///
+/// # Errors
+/// As of [`super::visits`].
+pub(super) fn visit(
+    devtools: &mut Devtools<'_, '_>,
+    options: &Options,
+    program: &Path,
+) -> Result<Visit, String> {
+    let version = devtools.call(None, "Browser.getVersion", &json!({}), STARTING_MAX)?;
+    let (target, session) = page(devtools)?;
+    let mut view = View {
+        record: Record::new(options)?,
+        devtools,
+        options,
+        target,
+        session,
+        sessions: 0,
+        navigation: None,
+    };
+    view.prepare()?;
+    view.navigate()?;
+    let why = view.watch()?;
+    let end = now_ns() as f64 / 1e9;
+    let title = view.title();
+    let hints = view.hints();
+    view.finish()?;
+    let mut visit = view.record.visit(end);
+    visit.url.clone_from(&options.url);
+    visit.title = title;
+    visit.view = view.devtools.step.view;
+    visit.agent = agent(&version, program);
+    visit.notes.extend(why);
+    if hints > 0 && !options.predict {
+        let note = format!("{hints} hints to connect ahead were not followed (prediction is off)");
+        visit.notes.push(note);
+    }
+    Ok(visit)
+}
+
+struct View<'v, 'a, 'p> {
+    devtools: &'v mut Devtools<'a, 'p>,
+    options: &'v Options,
+    target: String,
+    /// The page's session; frames and workers in other processes have their own.
+    session: String,
+    sessions: usize,
+    /// The number of the command that began it.
+    navigation: Option<u64>,
+    record: Record,
+}
+
+/// The first page of a browser and a session with it.
+fn page(devtools: &mut Devtools<'_, '_>) -> Result<(String, String), String> {
+    let end = Instant::now() + STARTING_MAX;
+    loop {
+        let targets = devtools.call(None, "Target.getTargets", &json!({}), CALL_MAX)?;
+        let all = targets["targetInfos"].as_array();
+        let mut pages = all.into_iter().flatten();
+        let is_page = |one: &&Value| one["type"] == "page" && one["url"] == EMPTY_PAGE;
+        if let Some(target) = pages.find(is_page).and_then(|one| one["targetId"].as_str()) {
+            let attach = json!({"targetId": target, "flatten": true});
+            let session = devtools.call(None, "Target.attachToTarget", &attach, CALL_MAX)?;
+            let session = session["sessionId"].as_str().unwrap_or_default();
+            return Ok((target.to_owned(), session.to_owned()));
+        }
+        if Instant::now() > end {
+            return Err("the browser opens no page".to_owned());
+        }
+        // Its window is made after the pipe is open; events meanwhile are of no interest.
+        devtools.next(Instant::now() + PAUSE)?;
+    }
+}
+
+impl View<'_, '_, '_> {
+    fn call(&mut self, method: &str, params: &Value) -> Result<Value, String> {
+        let session = Some(self.session.as_str());
+        self.devtools.call(session, method, params, CALL_MAX)
+    }
+
+    /// Turns on all events, and lets the browser come to rest.
+    fn prepare(&mut self) -> Result<(), String> {
+        for domain in ["Page.enable", "Inspector.enable"] {
+            self.call(domain, &json!({}))?;
+        }
+        self.call("Network.enable", &network())?;
+        self.call("Page.setLifecycleEventsEnabled", &json!({"enabled": true}))?;
+        self.call("Target.setAutoAttach", &auto_attach())?;
+        if !self.options.fields.is_empty() {
+            self.call("Network.setExtraHTTPHeaders", &fields(self.options))?;
+        }
+        let deny = json!({"behavior": "deny"});
+        self.devtools
+            .call(None, "Browser.setDownloadBehavior", &deny, CALL_MAX)?;
+        let trace = trace::parameters(self.options.trace.is_some());
+        self.devtools
+            .call(None, "Tracing.start", &trace, CALL_MAX)?;
+        if self.options.filmstrip {
+            let (width, height) = FRAME_PIXELS;
+            let format =
+                json!({"format": "jpeg", "quality": 40, "maxWidth": width, "maxHeight": height});
+            self.call("Page.startScreencast", &format)?;
+        }
+        // A browser that has just been started computes for a while, which would be in the page's first times.
+        let idle = json!({"expression": IDLE, "awaitPromise": true});
+        self.call("Runtime.evaluate", &idle)?;
+        let rest = Instant::now() + REST;
+        while let Some(message) = self.devtools.next(rest)? {
+            self.take(message)?;
+        }
+        Ok(())
+    }
+
+    fn navigate(&mut self) -> Result<(), String> {
+        // Its response comes with the first byte of the page, which may be never.
+        let session = Some(self.session.as_str());
+        let url = json!({"url": self.options.url});
+        self.navigation = Some(self.devtools.post(session, "Page.navigate", &url)?);
+        Ok(())
+    }
+
+    /// Records until the page is quiet; returns why it was not waited for longer, where that is worth a note.
+    fn watch(&mut self) -> Result<Option<String>, String> {
+        let began = Instant::now();
+        let limit = began + self.options.timeout;
+        let mut loaded: Option<Instant> = None;
+        let mut active = began;
+        loop {
+            let now = Instant::now();
+            if now >= limit {
+                let (open, seconds) = (self.record.open(), self.options.timeout.as_secs_f64());
+                let loaded = if loaded.is_some() {
+                    ""
+                } else {
+                    ", before the load event"
+                };
+                return Ok(Some(format!(
+                    "the visit was ended after {seconds} s{loaded}; {open} requests were not over"
+                )));
+            }
+            if let Some(at) = loaded {
+                let is_painted = self.record.is_painted() || now - at >= PAINTING_MAX;
+                let is_quiet = self.record.open() == 0 && now - active >= self.options.quiet;
+                if is_quiet && is_painted {
+                    return Ok(None);
+                }
+                if now - at >= self.options.after_load {
+                    return Ok(self.restless());
+                }
+            }
+            let Some(message) = self.devtools.next(limit.min(now + LOOK))? else {
+                continue;
+            };
+            match self.take(message)? {
+                Seen::Loaded => loaded = Some(Instant::now()),
+                // A script has led to another page.
+                Seen::Left => loaded = None,
+                Seen::Transferred => active = Instant::now(),
+                Seen::Other => {}
+            }
+            self.devtools.step.resources = self.record.count();
+        }
+    }
+
+    /// A note where requests were not over when the page was left.
+    fn restless(&self) -> Option<String> {
+        let (open, seconds) = (self.record.open(), self.options.after_load.as_secs_f64());
+        (open > 0).then(|| {
+            format!("the visit was ended {seconds} s after the load event; {open} requests were not over")
+        })
+    }
+
+    /// Takes a message; failures of the page as a whole are errors.
+    fn take(&mut self, message: Message) -> Result<Seen, String> {
+        if message.id.is_some() {
+            return self.take_response(&message);
+        }
+        match message.method.as_str() {
+            "Target.attachedToTarget" => self.attached(message.params).map(|()| Seen::Other),
+            "Page.javascriptDialogOpening" => {
+                // A dialog would stop the page until somebody answers.
+                let session = message.session_id.as_deref();
+                let close = json!({"accept": true});
+                self.devtools
+                    .post(session, "Page.handleJavaScriptDialog", &close)?;
+                Ok(Seen::Other)
+            }
+            "Inspector.targetCrashed" if message.session_id.as_ref() == Some(&self.session) => {
+                Err("the page's process has crashed".to_owned())
+            }
+            "Page.screencastFrame" => {
+                let number = message.params["sessionId"].as_u64();
+                let session = message.session_id.as_deref();
+                let shown = json!({"sessionId": number});
+                // Without it there are no more pictures.
+                self.devtools
+                    .post(session, "Page.screencastFrameAck", &shown)?;
+                self.record.add_frame(message.params);
+                Ok(Seen::Other)
+            }
+            "Page.lifecycleEvent" => {
+                let event: LifecycleEvent = super::record::read(message.params);
+                Ok(self.record.lifecycle_event(event))
+            }
+            _ => self.record.take(&message.method, message.params),
+        }
+    }
+
+    fn take_response(&mut self, message: &Message) -> Result<Seen, String> {
+        if message.id != self.navigation {
+            return Ok(Seen::Other);
+        }
+        if let Some(failure) = &message.error {
+            return Err(format!("{}: {}", self.options.url, failure.message));
+        }
+        match message.result["errorText"].as_str() {
+            Some(why) => Err(format!("{}: {}", self.options.url, explained(why))),
+            None => Ok(Seen::Other),
+        }
+    }
+
+    /// Has a frame or worker in another process tell of its requests, too, and lets it run.
+    fn attached(&mut self, params: Value) -> Result<(), String> {
+        let event: AttachedToTarget = super::record::read(params);
+        if event.session_id == self.session {
+            return Ok(());
+        }
+        let session = Some(event.session_id.as_str());
+        self.sessions += 1;
+        if self.sessions <= SESSIONS_MAX {
+            self.devtools.post(session, "Network.enable", &network())?;
+            self.devtools
+                .post(session, "Target.setAutoAttach", &auto_attach())?;
+            if !self.options.fields.is_empty() {
+                let fields = fields(self.options);
+                self.devtools
+                    .post(session, "Network.setExtraHTTPHeaders", &fields)?;
+            }
+        }
+        if event.waiting_for_debugger {
+            let none = json!({});
+            self.devtools
+                .post(session, "Runtime.runIfWaitingForDebugger", &none)?;
+        }
+        Ok(())
+    }
+
+    /// The page's title, from the browser: the page itself may hang.
+    fn title(&mut self) -> Option<String> {
+        let target = json!({"targetId": self.target});
+        let info = self
+            .devtools
+            .call(None, "Target.getTargetInfo", &target, CALL_MAX);
+        let title = info.ok()?["targetInfo"]["title"].as_str()?.to_owned();
+        Some(title).filter(|title| !title.is_empty() && title.len() <= TITLE_BYTES_MAX)
+    }
+
+    /// How many connections the page asks to be opened ahead; 0 where it does not say in time.
+    fn hints(&mut self) -> u64 {
+        let count = json!({"expression": HINTS, "returnByValue": true});
+        let session = Some(self.session.as_str());
+        let answer = self
+            .devtools
+            .call(session, "Runtime.evaluate", &count, PAGE_CALL_MAX);
+        answer.map_or(0, |answer| answer["result"]["value"].as_u64().unwrap_or(0))
+    }
+
+    /// Fetches the trace.
+    fn finish(&mut self) -> Result<(), String> {
+        self.devtools.post(None, "Tracing.end", &json!({}))?;
+        let limit = Instant::now() + TRACE_MAX;
+        while !self.record.trace_is_over() {
+            let Some(message) = self.devtools.next(limit)? else {
+                self.record
+                    .notes
+                    .push("the browser's trace did not come in time".to_owned());
+                break;
+            };
+            // What happens after the end of the view is not part of it.
+            if message.method.starts_with("Tracing.") {
+                self.record.take(&message.method, message.params)?;
+            }
+        }
+        self.record.finish_trace()
+    }
+}
+
+fn network() -> Value {
+    // Bodies are not read: the browser need not keep them.
+    json!({"maxTotalBufferSize": 65536, "maxResourceBufferSize": 16384})
+}
+
+fn auto_attach() -> Value {
+    json!({"autoAttach": true, "waitForDebuggerOnStart": true, "flatten": true})
+}
+
+fn fields(options: &Options) -> Value {
+    let pair = |(name, value): &(String, String)| (name.clone(), Value::from(value.as_str()));
+    let fields: Map<String, Value> = options.fields.iter().map(pair).collect();
+    json!({"headers": fields})
+}
+
+fn agent(version: &Value, program: &Path) -> Agent {
+    let product = version["product"].as_str().unwrap_or_default();
+    let (name, number) = product.split_once('/').unwrap_or((product, ""));
+    let file = program.file_name().unwrap_or_default().to_string_lossy();
+    // Chromium calls itself Chrome here.
+    let is_chromium = name == "Chrome" && file.contains("chromium");
+    Agent {
+        name: if is_chromium { "Chromium" } else { name }.to_owned(),
+        version: number.to_owned(),
+        is_browser: true,
+    }
+}
+
+/// The browser's name of an error, with what it means where that is not in it.
+fn explained(error: &str) -> String {
+    let meaning = match error {
+        "net::ERR_CONNECTION_REFUSED" => "the connection was refused",
+        "net::ERR_NAME_NOT_RESOLVED" => "the name has no address",
+        "net::ERR_NETWORK_CHANGED" => "network devices of this machine come and go all the time",
+        "net::ERR_INVALID_HTTP_RESPONSE" => "the server does not answer in HTTP",
+        "net::ERR_EMPTY_RESPONSE" => "the server has closed the connection without an answer",
+        "net::ERR_UNSAFE_PORT" => "browsers do not connect to this port",
+        "net::ERR_ABORTED" => "it is a download, or has no content",
+        "net::ERR_TOO_MANY_REDIRECTS" => "it is redirected without end",
+        _ if error.starts_with("net::ERR_CERT_") => {
+            "the certificate is not accepted; --insecure takes any"
+        }
+        _ => return error.to_owned(),
+    };
+    format!("{meaning} ({error})")
+}
+
+/// How long a browser may take to start.
+const STARTING_MAX: Duration = Duration::from_secs(60);
+/// How long it may take to respond later on; a machine may be busy.
+const CALL_MAX: Duration = Duration::from_secs(30);
+/// How long a page may take to respond, which may hang.
+const PAGE_CALL_MAX: Duration = Duration::from_secs(2);
+/// How long a trace may take to come.
+const TRACE_MAX: Duration = Duration::from_secs(30);
+/// How long a paint is waited for after the load event; some pages show nothing.
+const PAINTING_MAX: Duration = Duration::from_secs(2);
+/// How long a browser rests before the page.
+const REST: Duration = Duration::from_millis(300);
+const PAUSE: Duration = Duration::from_millis(20);
+const LOOK: Duration = Duration::from_millis(50);
+/// Frames and workers whose requests are recorded; those past it run all the same.
+const SESSIONS_MAX: usize = 500;
+const TITLE_BYTES_MAX: usize = 4096;
+/// The most pixels of a picture of the filmstrip.
+const FRAME_PIXELS: (u32, u32) = (400, 300);
+/// Ends when the empty page has nothing to do.
+const IDLE: &str = "new Promise(done => requestIdleCallback(done, {timeout: 2000}))";
+const HINTS: &str =
+    "document.querySelectorAll('link[rel~=preconnect], link[rel~=dns-prefetch]').length";

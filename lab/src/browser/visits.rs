@@ -1,0 +1,135 @@
+//! Visits: runs, each with a browser of its own for each view.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::devtools::{Devtools, INTERRUPTED, Progress};
+use super::options::{Options, Step};
+use super::process::{Process, is_root};
+use super::profile::Profile;
+use super::{find, flags, view};
+use crate::page::{View, Visit};
+
+/// The views of one profile.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Run {
+    /// The view with a new profile.
+    pub cold: Visit,
+    /// The next one in the same profile, where it was asked for.
+    pub warm: Option<Visit>,
+}
+
+/// Visits a page, and returns a run for each of [`Options::runs`].
+///
+/// `progress` is called several times a second, and ends the visits by returning false. Whatever the result is, no process of
+/// the browser and no file of a profile is left when the function returns; the kernel ends the browser when the calling thread
+/// ends before.
+///
+/// # Errors
+/// A sentence: there is no browser, it does not start, it crashes; the page cannot be reached at all; `interrupted`. A page
+/// that does not come whole is a visit, with errors in its resources and notes.
+pub fn visits(options: &Options, progress: &mut Progress<'_>) -> Result<Vec<Run>, String> {
+    options.check()?;
+    let program = find(options.browser.as_deref())?;
+    let mut runs = Vec::new();
+    let mut changes = 0;
+    while runs.len() < options.runs {
+        match run(options, &program, runs.len(), progress) {
+            // Devices that come and go on this machine end all requests: such a run says nothing of the page.
+            Err(why) if why.contains(NETWORK_CHANGED) && changes < CHANGES_MAX => changes += 1,
+            Err(why) => return Err(why),
+            Ok(run) => runs.push(run),
+        }
+    }
+    Ok(runs)
+}
+
+/// The views of a new profile.
+fn run(
+    options: &Options,
+    program: &Path,
+    number: usize,
+    progress: &mut Progress<'_>,
+) -> Result<Run, String> {
+    let made = Profile::create(&flags::preferences(options));
+    let profile = made.map_err(|error| format!("cannot make a profile: {error}"))?;
+    let mut visit = |of| {
+        let step = Step {
+            runs: (number, options.runs),
+            view: of,
+            resources: 0,
+            elapsed: Duration::ZERO,
+        };
+        let started = Process::start(program, options, &profile);
+        let (mut process, pipe) =
+            started.map_err(|error| format!("cannot start {}: {error}", program.display()))?;
+        let mut devtools = Devtools::new(pipe, progress, step);
+        let visit = view::visit(&mut devtools, options, program)?;
+        // So that caches are written: a browser that is killed leaves them as they were.
+        let closed = devtools.post(None, "Browser.close", &json!({}));
+        process.end(closed.map_or(Duration::ZERO, |_| CLOSING_MAX));
+        let errors = visit.resources.iter().filter_map(|one| one.error.as_ref());
+        match errors.into_iter().find(|why| why.contains(NETWORK_CHANGED)) {
+            Some(why) => Err(format!("{}: {why}", options.url)),
+            None => Ok(noted(visit, options)),
+        }
+    };
+    let cold = visit(View::Cold)?;
+    let warm = options.warm.then(|| visit(View::Warm)).transpose()?;
+    Ok(Run { cold, warm })
+}
+
+/// Whether visits failed because their caller ended them.
+#[must_use]
+pub fn is_interrupted(error: &str) -> bool {
+    error == INTERRUPTED
+}
+
+/// Adds what was different because of how the browser was started.
+fn noted(mut visit: Visit, options: &Options) -> Visit {
+    let mut note = |text: &str| visit.notes.push(text.to_owned());
+    if is_root() {
+        note("the browser ran as root, and so without its sandbox (--no-sandbox)");
+    }
+    if options.insecure {
+        note("any certificate was taken; the browser caches nothing that came with a bad one");
+    }
+    visit
+}
+
+/// The browser's error of requests that it has given up because a network device of this machine came or went.
+const NETWORK_CHANGED: &str = "ERR_NETWORK_CHANGED";
+/// How many runs are made again for it.
+const CHANGES_MAX: usize = 5;
+/// How long a browser may take to end after it was asked to.
+const CLOSING_MAX: Duration = Duration::from_secs(5);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failure(change: impl FnOnce(&mut Options)) -> String {
+        let mut options = Options::new("http://127.0.0.1:9/");
+        change(&mut options);
+        visits(&options, &mut |_| true).expect_err("no browser")
+    }
+
+    #[test]
+    fn programs_that_are_no_browsers_are_told() {
+        let why = failure(|options| options.browser = Some("/nonexistent/x".into()));
+        assert_eq!(why, "/nonexistent/x is no program");
+        let why = failure(|options| options.browser = Some("true".into()));
+        assert_eq!(why, "the browser has ended");
+        let why = failure(|options| options.browser = Some("ls".into()));
+        assert!(why.starts_with("the browser has ended: "), "{why}");
+        assert!(why.contains("ls"), "{why}");
+    }
+
+    #[test]
+    fn bad_options_are_told_before_a_browser_is_started() {
+        let why = failure(|options| options.url = "ftp://h/".to_owned());
+        assert!(why.contains("unknown scheme"), "{why}");
+    }
+}

@@ -1,0 +1,251 @@
+//! The rule of the stall: a server that waits for an acknowledgement before it sends the rest.
+//!
+//! A sender under Nagle's algorithm (RFC 896) keeps a short segment while another short one is unacknowledged, and a receiver
+//! may delay its acknowledgement (RFC 1122 section 4.2.3.2). What can be seen of it: the server has sent a segment below the
+//! segment size and is silent; the client's bare acknowledgement of it comes late; within [`ANSWER_NS_MAX`] of that the server
+//! sends more, without having been asked for anything.
+//!
+//! Times are those at the ends: the acknowledgement is late by what it took beyond the way to the client and back, and the
+//! answer is due after the way to the server and back (`paths`).
+
+use super::collect::Capture;
+use super::flow::{Flow, Segment, Side};
+use super::requests::{Asked, Counted};
+
+/// A time for which a server waited for an acknowledgement.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stall {
+    /// The place of its flow in [`Capture::flows`].
+    pub flow: usize,
+    /// Packet of the short segment that was unacknowledged, and its payload's bytes.
+    pub segment_packet: u64,
+    /// Bytes of that segment.
+    pub segment_bytes: u32,
+    /// Packet of the late acknowledgement.
+    pub ack_packet: u64,
+    /// For how long the client held it, ms.
+    pub held_ms: f64,
+    /// Packet with what the server had kept.
+    pub next_packet: u64,
+    /// Bytes of that packet.
+    pub withheld_bytes: u32,
+    /// From the segment to the packet that was kept: all of what the client lost, ms.
+    pub lost_ms: f64,
+    /// Bytes that the server sent since the request, before the stall.
+    pub sent_bytes: u64,
+    /// The request that is answered, from 1 on its connection; 0 where none was captured.
+    pub request: usize,
+    /// How requests were counted.
+    pub counted: Counted,
+    /// Method and target, where they are in the clear or were decrypted.
+    pub request_line: Option<String>,
+    /// The frame of HTTP/2 that was kept back, such as `DATA of stream 1`, where it is known.
+    pub frame: Option<String>,
+}
+
+/// The stalls of a capture, and how often servers were silent until after a late acknowledgement and went on some other time.
+#[derive(Debug, Default)]
+pub(super) struct Stalls {
+    pub(super) found: Vec<Stall>,
+    /// Such pauses that ended otherwise.
+    pub(super) others: usize,
+    /// Connections of which the rule cannot speak: nothing says how far their ends are.
+    pub(super) unjudged: usize,
+}
+
+pub(super) fn of(capture: &Capture) -> Stalls {
+    let mut all = Stalls::default();
+    let flows = capture
+        .flows
+        .iter()
+        .zip(&capture.paths)
+        .zip(&capture.opened);
+    for (place, ((flow, path), opened)) in flows.enumerate() {
+        let (Some(client_ns), Some(server_ns)) = (path.client_ns, path.server_ns) else {
+            all.unjudged += usize::from(flow.has_both_directions());
+            continue;
+        };
+        let mut watch = Watch {
+            flow,
+            client_ns,
+            server_ns,
+            outstanding: None,
+            late: None,
+            acknowledged: i64::MIN,
+            room: None,
+            sent_bytes: 0,
+        };
+        let mut asked = None;
+        for segment in &flow.segments {
+            match watch.see(segment) {
+                Seen::Nothing => {}
+                Seen::OtherPause => all.others += 1,
+                Seen::Stall(outstanding, late) => {
+                    let asked = asked.get_or_insert_with(|| Asked::of(flow, opened.as_ref()));
+                    if all.found.len() < STALLS_MAX {
+                        all.found
+                            .push(watch.stall(place, &outstanding, late, segment, asked));
+                    }
+                }
+            }
+            watch.count(segment);
+        }
+    }
+    all
+}
+
+/// The state of a flow at a moment of the capture.
+struct Watch<'c> {
+    flow: &'c Flow,
+    client_ns: u64,
+    server_ns: u64,
+    /// The server's last segment, while nothing followed it and the client has sent nothing.
+    outstanding: Option<Segment>,
+    /// The late acknowledgement of that one.
+    late: Option<Late>,
+    acknowledged: i64,
+    /// The place up to which the client takes data, where it is known.
+    room: Option<i64>,
+    /// Payload of the server since the client's last.
+    sent_bytes: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Late {
+    at_ns: u64,
+    packet: u64,
+    held_ns: u64,
+    /// How far the client took data before this one.
+    room: Option<i64>,
+}
+
+enum Seen {
+    Nothing,
+    /// The server went on, and not because of the acknowledgement.
+    OtherPause,
+    Stall(Segment, Late),
+}
+
+impl Watch<'_> {
+    fn see(&mut self, segment: &Segment) -> Seen {
+        if segment.from == Side::Client {
+            self.see_client(segment);
+            return Seen::Nothing;
+        }
+        if segment.bytes == 0 {
+            return Seen::Nothing;
+        }
+        let (before, late) = (self.outstanding.take(), self.late.take());
+        if !segment.is_new {
+            return Seen::Nothing;
+        }
+        self.outstanding = Some(*segment);
+        let (Some(before), Some(late)) = (before, late) else {
+            return Seen::Nothing;
+        };
+        let due_ns = late.at_ns.saturating_add(self.server_ns);
+        let is_answer = segment.at_ns.saturating_add(SLACK_NS) >= due_ns
+            && segment.at_ns <= due_ns.saturating_add(ANSWER_NS_MAX);
+        // A client that had no room is waited for by every server.
+        let had_room = late.room.is_none_or(|room| segment.end() <= room);
+        // A full segment is never kept back, so one that is sent first was not there before.
+        let is_short = segment.bytes < self.flow.segment_bytes;
+        if segment.begin == before.end() && is_answer && had_room && is_short {
+            Seen::Stall(before, late)
+        } else {
+            Seen::OtherPause
+        }
+    }
+
+    fn see_client(&mut self, segment: &Segment) {
+        let room_before = self.room;
+        if let (Some(acknowledged), Some(window)) = (segment.acknowledged, segment.window) {
+            self.room = Some(acknowledged + i64::from(window));
+        }
+        if !segment.is_bare_ack() {
+            // It asks for something, or ends: what the server sends now may be the answer.
+            (self.outstanding, self.late) = (None, None);
+            self.acknowledged = self
+                .acknowledged
+                .max(segment.acknowledged.unwrap_or(i64::MIN));
+            return;
+        }
+        let acknowledged = segment.acknowledged.unwrap_or(i64::MIN);
+        let is_news = acknowledged > self.acknowledged;
+        self.acknowledged = self.acknowledged.max(acknowledged);
+        let Some(outstanding) = &self.outstanding else {
+            return;
+        };
+        let covers = acknowledged == outstanding.end() && is_news;
+        if !covers || self.late.is_some() {
+            return;
+        }
+        // Segments may have been joined by a device: the last of them is the rest.
+        let is_short = !outstanding.bytes.is_multiple_of(self.flow.segment_bytes);
+        let took = segment.at_ns.saturating_sub(outstanding.at_ns);
+        let held_ns = took.saturating_sub(self.client_ns);
+        if is_short && held_ns >= HELD_NS_MIN {
+            self.late = Some(Late {
+                at_ns: segment.at_ns,
+                packet: segment.packet,
+                held_ns,
+                room: room_before,
+            });
+        } else {
+            self.outstanding = None;
+        }
+    }
+
+    /// Counts what the server has sent for the client's last payload.
+    fn count(&mut self, segment: &Segment) {
+        match segment.from {
+            Side::Client if segment.bytes > 0 => self.sent_bytes = 0,
+            Side::Server if segment.is_new => self.sent_bytes += u64::from(segment.bytes),
+            _ => {}
+        }
+    }
+
+    fn stall(
+        &self,
+        flow: usize,
+        before: &Segment,
+        late: Late,
+        next: &Segment,
+        asked: &Asked,
+    ) -> Stall {
+        let told = asked.at(before.at_ns, next.begin);
+        Stall {
+            flow,
+            segment_packet: before.packet,
+            segment_bytes: before.bytes,
+            ack_packet: late.packet,
+            held_ms: milliseconds(late.held_ns),
+            next_packet: next.packet,
+            withheld_bytes: next.bytes,
+            lost_ms: milliseconds(next.at_ns.saturating_sub(before.at_ns)),
+            sent_bytes: self.sent_bytes,
+            request: told.request,
+            counted: asked.counted,
+            request_line: told.line,
+            frame: told.frame,
+        }
+    }
+}
+
+/// Milliseconds with three decimals: more would be noise of clocks.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "microseconds of a capture have fewer than 53 bits"
+)]
+pub(super) fn milliseconds(nanoseconds: u64) -> f64 {
+    (nanoseconds / 1000) as f64 / 1000.0
+}
+
+/// An acknowledgement is late from 35 ms on: the shortest delay in use is Linux's 40 ms.
+pub(super) const HELD_NS_MIN: u64 = 35_000_000;
+/// A server that waited goes on at once.
+pub(super) const ANSWER_NS_MAX: u64 = 3_000_000;
+/// Clocks of captures may be off by this much; nothing is caused before its cause.
+const SLACK_NS: u64 = 200_000;
+/// The most stalls that are kept.
+pub(super) const STALLS_MAX: usize = 10_000;

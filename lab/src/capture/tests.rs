@@ -1,0 +1,355 @@
+//! Rules, by captures made by hand: each with a case that has its fault and with ones that have it not.
+
+use super::build::{CLIENT, SERVER, Script};
+use super::stall::{self, ANSWER_NS_MAX, HELD_NS_MIN};
+use super::tcp::Header;
+use super::*;
+use crate::doctor::{Code, Severity};
+
+pub(super) const MS: u64 = 1000;
+pub(super) const REQUEST: &[u8] = b"GET /a HTTP/1.1\r\nHost: h\r\n\r\n";
+
+pub(super) fn capture(script: &Script) -> Capture {
+    read(&script.file()[..]).expect("it is a capture")
+}
+
+pub(super) fn stalls(script: &Script) -> Vec<Stall> {
+    stall::of(&capture(script)).found
+}
+
+fn codes(script: &Script) -> Vec<Code> {
+    findings(&capture(script))
+        .iter()
+        .map(|one| one.code)
+        .collect()
+}
+
+/// A response whose last byte waits: seen where client and server are so far away, with an acknowledgement held for so long,
+/// and so long after it was due.
+pub(super) fn withheld(client_us: u64, server_us: u64, held_us: u64, after_us: u64) -> Script {
+    let mut script = Script::open(client_us, server_us);
+    respond_late(&mut script, client_us, server_us, held_us, after_us);
+    script
+}
+
+pub(super) fn respond_late(
+    script: &mut Script,
+    client_us: u64,
+    server_us: u64,
+    held_us: u64,
+    after_us: u64,
+) {
+    script.wait(MS);
+    script.data(CLIENT, REQUEST);
+    script.wait(server_us);
+    script.data(SERVER, &[b'x'; 400]);
+    script.wait(client_us + held_us);
+    script.ack(CLIENT);
+    script.wait(server_us + after_us);
+    script.data(SERVER, b"x");
+    script.wait(client_us);
+    script.ack(CLIENT);
+}
+
+#[test]
+fn a_stall_is_seen_from_everywhere() {
+    for (client_us, server_us) in [(0, 50 * MS), (50 * MS, 0), (25 * MS, 25 * MS), (0, 0)] {
+        for held in [40, 200] {
+            let mut script = withheld(client_us, server_us, held * MS, 100);
+            respond_late(&mut script, client_us, server_us, held * MS, 100);
+            let found = stalls(&script);
+            assert_eq!(found.len(), 2, "{client_us} {server_us} {held}");
+            let first = &found[0];
+            assert_eq!(
+                (first.segment_packet, first.ack_packet, first.next_packet),
+                (5, 6, 7)
+            );
+            assert_eq!((first.segment_bytes, first.withheld_bytes), (400, 1));
+            assert_eq!((first.request, found[1].request), (1, 2));
+            assert_eq!(first.request_line.as_deref(), Some("GET /a"));
+            assert_eq!((first.sent_bytes, first.held_ms), (400, held as f64));
+            let lost = (client_us + server_us) as f64 / 1000.0 + held as f64 + 0.1;
+            assert!((first.lost_ms - lost).abs() < 0.01, "{first:?}");
+            let finding = &findings(&capture(&script))[0];
+            assert_eq!(
+                (finding.code, finding.severity),
+                (Code::DelayedAckStall, Severity::Bad)
+            );
+        }
+    }
+}
+
+#[test]
+fn a_stall_within_a_stream_has_its_frame() {
+    let mut script = Script::open(0, 50 * MS);
+    script.data(CLIENT, &frames::tests::request());
+    script.wait(50 * MS);
+    let data = frames::tests::frame(0, 1, 1, &[b'x'; 100]);
+    script.data(
+        SERVER,
+        &[frames::tests::frame(4, 0, 0, b""), data[..108].to_vec()].concat(),
+    );
+    script.wait(40 * MS);
+    script.ack(CLIENT);
+    script.wait(50 * MS);
+    script.data(SERVER, &data[108..]);
+    let found = stalls(&script);
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].frame.as_deref(), Some("DATA of stream 1"));
+    assert_eq!(found[0].request_line.as_deref(), Some("GET /abc"));
+    assert_eq!((found[0].request, found[0].counted), (1, Counted::Heads));
+}
+
+#[test]
+fn the_limits_of_a_stall_are_exact() {
+    let held = HELD_NS_MIN / 1000;
+    let after = ANSWER_NS_MAX / 1000;
+    assert_eq!(stalls(&withheld(0, 50 * MS, held, after)).len(), 1);
+    assert_eq!(stalls(&withheld(0, 50 * MS, held - 1, after)).len(), 0);
+    assert_eq!(stalls(&withheld(0, 50 * MS, held, after + 1)).len(), 0);
+    // On the server's side a distant client is no late one.
+    assert_eq!(stalls(&withheld(50 * MS, 0, 0, 0)).len(), 0);
+}
+
+#[test]
+fn what_has_another_cause_is_no_stall() {
+    let begin = || {
+        let mut script = Script::open(0, 50 * MS);
+        script.data(CLIENT, REQUEST);
+        script.wait(50 * MS);
+        script
+    };
+    // The server goes on before the acknowledgement can have reached it.
+    let mut early = begin();
+    early.data(SERVER, &[b'x'; 400]);
+    early.wait(40 * MS);
+    early.ack(CLIENT);
+    early.wait(20 * MS);
+    early.data(SERVER, b"x");
+    assert_eq!(stalls(&early), []);
+    // The client asks for more: its request is answered.
+    let mut asked = begin();
+    asked.data(SERVER, &[b'x'; 400]);
+    asked.wait(40 * MS);
+    asked.ack(CLIENT);
+    asked.data(CLIENT, REQUEST);
+    asked.wait(50 * MS);
+    asked.data(SERVER, &[b'x'; 400]);
+    assert_eq!(stalls(&asked), []);
+    // Full segments are not kept back, neither behind a short one nor as the outstanding one.
+    for (outstanding, next) in [(400, 1460), (1460, 400)] {
+        let mut full = begin();
+        full.data(SERVER, &vec![b'x'; outstanding]);
+        full.wait(40 * MS);
+        full.ack(CLIENT);
+        full.wait(50 * MS);
+        full.data(SERVER, &vec![b'x'; next]);
+        assert_eq!(stalls(&full), [], "{outstanding} {next}");
+    }
+    // A segment that was lost is sent again.
+    let mut lost = begin();
+    lost.data(SERVER, &[b'x'; 400]);
+    lost.wait(40 * MS);
+    lost.ack(CLIENT);
+    lost.wait(50 * MS);
+    lost.again(SERVER, &[b'x'; 400]);
+    assert_eq!(stalls(&lost), []);
+}
+
+#[test]
+fn chance_is_told_from_waiting() {
+    let mut script = withheld(0, 50 * MS, 40 * MS, 100);
+    for _ in 0..3 {
+        // A server that streams at its own pace: its pauses end when they end.
+        script.data(SERVER, &[b'x'; 100]);
+        script.wait(40 * MS);
+        script.ack(CLIENT);
+        script.wait(90 * MS);
+        script.data(SERVER, &[b'x'; 100]);
+        script.wait(MS);
+        script.ack(CLIENT);
+    }
+    let found = findings(&capture(&script));
+    assert_eq!(found[0].severity, Severity::Warn);
+    assert_eq!(found[0].evidence["pauses_that_ended_otherwise"], 3);
+}
+
+#[test]
+fn a_capture_that_begins_in_the_middle_is_judged_by_other_samples() {
+    let mut script = Script::from_port(50_001);
+    // A request acknowledges what came before it, and the response the request.
+    script.data(SERVER, &[b'x'; 100]);
+    script.data(CLIENT, REQUEST);
+    script.wait(50 * MS);
+    respond_late(&mut script, 0, 50 * MS, 40 * MS, 100);
+    let found = stalls(&script);
+    assert_eq!(found.len(), 1);
+    let capture = capture(&script);
+    assert!(!capture.flows[0].is_segment_size_known);
+    assert_eq!(capture.flows[0].server.port(), 80);
+}
+
+#[test]
+fn one_direction_alone_is_told_and_not_judged() {
+    let mut script = withheld(0, 50 * MS, 40 * MS, 100);
+    script.packets.retain(|(_, packet)| packet[15] == 2);
+    let capture = capture(&script);
+    assert!(!capture.flows[0].has_both_directions());
+    assert_eq!(findings(&capture), []);
+    assert!(
+        capture.notes[0].contains("in one direction"),
+        "{:?}",
+        capture.notes
+    );
+}
+
+#[test]
+fn a_syn_sent_again_is_slow() {
+    let lost = |us: u64| {
+        let mut script = Script::new();
+        script.send(CLIENT, Header::SYN, b"");
+        script.wait(us);
+        let (_, syn) = script.packets[0].clone();
+        script.packets.push((script.at_us, syn));
+        script.wait(MS);
+        script.send(SERVER, Header::SYN | Header::ACK, b"");
+        script.ack(CLIENT);
+        script
+    };
+    let found = findings(&capture(&lost(1_000_000)));
+    assert_eq!(found[0].code, Code::SlowConnect);
+    assert_eq!(found[0].lost_ms, 1000.0);
+    assert_eq!(found[0].evidence["examples"][0]["last_packet"], 2);
+    // Two devices of one machine see the same packet.
+    assert_eq!(codes(&lost(50)), []);
+    let least = connect::SENT_AGAIN_NS_MIN / 1000;
+    assert_eq!(codes(&lost(least)), [Code::SlowConnect]);
+    assert_eq!(codes(&lost(least - 1)), []);
+}
+
+/// A handshake of TLS 1.3, or 1.2, with a flight of this length, of which those beyond 14,600 come a round trip later.
+pub(super) fn tls(flight: usize, version: u16, offers_tls13: bool) -> Script {
+    let round_trip = 50 * MS;
+    let mut script = Script::open(0, round_trip);
+    script.data(CLIENT, &hello(1, offers_tls13.then_some(0x0304)));
+    script.wait(round_trip);
+    let mut bytes = hello(2, (version == 0x0304).then_some(0x0304));
+    let rest = flight - bytes.len();
+    bytes.extend([23, 3, 3]);
+    bytes.extend(((rest - 5) as u16).to_be_bytes());
+    bytes.resize(flight, 0);
+    for (n, piece) in bytes.chunks(1460).enumerate() {
+        if n == 10 {
+            script.ack(CLIENT);
+            script.wait(round_trip);
+        }
+        script.data(SERVER, piece);
+    }
+    script.data(
+        CLIENT,
+        &record(if version == 0x0304 { 23 } else { 22 }, &[0; 50]),
+    );
+    script.data(CLIENT, &record(23, &[0; 90]));
+    script.wait(round_trip);
+    script
+}
+
+pub(super) fn record(kind: u8, body: &[u8]) -> Vec<u8> {
+    [&[kind, 3, 3][..], &(body.len() as u16).to_be_bytes(), body].concat()
+}
+
+/// A hello, of the client (1) or the server (2), with a version in its extensions.
+fn hello(kind: u8, version: Option<u16>) -> Vec<u8> {
+    let mut body = [&[3, 3][..], &[7; 32], &[0]].concat();
+    match kind {
+        1 => body.extend([0, 2, 0x13, 0x01, 1, 0]),
+        _ => body.extend([0x13, 0x01, 0]),
+    }
+    if let Some(version) = version {
+        let [high, low] = version.to_be_bytes();
+        match kind {
+            1 => body.extend([0, 7, 0, 43, 0, 3, 2, high, low]),
+            _ => body.extend([0, 6, 0, 43, 0, 2, high, low]),
+        }
+    }
+    let length = [0, (body.len() >> 8) as u8, body.len() as u8];
+    record(22, &[&[kind][..], &length, &body].concat())
+}
+
+#[test]
+fn a_chain_over_the_window_is_counted_to_the_byte() {
+    let found = findings(&capture(&tls(16_000, 0x0304, true)));
+    assert_eq!(found[0].code, Code::ChainOverWindow);
+    assert_eq!(found[0].severity, Severity::Bad);
+    assert_eq!(found[0].evidence["flight_bytes"], 16_000);
+    assert_eq!(found[0].evidence["bytes_over_window"], 1400);
+    assert_eq!((found[0].lost_ms, found[0].lost_round_trips), (50.0, 1.0));
+    assert_eq!(codes(&tls(14_600, 0x0304, true)), []);
+    assert_eq!(codes(&tls(14_601, 0x0304, true)), [Code::ChainOverWindow]);
+}
+
+#[test]
+fn an_older_version_costs_a_round_trip() {
+    assert_eq!(codes(&tls(3000, 0x0303, true)), [Code::HandshakeRoundTrips]);
+    assert_eq!(codes(&tls(3000, 0x0304, true)), []);
+    // A client that has no other version gets what it can.
+    assert_eq!(codes(&tls(3000, 0x0303, false)), []);
+}
+
+#[test]
+fn requests_behind_a_handshake_are_counted_without_it() {
+    let mut script = tls(3000, 0x0304, true);
+    script.data(SERVER, &record(23, &[0; 400]));
+    script.wait(40 * MS);
+    script.ack(CLIENT);
+    script.wait(50 * MS);
+    script.data(SERVER, &record(23, &[0; 40]));
+    let found = stalls(&script);
+    assert_eq!(found.len(), 1);
+    assert_eq!((found[0].request, found[0].counted), (1, Counted::Flights));
+}
+
+#[test]
+fn a_large_first_record_is_slow_where_it_takes_a_round_trip() {
+    let with = |bytes: usize| {
+        let mut script = tls(3000, 0x0304, true);
+        for (n, piece) in record(23, &vec![0; bytes]).chunks(1460).enumerate() {
+            if n == 10 {
+                script.ack(CLIENT);
+                script.wait(50 * MS);
+            }
+            script.data(SERVER, piece);
+        }
+        script
+    };
+    let found = findings(&capture(&with(16_384)));
+    assert_eq!(found[0].code, Code::TlsRecordSize);
+    assert_eq!(
+        (found[0].evidence["record_bytes"].clone(), found[0].lost_ms),
+        (16_389.into(), 50.0)
+    );
+    assert_eq!(codes(&with(14_000)), []);
+}
+
+#[test]
+fn many_short_segments_at_once_are_a_finding() {
+    let with = |count: u64, gap_us: u64| {
+        let mut script = Script::open(0, 50 * MS);
+        script.data(CLIENT, REQUEST);
+        script.wait(50 * MS);
+        for _ in 0..=count {
+            script.data(SERVER, &[b'x'; 100]);
+            script.wait(gap_us);
+        }
+        script
+    };
+    let found = findings(&capture(&with(writes::RUN_MIN, 100)));
+    assert_eq!(found[0].code, Code::WriteSize);
+    assert_eq!(found[0].evidence["segments"], writes::RUN_MIN);
+    assert_eq!(codes(&with(writes::RUN_MIN - 1, 100)), []);
+    assert_eq!(
+        codes(&with(100, 20 * MS)),
+        [],
+        "events that come one by one"
+    );
+}

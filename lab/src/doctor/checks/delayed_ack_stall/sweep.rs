@@ -1,0 +1,207 @@
+//! The course of a sweep: everything once, then more of what was late.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::bodies::Subject;
+use super::verdict::{Verdict, late_after};
+use super::walk::{PLACES, Sample, walk};
+use crate::doctor::examine::Examination;
+use crate::doctor::failure::Failure;
+use crate::doctor::network::NetworkPath;
+
+/// All samples of a sweep.
+pub(super) struct Sweep {
+    pub(super) subjects: Vec<Subject>,
+    /// Holds, the longest first.
+    pub(super) holds: Vec<Duration>,
+    /// Samples without a hold, then those of each hold.
+    free: Vec<Sample>,
+    pub(super) held: Vec<Vec<Sample>>,
+    /// By how much a response is late at each hold, at least, ms.
+    pub(super) late_after_ms: Vec<f64>,
+}
+
+impl Sweep {
+    pub(super) fn new(subjects: Vec<Subject>, x: &Examination<'_>) -> Self {
+        let holds = x.network.holds().to_vec();
+        let after = holds
+            .iter()
+            .map(|hold| late_after(*hold, x.network.round_trip()));
+        Self {
+            late_after_ms: after.collect(),
+            held: vec![Vec::new(); holds.len()],
+            free: Vec::new(),
+            subjects,
+            holds,
+        }
+    }
+
+    pub(super) fn verdict(&self) -> Verdict<'_> {
+        Verdict {
+            subjects: self.subjects.len(),
+            free: &self.free,
+            held: &self.held,
+            late_after_ms: &self.late_after_ms,
+        }
+    }
+
+    /// Each subject once without a hold, and once at each place at the longest hold.
+    pub(super) fn screen(&mut self, x: &Examination<'_>) -> Result<(), Failure> {
+        let all: Vec<usize> = (0..self.subjects.len()).collect();
+        let once: Vec<Vec<usize>> = all.chunks(PLACES).map(<[usize]>::to_vec).collect();
+        self.free = walk(x, &self.subjects, NetworkPath::Delayed(None), &once)?;
+        self.held[0] = walk(
+            x,
+            &self.subjects,
+            self.network_path(0),
+            &at_each_place(&all),
+        )?;
+        match x.requests_left() {
+            // Some bodies may not have been asked for, of which nothing must be said.
+            0 => Err(Failure::BudgetSpent),
+            _ => Ok(()),
+        }
+    }
+
+    /// Cells that were late once more without a hold, twice more at the longest hold, and then at each shorter one.
+    pub(super) fn confirm(&mut self, x: &Examination<'_>) -> Result<(), Failure> {
+        let mut late = self.verdict().suspects();
+        // Where not all can be confirmed, the first places of all bodies can.
+        late.sort_by_key(|(subject, place)| (*place, *subject));
+        late.truncate(spare(x) / REQUESTS_A_CELL);
+        let sequences = packed(&late);
+        let free = walk(x, &self.subjects, NetworkPath::Delayed(None), &sequences)?;
+        self.free.extend(free);
+        self.repeat(x, 0, &sequences, CONFIRMATIONS)?;
+        let mut cells = self.verdict().cells();
+        // What stalls once in a while may be the machine: few cells are held to more.
+        let is_few = cells.len() <= FEW_CELLS;
+        if is_few {
+            self.repeat(x, 0, &packed(&cells), CONFIRMATIONS)?;
+        }
+        // One place of each body shows that the wait follows the hold.
+        cells.dedup_by_key(|(subject, _)| *subject);
+        for shorter in 1..self.holds.len() {
+            let times = if is_few { 1 + CONFIRMATIONS } else { 1 };
+            self.repeat(x, shorter, &packed(&cells), times)?;
+        }
+        Ok(())
+    }
+
+    fn repeat(
+        &mut self,
+        x: &Examination<'_>,
+        hold: usize,
+        sequences: &[Vec<usize>],
+        times: usize,
+    ) -> Result<(), Failure> {
+        for _ in 0..times {
+            let more = walk(x, &self.subjects, self.network_path(hold), sequences)?;
+            self.held[hold].extend(more);
+        }
+        Ok(())
+    }
+
+    /// Bytes of a subject's body as they were transferred; 0 when it never came.
+    pub(super) fn sent_bytes(&self, subject: usize) -> u64 {
+        let all = self.free.iter().chain(self.held.iter().flatten());
+        let mut own = all.filter(|one| one.subject == subject);
+        own.next().map_or(0, |one| one.sent_bytes)
+    }
+
+    pub(super) fn network_path(&self, hold: usize) -> NetworkPath {
+        NetworkPath::Delayed(Some(self.holds[hold]))
+    }
+
+    pub(super) fn measure(&self, x: &mut Examination<'_>) {
+        let verdict = self.verdict();
+        x.measure(
+            "delayed_ack_sweep",
+            json!({
+                "bodies": self.subjects.len(),
+                "samples_without_hold": self.free.len(),
+                "samples_held": self.held.iter().map(Vec::len).collect::<Vec<_>>(),
+                "holds_ms": self.holds.iter().map(|hold| hold.as_secs_f64() * 1000.0).collect::<Vec<_>>(),
+                "late_at_first": verdict.suspects().len(),
+                "stalling": verdict.stalled().len(),
+            }),
+        );
+    }
+}
+
+/// Sequences in which each subject has each place of a connection once.
+fn at_each_place(subjects: &[usize]) -> Vec<Vec<usize>> {
+    let of = subjects.len();
+    (0..of)
+        .map(|first| {
+            (0..PLACES)
+                .map(|place| subjects[(first + place) % of])
+                .collect()
+        })
+        .collect()
+}
+
+/// Sequences that have each of these cells at its place; places between are filled with what is asked for anyway.
+fn packed(cells: &[(usize, usize)]) -> Vec<Vec<usize>> {
+    let mut waiting: [VecDeque<usize>; PLACES] = Default::default();
+    for (subject, place) in cells {
+        waiting[*place].push_back(*subject);
+    }
+    let mut sequences = Vec::new();
+    loop {
+        let next: Vec<Option<usize>> = waiting.iter_mut().map(VecDeque::pop_front).collect();
+        let Some(last) = next.iter().rposition(Option::is_some) else {
+            return sequences;
+        };
+        let filler = next.iter().flatten().next().copied().unwrap_or_default();
+        let places = next[..=last].iter();
+        sequences.push(places.map(|subject| subject.unwrap_or(filler)).collect());
+    }
+}
+
+/// Requests that a sweep may still send; the others are for the checks behind it.
+pub(super) fn spare(x: &Examination<'_>) -> usize {
+    x.requests_left().saturating_sub(KEPT) as usize
+}
+
+/// Requests that are left to the checks behind a sweep.
+const KEPT: u32 = 20;
+/// Requests of a cell that is confirmed: without a hold, at the longest one, and at the shorter one, with fillers.
+const REQUESTS_A_CELL: usize = 6;
+/// Samples of a cell after the first one.
+const CONFIRMATIONS: usize = 2;
+/// So few cells that stall are measured again.
+const FEW_CELLS: usize = 3;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_subject_has_each_place_once() {
+        for subjects in [vec![3], vec![0, 1], (0..30).collect::<Vec<_>>()] {
+            let sequences = at_each_place(&subjects);
+            for subject in &subjects {
+                for place in 0..PLACES {
+                    let there = sequences.iter().filter(|one| one[place] == *subject);
+                    assert_eq!(there.count(), 1, "{subject} at {place}");
+                }
+            }
+        }
+        assert!(at_each_place(&[]).is_empty());
+    }
+
+    #[test]
+    fn cells_are_packed_into_few_requests() {
+        assert!(packed(&[]).is_empty());
+        assert_eq!(packed(&[(7, 0), (8, 0)]), [vec![7], vec![8]]);
+        assert_eq!(packed(&[(7, 2)]), [vec![7, 7, 7]]);
+        assert_eq!(
+            packed(&[(1, 0), (1, 1), (2, 0), (1, 3)]),
+            [vec![1, 1, 1, 1], vec![2]]
+        );
+    }
+}

@@ -1,0 +1,176 @@
+//! Which cells of a sweep stall: a cell is a subject at a place of a connection.
+
+use std::time::Duration;
+
+use super::walk::{PLACES, Sample};
+use crate::stats::{Estimate, mean};
+
+/// Samples, and when one of them is late.
+pub(super) struct Verdict<'a> {
+    /// How many subjects there are.
+    pub(super) subjects: usize,
+    /// Samples without a hold.
+    pub(super) free: &'a [Sample],
+    /// Samples of each hold.
+    pub(super) held: &'a [Vec<Sample>],
+    /// See [`late_after`].
+    pub(super) late_after_ms: &'a [f64],
+}
+
+impl Verdict<'_> {
+    /// By how much each sample of a subject at a place is later than the subject without a hold, ms.
+    fn lateness(&self, hold: usize, subject: usize, place: usize) -> Vec<f64> {
+        let Some(free_ms) = self.free_ms(subject) else {
+            return Vec::new();
+        };
+        let here = |one: &&Sample| one.subject == subject && one.place == place;
+        let samples = self.held[hold].iter().filter(here);
+        samples.map(|one| one.end_ms - free_ms).collect()
+    }
+
+    /// The slowest time of a subject without a hold, ms: a subject that is as slow by itself is not late.
+    fn free_ms(&self, subject: usize) -> Option<f64> {
+        let own = self.free.iter().filter(|one| one.subject == subject);
+        own.map(|one| one.end_ms).max_by(f64::total_cmp)
+    }
+
+    /// Cells of which a sample at the longest hold was late.
+    pub(super) fn suspects(&self) -> Vec<(usize, usize)> {
+        let late = |(subject, place): &(usize, usize)| {
+            let lateness = self.lateness(0, *subject, *place);
+            lateness.iter().any(|ms| *ms >= self.late_after_ms[0])
+        };
+        self.all().filter(late).collect()
+    }
+
+    fn all(&self) -> impl Iterator<Item = (usize, usize)> {
+        (0..self.subjects).flat_map(|subject| (0..PLACES).map(move |place| (subject, place)))
+    }
+
+    /// Cells that stall: several samples, and each of them late.
+    pub(super) fn cells(&self) -> Vec<(usize, usize)> {
+        self.all()
+            .filter(|(subject, place)| {
+                let lateness = self.lateness(0, *subject, *place);
+                let late = lateness.iter().filter(|ms| **ms >= self.late_after_ms[0]);
+                let (late, of) = (late.count(), lateness.len());
+                // More samples are taken where few cells stall; one of them may have been lucky.
+                late >= SAMPLES && late * 5 >= of * 4
+            })
+            .collect()
+    }
+
+    /// Subjects that stall at a place at least.
+    pub(super) fn stalled(&self) -> Vec<usize> {
+        let mut stalled: Vec<usize> = self.cells().iter().map(|(subject, _)| *subject).collect();
+        stalled.dedup();
+        stalled
+    }
+
+    /// By how much responses of cells that stall are late at a hold, ms.
+    pub(super) fn late_ms(&self, hold: usize) -> Option<Estimate> {
+        let cells = self.cells().into_iter();
+        let all: Vec<f64> = cells
+            .flat_map(|(subject, place)| self.lateness(hold, subject, place))
+            .collect();
+        mean(&all, LEVEL)
+    }
+
+    /// By how much responses of a subject are late at the longest hold where it stalls, on average, ms.
+    pub(super) fn late_ms_of(&self, subject: usize) -> Option<f64> {
+        let cells = self.cells().into_iter().filter(|(n, _)| *n == subject);
+        let all: Vec<f64> = cells
+            .flat_map(|(_, place)| self.lateness(0, subject, place))
+            .collect();
+        mean(&all, LEVEL).map(|late| late.value)
+    }
+
+    /// Of the samples at a hold that belong to cells which stall: how many are late, and of how many.
+    pub(super) fn late_of(&self, hold: usize) -> (usize, usize) {
+        let cells = self.cells().into_iter();
+        let all: Vec<f64> = cells
+            .flat_map(|(subject, place)| self.lateness(hold, subject, place))
+            .collect();
+        let late = all
+            .iter()
+            .filter(|ms| **ms >= self.late_after_ms[hold])
+            .count();
+        (late, all.len())
+    }
+}
+
+/// By how much a response is late, at least, when the server waits for an acknowledgement that is held: ms.
+///
+/// The wait costs the hold and a round trip, of which the same response without a hold has the round trip, too. With two
+/// segments on their way Linux does not wait that long: it sends what is left as its probe after two round trips (RFC 8985
+/// section 7), a round trip later than without a hold. A share of the lesser is asked for, since times vary.
+pub(super) fn late_after(hold: Duration, link: Option<Duration>) -> f64 {
+    let least = link.map_or(hold, |round_trip| hold.min(round_trip));
+    least.as_secs_f64() * 1000.0 * LATE_SHARE
+}
+
+/// Samples of a cell, at least.
+const SAMPLES: usize = 3;
+/// The share of it from which on a response is late.
+const LATE_SHARE: f64 = 0.75;
+/// The level of intervals.
+const LEVEL: f64 = 0.95;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AFTER: [f64; 1] = [75.0];
+
+    fn samples(subject: usize, place: usize, times: &[f64]) -> Vec<Sample> {
+        let sample = |ms: &f64| Sample {
+            subject,
+            place,
+            first_ms: 50.0,
+            end_ms: *ms,
+            sent_bytes: 100,
+        };
+        times.iter().map(sample).collect()
+    }
+
+    type Places = Vec<(usize, usize)>;
+
+    fn stalled(free: &[Sample], held: Vec<Sample>) -> (Places, Places) {
+        let verdict = Verdict {
+            subjects: 2,
+            free,
+            held: &[held],
+            late_after_ms: &AFTER,
+        };
+        (verdict.suspects(), verdict.cells())
+    }
+
+    #[test]
+    fn a_cell_stalls_when_three_samples_are_late() {
+        let free = samples(0, 0, &[51.0]);
+        let held = |times: &[f64]| stalled(&free, samples(0, 2, times));
+        assert_eq!(held(&[300.0]), (vec![(0, 2)], vec![]));
+        assert_eq!(held(&[300.0, 301.0]), (vec![(0, 2)], vec![]));
+        assert_eq!(held(&[300.0, 301.0, 300.0]), (vec![(0, 2)], vec![(0, 2)]));
+        assert_eq!(held(&[300.0, 301.0, 52.0]), (vec![(0, 2)], vec![]));
+        assert_eq!(held(&[52.0, 51.0, 52.0]), (vec![], vec![]));
+        // Of five, one may be in time.
+        assert_eq!(held(&[300.0, 301.0, 52.0, 300.0, 300.0]).1, [(0, 2)]);
+    }
+
+    #[test]
+    fn a_server_that_is_slow_without_holds_does_not_stall() {
+        let slow = samples(0, 0, &[50.0, 310.0]);
+        assert_eq!(stalled(&slow, samples(0, 0, &[320.0; 3])), (vec![], vec![]));
+        // Of a subject that was never seen without a hold nothing is said.
+        assert_eq!(stalled(&[], samples(0, 0, &[320.0; 3])), (vec![], vec![]));
+    }
+
+    #[test]
+    fn lateness_is_the_hold_or_a_round_trip() {
+        let ms = Duration::from_millis;
+        assert_eq!(late_after(ms(200), Some(ms(50))), 37.5);
+        assert_eq!(late_after(ms(40), Some(ms(50))), 30.0);
+        assert_eq!(late_after(ms(40), None), 30.0);
+    }
+}

@@ -1,0 +1,128 @@
+//! Samples of a sweep: sequences of requests, each on a connection of its own, several at a time.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use super::bodies::Subject;
+use crate::doctor::examine::Examination;
+use crate::doctor::failure::Failure;
+use crate::doctor::network::NetworkPath;
+use crate::doctor::plan::CONNECTIONS_MAX;
+use crate::doctor::visitor::Visitor;
+
+/// One response.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Sample {
+    /// The place of what was asked for in the list of subjects.
+    pub(super) subject: usize,
+    /// Its place on the connection, from 0.
+    pub(super) place: usize,
+    /// From the request to the first byte of the head, ms.
+    pub(super) first_ms: f64,
+    /// From the request to the end of the body, ms.
+    pub(super) end_ms: f64,
+    /// Bytes of the body as they were transferred.
+    pub(super) sent_bytes: u64,
+}
+
+/// Asks for each sequence of subjects on a connection of its own; samples during which the network was late are taken again,
+/// and left out when they are late again. Returns what there is when no requests are left.
+///
+/// # Errors
+/// Interrupted; no connection came about.
+pub(super) fn walk(
+    x: &Examination<'_>,
+    subjects: &[Subject],
+    network_path: NetworkPath,
+    sequences: &[Vec<usize>],
+) -> Result<Vec<Sample>, Failure> {
+    let (next, samples, failed) = (AtomicUsize::new(0), Mutex::default(), Mutex::default());
+    x.visit(network_path, |visitor| {
+        thread::scope(|scope| {
+            // A thread inherits the network of the one that starts it.
+            for _ in 0..CONNECTIONS_MAX.min(sequences.len()) {
+                scope.spawn(|| {
+                    while let Some(sequence) = sequences.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        match repeated(visitor, subjects, sequence) {
+                            Ok(more) => {
+                                let all: &Mutex<Vec<Sample>> = &samples;
+                                let all = all.lock();
+                                all.unwrap_or_else(PoisonError::into_inner).extend(more);
+                            }
+                            Err(failure) => {
+                                let first: &Mutex<Option<Failure>> = &failed;
+                                let first = first.lock();
+                                first
+                                    .unwrap_or_else(PoisonError::into_inner)
+                                    .get_or_insert(failure);
+                                return;
+                            }
+                        }
+                    }
+                });
+            }
+        });
+    })?;
+    let samples = samples.into_inner().unwrap_or_else(PoisonError::into_inner);
+    match failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        Some(Failure::Interrupted) => Err(Failure::Interrupted),
+        Some(failure) if samples.is_empty() && failure != Failure::BudgetSpent => Err(failure),
+        _ => Ok(samples),
+    }
+}
+
+/// One sequence, until none of its places lacks a sample that counts, a few times at most.
+fn repeated(
+    visitor: &Visitor<'_>,
+    subjects: &[Subject],
+    sequence: &[usize],
+) -> Result<Vec<Sample>, Failure> {
+    let mut places: Vec<Option<Sample>> = vec![None; sequence.len()];
+    for _ in 0..TRIES {
+        once(visitor, subjects, sequence, &mut places)?;
+        if places.iter().all(Option::is_some) {
+            break;
+        }
+    }
+    Ok(places.into_iter().flatten().collect())
+}
+
+/// One connection; fills the places whose samples count.
+fn once(
+    visitor: &Visitor<'_>,
+    subjects: &[Subject],
+    sequence: &[usize],
+    places: &mut [Option<Sample>],
+) -> Result<(), Failure> {
+    let mut session = visitor.open(&visitor.dial())?;
+    let (mut samples, mut times) = (Vec::new(), Vec::new());
+    for (place, subject) in sequence.iter().enumerate() {
+        // A server that keeps no connection has no later places.
+        if !session.is_open() {
+            break;
+        }
+        let asked = &subjects[*subject];
+        let response = session.exchange(&visitor.get(&asked.url, asked.fields()))?;
+        let ms = |to: u64| to.saturating_sub(response.sent) as f64 / 1e6;
+        times.push((response.sent, response.end));
+        samples.push(Sample {
+            subject: *subject,
+            place,
+            first_ms: ms(response.head),
+            end_ms: ms(response.end),
+            sent_bytes: response.body_bytes,
+        });
+    }
+    for (sample, is_void) in samples.into_iter().zip(visitor.are_void(&times)) {
+        if !is_void {
+            places[sample.place].get_or_insert(sample);
+        }
+    }
+    Ok(())
+}
+
+/// Requests of a connection.
+pub(super) const PLACES: usize = 4;
+/// Times that a sequence is walked at most.
+const TRIES: usize = 3;

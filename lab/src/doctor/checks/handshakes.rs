@@ -1,0 +1,161 @@
+//! Full handshakes of each version: what is measured once for chain-over-window, no-certificate-compression and
+//! handshake-round-trips.
+
+use serde_json::{Map, Value};
+
+use super::command::server_name;
+use super::first_flight::{self, Asked, Flight};
+use super::handshake::{self, ROUND_TRIP_MS_MIN, Version};
+use super::sample::median;
+use crate::doctor::{Examination, Failure, Finding, NetworkPath, Visitor};
+use crate::fetch::{ConnectionRecord, Handshake};
+
+/// Handshakes of one kind.
+struct Series {
+    asked: Asked,
+    retried: bool,
+    /// The most bytes of the server's first flight.
+    flight_bytes: u64,
+    certificates: Vec<Vec<u8>>,
+    /// How long those took that the way did not spoil.
+    took_ms: Vec<f64>,
+    /// The least round trip that TCP has seen.
+    round_trip_ms: f64,
+}
+
+pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
+    if !x.plan.url.tls {
+        return Ok(Vec::new());
+    }
+    let spoken = Version::spoken(x);
+    let kinds: &[Asked] = match spoken.contains(&Version::Tls13) {
+        true => &[Asked::Compressed, Asked::Tls13, Asked::Tls12],
+        false => &[Asked::Tls12],
+    };
+    let mut all = Vec::new();
+    for asked in kinds {
+        match x.visit(NetworkPath::Delayed(None), |visitor| {
+            series(visitor, *asked)
+        })? {
+            Ok(found) => all.push(found),
+            // Who speaks 1.3 need not speak 1.2.
+            Err(Failure::Fetch(_)) if *asked == Asked::Tls12 && !all.is_empty() => {}
+            Err(failure) => return Err(failure),
+        }
+    }
+    Ok(judged(x, all, &spoken))
+}
+
+fn judged(x: &mut Examination<'_>, all: Vec<Series>, spoken: &[Version]) -> Vec<Finding> {
+    // One minimum of all: a kind whose every sample waited a little must not look shorter in round trips.
+    let least_ms = all.iter().map(|series| series.round_trip_ms);
+    let round_trip_ms = least_ms.fold(f64::INFINITY, f64::min);
+    let trips = |series: &Series| {
+        let trips = series.took_ms.iter().map(|ms| ms / round_trip_ms);
+        let enough = round_trip_ms >= ROUND_TRIP_MS_MIN;
+        median(&trips.collect::<Vec<_>>()).filter(|_| enough)
+    };
+    let flights = all.iter().map(|series| Flight {
+        asked: series.asked,
+        bytes: series.flight_bytes,
+        round_trips: trips(series),
+    });
+    let figures = first_flight::Figures {
+        flights: flights.collect(),
+        certificates: all
+            .first()
+            .map(|series| series.certificates.clone())
+            .unwrap_or_default(),
+        round_trip_ms,
+        server: server_name(&x.plan.url),
+    };
+    let mut findings: Vec<Finding> = [
+        first_flight::judge_window(&figures),
+        first_flight::judge_compression(&figures),
+        handshake::judge_versions(spoken, round_trip_ms),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let handshakes: Vec<handshake::Figures> = all
+        .iter()
+        .filter(|series| series.asked != Asked::Tls13)
+        .map(|series| handshake::Figures {
+            version: series.asked.version(),
+            is_preferred: Some(&series.asked.version()) == spoken.first(),
+            retried: series.retried,
+            round_trips: trips(series),
+            flight_bytes: series.flight_bytes,
+            round_trip_ms,
+        })
+        .collect();
+    findings.extend(handshakes.iter().filter_map(handshake::judge));
+    x.measure("tls", figures.measured());
+    let by_version = handshakes
+        .iter()
+        .map(|one| (one.version.name().to_owned(), one.measured()));
+    x.measure(
+        "handshake_round_trips",
+        Value::Object(by_version.collect::<Map<_, _>>()),
+    );
+    findings
+}
+
+fn series(visitor: &Visitor<'_>, asked: Asked) -> Result<Series, Failure> {
+    let mut dial = visitor.dial();
+    if let Some(tls) = &mut dial.tls {
+        tls.versions = asked.version().alone();
+        tls.certificate_compression = asked == Asked::Compressed;
+    }
+    let mut found = Series {
+        asked,
+        retried: false,
+        flight_bytes: 0,
+        certificates: Vec::new(),
+        took_ms: Vec::new(),
+        round_trip_ms: f64::INFINITY,
+    };
+    let mut samples = Vec::new();
+    for _ in 0..SAMPLES {
+        let session = visitor.open(&dial)?;
+        let record = session.record();
+        let Some(handshake) = &record.handshake else {
+            continue;
+        };
+        samples.push((handshake.from, handshake.to));
+        found.retried |= handshake.retried;
+        found.flight_bytes = found
+            .flight_bytes
+            .max(first_flight_bytes(record, handshake));
+        found.certificates.clone_from(&handshake.certificates);
+        found.round_trip_ms = found.round_trip_ms.min(record.round_trip_ns() as f64 / 1e6);
+    }
+    let void = visitor.are_void(&samples);
+    let valid = samples.iter().zip(void).filter(|(_, void)| !void);
+    found.took_ms = valid
+        .map(|((from, to), _)| to.saturating_sub(*from) as f64 / 1e6)
+        .collect();
+    Ok(found)
+}
+
+/// Bytes that the server sent before it waited for the client. In TLS 1.3 that is all until the end of the handshake; in TLS 1.2
+/// what came before the second flight, whose change_cipher_spec arrives with the ticket before it.
+fn first_flight_bytes(record: &ConnectionRecord, handshake: &Handshake) -> u64 {
+    let records = &record.tls_records;
+    let is_old = handshake.version == rustls::ProtocolVersion::TLSv1_2;
+    let change = records
+        .iter()
+        .position(|one| one.content_type == CHANGE_CIPHER_SPEC);
+    let Some(change) = change.filter(|_| is_old) else {
+        return handshake.received_bytes;
+    };
+    let second = records[change].at;
+    let first = records[..change].iter().filter(|one| one.at < second);
+    first.map(|one| one.bytes).sum()
+}
+
+/// Handshakes of each kind: the least number of which the median's interval leaves one late sample out on each side.
+const SAMPLES: usize = 9;
+
+/// A type of records (RFC 5246 section 6.2.1).
+const CHANGE_CIPHER_SPEC: u8 = 20;

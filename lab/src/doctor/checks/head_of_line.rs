@@ -1,0 +1,155 @@
+//! `head-of-line`: a large or slow response delays a small one that was requested at the same time on the same connection.
+//!
+//! Over HTTP/2 and SPDY alone, whose streams are there so that they do not. The small one is requested as more urgent
+//! (RFC 9218), and again on a connection where nothing else is in progress. On a connection some waiting is right: what the
+//! kernel has already been given leaves first, which is about a window.
+
+use serde_json::json;
+
+use super::pick::{self, Picked, average, more, ms};
+use crate::doctor::code::Code;
+use crate::doctor::examine::Examination;
+use crate::doctor::failure::Failure;
+use crate::doctor::figures::estimate;
+use crate::doctor::finding::{Finding, Severity};
+use crate::doctor::network::NetworkPath;
+use crate::doctor::visitor::Visitor;
+
+pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
+    let round_trip_ms = x
+        .round_trip()
+        .map_or(0.0, |time| time.as_secs_f64() * 1000.0);
+    if !x.first.protocol.has_streams() || round_trip_ms < ROUND_TRIP_MIN_MS {
+        return Ok(Vec::new());
+    }
+    let small = pick::small(x, SMALL_MAX_BYTES)?;
+    let Some(small) = small else {
+        return Ok(Vec::new());
+    };
+    // A page that its application makes slowly is the other kind of response that others must not wait for.
+    let slow = x.plan.flushed.first().map(|url| Picked {
+        url: url.clone(),
+        bytes: 0,
+    });
+    let large = pick::large(x, LARGE_MIN_BYTES..=u64::MAX, LARGE_BYTES)?;
+    let mut findings = Vec::new();
+    for (kind, other) in [("large", large), ("slow", slow)] {
+        let Some(other) = other else { continue };
+        let samples = x.visit(NetworkPath::Delayed(None), |visitor| {
+            samples(visitor, &small, &other)
+        })??;
+        findings.extend(judged(x, kind, &other, &samples, round_trip_ms)?);
+    }
+    Ok(findings)
+}
+
+/// Times of a small response, ms.
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    alone: f64,
+    beside: f64,
+    /// The end of the other one.
+    other: f64,
+}
+
+fn samples(visitor: &Visitor<'_>, small: &Picked, other: &Picked) -> Result<Vec<Sample>, Failure> {
+    let mut samples = Vec::new();
+    let request = visitor.get(&small.url, &[("priority", "u=1")]);
+    let large = visitor.get(&other.url, &[("priority", "u=5, i")]);
+    for _ in 0..ROUNDS {
+        // Both connections have had a request: windows and compression of heads are the same.
+        let mut alone = visitor.open(&visitor.dial())?;
+        alone.exchange(&request)?;
+        let first = alone.exchange(&request)?;
+        let mut beside = visitor.open(&visitor.dial())?;
+        beside.exchange(&request)?;
+        let both = beside.exchange_all(&[large.clone(), request.clone()])?;
+        let [Ok(large), Ok(second)] = &both[..] else {
+            continue;
+        };
+        let times = [(first.sent, first.end), (second.sent, second.end)];
+        if !visitor.are_void(&times).contains(&true) {
+            samples.push(Sample {
+                alone: ms(first.sent, first.end),
+                beside: ms(second.sent, second.end),
+                other: ms(large.sent, large.end),
+            });
+        }
+    }
+    Ok(samples)
+}
+
+fn judged(
+    x: &mut Examination<'_>,
+    kind: &str,
+    other: &Picked,
+    samples: &[Sample],
+    round_trip_ms: f64,
+) -> Result<Option<Finding>, Failure> {
+    let pairs: Vec<(f64, f64)> = samples.iter().map(|one| (one.alone, one.beside)).collect();
+    let ends = average(samples.iter().map(|one| one.other));
+    let beside = average(samples.iter().map(|one| one.beside));
+    let (Some(later), Some(end), Some(beside)) = (more(&pairs), ends, beside) else {
+        return Err(Failure::other("too few samples of two responses at a time"));
+    };
+    x.measure(&format!("later_beside_{kind}_ms"), estimate(&later));
+    let share = beside.value / end.value.max(f64::EPSILON);
+    let Some(severity) = severity(later.low, share, round_trip_ms) else {
+        return Ok(None);
+    };
+    let title = format!(
+        "A small response takes {:.0} ms more while a {kind} one is in progress on its connection",
+        later.value
+    );
+    let finding = Finding::new(Code::HeadOfLine, severity, title)
+        .costs(later.value, later.value / round_trip_ms)
+        .proof("later_ms", estimate(&later))
+        .proof("share_of_the_other", json!(share))
+        .proof("small_ms", estimate(&beside))
+        .proof("other_ms", estimate(&end))
+        .proof("other", json!({"url": other.url.to_string(), "bytes": other.bytes}))
+        .mend("nginx: http2_chunk_size 8k; or spdy_chunk_size 8k;, and slow pages from a process of their own")
+        .mend("firstbyte: nothing to set, streams take turns by urgency")
+        .mend(x.plan.command());
+    Ok(Some(finding))
+}
+
+/// How bad it is. Where a response is later than alone, and earlier than the other one, the kernel's buffer is what it waited for:
+/// servers write as much of the other one as fits in, and most are like that.
+fn severity(later_low_ms: f64, share: f64, round_trip_ms: f64) -> Option<Severity> {
+    let is_late = later_low_ms >= round_trip_ms * ROUND_TRIPS;
+    match share {
+        _ if !is_late => None,
+        SHARE_BAD.. => Some(Severity::Bad),
+        SHARE_NOTED.. => Some(Severity::Note),
+        _ => None,
+    }
+}
+
+/// Samples.
+const ROUNDS: usize = 4;
+/// Bodies that count as small, and as large, bytes.
+const SMALL_MAX_BYTES: u64 = 10_000;
+const LARGE_MIN_BYTES: u64 = 150_000;
+/// A large body takes five round trips of slow start.
+const LARGE_BYTES: usize = 400_000;
+/// A small response may wait for a window that is on its way already, round trips.
+const ROUND_TRIPS: f64 = 1.5;
+/// Of the other one's time: a response that takes this long has waited for all of it, or for the kernel's buffer.
+const SHARE_BAD: f64 = 0.85;
+const SHARE_NOTED: f64 = 0.6;
+/// With a shorter round trip all of a large body comes at once, ms.
+const ROUND_TRIP_MIN_MS: f64 = 5.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_response_that_ends_with_the_other_has_waited_for_it() {
+        assert_eq!(severity(200.0, 0.98, 50.0), Some(Severity::Bad));
+        assert_eq!(severity(150.0, 0.75, 50.0), Some(Severity::Note));
+        assert_eq!(severity(150.0, 0.5, 50.0), None);
+        assert_eq!(severity(74.0, 0.98, 50.0), None);
+    }
+}

@@ -1,0 +1,178 @@
+//! header-bloat: bytes of a response's head.
+//!
+//! Source: nginx documentation, `proxy_buffer_size`; RFC 6928 for what fits into the first flight.
+
+use serde_json::{Value, json};
+
+use super::command::quoted;
+use super::sample::in_ms;
+use super::slow_start::further_round_trips;
+use crate::doctor::{Code, Examination, Failure, Finding, Severity};
+
+/// The head of a response.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Figures {
+    pub(super) url: String,
+    /// Bytes as they were transferred, compressed where the protocol does.
+    pub(super) head_bytes: u64,
+    /// Bytes of its text.
+    pub(super) text_bytes: u64,
+    /// Bytes of the body.
+    pub(super) body_bytes: u64,
+    /// Names of fields with the bytes of name and value.
+    pub(super) fields: Vec<(String, u64)>,
+    pub(super) round_trip_ms: f64,
+}
+
+impl Figures {
+    pub(super) fn measured(&self) -> Value {
+        json!({
+            "head_bytes": self.head_bytes,
+            "head_text_bytes": self.text_bytes,
+            "fields": self.fields.len(),
+        })
+    }
+
+    /// The largest fields, by name: those of one name together.
+    fn largest(&self) -> Vec<(String, u64)> {
+        let mut sums: Vec<(String, u64)> = Vec::new();
+        for (name, bytes) in &self.fields {
+            let name = name.to_ascii_lowercase();
+            match sums.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, sum)) => *sum += bytes,
+                None => sums.push((name, *bytes)),
+            }
+        }
+        sums.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
+        sums.truncate(LARGEST);
+        sums
+    }
+}
+
+/// Looks at the head of the first response.
+pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
+    let response = &x.first.response;
+    let bytes =
+        |(name, value): &(String, String)| (name.clone(), (name.len() + value.len()) as u64);
+    let figures = Figures {
+        url: x.plan.url.to_string(),
+        head_bytes: response.head_bytes,
+        text_bytes: response.head_text_bytes,
+        body_bytes: response.body_bytes,
+        fields: response.fields.iter().map(bytes).collect(),
+        round_trip_ms: x.round_trip().map_or(0.0, in_ms),
+    };
+    x.measure("head", figures.measured());
+    Ok(judge(&figures).into_iter().collect())
+}
+
+/// header-bloat: warned of above [`WARN_BYTES`]; bad where the head moves the end of the response to another round trip, or fills
+/// half of the first flight.
+pub(super) fn judge(figures: &Figures) -> Option<Finding> {
+    // What is saved on the wire by compression is counted as saved.
+    let bytes = figures.head_bytes;
+    if bytes <= WARN_BYTES {
+        return None;
+    }
+    let usual = figures.body_bytes.saturating_add(USUAL_BYTES);
+    let trips =
+        further_round_trips(bytes.saturating_add(figures.body_bytes)) - further_round_trips(usual);
+    let severity = match (trips, bytes) {
+        (0, ..=BAD_BYTES) => Severity::Warn,
+        _ => Severity::Bad,
+    };
+    let largest = figures.largest();
+    let listed: Value = largest
+        .iter()
+        .map(|(name, bytes)| json!({"name": shown(name), "bytes": bytes}))
+        .collect();
+    let title = format!("The head of a response has {bytes} bytes; {USUAL_BYTES} are usual");
+    let mut found = Finding::new(Code::HeaderBloat, severity, title)
+        .costs(f64::from(trips) * figures.round_trip_ms, f64::from(trips))
+        .proof("head", figures.measured())
+        .proof("largest_fields", listed);
+    for (name, bytes) in largest.iter().filter(|(_, bytes)| *bytes > USUAL_BYTES / 2) {
+        let name = shown(name);
+        let hint = match name.as_str() {
+            "set-cookie" => {
+                "fewer or smaller cookies; none on files that do not need them".to_owned()
+            }
+            "link" => "Link fields in early hints (103) or in the page".to_owned(),
+            "content-security-policy" | "permissions-policy" => {
+                "a shorter policy, and on pages alone: pictures and scripts do not need it"
+                    .to_owned()
+            }
+            name => {
+                format!("nginx and firstbyte: proxy_hide_header {name}; or no add_header of it")
+            }
+        };
+        found = found.mend(format!("{name} ({bytes} bytes): {hint}"));
+    }
+    Some(found.mend(format!(
+        "curl -s -o /dev/null -w '%{{size_header}}\\n' {}",
+        quoted(&figures.url)
+    )))
+}
+
+/// A field's name in a sentence; a server may send any of some length.
+fn shown(name: &str) -> String {
+    name.chars()
+        .filter(|c| c.is_ascii_graphic())
+        .take(64)
+        .collect()
+}
+
+/// Heads of most sites are below this.
+const USUAL_BYTES: u64 = 1000;
+/// More than a page of memory, which is what nginx takes of an upstream's head at first (`proxy_buffer_size`).
+const WARN_BYTES: u64 = 4096;
+/// Half of the initial window.
+const BAD_BYTES: u64 = super::slow_start::INITIAL_WINDOW_BYTES / 2;
+/// Fields that are listed.
+const LARGEST: usize = 5;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figures(head_bytes: u64, body_bytes: u64) -> Figures {
+        Figures {
+            url: "http://h/".to_owned(),
+            head_bytes,
+            text_bytes: head_bytes,
+            body_bytes,
+            fields: vec![
+                ("Set-Cookie".to_owned(), 900),
+                ("X-Debug".to_owned(), 1200),
+                ("set-cookie".to_owned(), 900),
+                ("Date".to_owned(), 33),
+            ],
+            round_trip_ms: 40.0,
+        }
+    }
+
+    #[test]
+    fn usual_heads_are_not_found() {
+        assert_eq!(judge(&figures(WARN_BYTES, 1000)), None);
+        let found = judge(&figures(WARN_BYTES + 1, 1000)).expect("it is large");
+        assert_eq!(
+            (found.severity, found.lost_round_trips),
+            (Severity::Warn, 0.0)
+        );
+        assert_eq!(found.evidence["largest_fields"][0]["name"], "set-cookie");
+        assert_eq!(found.evidence["largest_fields"][0]["bytes"], 1800);
+        assert!(
+            found.mend[0].contains("cookies")
+                && found.mend[1].contains("proxy_hide_header x-debug")
+        );
+    }
+
+    #[test]
+    fn head_that_moves_the_body_over_the_window_is_bad() {
+        let window = super::super::slow_start::INITIAL_WINDOW_BYTES;
+        let found = judge(&figures(5000, window - USUAL_BYTES)).expect("it is large");
+        assert_eq!((found.severity, found.lost_ms), (Severity::Bad, 40.0));
+        let found = judge(&figures(BAD_BYTES + 1, 10)).expect("it is large");
+        assert_eq!((found.severity, found.lost_ms), (Severity::Bad, 0.0));
+    }
+}

@@ -1,0 +1,203 @@
+//! kernel-settings: what this machine's kernel does to the first byte, where it is the target's.
+//!
+//! Nothing is changed here. Absent: settings of machines that are not this one, which nobody else can read.
+//!
+//! Source: the kernel's ip-sysctl.rst, ip-route(8), ethtool(8).
+
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr};
+use std::process::{Command, Stdio};
+use std::str::FromStr;
+
+use serde_json::{Value, json};
+
+use crate::doctor::{Code, Examination, Failure, Finding, Severity};
+use crate::report::{Offloads, device_to, is_own};
+
+/// Settings of a kernel; `None` for what cannot be read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Figures {
+    /// `net.ipv4.tcp_autocorking`.
+    pub(super) autocorking: Option<bool>,
+    /// `net.ipv4.tcp_slow_start_after_idle`.
+    pub(super) slow_start_after_idle: Option<bool>,
+    /// `net.ipv4.tcp_congestion_control`.
+    pub(super) congestion_control: Option<String>,
+    /// `net.ipv4.tcp_fastopen`: bit 2 is the server's.
+    pub(super) fast_open: Option<u32>,
+    /// `net.core.somaxconn`.
+    pub(super) backlog_max: Option<u32>,
+    /// `initcwnd` of a route, segments; `None` where no route has one, which means ten.
+    pub(super) initial_window: Option<u32>,
+    /// The device on the way to clients, and its offloads.
+    pub(super) device: Option<(String, Offloads)>,
+}
+
+impl Figures {
+    pub(super) fn measured(&self) -> Value {
+        let offloads = self.device.as_ref().map(|(name, offloads)| {
+            json!({"device": name, "tso": offloads.tso, "gso": offloads.gso, "gro": offloads.gro})
+        });
+        json!({
+            "tcp_autocorking": self.autocorking,
+            "tcp_slow_start_after_idle": self.slow_start_after_idle,
+            "tcp_congestion_control": self.congestion_control,
+            "tcp_fastopen": self.fast_open,
+            "somaxconn": self.backlog_max,
+            "initcwnd": self.initial_window,
+            "offloads": offloads,
+        })
+    }
+}
+
+/// Reads the settings, where the target is this machine's.
+pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
+    if !is_own(x.addresses[0]) {
+        return Ok(Vec::new());
+    }
+    // Its own device carries what a machine sends to itself; visitors come by the way that leads to everybody.
+    let device = match x.addresses[0].ip().is_loopback() {
+        true => Some("lo".to_owned()),
+        false => device_to(IpAddr::V4(ANYBODY)),
+    };
+    let figures = read(device);
+    x.measure("kernel", figures.measured());
+    Ok(judge(&figures).into_iter().collect())
+}
+
+fn read(device: Option<String>) -> Figures {
+    let is_on = |name| setting::<u32>(name).map(|value| value != 0);
+    let device = device.map(|name| {
+        let offloads = Offloads::of(&name);
+        (name, offloads)
+    });
+    Figures {
+        autocorking: is_on("net/ipv4/tcp_autocorking"),
+        slow_start_after_idle: is_on("net/ipv4/tcp_slow_start_after_idle"),
+        congestion_control: setting("net/ipv4/tcp_congestion_control"),
+        fast_open: setting("net/ipv4/tcp_fastopen"),
+        backlog_max: setting("net/core/somaxconn"),
+        initial_window: routes().as_deref().and_then(initial_window),
+        device,
+    }
+}
+
+fn setting<T: FromStr>(name: &str) -> Option<T> {
+    let text = fs::read_to_string(format!("/proc/sys/{name}")).ok()?;
+    text.trim().parse().ok()
+}
+
+/// All routes in the words of iproute2; nothing where it is not installed.
+fn routes() -> Option<String> {
+    let output = Command::new("ip")
+        .args(["route", "show", "table", "all"])
+        .stdin(Stdio::null())
+        .output()
+        .ok()?;
+    output
+        .status
+        .success()
+        .then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// An address of documents (RFC 5737), to which only the default route leads.
+const ANYBODY: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+
+/// kernel-settings: a note with those settings that differ from what serves first bytes best. None of them is prescribed: what it
+/// changes depends on the network, and has to be measured there.
+pub(super) fn judge(figures: &Figures) -> Option<Finding> {
+    let mut said = Vec::new();
+    let mut mend = Vec::new();
+    if figures.slow_start_after_idle == Some(true) {
+        said.push("connections that were idle begin again with ten segments (tcp_slow_start_after_idle = 1)".to_owned());
+        mend.push("sysctl net.ipv4.tcp_slow_start_after_idle=0");
+    }
+    if figures.autocorking == Some(true) {
+        said.push(
+            "small writes wait for packets in the device's queue (tcp_autocorking = 1)".to_owned(),
+        );
+        mend.push("sysctl net.ipv4.tcp_autocorking=0, where pieces of a response leave late");
+    }
+    if let Some(window) = figures
+        .initial_window
+        .filter(|segments| *segments < USUAL_WINDOW)
+    {
+        said.push(format!(
+            "a route has an initial window of {window} segments (initcwnd)"
+        ));
+        mend.push("ip route change ... initcwnd 10");
+    }
+    if let Some(backlog) = figures.backlog_max.filter(|most| *most < BACKLOG_MIN) {
+        said.push(format!(
+            "no more than {backlog} connections wait to be accepted (somaxconn)"
+        ));
+        mend.push("sysctl net.core.somaxconn=4096");
+    }
+    if said.is_empty() {
+        return None;
+    }
+    let title = format!("Settings of this machine: {}", said.join("; "));
+    let mut found = Finding::new(Code::KernelSettings, Severity::Note, title)
+        .proof("settings", figures.measured());
+    for line in mend {
+        found = found.mend(line);
+    }
+    Some(
+        found.mend(
+            "measure before and after: firstbyte bench --blocks 20 over the network in question",
+        ),
+    )
+}
+
+/// The `initcwnd` in the output of `ip route`: the least of all routes.
+pub(super) fn initial_window(routes: &str) -> Option<u32> {
+    let words: Vec<&str> = routes.split_whitespace().collect();
+    let windows = words.windows(2).filter(|pair| pair[0] == "initcwnd");
+    windows.filter_map(|pair| pair[1].parse().ok()).min()
+}
+
+/// RFC 6928.
+const USUAL_WINDOW: u32 = 10;
+/// Kernels before 5.4 had 128, which a page of some resources and some visitors fill.
+const BACKLOG_MIN: u32 = 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_that_differ_are_named_with_what_changes_them() {
+        let best = Figures {
+            autocorking: Some(false),
+            slow_start_after_idle: Some(false),
+            initial_window: Some(10),
+            backlog_max: Some(BACKLOG_MIN),
+            ..Figures::default()
+        };
+        assert_eq!(judge(&best), None);
+        assert_eq!(
+            judge(&Figures::default()),
+            None,
+            "what is unknown is not judged"
+        );
+        let usual = Figures {
+            autocorking: Some(true),
+            slow_start_after_idle: Some(true),
+            initial_window: Some(3),
+            backlog_max: Some(128),
+            ..best
+        };
+        let found = judge(&usual).expect("four differ");
+        assert_eq!(found.severity, Severity::Note);
+        assert_eq!(found.mend.len(), 5);
+        assert!(found.title.contains("3 segments"), "{}", found.title);
+    }
+
+    #[test]
+    fn least_initial_window_of_all_routes_counts() {
+        let routes = "default via 192.0.2.1 dev eth0 initcwnd 20\n192.0.2.0/24 dev eth0 initcwnd 4\n10.0.0.0/8 dev x\n";
+        assert_eq!(initial_window(routes), Some(4));
+        assert_eq!(initial_window("default dev x initcwnd"), None);
+        assert_eq!(initial_window(""), None);
+    }
+}

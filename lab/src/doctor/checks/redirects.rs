@@ -1,0 +1,413 @@
+//! redirect-chain, redirect-to-https-late: the way from the URL that visitors type to the page.
+//!
+//! Source: RFC 9110 section 15.4, RFC 3986 section 5, RFC 6797.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::command::quoted;
+use super::sample::in_ms;
+use crate::client::Url;
+use crate::doctor::{Code, Examination, Failure, Finding, NetworkPath, Severity, Visitor};
+use crate::fetch::{self, Dial, Response};
+
+/// A response that names another place.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Hop {
+    pub(super) from: Url,
+    pub(super) status: u16,
+    pub(super) to: Url,
+    /// From the beginning of its connection to its head.
+    pub(super) took_ms: f64,
+    /// Round trips of that: those that open the connection, and one of the request.
+    pub(super) round_trips: u32,
+}
+
+/// All redirects on the way.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Figures {
+    pub(super) url: String,
+    pub(super) hops: Vec<Hop>,
+    /// The round trip of visitors, which may be longer than that of these connections.
+    pub(super) round_trip_ms: f64,
+    /// Why the way was not followed further: more than [`HOPS_MAX`], a circle, a place that cannot be reached; `None` at the page.
+    pub(super) stopped: Option<&'static str>,
+    /// `Strict-Transport-Security` of the first response by https on the way, if there was such a response.
+    pub(super) strict: Option<Option<String>>,
+}
+
+impl Figures {
+    /// Milliseconds that a visitor loses by a redirect.
+    fn lost_ms(&self, hop: &Hop) -> f64 {
+        let trips_ms = f64::from(hop.round_trips) * self.round_trip_ms;
+        hop.took_ms.max(trips_ms)
+    }
+
+    pub(super) fn measured(&self) -> Value {
+        let hop = |hop: &Hop| {
+            json!({
+                "from": hop.from.to_string(),
+                "status": hop.status,
+                "to": hop.to.to_string(),
+                "took_ms": hop.took_ms,
+                "round_trips": hop.round_trips,
+            })
+        };
+        json!({
+            "hops": self.hops.iter().map(hop).collect::<Vec<_>>(),
+            "stopped": self.stopped,
+            "strict_transport_security": self.strict,
+        })
+    }
+}
+
+/// Follows redirects from the target; from its http form where it is https and both have their usual ports.
+pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
+    let url = x.plan.url.clone();
+    let plain = plain_form(&url);
+    if plain.is_none() && !is_redirect(x.first.response.status) {
+        return Ok(Vec::new());
+    }
+    let figures = x.visit(NetworkPath::Direct, |visitor| {
+        let from_plain = plain.map(|plain| follow(visitor, plain, PLAIN_TIMEOUT));
+        match from_plain {
+            // Nobody listens there: what is asked for is all there is.
+            Some(Err(Failure::Fetch(_))) | None => follow(visitor, url, visitor.plan().timeout),
+            Some(result) => result,
+        }
+    })??;
+    let figures = Figures {
+        round_trip_ms: x.round_trip().map_or(0.0, in_ms),
+        ..figures
+    };
+    x.measure("redirects", figures.measured());
+    if let Some(last) = figures
+        .hops
+        .last()
+        .filter(|_| is_redirect(x.first.response.status))
+    {
+        // What follows looks at what was asked for, which is no page.
+        let note = format!(
+            "the target is a redirect, and was examined as one; the page is {}",
+            last.to
+        );
+        x.notes.push(note);
+    }
+    Ok([judge_chain(&figures), judge_https(&figures)]
+        .into_iter()
+        .flatten()
+        .collect())
+}
+
+/// The URL of visitors who type the host's name alone.
+fn plain_form(url: &Url) -> Option<Url> {
+    let usual = url.tls && url.port == 443;
+    usual.then(|| Url::parse(&format!("http://{}{}", url.authority, url.path)).ok())?
+}
+
+/// Asks for a URL and for each place that a response names.
+fn follow(visitor: &Visitor<'_>, start: Url, timeout: Duration) -> Result<Figures, Failure> {
+    let mut figures = Figures {
+        url: start.to_string(),
+        ..Figures::default()
+    };
+    let mut at = start;
+    loop {
+        let answer = ask(visitor, &at, timeout.min(visitor.plan().timeout));
+        let (response, took_ms, round_trips) = match answer {
+            Ok(answer) => answer,
+            // Of the first place there is nothing to say.
+            Err(Failure::Fetch(_)) if !figures.hops.is_empty() => {
+                figures.stopped = Some("the last place cannot be reached");
+                return Ok(figures);
+            }
+            Err(failure) => return Err(failure),
+        };
+        if at.tls && figures.strict.is_none() {
+            let strict = response.field("strict-transport-security");
+            figures.strict = Some(strict.map(|value| value.chars().take(STRICT_CHARS).collect()));
+        }
+        let location = response
+            .field("location")
+            .filter(|_| is_redirect(response.status));
+        let Some(to) = location.and_then(|location| target(&at, location)) else {
+            return Ok(figures);
+        };
+        let is_known = figures.hops.iter().any(|hop| hop.from == to) || to == at;
+        figures.hops.push(Hop {
+            from: at,
+            status: response.status,
+            to: to.clone(),
+            took_ms,
+            round_trips,
+        });
+        if is_known {
+            figures.stopped = Some("they lead in a circle");
+            return Ok(figures);
+        }
+        if figures.hops.len() >= HOPS_MAX {
+            figures.stopped = Some("there are more than a client should follow");
+            return Ok(figures);
+        }
+        at = to;
+    }
+}
+
+/// One request on a connection of its own: redirects to other servers need one each. Returns the response, the time from the
+/// connection's beginning, and the round trips of all.
+fn ask(
+    visitor: &Visitor<'_>,
+    url: &Url,
+    timeout: Duration,
+) -> Result<(Response, f64, u32), Failure> {
+    let own = visitor.dial();
+    let dial = match url.same_server(&own.url) {
+        true => Dial { timeout, ..own },
+        false => {
+            let (addresses, _) = fetch::resolve(url, timeout)?;
+            let address = *addresses
+                .first()
+                .ok_or_else(|| Failure::other("no address"))?;
+            let mut dial = Dial::new(url, address, timeout);
+            if let Some(tls) = &mut dial.tls {
+                tls.trust = visitor.plan().trust.clone();
+            }
+            dial
+        }
+    };
+    let mut session = visitor.open(&dial)?;
+    let response = session.exchange(&visitor.get(url, &[]))?;
+    let record = session.record();
+    let of_tls = record
+        .handshake
+        .as_ref()
+        .map_or(0, |handshake| match handshake.version {
+            rustls::ProtocolVersion::TLSv1_3 => 1,
+            _ => 2,
+        });
+    let took_ms = response.head.saturating_sub(record.opened.0) as f64 / 1e6;
+    Ok((response, took_ms, 2 + of_tls))
+}
+
+/// How long the usual port of http is tried, where the target is https.
+const PLAIN_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// redirect-chain: one redirect may be needed, from http to https or to the name of the site. Warned of from the second on, bad
+/// from the third on and where the page is never reached.
+pub(super) fn judge_chain(figures: &Figures) -> Option<Finding> {
+    let needless = figures.hops.get(1..).unwrap_or_default();
+    if needless.is_empty() {
+        return None;
+    }
+    let severity = match (needless.len(), figures.stopped) {
+        (1, None) => Severity::Warn,
+        _ => Severity::Bad,
+    };
+    let lost_ms = needless.iter().map(|hop| figures.lost_ms(hop)).sum();
+    let trips: u32 = needless.iter().map(|hop| hop.round_trips).sum();
+    let title = match figures.stopped {
+        None => format!(
+            "{} redirects lead to the page, where one is enough",
+            figures.hops.len()
+        ),
+        Some(why) => format!(
+            "{} redirects do not lead to a page: {why}",
+            figures.hops.len()
+        ),
+    };
+    let last = figures.hops.last()?;
+    Some(
+        Finding::new(Code::RedirectChain, severity, title)
+            .costs(lost_ms, f64::from(trips))
+            .proof("redirects", figures.measured())
+            .mend(format!("nginx and firstbyte: the first redirect goes to the last place at once: return 301 {};", word(&last.to)))
+            .mend(format!(
+                "curl -sIL -o /dev/null -w '%{{num_redirects}} %{{time_redirect}}\\n' {}",
+                quoted(&figures.url)
+            )),
+    )
+}
+
+/// redirect-to-https-late: warned of, since each visit that begins by http loses a connection and a request.
+pub(super) fn judge_https(figures: &Figures) -> Option<Finding> {
+    let hop = figures
+        .hops
+        .iter()
+        .find(|hop| !hop.from.tls && hop.to.tls)?;
+    // Of what was not reached nothing is known.
+    let value = figures.strict.as_ref()?.as_deref();
+    let age = value.and_then(max_age_s);
+    let title = match (value, age) {
+        (_, Some(age)) if age >= MAX_AGE_MIN_S => return None,
+        (None, _) => "Visits by http are redirected to https each time: there is no Strict-Transport-Security".to_owned(),
+        (Some(_), None) => "Visits by http are redirected to https each time: Strict-Transport-Security has no max-age".to_owned(),
+        (Some(_), Some(age)) => {
+            format!("Visits by http are redirected to https again after {age} s, the max-age of Strict-Transport-Security")
+        }
+    };
+    Some(
+        Finding::new(Code::RedirectToHttpsLate, Severity::Warn, title)
+            .costs(figures.lost_ms(hop), f64::from(hop.round_trips))
+            .proof("redirects", figures.measured())
+            .mend("nginx and firstbyte, in the server of https: add_header Strict-Transport-Security \"max-age=31536000\" always;")
+            .mend(format!("curl -sI {} | grep -i strict-transport-security", quoted(&hop.to.to_string()))),
+    )
+}
+
+/// The number of `max-age` (RFC 6797 section 6.1.1).
+fn max_age_s(value: &str) -> Option<u64> {
+    let mut parts = value.split(';').filter_map(|part| part.split_once('='));
+    let (_, number) = parts.find(|(name, _)| name.trim().eq_ignore_ascii_case("max-age"))?;
+    number.trim().trim_matches('"').parse().ok()
+}
+
+/// A URL as a word of nginx.conf, where a server may have put quotes, braces and variables into it.
+fn word(url: &Url) -> String {
+    let text = url.to_string();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-._~:/?#[]@!&()*+,=%".contains(c);
+    match text.chars().all(plain) {
+        true => text,
+        false => "...".to_owned(),
+    }
+}
+
+/// The place that a `Location` names, seen from a URL; `None` for what is no place of HTTP.
+fn target(from: &Url, location: &str) -> Option<Url> {
+    let scheme = if from.tls { "https" } else { "http" };
+    let authority = &from.authority;
+    let (path, _) = from.path.split_once('?').unwrap_or((&from.path, ""));
+    let directory = &path[..path.rfind('/').map_or(0, |at| at + 1)];
+    let location = location.trim();
+    if location.len() > LOCATION_BYTES_MAX {
+        return None;
+    }
+    if location.contains("://") && !location.starts_with(['/', '?', '.']) {
+        return Url::parse(location).ok();
+    }
+    let absolute = match location.chars().next() {
+        None => return None,
+        _ if location.starts_with("//") => format!("{scheme}:{location}"),
+        Some('/') => format!("{scheme}://{authority}{location}"),
+        Some('?') => format!("{scheme}://{authority}{path}{location}"),
+        Some('#') => return None,
+        // Dots are the server's to follow.
+        Some(_) => format!("{scheme}://{authority}{directory}{location}"),
+    };
+    Url::parse(&absolute).ok()
+}
+
+/// Whether a response with this status and a `Location` is a redirect that clients follow by another GET.
+fn is_redirect(status: u16) -> bool {
+    matches!(status, 301 | 302 | 303 | 307 | 308)
+}
+
+/// Redirects that are followed: half of what browsers follow, which is 20.
+const HOPS_MAX: usize = 10;
+
+/// Bytes of a `Location` that is followed: as much as servers take as a request's line.
+const LOCATION_BYTES_MAX: usize = 8192;
+
+/// Characters of `Strict-Transport-Security` that are read.
+const STRICT_CHARS: usize = 200;
+
+/// With less than a day, even who comes daily is redirected each time.
+const MAX_AGE_MIN_S: u64 = 86_400;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn url(text: &str) -> Url {
+        Url::parse(text).expect("a URL")
+    }
+
+    fn figures(urls: &[&str], strict: Option<Option<&str>>) -> Figures {
+        let hop = |pair: &[&str]| Hop {
+            from: url(pair[0]),
+            status: 301,
+            to: url(pair[1]),
+            took_ms: 20.0,
+            round_trips: 2,
+        };
+        Figures {
+            url: urls.first().copied().unwrap_or_default().to_owned(),
+            hops: urls.windows(2).map(hop).collect(),
+            round_trip_ms: 0.0,
+            stopped: None,
+            strict: strict.map(|value| value.map(str::to_owned)),
+        }
+    }
+
+    #[test]
+    fn one_redirect_is_not_found_and_two_are() {
+        assert_eq!(judge_chain(&figures(&["http://h/"], None)), None);
+        assert_eq!(
+            judge_chain(&figures(&["http://h/", "http://h/a"], None)),
+            None
+        );
+        let found = judge_chain(&figures(&["http://h/", "http://h/a", "http://h/b"], None));
+        let found = found.expect("there are two");
+        assert_eq!((found.severity, found.lost_ms), (Severity::Warn, 20.0));
+        assert_eq!(found.lost_round_trips, 2.0);
+        let four = ["http://h/", "http://h/a", "http://h/b", "http://h/c{"];
+        let found = judge_chain(&figures(&four, None)).expect("there are three");
+        assert_eq!(
+            (found.severity, found.lost_round_trips),
+            (Severity::Bad, 4.0)
+        );
+        assert!(
+            found.mend[0].ends_with("return 301 ...;"),
+            "{:?}",
+            found.mend
+        );
+    }
+
+    #[test]
+    fn circle_is_bad() {
+        let mut circle = figures(&["http://h/", "http://h/a", "http://h/"], None);
+        circle.stopped = Some("they lead in a circle");
+        assert_eq!(
+            judge_chain(&circle).map(|one| one.severity),
+            Some(Severity::Bad)
+        );
+    }
+
+    #[test]
+    fn redirect_to_https_is_found_unless_browsers_remember_it() {
+        let way = ["http://h/", "https://h/"];
+        let judged = |strict| judge_https(&figures(&way, strict));
+        assert!(judged(Some(Some("max-age=86400; includeSubDomains"))).is_none());
+        assert!(judged(Some(Some("includeSubDomains; Max-Age=\"31536000\""))).is_none());
+        let late = judged(Some(None)).expect("there is none");
+        assert_eq!((late.severity, late.lost_ms), (Severity::Warn, 20.0));
+        assert!(judged(Some(Some("max-age=86399"))).is_some());
+        assert!(judged(Some(Some("max-age=0"))).is_some());
+        assert!(judged(Some(Some("nonsense"))).is_some());
+        assert!(judged(None).is_none(), "it was not reached");
+        assert!(judge_https(&figures(&["https://h/", "https://h/a"], Some(None))).is_none());
+    }
+
+    #[test]
+    fn places_are_found_as_browsers_find_them() {
+        let from = url("https://h:81/a/b?c");
+        for (location, expected) in [
+            ("http://other/x", "http://other/x"),
+            ("//other/x", "https://other/x"),
+            ("/x?y", "https://h:81/x?y"),
+            ("x", "https://h:81/a/x"),
+            ("?z", "https://h:81/a/b?z"),
+            (" /trimmed ", "https://h:81/trimmed"),
+            ("/to?url=http://x/", "https://h:81/to?url=http://x/"),
+        ] {
+            let found = target(&from, location).map(|url| url.to_string());
+            assert_eq!(found.as_deref(), Some(expected), "{location}");
+        }
+        let long = |bytes: usize| format!("/{}", "x".repeat(bytes - 1));
+        assert!(target(&from, &long(LOCATION_BYTES_MAX)).is_some());
+        assert_eq!(target(&from, &long(LOCATION_BYTES_MAX + 1)), None);
+        for none in ["", "#a", "ftp://h/", "http://u@h/", "/a\u{7}"] {
+            assert_eq!(target(&from, none), None, "{none}");
+        }
+    }
+}

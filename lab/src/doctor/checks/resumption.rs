@@ -1,0 +1,296 @@
+//! no-resumption, no-early-data: what a returning client is spared.
+//!
+//! Source: RFC 8446 sections 2.2 and 2.3, RFC 5077, RFC 8470.
+
+use serde_json::{Value, json};
+
+use super::command::server_name;
+use super::handshake::Version;
+use super::sample::in_ms;
+use crate::doctor::{Code, Examination, Failure, Finding, NetworkPath, Severity, Visitor};
+use crate::fetch::{Dial, Sessions};
+
+/// Connections that brought the session of an earlier one, and what became of them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Attempts {
+    pub(super) version: Version,
+    /// Connections that had a session to bring, or none because the server has given none so far.
+    pub(super) tried: u32,
+    pub(super) resumed: u32,
+    /// Tickets of TLS 1.3 that came.
+    pub(super) tickets: u32,
+    /// Of those that offered early data and were resumed, how many had it taken.
+    pub(super) early: u32,
+}
+
+/// All attempts of a server, one entry for each version that it speaks, the preferred one first.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Figures {
+    pub(super) attempts: Vec<Attempts>,
+    pub(super) round_trip_ms: f64,
+    pub(super) server: (String, String),
+}
+
+impl Attempts {
+    /// Whether some sessions are resumed and some are not.
+    fn is_unsteady(&self) -> bool {
+        self.resumed > 0 && self.resumed < self.tried
+    }
+}
+
+impl Figures {
+    pub(super) fn measured(&self) -> Value {
+        let one = |attempts: &Attempts| {
+            json!({
+                "version": attempts.version.name(),
+                "tried": attempts.tried,
+                "resumed": attempts.resumed,
+                "tickets": attempts.tickets,
+                "early_data_accepted": attempts.early,
+            })
+        };
+        self.attempts.iter().map(one).collect()
+    }
+}
+
+/// Connects again and again with the session of the connection before.
+pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
+    if !x.plan.url.tls {
+        return Ok(Vec::new());
+    }
+    let versions = Version::spoken(x);
+    let attempts = x.visit(NetworkPath::Direct, |visitor| {
+        let mut all = Vec::new();
+        for version in &versions {
+            match attempts(visitor, *version) {
+                Ok(found) => all.push(found),
+                // Who speaks 1.3 need not speak 1.2.
+                Err(Failure::Fetch(_)) if *version == Version::Tls12 && !all.is_empty() => {}
+                Err(failure) => return Err(failure),
+            }
+        }
+        Ok(all)
+    })??;
+    let figures = Figures {
+        attempts,
+        round_trip_ms: x.round_trip().map_or(0.0, in_ms),
+        server: server_name(&x.plan.url),
+    };
+    x.measure("resumption", figures.measured());
+    Ok(judge_resumption(&figures)
+        .into_iter()
+        .chain(judge_early_data(&figures))
+        .collect())
+}
+
+/// The first connection has no session; each of the others brings one of those that are left. A session that is not resumed at
+/// once is asked for more often, so that a miss by chance is told from a server that misses each other time.
+fn attempts(visitor: &Visitor<'_>, version: Version) -> Result<Attempts, Failure> {
+    let mut dial = visitor.dial();
+    if let Some(tls) = &mut dial.tls {
+        tls.versions = version.alone();
+        tls.sessions = Sessions::shared();
+        tls.early_data = version == Version::Tls13;
+    }
+    let mut found = Attempts {
+        version,
+        tried: 0,
+        resumed: 0,
+        tickets: 0,
+        early: 0,
+    };
+    let mut left = one(visitor, &dial, None, &mut found)?;
+    // A server that stops giving tickets must not keep this going.
+    for _ in 0..CONNECTIONS {
+        let enough = match found.is_unsteady() {
+            true => ATTEMPTS_UNSTEADY,
+            false => ATTEMPTS,
+        };
+        if found.tried >= enough {
+            break;
+        }
+        left = one(visitor, &dial, Some(left), &mut found)?;
+    }
+    Ok(found)
+}
+
+/// One connection with a request. Takes and returns how many sessions there are to bring; without a number it is the first.
+fn one(
+    visitor: &Visitor<'_>,
+    dial: &Dial,
+    left: Option<u32>,
+    found: &mut Attempts,
+) -> Result<u32, Failure> {
+    let request = visitor.get(&visitor.plan().url, &[]);
+    let mut session = visitor.open(dial)?;
+    session.exchange(&request)?;
+    if session.record().tickets == 0 && found.version == Version::Tls13 && session.is_open() {
+        // A ticket may come behind a response that was quick (RFC 8446 section 4.6.1), but before the next one.
+        session.exchange(&request)?;
+    }
+    let record = session.record();
+    // A ticket is brought once (RFC 8446 appendix C.4), and some servers give none to who has brought one: then the next
+    // connection has nothing to bring, and its full handshake says nothing.
+    let has_session = match found.version {
+        Version::Tls12 => true,
+        Version::Tls13 => left.is_some_and(|left| left > 0) || found.tickets == 0,
+    };
+    found.tickets += record.tickets;
+    if let Some(handshake) = record
+        .handshake
+        .as_ref()
+        .filter(|_| left.is_some() && has_session)
+    {
+        found.tried += 1;
+        found.resumed += u32::from(handshake.resumed);
+        found.early += u32::from(handshake.early_data_accepted);
+    }
+    let kept = left.unwrap_or(0).saturating_sub(1) + record.tickets;
+    Ok(kept.min(TICKETS_KEPT))
+}
+
+/// Connections that bring a session, of each version: enough to see one of two processes that do not share their keys in
+/// fifteen of sixteen cases.
+const ATTEMPTS: u32 = 4;
+/// Attempts where some are resumed and some are not.
+const ATTEMPTS_UNSTEADY: u32 = 12;
+/// Connections of a version at most, of which half may have no session to bring.
+const CONNECTIONS: u32 = 2 * ATTEMPTS_UNSTEADY;
+/// Tickets of a server that the client keeps (rustls).
+const TICKETS_KEPT: u32 = 8;
+/// Of [`ATTEMPTS_UNSTEADY`], those that have to fail for a verdict: servers may forget a session now and then.
+const MISSES_MIN: u32 = 3;
+
+/// no-resumption: bad where a returning visitor loses a round trip by it, that is with TLS 1.2 as the best version. A note where
+/// too few sessions were refused to say why.
+pub(super) fn judge_resumption(figures: &Figures) -> Option<Finding> {
+    let misses = |one: &&Attempts| one.tried > 0 && one.resumed < one.tried;
+    let preferred = figures.attempts.first()?.version;
+    let worst = figures.attempts.iter().find(misses)?;
+    let version = worst.version.name();
+    let title = match worst.resumed {
+        0 => format!(
+            "No session of {version} is resumed: {} of {} connections made a full handshake",
+            worst.tried, worst.tried
+        ),
+        some if worst.tried - some < MISSES_MIN => format!(
+            "Sessions of {version} are resumed {some} times of {}: the server has refused some",
+            worst.tried
+        ),
+        some => format!(
+            "Sessions of {version} are resumed {some} times of {}, as where several processes or machines do not share their keys",
+            worst.tried
+        ),
+    };
+    let share = f64::from(worst.tried - worst.resumed) / f64::from(worst.tried);
+    // A full handshake of TLS 1.3 takes no more round trips than a resumed one, but the certificates and their signature.
+    let trips = match worst.version {
+        Version::Tls12 => share,
+        Version::Tls13 => 0.0,
+    };
+    let severity = match (worst.version, worst.version == preferred, worst.resumed) {
+        (Version::Tls12, true, 0) => Severity::Bad,
+        (_, _, 0) => Severity::Warn,
+        (_, _, resumed) if worst.tried - resumed >= MISSES_MIN => Severity::Warn,
+        _ => Severity::Note,
+    };
+    let (server, name) = &figures.server;
+    let lost_ms = trips * figures.round_trip_ms;
+    Some(
+        Finding::new(Code::NoResumption, severity, title)
+            .costs(lost_ms, trips)
+            .proof("attempts", figures.measured())
+            .mend("nginx: ssl_session_cache shared:SSL:10m; ssl_session_tickets on;")
+            .mend("firstbyte: ssl_session_cache shared:SSL:10m; ssl_session_tickets on;")
+            .mend("several machines behind one name: ssl_session_ticket_key with the same file on each")
+            .mend(format!(
+                "openssl s_client -connect {server} -servername {name} -reconnect -tls1_2 </dev/null | grep Reused"
+            )),
+    )
+}
+
+/// no-early-data: a note, since requests in early data can be replayed, and applications have to be ready for it.
+pub(super) fn judge_early_data(figures: &Figures) -> Option<Finding> {
+    let mut attempts = figures.attempts.iter();
+    let modern = attempts.find(|one| one.version == Version::Tls13)?;
+    if modern.resumed == 0 || modern.early > 0 {
+        return None;
+    }
+    let title = "A returning client cannot send its request with the handshake (0-RTT)";
+    Some(
+        Finding::new(Code::NoEarlyData, Severity::Note, title)
+            .costs(figures.round_trip_ms, 1.0)
+            .proof("attempts", figures.measured())
+            .mend("nginx and firstbyte: ssl_early_data on; proxy_set_header Early-Data $ssl_early_data;")
+            .mend("only where applications answer 425 to what must not be replayed (RFC 8470)"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figures(all: &[(Version, u32, u32)]) -> Figures {
+        let attempts = |(version, resumed, early): &(Version, u32, u32)| Attempts {
+            version: *version,
+            tried: 4,
+            resumed: *resumed,
+            tickets: 0,
+            early: *early,
+        };
+        Figures {
+            attempts: all.iter().map(attempts).collect(),
+            round_trip_ms: 20.0,
+            server: ("h:443".to_owned(), "h".to_owned()),
+        }
+    }
+
+    use Version::{Tls12, Tls13};
+
+    #[test]
+    fn sessions_that_are_all_resumed_are_not_found() {
+        let good = figures(&[(Tls13, 4, 4), (Tls12, 4, 0)]);
+        assert_eq!(judge_resumption(&good), None);
+        assert_eq!(judge_early_data(&good), None);
+        assert_eq!(judge_resumption(&Figures::default()), None);
+    }
+
+    #[test]
+    fn sessions_that_are_never_resumed_cost_a_round_trip_of_tls_1_2() {
+        let found = judge_resumption(&figures(&[(Tls12, 0, 0)])).expect("none is resumed");
+        assert_eq!((found.severity, found.lost_ms), (Severity::Bad, 20.0));
+        let found = judge_resumption(&figures(&[(Tls13, 0, 0), (Tls12, 4, 0)]));
+        let found = found.expect("none is resumed");
+        assert_eq!((found.severity, found.lost_ms), (Severity::Warn, 0.0));
+    }
+
+    #[test]
+    fn sessions_that_are_resumed_at_times_say_so() {
+        let judged = |tried, resumed| {
+            let mut some = figures(&[(Tls12, resumed, 0)]);
+            some.attempts[0].tried = tried;
+            judge_resumption(&some).expect("some are not resumed")
+        };
+        let found = judged(12, 12 - MISSES_MIN);
+        assert!(
+            found.title.contains("9 times of 12, as where"),
+            "{}",
+            found.title
+        );
+        assert_eq!(
+            (found.severity, found.lost_round_trips),
+            (Severity::Warn, 0.25)
+        );
+        let found = judged(12, 13 - MISSES_MIN);
+        assert!(found.title.ends_with("refused some"), "{}", found.title);
+        assert_eq!(found.severity, Severity::Note);
+    }
+
+    #[test]
+    fn early_data_is_a_note_where_sessions_are_resumed() {
+        let found = judge_early_data(&figures(&[(Tls13, 4, 0)])).expect("it is not taken");
+        assert_eq!(found.severity, Severity::Note);
+        assert_eq!(judge_early_data(&figures(&[(Tls13, 0, 0)])), None);
+        assert_eq!(judge_early_data(&figures(&[(Tls12, 4, 0)])), None);
+    }
+}

@@ -1,0 +1,77 @@
+//! The course of an examination: one check after the other, and what they found as a diagnosis.
+//!
+//! A check that fails does not end the others: why it failed is a note in the diagnosis's conditions.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::checks::CHECKS;
+use super::diagnosis::Diagnosis;
+use super::examine::Examination;
+use super::failure::Failure;
+use super::finding::Severity;
+use super::network::Network;
+use super::plan::Plan;
+use super::visitor::Watch;
+
+/// Examines a server by all checks; an examination that is interrupted has the findings of the checks before.
+///
+/// # Errors
+/// The target cannot be reached or answers nothing.
+pub fn examine(
+    plan: &Plan,
+    network: &dyn Network,
+    watch: &dyn Watch,
+) -> Result<Diagnosis, Failure> {
+    watch.step("first request", 0, CHECKS.len());
+    let mut examination = Examination::begin(plan, network, watch)?;
+    let name = String::from_utf8_lossy(examination.first.protocol.alpn()).into_owned();
+    let mut diagnosis = Diagnosis::new(&plan.url.to_string(), &name);
+    let status = examination.first.response.status;
+    if status >= 400 {
+        let note = format!("the page's status is {status}: what was found is of an error page");
+        examination.notes.push(note);
+    }
+    for (done, check) in CHECKS.iter().enumerate() {
+        watch.step(check.name, done, CHECKS.len());
+        match (check.run)(&mut examination) {
+            Ok(findings) => {
+                let costly = findings.iter().filter(|one| one.severity > Severity::Note);
+                examination.found.extend(costly.map(|one| one.code));
+                diagnosis.findings.extend(findings);
+            }
+            Err(Failure::Interrupted) => {
+                examination.notes.push("interrupted".to_owned());
+                break;
+            }
+            Err(failure) => {
+                let note = format!("{} was not judged: {failure}", check.name);
+                examination.notes.push(note);
+            }
+        }
+    }
+    conditions(&mut diagnosis, examination);
+    diagnosis.rank();
+    Ok(diagnosis)
+}
+
+fn conditions(diagnosis: &mut Diagnosis, examination: Examination<'_>) {
+    let (network, record) = (examination.network, &examination.first.record);
+    let ms = |time: Duration| time.as_secs_f64() * 1000.0;
+    diagnosis.conditions.extend([
+        ("network".to_owned(), json!(network.description())),
+        (
+            "address".to_owned(),
+            json!(examination.addresses[0].to_string()),
+        ),
+        ("requests".to_owned(), json!(examination.budget.sent())),
+        ("round_trip_ms".to_owned(), json!(record.min_rtt.map(ms))),
+        (
+            "link_round_trip_ms".to_owned(),
+            json!(network.round_trip().map(ms)),
+        ),
+        ("notes".to_owned(), json!(examination.notes)),
+    ]);
+    diagnosis.measured = examination.measured;
+}

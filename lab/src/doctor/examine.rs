@@ -1,0 +1,187 @@
+//! An examination in progress: the plan, what the first request showed, and what the checks share.
+//!
+//! A check makes its requests by [`Examination::visit`] and returns findings.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use super::code::Code;
+use super::docroot::{Docroot, Type};
+use super::failure::Failure;
+use super::network::{Network, NetworkPath};
+use super::plan::Plan;
+use super::visitor::{Budget, Visitor, Watch};
+use crate::client::{Protocol, Url};
+use crate::fetch::{self, ConnectionRecord, Response};
+
+/// An examination in progress.
+pub struct Examination<'a> {
+    /// The plan.
+    pub plan: &'a Plan,
+    /// How connections reach it.
+    pub network: &'a dyn Network,
+    /// All addresses of the target's host, the one that is used first, and how long the look-up took.
+    pub addresses: Vec<SocketAddr>,
+    /// How long looking them up took.
+    pub resolved_in: Duration,
+    /// The first request's results.
+    pub first: FirstLook,
+    /// Figures of what was measured, by name.
+    pub measured: Map<String, Value>,
+    /// Remarks for the reader, in sentences.
+    pub notes: Vec<String>,
+    /// Codes that were found above note so far.
+    pub(super) found: Vec<Code>,
+    /// Files of the doctor, where the plan has a directory for them.
+    pub(super) docroot: Option<Docroot>,
+    /// See [`Examination::site`].
+    pub(super) known_bodies: Option<Vec<Body>>,
+    pub(super) budget: Budget,
+    watch: &'a dyn Watch,
+}
+
+/// The first request to the target, on a connection of its own and straight over the network.
+#[derive(Debug)]
+pub struct FirstLook {
+    /// The protocol that the server chose.
+    pub protocol: Protocol,
+    /// The connection's record.
+    pub record: ConnectionRecord,
+    /// The response, of which no coding was accepted.
+    pub response: Response,
+}
+
+/// A body of the site.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Body {
+    /// Where it is.
+    pub url: Url,
+    /// Its bytes without a content coding.
+    pub bytes: u64,
+    /// Whether it comes compressed when gzip is accepted.
+    pub is_compressed: bool,
+}
+
+impl<'a> Examination<'a> {
+    /// Looks the target up and asks for it once.
+    ///
+    /// # Errors
+    /// It has no address, or does not answer.
+    pub(super) fn begin(
+        plan: &'a Plan,
+        network: &'a dyn Network,
+        watch: &'a dyn Watch,
+    ) -> Result<Self, Failure> {
+        let (mut addresses, resolved_in) = fetch::resolve(&plan.url, plan.timeout)?;
+        if network.round_trip().is_some() {
+            // The link carries no other ones.
+            addresses.sort_by_key(|address| !address.is_ipv4());
+        }
+        let budget = Budget::default();
+        let address = *addresses
+            .first()
+            .ok_or_else(|| Failure::other("the host has no address"))?;
+        let docroot = plan.docroot.as_ref();
+        let docroot = docroot.map(|directory| Docroot::new(directory, &plan.url));
+        let docroot = docroot.transpose()?;
+        let first = visit(
+            (plan, network, watch, &budget),
+            address,
+            NetworkPath::Direct,
+            |visitor| {
+                let mut session = visitor.open(&visitor.dial())?;
+                let response = session.exchange(&visitor.get(&plan.url, &[]))?;
+                Ok::<_, Failure>(FirstLook {
+                    protocol: session.protocol(),
+                    record: session.record().clone(),
+                    response,
+                })
+            },
+        )??;
+        Ok(Self {
+            plan,
+            network,
+            addresses,
+            resolved_in,
+            first,
+            measured: Map::new(),
+            notes: Vec::new(),
+            found: Vec::new(),
+            docroot,
+            known_bodies: None,
+            budget,
+            watch,
+        })
+    }
+
+    /// The URL of a file of this size in the plan's docroot, which is written unless it is there; `None` without a docroot.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub(super) fn planted(&mut self, bytes: usize, kind: Type) -> Result<Option<Url>, Failure> {
+        let docroot = self.docroot.as_mut();
+        docroot.map(|docroot| docroot.file(bytes, kind)).transpose()
+    }
+
+    /// Runs a task whose connections take a network path to the target, on a thread of its own.
+    ///
+    /// # Errors
+    /// There is no such network path.
+    pub fn visit<T: Send>(
+        &self,
+        network_path: NetworkPath,
+        task: impl FnOnce(&Visitor<'_>) -> T + Send,
+    ) -> Result<T, Failure> {
+        let parts = (self.plan, self.network, self.watch, &self.budget);
+        visit(parts, self.addresses[0], network_path, task)
+    }
+
+    /// How many requests are left.
+    #[must_use]
+    pub fn requests_left(&self) -> u32 {
+        self.plan.requests_max.saturating_sub(self.budget.sent())
+    }
+
+    /// Whether checks before have found this, above note.
+    #[must_use]
+    pub fn has(&self, code: Code) -> bool {
+        self.found.contains(&code)
+    }
+
+    /// Keeps a figure for the report.
+    pub fn measure(&mut self, name: &str, value: impl Into<Value>) {
+        self.measured.insert(name.to_owned(), value.into());
+    }
+
+    /// The round trip of [`NetworkPath::Delayed`]: the link's, else the least that TCP has seen.
+    #[must_use]
+    pub fn round_trip(&self) -> Option<Duration> {
+        self.network.round_trip().or(self.first.record.min_rtt)
+    }
+}
+
+fn visit<'a, T: Send>(
+    (plan, network, watch, budget): (&'a Plan, &'a dyn Network, &'a dyn Watch, &'a Budget),
+    address: SocketAddr,
+    network_path: NetworkPath,
+    task: impl FnOnce(&Visitor<'_>) -> T + Send,
+) -> Result<T, Failure> {
+    // A trait object runs a task that may be called again; this one is there once.
+    let (mut task, mut result) = (Some(task), None);
+    let is_emulated = network.round_trip().is_some() && network_path != NetworkPath::Direct;
+    network.run(network_path, &mut |judge| {
+        let visitor = Visitor {
+            plan,
+            budget,
+            watch,
+            judge,
+            address,
+            network_path,
+            is_emulated,
+        };
+        result = task.take().map(|task| task(&visitor));
+    })?;
+    result.ok_or_else(|| Failure::other("the network ran no task"))
+}

@@ -1,0 +1,74 @@
+//! A finding: one thing that costs time, with its evidence.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::code::Code;
+
+/// One thing that costs time.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Finding {
+    /// Its code.
+    pub code: Code,
+    /// How bad it is.
+    pub severity: Severity,
+    /// One sentence, with its figures.
+    pub title: String,
+    /// Time that a visitor loses by it, ms.
+    pub lost_ms: f64,
+    /// Round trips that are lost, where the cost grows with the distance; else 0.
+    pub lost_round_trips: f64,
+    /// Figures that prove it, by name.
+    pub evidence: Map<String, Value>,
+    /// Mends: directives of nginx and of firstbyte, then commands that test it again.
+    pub mend: Vec<String>,
+}
+
+/// How bad a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// Worth knowing; nothing has to be done.
+    Note,
+    /// Visitors may lose time.
+    Warn,
+    /// Visitors lose time.
+    Bad,
+}
+
+impl Finding {
+    /// A finding without figures, which the methods below add.
+    #[must_use]
+    pub fn new(code: Code, severity: Severity, title: impl Into<String>) -> Self {
+        Self {
+            code,
+            severity,
+            title: title.into(),
+            lost_ms: 0.0,
+            lost_round_trips: 0.0,
+            evidence: Map::new(),
+            mend: Vec::new(),
+        }
+    }
+
+    /// Sets what it costs: milliseconds, and round trips where it grows with the distance.
+    #[must_use]
+    pub fn costs(mut self, lost_ms: f64, lost_round_trips: f64) -> Self {
+        (self.lost_ms, self.lost_round_trips) = (lost_ms, lost_round_trips);
+        self
+    }
+
+    /// Adds a figure to the evidence.
+    #[must_use]
+    pub fn proof(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.evidence.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// Adds something that mends it.
+    #[must_use]
+    pub fn mend(mut self, what: impl Into<String>) -> Self {
+        self.mend.push(what.into());
+        self
+    }
+}

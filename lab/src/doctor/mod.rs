@@ -1,0 +1,36 @@
+//! The doctor: finds what delays the first byte, proves it, and names the directive that mends it.
+//!
+//! A [`Finding`] has a stable [`Code`], what it costs, and its evidence; a [`Diagnosis`] is all findings of a target with the
+//! conditions in which they were made. Findings come from requests to a server ([`examine`], by crate::fetch), from a capture of
+//! packets, from a HAR file, or from a configuration: the codes are the same.
+//!
+//! Source: docs/doctor.md.
+
+mod chain_file;
+mod checks;
+mod code;
+mod course;
+mod diagnosis;
+mod docroot;
+mod examine;
+mod failure;
+mod figures;
+mod finding;
+mod from_har;
+mod network;
+mod plan;
+pub mod report;
+mod site;
+mod visitor;
+
+pub use chain_file::chain_file;
+pub use code::Code;
+pub use course::examine;
+pub use diagnosis::{Diagnosis, FORMAT};
+pub use examine::{Body, Examination, FirstLook};
+pub use failure::Failure;
+pub use finding::{Finding, Severity};
+pub use from_har::from_har;
+pub use network::{Judge, KERNEL_HOLD, Network, NetworkPath, Unchanged};
+pub use plan::{CONNECTIONS_MAX, Plan, REQUESTS, REQUESTS_MAX, TIMEOUT};
+pub use visitor::{Session, Visitor, Watch};

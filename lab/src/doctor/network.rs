@@ -1,0 +1,87 @@
+//! Where an examination's connections go: straight to the target, or over a link with a known delay.
+
+use std::time::{Duration, Instant};
+
+use super::failure::Failure;
+
+/// The way of connections to the target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NetworkPath {
+    /// As the kernel has it.
+    Direct,
+    /// With the round trip of [`Network::round_trip`], where the network can delay, and with acknowledgements of the client
+    /// held for so long, as far as [`Network::holds`] says; `None` sends each at once.
+    Delayed(Option<Duration>),
+}
+
+/// How connections reach the target.
+pub trait Network: Sync {
+    /// The round trip that is added on [`NetworkPath::Delayed`]; `None` where none can be.
+    fn round_trip(&self) -> Option<Duration>;
+
+    /// For how long acknowledgements can be held on [`NetworkPath::Delayed`], the longest first.
+    fn holds(&self) -> &[Duration];
+
+    /// One sentence for the report: how connections reach the target, and why not better.
+    fn description(&self) -> String;
+
+    /// Runs a task once, on a thread whose connections take this way, and those of threads that it starts.
+    ///
+    /// # Errors
+    /// There is no such way.
+    fn run(
+        &self,
+        network_path: NetworkPath,
+        task: &mut (dyn FnMut(&dyn Judge) + Send),
+    ) -> Result<(), Failure>;
+}
+
+/// A judge of samples.
+pub trait Judge: Sync {
+    /// Which samples, given by their beginnings and ends, are worth nothing because the way was not as it should be.
+    fn are_void(&self, samples: &[(Instant, Instant)]) -> Vec<bool>;
+}
+
+/// The network as it is. Acknowledgements are held by the kernel's own rule (`TCP_QUICKACK` off).
+#[derive(Clone, Debug, Default)]
+pub struct Unchanged {
+    /// Why there is no emulated link.
+    pub why: String,
+}
+
+impl Network for Unchanged {
+    fn round_trip(&self) -> Option<Duration> {
+        None
+    }
+
+    fn holds(&self) -> &[Duration] {
+        &[KERNEL_HOLD]
+    }
+
+    fn description(&self) -> String {
+        format!(
+            "the network as it is, acknowledgements delayed by this kernel (TCP_QUICKACK off): {}",
+            self.why
+        )
+    }
+
+    fn run(
+        &self,
+        _: NetworkPath,
+        task: &mut (dyn FnMut(&dyn Judge) + Send),
+    ) -> Result<(), Failure> {
+        task(&NeverVoid);
+        Ok(())
+    }
+}
+
+struct NeverVoid;
+
+impl Judge for NeverVoid {
+    fn are_void(&self, samples: &[(Instant, Instant)]) -> Vec<bool> {
+        vec![false; samples.len()]
+    }
+}
+
+/// The least time for which Linux delays an acknowledgement (`TCP_DELACK_MIN`).
+pub const KERNEL_HOLD: Duration = Duration::from_millis(40);

@@ -1,0 +1,128 @@
+//! The target of an examination, and how much that may cost.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::client::trust::Trust;
+use crate::client::{Protocol, Url};
+
+/// The target of an examination, and its limits.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The target.
+    pub url: Url,
+    /// More URLs of the same server, for sizes that the target does not have.
+    pub more: Vec<Url>,
+    /// URLs of the same server whose application flushes a first part early.
+    pub flushed: Vec<Url>,
+    /// A directory that the target's server serves under the target's path: files are written there, and removed.
+    pub docroot: Option<PathBuf>,
+    /// The protocol that is spoken; `None` offers h2 and http/1.1 in TLS, and speaks HTTP/1.1 without.
+    pub protocol: Option<Protocol>,
+    /// Whose certificates are trusted.
+    pub trust: Trust,
+    /// The file that [`Plan::trust`] is from, for [`Plan::command`].
+    pub cacert: Option<PathBuf>,
+    /// How long a connection or a response may take.
+    pub timeout: Duration,
+    /// How many requests may be sent, of all checks.
+    pub requests_max: u32,
+}
+
+impl Plan {
+    /// A plan with the usual limits.
+    #[must_use]
+    pub fn new(url: Url) -> Self {
+        Self {
+            url,
+            more: Vec::new(),
+            flushed: Vec::new(),
+            docroot: None,
+            protocol: None,
+            trust: Trust::Browsers,
+            cacert: None,
+            timeout: TIMEOUT,
+            requests_max: REQUESTS,
+        }
+    }
+
+    /// The protocols that a connection offers, the preferred one first.
+    #[must_use]
+    pub fn protocols(&self) -> Vec<Protocol> {
+        match (self.protocol, self.url.tls) {
+            (Some(one), _) => vec![one],
+            (None, true) => vec![Protocol::H2, Protocol::H1],
+            (None, false) => vec![Protocol::H1],
+        }
+    }
+
+    /// The command that examines the same again.
+    #[must_use]
+    pub fn command(&self) -> String {
+        let mut line = format!("firstbyte doctor {}", quoted(&self.url.to_string()));
+        match self.protocol {
+            None => {}
+            Some(Protocol::H1) => line += " --protocol h1",
+            Some(Protocol::H2) => line += " --protocol h2",
+            Some(Protocol::Spdy) => line += " --protocol spdy",
+        }
+        for (option, urls) in [("--url", &self.more), ("--flush", &self.flushed)] {
+            for url in urls {
+                line += &format!(" {option} {}", quoted(&url.to_string()));
+            }
+        }
+        if let Some(docroot) = &self.docroot {
+            line += &format!(" --docroot {}", quoted(&docroot.to_string_lossy()));
+        }
+        if let Some(file) = &self.cacert {
+            line += &format!(" --cacert {}", quoted(&file.to_string_lossy()));
+        }
+        if matches!(self.trust, Trust::Nobody) {
+            line += " -k";
+        }
+        line
+    }
+
+    /// The target and all further URLs, without those that flush.
+    pub fn urls(&self) -> impl Iterator<Item = &Url> {
+        std::iter::once(&self.url).chain(&self.more)
+    }
+}
+
+/// A word for the shell.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:%@,+=[]".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}
+
+/// Requests that an examination sends at most, unless the plan says another number.
+pub const REQUESTS: u32 = 400;
+/// The most requests that a plan may allow.
+pub const REQUESTS_MAX: u32 = 100_000;
+/// Connections that are open at a time, at most: the doctor is no load.
+pub const CONNECTIONS_MAX: usize = 4;
+/// How long a connection or a response may take, unless the plan says it.
+pub const TIMEOUT: Duration = Duration::from_secs(30);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_can_be_pasted_into_a_shell() {
+        let url = Url::parse("https://h:1/a?b=1&c='").expect("a URL");
+        let mut plan = Plan::new(url);
+        plan.protocol = Some(Protocol::Spdy);
+        plan.docroot = Some("/srv/my site".into());
+        plan.trust = Trust::Nobody;
+        let expected = [
+            "firstbyte doctor",
+            r"'https://h:1/a?b=1&c='\'''",
+            "--protocol spdy --docroot '/srv/my site' -k",
+        ];
+        assert_eq!(plan.command(), expected.join(" "));
+    }
+}

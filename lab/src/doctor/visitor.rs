@@ -1,0 +1,258 @@
+//! The requests of an examination: counts them, limits connections, and takes the way that was asked for.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Instant;
+
+use super::failure::Failure;
+use super::network::{Judge, NetworkPath};
+use super::plan::{CONNECTIONS_MAX, Plan};
+use crate::client::{Clocks, Protocol, Request, Url};
+use crate::fetch::{Acks, Connection, ConnectionRecord, Dial, Response};
+
+/// The requests and connections of an examination, shared by its threads.
+#[derive(Debug, Default)]
+pub(super) struct Budget {
+    /// Requests that were sent.
+    sent: AtomicU32,
+    /// Connections that are open, and a wake for threads that wait for one to be closed.
+    open: Mutex<usize>,
+    closed: Condvar,
+}
+
+impl Budget {
+    /// Requests that were sent.
+    pub(super) fn sent(&self) -> u32 {
+        self.sent.load(Ordering::Relaxed)
+    }
+
+    fn take(&self, requests: u32, most: u32) -> Result<(), Failure> {
+        let taken = self
+            .sent
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |sent| {
+                sent.checked_add(requests).filter(|sum| *sum <= most)
+            });
+        taken.map(|_| ()).map_err(|_| Failure::BudgetSpent)
+    }
+
+    /// Waits until a connection may be opened.
+    fn enter(&self) -> Permit<'_> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        while *open >= CONNECTIONS_MAX {
+            let woken = self.closed.wait(open);
+            open = woken.unwrap_or_else(PoisonError::into_inner);
+        }
+        *open += 1;
+        Permit(self)
+    }
+}
+
+/// The right to one connection.
+#[derive(Debug)]
+struct Permit<'a>(&'a Budget);
+
+impl Drop for Permit<'_> {
+    fn drop(&mut self) {
+        *self.0.open.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        self.0.closed.notify_one();
+    }
+}
+
+/// An observer of an examination.
+pub trait Watch: Sync {
+    /// Progress: what is done now, and how many of the checks are over.
+    fn step(&self, what: &str, done: usize, of: usize);
+
+    /// Whether somebody has asked for the end.
+    fn is_stopped(&self) -> bool;
+}
+
+/// Makes requests to the target on one [`NetworkPath`]; shared by the threads of a task.
+pub struct Visitor<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) budget: &'a Budget,
+    pub(super) watch: &'a dyn Watch,
+    pub(super) judge: &'a dyn Judge,
+    pub(super) address: SocketAddr,
+    pub(super) network_path: NetworkPath,
+    /// Whether the network path holds acknowledgements itself.
+    pub(super) is_emulated: bool,
+}
+
+/// A connection with the right to it.
+pub struct Session<'a> {
+    connection: Connection,
+    visitor: &'a Visitor<'a>,
+    _permit: Permit<'a>,
+}
+
+impl<'a> Visitor<'a> {
+    /// How a connection is made unless a check wants it otherwise: the plan's protocols, TLS as browsers speak it, no session
+    /// of an earlier connection.
+    #[must_use]
+    pub fn dial(&self) -> Dial {
+        let acks = match (self.network_path, self.is_emulated) {
+            // The link decides, so that the kernel's moods are out of it.
+            (_, true) => Acks::Kernel,
+            (NetworkPath::Direct, false) => Acks::Kernel,
+            (NetworkPath::Delayed(None), false) => Acks::Quick,
+            (NetworkPath::Delayed(Some(_)), false) => Acks::Delayed,
+        };
+        let mut dial = Dial::new(&self.plan.url, self.address, self.plan.timeout);
+        dial.protocols = self.plan.protocols();
+        dial.acks = acks;
+        if let Some(tls) = &mut dial.tls {
+            tls.trust = self.plan.trust.clone();
+        }
+        dial
+    }
+
+    /// Opens a connection; waits while [`CONNECTIONS_MAX`] are open.
+    ///
+    /// # Errors
+    /// It cannot be opened, or the examination was interrupted.
+    pub fn open(&'a self, dial: &Dial) -> Result<Session<'a>, Failure> {
+        self.go_on()?;
+        let permit = self.budget.enter();
+        let connection = Connection::open(dial)?;
+        Ok(Session {
+            connection,
+            visitor: self,
+            _permit: permit,
+        })
+    }
+
+    /// A request as the doctor makes it: GET, without content codings unless `fields` accept some.
+    #[must_use]
+    pub fn get(&self, url: &Url, fields: &[(&str, &str)]) -> Request {
+        request(url, "GET", fields)
+    }
+
+    /// How many requests are left for all that follows.
+    #[must_use]
+    pub fn requests_left(&self) -> u32 {
+        self.plan.requests_max.saturating_sub(self.budget.sent())
+    }
+
+    /// Which of these times, in nanoseconds of the monotonic clock from beginning to end, are worth nothing because the way
+    /// to the server was late meanwhile.
+    #[must_use]
+    pub fn are_void(&self, samples: &[(u64, u64)]) -> Vec<bool> {
+        let clocks = Clocks::now();
+        let samples: Vec<(Instant, Instant)> = samples
+            .iter()
+            .map(|(from, to)| (clocks.instant(*from), clocks.instant(*to)))
+            .collect();
+        self.judge.are_void(&samples)
+    }
+
+    /// The plan.
+    #[must_use]
+    pub fn plan(&self) -> &'a Plan {
+        self.plan
+    }
+
+    fn go_on(&self) -> Result<(), Failure> {
+        match self.watch.is_stopped() {
+            true => Err(Failure::Interrupted),
+            false => Ok(()),
+        }
+    }
+
+    fn take(&self, requests: usize) -> Result<(), Failure> {
+        self.go_on()?;
+        let requests = u32::try_from(requests).map_err(|_| Failure::BudgetSpent)?;
+        self.budget.take(requests, self.plan.requests_max)
+    }
+}
+
+impl Session<'_> {
+    /// Sends one request and waits for the end of its response.
+    ///
+    /// # Errors
+    /// There is no whole response, no request is left, or the examination was interrupted.
+    pub fn exchange(&mut self, request: &Request) -> Result<Response, Failure> {
+        self.visitor.take(1)?;
+        Ok(self.connection.exchange(request)?)
+    }
+
+    /// Sends requests at once where the protocol has streams, else in turn.
+    ///
+    /// # Errors
+    /// Not as many requests are left, or the examination was interrupted.
+    pub fn exchange_all(
+        &mut self,
+        requests: &[Request],
+    ) -> Result<Vec<Result<Response, Failure>>, Failure> {
+        self.visitor.take(requests.len())?;
+        let all = self.connection.exchange_all(requests).into_iter();
+        Ok(all.map(|one| one.map_err(Failure::from)).collect())
+    }
+
+    /// The protocol that the server chose.
+    #[must_use]
+    pub fn protocol(&self) -> Protocol {
+        self.record().protocol.unwrap_or(Protocol::H1)
+    }
+
+    /// The connection's record.
+    #[must_use]
+    pub fn record(&self) -> &ConnectionRecord {
+        self.connection.record()
+    }
+
+    /// Whether it takes another request.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.connection.is_open()
+    }
+}
+
+/// A request of the doctor.
+#[must_use]
+pub(super) fn request(url: &Url, method: &str, fields: &[(&str, &str)]) -> Request {
+    let own = [("user-agent", USER_AGENT), ("accept", "*/*")];
+    let fields: Vec<(String, String)> = own
+        .iter()
+        .chain(fields)
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+        .collect();
+    Request::new(url, method, &url.path, &fields, b"")
+}
+
+/// Who asks.
+const USER_AGENT: &str = concat!("firstbyte-doctor/", env!("CARGO_PKG_VERSION"));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_ends_at_its_limit() {
+        let budget = Budget::default();
+        assert_eq!(budget.take(3, 4), Ok(()));
+        assert_eq!(budget.take(2, 4), Err(Failure::BudgetSpent));
+        assert_eq!(budget.take(1, 4), Ok(()));
+        assert_eq!(budget.take(1, 4), Err(Failure::BudgetSpent));
+        assert_eq!(budget.sent(), 4);
+    }
+
+    #[test]
+    fn a_fifth_connection_waits_for_the_end_of_another() {
+        let budget = Budget::default();
+        let mut permits: Vec<Permit<'_>> = (0..CONNECTIONS_MAX).map(|_| budget.enter()).collect();
+        std::thread::scope(|scope| {
+            let (sender, receiver) = std::sync::mpsc::channel();
+            let budget = &budget;
+            scope.spawn(move || {
+                let permit = budget.enter();
+                sender.send(()).expect("somebody listens");
+                drop(permit);
+            });
+            assert!(receiver.try_recv().is_err());
+            permits.pop();
+            receiver.recv().expect("it came in");
+        });
+    }
+}

@@ -1,0 +1,271 @@
+//! One connection that does not block: socket, TLS, exchanges, and the record of what happens.
+//!
+//! [`Core::dial`] begins it; its socket ([`Core::socket`]) goes to a poller, whose reports go to [`Core::ready`]. Requests are
+//! taken at any time ([`Core::request`]) and sent by [`Core::flush`]; [`Core::event`] returns what has happened. Whoever drives
+//! it keeps the time and calls [`Core::expire`].
+
+mod handshake;
+mod receive;
+mod send;
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use rustls::pki_types::ServerName;
+use sys::poll::Ready;
+use sys::{connect, socket};
+use tls::{ClientConfig, ClientConn, Scratch};
+
+use super::dial::Dial;
+use super::event::Event;
+use super::exchanges::Exchanges;
+use super::failure::{Failure, FailureCause};
+use super::record::{ConnectionRecord, RecordBoundaries};
+use super::response::Response;
+use crate::client::trust::server_name;
+use crate::client::{Request, failed, now_ns};
+
+/// A connection that does not block.
+pub struct Core {
+    dial: Dial,
+    stage: Stage,
+    fd: Option<OwnedFd>,
+    /// How TLS is begun.
+    tls_settings: Option<(ClientConfig, ServerName<'static>)>,
+    tls: Option<ClientConn>,
+    exchanges: Exchanges,
+    record: ConnectionRecord,
+    boundaries: RecordBoundaries,
+    /// When the first message of TLS was made, and the plaintext that was sent, or is to be, before the server's.
+    tls_began_ns: u64,
+    early: Vec<u8>,
+    /// Output of the engine; with TLS on its way to `sealed`, else to the socket.
+    plain: Vec<u8>,
+    sealed: Scratch,
+    /// How much of what goes to the socket has been sent.
+    sent: usize,
+    /// The socket has more than was read at once.
+    has_more: bool,
+    events: VecDeque<Event>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Connecting,
+    /// TCP is connected, and TLS begins with the first request.
+    Waiting,
+    Handshake,
+    Open,
+    Closed,
+}
+
+impl Core {
+    /// Begins a connection.
+    ///
+    /// # Errors
+    /// There is no way to the address, the limit of descriptors is reached, or TLS cannot be set up.
+    pub fn dial(dial: &Dial) -> Result<Self, Failure> {
+        // What is set up before the connection is begun costs none of its time.
+        let settings = dial.tls.as_ref().map(|options| {
+            tls::warm_up();
+            let offered = options.offered(&dial.protocols);
+            let sessions = &options.sessions;
+            let config = sessions.config(&options.trust, options.versions, offered)?;
+            server_name(&dial.url.host).map(|name| (config, name))
+        });
+        let broken = |why: String| Failure::new(FailureCause::Tls, format!("tls: {why}"));
+        let tls_settings = settings.transpose().map_err(broken)?;
+        let from = now_ns();
+        let fd = connect::stream(dial.address).and_then(|fd| {
+            socket::set_nodelay(&fd, true)?;
+            Ok(fd)
+        });
+        let fd = fd.map_err(|error| cannot_connect(dial, &error))?;
+        let new = Self {
+            record: ConnectionRecord::new(dial.address, from),
+            dial: dial.clone(),
+            stage: Stage::Connecting,
+            fd: Some(fd),
+            tls_settings,
+            tls: None,
+            exchanges: Exchanges::default(),
+            boundaries: RecordBoundaries::default(),
+            tls_began_ns: 0,
+            early: Vec::new(),
+            plain: Vec::new(),
+            sealed: Scratch::default(),
+            sent: 0,
+            has_more: false,
+            events: VecDeque::new(),
+        };
+        new.choose_acks();
+        Ok(new)
+    }
+
+    /// Its socket, for a poller; `None` once it is closed.
+    #[must_use]
+    pub fn socket(&self) -> Option<&OwnedFd> {
+        self.fd.as_ref()
+    }
+
+    /// The settings it was begun with.
+    #[must_use]
+    pub fn settings(&self) -> &Dial {
+        &self.dial
+    }
+
+    /// The record of its events below responses.
+    #[must_use]
+    pub fn record(&self) -> &ConnectionRecord {
+        &self.record
+    }
+
+    /// Whether requests can be sent, or could be if there were fewer in progress.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        matches!(self.stage, Stage::Open | Stage::Waiting) && !self.exchanges.is_closed()
+    }
+
+    /// Whether it is over.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.stage == Stage::Closed
+    }
+
+    /// How many requests it takes now; before it is open, those that may wait for that.
+    #[must_use]
+    pub fn room(&self) -> usize {
+        match self.stage {
+            Stage::Open => self.exchanges.room(),
+            Stage::Closed => 0,
+            _ => REQUESTS_BEFORE_OPEN.saturating_sub(self.exchanges.len()),
+        }
+    }
+
+    /// Requests whose response has not ended.
+    #[must_use]
+    pub fn in_progress(&self) -> usize {
+        self.exchanges.len()
+    }
+
+    /// The response to a request in progress, as far as it has come.
+    #[must_use]
+    pub fn response(&self, token: usize) -> Option<&Response> {
+        self.exchanges.response(token)
+    }
+
+    /// Whether [`Core::ready`] is to be called again before the poller has news.
+    #[must_use]
+    pub fn has_more(&self) -> bool {
+        self.has_more
+    }
+
+    /// Takes a request; the token comes back in its events.
+    pub fn request(&mut self, token: usize, request: &Request) {
+        self.exchanges.push(token, request, now_ns());
+        if self.stage == Stage::Closed {
+            let why = "the connection is closed";
+            self.exchanges
+                .fail(|_| Failure::new(FailureCause::Closed, why));
+        }
+    }
+
+    /// The next of what has happened.
+    pub fn event(&mut self) -> Option<Event> {
+        // The end of a connection is told after that of its exchanges.
+        match self.events.front() {
+            Some(Event::Closed(_)) | None => {}
+            Some(_) => return self.events.pop_front(),
+        }
+        let event = self.exchanges.event();
+        if let Some(Event::Done(..)) = event {
+            self.ask_kernel();
+        }
+        event.or_else(|| self.events.pop_front())
+    }
+
+    /// Does what the poller says can be done; without news, what is left from before ([`Core::has_more`]).
+    pub fn ready(&mut self, news: Option<Ready>, buffer: &mut [u8]) {
+        let readable = news.is_some_and(|ready| ready.readable || ready.closed);
+        let writable = news.is_some_and(|ready| ready.writable || ready.closed);
+        let result = match self.stage {
+            // The poller reports each change once: what came with the connection is read with it.
+            Stage::Connecting if writable => match self.connected() {
+                Ok(()) if readable => self.receive(buffer),
+                result => result,
+            },
+            Stage::Connecting | Stage::Closed => Ok(()),
+            _ if readable || self.has_more => self.receive(buffer),
+            _ => Ok(()),
+        };
+        match result {
+            Ok(()) => self.flush(buffer),
+            Err(failure) => self.fail(failure),
+        }
+    }
+
+    /// Sends what waits.
+    pub fn flush(&mut self, buffer: &mut [u8]) {
+        if let Err(failure) = self.send() {
+            // What the server has said before it closed may be an answer.
+            if let (Stage::Open, Err(failure)) = (self.stage, self.receive(buffer)) {
+                return self.fail(failure);
+            }
+            if self.stage != Stage::Closed {
+                self.fail(failure);
+            }
+        }
+    }
+
+    /// The time is up: all that is in progress fails, and the connection is over.
+    pub fn expire(&mut self, after: Duration) {
+        let (address, after) = (self.dial.address, after.as_secs_f64());
+        let late = |message: String| Failure::new(FailureCause::Timeout, message);
+        match self.stage {
+            Stage::Connecting => {
+                self.fail(late(format!(
+                    "no TCP connection to {address} within {after} s"
+                )));
+            }
+            Stage::Handshake => {
+                let what = format!("the TLS handshake with {address}");
+                self.fail(late(format!("{what} was not complete within {after} s")));
+            }
+            _ => {
+                self.exchanges.fail(|response| match response.head {
+                    0 => late(format!("no response within {after} s")),
+                    _ => late(format!(
+                        "the response was not complete within {after} s: {} bytes of its body came",
+                        response.body_bytes
+                    )),
+                });
+                self.fail(late(format!("the time of {after} s is up")));
+            }
+        }
+    }
+
+    fn fail(&mut self, failure: Failure) {
+        self.ask_kernel();
+        self.stage = Stage::Closed;
+        self.fd = None;
+        self.has_more = false;
+        self.exchanges.fail(|_| failure.clone());
+        self.events.push_back(Event::Closed(Some(failure)));
+    }
+}
+
+fn cannot_connect(dial: &Dial, error: &io::Error) -> Failure {
+    let why = failed("cannot connect", error);
+    let why = why.strip_prefix("cannot connect: ").unwrap_or(&why);
+    let message = format!("cannot connect to {}: {why}", dial.address);
+    Failure::new(FailureCause::Connect, message)
+}
+
+/// Bytes that one connection may receive.
+pub const MAX_RECEIVED_BYTES: u64 = 256 << 20;
+/// Reads, and TLS records, that are recorded of one connection; a server that goes on is given up.
+pub const MAX_READS: usize = 1 << 20;
+/// Requests that may wait for a connection to be open.
+const REQUESTS_BEFORE_OPEN: usize = 100;

@@ -1,0 +1,120 @@
+//! Settings of a connection.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tls::{ClientOptions, ClientVersions};
+
+use super::key_log::KeyLog;
+use super::sessions::Sessions;
+use crate::client::trust::Trust;
+use crate::client::{Protocol, Url};
+
+/// Where a connection goes, and how it is made.
+#[derive(Clone, Debug)]
+pub struct Dial {
+    /// The server; its path plays no part.
+    pub url: Url,
+    /// Where it is.
+    pub address: SocketAddr,
+    /// TLS, if there is to be some.
+    pub tls: Option<TlsOptions>,
+    /// Protocols that are offered by ALPN, the first the most wanted; without TLS the first is spoken.
+    pub protocols: Vec<Protocol>,
+    /// Longest time until a connection is open, and until a response after the one before it is complete.
+    pub timeout: Duration,
+    /// When data that comes is acknowledged.
+    pub acks: Acks,
+    /// zlib's level for header blocks of SPDY requests.
+    pub spdy_level: u8,
+}
+
+/// How TLS is spoken.
+#[derive(Clone, Debug)]
+pub struct TlsOptions {
+    /// Whose certificates are taken.
+    pub trust: Trust,
+    /// Versions that are offered.
+    pub versions: ClientVersions,
+    /// Whether certificates may come compressed (RFC 8879).
+    pub certificate_compression: bool,
+    /// Sessions for resumption.
+    pub sessions: Sessions,
+    /// Whether the first requests are sent with the first message, where a session allows it and all are GET or HEAD. The
+    /// handshake begins with the first request then, not when the connection is opened.
+    pub early_data: bool,
+    /// Where secrets are written.
+    pub key_log: Option<Arc<KeyLog>>,
+}
+
+/// When the kernel acknowledges data that comes; of tcp(7).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Acks {
+    /// As it likes.
+    #[default]
+    Kernel,
+    /// At once: TCP_QUICKACK is set before each read.
+    Quick,
+    /// With what is sent next, or after its timer of at least 40 ms: TCP_QUICKACK is cleared before each read.
+    Delayed,
+}
+
+impl Dial {
+    /// A connection as browsers make it to the server of a URL: TLS where it is https, offering HTTP/2 and HTTP/1.1.
+    #[must_use]
+    pub fn new(url: &Url, address: SocketAddr, timeout: Duration) -> Self {
+        Self {
+            url: url.clone(),
+            address,
+            tls: url.tls.then(TlsOptions::default),
+            protocols: match url.tls {
+                true => vec![Protocol::H2, Protocol::H1],
+                false => vec![Protocol::H1],
+            },
+            timeout,
+            acks: Acks::default(),
+            spdy_level: SPDY_LEVEL,
+        }
+    }
+}
+
+impl TlsOptions {
+    /// Makes what the first connection would make else: settings, which are kept with the sessions, and random numbers.
+    ///
+    /// # Errors
+    /// TLS cannot be set up.
+    pub fn prepare(&self) -> Result<(), String> {
+        tls::warm_up();
+        let offered = self.offered(&[]);
+        let config = self.sessions.config(&self.trust, self.versions, offered);
+        config.map(|_| ())
+    }
+
+    /// The offers to a server.
+    pub(super) fn offered(&self, protocols: &[Protocol]) -> ClientOptions {
+        ClientOptions {
+            alpn: protocols.iter().map(|one| one.alpn().to_vec()).collect(),
+            certificate_compression: self.certificate_compression,
+            early_data: self.early_data,
+            key_log: self.key_log.clone().map(|log| log as _),
+        }
+    }
+}
+
+impl Default for TlsOptions {
+    /// As browsers: both versions, compressed certificates; without resumption.
+    fn default() -> Self {
+        Self {
+            trust: Trust::default(),
+            versions: ClientVersions::default(),
+            certificate_compression: true,
+            sessions: Sessions::none(),
+            early_data: false,
+            key_log: None,
+        }
+    }
+}
+
+/// As browsers compressed the header blocks of SPDY.
+const SPDY_LEVEL: u8 = 9;

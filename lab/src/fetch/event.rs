@@ -1,0 +1,24 @@
+//! Events of a connection.
+
+use super::failure::Failure;
+use super::response::Response;
+use crate::client::Protocol;
+
+/// Something that has happened.
+#[derive(Debug)]
+pub enum Event {
+    /// TCP is connected.
+    Connected,
+    /// The connection is open: TLS, if any, is complete.
+    Open(Protocol),
+    /// The head of the response to the request with this token came.
+    Head(usize),
+    /// More of its body came.
+    Data(usize),
+    /// It has ended.
+    Done(usize, Result<Box<Response>, Failure>),
+    /// The server takes no further request.
+    Closing,
+    /// The connection is over; without a failure where the server closed it while nothing was in progress.
+    Closed(Option<Failure>),
+}

@@ -1,0 +1,245 @@
+//! Requests of a connection that wait, are in progress, or have ended.
+
+use std::collections::VecDeque;
+
+use engines::client::Event as Happened;
+
+use super::event::Event;
+use super::failure::{Failure, FailureCause};
+use super::response::{self, Interim, Response};
+use crate::client::{Engine, Protocol, Request};
+
+/// The exchanges of one connection, and the engine that carries them.
+#[derive(Default)]
+pub(super) struct Exchanges {
+    engine: Option<Engine>,
+    /// Those that the engine has not taken yet.
+    queue: VecDeque<Exchange>,
+    live: Vec<Exchange>,
+    events: VecDeque<Event>,
+}
+
+/// One of them.
+struct Exchange {
+    /// The caller's name for it.
+    token: usize,
+    request: Request,
+    response: Box<Response>,
+}
+
+impl Exchange {
+    /// Its failure, with what has come.
+    fn ended(self, failure: Failure) -> Event {
+        let partial = (self.response.head > 0).then_some(self.response);
+        Event::Done(self.token, Err(failure.with(partial)))
+    }
+}
+
+impl Exchanges {
+    /// From here on requests go to an engine of this protocol; those that another engine has taken are sent again.
+    pub(super) fn start(&mut self, protocol: Protocol, spdy_level: u8) {
+        self.engine = Some(Engine::delivering(protocol, spdy_level));
+        for exchange in self.live.drain(..).rev() {
+            self.queue.push_front(exchange);
+        }
+    }
+
+    pub(super) fn engine(&mut self) -> Option<&mut Engine> {
+        self.engine.as_mut()
+    }
+
+    pub(super) fn protocol(&self) -> Option<Protocol> {
+        self.engine.as_ref().map(Engine::protocol)
+    }
+
+    /// Whether no further request is taken, now or later.
+    pub(super) fn is_closed(&self) -> bool {
+        self.engine.as_ref().is_some_and(Engine::is_closed)
+    }
+
+    /// How many requests can be taken besides those that wait.
+    pub(super) fn room(&self) -> usize {
+        let room = self.engine.as_ref().map_or(usize::MAX, Engine::room);
+        room.saturating_sub(self.queue.len())
+    }
+
+    pub(super) fn queued(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Requests whose response has not ended.
+    pub(super) fn len(&self) -> usize {
+        self.queue.len() + self.live.len()
+    }
+
+    /// Whether all requests that wait may be sent twice, as early data may be (RFC 8470 section 4).
+    pub(super) fn are_safe(&self) -> bool {
+        let is_safe = |exchange: &Exchange| {
+            let mut fields = exchange.request.fields.iter();
+            let method = fields.find(|(name, _)| name == b":method");
+            method.is_some_and(|(_, method)| matches!(&method[..], b"GET" | b"HEAD"))
+        };
+        self.queue.iter().all(is_safe)
+    }
+
+    /// The response to a request that has not ended, as far as it has come.
+    pub(super) fn response(&self, token: usize) -> Option<&Response> {
+        let found = self.live.iter().find(|exchange| exchange.token == token);
+        found.map(|exchange| &*exchange.response)
+    }
+
+    pub(super) fn push(&mut self, token: usize, request: &Request, now_ns: u64) {
+        let response = Response {
+            asked: now_ns,
+            ..Response::default()
+        };
+        self.queue.push_back(Exchange {
+            token,
+            request: request.clone(),
+            response: Box::new(response),
+        });
+    }
+
+    /// Hands requests that wait to the engine, as many as it takes.
+    pub(super) fn begin(&mut self) {
+        let Some(engine) = &mut self.engine else {
+            return;
+        };
+        if engine.is_closed() {
+            let why = "the server takes no further request on this connection";
+            for exchange in self.queue.drain(..) {
+                let failure = Failure::new(FailureCause::Closed, why);
+                self.events.push_back(exchange.ended(failure));
+            }
+            return;
+        }
+        while engine.room() > 0
+            && let Some(mut exchange) = self.queue.pop_front()
+        {
+            let request = &exchange.request;
+            match engine.request(&request.fields, &request.body) {
+                Ok(stream) => {
+                    exchange.response.stream = stream;
+                    self.live.push(exchange);
+                }
+                Err(refusal) => {
+                    let message = format!("the request cannot be sent: {}", refusal.message());
+                    let failure = Failure::new(FailureCause::Request, message);
+                    self.events.push_back(exchange.ended(failure));
+                }
+            }
+        }
+    }
+
+    /// All that the engine had to send has gone to the kernel.
+    pub(super) fn mark_sent(&mut self, now_ns: u64) {
+        for exchange in &mut self.live {
+            if exchange.response.sent == 0 {
+                exchange.response.sent = now_ns;
+            }
+        }
+    }
+
+    /// Requests that were sent as early data were not accepted.
+    pub(super) fn unmark_sent(&mut self) {
+        for exchange in &mut self.live {
+            exchange.response.sent = 0;
+        }
+    }
+
+    /// Takes what the engine has to say of what came at this time; returns why the connection has failed, if it has.
+    pub(super) fn absorb(&mut self, now_ns: u64) -> Option<String> {
+        while let Some(happened) = self.engine.as_mut()?.whole_event() {
+            match happened {
+                Happened::Interim { stream, head } => self.on(stream, |response| {
+                    response.interim.push(Interim {
+                        at: now_ns,
+                        status: head.status,
+                        fields: response::fields(&head),
+                    });
+                    None
+                }),
+                Happened::Head { stream, head, size } => self.on(stream, |response| {
+                    response.head = now_ns;
+                    response.status = head.status;
+                    response.fields = response::fields(&head);
+                    response.head_bytes = size.wire_bytes;
+                    response.head_text_bytes = size.text_bytes;
+                    Some(Event::Head)
+                }),
+                Happened::Data { stream, bytes } => {
+                    // The window opens at once: no server waits for this client.
+                    if let Some(engine) = &mut self.engine {
+                        engine.consumed(stream, bytes.len() as u64);
+                    }
+                    self.on(stream, |response| {
+                        response.push(&bytes, now_ns);
+                        Some(Event::Data)
+                    });
+                }
+                Happened::Trailers { stream, fields } => self.on(stream, |response| {
+                    response.trailers = response::trailers(&fields);
+                    None
+                }),
+                Happened::End { stream, .. } => {
+                    if let Some(mut exchange) = self.take(stream) {
+                        exchange.response.end = now_ns;
+                        exchange.response.whole = true;
+                        let done = Event::Done(exchange.token, Ok(exchange.response));
+                        self.events.push_back(done);
+                    }
+                }
+                Happened::Reset { stream, code } => {
+                    let why = format!("the server reset the stream, code {code}");
+                    self.lost(stream, why);
+                }
+                Happened::Malformed { stream, what } => self.lost(stream, what.message().into()),
+                Happened::Closing { .. } => self.events.push_back(Event::Closing),
+                Happened::Failed(why) => return Some(why),
+                Happened::Note { .. }
+                | Happened::Upgraded(_)
+                | Happened::Pong(_)
+                | Happened::Eof => {}
+            }
+        }
+        None
+    }
+
+    fn on(
+        &mut self,
+        stream: u32,
+        change: impl FnOnce(&mut Response) -> Option<fn(usize) -> Event>,
+    ) {
+        let mut live = self.live.iter_mut();
+        if let Some(exchange) = live.find(|one| one.response.stream == stream) {
+            let event = change(&mut exchange.response);
+            self.events.extend(event.map(|event| event(exchange.token)));
+        }
+    }
+
+    fn take(&mut self, stream: u32) -> Option<Exchange> {
+        let mut live = self.live.iter();
+        let at = live.position(|one| one.response.stream == stream)?;
+        Some(self.live.remove(at))
+    }
+
+    fn lost(&mut self, stream: u32, why: String) {
+        if let Some(exchange) = self.take(stream) {
+            let failure = Failure::new(FailureCause::Protocol, why);
+            self.events.push_back(exchange.ended(failure));
+        }
+    }
+
+    /// Ends all that have not, each with its own failure.
+    pub(super) fn fail(&mut self, failure: impl Fn(&Response) -> Failure) {
+        self.engine = None;
+        for exchange in self.live.drain(..).chain(self.queue.drain(..)) {
+            let failure = failure(&exchange.response);
+            self.events.push_back(exchange.ended(failure));
+        }
+    }
+
+    pub(super) fn event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+}

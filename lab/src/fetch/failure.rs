@@ -1,0 +1,61 @@
+//! Why there is no response, or no whole one.
+
+use std::fmt;
+
+use super::response::Response;
+
+/// A connection or an exchange that failed.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// Its cause.
+    pub cause: FailureCause,
+    /// One sentence for people.
+    pub message: String,
+    /// The received part of the response, if its head was complete.
+    pub partial: Option<Box<Response>>,
+}
+
+/// Causes of failures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FailureCause {
+    /// The host has no known address.
+    Name,
+    /// No TCP connection was made, or it broke.
+    Connect,
+    /// TLS failed: no common version, a certificate that is not trusted, an alert.
+    Tls,
+    /// The request cannot be sent.
+    Request,
+    /// The server broke its protocol, or gave the response up.
+    Protocol,
+    /// The server closed the connection.
+    Closed,
+    /// The time was up.
+    Timeout,
+    /// The server sent more than a limit allows.
+    Limit,
+}
+
+impl Failure {
+    pub(crate) fn new(cause: FailureCause, message: impl Into<String>) -> Self {
+        Self {
+            cause,
+            message: message.into(),
+            partial: None,
+        }
+    }
+
+    /// The failure of an exchange of which this has come.
+    pub(crate) fn with(mut self, partial: Option<Box<Response>>) -> Self {
+        self.partial = partial;
+        self
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Failure {}

@@ -1,0 +1,40 @@
+//! Secrets of TLS, written for programs that read captures.
+//!
+//! Source: the format of NSS, draft-ietf-tls-keylogfile.
+
+use std::fmt::Write as _;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+/// A file that secrets are written to.
+#[derive(Debug)]
+pub struct KeyLog(File);
+
+impl KeyLog {
+    /// Creates the file, or empties it; only its owner may read it.
+    ///
+    /// # Errors
+    /// It cannot be created.
+    pub fn create(path: &Path) -> io::Result<Self> {
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        Ok(Self(options.open(path)?))
+    }
+}
+
+impl rustls::KeyLog for KeyLog {
+    fn log(&self, label: &str, client_random: &[u8], secret: &[u8]) {
+        let mut line = format!("{label} ");
+        for (bytes, end) in [(client_random, ' '), (secret, '\n')] {
+            for byte in bytes {
+                // A string takes whatever is written.
+                let _ = write!(line, "{byte:02x}");
+            }
+            line.push(end);
+        }
+        // One write a line: several connections share the file. A full disk is no reason to end a connection.
+        let _ = (&self.0).write_all(line.as_bytes());
+    }
+}

@@ -1,0 +1,142 @@
+//! A response with the time of its parts.
+
+use engines::http::{Fields, ResponseHead};
+
+/// A response; times are nanoseconds of the monotonic clock, 0 for what has not come.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Response {
+    /// When the request was handed to the connection.
+    pub asked: u64,
+    /// When the last of its bytes went to the kernel.
+    pub sent: u64,
+    /// When the read came that completed the head.
+    pub head: u64,
+    /// When the first byte of the body came; `None` where it has none.
+    pub first_body: Option<u64>,
+    /// When the response was complete.
+    pub end: u64,
+    /// The status.
+    pub status: u16,
+    /// Fields in their order, names as the server wrote them.
+    pub fields: Vec<(String, String)>,
+    /// Fields of the trailer section.
+    pub trailers: Vec<(String, String)>,
+    /// Interim responses, 1xx.
+    pub interim: Vec<Interim>,
+    /// Bytes of the head as they were transferred, compressed where the protocol does.
+    pub head_bytes: u64,
+    /// Bytes of names and values of the head; of all of it for HTTP/1.1.
+    pub head_text_bytes: u64,
+    /// Bytes of the body as they were transferred, without the framing of their protocol.
+    pub body_bytes: u64,
+    /// The body, at most [`MAX_BODY_BYTES`] of it.
+    pub body: Vec<u8>,
+    /// When parts of the body came.
+    pub pieces: Vec<Piece>,
+    /// The number of the exchange on its connection.
+    pub stream: u32,
+    /// Whether it has come whole.
+    pub whole: bool,
+}
+
+/// An interim response.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interim {
+    /// When it was complete.
+    pub at: u64,
+    /// Its status, 1xx.
+    pub status: u16,
+    /// Its fields.
+    pub fields: Vec<(String, String)>,
+}
+
+/// A part of a body that came by one read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// When it came.
+    pub at: u64,
+    /// Its bytes.
+    pub bytes: u64,
+}
+
+impl Response {
+    /// The value of the first field with this name, whatever its case.
+    #[must_use]
+    pub fn field(&self, name: &str) -> Option<&str> {
+        let found = self
+            .fields
+            .iter()
+            .find(|(other, _)| other.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| value.as_str())
+    }
+
+    /// From the request's last byte to the head, nanoseconds.
+    #[must_use]
+    pub fn wait_ns(&self) -> u64 {
+        self.head.saturating_sub(self.sent)
+    }
+
+    /// Takes bytes of the body.
+    pub(super) fn push(&mut self, bytes: &[u8], at: u64) {
+        self.first_body.get_or_insert(at);
+        self.body_bytes += bytes.len() as u64;
+        match self.pieces.last_mut() {
+            Some(last) if last.at == at => last.bytes += bytes.len() as u64,
+            _ => self.pieces.push(Piece {
+                at,
+                bytes: bytes.len() as u64,
+            }),
+        }
+        let room = MAX_BODY_BYTES - self.body.len();
+        self.body.extend_from_slice(&bytes[..bytes.len().min(room)]);
+    }
+}
+
+/// Fields of a head as text.
+pub(super) fn fields(head: &ResponseHead) -> Vec<(String, String)> {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let pairs = head
+        .fields
+        .iter()
+        .map(|field| (text(head.bytes(field.name)), text(head.bytes(field.value))));
+    pairs.collect()
+}
+
+/// Fields of a trailer section as text.
+pub(super) fn trailers(fields: &Fields) -> Vec<(String, String)> {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let pairs = fields.fields.iter().map(|field| {
+        (
+            text(fields.bytes(field.name)),
+            text(fields.bytes(field.value)),
+        )
+    });
+    pairs.collect()
+}
+
+/// Bytes that are kept of a body; what follows is counted.
+pub const MAX_BODY_BYTES: usize = 8 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_of_a_body_is_kept_than_the_limit() {
+        let mut response = Response::default();
+        response.push(&vec![b'a'; MAX_BODY_BYTES - 1], 1);
+        response.push(b"b", 1);
+        assert_eq!(response.body.len(), MAX_BODY_BYTES);
+        response.push(b"c", 2);
+        assert_eq!(response.body.len(), MAX_BODY_BYTES);
+        assert_eq!(response.body.last(), Some(&b'b'));
+        assert_eq!(response.body_bytes, MAX_BODY_BYTES as u64 + 1);
+        let pieces: Vec<_> = response
+            .pieces
+            .iter()
+            .map(|one| (one.at, one.bytes))
+            .collect();
+        assert_eq!(pieces, [(1, MAX_BODY_BYTES as u64), (2, 1)]);
+        assert_eq!(response.first_body, Some(1));
+    }
+}

@@ -1,0 +1,173 @@
+//! Sums: requests, bytes and connections, by protocol and by host.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::wait::host_of;
+use crate::page::resource::Resource;
+use crate::page::visit::Visit;
+
+/// A sum over resources.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sum {
+    /// The name that they have in common: a protocol as ALPN names it, or scheme, host and port; empty for all of them, and
+    /// for an unknown protocol.
+    pub name: String,
+    /// Requests to servers.
+    pub requests: usize,
+    /// Resources that came from a cache.
+    pub from_cache: usize,
+    /// Requests without a whole response.
+    pub failed: usize,
+    /// Bytes of heads and bodies as they were transferred, as far as they are known.
+    pub bytes: u64,
+    /// Bytes of bodies after content codings were undone, as far as they are known.
+    pub content_bytes: u64,
+    /// Requests whose transferred bytes are unknown: with some, `bytes` is a lower limit.
+    pub unknown_bytes: usize,
+    /// Different connections.
+    pub connections: usize,
+}
+
+/// The sum over all resources.
+#[must_use]
+pub fn total(visit: &Visit) -> Sum {
+    sums(visit, |_| String::new()).pop().unwrap_or_default()
+}
+
+/// Sums by protocol, the most requests first; what came from a cache had none, and is left out.
+#[must_use]
+pub fn by_protocol(visit: &Visit) -> Vec<Sum> {
+    let mut found = sums(visit, |resource| resource.protocol.clone());
+    found.retain(|sum| sum.requests > 0);
+    for sum in &mut found {
+        sum.from_cache = 0;
+    }
+    found
+}
+
+/// Sums by scheme, host and port, the most requests first.
+#[must_use]
+pub fn by_host(visit: &Visit) -> Vec<Sum> {
+    sums(visit, host_of)
+}
+
+fn sums(visit: &Visit, name: impl Fn(&Resource) -> String) -> Vec<Sum> {
+    let mut found: BTreeMap<String, (Sum, BTreeSet<u64>)> = BTreeMap::new();
+    for resource in &visit.resources {
+        let name = name(resource);
+        let (sum, connections) = found.entry(name).or_default();
+        sum.content_bytes = sum
+            .content_bytes
+            .saturating_add(resource.content_bytes.unwrap_or_default());
+        if resource.from_cache {
+            sum.from_cache += 1;
+            continue;
+        }
+        sum.requests += 1;
+        sum.failed += usize::from(resource.error.is_some());
+        sum.bytes = sum.bytes.saturating_add(transferred(resource));
+        let is_unknown = resource.head_bytes.is_none() && resource.body_bytes.is_none();
+        sum.unknown_bytes += usize::from(is_unknown && resource.status > 0);
+        connections.extend(resource.connection);
+    }
+    let mut sums: Vec<Sum> = found
+        .into_iter()
+        .map(|(name, (sum, connections))| Sum {
+            name,
+            connections: connections.len(),
+            ..sum
+        })
+        .collect();
+    // Stable, so that names are in order where numbers are the same.
+    sums.sort_by_key(|sum| std::cmp::Reverse(sum.requests));
+    sums
+}
+
+/// Bytes of head and body as they were transferred, as far as they are known.
+fn transferred(resource: &Resource) -> u64 {
+    let parts = [resource.head_bytes, resource.body_bytes];
+    parts.into_iter().flatten().fold(0, u64::saturating_add)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resource(url: &str, protocol: &str, connection: u64, body_bytes: Option<u64>) -> Resource {
+        Resource {
+            url: url.to_owned(),
+            protocol: protocol.to_owned(),
+            status: 200,
+            connection: Some(connection),
+            head_bytes: body_bytes.map(|_| 100),
+            body_bytes,
+            content_bytes: body_bytes.map(|bytes| 2 * bytes),
+            ..Resource::default()
+        }
+    }
+
+    #[test]
+    fn sums_count_requests_bytes_and_connections() {
+        let cached = Resource {
+            from_cache: true,
+            ..resource("https://a.test/c", "h2", 1, Some(50))
+        };
+        let failed = Resource {
+            error: Some("reset".to_owned()),
+            ..resource("http://b.test/d", "http/1.1", 3, None)
+        };
+        let visit = Visit {
+            resources: vec![
+                failed,
+                resource("https://a.test/a", "h2", 1, Some(1000)),
+                resource("https://A.test/b", "h2", 2, Some(2000)),
+                cached,
+            ],
+            ..Visit::default()
+        };
+        let h2 = Sum {
+            name: "h2".to_owned(),
+            requests: 2,
+            bytes: 3200,
+            content_bytes: 6100,
+            connections: 2,
+            ..Sum::default()
+        };
+        let h1 = Sum {
+            name: "http/1.1".to_owned(),
+            requests: 1,
+            failed: 1,
+            unknown_bytes: 1,
+            connections: 1,
+            ..Sum::default()
+        };
+        assert_eq!(by_protocol(&visit), [h2, h1]);
+        let hosts = by_host(&visit);
+        assert_eq!(
+            (hosts[0].name.as_str(), hosts[0].from_cache),
+            ("https://a.test", 1)
+        );
+        let all = total(&visit);
+        assert_eq!(
+            (all.requests, all.from_cache, all.connections, all.bytes),
+            (3, 1, 3, 3200)
+        );
+    }
+
+    #[test]
+    fn sums_of_hostile_sizes_do_not_overflow() {
+        let huge = || Resource {
+            content_bytes: Some(u64::MAX),
+            body_bytes: Some(u64::MAX),
+            ..resource("http://a.test/", "h2", 1, Some(1))
+        };
+        let visit = Visit {
+            resources: vec![huge(), huge()],
+            ..Visit::default()
+        };
+        assert_eq!(
+            (total(&visit).bytes, total(&visit).content_bytes),
+            (u64::MAX, u64::MAX)
+        );
+    }
+}

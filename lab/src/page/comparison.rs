@@ -1,0 +1,483 @@
+//! Comparison of visits before and after a change: figures of the page, and its resources one by one.
+//!
+//! Of several runs a figure is their mean with an interval at 95 %, and runs of both sides are compared by Welch's t test, as
+//! reports of `bench` from different times are. Of one run there is a difference, and no verdict.
+
+use std::collections::HashMap;
+
+use super::analysis::{Analysis, Stall};
+use super::resource::Resource;
+use super::visit::Visit;
+use crate::client::Url;
+use crate::stats::{self, Comparison, Estimate};
+
+/// The part of a URL that resources are matched by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Match {
+    /// Method, scheme, host, port, path and query.
+    #[default]
+    Url,
+    /// Method, path and query: the same page at another host.
+    Path,
+}
+
+/// The comparison of two lists of runs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct VisitComparison {
+    /// Figures of the page that one side has at least, in the order of [`FIGURES`].
+    pub figures: Vec<FigureComparison>,
+    /// Resources, in the order of the first run before, then those that are new.
+    pub resources: Vec<ResourceComparison>,
+    /// Protocols as ALPN names them, with the requests of a run before and after, means over runs.
+    pub protocols: Vec<(String, f64, f64)>,
+}
+
+/// A figure of the page before and after.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FigureComparison {
+    /// The figure.
+    pub figure: Figure,
+    /// Its mean before with an interval at 95 %; `None` where no run has it.
+    pub before: Option<Estimate>,
+    /// Its mean after.
+    pub after: Option<Estimate>,
+    /// After over before, with an interval at 99 %; `None` without two runs of each side with values above 0.
+    pub ratio: Option<Comparison>,
+}
+
+impl FigureComparison {
+    /// After less before; `None` where a side does not have it.
+    #[must_use]
+    pub fn difference(&self) -> Option<f64> {
+        Some(self.after?.value - self.before?.value)
+    }
+}
+
+/// A figure of a visit.
+#[derive(Clone, Copy, Debug)]
+pub struct Figure {
+    /// Its name in JSON.
+    pub name: &'static str,
+    /// Its name for people.
+    pub title: &'static str,
+    /// Its unit; empty for numbers.
+    pub unit: &'static str,
+    of: fn(&Visit, &Analysis) -> Option<f64>,
+}
+
+impl Figure {
+    /// The figure of a visit, where it has one.
+    #[must_use]
+    pub fn of(&self, visit: &Visit, analysis: &Analysis) -> Option<f64> {
+        (self.of)(visit, analysis)
+    }
+}
+
+impl PartialEq for Figure {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+const fn figure(
+    name: &'static str,
+    title: &'static str,
+    unit: &'static str,
+    of: fn(&Visit, &Analysis) -> Option<f64>,
+) -> Figure {
+    Figure {
+        name,
+        title,
+        unit,
+        of,
+    }
+}
+
+/// All figures, in the order of reports.
+pub static FIGURES: [Figure; 17] = [
+    figure("first_byte_ms", "first byte", "ms", |visit, _| {
+        visit.timings.first_byte_ms
+    }),
+    figure("first_paint_ms", "first paint", "ms", |visit, _| {
+        visit.timings.first_paint_ms
+    }),
+    figure(
+        "first_contentful_paint_ms",
+        "first contentful paint",
+        "ms",
+        |visit, _| visit.timings.first_contentful_paint_ms,
+    ),
+    figure(
+        "largest_contentful_paint_ms",
+        "largest contentful paint",
+        "ms",
+        |visit, _| visit.timings.largest_contentful_paint_ms,
+    ),
+    figure(
+        "dom_content_loaded_ms",
+        "DOM content loaded",
+        "ms",
+        |visit, _| visit.timings.dom_content_loaded_ms,
+    ),
+    figure("load_ms", "load", "ms", |visit, _| visit.timings.load_ms),
+    figure("last_byte_ms", "last byte", "ms", |visit, _| {
+        visit
+            .resources
+            .iter()
+            .map(Resource::end_ms)
+            .max_by(f64::total_cmp)
+    }),
+    figure("requests", "requests", "", |_, all| {
+        Some(all.total.requests as f64)
+    }),
+    figure("from_cache", "from the cache", "", |_, all| {
+        Some(all.total.from_cache as f64)
+    }),
+    figure("failed", "failed", "", |_, all| {
+        Some(all.total.failed as f64)
+    }),
+    figure("bytes", "transferred", "bytes", |_, all| {
+        Some(all.total.bytes as f64)
+    }),
+    figure("content_bytes", "content", "bytes", |_, all| {
+        Some(all.total.content_bytes as f64)
+    }),
+    figure("connections", "connections", "", |_, all| {
+        Some(all.connections.len() as f64)
+    }),
+    figure("staircase", "staircase score", "", |_, all| {
+        all.staircase.score()
+    }),
+    figure("stalls", "stalls", "", |_, all| {
+        Some(all.stalls.len() as f64)
+    }),
+    figure("stalled_ms", "stalled", "ms", |_, all| {
+        let lengths = all.stalls.iter().map(Stall::length_ms);
+        // The sum of no numbers is -0.
+        Some(lengths.fold(0.0, |sum, ms| sum + ms))
+    }),
+    figure("round_trip_ms", "round trip", "ms", |visit, _| {
+        visit.round_trip_ms
+    }),
+];
+
+/// A resource before and after; one of them is there at least.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ResourceComparison {
+    /// Its method.
+    pub method: String,
+    /// Its URL: that before, where it was there.
+    pub url: String,
+    /// The resource before.
+    pub before: Option<ResourceFigures>,
+    /// The resource after.
+    pub after: Option<ResourceFigures>,
+    /// Its whole time after over that before, with an interval at 99 %; `None` without two runs of each side.
+    pub ratio: Option<Comparison>,
+}
+
+impl ResourceComparison {
+    /// Its whole time after less that before, ms.
+    #[must_use]
+    pub fn difference_ms(&self) -> Option<f64> {
+        Some(self.after.as_ref()?.total_ms.value - self.before.as_ref()?.total_ms.value)
+    }
+}
+
+/// Figures of a resource on one side: means over the runs that have it, and what its first run says of the rest.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ResourceFigures {
+    /// When the page asked for it after the visit's start, ms.
+    pub start_ms: Estimate,
+    /// From there to its first byte, ms.
+    pub first_byte_ms: Estimate,
+    /// From there to its last byte, ms.
+    pub total_ms: Estimate,
+    /// Its transferred bytes; `None` where they are unknown.
+    pub bytes: Option<u64>,
+    /// Its protocol, as ALPN names it.
+    pub protocol: String,
+    /// Its status.
+    pub status: u16,
+    /// Whether it came from a cache.
+    pub from_cache: bool,
+}
+
+/// Compares runs after a change with runs before it.
+#[must_use]
+pub fn compare(before: &[&Visit], after: &[&Visit], by: Match) -> VisitComparison {
+    let sides = [before, after].map(|runs| {
+        let analyses = runs.iter().map(|visit| Analysis::of(visit));
+        runs.iter().copied().zip(analyses).collect::<Vec<_>>()
+    });
+    let figures = FIGURES.iter().filter_map(|figure| {
+        let [before, after] = sides.each_ref().map(|runs| {
+            let values = runs.iter().filter_map(|(visit, all)| figure.of(visit, all));
+            values.collect::<Vec<f64>>()
+        });
+        (!before.is_empty() || !after.is_empty()).then(|| FigureComparison {
+            figure: *figure,
+            before: stats::mean(&before, LEVEL),
+            after: stats::mean(&after, LEVEL),
+            ratio: stats::apart(&before, &after),
+        })
+    });
+    VisitComparison {
+        figures: figures.collect(),
+        resources: resources(before, after, by),
+        protocols: protocols(&sides),
+    }
+}
+
+fn protocols(sides: &[Vec<(&Visit, Analysis)>; 2]) -> Vec<(String, f64, f64)> {
+    let mut places: HashMap<&str, usize> = HashMap::new();
+    let mut found: Vec<(String, f64, f64)> = Vec::new();
+    for (side, runs) in sides.iter().enumerate() {
+        for sum in runs.iter().flat_map(|(_, analysis)| &analysis.by_protocol) {
+            let share = sum.requests as f64 / runs.len() as f64;
+            let place = *places.entry(&sum.name).or_insert_with(|| {
+                found.push((sum.name.clone(), 0.0, 0.0));
+                found.len() - 1
+            });
+            match side {
+                0 => found[place].1 += share,
+                _ => found[place].2 += share,
+            }
+        }
+    }
+    found
+}
+
+/// A resource's name in a run: what it is compared by, and which of several it is.
+type Key = (String, String, usize);
+
+/// A resource in each run of both sides.
+#[derive(Default)]
+struct Sides<'a> {
+    before: Vec<&'a Resource>,
+    after: Vec<&'a Resource>,
+}
+
+fn resources(before: &[&Visit], after: &[&Visit], by: Match) -> Vec<ResourceComparison> {
+    let mut places: HashMap<Key, usize> = HashMap::new();
+    let mut found: Vec<Sides<'_>> = Vec::new();
+    let runs = before.iter().map(|visit| (true, visit));
+    for (is_before, visit) in runs.chain(after.iter().map(|visit| (false, visit))) {
+        let mut seen: HashMap<(String, String), usize> = HashMap::new();
+        for resource in &visit.resources {
+            let (method, name) = (resource.method.clone(), name(resource, by));
+            let again = seen.entry((method.clone(), name.clone())).or_default();
+            let place = *places.entry((method, name, *again)).or_insert_with(|| {
+                found.push(Sides::default());
+                found.len() - 1
+            });
+            *again += 1;
+            match is_before {
+                true => found[place].before.push(resource),
+                false => found[place].after.push(resource),
+            }
+        }
+    }
+    found.iter().map(compared).collect()
+}
+
+fn compared(sides: &Sides<'_>) -> ResourceComparison {
+    let first = sides.before.first().or(sides.after.first());
+    let totals = |all: &[&Resource]| -> Vec<f64> {
+        all.iter()
+            .map(|resource| resource.phases.total_ms())
+            .collect()
+    };
+    ResourceComparison {
+        method: first.map(|one| one.method.clone()).unwrap_or_default(),
+        url: first.map(|one| one.url.clone()).unwrap_or_default(),
+        before: figures(&sides.before),
+        after: figures(&sides.after),
+        ratio: stats::apart(&totals(&sides.before), &totals(&sides.after)),
+    }
+}
+
+fn figures(all: &[&Resource]) -> Option<ResourceFigures> {
+    let first = all.first()?;
+    let mean = |of: fn(&Resource) -> f64| {
+        let values: Vec<f64> = all.iter().map(|resource| of(resource)).collect();
+        stats::mean(&values, LEVEL)
+    };
+    let bytes = [first.head_bytes, first.body_bytes].into_iter().flatten();
+    Some(ResourceFigures {
+        start_ms: mean(|one| one.start_ms)?,
+        first_byte_ms: mean(|one| one.first_byte_ms() - one.start_ms)?,
+        total_ms: mean(|one| one.phases.total_ms())?,
+        bytes: bytes.reduce(u64::saturating_add),
+        protocol: first.protocol.clone(),
+        status: first.status,
+        from_cache: first.from_cache,
+    })
+}
+
+/// The name that a resource is matched by.
+fn name(resource: &Resource, by: Match) -> String {
+    match (Url::parse(&resource.url), by) {
+        (Ok(url), Match::Path) => url.path,
+        (Ok(url), Match::Url) => {
+            let scheme = if url.tls { "https" } else { "http" };
+            let host = url.host.to_ascii_lowercase();
+            format!("{scheme}://{host}:{}{}", url.port, url.path)
+        }
+        // What is no URL of HTTP is compared as it is.
+        (Err(_), _) => resource.url.clone(),
+    }
+}
+
+/// The level of intervals of means.
+const LEVEL: f64 = 0.95;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page::{PageTimings, Phases};
+
+    fn resource(url: &str, wait_ms: f64, protocol: &str) -> Resource {
+        Resource {
+            url: url.to_owned(),
+            method: "GET".to_owned(),
+            status: 200,
+            protocol: protocol.to_owned(),
+            head_bytes: Some(100),
+            body_bytes: Some(900),
+            phases: Phases {
+                wait_ms: Some(wait_ms),
+                ..Phases::default()
+            },
+            ..Resource::default()
+        }
+    }
+
+    fn visit(load_ms: f64, resources: Vec<Resource>) -> Visit {
+        Visit {
+            resources,
+            timings: PageTimings {
+                load_ms: Some(load_ms),
+                ..PageTimings::default()
+            },
+            ..Visit::default()
+        }
+    }
+
+    fn figure_of<'a>(found: &'a VisitComparison, name: &str) -> &'a FigureComparison {
+        let mut figures = found.figures.iter();
+        figures.find(|one| one.figure.name == name).expect(name)
+    }
+
+    #[test]
+    fn resources_are_matched_by_url_and_by_path() {
+        let before = visit(
+            100.0,
+            vec![
+                resource("http://A.test/a?1", 30.0, "http/1.1"),
+                resource("http://a.test/gone", 5.0, "http/1.1"),
+            ],
+        );
+        let after = visit(
+            80.0,
+            vec![
+                resource("http://a.test:80/a?1", 10.0, "h2"),
+                resource("http://b.test/gone", 5.0, "h2"),
+            ],
+        );
+        let found = compare(&[&before], &[&after], Match::Url);
+        let sides = |found: &VisitComparison| -> Vec<(bool, bool)> {
+            let resources = found.resources.iter();
+            resources
+                .map(|one| (one.before.is_some(), one.after.is_some()))
+                .collect()
+        };
+        assert_eq!(sides(&found), [(true, true), (true, false), (false, true)]);
+        assert_eq!(found.resources[0].difference_ms(), Some(-20.0));
+        let after_of = |n: usize| found.resources[n].after.as_ref().expect("it is there");
+        assert_eq!(
+            (after_of(0).protocol.as_str(), after_of(0).bytes),
+            ("h2", Some(1000))
+        );
+        assert_eq!(
+            found.protocols,
+            [
+                ("http/1.1".to_owned(), 2.0, 0.0),
+                ("h2".to_owned(), 0.0, 2.0)
+            ]
+        );
+        let by_path = compare(&[&before], &[&after], Match::Path);
+        assert_eq!(sides(&by_path), [(true, true), (true, true)]);
+    }
+
+    #[test]
+    fn a_resource_that_is_there_twice_is_matched_in_turn() {
+        let twice = |first, second| {
+            visit(
+                1.0,
+                vec![
+                    resource("http://a/", first, "h2"),
+                    resource("http://a/", second, "h2"),
+                ],
+            )
+        };
+        let found = compare(&[&twice(1.0, 5.0)], &[&twice(2.0, 9.0)], Match::Url);
+        let differences: Vec<_> = found
+            .resources
+            .iter()
+            .map(ResourceComparison::difference_ms)
+            .collect();
+        assert_eq!(differences, [Some(1.0), Some(4.0)]);
+    }
+
+    #[test]
+    fn one_run_has_a_difference_and_several_have_a_verdict() {
+        let runs = |times: &[f64]| -> Vec<Visit> {
+            let run = |ms: &f64| visit(*ms, vec![resource("http://a/", *ms, "h2")]);
+            times.iter().map(run).collect()
+        };
+        let of = |before: &[f64], after: &[f64]| {
+            let (before, after) = (runs(before), runs(after));
+            let (before, after): (Vec<&Visit>, Vec<&Visit>) =
+                (before.iter().collect(), after.iter().collect());
+            compare(&before, &after, Match::Url)
+        };
+        let single = of(&[100.0], &[80.0]);
+        let load = figure_of(&single, "load_ms");
+        assert_eq!((load.difference(), load.ratio), (Some(-20.0), None));
+        assert!(
+            !single
+                .figures
+                .iter()
+                .any(|one| one.figure.name == "first_byte_ms")
+        );
+        assert_eq!(
+            figure_of(&single, "bytes").after.map(|bytes| bytes.value),
+            Some(1000.0)
+        );
+        let several = of(&[100.0, 101.0, 99.0, 100.0], &[80.0, 81.0, 79.0, 80.0]);
+        let ratio = figure_of(&several, "load_ms")
+            .ratio
+            .expect("four runs of each");
+        assert!(
+            ratio.differs && (ratio.ratio.value - 0.8).abs() < 0.01,
+            "{ratio:?}"
+        );
+        assert!(
+            several.resources[0]
+                .ratio
+                .is_some_and(|ratio| ratio.differs)
+        );
+        let alike = of(&[100.0, 140.0, 90.0], &[101.0, 139.0, 91.0]);
+        let ratio = figure_of(&alike, "load_ms")
+            .ratio
+            .expect("three runs of each");
+        assert!(!ratio.differs, "{ratio:?}");
+    }
+
+    #[test]
+    fn nothing_is_compared_with_nothing() {
+        let found = compare(&[], &[], Match::Url);
+        assert_eq!(found, VisitComparison::default());
+    }
+}

@@ -1,0 +1,368 @@
+//! JSON of unknown programs, read into what it should be: a wrong type is remembered with its place, and never the parser's
+//! error. What is not asked for is passed over without being kept.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+use super::{BYTES_MAX, Fault, TIME_MS_MAX};
+
+/// A member that should be a number, a text or a boolean.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) enum Value {
+    /// It is not there, or null.
+    #[default]
+    Missing,
+    Bool(bool),
+    Number(f64),
+    Text(String),
+    /// A list or an object.
+    Other(&'static str),
+}
+
+impl Value {
+    /// A text; numbers are texts to programs that are careless of types.
+    pub(super) fn text(self, path: &str) -> Result<Option<String>, Fault> {
+        match self {
+            Self::Missing => Ok(None),
+            Self::Text(text) => Ok(Some(text)),
+            Self::Number(number) => Ok(Some(number.to_string())),
+            other => Err(Fault::new(
+                path,
+                format!("it is {}, not a text", other.name()),
+            )),
+        }
+    }
+
+    /// A text of a custom member, whose name another program may have given to something else.
+    pub(super) fn any_text(self) -> Option<String> {
+        self.text("").ok().flatten()
+    }
+
+    /// A number, also one that is written as a text.
+    pub(super) fn number(&self, path: &str) -> Result<Option<f64>, Fault> {
+        let number = match self {
+            Self::Missing => return Ok(None),
+            Self::Number(number) => Some(*number),
+            Self::Text(text) => text.trim().parse().ok(),
+            Self::Bool(_) | Self::Other(_) => None,
+        };
+        match number.filter(|number: &f64| number.is_finite()) {
+            Some(number) => Ok(Some(number)),
+            None => Err(Fault::new(
+                path,
+                format!("it is {}, not a number", self.name()),
+            )),
+        }
+    }
+
+    /// A time in milliseconds; -1 is one that does not apply. Less than that below 0 is the difference of two clocks.
+    pub(super) fn time_ms(&self, path: &str) -> Result<Option<f64>, Fault> {
+        let Some(ms) = self.number(path)? else {
+            return Ok(None);
+        };
+        match ms {
+            _ if ms == NOT_APPLICABLE => Ok(None),
+            _ if ms < NOT_APPLICABLE => Err(Fault::new(path, format!("{ms} is no time"))),
+            _ if ms > TIME_MS_MAX => {
+                let why = format!("{ms} ms are more than a week");
+                Err(Fault::new(path, why))
+            }
+            _ => Ok(Some(ms.max(0.0))),
+        }
+    }
+
+    /// A size in bytes; -1 is unknown, and so are others below 0, which Chrome writes for what it has not counted.
+    pub(super) fn bytes(&self, path: &str) -> Result<Option<u64>, Fault> {
+        match self.number(path)? {
+            Some(bytes) if bytes > BYTES_MAX as f64 => {
+                Err(Fault::new(path, format!("{bytes} bytes are too many")))
+            }
+            Some(bytes) if bytes >= 0.0 => Ok(Some(bytes.round() as u64)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Whether it says yes.
+    pub(super) fn is_true(&self) -> bool {
+        match self {
+            Self::Bool(yes) => *yes,
+            Self::Number(number) => *number != 0.0,
+            Self::Text(text) => !matches!(text.as_str(), "" | "0" | "false" | "none"),
+            Self::Missing | Self::Other(_) => false,
+        }
+    }
+
+    fn name(&self) -> String {
+        match self {
+            Self::Missing => "missing".to_owned(),
+            Self::Bool(value) => value.to_string(),
+            Self::Number(number) => number.to_string(),
+            Self::Text(text) => {
+                let start: String = text.chars().take(SHOWN_CHARS).collect();
+                let dots = if start.len() < text.len() { "..." } else { "" };
+                format!("{start:?}{dots}")
+            }
+            Self::Other(name) => (*name).to_owned(),
+        }
+    }
+}
+
+/// A member that should be an object.
+#[derive(Debug, Default)]
+pub(super) enum Object<T> {
+    /// It is not there, or null.
+    #[default]
+    Missing,
+    /// It is something else.
+    Wrong(String),
+    /// It is one.
+    Is(T),
+}
+
+impl<T> Object<T> {
+    /// The object, if there is one.
+    pub(super) fn optional(self, path: &str) -> Result<Option<T>, Fault> {
+        match self {
+            Self::Missing => Ok(None),
+            Self::Wrong(name) => Err(Fault::new(path, format!("it is {name}, not an object"))),
+            Self::Is(object) => Ok(Some(object)),
+        }
+    }
+
+    /// The object, which has to be there.
+    pub(super) fn required(self, path: &str) -> Result<T, Fault> {
+        let object = self.optional(path)?;
+        object.ok_or_else(|| Fault::new(path, "it is missing"))
+    }
+}
+
+/// An element of a list: what it is read as, and what is made of it at once, so that a list takes no more memory than what is
+/// kept of it.
+pub(super) trait Element: Sized {
+    /// As it is in the file.
+    type Raw: DeserializeOwned;
+    /// The most of them in a list.
+    const MOST: usize;
+    /// Their name in faults.
+    const NAME: &'static str;
+
+    /// Makes one of it.
+    fn new(raw: Self::Raw) -> Result<Self, Fault>;
+}
+
+/// A member that should be a list.
+#[derive(Debug, Default)]
+pub(super) enum List<T> {
+    /// It is not there, or null.
+    #[default]
+    Missing,
+    /// Its first fault.
+    Wrong(Fault),
+    /// It is one.
+    Is(Vec<T>),
+}
+
+impl<T> List<T> {
+    /// Its elements; none where it is missing.
+    pub(super) fn elements(self, path: &str) -> Result<Vec<T>, Fault> {
+        match self {
+            Self::Missing => Ok(Vec::new()),
+            Self::Wrong(fault) => Err(fault.within(path)),
+            Self::Is(elements) => Ok(elements),
+        }
+    }
+}
+
+/// A value that is read from a text or an object, and is a default where it is something else.
+pub(super) trait TextOrObject: Default {
+    /// The object as it is in the file.
+    type Raw: DeserializeOwned;
+
+    fn of_text(text: Value) -> Self;
+    fn of_object(raw: Self::Raw) -> Self;
+}
+
+/// A member that may be a text or an object.
+#[derive(Debug, Default)]
+pub(super) struct Either<T>(pub(super) T);
+
+/// Reads any value into one of the types above.
+struct Reader<T>(PhantomData<T>);
+
+/// A value that is read from any type of JSON.
+trait OfJson: Sized {
+    fn scalar(value: Value) -> Self;
+    fn list<'de, A: SeqAccess<'de>>(list: A) -> Result<Self, A::Error>;
+    fn object<'de, A: MapAccess<'de>>(object: A) -> Result<Self, A::Error>;
+}
+
+impl<'de, T: OfJson> Visitor<'de> for Reader<T> {
+    type Value = T;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("JSON")
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<T, E> {
+        Ok(T::scalar(Value::Bool(value)))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<T, E> {
+        Ok(T::scalar(Value::Number(value as f64)))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<T, E> {
+        Ok(T::scalar(Value::Number(value as f64)))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<T, E> {
+        Ok(T::scalar(Value::Number(value)))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<T, E> {
+        Ok(T::scalar(Value::Text(value.to_owned())))
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<T, E> {
+        Ok(T::scalar(Value::Text(value)))
+    }
+
+    fn visit_unit<E>(self) -> Result<T, E> {
+        Ok(T::scalar(Value::Missing))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<T, A::Error> {
+        T::list(list)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, object: A) -> Result<T, A::Error> {
+        T::object(object)
+    }
+}
+
+fn pass_list<'de, A: SeqAccess<'de>>(mut list: A) -> Result<(), A::Error> {
+    while list.next_element::<IgnoredAny>()?.is_some() {}
+    Ok(())
+}
+
+fn pass_object<'de, A: MapAccess<'de>>(mut object: A) -> Result<(), A::Error> {
+    while object.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+    Ok(())
+}
+
+impl OfJson for Value {
+    fn scalar(value: Value) -> Self {
+        value
+    }
+
+    fn list<'de, A: SeqAccess<'de>>(list: A) -> Result<Self, A::Error> {
+        pass_list(list).map(|()| Self::Other(LIST))
+    }
+
+    fn object<'de, A: MapAccess<'de>>(object: A) -> Result<Self, A::Error> {
+        pass_object(object).map(|()| Self::Other(OBJECT))
+    }
+}
+
+impl<T: DeserializeOwned> OfJson for Object<T> {
+    fn scalar(value: Value) -> Self {
+        match value {
+            Value::Missing => Self::Missing,
+            value => Self::Wrong(value.name()),
+        }
+    }
+
+    fn list<'de, A: SeqAccess<'de>>(list: A) -> Result<Self, A::Error> {
+        pass_list(list).map(|()| Self::Wrong(LIST.to_owned()))
+    }
+
+    fn object<'de, A: MapAccess<'de>>(object: A) -> Result<Self, A::Error> {
+        T::deserialize(serde::de::value::MapAccessDeserializer::new(object)).map(Self::Is)
+    }
+}
+
+impl<T: Element> OfJson for List<T> {
+    fn scalar(value: Value) -> Self {
+        match value {
+            Value::Missing => Self::Missing,
+            value => Self::Wrong(Fault::new(
+                "",
+                format!("it is {}, not a list", value.name()),
+            )),
+        }
+    }
+
+    fn list<'de, A: SeqAccess<'de>>(mut list: A) -> Result<Self, A::Error> {
+        let mut elements = Vec::new();
+        while let Some(raw) = list.next_element::<T::Raw>()? {
+            let place = elements.len();
+            let new = match place < T::MOST {
+                true => T::new(raw).map_err(|fault| fault.within(&format!("[{place}]"))),
+                false => Err(Fault::new(
+                    "",
+                    format!("there are more than {} {}", T::MOST, T::NAME),
+                )),
+            };
+            match new {
+                Ok(element) => elements.push(element),
+                // The rest is passed over: the first fault is the one that is told.
+                Err(fault) => return pass_list(list).map(|()| Self::Wrong(fault)),
+            }
+        }
+        Ok(Self::Is(elements))
+    }
+
+    fn object<'de, A: MapAccess<'de>>(object: A) -> Result<Self, A::Error> {
+        let why = format!("it is {OBJECT}, not a list");
+        pass_object(object).map(|()| Self::Wrong(Fault::new("", why)))
+    }
+}
+
+impl<T: TextOrObject> OfJson for Either<T> {
+    fn scalar(value: Value) -> Self {
+        Self(T::of_text(value))
+    }
+
+    fn list<'de, A: SeqAccess<'de>>(list: A) -> Result<Self, A::Error> {
+        pass_list(list).map(|()| Self::default())
+    }
+
+    fn object<'de, A: MapAccess<'de>>(object: A) -> Result<Self, A::Error> {
+        let raw = T::Raw::deserialize(serde::de::value::MapAccessDeserializer::new(object))?;
+        Ok(Self(T::of_object(raw)))
+    }
+}
+
+impl<'de, T: TextOrObject> Deserialize<'de> for Either<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(Reader(PhantomData))
+    }
+}
+
+impl<'de> Deserialize<'de> for Value {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(Reader(PhantomData))
+    }
+}
+
+impl<'de, T: DeserializeOwned> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(Reader(PhantomData))
+    }
+}
+
+impl<'de, T: Element> Deserialize<'de> for List<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(Reader(PhantomData))
+    }
+}
+
+/// A time that does not apply, as HAR writes it.
+const NOT_APPLICABLE: f64 = -1.0;
+/// Characters of a text that are shown in a fault.
+const SHOWN_CHARS: usize = 40;
+const LIST: &str = "a list";
+const OBJECT: &str = "an object";

@@ -1,0 +1,129 @@
+//! HAR 1.2, the archive format of browsers' network panels: visits out, and visits in, of ours and of others.
+//!
+//! [`write()`] makes one page of the archive of each visit; [`read()`] makes a visit of each page. A visit that was written reads
+//! as an equal one, but for its filmstrip. What HAR has no member for is in custom members, whose names begin with `_`:
+//!
+//! | member | of | meaning |
+//! |---|---|---|
+//! | `_url`, `_view`, `_roundTripMs`, `_startedUnixMs`, `_notes`, `_agent` | page | [`Visit`](super::Visit)'s fields |
+//! | `_firstByte`, `_firstPaint`, `_firstContentfulPaint`, `_largestContentfulPaint` | pageTimings | ms, as browsertime has them |
+//! | `_startMs` | entry | exact start after the page's, ms; archives of ours are known by it |
+//! | `_priority`, `_resourceType`, `_fromCache`, `_initiator` | entry | as Chrome has them; `_index` of the initiator is its place among the page's entries |
+//! | `_chunks` | entry | pieces of the body, `[{"ts", "bytes"}]`, as WebPageTest has them |
+//! | `_remote`, `_serverPort` | entry | the server's address as text where it is no IP address; its port |
+//! | `_tcp`, `_absent` | timings | `connect` without `ssl`; which of the three mandatory times are unknown, and written as 0 |
+//! | `_error`, `_transferSize` | response | as Chrome has them |
+//!
+//! Archives of others are taken as they are: what is missing is unknown, numbers may be texts, members of unknown names are
+//! passed over unread, however deep. What is broken is a [`Fault`] with its path. Bodies are never kept.
+//!
+//! Source: HAR 1.2 (softwareishard.com/blog/har-12-spec).
+
+mod date;
+mod entry;
+mod lenient;
+mod log;
+mod names;
+mod read;
+mod write;
+
+use std::fmt;
+
+use super::visit::Visit;
+
+pub use read::read;
+pub use write::write;
+
+/// A page of an archive.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Page {
+    /// Its name within the archive; empty where the archive has no pages.
+    pub id: String,
+    /// The visit to it.
+    pub visit: Visit,
+}
+
+/// Why an archive cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The member in question, such as `log.entries[3].timings.wait`; empty for the file as a whole.
+    pub path: String,
+    /// The fault, as the end of a sentence.
+    pub why: String,
+}
+
+impl Fault {
+    fn new(path: impl Into<String>, why: impl Into<String>) -> Self {
+        let (path, why) = (path.into(), why.into());
+        Self { path, why }
+    }
+
+    /// The fault with its path inside of another member.
+    fn within(mut self, outer: &str) -> Self {
+        self.path = match self.path.as_str() {
+            "" => outer.to_owned(),
+            path if path.starts_with('[') => format!("{outer}{path}"),
+            path => format!("{outer}.{path}"),
+        };
+        self
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.path.as_str() {
+            "" => out.write_str(&self.why),
+            path => write!(out, "{path}: {}", self.why),
+        }
+    }
+}
+
+/// The page that is meant by its name, or by its number from 1 on; the first one where nothing is said.
+///
+/// # Errors
+/// There is no such page.
+pub fn choose<'a>(pages: &'a [Page], wanted: Option<&str>) -> Result<&'a Page, String> {
+    let Some(wanted) = wanted else {
+        return pages
+            .first()
+            .ok_or_else(|| "the archive has no page".to_owned());
+    };
+    let named = pages.iter().find(|page| page.id == wanted);
+    let numbered = || pages.get(wanted.parse::<usize>().ok()?.checked_sub(1)?);
+    named.or_else(numbered).ok_or_else(|| {
+        let some = pages.iter().take(PAGES_NAMED);
+        let names: Vec<String> = some.map(|page| format!("\"{}\"", page.id)).collect();
+        let more = if pages.len() > PAGES_NAMED {
+            ", ..."
+        } else {
+            ""
+        };
+        format!(
+            "there is no page \"{wanted}\": there are {}, {}{more}",
+            pages.len(),
+            names.join(", ")
+        )
+    })
+}
+
+/// The largest archive that is read, bytes: 128 MiB.
+pub const FILE_BYTES_MAX: u64 = 128 << 20;
+/// The most entries of an archive.
+pub const ENTRIES_MAX: usize = 100_000;
+/// The most pages of an archive.
+pub const PAGES_MAX: usize = 1000;
+/// The most fields of a message.
+pub const FIELDS_MAX: usize = 1000;
+/// The most pieces of a body.
+pub const PIECES_MAX: usize = 100_000;
+/// The most notes of a page.
+pub const NOTES_MAX: usize = 1000;
+/// The longest time that is taken for one, ms: a week.
+pub const TIME_MS_MAX: f64 = 604_800_000.0;
+/// The most bytes that are taken for a size: a pebibyte, which a number of JSON has exactly.
+pub const BYTES_MAX: u64 = 1 << 50;
+/// Pages that are named where one is not found.
+const PAGES_NAMED: usize = 10;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,15 @@
+//! A visit to a page: its resources, when each phase of each of them began and ended, and what the page said of itself.
+//!
+//! A [`Visit`] comes from a browser, from the clients of this crate, or from a HAR file; waterfalls, the doctor and comparisons
+//! read nothing else. All times are milliseconds from the visit's start, as fractions.
+//!
+//! Source: docs/lab.md; phases as in HAR 1.2 and in W3C Resource Timing.
+
+pub mod analysis;
+pub mod comparison;
+pub mod har;
+mod resource;
+mod visit;
+
+pub use resource::{Kind, Phases, Piece, Resource};
+pub use visit::{Agent, Frame, PageTimings, View, Visit};

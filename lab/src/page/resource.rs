@@ -1,0 +1,149 @@
+//! One resource of a page: its request, its response, and the time of each phase.
+
+/// A request and its response.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Resource {
+    /// Its URL as it was requested, without a fragment.
+    pub url: String,
+    /// The request's method.
+    pub method: String,
+    /// Its use to the page.
+    pub kind: Kind,
+    /// The response's status; 0 where there was no response.
+    pub status: u16,
+    /// The protocol as ALPN names it (RFC 7301): `http/1.1`, `h2`, `h3`, `spdy/3.1`; empty where it is unknown.
+    pub protocol: String,
+    /// The connection that carried it, numbered as the visit's source numbers them; `None` where none did.
+    pub connection: Option<u64>,
+    /// Address and port of the server, where they are known.
+    pub remote: Option<String>,
+    /// When the page asked for it, ms.
+    pub start_ms: f64,
+    /// Durations of its phases.
+    pub phases: Phases,
+    /// When parts of its body arrived, in order; empty where the source does not have them.
+    pub pieces: Vec<Piece>,
+    /// Fields of the request, in order.
+    pub request_fields: Vec<(String, String)>,
+    /// Fields of the response, in order.
+    pub response_fields: Vec<(String, String)>,
+    /// Bytes of the response's head as they were transferred; `None` where unknown.
+    pub head_bytes: Option<u64>,
+    /// Bytes of the body as they were transferred, compressed; `None` where unknown.
+    pub body_bytes: Option<u64>,
+    /// Bytes of the body after content codings were undone; `None` where unknown.
+    pub content_bytes: Option<u64>,
+    /// The type of the content, as its field says.
+    pub mime_type: String,
+    /// Whether it came from the browser's cache, and no server was asked.
+    pub from_cache: bool,
+    /// Priority as the browser names it, where it has one.
+    pub priority: Option<String>,
+    /// The place in [`Visit::resources`](super::Visit::resources) of what made the page ask for it.
+    pub initiator: Option<usize>,
+    /// Why there is no whole response.
+    pub error: Option<String>,
+}
+
+/// The use of a resource to its page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// The page itself, or a frame.
+    Document,
+    /// A style sheet.
+    Stylesheet,
+    /// A script.
+    Script,
+    /// An image.
+    Image,
+    /// A font.
+    Font,
+    /// Audio or video.
+    Media,
+    /// A request of a script.
+    Fetch,
+    /// Everything else.
+    #[default]
+    Other,
+}
+
+/// Durations of a resource's phases in their order, ms; `None` for one that did not take place or is not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Phases {
+    /// Waiting for a connection, or for its turn on one.
+    pub queued_ms: Option<f64>,
+    /// Looking its host's addresses up.
+    pub dns_ms: Option<f64>,
+    /// Opening a TCP connection, without TLS.
+    pub connect_ms: Option<f64>,
+    /// The TLS handshake.
+    pub tls_ms: Option<f64>,
+    /// Sending the request.
+    pub send_ms: Option<f64>,
+    /// From the request's last byte to the response's first.
+    pub wait_ms: Option<f64>,
+    /// From the response's first byte to its last.
+    pub receive_ms: Option<f64>,
+}
+
+/// A part of a body, as it arrived.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Piece {
+    /// When it arrived, ms.
+    pub at_ms: f64,
+    /// Its transferred bytes.
+    pub bytes: u64,
+}
+
+impl Kind {
+    /// Its name in archives and reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Document => "document",
+            Self::Stylesheet => "stylesheet",
+            Self::Script => "script",
+            Self::Image => "image",
+            Self::Font => "font",
+            Self::Media => "media",
+            Self::Fetch => "fetch",
+            Self::Other => "other",
+        }
+    }
+}
+
+impl Phases {
+    /// All phases in their order.
+    #[must_use]
+    pub fn all(&self) -> [Option<f64>; 7] {
+        [
+            self.queued_ms,
+            self.dns_ms,
+            self.connect_ms,
+            self.tls_ms,
+            self.send_ms,
+            self.wait_ms,
+            self.receive_ms,
+        ]
+    }
+
+    /// The sum of all phases, ms.
+    #[must_use]
+    pub fn total_ms(&self) -> f64 {
+        self.all().into_iter().flatten().sum()
+    }
+}
+
+impl Resource {
+    /// When its last byte came, ms.
+    #[must_use]
+    pub fn end_ms(&self) -> f64 {
+        self.start_ms + self.phases.total_ms()
+    }
+
+    /// When its first byte came, ms.
+    #[must_use]
+    pub fn first_byte_ms(&self) -> f64 {
+        self.end_ms() - self.phases.receive_ms.unwrap_or_default()
+    }
+}

@@ -1,0 +1,75 @@
+//! A visit: one view of a page by one agent.
+
+use super::resource::Resource;
+
+/// One view of a page.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Visit {
+    /// The page's URL, as it was asked for.
+    pub url: String,
+    /// The document's title, where there is one.
+    pub title: Option<String>,
+    /// Who visited it.
+    pub agent: Agent,
+    /// Whether caches were empty.
+    pub view: View,
+    /// When it began: milliseconds since 1970 in UTC.
+    pub started_unix_ms: f64,
+    /// Its resources, in the order in which the page asked for them.
+    pub resources: Vec<Resource>,
+    /// Moments of the page.
+    pub timings: PageTimings,
+    /// Pictures of the page while it was built, in order.
+    pub filmstrip: Vec<Frame>,
+    /// The least round trip to the page's server, ms, where it was measured.
+    pub round_trip_ms: Option<f64>,
+    /// Remarks that a reader needs to judge the figures.
+    pub notes: Vec<String>,
+}
+
+/// The program that visited a page.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Agent {
+    /// Its name, such as `Chromium` or `firstbyte`.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// Whether it is a browser, which runs scripts and paints; else requests are made by the clients of this crate.
+    pub is_browser: bool,
+}
+
+/// Contents of the caches at the start of a visit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum View {
+    /// Nothing: neither responses, nor connections, nor TLS sessions.
+    #[default]
+    Cold,
+    /// Responses, and perhaps more, of the visit before.
+    Warm,
+}
+
+/// Moments of a page, ms from the visit's start; `None` where the page did not reach one or the agent has none.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct PageTimings {
+    /// The first byte of the document.
+    pub first_byte_ms: Option<f64>,
+    /// Something was painted (W3C Paint Timing).
+    pub first_paint_ms: Option<f64>,
+    /// Text or an image was painted.
+    pub first_contentful_paint_ms: Option<f64>,
+    /// The largest of these was painted.
+    pub largest_contentful_paint_ms: Option<f64>,
+    /// The document was parsed.
+    pub dom_content_loaded_ms: Option<f64>,
+    /// All that the document names has come.
+    pub load_ms: Option<f64>,
+}
+
+/// A picture of the page.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Frame {
+    /// When it was on the screen, ms.
+    pub at_ms: f64,
+    /// The picture, JPEG.
+    pub jpeg: Vec<u8>,
+}

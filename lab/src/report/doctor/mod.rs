@@ -1,0 +1,160 @@
+//! The doctor's findings as a page that needs nothing else: most costly first, each with its evidence and what mends it.
+//!
+//! Evidence has figures of the doctor and words of servers: all of it is escaped and has limits.
+//!
+//! Source: docs/doctor.md.
+
+mod values;
+
+use maud::{Markup, html};
+
+use crate::doctor::{Diagnosis, Finding, Severity};
+
+use super::document::{document, wide};
+use super::escape::{bounded, shortened};
+
+/// The whole page; `program` is in its foot.
+#[must_use]
+pub fn html(diagnosis: &Diagnosis, program: &str) -> String {
+    let title = format!("Doctor: {}", shortened(&diagnosis.target, TARGET_MOST));
+    let content = html! {
+        h1 { (title) }
+        @if !diagnosis.protocol.is_empty() { p .key { "Protocol: " (bounded(&diagnosis.protocol, NAME_MOST)) } }
+        p { (counted(&diagnosis.findings)) }
+        @if diagnosis.findings.len() > 1 { (contents(&diagnosis.findings)) }
+        @for (n, one) in diagnosis.findings.iter().take(FINDINGS_MOST).enumerate() { (finding(n + 1, one)) }
+        @if !diagnosis.measured.is_empty() {
+            section { h2 { "Measured" } (wide("Measured", &values::table(&diagnosis.measured))) }
+        }
+        @if !diagnosis.conditions.is_empty() {
+            section { h2 { "Conditions" } (wide("Conditions", &values::table(&diagnosis.conditions))) }
+        }
+    };
+    document(&title, &[STYLE], program, &content)
+}
+
+/// How many findings there are of each severity.
+fn counted(findings: &[Finding]) -> String {
+    let of = |severity| {
+        findings
+            .iter()
+            .filter(|one| one.severity == severity)
+            .count()
+    };
+    let (bad, warn, note) = (of(Severity::Bad), of(Severity::Warn), of(Severity::Note));
+    match bad + warn {
+        0 => format!("Nothing above note was found; {note} to note."),
+        _ => format!("Found: {bad} bad, {warn} to look at, {note} to note."),
+    }
+}
+
+/// The findings in a table, with links to each.
+fn contents(findings: &[Finding]) -> Markup {
+    let table = html! {
+        table {
+            thead { tr { @for head in ["finding", "severity", "lost", "round trips"] { th scope="col" { (head) } } } }
+            tbody {
+                @for (n, one) in findings.iter().take(FINDINGS_MOST).enumerate() {
+                    tr {
+                        th scope="row" { a href={ "#finding-" (n + 1) } { (one.code.name()) } }
+                        td { (severity(one.severity)) }
+                        td { (lost_ms(one)) }
+                        td { (lost_round_trips(one)) }
+                    }
+                }
+            }
+        }
+    };
+    wide("Findings", &table)
+}
+
+/// A finding with its cost, its evidence and what mends it.
+fn finding(number: usize, one: &Finding) -> Markup {
+    let name = severity(one.severity);
+    html! {
+        section .finding .(name) #{ "finding-" (number) } {
+            h2 { span .severity { (name) } " " (one.code.name()) }
+            p { (bounded(&one.title, TEXT_MOST)) }
+            p .key { (lost(one)) (one.code.about()) }
+            @if !one.evidence.is_empty() {
+                h3 { "Evidence" }
+                (wide(&format!("Evidence of finding {number}"), &values::table(&one.evidence)))
+            }
+            @if !one.mend.is_empty() {
+                h3 { "What mends it" }
+                ul .mends { @for mend in one.mend.iter().take(MENDS_MOST) { (mended(mend)) } }
+            }
+        }
+    }
+}
+
+/// A way to mend, as code; one that begins with the name of a server has that before it.
+fn mended(mend: &str) -> Markup {
+    let is_name =
+        |name: &&str| !name.is_empty() && name.len() <= SERVER_MOST && !name.contains('/');
+    let named = mend.split_once(": ").filter(|(name, _)| is_name(name));
+    let (name, what) = named.map_or((None, mend), |(name, what)| (Some(name), what));
+    html! { li { @if let Some(name) = name { strong { (bounded(name, SERVER_MOST)) } " " } code { (bounded(what, TEXT_MOST)) } } }
+}
+
+fn severity(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Bad => "bad",
+        Severity::Warn => "warn",
+        Severity::Note => "note",
+    }
+}
+
+/// The cost in a sentence; empty where nothing is lost.
+fn lost(one: &Finding) -> String {
+    let parts = [lost_ms(one), lost_round_trips(one) + " round trips"];
+    let known: Vec<String> = parts
+        .into_iter()
+        .filter(|part| !part.starts_with('-'))
+        .collect();
+    match known.is_empty() {
+        true => String::new(),
+        false => format!("Lost: {}. ", known.join(", ")),
+    }
+}
+
+/// The time that is lost, or a dash.
+fn lost_ms(one: &Finding) -> String {
+    match one.lost_ms > 0.0 && one.lost_ms.is_finite() {
+        true => format!("{:.1} ms", one.lost_ms),
+        false => "-".to_owned(),
+    }
+}
+
+/// Round trips that are lost, or a dash.
+fn lost_round_trips(one: &Finding) -> String {
+    match one.lost_round_trips > 0.0 && one.lost_round_trips.is_finite() {
+        true => format!("{:.1}", one.lost_round_trips),
+        false => "-".to_owned(),
+    }
+}
+
+/// Rules of these pages.
+const STYLE: &str = "
+h3 { font-size: 1rem; margin: 1rem 0 .25rem; }
+a { color: var(--s0); } a:focus-visible, .wide:focus-visible { outline: 3px solid var(--s0); outline-offset: 2px; }
+.finding { border-left: .3rem solid var(--line); padding-left: 1rem; margin: 2rem 0; } .finding h2 { margin-top: 0; }
+.finding.bad { border-color: var(--s4); } .finding.warn { border-color: var(--s1); } .finding.note { border-color: var(--s0); }
+.severity { text-transform: uppercase; font-size: .8em; border: 1px solid currentColor; border-radius: .3rem; padding: 0 .4rem; }
+.bad .severity { color: var(--s4); } .warn .severity { color: var(--s1); } .note .severity { color: var(--s0); }
+code { font: .9em ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace; overflow-wrap: anywhere; }
+.mends { padding-left: 1.2rem; } .mends li { margin: .25rem 0; }
+.values th { text-align: left; vertical-align: top; white-space: normal; } .values td { text-align: left; white-space: normal;
+  overflow-wrap: anywhere; } .values td table td, .values td table th { white-space: nowrap; text-align: right; }
+";
+/// Characters of a target in a title, of a protocol, of a sentence, of a server's name.
+const TARGET_MOST: usize = 200;
+const NAME_MOST: usize = 40;
+const TEXT_MOST: usize = 2_000;
+const SERVER_MOST: usize = 20;
+/// Findings of a page, and ways to mend each.
+const FINDINGS_MOST: usize = 200;
+const MENDS_MOST: usize = 20;
+
+#[cfg(test)]
+mod tests;

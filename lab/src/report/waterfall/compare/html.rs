@@ -1,0 +1,87 @@
+//! Visits before and after a change as a page: figures with their changes, the picture of both, then each by itself.
+
+use maud::{Markup, PreEscaped, html};
+
+use crate::page::Visit;
+use crate::page::comparison::{Match, compare};
+use crate::report::document::{document, wide};
+use crate::report::escape::shortened;
+use crate::report::waterfall::html::{Runs, STYLE, pictures};
+use crate::report::waterfall::rows::Drawing;
+use crate::report::waterfall::{figures, palette};
+
+use super::{Line, lines, overlay, sureness};
+
+/// The whole page; `program` is in its foot.
+#[must_use]
+pub fn html(program: &str, before: Runs<'_>, after: Runs<'_>, by: Match) -> String {
+    let found = compare(before.visits, after.visits, by);
+    let nothing = Visit::default();
+    let sides = [("before", before), ("after", after)];
+    let (before, after) = (
+        before.drawn().map(Drawing::of),
+        after.drawn().map(Drawing::of),
+    );
+    let none = Drawing::of(&nothing);
+    let (before, after) = (
+        before.as_ref().unwrap_or(&none),
+        after.as_ref().unwrap_or(&none),
+    );
+    let title = format!(
+        "Before and after: {}",
+        shortened(&before.visit.url, URL_MOST)
+    );
+    let lines = lines(&found);
+    let content = html! {
+        h1 { (title) }
+        dl {
+            @for (name, runs) in sides {
+                @if let Some(visit) = runs.drawn() {
+                    div {
+                        dt { (name) }
+                        dd { (shortened(&visit.url, URL_MOST)) ", " (figures::agent(visit)) ", " (figures::counted(runs.visits.len(), "run")) }
+                    }
+                }
+            }
+        }
+        section {
+            h2 { "Figures" }
+            (wide("Figures", &table(&lines)))
+            p .key { (sureness(&lines)) }
+        }
+        section {
+            h2 { "Both on one time axis" }
+            (wide("Both on one time axis", &PreEscaped(overlay::picture(before, after, by, false))))
+        }
+        (pictures("Before", before))
+        (pictures("After", after))
+    };
+    document(&title, &[palette::STYLE, STYLE], program, &content)
+}
+
+/// Figures, each of both sides with the change, and a verdict where there are several runs.
+fn table(lines: &[Line]) -> Markup {
+    let has_verdicts = lines.iter().any(|line| line.verdict.is_some());
+    html! {
+        table .figures {
+            thead {
+                tr {
+                    @for head in ["figure", "before", "after", "change"] { th scope="col" { (head) } }
+                    @if has_verdicts { th scope="col" { "verdict" } }
+                }
+            }
+            tbody {
+                @for line in lines {
+                    tr {
+                        th scope="row" { (line.name) }
+                        td { (line.before) } td { (line.after) } td { (line.change) }
+                        @if has_verdicts { td { (line.verdict.as_deref().unwrap_or("-")) } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Columns of a URL in titles.
+const URL_MOST: usize = 200;

@@ -1,0 +1,199 @@
+//! The connections of a visit as SVG: a row for each, with its opening and the requests that it carried.
+//!
+//! Requests that are on their way at the same time are drawn below each other within their connection's row.
+
+use crate::page::analysis::ConnectionUse;
+use crate::report::escape::shortened;
+
+use super::canvas::{Anchor, Canvas, WIDTH, text_width};
+use super::figures::{counted, ms};
+use super::rows::{Drawing, Phase, Row, Segment};
+use super::scale::Scale;
+use super::svg::{Flow, LEFT, MARGIN, RIGHT, axis, moments};
+
+/// The picture, without a style, for a page that has it; `None` where no connection is known.
+pub(super) fn picture(drawing: &Drawing<'_>) -> Option<String> {
+    let all = &drawing.analysis.connections;
+    if all.is_empty() {
+        return None;
+    }
+    let mut canvas = Canvas::default();
+    let y = heads(&mut canvas);
+    let top = y + 22.0;
+    let scale = Scale::new(drawing.end_ms, LEFT, RIGHT);
+    let shown = &all[..all.len().min(CONNECTIONS_MOST)];
+    let laid: Vec<Vec<usize>> = shown.iter().map(|one| lanes(one, &drawing.rows)).collect();
+    let heights: Vec<f64> = laid.iter().map(|lanes| height(lanes)).collect();
+    let bottom = top + heights.iter().sum::<f64>();
+    let mut y = top;
+    for (n, height) in heights.iter().enumerate() {
+        canvas.rect(
+            if n % 2 == 0 { "stripe" } else { "plain" },
+            (0.0, y),
+            (WIDTH, *height),
+        );
+        y += height;
+    }
+    axis(&mut canvas, scale, (top, bottom));
+    moments(&mut canvas, &drawing.timings, scale, (top, bottom));
+    y = top;
+    for (n, one) in shown.iter().enumerate() {
+        canvas.begin_group(&tooltip(n + 1, one));
+        canvas.rect("hit", (0.0, y), (WIDTH, heights[n]));
+        names(&mut canvas, n + 1, one, y + 15.0);
+        requests(&mut canvas, one, &drawing.rows, &laid[n], scale, y);
+        canvas.end_group();
+        y += heights[n];
+    }
+    let label = format!(
+        "Connections of {}: {}",
+        shortened(&drawing.visit.url, 110),
+        all.len()
+    );
+    Some(canvas.finish(&label, bottom + 26.0, None))
+}
+
+/// Meanings of the colours and heads of the columns; returns the baseline of the heads.
+fn heads(canvas: &mut Canvas) -> f64 {
+    let mut flow = Flow::new(20.0);
+    // The queue of a request is before its connection: it is not drawn.
+    for phase in Phase::ALL
+        .into_iter()
+        .filter(|phase| *phase != Phase::Queued)
+    {
+        flow.colour(canvas, phase.name(), phase.name());
+    }
+    let y = flow.end();
+    for (x, head) in COLUMNS {
+        canvas.text("faint", (x, y), Anchor::Start, head);
+    }
+    y
+}
+
+/// The columns beside a connection's bars.
+fn names(canvas: &mut Canvas, number: usize, one: &ConnectionUse, y: f64) {
+    let protocol = if one.protocol.is_empty() {
+        "-".to_owned()
+    } else {
+        shortened(&one.protocol, 8)
+    };
+    let requests = one.resources.len().to_string();
+    let cells = [
+        number.to_string(),
+        shortened(&one.host, 40),
+        protocol,
+        requests,
+    ];
+    for ((x, _), cell) in COLUMNS.into_iter().zip(cells) {
+        canvas.text("ink", (x, y), Anchor::Start, &cell);
+    }
+}
+
+/// The lines of a connection's tooltip.
+fn tooltip(number: usize, one: &ConnectionUse) -> Vec<String> {
+    let mut lines = vec![format!(
+        "connection {number}: {}",
+        shortened(&one.host, 200)
+    )];
+    lines.extend(
+        one.remote
+            .as_ref()
+            .map(|remote| format!("to {}", shortened(remote, 60))),
+    );
+    let opening = [("TCP", one.connect_ms), ("TLS", one.tls_ms)];
+    let opening: Vec<String> = opening
+        .iter()
+        .filter_map(|(name, took)| Some(format!("{name} {}", ms((*took)?))))
+        .collect();
+    if !opening.is_empty() {
+        lines.push(format!(
+            "opened at {}: {}",
+            ms(one.opened_ms),
+            opening.join(", ")
+        ));
+    }
+    lines.push(format!(
+        "{}, {} at a time at most",
+        counted(one.resources.len(), "request"),
+        one.streams_max
+    ));
+    lines.push(format!(
+        "busy {}, idle {}",
+        ms(one.busy_ms),
+        ms(one.idle_ms)
+    ));
+    lines
+}
+
+/// The time a request is drawn at: from the first phase on that belongs to the connection.
+fn carried<'a>(row: &'a Row<'_>) -> impl Iterator<Item = &'a Segment> {
+    row.segments
+        .iter()
+        .filter(|segment| segment.phase != Phase::Queued)
+}
+
+/// The lane of each request: the first one in which nothing is drawn any more.
+fn lanes(one: &ConnectionUse, rows: &[Row<'_>]) -> Vec<usize> {
+    let mut ends: Vec<f64> = Vec::new();
+    let place = |place: &usize| {
+        let row = &rows[*place];
+        let from_ms = carried(row)
+            .next()
+            .map_or(row.start_ms(), |segment| segment.from_ms);
+        let free = ends.iter().position(|end| *end <= from_ms);
+        // What does not fit is drawn over others in the last lane.
+        let lane = free.unwrap_or(ends.len()).min(LANES_MOST - 1);
+        match ends.get_mut(lane) {
+            Some(end) => *end = end.max(row.end_ms()),
+            None => ends.push(row.end_ms()),
+        }
+        lane
+    };
+    one.resources.iter().map(place).collect()
+}
+
+/// Height of a row with such lanes.
+fn height(lanes: &[usize]) -> f64 {
+    let count = lanes.iter().max().map_or(1, |most| most + 1);
+    (count as f64 * LANE + 6.0).max(22.0)
+}
+
+/// The requests of a connection in their lanes, with their numbers where there is room.
+fn requests(
+    canvas: &mut Canvas,
+    one: &ConnectionUse,
+    rows: &[Row<'_>],
+    lanes: &[usize],
+    scale: Scale,
+    top: f64,
+) {
+    for (place, lane) in one.resources.iter().zip(lanes) {
+        let row = &rows[*place];
+        let y = top + 3.0 + *lane as f64 * LANE;
+        canvas.begin_group(&row.tooltip()[..1]);
+        for segment in carried(row) {
+            let (from, to) = (scale.x(segment.from_ms), scale.x(segment.to_ms));
+            canvas.rect(segment.phase.name(), (from, y), (to - from, LANE - 3.0));
+        }
+        let (from, to) = (scale.x(row.start_ms()), scale.x(row.end_ms()));
+        let number = row.number.to_string();
+        if to - from > text_width(&number) + 4.0 {
+            canvas.text("figure", (to - 2.0, y + LANE - 4.0), Anchor::End, &number);
+        }
+        canvas.end_group();
+    }
+}
+
+/// Begins and heads of the columns.
+const COLUMNS: [(f64, &str); 4] = [
+    (MARGIN, "conn"),
+    (50.0, "server"),
+    (330.0, "protocol"),
+    (400.0, "requests"),
+];
+/// Connections in a picture.
+const CONNECTIONS_MOST: usize = 2_000;
+/// Lanes of a connection.
+const LANES_MOST: usize = 40;
+/// Height of a lane.
+const LANE: f64 = 14.0;

@@ -1,0 +1,410 @@
+//! A visit as rows to draw: segments of phases, parts of waits, stalls, and the words of a row's tooltip.
+//!
+//! Pictures and text draw the same rows, so that they agree.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::page::analysis::{Analysis, WaitParts};
+use crate::page::{Resource, Visit};
+use crate::report::escape::{bounded, shortened};
+
+use super::figures::{self, Timing, bytes, ms};
+use super::scale::sane_ms;
+
+/// A visit, as it is drawn.
+#[derive(Clone, Debug)]
+pub(super) struct Drawing<'a> {
+    /// The visit.
+    pub(super) visit: &'a Visit,
+    /// A row for each resource, in their order.
+    pub(super) rows: Vec<Row<'a>>,
+    /// The moments that the page reached.
+    pub(super) timings: Vec<Timing>,
+    /// The last thing that happened, ms.
+    pub(super) end_ms: f64,
+    /// The visit's analysis.
+    pub(super) analysis: Analysis,
+}
+
+/// A resource, as it is drawn.
+#[derive(Clone, Debug)]
+pub(super) struct Row<'a> {
+    /// Its number, from 1.
+    pub(super) number: usize,
+    /// The resource.
+    pub(super) resource: &'a Resource,
+    /// Its connection's number, from 1 in the order of opening.
+    pub(super) connection: Option<usize>,
+    /// Its phases.
+    pub(super) segments: Vec<Segment>,
+    /// Parts of its wait, as shares from the wait's begin on.
+    pub(super) parts: Vec<Part>,
+    /// Its stalls.
+    pub(super) stalls: Vec<Mark>,
+}
+
+/// Time of a phase, ms.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Segment {
+    /// Which phase.
+    pub(super) phase: Phase,
+    /// Its begin.
+    pub(super) from_ms: f64,
+    /// Its end.
+    pub(super) to_ms: f64,
+}
+
+/// A phase of a resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Waiting for a connection or a turn.
+    Queued,
+    /// Looking addresses up.
+    Dns,
+    /// Connecting.
+    Connect,
+    /// The TLS handshake.
+    Tls,
+    /// Sending the request.
+    Send,
+    /// Waiting for the first byte.
+    Wait,
+    /// Receiving.
+    Receive,
+}
+
+impl Phase {
+    /// All phases in the order of [`Phases::all`](crate::page::Phases::all).
+    pub(super) const ALL: [Self; 7] = [
+        Self::Queued,
+        Self::Dns,
+        Self::Connect,
+        Self::Tls,
+        Self::Send,
+        Self::Wait,
+        Self::Receive,
+    ];
+
+    /// Its name, in pictures and as a class of the style.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Dns => "dns",
+            Self::Connect => "connect",
+            Self::Tls => "tls",
+            Self::Send => "send",
+            Self::Wait => "wait",
+            Self::Receive => "receive",
+        }
+    }
+
+    /// Its character in text.
+    pub(super) fn character(self) -> char {
+        match self {
+            Self::Queued => '.',
+            Self::Dns => 'd',
+            Self::Connect => 'c',
+            Self::Tls => 't',
+            Self::Send => 's',
+            Self::Wait => '-',
+            Self::Receive => '=',
+        }
+    }
+}
+
+/// A part of a wait.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Part {
+    /// Its class in the style.
+    pub(super) class: &'static str,
+    /// Its name.
+    pub(super) name: &'static str,
+    /// Where it is drawn from, ms.
+    pub(super) from_ms: f64,
+    /// Where it is drawn to.
+    pub(super) to_ms: f64,
+}
+
+/// A stall, ms.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Mark {
+    /// Its begin.
+    pub(super) from_ms: f64,
+    /// Its end.
+    pub(super) to_ms: f64,
+    /// Its cause, in words.
+    pub(super) cause: &'static str,
+}
+
+impl<'a> Drawing<'a> {
+    /// The drawing of a visit, which it analyses.
+    pub(super) fn of(visit: &'a Visit) -> Self {
+        let analysis = Analysis::of(visit);
+        let mut numbers: HashMap<usize, usize> = HashMap::new();
+        for (n, one) in analysis.connections.iter().enumerate() {
+            numbers.extend(one.resources.iter().map(|place| (*place, n + 1)));
+        }
+        let places = visit.resources.iter().enumerate();
+        let mut rows: Vec<Row<'_>> = places
+            .map(|(place, resource)| {
+                let segments = segments(resource);
+                let wait = analysis.waits.get(place).copied().flatten();
+                Row {
+                    number: place + 1,
+                    resource,
+                    connection: numbers.get(&place).copied(),
+                    parts: wait.map_or_else(Vec::new, |wait| parts(&segments, wait)),
+                    segments,
+                    stalls: Vec::new(),
+                }
+            })
+            .collect();
+        for stall in &analysis.stalls {
+            if let Some(row) = rows.get_mut(stall.resource) {
+                row.stalls.push(Mark {
+                    from_ms: sane_ms(stall.from_ms),
+                    to_ms: sane_ms(stall.to_ms),
+                    cause: stall.cause.name(),
+                });
+            }
+        }
+        let timings = figures::timings(visit);
+        let ends = rows.iter().map(Row::end_ms);
+        let moments = timings.iter().map(|timing| timing.at_ms);
+        Self {
+            visit,
+            end_ms: ends.chain(moments).fold(0.0, f64::max),
+            rows,
+            timings,
+            analysis,
+        }
+    }
+
+    /// Scheme, host and port of the page.
+    pub(super) fn host(&self) -> &'a str {
+        self.rows
+            .first()
+            .map_or("", |row| figures::host(&row.resource.url))
+    }
+
+    /// Sums: `34 requests, 1.2 MB, 6 connections`.
+    pub(super) fn sums(&self) -> String {
+        let total = &self.analysis.total;
+        let requests = figures::counted(total.requests, "request");
+        let least = if total.unknown_bytes > 0 {
+            "at least "
+        } else {
+            ""
+        };
+        let connections = figures::counted(total.connections, "connection");
+        let mut text = format!("{requests}, {least}{}, {connections}", bytes(total.bytes));
+        if total.from_cache > 0 {
+            text += &format!(", {} from the cache", total.from_cache);
+        }
+        if total.failed > 0 {
+            text += &format!(", {} failed", total.failed);
+        }
+        text
+    }
+
+    /// Staircase in a sentence; `None` where no start can be judged.
+    pub(super) fn staircase(&self) -> Option<String> {
+        let stairs = &self.analysis.staircase;
+        let score = stairs.score()?;
+        let (steps, starts) = (stairs.steps.len(), figures::counted(stairs.starts, "start"));
+        let depth = match stairs.depth {
+            0 => String::new(),
+            depth => format!(", at most {depth} behind each other"),
+        };
+        Some(format!(
+            "{score:.2}: {steps} of {starts} waited for another's end{depth}"
+        ))
+    }
+
+    /// Sums of the parts of all waits; `None` where nothing waited.
+    pub(super) fn waits(&self) -> Option<String> {
+        let waits: Vec<WaitParts> = self.analysis.waits.iter().flatten().copied().collect();
+        let sum = |part: fn(&WaitParts) -> Option<f64>| {
+            let known: Vec<f64> = waits.iter().filter_map(part).map(sane_ms).collect();
+            (known.len(), known.iter().sum::<f64>())
+        };
+        let parts = [
+            ("round trips", sum(|wait| wait.round_trip_ms)),
+            ("server", sum(|wait| wait.server_ms)),
+            ("unexplained", sum(|wait| Some(wait.unexplained_ms))),
+        ];
+        let words = parts.iter().filter(|(_, (n, _))| *n > 0);
+        let words: Vec<String> = words
+            .map(|(name, (n, took))| format!("{name} {} (n={n})", ms(*took)))
+            .collect();
+        (!waits.is_empty()).then(|| words.join(", "))
+    }
+
+    /// How many stalls there were, by their causes; empty where there are none.
+    pub(super) fn stalls(&self) -> Vec<String> {
+        let all = self.rows.iter().flat_map(|row| &row.stalls);
+        let mut sums: BTreeMap<&str, (usize, f64)> = BTreeMap::new();
+        for stall in all {
+            let sum = sums.entry(stall.cause).or_default();
+            *sum = (sum.0 + 1, sum.1 + stall.to_ms - stall.from_ms);
+        }
+        let sums = sums.into_iter();
+        sums.map(|(cause, (n, took))| format!("{n} by {cause}, {} together", ms(took)))
+            .collect()
+    }
+}
+
+impl Row<'_> {
+    /// Where it begins, ms.
+    pub(super) fn start_ms(&self) -> f64 {
+        sane_ms(self.resource.start_ms)
+    }
+
+    /// Where its last segment ends, ms.
+    pub(super) fn end_ms(&self) -> f64 {
+        let ends = self.segments.iter().map(|segment| segment.to_ms);
+        ends.fold(self.start_ms(), f64::max)
+    }
+
+    /// The lines of its tooltip, the whole URL first.
+    pub(super) fn tooltip(&self) -> Vec<String> {
+        let resource = self.resource;
+        let mut lines = vec![format!(
+            "{}. {} {}",
+            self.number,
+            bounded(&resource.method, 20),
+            bounded(&resource.url, URL_MOST)
+        )];
+        lines.push(self.facts());
+        let took = self.end_ms() - self.start_ms();
+        lines.push(format!(
+            "starts at {}, takes {}",
+            ms(self.start_ms()),
+            ms(took)
+        ));
+        for segment in &self.segments {
+            lines.push(format!(
+                "{} {}",
+                segment.phase.name(),
+                ms(segment.to_ms - segment.from_ms)
+            ));
+        }
+        for part in &self.parts {
+            lines.push(format!(
+                "of the wait, {}: {}",
+                part.name,
+                ms(part.to_ms - part.from_ms)
+            ));
+        }
+        for stall in &self.stalls {
+            lines.push(format!(
+                "stall at {}: {}",
+                ms(stall.from_ms),
+                stall_words(stall)
+            ));
+        }
+        lines.extend(
+            resource
+                .error
+                .as_ref()
+                .map(|why| format!("failed: {}", bounded(why, 200))),
+        );
+        lines
+    }
+
+    /// Status, kind, protocol, connection and bytes, as far as they are known.
+    fn facts(&self) -> String {
+        let resource = self.resource;
+        let mut facts = vec![
+            figures::status(resource),
+            figures::kind(resource.kind).to_owned(),
+        ];
+        if !resource.protocol.is_empty() {
+            facts.push(shortened(&resource.protocol, 20));
+        }
+        if let Some(number) = self.connection {
+            let remote = resource.remote.as_ref();
+            let remote = remote.map(|remote| format!(" ({})", shortened(remote, 60)));
+            facts.push(format!("connection {number}{}", remote.unwrap_or_default()));
+        }
+        if let Some(n) = figures::transferred(resource) {
+            facts.push(bytes(n));
+        }
+        if resource.from_cache {
+            facts.push("from the cache".to_owned());
+        }
+        facts.join(", ")
+    }
+
+    /// Its time in words.
+    pub(super) fn caption(&self) -> String {
+        match self.resource.from_cache {
+            true => "cache".to_owned(),
+            false => ms(self.end_ms() - self.start_ms()),
+        }
+    }
+}
+
+/// `40 ms, delayed ACK`.
+pub(super) fn stall_words(stall: &Mark) -> String {
+    format!("{}, {}", ms(stall.to_ms - stall.from_ms), stall.cause)
+}
+
+/// The phases that took place, one behind the other.
+fn segments(resource: &Resource) -> Vec<Segment> {
+    let mut from_ms = sane_ms(resource.start_ms);
+    let mut found = Vec::new();
+    for (phase, took) in Phase::ALL.into_iter().zip(resource.phases.all()) {
+        let took_ms = took.map_or(0.0, sane_ms);
+        if took_ms > 0.0 {
+            let to_ms = sane_ms(from_ms + took_ms);
+            found.push(Segment {
+                phase,
+                from_ms,
+                to_ms,
+            });
+            from_ms = to_ms;
+        }
+    }
+    found
+}
+
+/// The parts of a wait as shares of its segment, in an order of our choice: no source says when in a wait each of them was.
+fn parts(segments: &[Segment], wait: WaitParts) -> Vec<Part> {
+    let Some(segment) = segments.iter().find(|one| one.phase == Phase::Wait) else {
+        return Vec::new();
+    };
+    if wait.round_trip_ms.is_none() && wait.server_ms.is_none() {
+        // Nothing is known but the wait itself, which is drawn already.
+        return Vec::new();
+    }
+    let known = [
+        wait.round_trip_ms,
+        wait.server_ms,
+        Some(wait.unexplained_ms),
+    ];
+    let (mut from_ms, mut found) = (segment.from_ms, Vec::new());
+    for ((class, name), took) in PARTS.into_iter().zip(known) {
+        let took_ms = took.map_or(0.0, sane_ms);
+        let to_ms = (from_ms + took_ms).min(segment.to_ms);
+        if to_ms > from_ms {
+            found.push(Part {
+                class,
+                name,
+                from_ms,
+                to_ms,
+            });
+            from_ms = to_ms;
+        }
+    }
+    found
+}
+
+/// Classes of the parts of a wait, with their names.
+pub(super) const PARTS: [(&str, &str); 3] = [
+    ("trip", "round trip"),
+    ("server", "server"),
+    ("rest", "unexplained"),
+];
+/// Characters of a URL in a tooltip or a table.
+pub(super) const URL_MOST: usize = 2_000;

@@ -1,0 +1,144 @@
+//! Two visits on one time axis.
+
+use super::drawn::{assert_inside, assert_near, axis};
+use super::hostile::{TEXTS, made_of};
+use super::visit;
+use super::xml::{Element, elements};
+use crate::page::Visit;
+use crate::page::comparison::Match;
+use crate::report::waterfall::{Runs, compare};
+
+/// Two visits for a terminal.
+fn compared(before: &Visit, after: &Visit) -> String {
+    let (before, after) = ([before], [after]);
+    let runs = [&before, &after].map(|visits| Runs { visits, shown: 0 });
+    compare::text(runs[0], runs[1], Match::Path)
+}
+
+#[test]
+fn bars_of_both_visits_are_at_their_times_on_one_axis() {
+    let (mut before, after) = (visit(3), visit(2));
+    for one in &mut before.resources {
+        one.start_ms += 200.0;
+        one.pieces.clear();
+    }
+    before.timings.load_ms = Some(330.0);
+    let all =
+        elements(&compare::svg(&before, &after, Match::Path)).expect("the picture is well-formed");
+    assert_inside(&all);
+    let x = axis(&all);
+    let waits: Vec<&Element> = all
+        .iter()
+        .filter(|one| one.is("wait") && one.number("x") > 400.0)
+        .collect();
+    // Above each other, the first visit's above: pairs of the first two, then the one that is alone.
+    let places = [
+        (250.0, 280.0),
+        (50.0, 80.0),
+        (255.0, 285.0),
+        (55.0, 85.0),
+        (260.0, 290.0),
+    ];
+    assert_eq!(waits.len(), places.len());
+    for (bar, (from, to)) in waits.iter().zip(places) {
+        assert_near(bar.number("x"), x(from));
+        assert_near(bar.number("x") + bar.number("width"), x(to));
+    }
+    assert!(
+        waits
+            .windows(2)
+            .all(|pair| pair[0].number("y") < pair[1].number("y"))
+    );
+    assert!(all.iter().any(|one| one.text == "not after"));
+    for (n, ms) in [(2, 330.0), (3, 120.0)] {
+        let load = all
+            .iter()
+            .filter(|one| one.is("m5"))
+            .nth(n)
+            .expect("before, after, each in the legend first");
+        assert_near(load.number("x1"), x(ms));
+    }
+}
+
+#[test]
+fn resources_belong_together_by_path_and_turn() {
+    let (before, mut after) = (visit(3), visit(3));
+    after.resources[1].url = after.resources[2].url.clone();
+    for one in &mut after.resources {
+        one.url = one
+            .url
+            .replace("https://www.example.org", "http://127.0.0.1:8080");
+    }
+    let names = |by: Match| {
+        let all = elements(&compare::svg(&before, &after, by)).expect("the picture is well-formed");
+        let count = |text: &str| all.iter().filter(|one| one.text == text).count();
+        (count("not after"), count("not before"))
+    };
+    // The second of two equal paths finds no fellow; what the other visit has in its place stands alone.
+    assert_eq!(names(Match::Path), (1, 1));
+    assert_eq!(names(Match::Url), (3, 3));
+    // Of two that are equal in both visits the first belongs to the first.
+    let all =
+        elements(&compare::svg(&after, &after, Match::Url)).expect("the picture is well-formed");
+    let waits = all
+        .iter()
+        .filter(|one| one.is("wait") && one.number("x") > 400.0);
+    let places: Vec<f64> = waits.map(|one| one.number("x")).collect();
+    assert!(
+        places.chunks(2).all(|pair| pair[0] == pair[1]),
+        "{places:?}"
+    );
+    let report = compared(&before, &after);
+    assert!(report.contains("only before: /assets/1.css\n"), "{report}");
+    assert!(
+        report.contains("only after: 127.0.0.1:8080/assets/2.css\n"),
+        "{report}"
+    );
+}
+
+#[test]
+fn changes_have_signs_and_shares_and_a_verdict_of_several_runs_only() {
+    let (before, mut after) = (visit(2), visit(2));
+    after.timings.load_ms = Some(60.0);
+    let report = compared(&before, &after);
+    assert!(
+        report.contains("120 ms   60 ms  -60 ms (-50 %)"),
+        "{report}"
+    );
+    assert!(report.contains("no verdict is made"), "{report}");
+    let (mut slower, mut faster) = (before.clone(), after.clone());
+    (slower.timings.load_ms, faster.timings.load_ms) = (Some(121.0), Some(61.0));
+    let (old, new) = ([&before, &slower, &before], [&after, &faster, &after]);
+    let runs = [&old, &new].map(|visits| Runs { visits, shown: 0 });
+    let several = compare::text(runs[0], runs[1], Match::Url);
+    assert!(several.contains("n=3): differs"), "{several}");
+    for report in [report, several] {
+        assert!(
+            report
+                .lines()
+                .all(|line| line.len() <= 100 && line.is_ascii()),
+            "{report}"
+        );
+    }
+}
+
+#[test]
+fn texts_of_others_stay_texts_in_comparisons() {
+    for hostile in TEXTS {
+        let made = made_of(hostile);
+        let all = elements(&compare::svg(&made, &made, Match::Path))
+            .unwrap_or_else(|why| panic!("{hostile:?}: {why}"));
+        assert_inside(&all);
+        assert!(
+            all.iter()
+                .all(|one| one.name != "script" && one.name != "img")
+        );
+        let report = compared(&made, &visit(1));
+        assert!(
+            report
+                .chars()
+                .all(|c| c == '\n' || (' '..='~').contains(&c)),
+            "{report:?}"
+        );
+    }
+}

@@ -1,0 +1,238 @@
+//! Pages of visits: what is in them, and that nothing of others becomes a part of them.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use html5gum::{Token, Tokenizer};
+
+use super::hostile::{TEXTS, made_of};
+use super::visit;
+use crate::page::comparison::Match;
+use crate::page::{Frame, Visit};
+use crate::report::waterfall::{Page, Runs, compare, html};
+
+/// A page of a visit by itself.
+fn page_of(visit: &Visit) -> String {
+    html(&Page {
+        program: "firstbyte",
+        cold: Runs {
+            visits: &[visit],
+            shown: 0,
+        },
+        warm: None,
+    })
+}
+
+/// A page of two visits.
+fn compared(program: &str, before: &Visit, after: &Visit) -> String {
+    let (before, after) = ([before], [after]);
+    let runs = [&before, &after].map(|visits| Runs { visits, shown: 0 });
+    compare::html(program, runs[0], runs[1], Match::Path)
+}
+
+/// An element's name with its attributes.
+type Tag = (String, BTreeMap<String, String>);
+
+/// The elements of a page with their attributes, as a browser reads them, and the text of the whole page.
+fn read(page: &str) -> (Vec<Tag>, String) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (mut elements, mut words) = (Vec::new(), String::new());
+    for token in Tokenizer::new(page) {
+        match token.expect("a text can be read") {
+            Token::StartTag(tag) => {
+                let attributes = tag.attributes.iter();
+                let attributes = attributes.map(|(name, value)| (text(name), text(value)));
+                elements.push((text(&tag.name), attributes.collect()));
+            }
+            Token::String(string) => words += &text(&string),
+            Token::Comment(comment) => panic!("a comment: {:?}", text(&comment)),
+            Token::Error(error) => panic!("{error:?}"),
+            Token::EndTag(_) | Token::Doctype(_) => {}
+        }
+    }
+    (elements, words)
+}
+
+/// Elements that these pages are made of.
+const ELEMENTS: &str = "html head meta link title style body main h1 h2 h3 p dl dt dd div section table caption thead tbody \
+    tr th td details summary ul ol li figure figcaption img br small footer svg g rect line text";
+
+#[test]
+fn nothing_of_others_becomes_a_part_of_a_page() {
+    for hostile in TEXTS {
+        let mut made = made_of(hostile);
+        made.filmstrip = vec![Frame {
+            at_ms: 1.0,
+            jpeg: vec![0xff, 0xd8, 0xff, b'"', b'>'],
+        }];
+        for page in [page_of(&made), compared(hostile, &made, &visit(2))] {
+            let (elements, words) = read(&page);
+            for (name, attributes) in &elements {
+                assert!(
+                    ELEMENTS.split_whitespace().any(|known| known == name),
+                    "{hostile:?}: <{name}>"
+                );
+                assert!(
+                    attributes.keys().all(|name| !name.starts_with("on")),
+                    "{attributes:?}"
+                );
+                let of_image =
+                    name != "img" || attributes["src"].starts_with("data:image/jpeg;base64,");
+                let of_link = attributes.get("href").is_none_or(|href| href == "data:,");
+                assert!(
+                    of_image && of_link && !attributes.contains_key("style"),
+                    "{attributes:?}"
+                );
+            }
+            let is_seen = |c: char| {
+                c == '\n' || (!c.is_control() && !"\u{202e}\u{2066}\u{200b}\u{ffff}".contains(c))
+            };
+            assert!(words.chars().all(is_seen), "{hostile:?}");
+        }
+    }
+}
+
+#[test]
+fn nothing_can_be_loaded_or_run() {
+    let (elements, _) = read(&page_of(&visit(1)));
+    let policies = elements.iter().filter(|(name, _)| name == "meta");
+    let policy = policies.filter_map(|(_, attributes)| {
+        let is_policy = attributes
+            .get("http-equiv")
+            .is_some_and(|name| name == "Content-Security-Policy");
+        is_policy.then(|| attributes["content"].clone())
+    });
+    assert_eq!(
+        policy.collect::<Vec<_>>(),
+        [concat!(
+            "default-src 'none'; style-src 'uns",
+            "afe-inline'; img-src data:"
+        )]
+    );
+    assert_eq!(elements[0].1["lang"], "en");
+}
+
+#[test]
+fn headings_are_in_order() {
+    let mut made = visit(2);
+    made.filmstrip = vec![Frame {
+        at_ms: 1.0,
+        jpeg: vec![0xff, 0xd8, 0xff],
+    }];
+    let runs = [&made, &made];
+    let both = Page {
+        program: "firstbyte",
+        cold: Runs {
+            visits: &runs,
+            shown: 1,
+        },
+        warm: Some(Runs {
+            visits: &runs,
+            shown: 0,
+        }),
+    };
+    for page in [html(&both), compared("firstbyte", &made, &made)] {
+        let (elements, _) = read(&page);
+        let levels: Vec<u32> = elements
+            .iter()
+            .filter_map(|(name, _)| name.strip_prefix('h')?.parse().ok())
+            .collect();
+        assert_eq!(
+            (
+                levels[0],
+                levels.iter().filter(|level| **level == 1).count()
+            ),
+            (1, 1)
+        );
+        assert!(
+            levels.windows(2).all(|pair| pair[1] <= pair[0] + 1),
+            "{levels:?}"
+        );
+    }
+}
+
+#[test]
+fn a_page_has_its_figures_runs_fields_and_phases() {
+    let (made, mut slower) = (visit(2), visit(2));
+    slower.timings.load_ms = Some(220.0);
+    let runs = [&made, &slower];
+    let warm = visit(1);
+    let page = html(&Page {
+        program: "firstbyte 9",
+        cold: Runs {
+            visits: &runs,
+            shown: 1,
+        },
+        warm: Some(Runs {
+            visits: &[&warm],
+            shown: 5,
+        }),
+    });
+    let (elements, words) = read(&page);
+    for text in [
+        "Waterfall of https://www.example.org/",
+        "\u{201c}An example\u{201d}",
+        "Chromium 126, cold view",
+        "mean 170 ms (0.0 ms to 805 ms, n=2)",
+        "Runs, cold view",
+        "2 (shown)",
+        "server-timing",
+        "app;dur=5",
+        "of the wait: round trip",
+        "the link was not emulated",
+        "firstbyte 9",
+    ] {
+        assert!(words.contains(text), "{text}");
+    }
+    assert!(!words.contains("Runs, warm view"), "one run is no table");
+    assert_eq!(
+        elements
+            .iter()
+            .filter(|(name, _)| name == "details")
+            .count(),
+        3
+    );
+    // A waterfall and connections for each view.
+    assert_eq!(elements.iter().filter(|(name, _)| name == "svg").count(), 4);
+}
+
+#[test]
+fn a_page_without_visits_is_a_page() {
+    let page = html(&Page {
+        program: "",
+        cold: Runs {
+            visits: &[],
+            shown: 0,
+        },
+        warm: None,
+    });
+    assert!(page.contains("<h1>"));
+    read(&page_of(&Visit::default()));
+    read(&compared("", &Visit::default(), &Visit::default()));
+}
+
+#[test]
+fn large_pages_are_quick_and_have_limits() {
+    let made = visit(2_000);
+    let begin = Instant::now();
+    let page = page_of(&made);
+    let took = begin.elapsed();
+    assert!(took.as_millis() < 1_000 * super::SLOW, "{took:?}");
+    assert!(page.matches("<details>").count() == 2_000);
+    let mut hostile = visit(200);
+    for one in &mut hostile.resources {
+        let field = ("n".repeat(5_000), "v".repeat(200_000));
+        one.response_fields = vec![field; 150];
+        one.url = format!("https://h/{}", "u".repeat(1_000_000));
+    }
+    let page = page_of(&hostile);
+    assert!(page.len() < 20_000_000, "{}", page.len());
+    assert!(
+        page.contains("Fields of further resources are left out"),
+        "the limit is told"
+    );
+    assert!(
+        page.contains("and 50 more"),
+        "fields beyond the limit are counted"
+    );
+}

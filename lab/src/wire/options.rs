@@ -1,0 +1,58 @@
+//! Options and limits of a visit.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::client::trust::Trust;
+use crate::client::{Protocol, Url};
+use crate::fetch::{Acks, KeyLog};
+
+/// Options of a visit.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The page.
+    pub url: Url,
+    /// The protocol of all connections; `None` for HTTP/2 and HTTP/1.1 by ALPN, and HTTP/1.1 without TLS.
+    pub protocol: Option<Protocol>,
+    /// Whose certificates are taken.
+    pub trust: Trust,
+    /// Fields that are added to requests to the page's own server, or take the place of the usual ones.
+    pub fields: Vec<(String, String)>,
+    /// Longest time of a visit; what is not complete then has failed.
+    pub timeout: Duration,
+    /// When data that comes is acknowledged.
+    pub acks: Acks,
+    /// Where secrets of TLS are written.
+    pub key_log: Option<Arc<KeyLog>>,
+}
+
+impl Options {
+    /// A visit of a page as browsers make it, of at most a minute.
+    #[must_use]
+    pub fn new(url: Url) -> Self {
+        Self {
+            url,
+            protocol: None,
+            trust: Trust::default(),
+            fields: Vec::new(),
+            timeout: Duration::from_secs(60),
+            acks: Acks::default(),
+            key_log: None,
+        }
+    }
+}
+
+/// Resources of one visit; what a page names beyond them is not asked for.
+pub const MAX_RESOURCES: usize = 2000;
+/// Bytes that one visit receives.
+pub const MAX_VISIT_BYTES: u64 = 512 << 20;
+/// Redirects that lead to one resource.
+pub(super) const MAX_REDIRECTS: usize = 20;
+/// Style sheets that import each other, in a row.
+pub(super) const MAX_IMPORTS: usize = 8;
+/// Connections that a request is sent on, one after another, where they close before they answer.
+pub(super) const MAX_ATTEMPTS: usize = 3;
+/// Connections of one visit.
+pub(super) const MAX_CONNECTIONS: usize = 256;
+/// Connections of HTTP/1.1 that browsers make to one server.
+pub(super) const CONNECTIONS_OF_H1: usize = 6;

@@ -1,0 +1,14 @@
+//! How far a visit is.
+
+use std::time::Duration;
+
+/// How far a visit is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Resources that are known so far.
+    pub resources: usize,
+    /// Those of them that have ended.
+    pub done: usize,
+    /// Time since the visit began.
+    pub elapsed: Duration,
+}

@@ -1,0 +1,109 @@
+//! Requests as browsers send them for each kind of resource.
+
+use super::options::Options;
+use crate::client::{Protocol, Request, Url};
+use crate::page::Kind;
+
+/// The request of a resource.
+pub(super) fn request(options: &Options, url: &Url, kind: Kind, protocol: Protocol) -> Request {
+    let mut fields = vec![
+        ("user-agent", USER_AGENT),
+        ("accept", accept(kind)),
+        ("accept-encoding", "gzip, deflate, br, zstd"),
+    ];
+    if protocol == Protocol::H2 {
+        fields.push(("priority", urgency(kind)));
+    }
+    let own = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+    let mut fields: Vec<(String, String)> = fields.into_iter().map(own).collect();
+    // Fields of the user may be secrets: other servers do not get them.
+    if url.same_server(&options.url) {
+        for (name, value) in &options.fields {
+            fields.retain(|(other, _)| !other.eq_ignore_ascii_case(name));
+            fields.push((name.clone(), value.clone()));
+        }
+    }
+    Request::new(url, "GET", &url.path, &fields, &[])
+}
+
+/// The fields of a request as a reader expects them, without those that only name its target.
+pub(super) fn shown(request: &Request) -> Vec<(String, String)> {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let fields = request
+        .fields
+        .iter()
+        .filter_map(|(name, value)| match &name[..] {
+            b":authority" => Some(("host".to_owned(), text(value))),
+            [b':', ..] => None,
+            name => Some((text(name), text(value))),
+        });
+    fields.collect()
+}
+
+fn accept(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Document => "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
+        Kind::Stylesheet => "text/css,*/*;q=0.1",
+        Kind::Image => "image/avif,image/webp,image/*,*/*;q=0.8",
+        _ => "*/*",
+    }
+}
+
+/// The urgency of RFC 9218, as Chromium chooses it.
+fn urgency(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Document => "u=0, i",
+        Kind::Stylesheet => "u=0",
+        Kind::Script | Kind::Fetch | Kind::Font => "u=1",
+        Kind::Image | Kind::Media | Kind::Other => "u=2, i",
+    }
+}
+
+/// The order in which resources that wait are asked for: lower ones first.
+pub(super) fn rank(kind: Kind) -> u8 {
+    match kind {
+        Kind::Document => 0,
+        Kind::Stylesheet => 1,
+        Kind::Script => 2,
+        Kind::Font => 3,
+        Kind::Fetch => 4,
+        Kind::Image => 5,
+        Kind::Media | Kind::Other => 6,
+    }
+}
+
+/// Who asks.
+const USER_AGENT: &str = concat!("firstbyte-waterfall/", env!("CARGO_PKG_VERSION"));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_of_the_user_go_to_the_server_of_the_page_alone() {
+        let page = Url::parse("https://h/").expect("a URL");
+        let mut options = Options::new(page);
+        options.fields = vec![
+            ("Authorization".into(), "secret".into()),
+            ("Accept".into(), "a/b".into()),
+        ];
+        let fields = |url: &str| {
+            let url = Url::parse(url).expect("a URL");
+            shown(&request(&options, &url, Kind::Image, Protocol::H2))
+        };
+        let value = |fields: &[(String, String)], name: &str| {
+            let mut found = fields.iter().filter(|(other, _)| other == name);
+            let first = found.next().map(|(_, value)| value.clone());
+            assert!(found.next().is_none(), "{name} once");
+            first
+        };
+        let own = fields("https://h/a");
+        assert_eq!(value(&own, "authorization").as_deref(), Some("secret"));
+        assert_eq!(value(&own, "accept").as_deref(), Some("a/b"));
+        assert_eq!(value(&own, "host").as_deref(), Some("h"));
+        assert_eq!(value(&own, "priority").as_deref(), Some("u=2, i"));
+        for other in ["https://i/a", "http://h/a", "https://h:444/a"] {
+            assert_eq!(value(&fields(other), "authorization"), None, "{other}");
+        }
+    }
+}

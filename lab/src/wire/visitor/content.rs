@@ -1,0 +1,204 @@
+//! References of contents, and the ends of responses.
+
+use super::Visitor;
+use crate::client::{Url, now_ns};
+use crate::fetch::{Failure, FailureCause, Response};
+use crate::page::Kind;
+use crate::wire::css;
+use crate::wire::find::{Finder, Found};
+use crate::wire::kept::Stored;
+use crate::wire::options::{MAX_ATTEMPTS, MAX_IMPORTS, MAX_REDIRECTS, MAX_RESOURCES};
+use crate::wire::request::rank;
+use crate::wire::row::Row;
+
+impl Visitor<'_> {
+    /// Asks for the page.
+    pub(super) fn want_page(&mut self) {
+        let mut row = Row::new(self.options.url.clone(), Kind::Document, None, now_ns());
+        row.is_page = true;
+        self.add(row);
+    }
+
+    /// Asks for a resource unless the page has named it before.
+    fn want(&mut self, kind: Kind, base: &Url, reference: &str, from: usize, depth: usize) {
+        let Ok(url) = base.join(reference) else {
+            // Other schemes are no requests: `data:`, `blob:`, `javascript:`.
+            return;
+        };
+        if self.known.contains_key(&url.to_string()) {
+            return;
+        }
+        if self.rows.len() >= MAX_RESOURCES || self.over.is_some() {
+            self.left_out += 1;
+            return;
+        }
+        let mut row = Row::new(url, kind, Some(from), now_ns());
+        row.depth = depth;
+        self.add(row);
+    }
+
+    fn add(&mut self, mut row: Row) {
+        let (number, kind) = (self.rows.len(), row.resource.kind);
+        let url = row.resource.url.clone();
+        self.known.insert(url.clone(), number);
+        if row.is_page {
+            self.page = number;
+        }
+        if let Some(stored) = self.kept.fresh(&url).cloned() {
+            return self.add_stored(row, &stored);
+        }
+        row.resource.start_ms = row.wanted_ns.saturating_sub(self.start_ns) as f64 / 1e6;
+        let place = self.hosts.place(&row.url, self.options.protocol);
+        self.hosts.all[place].waiting.insert((rank(kind), number));
+        self.rows.push(row);
+        self.left += 1;
+    }
+
+    /// Adds a resource that is in the cache, and what it names.
+    fn add_stored(&mut self, mut row: Row, stored: &Stored) {
+        let (number, wanted_ns) = (self.rows.len(), row.wanted_ns);
+        let mut resource = stored.resource.clone();
+        resource.from_cache = true;
+        resource.connection = None;
+        resource.start_ms = wanted_ns.saturating_sub(self.start_ns) as f64 / 1e6;
+        resource.phases = crate::page::Phases::default();
+        resource.pieces.clear();
+        (resource.head_bytes, resource.body_bytes) = (Some(0), Some(0));
+        resource.kind = row.resource.kind;
+        resource.initiator = row.resource.initiator;
+        let location = resource
+            .response_fields
+            .iter()
+            .find(|(name, _)| name.eq_ignore_ascii_case("location"))
+            .map(|(_, value)| value.clone());
+        let status = resource.status;
+        row.resource = resource;
+        row.is_done = true;
+        let finder = row.is_page.then(Finder::new).and_then(Result::ok);
+        self.rows.push(row);
+        if let (301 | 308, Some(location)) = (status, location) {
+            return self.redirect(number, &location);
+        }
+        if let Some(mut finder) = finder {
+            let mut found = finder.push(&stored.content);
+            found.extend(finder.finish());
+            self.take_found(number, found);
+        }
+        self.rows[number].content = stored.content.to_vec();
+        self.take_style(number);
+    }
+
+    /// More of a document has come.
+    pub(super) fn streamed(&mut self, carrier: usize, number: usize) {
+        let Some(core) = &self.carriers[carrier].core else {
+            return;
+        };
+        let row = &mut self.rows[number];
+        if let Some(response) = core.response(number).filter(|_| row.is_page) {
+            let found = row.read(response);
+            self.take_found(number, found);
+        }
+    }
+
+    /// Asks for what a document has named.
+    fn take_found(&mut self, number: usize, found: Vec<Found>) {
+        for found in found {
+            let row = &mut self.rows[number];
+            match found {
+                Found::Base(reference) => {
+                    if let Ok(base) = row.url.join(&reference) {
+                        row.base = base;
+                    }
+                }
+                Found::Title(title) => _ = self.title.get_or_insert(title),
+                Found::Resource(kind, reference) => {
+                    let base = row.base.clone();
+                    self.want(kind, &base, &reference, number, 0);
+                }
+                Found::Css(text) => {
+                    let base = row.base.clone();
+                    for (kind, reference) in css::references(&text) {
+                        self.want(kind, &base, &reference, number, 1);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Asks for what a style sheet names, once it is complete.
+    fn take_style(&mut self, number: usize) {
+        let row = &mut self.rows[number];
+        let content = std::mem::take(&mut row.content);
+        let is_one = row.resource.kind == Kind::Stylesheet && row.resource.status == 200;
+        if !is_one || row.depth >= MAX_IMPORTS {
+            return;
+        }
+        let (base, depth) = (row.url.clone(), row.depth + 1);
+        for (kind, reference) in css::references(&String::from_utf8_lossy(&content)) {
+            self.want(kind, &base, &reference, number, depth);
+        }
+    }
+
+    /// A response is complete.
+    pub(super) fn answered(&mut self, number: usize, response: &Response) {
+        let row = &mut self.rows[number];
+        let mut found = row.read(response);
+        found.extend(row.finder.take().into_iter().flat_map(Finder::finish));
+        row.answered(response, self.start_ns);
+        row.note_content(response);
+        self.left -= 1;
+        let row = &self.rows[number];
+        let content = row.content.clone();
+        self.kept.store(response, &row.resource, content);
+        self.take_found(number, found);
+        match (response.status, response.field("location")) {
+            (301 | 302 | 303 | 307 | 308, Some(location)) => self.redirect(number, location),
+            _ => self.take_style(number),
+        }
+    }
+
+    /// Asks for what a response points to in place of itself.
+    fn redirect(&mut self, number: usize, location: &str) {
+        let row = &mut self.rows[number];
+        let target = match row.url.join(location) {
+            _ if row.redirects >= MAX_REDIRECTS => {
+                row.resource.error = Some(format!("more than {MAX_REDIRECTS} redirects"));
+                return;
+            }
+            Err(why) => {
+                row.resource.error = Some(format!("redirect: {why}"));
+                return;
+            }
+            Ok(target) => target,
+        };
+        let mut next = Row::new(target, row.resource.kind, Some(number), now_ns());
+        next.redirects = row.redirects + 1;
+        next.depth = row.depth;
+        next.is_page = row.is_page;
+        let is_known = self.known.contains_key(&next.resource.url);
+        // A page may lead back to itself by way of another; what it names is not asked for twice.
+        if self.over.is_none() && self.rows.len() < MAX_RESOURCES && (next.is_page || !is_known) {
+            self.add(next);
+        }
+    }
+
+    /// A request has failed: where its connection was closed before there was an answer, another may have one.
+    pub(super) fn failed(&mut self, number: usize, failure: &Failure) {
+        let row = &mut self.rows[number];
+        let is_unanswered = failure.cause == FailureCause::Closed && failure.partial.is_none();
+        // The first request of a connection has no such excuse, nor has one that was never sent.
+        let may_be_repeated = row.opening.is_none() && (1..MAX_ATTEMPTS).contains(&row.attempts);
+        if self.over.is_none() && is_unanswered && may_be_repeated {
+            let place = self.hosts.place(&row.url, self.options.protocol);
+            let rank = rank(row.resource.kind);
+            self.hosts.all[place].waiting.insert((rank, number));
+            return;
+        }
+        let failure = self.over.as_ref().map_or_else(
+            || failure.clone(),
+            |over| over.clone().with(failure.partial.clone()),
+        );
+        row.failed(&failure, self.start_ns, now_ns());
+        self.left -= 1;
+    }
+}

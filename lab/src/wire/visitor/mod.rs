@@ -1,0 +1,268 @@
+//! One visit: what is wanted, what has come of it, and the loop that drives it.
+
+mod connections;
+mod content;
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use sys::poll::{Events, Interest, Poller, Waker};
+
+use super::hosts::Hosts;
+use super::kept::Kept;
+use super::options::{MAX_RESOURCES, MAX_VISIT_BYTES, Options};
+use super::progress::Progress;
+use super::row::Row;
+use crate::client::now_ns;
+use crate::fetch::{Core, Failure, FailureCause, TlsOptions};
+use crate::page::{Agent, PageTimings, View, Visit};
+
+/// A visit in progress.
+pub(super) struct Visitor<'a> {
+    options: &'a Options,
+    kept: &'a mut Kept,
+    view: View,
+    start_ns: u64,
+    started_unix_ms: f64,
+    poller: Poller,
+    waker: Arc<Waker>,
+    hosts: Hosts,
+    carriers: Vec<Carrier>,
+    /// Carriers that are not over.
+    open: usize,
+    rows: Vec<Row>,
+    /// Rows by URL: nothing is asked for twice.
+    known: HashMap<String, usize>,
+    /// Rows that are not done.
+    left: usize,
+    /// The row of the document that is shown.
+    page: usize,
+    title: Option<String>,
+    /// Resources beyond the limit.
+    left_out: usize,
+    received_bytes: u64,
+    /// Why nothing more is asked for.
+    over: Option<Failure>,
+    buffer: Vec<u8>,
+}
+
+/// A connection and what it is used for.
+struct Carrier {
+    /// `None` once it is over.
+    core: Option<Core>,
+    host: usize,
+    remote: SocketAddr,
+    /// It has been open.
+    was_open: bool,
+    /// Requests that were sent on it.
+    used: usize,
+    /// Looking up its host, until its first request takes that.
+    dns: Option<(u64, u64)>,
+    round_trip_ns: u64,
+    received_bytes: u64,
+}
+
+impl<'a> Visitor<'a> {
+    pub(super) fn new(options: &'a Options, kept: &'a mut Kept) -> Result<Self, String> {
+        let broken = |error| format!("a visit cannot begin: {error}");
+        let poller = Poller::new().map_err(broken)?;
+        let waker = Arc::new(Waker::new().map_err(broken)?);
+        poller
+            .add(&*waker, WAKER, Interest::Readable)
+            .map_err(broken)?;
+        // Before the clock starts: what is set up here is no time of the server.
+        tls_options(options, kept).prepare()?;
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let view = if kept.visits == 0 {
+            View::Cold
+        } else {
+            View::Warm
+        };
+        kept.visits += 1;
+        Ok(Self {
+            options,
+            kept,
+            view,
+            start_ns: now_ns(),
+            started_unix_ms: now.map_or(0.0, |now| now.as_secs_f64() * 1e3),
+            poller,
+            hosts: Hosts::new(Arc::clone(&waker)),
+            waker,
+            carriers: Vec::new(),
+            open: 0,
+            rows: Vec::new(),
+            known: HashMap::new(),
+            left: 0,
+            page: 0,
+            title: None,
+            left_out: 0,
+            received_bytes: 0,
+            over: None,
+            buffer: vec![0; BUFFER_BYTES],
+        })
+    }
+
+    /// Makes the visit.
+    pub(super) fn run(
+        mut self,
+        progress: &mut dyn FnMut(&Progress) -> bool,
+    ) -> Result<Visit, String> {
+        self.want_page();
+        let timeout_ns = u64::try_from(self.options.timeout.as_nanos()).unwrap_or(u64::MAX);
+        let deadline_ns = self.start_ns.saturating_add(timeout_ns);
+        let mut events = Events::with_capacity(64);
+        while self.left > 0 {
+            self.hosts.take_answers();
+            for place in 0..self.hosts.all.len() {
+                self.dispatch(place);
+            }
+            if self.left == 0 {
+                break;
+            }
+            let now = now_ns();
+            let state = Progress {
+                resources: self.rows.len(),
+                done: self.rows.len() - self.left,
+                elapsed: Duration::from_nanos(now - self.start_ns),
+            };
+            if !progress(&state) {
+                return Err("interrupted".to_owned());
+            }
+            if now >= deadline_ns {
+                let seconds = self.options.timeout.as_secs_f64();
+                let message = format!("not complete within the visit's {seconds} s");
+                self.end(Failure::new(FailureCause::Timeout, message));
+                break;
+            }
+            self.wait(&mut events, deadline_ns - now);
+            if self.received_bytes > MAX_VISIT_BYTES {
+                let most = MAX_VISIT_BYTES >> 20;
+                let message = format!("the visit has received {most} MiB, which is its limit");
+                self.end(Failure::new(FailureCause::Limit, message));
+            }
+        }
+        self.finish()
+    }
+
+    /// Waits for news, and takes them.
+    fn wait(&mut self, events: &mut Events, left_ns: u64) {
+        let mut more = Vec::new();
+        for (number, carrier) in self.carriers.iter().enumerate() {
+            if carrier.core.as_ref().is_some_and(Core::has_more) {
+                more.push(number);
+            }
+        }
+        let timeout_ms = left_ns.div_ceil(1_000_000).min(TURN_MS);
+        let timeout_ms = if more.is_empty() { timeout_ms } else { 0 };
+        if self.poller.wait(events, Some(timeout_ms)).is_err() {
+            return;
+        }
+        for ready in events.iter() {
+            if ready.token == WAKER {
+                self.waker.drain();
+                continue;
+            }
+            let number = ready.token as usize;
+            more.retain(|other| *other != number);
+            self.turn(number, Some(ready));
+        }
+        for number in more {
+            self.turn(number, None);
+        }
+    }
+
+    /// Ends the visit: what is not complete has failed.
+    fn end(&mut self, failure: Failure) {
+        let now = now_ns();
+        self.over = Some(failure.clone());
+        for number in 0..self.carriers.len() {
+            if let Some(core) = &mut self.carriers[number].core {
+                core.expire(self.options.timeout);
+                self.take_events(number);
+            }
+        }
+        for row in self.rows.iter_mut().filter(|row| !row.is_done) {
+            row.failed(&failure, self.start_ns, now);
+        }
+        self.left = 0;
+    }
+
+    /// The finished visit.
+    fn finish(mut self) -> Result<Visit, String> {
+        for carrier in &mut self.carriers {
+            if let Some(core) = &carrier.core {
+                carrier.round_trip_ns = core.record().round_trip_ns();
+            }
+        }
+        let page = &self.rows[self.page].resource;
+        if let (0, Some(error)) = (page.status, &page.error) {
+            return Err(error.clone());
+        }
+        let host = self.rows[self.page].url.clone();
+        let of_page = self.carriers.iter().filter(|carrier| {
+            let place = &self.hosts.all[carrier.host];
+            carrier.round_trip_ns > 0 && place.url.same_server(&host)
+        });
+        let round_trip_ns = of_page.map(|carrier| carrier.round_trip_ns).min();
+        let first_byte_ms = (!page.from_cache).then(|| page.first_byte_ms());
+        let ends = self.rows.iter().map(|row| row.resource.end_ms());
+        let timings = PageTimings {
+            first_byte_ms,
+            load_ms: ends.reduce(f64::max),
+            ..PageTimings::default()
+        };
+        let notes = self.notes();
+        Ok(Visit {
+            url: self.options.url.to_string(),
+            title: self.title,
+            agent: Agent {
+                name: "firstbyte".to_owned(),
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                is_browser: false,
+            },
+            view: self.view,
+            started_unix_ms: self.started_unix_ms,
+            resources: self.rows.into_iter().map(|row| row.resource).collect(),
+            timings,
+            filmstrip: Vec::new(),
+            round_trip_ms: round_trip_ns.map(|ns| ns as f64 / 1e6),
+            notes,
+        })
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let about = "A network waterfall: firstbyte's own clients have asked for what the document and its style \
+                     sheets name. No script ran, so what scripts ask for is missing, and nothing was laid out, so \
+                     images are there that no element shows.";
+        let mut notes = vec![about.to_owned()];
+        if self.left_out > 0 {
+            let count = self.left_out;
+            notes.push(format!(
+                "{count} references were left out: a visit has at most {MAX_RESOURCES} resources."
+            ));
+        }
+        if let Some(failure) = &self.over {
+            notes.push(format!("The visit was ended: {failure}."));
+        }
+        notes
+    }
+}
+
+/// How connections of a visit speak TLS.
+fn tls_options(options: &Options, kept: &Kept) -> TlsOptions {
+    TlsOptions {
+        trust: options.trust.clone(),
+        sessions: kept.sessions.clone(),
+        key_log: options.key_log.clone(),
+        ..TlsOptions::default()
+    }
+}
+
+/// The token of the waker.
+const WAKER: u64 = u64::MAX;
+/// The longest time between two calls for progress, ms.
+const TURN_MS: u64 = 100;
+/// Bytes of one read.
+const BUFFER_BYTES: usize = 64 << 10;

@@ -1,0 +1,81 @@
+//! Settings of connections: Nagle's algorithm, keep-alive, HTTP/2.
+
+use super::contexts::Server;
+use super::delay::{Report, Rule, Weight};
+use crate::tree::Tree;
+
+pub(super) fn judge(tree: &Tree, server: &Server, report: &mut Report<'_>) {
+    nagle(tree, server, report);
+    keepalive(tree, server, report);
+    http2(tree, server, report);
+}
+
+fn nagle(tree: &Tree, server: &Server, report: &mut Report<'_>) {
+    for block in &server.blocks {
+        if let Some((id, "off")) = Server::setting(tree, *block, "tcp_nodelay") {
+            let title = "tcp_nodelay off: the end of a response waits for the client's acknowledgement, which may be delayed by 40 to 200 ms";
+            report.add(STALL, title, id);
+        }
+    }
+}
+
+fn keepalive(tree: &Tree, server: &Server, report: &mut Report<'_>) {
+    for block in &server.blocks {
+        if let Some((id, value)) = Server::setting(tree, *block, "keepalive_timeout")
+            && is_zero(value)
+        {
+            let title = "keepalive_timeout 0: each request of HTTP/1 opens a connection";
+            report.add(KEEPALIVE, title, id);
+        }
+        if let Some((id, "0" | "1")) = Server::setting(tree, *block, "keepalive_requests") {
+            let title = "keepalive_requests: each request opens a connection";
+            report.add(KEEPALIVE, title, id);
+        }
+    }
+}
+
+/// Whether a time is nothing, in any unit.
+fn is_zero(time: &str) -> bool {
+    time.starts_with('0')
+        && time
+            .trim_matches('0')
+            .chars()
+            .all(|c| c.is_ascii_alphabetic())
+}
+
+fn http2(tree: &Tree, server: &Server, report: &mut Report<'_>) {
+    if server.value(tree, "http2", "off") == "on" {
+        return;
+    }
+    for listen in &server.tls_listens {
+        // The parameter of one server holds for all on that address.
+        let address = tree.arg(*listen, 0);
+        let is_on = tree.http("listen").any(|other| {
+            tree.arg(other, 0) == address
+                && tree.args(other).iter().any(|word| word.as_str() == "http2")
+        });
+        if !is_on {
+            let title = "a server with TLS without http2: requests of a page wait for each other on six connections";
+            report.add(HTTP2, title, *listen);
+        }
+    }
+}
+
+const STALL: Rule = Rule {
+    code: "delayed-ack-stall",
+    weight: Weight::Bad,
+    mend: "tcp_nodelay on; (the default of nginx and firstbyte)",
+    round_trips: 1,
+};
+const KEEPALIVE: Rule = Rule {
+    code: "no-keepalive",
+    weight: Weight::Bad,
+    mend: "keepalive_timeout 75s; keepalive_requests 1000; (the defaults)",
+    round_trips: 1,
+};
+const HTTP2: Rule = Rule {
+    code: "no-http2",
+    weight: Weight::Warn,
+    mend: "http2 on; (nginx before 1.25.1: listen 443 ssl http2)",
+    round_trips: 0,
+};

@@ -1,0 +1,47 @@
+//! Settings that delay the first byte, found in the text of a configuration.
+//!
+//! [`delays`] judges each server of `http` with its locations, by nginx's rules of inheritance and nginx's defaults, and names
+//! what it finds by the codes of `firstbyte doctor`. Nothing is measured, and no certificate is read: the files are returned
+//! for whoever can. Equal findings of several servers are one with several places.
+//!
+//! Absent: values of variables, which are not known before a request.
+//! Source: nginx documentation, modules ngx_http_core, gzip, ssl, v2, proxy, headers.
+
+mod connections;
+mod contexts;
+mod delay;
+mod responses;
+mod tls;
+
+use std::path::Path;
+
+use conf::Source;
+
+pub use delay::{CertificateFile, Delay, Delays, Weight};
+
+use crate::rules;
+use crate::tree::Tree;
+use contexts::Server;
+use delay::Report;
+
+/// Judges the configuration at `conf_path`, with `globals` from the command line. `None` when the text is not whole: a file
+/// cannot be read or has an error of syntax, which is for the load to report.
+pub fn delays(
+    source: impl Source + 'static,
+    conf_path: &Path,
+    globals: Option<&str>,
+) -> Option<Delays> {
+    let tree = Tree::read(source, conf_path, globals, rules::known)?;
+    let servers = Server::all(&tree);
+    let mut report = Report::new(&tree);
+    for server in &servers {
+        connections::judge(&tree, server, &mut report);
+        responses::judge(&tree, server, &mut report);
+        tls::judge(&tree, server, &mut report);
+    }
+    tls::judge_redirects(&tree, &servers, &mut report);
+    Some(report.finish(servers.len()))
+}
+
+#[cfg(test)]
+mod tests;

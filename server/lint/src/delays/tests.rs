@@ -1,0 +1,260 @@
+//! Each rule with configurations that have its fault, and with ones that have it not.
+
+use std::path::Path;
+
+use conf::Memory;
+
+use super::responses::FIELDS_BYTES_MIN;
+use super::*;
+
+fn judged(text: &str) -> Delays {
+    let source = Memory::default().with_file("/c/n.conf", text);
+    delays(source, Path::new("/c/n.conf"), None).expect("the text is whole")
+}
+
+/// Codes and lines of what is above a note.
+fn found(text: &str) -> Vec<String> {
+    lines(text, |one| one.weight > Weight::Note)
+}
+
+fn notes(text: &str) -> Vec<String> {
+    lines(text, |one| one.weight == Weight::Note)
+}
+
+fn lines(text: &str, wanted: impl Fn(&Delay) -> bool) -> Vec<String> {
+    let shown = |one: &Delay| {
+        let places = one
+            .places
+            .iter()
+            .map(|place| place.replace("/c/n.conf:", ""));
+        format!("{} {}", one.code, places.collect::<Vec<_>>().join(","))
+    };
+    judged(text)
+        .found
+        .iter()
+        .filter(|one| wanted(one))
+        .map(shown)
+        .collect()
+}
+
+/// A configuration that compresses, with a server on lines 2 to 4, whose settings are on line 3.
+fn http(settings: &str) -> String {
+    format!(
+        "http {{ gzip on; gzip_types text/css text/javascript;\nserver {{ listen 80;\n{settings}\n}} }}"
+    )
+}
+
+/// A configuration of that kind with TLS.
+fn https(settings: &str) -> String {
+    http(&format!("listen 443 ssl; http2 on; {settings}"))
+}
+
+#[test]
+fn a_sound_configuration_has_notes_alone() {
+    assert_eq!(found(&http("root /a;")), [""; 0]);
+    assert_eq!(
+        found(&https("root /a; location / { proxy_pass http://b; }")),
+        [""; 0]
+    );
+    assert_eq!(notes(&https("")), ["no-early-data 2", "tls-record-size 2"]);
+    assert_eq!(
+        notes(&https("ssl_early_data on; ssl_buffer_size 4k;")),
+        [""; 0]
+    );
+    assert_eq!(judged(&http("")).servers, 1);
+}
+
+#[test]
+fn nagle_is_found_where_it_holds() {
+    assert_eq!(found(&http("tcp_nodelay off;")), ["delayed-ack-stall 3"]);
+    assert_eq!(
+        found(&http("location /a { tcp_nodelay off; }")),
+        ["delayed-ack-stall 3"]
+    );
+    assert_eq!(found(&http("tcp_nodelay on;")), [""; 0]);
+    let overridden =
+        "http { gzip on; gzip_types *; tcp_nodelay off;\nserver { listen 80; tcp_nodelay on; }";
+    assert_eq!(found(&format!("{overridden} }}")), [""; 0]);
+    assert_eq!(
+        found(&format!("{overridden}\nserver {{ listen 81; }} }}")),
+        ["delayed-ack-stall 1"]
+    );
+}
+
+#[test]
+fn connections_that_are_closed_are_found() {
+    for setting in [
+        "keepalive_timeout 0;",
+        "keepalive_timeout 0s 10;",
+        "keepalive_requests 1;",
+    ] {
+        assert_eq!(found(&http(setting)), ["no-keepalive 3"], "{setting}");
+    }
+    for setting in [
+        "keepalive_timeout 10;",
+        "keepalive_timeout 0.5s;",
+        "keepalive_requests 2;",
+    ] {
+        assert_eq!(found(&http(setting)), [""; 0], "{setting}");
+    }
+}
+
+#[test]
+fn texts_that_are_not_compressed_are_found() {
+    let plain = |settings: &str| format!("http {{\nserver {{ listen 80;\n{settings}\n}} }}");
+    assert_eq!(found(&plain("root /a;")), ["no-compression 2"]);
+    assert_eq!(found(&plain("gzip off;")), ["no-compression 3"]);
+    assert_eq!(
+        found(&plain("gzip on;")),
+        ["no-compression 3"],
+        "only text/html"
+    );
+    assert_eq!(
+        found(&plain("gzip on; gzip_types text/css;")),
+        ["no-compression 3"]
+    );
+    assert_eq!(found(&plain("gzip on; gzip_types *;")), [""; 0]);
+    assert_eq!(found(&plain("brotli on;")), [""; 0]);
+    assert_eq!(
+        found(&plain("return 301 http://b;")),
+        [""; 0],
+        "it has no texts"
+    );
+    // A location without it may have its reason.
+    assert_eq!(found(&http("location /secret { gzip off; }")), [""; 0]);
+    let two = "http {\nserver { listen 80; }\nserver { listen 81; } }";
+    assert_eq!(found(two), ["no-compression 2,3"], "equal ones are one");
+}
+
+#[test]
+fn servers_without_http2_are_found() {
+    assert_eq!(found(&http("listen 443 ssl;")), ["no-http2 3"]);
+    assert_eq!(found(&http("listen 443 ssl http2;")), [""; 0]);
+    assert_eq!(found(&http("listen 443 ssl; http2 on;")), [""; 0]);
+    assert_eq!(found(&http("listen 443 ssl; http2 off;")), ["no-http2 3"]);
+    // The parameter belongs to the address.
+    let both = "listen 443 ssl; } server { listen 443 ssl http2;";
+    assert_eq!(found(&http(both)), [""; 0]);
+}
+
+#[test]
+fn handshakes_that_are_long_are_found() {
+    assert_eq!(
+        found(&https("ssl_protocols TLSv1.2;")),
+        ["handshake-round-trips 3"]
+    );
+    assert_eq!(found(&https("ssl_protocols TLSv1.2 TLSv1.3;")), [""; 0]);
+    assert_eq!(
+        found(&http("ssl_protocols TLSv1.2;")),
+        [""; 0],
+        "there is no TLS"
+    );
+    assert_eq!(
+        found(&https("ssl_session_tickets off;")),
+        ["no-resumption 3"]
+    );
+    assert_eq!(
+        found(&https("ssl_session_tickets off; ssl_session_cache off;")),
+        ["no-resumption 3"]
+    );
+    assert_eq!(
+        found(&https(
+            "ssl_session_tickets off; ssl_session_cache shared:a:1m;"
+        )),
+        [""; 0]
+    );
+    assert_eq!(found(&https("ssl_session_cache none;")), [""; 0]);
+}
+
+#[test]
+fn large_records_are_noted() {
+    for (value, count) in [("16k", 1), ("16384", 1), ("1m", 1), ("8k", 0), ("16383", 0)] {
+        let text = https(&format!("ssl_early_data on; ssl_buffer_size {value};"));
+        assert_eq!(notes(&text).len(), count, "{value}");
+    }
+}
+
+#[test]
+fn redirects_that_come_again_are_found() {
+    let site = |redirect: &str, settings: &str| {
+        format!(
+            "http {{ gzip on; gzip_types *;\nserver {{ listen 80; server_name a;\n{redirect}\n}}
+             server {{ listen 443 ssl; http2 on; server_name a; {settings} }}
+             server {{ listen 443 ssl; http2 on; server_name b; }} }}"
+        )
+    };
+    let redirect = "return 301 https://$host$request_uri;";
+    let hsts = "add_header Strict-Transport-Security max-age=1;";
+    assert_eq!(found(&site(redirect, "")), ["redirect-to-https-late 3"]);
+    assert_eq!(
+        found(&site("rewrite ^ https://a/ permanent;", "")),
+        ["redirect-to-https-late 3"]
+    );
+    assert_eq!(
+        found(&site("location / { return 302 https://a/; }", "")),
+        ["redirect-to-https-late 3"]
+    );
+    assert_eq!(found(&site(redirect, hsts)), [""; 0]);
+    assert_eq!(found(&site("return 301 http://b/;", "")), [""; 0]);
+    // A level with fields of its own inherits none.
+    let lost = format!("{hsts} add_header A 1;").replace("server {", "");
+    assert_eq!(found(&site(redirect, &lost)), [""; 0]);
+    let outer =
+        site(redirect, "add_header A 1;").replacen("gzip on;", &format!("gzip on; {hsts}"), 1);
+    assert_eq!(found(&outer), ["redirect-to-https-late 3"]);
+}
+
+#[test]
+fn what_holds_a_first_byte_is_found() {
+    let pass = "location / { proxy_pass http://b; }";
+    assert_eq!(notes(&http(pass)), ["held-first-byte 3"]);
+    assert_eq!(
+        notes(&http(&format!("proxy_buffering off; {pass}"))),
+        [""; 0]
+    );
+    let ignores = format!("proxy_ignore_headers X-Accel-Buffering; {pass}");
+    assert_eq!(found(&http(&ignores)), ["held-first-byte 3"]);
+    assert_eq!(
+        found(&http("postpone_gzipping 1000;")),
+        ["held-first-byte 3"]
+    );
+    assert_eq!(found(&http("postpone_gzipping 0;")), [""; 0]);
+}
+
+#[test]
+fn large_fields_are_found() {
+    let field = |bytes: usize| {
+        let value = "x".repeat(bytes - "A".len() - 4);
+        http(&format!("add_header A {value};"))
+    };
+    assert_eq!(found(&field(FIELDS_BYTES_MIN)), ["header-bloat 3"]);
+    assert_eq!(found(&field(FIELDS_BYTES_MIN - 1)), [""; 0]);
+}
+
+#[test]
+fn certificates_are_returned_where_they_are_files() {
+    let text = https("ssl_certificate a.pem; ssl_certificate $host.pem; ssl_certificate data:x;");
+    let files = judged(&text).certificates;
+    assert_eq!(files.len(), 1);
+    assert_eq!(
+        (files[0].path.as_str(), files[0].places[0].as_str()),
+        ("a.pem", "/c/n.conf:3")
+    );
+    assert_eq!(judged(&http("ssl_certificate a.pem;")).certificates, []);
+}
+
+#[test]
+fn places_are_bounded() {
+    let servers: String = (0..delay::PLACES_MAX + 1)
+        .map(|n| format!("server {{ listen {}; }}\n", n + 1))
+        .collect();
+    let found = judged(&format!("http {{ {servers} }}")).found;
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].places.len(), delay::PLACES_MAX);
+}
+
+#[test]
+fn a_text_that_is_not_whole_is_not_judged() {
+    let source = Memory::default().with_file("/c/n.conf", "http {");
+    assert_eq!(delays(source, Path::new("/c/n.conf"), None), None);
+}

@@ -1,0 +1,165 @@
+// Judges pages and pictures of reports in Chromium: axe-core in light and dark, wide and as narrow as a telephone, without
+// script, by keyboard; a picture's text within its edges.
+//
+// node pages.js MODULES CHROMIUM PROFILE FILE...: prints a line for each fault, then `judged N`; a file is .html or .svg.
+'use strict'
+
+const fs = require('fs')
+const path = require('path')
+const { spawn } = require('child_process')
+const { pathToFileURL } = require('url')
+const [modules, chromium, profile, ...files] = process.argv.slice(2)
+const axe = fs.readFileSync(path.join(modules, 'axe-core', 'axe.min.js'), 'utf8')
+
+// The DevTools protocol over a pair of pipes: messages end with a zero byte.
+const browser = spawn(chromium, [
+  '--headless=new', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--no-first-run', '--hide-scrollbars',
+  '--remote-debugging-pipe', `--user-data-dir=${profile}`
+], { stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'], detached: true })
+const kill = () => { try { process.kill(-browser.pid, 'SIGKILL') } catch { /* it has ended */ } }
+process.on('exit', kill)
+const [into, from] = [browser.stdio[3], browser.stdio[4]]
+const answers = new Map()
+const listeners = new Set()
+let rest = Buffer.alloc(0)
+let last = 0
+from.on('data', (piece) => {
+  rest = Buffer.concat([rest, piece])
+  for (let end = rest.indexOf(0); end >= 0; end = rest.indexOf(0)) {
+    const message = JSON.parse(rest.subarray(0, end).toString())
+    rest = rest.subarray(end + 1)
+    const answer = answers.get(message.id)
+    answers.delete(message.id)
+    if (answer) answer(message)
+    else for (const listener of listeners) listener(message)
+  }
+})
+const send = (method, params = {}, sessionId) => new Promise((resolve, reject) => {
+  const id = ++last
+  answers.set(id, (message) => message.error ? reject(new Error(`${method}: ${message.error.message}`)) : resolve(message.result))
+  into.write(JSON.stringify({ id, method, params, sessionId }) + '\0')
+})
+
+// A new tab; `faults` collects what the page says it could not do, and what it asked others for.
+const open = async (faults) => {
+  const { targetId } = await send('Target.createTarget', { url: 'about:blank' })
+  const { sessionId } = await send('Target.attachToTarget', { targetId, flatten: true })
+  const tab = { call: (method, params) => send(method, params, sessionId), close: () => send('Target.closeTarget', { targetId }) }
+  const listener = (message) => {
+    if (message.sessionId !== sessionId) return
+    if (message.method === 'Log.entryAdded') faults.push(`log: ${message.params.entry.text}`)
+    if (message.method === 'Runtime.exceptionThrown') faults.push('an exception was thrown')
+    const url = message.method === 'Network.requestWillBeSent' ? message.params.request.url : ''
+    if (url && !url.startsWith('file:') && !url.startsWith('data:')) faults.push(`it asks for ${url}`)
+    if (message.method === 'Page.loadEventFired') tab.loaded()
+  }
+  listeners.add(listener)
+  for (const domain of ['Page', 'Network', 'Log', 'Runtime']) await tab.call(`${domain}.enable`)
+  tab.load = async (file, { scheme, width, script }) => {
+    await tab.call('Emulation.setEmulatedMedia', { features: [{ name: 'prefers-color-scheme', value: scheme }] })
+    await tab.call('Emulation.setDeviceMetricsOverride', { width, height: 900, deviceScaleFactor: 1, mobile: false })
+    await tab.call('Emulation.setScriptExecutionDisabled', { value: !script })
+    const loaded = new Promise((resolve) => { tab.loaded = resolve })
+    await tab.call('Page.navigate', { url: pathToFileURL(file).href })
+    await loaded
+  }
+  tab.value = async (expression) => {
+    const answer = await tab.call('Runtime.evaluate', { expression, awaitPromise: true, returnByValue: true })
+    if (answer.exceptionDetails) throw new Error(JSON.stringify(answer.exceptionDetails).slice(0, 500))
+    return answer.result.value
+  }
+  tab.picture = async () => (await tab.call('Page.captureScreenshot', { format: 'png' })).data
+  tab.key = async (key, code, text) => {
+    const event = { key, code: key, windowsVirtualKeyCode: code, text }
+    await tab.call('Input.dispatchKeyEvent', { type: 'keyDown', ...event })
+    await tab.call('Input.dispatchKeyEvent', { type: 'keyUp', ...event })
+  }
+  return tab
+}
+
+// Whatever a server could have smuggled in.
+const foreign = `(() => {
+  const all = [...document.querySelectorAll('*')]
+  const tags = all.filter((one) => /^(script|iframe|object|embed|form|input|base|audio|video|foreignobject)$/i.test(one.localName))
+  const events = all.filter((one) => [...one.attributes].some(({ name }) => name.startsWith('on')))
+  const images = [...document.querySelectorAll('img')].filter((one) => !one.src.startsWith('data:image/jpeg;base64,'))
+  const links = [...document.querySelectorAll('[href]')].filter((one) => one.getAttribute('href') !== 'data:,')
+  return [...tags, ...events, ...images, ...links].map((one) => one.outerHTML.slice(0, 200))
+})()`
+
+const judgePage = async (file, fault) => {
+  for (const scheme of ['light', 'dark']) {
+    for (const width of [1280, 360]) {
+      const where = (what) => fault(`${scheme}, ${width} px: ${what}`)
+      const said = []
+      const tab = await open(said)
+      await tab.load(file, { scheme, width, script: true })
+      for (const found of await tab.value(foreign)) where(`foreign: ${found}`)
+      const wide = await tab.value('document.scrollingElement.scrollWidth - innerWidth')
+      if (wide > 0) where(`the page is ${wide} px wider than the screen`)
+      await tab.value(axe)
+      // Closed, then with everything open.
+      for (const state of ['closed', 'open']) {
+        const found = await tab.value(`axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) =>
+          violations.flatMap(({ id, nodes }) => nodes.slice(0, 3).map((node) => id + ': ' + node.html.slice(0, 200) + ' ' + node.failureSummary)))`)
+        for (const violation of found) where(`${state}: ${violation}`)
+        await tab.value("document.querySelectorAll('details').forEach((one) => { one.open = true })")
+        const wider = await tab.value('document.scrollingElement.scrollWidth - innerWidth')
+        if (wider > 0) where(`opened, the page is ${wider} px wider than the screen`)
+      }
+      for (const what of said) where(what)
+      await tab.close()
+    }
+  }
+  const said = []
+  const tab = await open(said)
+  await tab.load(file, { scheme: 'light', width: 1280, script: true })
+  const shown = await tab.picture()
+  await tab.load(file, { scheme: 'light', width: 1280, script: false })
+  if (await tab.picture() !== shown) fault('without script it looks different')
+  if (await tab.value("document.querySelector('details') !== null")) {
+    const focus = 'document.activeElement.localName'
+    for (let n = 0; n < 100 && await tab.value(focus) !== 'summary'; n++) await tab.key('Tab', 9)
+    await tab.key('Enter', 13, '\r')
+    if (!await tab.value("document.activeElement.closest('details')?.open ?? false")) fault('a resource does not open by keyboard')
+  }
+  for (const what of said) fault(what)
+  await tab.close()
+}
+
+const judgePicture = async (file, fault) => {
+  const grounds = []
+  for (const scheme of ['light', 'dark']) {
+    const said = []
+    const tab = await open(said)
+    await tab.load(file, { scheme, width: 1280, script: true })
+    if (await tab.value('document.documentElement.localName') !== 'svg') fault('it is no SVG')
+    if (await tab.value("document.querySelector('parsererror') !== null")) fault('it is not well-formed')
+    for (const found of await tab.value(foreign)) fault(`foreign: ${found}`)
+    const outside = await tab.value(`(() => {
+      const view = document.documentElement.viewBox.baseVal
+      return [...document.querySelectorAll('text, rect, line')].filter((one) => {
+        const box = one.getBBox()
+        return box.x < -0.5 || box.y < -0.5 || box.x + box.width > view.width + 0.5 || box.y + box.height > view.height + 0.5
+      }).map((one) => one.outerHTML.slice(0, 200))
+    })()`)
+    for (const found of outside) fault(`outside of the picture: ${found}`)
+    grounds.push(await tab.value("getComputedStyle(document.querySelector('.page')).fill"))
+    for (const what of said) fault(what)
+    await tab.close()
+  }
+  if (grounds[0] === grounds[1]) fault(`light and dark have one ground: ${grounds[0]}`)
+}
+
+const main = async () => {
+  for (const file of files) {
+    const judge = file.endsWith('.svg') ? judgePicture : judgePage
+    await judge(file, (what) => console.log(`${path.basename(file)}: ${what}`))
+  }
+  console.log(`judged ${files.length}`)
+  await send('Browser.close').catch(() => {})
+}
+main().then(() => process.exit(0), (error) => {
+  console.log(`failed: ${error.stack}`)
+  process.exit(1)
+})

@@ -1,0 +1,186 @@
+//! Pages and pictures of waterfalls and pages of the doctor in Chromium: axe-core finds nothing in light and dark, wide and as narrow as a telephone,
+//! with all details closed and open; without script a page looks the same, and it is opened by keyboard; texts of others stay
+//! texts. `tests/peers/pages.js` does the judging.
+//!
+//! `.ci/setup` installs Chromium and axe-core. Where one is missing the tests are skipped, and say so; with `CI=true` that is a
+//! failure.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use firstbyte_tests::command::run;
+use firstbyte_tests::dir::TempDir;
+use firstbyte_tests::wait::holds_within;
+use firstbyte_tests::{node, programs};
+use serde_json::{Value, json};
+
+/// Chromium, where it and axe-core are installed.
+fn browser() -> Option<PathBuf> {
+    let found = programs::command("chromium")?;
+    let peers = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/peers/node_modules");
+    if !peers.join("axe-core").is_dir() {
+        programs::skipped("axe-core is not installed; .ci/setup installs it");
+        return None;
+    }
+    Some(found)
+}
+
+/// An archive of a page with this number of resources, in which `text` stands wherever a server or a page chooses the words.
+fn archive(resources: usize, text: &str) -> Value {
+    let entry = |n: usize| {
+        let start_ms = n as f64 * 6.5;
+        // The second one stalls, on a connection of its own: its last piece comes 210 ms behind the one before.
+        let pieces = match n {
+            1 => {
+                json!([{"ts": start_ms + 50.0, "bytes": 1400}, {"ts": start_ms + 260.0, "bytes": 90}])
+            }
+            _ => {
+                json!([{"ts": start_ms + 50.0, "bytes": 1400}, {"ts": start_ms + 62.0, "bytes": 700}])
+            }
+        };
+        json!({
+            "pageref": "page_1",
+            "startedDateTime": format!("2026-01-01T00:00:{:02}.{:03}Z", start_ms as u64 / 1000, start_ms as u64 % 1000),
+            "_startMs": start_ms,
+            "time": if n == 1 { 260.0 } else { 62.0 },
+            "connection": if n == 1 { 9 } else { n % 6 }.to_string(),
+            "_priority": text,
+            "_chunks": pieces,
+            "request": {
+                "method": "GET", "url": format!("https://www.example.org/{n}/{text}"), "httpVersion": "h2", "cookies": [],
+                "headers": [{"name": "accept", "value": text}], "queryString": [], "headersSize": -1, "bodySize": 0
+            },
+            "response": {
+                "status": if n == 3 { 404 } else { 200 }, "statusText": text, "httpVersion": "h2", "cookies": [],
+                "headers": [{"name": "server-timing", "value": "app;dur=5"}, {"name": "x-said", "value": text}],
+                "content": {"size": 4000, "mimeType": text}, "redirectURL": "", "headersSize": 120, "bodySize": 2100
+            },
+            "cache": {},
+            "timings": {
+                "blocked": n as f64 / 4.0, "dns": 2, "connect": 20, "ssl": 10, "_tcp": 10, "send": 0.5, "wait": 20,
+                "receive": if n == 1 { 217.5 } else { 19.5 }
+            }
+        })
+    };
+    json!({"log": {
+        "version": "1.2",
+        "creator": {"name": "made up", "version": "1"},
+        "browser": {"name": "Chromium", "version": text},
+        "pages": [{
+            "startedDateTime": "2026-01-01T00:00:00.000Z", "id": "page_1", "title": text,
+            "pageTimings": {"onContentLoad": 150, "onLoad": 300}
+        }],
+        "entries": (0..resources).map(entry).collect::<Vec<_>>()
+    }})
+}
+
+/// Runs the verb in a folder.
+#[track_caller]
+fn waterfall(arguments: &[&str]) {
+    let outcome = run([&["waterfall"], arguments].concat());
+    assert_eq!(outcome.code, 0, "{arguments:?}: {}", outcome.stderr);
+}
+
+/// Asserts that the judge finds no fault with files of a folder.
+#[track_caller]
+fn judge(browser: &Path, dir: &TempDir, files: &[&str]) {
+    let mut child = Command::new("node")
+        .arg(node::script("pages.js"))
+        .arg(node::modules())
+        .arg(browser)
+        .arg(dir.path().join("profile"))
+        .args(files.iter().map(|file| dir.path().join(file)))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::inherit())
+        .spawn()
+        .expect("node is there; .ci/setup installs it");
+    // The judge prints little, so nobody waits for it to be read. It ends the browser when it is ended.
+    let ended = holds_within(PATIENCE, || {
+        child.try_wait().is_ok_and(|status| status.is_some())
+    });
+    if !ended {
+        let _ = child.kill();
+    }
+    let output = child.wait_with_output().expect("it has ended");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        ended,
+        "the judge did not end within {PATIENCE:?}: {printed}"
+    );
+    assert_eq!(printed, format!("judged {}\n", files.len()));
+}
+
+/// Paths below a folder as arguments.
+fn path(dir: &TempDir, name: &str) -> String {
+    dir.path().join(name).display().to_string()
+}
+
+#[test]
+fn pages_and_pictures_of_visits_have_no_fault() {
+    let Some(browser) = browser() else { return };
+    let dir = TempDir::new();
+    dir.write("before.har", archive(30, "plain").to_string());
+    dir.write("after.har", archive(24, "plain").to_string());
+    let [before, after] = ["before.har", "after.har"].map(|name| path(&dir, name));
+    let [page, picture, both, overlay] =
+        ["a.html", "a.svg", "b.html", "b.svg"].map(|name| path(&dir, name));
+    waterfall(&[&before, "--html", &page, "--svg", &picture]);
+    waterfall(&[
+        "compare", &before, &after, "--html", &both, "--svg", &overlay,
+    ]);
+    judge(&browser, &dir, &["a.html", "a.svg", "b.html", "b.svg"]);
+    assert!(
+        dir.read("a.html").contains("delayed acknowledgement"),
+        "the stall is drawn"
+    );
+}
+
+#[test]
+fn texts_of_others_do_nothing_in_a_page() {
+    let Some(browser) = browser() else { return };
+    let dir = TempDir::new();
+    let mut files = Vec::new();
+    for (n, text) in HOSTILE.iter().enumerate() {
+        dir.write("a.har", archive(4, text).to_string());
+        for kind in ["html", "svg"] {
+            let file = format!("{n}.{kind}");
+            waterfall(&[
+                &path(&dir, "a.har"),
+                &format!("--{kind}"),
+                &path(&dir, &file),
+            ]);
+            files.push(file);
+        }
+    }
+    let names: Vec<&str> = files.iter().map(String::as_str).collect();
+    judge(&browser, &dir, &names);
+}
+
+#[test]
+fn pages_of_the_doctor_have_no_fault() {
+    let Some(browser) = browser() else { return };
+    let dir = TempDir::new();
+    for (n, text) in [HOSTILE[0], HOSTILE[1], "plain"].iter().enumerate() {
+        dir.write("a.har", archive(30, text).to_string());
+        let page = path(&dir, &format!("{n}.html"));
+        let outcome = run(["doctor", "--har", &path(&dir, "a.har"), "--html", &page]);
+        // 2: something bad was found.
+        assert!([0, 2].contains(&outcome.code), "{}", outcome.stderr);
+    }
+    judge(&browser, &dir, &["0.html", "1.html", "2.html"]);
+    assert!(
+        dir.read("2.html").contains("<code>"),
+        "what mends a finding is there as code"
+    );
+}
+
+/// Texts that try to become something else: elements, attributes, the end of the page's own ones, the order of words.
+const HOSTILE: [&str; 2] = [
+    "</title></style></svg><script>document.body.remove()</script><img src=x onerror=alert(1)>]]>",
+    "\" onload=\"alert(1)\" ' onload='alert(1) \u{202e}\u{2066}\u{200b}\u{7f}\u{1b}[31m&lt;",
+];
+
+/// How long the judge may take, on a machine that may have other work.
+const PATIENCE: Duration = Duration::from_secs(600);
