@@ -90,36 +90,13 @@ fn references(page: &[u8], base: &Url) -> Vec<Url> {
         };
         let value = tag.attributes.get(name);
         let value = value.and_then(|value| std::str::from_utf8(value).ok());
-        found.extend(value.and_then(|value| resolved(value.trim(), base)));
+        let value = value.filter(|value| !value.trim().is_empty());
+        found.extend(value.and_then(|value| base.join(value).ok()));
         if found.len() >= URLS_MAX {
             break;
         }
     }
     found
-}
-
-/// A reference as a URL of the same server (RFC 3986 section 5.2, without dot segments, which servers resolve).
-fn resolved(reference: &str, base: &Url) -> Option<Url> {
-    let reference = reference.split('#').next().unwrap_or_default();
-    if reference.is_empty() || reference.starts_with("data:") {
-        return None;
-    }
-    let scheme = if base.tls { "https" } else { "http" };
-    if let Some(rest) = reference.strip_prefix("//") {
-        return Url::parse(&format!("{scheme}://{rest}")).ok();
-    }
-    if reference.contains("://") {
-        return Url::parse(reference).ok();
-    }
-    let path = match reference.strip_prefix('/') {
-        Some(_) => reference.to_owned(),
-        None => {
-            let own = base.path.split('?').next().unwrap_or_default();
-            let end = own.rfind('/').map_or(0, |at| at + 1);
-            format!("{}{reference}", &own[..end])
-        }
-    };
-    Url::parse(&format!("{scheme}://{}{path}", base.authority)).ok()
 }
 
 /// URLs that are looked at, at most.

@@ -20,8 +20,7 @@ impl Visitor<'_> {
             };
             match &host.addresses {
                 Addresses::Unknown => {
-                    self.hosts.look_up(place, self.options.timeout);
-                    self.hosts.take_answers();
+                    self.hosts.look_up(place);
                     continue;
                 }
                 Addresses::Asked => return,

@@ -151,9 +151,9 @@ impl Visitor<'_> {
         let content = row.content.clone();
         self.kept.store(response, &row.resource, content);
         self.take_found(number, found);
-        match (response.status, response.field("location")) {
-            (301 | 302 | 303 | 307 | 308, Some(location)) => self.redirect(number, location),
-            _ => self.take_style(number),
+        match response.redirect() {
+            Some(location) => self.redirect(number, location),
+            None => self.take_style(number),
         }
     }
 
