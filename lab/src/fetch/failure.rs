@@ -2,7 +2,10 @@
 
 use std::fmt;
 
+use tls::Fault;
+
 use super::response::Response;
+use crate::client::trust::{error_name, is_of_certificate};
 
 /// A connection or an exchange that failed.
 #[derive(Clone, Debug)]
@@ -43,6 +46,15 @@ impl Failure {
             message: message.into(),
             partial: None,
         }
+    }
+
+    /// The failure of TLS; where it is the certificate, with the option of all verbs that takes any.
+    pub(super) fn of_tls(fault: &Fault) -> Self {
+        let hint = match is_of_certificate(fault) {
+            true => "; --insecure takes any",
+            false => "",
+        };
+        Self::new(FailureCause::Tls, error_name(fault) + hint)
     }
 
     /// The failure of an exchange of which this has come.

@@ -6,7 +6,6 @@ use sys::socket;
 use tls::{ClientConn, EarlyData};
 
 use super::{Core, Stage, cannot_connect};
-use crate::client::trust::error_name;
 use crate::client::{Protocol, now_ns};
 use crate::fetch::event::Event;
 use crate::fetch::failure::{Failure, FailureCause};
@@ -53,7 +52,7 @@ impl Core {
             }
         }
         let tls = ClientConn::with_early_data(&config, name, &self.early);
-        self.tls = Some(tls.map_err(|fault| Failure::new(FailureCause::Tls, error_name(&fault)))?);
+        self.tls = Some(tls.map_err(|fault| Failure::of_tls(&fault))?);
         self.stage = Stage::Handshake;
         Ok(())
     }

@@ -6,7 +6,6 @@ use sys::socket;
 use tls::ClientConn;
 
 use super::{Core, MAX_READS, MAX_RECEIVED_BYTES, Stage};
-use crate::client::trust::error_name;
 use crate::client::{failed, now_ns};
 use crate::fetch::event::Event;
 use crate::fetch::failure::{Failure, FailureCause};
@@ -109,7 +108,7 @@ impl Core {
             if let Some(fd) = &self.fd {
                 let _ = socket::send(fd, &alert, false);
             }
-            return Err(Failure::new(FailureCause::Tls, error_name(&fault)));
+            return Err(Failure::of_tls(&fault));
         }
         if self.stage == Stage::Handshake && tls.is_open() {
             self.handshaken(left, now)?;

@@ -6,7 +6,6 @@ use std::time::Duration;
 use sys::{socket, tcp_info};
 
 use super::{Core, Stage};
-use crate::client::trust::error_name;
 use crate::client::{failed, now_ns};
 use crate::fetch::dial::Acks;
 use crate::fetch::failure::{Failure, FailureCause};
@@ -29,7 +28,7 @@ impl Core {
                 if !self.plain.is_empty() {
                     let result = tls.encrypt(&self.plain, &mut self.sealed);
                     self.plain.clear();
-                    result.map_err(|fault| Failure::new(FailureCause::Tls, error_name(&fault)))?;
+                    result.map_err(|fault| Failure::of_tls(&fault))?;
                 }
                 self.sealed.extend(&tls.take_output());
                 self.sealed.filled()
