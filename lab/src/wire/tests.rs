@@ -357,9 +357,10 @@ fn a_page_without_an_answer_is_told() {
         &mut Kept::default(),
         &mut |_| true,
     );
+    let port = nonsense.port();
     assert_eq!(
         why.expect_err("it is none"),
-        "server sent no valid HTTP/1.0 header"
+        format!("http://localhost:{port}/: server sent no valid HTTP/1.0 header")
     );
     // Each connection fails before a request could be sent.
     for greeting in [&b"SSH-2.0-x\r\n"[..], b""] {

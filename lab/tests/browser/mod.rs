@@ -65,16 +65,21 @@ impl Site {
     }
 }
 
-/// The only turn to use the browser; `None` where there is none.
+/// The only turn to use the browser, for tests that look at times; `None` where there is none.
 pub(crate) fn turn() -> Option<MutexGuard<'static, ()>> {
-    if find(None).is_err() {
+    is_installed().then(|| TURN.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Whether there is a browser; a test that is skipped says so.
+pub(crate) fn is_installed() -> bool {
+    let is_there = find(None).is_ok();
+    if !is_there {
         let required = std::env::var("CI").is_ok_and(|value| value == "true");
         assert!(!required, "Chromium is not installed: run .ci/setup");
         // Written past the capture of the tests' output: that a test was skipped is to be seen.
         let _ = std::io::stderr().write_all(b"\nskipped: Chromium is not installed\n");
-        return None;
     }
-    Some(TURN.lock().unwrap_or_else(PoisonError::into_inner))
+    is_there
 }
 
 /// Options of a test on a machine that may be busy.
