@@ -59,6 +59,16 @@ impl Protocol {
         !matches!(self, Self::H1)
     }
 
+    /// Whether a stream that was reset with this code had not been begun, so that its request may be sent again (RFC 9113
+    /// section 8.7).
+    pub(crate) const fn is_refusal(self, code: u32) -> bool {
+        match self {
+            Self::H1 => false,
+            Self::H2 => code == h2::REFUSED_STREAM,
+            Self::Spdy => code == spdy::REFUSED_STREAM,
+        }
+    }
+
     /// The protocol of a name in TLS; without one it is HTTP/1.1.
     #[must_use]
     pub fn of_alpn(alpn: Option<&[u8]>) -> Option<Self> {

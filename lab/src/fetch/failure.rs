@@ -29,6 +29,8 @@ pub enum FailureCause {
     Tls,
     /// The request cannot be sent.
     Request,
+    /// The server has not begun it: it may be sent again, on another connection where this one takes no more.
+    Refused,
     /// The server broke its protocol, or gave the response up.
     Protocol,
     /// The server closed the connection.

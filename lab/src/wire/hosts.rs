@@ -20,7 +20,7 @@ pub(super) struct Host {
     pub(super) dns: Option<(u64, u64)>,
     /// The protocol of its connections, once it is known.
     pub(super) protocol: Option<Protocol>,
-    /// Its connections that are not over, by their numbers.
+    /// Its connections that take requests, or will, by their numbers.
     pub(super) connections: Vec<usize>,
     /// It refuses more connections than it has.
     pub(super) is_refusing: bool,
@@ -129,6 +129,11 @@ impl Addresses {
 }
 
 impl Host {
+    /// A connection takes no further request.
+    pub(super) fn release(&mut self, number: usize) {
+        self.connections.retain(|other| *other != number);
+    }
+
     /// How many connections it may have: until its protocol is known one, which shows it.
     pub(super) fn most_connections(&self) -> usize {
         match self.protocol {

@@ -182,13 +182,19 @@ impl Visitor<'_> {
         }
     }
 
-    /// A request has failed: where its connection was closed before there was an answer, another may have one.
+    /// A request has failed: where it was not begun, or its connection was closed before there was an answer, another may have
+    /// one.
     pub(super) fn failed(&mut self, number: usize, failure: &Failure) {
         let row = &mut self.rows[number];
-        let is_unanswered = failure.cause == FailureCause::Closed && failure.partial.is_none();
-        // The first request of a connection has no such excuse, nor has one that was never sent.
-        let may_be_repeated = row.opening.is_none() && (1..MAX_ATTEMPTS).contains(&row.attempts);
-        if self.over.is_none() && is_unanswered && may_be_repeated {
+        let may_be_repeated = match failure.cause {
+            FailureCause::Refused => true,
+            // The first request of a connection has no such excuse.
+            FailureCause::Closed => failure.partial.is_none() && row.opening.is_none(),
+            _ => false,
+        };
+        // Nor has one that was never sent.
+        let may_be_repeated = may_be_repeated && (1..MAX_ATTEMPTS).contains(&row.attempts);
+        if self.over.is_none() && may_be_repeated {
             let place = self.hosts.place(&row.url, self.options.protocol);
             let rank = rank(row.resource.kind);
             self.hosts.all[place].waiting.insert((rank, number));
