@@ -13,7 +13,6 @@
 //! Source: WHATWG HTML, CSS Syntax Module Level 3, RFC 9111, RFC 9218.
 
 mod css;
-mod decode;
 mod find;
 mod hosts;
 mod kept;

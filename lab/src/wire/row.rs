@@ -1,9 +1,9 @@
 //! One resource while it is fetched, and what becomes of its times.
 
-use super::decode::Decoder;
 use super::find::{Finder, Found};
+use super::options::MAX_CONTENT_BYTES;
 use crate::client::Url;
-use crate::fetch::{ConnectionRecord, Failure, Response};
+use crate::fetch::{ConnectionRecord, Decoder, Failure, Response};
 use crate::page::{Kind, Phases, Piece, Resource};
 
 /// A resource of the visit.
@@ -84,7 +84,8 @@ impl Row {
     /// Decodes what has come of the body since it was looked at; returns what a document says in it.
     pub(super) fn read(&mut self, response: &Response) -> Vec<Found> {
         let coding = response.field("content-encoding");
-        let decoder = self.decoder.get_or_insert_with(|| Decoder::new(coding));
+        let new = || Decoder::new(coding, MAX_CONTENT_BYTES);
+        let decoder = self.decoder.get_or_insert_with(new);
         let content = decoder.push(response.body.get(self.seen..).unwrap_or_default());
         self.seen = response.body.len();
         self.content_bytes += content.len() as u64;
@@ -104,8 +105,8 @@ impl Row {
 
     /// Notes the length of the content, if all of it could be decoded.
     pub(super) fn note_content(&mut self, response: &Response) {
-        let is_whole = response.body.len() as u64 == response.body_bytes
-            && self.decoder.as_ref().is_some_and(Decoder::is_good);
+        let is_decoded = self.decoder.take().is_some_and(Decoder::finish);
+        let is_whole = response.body.len() as u64 == response.body_bytes && is_decoded;
         self.resource.content_bytes = is_whole.then_some(self.content_bytes);
     }
 
