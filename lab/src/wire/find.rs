@@ -11,8 +11,10 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
 use html5gum::emitters::callback::{CallbackEmitter, CallbackEvent};
-use html5gum::{Reader, Span, Tokenizer};
+use html5gum::{Readable, Reader, Span, Tokenizer};
 
+use super::options::MAX_RESOURCES;
+use crate::client::Url;
 use crate::page::Kind;
 
 /// Something that a document says.
@@ -55,7 +57,10 @@ impl Finder {
         };
         thread::Builder::new()
             .name("html".to_owned())
-            .spawn(move || tokenize(source, &messages))?;
+            .spawn(move || {
+                // Nobody listens any more where it cannot be sent.
+                tokenize(source, |found| _ = messages.send(Message::Found(found)));
+            })?;
         let new = Self { bytes, found };
         new.collect();
         Ok(new)
@@ -166,14 +171,31 @@ impl Reader for Source {
     }
 }
 
-fn tokenize(source: Source, messages: &Sender<Message>) {
+/// The URLs of the resources that a whole document names, the first [`MAX_RESOURCES`], without those of its style sheets.
+pub(crate) fn resources(document: &[u8], url: &Url) -> Vec<Url> {
+    let (mut base, mut all) = (url.clone(), Vec::new());
+    tokenize(document, |found| match found {
+        Found::Resource(_, reference) if all.len() < MAX_RESOURCES => {
+            all.extend(base.join(&reference));
+        }
+        Found::Base(reference) => {
+            if let Ok(found) = url.join(&reference) {
+                base = found;
+            }
+        }
+        _ => {}
+    });
+    all
+}
+
+fn tokenize<'a, R>(source: impl Readable<'a, Reader = R>, mut tell: impl FnMut(Found))
+where
+    R: Reader<Error = Infallible> + 'a,
+{
     let mut scan = Scan::default();
     // Tokens that the tokenizer returns are a byte late; this is called at the end of each.
     let told = |event: CallbackEvent<'_>, _: Span<()>| -> Option<Infallible> {
-        for found in scan.event(event) {
-            // Nobody listens any more where it cannot be sent.
-            let _ = messages.send(Message::Found(found));
-        }
+        scan.event(event).into_iter().for_each(&mut tell);
         None
     };
     let mut emitter = CallbackEmitter::new(told);
@@ -429,6 +451,21 @@ mod tests {
             let mut found: Vec<Found> = pieces.flat_map(|piece| finder.push(piece)).collect();
             found.extend(finder.finish());
             assert_eq!(found, expected(), "in pieces of {step}");
+        }
+    }
+
+    #[test]
+    fn resources_of_a_whole_document_are_urls() {
+        let url = Url::parse("https://h:8443/a/b.html?c").expect("a URL");
+        let page = br#"<link rel=stylesheet href=s.css><img src='/i.png'><script src="//h:8443/x.js"></script>
+            <img src="data:image/png;base64,AA"><img><a href="no"><img src="http://[bad"><base href=/d/><img src=../e f>"#;
+        let found = resources(page, &url);
+        let found: Vec<String> = found.iter().map(ToString::to_string).collect();
+        let expected = ["/a/s.css", "/i.png", "/x.js", "/e"];
+        assert_eq!(found, expected.map(|path| format!("https://h:8443{path}")));
+        for count in [MAX_RESOURCES, MAX_RESOURCES + 1] {
+            let page = "<img src=a>".repeat(count);
+            assert_eq!(resources(page.as_bytes(), &url).len(), MAX_RESOURCES);
         }
     }
 

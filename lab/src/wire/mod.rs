@@ -23,6 +23,7 @@ mod row;
 mod visitor;
 
 use crate::page::Visit;
+pub(crate) use find::resources;
 pub use kept::Kept;
 pub use options::{MAX_RESOURCES, MAX_VISIT_BYTES, Options};
 pub use progress::Progress;
