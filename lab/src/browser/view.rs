@@ -13,7 +13,7 @@ use super::options::Options;
 use super::record::{Record, Seen};
 use super::trace;
 use crate::client::now_ns;
-use crate::page::{Agent, Visit};
+use crate::page::{Agent, TITLE_BYTES_MAX, Visit};
 
 /// Visits the page with a browser that has just been started.
 ///
@@ -384,7 +384,6 @@ const PAUSE: Duration = Duration::from_millis(20);
 const LOOK: Duration = Duration::from_millis(50);
 /// Frames and workers whose requests are recorded; those past it run all the same.
 const SESSIONS_MAX: usize = 500;
-const TITLE_BYTES_MAX: usize = 4096;
 /// The most pixels of a picture of the filmstrip.
 const FRAME_PIXELS: (u32, u32) = (400, 300);
 /// Ends when the empty page has nothing to do.

@@ -7,8 +7,9 @@
 //! [`Kept`] is what a visit leaves: with the same one again a visit is a warm one, whose TLS sessions are resumed and whose
 //! fresh responses come from the cache.
 //!
-//! Absent: scripts and what they ask for, frames, cookies, conditional requests, freshness by heuristics. Images of style
-//! sheets are all asked for, whether an element uses them or not, and the first source of each font.
+//! Absent: scripts and what they ask for, frames, cookies, conditional requests, freshness by heuristics, `Link` fields, `refresh`,
+//! images that are loaded when they are shown. Images of style sheets are all asked for, whether an element uses them or not, and
+//! one source of each font.
 //!
 //! Source: WHATWG HTML, CSS Syntax Module Level 3, RFC 9111, RFC 9218.
 
@@ -20,6 +21,7 @@ mod options;
 mod progress;
 mod request;
 mod row;
+mod scan;
 mod visitor;
 
 use crate::page::Visit;

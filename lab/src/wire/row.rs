@@ -1,7 +1,8 @@
 //! One resource while it is fetched, and what becomes of its times.
 
-use super::find::{Finder, Found};
+use super::find::Finder;
 use super::options::MAX_CONTENT_BYTES;
+use super::scan::Found;
 use crate::client::Url;
 use crate::fetch::{ConnectionRecord, Decoder, Failure, Response};
 use crate::page::{Kind, Phases, Piece, Resource};
@@ -110,6 +111,13 @@ impl Row {
         self.resource.content_bytes = is_whole.then_some(self.content_bytes);
     }
 
+    /// Whether it is a style sheet that browsers apply: one of another type they do not, where it has one.
+    pub(super) fn is_style(&self) -> bool {
+        let resource = &self.resource;
+        let is_css = is_type(&resource.mime_type, &["", "text/css"]);
+        resource.kind == Kind::Stylesheet && resource.status == 200 && is_css
+    }
+
     /// Takes the response, whose times become phases; `start_ns` is when the visit began.
     pub(super) fn answered(&mut self, response: &Response, start_ns: u64) {
         let resource = &mut self.resource;
@@ -179,10 +187,15 @@ impl Row {
 
 /// Whether a response is a document that names others: by its type, and where it has none.
 fn is_html(response: &Response) -> bool {
-    let kind = response.field("content-type").unwrap_or("text/html");
+    let kind = response.field("content-type").unwrap_or_default();
+    let is_one = is_type(kind, &["", "text/html", "application/xhtml+xml"]);
+    is_one && !(300..400).contains(&response.status)
+}
+
+/// Whether a `Content-Type` is one of these.
+fn is_type(kind: &str, types: &[&str]) -> bool {
     let kind = kind.split(';').next().unwrap_or_default().trim();
-    let is = |name: &str| kind.eq_ignore_ascii_case(name);
-    (is("text/html") || is("application/xhtml+xml")) && !(300..400).contains(&response.status)
+    types.iter().any(|one| kind.eq_ignore_ascii_case(one))
 }
 
 #[cfg(test)]
@@ -236,6 +249,20 @@ mod tests {
             Some(20.0),
         ];
         assert_eq!(reused.all(), expected);
+    }
+
+    #[test]
+    fn style_sheets_of_another_type_are_none() {
+        let mut row = row(0, None);
+        row.resource.kind = Kind::Stylesheet;
+        for (kind, is_style) in [
+            ("", true),
+            ("Text/CSS; charset=utf-8", true),
+            ("text/html", false),
+        ] {
+            row.resource.mime_type = kind.to_owned();
+            assert_eq!(row.is_style(), is_style, "{kind}");
+        }
     }
 
     #[test]
