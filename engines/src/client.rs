@@ -94,6 +94,27 @@ pub enum Event<ProtocolError> {
     Eof,
 }
 
+impl<ProtocolError> Event<ProtocolError> {
+    /// The same event, with what is wrong with the connection in another form.
+    pub fn map_error<Other>(self, form: impl FnOnce(ProtocolError) -> Other) -> Event<Other> {
+        match self {
+            Self::Failed(error) => Event::Failed(form(error)),
+            Self::Interim { stream, head } => Event::Interim { stream, head },
+            Self::Head { stream, head, size } => Event::Head { stream, head, size },
+            Self::Data { stream, bytes } => Event::Data { stream, bytes },
+            Self::Note { stream, text } => Event::Note { stream, text },
+            Self::Trailers { stream, fields } => Event::Trailers { stream, fields },
+            Self::End { stream, body_bytes } => Event::End { stream, body_bytes },
+            Self::Upgraded(stream) => Event::Upgraded(stream),
+            Self::Reset { stream, code } => Event::Reset { stream, code },
+            Self::Malformed { stream, what } => Event::Malformed { stream, what },
+            Self::Pong(number) => Event::Pong(number),
+            Self::Closing { last, code } => Event::Closing { last, code },
+            Self::Eof => Event::Eof,
+        }
+    }
+}
+
 /// Length of a head.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeadSize {

@@ -10,6 +10,7 @@ use std::net::TcpListener;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
+use firstbyte_tests::backend::Backend;
 use firstbyte_tests::busy::Waits;
 use firstbyte_tests::port::Port;
 use firstbyte_tests::wait::holds_within;
@@ -248,10 +249,17 @@ fn what_cannot_be_measured_says_why() {
     let server = page();
     let (closed, open, tls) = (Port::reserve(), url(&server, 1), url(&server, 3));
     let nobody = format!("http://127.0.0.1:{}/", closed.number());
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let silent = format!("http://{}/", listener.local_addr().expect("it is bound"));
+    let backend = Backend::saying("");
+    let closing = format!("http://{}/", backend.name());
+    let never = [silent.as_str(), "--timeout", "1"];
     let mut cases = vec![
         (vec![nobody.as_str(), "--wire"], "refused"),
         (vec!["http://none.invalid/", "--wire"], "none.invalid"),
-        (vec![tls.as_str(), "--wire"], "certificate"),
+        (vec![closing.as_str(), "--wire"], "closed connection"),
+        ([&never[..], &["--wire"]].concat(), "no response within 1 s"),
+        (vec![tls.as_str(), "--wire"], "issuer; --insecure takes any"),
         (
             vec![tls.as_str(), "--wire", "--cacert", "/nonexistent"],
             "cannot read /nonexistent",
@@ -263,6 +271,10 @@ fn what_cannot_be_measured_says_why() {
     ];
     if has_browser() {
         cases.push((vec![nobody.as_str()], "ERR_CONNECTION_REFUSED"));
+        cases.push((vec!["http://none.invalid/"], "ERR_NAME_NOT_RESOLVED"));
+        cases.push((vec![closing.as_str()], "closed the connection"));
+        cases.push((never.to_vec(), "no response within 1 s"));
+        cases.push((vec![tls.as_str()], "--insecure takes any"));
     }
     for (words, why) in cases {
         let outcome = run(["waterfall"].iter().chain(&words));

@@ -133,7 +133,7 @@ fn pages_that_cannot_be_fetched_are_told_in_a_sentence_and_in_time() {
         }
     });
     for (url, why) in [
-        (silent, "not complete within"),
+        (silent, "no response within 3 s"),
         (nonsense, "no valid HTTP/1.0 header"),
         (endless, "too big header"),
     ] {

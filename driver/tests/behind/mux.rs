@@ -47,7 +47,7 @@ macro_rules! speaks {
                 <$kind>::receive(self, bytes);
             }
             fn event(&mut self) -> Option<Event<String>> {
-                <$kind>::event(self).map(plain)
+                <$kind>::event(self).map(|event| event.map_error(|error| format!("{error:?}")))
             }
             fn consumed(&mut self, id: u32, bytes: u64) {
                 <$kind>::consumed(self, id, bytes);
@@ -84,25 +84,6 @@ speaks!(
     ),
     [":method", ":scheme", ":host", ":path"]
 );
-
-/// Converts an event to one without the errors of its protocol.
-fn plain<E: std::fmt::Debug>(event: Event<E>) -> Event<String> {
-    match event {
-        Event::Interim { stream, head } => Event::Interim { stream, head },
-        Event::Head { stream, head, size } => Event::Head { stream, head, size },
-        Event::Data { stream, bytes } => Event::Data { stream, bytes },
-        Event::Note { stream, text } => Event::Note { stream, text },
-        Event::Trailers { stream, fields } => Event::Trailers { stream, fields },
-        Event::End { stream, body_bytes } => Event::End { stream, body_bytes },
-        Event::Upgraded(stream) => Event::Upgraded(stream),
-        Event::Reset { stream, code } => Event::Reset { stream, code },
-        Event::Malformed { stream, what } => Event::Malformed { stream, what },
-        Event::Pong(number) => Event::Pong(number),
-        Event::Closing { last, code } => Event::Closing { last, code },
-        Event::Failed(error) => Event::Failed(format!("{error:?}")),
-        Event::Eof => Event::Eof,
-    }
-}
 
 pub(crate) struct Client<S> {
     manner: Manner,

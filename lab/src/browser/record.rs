@@ -27,6 +27,8 @@ pub(super) struct Record {
 pub(super) enum Seen {
     /// All that the document names has come.
     Loaded,
+    /// The document broke off: there will be no load event.
+    Broken,
     /// Another document takes its place.
     Left,
     /// Something was sent or received.
@@ -63,6 +65,14 @@ impl Record {
         self.network.open()
     }
 
+    /// The URL of the document, or of what it was redirected to, which there is no response to; `url` where none was asked for.
+    pub(super) fn unanswered<'a>(&'a self, url: &'a str) -> Option<&'a str> {
+        match &self.network.document {
+            Some(_) => self.network.unanswered_document(),
+            None => Some(url),
+        }
+    }
+
     pub(super) fn is_painted(&self) -> bool {
         self.moments.first_paint.is_some()
     }
@@ -89,7 +99,13 @@ impl Record {
             "Network.dataReceived" => network.data_received(&read(params)),
             "Network.requestServedFromCache" => network.served_from_cache(&read(params)),
             "Network.loadingFinished" => network.loading_finished(&read(params)),
-            "Network.loadingFailed" => network.loading_failed(&read::<LoadingFailed>(params)),
+            "Network.loadingFailed" => {
+                let event: LoadingFailed = read(params);
+                network.loading_failed(&event);
+                if network.is_document(&event.request_id) {
+                    return Ok(Seen::Broken);
+                }
+            }
             "Tracing.dataCollected" => {
                 let document = network.document.as_ref();
                 let (frame, start) = document.map_or(("", 0.0), |one| (&one.frame, one.start));

@@ -230,17 +230,32 @@ impl Recorder {
         Some(hop)
     }
 
-    /// When the first byte of the document came, of the last one that redirects led to; seconds.
-    pub(super) fn document_first_byte(&self) -> Option<f64> {
+    /// The request of the document, of the last one that redirects led to.
+    fn document_hop(&self) -> Option<&Hop> {
         let place = self.by_id.get(&self.document.as_ref()?.id)?;
-        let timing = self.hops[*place].response.as_ref()?.timing.as_ref()?;
+        Some(&self.hops[*place])
+    }
+
+    /// Whether a request is the document's.
+    pub(super) fn is_document(&self, id: &str) -> bool {
+        self.document.as_ref().is_some_and(|one| one.id == id)
+    }
+
+    /// The URL of the document, where no response has come.
+    pub(super) fn unanswered_document(&self) -> Option<&str> {
+        let hop = self.document_hop()?;
+        hop.response.is_none().then_some(&hop.url)
+    }
+
+    /// When the first byte of the document came; seconds.
+    pub(super) fn document_first_byte(&self) -> Option<f64> {
+        let timing = self.document_hop()?.response.as_ref()?.timing.as_ref()?;
         phases::first_byte(timing)
     }
 
     /// The error of the document, where it did not come whole.
     pub(super) fn document_error(&self) -> Option<&str> {
-        let place = self.by_id.get(&self.document.as_ref()?.id)?;
-        self.hops[*place].error.as_deref()
+        self.document_hop()?.error.as_deref()
     }
 
     /// The resources, with times from the request of the document; those without an end have `view_end`, in seconds.

@@ -13,7 +13,7 @@ use super::options::Options;
 use super::record::{Record, Seen};
 use super::trace;
 use crate::client::now_ns;
-use crate::page::{Agent, Visit};
+use crate::page::{Agent, TITLE_BYTES_MAX, Visit};
 
 /// Visits the page with a browser that has just been started.
 ///
@@ -140,38 +140,31 @@ impl View<'_, '_, '_> {
     fn watch(&mut self) -> Result<Option<String>, String> {
         let began = Instant::now();
         let limit = began + self.options.timeout;
-        let mut loaded: Option<Instant> = None;
+        // The load event, or the end of a document that has none because it broke off.
+        let mut over: Option<(Seen, Instant)> = None;
         let mut active = began;
         loop {
             let now = Instant::now();
             if now >= limit {
-                let (open, seconds) = (self.record.open(), self.options.timeout.as_secs_f64());
-                let loaded = if loaded.is_some() {
-                    ""
-                } else {
-                    ", before the load event"
-                };
-                return Ok(Some(format!(
-                    "the visit was ended after {seconds} s{loaded}; {open} requests were not over"
-                )));
+                return self.timed_out(over.is_some()).map(Some);
             }
-            if let Some(at) = loaded {
-                let is_painted = self.record.is_painted() || now - at >= PAINTING_MAX;
+            if let Some((what, at)) = &over {
+                let is_painted = self.record.is_painted() || now - *at >= PAINTING_MAX;
                 let is_quiet = self.record.open() == 0 && now - active >= self.options.quiet;
                 if is_quiet && is_painted {
                     return Ok(None);
                 }
-                if now - at >= self.options.after_load {
-                    return Ok(self.restless());
+                if now - *at >= self.options.after_load {
+                    return Ok(self.restless(what));
                 }
             }
             let Some(message) = self.devtools.next(limit.min(now + LOOK))? else {
                 continue;
             };
             match self.take(message)? {
-                Seen::Loaded => loaded = Some(Instant::now()),
+                what @ (Seen::Loaded | Seen::Broken) => over = Some((what, Instant::now())),
                 // A script has led to another page.
-                Seen::Left => loaded = None,
+                Seen::Left => over = None,
                 Seen::Transferred => active = Instant::now(),
                 Seen::Other => {}
             }
@@ -179,11 +172,34 @@ impl View<'_, '_, '_> {
         }
     }
 
+    /// The note of a view whose time is up.
+    ///
+    /// # Errors
+    /// There was no response: there is no page.
+    fn timed_out(&self, is_over: bool) -> Result<String, String> {
+        let (open, seconds) = (self.record.open(), self.options.timeout.as_secs_f64());
+        if let Some(url) = self.record.unanswered(&self.options.url) {
+            return Err(format!("{url}: no response within {seconds} s"));
+        }
+        let before = if is_over {
+            ""
+        } else {
+            ", before the load event"
+        };
+        Ok(format!(
+            "the visit was ended after {seconds} s{before}; {open} requests were not over"
+        ))
+    }
+
     /// A note where requests were not over when the page was left.
-    fn restless(&self) -> Option<String> {
+    fn restless(&self, what: &Seen) -> Option<String> {
         let (open, seconds) = (self.record.open(), self.options.after_load.as_secs_f64());
+        let event = match what {
+            Seen::Broken => "the document broke off",
+            _ => "the load event",
+        };
         (open > 0).then(|| {
-            format!("the visit was ended {seconds} s after the load event; {open} requests were not over")
+            format!("the visit was ended {seconds} s after {event}; {open} requests were not over")
         })
     }
 
@@ -338,6 +354,9 @@ fn explained(error: &str) -> String {
         "net::ERR_NETWORK_CHANGED" => "network devices of this machine come and go all the time",
         "net::ERR_INVALID_HTTP_RESPONSE" => "the server does not answer in HTTP",
         "net::ERR_EMPTY_RESPONSE" => "the server has closed the connection without an answer",
+        "net::ERR_CONNECTION_CLOSED"
+        | "net::ERR_CONNECTION_RESET"
+        | "net::ERR_SOCKET_NOT_CONNECTED" => "the server has closed the connection",
         "net::ERR_UNSAFE_PORT" => "browsers do not connect to this port",
         "net::ERR_ABORTED" => "it is a download, or has no content",
         "net::ERR_TOO_MANY_REDIRECTS" => "it is redirected without end",
@@ -365,7 +384,6 @@ const PAUSE: Duration = Duration::from_millis(20);
 const LOOK: Duration = Duration::from_millis(50);
 /// Frames and workers whose requests are recorded; those past it run all the same.
 const SESSIONS_MAX: usize = 500;
-const TITLE_BYTES_MAX: usize = 4096;
 /// The most pixels of a picture of the filmstrip.
 const FRAME_PIXELS: (u32, u32) = (400, 300);
 /// Ends when the empty page has nothing to do.

@@ -1,19 +1,20 @@
-//! One connection: socket, TLS, engine, and the requests in progress on it.
+//! One connection: its transport, its engine, and the requests in progress on it.
 
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
 use rustls::pki_types::ServerName;
 use sys::poll::Ready;
-use sys::{connect, socket, tcp_info};
-use tls::{ClientConfig, ClientConn, Scratch};
+use sys::socket;
+use tls::{ClientConfig, ClientConn};
 
 use super::clock::now_ns;
 use super::engine::{Engine, Event, Protocol};
 use super::in_flight::{Exchange, InFlight};
 use super::request::Request;
+use super::transport::{Broken, Transport};
 use super::trust::error_name;
 
 /// Where connections go, and how they are made.
@@ -32,16 +33,9 @@ pub(crate) struct Target {
 #[derive(Default)]
 pub(crate) struct Connection {
     pub(crate) stage: Stage,
-    fd: Option<OwnedFd>,
-    tls: Option<ClientConn>,
+    transport: Transport,
     engine: Option<Engine>,
     pub(crate) in_flight: InFlight,
-    /// Output of the engine; with TLS on its way to `sealed`, else to the socket.
-    plain: Vec<u8>,
-    /// Records on their way to the socket.
-    sealed: Scratch,
-    /// How much of what goes to the socket has been sent.
-    sent: usize,
     /// When it was begun, and when TCP was connected, nanoseconds.
     pub(crate) begun_ns: u64,
     connected_ns: u64,
@@ -51,8 +45,6 @@ pub(crate) struct Connection {
     events: VecDeque<Event>,
     /// Bytes that were received, those of TLS included, also on earlier connections of this place.
     pub(crate) received_bytes: u64,
-    /// Bytes that were sent, likewise.
-    pub(crate) sent_bytes: u64,
 }
 
 /// How far a connection is.
@@ -70,10 +62,9 @@ impl Connection {
     pub(crate) fn dial(&mut self, target: &Target, now_ns: u64) -> io::Result<&OwnedFd> {
         self.close();
         self.begun_ns = now_ns;
-        let fd = connect::stream(target.address)?;
-        socket::set_nodelay(&fd, true)?;
+        let fd = self.transport.dial(target.address)?;
         self.stage = Stage::Connecting;
-        Ok(self.fd.insert(fd))
+        Ok(fd)
     }
 
     /// Does what the poller says can be done; returns whether the server has closed. What is received goes through `buffer`.
@@ -96,11 +87,8 @@ impl Connection {
 
     /// The socket has become ready while it was connecting: it is open, or has failed.
     fn connected(&mut self, target: &Target) -> Result<(), String> {
-        let Some(fd) = &self.fd else { return Ok(()) };
-        match socket::so_error(fd) {
-            Ok(None) => {}
-            Ok(Some(error)) | Err(error) => return Err(failed("connect", &error)),
-        }
+        let connected = self.transport.connected();
+        connected.map_err(|error| failed("connect", &error))?;
         self.connected_ns = now_ns();
         self.events.push_back(Event::Connected {
             from_ns: self.begun_ns,
@@ -110,7 +98,7 @@ impl Connection {
             None => self.open(target, target.plain),
             Some((config, name)) => {
                 let tls = ClientConn::new(config, name.clone());
-                self.tls = Some(tls.map_err(|error| error_name(&error))?);
+                self.transport.tls = Some(tls.map_err(|error| error_name(&error))?);
                 self.stage = Stage::Handshake;
             }
         }
@@ -129,12 +117,13 @@ impl Connection {
     /// left; else until a piece does not fill the buffer, after which the poller will say so if there is more.
     fn receive(&mut self, buffer: &mut [u8], all: bool, target: &Target) -> Result<bool, String> {
         loop {
-            let Some(fd) = &self.fd else {
+            let Some(fd) = self.transport.socket() else {
                 return Ok(false);
             };
             match socket::receive(fd, buffer) {
                 Ok(0) => {
-                    let whole = self.tls.as_ref().is_none_or(ClientConn::peer_closed);
+                    let tls = self.transport.tls.as_ref();
+                    let whole = tls.is_none_or(ClientConn::peer_closed);
                     if let Some(engine) = &mut self.engine {
                         engine.receive_eof(whole);
                     }
@@ -154,7 +143,7 @@ impl Connection {
     }
 
     fn decrypt(&mut self, bytes: &mut [u8], target: &Target) -> Result<(), String> {
-        let Some(tls) = &mut self.tls else {
+        let Some(tls) = &mut self.transport.tls else {
             if let Some(engine) = &mut self.engine {
                 engine.receive(bytes);
             }
@@ -235,34 +224,19 @@ impl Connection {
 
     /// Sends what the engine has, and what is left from before.
     pub(crate) fn flush(&mut self) -> Result<(), String> {
-        let Some(fd) = &self.fd else { return Ok(()) };
         if let Some(engine) = &mut self.engine {
-            engine.transmit(&mut self.plain);
+            engine.transmit(&mut self.transport.plain);
         }
-        let out = match &mut self.tls {
-            None => self.plain.as_slice(),
-            Some(tls) => {
-                if !self.plain.is_empty() {
-                    let result = tls.encrypt(&self.plain, &mut self.sealed);
-                    self.plain.clear();
-                    result.map_err(|error| error_name(&error))?;
-                }
-                self.sealed.extend(&tls.take_output());
-                self.sealed.filled()
-            }
-        };
-        while self.sent < out.len() {
-            match socket::send(fd, &out[self.sent..], false) {
-                Ok(sent) if sent.bytes == 0 => return Ok(()),
-                Ok(sent) => {
-                    self.sent += sent.bytes as usize;
-                    self.sent_bytes += sent.bytes;
-                }
-                Err(error) => return Err(failed("write", &error)),
-            }
+        match self.transport.flush() {
+            Ok(_) => Ok(()),
+            Err(Broken::Tls(fault)) => Err(error_name(&fault)),
+            Err(Broken::Write(error)) => Err(failed("write", &error)),
         }
-        self.discard_output();
-        Ok(())
+    }
+
+    /// Bytes that were sent, those of TLS included, also on earlier connections of this place.
+    pub(crate) fn sent_bytes(&self) -> u64 {
+        self.transport.sent_bytes
     }
 
     /// Whether its engine takes no more requests.
@@ -272,31 +246,20 @@ impl Connection {
 
     /// The least round trip that the kernel has seen on it, microseconds.
     pub(crate) fn min_rtt_us(&self) -> Option<u32> {
-        let fd = self.fd.as_ref().filter(|_| self.stage == Stage::Open)?;
-        tcp_info::tcp_info(fd.as_raw_fd())?.min_rtt_us()
+        let is_open = self.stage == Stage::Open;
+        is_open.then(|| self.transport.info())??.min_rtt_us()
     }
 
     /// Closes it; returns how many requests were in progress.
     pub(crate) fn close(&mut self) -> usize {
-        self.fd = None;
-        self.tls = None;
+        self.transport.close();
         self.engine = None;
         self.stage = Stage::Closed;
         self.early.clear();
         self.events.clear();
-        self.discard_output();
         self.in_flight.clear()
     }
-
-    fn discard_output(&mut self) {
-        self.plain.clear();
-        self.sealed.clear(SEALED_BYTES_KEPT);
-        self.sent = 0;
-    }
 }
-
-/// Memory for records that a connection keeps between flushes, bytes.
-const SEALED_BYTES_KEPT: usize = 64 << 10;
 
 /// A failed call by what went wrong, for counting.
 pub(crate) fn failed(call: &str, error: &io::Error) -> String {

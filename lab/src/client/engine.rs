@@ -59,6 +59,16 @@ impl Protocol {
         !matches!(self, Self::H1)
     }
 
+    /// Whether a stream that was reset with this code had not been begun, so that its request may be sent again (RFC 9113
+    /// section 8.7).
+    pub(crate) const fn is_refusal(self, code: u32) -> bool {
+        match self {
+            Self::H1 => false,
+            Self::H2 => code == h2::REFUSED_STREAM,
+            Self::Spdy => code == spdy::REFUSED_STREAM,
+        }
+    }
+
     /// The protocol of a name in TLS; without one it is HTTP/1.1.
     #[must_use]
     pub fn of_alpn(alpn: Option<&[u8]>) -> Option<Self> {
@@ -284,9 +294,12 @@ impl Engine {
     /// The next event with all that it holds; what is wrong with the connection is in words.
     pub(crate) fn whole_event(&mut self) -> Option<client::Event<String>> {
         Some(match self {
-            Self::H1(http1) => in_words(http1.client.event()?, |error| format!("server {error}")),
-            Self::H2(client) => in_words(client.event()?, h2::ProtocolError::of_server),
-            Self::Spdy(client) => in_words(client.event()?, spdy::ProtocolError::of_server),
+            Self::H1(http1) => http1
+                .client
+                .event()?
+                .map_error(|error| format!("server {error}")),
+            Self::H2(client) => client.event()?.map_error(h2::ProtocolError::of_server),
+            Self::Spdy(client) => client.event()?.map_error(spdy::ProtocolError::of_server),
         })
     }
 
@@ -349,26 +362,6 @@ fn reduced<M>(
         | client::Event::Trailers { .. }
         | client::Event::Upgraded(_)
         | client::Event::Pong(_) => (Event::Other, None),
-    }
-}
-
-/// The event with its error in words.
-fn in_words<M>(event: client::Event<M>, words: impl FnOnce(M) -> String) -> client::Event<String> {
-    use client::Event as E;
-    match event {
-        E::Failed(error) => E::Failed(words(error)),
-        E::Interim { stream, head } => E::Interim { stream, head },
-        E::Head { stream, head, size } => E::Head { stream, head, size },
-        E::Data { stream, bytes } => E::Data { stream, bytes },
-        E::Note { stream, text } => E::Note { stream, text },
-        E::Trailers { stream, fields } => E::Trailers { stream, fields },
-        E::End { stream, body_bytes } => E::End { stream, body_bytes },
-        E::Upgraded(stream) => E::Upgraded(stream),
-        E::Reset { stream, code } => E::Reset { stream, code },
-        E::Malformed { stream, what } => E::Malformed { stream, what },
-        E::Pong(number) => E::Pong(number),
-        E::Closing { last, code } => E::Closing { last, code },
-        E::Eof => E::Eof,
     }
 }
 

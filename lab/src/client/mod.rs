@@ -9,6 +9,7 @@ mod connection;
 mod engine;
 mod in_flight;
 mod request;
+mod transport;
 pub mod trust;
 mod url;
 
@@ -18,4 +19,5 @@ pub use engine::Protocol;
 pub(crate) use engine::{Engine, Event};
 pub(crate) use in_flight::Exchange;
 pub use request::{Request, has_body};
+pub(crate) use transport::{Broken, Transport};
 pub use url::Url;

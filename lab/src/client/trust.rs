@@ -92,7 +92,7 @@ pub(crate) fn error_name(fault: &Fault) -> String {
             "tls: certificate of an unknown issuer".to_owned()
         }
         Fault::Protocol(Error::InvalidCertificate(why)) => {
-            format!("tls: bad certificate: {}", first_word(why))
+            format!("tls: bad certificate: {}", certificate_error_name(why))
         }
         Fault::Protocol(Error::NoApplicationProtocol) => "tls: no common protocol".to_owned(),
         Fault::Protocol(other) => format!("tls: {other}"),
@@ -100,9 +100,18 @@ pub(crate) fn error_name(fault: &Fault) -> String {
     }
 }
 
-/// The name of an error's variant, without what it holds.
-fn first_word(error: &CertificateError) -> String {
-    let text = format!("{error:?}");
+/// Whether an error is the server's certificate, which `--insecure` takes.
+pub(crate) fn is_of_certificate(fault: &Fault) -> bool {
+    matches!(fault, Fault::Protocol(Error::InvalidCertificate(_)))
+}
+
+/// The name of an error's variant, without what it holds; of what has none in rustls, such as an authority that is used as a
+/// server (`CaUsedAsEndEntity`: most that are self-signed), the verifier's own.
+fn certificate_error_name(error: &CertificateError) -> String {
+    let text = match error {
+        CertificateError::Other(of_verifier) => of_verifier.to_string(),
+        other => format!("{other:?}"),
+    };
     let end = text
         .find(|c: char| !c.is_ascii_alphanumeric())
         .unwrap_or(text.len());

@@ -1,21 +1,21 @@
 //! URLs of HTTP: `https://host:port/path?query`.
 //!
-//! Absent: user names, and fragments, which no request carries. Source: RFC 3986, RFC 9110 section 4.2.
+//! Absent: user names, and fragments, which no request carries; names of hosts that are not ASCII. Source: RFC 3986, RFC 9110
+//! section 4.2.
 
 use std::fmt;
-use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 /// A URL of HTTP.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Url {
     /// Whether it is https.
     pub tls: bool,
-    /// The host, without brackets.
+    /// The host, in lower case and without brackets.
     pub host: String,
     /// The port.
     pub port: u16,
-    /// Host and port as `Host` and `:authority` have them.
+    /// Host and port as `Host` and `:authority` have them: without a port that is the scheme's own.
     pub authority: String,
     /// Path and query.
     pub path: String,
@@ -51,12 +51,20 @@ impl Url {
         if authority.contains('@') {
             return Err(wrong("a user is sent in a field: -H 'Authorization: ...'"));
         }
-        // Brackets hold the colons of an IPv6 address.
+        // Brackets hold the colons of an IPv6 address. RFC 3986 section 6.2: spellings of one host are one URL.
         let (host, port) = match authority.strip_prefix('[') {
-            Some(bracketed) => bracketed
-                .split_once(']')
-                .ok_or_else(|| wrong("its address is none"))?,
-            None => authority.split_at(authority.find(':').unwrap_or(authority.len())),
+            Some(bracketed) => {
+                let parts = bracketed.split_once(']');
+                let parts =
+                    parts.and_then(|(host, port)| Some((host.parse::<Ipv6Addr>().ok()?, port)));
+                let (host, port) = parts.ok_or_else(|| wrong("its address is none"))?;
+                (host.to_string(), port)
+            }
+            None => {
+                let (host, port) =
+                    authority.split_at(authority.find(':').unwrap_or(authority.len()));
+                (host.to_ascii_lowercase(), port)
+            }
         };
         if host.is_empty() {
             return Err(wrong("it has no host"));
@@ -70,6 +78,14 @@ impl Url {
                 .filter(|port| *port != 0)
                 .ok_or_else(|| wrong("its port is no number from 1 to 65535"))?,
         };
+        let shown = match host.contains(':') {
+            true => format!("[{host}]"),
+            false => host.clone(),
+        };
+        let authority = match port == usual_port {
+            true => shown,
+            false => format!("{shown}:{port}"),
+        };
         let path = match path {
             "" => "/".to_owned(),
             query if query.starts_with('?') => format!("/{query}"),
@@ -77,17 +93,17 @@ impl Url {
         };
         Ok(Self {
             tls,
-            host: host.to_owned(),
+            host,
             port,
-            authority: authority.to_owned(),
+            authority,
             path,
         })
     }
 
     /// The URL that a reference on this one means: `../a?b`, `//host/`, `https://host/`.
     ///
-    /// As browsers do, white space around it and line ends in it are left out, characters that no URL has are written as `%XX`,
-    /// a fragment is dropped, and the scheme of this URL before a path (`http:a`) means nothing.
+    /// As browsers do, white space around it and line ends in it are left out, a backslash in the path is a slash, characters that
+    /// no URL has are written as `%XX`, a fragment is dropped, and the scheme of this URL before a path (`http:a`) means nothing.
     ///
     /// Source: RFC 3986 section 5.2; WHATWG URL for what differs.
     ///
@@ -152,20 +168,26 @@ impl Url {
         (self.tls, &self.host, self.port) == (other.tls, &other.host, other.port)
     }
 
-    /// The first of its addresses.
+    /// Whether its host is an address in place of a name.
+    #[must_use]
+    pub fn is_address(&self) -> bool {
+        self.host.parse::<IpAddr>().is_ok()
+    }
+
+    /// Its addresses in the system's order, one at least; looking a name up may take seconds.
     ///
     /// # Errors
     /// There is no such host.
-    pub fn address(&self) -> Result<SocketAddr, String> {
-        let found = sys::host::addresses(&self.host);
-        let found = found.and_then(|list| {
-            let first = list.first().copied();
-            first.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
-        });
-        match found {
-            Ok(address) => Ok(SocketAddr::new(address, self.port)),
-            Err(_) => Err(format!("no address of the host \"{}\" is known", self.host)),
+    pub fn addresses(&self) -> Result<Vec<SocketAddr>, String> {
+        let found = match self.host.parse::<IpAddr>() {
+            Ok(address) => vec![address],
+            Err(_) => sys::host::addresses(&self.host).unwrap_or_default(),
+        };
+        if found.is_empty() {
+            return Err(format!("no address of the host \"{}\" is known", self.host));
         }
+        let with_port = |address| SocketAddr::new(address, self.port);
+        Ok(found.into_iter().map(with_port).collect())
     }
 }
 
@@ -193,9 +215,12 @@ fn split_query(path: &str) -> (&str, &str) {
 /// The reference without white space around it and without line ends, other characters that no URL has as `%XX`.
 fn escaped(reference: &str) -> String {
     let mut text = String::with_capacity(reference.len());
+    let mut in_path = true;
     for byte in reference.trim_matches(|c: char| c <= ' ').bytes() {
+        in_path &= !matches!(byte, b'?' | b'#');
         match byte {
             b'\t' | b'\r' | b'\n' => {}
+            b'\\' if in_path => text.push('/'),
             0..=b' ' | b'"' | b'<' | b'>' | b'`' | 0x7f.. => {
                 text.push_str(&format!("%{byte:02X}"));
             }
@@ -223,10 +248,23 @@ mod tests {
             (false, "::1".into(), 81, "/a?b".into())
         );
         assert_eq!(parts("HTTP://h:8080?q").3, "/?q");
-        assert_eq!(
-            Url::parse("http://[::1]:81/a").expect("a URL").to_string(),
-            "http://[::1]:81/a"
-        );
+    }
+
+    /// RFC 3986 section 6.2: a host has no case, and a port that is the scheme's own says nothing.
+    #[test]
+    fn spellings_of_one_url_are_one() {
+        for (text, expected) in [
+            ("HTTP://Host.Example:80/A?B", "http://host.example/A?B"),
+            ("https://h:443", "https://h/"),
+            ("https://h:80/", "https://h:80/"),
+            ("http://h:443/", "http://h:443/"),
+            ("http://[0:0::1]:81/a", "http://[::1]:81/a"),
+            ("http://[::A]:080", "http://[::a]/"),
+        ] {
+            let url = Url::parse(text).expect("a URL");
+            assert_eq!(url.to_string(), expected, "{text}");
+            assert_eq!(Url::parse(expected).as_ref(), Ok(&url), "{text}");
+        }
     }
 
     #[test]
@@ -242,6 +280,8 @@ mod tests {
             "http://h:x/",
             "http://h/a b",
             "http://[h/",
+            "http://[h]/",
+            "http://[]/",
         ] {
             assert!(Url::parse(text).is_err(), "{text}");
         }
@@ -321,6 +361,8 @@ mod tests {
             ("data:,x", "unknown scheme \"data\""),
             ("./a:b", "https://[::1]:81/x/a:b"),
             ("1:2", "https://[::1]:81/x/1:2"),
+            (r"..\a\b?c\d", r"https://[::1]:81/a/b?c\d"),
+            (r"\\h\a", "https://h/a"),
         ] {
             assert_eq!(joined(base, reference), expected, "{reference}");
         }

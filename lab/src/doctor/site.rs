@@ -1,11 +1,10 @@
 //! The bodies of a site: those of the URLs that were given and of those that the page refers to.
 
-use html5gum::{Token, Tokenizer};
-
 use super::examine::{Body, Examination};
 use super::failure::Failure;
 use super::network::NetworkPath;
 use crate::client::Url;
+use crate::wire;
 
 impl Examination<'_> {
     /// The bodies of the plan's URLs and of what the page refers to on the same server; requested when they are first asked for.
@@ -27,22 +26,15 @@ impl Examination<'_> {
 /// # Errors
 /// Interrupted.
 fn look(x: &Examination<'_>) -> Result<Vec<Body>, Failure> {
-    let mut urls: Vec<Url> = x.plan.urls().cloned().collect();
     let page = &x.first.response;
-    if page
+    let is_html = page
         .field("content-type")
-        .is_some_and(|kind| kind.starts_with("text/html"))
-    {
-        urls.extend(references(&page.body, &x.plan.url));
-    }
-    let mut seen = Vec::new();
-    urls.retain(|url| {
-        url.same_server(&x.plan.url) && !seen.contains(url) && {
-            seen.push(url.clone());
-            true
-        }
-    });
-    urls.truncate(URLS_MAX);
+        .is_some_and(|kind| kind.starts_with("text/html"));
+    let named = match is_html {
+        true => wire::resources(&page.body, &x.plan.url),
+        false => Vec::new(),
+    };
+    let urls = first_of_server(x.plan.urls().cloned().chain(named), &x.plan.url);
     let found: Result<Vec<Body>, Failure> = x.visit(NetworkPath::Direct, |visitor| {
         let mut bodies = Vec::new();
         let mut session = visitor.open(&visitor.dial())?;
@@ -76,50 +68,15 @@ fn look(x: &Examination<'_>) -> Result<Vec<Body>, Failure> {
     found
 }
 
-/// The references of a page, in order.
-fn references(page: &[u8], base: &Url) -> Vec<Url> {
-    let mut found = Vec::new();
-    for token in Tokenizer::new(page).flatten() {
-        let Token::StartTag(tag) = token else {
-            continue;
-        };
-        let name = match &tag.name[..] {
-            b"img" | b"script" | b"source" => &b"src"[..],
-            b"link" => &b"href"[..],
-            _ => continue,
-        };
-        let value = tag.attributes.get(name);
-        let value = value.and_then(|value| std::str::from_utf8(value).ok());
-        found.extend(value.and_then(|value| resolved(value.trim(), base)));
-        if found.len() >= URLS_MAX {
-            break;
+/// The first URLs of a server, each once.
+fn first_of_server(urls: impl Iterator<Item = Url>, server: &Url) -> Vec<Url> {
+    let mut first = Vec::new();
+    for url in urls.filter(|url| url.same_server(server)) {
+        if first.len() < URLS_MAX && !first.contains(&url) {
+            first.push(url);
         }
     }
-    found
-}
-
-/// A reference as a URL of the same server (RFC 3986 section 5.2, without dot segments, which servers resolve).
-fn resolved(reference: &str, base: &Url) -> Option<Url> {
-    let reference = reference.split('#').next().unwrap_or_default();
-    if reference.is_empty() || reference.starts_with("data:") {
-        return None;
-    }
-    let scheme = if base.tls { "https" } else { "http" };
-    if let Some(rest) = reference.strip_prefix("//") {
-        return Url::parse(&format!("{scheme}://{rest}")).ok();
-    }
-    if reference.contains("://") {
-        return Url::parse(reference).ok();
-    }
-    let path = match reference.strip_prefix('/') {
-        Some(_) => reference.to_owned(),
-        None => {
-            let own = base.path.split('?').next().unwrap_or_default();
-            let end = own.rfind('/').map_or(0, |at| at + 1);
-            format!("{}{reference}", &own[..end])
-        }
-    };
-    Url::parse(&format!("{scheme}://{}{path}", base.authority)).ok()
+    first
 }
 
 /// URLs that are looked at, at most.
@@ -130,28 +87,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn references_are_of_the_page() {
-        let base = Url::parse("https://h:8443/a/b.html?c").expect("a URL");
-        let page = br#"<link href=s.css><img src='/i.png'><script src="//h:8443/x.js"></script>
-            <img src="data:image/png;base64,AA"><img><a href="no"><img src="http://[bad">"#;
-        let found: Vec<String> = references(page, &base)
-            .iter()
-            .map(ToString::to_string)
-            .collect();
-        assert_eq!(
-            found,
-            [
-                "https://h:8443/a/s.css",
-                "https://h:8443/i.png",
-                "https://h:8443/x.js"
-            ]
-        );
-    }
-
-    #[test]
     fn a_page_of_two_thousand_references_has_twelve() {
-        let page = "<img src=/a>".repeat(2000);
-        let base = Url::parse("http://h/").expect("a URL");
-        assert_eq!(references(page.as_bytes(), &base).len(), URLS_MAX);
+        let url = |text: &str| Url::parse(text).expect("a URL");
+        let named = |count: usize| {
+            let own = (0..count).map(|number| url(&format!("http://h/{number}")));
+            own.flat_map(|own| [url("http://other/"), own.clone(), own])
+        };
+        let server = url("http://h/");
+        for (count, taken) in [
+            (URLS_MAX, URLS_MAX),
+            (URLS_MAX + 1, URLS_MAX),
+            (2000, URLS_MAX),
+        ] {
+            let first = first_of_server(named(count), &server);
+            assert_eq!(first.len(), taken);
+            assert_eq!(first[taken - 1].path, format!("/{}", taken - 1));
+        }
     }
 }

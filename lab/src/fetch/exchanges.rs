@@ -108,7 +108,7 @@ impl Exchanges {
         if engine.is_closed() {
             let why = "the server takes no further request on this connection";
             for exchange in self.queue.drain(..) {
-                let failure = Failure::new(FailureCause::Closed, why);
+                let failure = Failure::new(FailureCause::Refused, why);
                 self.events.push_back(exchange.ended(failure));
             }
             return;
@@ -190,10 +190,20 @@ impl Exchanges {
                     }
                 }
                 Happened::Reset { stream, code } => {
-                    let why = format!("the server reset the stream, code {code}");
-                    self.lost(stream, why);
+                    let is_refusal = self.protocol().is_some_and(|one| one.is_refusal(code));
+                    let cause = match is_refusal {
+                        true => FailureCause::Refused,
+                        false => FailureCause::Protocol,
+                    };
+                    self.lost(
+                        stream,
+                        cause,
+                        format!("the server reset the stream, code {code}"),
+                    );
                 }
-                Happened::Malformed { stream, what } => self.lost(stream, what.message().into()),
+                Happened::Malformed { stream, what } => {
+                    self.lost(stream, FailureCause::Protocol, what.message().into());
+                }
                 Happened::Closing { .. } => self.events.push_back(Event::Closing),
                 Happened::Failed(why) => return Some(why),
                 Happened::Note { .. }
@@ -223,9 +233,9 @@ impl Exchanges {
         Some(self.live.remove(at))
     }
 
-    fn lost(&mut self, stream: u32, why: String) {
+    fn lost(&mut self, stream: u32, cause: FailureCause, why: String) {
         if let Some(exchange) = self.take(stream) {
-            let failure = Failure::new(FailureCause::Protocol, why);
+            let failure = Failure::new(cause, why);
             self.events.push_back(exchange.ended(failure));
         }
     }

@@ -2,7 +2,10 @@
 
 use std::fmt;
 
+use tls::Fault;
+
 use super::response::Response;
+use crate::client::trust::{error_name, is_of_certificate};
 
 /// A connection or an exchange that failed.
 #[derive(Clone, Debug)]
@@ -26,6 +29,8 @@ pub enum FailureCause {
     Tls,
     /// The request cannot be sent.
     Request,
+    /// The server has not begun it: it may be sent again, on another connection where this one takes no more.
+    Refused,
     /// The server broke its protocol, or gave the response up.
     Protocol,
     /// The server closed the connection.
@@ -43,6 +48,15 @@ impl Failure {
             message: message.into(),
             partial: None,
         }
+    }
+
+    /// The failure of TLS; where it is the certificate, with the option of all verbs that takes any.
+    pub(super) fn of_tls(fault: &Fault) -> Self {
+        let hint = match is_of_certificate(fault) {
+            true => "; --insecure takes any",
+            false => "",
+        };
+        Self::new(FailureCause::Tls, error_name(fault) + hint)
     }
 
     /// The failure of an exchange of which this has come.

@@ -10,6 +10,7 @@
 
 mod connection;
 mod core;
+mod decode;
 mod dial;
 mod event;
 mod exchanges;
@@ -22,6 +23,7 @@ mod sessions;
 
 pub use self::core::{Core, MAX_READS, MAX_RECEIVED_BYTES};
 pub use connection::Connection;
+pub(crate) use decode::Decoder;
 pub use dial::{Acks, Dial, TlsOptions};
 pub use event::Event;
 pub use failure::{Failure, FailureCause};

@@ -1,6 +1,6 @@
 //! Addresses of hosts, and how long looking them up takes.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
@@ -8,40 +8,30 @@ use std::time::Duration;
 use super::failure::{Failure, FailureCause};
 use crate::client::{Url, now_ns};
 
-/// The addresses of a URL's server in the system's order, and how long the system took to look them up. An address in place of
-/// a name takes no time.
+/// The addresses of a URL's server in the system's order, one at least, and how long the system took to look them up. An
+/// address in place of a name takes no time.
 ///
 /// # Errors
 /// No address is known, or none was within the time.
 pub fn resolve(url: &Url, timeout: Duration) -> Result<(Vec<SocketAddr>, Duration), Failure> {
-    if let Ok(address) = url.host.parse::<IpAddr>() {
-        return Ok((vec![SocketAddr::new(address, url.port)], Duration::ZERO));
+    let unknown = |why| Failure::new(FailureCause::Name, why);
+    if url.is_address() {
+        return Ok((url.addresses().map_err(unknown)?, Duration::ZERO));
     }
     let (sender, receiver) = mpsc::channel();
-    let (host, from) = (url.host.clone(), now_ns());
+    let (own, from) = (url.clone(), now_ns());
     // The system's call cannot be ended early: it is left behind where it takes too long.
     thread::spawn(move || {
-        let found = sys::host::addresses(&host);
+        let found = own.addresses();
         let _ = sender.send((found, now_ns()));
     });
     let (found, to) = receiver.recv_timeout(timeout).map_err(|_| {
-        let message = format!(
-            "the addresses of the host \"{}\" were not known within {} s",
-            url.host,
-            timeout.as_secs_f64()
-        );
-        Failure::new(FailureCause::Name, message)
+        let (host, seconds) = (&url.host, timeout.as_secs_f64());
+        unknown(format!(
+            "the addresses of the host \"{host}\" were not known within {seconds} s"
+        ))
     })?;
-    let addresses: Vec<SocketAddr> = found
-        .unwrap_or_default()
-        .into_iter()
-        .map(|address| SocketAddr::new(address, url.port))
-        .collect();
-    if addresses.is_empty() {
-        let message = format!("no address of the host \"{}\" is known", url.host);
-        return Err(Failure::new(FailureCause::Name, message));
-    }
-    Ok((addresses, Duration::from_nanos(to - from)))
+    Ok((found.map_err(unknown)?, Duration::from_nanos(to - from)))
 }
 
 #[cfg(test)]

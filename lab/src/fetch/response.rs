@@ -70,10 +70,11 @@ impl Response {
         found.map(|(_, value)| value.as_str())
     }
 
-    /// From the request's last byte to the head, nanoseconds.
+    /// The `Location` of a redirect, which a client asks for by another GET (RFC 9110 section 15.4).
     #[must_use]
-    pub fn wait_ns(&self) -> u64 {
-        self.head.saturating_sub(self.sent)
+    pub fn redirect(&self) -> Option<&str> {
+        let is_one = matches!(self.status, 301 | 302 | 303 | 307 | 308);
+        self.field("location").filter(|_| is_one)
     }
 
     /// Takes bytes of the body.

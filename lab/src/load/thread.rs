@@ -177,7 +177,7 @@ impl<'a> Loader<'a> {
         for at in 0..self.slots.len() {
             self.finish(at);
             self.result.received_bytes += self.slots[at].connection.received_bytes;
-            self.result.sent_bytes += self.slots[at].connection.sent_bytes;
+            self.result.sent_bytes += self.slots[at].connection.sent_bytes();
         }
         self.settle();
     }

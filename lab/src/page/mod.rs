@@ -12,4 +12,4 @@ mod resource;
 mod visit;
 
 pub use resource::{Kind, Phases, Piece, Resource};
-pub use visit::{Agent, Frame, PageTimings, View, Visit};
+pub use visit::{Agent, Frame, PageTimings, TITLE_BYTES_MAX, View, Visit};

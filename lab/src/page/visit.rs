@@ -73,3 +73,6 @@ pub struct Frame {
     /// The picture, JPEG.
     pub jpeg: Vec<u8>,
 }
+
+/// Bytes of the longest title that is kept of a page that is visited.
+pub const TITLE_BYTES_MAX: usize = 4096;

@@ -1,7 +1,8 @@
-//! References in style sheets: `@import`, `url()`, the first source of each `@font-face`.
+//! References in style sheets: `@import`, `url()`, the source of each `@font-face` that browsers take.
 //!
 //! It is a scanner for these alone: comments, strings and escapes are understood, rules are not.
-//! Source: CSS Syntax Module Level 3 sections 4.3.5 to 4.3.7, CSS Cascading and Inheritance Level 4 section 2.
+//! Source: CSS Syntax Module Level 3 sections 4.3.5 to 4.3.7, CSS Cascading and Inheritance Level 4 section 2, CSS Fonts Module
+//! Level 4 section 4.3.
 
 use crate::page::Kind;
 
@@ -11,8 +12,10 @@ pub(super) fn references(text: &str) -> Vec<(Kind, String)> {
         rest: text,
         found: Vec::new(),
         at: At::Rule,
+        font: None,
     };
     while scanner.step() {}
+    scanner.end_block();
     scanner.found
 }
 
@@ -20,6 +23,8 @@ struct Scanner<'a> {
     rest: &'a str,
     found: Vec<(Kind, String)>,
     at: At,
+    /// The source of the font in whose block it is, and whether its format may follow.
+    font: Option<(String, bool)>,
 }
 
 /// Where the scanner is.
@@ -28,8 +33,10 @@ enum At {
     Rule,
     /// Behind `@import`, whose first string or URL is a style sheet.
     Import,
-    /// In the block of a font; `true` once its first source was found.
-    Font(bool),
+    /// Behind `@namespace`, whose URL is a name.
+    Name,
+    /// In the block of a font.
+    Font,
 }
 
 impl Scanner<'_> {
@@ -45,18 +52,21 @@ impl Scanner<'_> {
             }
             '"' | '\'' => {
                 let text = self.string(first);
-                if self.at == At::Import {
-                    self.take(text);
+                match self.at {
+                    At::Import => self.take(text),
+                    At::Font => self.take_format(&text),
+                    At::Rule | At::Name => {}
                 }
             }
             '@' if self.is_word("@import") => self.at = At::Import,
-            '@' if self.is_word("@font-face") => self.at = At::Font(false),
-            ';' if self.at == At::Import => {
+            '@' if self.is_word("@namespace") => self.at = At::Name,
+            '@' if self.is_word("@font-face") => self.at = At::Font,
+            ';' if matches!(self.at, At::Import | At::Name) => {
                 self.at = At::Rule;
                 self.skip(1);
             }
             '}' => {
-                self.at = At::Rule;
+                self.end_block();
                 self.skip(1);
             }
             'u' | 'U' if self.is_word("url(") => {
@@ -67,7 +77,12 @@ impl Scanner<'_> {
                 // A word as a whole: `curl(` is no `url(`.
                 let is_of_word = |c: char| c.is_alphanumeric() || c == '-' || c == '_';
                 let end = self.rest.find(|c| !is_of_word(c));
-                self.skip(end.unwrap_or(self.rest.len()));
+                let (word, rest) = self.rest.split_at(end.unwrap_or(self.rest.len()));
+                self.rest = rest;
+                if self.at == At::Font && word.eq_ignore_ascii_case("src") {
+                    // Of several declarations the last counts: those before it are for old browsers.
+                    self.font = None;
+                }
             }
             '\\' => {
                 let mut chars = self.rest.chars();
@@ -160,13 +175,35 @@ impl Scanner<'_> {
                 self.at = At::Rule;
                 Kind::Stylesheet
             }
-            At::Font(true) => return,
-            At::Font(false) => {
-                self.at = At::Font(true);
-                Kind::Font
+            At::Name => return,
+            At::Font => {
+                let first = (reference, true);
+                let font = self.font.take();
+                self.font = Some(font.map_or(first, |(source, _)| (source, false)));
+                return;
             }
             At::Rule => Kind::Image,
         };
+        self.add(kind, reference);
+    }
+
+    /// Takes the format of a font's source: one that no browser reads is passed over.
+    fn take_format(&mut self, format: &str) {
+        let is_unread = matches!(format, "embedded-opentype" | "svg");
+        self.font = self
+            .font
+            .take()
+            .filter(|(_, is_last)| !(is_unread && *is_last));
+    }
+
+    fn end_block(&mut self) {
+        self.at = At::Rule;
+        if let Some((source, _)) = self.font.take() {
+            self.add(Kind::Font, source);
+        }
+    }
+
+    fn add(&mut self, kind: Kind, reference: String) {
         // A reference to a part of the document itself is no resource.
         if !reference.is_empty() && !reference.starts_with('#') {
             self.found.push((kind, reference));
@@ -188,6 +225,9 @@ mod tests {
             @import url("c.css") layer(x);
             @font-face { font-family: "F"; src: local("G"), url(f.woff2) format("woff2"), url(f.woff) }
             @font-face { src: url('g.woff2') }
+            @namespace svg url(http://no/);
+            @font-face { src: url(no.eot); SRC: local("x"), url("no.eot?#iefix") format("embedded-opentype"),
+                url(h.woff2) format("woff2"), url(no.svg) format('svg'); font-family: "svg" }
             .a { background: url(a.png), URL("b (1).png"); content: "url(no2.png)"; }
             .b { background: url( 'c\'d.png' ) no-repeat; curl(no3.png); fill: url(#part) }
             .c { background: url(e\20 f.png); cursor: url(g\
@@ -200,6 +240,7 @@ h.cur) }
             (Kind::Stylesheet, "c.css"),
             (Kind::Font, "f.woff2"),
             (Kind::Font, "g.woff2"),
+            (Kind::Font, "h.woff2"),
             (Kind::Image, "a.png"),
             (Kind::Image, "b (1).png"),
             (Kind::Image, "c'd.png"),
@@ -217,6 +258,8 @@ h.cur) }
             let _ = references(text);
         }
         assert_eq!(references("url(a"), [(Kind::Image, "a".to_owned())]);
+        let font = (Kind::Font, "a".to_owned());
+        assert_eq!(references("@font-face { src: url(a)"), [font]);
         assert_eq!(
             references("@import \"a"),
             [(Kind::Stylesheet, "a".to_owned())]

@@ -11,21 +11,11 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
 use html5gum::emitters::callback::{CallbackEmitter, CallbackEvent};
-use html5gum::{Reader, Span, Tokenizer};
+use html5gum::{Readable, Reader, Span, Tokenizer};
 
-use crate::page::Kind;
-
-/// Something that a document says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Found {
-    /// A resource that is asked for.
-    Resource(Kind, String),
-    /// The URL that references are relative to.
-    Base(String),
-    Title(String),
-    /// The text of a style sheet.
-    Css(String),
-}
+use super::options::MAX_RESOURCES;
+use super::scan::{Found, Scan};
+use crate::client::Url;
 
 /// Finds them.
 pub(super) struct Finder {
@@ -55,7 +45,10 @@ impl Finder {
         };
         thread::Builder::new()
             .name("html".to_owned())
-            .spawn(move || tokenize(source, &messages))?;
+            .spawn(move || {
+                // Nobody listens any more where it cannot be sent.
+                tokenize(source, |found| _ = messages.send(Message::Found(found)));
+            })?;
         let new = Self { bytes, found };
         new.collect();
         Ok(new)
@@ -166,14 +159,35 @@ impl Reader for Source {
     }
 }
 
-fn tokenize(source: Source, messages: &Sender<Message>) {
+/// What a whole document says.
+pub(super) fn found(document: &[u8]) -> Vec<Found> {
+    let mut all = Vec::new();
+    tokenize(document, |found| all.push(found));
+    all
+}
+
+/// The URLs of the resources that a whole document names, the first [`MAX_RESOURCES`], without those of its style sheets.
+pub(crate) fn resources(document: &[u8], url: &Url) -> Vec<Url> {
+    let (mut base, mut all) = (url.clone(), Vec::new());
+    for found in found(document) {
+        match found {
+            Found::Resource(_, reference) => all.extend(base.join(&reference)),
+            Found::Base(reference) => base = url.join(&reference).unwrap_or(base),
+            Found::Title(_) | Found::Css(_) => {}
+        }
+    }
+    all.truncate(MAX_RESOURCES);
+    all
+}
+
+fn tokenize<'a, R>(source: impl Readable<'a, Reader = R>, mut tell: impl FnMut(Found))
+where
+    R: Reader<Error = Infallible> + 'a,
+{
     let mut scan = Scan::default();
     // Tokens that the tokenizer returns are a byte late; this is called at the end of each.
     let told = |event: CallbackEvent<'_>, _: Span<()>| -> Option<Infallible> {
-        for found in scan.event(event) {
-            // Nobody listens any more where it cannot be sent.
-            let _ = messages.send(Message::Found(found));
-        }
+        scan.event(event).into_iter().for_each(&mut tell);
         None
     };
     let mut emitter = CallbackEmitter::new(told);
@@ -182,209 +196,15 @@ fn tokenize(source: Source, messages: &Sender<Message>) {
     let Ok(()) = tokens.finish();
 }
 
-/// A start tag.
-#[derive(Default)]
-struct Tag {
-    name: Vec<u8>,
-    /// Of several attributes of a name the first counts.
-    attributes: Vec<(Vec<u8>, Vec<u8>)>,
-}
-
-/// Where in the document the tokenizer is.
-#[derive(Default)]
-struct Scan {
-    /// The start tag that has begun.
-    tag: Option<Tag>,
-    /// The element whose text comes next.
-    text_of: Option<TextOf>,
-    /// Elements whose content is no part of the page, as it is where scripts run: `noscript` and `template`.
-    inert: usize,
-    has_base: bool,
-    /// A `picture`, `video` or `audio` has its source.
-    has_source: bool,
-}
-
-#[derive(Clone, Copy)]
-enum TextOf {
-    Title,
-    Style,
-}
-
-impl Scan {
-    fn event(&mut self, event: CallbackEvent<'_>) -> Vec<Found> {
-        match event {
-            CallbackEvent::OpenStartTag { name } => {
-                let name = name.to_vec();
-                self.tag = Some(Tag {
-                    name,
-                    ..Tag::default()
-                });
-            }
-            CallbackEvent::AttributeName { name } => {
-                if let Some(tag) = &mut self.tag {
-                    tag.attributes.push((name.to_vec(), Vec::new()));
-                }
-            }
-            CallbackEvent::AttributeValue { value } => {
-                let last = self.tag.as_mut().and_then(|tag| tag.attributes.last_mut());
-                if let Some((_, place)) = last {
-                    place.extend_from_slice(value);
-                }
-            }
-            CallbackEvent::CloseStartTag { .. } => {
-                let tag = self.tag.take();
-                return tag.map_or_else(Vec::new, |tag| self.start(&tag));
-            }
-            CallbackEvent::EndTag { name } => {
-                (self.tag, self.text_of) = (None, None);
-                match name {
-                    name if is_inert(name) => self.inert = self.inert.saturating_sub(1),
-                    b"picture" | b"video" | b"audio" => self.has_source = false,
-                    _ => {}
-                }
-            }
-            CallbackEvent::String { value } => {
-                let text = String::from_utf8_lossy(value);
-                return match self.text_of.filter(|_| self.inert == 0) {
-                    Some(TextOf::Title) => vec![Found::Title(text.trim().to_owned())],
-                    Some(TextOf::Style) => vec![Found::Css(text.into_owned())],
-                    None => Vec::new(),
-                };
-            }
-            _ => {}
-        }
-        Vec::new()
-    }
-
-    fn start(&mut self, tag: &Tag) -> Vec<Found> {
-        self.text_of = None;
-        if is_inert(&tag.name) {
-            self.inert += 1;
-        }
-        if self.inert > 0 {
-            return Vec::new();
-        }
-        let mut found = Vec::new();
-        let mut want = |kind, reference: Option<String>| {
-            let reference = reference.filter(|text| !text.trim().is_empty());
-            found.extend(reference.map(|text| Found::Resource(kind, text)));
-        };
-        match &tag.name[..] {
-            b"title" => self.text_of = Some(TextOf::Title),
-            b"style" => self.text_of = Some(TextOf::Style),
-            b"base" if !self.has_base => {
-                if let Some(reference) = attribute(tag, b"href") {
-                    self.has_base = true;
-                    return vec![Found::Base(reference)];
-                }
-            }
-            b"link" => {
-                if let Some(kind) = link(tag) {
-                    want(kind, attribute(tag, b"href"));
-                }
-            }
-            b"script" if is_script(tag) => want(Kind::Script, attribute(tag, b"src")),
-            b"picture" => self.has_source = false,
-            b"video" | b"audio" => {
-                want(Kind::Image, attribute(tag, b"poster"));
-                let is_held = is(tag, b"preload", "none");
-                let source = attribute(tag, b"src");
-                self.has_source = source.is_some() || is_held;
-                want(Kind::Media, source.filter(|_| !is_held));
-            }
-            b"source" if !self.has_source => {
-                let image = attribute(tag, b"srcset").and_then(|set| first_candidate(&set));
-                let media = attribute(tag, b"src");
-                self.has_source = image.is_some() || media.is_some();
-                want(Kind::Image, image);
-                want(Kind::Media, media);
-            }
-            // In a `picture` an image is for browsers that take none of the sources.
-            b"img" if self.has_source => self.has_source = false,
-            b"img" => {
-                let set = attribute(tag, b"srcset").and_then(|set| first_candidate(&set));
-                want(Kind::Image, set.or_else(|| attribute(tag, b"src")));
-            }
-            b"input" if is(tag, b"type", "image") => want(Kind::Image, attribute(tag, b"src")),
-            _ => {}
-        }
-        found.extend(attribute(tag, b"style").map(Found::Css));
-        found
-    }
-}
-
-fn is_inert(name: &[u8]) -> bool {
-    matches!(name, b"noscript" | b"template")
-}
-
-fn attribute(tag: &Tag, name: &[u8]) -> Option<String> {
-    let mut all = tag.attributes.iter();
-    let (_, value) = all.find(|(other, _)| other == name)?;
-    Some(String::from_utf8_lossy(value).into_owned())
-}
-
-/// Whether an attribute has a value, whatever its case.
-fn is(tag: &Tag, name: &[u8], value: &str) -> bool {
-    attribute(tag, name).is_some_and(|found| found.trim().eq_ignore_ascii_case(value))
-}
-
-/// The kind of resource that a link loads at once, if it loads one.
-fn link(tag: &Tag) -> Option<Kind> {
-    let relation = attribute(tag, b"rel")?.to_ascii_lowercase();
-    let has = |word: &str| relation.split_ascii_whitespace().any(|one| one == word);
-    if has("stylesheet") {
-        let is_used = !has("alternate") && attribute(tag, b"disabled").is_none();
-        return is_used.then_some(Kind::Stylesheet);
-    }
-    if has("modulepreload") {
-        return Some(Kind::Script);
-    }
-    if has("preload") {
-        let destination = attribute(tag, b"as")?.to_ascii_lowercase();
-        return Some(match &destination[..] {
-            "style" => Kind::Stylesheet,
-            "script" | "worker" => Kind::Script,
-            "font" => Kind::Font,
-            "image" => Kind::Image,
-            "audio" | "video" | "track" => Kind::Media,
-            _ => Kind::Fetch,
-        });
-    }
-    (has("icon") || has("manifest")).then_some(match has("icon") {
-        true => Kind::Image,
-        false => Kind::Other,
-    })
-}
-
-/// Whether a script is one that browsers run: data blocks and those for browsers without modules are not.
-fn is_script(tag: &Tag) -> bool {
-    if attribute(tag, b"nomodule").is_some() {
-        return false;
-    }
-    let kind = attribute(tag, b"type").unwrap_or_default();
-    let kind = kind.trim().to_ascii_lowercase();
-    matches!(&kind[..], "" | "module")
-        || kind.ends_with("javascript")
-        || kind.ends_with("ecmascript")
-}
-
-/// The URL of the first candidate of a `srcset`.
-fn first_candidate(set: &str) -> Option<String> {
-    let blank = |c: char| c.is_ascii_whitespace() || c == ',';
-    let set = set.trim_start_matches(blank);
-    let url = set.split_ascii_whitespace().next()?;
-    let url = url.trim_end_matches(',');
-    (!url.is_empty()).then(|| url.to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::page::Kind;
 
     const PAGE: &str = r#"<!doctype html><html><head>
         <title> A &amp; B </title><base href="/b/"><base href="/no/">
         <link rel=stylesheet href=a.css><link REL="Alternate StyleSheet" href=no.css>
-        <link rel="preload" as=font href=f.woff2><link rel=modulepreload href=m.mjs>
+        <link rel="preload" as=font href=f.woff2><link rel=preload as=image imagesrcset="j.png, no 2x"><link rel=modulepreload href=m.mjs>
         <link rel="shortcut icon" href=i.ico><link rel=canonical href=no>
         <script src=a.js></script><script type="application/ld+json" src=no.js></script>
         <script>document.write("<img src=no.png>")</script>
@@ -404,6 +224,7 @@ mod tests {
             Found::Base("/b/".to_owned()),
             resource(Kind::Stylesheet, "a.css"),
             resource(Kind::Font, "f.woff2"),
+            resource(Kind::Image, "j.png"),
             resource(Kind::Script, "m.mjs"),
             resource(Kind::Image, "i.ico"),
             resource(Kind::Script, "a.js"),
@@ -429,6 +250,21 @@ mod tests {
             let mut found: Vec<Found> = pieces.flat_map(|piece| finder.push(piece)).collect();
             found.extend(finder.finish());
             assert_eq!(found, expected(), "in pieces of {step}");
+        }
+    }
+
+    #[test]
+    fn resources_of_a_whole_document_are_urls() {
+        let url = Url::parse("https://h:8443/a/b.html?c").expect("a URL");
+        let page = br#"<link rel=stylesheet href=s.css><img src='/i.png'><script src="//h:8443/x.js"></script>
+            <img src="data:image/png;base64,AA"><img><a href="no"><img src="http://[bad"><base href=/d/><img src=../e f>"#;
+        let found = resources(page, &url);
+        let found: Vec<String> = found.iter().map(ToString::to_string).collect();
+        let expected = ["/a/s.css", "/i.png", "/x.js", "/e"];
+        assert_eq!(found, expected.map(|path| format!("https://h:8443{path}")));
+        for count in [MAX_RESOURCES, MAX_RESOURCES + 1] {
+            let page = "<img src=a>".repeat(count);
+            assert_eq!(resources(page.as_bytes(), &url).len(), MAX_RESOURCES);
         }
     }
 

@@ -5,13 +5,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
-use std::time::Duration;
 
 use sys::poll::Waker;
 
 use super::options::CONNECTIONS_OF_H1;
 use crate::client::{Protocol, Url, now_ns};
-use crate::fetch::{Failure, resolve};
+use crate::fetch::{Failure, FailureCause};
 
 /// A server.
 pub(super) struct Host {
@@ -21,7 +20,7 @@ pub(super) struct Host {
     pub(super) dns: Option<(u64, u64)>,
     /// The protocol of its connections, once it is known.
     pub(super) protocol: Option<Protocol>,
-    /// Its connections that are not over, by their numbers.
+    /// Its connections that take requests, or will, by their numbers.
     pub(super) connections: Vec<usize>,
     /// It refuses more connections than it has.
     pub(super) is_refusing: bool,
@@ -50,7 +49,7 @@ pub(super) struct Hosts {
 /// The answer for the server of a place.
 struct Answer {
     place: usize,
-    result: Result<Vec<SocketAddr>, Failure>,
+    result: Result<Vec<SocketAddr>, String>,
     at_ns: u64,
 }
 
@@ -84,9 +83,13 @@ impl Hosts {
         })
     }
 
-    /// Begins to look a server's addresses up.
-    pub(super) fn look_up(&mut self, place: usize, timeout: Duration) {
+    /// Begins to look a server's addresses up; an address in place of a name is known at once.
+    pub(super) fn look_up(&mut self, place: usize) {
         let host = &mut self.all[place];
+        if host.url.is_address() {
+            host.addresses = Addresses::of(host.url.addresses());
+            return;
+        }
         host.addresses = Addresses::Asked;
         host.dns = Some((now_ns(), 0));
         let (url, sender, waker) = (
@@ -94,23 +97,16 @@ impl Hosts {
             self.sender.clone(),
             Arc::clone(&self.waker),
         );
-        let ask = move || {
-            let result = resolve(&url, timeout).map(|(addresses, _)| addresses);
-            let at_ns = now_ns();
+        // The system's call cannot be ended early: it is left behind where the visit ends before it.
+        thread::spawn(move || {
+            let (result, at_ns) = (url.addresses(), now_ns());
             let _ = sender.send(Answer {
                 place,
                 result,
                 at_ns,
             });
             waker.wake();
-        };
-        // An address in place of a name needs no thread, and no time.
-        if self.all[place].url.host.parse::<std::net::IpAddr>().is_ok() {
-            self.all[place].dns = None;
-            ask();
-        } else {
-            thread::spawn(ask);
-        }
+        });
     }
 
     /// Takes answers that have come.
@@ -118,15 +114,26 @@ impl Hosts {
         while let Ok(answer) = self.answers.try_recv() {
             let host = &mut self.all[answer.place];
             host.dns = host.dns.map(|(from, _)| (from, answer.at_ns));
-            host.addresses = match answer.result {
-                Ok(addresses) => Addresses::Known(addresses),
-                Err(failure) => Addresses::Failed(failure),
-            };
+            host.addresses = Addresses::of(answer.result);
+        }
+    }
+}
+
+impl Addresses {
+    fn of(found: Result<Vec<SocketAddr>, String>) -> Self {
+        match found {
+            Ok(addresses) => Self::Known(addresses),
+            Err(why) => Self::Failed(Failure::new(FailureCause::Name, why)),
         }
     }
 }
 
 impl Host {
+    /// A connection takes no further request.
+    pub(super) fn release(&mut self, number: usize) {
+        self.connections.retain(|other| *other != number);
+    }
+
     /// How many connections it may have: until its protocol is known one, which shows it.
     pub(super) fn most_connections(&self) -> usize {
         match self.protocol {

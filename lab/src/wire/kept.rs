@@ -27,7 +27,9 @@ pub(super) struct Stored {
     /// Its request and response.
     pub(super) resource: Resource,
     /// Its decoded content, of documents and style sheets.
-    pub(super) content: Arc<Vec<u8>>,
+    pub(super) content: Arc<[u8]>,
+    /// Where it points to in place of itself.
+    pub(super) redirect: Option<String>,
     until_unix_s: u64,
 }
 
@@ -50,18 +52,21 @@ impl Kept {
     }
 
     /// Keeps a response that may be, and is fresh for some time.
-    pub(super) fn store(&mut self, response: &Response, resource: &Resource, content: Vec<u8>) {
+    pub(super) fn store(&mut self, response: &Response, resource: &Resource, content: &[u8]) {
         let Some(fresh_s) = freshness_s(response).filter(|seconds| *seconds > 0) else {
             return;
         };
+        let before = self.responses.get(&resource.url);
+        let others = self.content_bytes - before.map_or(0, |stored| stored.content.len());
         let is_kept = matches!(response.status, 200 | 203 | 301 | 308 | 404 | 410);
-        if !is_kept || self.content_bytes + content.len() > MAX_KEPT_BYTES {
+        if !is_kept || others + content.len() > MAX_KEPT_BYTES {
             return;
         }
-        self.content_bytes += content.len();
+        self.content_bytes = others + content.len();
         let stored = Stored {
             resource: resource.clone(),
-            content: Arc::new(content),
+            content: content.into(),
+            redirect: response.redirect().map(str::to_owned),
             until_unix_s: now_unix_s().saturating_add(fresh_s),
         };
         self.responses.insert(resource.url.clone(), stored);
@@ -172,15 +177,17 @@ mod tests {
             ..Resource::default()
         };
         let fresh = response(&[("cache-control", "max-age=60")]);
-        kept.store(&fresh, &resource("a"), b"x".to_vec());
-        kept.store(&response(&[]), &resource("b"), b"x".to_vec());
+        kept.store(&fresh, &resource("a"), b"x");
+        kept.store(&response(&[]), &resource("b"), b"x");
         let mut partial = fresh.clone();
         partial.status = 206;
-        kept.store(&partial, &resource("c"), b"x".to_vec());
+        kept.store(&partial, &resource("c"), b"x");
         assert_eq!(
             kept.fresh("a").map(|stored| stored.content.to_vec()),
             Some(b"x".to_vec())
         );
+        kept.store(&fresh, &resource("a"), b"xyz");
+        assert_eq!(kept.content_bytes, 3, "in place of the first");
         assert!(kept.fresh("b").is_none() && kept.fresh("c").is_none());
         if let Some(stored) = kept.responses.get_mut("a") {
             stored.until_unix_s = now_unix_s();
@@ -201,7 +208,7 @@ mod tests {
                 url: "a".into(),
                 ..Resource::default()
             },
-            b"x".to_vec(),
+            b"x",
         );
         kept.store(
             &fresh,
@@ -209,7 +216,7 @@ mod tests {
                 url: "b".into(),
                 ..Resource::default()
             },
-            b"x".to_vec(),
+            b"x",
         );
         assert!(kept.fresh("a").is_some() && kept.fresh("b").is_none());
     }

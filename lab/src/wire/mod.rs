@@ -7,13 +7,13 @@
 //! [`Kept`] is what a visit leaves: with the same one again a visit is a warm one, whose TLS sessions are resumed and whose
 //! fresh responses come from the cache.
 //!
-//! Absent: scripts and what they ask for, frames, cookies, conditional requests, freshness by heuristics. Images of style
-//! sheets are all asked for, whether an element uses them or not, and the first source of each font.
+//! Absent: scripts and what they ask for, frames, cookies, conditional requests, freshness by heuristics, `Link` fields, `refresh`,
+//! images that are loaded when they are shown. Images of style sheets are all asked for, whether an element uses them or not, and
+//! one source of each font.
 //!
 //! Source: WHATWG HTML, CSS Syntax Module Level 3, RFC 9111, RFC 9218.
 
 mod css;
-mod decode;
 mod find;
 mod hosts;
 mod kept;
@@ -21,9 +21,11 @@ mod options;
 mod progress;
 mod request;
 mod row;
+mod scan;
 mod visitor;
 
 use crate::page::Visit;
+pub(crate) use find::resources;
 pub use kept::Kept;
 pub use options::{MAX_RESOURCES, MAX_VISIT_BYTES, Options};
 pub use progress::Progress;

@@ -46,6 +46,8 @@ impl Options {
 pub const MAX_RESOURCES: usize = 2000;
 /// Bytes that one visit receives.
 pub const MAX_VISIT_BYTES: u64 = 512 << 20;
+/// Bytes of one content, without its coding, that are looked at.
+pub(super) const MAX_CONTENT_BYTES: usize = 32 << 20;
 /// Redirects that lead to one resource.
 pub(super) const MAX_REDIRECTS: usize = 20;
 /// Style sheets that import each other, in a row.

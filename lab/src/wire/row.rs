@@ -1,9 +1,10 @@
 //! One resource while it is fetched, and what becomes of its times.
 
-use super::decode::Decoder;
-use super::find::{Finder, Found};
+use super::find::Finder;
+use super::options::MAX_CONTENT_BYTES;
+use super::scan::Found;
 use crate::client::Url;
-use crate::fetch::{ConnectionRecord, Failure, Response};
+use crate::fetch::{ConnectionRecord, Decoder, Failure, Response};
 use crate::page::{Kind, Phases, Piece, Resource};
 
 /// A resource of the visit.
@@ -84,7 +85,8 @@ impl Row {
     /// Decodes what has come of the body since it was looked at; returns what a document says in it.
     pub(super) fn read(&mut self, response: &Response) -> Vec<Found> {
         let coding = response.field("content-encoding");
-        let decoder = self.decoder.get_or_insert_with(|| Decoder::new(coding));
+        let new = || Decoder::new(coding, MAX_CONTENT_BYTES);
+        let decoder = self.decoder.get_or_insert_with(new);
         let content = decoder.push(response.body.get(self.seen..).unwrap_or_default());
         self.seen = response.body.len();
         self.content_bytes += content.len() as u64;
@@ -104,9 +106,16 @@ impl Row {
 
     /// Notes the length of the content, if all of it could be decoded.
     pub(super) fn note_content(&mut self, response: &Response) {
-        let is_whole = response.body.len() as u64 == response.body_bytes
-            && self.decoder.as_ref().is_some_and(Decoder::is_good);
+        let is_decoded = self.decoder.take().is_some_and(Decoder::finish);
+        let is_whole = response.body.len() as u64 == response.body_bytes && is_decoded;
         self.resource.content_bytes = is_whole.then_some(self.content_bytes);
+    }
+
+    /// Whether it is a style sheet that browsers apply: one of another type they do not, where it has one.
+    pub(super) fn is_style(&self) -> bool {
+        let resource = &self.resource;
+        let is_css = is_type(&resource.mime_type, &["", "text/css"]);
+        resource.kind == Kind::Stylesheet && resource.status == 200 && is_css
     }
 
     /// Takes the response, whose times become phases; `start_ns` is when the visit began.
@@ -178,10 +187,15 @@ impl Row {
 
 /// Whether a response is a document that names others: by its type, and where it has none.
 fn is_html(response: &Response) -> bool {
-    let kind = response.field("content-type").unwrap_or("text/html");
+    let kind = response.field("content-type").unwrap_or_default();
+    let is_one = is_type(kind, &["", "text/html", "application/xhtml+xml"]);
+    is_one && !(300..400).contains(&response.status)
+}
+
+/// Whether a `Content-Type` is one of these.
+fn is_type(kind: &str, types: &[&str]) -> bool {
     let kind = kind.split(';').next().unwrap_or_default().trim();
-    let is = |name: &str| kind.eq_ignore_ascii_case(name);
-    (is("text/html") || is("application/xhtml+xml")) && !(300..400).contains(&response.status)
+    types.iter().any(|one| kind.eq_ignore_ascii_case(one))
 }
 
 #[cfg(test)]
@@ -235,6 +249,20 @@ mod tests {
             Some(20.0),
         ];
         assert_eq!(reused.all(), expected);
+    }
+
+    #[test]
+    fn style_sheets_of_another_type_are_none() {
+        let mut row = row(0, None);
+        row.resource.kind = Kind::Stylesheet;
+        for (kind, is_style) in [
+            ("", true),
+            ("Text/CSS; charset=utf-8", true),
+            ("text/html", false),
+        ] {
+            row.resource.mime_type = kind.to_owned();
+            assert_eq!(row.is_style(), is_style, "{kind}");
+        }
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! Visits of pages of servers in threads, over real sockets.
 
 use std::collections::BTreeSet;
-use std::io::Write;
-use std::net::SocketAddr;
-use std::sync::Arc;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+
+use engines::h2;
 
 use super::*;
 use crate::client::{Protocol, Url};
@@ -156,7 +158,7 @@ fn what_style_sheets_name_is_asked_for_level_by_level() {
 #[test]
 fn resources_are_asked_for_while_the_document_streams_in() {
     let (asked, wait) = std::sync::mpsc::channel();
-    let (asked, wait) = (std::sync::Mutex::new(asked), std::sync::Mutex::new(wait));
+    let (asked, wait) = (Mutex::new(asked), Mutex::new(wait));
     let address = scripted(move |mut stream| {
         let path = head(&mut stream);
         if path.starts_with("GET /a.css ") {
@@ -303,6 +305,75 @@ fn connections_that_close_are_replaced() {
     assert!(connections(&visit).len() >= 6);
 }
 
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = (payload.len() as u32).to_be_bytes();
+    let head = [&length[1..], &[kind, flags], &stream.to_be_bytes()].concat();
+    [&head[..], payload].concat()
+}
+
+/// Streams of requests that come over HTTP/2.
+fn requests(stream: &mut TcpStream) -> impl Iterator<Item = u32> + '_ {
+    let mut preface = [0; 24];
+    let mut is_there = stream.read_exact(&mut preface).is_ok();
+    std::iter::from_fn(move || {
+        while is_there {
+            let mut head = [0; 9];
+            is_there = stream.read_exact(&mut head).is_ok();
+            let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
+            is_there &= stream.read_exact(&mut vec![0; length as usize]).is_ok();
+            if is_there && head[3] == 1 {
+                return Some(u32::from_be_bytes([head[5], head[6], head[7], head[8]]));
+            }
+        }
+        None
+    })
+}
+
+/// RFC 9113 sections 6.8 and 8.7: requests that the server has not begun are sent again, at once and on another connection.
+#[test]
+fn requests_that_a_server_has_not_begun_are_sent_again() {
+    let held: Mutex<Option<TcpStream>> = Mutex::default();
+    let address = scripted(move |mut writer| {
+        let mut reader = writer.try_clone().expect("a descriptor");
+        let mut first = held.lock().expect("no panic");
+        let is_first = first.is_none();
+        let mut answered = 0;
+        first.get_or_insert_with(|| writer.try_clone().expect("a descriptor"));
+        drop(first);
+        let _ = writer.write_all(&frame(4, 0, 0, &[]));
+        for stream in requests(&mut reader) {
+            // `:status: 200`, with the end of the stream or without.
+            let head = |ends: u8| frame(1, 4 | ends, stream, &[0x88]);
+            let sent = match (is_first, stream) {
+                (true, 1) => {
+                    let page = b"<img src=a><img src=b><img src=c><img src=d>";
+                    [head(0), frame(0, 1, stream, page)].concat()
+                }
+                (true, 3) => head(0),
+                (true, 5) => frame(3, 0, stream, &h2::REFUSED_STREAM.to_be_bytes()),
+                // GOAWAY: of the streams after 5, and of those to come, none is begun.
+                (true, 7) => frame(7, 0, 0, &[0, 0, 0, 5, 0, 0, 0, 0]),
+                _ => head(1),
+            };
+            let _ = writer.write_all(&sent);
+            answered += 1;
+            // The stream that is in progress ends when all others have been answered elsewhere.
+            if !is_first && answered == 3 {
+                let first = held.lock().expect("no panic");
+                let _ = first
+                    .as_ref()
+                    .map(|mut first| first.write_all(&frame(0, 1, 3, &[])));
+            }
+        }
+    });
+    let visit = cold(&options(address, Protocol::H2, None));
+    for (path, connection) in [("/a", 0), ("/b", 1), ("/c", 1), ("/d", 1)] {
+        let one = find(&visit, path);
+        let found = (one.status, one.error.as_deref(), one.connection);
+        assert_eq!(found, (200, None, Some(connection)), "{path}");
+    }
+}
+
 #[test]
 fn servers_that_do_not_answer_cost_their_resources_alone() {
     let silent = scripted(|mut stream| _ = std::io::copy(&mut stream, &mut std::io::sink()));
@@ -357,9 +428,10 @@ fn a_page_without_an_answer_is_told() {
         &mut Kept::default(),
         &mut |_| true,
     );
+    let port = nonsense.port();
     assert_eq!(
         why.expect_err("it is none"),
-        "server sent no valid HTTP/1.0 header"
+        format!("http://localhost:{port}/: server sent no valid HTTP/1.0 header")
     );
     // Each connection fails before a request could be sent.
     for greeting in [&b"SSH-2.0-x\r\n"[..], b""] {

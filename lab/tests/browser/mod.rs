@@ -29,7 +29,7 @@ impl Site {
         let key = key.expect("names of a host");
         let mut many = String::from(HEAD);
         for n in 0..MANY {
-            let _ = write!(many, "<img src=/many/{n}.svg>");
+            let _ = write!(many, "<img src=/many/{n}.gif>");
         }
         let server = Server::http(CONF)
             .file("html/index.html", &format!("{HEAD}{INDEX}"))
@@ -53,6 +53,7 @@ impl Site {
             .bytes("html/data.json", b"{}")
             .bytes("html/one.svg", SVG.as_bytes())
             .bytes("html/icon.svg", SVG.as_bytes())
+            .bytes("html/dot.gif", GIF)
             .bytes("run/leaf.pem", key.cert.pem().as_bytes())
             .bytes("run/leaf.key", key.signing_key.serialize_pem().as_bytes())
             .start();
@@ -65,16 +66,21 @@ impl Site {
     }
 }
 
-/// The only turn to use the browser; `None` where there is none.
+/// The only turn to use the browser, for tests that look at times; `None` where there is none.
 pub(crate) fn turn() -> Option<MutexGuard<'static, ()>> {
-    if find(None).is_err() {
+    is_installed().then(|| TURN.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Whether there is a browser; a test that is skipped says so.
+pub(crate) fn is_installed() -> bool {
+    let is_there = find(None).is_ok();
+    if !is_there {
         let required = std::env::var("CI").is_ok_and(|value| value == "true");
         assert!(!required, "Chromium is not installed: run .ci/setup");
         // Written past the capture of the tests' output: that a test was skipped is to be seen.
         let _ = std::io::stderr().write_all(b"\nskipped: Chromium is not installed\n");
-        return None;
     }
-    Some(TURN.lock().unwrap_or_else(PoisonError::into_inner))
+    is_there
 }
 
 /// Options of a test on a machine that may be busy.
@@ -124,10 +130,13 @@ const FRAMES: &str = "<p>outside<script>new Worker('/worker.js')</script>\
     <iframe src=http://localhost:%%PORT%%/inner.html></iframe>";
 const SVG: &str = "<svg xmlns='http://www.w3.org/2000/svg' width='90' height='90'>\
     <rect width='90' height='90' fill='red'/></svg>";
+/// A pixel: of each vector image the browser would make a document of its own.
+const GIF: &[u8] =
+    b"GIF89a\x01\0\x01\0\x80\0\0\xff\0\0\0\0\0,\0\0\0\0\x01\0\x01\0\0\x02\x02D\x01\0;";
 const CONF: &str = "
     log_format transfers '$request_uri $status $body_bytes_sent $http_x_tried';
     access_log %%DIR%%/transfers.log transfers;
-    types { text/html html; text/css css; text/javascript js; image/svg+xml svg; application/json json; }
+    types { text/html html; text/css css; text/javascript js; image/svg+xml svg; image/gif gif; application/json json; }
     gzip on; gzip_types text/css; gzip_min_length 1000;
     server {
         listen 127.0.0.1:%%PORT%%;
@@ -143,5 +152,5 @@ const CONF: &str = "
         location = /one.svg { expires 1h; }
         location = /style.css { add_header Cache-Control no-cache; }
         location = /slow.js { limit_rate 40000; }
-        location /many/ { rewrite ^ /one.svg break; }
+        location /many/ { rewrite ^ /dot.gif break; }
     }";

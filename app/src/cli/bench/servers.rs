@@ -142,7 +142,7 @@ fn server(
         name: name.to_owned(),
         url: first.to_string(),
         plan: Plan {
-            address: first.address()?,
+            address: first.addresses()?[0],
             tls,
             plain: protocol.unwrap_or(Protocol::H1),
             requests: requests(options, urls)?,

@@ -2,12 +2,13 @@
 //!
 //! Source: RFC 1952 (gzip), RFC 7932 (Brotli), RFC 8878 (Zstandard).
 
-use std::io::{Read, Write};
+use std::io::Write;
 
-use brotlic::{BrotliEncoderOptions, CompressorWriter, DecompressorReader, Quality};
+use brotlic::{BrotliEncoderOptions, CompressorWriter, Quality};
 use flate2::Compression;
-use flate2::read::{GzDecoder, ZlibDecoder};
 use flate2::write::GzEncoder;
+
+use crate::fetch::Decoder;
 
 /// A content coding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,52 +68,13 @@ impl Coding {
 /// A body without its content coding; `None` for a coding that is not known, for what is none, and for a body of more than
 /// [`BODY_BYTES_MAX`].
 pub(super) fn decoded(body: &[u8], coding: &str) -> Option<Vec<u8>> {
-    match coding {
-        "" | "identity" => Some(body.to_vec()),
-        "gzip" | "x-gzip" => bounded(GzDecoder::new(body)),
-        "deflate" => bounded(ZlibDecoder::new(body)),
-        "br" => bounded(DecompressorReader::new(body)),
-        "zstd" => unzstd(body),
-        _ => None,
-    }
-}
-
-/// All that a decoder has, unless that is too much: a few bytes may stand for any number.
-fn bounded(decoder: impl Read) -> Option<Vec<u8>> {
-    let mut out = Vec::new();
-    decoder
-        .take(BODY_BYTES_MAX + 1)
-        .read_to_end(&mut out)
-        .ok()?;
-    (out.len() as u64 <= BODY_BYTES_MAX).then_some(out)
-}
-
-fn unzstd(body: &[u8]) -> Option<Vec<u8>> {
-    let mut decoder = zstd_safe::DCtx::create();
-    let mut input = zstd_safe::InBuffer::around(body);
-    let mut out = Vec::new();
-    let mut piece = vec![0; zstd_safe::DCtx::out_size()];
-    loop {
-        let mut part = zstd_safe::OutBuffer::around(&mut piece[..]);
-        let left = decoder.decompress_stream(&mut part, &mut input).ok()?;
-        let made = part.pos();
-        out.extend_from_slice(&piece[..made]);
-        if out.len() as u64 > BODY_BYTES_MAX {
-            return None;
-        }
-        let at_end = input.pos() == body.len();
-        match left {
-            // The end of a frame; another may follow.
-            0 if at_end => return Some(out),
-            // No more input and no more output: it was cut.
-            _ if at_end && made < piece.len() => return None,
-            _ => {}
-        }
-    }
+    let mut decoder = Decoder::new(Some(coding), BODY_BYTES_MAX);
+    let content = decoder.push(body);
+    decoder.finish().then_some(content)
 }
 
 /// Most bytes of a decoded body that is judged.
-pub(super) const BODY_BYTES_MAX: u64 = 16 << 20;
+pub(super) const BODY_BYTES_MAX: usize = 16 << 20;
 
 #[cfg(test)]
 mod tests {
@@ -170,7 +132,7 @@ mod tests {
 
     #[test]
     fn body_at_the_limit_is_taken_and_one_byte_more_is_not() {
-        let most = vec![0; usize::try_from(BODY_BYTES_MAX).expect("it fits")];
+        let most = vec![0; BODY_BYTES_MAX];
         let more = [&most[..], &[0]].concat();
         for (name, coded) in [
             ("gzip", gzip as fn(&[u8]) -> Vec<u8>),

@@ -2,8 +2,6 @@
 //!
 //! Source: RFC 6298 section 2 (a lost SYN is sent again after a second), listen(2), tcp(7).
 
-use std::net::IpAddr;
-
 use serde_json::{Value, json};
 
 use super::sample::{in_ms, median};
@@ -64,7 +62,7 @@ impl Connects {
 pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
     let mut findings = Vec::new();
     // An address in place of a name is looked up by nobody.
-    if x.plan.url.host.parse::<IpAddr>().is_err() {
+    if !x.plan.url.is_address() {
         let lookups = lookups(x)?;
         x.measure("lookup", lookups.measured());
         findings.extend(judge_lookups(&lookups));

@@ -2,11 +2,9 @@
 //!
 //! Source: RFC 8446 section 2, RFC 7301.
 
-use sys::socket;
 use tls::{ClientConn, EarlyData};
 
 use super::{Core, Stage, cannot_connect};
-use crate::client::trust::error_name;
 use crate::client::{Protocol, now_ns};
 use crate::fetch::event::Event;
 use crate::fetch::failure::{Failure, FailureCause};
@@ -14,10 +12,8 @@ use crate::fetch::record::Handshake;
 
 impl Core {
     pub(super) fn connected(&mut self) -> Result<(), Failure> {
-        let Some(fd) = &self.fd else { return Ok(()) };
-        if let Ok(Some(error)) | Err(error) = socket::so_error(fd) {
-            return Err(cannot_connect(&self.dial, &error));
-        }
+        let connected = self.transport.connected();
+        connected.map_err(|error| cannot_connect(&self.dial, &error))?;
         self.record.opened.1 = now_ns();
         self.events.push_back(Event::Connected);
         let Some(options) = &self.dial.tls else {
@@ -53,7 +49,7 @@ impl Core {
             }
         }
         let tls = ClientConn::with_early_data(&config, name, &self.early);
-        self.tls = Some(tls.map_err(|fault| Failure::new(FailureCause::Tls, error_name(&fault)))?);
+        self.transport.tls = Some(tls.map_err(|fault| Failure::of_tls(&fault))?);
         self.stage = Stage::Handshake;
         Ok(())
     }
@@ -70,7 +66,7 @@ impl Core {
 
     /// The handshake is complete.
     pub(super) fn handshaken(&mut self, left: usize, now: u64) -> Result<(), Failure> {
-        let (Some(tls), Some(_)) = (&self.tls, &self.fd) else {
+        let Some(tls) = &self.transport.tls else {
             return Ok(());
         };
         let early = tls.early_data();
@@ -112,7 +108,7 @@ impl Core {
         // The engine has made these bytes already; one of another protocol makes its own.
         let early = std::mem::take(&mut self.early);
         if guessed == Some(protocol) {
-            self.plain.extend_from_slice(&early[accepted..]);
+            self.transport.plain.extend_from_slice(&early[accepted..]);
         }
         self.open(protocol);
         Ok(())

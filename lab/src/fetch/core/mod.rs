@@ -15,8 +15,7 @@ use std::time::Duration;
 
 use rustls::pki_types::ServerName;
 use sys::poll::Ready;
-use sys::{connect, socket};
-use tls::{ClientConfig, ClientConn, Scratch};
+use tls::ClientConfig;
 
 use super::dial::Dial;
 use super::event::Event;
@@ -25,27 +24,21 @@ use super::failure::{Failure, FailureCause};
 use super::record::{ConnectionRecord, RecordBoundaries};
 use super::response::Response;
 use crate::client::trust::server_name;
-use crate::client::{Request, failed, now_ns};
+use crate::client::{Request, Transport, failed, now_ns};
 
 /// A connection that does not block.
 pub struct Core {
     dial: Dial,
     stage: Stage,
-    fd: Option<OwnedFd>,
+    transport: Transport,
     /// How TLS is begun.
     tls_settings: Option<(ClientConfig, ServerName<'static>)>,
-    tls: Option<ClientConn>,
     exchanges: Exchanges,
     record: ConnectionRecord,
     boundaries: RecordBoundaries,
     /// When the first message of TLS was made, and the plaintext that was sent, or is to be, before the server's.
     tls_began_ns: u64,
     early: Vec<u8>,
-    /// Output of the engine; with TLS on its way to `sealed`, else to the socket.
-    plain: Vec<u8>,
-    sealed: Scratch,
-    /// How much of what goes to the socket has been sent.
-    sent: usize,
     /// The socket has more than was read at once.
     has_more: bool,
     events: VecDeque<Event>,
@@ -78,25 +71,19 @@ impl Core {
         let broken = |why: String| Failure::new(FailureCause::Tls, format!("tls: {why}"));
         let tls_settings = settings.transpose().map_err(broken)?;
         let from = now_ns();
-        let fd = connect::stream(dial.address).and_then(|fd| {
-            socket::set_nodelay(&fd, true)?;
-            Ok(fd)
-        });
-        let fd = fd.map_err(|error| cannot_connect(dial, &error))?;
+        let mut transport = Transport::default();
+        let dialed = transport.dial(dial.address);
+        dialed.map_err(|error| cannot_connect(dial, &error))?;
         let new = Self {
             record: ConnectionRecord::new(dial.address, from),
             dial: dial.clone(),
             stage: Stage::Connecting,
-            fd: Some(fd),
+            transport,
             tls_settings,
-            tls: None,
             exchanges: Exchanges::default(),
             boundaries: RecordBoundaries::default(),
             tls_began_ns: 0,
             early: Vec::new(),
-            plain: Vec::new(),
-            sealed: Scratch::default(),
-            sent: 0,
             has_more: false,
             events: VecDeque::new(),
         };
@@ -107,7 +94,7 @@ impl Core {
     /// Its socket, for a poller; `None` once it is closed.
     #[must_use]
     pub fn socket(&self) -> Option<&OwnedFd> {
-        self.fd.as_ref()
+        self.transport.socket()
     }
 
     /// The settings it was begun with.
@@ -249,7 +236,7 @@ impl Core {
     fn fail(&mut self, failure: Failure) {
         self.ask_kernel();
         self.stage = Stage::Closed;
-        self.fd = None;
+        self.transport.close();
         self.has_more = false;
         self.exchanges.fail(|_| failure.clone());
         self.events.push_back(Event::Closed(Some(failure)));

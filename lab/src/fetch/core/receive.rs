@@ -6,7 +6,6 @@ use sys::socket;
 use tls::ClientConn;
 
 use super::{Core, MAX_READS, MAX_RECEIVED_BYTES, Stage};
-use crate::client::trust::error_name;
 use crate::client::{failed, now_ns};
 use crate::fetch::event::Event;
 use crate::fetch::failure::{Failure, FailureCause};
@@ -17,7 +16,7 @@ impl Core {
         self.has_more = true;
         for _ in 0..READS_AT_ONCE {
             self.choose_acks();
-            let Some(fd) = &self.fd else {
+            let Some(fd) = self.transport.socket() else {
                 self.has_more = false;
                 return Ok(());
             };
@@ -73,7 +72,7 @@ impl Core {
 
     /// Takes what came: through TLS, until its handshake ends record by record, so that its last byte is known.
     fn take(&mut self, mut bytes: &mut [u8], now: u64) -> Result<(), Failure> {
-        if self.tls.is_none() {
+        if self.transport.tls.is_none() {
             if let Some(engine) = self.exchanges.engine() {
                 engine.receive(bytes);
             }
@@ -97,7 +96,7 @@ impl Core {
 
     /// Takes bytes of a record, behind which `left` bytes of the same read are.
     fn decrypt(&mut self, piece: &mut [u8], left: usize, now: u64) -> Result<(), Failure> {
-        let Some(tls) = &mut self.tls else {
+        let Some(tls) = &mut self.transport.tls else {
             return Ok(());
         };
         let mut plain = Vec::new();
@@ -106,10 +105,10 @@ impl Core {
         if let Err(fault) = result {
             // The alert is for the server; that it may not arrive changes nothing.
             let alert = tls.take_output();
-            if let Some(fd) = &self.fd {
+            if let Some(fd) = self.transport.socket() {
                 let _ = socket::send(fd, &alert, false);
             }
-            return Err(Failure::new(FailureCause::Tls, error_name(&fault)));
+            return Err(Failure::of_tls(&fault));
         }
         if self.stage == Stage::Handshake && tls.is_open() {
             self.handshaken(left, now)?;
@@ -141,7 +140,8 @@ impl Core {
             let message = "the server closed the connection during the TLS handshake";
             return Err(Failure::new(FailureCause::Tls, message));
         }
-        let whole = self.tls.as_ref().is_none_or(ClientConn::peer_closed);
+        let tls = self.transport.tls.as_ref();
+        let whole = tls.is_none_or(ClientConn::peer_closed);
         if let Some(engine) = self.exchanges.engine() {
             engine.receive_eof(whole);
         }
@@ -150,7 +150,7 @@ impl Core {
         }
         self.ask_kernel();
         self.stage = Stage::Closed;
-        self.fd = None;
+        self.transport.close();
         let why = "the server closed the connection";
         self.exchanges
             .fail(|_| Failure::new(FailureCause::Closed, why));

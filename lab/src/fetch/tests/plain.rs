@@ -225,7 +225,7 @@ fn requests_that_wait_fail_when_the_server_takes_no_more() {
     let first = until(&mut core, &poller, done);
     assert!(matches!(first, Event::Done(0, Ok(_))), "{first:?}");
     match until(&mut core, &poller, done) {
-        Event::Done(1, Err(failure)) => assert_eq!(failure.cause, FailureCause::Closed),
+        Event::Done(1, Err(failure)) => assert_eq!(failure.cause, FailureCause::Refused),
         other => panic!("{other:?}"),
     }
 }

@@ -1,8 +1,15 @@
 //! Records of TLS: versions, resumption, early data, records, certificates.
 
+use std::sync::Arc;
+
+use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 use rustls::ProtocolVersion;
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::PrivateKeyDer;
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
 
 use super::server::{PATIENCE, Secure, dial, get, serve};
+use crate::client::trust::Trust;
 use crate::client::{Protocol, Request};
 use crate::fetch::{Connection, Dial, FailureCause, Handshake, Sessions, Versions};
 
@@ -204,6 +211,34 @@ fn certificate_of_another_authority_is_refused() {
     );
     let failure = Connection::open(&dial).err().expect("it is unknown");
     assert_eq!(failure.cause, FailureCause::Tls);
-    assert!(failure.message.starts_with("tls: "), "{failure}");
+    // Both authorities have one name.
+    let why = "tls: bad certificate: BadSignature; --insecure takes any";
+    assert_eq!(failure.message, why);
     assert!(dial.timeout == PATIENCE);
+}
+
+/// As `openssl req -x509` makes it: an authority that is its own server.
+#[test]
+fn certificate_that_is_signed_by_itself_is_named() {
+    let secure = Secure::new(0);
+    let key = KeyPair::generate().expect("there is randomness");
+    let mut params = CertificateParams::new(["localhost".to_owned()]).expect("a name");
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let own = params.self_signed(&key).expect("it can be signed");
+    secure.renew(|config| {
+        let key = PrivateKeyDer::try_from(key.serialize_der()).expect("it is a key");
+        let key = aws_lc_rs::sign::any_supported_type(&key).expect("it can sign");
+        let certified = CertifiedKey::new(vec![own.der().clone()], key);
+        config.cert_resolver = Arc::new(SingleCertAndKey::from(certified));
+    });
+    let mut dial = dial(
+        serve(Protocol::H1, Some(&secure)),
+        &[Protocol::H1],
+        Some(&secure),
+    );
+    let failure = Connection::open(&dial).err().expect("it is none");
+    let why = "tls: bad certificate: CaUsedAsEndEntity; --insecure takes any";
+    assert_eq!(failure.message, why);
+    dial.tls.as_mut().expect("TLS").trust = Trust::Nobody;
+    assert!(Connection::open(&dial).is_ok());
 }

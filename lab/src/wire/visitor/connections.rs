@@ -20,8 +20,7 @@ impl Visitor<'_> {
             };
             match &host.addresses {
                 Addresses::Unknown => {
-                    self.hosts.look_up(place, self.options.timeout);
-                    self.hosts.take_answers();
+                    self.hosts.look_up(place);
                     continue;
                 }
                 Addresses::Asked => return,
@@ -195,12 +194,14 @@ impl Visitor<'_> {
             }
         }
         let carrier = &self.carriers[number];
-        let is_spent = carrier
-            .core
-            .as_ref()
-            .is_some_and(|core| carrier.was_open && !core.is_open() && core.in_progress() == 0);
-        if is_spent {
-            self.retire(number);
+        let closing = carrier.core.as_ref();
+        let closing = closing.filter(|core| carrier.was_open && !core.is_open());
+        if let Some(in_progress) = closing.map(Core::in_progress) {
+            // What is in progress goes on; what waits needs another connection.
+            self.hosts.all[place].release(number);
+            if in_progress == 0 {
+                self.retire(number);
+            }
         }
     }
 
@@ -209,8 +210,7 @@ impl Visitor<'_> {
         let carrier = &mut self.carriers[number];
         if let Some(core) = carrier.core.take() {
             carrier.round_trip_ns = core.record().round_trip_ns();
-            let connections = &mut self.hosts.all[carrier.host].connections;
-            connections.retain(|other| *other != number);
+            self.hosts.all[carrier.host].release(number);
             self.open -= 1;
         }
     }

@@ -5,11 +5,12 @@ use crate::client::{Url, now_ns};
 use crate::fetch::{Failure, FailureCause, Response};
 use crate::page::Kind;
 use crate::wire::css;
-use crate::wire::find::{Finder, Found};
+use crate::wire::find::{self, Finder};
 use crate::wire::kept::Stored;
 use crate::wire::options::{MAX_ATTEMPTS, MAX_IMPORTS, MAX_REDIRECTS, MAX_RESOURCES};
 use crate::wire::request::rank;
 use crate::wire::row::Row;
+use crate::wire::scan::Found;
 
 impl Visitor<'_> {
     /// Asks for the page.
@@ -66,26 +67,17 @@ impl Visitor<'_> {
         (resource.head_bytes, resource.body_bytes) = (Some(0), Some(0));
         resource.kind = row.resource.kind;
         resource.initiator = row.resource.initiator;
-        let location = resource
-            .response_fields
-            .iter()
-            .find(|(name, _)| name.eq_ignore_ascii_case("location"))
-            .map(|(_, value)| value.clone());
-        let status = resource.status;
         row.resource = resource;
         row.is_done = true;
-        let finder = row.is_page.then(Finder::new).and_then(Result::ok);
+        let is_page = row.is_page;
         self.rows.push(row);
-        if let (301 | 308, Some(location)) = (status, location) {
-            return self.redirect(number, &location);
+        if let Some(location) = &stored.redirect {
+            return self.redirect(number, location);
         }
-        if let Some(mut finder) = finder {
-            let mut found = finder.push(&stored.content);
-            found.extend(finder.finish());
-            self.take_found(number, found);
+        if is_page {
+            self.take_found(number, find::found(&stored.content));
         }
-        self.rows[number].content = stored.content.to_vec();
-        self.take_style(number);
+        self.take_style(number, &stored.content);
     }
 
     /// More of a document has come.
@@ -126,15 +118,13 @@ impl Visitor<'_> {
     }
 
     /// Asks for what a style sheet names, once it is complete.
-    fn take_style(&mut self, number: usize) {
-        let row = &mut self.rows[number];
-        let content = std::mem::take(&mut row.content);
-        let is_one = row.resource.kind == Kind::Stylesheet && row.resource.status == 200;
-        if !is_one || row.depth >= MAX_IMPORTS {
+    fn take_style(&mut self, number: usize, content: &[u8]) {
+        let row = &self.rows[number];
+        if !row.is_style() || row.depth >= MAX_IMPORTS {
             return;
         }
         let (base, depth) = (row.url.clone(), row.depth + 1);
-        for (kind, reference) in css::references(&String::from_utf8_lossy(&content)) {
+        for (kind, reference) in css::references(&String::from_utf8_lossy(content)) {
             self.want(kind, &base, &reference, number, depth);
         }
     }
@@ -146,14 +136,13 @@ impl Visitor<'_> {
         found.extend(row.finder.take().into_iter().flat_map(Finder::finish));
         row.answered(response, self.start_ns);
         row.note_content(response);
+        let content = std::mem::take(&mut row.content);
         self.left -= 1;
-        let row = &self.rows[number];
-        let content = row.content.clone();
-        self.kept.store(response, &row.resource, content);
+        self.kept.store(response, &row.resource, &content);
         self.take_found(number, found);
-        match (response.status, response.field("location")) {
-            (301 | 302 | 303 | 307 | 308, Some(location)) => self.redirect(number, location),
-            _ => self.take_style(number),
+        match response.redirect() {
+            Some(location) => self.redirect(number, location),
+            None => self.take_style(number, &content),
         }
     }
 
@@ -182,13 +171,19 @@ impl Visitor<'_> {
         }
     }
 
-    /// A request has failed: where its connection was closed before there was an answer, another may have one.
+    /// A request has failed: where it was not begun, or its connection was closed before there was an answer, another may have
+    /// one.
     pub(super) fn failed(&mut self, number: usize, failure: &Failure) {
         let row = &mut self.rows[number];
-        let is_unanswered = failure.cause == FailureCause::Closed && failure.partial.is_none();
-        // The first request of a connection has no such excuse, nor has one that was never sent.
-        let may_be_repeated = row.opening.is_none() && (1..MAX_ATTEMPTS).contains(&row.attempts);
-        if self.over.is_none() && is_unanswered && may_be_repeated {
+        let may_be_repeated = match failure.cause {
+            FailureCause::Refused => true,
+            // The first request of a connection has no such excuse.
+            FailureCause::Closed => failure.partial.is_none() && row.opening.is_none(),
+            _ => false,
+        };
+        // Nor has one that was never sent.
+        let may_be_repeated = may_be_repeated && (1..MAX_ATTEMPTS).contains(&row.attempts);
+        if self.over.is_none() && may_be_repeated {
             let place = self.hosts.place(&row.url, self.options.protocol);
             let rank = rank(row.resource.kind);
             self.hosts.all[place].waiting.insert((rank, number));

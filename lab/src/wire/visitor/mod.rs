@@ -198,7 +198,14 @@ impl<'a> Visitor<'a> {
         }
         let page = &self.rows[self.page].resource;
         if let (0, Some(error)) = (page.status, &page.error) {
-            return Err(error.clone());
+            let over = self.over.as_ref().map(|over| over.cause);
+            let seconds = self.options.timeout.as_secs_f64();
+            return Err(match over {
+                Some(FailureCause::Timeout) => {
+                    format!("{}: no response within {seconds} s", page.url)
+                }
+                _ => format!("{}: {error}", page.url),
+            });
         }
         let host = self.rows[self.page].url.clone();
         let of_page = self.carriers.iter().filter(|carrier| {
