@@ -1,7 +1,8 @@
 // Judges pages and pictures of reports in Chromium: axe-core in light and dark, wide and as narrow as a telephone, without
-// script, by keyboard; a picture's text within its edges.
+// script, by keyboard; a picture's text within its edges. Judges HAR files: the validator of har-sdk, and whether the viewer
+// PerfCascade draws a row for each entry of each page and opens it.
 //
-// node pages.js MODULES CHROMIUM PROFILE FILE...: prints a line for each fault, then `judged N`; a file is .html or .svg.
+// node pages.js MODULES CHROMIUM PROFILE FILE...: prints a line for each fault, then `judged N`; a file is .html, .svg or .har.
 'use strict'
 
 const fs = require('fs')
@@ -150,9 +151,32 @@ const judgePicture = async (file, fault) => {
   if (grounds[0] === grounds[1]) fault(`light and dark have one ground: ${grounds[0]}`)
 }
 
+const judgeArchive = async (file, fault) => {
+  const har = JSON.parse(fs.readFileSync(file, 'utf8'))
+  const { HarValidator } = require(path.join(modules, '@har-sdk', 'validator'))
+  for (const { instancePath, message } of await new HarValidator().verify(har)) fault(`${instancePath} ${message}`)
+  const said = []
+  const tab = await open(said)
+  const viewer = path.join(modules, 'perf-cascade', 'dist', 'perf-cascade.min.js')
+  await tab.value(`${fs.readFileSync(viewer, 'utf8')}; const har = ${JSON.stringify(har)}`)
+  for (const [selectedPage, { id }] of har.log.pages.entries()) {
+    const wanted = har.log.entries.filter(({ pageref }) => pageref === id).length
+    const [rows, opened] = await tab.value(`(() => {
+      document.body.replaceChildren(perfCascade.fromHar(har, { selectedPage: ${selectedPage} }))
+      const rows = document.querySelectorAll('.rows-holder > a')
+      for (const row of rows) row.dispatchEvent(new MouseEvent('click', { cancelable: true }))
+      return [rows.length, document.querySelectorAll('.info-overlay-holder').length]
+    })()`)
+    if (rows !== wanted || opened !== wanted) fault(`${id} has ${wanted} entries, of which ${rows} are drawn and ${opened} open`)
+  }
+  for (const what of said) fault(what)
+  await tab.close()
+}
+
+const judges = { '.html': judgePage, '.svg': judgePicture, '.har': judgeArchive }
 const main = async () => {
   for (const file of files) {
-    const judge = file.endsWith('.svg') ? judgePicture : judgePage
+    const judge = judges[path.extname(file)]
     await judge(file, (what) => console.log(`${path.basename(file)}: ${what}`))
   }
   console.log(`judged ${files.length}`)
