@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::page::analysis::{Analysis, WaitParts};
-use crate::page::{Resource, Visit};
+use crate::page::{AnalysedVisit, Resource, Visit};
 use crate::report::escape::{bounded, shortened};
 
 use super::figures::{self, Timing, bytes, ms};
@@ -23,7 +23,7 @@ pub(super) struct Drawing<'a> {
     /// The last thing that happened, ms.
     pub(super) end_ms: f64,
     /// The visit's analysis.
-    pub(super) analysis: Analysis,
+    pub(super) analysis: &'a Analysis,
 }
 
 /// A resource, as it is drawn.
@@ -137,9 +137,9 @@ pub(super) struct Mark {
 }
 
 impl<'a> Drawing<'a> {
-    /// The drawing of a visit, which it analyses.
-    pub(super) fn of(visit: &'a Visit) -> Self {
-        let analysis = Analysis::of(visit);
+    /// The drawing of a visit.
+    pub(super) fn of(run: &'a AnalysedVisit<'_>) -> Self {
+        let (visit, analysis) = (run.visit, &run.analysis);
         let mut numbers: HashMap<usize, usize> = HashMap::new();
         for (n, one) in analysis.connections.iter().enumerate() {
             numbers.extend(one.resources.iter().map(|place| (*place, n + 1)));

@@ -3,7 +3,7 @@
 //! The picture stands alone: no script, no font, nothing from outside; light or dark as the reader has it. All text is of a
 //! font whose characters are equally wide, so that nothing is drawn over an edge.
 
-use crate::page::Visit;
+use crate::page::AnalysedVisit;
 use crate::report::escape::{bounded, shortened};
 
 use super::canvas::{Anchor, COLUMN, Canvas, WIDTH, text_width};
@@ -54,8 +54,8 @@ pub(super) fn picture(drawing: &Drawing<'_>, is_alone: bool) -> String {
 
 /// The picture of a visit by itself.
 #[must_use]
-pub fn svg(visit: &Visit) -> String {
-    picture(&Drawing::of(visit), true)
+pub fn svg(run: &AnalysedVisit<'_>) -> String {
+    picture(&Drawing::of(run), true)
 }
 
 /// Backgrounds of rows, every other one darker.

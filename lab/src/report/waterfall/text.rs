@@ -1,22 +1,53 @@
 //! A waterfall for a terminal: ASCII alone, at most 100 columns wide.
 
-use crate::page::Visit;
+use crate::page::{AnalysedVisit, FIGURES, Runs, Views};
 use crate::report::escape::{bounded, shortened};
-use crate::report::table::{WIDTH, push_entry};
+use crate::report::table::{WIDTH, push_entry, push_wrapped};
 
 use super::figures::{self, bytes, ms};
 use super::rows::{Drawing, Phase, Row, stall_words};
 use super::scale::{Scale, sane_ms, tick_label};
+use super::summary::of_runs;
 
-/// The waterfall of a visit with its summary.
+/// The waterfall of each view with its summary, and the figures in which runs differ.
 #[must_use]
-pub fn text(visit: &Visit) -> String {
-    let drawing = Drawing::of(visit);
+pub fn text(views: &Views<'_>) -> String {
     let mut out = String::new();
-    table(&drawing, &mut out);
-    out.push('\n');
-    summary(&drawing, &mut out);
+    let Some(warm) = &views.warm else {
+        view(&views.first, &mut out);
+        return out;
+    };
+    out.push_str("Cold view\n");
+    view(&views.first, &mut out);
+    out.push_str("\nWarm view\n");
+    view(warm, &mut out);
     out
+}
+
+fn view(runs: &Runs<'_>, out: &mut String) {
+    visit(runs.shown(), out);
+    let all = runs.all().len();
+    if all < 2 {
+        return;
+    }
+    let words = format!(
+        "Run {} of {all} is shown, whose load is in the middle. What differs over all of them, with intervals at 95 %:",
+        runs.shown_place() + 1
+    );
+    out.push('\n');
+    push_wrapped("", "", &words, out);
+    for figure in &FIGURES {
+        if let Some(found) = of_runs(figure, runs) {
+            push_line(out, &format!("  {:<25}{found}", figure.title));
+        }
+    }
+}
+
+fn visit(run: &AnalysedVisit<'_>, out: &mut String) {
+    let drawing = Drawing::of(run);
+    table(&drawing, out);
+    out.push('\n');
+    summary(&drawing, out);
 }
 
 /// The rows with their bars, the axis above and the page's moments below.

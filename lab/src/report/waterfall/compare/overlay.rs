@@ -1,6 +1,6 @@
 //! Two visits as one SVG: each resource has two bars, the first visit's above the second's, on one time axis.
 
-use crate::page::Visit;
+use crate::page::AnalysedVisit;
 use crate::page::comparison::Match;
 use crate::report::escape::shortened;
 use crate::report::waterfall::canvas::{Anchor, Canvas, WIDTH};
@@ -17,7 +17,7 @@ use super::pairs::{Pair, pairs};
 
 /// The picture of two visits by itself; resources of one line are found by URL or path.
 #[must_use]
-pub fn svg(before: &Visit, after: &Visit, by: Match) -> String {
+pub fn svg(before: &AnalysedVisit<'_>, after: &AnalysedVisit<'_>, by: Match) -> String {
     picture(&Drawing::of(before), &Drawing::of(after), by, true)
 }
 
