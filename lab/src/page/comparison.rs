@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use super::figure::{FIGURES, Figure};
 use super::resource::Resource;
 use super::runs::{LEVEL, Runs};
+use super::visit::Visit;
 use crate::client::Url;
 use crate::stats::{self, Comparison, Estimate};
 
@@ -133,7 +134,7 @@ fn protocols(before: &Runs<'_>, after: &Runs<'_>) -> Vec<(String, f64, f64)> {
     found
 }
 
-/// A resource's name in a run: what it is compared by, and which of several it is.
+/// A resource in a visit: its method, the name that it is matched by, and which of several it is.
 type Key = (String, String, usize);
 
 /// A resource in each run of both sides.
@@ -148,15 +149,11 @@ fn resources(before: &Runs<'_>, after: &Runs<'_>, by: Match) -> Vec<ResourceComp
     let mut found: Vec<Sides<'_>> = Vec::new();
     let runs = before.all().iter().map(|run| (true, run));
     for (is_before, run) in runs.chain(after.all().iter().map(|run| (false, run))) {
-        let mut seen: HashMap<(String, String), usize> = HashMap::new();
-        for resource in &run.visit.resources {
-            let (method, name) = (resource.method.clone(), name(resource, by));
-            let again = seen.entry((method.clone(), name.clone())).or_default();
-            let place = *places.entry((method, name, *again)).or_insert_with(|| {
+        for (key, resource) in keys(run.visit, by).zip(&run.visit.resources) {
+            let place = *places.entry(key).or_insert_with(|| {
                 found.push(Sides::default());
                 found.len() - 1
             });
-            *again += 1;
             match is_before {
                 true => found[place].before.push(resource),
                 false => found[place].after.push(resource),
@@ -164,6 +161,32 @@ fn resources(before: &Runs<'_>, after: &Runs<'_>, by: Match) -> Vec<ResourceComp
         }
     }
     found.iter().map(compared).collect()
+}
+
+/// Places of the resources of two visits that belong together: those of the first visit in their order, then what the second
+/// one has alone.
+#[must_use]
+pub fn pairs(before: &Visit, after: &Visit, by: Match) -> Vec<(Option<usize>, Option<usize>)> {
+    let mut places: HashMap<Key, usize> = keys(after, by).zip(0..).collect();
+    let old = keys(before, by).zip(0..);
+    let mut found: Vec<(Option<usize>, Option<usize>)> = old
+        .map(|(key, place)| (Some(place), places.remove(&key)))
+        .collect();
+    let mut alone: Vec<usize> = places.into_values().collect();
+    alone.sort_unstable();
+    found.extend(alone.into_iter().map(|place| (None, Some(place))));
+    found
+}
+
+/// What each resource of a visit is compared by, in their order.
+fn keys(visit: &Visit, by: Match) -> impl Iterator<Item = Key> {
+    let mut seen: HashMap<(String, String), usize> = HashMap::new();
+    visit.resources.iter().map(move |resource| {
+        let (method, name) = (resource.method.clone(), name(resource, by));
+        let again = seen.entry((method.clone(), name.clone())).or_default();
+        *again += 1;
+        (method, name, *again)
+    })
 }
 
 fn compared(sides: &Sides<'_>) -> ResourceComparison {
@@ -217,7 +240,7 @@ fn name(resource: &Resource, by: Match) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::page::{PageTimings, Phases, Visit};
+    use crate::page::{PageTimings, Phases};
 
     fn compared(before: &[Visit], after: &[Visit], by: Match) -> VisitComparison {
         let [before, after] = [before, after].map(|visits| Runs::of(visits).expect("some"));

@@ -1,19 +1,17 @@
 //! Two visits as one SVG: each resource has two bars, the first visit's above the second's, on one time axis.
 
 use crate::page::AnalysedVisit;
-use crate::page::comparison::Match;
+use crate::page::comparison::{Match, pairs};
 use crate::report::escape::shortened;
 use crate::report::waterfall::canvas::{Anchor, Canvas, WIDTH};
 use crate::report::waterfall::figures::{self, Timing, ms};
 use crate::report::waterfall::palette;
-use crate::report::waterfall::rows::Drawing;
+use crate::report::waterfall::rows::{Drawing, Row};
 use crate::report::waterfall::scale::Scale;
 use crate::report::waterfall::svg::{
     CONNECTION, Flow, LEFT, MARGIN, NUMBER, PIECES_MOST, PROTOCOL, RIGHT, STATUS, URL, axis, bar,
     caption, legend, moments, stripes,
 };
-
-use super::pairs::{Pair, pairs};
 
 /// The picture of two visits by itself; resources of one line are found by URL or path.
 #[must_use]
@@ -32,7 +30,13 @@ pub(super) fn picture(
     let title = format!("Before and after: {}", shortened(&before.visit.url, 100));
     canvas.text("name", (MARGIN, 20.0), Anchor::Start, &title);
     let y = heads(&mut canvas, before, after);
-    let pairs = pairs(before, after, by);
+    let pairs: Vec<Pair<'_>> = pairs(before.visit, after.visit, by)
+        .into_iter()
+        .map(|(old, new)| Pair {
+            before: old.map(|place| &before.rows[place]),
+            after: new.map(|place| &after.rows[place]),
+        })
+        .collect();
     let top = y + 22.0;
     let bottom = top + PAIR * pairs.len() as f64;
     let scale = Scale::new(before.end_ms.max(after.end_ms), LEFT, RIGHT);
@@ -57,6 +61,12 @@ pub(super) fn picture(
     }
     let style = is_alone.then_some(palette::STYLE);
     canvas.finish(&title, bottom + 26.0, style)
+}
+
+/// A resource in both visits, or in one of them.
+struct Pair<'a> {
+    before: Option<&'a Row<'a>>,
+    after: Option<&'a Row<'a>>,
 }
 
 /// The two sides, the meanings of colours and lines, and heads of the columns; returns the baseline of the last.

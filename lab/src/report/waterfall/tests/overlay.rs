@@ -7,7 +7,7 @@ use super::hostile::{TEXTS, made_of};
 use super::xml::{Element, elements};
 use super::{runs, visit};
 use crate::page::Visit;
-use crate::page::comparison::Match;
+use crate::page::comparison::{self, Match, ResourceComparison};
 use crate::report::waterfall::compare;
 
 /// Two visits for a terminal.
@@ -84,6 +84,20 @@ fn resources_belong_together_by_path_and_turn() {
     // The second of two equal paths finds no fellow; what the other visit has in its place stands alone.
     assert_eq!(names(Match::Path), (1, 1));
     assert_eq!(names(Match::Url), (3, 3));
+    // The picture has the pairs of the figures: names of hosts have no case, and another method is another resource.
+    let (mut old, mut new) = (visit(3), visit(3));
+    old.resources[0].url = "https://cdn.example.org/a.js".to_owned();
+    new.resources[0].url = "https://CDN.example.org:443/a.js".to_owned();
+    new.resources[1].method = "POST".to_owned();
+    for by in [Match::Url, Match::Path] {
+        let all = drawn(&old, &new, by);
+        let count = |text: &str| all.iter().filter(|one| one.text == text).count();
+        assert_eq!((count("not after"), count("not before")), (1, 1));
+        let [old, new] = [&old, &new].map(|visit| runs(from_ref(visit)));
+        let figures = comparison::compare(&old, &new, by).resources;
+        let alone = |one: &ResourceComparison| one.before.is_none() || one.after.is_none();
+        assert_eq!(figures.iter().filter(|one| alone(one)).count(), 2);
+    }
     // Of two that are equal in both visits the first belongs to the first.
     let all = drawn(&after, &after, Match::Url);
     let waits = all
