@@ -454,8 +454,13 @@ fn large_files_are_read_in_bounded_time() {
     };
     let path = dir.path().join("many.har");
     write_archive(&path, (0..20_000).map(one));
-    let found = report("waterfall", &[path.to_str().expect("text")]);
+    let page = dir.path().join("many.html");
+    let [file, html] = [&path, &page].map(|path| path.to_str().expect("text"));
+    let found = report("waterfall", &[file, "--html", html]);
     assert_eq!(found["cold"]["visit"]["total"]["requests"], 20_000);
+    let page = fs::read_to_string(page).expect("it was written");
+    assert!(page.contains("18000 further resources left out: the first 2000 are drawn"));
+    assert!(page.len() < 15_000_000, "{}", page.len());
     let mut body = one(0);
     body["response"]["content"]["text"] = json!("\u{e4}".repeat(25_000_000));
     let path = dir.path().join("body.har");

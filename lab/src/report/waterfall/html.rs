@@ -10,7 +10,7 @@ use crate::report::escape::{bounded, shortened};
 
 use super::details::resources;
 use super::filmstrip::filmstrip;
-use super::rows::Drawing;
+use super::rows::{Drawing, left_out};
 use super::summary::{is_telling, of_runs, text_or_dash, values};
 use super::text::{NOTE_MOST, NOTES_MOST};
 use super::{connections, figures as words, palette, svg};
@@ -108,6 +108,7 @@ pub(super) fn pictures(title: &str, drawing: &Drawing<'_>) -> Markup {
             @if let Some(waits) = drawing.waits() { p { "Waits of all requests together: " (waits) "." } }
             @for stalls in drawing.stalls() { p .warning { "Stalls: " (stalls) "." } }
             h3 { "Waterfall" }
+            @if let Some(words) = left_out(drawing.rows.len()) { p .warning { (words) "." } }
             (wide(&format!("Waterfall, {title}"), &PreEscaped(svg::picture(drawing, false))))
             (filmstrip(&visit.filmstrip, title))
             @if let Some(picture) = connections::picture(drawing) {

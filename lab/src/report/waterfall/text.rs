@@ -5,7 +5,7 @@ use crate::report::escape::{bounded, shortened};
 use crate::report::table::{WIDTH, push_entry, push_wrapped};
 
 use super::figures::{self, bytes, ms};
-use super::rows::{Drawing, Phase, Row, stall_words};
+use super::rows::{Drawing, Phase, Row, left_out, stall_words};
 use super::scale::{Scale, sane_ms, tick_label};
 use super::summary::of_runs;
 
@@ -52,8 +52,9 @@ fn visit(run: &AnalysedVisit<'_>, out: &mut String) {
 
 /// The rows with their bars, the axis above and the page's moments below.
 fn table(drawing: &Drawing<'_>, out: &mut String) {
-    let number_columns = drawing.rows.len().to_string().len().max(3);
-    let starts: Vec<String> = drawing.rows.iter().map(start).collect();
+    let rows = drawing.drawn();
+    let number_columns = rows.len().to_string().len().max(3);
+    let starts: Vec<String> = rows.iter().map(start).collect();
     let start_columns = starts
         .iter()
         .map(String::len)
@@ -71,7 +72,7 @@ fn table(drawing: &Drawing<'_>, out: &mut String) {
     let scale = Scale::new(drawing.end_ms, 0.0, columns as f64);
     push_line(out, &format!("{head}{}", axis(scale, columns)));
     let host = drawing.host();
-    for (row, start) in drawing.rows.iter().zip(&starts) {
+    for (row, start) in rows.iter().zip(&starts) {
         let resource = row.resource;
         let known = figures::transferred(resource).map_or_else(|| "-".to_owned(), bytes);
         let cells = line([
@@ -90,6 +91,9 @@ fn table(drawing: &Drawing<'_>, out: &mut String) {
     }
     let phases = Phase::ALL.map(|phase| format!("{} {}", phase.character(), phase.name()));
     push_line(out, &format!("{}  {STALL} stall", phases.join("  ")));
+    if let Some(words) = left_out(drawing.rows.len()) {
+        push_line(out, &words);
+    }
 }
 
 fn push_line(out: &mut String, line: &str) {

@@ -7,9 +7,10 @@ use std::time::Instant;
 use html5gum::{Token, Tokenizer};
 
 use super::hostile::{TEXTS, made_of};
-use super::{runs, view, visit};
+use super::{runs, svg, text, view, visit};
 use crate::page::comparison::Match;
 use crate::page::{Frame, View, Views, Visit};
+use crate::report::waterfall::rows::ROWS_MAX;
 use crate::report::waterfall::{compare, html};
 
 /// A page of a visit by itself.
@@ -192,6 +193,51 @@ fn warm_visits_alone_are_called_so() {
     warm.view = View::Warm;
     let (_, words) = read(&page_of(&warm));
     assert!(words.contains("Warm view") && !words.contains("Cold view"));
+}
+
+#[test]
+fn what_is_drawn_has_a_limit_and_the_rest_is_counted() {
+    let mut all = visit(ROWS_MAX + 2);
+    for (place, one) in all.resources.iter_mut().enumerate() {
+        // Each on a connection of its own; those that are left out would make the axis longer.
+        one.connection = Some(place as u64);
+        one.start_ms = if place < ROWS_MAX { 0.0 } else { 1e6 };
+        one.response_fields.clear();
+        one.pieces.clear();
+    }
+    let shortened = |count: usize| {
+        let mut visit = all.clone();
+        visit.resources.truncate(count);
+        visit
+    };
+    let [whole, more] = [ROWS_MAX, ROWS_MAX + 1].map(shortened);
+    let words = "1 further resource left out: the first 2000 are drawn";
+    for report in [page_of, svg, text] {
+        let (whole, more) = (report(&whole), report(&more));
+        assert!(!whole.contains("left out") && more.contains(words));
+        // One sentence for one resource, and not a row.
+        assert!(
+            more.len() < whole.len() + 1_000,
+            "{} {}",
+            whole.len(),
+            more.len()
+        );
+        assert!(report(&all).contains("2 further resources left out"));
+    }
+    assert_eq!(page_of(&more).matches("<details>").count(), ROWS_MAX);
+    // Both have the last resource at another place of the second visit.
+    let mut turned = more.clone();
+    turned.resources.rotate_right(1);
+    let both = compared("", &more, &turned);
+    assert_eq!(both.matches("not after").count(), 0);
+    // In the picture of both, and in words and the picture of each.
+    assert_eq!(both.matches(words).count(), 5);
+    turned.resources[0].url.push('x');
+    let alone = compared("", &more, &turned);
+    assert!(
+        alone.contains("2 further resources left out"),
+        "one of each alone"
+    );
 }
 
 #[test]
