@@ -2,14 +2,13 @@
 //!
 //! A check that fails does not end the others: why it failed is a note in the diagnosis's conditions.
 
-use std::time::Duration;
-
 use serde_json::json;
 
 use super::checks::CHECKS;
 use super::diagnosis::Diagnosis;
 use super::examine::Examination;
 use super::failure::Failure;
+use super::figures::in_ms;
 use super::finding::Severity;
 use super::network::Network;
 use super::plan::Plan;
@@ -58,7 +57,6 @@ pub fn examine(
 
 fn conditions(diagnosis: &mut Diagnosis, examination: Examination<'_>) {
     let (network, record) = (examination.network, &examination.first.record);
-    let ms = |time: Duration| time.as_secs_f64() * 1000.0;
     diagnosis.conditions.extend([
         ("network".to_owned(), json!(network.description())),
         (
@@ -66,10 +64,10 @@ fn conditions(diagnosis: &mut Diagnosis, examination: Examination<'_>) {
             json!(examination.addresses[0].to_string()),
         ),
         ("requests".to_owned(), json!(examination.budget.sent())),
-        ("round_trip_ms".to_owned(), json!(record.min_rtt.map(ms))),
+        ("round_trip_ms".to_owned(), json!(record.min_rtt.map(in_ms))),
         (
             "link_round_trip_ms".to_owned(),
-            json!(network.round_trip().map(ms)),
+            json!(network.round_trip().map(in_ms)),
         ),
         ("notes".to_owned(), json!(examination.notes)),
     ]);

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use super::code::Code;
 use super::docroot::{Docroot, Type};
 use super::failure::Failure;
+use super::figures::in_ms;
 use super::network::{Network, NetworkPath};
 use super::plan::Plan;
 use super::visitor::{Budget, Visitor, Watch};
@@ -159,6 +160,12 @@ impl<'a> Examination<'a> {
     #[must_use]
     pub fn round_trip(&self) -> Option<Duration> {
         self.network.round_trip().or(self.first.record.min_rtt)
+    }
+
+    /// That of [`Examination::round_trip`], ms; 0 where it is not known.
+    #[must_use]
+    pub fn round_trip_ms(&self) -> f64 {
+        self.round_trip().map_or(0.0, in_ms)
     }
 }
 

@@ -6,9 +6,11 @@
 //!
 //! Source: docs/doctor.md.
 
+mod chain;
 mod chain_file;
 mod checks;
 mod code;
+mod command;
 mod course;
 mod diagnosis;
 mod docroot;
@@ -21,6 +23,7 @@ mod network;
 mod plan;
 pub mod report;
 mod site;
+mod slow_start;
 mod visitor;
 
 pub use chain_file::chain_file;

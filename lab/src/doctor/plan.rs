@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::command::quoted;
 use crate::client::trust::Trust;
 use crate::client::{Protocol, Url};
 
@@ -86,15 +87,6 @@ impl Plan {
     /// The target and all further URLs, without those that flush.
     pub fn urls(&self) -> impl Iterator<Item = &Url> {
         std::iter::once(&self.url).chain(&self.more)
-    }
-}
-
-/// A word for the shell.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:%@,+=[]".contains(c);
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
     }
 }
 

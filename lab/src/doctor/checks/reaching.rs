@@ -6,8 +6,9 @@ use std::net::IpAddr;
 
 use serde_json::{Value, json};
 
-use super::sample::{in_ms, median};
+use super::sample::median;
 use crate::client::Protocol;
+use crate::doctor::figures::{in_ms, ms};
 use crate::doctor::{Code, Examination, Failure, Finding, NetworkPath, Severity, Visitor};
 use crate::fetch;
 
@@ -101,13 +102,9 @@ fn connects(visitor: &Visitor<'_>) -> Result<Connects, Failure> {
             .min(record.round_trip_ns())
             .min(record.connect_ns());
     }
-    let void = visitor.are_void(&samples);
-    let valid = samples.iter().zip(void).filter(|(_, void)| !void);
     Ok(Connects {
-        took_ms: valid
-            .map(|((from, to), _)| to.saturating_sub(*from) as f64 / 1e6)
-            .collect(),
-        round_trip_ms: least_ns as f64 / 1e6,
+        took_ms: visitor.valid_ms(&samples),
+        round_trip_ms: ms(0, least_ns),
     })
 }
 

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::command::quoted;
-use super::sample::in_ms;
 use crate::client::Url;
+use crate::doctor::command::quoted;
+use crate::doctor::figures::ms;
 use crate::doctor::{Code, Examination, Failure, Finding, NetworkPath, Severity, Visitor};
 use crate::fetch::{self, Dial, Response};
 
@@ -78,7 +78,7 @@ pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
         }
     })??;
     let figures = Figures {
-        round_trip_ms: x.round_trip().map_or(0.0, in_ms),
+        round_trip_ms: x.round_trip_ms(),
         ..figures
     };
     x.measure("redirects", figures.measured());
@@ -186,7 +186,7 @@ fn ask(
             rustls::ProtocolVersion::TLSv1_3 => 1,
             _ => 2,
         });
-    let took_ms = response.head.saturating_sub(record.opened.0) as f64 / 1e6;
+    let took_ms = ms(record.opened.0, response.head);
     Ok((response, took_ms, 2 + of_tls))
 }
 
