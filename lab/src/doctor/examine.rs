@@ -15,7 +15,7 @@ use super::network::{Network, NetworkPath};
 use super::plan::Plan;
 use super::visitor::{Budget, Visitor, Watch};
 use crate::client::{Protocol, Url};
-use crate::fetch::{self, ConnectionRecord, Response};
+use crate::fetch::{ConnectionRecord, Lookup, Response};
 
 /// An examination in progress.
 pub struct Examination<'a> {
@@ -23,10 +23,8 @@ pub struct Examination<'a> {
     pub plan: &'a Plan,
     /// How connections reach it.
     pub network: &'a dyn Network,
-    /// All addresses of the target's host, the one that is used first, and how long the look-up took.
-    pub addresses: Vec<SocketAddr>,
-    /// How long looking them up took.
-    pub resolved_in: Duration,
+    /// The first look-up of the target's host; its first address is the one that is used.
+    pub lookup: &'a Lookup,
     /// The first request's results.
     pub first: FirstLook,
     /// Figures of what was measured, by name.
@@ -66,30 +64,23 @@ pub struct Body {
 }
 
 impl<'a> Examination<'a> {
-    /// Looks the target up and asks for it once.
+    /// Asks for the target once.
     ///
     /// # Errors
-    /// It has no address, or does not answer.
+    /// It does not answer.
     pub(super) fn begin(
         plan: &'a Plan,
+        lookup: &'a Lookup,
         network: &'a dyn Network,
         watch: &'a dyn Watch,
     ) -> Result<Self, Failure> {
-        let (mut addresses, resolved_in) = fetch::resolve(&plan.url, plan.timeout)?;
-        if network.round_trip().is_some() {
-            // The link carries no other ones.
-            addresses.sort_by_key(|address| !address.is_ipv4());
-        }
         let budget = Budget::default();
-        let address = *addresses
-            .first()
-            .ok_or_else(|| Failure::other("the host has no address"))?;
         let docroot = plan.docroot.as_ref();
         let docroot = docroot.map(|directory| Docroot::new(directory, &plan.url));
         let docroot = docroot.transpose()?;
         let first = visit(
             (plan, network, watch, &budget),
-            address,
+            lookup.addresses[0],
             NetworkPath::Direct,
             |visitor| {
                 let mut session = visitor.open(&visitor.dial())?;
@@ -104,8 +95,7 @@ impl<'a> Examination<'a> {
         Ok(Self {
             plan,
             network,
-            addresses,
-            resolved_in,
+            lookup,
             first,
             measured: Map::new(),
             notes: Vec::new(),
@@ -136,7 +126,13 @@ impl<'a> Examination<'a> {
         task: impl FnOnce(&Visitor<'_>) -> T + Send,
     ) -> Result<T, Failure> {
         let parts = (self.plan, self.network, self.watch, &self.budget);
-        visit(parts, self.addresses[0], network_path, task)
+        visit(parts, self.address(), network_path, task)
+    }
+
+    /// Where the target is.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.lookup.addresses[0]
     }
 
     /// How many requests are left.

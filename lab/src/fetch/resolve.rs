@@ -8,40 +8,59 @@ use std::time::Duration;
 use super::failure::{Failure, FailureCause};
 use crate::client::{Url, now_ns};
 
-/// The addresses of a URL's server in the system's order, and how long the system took to look them up. An address in place of
-/// a name takes no time.
+/// A look-up of a URL's server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lookup {
+    /// Its addresses in the system's order, one at least.
+    pub addresses: Vec<SocketAddr>,
+    /// How long the system took; an address in place of a name takes no time.
+    pub took: Duration,
+}
+
+impl Lookup {
+    /// Looks a URL's server up, for as long as the system takes.
+    ///
+    /// # Errors
+    /// No address is known.
+    pub fn of(url: &Url) -> Result<Self, Failure> {
+        let from = now_ns();
+        let (found, to) = match url.host.parse::<IpAddr>() {
+            Ok(address) => (vec![address], from),
+            Err(_) => {
+                let found = sys::host::addresses(&url.host).unwrap_or_default();
+                (found, now_ns())
+            }
+        };
+        if found.is_empty() {
+            let message = format!("no address of the host \"{}\" is known", url.host);
+            return Err(Failure::new(FailureCause::Name, message));
+        }
+        let addresses = found.into_iter();
+        let addresses = addresses.map(|address| SocketAddr::new(address, url.port));
+        Ok(Self {
+            addresses: addresses.collect(),
+            took: Duration::from_nanos(to - from),
+        })
+    }
+}
+
+/// A [`Lookup`] that is given up after a time.
 ///
 /// # Errors
 /// No address is known, or none was within the time.
-pub fn resolve(url: &Url, timeout: Duration) -> Result<(Vec<SocketAddr>, Duration), Failure> {
-    if let Ok(address) = url.host.parse::<IpAddr>() {
-        return Ok((vec![SocketAddr::new(address, url.port)], Duration::ZERO));
-    }
+pub fn resolve(url: &Url, timeout: Duration) -> Result<Lookup, Failure> {
     let (sender, receiver) = mpsc::channel();
-    let (host, from) = (url.host.clone(), now_ns());
+    let asked = url.clone();
     // The system's call cannot be ended early: it is left behind where it takes too long.
-    thread::spawn(move || {
-        let found = sys::host::addresses(&host);
-        let _ = sender.send((found, now_ns()));
-    });
-    let (found, to) = receiver.recv_timeout(timeout).map_err(|_| {
+    thread::spawn(move || sender.send(Lookup::of(&asked)));
+    receiver.recv_timeout(timeout).map_err(|_| {
         let message = format!(
             "the addresses of the host \"{}\" were not known within {} s",
             url.host,
             timeout.as_secs_f64()
         );
         Failure::new(FailureCause::Name, message)
-    })?;
-    let addresses: Vec<SocketAddr> = found
-        .unwrap_or_default()
-        .into_iter()
-        .map(|address| SocketAddr::new(address, url.port))
-        .collect();
-    if addresses.is_empty() {
-        let message = format!("no address of the host \"{}\" is known", url.host);
-        return Err(Failure::new(FailureCause::Name, message));
-    }
-    Ok((addresses, Duration::from_nanos(to - from)))
+    })?
 }
 
 #[cfg(test)]
@@ -53,17 +72,14 @@ mod tests {
     #[test]
     fn addresses_are_found_with_their_port() {
         let url = Url::parse("http://[::1]:81/").expect("a URL");
-        let (found, took) = resolve(&url, TIMEOUT).expect("an address");
-        assert_eq!(found, ["[::1]:81".parse().expect("an address")]);
-        assert_eq!(took, Duration::ZERO);
+        let found = resolve(&url, TIMEOUT).expect("an address");
+        assert_eq!(found.addresses, ["[::1]:81".parse().expect("an address")]);
+        assert_eq!(found.took, Duration::ZERO);
         let url = Url::parse("http://localhost:82/").expect("a URL");
-        let (found, took) = resolve(&url, TIMEOUT).expect("a known host");
-        assert!(
-            found
-                .iter()
-                .all(|one| one.ip().is_loopback() && one.port() == 82)
-        );
-        assert!(!found.is_empty() && took > Duration::ZERO);
+        let found = resolve(&url, TIMEOUT).expect("a known host");
+        let is_own = |one: &SocketAddr| one.ip().is_loopback() && one.port() == 82;
+        assert!(found.addresses.iter().all(is_own));
+        assert!(!found.addresses.is_empty() && found.took > Duration::ZERO);
     }
 
     #[test]

@@ -95,7 +95,7 @@ impl Hosts {
             Arc::clone(&self.waker),
         );
         let ask = move || {
-            let result = resolve(&url, timeout).map(|(addresses, _)| addresses);
+            let result = resolve(&url, timeout).map(|found| found.addresses);
             let at_ns = now_ns();
             let _ = sender.send(Answer {
                 place,

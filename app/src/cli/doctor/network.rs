@@ -2,15 +2,15 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::net::{IpAddr, TcpStream, UdpSocket};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use lab::client::Url;
 use lab::doctor::{
     Diagnosis, Failure, Judge, Network, NetworkPath, Plan, Unchanged, Watch, examine,
 };
+use lab::fetch::Lookup;
 use link::via::{self, Far, Wanted};
 use link::{LOCALHOST_PORTS, Link, Options, Spec};
 
@@ -24,10 +24,16 @@ pub(super) fn examined(
     plan: &Plan,
     ended: impl Fn(Result<(Diagnosis, bool), String>) -> u8,
 ) -> ExitCode {
-    let without = |why: String| ended(diagnosis(plan, &Unchanged { why }));
-    if let Err(why) = is_here(&plan.url) {
-        return ExitCode::from(without(why));
+    // The one look-up that nobody has asked the resolver for before.
+    let mut lookup = match Lookup::of(&plan.url) {
+        Ok(lookup) => lookup,
+        Err(failure) => return ExitCode::from(ended(Err(failure.to_string()))),
+    };
+    match carried(&lookup.addresses) {
+        Ok(place) => lookup.addresses.swap(0, place),
+        Err(why) => return ExitCode::from(ended(diagnosis(plan, &lookup, &Unchanged { why }))),
     }
+    let without = |why: String| ended(diagnosis(plan, &lookup, &Unchanged { why }));
     let spec = match LINK.parse::<Spec>() {
         Ok(spec) => spec,
         Err(error) => return fail(NAME, &format!("no link \"{LINK}\": {error}")),
@@ -41,7 +47,7 @@ pub(super) fn examined(
             .collect(),
     };
     let entered = via::enter(&wanted, |inside| match inside {
-        Ok(inside) => ended(diagnosis(plan, &Links::new(&inside.link))),
+        Ok(inside) => ended(diagnosis(plan, &lookup, &Links::new(&inside.link))),
         Err(error) => without(format!("there is no emulated link: {error}")),
     });
     match entered {
@@ -53,9 +59,13 @@ pub(super) fn examined(
     }
 }
 
-fn diagnosis(plan: &Plan, network: &dyn Network) -> Result<(Diagnosis, bool), String> {
+fn diagnosis(
+    plan: &Plan,
+    lookup: &Lookup,
+    network: &dyn Network,
+) -> Result<(Diagnosis, bool), String> {
     let terminal = Terminal::new();
-    let result = examine(plan, network, &terminal);
+    let result = examine(plan, lookup, network, &terminal);
     terminal.clear();
     match result {
         Ok(diagnosis) => Ok((diagnosis, terminal.is_stopped())),
@@ -63,22 +73,19 @@ fn diagnosis(plan: &Plan, network: &dyn Network) -> Result<(Diagnosis, bool), St
     }
 }
 
-/// Whether the target is reached by an address of this machine that a link carries, or why not. Starts no thread, which a
-/// process that makes a link may not have.
-fn is_here(url: &Url) -> Result<(), String> {
-    let addresses = sys::host::addresses(&url.host).unwrap_or_default();
+/// The place of an address of this machine that a link carries and where the target answers, or why there is none. Starts no
+/// thread, which a process that makes a link may not have.
+fn carried(addresses: &[SocketAddr]) -> Result<usize, String> {
     // An address belongs to this machine when a socket can have it.
-    let is_own = |ip: &IpAddr| UdpSocket::bind((*ip, 0)).is_ok();
+    let is_own = |address: &SocketAddr| UdpSocket::bind((address.ip(), 0)).is_ok();
     if !addresses.iter().any(is_own) {
         return Err("the target is not this machine's".to_owned());
     }
-    let mut carried = addresses.iter().filter(|ip| ip.is_ipv4() && is_own(ip));
-    let answers =
-        |ip: &IpAddr| TcpStream::connect_timeout(&(*ip, url.port).into(), TRIED_FOR).is_ok();
-    match carried.any(answers) {
-        true => Ok(()),
-        false => Err("the target has no IPv4 address of this machine".to_owned()),
-    }
+    let answers = |address: &SocketAddr| TcpStream::connect_timeout(address, TRIED_FOR).is_ok();
+    addresses
+        .iter()
+        .position(|address| address.is_ipv4() && is_own(address) && answers(address))
+        .ok_or_else(|| "the target has no IPv4 address of this machine".to_owned())
 }
 
 /// Links to this machine's network: one without a hold, and one for each hold that is asked for.

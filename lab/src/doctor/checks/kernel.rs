@@ -52,11 +52,11 @@ impl Figures {
 
 /// Reads the settings, where the target is this machine's.
 pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
-    if !is_own(x.addresses[0]) {
+    if !is_own(x.address()) {
         return Ok(Vec::new());
     }
     // Its own device carries what a machine sends to itself; visitors come by the way that leads to everybody.
-    let device = match x.addresses[0].ip().is_loopback() {
+    let device = match x.address().ip().is_loopback() {
         true => Some("lo".to_owned()),
         false => device_to(IpAddr::V4(ANYBODY)),
     };

@@ -77,15 +77,16 @@ pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
 }
 
 fn lookups(x: &Examination<'_>) -> Result<Lookups, Failure> {
-    let mut took_ms = vec![in_ms(x.resolved_in)];
+    // The first one has been: who asks again may be answered from what the resolver remembers.
+    let mut took_ms = vec![in_ms(x.lookup.took)];
     while took_ms.len() < LOOKUPS {
-        let (_, took) = fetch::resolve(&x.plan.url, x.plan.timeout)?;
-        took_ms.push(in_ms(took));
+        let again = fetch::resolve(&x.plan.url, x.plan.timeout)?;
+        took_ms.push(in_ms(again.took));
     }
     Ok(Lookups {
         host: x.plan.url.host.clone(),
         took_ms,
-        addresses: x.addresses.len(),
+        addresses: x.lookup.addresses.len(),
     })
 }
 

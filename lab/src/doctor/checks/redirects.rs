@@ -165,11 +165,8 @@ fn ask(
     let dial = match url.same_server(&own.url) {
         true => Dial { timeout, ..own },
         false => {
-            let (addresses, _) = fetch::resolve(url, timeout)?;
-            let address = *addresses
-                .first()
-                .ok_or_else(|| Failure::other("no address"))?;
-            let mut dial = Dial::new(url, address, timeout);
+            let found = fetch::resolve(url, timeout)?;
+            let mut dial = Dial::new(url, found.addresses[0], timeout);
             if let Some(tls) = &mut dial.tls {
                 tls.trust = visitor.plan().trust.clone();
             }
