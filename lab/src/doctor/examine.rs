@@ -12,7 +12,7 @@ use super::docroot::{Docroot, Type};
 use super::failure::Failure;
 use super::figures::in_ms;
 use super::network::{Network, NetworkPath};
-use super::plan::Plan;
+use super::plan::{Plan, TRIAL_REQUESTS};
 use super::visitor::{Budget, Visitor, Watch};
 use crate::client::{Protocol, Url};
 use crate::fetch::{ConnectionRecord, Lookup, Response};
@@ -135,10 +135,12 @@ impl<'a> Examination<'a> {
         self.lookup.addresses[0]
     }
 
-    /// How many requests are left.
+    /// How many requests are left, without those that are kept for trials.
     #[must_use]
     pub fn requests_left(&self) -> u32 {
-        self.plan.requests_max.saturating_sub(self.budget.sent())
+        let kept = if self.plan.tries { TRIAL_REQUESTS } else { 0 };
+        let left = self.plan.requests_max.saturating_sub(self.budget.sent());
+        left.saturating_sub(kept)
     }
 
     /// Whether checks before have found this, above note.

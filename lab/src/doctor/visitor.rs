@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::failure::Failure;
 use super::figures::ms;
@@ -252,6 +252,11 @@ impl Session<'_> {
         self.visitor.take(requests.len())?;
         let all = self.connection.exchange_all(requests).into_iter();
         Ok(all.map(|one| one.map_err(Failure::from)).collect())
+    }
+
+    /// Lets time pass; returns whether the connection is still open then.
+    pub fn watch(&mut self, time: Duration) -> bool {
+        self.connection.watch(time)
     }
 
     /// The protocol that the server chose.

@@ -8,13 +8,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use lab::doctor::{
-    Diagnosis, Failure, Judge, Network, NetworkPath, Plan, Unchanged, Watch, examine,
+    Diagnosis, Failure, Judge, Network, NetworkPath, Plan, Tuner, Unchanged, Watch, examine,
 };
 use lab::fetch::Lookup;
 use link::via::{self, Far, Wanted};
 use link::{LOCALHOST_PORTS, Link, Options, Spec};
 
 use super::NAME;
+use super::trials::Trials;
 use super::watch::Terminal;
 use crate::cli::output::fail;
 
@@ -29,11 +30,15 @@ pub(super) fn examined(
         Ok(lookup) => lookup,
         Err(failure) => return ExitCode::from(ended(Err(failure.to_string()))),
     };
+    // What is tried on another machine, or without a round trip, shows nothing.
+    let without = |lookup: &Lookup, why: String| match plan.tries {
+        true => ended(Err(format!("{WHERE_TRIED}: {why}"))),
+        false => ended(diagnosis(plan, lookup, &Unchanged { why })),
+    };
     match carried(&lookup.addresses) {
         Ok(place) => lookup.addresses.swap(0, place),
-        Err(why) => return ExitCode::from(ended(diagnosis(plan, &lookup, &Unchanged { why }))),
+        Err(why) => return ExitCode::from(without(&lookup, why)),
     }
-    let without = |why: String| ended(diagnosis(plan, &lookup, &Unchanged { why }));
     let spec = match LINK.parse::<Spec>() {
         Ok(spec) => spec,
         Err(error) => return fail(NAME, &format!("no link \"{LINK}\": {error}")),
@@ -46,15 +51,18 @@ pub(super) fn examined(
             .into_iter()
             .collect(),
     };
+    let no_link =
+        |error: io::Error| without(&lookup, format!("there is no emulated link: {error}"));
     let entered = via::enter(&wanted, |inside| match inside {
-        Ok(inside) => ended(diagnosis(plan, &lookup, &Links::new(&inside.link))),
-        Err(error) => without(format!("there is no emulated link: {error}")),
+        Ok(inside) => match Links::new(&inside.link, plan.tries) {
+            Ok(links) => ended(diagnosis(plan, &lookup, &links)),
+            Err(why) => ended(Err(why)),
+        },
+        Err(error) => no_link(error),
     });
     match entered {
         Ok(status) => ExitCode::from(status),
-        Err(error) if error.kind() == io::ErrorKind::Unsupported => {
-            ExitCode::from(without(format!("there is no emulated link: {error}")))
-        }
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => ExitCode::from(no_link(error)),
         Err(error) => fail(NAME, &format!("no process for the link: {error}")),
     }
 }
@@ -92,14 +100,18 @@ fn carried(addresses: &[SocketAddr]) -> Result<usize, String> {
 struct Links<'a> {
     free: &'a Link,
     held: Mutex<HashMap<Duration, Arc<Link>>>,
+    trials: Option<Trials<'a>>,
 }
 
 impl<'a> Links<'a> {
-    fn new(free: &'a Link) -> Self {
-        Self {
+    /// # Errors
+    /// Settings are to be tried, and cannot be now.
+    fn new(free: &'a Link, tries: bool) -> Result<Self, String> {
+        Ok(Self {
             free,
             held: Mutex::default(),
-        }
+            trials: tries.then(|| Trials::begin(free)).transpose()?,
+        })
     }
 
     fn held(&self, hold: Duration) -> Result<Arc<Link>, Failure> {
@@ -126,6 +138,10 @@ impl Network for Links<'_> {
 
     fn holds(&self) -> &[Duration] {
         &HOLDS
+    }
+
+    fn tuner(&self) -> Option<&dyn Tuner> {
+        self.trials.as_ref().map(|trials| trials as &dyn Tuner)
     }
 
     fn description(&self) -> String {
@@ -165,6 +181,9 @@ impl Judge for OnTime<'_> {
     }
 }
 
+/// Why a trial is refused begins with this.
+const WHERE_TRIED: &str =
+    "--try changes settings of this machine's kernel and measures them over an emulated link";
 /// The link of an examination: far enough for a round trip to stand out from everything else, near enough for hundreds of
 /// requests in a minute.
 const LINK: &str = "50ms";

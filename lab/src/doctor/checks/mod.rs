@@ -23,6 +23,7 @@ mod sample;
 mod slow_server;
 mod small_slower;
 mod tls_record_size;
+mod trials;
 mod write_size;
 
 pub(super) use compression::is_text;
@@ -105,5 +106,10 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         name: "small-slower-than-large",
         run: small_slower::run,
+    },
+    // The others see the server as it is.
+    Check {
+        name: "settings of the kernel, tried",
+        run: trials::run,
     },
 ];
