@@ -295,7 +295,11 @@ mod tests {
                 resource("http://b.test/gone", 5.0, "h2"),
             ],
         );
-        let found = compared(&[before.clone()], &[after.clone()], Match::Url);
+        let found = compared(
+            std::slice::from_ref(&before),
+            std::slice::from_ref(&after),
+            Match::Url,
+        );
         let sides = |found: &VisitComparison| -> Vec<(bool, bool)> {
             let resources = found.resources.iter();
             resources
