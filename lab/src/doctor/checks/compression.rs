@@ -96,7 +96,7 @@ fn responses(visitor: &Visitor<'_>, round_trip_ms: f64) -> Result<Vec<Figures>, 
             session = visitor.open(&visitor.dial())?;
         }
         let response = session.exchange(&visitor.get(url, &[("accept-encoding", ACCEPTED)]))?;
-        if response.status == 200 && response.whole {
+        if response.status == 200 {
             all.push(figures(url.to_string(), &response, round_trip_ms));
         }
     }
