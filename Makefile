@@ -16,7 +16,7 @@ ifeq ($(shell id -u),0)
 SERVE_AS := -g 'user $(shell stat -c "%U %G" .);'
 endif
 
-.PHONY: help build serve test test-all setup lint deny black-box fuzz-slice bench readme-figures oracle h2spec hpack testssl soak first-byte deb deb-test fmt clean
+.PHONY: help build serve test test-all setup lint deny black-box fuzz-slice bench readme-figures lab-figures oracle h2spec hpack testssl soak first-byte deb deb-test fmt clean
 
 help:
 	@echo 'make serve     build, and serve examples/site on http://127.0.0.1:8080/'
@@ -25,6 +25,7 @@ help:
 	@echo 'make first-byte  first and last bytes and handshakes over an emulated link, with the figures (docs/link.md)'
 	@echo 'make bench     instruction counts of the hot paths'
 	@echo 'make readme-figures  figures and pictures of README.md, measured beside nginx and h2o where they are installed'
+	@echo 'make lab-figures  figures and pictures of docs/lab.md, of the servers that are installed'
 	@echo 'make build     the release binary, $(BINARY)'
 	@echo 'make deb       Debian packages: beside nginx, and in its place (docs/operations.md)'
 	@echo 'make fmt       format the source'
@@ -144,6 +145,11 @@ bench:
 # It wants quiet CPUs; NGINX and H2O say which ones, if not those of PATH.
 readme-figures: build
 	@benches/readme $(BINARY) $(if $(NGINX),--nginx $(NGINX)) $(if $(H2O),--h2o $(H2O))
+	@benches/lab $(BINARY) --only pages
+
+# The figures and pictures of docs/lab.md.
+lab-figures: build
+	@benches/lab $(BINARY)
 
 fmt:
 	$(CARGO) fmt --all

@@ -2,10 +2,9 @@
 //! and its comparison with itself hold their bounds.
 #![no_main]
 
-use lab::page::analysis::Analysis;
 use lab::page::comparison::{Match, compare};
-use lab::page::har::{TIME_MS_MAX, choose, read, write};
-use lab::page::Visit;
+use lab::page::har::{TIME_MS_MAX, find, read, write};
+use lab::page::{Runs, Visit};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
@@ -16,7 +15,7 @@ fuzz_target!(|input: &[u8]| {
             return;
         }
     };
-    assert!(choose(&pages, None).is_ok());
+    assert_eq!(find(&pages, &pages[0].id), Ok(0));
     let visits: Vec<&Visit> = pages.iter().map(|page| &page.visit).collect();
     for visit in &visits {
         check(visit);
@@ -40,7 +39,8 @@ fn check(visit: &Visit) {
         assert!(resource.initiator.is_none_or(|place| place < count));
         assert!(!resource.url.contains('#'));
     }
-    let found = Analysis::of(visit);
+    let runs = Runs::of(std::slice::from_ref(visit)).expect("there is one");
+    let found = &runs.shown().analysis;
     assert_eq!(found.waits.len(), count);
     for parts in found.waits.iter().flatten() {
         let all = [parts.round_trip_ms, parts.server_ms, Some(parts.unexplained_ms)];
@@ -51,6 +51,6 @@ fn check(visit: &Visit) {
     assert!(found.stalls.iter().all(|stall| stall.length_ms() > 0.0));
     assert!(found.connections.iter().all(|one| one.idle_ms >= 0.0 && one.busy_ms >= 0.0));
     assert!(found.critical_path.len() <= count);
-    let same = compare(&[visit], &[visit], Match::Url);
+    let same = compare(&runs, &runs, Match::Url);
     assert!(same.resources.iter().all(|one| one.difference_ms() == Some(0.0)));
 }

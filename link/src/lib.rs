@@ -29,6 +29,7 @@ mod record;
 mod segment;
 mod setup;
 mod spec;
+mod tuning;
 pub mod via;
 
 use std::io;
@@ -48,6 +49,7 @@ pub use record::{
 };
 pub use segment::{Direction, Flags, Flow, Segment, Verdict};
 pub use spec::{Spec, SpecError};
+pub use tuning::RouteOptions;
 
 /// Two networks, the delay between them, and the thread that makes it.
 #[derive(Debug)]

@@ -19,6 +19,7 @@ use sys::namespace::Network;
 use sys::tun;
 
 use crate::options::Options;
+use crate::tuning::RouteOptions;
 
 /// The addresses of both ends.
 #[derive(Clone, Copy, Debug)]
@@ -158,7 +159,7 @@ fn set(name: &str, value: &str) {
 }
 
 fn server_end(device: &str, addresses: &Addresses, options: &Options) -> io::Result<()> {
-    let Addresses { client, server } = addresses;
+    let server = &addresses.server;
     device_settings(device, options);
     let own = if device == DEVICE {
         "link set lo up\n"
@@ -166,9 +167,31 @@ fn server_end(device: &str, addresses: &Addresses, options: &Options) -> io::Res
         ""
     };
     configure(&format!(
-        "{own}{}route add {client}/32 dev {device} src {server} quickack 1\n",
-        device_lines(device, *server, options)
+        "{own}{}route add {}\n",
+        device_lines(device, *server, options),
+        route_to_client(device, addresses)
     ))
+}
+
+/// The route from the server to the client.
+fn route_to_client(device: &str, Addresses { client, server }: &Addresses) -> String {
+    format!("{client}/32 dev {device} src {server} quickack 1")
+}
+
+/// Gives that route other options, in the network of the calling thread.
+pub(crate) fn change_route(
+    device: &str,
+    addresses: &Addresses,
+    options: &RouteOptions,
+) -> io::Result<()> {
+    let mut line = format!("route change {}", route_to_client(device, addresses));
+    if let Some(segments) = options.initial_window {
+        line += &format!(" initcwnd {segments}");
+    }
+    if let Some(name) = &options.congestion_control {
+        line += &format!(" congctl {name}");
+    }
+    configure(&(line + "\n"))
 }
 
 fn client_end(device: &str, addresses: &Addresses, options: &Options) -> io::Result<()> {

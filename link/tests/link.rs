@@ -14,7 +14,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use firstbyte_tests::wait_until;
-use link::{Direction, Link, Options, Rate, Verdict};
+use link::{Direction, Link, Options, Rate, RouteOptions, Verdict};
 use round_trips::RoundTrips;
 use support::available;
 use sweep::median;
@@ -402,4 +402,73 @@ fn where_there_can_be_no_link_tests_are_skipped() {
     };
     let error = Link::new(bad).expect_err("no MTU is 0");
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
+}
+
+/// A body of 28 segments comes in two flights with a first window of ten (10, 20), in four with one of two (2, 4, 8, 16).
+#[test]
+fn servers_first_window_is_that_of_the_route() {
+    let Some(link) = available(Link::new(Options::default())) else {
+        return;
+    };
+    let took = || {
+        let (address, server) = serve(&link, |mut stream| {
+            stream.set_nodelay(true)?;
+            stream.read_exact(&mut [0])?;
+            stream.write_all(&[b'x'; 28 * 1448])?;
+            stream.read(&mut [0]).map(|_| ())
+        });
+        let taken = link.in_client(|| {
+            let mut stream = connect(address);
+            let sent = Instant::now();
+            stream.write_all(b"?").expect("the connection stands");
+            let mut body = vec![0; 28 * 1448];
+            stream.read_exact(&mut body).expect("the body comes");
+            sent.elapsed()
+        });
+        end(server);
+        (taken.as_secs_f64() / link.round_trip().as_secs_f64()) as u32
+    };
+    // A machine with other work makes flights longer, and never shorter.
+    let is_usual = || (0..5).any(|_| took() < 4);
+    assert!(is_usual());
+    let mut route = RouteOptions {
+        initial_window: Some(2),
+        congestion_control: Some("reno".to_owned()),
+    };
+    link.set_route(&route).expect("the kernel takes it");
+    let narrow = took();
+    assert!(narrow >= 4, "{narrow}");
+    link.set_route(&RouteOptions::default())
+        .expect("the kernel takes it back");
+    assert!(is_usual());
+    route.congestion_control = Some("none of these".to_owned());
+    let refused = link.set_route(&route).expect_err("there is none");
+    assert!(refused.to_string().contains("ip: "), "{refused}");
+}
+
+#[test]
+fn sysctls_and_offloads_are_those_of_the_servers_network() {
+    let Some(link) = available(Link::new(Options::default())) else {
+        return;
+    };
+    let name = "net.ipv4.tcp_slow_start_after_idle";
+    let read = || std::fs::read_to_string("/proc/sys/net/ipv4/tcp_slow_start_after_idle");
+    let here = read().expect("it is there");
+    for value in ["0\n", "1\n"] {
+        if let Err(error) = link.set_sysctl(name, value) {
+            // Mounted read-only in some containers.
+            assert_eq!(error.kind(), ErrorKind::ReadOnlyFilesystem, "{error}");
+            break;
+        }
+        assert_eq!(link.in_server(read).expect("it is there"), value);
+        assert_eq!(link.in_client(read).expect("it is there"), "1\n");
+        assert_eq!(read().expect("it is there"), here);
+    }
+    assert!(link.set_sysctl("net.ipv4.nonesuch", "1").is_err());
+    for is_on in [false, true] {
+        let set = link.set_segmentation_offload(is_on);
+        set.expect("whoever made a device may change it");
+        let gso = link.in_server(|| sys::device::offloads("link0").gso);
+        assert_eq!(gso, Some(is_on));
+    }
 }

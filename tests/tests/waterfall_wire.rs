@@ -5,11 +5,10 @@ mod tls_client;
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use firstbyte_tests::{Server, peer};
+use firstbyte_tests::{Server, peer, report, run};
 use serde_json::Value;
 use tls_client::site;
 
@@ -37,15 +36,6 @@ fn hundred() -> Server {
     server.start()
 }
 
-/// Its exit status, and what it prints, which may be more than a pipe holds.
-fn waterfall(words: &[&str]) -> (Option<i32>, Vec<u8>, String) {
-    let mut command = Command::new(peer::binary());
-    command.args(["waterfall", "--wire"]).args(words);
-    let output = command.stdin(Stdio::null()).output().expect("it starts");
-    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-    (output.status.code(), output.stdout, errors)
-}
-
 fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
@@ -67,9 +57,8 @@ fn a_hundred_files_come_over_the_connections_that_browsers_make() {
     ] {
         let scheme = if port == 3 { "https" } else { "http" };
         let url = format!("{scheme}://localhost:{}/", server.port_number(port));
-        let (code, report, errors) = waterfall(&[&url, "-k", "--protocol", protocol, "--json"]);
-        assert_eq!(code, Some(0), "{url} {protocol}: {errors}");
-        let report: Value = serde_json::from_slice(&report).expect("it is JSON");
+        let words = ["--wire", &url, "-k", "--protocol", protocol];
+        let report = report("waterfall", &words);
         let resources = list(&report["cold"]["visit"]["resources"]);
         assert_eq!(resources.len(), 101, "{url} {protocol}");
         let used: BTreeSet<Option<u64>> = resources
@@ -138,9 +127,9 @@ fn pages_that_cannot_be_fetched_are_told_in_a_sentence_and_in_time() {
         (endless, "too big header"),
     ] {
         let start = Instant::now();
-        let (code, _, errors) = waterfall(&[&url, "--timeout", "3"]);
-        assert_eq!(code, Some(1), "{url}");
-        assert!(errors.contains(why), "{errors}");
+        let outcome = run(["waterfall", "--wire", &url, "--timeout", "3"]);
+        assert_eq!(outcome.code, 1, "{url}");
+        assert!(outcome.stderr.contains(why), "{}", outcome.stderr);
         // Far below what it takes where nothing ends it.
         assert!(start.elapsed() < Duration::from_secs(20), "{url}");
     }

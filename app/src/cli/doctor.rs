@@ -8,6 +8,7 @@
 mod files;
 mod network;
 mod source;
+mod trials;
 mod watch;
 
 use std::path::PathBuf;
@@ -67,6 +68,10 @@ pub(super) struct Options {
     /// Take any certificate
     #[arg(long, short = 'k')]
     insecure: bool,
+    /// Change settings of this machine's kernel for a while, one after the other, to see what they cost, and restore them; needs
+    /// root, and a target on this machine
+    #[arg(long = "try", conflicts_with = "file")]
+    tries: bool,
     /// How many requests may be sent
     #[arg(long = "max-requests", value_name = "N", default_value = "400",
           value_parser = clap::value_parser!(u32).range(1..=i64::from(REQUESTS_MAX)))]

@@ -5,7 +5,6 @@
 //!
 //! Source: of our own; docs/waterfall.md.
 
-mod figures;
 mod files;
 mod json;
 mod measure;
@@ -15,7 +14,6 @@ mod views;
 use std::path::Path;
 use std::process::ExitCode;
 
-use lab::page::Visit;
 use lab::page::comparison::{Match, compare};
 use lab::page::har;
 use lab::report::waterfall;
@@ -24,7 +22,7 @@ use super::output::{fail, print};
 use files::{archive, write};
 use measure::{Failure, measure};
 use options::{PROGRAM, Task};
-use views::{Views, median};
+use views::Visits;
 
 pub(super) use options::Options;
 
@@ -39,13 +37,15 @@ pub(super) fn run(options: &Options) -> ExitCode {
     };
     ExitCode::from(match options.task() {
         Err(why) => done(Err(why)),
-        Ok(Task::Show(file)) => done(read(options, &file).and_then(|views| show(options, &views))),
+        Ok(Task::Show(file)) => {
+            done(read(options, &file).and_then(|visits| show(options, &visits)))
+        }
         Ok(Task::Compare(before, after)) => {
             let both = read(options, &before).and_then(|first| Ok((first, read(options, &after)?)));
             done(both.and_then(|(before, after)| compared(options, &before, &after)))
         }
         Ok(Task::Visit(url)) => measure(options, &url, |visited| match visited {
-            Ok(views) => done(show(options, &views)),
+            Ok(visits) => done(show(options, &visits)),
             Err(Failure::Interrupted) => INTERRUPTED,
             Err(Failure::Why(why)) => done(Err(why)),
         }),
@@ -53,71 +53,54 @@ pub(super) fn run(options: &Options) -> ExitCode {
 }
 
 /// The visits of a HAR file.
-fn read(options: &Options, file: &Path) -> Result<Views, String> {
+fn read(options: &Options, file: &Path) -> Result<Visits, String> {
     let pages = archive(file)?;
-    Views::of_pages(pages, options.page.as_deref())
+    Visits::of_pages(pages, options.page.as_deref())
         .map_err(|why| format!("{}: {why}", file.display()))
 }
 
 /// Prints visits, and writes the files that were asked for. What was measured is printed first: it is there also where a file
 /// cannot be written.
-fn show(options: &Options, views: &Views) -> Result<(), String> {
-    let (cold, warm) = (views.cold(), views.warm());
+fn show(options: &Options, visits: &Visits) -> Result<(), String> {
+    let views = visits.analysed()?;
     let text = match options.json {
-        true => json::views(views),
-        false => figures::views(views),
+        true => json::views(&views),
+        false => waterfall::text(&views),
     };
     let _ = print(&text);
     if let Some(path) = &options.har {
-        let all: Vec<&Visit> = cold.iter().chain(&warm).copied().collect();
-        write(path, &har::write(&all))?;
+        write(path, &har::write(&visits.all()))?;
     }
     if let Some(path) = &options.html {
-        let page = waterfall::Page {
-            program: PROGRAM,
-            cold: runs(&cold),
-            warm: (!warm.is_empty()).then(|| runs(&warm)),
-        };
-        write(path, &waterfall::html(&page))?;
+        write(path, &waterfall::html(&views, PROGRAM))?;
     }
     if let Some(path) = &options.svg {
-        write(path, &waterfall::svg(views.shown()))?;
+        write(path, &waterfall::svg(views.first.shown()))?;
     }
     Ok(())
 }
 
 /// Prints the comparison of two files, and writes its pictures.
-fn compared(options: &Options, before: &Views, after: &Views) -> Result<(), String> {
+fn compared(options: &Options, before: &Visits, after: &Visits) -> Result<(), String> {
     let by = match options.any_host {
         true => Match::Path,
         false => Match::Url,
     };
-    let (cold_before, cold_after) = (before.cold(), after.cold());
-    let (first, second) = (runs(&cold_before), runs(&cold_after));
+    let (before, after) = (before.analysed()?.first, after.analysed()?.first);
     let text = match options.json {
-        true => {
-            let found = compare(&cold_before, &cold_after, by);
-            json::comparison(&found, before, after)
-        }
-        false => waterfall::compare::text(first, second, by),
+        true => json::comparison(&compare(&before, &after, by), &before, &after),
+        false => waterfall::compare::text(&before, &after, by),
     };
     let _ = print(&text);
     if let Some(path) = &options.html {
-        write(path, &waterfall::compare::html(PROGRAM, first, second, by))?;
+        let page = waterfall::compare::html(&before, &after, by, PROGRAM);
+        write(path, &page)?;
     }
     if let Some(path) = &options.svg {
-        let svg = waterfall::compare::svg(before.shown(), after.shown(), by);
-        write(path, &svg)?;
+        let picture = waterfall::compare::svg(before.shown(), after.shown(), by);
+        write(path, &picture)?;
     }
     Ok(())
-}
-
-/// Runs of a view for pictures, with the one in the middle shown.
-fn runs<'a>(visits: &'a [&'a Visit]) -> waterfall::Runs<'a> {
-    waterfall::Runs {
-        visits,
-        shown: median(visits),
-    }
 }
 
 /// The verb.

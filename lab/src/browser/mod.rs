@@ -20,7 +20,6 @@ mod events;
 mod fields;
 mod find;
 mod flags;
-mod median;
 mod message;
 mod options;
 mod phases;
@@ -36,7 +35,6 @@ mod view;
 mod visits;
 
 pub use find::find;
-pub use median::median;
 pub use options::{Options, RUNS_MAX, Step};
 pub use visits::{Run, visits};
 

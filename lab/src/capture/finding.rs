@@ -46,6 +46,13 @@ fn connections(count: usize) -> String {
     }
 }
 
+fn times(count: usize) -> String {
+    match count {
+        1 => "Once".to_owned(),
+        more => format!("{more} times"),
+    }
+}
+
 /// The middle one of some costs, ms.
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
@@ -69,7 +76,8 @@ fn stalls(capture: &Capture) -> Option<Finding> {
         Severity::Warn
     };
     let title = format!(
-        "{count} times on {} the server went on only when a late acknowledgement came: {} ms each in the middle, at most {} ms",
+        "{} on {} the server kept bytes until a late acknowledgement came, or a timer ran out: {} ms each in the middle, at most {} ms",
+        times(count),
         connections(flows.len()),
         lost,
         worst.lost_ms
@@ -92,13 +100,15 @@ fn line(capture: &Capture, stall: &Stall) -> String {
         Some(line) => format!("{} ({line})", stall.request),
         None => stall.request.to_string(),
     };
+    let acknowledged = match stall.ack_packet {
+        Some(packet) => format!("acknowledged {} ms late by {packet}", stall.held_ms),
+        None => format!("not acknowledged for {} ms", stall.held_ms),
+    };
     format!(
-        "{}, request {request}: {} bytes in packet {}, acknowledged {} ms late by {}, {} bytes in {}",
+        "{}, request {request}: {} bytes in packet {}, {acknowledged}, {} bytes in {}",
         capture.flows[stall.flow].name(),
         stall.segment_bytes,
         stall.segment_packet,
-        stall.held_ms,
-        stall.ack_packet,
         stall.withheld_bytes,
         stall.next_packet
     )
@@ -118,7 +128,8 @@ fn example(capture: &Capture, stall: &Stall) -> Value {
         "ack_held_ms": stall.held_ms,
         "sent_bytes": stall.sent_bytes,
         "segment": {"packet": stall.segment_packet, "bytes": stall.segment_bytes},
-        "ack": {"packet": stall.ack_packet},
+        "ack": stall.ack_packet.map(|packet| json!({"packet": packet})),
+        "ended_by": if stall.ack_packet.is_some() { "acknowledgement" } else { "tail-loss probe" },
         "withheld": {"packet": stall.next_packet, "bytes": stall.withheld_bytes},
         "segment_size": capture.flows[stall.flow].segment_bytes,
         "segment_size_from_handshake": capture.flows[stall.flow].is_segment_size_known,

@@ -5,11 +5,16 @@
 //! segment size and is silent; the client's bare acknowledgement of it comes late; within [`ANSWER_NS_MAX`] of that the server
 //! sends more, without having been asked for anything.
 //!
+//! A sender need not wait for the whole delay: with two segments or more unacknowledged its tail-loss probe (RFC 8985 section
+//! 7.3) sends what was kept after two round trips. That is told from a program that paused where the bytes are the rest of a TLS
+//! record: the program had written them all.
+//!
 //! Times are those at the ends: the acknowledgement is late by what it took beyond the way to the client and back, and the
 //! answer is due after the way to the server and back (`paths`).
 
 use super::collect::Capture;
 use super::flow::{Flow, Segment, Side};
+use super::records::{self, APPLICATION_DATA, Record};
 use super::requests::{Asked, Counted};
 
 /// A time for which a server waited for an acknowledgement.
@@ -21,9 +26,9 @@ pub struct Stall {
     pub segment_packet: u64,
     /// Bytes of that segment.
     pub segment_bytes: u32,
-    /// Packet of the late acknowledgement.
-    pub ack_packet: u64,
-    /// For how long the client held it, ms.
+    /// Packet of the late acknowledgement; `None` where a tail-loss probe came before it.
+    pub ack_packet: Option<u64>,
+    /// For how long the client held it, ms; with a probe, for how long at least.
     pub held_ms: f64,
     /// Packet with what the server had kept.
     pub next_packet: u64,
@@ -69,7 +74,9 @@ pub(super) fn of(capture: &Capture) -> Stalls {
             flow,
             client_ns,
             server_ns,
+            records: None,
             outstanding: None,
+            short_end: i64::MIN,
             late: None,
             acknowledged: i64::MIN,
             room: None,
@@ -80,11 +87,10 @@ pub(super) fn of(capture: &Capture) -> Stalls {
             match watch.see(segment) {
                 Seen::Nothing => {}
                 Seen::OtherPause => all.others += 1,
-                Seen::Stall(outstanding, late) => {
+                Seen::Stall(held) => {
                     let asked = asked.get_or_insert_with(|| Asked::of(flow, opened.as_ref()));
                     if all.found.len() < STALLS_MAX {
-                        all.found
-                            .push(watch.stall(place, &outstanding, late, segment, asked));
+                        all.found.push(watch.stall(place, &held, segment, asked));
                     }
                 }
             }
@@ -99,8 +105,12 @@ struct Watch<'c> {
     flow: &'c Flow,
     client_ns: u64,
     server_ns: u64,
+    /// The server's records, once they are asked for.
+    records: Option<Vec<Record>>,
     /// The server's last segment, while nothing followed it and the client has sent nothing.
     outstanding: Option<Segment>,
+    /// The end of the server's last short segment.
+    short_end: i64,
     /// The late acknowledgement of that one.
     late: Option<Late>,
     acknowledged: i64,
@@ -119,11 +129,18 @@ struct Late {
     room: Option<i64>,
 }
 
+/// A pause of the server: the segment that was unacknowledged, and the acknowledgement that ended it.
+struct Held {
+    before: Segment,
+    ack_packet: Option<u64>,
+    held_ns: u64,
+}
+
 enum Seen {
     Nothing,
     /// The server went on, and not because of the acknowledgement.
     OtherPause,
-    Stall(Segment, Late),
+    Stall(Held),
 }
 
 impl Watch<'_> {
@@ -140,8 +157,11 @@ impl Watch<'_> {
             return Seen::Nothing;
         }
         self.outstanding = Some(*segment);
-        let (Some(before), Some(late)) = (before, late) else {
+        let Some(before) = before else {
             return Seen::Nothing;
+        };
+        let Some(late) = late else {
+            return self.see_probe(before, segment);
         };
         let due_ns = late.at_ns.saturating_add(self.server_ns);
         let is_answer = segment.at_ns.saturating_add(SLACK_NS) >= due_ns
@@ -151,10 +171,56 @@ impl Watch<'_> {
         // A full segment is never kept back, so one that is sent first was not there before.
         let is_short = segment.bytes < self.flow.segment_bytes;
         if segment.begin == before.end() && is_answer && had_room && is_short {
-            Seen::Stall(before, late)
+            Seen::Stall(Held {
+                before,
+                ack_packet: Some(late.packet),
+                held_ns: late.held_ns,
+            })
         } else {
             Seen::OtherPause
         }
+    }
+
+    /// Judges a segment of the server for which nothing was acknowledged.
+    fn see_probe(&mut self, before: Segment, segment: &Segment) -> Seen {
+        let round_trip_ns = self.client_ns + self.server_ns;
+        let pause_ns = segment.at_ns.saturating_sub(before.at_ns);
+        let in_flight = segment.begin.saturating_sub(self.acknowledged);
+        let is_probe = segment.begin == before.end()
+            && segment.bytes < self.flow.segment_bytes
+            && self.short_end > self.acknowledged
+            // A single segment is probed for after the longest delay of an acknowledgement alone.
+            && before.begin > self.acknowledged
+            && pause_ns >= (2 * round_trip_ns).max(PROBE_NS_MIN)
+            // So much is sent without any acknowledgement (RFC 5681 section 3.1).
+            && in_flight <= 2 * i64::from(self.flow.segment_bytes)
+            && self.room.is_none_or(|room| segment.end() <= room)
+            && self.is_within_record(segment.begin);
+        if is_probe {
+            Seen::Stall(Held {
+                before,
+                ack_packet: None,
+                held_ns: pause_ns - round_trip_ns,
+            })
+        } else {
+            Seen::Nothing
+        }
+    }
+
+    /// Whether the server's byte at `place` continues a record of TLS that carries data.
+    fn is_within_record(&mut self, place: i64) -> bool {
+        let flow = self.flow;
+        let records = self
+            .records
+            .get_or_insert_with(|| records::of(&flow.from_server));
+        let Ok(place) = usize::try_from(place) else {
+            return false;
+        };
+        let behind = records.partition_point(|record| record.begin < place);
+        behind.checked_sub(1).is_some_and(|last| {
+            let record = &records[last];
+            record.kind == APPLICATION_DATA && place < record.begin + record.bytes
+        })
     }
 
     fn see_client(&mut self, segment: &Segment) {
@@ -200,26 +266,26 @@ impl Watch<'_> {
     fn count(&mut self, segment: &Segment) {
         match segment.from {
             Side::Client if segment.bytes > 0 => self.sent_bytes = 0,
-            Side::Server if segment.is_new => self.sent_bytes += u64::from(segment.bytes),
+            Side::Server if segment.is_new => {
+                self.sent_bytes += u64::from(segment.bytes);
+                if segment.bytes > 0 && segment.bytes + OPTIONS_BYTES_MAX < self.flow.segment_bytes
+                {
+                    self.short_end = segment.end();
+                }
+            }
             _ => {}
         }
     }
 
-    fn stall(
-        &self,
-        flow: usize,
-        before: &Segment,
-        late: Late,
-        next: &Segment,
-        asked: &Asked,
-    ) -> Stall {
+    fn stall(&self, flow: usize, held: &Held, next: &Segment, asked: &Asked) -> Stall {
+        let before = &held.before;
         let told = asked.at(before.at_ns, next.begin);
         Stall {
             flow,
             segment_packet: before.packet,
             segment_bytes: before.bytes,
-            ack_packet: late.packet,
-            held_ms: milliseconds(late.held_ns),
+            ack_packet: held.ack_packet,
+            held_ms: milliseconds(held.held_ns),
             next_packet: next.packet,
             withheld_bytes: next.bytes,
             lost_ms: milliseconds(next.at_ns.saturating_sub(before.at_ns)),
@@ -247,5 +313,9 @@ pub(super) const HELD_NS_MIN: u64 = 35_000_000;
 pub(super) const ANSWER_NS_MAX: u64 = 3_000_000;
 /// Clocks of captures may be off by this much; nothing is caused before its cause.
 const SLACK_NS: u64 = 200_000;
+/// The shortest pause before a probe: on short ways it is timers that decide.
+const PROBE_NS_MIN: u64 = 10_000_000;
+/// The options of a segment, which the segment size of the handshake counts as payload.
+const OPTIONS_BYTES_MAX: u32 = 40;
 /// The most stalls that are kept.
 pub(super) const STALLS_MAX: usize = 10_000;

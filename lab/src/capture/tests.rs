@@ -62,7 +62,7 @@ fn a_stall_is_seen_from_everywhere() {
             let first = &found[0];
             assert_eq!(
                 (first.segment_packet, first.ack_packet, first.next_packet),
-                (5, 6, 7)
+                (5, Some(6), 7)
             );
             assert_eq!((first.segment_bytes, first.withheld_bytes), (400, 1));
             assert_eq!((first.request, found[1].request), (1, 2));
@@ -77,6 +77,78 @@ fn a_stall_is_seen_from_everywhere() {
             );
         }
     }
+}
+
+/// A short segment, a full one and, after a pause, the rest, which `cut` bytes of a record are.
+fn probed(pause_us: u64, cut: usize, kind: u8) -> Script {
+    let mut script = Script::open(25 * MS, 25 * MS);
+    script.data(CLIENT, &record(kind, &[0; 90]));
+    script.wait(50 * MS);
+    script.data(SERVER, &record(kind, &[0; 30]));
+    let body = record(kind, &vec![0; 1448 + 300 - 5]);
+    if cut > 0 {
+        script.data(SERVER, &body[..1448]);
+        script.wait(pause_us);
+        script.data(SERVER, &body[1448..]);
+    } else {
+        script.data(SERVER, &body);
+        script.wait(pause_us);
+        script.data(SERVER, &record(kind, &[0; 300]));
+    }
+    script.wait(50 * MS);
+    script.ack(CLIENT);
+    script
+}
+
+#[test]
+fn the_rest_of_a_record_that_a_probe_sends_is_a_stall() {
+    let found = stalls(&probed(104 * MS, 300, 23));
+    let [one] = &found[..] else {
+        panic!("{found:?}")
+    };
+    assert_eq!(
+        (one.ack_packet, one.held_ms, one.lost_ms),
+        (None, 54.0, 104.0)
+    );
+    assert_eq!((one.segment_bytes, one.withheld_bytes), (1448, 300));
+    let finding = &findings(&capture(&probed(104 * MS, 300, 23)))[0];
+    assert_eq!(finding.code, Code::DelayedAckStall);
+    assert_eq!(stalls(&probed(100 * MS, 300, 23)).len(), 1);
+    // Sooner than a probe may be sent.
+    assert_eq!(stalls(&probed(100 * MS - 1, 300, 23)).len(), 0);
+    // A record of its own may not have been written before.
+    assert_eq!(stalls(&probed(104 * MS, 0, 23)).len(), 0);
+    // A handshake is written as it is computed.
+    assert_eq!(stalls(&probed(104 * MS, 300, 22)).len(), 0);
+}
+
+#[test]
+fn a_pause_with_all_acknowledged_is_no_probe() {
+    let body = record(23, &[0; 1748]);
+    for acknowledged in [false, true] {
+        let mut script = Script::open(25 * MS, 25 * MS);
+        script.data(CLIENT, &record(23, &[0; 90]));
+        script.wait(50 * MS);
+        script.data(SERVER, &record(23, &[0; 30]));
+        script.data(SERVER, &body[..1448]);
+        if acknowledged {
+            script.wait(50 * MS);
+            script.ack(CLIENT);
+            script.wait(54 * MS);
+        } else {
+            script.wait(104 * MS);
+        }
+        script.data(SERVER, &body[1448..]);
+        assert_eq!(stalls(&script).len(), usize::from(!acknowledged));
+    }
+    // Nothing short is unacknowledged: Nagle's algorithm keeps nothing back.
+    let mut script = Script::open(25 * MS, 25 * MS);
+    script.data(CLIENT, &record(23, &[0; 90]));
+    script.wait(50 * MS);
+    script.data(SERVER, &body[..1448]);
+    script.wait(104 * MS);
+    script.data(SERVER, &body[1448..]);
+    assert_eq!(stalls(&script).len(), 0);
 }
 
 #[test]

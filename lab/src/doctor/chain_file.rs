@@ -2,72 +2,55 @@
 //!
 //! Source: RFC 8446 section 4.4.2, RFC 6928.
 
+use super::chain;
 use super::code::Code;
 use super::finding::{Finding, Severity};
+use super::slow_start::{INITIAL_WINDOW_BYTES, further_round_trips, over_window};
 
 /// Judges the contents of a file of `ssl_certificate`; `None` where its certificates fit.
 ///
 /// # Errors
 /// A sentence where there is no certificate in it.
 pub fn chain_file(pem: &[u8]) -> Result<Option<Finding>, String> {
-    let chain = tls::Chain::from_pem(pem).map_err(|fault| fault.to_string())?;
-    let certificates: Vec<&[u8]> = chain.certificates().collect();
-    let own: usize = certificates.iter().map(|der| der.len() + ENTRY_BYTES).sum();
+    let file = tls::Chain::from_pem(pem).map_err(|fault| fault.to_string())?;
+    let certificates: Vec<Vec<u8>> = file.certificates().map(<[u8]>::to_vec).collect();
+    let chain = chain::read(&certificates);
+    let own: u64 = chain.iter().map(|one| one.bytes + ENTRY_BYTES).sum();
     let flight = own + REST_BYTES;
-    if flight <= INITIAL_WINDOW_BYTES {
+    let over = over_window(flight);
+    if over == 0 {
         return Ok(None);
     }
-    let names: Vec<String> = certificates.iter().map(|der| shown(der)).collect();
-    let over = flight - INITIAL_WINDOW_BYTES;
+    let needless = chain::needless(&chain);
+    let saved: u64 = needless.iter().map(|one| chain[one.place].bytes).sum();
+    let names = chain
+        .iter()
+        .map(|one| format!("{}, {} bytes", chain::shown(&one.subject), one.bytes));
     let title = format!(
-        "{} certificates with {own} bytes make the server's flight about {flight} bytes, {over} above the initial window: a full handshake takes a round trip more",
-        certificates.len()
+        "{} certificates with {own} bytes make the server's flight about {flight} bytes, {over} above the initial window of {INITIAL_WINDOW_BYTES}",
+        chain.len()
     );
-    let found = Finding::new(Code::ChainOverWindow, Severity::Bad, title)
-        .costs(0.0, 1.0)
+    let mut found = Finding::new(Code::ChainOverWindow, Severity::Bad, title)
+        .costs(0.0, f64::from(further_round_trips(flight)))
         .proof("certificate_bytes", own)
         .proof("flight_bytes_about", flight)
         .proof("bytes_over_window_about", over)
-        .proof("certificates", names.clone());
-    let roots = certificates
-        .iter()
-        .zip(&names)
-        .skip(1)
-        .filter(|(der, _)| is_root(der));
-    let mut found = roots.fold(found, |found, (_, name)| {
-        found.mend(format!(
-            "ssl_certificate: take the root out of the file, no client needs it: {name}"
-        ))
-    });
-    if found.mend.is_empty() {
-        found = found.mend("ssl_certificate: a chain with fewer or ECDSA certificates, or without cross-signed ones");
+        .proof("certificates", names.collect::<Vec<_>>());
+    for line in chain::mends(&chain, &needless) {
+        found = found.mend(line);
+    }
+    if over_window(flight.saturating_sub(saved)) > 0 {
+        found = found.mend(chain::SMALLER);
     }
     Ok(Some(
-        found.mend("firstbyte: ssl_certificate_compression on;"),
+        found.mend(chain::COMPRESS_NGINX).mend(chain::COMPRESS_OURS),
     ))
 }
 
-/// Whether a certificate was issued by itself.
-fn is_root(der: &[u8]) -> bool {
-    let parsed = tls::Certificate::parse(der);
-    parsed.is_some_and(|one| !one.subject().is_empty() && one.subject() == one.issuer())
-}
-
-fn shown(der: &[u8]) -> String {
-    let subject = tls::Certificate::parse(der).map(|one| one.subject());
-    let subject = subject.unwrap_or_else(|| "(unreadable)".to_owned());
-    let subject: String = subject.chars().take(NAME_CHARS_MAX).collect();
-    format!("{subject}, {} bytes", der.len())
-}
-
-/// Ten segments of Ethernet.
-pub(super) const INITIAL_WINDOW_BYTES: usize = 14_600;
 /// The length and the extensions of a certificate in its message.
-const ENTRY_BYTES: usize = 5;
+const ENTRY_BYTES: u64 = 5;
 /// The rest of the flight in TLS 1.3: ServerHello, extensions, a signature of RSA with 2048 bits, Finished, heads of records.
-const REST_BYTES: usize = 600;
-/// The characters of a name in a report.
-const NAME_CHARS_MAX: usize = 200;
+const REST_BYTES: u64 = 600;
 
 #[cfg(test)]
 mod tests {
@@ -129,7 +112,8 @@ mod tests {
     #[test]
     fn the_window_is_exact() {
         let extra = certificate("leaf", "other", 10_000).len() - 10_000;
-        let fits = INITIAL_WINDOW_BYTES - REST_BYTES - ENTRY_BYTES - extra;
+        let room = INITIAL_WINDOW_BYTES - REST_BYTES - ENTRY_BYTES;
+        let fits = usize::try_from(room).expect("a size") - extra;
         assert_eq!(
             chain_file(&pem(&[certificate("leaf", "other", fits)])),
             Ok(None)
@@ -150,7 +134,7 @@ mod tests {
         let found = chain_file(&pem(&chain))
             .expect("it is a chain")
             .expect("it is too large");
-        assert!(found.mend[0].contains("root out of the file"), "{found:?}");
+        assert!(found.mend[0].contains("it is a root"), "{found:?}");
         assert!(found.mend[0].contains("CN=root"), "{found:?}");
         // A server's own certificate is needed, whoever has issued it.
         let own = chain_file(&pem(&[certificate("leaf", "leaf", 15_000)]));

@@ -2,30 +2,32 @@
 //!
 //! A check that fails does not end the others: why it failed is a note in the diagnosis's conditions.
 
-use std::time::Duration;
-
 use serde_json::json;
 
 use super::checks::CHECKS;
 use super::diagnosis::Diagnosis;
 use super::examine::Examination;
 use super::failure::Failure;
+use super::figures::in_ms;
 use super::finding::Severity;
 use super::network::Network;
 use super::plan::Plan;
 use super::visitor::Watch;
+use crate::fetch::Lookup;
 
-/// Examines a server by all checks; an examination that is interrupted has the findings of the checks before.
+/// Examines a server by all checks; an examination that is interrupted has the findings of the checks before. The server is
+/// reached by the first address of `lookup`, which was the first look-up of its name.
 ///
 /// # Errors
 /// The target cannot be reached or answers nothing.
 pub fn examine(
     plan: &Plan,
+    lookup: &Lookup,
     network: &dyn Network,
     watch: &dyn Watch,
 ) -> Result<Diagnosis, Failure> {
     watch.step("first request", 0, CHECKS.len());
-    let mut examination = Examination::begin(plan, network, watch)?;
+    let mut examination = Examination::begin(plan, lookup, network, watch)?;
     let name = String::from_utf8_lossy(examination.first.protocol.alpn()).into_owned();
     let mut diagnosis = Diagnosis::new(&plan.url.to_string(), &name);
     let status = examination.first.response.status;
@@ -58,18 +60,17 @@ pub fn examine(
 
 fn conditions(diagnosis: &mut Diagnosis, examination: Examination<'_>) {
     let (network, record) = (examination.network, &examination.first.record);
-    let ms = |time: Duration| time.as_secs_f64() * 1000.0;
     diagnosis.conditions.extend([
         ("network".to_owned(), json!(network.description())),
         (
             "address".to_owned(),
-            json!(examination.addresses[0].to_string()),
+            json!(examination.address().to_string()),
         ),
         ("requests".to_owned(), json!(examination.budget.sent())),
-        ("round_trip_ms".to_owned(), json!(record.min_rtt.map(ms))),
+        ("round_trip_ms".to_owned(), json!(record.min_rtt.map(in_ms))),
         (
             "link_round_trip_ms".to_owned(),
-            json!(network.round_trip().map(ms)),
+            json!(network.round_trip().map(in_ms)),
         ),
         ("notes".to_owned(), json!(examination.notes)),
     ]);

@@ -10,11 +10,12 @@ use serde_json::{Map, Value};
 use super::code::Code;
 use super::docroot::{Docroot, Type};
 use super::failure::Failure;
+use super::figures::in_ms;
 use super::network::{Network, NetworkPath};
-use super::plan::Plan;
+use super::plan::{Plan, TRIAL_REQUESTS};
 use super::visitor::{Budget, Visitor, Watch};
 use crate::client::{Protocol, Url};
-use crate::fetch::{self, ConnectionRecord, Response};
+use crate::fetch::{ConnectionRecord, Lookup, Response};
 
 /// An examination in progress.
 pub struct Examination<'a> {
@@ -22,10 +23,8 @@ pub struct Examination<'a> {
     pub plan: &'a Plan,
     /// How connections reach it.
     pub network: &'a dyn Network,
-    /// All addresses of the target's host, the one that is used first, and how long the look-up took.
-    pub addresses: Vec<SocketAddr>,
-    /// How long looking them up took.
-    pub resolved_in: Duration,
+    /// The first look-up of the target's host; its first address is the one that is used.
+    pub lookup: &'a Lookup,
     /// The first request's results.
     pub first: FirstLook,
     /// Figures of what was measured, by name.
@@ -65,30 +64,23 @@ pub struct Body {
 }
 
 impl<'a> Examination<'a> {
-    /// Looks the target up and asks for it once.
+    /// Asks for the target once.
     ///
     /// # Errors
-    /// It has no address, or does not answer.
+    /// It does not answer.
     pub(super) fn begin(
         plan: &'a Plan,
+        lookup: &'a Lookup,
         network: &'a dyn Network,
         watch: &'a dyn Watch,
     ) -> Result<Self, Failure> {
-        let (mut addresses, resolved_in) = fetch::resolve(&plan.url, plan.timeout)?;
-        if network.round_trip().is_some() {
-            // The link carries no other ones.
-            addresses.sort_by_key(|address| !address.is_ipv4());
-        }
         let budget = Budget::default();
-        let address = *addresses
-            .first()
-            .ok_or_else(|| Failure::other("the host has no address"))?;
         let docroot = plan.docroot.as_ref();
         let docroot = docroot.map(|directory| Docroot::new(directory, &plan.url));
         let docroot = docroot.transpose()?;
         let first = visit(
             (plan, network, watch, &budget),
-            address,
+            lookup.addresses[0],
             NetworkPath::Direct,
             |visitor| {
                 let mut session = visitor.open(&visitor.dial())?;
@@ -103,8 +95,7 @@ impl<'a> Examination<'a> {
         Ok(Self {
             plan,
             network,
-            addresses,
-            resolved_in,
+            lookup,
             first,
             measured: Map::new(),
             notes: Vec::new(),
@@ -135,13 +126,21 @@ impl<'a> Examination<'a> {
         task: impl FnOnce(&Visitor<'_>) -> T + Send,
     ) -> Result<T, Failure> {
         let parts = (self.plan, self.network, self.watch, &self.budget);
-        visit(parts, self.addresses[0], network_path, task)
+        visit(parts, self.address(), network_path, task)
     }
 
-    /// How many requests are left.
+    /// Where the target is.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.lookup.addresses[0]
+    }
+
+    /// How many requests are left, without those that are kept for trials.
     #[must_use]
     pub fn requests_left(&self) -> u32 {
-        self.plan.requests_max.saturating_sub(self.budget.sent())
+        let kept = if self.plan.tries { TRIAL_REQUESTS } else { 0 };
+        let left = self.plan.requests_max.saturating_sub(self.budget.sent());
+        left.saturating_sub(kept)
     }
 
     /// Whether checks before have found this, above note.
@@ -159,6 +158,12 @@ impl<'a> Examination<'a> {
     #[must_use]
     pub fn round_trip(&self) -> Option<Duration> {
         self.network.round_trip().or(self.first.record.min_rtt)
+    }
+
+    /// That of [`Examination::round_trip`], ms; 0 where it is not known.
+    #[must_use]
+    pub fn round_trip_ms(&self) -> f64 {
+        self.round_trip().map_or(0.0, in_ms)
     }
 }
 

@@ -1,4 +1,6 @@
-//! Figures of findings as JSON.
+//! Figures of findings: times in milliseconds, and estimates as JSON.
+
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -11,4 +13,16 @@ pub(super) fn estimate(estimate: &Estimate) -> Value {
     json!({
         "value": finite(estimate.value), "low": finite(estimate.low), "high": finite(estimate.high), "n": estimate.n,
     })
+}
+
+/// Milliseconds between two times of the monotonic clock in nanoseconds.
+#[must_use]
+pub(super) fn ms(from: u64, to: u64) -> f64 {
+    to.saturating_sub(from) as f64 / 1e6
+}
+
+/// A time in milliseconds.
+#[must_use]
+pub(super) fn in_ms(time: Duration) -> f64 {
+    time.as_secs_f64() * 1000.0
 }

@@ -24,6 +24,16 @@ pub struct Finding {
     pub mend: Vec<String>,
 }
 
+/// A name that a server sent, for a sentence: no longer than names are, without hidden characters.
+#[must_use]
+pub(super) fn name_of_server(name: &str) -> String {
+    let clean = name.chars().filter(char::is_ascii_graphic);
+    clean.take(NAME_CHARS_MAX).collect()
+}
+
+/// Characters of a name that a server sent: names of fields, metrics and protocols are shorter.
+const NAME_CHARS_MAX: usize = 64;
+
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -70,5 +80,17 @@ impl Finding {
     pub fn mend(mut self, what: impl Into<String>) -> Self {
         self.mend.push(what.into());
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_servers_are_cut_and_cleaned() {
+        let hostile = format!("\u{1b}[2J{}", "x".repeat(100));
+        assert_eq!(name_of_server(&hostile).len(), NAME_CHARS_MAX);
+        assert!(!name_of_server(&hostile).contains('\u{1b}'));
     }
 }

@@ -6,9 +6,11 @@
 //!
 //! Source: docs/doctor.md.
 
+mod chain;
 mod chain_file;
 mod checks;
 mod code;
+mod command;
 mod course;
 mod diagnosis;
 mod docroot;
@@ -21,6 +23,8 @@ mod network;
 mod plan;
 pub mod report;
 mod site;
+mod slow_start;
+mod tunable;
 mod visitor;
 
 pub use chain_file::chain_file;
@@ -32,5 +36,6 @@ pub use failure::Failure;
 pub use finding::{Finding, Severity};
 pub use from_har::from_har;
 pub use network::{Judge, KERNEL_HOLD, Network, NetworkPath, Unchanged};
-pub use plan::{CONNECTIONS_MAX, Plan, REQUESTS, REQUESTS_MAX, TIMEOUT};
+pub use plan::{CONNECTIONS_MAX, Plan, REQUESTS, REQUESTS_MAX, TIMEOUT, TRIAL_REQUESTS};
+pub use tunable::{Tunable, Tuner};
 pub use visitor::{Session, Visitor, Watch};

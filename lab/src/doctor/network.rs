@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::failure::Failure;
+use super::tunable::Tuner;
 
 /// The way of connections to the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +22,11 @@ pub trait Network: Sync {
 
     /// For how long acknowledgements can be held on [`NetworkPath::Delayed`], the longest first.
     fn holds(&self) -> &[Duration];
+
+    /// What sets the settings of the target's kernel; `None` unless they may be tried.
+    fn tuner(&self) -> Option<&dyn Tuner> {
+        None
+    }
 
     /// One sentence for the report: how connections reach the target, and why not better.
     fn description(&self) -> String;

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::command::quoted;
 use crate::client::trust::Trust;
 use crate::client::{Protocol, Url};
 
@@ -27,6 +28,8 @@ pub struct Plan {
     pub timeout: Duration,
     /// How many requests may be sent, of all checks.
     pub requests_max: u32,
+    /// Whether settings of the target's kernel are changed for a while, to see what they cost.
+    pub tries: bool,
 }
 
 impl Plan {
@@ -43,6 +46,7 @@ impl Plan {
             cacert: None,
             timeout: TIMEOUT,
             requests_max: REQUESTS,
+            tries: false,
         }
     }
 
@@ -80,6 +84,9 @@ impl Plan {
         if matches!(self.trust, Trust::Nobody) {
             line += " -k";
         }
+        if self.tries {
+            line += " --try";
+        }
         line
     }
 
@@ -89,19 +96,12 @@ impl Plan {
     }
 }
 
-/// A word for the shell.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:%@,+=[]".contains(c);
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
-    }
-}
-
 /// Requests that an examination sends at most, unless the plan says another number.
 pub const REQUESTS: u32 = 400;
 /// The most requests that a plan may allow.
 pub const REQUESTS_MAX: u32 = 100_000;
+/// Requests that are kept for trying settings of the target's kernel, where that is planned.
+pub const TRIAL_REQUESTS: u32 = 96;
 /// Connections that are open at a time, at most: the doctor is no load.
 pub const CONNECTIONS_MAX: usize = 4;
 /// How long a connection or a response may take, unless the plan says it.
@@ -118,10 +118,11 @@ mod tests {
         plan.protocol = Some(Protocol::Spdy);
         plan.docroot = Some("/srv/my site".into());
         plan.trust = Trust::Nobody;
+        plan.tries = true;
         let expected = [
             "firstbyte doctor",
             r"'https://h:1/a?b=1&c='\'''",
-            "--protocol spdy --docroot '/srv/my site' -k",
+            "--protocol spdy --docroot '/srv/my site' -k --try",
         ];
         assert_eq!(plan.command(), expected.join(" "));
     }

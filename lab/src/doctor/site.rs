@@ -41,9 +41,7 @@ fn look(x: &Examination<'_>) -> Result<Vec<Body>, Failure> {
         for url in urls {
             let mut both = Vec::new();
             for fields in [&[][..], &[("accept-encoding", "gzip")]] {
-                if !session.is_open() {
-                    session = visitor.open(&visitor.dial())?;
-                }
+                session.keep_open()?;
                 match session.exchange(&visitor.get(&url, fields)) {
                     Ok(response) => both.push(response),
                     Err(Failure::Interrupted) => return Err(Failure::Interrupted),

@@ -1,11 +1,13 @@
 //! The requests of an examination: counts them, limits connections, and takes the way that was asked for.
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use super::failure::Failure;
+use super::figures::ms;
 use super::network::{Judge, NetworkPath};
 use super::plan::{CONNECTIONS_MAX, Plan};
 use crate::client::{Clocks, Protocol, Request, Url};
@@ -83,6 +85,7 @@ pub struct Visitor<'a> {
 /// A connection with the right to it.
 pub struct Session<'a> {
     connection: Connection,
+    dial: Dial,
     visitor: &'a Visitor<'a>,
     _permit: Permit<'a>,
 }
@@ -118,9 +121,62 @@ impl<'a> Visitor<'a> {
         let connection = Connection::open(dial)?;
         Ok(Session {
             connection,
+            dial: dial.clone(),
             visitor: self,
             _permit: permit,
         })
+    }
+
+    /// Runs a task for each number below `rounds`, as many at a time as connections may be open. A task must have one
+    /// [`Session`] at a time: with two each of several tasks would wait for ever for the second of the others. Returns what the
+    /// tasks returned, in the order of their numbers, and why one failed; rounds that failed or were not begun are left out.
+    pub fn side_by_side<T: Send>(
+        &self,
+        rounds: usize,
+        task: impl Fn(usize) -> Result<T, Failure> + Sync,
+    ) -> (Vec<T>, Option<Failure>) {
+        let next = AtomicUsize::new(0);
+        let ended = Mutex::new((Vec::new(), None));
+        // A thread whose task fails ends; so a server that answers nothing is not asked in each round.
+        let work = || loop {
+            let round = next.fetch_add(1, Ordering::Relaxed);
+            if round >= rounds {
+                return;
+            }
+            let result = task(round);
+            let (done, failure) = &mut *ended.lock().unwrap_or_else(PoisonError::into_inner);
+            match result {
+                Ok(value) => done.push((round, value)),
+                Err(why) => {
+                    failure.get_or_insert(why);
+                    return;
+                }
+            }
+        };
+        thread::scope(|scope| {
+            // A thread inherits the network of the one that starts it.
+            for _ in 0..CONNECTIONS_MAX.min(rounds) {
+                scope.spawn(work);
+            }
+        });
+        let (mut done, failure) = ended.into_inner().unwrap_or_else(PoisonError::into_inner);
+        done.sort_by_key(|(round, _)| *round);
+        (done.into_iter().map(|(_, value)| value).collect(), failure)
+    }
+
+    /// [`Visitor::side_by_side`] of tasks that all have to succeed.
+    ///
+    /// # Errors
+    /// That of a task.
+    pub fn rounds<T: Send>(
+        &self,
+        rounds: usize,
+        task: impl Fn(usize) -> Result<T, Failure> + Sync,
+    ) -> Result<Vec<T>, Failure> {
+        match self.side_by_side(rounds, task) {
+            (_, Some(failure)) => Err(failure),
+            (all, None) => Ok(all),
+        }
     }
 
     /// A request as the doctor makes it: GET, without content codings unless `fields` accept some.
@@ -145,6 +201,14 @@ impl<'a> Visitor<'a> {
             .map(|(from, to)| (clocks.instant(*from), clocks.instant(*to)))
             .collect();
         self.judge.are_void(&samples)
+    }
+
+    /// How long those of [`Visitor::are_void`]'s times took that count, ms.
+    #[must_use]
+    pub fn valid_ms(&self, samples: &[(u64, u64)]) -> Vec<f64> {
+        let both = samples.iter().zip(self.are_void(samples));
+        let valid = both.filter(|(_, is_void)| !is_void);
+        valid.map(|((from, to), _)| ms(*from, *to)).collect()
     }
 
     /// The plan.
@@ -190,6 +254,11 @@ impl Session<'_> {
         Ok(all.map(|one| one.map_err(Failure::from)).collect())
     }
 
+    /// Lets time pass; returns whether the connection is still open then.
+    pub fn watch(&mut self, time: Duration) -> bool {
+        self.connection.watch(time)
+    }
+
     /// The protocol that the server chose.
     #[must_use]
     pub fn protocol(&self) -> Protocol {
@@ -206,6 +275,18 @@ impl Session<'_> {
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.connection.is_open()
+    }
+
+    /// Opens another connection in place of one that takes no further request.
+    ///
+    /// # Errors
+    /// It cannot be opened, or the examination was interrupted.
+    pub fn keep_open(&mut self) -> Result<(), Failure> {
+        if !self.is_open() {
+            self.visitor.go_on()?;
+            self.connection = Connection::open(&self.dial)?;
+        }
+        Ok(())
     }
 }
 
@@ -227,6 +308,7 @@ const USER_AGENT: &str = concat!("firstbyte-doctor/", env!("CARGO_PKG_VERSION"))
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::doctor::network::{Network, Unchanged};
 
     #[test]
     fn a_budget_ends_at_its_limit() {
@@ -238,11 +320,79 @@ mod tests {
         assert_eq!(budget.sent(), 4);
     }
 
+    struct Unwatched;
+
+    impl Watch for Unwatched {
+        fn step(&self, _: &str, _: usize, _: usize) {}
+
+        fn is_stopped(&self) -> bool {
+            false
+        }
+    }
+
+    /// Runs a task with a visitor of a server that nobody asks.
+    fn visiting(task: impl FnOnce(&Visitor<'_>) + Send) {
+        let plan = Plan::new(Url::parse("http://127.0.0.1/").expect("a URL"));
+        let (budget, mut task) = (Budget::default(), Some(task));
+        let ran = Unchanged::default().run(NetworkPath::Direct, &mut |judge| {
+            let visitor = Visitor {
+                plan: &plan,
+                budget: &budget,
+                watch: &Unwatched,
+                judge,
+                address: SocketAddr::from(([127, 0, 0, 1], 80)),
+                network_path: NetworkPath::Direct,
+                is_emulated: false,
+            };
+            task.take().expect("it is run once")(&visitor);
+        });
+        ran.expect("the network is there");
+    }
+
+    #[test]
+    fn rounds_keep_their_order_and_are_as_many_at_a_time_as_connections() {
+        let (now, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        visiting(|visitor| {
+            let all = visitor.rounds(50, |n| {
+                most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                thread::yield_now();
+                now.fetch_sub(1, Ordering::SeqCst);
+                Ok(n)
+            });
+            assert_eq!(all, Ok((0..50).collect()));
+            assert_eq!(visitor.rounds(0, Ok), Ok(Vec::new()));
+        });
+        assert!(most.into_inner() <= CONNECTIONS_MAX);
+    }
+
+    #[test]
+    fn a_round_that_fails_takes_none_of_the_others_away() {
+        visiting(|visitor| {
+            let task = |n| match n {
+                3 => Err(Failure::BudgetSpent),
+                n => Ok(n),
+            };
+            let (done, failure) = visitor.side_by_side(5, task);
+            assert_eq!(
+                (done, failure),
+                (vec![0, 1, 2, 4], Some(Failure::BudgetSpent))
+            );
+            assert_eq!(visitor.rounds(5, task), Err(Failure::BudgetSpent));
+            // Each thread ends with the failure of its own.
+            let asked = AtomicUsize::new(0);
+            let (_, failure) = visitor.side_by_side(50, |_| {
+                asked.fetch_add(1, Ordering::Relaxed);
+                Err::<(), _>(Failure::other("nobody answers"))
+            });
+            assert!(failure.is_some() && asked.into_inner() == CONNECTIONS_MAX);
+        });
+    }
+
     #[test]
     fn a_fifth_connection_waits_for_the_end_of_another() {
         let budget = Budget::default();
         let mut permits: Vec<Permit<'_>> = (0..CONNECTIONS_MAX).map(|_| budget.enter()).collect();
-        std::thread::scope(|scope| {
+        thread::scope(|scope| {
             let (sender, receiver) = std::sync::mpsc::channel();
             let budget = &budget;
             scope.spawn(move || {

@@ -29,7 +29,7 @@ pub use event::Event;
 pub use failure::{Failure, FailureCause};
 pub use key_log::KeyLog;
 pub use record::{ConnectionRecord, Handshake, Read, TlsRecord};
-pub use resolve::resolve;
+pub use resolve::{Lookup, resolve};
 pub use response::{MAX_BODY_BYTES, Piece, Response};
 pub use sessions::Sessions;
 pub use tls::ClientVersions as Versions;

@@ -8,30 +8,50 @@ use std::time::Duration;
 use super::failure::{Failure, FailureCause};
 use crate::client::{Url, now_ns};
 
-/// The addresses of a URL's server in the system's order, one at least, and how long the system took to look them up. An
-/// address in place of a name takes no time.
+/// A look-up of a URL's server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lookup {
+    /// Its addresses in the system's order, one at least.
+    pub addresses: Vec<SocketAddr>,
+    /// How long the system took; an address in place of a name takes no time.
+    pub took: Duration,
+}
+
+impl Lookup {
+    /// Looks a URL's server up, for as long as the system takes.
+    ///
+    /// # Errors
+    /// No address is known.
+    pub fn of(url: &Url) -> Result<Self, Failure> {
+        let from = now_ns();
+        let addresses = url
+            .addresses()
+            .map_err(|why| Failure::new(FailureCause::Name, why))?;
+        let took_ns = if url.is_address() { 0 } else { now_ns() - from };
+        Ok(Self {
+            addresses,
+            took: Duration::from_nanos(took_ns),
+        })
+    }
+}
+
+/// A [`Lookup`] that is given up after a time.
 ///
 /// # Errors
 /// No address is known, or none was within the time.
-pub fn resolve(url: &Url, timeout: Duration) -> Result<(Vec<SocketAddr>, Duration), Failure> {
-    let unknown = |why| Failure::new(FailureCause::Name, why);
-    if url.is_address() {
-        return Ok((url.addresses().map_err(unknown)?, Duration::ZERO));
-    }
+pub fn resolve(url: &Url, timeout: Duration) -> Result<Lookup, Failure> {
     let (sender, receiver) = mpsc::channel();
-    let (own, from) = (url.clone(), now_ns());
+    let asked = url.clone();
     // The system's call cannot be ended early: it is left behind where it takes too long.
-    thread::spawn(move || {
-        let found = own.addresses();
-        let _ = sender.send((found, now_ns()));
-    });
-    let (found, to) = receiver.recv_timeout(timeout).map_err(|_| {
-        let (host, seconds) = (&url.host, timeout.as_secs_f64());
-        unknown(format!(
-            "the addresses of the host \"{host}\" were not known within {seconds} s"
-        ))
-    })?;
-    Ok((found.map_err(unknown)?, Duration::from_nanos(to - from)))
+    thread::spawn(move || sender.send(Lookup::of(&asked)));
+    receiver.recv_timeout(timeout).map_err(|_| {
+        let message = format!(
+            "the addresses of the host \"{}\" were not known within {} s",
+            url.host,
+            timeout.as_secs_f64()
+        );
+        Failure::new(FailureCause::Name, message)
+    })?
 }
 
 #[cfg(test)]
@@ -43,17 +63,14 @@ mod tests {
     #[test]
     fn addresses_are_found_with_their_port() {
         let url = Url::parse("http://[::1]:81/").expect("a URL");
-        let (found, took) = resolve(&url, TIMEOUT).expect("an address");
-        assert_eq!(found, ["[::1]:81".parse().expect("an address")]);
-        assert_eq!(took, Duration::ZERO);
+        let found = resolve(&url, TIMEOUT).expect("an address");
+        assert_eq!(found.addresses, ["[::1]:81".parse().expect("an address")]);
+        assert_eq!(found.took, Duration::ZERO);
         let url = Url::parse("http://localhost:82/").expect("a URL");
-        let (found, took) = resolve(&url, TIMEOUT).expect("a known host");
-        assert!(
-            found
-                .iter()
-                .all(|one| one.ip().is_loopback() && one.port() == 82)
-        );
-        assert!(!found.is_empty() && took > Duration::ZERO);
+        let found = resolve(&url, TIMEOUT).expect("a known host");
+        let is_own = |one: &SocketAddr| one.ip().is_loopback() && one.port() == 82;
+        assert!(found.addresses.iter().all(is_own));
+        assert!(!found.addresses.is_empty() && found.took > Duration::ZERO);
     }
 
     #[test]

@@ -5,8 +5,9 @@
 
 use std::collections::HashMap;
 
-use super::analysis::{Analysis, Stall};
+use super::figure::{FIGURES, Figure};
 use super::resource::Resource;
+use super::runs::{LEVEL, Runs};
 use super::visit::Visit;
 use crate::client::Url;
 use crate::stats::{self, Comparison, Estimate};
@@ -22,7 +23,7 @@ pub enum Match {
 }
 
 /// The comparison of two lists of runs.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct VisitComparison {
     /// Figures of the page that one side has at least, in the order of [`FIGURES`].
     pub figures: Vec<FigureComparison>,
@@ -52,114 +53,6 @@ impl FigureComparison {
         Some(self.after?.value - self.before?.value)
     }
 }
-
-/// A figure of a visit.
-#[derive(Clone, Copy, Debug)]
-pub struct Figure {
-    /// Its name in JSON.
-    pub name: &'static str,
-    /// Its name for people.
-    pub title: &'static str,
-    /// Its unit; empty for numbers.
-    pub unit: &'static str,
-    of: fn(&Visit, &Analysis) -> Option<f64>,
-}
-
-impl Figure {
-    /// The figure of a visit, where it has one.
-    #[must_use]
-    pub fn of(&self, visit: &Visit, analysis: &Analysis) -> Option<f64> {
-        (self.of)(visit, analysis)
-    }
-}
-
-impl PartialEq for Figure {
-    fn eq(&self, other: &Self) -> bool {
-        self.name == other.name
-    }
-}
-
-const fn figure(
-    name: &'static str,
-    title: &'static str,
-    unit: &'static str,
-    of: fn(&Visit, &Analysis) -> Option<f64>,
-) -> Figure {
-    Figure {
-        name,
-        title,
-        unit,
-        of,
-    }
-}
-
-/// All figures, in the order of reports.
-pub static FIGURES: [Figure; 17] = [
-    figure("first_byte_ms", "first byte", "ms", |visit, _| {
-        visit.timings.first_byte_ms
-    }),
-    figure("first_paint_ms", "first paint", "ms", |visit, _| {
-        visit.timings.first_paint_ms
-    }),
-    figure(
-        "first_contentful_paint_ms",
-        "first contentful paint",
-        "ms",
-        |visit, _| visit.timings.first_contentful_paint_ms,
-    ),
-    figure(
-        "largest_contentful_paint_ms",
-        "largest contentful paint",
-        "ms",
-        |visit, _| visit.timings.largest_contentful_paint_ms,
-    ),
-    figure(
-        "dom_content_loaded_ms",
-        "DOM content loaded",
-        "ms",
-        |visit, _| visit.timings.dom_content_loaded_ms,
-    ),
-    figure("load_ms", "load", "ms", |visit, _| visit.timings.load_ms),
-    figure("last_byte_ms", "last byte", "ms", |visit, _| {
-        visit
-            .resources
-            .iter()
-            .map(Resource::end_ms)
-            .max_by(f64::total_cmp)
-    }),
-    figure("requests", "requests", "", |_, all| {
-        Some(all.total.requests as f64)
-    }),
-    figure("from_cache", "from the cache", "", |_, all| {
-        Some(all.total.from_cache as f64)
-    }),
-    figure("failed", "failed", "", |_, all| {
-        Some(all.total.failed as f64)
-    }),
-    figure("bytes", "transferred", "bytes", |_, all| {
-        Some(all.total.bytes as f64)
-    }),
-    figure("content_bytes", "content", "bytes", |_, all| {
-        Some(all.total.content_bytes as f64)
-    }),
-    figure("connections", "connections", "", |_, all| {
-        Some(all.connections.len() as f64)
-    }),
-    figure("staircase", "staircase score", "", |_, all| {
-        all.staircase.score()
-    }),
-    figure("stalls", "stalls", "", |_, all| {
-        Some(all.stalls.len() as f64)
-    }),
-    figure("stalled_ms", "stalled", "ms", |_, all| {
-        let lengths = all.stalls.iter().map(Stall::length_ms);
-        // The sum of no numbers is -0.
-        Some(lengths.fold(0.0, |sum, ms| sum + ms))
-    }),
-    figure("round_trip_ms", "round trip", "ms", |visit, _| {
-        visit.round_trip_ms
-    }),
-];
 
 /// A resource before and after; one of them is there at least.
 #[derive(Clone, Debug, PartialEq)]
@@ -205,50 +98,43 @@ pub struct ResourceFigures {
 
 /// Compares runs after a change with runs before it.
 #[must_use]
-pub fn compare(before: &[&Visit], after: &[&Visit], by: Match) -> VisitComparison {
-    let sides = [before, after].map(|runs| {
-        let analyses = runs.iter().map(|visit| Analysis::of(visit));
-        runs.iter().copied().zip(analyses).collect::<Vec<_>>()
-    });
+pub fn compare(before: &Runs<'_>, after: &Runs<'_>, by: Match) -> VisitComparison {
     let figures = FIGURES.iter().filter_map(|figure| {
-        let [before, after] = sides.each_ref().map(|runs| {
-            let values = runs.iter().filter_map(|(visit, all)| figure.of(visit, all));
-            values.collect::<Vec<f64>>()
-        });
-        (!before.is_empty() || !after.is_empty()).then(|| FigureComparison {
+        let (old, new) = (before.mean(figure), after.mean(figure));
+        (old.is_some() || new.is_some()).then(|| FigureComparison {
             figure: *figure,
-            before: stats::mean(&before, LEVEL),
-            after: stats::mean(&after, LEVEL),
-            ratio: stats::apart(&before, &after),
+            before: old,
+            after: new,
+            ratio: stats::apart(&before.values(figure), &after.values(figure)),
         })
     });
     VisitComparison {
         figures: figures.collect(),
         resources: resources(before, after, by),
-        protocols: protocols(&sides),
+        protocols: protocols(before, after),
     }
 }
 
-fn protocols(sides: &[Vec<(&Visit, Analysis)>; 2]) -> Vec<(String, f64, f64)> {
+fn protocols(before: &Runs<'_>, after: &Runs<'_>) -> Vec<(String, f64, f64)> {
     let mut places: HashMap<&str, usize> = HashMap::new();
     let mut found: Vec<(String, f64, f64)> = Vec::new();
-    for (side, runs) in sides.iter().enumerate() {
-        for sum in runs.iter().flat_map(|(_, analysis)| &analysis.by_protocol) {
+    for (runs, is_before) in [(before.all(), true), (after.all(), false)] {
+        for sum in runs.iter().flat_map(|run| &run.analysis.by_protocol) {
             let share = sum.requests as f64 / runs.len() as f64;
             let place = *places.entry(&sum.name).or_insert_with(|| {
                 found.push((sum.name.clone(), 0.0, 0.0));
                 found.len() - 1
             });
-            match side {
-                0 => found[place].1 += share,
-                _ => found[place].2 += share,
+            match is_before {
+                true => found[place].1 += share,
+                false => found[place].2 += share,
             }
         }
     }
     found
 }
 
-/// A resource's name in a run: what it is compared by, and which of several it is.
+/// A resource in a visit: its method, the name that it is matched by, and which of several it is.
 type Key = (String, String, usize);
 
 /// A resource in each run of both sides.
@@ -258,20 +144,16 @@ struct Sides<'a> {
     after: Vec<&'a Resource>,
 }
 
-fn resources(before: &[&Visit], after: &[&Visit], by: Match) -> Vec<ResourceComparison> {
+fn resources(before: &Runs<'_>, after: &Runs<'_>, by: Match) -> Vec<ResourceComparison> {
     let mut places: HashMap<Key, usize> = HashMap::new();
     let mut found: Vec<Sides<'_>> = Vec::new();
-    let runs = before.iter().map(|visit| (true, visit));
-    for (is_before, visit) in runs.chain(after.iter().map(|visit| (false, visit))) {
-        let mut seen: HashMap<(String, String), usize> = HashMap::new();
-        for resource in &visit.resources {
-            let (method, name) = (resource.method.clone(), name(resource, by));
-            let again = seen.entry((method.clone(), name.clone())).or_default();
-            let place = *places.entry((method, name, *again)).or_insert_with(|| {
+    let runs = before.all().iter().map(|run| (true, run));
+    for (is_before, run) in runs.chain(after.all().iter().map(|run| (false, run))) {
+        for (key, resource) in keys(run.visit, by).zip(&run.visit.resources) {
+            let place = *places.entry(key).or_insert_with(|| {
                 found.push(Sides::default());
                 found.len() - 1
             });
-            *again += 1;
             match is_before {
                 true => found[place].before.push(resource),
                 false => found[place].after.push(resource),
@@ -279,6 +161,32 @@ fn resources(before: &[&Visit], after: &[&Visit], by: Match) -> Vec<ResourceComp
         }
     }
     found.iter().map(compared).collect()
+}
+
+/// Places of the resources of two visits that belong together: those of the first visit in their order, then what the second
+/// one has alone.
+#[must_use]
+pub fn pairs(before: &Visit, after: &Visit, by: Match) -> Vec<(Option<usize>, Option<usize>)> {
+    let mut places: HashMap<Key, usize> = keys(after, by).zip(0..).collect();
+    let old = keys(before, by).zip(0..);
+    let mut found: Vec<(Option<usize>, Option<usize>)> = old
+        .map(|(key, place)| (Some(place), places.remove(&key)))
+        .collect();
+    let mut alone: Vec<usize> = places.into_values().collect();
+    alone.sort_unstable();
+    found.extend(alone.into_iter().map(|place| (None, Some(place))));
+    found
+}
+
+/// What each resource of a visit is compared by, in their order.
+fn keys(visit: &Visit, by: Match) -> impl Iterator<Item = Key> {
+    let mut seen: HashMap<(String, String), usize> = HashMap::new();
+    visit.resources.iter().map(move |resource| {
+        let (method, name) = (resource.method.clone(), name(resource, by));
+        let again = seen.entry((method.clone(), name.clone())).or_default();
+        *again += 1;
+        (method, name, *again)
+    })
 }
 
 fn compared(sides: &Sides<'_>) -> ResourceComparison {
@@ -329,13 +237,15 @@ fn name(resource: &Resource, by: Match) -> String {
     }
 }
 
-/// The level of intervals of means.
-const LEVEL: f64 = 0.95;
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::page::{PageTimings, Phases};
+
+    fn compared(before: &[Visit], after: &[Visit], by: Match) -> VisitComparison {
+        let [before, after] = [before, after].map(|visits| Runs::of(visits).expect("some"));
+        compare(&before, &after, by)
+    }
 
     fn resource(url: &str, wait_ms: f64, protocol: &str) -> Resource {
         Resource {
@@ -385,7 +295,7 @@ mod tests {
                 resource("http://b.test/gone", 5.0, "h2"),
             ],
         );
-        let found = compare(&[&before], &[&after], Match::Url);
+        let found = compared(&[before.clone()], &[after.clone()], Match::Url);
         let sides = |found: &VisitComparison| -> Vec<(bool, bool)> {
             let resources = found.resources.iter();
             resources
@@ -406,7 +316,7 @@ mod tests {
                 ("h2".to_owned(), 0.0, 2.0)
             ]
         );
-        let by_path = compare(&[&before], &[&after], Match::Path);
+        let by_path = compared(&[before], &[after], Match::Path);
         assert_eq!(sides(&by_path), [(true, true), (true, true)]);
     }
 
@@ -421,7 +331,7 @@ mod tests {
                 ],
             )
         };
-        let found = compare(&[&twice(1.0, 5.0)], &[&twice(2.0, 9.0)], Match::Url);
+        let found = compared(&[twice(1.0, 5.0)], &[twice(2.0, 9.0)], Match::Url);
         let differences: Vec<_> = found
             .resources
             .iter()
@@ -436,12 +346,7 @@ mod tests {
             let run = |ms: &f64| visit(*ms, vec![resource("http://a/", *ms, "h2")]);
             times.iter().map(run).collect()
         };
-        let of = |before: &[f64], after: &[f64]| {
-            let (before, after) = (runs(before), runs(after));
-            let (before, after): (Vec<&Visit>, Vec<&Visit>) =
-                (before.iter().collect(), after.iter().collect());
-            compare(&before, &after, Match::Url)
-        };
+        let of = |before: &[f64], after: &[f64]| compared(&runs(before), &runs(after), Match::Url);
         let single = of(&[100.0], &[80.0]);
         let load = figure_of(&single, "load_ms");
         assert_eq!((load.difference(), load.ratio), (Some(-20.0), None));
@@ -473,11 +378,5 @@ mod tests {
             .ratio
             .expect("three runs of each");
         assert!(!ratio.differs, "{ratio:?}");
-    }
-
-    #[test]
-    fn nothing_is_compared_with_nothing() {
-        let found = compare(&[], &[], Match::Url);
-        assert_eq!(found, VisitComparison::default());
     }
 }

@@ -7,9 +7,13 @@
 
 pub mod analysis;
 pub mod comparison;
+mod figure;
 pub mod har;
 mod resource;
+mod runs;
 mod visit;
 
+pub use figure::{FIGURES, Figure};
 pub use resource::{Kind, Phases, Piece, Resource};
+pub use runs::{AnalysedVisit, Runs, Views};
 pub use visit::{Agent, Frame, PageTimings, TITLE_BYTES_MAX, View, Visit};

@@ -9,8 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use engines::http::{BodyLength, Chunk, Front, OutputQueue, ResponseHead};
-use engines::spdy::{self, Event, SendAction, SendOptions};
+use engines::spdy::{self, Event};
 use firstbyte_tests::h2::{ACK, DATA, END_HEADERS, END_STREAM, HEADERS, PREFACE, SETTINGS, frame};
 use firstbyte_tests::hpack::{self, Reader};
 use rustls::pki_types::pem::PemObject;
@@ -22,6 +21,10 @@ use crate::tls::chain::Chain;
 use crate::tls::{self, Version};
 use crate::transport::Wire;
 use crate::{Framing, Protocol};
+use spdy_response::response;
+
+#[path = "../../../tests/tests/planted/spdy_response.rs"]
+mod spdy_response;
 
 /// The server: its address, and the thread that serves.
 #[derive(Debug)]
@@ -176,39 +179,9 @@ fn converse_in_spdy(mut wire: Wire) -> io::Result<()> {
                 continue;
             };
             let size = size(&String::from_utf8_lossy(head.bytes(head.target)));
-            answer_in_spdy(&mut conn, stream, size);
-            let mut out = OutputQueue::default();
-            conn.transmit(&mut out);
-            let mut before = Vec::new();
-            while let Some(Front::Bytes(bytes)) = out.front() {
-                let len = bytes.len();
-                before.extend_from_slice(bytes);
-                out.advance(len as u64);
-            }
+            let mut before = response(&mut conn, stream, size);
             before.truncate(before.len() - size);
             withhold(&mut wire, before, size)?;
-        }
-    }
-}
-
-/// A whole response, ready to be transmitted; its body is its end.
-fn answer_in_spdy(conn: &mut spdy::Conn, stream: u32, size: usize) {
-    let head = ResponseHead {
-        status: 200,
-        body: BodyLength::Length(size as u64),
-        ..ResponseHead::default()
-    };
-    let plan = SendOptions {
-        trailers: false,
-        chunk_bytes: size,
-    };
-    conn.send_head(stream, &head, plan);
-    let mut body = Some(vec![b'x'; size]);
-    loop {
-        match (conn.advance(u64::MAX, 0), body.take()) {
-            (SendAction::Body(_), Some(body)) => conn.send_data(stream, Chunk::Owned(body)),
-            (SendAction::Body(_), None) => conn.send_end(stream, None),
-            (SendAction::Sent { .. } | SendAction::Nothing, _) => return,
         }
     }
 }

@@ -14,6 +14,7 @@ mod allow;
 mod bytes;
 mod comments;
 mod delays;
+mod listens;
 mod regex;
 mod rules;
 mod tree;

@@ -223,7 +223,7 @@ impl Tree {
         std::iter::successors(self.nodes[id].parent, |id| self.nodes[*id].parent)
     }
 
-    /// The blocks a directive's settings come from: the one it stands in, then those around it.
+    /// The block a directive stands in.
     pub(crate) fn parent(&self, id: Id) -> Option<Id> {
         self.nodes[id].parent
     }

@@ -108,6 +108,15 @@ const SIMPLE: &[&str] = &[
     "server_tokens",
     "open_log_file_cache",
     "add_header_inherit",
+    "listen 443 ssl",
+    "http2",
+    "gzip on",
+    "gzip_types",
+    "keepalive_timeout 0",
+    "proxy_ignore_headers",
+    "return 301 https://",
+    "ssl_buffer_size",
+    "ssl_certificate",
 ];
 
 const PIECES: &[&str] = &[
@@ -193,10 +202,12 @@ fn random_configurations_are_judged_without_panic() {
         random.items(4, &mut text);
         text += "} }";
         let main = Path::new("/c");
-        let source = Memory::default().with_file(main, text);
-        if let Some(report) = lint::check(source, main, Some("error_log off;")) {
+        let source = || Memory::default().with_file(main, text.as_str());
+        if let Some(report) = lint::check(source(), main, Some("error_log off;")) {
             let shown: Vec<String> = report.rendered().collect();
             assert!(shown.iter().all(|warning| warning.starts_with("FB")));
+            let delays = lint::delays(source(), main, None).expect("the text is whole");
+            assert!(delays.servers > 0 && delays.found.iter().all(|one| !one.places.is_empty()));
             judged.set(judged.get() + 1);
         }
     });

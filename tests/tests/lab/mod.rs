@@ -45,9 +45,7 @@ pub(crate) fn bench(words: &[&str]) -> Outcome {
 /// The report of a bench that must have gone well.
 #[track_caller]
 pub(crate) fn report(words: &[&str]) -> Value {
-    let outcome = bench(&[words, &["--json"]].concat());
-    assert_eq!(outcome.code, 0, "{words:?}: {outcome:?}");
-    serde_json::from_str(&outcome.stdout).expect("it is JSON")
+    firstbyte_tests::report("bench", words)
 }
 
 pub(crate) fn number(value: &Value) -> f64 {

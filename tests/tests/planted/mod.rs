@@ -6,6 +6,7 @@
 mod h1;
 mod h2;
 mod spdy;
+mod spdy_response;
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

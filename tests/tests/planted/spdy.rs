@@ -3,9 +3,9 @@
 use std::io;
 use std::rc::Rc;
 
-use engines::http::{BodyLength, Chunk, Front, OutputQueue, ResponseHead};
-use engines::spdy::{Conn, Event, SendAction, SendOptions, Settings};
+use engines::spdy::{Conn, Event, Settings};
 
+use super::spdy_response::response;
 use super::{Wire, size};
 
 pub(super) fn converse(mut wire: Wire) -> io::Result<()> {
@@ -23,8 +23,7 @@ pub(super) fn converse(mut wire: Wire) -> io::Result<()> {
             };
             let path = String::from_utf8_lossy(head.bytes(head.target)).into_owned();
             let size = size(&path);
-            answer(&mut conn, stream, size);
-            let response = transmitted(&mut conn);
+            let response = response(&mut conn, stream, size);
             if path == "/flush" {
                 // Somewhere inside the frame of the body: a client shows what it has of a frame.
                 let (first, rest) = response.split_at(response.len() - size / 2);
@@ -32,40 +31,6 @@ pub(super) fn converse(mut wire: Wire) -> io::Result<()> {
                 continue;
             }
             wire.respond(&response, size)?;
-        }
-    }
-}
-
-fn transmitted(conn: &mut Conn) -> Vec<u8> {
-    let mut out = OutputQueue::default();
-    conn.transmit(&mut out);
-    let mut bytes = Vec::new();
-    while let Some(Front::Bytes(next)) = out.front() {
-        let length = next.len();
-        bytes.extend_from_slice(next);
-        out.advance(length as u64);
-    }
-    bytes
-}
-
-/// A whole response, ready to be transmitted; its body is its end.
-fn answer(conn: &mut Conn, stream: u32, size: usize) {
-    let head = ResponseHead {
-        status: 200,
-        body: BodyLength::Length(size as u64),
-        ..ResponseHead::default()
-    };
-    let plan = SendOptions {
-        trailers: false,
-        chunk_bytes: size,
-    };
-    conn.send_head(stream, &head, plan);
-    let mut body = Some(vec![b'x'; size]);
-    loop {
-        match (conn.advance(u64::MAX, 0), body.take()) {
-            (SendAction::Body(_), Some(body)) => conn.send_data(stream, Chunk::Owned(body)),
-            (SendAction::Body(_), None) => conn.send_end(stream, None),
-            (SendAction::Sent { .. } | SendAction::Nothing, _) => return,
         }
     }
 }

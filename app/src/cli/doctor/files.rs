@@ -42,7 +42,7 @@ pub(super) fn capture(path: &Path, key_log: Option<&Path>) -> Result<Diagnosis, 
     Ok(diagnosis)
 }
 
-/// The diagnosis of the first page of an archive.
+/// The diagnosis of the first page of an archive that has entries.
 ///
 /// # Errors
 /// A sentence where it cannot be read.
@@ -56,7 +56,11 @@ pub(super) fn archive(path: &Path) -> Result<Diagnosis, String> {
         return Err(named(format!("it is larger than {} MiB", limit >> 20)));
     }
     let pages = page::har::read(&bytes).map_err(|fault| named(fault.to_string()))?;
-    let visit = &page::har::choose(&pages, None).map_err(named)?.visit;
+    let visits = pages.iter().map(|page| &page.visit);
+    let mut visits = visits.filter(|visit| !visit.resources.is_empty());
+    let visit = visits
+        .next()
+        .ok_or_else(|| named("it has no entries".to_owned()))?;
     let protocol = visit
         .resources
         .first()

@@ -2,19 +2,20 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::net::{IpAddr, TcpStream, UdpSocket};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use lab::client::Url;
 use lab::doctor::{
-    Diagnosis, Failure, Judge, Network, NetworkPath, Plan, Unchanged, Watch, examine,
+    Diagnosis, Failure, Judge, Network, NetworkPath, Plan, Tuner, Unchanged, Watch, examine,
 };
+use lab::fetch::Lookup;
 use link::via::{self, Far, Wanted};
 use link::{LOCALHOST_PORTS, Link, Options, Spec};
 
 use super::NAME;
+use super::trials::Trials;
 use super::watch::Terminal;
 use crate::cli::output::fail;
 
@@ -24,9 +25,19 @@ pub(super) fn examined(
     plan: &Plan,
     ended: impl Fn(Result<(Diagnosis, bool), String>) -> u8,
 ) -> ExitCode {
-    let without = |why: String| ended(diagnosis(plan, &Unchanged { why }));
-    if let Err(why) = is_here(&plan.url) {
-        return ExitCode::from(without(why));
+    // The one look-up that nobody has asked the resolver for before.
+    let mut lookup = match Lookup::of(&plan.url) {
+        Ok(lookup) => lookup,
+        Err(failure) => return ExitCode::from(ended(Err(failure.to_string()))),
+    };
+    // What is tried on another machine, or without a round trip, shows nothing.
+    let without = |lookup: &Lookup, why: String| match plan.tries {
+        true => ended(Err(format!("{WHERE_TRIED}: {why}"))),
+        false => ended(diagnosis(plan, lookup, &Unchanged { why })),
+    };
+    match carried(&lookup.addresses) {
+        Ok(place) => lookup.addresses.swap(0, place),
+        Err(why) => return ExitCode::from(without(&lookup, why)),
     }
     let spec = match LINK.parse::<Spec>() {
         Ok(spec) => spec,
@@ -40,22 +51,29 @@ pub(super) fn examined(
             .into_iter()
             .collect(),
     };
+    let no_link =
+        |error: io::Error| without(&lookup, format!("there is no emulated link: {error}"));
     let entered = via::enter(&wanted, |inside| match inside {
-        Ok(inside) => ended(diagnosis(plan, &Links::new(&inside.link))),
-        Err(error) => without(format!("there is no emulated link: {error}")),
+        Ok(inside) => match Links::new(&inside.link, plan.tries) {
+            Ok(links) => ended(diagnosis(plan, &lookup, &links)),
+            Err(why) => ended(Err(why)),
+        },
+        Err(error) => no_link(error),
     });
     match entered {
         Ok(status) => ExitCode::from(status),
-        Err(error) if error.kind() == io::ErrorKind::Unsupported => {
-            ExitCode::from(without(format!("there is no emulated link: {error}")))
-        }
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => ExitCode::from(no_link(error)),
         Err(error) => fail(NAME, &format!("no process for the link: {error}")),
     }
 }
 
-fn diagnosis(plan: &Plan, network: &dyn Network) -> Result<(Diagnosis, bool), String> {
+fn diagnosis(
+    plan: &Plan,
+    lookup: &Lookup,
+    network: &dyn Network,
+) -> Result<(Diagnosis, bool), String> {
     let terminal = Terminal::new();
-    let result = examine(plan, network, &terminal);
+    let result = examine(plan, lookup, network, &terminal);
     terminal.clear();
     match result {
         Ok(diagnosis) => Ok((diagnosis, terminal.is_stopped())),
@@ -63,36 +81,37 @@ fn diagnosis(plan: &Plan, network: &dyn Network) -> Result<(Diagnosis, bool), St
     }
 }
 
-/// Whether the target is reached by an address of this machine that a link carries, or why not. Starts no thread, which a
-/// process that makes a link may not have.
-fn is_here(url: &Url) -> Result<(), String> {
-    let addresses = sys::host::addresses(&url.host).unwrap_or_default();
+/// The place of an address of this machine that a link carries and where the target answers, or why there is none. Starts no
+/// thread, which a process that makes a link may not have.
+fn carried(addresses: &[SocketAddr]) -> Result<usize, String> {
     // An address belongs to this machine when a socket can have it.
-    let is_own = |ip: &IpAddr| UdpSocket::bind((*ip, 0)).is_ok();
+    let is_own = |address: &SocketAddr| UdpSocket::bind((address.ip(), 0)).is_ok();
     if !addresses.iter().any(is_own) {
         return Err("the target is not this machine's".to_owned());
     }
-    let mut carried = addresses.iter().filter(|ip| ip.is_ipv4() && is_own(ip));
-    let answers =
-        |ip: &IpAddr| TcpStream::connect_timeout(&(*ip, url.port).into(), TRIED_FOR).is_ok();
-    match carried.any(answers) {
-        true => Ok(()),
-        false => Err("the target has no IPv4 address of this machine".to_owned()),
-    }
+    let answers = |address: &SocketAddr| TcpStream::connect_timeout(address, TRIED_FOR).is_ok();
+    addresses
+        .iter()
+        .position(|address| address.is_ipv4() && is_own(address) && answers(address))
+        .ok_or_else(|| "the target has no IPv4 address of this machine".to_owned())
 }
 
 /// Links to this machine's network: one without a hold, and one for each hold that is asked for.
 struct Links<'a> {
     free: &'a Link,
     held: Mutex<HashMap<Duration, Arc<Link>>>,
+    trials: Option<Trials<'a>>,
 }
 
 impl<'a> Links<'a> {
-    fn new(free: &'a Link) -> Self {
-        Self {
+    /// # Errors
+    /// Settings are to be tried, and cannot be now.
+    fn new(free: &'a Link, tries: bool) -> Result<Self, String> {
+        Ok(Self {
             free,
             held: Mutex::default(),
-        }
+            trials: tries.then(|| Trials::begin(free)).transpose()?,
+        })
     }
 
     fn held(&self, hold: Duration) -> Result<Arc<Link>, Failure> {
@@ -119,6 +138,10 @@ impl Network for Links<'_> {
 
     fn holds(&self) -> &[Duration] {
         &HOLDS
+    }
+
+    fn tuner(&self) -> Option<&dyn Tuner> {
+        self.trials.as_ref().map(|trials| trials as &dyn Tuner)
     }
 
     fn description(&self) -> String {
@@ -158,6 +181,9 @@ impl Judge for OnTime<'_> {
     }
 }
 
+/// Why a trial is refused begins with this.
+const WHERE_TRIED: &str =
+    "--try changes settings of this machine's kernel and measures them over an emulated link";
 /// The link of an examination: far enough for a round trip to stand out from everything else, near enough for hundreds of
 /// requests in a minute.
 const LINK: &str = "50ms";

@@ -60,6 +60,7 @@ impl Source {
         plan.cacert.clone_from(&options.cacert);
         plan.timeout = Duration::from_secs_f64(options.timeout_s.min(TIMEOUT_MAX_S));
         plan.requests_max = options.requests_max;
+        plan.tries = options.tries;
         Ok(Self::Server(Box::new(plan)))
     }
 }

@@ -4,35 +4,33 @@
 //!
 //! Source: docs/waterfall.md.
 
-use lab::page::analysis::{Analysis, ConnectionUse, Stall, Step, Sum, WaitParts};
+use lab::page::analysis::{ConnectionUse, Stall, Step, Sum, WaitParts};
 use lab::page::comparison::{
-    FIGURES, FigureComparison, ResourceComparison, ResourceFigures, VisitComparison,
+    FigureComparison, ResourceComparison, ResourceFigures, VisitComparison,
 };
-use lab::page::{PageTimings, Phases, Resource, View, Visit};
-use lab::stats::{self, Comparison, Estimate};
+use lab::page::{AnalysedVisit, FIGURES, PageTimings, Phases, Resource, Runs, View, Views, Visit};
+use lab::stats::{Comparison, Estimate};
 use serde_json::{Map, Value, json};
 
 use super::options::PROGRAM;
-use super::views::{Views, median};
 
 /// Visits and their analysis.
-pub(super) fn views(views: &Views) -> String {
-    let warm = views.warm();
+pub(super) fn views(views: &Views<'_>) -> String {
     let report = json!({
         "format": "firstbyte-waterfall/1",
         "program": PROGRAM,
-        "url": views.shown().url,
-        "cold": runs(&views.cold()),
-        "warm": (!warm.is_empty()).then(|| runs(&warm)),
+        "url": views.first.shown().visit.url,
+        "cold": runs(&views.first),
+        "warm": views.warm.as_ref().map(runs),
     });
     format!("{report:#}\n")
 }
 
 /// The comparison of two files.
-pub(super) fn comparison(found: &VisitComparison, before: &Views, after: &Views) -> String {
-    let side = |views: &Views| {
-        let shown = views.shown();
-        json!({ "url": shown.url, "agent": agent(shown), "runs": views.cold().len() })
+pub(super) fn comparison(found: &VisitComparison, before: &Runs<'_>, after: &Runs<'_>) -> String {
+    let side = |runs: &Runs<'_>| {
+        let shown = runs.shown().visit;
+        json!({ "url": shown.url, "agent": agent(shown), "runs": runs.all().len() })
     };
     let protocols = found.protocols.iter();
     let report = json!({
@@ -95,28 +93,23 @@ fn estimate(found: Estimate) -> Value {
 }
 
 /// Runs of a view: figures of all, and the one in the middle.
-fn runs(visits: &[&Visit]) -> Value {
-    let analyses: Vec<Analysis> = visits.iter().map(|visit| Analysis::of(visit)).collect();
-    let mut figures = Map::new();
-    for figure in &FIGURES {
-        let of = visits.iter().zip(&analyses);
-        let values: Vec<f64> = of
-            .filter_map(|(visit, all)| figure.of(visit, all))
-            .collect();
-        if let Some(mean) = stats::mean(&values, 0.95) {
-            figures.insert(figure.name.to_owned(), estimate(mean));
-        }
-    }
-    let shown = median(visits);
+fn runs(runs: &Runs<'_>) -> Value {
+    let figures = FIGURES.iter();
+    let figures = figures.filter_map(|figure| Some((figure.name, estimate(runs.mean(figure)?))));
     json!({
-        "runs": visits.len(),
-        "shown": shown + 1,
-        "figures": figures,
-        "visit": visit(visits[shown], &analyses[shown]),
+        "runs": runs.all().len(),
+        "shown": runs.shown_place() + 1,
+        "figures": figures.map(|(name, mean)| (name.to_owned(), mean)).collect::<Map<_, _>>(),
+        "visit": visit(runs.shown()),
     })
 }
 
-fn visit(visit: &Visit, found: &Analysis) -> Value {
+fn visit(
+    AnalysedVisit {
+        visit,
+        analysis: found,
+    }: &AnalysedVisit<'_>,
+) -> Value {
     let view = match visit.view {
         View::Cold => "cold",
         View::Warm => "warm",

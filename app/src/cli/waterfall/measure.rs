@@ -16,7 +16,7 @@ use link::{LOCALHOST_PORTS, Spec};
 use sys::signal::Signals;
 
 use super::options::Options;
-use super::views::Views;
+use super::views::Visits;
 
 /// Why there are no visits.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ impl From<String> for Failure {
 pub(super) fn measure(
     options: &Options,
     url: &Url,
-    show: impl Fn(Result<Views, Failure>) -> u8,
+    show: impl Fn(Result<Visits, Failure>) -> u8,
 ) -> u8 {
     let Some(spec) = spec(options) else {
         return show(visits(options, url, None));
@@ -74,7 +74,7 @@ fn spec(options: &Options) -> Option<Spec> {
     Some(spec)
 }
 
-fn visits(options: &Options, url: &Url, inside: Option<&Inside>) -> Result<Views, Failure> {
+fn visits(options: &Options, url: &Url, inside: Option<&Inside>) -> Result<Visits, Failure> {
     let began = Instant::now();
     let mut watch = Watch::new().map_err(|error| error.to_string())?;
     let visited = match options.wire {
@@ -87,11 +87,11 @@ fn visits(options: &Options, url: &Url, inside: Option<&Inside>) -> Result<Views
         Err(_) if watch.is_over => return Err(Failure::Interrupted),
         Err(why) => return Err(Failure::Why(why)),
     };
-    let mut views = Views::of_runs(runs);
+    let mut visits = Visits::of_runs(runs);
     if let Some(inside) = inside {
-        views.note(&conditions(inside, began));
+        visits.note(&conditions(inside, began));
     }
-    Ok(views)
+    Ok(visits)
 }
 
 fn by_browser(options: &Options, url: &Url, watch: &mut Watch) -> Result<Vec<Run>, String> {

@@ -1,84 +1,71 @@
-//! The visits of a page: runs of the cold view, and of the warm one.
+//! The visits to a page: runs of the first view, and of the one with warm caches.
 
-use lab::browser::{self, Run};
+use lab::browser::Run;
 use lab::page::har::{self, Page};
-use lab::page::{View, Visit};
+use lab::page::{Runs, View, Views, Visit};
 
-/// Visits of a page, one at least.
+/// Visits to a page.
 #[derive(Debug)]
-pub(super) struct Views {
-    cold: Vec<Visit>,
+pub(super) struct Visits {
+    first: Vec<Visit>,
     warm: Vec<Visit>,
 }
 
-impl Views {
+impl Visits {
     /// The visits of an archive: of one page where it is named, else of the first page with resources and of all others of its URL,
     /// which are its further runs and its warm view.
     ///
     /// # Errors
     /// There is no such page, or it has no resources.
-    pub(super) fn of_pages(pages: Vec<Page>, wanted: Option<&str>) -> Result<Self, String> {
-        let visits: Vec<Visit> = match wanted {
-            Some(_) => vec![har::choose(&pages, wanted)?.visit.clone()],
-            None => {
-                let mut visits: Vec<Visit> = pages.into_iter().map(|page| page.visit).collect();
-                visits.retain(|visit| !visit.resources.is_empty());
-                let url = visits.first().map(|visit| visit.url.clone());
-                visits.retain(|visit| Some(&visit.url) == url.as_ref());
-                visits
-            }
-        };
-        if visits.iter().all(|visit| visit.resources.is_empty()) {
-            return Err("the page has no entries".to_owned());
+    pub(super) fn of_pages(mut pages: Vec<Page>, wanted: Option<&str>) -> Result<Self, String> {
+        if let Some(wanted) = wanted {
+            let place = har::find(&pages, wanted)?;
+            pages = vec![pages.swap_remove(place)];
         }
+        let mut visits: Vec<Visit> = pages.into_iter().map(|page| page.visit).collect();
+        visits.retain(|visit| !visit.resources.is_empty());
+        let url = visits.first().map(|visit| visit.url.clone());
+        let url = url.ok_or_else(|| "the page has no entries".to_owned())?;
+        visits.retain(|visit| visit.url == url);
         let is_cold = |visit: &Visit| visit.view == View::Cold;
         let (cold, warm): (Vec<Visit>, Vec<Visit>) = visits.into_iter().partition(is_cold);
-        Ok(match cold.is_empty() {
+        let (first, warm) = match cold.is_empty() {
             // A warm view alone is what there is to show.
-            true => Self {
-                cold: warm,
-                warm: cold,
-            },
-            false => Self { cold, warm },
-        })
+            true => (warm, cold),
+            false => (cold, warm),
+        };
+        Ok(Self { first, warm })
     }
 
     /// The visits of a browser.
     pub(super) fn of_runs(runs: Vec<Run>) -> Self {
-        let (cold, warm): (Vec<Visit>, Vec<Option<Visit>>) =
+        let (first, warm): (Vec<Visit>, Vec<Option<Visit>>) =
             runs.into_iter().map(|run| (run.cold, run.warm)).unzip();
-        Self {
-            cold,
-            warm: warm.into_iter().flatten().collect(),
-        }
+        let warm = warm.into_iter().flatten().collect();
+        Self { first, warm }
     }
 
     /// Adds a note to all visits.
     pub(super) fn note(&mut self, note: &str) {
-        for visit in self.cold.iter_mut().chain(&mut self.warm) {
+        for visit in self.first.iter_mut().chain(&mut self.warm) {
             visit.notes.push(note.to_owned());
         }
     }
 
-    /// Runs of the first view.
-    pub(super) fn cold(&self) -> Vec<&Visit> {
-        self.cold.iter().collect()
+    /// All visits, those of the first view before the others.
+    pub(super) fn all(&self) -> Vec<&Visit> {
+        self.first.iter().chain(&self.warm).collect()
     }
 
-    /// Runs of the view with what the first has left in caches; may be none.
-    pub(super) fn warm(&self) -> Vec<&Visit> {
-        self.warm.iter().collect()
+    /// The visits with their analyses.
+    ///
+    /// # Errors
+    /// There are none.
+    pub(super) fn analysed(&self) -> Result<Views<'_>, String> {
+        let first = Runs::of(&self.first).ok_or_else(|| "there was no visit".to_owned())?;
+        let warm = Runs::of(&self.warm);
+        Ok(Views { first, warm })
     }
-
-    /// The run in the middle of the first view.
-    pub(super) fn shown(&self) -> &Visit {
-        &self.cold[median(&self.cold())]
-    }
-}
-
-/// The place of the visit whose load time is in the middle; of one there is always one.
-pub(super) fn median(visits: &[&Visit]) -> usize {
-    browser::median(visits).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -112,14 +99,16 @@ mod tests {
                 page("5", "http://a/", View::Cold, 20.0, 1),
             ]
         };
-        let views = Views::of_pages(pages(), None).expect("there are some");
-        assert_eq!((views.cold().len(), views.warm().len()), (3, 1));
-        assert_eq!(views.shown().timings.load_ms, Some(20.0));
-        let views = Views::of_pages(pages(), Some("2")).expect("it is there");
-        assert_eq!((views.cold().len(), views.warm().len()), (1, 0));
-        assert_eq!(views.shown().view, View::Warm);
-        let empty = Views::of_pages(pages(), Some("0")).map(|_| ());
+        let visits = Visits::of_pages(pages(), None).expect("there are some");
+        assert_eq!((visits.first.len(), visits.warm.len()), (3, 1));
+        let shown = |visits: &Visits| visits.analysed().map(|all| all.first.shown().visit.clone());
+        let middle = shown(&visits).expect("there is one");
+        assert_eq!(middle.timings.load_ms, Some(20.0));
+        let visits = Visits::of_pages(pages(), Some("2")).expect("it is there");
+        assert_eq!((visits.first.len(), visits.warm.len()), (1, 0));
+        assert_eq!(shown(&visits).map(|visit| visit.view), Ok(View::Warm));
+        let empty = Visits::of_pages(pages(), Some("0")).map(|_| ());
         assert_eq!(empty, Err("the page has no entries".to_owned()));
-        assert!(Views::of_pages(pages(), Some("x")).is_err());
+        assert!(Visits::of_pages(pages(), Some("x")).is_err());
     }
 }

@@ -5,9 +5,8 @@
 use serde_json::{Map, Value, json};
 
 use super::codings::{Coding, decoded};
-use super::command::quoted;
-use super::sample::in_ms;
-use super::slow_start::{SEGMENT_BYTES, further_round_trips};
+use crate::doctor::command::quoted;
+use crate::doctor::slow_start::{SEGMENT_BYTES, further_round_trips};
 use crate::doctor::{Code, Examination, Failure, Finding, NetworkPath, Severity, Visitor};
 use crate::fetch::Response;
 
@@ -66,7 +65,7 @@ impl Figures {
 
 /// Asks for the target and the further URLs as a browser does.
 pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
-    let round_trip_ms = x.round_trip().map_or(0.0, in_ms);
+    let round_trip_ms = x.round_trip_ms();
     let all = x.visit(NetworkPath::Direct, |visitor| {
         responses(visitor, round_trip_ms)
     })??;
@@ -92,9 +91,7 @@ fn responses(visitor: &Visitor<'_>, round_trip_ms: f64) -> Result<Vec<Figures>, 
     let mut all = Vec::new();
     let mut session = visitor.open(&visitor.dial())?;
     for url in visitor.plan().urls().take(URLS_MAX) {
-        if !session.is_open() {
-            session = visitor.open(&visitor.dial())?;
-        }
+        session.keep_open()?;
         let response = session.exchange(&visitor.get(url, &[("accept-encoding", ACCEPTED)]))?;
         if response.status == 200 {
             all.push(figures(url.to_string(), &response, round_trip_ms));
@@ -157,7 +154,7 @@ const NAME_CHARS_MAX: usize = 127;
 const URLS_MAX: usize = 8;
 
 /// Whether content of a type is text that compresses.
-pub(super) fn is_text(mime_type: &str) -> bool {
+pub(in crate::doctor) fn is_text(mime_type: &str) -> bool {
     mime_type.starts_with("text/")
         || mime_type.ends_with("+xml")
         || mime_type.ends_with("+json")
@@ -301,8 +298,8 @@ const TEXT_TYPES: [&str; 12] = [
 
 #[cfg(test)]
 mod tests {
-    use super::super::slow_start::INITIAL_WINDOW_BYTES;
     use super::*;
+    use crate::doctor::slow_start::INITIAL_WINDOW_BYTES;
 
     fn figures(coding: &str, sent_bytes: u64, best: u64) -> Figures {
         Figures {

@@ -6,9 +6,11 @@ use std::io::Write;
 
 use serde_json::{Value, json};
 
-use super::chain::{self, Needless};
 use super::handshake::Version;
-use super::slow_start::{INITIAL_WINDOW_BYTES, SEGMENT_BYTES, further_round_trips, over_window};
+use crate::doctor::chain::{self, Needless};
+use crate::doctor::slow_start::{
+    INITIAL_WINDOW_BYTES, SEGMENT_BYTES, further_round_trips, over_window,
+};
 use crate::doctor::{Code, Finding, Severity};
 use crate::stats::Estimate;
 
@@ -143,37 +145,24 @@ pub(super) fn judge_window(figures: &Figures) -> Option<Finding> {
         .proof("segment_bytes", SEGMENT_BYTES)
         .proof("initial_window_bytes", INITIAL_WINDOW_BYTES)
         .proof("certificates", listed(&chain, &needless));
-    for one in &needless {
-        let entry = &chain[one.place];
-        found = found.mend(format!(
-            "leave \"{}\" out of the file of ssl_certificate: {} ({} bytes)",
-            shown(&entry.subject),
-            one.why,
-            entry.bytes
-        ));
+    for line in chain::mends(&chain, &needless) {
+        found = found.mend(line);
     }
     if over_window(worst.bytes.saturating_sub(saved)) > 0 {
-        found = found.mend(
-            "a certificate with an ECDSA key, fewer names in it, and an authority with a shorter chain need fewer bytes",
-        );
+        found = found.mend(chain::SMALLER);
     }
     if !figures.is_compressed() {
-        found = found.mend(COMPRESS_NGINX).mend(COMPRESS_OURS);
+        found = found.mend(chain::COMPRESS_NGINX).mend(chain::COMPRESS_OURS);
     }
     Some(found.mend(figures.test()))
-}
-
-/// A name of a certificate, which may be of any length.
-fn shown(name: &str) -> String {
-    name.chars().take(NAME_CHARS_MAX).collect()
 }
 
 fn listed(chain: &[chain::Entry], needless: &[Needless]) -> Vec<Value> {
     let one = |(place, entry): (usize, &chain::Entry)| {
         let why = needless.iter().find(|one| one.place == place);
         json!({
-            "subject": shown(&entry.subject),
-            "issuer": shown(&entry.issuer),
+            "subject": chain::shown(&entry.subject),
+            "issuer": chain::shown(&entry.issuer),
             "bytes": entry.bytes,
             "needless": why.map(|one| one.why),
         })
@@ -211,8 +200,8 @@ pub(super) fn judge_compression(figures: &Figures) -> Option<Finding> {
         .proof("saving_bytes", saving)
         .proof("first_flight_bytes_compressed", left)
         .proof("initial_window_bytes", INITIAL_WINDOW_BYTES)
-        .mend(COMPRESS_NGINX)
-        .mend(COMPRESS_OURS)
+        .mend(chain::COMPRESS_NGINX)
+        .mend(chain::COMPRESS_OURS)
         .mend("firstbyte doctor has first_flight_bytes of tls1.3_compressed below those of tls1.3 then");
     Some(found)
 }
@@ -229,14 +218,8 @@ fn compressed_bytes(certificates: &[Vec<u8>]) -> Option<u64> {
 /// extensions within some tens. A compressed chain is shorter by hundreds.
 const SAME_BYTES: u64 = 100;
 
-/// Characters of a certificate's name that are shown.
-const NAME_CHARS_MAX: usize = 200;
-
 /// Below that a note is not worth its line: a third of a segment.
 const SAVING_BYTES_MIN: u64 = SEGMENT_BYTES / 3;
-
-const COMPRESS_NGINX: &str = "nginx (1.29.1 and later): ssl_certificate_compression on;";
-const COMPRESS_OURS: &str = "firstbyte: ssl_certificate_compression on;";
 
 #[cfg(test)]
 mod tests {

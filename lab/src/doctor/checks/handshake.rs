@@ -8,8 +8,8 @@
 use rustls::ProtocolVersion;
 use serde_json::{Value, json};
 
-use super::slow_start::further_round_trips;
 use crate::doctor::figures::estimate;
+use crate::doctor::slow_start::further_round_trips;
 use crate::doctor::{Code, Examination, Finding, Severity};
 use crate::fetch::Versions;
 use crate::stats::Estimate;

@@ -3,10 +3,11 @@
 
 use serde_json::{Map, Value};
 
-use super::command::server_name;
 use super::first_flight::{self, Asked, Flight};
 use super::handshake::{self, ROUND_TRIP_MS_MIN, Version};
 use super::sample::median;
+use crate::doctor::command::server_name;
+use crate::doctor::figures::ms;
 use crate::doctor::{Examination, Failure, Finding, NetworkPath, Visitor};
 use crate::fetch::{ConnectionRecord, Handshake};
 
@@ -116,9 +117,8 @@ fn series(visitor: &Visitor<'_>, asked: Asked) -> Result<Series, Failure> {
         round_trip_ms: f64::INFINITY,
     };
     let mut samples = Vec::new();
-    for _ in 0..SAMPLES {
-        let session = visitor.open(&dial)?;
-        let record = session.record();
+    let records = visitor.rounds(SAMPLES, |_| Ok(visitor.open(&dial)?.record().clone()))?;
+    for record in &records {
         let Some(handshake) = &record.handshake else {
             continue;
         };
@@ -128,13 +128,9 @@ fn series(visitor: &Visitor<'_>, asked: Asked) -> Result<Series, Failure> {
             .flight_bytes
             .max(first_flight_bytes(record, handshake));
         found.certificates.clone_from(&handshake.certificates);
-        found.round_trip_ms = found.round_trip_ms.min(record.round_trip_ns() as f64 / 1e6);
+        found.round_trip_ms = found.round_trip_ms.min(ms(0, record.round_trip_ns()));
     }
-    let void = visitor.are_void(&samples);
-    let valid = samples.iter().zip(void).filter(|(_, void)| !void);
-    found.took_ms = valid
-        .map(|((from, to), _)| to.saturating_sub(*from) as f64 / 1e6)
-        .collect();
+    found.took_ms = visitor.valid_ms(&samples);
     Ok(found)
 }
 

@@ -6,19 +6,18 @@
 
 use serde_json::json;
 
-use super::pick::{self, Picked, average, more, ms};
+use super::pick::{self, Picked};
+use super::sample::{average, more};
 use crate::doctor::code::Code;
 use crate::doctor::examine::Examination;
 use crate::doctor::failure::Failure;
-use crate::doctor::figures::estimate;
+use crate::doctor::figures::{estimate, ms};
 use crate::doctor::finding::{Finding, Severity};
 use crate::doctor::network::NetworkPath;
 use crate::doctor::visitor::Visitor;
 
 pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
-    let round_trip_ms = x
-        .round_trip()
-        .map_or(0.0, |time| time.as_secs_f64() * 1000.0);
+    let round_trip_ms = x.round_trip_ms();
     if !x.first.protocol.has_streams() || round_trip_ms < ROUND_TRIP_MIN_MS {
         return Ok(Vec::new());
     }
@@ -53,30 +52,30 @@ struct Sample {
 }
 
 fn samples(visitor: &Visitor<'_>, small: &Picked, other: &Picked) -> Result<Vec<Sample>, Failure> {
-    let mut samples = Vec::new();
     let request = visitor.get(&small.url, &[("priority", "u=1")]);
     let large = visitor.get(&other.url, &[("priority", "u=5, i")]);
-    for _ in 0..ROUNDS {
+    let samples = visitor.rounds(ROUNDS, |_| {
         // Both connections have had a request: windows and compression of heads are the same.
-        let mut alone = visitor.open(&visitor.dial())?;
-        alone.exchange(&request)?;
-        let first = alone.exchange(&request)?;
+        let first = {
+            let mut alone = visitor.open(&visitor.dial())?;
+            alone.exchange(&request)?;
+            alone.exchange(&request)?
+        };
         let mut beside = visitor.open(&visitor.dial())?;
         beside.exchange(&request)?;
         let both = beside.exchange_all(&[large.clone(), request.clone()])?;
         let [Ok(large), Ok(second)] = &both[..] else {
-            continue;
+            return Ok(None);
         };
         let times = [(first.sent, first.end), (second.sent, second.end)];
-        if !visitor.are_void(&times).contains(&true) {
-            samples.push(Sample {
-                alone: ms(first.sent, first.end),
-                beside: ms(second.sent, second.end),
-                other: ms(large.sent, large.end),
-            });
-        }
-    }
-    Ok(samples)
+        let is_valid = !visitor.are_void(&times).contains(&true);
+        Ok(is_valid.then(|| Sample {
+            alone: ms(first.sent, first.end),
+            beside: ms(second.sent, second.end),
+            other: ms(large.sent, large.end),
+        }))
+    })?;
+    Ok(samples.into_iter().flatten().collect())
 }
 
 fn judged(

@@ -4,9 +4,9 @@
 
 use serde_json::{Value, json};
 
-use super::command::quoted;
-use super::sample::in_ms;
-use super::slow_start::further_round_trips;
+use crate::doctor::command::quoted;
+use crate::doctor::finding::name_of_server;
+use crate::doctor::slow_start::further_round_trips;
 use crate::doctor::{Code, Examination, Failure, Finding, Severity};
 
 /// The head of a response.
@@ -60,7 +60,7 @@ pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
         text_bytes: response.head_text_bytes,
         body_bytes: response.body_bytes,
         fields: response.fields.iter().map(bytes).collect(),
-        round_trip_ms: x.round_trip().map_or(0.0, in_ms),
+        round_trip_ms: x.round_trip_ms(),
     };
     x.measure("head", figures.measured());
     Ok(judge(&figures).into_iter().collect())
@@ -84,7 +84,7 @@ pub(super) fn judge(figures: &Figures) -> Option<Finding> {
     let largest = figures.largest();
     let listed: Value = largest
         .iter()
-        .map(|(name, bytes)| json!({"name": shown(name), "bytes": bytes}))
+        .map(|(name, bytes)| json!({"name": name_of_server(name), "bytes": bytes}))
         .collect();
     let title = format!("The head of a response has {bytes} bytes; {USUAL_BYTES} are usual");
     let mut found = Finding::new(Code::HeaderBloat, severity, title)
@@ -92,7 +92,7 @@ pub(super) fn judge(figures: &Figures) -> Option<Finding> {
         .proof("head", figures.measured())
         .proof("largest_fields", listed);
     for (name, bytes) in largest.iter().filter(|(_, bytes)| *bytes > USUAL_BYTES / 2) {
-        let name = shown(name);
+        let name = name_of_server(name);
         let hint = match name.as_str() {
             "set-cookie" => {
                 "fewer or smaller cookies; none on files that do not need them".to_owned()
@@ -114,20 +114,12 @@ pub(super) fn judge(figures: &Figures) -> Option<Finding> {
     )))
 }
 
-/// A field's name in a sentence; a server may send any of some length.
-fn shown(name: &str) -> String {
-    name.chars()
-        .filter(|c| c.is_ascii_graphic())
-        .take(64)
-        .collect()
-}
-
 /// Heads of most sites are below this.
 const USUAL_BYTES: u64 = 1000;
 /// More than a page of memory, which is what nginx takes of an upstream's head at first (`proxy_buffer_size`).
 const WARN_BYTES: u64 = 4096;
 /// Half of the initial window.
-const BAD_BYTES: u64 = super::slow_start::INITIAL_WINDOW_BYTES / 2;
+const BAD_BYTES: u64 = crate::doctor::slow_start::INITIAL_WINDOW_BYTES / 2;
 /// Fields that are listed.
 const LARGEST: usize = 5;
 
@@ -169,7 +161,7 @@ mod tests {
 
     #[test]
     fn head_that_moves_the_body_over_the_window_is_bad() {
-        let window = super::super::slow_start::INITIAL_WINDOW_BYTES;
+        let window = crate::doctor::slow_start::INITIAL_WINDOW_BYTES;
         let found = judge(&figures(5000, window - USUAL_BYTES)).expect("it is large");
         assert_eq!((found.severity, found.lost_ms), (Severity::Bad, 40.0));
         let found = judge(&figures(BAD_BYTES + 1, 10)).expect("it is large");

@@ -6,12 +6,12 @@
 
 use serde_json::{Value, json};
 
-use super::pick::{average, ms};
+use super::sample::average;
 use crate::client::Url;
 use crate::doctor::code::Code;
 use crate::doctor::examine::Examination;
 use crate::doctor::failure::Failure;
-use crate::doctor::figures::estimate;
+use crate::doctor::figures::{estimate, ms};
 use crate::doctor::finding::{Finding, Severity};
 use crate::doctor::network::NetworkPath;
 use crate::doctor::visitor::Visitor;
@@ -22,9 +22,7 @@ pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
     for url in x.plan.flushed.iter().take(PAGES_MAX) {
         let free = x.visit(NetworkPath::Delayed(None), |visitor| samples(visitor, url))??;
         let held = x.visit(NetworkPath::Delayed(hold), |visitor| samples(visitor, url))??;
-        let round_trip_ms = x
-            .round_trip()
-            .map_or(0.0, |time| time.as_secs_f64() * 1000.0);
+        let round_trip_ms = x.round_trip_ms();
         let cause = cause(&free, &held, round_trip_ms)?;
         let figures = [("free", &free), ("held", &held)].map(|(name, all)| {
             let of = |part: fn(&Sample) -> f64| average(all.iter().map(part));
@@ -63,8 +61,8 @@ enum HeldBy {
 }
 
 fn samples(visitor: &Visitor<'_>, url: &Url) -> Result<Vec<Sample>, Failure> {
-    let mut samples = Vec::new();
-    for _ in 0..CONNECTIONS {
+    let samples = visitor.rounds(CONNECTIONS, |_| {
+        let mut samples = Vec::new();
         let mut session = visitor.open(&visitor.dial())?;
         for _ in 0..REQUESTS_A_CONNECTION {
             if !session.is_open() {
@@ -79,8 +77,9 @@ fn samples(visitor: &Visitor<'_>, url: &Url) -> Result<Vec<Sample>, Failure> {
                 });
             }
         }
-    }
-    Ok(samples)
+        Ok(samples)
+    })?;
+    Ok(samples.into_iter().flatten().collect())
 }
 
 /// How much later the first byte is than it could be, and who holds it.

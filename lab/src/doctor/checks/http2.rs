@@ -4,8 +4,9 @@
 
 use serde_json::{Value, json};
 
-use super::command::server_name;
 use crate::client::Protocol;
+use crate::doctor::command::server_name;
+use crate::doctor::finding::name_of_server;
 use crate::doctor::{Code, Examination, Failure, Finding, NetworkPath, Severity};
 
 /// The choice of a server.
@@ -79,7 +80,7 @@ pub(super) fn judge(figures: &Figures) -> Option<Finding> {
     let found = if figures.tls {
         let why = match chosen {
             None => "the server takes no part in ALPN".to_owned(),
-            Some(other) => format!("the server chose {}", shown(other)),
+            Some(other) => format!("the server chose {}", name_of_server(other)),
         };
         let title = format!("A client that offers HTTP/2 does not get it: {why}");
         Finding::new(Code::NoHttp2, Severity::Warn, title)
@@ -95,14 +96,6 @@ pub(super) fn judge(figures: &Figures) -> Option<Finding> {
     // Each request that has to wait for a connection's turn loses a round trip; how many do is a matter of the page.
     Some(found.costs(0.0, 0.0).proof("alpn", figures.measured()))
 }
-
-/// A name that a server sent, for a sentence: no longer than names of protocols are, without hidden characters.
-fn shown(name: &str) -> String {
-    let clean = name.chars().filter(|c| c.is_ascii_graphic());
-    clean.take(NAME_CHARS_MAX).collect()
-}
-
-const NAME_CHARS_MAX: usize = 32;
 
 #[cfg(test)]
 mod tests {
@@ -127,12 +120,5 @@ mod tests {
         assert!(none.title.contains("no part in ALPN"), "{}", none.title);
         let plain = judge(&figures(false, None)).expect("it is not HTTP/2");
         assert_eq!(plain.severity, Severity::Note);
-    }
-
-    #[test]
-    fn names_of_servers_are_cut_and_cleaned() {
-        let hostile = format!("\u{1b}[2J{}", "x".repeat(100));
-        assert_eq!(shown(&hostile).len(), NAME_CHARS_MAX);
-        assert!(!shown(&hostile).contains('\u{1b}'));
     }
 }

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::command::quoted;
 use super::handshake::Version;
-use super::sample::in_ms;
 use crate::client::Protocol;
+use crate::doctor::command::quoted;
+use crate::doctor::figures::ms;
 use crate::doctor::{Code, Examination, Failure, Finding, NetworkPath, Severity, Visitor};
 
 /// Requests one after another on a connection.
@@ -53,17 +53,13 @@ pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
     if x.plan.protocol.is_none() && !protocols.contains(&Protocol::H1) {
         protocols.push(Protocol::H1);
     }
-    let round_trip_ms = x.round_trip().map_or(0.0, in_ms);
+    let round_trip_ms = x.round_trip_ms();
     let all = x.visit(NetworkPath::Direct, |visitor| {
-        let one = |protocol: &Protocol| {
-            let mut figures = requests(visitor, *protocol)?;
+        visitor.rounds(protocols.len(), |n| {
+            let mut figures = requests(visitor, protocols[n])?;
             (figures.round_trips, figures.round_trip_ms) = (1 + of_tls, round_trip_ms);
             Ok(figures)
-        };
-        protocols
-            .iter()
-            .map(one)
-            .collect::<Result<Vec<_>, Failure>>()
+        })
     })??;
     let measured: Vec<Value> = all.iter().map(Figures::measured).collect();
     x.measure("keepalive", measured);
@@ -91,7 +87,7 @@ fn requests(visitor: &Visitor<'_>, protocol: Protocol) -> Result<Figures, Failur
         said_close: false,
         round_trips: 0,
         round_trip_ms: 0.0,
-        open_ms: ready.saturating_sub(record.opened.0) as f64 / 1e6,
+        open_ms: ms(record.opened.0, ready),
         url: url.to_string(),
     };
     let begun = Instant::now();

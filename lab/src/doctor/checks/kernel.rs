@@ -1,6 +1,6 @@
 //! kernel-settings: what this machine's kernel does to the first byte, where it is the target's.
 //!
-//! Nothing is changed here. Absent: settings of machines that are not this one, which nobody else can read.
+//! Nothing is changed here (see `trials`). Absent: settings of machines that are not this one, which nobody else can read.
 //!
 //! Source: the kernel's ip-sysctl.rst, ip-route(8), ethtool(8).
 
@@ -11,7 +11,7 @@ use std::str::FromStr;
 
 use serde_json::{Value, json};
 
-use crate::doctor::{Code, Examination, Failure, Finding, Severity};
+use crate::doctor::{Code, Examination, Failure, Finding, Plan, Severity, Tunable};
 use crate::report::{Offloads, device_to, is_own};
 
 /// Settings of a kernel; `None` for what cannot be read.
@@ -23,6 +23,8 @@ pub(super) struct Figures {
     pub(super) slow_start_after_idle: Option<bool>,
     /// `net.ipv4.tcp_congestion_control`.
     pub(super) congestion_control: Option<String>,
+    /// `net.ipv4.tcp_available_congestion_control`.
+    pub(super) available: Vec<String>,
     /// `net.ipv4.tcp_fastopen`: bit 2 is the server's.
     pub(super) fast_open: Option<u32>,
     /// `net.core.somaxconn`.
@@ -34,6 +36,16 @@ pub(super) struct Figures {
 }
 
 impl Figures {
+    /// Those of this machine, as far as they are on the way from the target to its visitors.
+    pub(super) fn here(x: &Examination<'_>) -> Self {
+        // Its own device carries what a machine sends to itself; visitors come by the way that leads to everybody.
+        let device = match x.address().ip().is_loopback() {
+            true => Some("lo".to_owned()),
+            false => device_to(IpAddr::V4(ANYBODY)),
+        };
+        read(device)
+    }
+
     pub(super) fn measured(&self) -> Value {
         let offloads = self.device.as_ref().map(|(name, offloads)| {
             json!({"device": name, "tso": offloads.tso, "gso": offloads.gso, "gro": offloads.gro})
@@ -52,17 +64,12 @@ impl Figures {
 
 /// Reads the settings, where the target is this machine's.
 pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
-    if !is_own(x.addresses[0]) {
+    if !is_own(x.address()) {
         return Ok(Vec::new());
     }
-    // Its own device carries what a machine sends to itself; visitors come by the way that leads to everybody.
-    let device = match x.addresses[0].ip().is_loopback() {
-        true => Some("lo".to_owned()),
-        false => device_to(IpAddr::V4(ANYBODY)),
-    };
-    let figures = read(device);
+    let figures = Figures::here(x);
     x.measure("kernel", figures.measured());
-    Ok(judge(&figures).into_iter().collect())
+    Ok(judge(&figures, x.plan).into_iter().collect())
 }
 
 fn read(device: Option<String>) -> Figures {
@@ -75,6 +82,9 @@ fn read(device: Option<String>) -> Figures {
         autocorking: is_on("net/ipv4/tcp_autocorking"),
         slow_start_after_idle: is_on("net/ipv4/tcp_slow_start_after_idle"),
         congestion_control: setting("net/ipv4/tcp_congestion_control"),
+        available: setting("net/ipv4/tcp_available_congestion_control")
+            .map(|names: String| names.split(' ').map(str::to_owned).collect())
+            .unwrap_or_default(),
         fast_open: setting("net/ipv4/tcp_fastopen"),
         backlog_max: setting("net/core/somaxconn"),
         initial_window: routes().as_deref().and_then(initial_window),
@@ -103,50 +113,52 @@ fn routes() -> Option<String> {
 /// An address of documents (RFC 5737), to which only the default route leads.
 const ANYBODY: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 
-/// kernel-settings: a note with those settings that differ from what serves first bytes best. None of them is prescribed: what it
-/// changes depends on the network, and has to be measured there.
-pub(super) fn judge(figures: &Figures) -> Option<Finding> {
+/// kernel-settings: a note with those settings that differ from what is said to serve first bytes best. None of them is
+/// prescribed: what it changes depends on the network. Those that can be tried are left to their trials, where there are some.
+pub(super) fn judge(figures: &Figures, plan: &Plan) -> Option<Finding> {
     let mut said = Vec::new();
-    let mut mend = Vec::new();
+    let window = figures
+        .initial_window
+        .filter(|segments| *segments < USUAL_WINDOW);
     if figures.slow_start_after_idle == Some(true) {
-        said.push("connections that were idle begin again with ten segments (tcp_slow_start_after_idle = 1)".to_owned());
-        mend.push("sysctl net.ipv4.tcp_slow_start_after_idle=0");
+        let what = "connections that were idle begin again with a first window (tcp_slow_start_after_idle = 1)";
+        let mend = Tunable::SlowStartAfterIdle.command("0");
+        said.push((what.to_owned(), mend));
     }
     if figures.autocorking == Some(true) {
-        said.push(
-            "small writes wait for packets in the device's queue (tcp_autocorking = 1)".to_owned(),
-        );
-        mend.push("sysctl net.ipv4.tcp_autocorking=0, where pieces of a response leave late");
+        let what = "small writes wait for packets in the device's queue (tcp_autocorking = 1)";
+        let mend = Tunable::Autocorking.command("0") + ", where pieces of a response leave late";
+        said.push((what.to_owned(), mend));
     }
-    if let Some(window) = figures
-        .initial_window
-        .filter(|segments| *segments < USUAL_WINDOW)
-    {
-        said.push(format!(
-            "a route has an initial window of {window} segments (initcwnd)"
-        ));
-        mend.push("ip route change ... initcwnd 10");
+    if let Some(window) = window {
+        let what = format!("a route has an initial window of {window} segments (initcwnd)");
+        said.push((what, Tunable::InitialWindow.command("10")));
     }
+    if plan.tries {
+        said.clear();
+    }
+    let can_be_tried = !said.is_empty();
     if let Some(backlog) = figures.backlog_max.filter(|most| *most < BACKLOG_MIN) {
-        said.push(format!(
-            "no more than {backlog} connections wait to be accepted (somaxconn)"
-        ));
-        mend.push("sysctl net.core.somaxconn=4096");
+        let what = format!("no more than {backlog} connections wait to be accepted (somaxconn)");
+        said.push((what, "sysctl -w net.core.somaxconn=4096".to_owned()));
     }
     if said.is_empty() {
         return None;
     }
-    let title = format!("Settings of this machine: {}", said.join("; "));
+    let (what, mends): (Vec<String>, Vec<String>) = said.into_iter().unzip();
+    let title = format!("Settings of this machine: {}", what.join("; "));
     let mut found = Finding::new(Code::KernelSettings, Severity::Note, title)
         .proof("settings", figures.measured());
-    for line in mend {
+    for line in mends {
         found = found.mend(line);
     }
-    Some(
-        found.mend(
-            "measure before and after: firstbyte bench --blocks 20 over the network in question",
-        ),
-    )
+    if can_be_tried {
+        let command = plan.command();
+        found = found.mend(format!(
+            "as root: {command} --try measures what they change"
+        ));
+    }
+    Some(found)
 }
 
 /// The `initcwnd` in the output of `ip route`: the least of all routes.
@@ -157,13 +169,14 @@ pub(super) fn initial_window(routes: &str) -> Option<u32> {
 }
 
 /// RFC 6928.
-const USUAL_WINDOW: u32 = 10;
+pub(super) const USUAL_WINDOW: u32 = 10;
 /// Kernels before 5.4 had 128, which a page of some resources and some visitors fill.
 const BACKLOG_MIN: u32 = 1024;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::Url;
 
     #[test]
     fn settings_that_differ_are_named_with_what_changes_them() {
@@ -174,12 +187,10 @@ mod tests {
             backlog_max: Some(BACKLOG_MIN),
             ..Figures::default()
         };
-        assert_eq!(judge(&best), None);
-        assert_eq!(
-            judge(&Figures::default()),
-            None,
-            "what is unknown is not judged"
-        );
+        let mut plan = Plan::new(Url::parse("http://h/").expect("a URL"));
+        assert_eq!(judge(&best, &plan), None);
+        let unknown = judge(&Figures::default(), &plan);
+        assert_eq!(unknown, None, "what is unknown is not judged");
         let usual = Figures {
             autocorking: Some(true),
             slow_start_after_idle: Some(true),
@@ -187,10 +198,13 @@ mod tests {
             backlog_max: Some(128),
             ..best
         };
-        let found = judge(&usual).expect("four differ");
+        let found = judge(&usual, &plan).expect("four differ");
         assert_eq!(found.severity, Severity::Note);
         assert_eq!(found.mend.len(), 5);
         assert!(found.title.contains("3 segments"), "{}", found.title);
+        plan.tries = true;
+        let found = judge(&usual, &plan).expect("one cannot be tried");
+        assert_eq!(found.mend, ["sysctl -w net.core.somaxconn=4096"]);
     }
 
     #[test]

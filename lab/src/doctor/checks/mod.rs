@@ -3,9 +3,7 @@
 //! A check is a file with `pub(super) fn run(&mut Examination<'_>) -> Result<Vec<Finding>, Failure>` and a line of [`CHECKS`].
 //! What costs few requests comes first, so that a small budget gets as far as it can.
 
-mod chain;
 mod codings;
-mod command;
 mod compression;
 mod delayed_ack_stall;
 mod first_flight;
@@ -23,10 +21,12 @@ mod redirects;
 mod resumption;
 mod sample;
 mod slow_server;
-mod slow_start;
 mod small_slower;
 mod tls_record_size;
+mod trials;
 mod write_size;
+
+pub(super) use compression::is_text;
 
 use super::examine::Examination;
 use super::failure::Failure;
@@ -106,5 +106,10 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         name: "small-slower-than-large",
         run: small_slower::run,
+    },
+    // The others see the server as it is.
+    Check {
+        name: "settings of the kernel, tried",
+        run: trials::run,
     },
 ];

@@ -6,7 +6,6 @@ use crate::client::Url;
 use crate::doctor::docroot::Type;
 use crate::doctor::examine::Examination;
 use crate::doctor::failure::Failure;
-use crate::stats::{Estimate, mean};
 
 /// A body and its bytes without a content coding.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,37 +58,5 @@ pub(super) fn large(
     }))
 }
 
-/// How much larger the second of each pair is; `None` with fewer than [`PAIRS`].
-pub(super) fn more(pairs: &[(f64, f64)]) -> Option<Estimate> {
-    let differences: Vec<f64> = pairs.iter().map(|(first, second)| second - first).collect();
-    mean(&differences, LEVEL).filter(|one| one.n >= PAIRS)
-}
-
-/// The mean of times with its interval.
-pub(super) fn average(times: impl Iterator<Item = f64>) -> Option<Estimate> {
-    mean(&times.collect::<Vec<_>>(), LEVEL)
-}
-
-/// Milliseconds between two times of the monotonic clock.
-pub(super) fn ms(from: u64, to: u64) -> f64 {
-    to.saturating_sub(from) as f64 / 1e6
-}
-
 /// A body that fits into a segment.
 const SMALL_BYTES: usize = 500;
-/// The level of intervals.
-const LEVEL: f64 = 0.95;
-/// Pairs that a verdict needs.
-pub(super) const PAIRS: usize = 3;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn two_pairs_say_nothing() {
-        assert_eq!(more(&[(1.0, 2.0); 2]), None);
-        let found = more(&[(1.0, 3.0); 3]).expect("three pairs");
-        assert_eq!((found.value, found.low, found.high), (2.0, 2.0, 2.0));
-    }
-}

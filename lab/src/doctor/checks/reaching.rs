@@ -4,8 +4,9 @@
 
 use serde_json::{Value, json};
 
-use super::sample::{in_ms, median};
+use super::sample::median;
 use crate::client::Protocol;
+use crate::doctor::figures::{in_ms, ms};
 use crate::doctor::{Code, Examination, Failure, Finding, NetworkPath, Severity, Visitor};
 use crate::fetch;
 
@@ -74,15 +75,16 @@ pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
 }
 
 fn lookups(x: &Examination<'_>) -> Result<Lookups, Failure> {
-    let mut took_ms = vec![in_ms(x.resolved_in)];
+    // The first one has been: who asks again may be answered from what the resolver remembers.
+    let mut took_ms = vec![in_ms(x.lookup.took)];
     while took_ms.len() < LOOKUPS {
-        let (_, took) = fetch::resolve(&x.plan.url, x.plan.timeout)?;
-        took_ms.push(in_ms(took));
+        let again = fetch::resolve(&x.plan.url, x.plan.timeout)?;
+        took_ms.push(in_ms(again.took));
     }
     Ok(Lookups {
         host: x.plan.url.host.clone(),
         took_ms,
-        addresses: x.addresses.len(),
+        addresses: x.lookup.addresses.len(),
     })
 }
 
@@ -99,13 +101,9 @@ fn connects(visitor: &Visitor<'_>) -> Result<Connects, Failure> {
             .min(record.round_trip_ns())
             .min(record.connect_ns());
     }
-    let void = visitor.are_void(&samples);
-    let valid = samples.iter().zip(void).filter(|(_, void)| !void);
     Ok(Connects {
-        took_ms: valid
-            .map(|((from, to), _)| to.saturating_sub(*from) as f64 / 1e6)
-            .collect(),
-        round_trip_ms: least_ns as f64 / 1e6,
+        took_ms: visitor.valid_ms(&samples),
+        round_trip_ms: ms(0, least_ns),
     })
 }
 

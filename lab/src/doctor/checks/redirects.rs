@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::command::quoted;
-use super::sample::in_ms;
 use crate::client::Url;
+use crate::doctor::command::quoted;
+use crate::doctor::figures::ms;
 use crate::doctor::{Code, Examination, Failure, Finding, NetworkPath, Severity, Visitor};
 use crate::fetch::{self, Dial, Response};
 
@@ -79,7 +79,7 @@ pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
         }
     })??;
     let figures = Figures {
-        round_trip_ms: x.round_trip().map_or(0.0, in_ms),
+        round_trip_ms: x.round_trip_ms(),
         ..figures
     };
     x.measure("redirects", figures.measured());
@@ -162,11 +162,8 @@ fn ask(
     let dial = match url.same_server(&own.url) {
         true => Dial { timeout, ..own },
         false => {
-            let (addresses, _) = fetch::resolve(url, timeout)?;
-            let address = *addresses
-                .first()
-                .ok_or_else(|| Failure::other("no address"))?;
-            let mut dial = Dial::new(url, address, timeout);
+            let found = fetch::resolve(url, timeout)?;
+            let mut dial = Dial::new(url, found.addresses[0], timeout);
             if let Some(tls) = &mut dial.tls {
                 tls.trust = visitor.plan().trust.clone();
             }
@@ -183,7 +180,7 @@ fn ask(
             rustls::ProtocolVersion::TLSv1_3 => 1,
             _ => 2,
         });
-    let took_ms = response.head.saturating_sub(record.opened.0) as f64 / 1e6;
+    let took_ms = ms(record.opened.0, response.head);
     Ok((response, took_ms, 2 + of_tls))
 }
 

@@ -4,9 +4,8 @@
 
 use serde_json::{Value, json};
 
-use super::command::server_name;
 use super::handshake::Version;
-use super::sample::in_ms;
+use crate::doctor::command::server_name;
 use crate::doctor::{Code, Examination, Failure, Finding, NetworkPath, Severity, Visitor};
 use crate::fetch::{Dial, Sessions};
 
@@ -59,21 +58,17 @@ pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
         return Ok(Vec::new());
     }
     let versions = Version::spoken(x);
-    let attempts = x.visit(NetworkPath::Direct, |visitor| {
-        let mut all = Vec::new();
-        for version in &versions {
-            match attempts(visitor, *version) {
-                Ok(found) => all.push(found),
-                // Who speaks 1.3 need not speak 1.2.
-                Err(Failure::Fetch(_)) if *version == Version::Tls12 && !all.is_empty() => {}
-                Err(failure) => return Err(failure),
-            }
-        }
-        Ok(all)
+    let found = x.visit(NetworkPath::Direct, |visitor| {
+        visitor.rounds(versions.len(), |n| match attempts(visitor, versions[n]) {
+            // Who speaks 1.3 need not speak 1.2.
+            Err(Failure::Fetch(_)) if n > 0 => Ok(None),
+            result => result.map(Some),
+        })
     })??;
+    let attempts = found.into_iter().flatten().collect();
     let figures = Figures {
         attempts,
-        round_trip_ms: x.round_trip().map_or(0.0, in_ms),
+        round_trip_ms: x.round_trip_ms(),
         server: server_name(&x.plan.url),
     };
     x.measure("resumption", figures.measured());

@@ -1,14 +1,18 @@
-//! Times of few samples: medians with their intervals.
+//! Times of few samples: means, and medians with their intervals.
 //!
 //! Source: the binomial distribution of ranks.
 
-use std::time::Duration;
+use crate::stats::{Estimate, mean};
 
-use crate::stats::Estimate;
+/// How much larger the second of each pair is; `None` with fewer than [`PAIRS`].
+pub(super) fn more(pairs: &[(f64, f64)]) -> Option<Estimate> {
+    let differences: Vec<f64> = pairs.iter().map(|(first, second)| second - first).collect();
+    mean(&differences, LEVEL).filter(|one| one.n >= PAIRS)
+}
 
-/// A time in milliseconds.
-pub(super) fn in_ms(time: Duration) -> f64 {
-    time.as_secs_f64() * 1000.0
+/// The mean of times with its interval.
+pub(super) fn average(times: impl Iterator<Item = f64>) -> Option<Estimate> {
+    mean(&times.collect::<Vec<_>>(), LEVEL)
 }
 
 /// The median, with the interval at 0.95 or above that ranks give. Below six samples the interval is without ends, so that no
@@ -51,9 +55,21 @@ fn rank_outside(n: usize) -> Option<usize> {
     found
 }
 
+/// The level of intervals of means.
+const LEVEL: f64 = 0.95;
+/// Pairs that a verdict needs.
+const PAIRS: usize = 3;
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn two_pairs_say_nothing() {
+        assert_eq!(more(&[(1.0, 2.0); 2]), None);
+        let found = more(&[(1.0, 3.0); 3]).expect("three pairs");
+        assert_eq!((found.value, found.low, found.high), (2.0, 2.0, 2.0));
+    }
 
     fn of(n: u32) -> Estimate {
         let samples: Vec<f64> = (0..n).map(f64::from).collect();

@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::command::quoted;
 use super::sample::median;
-use crate::doctor::figures::estimate;
+use crate::doctor::command::quoted;
+use crate::doctor::figures::{estimate, ms};
+use crate::doctor::finding::name_of_server;
 use crate::doctor::{Code, Examination, Failure, Finding, NetworkPath, Severity, Visitor};
 use crate::stats::Estimate;
 
@@ -69,22 +70,20 @@ fn requests(visitor: &Visitor<'_>) -> Result<Figures, Failure> {
     let begun = Instant::now();
     let mut session = visitor.open(&visitor.dial())?;
     while samples.len() < SAMPLES && (samples.len() < SAMPLES_MIN || begun.elapsed() < LONGEST) {
-        if !session.is_open() {
-            session = visitor.open(&visitor.dial())?;
-        }
+        session.keep_open()?;
         let response = session.exchange(&visitor.get(url, &[]))?;
         least_ns = least_ns.min(session.record().round_trip_ns());
         samples.push((response.sent, response.head));
         said.extend(response.field("server-timing").and_then(longest_entry));
     }
-    let void = visitor.are_void(&samples);
-    let valid = samples.iter().zip(void).filter(|(_, void)| !void);
-    let waits = valid.map(|((sent, head), _)| head.saturating_sub(*sent).saturating_sub(least_ns));
+    let round_trip_ms = ms(0, least_ns);
+    let beyond = |took_ms: f64| (took_ms - round_trip_ms).max(0.0);
+    let took_ms = visitor.valid_ms(&samples).into_iter();
     Ok(Figures {
         url: url.to_string(),
-        waits_ms: waits.map(|ns| ns as f64 / 1e6).collect(),
+        waits_ms: took_ms.map(beyond).collect(),
         said,
-        round_trip_ms: least_ns as f64 / 1e6,
+        round_trip_ms,
     })
 }
 
@@ -103,7 +102,7 @@ pub(super) fn judge(figures: &Figures) -> Option<Finding> {
     if let Some((name, ms)) = figures.said_most() {
         title.push_str(&format!(
             "; Server-Timing has {ms:.0} ms for \"{}\"",
-            shown(&name)
+            name_of_server(&name)
         ));
     }
     Some(
@@ -121,7 +120,7 @@ pub(super) fn judge(figures: &Figures) -> Option<Finding> {
 pub(super) fn longest_entry(value: &str) -> Option<(String, f64)> {
     let entry = |text: &str| {
         let mut parts = text.split(';');
-        let name = shown(parts.next()?.trim());
+        let name = name_of_server(parts.next()?.trim());
         let ms = parts.find_map(|part| {
             let (key, value) = part.split_once('=')?;
             let of_duration = key.trim().eq_ignore_ascii_case("dur");
@@ -131,13 +130,6 @@ pub(super) fn longest_entry(value: &str) -> Option<(String, f64)> {
     };
     let entries = value.split(',').take(ENTRIES_MAX).filter_map(entry);
     entries.max_by(|a, b| a.1.total_cmp(&b.1))
-}
-
-fn shown(name: &str) -> String {
-    name.chars()
-        .filter(|c| c.is_ascii_graphic())
-        .take(64)
-        .collect()
 }
 
 /// Requests of which the median is taken.

@@ -5,11 +5,12 @@
 
 use serde_json::json;
 
-use super::pick::{self, Picked, average, more, ms};
+use super::pick::{self, Picked};
+use super::sample::{average, more};
 use crate::doctor::code::Code;
 use crate::doctor::examine::Examination;
 use crate::doctor::failure::Failure;
-use crate::doctor::figures::estimate;
+use crate::doctor::figures::{estimate, ms};
 use crate::doctor::finding::{Finding, Severity};
 use crate::doctor::network::NetworkPath;
 use crate::doctor::visitor::Visitor;
@@ -68,8 +69,8 @@ fn pairs(
     small: &Picked,
     large: &Picked,
 ) -> Result<Vec<(f64, f64)>, Failure> {
-    let mut pairs = Vec::new();
-    for round in 0..ROUNDS {
+    let pairs = visitor.rounds(ROUNDS, |round| {
+        let mut pairs = Vec::new();
         let mut session = visitor.open(&visitor.dial())?;
         // The first request of a connection may be a case of its own: each size has it in turn.
         let order = if round % 2 == 0 {
@@ -79,9 +80,7 @@ fn pairs(
         };
         let mut times = Vec::new();
         for picked in order.iter().cycle().take(2 * PAIRS_A_CONNECTION) {
-            if !session.is_open() {
-                session = visitor.open(&visitor.dial())?;
-            }
+            session.keep_open()?;
             let response = session.exchange(&visitor.get(&picked.url, &[]))?;
             times.push((response.sent, response.end));
         }
@@ -95,8 +94,9 @@ fn pairs(
                 _ => (took[0], took[1]),
             });
         }
-    }
-    Ok(pairs)
+        Ok(pairs)
+    })?;
+    Ok(pairs.into_iter().flatten().collect())
 }
 
 /// Connections, and pairs of each.

@@ -6,12 +6,13 @@
 
 use serde_json::json;
 
-use super::pick::{self, Picked, average, more, ms};
+use super::pick::{self, Picked};
+use super::sample::{average, more};
 use crate::client::Url;
 use crate::doctor::code::Code;
 use crate::doctor::examine::Examination;
 use crate::doctor::failure::Failure;
-use crate::doctor::figures::estimate;
+use crate::doctor::figures::{estimate, ms};
 use crate::doctor::finding::{Finding, Severity};
 use crate::doctor::network::NetworkPath;
 use crate::doctor::visitor::Visitor;
@@ -40,9 +41,7 @@ pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
         .unwrap_or(0);
     x.measure("first_record_bytes", json!(record));
     x.measure("head_of_large_later_ms", estimate(&later));
-    let round_trip_ms = x
-        .round_trip()
-        .map_or(0.0, |time| time.as_secs_f64() * 1000.0);
+    let round_trip_ms = x.round_trip_ms();
     let Some(severity) = judged(record, later.low, round_trip_ms) else {
         return Ok(Vec::new());
     };
@@ -89,19 +88,17 @@ struct Sample {
 }
 
 fn samples(visitor: &Visitor<'_>, small: &Picked, large: &Picked) -> Result<Vec<Sample>, Failure> {
-    let mut samples = Vec::new();
-    for _ in 0..ROUNDS {
+    let samples = visitor.rounds(ROUNDS, |_| {
         let (small, _) = first(visitor, &small.url)?;
         let (large, record_bytes) = first(visitor, &large.url)?;
-        if !visitor.are_void(&[small, large]).contains(&true) {
-            samples.push(Sample {
-                small: ms(small.0, small.1),
-                large: ms(large.0, large.1),
-                record_bytes,
-            });
-        }
-    }
-    Ok(samples)
+        let is_valid = !visitor.are_void(&[small, large]).contains(&true);
+        Ok(is_valid.then(|| Sample {
+            small: ms(small.0, small.1),
+            large: ms(large.0, large.1),
+            record_bytes,
+        }))
+    })?;
+    Ok(samples.into_iter().flatten().collect())
 }
 
 /// The first response of a connection: when it was asked for and when its head was complete, and the largest record that came

@@ -6,13 +6,15 @@
 
 use serde_json::json;
 
-use super::pick::{self, Picked, average, ms};
+use super::pick::{self, Picked};
+use super::sample::average;
 use crate::doctor::code::Code;
 use crate::doctor::examine::Examination;
 use crate::doctor::failure::Failure;
-use crate::doctor::figures::estimate;
+use crate::doctor::figures::{estimate, ms};
 use crate::doctor::finding::{Finding, Severity};
 use crate::doctor::network::NetworkPath;
+use crate::doctor::slow_start::{SEGMENT_BYTES, further_round_trips};
 use crate::doctor::visitor::Visitor;
 
 pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
@@ -43,9 +45,7 @@ pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
     let Some(took) = average(samples.iter().map(|one| one.first_took_ms)) else {
         return Ok(Vec::new());
     };
-    let round_trip_ms = x
-        .round_trip()
-        .map_or(0.0, |time| time.as_secs_f64() * 1000.0);
+    let round_trip_ms = x.round_trip_ms();
     // What the low end of the interval took is lost for sure.
     let lost = lost_round_trips(took.low, round_trip_ms, full);
     let severity = if lost > 0.0 {
@@ -88,25 +88,22 @@ impl Sample {
 
 fn samples(visitor: &Visitor<'_>, body: &Picked) -> Result<Vec<Sample>, Failure> {
     let request = visitor.get(&body.url, &[]);
-    let mut samples = Vec::new();
-    for _ in 0..SAMPLES {
+    let samples = visitor.rounds(SAMPLES, |_| {
         let mut session = visitor.open(&visitor.dial())?;
         let first = session.exchange(&request)?;
         if !session.is_open() {
-            continue;
+            return Ok(None);
         }
         let before = session.record().data_segments;
         let second = session.exchange(&request)?;
-        let (Some(before), Some(after)) = (before, session.record().data_segments) else {
-            continue;
-        };
-        samples.push(Sample {
+        let counts = before.zip(session.record().data_segments);
+        Ok(counts.map(|(before, after)| Sample {
             first_took_ms: ms(first.head, first.end),
             segments: after.saturating_sub(before).into(),
             took_ms: ms(second.head, second.end),
-        });
-    }
-    Ok(samples)
+        }))
+    })?;
+    Ok(samples.into_iter().flatten().collect())
 }
 
 /// Segments that hold a body with its head, TLS and frames.
@@ -119,29 +116,16 @@ fn lost_round_trips(took_ms: f64, round_trip_ms: f64, full: u64) -> f64 {
     if round_trip_ms < ROUND_TRIP_MIN_MS {
         return 0.0;
     }
-    let needed = flights(full).saturating_sub(1);
-    (took_ms / round_trip_ms - needed as f64).round().max(0.0)
-}
-
-/// The number of flights of a number of segments: ten in the first, then twice as many each time.
-fn flights(segments: u64) -> u32 {
-    let (mut flights, mut window, mut left) = (0, FIRST_WINDOW, segments);
-    while left > 0 {
-        left = left.saturating_sub(window);
-        window *= 2;
-        flights += 1;
-    }
-    flights
+    let needed = further_round_trips(full * SEGMENT_BYTES);
+    (took_ms / round_trip_ms - f64::from(needed))
+        .round()
+        .max(0.0)
 }
 
 /// Connections.
 const SAMPLES: usize = 3;
 /// Segments beyond the full ones that are usual: a head and a tail of their own, frames.
 const USUAL_SEGMENTS: u64 = 6;
-/// Data of a segment in packets of 1500 bytes.
-const SEGMENT_BYTES: u64 = 1448;
-/// Segments of a first window (RFC 6928).
-const FIRST_WINDOW: u64 = 10;
 /// A response that takes longer after its head is made slowly, ms: three round trips of the link.
 const AT_ONCE_MS: f64 = 150.0;
 /// A shorter round trip is lost among other delays, ms.
@@ -171,11 +155,6 @@ mod tests {
         assert!(!sample(20, 1.0).is_chopped(full));
         assert!(sample(21, 1.0).is_chopped(full));
         assert!(!sample(121, 150.0).is_chopped(full));
-    }
-
-    #[test]
-    fn flights_double() {
-        assert_eq!([0, 10, 11, 30, 31].map(flights), [0, 1, 2, 2, 3]);
     }
 
     #[test]

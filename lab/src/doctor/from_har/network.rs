@@ -30,18 +30,12 @@ pub(super) fn slow_dns(page: &Page<'_>) -> Option<Finding> {
 }
 
 pub(super) fn slow_connect(page: &Page<'_>) -> Option<Finding> {
-    let cases = page.asked().filter_map(|(_, resource)| {
-        let connect_ms = resource.phases.connect_ms?;
-        let least_ms = page.round_trip_ms(resource)?;
-        let lost_ms = connect_ms - least_ms;
-        let is_slow = lost_ms >= CONNECT_MS && connect_ms >= least_ms * 2.0;
-        let figures = json!({"connect_ms": rounded(connect_ms), "least_ms": rounded(least_ms)});
-        is_slow.then_some(Case {
-            resource,
-            lost_ms,
-            figures,
-        })
-    });
+    let cases = beyond_a_round_trip(
+        page,
+        |resource| resource.phases.connect_ms,
+        ("connect_ms", "least_ms"),
+        |took_ms, least_ms| took_ms - least_ms >= CONNECT_MS && took_ms >= least_ms * 2.0,
+    );
     let title = |n, worst| {
         format!(
             "{} took twice the least time or longer, up to {worst} ms more",
@@ -51,29 +45,17 @@ pub(super) fn slow_connect(page: &Page<'_>) -> Option<Finding> {
     let mend = [
         "net.core.somaxconn, net.ipv4.tcp_max_syn_backlog and listen ... backlog=; a second more is a SYN that was lost",
     ];
-    finding(
-        Code::SlowConnect,
-        Severity::Warn,
-        cases.collect(),
-        title,
-        &mend,
-    )
+    finding(Code::SlowConnect, Severity::Warn, cases, title, &mend)
 }
 
 pub(super) fn handshake_round_trips(page: &Page<'_>) -> Option<Finding> {
-    let cases = page.asked().filter_map(|(_, resource)| {
-        let tls_ms = resource.phases.tls_ms?;
-        let round_trip_ms = page.round_trip_ms(resource)?;
-        // TLS 1.3 takes one; the second is another version's, or that of a chain above the window.
-        let lost_ms = tls_ms - round_trip_ms;
-        let is_slow = round_trip_ms >= ROUND_TRIP_MS && tls_ms >= round_trip_ms * 1.8;
-        let figures = json!({"tls_ms": rounded(tls_ms), "round_trip_ms": rounded(round_trip_ms)});
-        is_slow.then_some(Case {
-            resource,
-            lost_ms,
-            figures,
-        })
-    });
+    // TLS 1.3 takes one; the second is another version's, or that of a chain above the window.
+    let cases = beyond_a_round_trip(
+        page,
+        |resource| resource.phases.tls_ms,
+        ("tls_ms", "round_trip_ms"),
+        |took_ms, trip_ms| trip_ms >= ROUND_TRIP_MS && took_ms >= trip_ms * 1.8,
+    );
     let title = |n, worst| {
         format!(
             "{} took about two round trips or more, up to {worst} ms beyond one",
@@ -81,15 +63,36 @@ pub(super) fn handshake_round_trips(page: &Page<'_>) -> Option<Finding> {
         )
     };
     let mend = [
-        "ssl_protocols TLSv1.2 TLSv1.3; and a chain of certificates below 14,600 bytes; firstbyte doctor URL finds which",
+        "ssl_protocols TLSv1.2 TLSv1.3; and a chain of certificates within ten segments; firstbyte doctor URL finds which",
     ];
     finding(
         Code::HandshakeRoundTrips,
         Severity::Warn,
-        cases.collect(),
+        cases,
         title,
         &mend,
     )
+}
+
+/// Resources of which a phase that takes one round trip at least is slow by its time and that of a round trip, ms; what is
+/// beyond the round trip is lost. `names` are those of both figures.
+fn beyond_a_round_trip<'v>(
+    page: &Page<'v>,
+    phase_ms: fn(&Resource) -> Option<f64>,
+    names: (&str, &str),
+    is_slow: fn(f64, f64) -> bool,
+) -> Vec<Case<'v>> {
+    let cases = page.asked().filter_map(|(_, resource)| {
+        let took_ms = phase_ms(resource)?;
+        let trip_ms = page.round_trip_ms(resource)?;
+        let figures = json!({names.0: rounded(took_ms), names.1: rounded(trip_ms)});
+        is_slow(took_ms, trip_ms).then_some(Case {
+            resource,
+            lost_ms: took_ms - trip_ms,
+            figures,
+        })
+    });
+    cases.collect()
 }
 
 pub(super) fn no_http2(page: &Page<'_>) -> Option<Finding> {

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::page::{Case, EXAMPLES_MAX, Page, count, field, finding, rounded, shortened};
+use crate::doctor::checks::is_text;
 use crate::doctor::code::Code;
 use crate::doctor::finding::{Finding, Severity};
 use crate::page::analysis::StallCause;
@@ -19,7 +20,7 @@ pub(super) fn no_compression(page: &Page<'_>) -> Option<Finding> {
         let shorter = resource
             .content_bytes
             .is_some_and(|content| bytes < content);
-        let is_plain = asked && !coded && !shorter && is_text(&resource.mime_type);
+        let is_plain = asked && !coded && !shorter && is_text(&essence(&resource.mime_type));
         let received_ms = resource.phases.receive_ms.map(rounded);
         let figures =
             json!({"bytes": bytes, "type": resource.mime_type, "receive_ms": received_ms});
@@ -49,19 +50,10 @@ pub(super) fn no_compression(page: &Page<'_>) -> Option<Finding> {
     )
 }
 
-/// Whether contents of this type become much smaller.
-fn is_text(mime_type: &str) -> bool {
-    let kind = mime_type
-        .split(';')
-        .next()
-        .unwrap_or_default()
-        .trim()
-        .to_ascii_lowercase();
-    kind.starts_with("text/")
-        || ["javascript", "json", "xml"]
-            .iter()
-            .any(|end| kind.starts_with("application/") && kind.ends_with(end))
-        || kind == "image/svg+xml"
+/// A type without its parameters.
+fn essence(mime_type: &str) -> String {
+    let essence = mime_type.split(';').next().unwrap_or_default();
+    essence.trim().to_ascii_lowercase()
 }
 
 pub(super) fn redirect_chain(page: &Page<'_>) -> Option<Finding> {

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use serde::Deserialize;
 
 use super::lenient::{Either, Element, List, Object, TextOrObject, Value};
-use super::{ENTRIES_MAX, FIELDS_MAX, Fault, PIECES_MAX, date, names};
+use super::{ENTRIES_MAX, FIELDS_MAX, Fault, PIECES_MAX, date, names, quoted};
 use crate::client::Url;
 use crate::page::resource::{Phases, Piece, Resource};
 
@@ -45,11 +45,8 @@ impl Element for Entry {
         let started = raw.started_date_time.text("startedDateTime")?;
         let started = started.ok_or_else(|| Fault::new("startedDateTime", "it is missing"))?;
         let started_unix_ms = date::parse(&started).ok_or_else(|| {
-            let shown: String = started.chars().take(40).collect();
-            Fault::new(
-                "startedDateTime",
-                format!("{shown:?} is no date from 1970 to 2200"),
-            )
+            let why = format!("{} is no date from 1970 to 2200", quoted(&started));
+            Fault::new("startedDateTime", why)
         })?;
         let start_ms = raw.start_ms.number("_startMs")?;
         let timings = raw.timings.optional("timings")?;

@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use super::{BYTES_MAX, Fault, TIME_MS_MAX};
+use super::{BYTES_MAX, Fault, TIME_MS_MAX, quoted};
 
 /// A member that should be a number, a text or a boolean.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -100,11 +100,7 @@ impl Value {
             Self::Missing => "missing".to_owned(),
             Self::Bool(value) => value.to_string(),
             Self::Number(number) => number.to_string(),
-            Self::Text(text) => {
-                let start: String = text.chars().take(SHOWN_CHARS).collect();
-                let dots = if start.len() < text.len() { "..." } else { "" };
-                format!("{start:?}{dots}")
-            }
+            Self::Text(text) => quoted(text),
             Self::Other(name) => (*name).to_owned(),
         }
     }
@@ -362,7 +358,5 @@ impl<'de, T: Element> Deserialize<'de> for List<T> {
 
 /// A time that does not apply, as HAR writes it.
 const NOT_APPLICABLE: f64 = -1.0;
-/// Characters of a text that are shown in a fault.
-const SHOWN_CHARS: usize = 40;
 const LIST: &str = "a list";
 const OBJECT: &str = "an object";

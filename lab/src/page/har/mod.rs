@@ -78,32 +78,38 @@ impl fmt::Display for Fault {
     }
 }
 
-/// The page that is meant by its name, or by its number from 1 on; the first one where nothing is said.
+/// The place of the page that is meant by its name, or by its number from 1 on.
 ///
 /// # Errors
 /// There is no such page.
-pub fn choose<'a>(pages: &'a [Page], wanted: Option<&str>) -> Result<&'a Page, String> {
-    let Some(wanted) = wanted else {
-        return pages
-            .first()
-            .ok_or_else(|| "the archive has no page".to_owned());
+pub fn find(pages: &[Page], wanted: &str) -> Result<usize, String> {
+    let named = pages.iter().position(|page| page.id == wanted);
+    let numbered = || {
+        let place = wanted.parse::<usize>().ok()?.checked_sub(1)?;
+        (place < pages.len()).then_some(place)
     };
-    let named = pages.iter().find(|page| page.id == wanted);
-    let numbered = || pages.get(wanted.parse::<usize>().ok()?.checked_sub(1)?);
     named.or_else(numbered).ok_or_else(|| {
         let some = pages.iter().take(PAGES_NAMED);
-        let names: Vec<String> = some.map(|page| format!("\"{}\"", page.id)).collect();
+        let names: Vec<String> = some.map(|page| quoted(&page.id)).collect();
         let more = if pages.len() > PAGES_NAMED {
             ", ..."
         } else {
             ""
         };
         format!(
-            "there is no page \"{wanted}\": there are {}, {}{more}",
+            "there is no page {}: there are {}, {}{more}",
+            quoted(wanted),
             pages.len(),
             names.join(", ")
         )
     })
+}
+
+/// The begin of a text of a file in quotes; characters that a reader does not see are written out.
+fn quoted(text: &str) -> String {
+    let start: String = text.chars().take(QUOTED_CHARS).collect();
+    let dots = if start.len() < text.len() { "..." } else { "" };
+    format!("{start:?}{dots}")
 }
 
 /// The largest archive that is read, bytes: 128 MiB.
@@ -124,6 +130,8 @@ pub const TIME_MS_MAX: f64 = 604_800_000.0;
 pub const BYTES_MAX: u64 = 1 << 50;
 /// Pages that are named where one is not found.
 const PAGES_NAMED: usize = 10;
+/// Characters of a text that are quoted in a fault.
+const QUOTED_CHARS: usize = 40;
 
 #[cfg(test)]
 mod tests;

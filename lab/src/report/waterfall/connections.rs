@@ -11,39 +11,46 @@ use super::rows::{Drawing, Phase, Row, Segment};
 use super::scale::Scale;
 use super::svg::{Flow, LEFT, MARGIN, RIGHT, axis, moments};
 
+/// A connection as it is drawn.
+struct Connection<'a> {
+    number: usize,
+    used: &'a ConnectionUse,
+    /// Its requests that are drawn, each with its lane.
+    requests: Vec<(&'a Row<'a>, usize)>,
+}
+
 /// The picture, without a style, for a page that has it; `None` where no connection is known.
 pub(super) fn picture(drawing: &Drawing<'_>) -> Option<String> {
     let all = &drawing.analysis.connections;
-    if all.is_empty() {
+    let drawn: Vec<Connection<'_>> = all
+        .iter()
+        .zip(1..)
+        .filter_map(|(one, number)| Connection::of(one, number, drawing.drawn()))
+        .collect();
+    if drawn.is_empty() {
         return None;
     }
     let mut canvas = Canvas::default();
     let y = heads(&mut canvas);
     let top = y + 22.0;
     let scale = Scale::new(drawing.end_ms, LEFT, RIGHT);
-    let shown = &all[..all.len().min(CONNECTIONS_MOST)];
-    let laid: Vec<Vec<usize>> = shown.iter().map(|one| lanes(one, &drawing.rows)).collect();
-    let heights: Vec<f64> = laid.iter().map(|lanes| height(lanes)).collect();
-    let bottom = top + heights.iter().sum::<f64>();
+    let bottom = top + drawn.iter().map(Connection::height).sum::<f64>();
     let mut y = top;
-    for (n, height) in heights.iter().enumerate() {
-        canvas.rect(
-            if n % 2 == 0 { "stripe" } else { "plain" },
-            (0.0, y),
-            (WIDTH, *height),
-        );
-        y += height;
+    for (n, one) in drawn.iter().enumerate() {
+        let class = if n % 2 == 0 { "stripe" } else { "plain" };
+        canvas.rect(class, (0.0, y), (WIDTH, one.height()));
+        y += one.height();
     }
     axis(&mut canvas, scale, (top, bottom));
     moments(&mut canvas, &drawing.timings, scale, (top, bottom));
     y = top;
-    for (n, one) in shown.iter().enumerate() {
-        canvas.begin_group(&tooltip(n + 1, one));
-        canvas.rect("hit", (0.0, y), (WIDTH, heights[n]));
-        names(&mut canvas, n + 1, one, y + 15.0);
-        requests(&mut canvas, one, &drawing.rows, &laid[n], scale, y);
+    for one in &drawn {
+        canvas.begin_group(&tooltip(one.number, one.used));
+        canvas.rect("hit", (0.0, y), (WIDTH, one.height()));
+        names(&mut canvas, one.number, one.used, y + 15.0);
+        requests(&mut canvas, one, scale, y);
         canvas.end_group();
-        y += heights[n];
+        y += one.height();
     }
     let label = format!(
         "Connections of {}: {}",
@@ -132,11 +139,30 @@ fn carried<'a>(row: &'a Row<'_>) -> impl Iterator<Item = &'a Segment> {
         .filter(|segment| segment.phase != Phase::Queued)
 }
 
+impl<'a> Connection<'a> {
+    /// A connection that carried some of the rows; `None` where it carried none of them.
+    fn of(used: &'a ConnectionUse, number: usize, rows: &'a [Row<'a>]) -> Option<Self> {
+        let carried = used.resources.iter().filter_map(|place| rows.get(*place));
+        let carried: Vec<&Row<'_>> = carried.collect();
+        let lanes = lanes(&carried);
+        (!carried.is_empty()).then(|| Self {
+            number,
+            used,
+            requests: carried.into_iter().zip(lanes).collect(),
+        })
+    }
+
+    fn height(&self) -> f64 {
+        let last = self.requests.iter().map(|(_, lane)| *lane).max();
+        let lanes = last.map_or(1, |last| last + 1);
+        (lanes as f64 * LANE + 6.0).max(22.0)
+    }
+}
+
 /// The lane of each request: the first one in which nothing is drawn any more.
-fn lanes(one: &ConnectionUse, rows: &[Row<'_>]) -> Vec<usize> {
+fn lanes(rows: &[&Row<'_>]) -> Vec<usize> {
     let mut ends: Vec<f64> = Vec::new();
-    let place = |place: &usize| {
-        let row = &rows[*place];
+    let place = |row: &&Row<'_>| {
         let from_ms = carried(row)
             .next()
             .map_or(row.start_ms(), |segment| segment.from_ms);
@@ -149,26 +175,12 @@ fn lanes(one: &ConnectionUse, rows: &[Row<'_>]) -> Vec<usize> {
         }
         lane
     };
-    one.resources.iter().map(place).collect()
-}
-
-/// Height of a row with such lanes.
-fn height(lanes: &[usize]) -> f64 {
-    let count = lanes.iter().max().map_or(1, |most| most + 1);
-    (count as f64 * LANE + 6.0).max(22.0)
+    rows.iter().map(place).collect()
 }
 
 /// The requests of a connection in their lanes, with their numbers where there is room.
-fn requests(
-    canvas: &mut Canvas,
-    one: &ConnectionUse,
-    rows: &[Row<'_>],
-    lanes: &[usize],
-    scale: Scale,
-    top: f64,
-) {
-    for (place, lane) in one.resources.iter().zip(lanes) {
-        let row = &rows[*place];
+fn requests(canvas: &mut Canvas, one: &Connection<'_>, scale: Scale, top: f64) {
+    for (row, lane) in &one.requests {
         let y = top + 3.0 + *lane as f64 * LANE;
         canvas.begin_group(&row.tooltip()[..1]);
         for segment in carried(row) {
@@ -191,8 +203,6 @@ const COLUMNS: [(f64, &str); 4] = [
     (330.0, "protocol"),
     (400.0, "requests"),
 ];
-/// Connections in a picture.
-const CONNECTIONS_MOST: usize = 2_000;
 /// Lanes of a connection.
 const LANES_MOST: usize = 40;
 /// Height of a lane.

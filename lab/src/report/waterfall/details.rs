@@ -21,7 +21,7 @@ pub(super) fn resources(drawing: &Drawing<'_>) -> Markup {
                     th scope="col" { "time" }
                 }
             }
-            tbody { @for row in &drawing.rows { (line(row, &mut room)) } }
+            tbody { @for row in drawing.drawn() { (line(row, &mut room)) } }
         }
         @if room == 0 {
             p .key { "Fields of further resources are left out: those above have " (bytes(FIELD_BYTES_MAX as u64)) "." }

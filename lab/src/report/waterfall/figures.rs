@@ -1,6 +1,6 @@
 //! Figures and names as texts, the same in every picture of a visit.
 
-use crate::page::{Kind, Resource, View, Visit};
+use crate::page::{Kind, Resource, Runs, View, Visit};
 
 use super::scale::sane_ms;
 use crate::report::escape::shortened;
@@ -133,6 +133,13 @@ pub(super) fn agent(visit: &Visit) -> String {
             shortened(version, 40)
         ),
     }
+}
+
+/// A side of a comparison: `https://h/, Chromium 126, cold view, 5 runs`.
+pub(super) fn side(runs: &Runs<'_>, url_most: usize) -> String {
+    let visit = runs.shown().visit;
+    let (url, agent) = (shortened(&visit.url, url_most), agent(visit));
+    format!("{url}, {agent}, {}", counted(runs.all().len(), "run"))
 }
 
 /// Moments of a page with their names and classes of colour, those that it reached.

@@ -4,110 +4,70 @@
 
 use maud::{Markup, PreEscaped, html};
 
-use crate::page::Visit;
-use crate::page::comparison::FIGURES;
+use crate::page::{FIGURES, Runs, View, Views, Visit};
 use crate::report::document::{document, wide};
 use crate::report::escape::{bounded, shortened};
 
 use super::details::resources;
 use super::filmstrip::filmstrip;
-use super::rows::Drawing;
+use super::rows::{Drawing, left_out};
 use super::summary::{is_telling, of_runs, text_or_dash, values};
 use super::text::{NOTE_MOST, NOTES_MOST};
 use super::{connections, figures as words, palette, svg};
 
-/// Visits of a page in reports.
-#[derive(Clone, Copy, Debug)]
-pub struct Page<'a> {
-    /// Program and version, for the foot of the page.
-    pub program: &'a str,
-    /// Visits with empty caches.
-    pub cold: Runs<'a>,
-    /// Visits behind these with what they left in caches.
-    pub warm: Option<Runs<'a>>,
-}
-
-/// Runs of one view.
-#[derive(Clone, Copy, Debug)]
-pub struct Runs<'a> {
-    /// All runs; those of a page are of the same URL.
-    pub visits: &'a [&'a Visit],
-    /// Place of the run that is drawn; the first one where there is no such place.
-    pub shown: usize,
-}
-
-/// A view as it is drawn: its runs, and the drawing of one of them.
-struct View<'a> {
+/// A view as it is drawn: its runs with their figures, and the drawing of one of them.
+struct Shown<'a> {
     title: &'static str,
-    shown: usize,
-    runs: Vec<Drawing<'a>>,
+    runs: &'a Runs<'a>,
+    values: Vec<Vec<Option<f64>>>,
+    drawing: Drawing<'a>,
 }
 
-impl<'a> Runs<'a> {
-    /// The run that is drawn; `None` where there are no runs.
-    pub(super) fn drawn(self) -> Option<&'a Visit> {
-        let shown = self.visits.get(self.shown).or(self.visits.first());
-        shown.copied()
+impl<'a> Shown<'a> {
+    fn of(runs: &'a Runs<'a>) -> Self {
+        Self {
+            title: match runs.shown().visit.view {
+                View::Cold => "Cold view",
+                View::Warm => "Warm view",
+            },
+            runs,
+            values: runs.all().iter().map(values).collect(),
+            drawing: Drawing::of(runs.shown()),
+        }
     }
 }
 
-impl<'a> View<'a> {
-    /// The drawings of runs; `None` where there are none.
-    fn of(title: &'static str, runs: Runs<'a>) -> Option<Self> {
-        let drawings: Vec<Drawing<'a>> = runs.visits.iter().copied().map(Drawing::of).collect();
-        let shown = if runs.shown < drawings.len() {
-            runs.shown
-        } else {
-            0
-        };
-        (!drawings.is_empty()).then_some(Self {
-            title,
-            shown,
-            runs: drawings,
-        })
-    }
-
-    fn drawing(&self) -> &Drawing<'a> {
-        &self.runs[self.shown]
-    }
-}
-
-/// The whole page.
+/// The whole page; `program` is in its foot.
 #[must_use]
-pub fn html(page: &Page<'_>) -> String {
-    let cold = View::of("Cold view", page.cold);
-    let warm = page.warm.and_then(|runs| View::of("Warm view", runs));
-    let views: Vec<View<'_>> = cold.into_iter().chain(warm).collect();
-    let url = views
-        .first()
-        .map_or("", |view| view.drawing().visit.url.as_str());
-    let title = format!("Waterfall of {}", shortened(url, URL_MOST));
+pub fn html(views: &Views<'_>, program: &str) -> String {
+    let first = Shown::of(&views.first);
+    let url = shortened(&first.drawing.visit.url, URL_MOST);
+    let title = format!("Waterfall of {url}");
+    let heading = heading(first.drawing.visit);
+    let warm = views.warm.as_ref().map(Shown::of);
+    let views: Vec<Shown<'_>> = std::iter::once(first).chain(warm).collect();
     let content = html! {
         h1 { (title) }
-        @if let Some(view) = views.first() { (heading(view.drawing())) }
+        (heading)
         (summary(&views))
-        @for view in &views { (pictures(view.title, view.drawing())) }
+        @for view in &views { (pictures(view.title, &view.drawing)) }
         @for view in &views { (runs(view)) }
     };
-    document(&title, &[palette::STYLE, STYLE], page.program, &content)
+    document(&title, &[palette::STYLE, STYLE], program, &content)
 }
 
 /// The page's title, and who visited it.
-fn heading(drawing: &Drawing<'_>) -> Markup {
-    let visit = drawing.visit;
+fn heading(visit: &Visit) -> Markup {
     html! {
         @if let Some(title) = &visit.title { p { "\u{201c}" (bounded(title, TITLE_MOST)) "\u{201d}" } }
         p .key { (words::agent(visit)) }
     }
 }
 
-/// The figures of each view, with the interval of several runs.
-fn summary(views: &[View<'_>]) -> Markup {
-    let runs: Vec<Vec<Vec<Option<f64>>>> = views
-        .iter()
-        .map(|view| view.runs.iter().map(values).collect())
-        .collect();
-    let all: Vec<&[Option<f64>]> = runs.iter().flatten().map(Vec::as_slice).collect();
+/// The figures of each view, with what several runs say of them.
+fn summary(views: &[Shown<'_>]) -> Markup {
+    let all = views.iter().flat_map(|view| &view.values);
+    let all: Vec<&[Option<f64>]> = all.map(Vec::as_slice).collect();
     let table = html! {
         table .figures {
             thead { tr { th scope="col" { "figure" } @for view in views { th scope="col" { (view.title) } } } }
@@ -115,8 +75,11 @@ fn summary(views: &[View<'_>]) -> Markup {
                 @for (n, figure) in FIGURES.iter().enumerate().filter(|(n, _)| is_telling(&all, *n)) {
                     tr {
                         th scope="row" { (figure.title) }
-                        @for (view, runs) in views.iter().zip(&runs) {
-                            td { (text_or_dash(figure, runs[view.shown][n])) (interval(runs, n)) }
+                        @for view in views {
+                            td {
+                                (text_or_dash(figure, view.values[view.runs.shown_place()][n]))
+                                @if let Some(found) = of_runs(figure, view.runs) { br; small { (found) } }
+                            }
                         }
                     }
                 }
@@ -127,17 +90,11 @@ fn summary(views: &[View<'_>]) -> Markup {
         section {
             h2 { "Summary" }
             (wide("Summary", &table))
-            @if views.iter().any(|view| view.runs.len() > 1) {
+            @if views.iter().any(|view| view.values.len() > 1) {
                 p .key { "Of several runs one is shown; means have intervals at 95 % by Student's t over the runs." }
             }
         }
     }
-}
-
-/// The mean over runs of the figure at a place, where there are several.
-fn interval(runs: &[Vec<Option<f64>>], n: usize) -> Markup {
-    let values: Vec<f64> = runs.iter().filter_map(|run| run[n]).collect();
-    html! { @if let Some(mean) = of_runs(&FIGURES[n], &values) { br; small { (mean) } } }
 }
 
 /// A visit with all its pictures and tables.
@@ -151,6 +108,7 @@ pub(super) fn pictures(title: &str, drawing: &Drawing<'_>) -> Markup {
             @if let Some(waits) = drawing.waits() { p { "Waits of all requests together: " (waits) "." } }
             @for stalls in drawing.stalls() { p .warning { "Stalls: " (stalls) "." } }
             h3 { "Waterfall" }
+            @if let Some(words) = left_out(drawing.rows.len()) { p .warning { (words) "." } }
             (wide(&format!("Waterfall, {title}"), &PreEscaped(svg::picture(drawing, false))))
             (filmstrip(&visit.filmstrip, title))
             @if let Some(picture) = connections::picture(drawing) {
@@ -177,8 +135,8 @@ fn notes(visit: &Visit) -> Markup {
 }
 
 /// The figures of each run, where there are several.
-fn runs(view: &View<'_>) -> Markup {
-    let all: Vec<Vec<Option<f64>>> = view.runs.iter().take(RUNS_MOST).map(values).collect();
+fn runs(view: &Shown<'_>) -> Markup {
+    let all = &view.values[..view.values.len().min(RUNS_MOST)];
     let shown: Vec<&[Option<f64>]> = all.iter().map(Vec::as_slice).collect();
     let columns: Vec<usize> = (0..FIGURES.len())
         .filter(|n| is_telling(&shown, *n))
@@ -189,7 +147,7 @@ fn runs(view: &View<'_>) -> Markup {
             tbody {
                 @for (at, run) in all.iter().enumerate() {
                     tr {
-                        th scope="row" { (at + 1) @if at == view.shown { " (shown)" } }
+                        th scope="row" { (at + 1) @if at == view.runs.shown_place() { " (shown)" } }
                         @for n in &columns { td { (text_or_dash(&FIGURES[*n], run[*n])) } }
                     }
                 }
@@ -201,6 +159,7 @@ fn runs(view: &View<'_>) -> Markup {
             section {
                 h2 { "Runs, " (view.title.to_lowercase()) }
                 (wide(&format!("Runs, {}", view.title), &table))
+                @if view.values.len() > all.len() { p .key { "and " (view.values.len() - all.len()) " more" } }
             }
         }
     }

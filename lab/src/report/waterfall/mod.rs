@@ -24,6 +24,6 @@ mod text;
 #[cfg(test)]
 mod tests;
 
-pub use html::{Page, Runs, html};
+pub use html::html;
 pub use svg::svg;
 pub use text::text;

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::page::analysis::{Analysis, WaitParts};
-use crate::page::{Resource, Visit};
+use crate::page::{AnalysedVisit, Resource, Visit};
 use crate::report::escape::{bounded, shortened};
 
 use super::figures::{self, Timing, bytes, ms};
@@ -16,14 +16,14 @@ use super::scale::sane_ms;
 pub(super) struct Drawing<'a> {
     /// The visit.
     pub(super) visit: &'a Visit,
-    /// A row for each resource, in their order.
+    /// A row for each resource, in their order; [`Self::drawn`] are drawn.
     pub(super) rows: Vec<Row<'a>>,
     /// The moments that the page reached.
     pub(super) timings: Vec<Timing>,
-    /// The last thing that happened, ms.
+    /// The last thing that happened in what is drawn, ms.
     pub(super) end_ms: f64,
     /// The visit's analysis.
-    pub(super) analysis: Analysis,
+    pub(super) analysis: &'a Analysis,
 }
 
 /// A resource, as it is drawn.
@@ -137,9 +137,9 @@ pub(super) struct Mark {
 }
 
 impl<'a> Drawing<'a> {
-    /// The drawing of a visit, which it analyses.
-    pub(super) fn of(visit: &'a Visit) -> Self {
-        let analysis = Analysis::of(visit);
+    /// The drawing of a visit.
+    pub(super) fn of(run: &'a AnalysedVisit<'_>) -> Self {
+        let (visit, analysis) = (run.visit, &run.analysis);
         let mut numbers: HashMap<usize, usize> = HashMap::new();
         for (n, one) in analysis.connections.iter().enumerate() {
             numbers.extend(one.resources.iter().map(|place| (*place, n + 1)));
@@ -169,15 +169,18 @@ impl<'a> Drawing<'a> {
             }
         }
         let timings = figures::timings(visit);
-        let ends = rows.iter().map(Row::end_ms);
-        let moments = timings.iter().map(|timing| timing.at_ms);
         Self {
             visit,
-            end_ms: ends.chain(moments).fold(0.0, f64::max),
+            end_ms: end_ms(rows.iter().take(ROWS_MAX), &timings),
             rows,
             timings,
             analysis,
         }
+    }
+
+    /// The rows that are drawn: the first [`ROWS_MAX`].
+    pub(super) fn drawn(&self) -> &[Row<'a>] {
+        &self.rows[..self.rows.len().min(ROWS_MAX)]
     }
 
     /// Scheme, host and port of the page.
@@ -345,6 +348,19 @@ impl Row<'_> {
     }
 }
 
+/// The last end of rows and of the page's moments, ms.
+pub(super) fn end_ms<'r>(rows: impl Iterator<Item = &'r Row<'r>>, timings: &[Timing]) -> f64 {
+    let moments = timings.iter().map(|timing| timing.at_ms);
+    rows.map(Row::end_ms).chain(moments).fold(0.0, f64::max)
+}
+
+/// What is not drawn of this number of resources, in a sentence; `None` where all are.
+pub(super) fn left_out(resources: usize) -> Option<String> {
+    let more = resources.checked_sub(ROWS_MAX).filter(|more| *more > 0)?;
+    let more = figures::counted(more, "further resource");
+    Some(format!("{more} left out: the first {ROWS_MAX} are drawn"))
+}
+
 /// `40 ms, delayed ACK`.
 pub(super) fn stall_words(stall: &Mark) -> String {
     format!("{}, {}", ms(stall.to_ms - stall.from_ms), stall.cause)
@@ -406,5 +422,7 @@ pub(super) const PARTS: [(&str, &str); 3] = [
     ("server", "server"),
     ("rest", "unexplained"),
 ];
+/// The resources that are drawn, of a visit or of two together: a page of so many is of 5 MB without their fields.
+pub(super) const ROWS_MAX: usize = 2_000;
 /// Characters of a URL in a tooltip or a table.
 pub(super) const URL_MOST: usize = 2_000;

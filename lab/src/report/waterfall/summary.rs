@@ -1,18 +1,17 @@
 //! Figures of visits as text: of one view, of several runs, before and after.
 
-use crate::page::comparison::{FIGURES, Figure};
-use crate::stats;
+use crate::page::{AnalysedVisit, FIGURES, Figure, Runs};
 
 use super::figures::{bytes, ms};
-use super::rows::Drawing;
 
 /// The values of a visit in the order of [`FIGURES`].
-pub(super) fn values(drawing: &Drawing<'_>) -> Vec<Option<f64>> {
-    let of = |figure: &Figure| figure.of(drawing.visit, &drawing.analysis);
+pub(super) fn values(run: &AnalysedVisit<'_>) -> Vec<Option<f64>> {
+    let of = |figure: &Figure| figure.of(run.visit, &run.analysis);
     FIGURES.iter().map(of).collect()
 }
 
-/// Whether a figure says something in any of several visits: what is nought in all of them does not, but for stalls.
+/// Whether a figure says something in any of several visits: what is nought in all of them does not, but for stalls and the
+/// staircase, of which nought is good news.
 pub(super) fn is_telling(visits: &[&[Option<f64>]], n: usize) -> bool {
     let mut values = visits.iter().filter_map(|values| values[n]);
     values
@@ -36,17 +35,17 @@ pub(super) fn text_or_dash(figure: &Figure, value: Option<f64>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| text(figure, value))
 }
 
-/// Several runs in a line: of times the mean with its interval, `mean 12 ms (11 ms to 13 ms, n=5)`, of other figures the range,
-/// where runs differ; `None` below two runs.
-pub(super) fn of_runs(figure: &Figure, values: &[f64]) -> Option<String> {
-    let found = stats::mean(values, LEVEL).filter(|found| found.n > 1)?;
+/// What several runs say of a figure in which they differ: of times the mean with its interval,
+/// `mean 12.3 ms (11.9 to 12.7, n=5)`, of other figures the range.
+pub(super) fn of_runs(figure: &Figure, runs: &Runs<'_>) -> Option<String> {
+    let values = runs.values(figure);
+    let found = runs.mean(figure)?;
+    if values.iter().all(|value| *value == values[0]) {
+        return None;
+    }
     if figure.unit == "ms" {
-        let (low, high) = (ms(found.low), ms(found.high));
-        return Some(format!(
-            "mean {} ({low} to {high}, n={})",
-            ms(found.value),
-            found.n
-        ));
+        let (value, low, high, n) = (found.value, found.low, found.high, found.n);
+        return Some(format!("mean {value:.1} ms ({low:.1} to {high:.1}, n={n})"));
     }
     let low = values.iter().copied().fold(f64::INFINITY, f64::min);
     let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -66,29 +65,52 @@ pub(super) fn change(figure: &Figure, from: f64, to: f64) -> String {
     }
 }
 
-/// The level of intervals.
-const LEVEL: f64 = 0.95;
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::page::{Resource, Visit};
 
     fn figure(name: &str) -> &'static Figure {
         let found = FIGURES.iter().find(|figure| figure.name == name);
         found.expect("there is such a figure")
     }
 
+    /// The text of a figure of runs, made of the value of each.
+    fn text_of(name: &str, runs: &[u32], visit: fn(u32) -> Visit) -> Option<String> {
+        let visits: Vec<Visit> = runs.iter().copied().map(visit).collect();
+        of_runs(figure(name), &Runs::of(&visits)?)
+    }
+
     #[test]
     fn means_have_intervals_from_two_runs_on() {
-        let load = figure("load_ms");
-        assert_eq!(of_runs(load, &[]), None);
-        assert_eq!(of_runs(load, &[10.0]), None);
-        let four = of_runs(load, &[90.0, 110.0, 90.0, 110.0]);
-        assert_eq!(four.as_deref(), Some("mean 100 ms (82 ms to 118 ms, n=4)"));
-        let two = of_runs(figure("requests"), &[1.0, 2.0]);
-        assert_eq!(two.as_deref(), Some("1 to 2 in 2 runs"));
-        assert_eq!(of_runs(figure("requests"), &[2.0, 2.0]), None);
-        let close = of_runs(figure("bytes"), &[30_472.0, 30_490.0]);
+        let load = |runs: &[u32]| {
+            text_of("load_ms", runs, |load_ms| {
+                let mut visit = Visit::default();
+                visit.timings.load_ms = Some(load_ms.into());
+                visit
+            })
+        };
+        assert_eq!(
+            (load(&[]), load(&[10]), load(&[10, 10])),
+            (None, None, None)
+        );
+        let four = load(&[90, 110, 90, 110]);
+        assert_eq!(four.as_deref(), Some("mean 100.0 ms (81.6 to 118.4, n=4)"));
+    }
+
+    #[test]
+    fn numbers_have_their_range_where_it_is_seen() {
+        let bytes = |runs: &[u32]| {
+            text_of("bytes", runs, |bytes| Visit {
+                resources: vec![Resource {
+                    body_bytes: Some(bytes.into()),
+                    ..Resource::default()
+                }],
+                ..Visit::default()
+            })
+        };
+        assert_eq!(bytes(&[1, 2]).as_deref(), Some("1 B to 2 B in 2 runs"));
+        let close = bytes(&[30_472, 30_490]);
         assert_eq!(close, None, "no difference is seen in their texts");
     }
 

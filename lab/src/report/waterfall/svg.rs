@@ -3,13 +3,13 @@
 //! The picture stands alone: no script, no font, nothing from outside; light or dark as the reader has it. All text is of a
 //! font whose characters are equally wide, so that nothing is drawn over an edge.
 
-use crate::page::Visit;
+use crate::page::AnalysedVisit;
 use crate::report::escape::{bounded, shortened};
 
 use super::canvas::{Anchor, COLUMN, Canvas, WIDTH, text_width};
 use super::figures::{self, Timing};
 use super::palette;
-use super::rows::{Drawing, PARTS, Phase, Row, stall_words};
+use super::rows::{Drawing, PARTS, Phase, Row, left_out, stall_words};
 use super::scale::{Scale, sane_ms, tick_label};
 
 /// The picture of a visit, by itself or (without a style) for a page that has [`palette::STYLE`].
@@ -20,18 +20,24 @@ pub(super) fn picture(drawing: &Drawing<'_>, is_alone: bool) -> String {
     canvas.text("name", (MARGIN, 20.0), Anchor::Start, &title);
     let facts = format!("{}; {}", figures::agent(visit), drawing.sums());
     canvas.text("faint", (MARGIN, 38.0), Anchor::Start, &facts);
-    let mut y = legend(&mut canvas, drawing.rows.iter(), 58.0);
+    let mut y = 58.0;
+    if let Some(words) = left_out(drawing.rows.len()) {
+        canvas.text("bad", (MARGIN, y), Anchor::Start, &words);
+        y += LINE;
+    }
+    let rows = drawing.drawn();
+    y = legend(&mut canvas, rows.iter(), y);
     y = moments_legend(&mut canvas, &drawing.timings, y);
     let scale = Scale::new(drawing.end_ms, LEFT, RIGHT);
     let top = heads(&mut canvas, y) + 22.0;
-    let bottom = top + ROW * drawing.rows.len() as f64;
-    stripes(&mut canvas, drawing.rows.len(), top, ROW);
+    let bottom = top + ROW * rows.len() as f64;
+    stripes(&mut canvas, rows.len(), top, ROW);
     axis(&mut canvas, scale, (top, bottom));
     // Below the bars, so that no figure is crossed out.
     moments(&mut canvas, &drawing.timings, scale, (top, bottom));
     let host = drawing.host();
     let mut pieces_left = PIECES_MOST;
-    for (n, row) in drawing.rows.iter().enumerate() {
+    for (n, row) in rows.iter().enumerate() {
         let y = top + ROW * n as f64;
         canvas.begin_group(&row.tooltip());
         // The whole row shows the tooltip, not its marks alone.
@@ -54,8 +60,8 @@ pub(super) fn picture(drawing: &Drawing<'_>, is_alone: bool) -> String {
 
 /// The picture of a visit by itself.
 #[must_use]
-pub fn svg(visit: &Visit) -> String {
-    picture(&Drawing::of(visit), true)
+pub fn svg(run: &AnalysedVisit<'_>) -> String {
+    picture(&Drawing::of(run), true)
 }
 
 /// Backgrounds of rows, every other one darker.
@@ -327,7 +333,7 @@ pub(super) const RIGHT: f64 = 1180.0;
 const ROW: f64 = 20.0;
 const BASELINE: f64 = 14.0;
 /// Height of a line of a legend, and width of its signs.
-const LINE: f64 = 18.0;
+pub(super) const LINE: f64 = 18.0;
 const SIGN: f64 = 14.0;
 /// Ticks of the axis behind 0.
 const TICKS: usize = 12;

@@ -1,28 +1,60 @@
 //! A waterfall for a terminal: ASCII alone, at most 100 columns wide.
 
-use crate::page::Visit;
+use crate::page::{AnalysedVisit, FIGURES, Runs, Views};
 use crate::report::escape::{bounded, shortened};
-use crate::report::table::{WIDTH, push_entry};
+use crate::report::table::{WIDTH, push_entry, push_wrapped};
 
 use super::figures::{self, bytes, ms};
-use super::rows::{Drawing, Phase, Row, stall_words};
+use super::rows::{Drawing, Phase, Row, left_out, stall_words};
 use super::scale::{Scale, sane_ms, tick_label};
+use super::summary::of_runs;
 
-/// The waterfall of a visit with its summary.
+/// The waterfall of each view with its summary, and the figures in which runs differ.
 #[must_use]
-pub fn text(visit: &Visit) -> String {
-    let drawing = Drawing::of(visit);
+pub fn text(views: &Views<'_>) -> String {
     let mut out = String::new();
-    table(&drawing, &mut out);
-    out.push('\n');
-    summary(&drawing, &mut out);
+    let Some(warm) = &views.warm else {
+        view(&views.first, &mut out);
+        return out;
+    };
+    out.push_str("Cold view\n");
+    view(&views.first, &mut out);
+    out.push_str("\nWarm view\n");
+    view(warm, &mut out);
     out
+}
+
+fn view(runs: &Runs<'_>, out: &mut String) {
+    visit(runs.shown(), out);
+    let all = runs.all().len();
+    if all < 2 {
+        return;
+    }
+    let words = format!(
+        "Run {} of {all} is shown, whose load is in the middle. What differs over all of them, with intervals at 95 %:",
+        runs.shown_place() + 1
+    );
+    out.push('\n');
+    push_wrapped("", "", &words, out);
+    for figure in &FIGURES {
+        if let Some(found) = of_runs(figure, runs) {
+            push_line(out, &format!("  {:<25}{found}", figure.title));
+        }
+    }
+}
+
+fn visit(run: &AnalysedVisit<'_>, out: &mut String) {
+    let drawing = Drawing::of(run);
+    table(&drawing, out);
+    out.push('\n');
+    summary(&drawing, out);
 }
 
 /// The rows with their bars, the axis above and the page's moments below.
 fn table(drawing: &Drawing<'_>, out: &mut String) {
-    let number_columns = drawing.rows.len().to_string().len().max(3);
-    let starts: Vec<String> = drawing.rows.iter().map(start).collect();
+    let rows = drawing.drawn();
+    let number_columns = rows.len().to_string().len().max(3);
+    let starts: Vec<String> = rows.iter().map(start).collect();
     let start_columns = starts
         .iter()
         .map(String::len)
@@ -40,7 +72,7 @@ fn table(drawing: &Drawing<'_>, out: &mut String) {
     let scale = Scale::new(drawing.end_ms, 0.0, columns as f64);
     push_line(out, &format!("{head}{}", axis(scale, columns)));
     let host = drawing.host();
-    for (row, start) in drawing.rows.iter().zip(&starts) {
+    for (row, start) in rows.iter().zip(&starts) {
         let resource = row.resource;
         let known = figures::transferred(resource).map_or_else(|| "-".to_owned(), bytes);
         let cells = line([
@@ -59,6 +91,9 @@ fn table(drawing: &Drawing<'_>, out: &mut String) {
     }
     let phases = Phase::ALL.map(|phase| format!("{} {}", phase.character(), phase.name()));
     push_line(out, &format!("{}  {STALL} stall", phases.join("  ")));
+    if let Some(words) = left_out(drawing.rows.len()) {
+        push_line(out, &words);
+    }
 }
 
 fn push_line(out: &mut String, line: &str) {

@@ -9,7 +9,11 @@
 ///         /// One line of documentation, which becomes the row's.
 ///         recursive "recursive_error_pages": bool = false, "off", HTTP_LOC;
 ///     }
-///     extra { plain fields with their own merge function }
+///     extra {
+///         /// A field beside the plain settings; `= path` is how a level merges it with its parent's, mostly `inherited`.
+///         names: Vec<Name> = inherited,
+///     }
+///     merge a function of both levels, after all fields
 /// }
 /// ```
 #[macro_export]

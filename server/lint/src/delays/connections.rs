@@ -1,17 +1,38 @@
 //! Settings of connections: Nagle's algorithm, keep-alive, HTTP/2.
 
+use std::collections::HashSet;
+
 use super::contexts::Server;
 use super::delay::{Report, Rule, Weight};
+use crate::listens::address;
 use crate::tree::Tree;
 
-pub(super) fn judge(tree: &Tree, server: &Server, report: &mut Report<'_>) {
+/// Judges a server; `http2` are the [`http2_addresses`].
+pub(super) fn judge(
+    tree: &Tree,
+    server: &Server,
+    http2: &HashSet<String>,
+    report: &mut Report<'_>,
+) {
     nagle(tree, server, report);
     keepalive(tree, server, report);
-    http2(tree, server, report);
+    // Redirects and refusals come one at a time.
+    if !server.content.is_empty() {
+        multiplexing(tree, server, http2, report);
+    }
+}
+
+/// Addresses with the parameter `http2`, which holds for all servers there.
+pub(super) fn http2_addresses(tree: &Tree) -> HashSet<String> {
+    let with_it = tree.http("listen").filter(|listen| {
+        let words = tree.args(*listen);
+        words.iter().any(|word| word.as_str() == "http2")
+    });
+    with_it.map(|listen| address(tree.arg(listen, 0))).collect()
 }
 
 fn nagle(tree: &Tree, server: &Server, report: &mut Report<'_>) {
-    for block in &server.blocks {
+    for block in &server.content {
         if let Some((id, "off")) = Server::setting(tree, *block, "tcp_nodelay") {
             let title = "tcp_nodelay off: the end of a response waits for the client's acknowledgement, which may be delayed by 40 to 200 ms";
             report.add(STALL, title, id);
@@ -20,9 +41,9 @@ fn nagle(tree: &Tree, server: &Server, report: &mut Report<'_>) {
 }
 
 fn keepalive(tree: &Tree, server: &Server, report: &mut Report<'_>) {
-    for block in &server.blocks {
+    for block in &server.content {
         if let Some((id, value)) = Server::setting(tree, *block, "keepalive_timeout")
-            && is_zero(value)
+            && conf::parse_time_ms(value.as_bytes()) == Some(0)
         {
             let title = "keepalive_timeout 0: each request of HTTP/1 opens a connection";
             report.add(KEEPALIVE, title, id);
@@ -34,27 +55,12 @@ fn keepalive(tree: &Tree, server: &Server, report: &mut Report<'_>) {
     }
 }
 
-/// Whether a time is nothing, in any unit.
-fn is_zero(time: &str) -> bool {
-    time.starts_with('0')
-        && time
-            .trim_matches('0')
-            .chars()
-            .all(|c| c.is_ascii_alphabetic())
-}
-
-fn http2(tree: &Tree, server: &Server, report: &mut Report<'_>) {
+fn multiplexing(tree: &Tree, server: &Server, http2: &HashSet<String>, report: &mut Report<'_>) {
     if server.value(tree, "http2", "off") == "on" {
         return;
     }
     for listen in &server.tls_listens {
-        // The parameter of one server holds for all on that address.
-        let address = tree.arg(*listen, 0);
-        let is_on = tree.http("listen").any(|other| {
-            tree.arg(other, 0) == address
-                && tree.args(other).iter().any(|word| word.as_str() == "http2")
-        });
-        if !is_on {
+        if !http2.contains(&address(tree.arg(*listen, 0))) {
             let title = "a server with TLS without http2: requests of a page wait for each other on six connections";
             report.add(HTTP2, title, *listen);
         }

@@ -1,5 +1,7 @@
 //! Servers with the blocks in which their requests are answered.
 
+use crate::listens::{Transport, is_nobody, servers_of_http, transport};
+use crate::rules::redirect;
 use crate::tree::{Id, Tree};
 
 /// A `server` of `http`.
@@ -8,19 +10,21 @@ pub(super) struct Server {
     pub(super) id: Id,
     /// The server itself and all locations in it, with their `if`s.
     pub(super) blocks: Vec<Id>,
-    /// Its `listen`s for TLS over TCP.
+    /// Those of the blocks that answer with documents, not with redirects or refusals alone.
+    pub(super) content: Vec<Id>,
+    /// Its `listen`s for TLS over TCP; none where every handshake is refused.
     pub(super) tls_listens: Vec<Id>,
+    /// Whether requests come without TLS.
+    pub(super) is_plain: bool,
+    /// Its names, in lower case, without those that stand for all others.
     pub(super) names: Vec<String>,
 }
 
 impl Server {
     pub(super) fn all(tree: &Tree) -> Vec<Self> {
-        let servers = tree.http("server").filter(|id| {
-            // A server of an upstream has no block.
-            let parent = tree.parent(*id);
-            parent.is_some_and(|parent| tree.name(parent) == "http")
-        });
-        servers.map(|id| Self::new(tree, id)).collect()
+        servers_of_http(tree)
+            .map(|id| Self::new(tree, id))
+            .collect()
     }
 
     fn new(tree: &Tree, id: Id) -> Self {
@@ -32,31 +36,33 @@ impl Server {
             }
             next += 1;
         }
-        let listens = tree.within(id, "listen").filter(|listen| {
-            let words = tree.args(*listen);
-            words.iter().any(|word| word.as_str() == "ssl")
-                && !words.iter().any(|word| word.as_str() == "quic")
-        });
+        let listens: Vec<Id> = tree.within(id, "listen").collect();
+        let is = |wanted| move |listen: &Id| transport(tree, *listen) == wanted;
+        let rejects = Self::setting(tree, id, "ssl_reject_handshake").is_some_and(|s| s.1 == "on");
+        // Without a `listen` it is port 80.
+        let is_plain = listens.is_empty() || listens.iter().any(is(Transport::Plain));
+        let tls_listens = listens.iter().copied().filter(is(Transport::Tls));
         let names = tree
             .within(id, "server_name")
             .flat_map(|names| tree.args(names));
         Self {
             id,
+            content: match is_plain || !rejects {
+                true => content(tree, id, &blocks),
+                false => Vec::new(),
+            },
             blocks,
-            tls_listens: listens.collect(),
+            tls_listens: tls_listens.filter(|_| !rejects).collect(),
+            is_plain,
             names: names
                 .map(|name| name.as_str().to_ascii_lowercase())
+                .filter(|name| !is_nobody(name))
                 .collect(),
         }
     }
 
     pub(super) fn has_tls(&self) -> bool {
         !self.tls_listens.is_empty()
-    }
-
-    /// Whether all its answers are made by a `return` of its own: it has no bodies.
-    pub(super) fn only_returns(&self, tree: &Tree) -> bool {
-        tree.within(self.id, "return").next().is_some()
     }
 
     /// The directive of this name that a block of the server has or inherits, and its first argument.
@@ -76,18 +82,66 @@ impl Server {
     }
 }
 
+/// The blocks of a server that answer with documents.
+fn content(tree: &Tree, server: Id, blocks: &[Id]) -> Vec<Id> {
+    // A server runs its `return` before it looks for a location.
+    if is_answered(tree, server) {
+        return Vec::new();
+    }
+    let is_content = |block: &Id| match tree.name(*block) {
+        "server" => !tree
+            .within(server, "location")
+            .any(|id| takes_all(tree, id)),
+        "location" => !is_answered(tree, *block) && !is_for_authorities(tree, *block),
+        _ => false,
+    };
+    blocks.iter().copied().filter(is_content).collect()
+}
+
+/// Whether a block redirects or refuses each of its requests.
+fn is_answered(tree: &Tree, block: Id) -> bool {
+    let redirects =
+        |id| EVERY_PATH.contains(&tree.arg(id, 0)) && redirect::target(tree, id).is_some();
+    let refuses = |id| tree.arg(id, 0) == "all";
+    let lets_in = ["allow", "auth_basic", "auth_request"];
+    tree.has(block, &["return"])
+        || tree.within(block, "rewrite").any(redirects)
+        || (tree.within(block, "deny").any(refuses) && !tree.has(block, &lets_in))
+}
+
+/// Whether a location is the one for all paths that have no other.
+fn takes_all(tree: &Tree, location: Id) -> bool {
+    matches!(tree.args(location), [.., path] if path.as_str() == "/")
+        && tree.arg(location, 0) != "="
+}
+
+/// Whether authorities, not visitors, ask for what a location has: proofs for certificates (RFC 8555 section 8.3).
+fn is_for_authorities(tree: &Tree, location: Id) -> bool {
+    let path = tree.args(location).last();
+    path.is_some_and(|path| path.as_str().contains("well-known/acme-challenge"))
+}
+
 /// The directives of a list such as `add_header` that hold in a block: those of the innermost level that has any.
 pub(super) fn list(tree: &Tree, block: Id, name: &str) -> Vec<Id> {
-    let levels = std::iter::once(block).chain(tree.parents(block));
+    // nginx 1.29.3 and firstbyte can join the lists of all levels, or keep the outer ones away.
+    let inherit = format!("{name}_inherit");
     let mut all = Vec::new();
-    for level in levels {
+    for level in std::iter::once(block).chain(tree.parents(block)) {
+        let before = all.len();
         all.extend(tree.within(level, name));
-        // nginx 1.29.3 and firstbyte can join the lists of all levels.
-        let joins = format!("{name}_inherit");
-        let is_joined = Server::setting(tree, block, &joins).is_some_and(|(_, how)| how == "merge");
-        if !all.is_empty() && !is_joined {
+        let ends = match Server::setting(tree, level, &inherit) {
+            Some((_, "merge")) => false,
+            Some((_, "off")) => true,
+            _ => all.len() > before,
+        };
+        if ends {
             break;
         }
     }
     all
 }
+
+/// Expressions of `rewrite` that every path matches.
+const EVERY_PATH: [&str; 9] = [
+    "^", "/", ".*", "^.*$", "(.*)", "^(.*)", "^(.*)$", "^/(.*)", "^/(.*)$",
+];

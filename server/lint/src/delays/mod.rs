@@ -4,7 +4,7 @@
 //! what it finds by the codes of `firstbyte doctor`. Nothing is measured, and no certificate is read: the files are returned
 //! for whoever can. Equal findings of several servers are one with several places.
 //!
-//! Absent: values of variables, which are not known before a request.
+//! Absent: values of variables, which are not known before a request, and what servers behind this one do by themselves.
 //! Source: nginx documentation, modules ngx_http_core, gzip, ssl, v2, proxy, headers.
 
 mod connections;
@@ -33,9 +33,10 @@ pub fn delays(
 ) -> Option<Delays> {
     let tree = Tree::read(source, conf_path, globals, rules::known)?;
     let servers = Server::all(&tree);
+    let http2 = connections::http2_addresses(&tree);
     let mut report = Report::new(&tree);
     for server in &servers {
-        connections::judge(&tree, server, &mut report);
+        connections::judge(&tree, server, &http2, &mut report);
         responses::judge(&tree, server, &mut report);
         tls::judge(&tree, server, &mut report);
     }

@@ -5,77 +5,97 @@ use super::delay::{Report, Rule, Weight};
 use crate::tree::{Id, Tree};
 
 pub(super) fn judge(tree: &Tree, server: &Server, report: &mut Report<'_>) {
-    if !server.only_returns(tree) {
-        compression(tree, server, report);
-    }
+    compression(tree, server, report);
     buffering(tree, server, report);
     fields(tree, server, report);
 }
 
-fn is_compressed(tree: &Tree, block: Id) -> bool {
-    ["gzip", "brotli", "zstd"]
+/// The codings that are on in a block, with the names of the lists of types for them.
+fn codings(tree: &Tree, block: Id) -> impl Iterator<Item = &'static str> {
+    let is_on = move |name| matches!(Server::setting(tree, block, name), Some((_, "on")));
+    let lists = CODINGS.iter().filter(move |(name, _)| is_on(name));
+    lists.map(|(_, types)| *types)
+}
+
+/// Whether files that lie compressed beside others are sent in a block; the text does not say which there are.
+fn is_precompressed(tree: &Tree, block: Id) -> bool {
+    ["gzip_static", "brotli_static", "zstd_static"]
         .iter()
-        .any(|name| matches!(Server::setting(tree, block, name), Some((_, "on"))))
+        .any(|name| {
+            matches!(
+                Server::setting(tree, block, name),
+                Some((_, "on" | "always"))
+            )
+        })
+}
+
+/// Whether other servers make the responses of a block, which may compress them.
+pub(super) fn is_passed(tree: &Tree, block: Id) -> bool {
+    tree.has(block, &PASSES.map(|(pass, _, _)| pass)) || tree.has(block, &["grpc_pass"])
 }
 
 fn compression(tree: &Tree, server: &Server, report: &mut Report<'_>) {
-    if !server
-        .blocks
-        .iter()
-        .any(|block| is_compressed(tree, *block))
-    {
-        let title = "no gzip: text is sent uncompressed";
-        report.add(COMPRESSION, title, server.place(tree, "gzip"));
+    let Some((first, others)) = server.content.split_first() else {
+        return;
+    };
+    let is_compressed =
+        |block: &Id| codings(tree, *block).next().is_some() || is_precompressed(tree, *block);
+    if !server.content.iter().any(is_compressed) {
+        let place = server.place(tree, "gzip");
+        match is_passed(tree, *first) && others.iter().all(|block| is_passed(tree, *block)) {
+            true => report.add(
+                PASSED,
+                "no gzip: text is sent uncompressed where the server behind does not compress it",
+                place,
+            ),
+            false => report.add(COMPRESSION, "no gzip: text is sent uncompressed", place),
+        }
         return;
     }
-    for block in &server.blocks {
-        // Locations in which it is switched off may have a reason, such as secrets beside what visitors choose.
-        let Some((gzip, "on")) = Server::setting(tree, *block, "gzip") else {
-            continue;
-        };
-        let types = tree.inherited(*block, "gzip_types");
-        let has = |wanted: &[&str]| {
-            let words = types.map_or(&[][..], |types| tree.args(types));
-            let is_one = |word: &str| word == "*" || wanted.contains(&word);
-            words
-                .iter()
-                .any(|word| is_one(&word.as_str().to_ascii_lowercase()))
-        };
-        let lacking: Vec<&str> = [
-            ("style sheets (text/css)", has(&["text/css"])),
-            (
-                "scripts (text/javascript, application/javascript)",
-                has(&[
-                    "text/javascript",
-                    "application/javascript",
-                    "application/x-javascript",
-                ]),
-            ),
-        ]
-        .into_iter()
-        .filter_map(|(what, there)| (!there).then_some(what))
-        .collect();
-        if !lacking.is_empty() {
-            let title = format!(
-                "gzip_types without {}: they are sent uncompressed",
-                lacking.join(" and ")
-            );
-            report.add(TYPES, &title, types.unwrap_or(gzip));
-        }
+    for block in &server.content {
+        types(tree, *block, report);
     }
 }
 
-/// Directives that pass requests on, the setting that holds back what programs flush, and the list of fields it ignores.
-const PASSES: [(&str, &str, &str); 4] = [
-    ("proxy_pass", "proxy_buffering", "proxy_ignore_headers"),
-    (
-        "fastcgi_pass",
-        "fastcgi_buffering",
-        "fastcgi_ignore_headers",
-    ),
-    ("uwsgi_pass", "uwsgi_buffering", "uwsgi_ignore_headers"),
-    ("scgi_pass", "scgi_buffering", "scgi_ignore_headers"),
-];
+/// Locations in which compression is off may have a reason, such as secrets beside what visitors choose.
+fn types(tree: &Tree, block: Id, report: &mut Report<'_>) {
+    let Some((gzip, "on")) = Server::setting(tree, block, "gzip") else {
+        return;
+    };
+    if is_precompressed(tree, block) {
+        return;
+    }
+    let all: Vec<String> = codings(tree, block)
+        .flat_map(|types| list(tree, block, types))
+        .flat_map(|id| tree.args(id))
+        .map(|word| word.as_str().to_ascii_lowercase())
+        .collect();
+    let has = |wanted: &[&str]| {
+        let is_one = |word: &String| word == "*" || wanted.contains(&word.as_str());
+        all.iter().any(is_one)
+    };
+    let lacking: Vec<&str> = TYPES
+        .iter()
+        .filter_map(|(what, names)| (!has(names)).then_some(*what))
+        .collect();
+    if lacking.is_empty() {
+        return;
+    }
+    let lacking = lacking.join(" and ");
+    let at = tree.inherited(block, "gzip_types").unwrap_or(gzip);
+    match is_passed(tree, block) {
+        true => report.add(
+            PASSED_TYPES,
+            &format!("gzip_types without {lacking}: they are sent uncompressed where the server behind does not compress them"),
+            at,
+        ),
+        false => report.add(
+            MISSING_TYPES,
+            &format!("gzip_types without {lacking}: they are sent uncompressed"),
+            at,
+        ),
+    }
+}
 
 fn buffering(tree: &Tree, server: &Server, report: &mut Report<'_>) {
     for block in &server.blocks {
@@ -88,7 +108,7 @@ fn buffering(tree: &Tree, server: &Server, report: &mut Report<'_>) {
             if value == "off" {
                 continue;
             }
-            let ignored = tree.inherited(*block, ignore).filter(|id| {
+            let ignored = list(tree, *block, ignore).into_iter().find(|id| {
                 let words = tree.args(*id);
                 words
                     .iter()
@@ -107,7 +127,8 @@ fn buffering(tree: &Tree, server: &Server, report: &mut Report<'_>) {
                 ),
             }
         }
-        if let Some((id, value)) = Server::setting(tree, *block, "postpone_gzipping")
+        if let Some((_, "on")) = Server::setting(tree, *block, "gzip")
+            && let Some((id, value)) = Server::setting(tree, *block, "postpone_gzipping")
             && !value.starts_with('0')
         {
             let title =
@@ -137,6 +158,35 @@ fn fields(tree: &Tree, server: &Server, report: &mut Report<'_>) {
     }
 }
 
+/// Directives that pass requests on, the setting that holds back what programs flush, and the list of fields it ignores.
+const PASSES: [(&str, &str, &str); 4] = [
+    ("proxy_pass", "proxy_buffering", "proxy_ignore_headers"),
+    (
+        "fastcgi_pass",
+        "fastcgi_buffering",
+        "fastcgi_ignore_headers",
+    ),
+    ("uwsgi_pass", "uwsgi_buffering", "uwsgi_ignore_headers"),
+    ("scgi_pass", "scgi_buffering", "scgi_ignore_headers"),
+];
+/// Settings that compress responses, and those that name the types for it.
+const CODINGS: [(&str, &str); 3] = [
+    ("gzip", "gzip_types"),
+    ("brotli", "brotli_types"),
+    ("zstd", "zstd_types"),
+];
+/// Texts of a page besides HTML, which is always compressed, and their types.
+const TYPES: [(&str, &[&str]); 2] = [
+    ("style sheets (text/css)", &["text/css"]),
+    (
+        "scripts (text/javascript, application/javascript)",
+        &[
+            "text/javascript",
+            "application/javascript",
+            "application/x-javascript",
+        ],
+    ),
+];
 /// Colon, blank and line end of a field.
 const FIELD_EXTRA_BYTES: usize = 4;
 /// Fields that take more than a segment.
@@ -148,11 +198,17 @@ const COMPRESSION: Rule = Rule {
     mend: "gzip on; gzip_types text/css application/javascript text/javascript application/json image/svg+xml; firstbyte: also brotli on; zstd on;",
     round_trips: 0,
 };
-const TYPES: Rule = Rule {
-    code: "no-compression",
-    weight: Weight::Bad,
+const MISSING_TYPES: Rule = Rule {
     mend: "gzip_types text/css application/javascript text/javascript application/json image/svg+xml;",
-    round_trips: 0,
+    ..COMPRESSION
+};
+const PASSED: Rule = Rule {
+    weight: Weight::Warn,
+    ..COMPRESSION
+};
+const PASSED_TYPES: Rule = Rule {
+    weight: Weight::Warn,
+    ..MISSING_TYPES
 };
 const HELD: Rule = Rule {
     code: "held-first-byte",

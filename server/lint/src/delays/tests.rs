@@ -120,10 +120,94 @@ fn texts_that_are_not_compressed_are_found() {
         [""; 0],
         "it has no texts"
     );
+    assert_eq!(found(&plain("gzip_static on;")), [""; 0]);
     // A location without it may have its reason.
     assert_eq!(found(&http("location /secret { gzip off; }")), [""; 0]);
     let two = "http {\nserver { listen 80; }\nserver { listen 81; } }";
     assert_eq!(found(two), ["no-compression 2,3"], "equal ones are one");
+}
+
+#[test]
+fn types_of_several_lines_and_codings_count() {
+    let plain = |settings: &str| format!("http {{\nserver {{ listen 80;\n{settings}\n}} }}");
+    for sound in [
+        "gzip on; gzip_types text/css; gzip_types application/javascript;",
+        "gzip on; brotli on; brotli_types text/css text/javascript;",
+        "gzip on; gzip_static on;",
+    ] {
+        assert_eq!(found(&plain(sound)), [""; 0], "{sound}");
+    }
+    assert_eq!(
+        found(&plain("gzip on; brotli_types text/css text/javascript;")),
+        ["no-compression 3"],
+        "brotli is off"
+    );
+}
+
+#[test]
+fn what_a_server_behind_may_compress_is_warned_of() {
+    let weights = |text: &str| -> Vec<Weight> {
+        let shown = judged(text).found.into_iter();
+        let compression = shown.filter(|one| one.code == "no-compression");
+        compression.map(|one| one.weight).collect()
+    };
+    let plain = |settings: &str| format!("http {{ server {{ listen 80; {settings} }} }}");
+    let passed = "location / { proxy_pass http://b; }";
+    assert_eq!(weights(&plain(passed)), [Weight::Warn]);
+    assert_eq!(
+        weights(&plain(&format!("gzip on; {passed}"))),
+        [Weight::Warn]
+    );
+    let files = format!("{passed} location /static {{ root /a; }}");
+    assert_eq!(weights(&plain(&files)), [Weight::Bad], "its own files");
+    assert_eq!(
+        weights(&plain(&format!("gzip on; {files}"))),
+        [Weight::Warn, Weight::Bad]
+    );
+}
+
+#[test]
+fn servers_that_only_redirect_and_refuse_have_no_texts() {
+    let challenge = "location ^~ /.well-known/acme-challenge/ { root /a; }";
+    for settings in [
+        "location / { return 301 https://$host$request_uri; }",
+        "if ($host = a) { return 301 https://a$request_uri; } return 404;",
+        "rewrite ^/(.*)$ https://a/$1 permanent;",
+        "location / { rewrite ^ https://a$request_uri; }",
+        "location / { deny all; }",
+    ] {
+        let text = format!(
+            "http {{ tcp_nodelay off; keepalive_timeout 0; server {{ listen 80; {settings} {challenge} }} }}"
+        );
+        assert_eq!(found(&text), [""; 0], "{settings}");
+        // They have no page whose requests could wait for each other.
+        let text = format!("http {{ server {{ listen 443 ssl; {settings} {challenge} }} }}");
+        assert_eq!(found(&text), [""; 0], "{settings}");
+    }
+    for settings in [
+        "location /a { return 301 https://a; }",
+        "location = / { return 301 https://a; }",
+        "location / { rewrite ^/a https://a; }",
+        "location / { rewrite ^ /a; }",
+        "location / { deny all; allow 10.0.0.0/8; }",
+        "if ($a) { return 301 https://a; }",
+    ] {
+        let text = format!("http {{\nserver {{ listen 80; {settings} }} }}");
+        assert_eq!(found(&text), ["no-compression 2"], "{settings}");
+    }
+}
+
+#[test]
+fn servers_that_refuse_handshakes_have_no_tls() {
+    let text = "http { server { listen 443 ssl default_server; ssl_reject_handshake on; ssl_certificate a; } }";
+    let none = Delays {
+        servers: 1,
+        ..Delays::default()
+    };
+    assert_eq!(judged(text), none);
+    // What comes without TLS is answered.
+    let plain = text.replace("server {", "server { listen 80;");
+    assert_eq!(found(&plain), ["no-compression 1"]);
 }
 
 #[test]
@@ -133,8 +217,14 @@ fn servers_without_http2_are_found() {
     assert_eq!(found(&http("listen 443 ssl; http2 on;")), [""; 0]);
     assert_eq!(found(&http("listen 443 ssl; http2 off;")), ["no-http2 3"]);
     // The parameter belongs to the address.
-    let both = "listen 443 ssl; } server { listen 443 ssl http2;";
-    assert_eq!(found(&http(both)), [""; 0]);
+    for address in ["443", "*:443", "0.0.0.0:443"] {
+        let both = format!("listen 443 ssl; }} server {{ listen {address} ssl http2;");
+        assert_eq!(found(&http(&both)), [""; 0], "{address}");
+    }
+    let other = "listen 443 ssl; listen [::]:443 ssl http2;";
+    assert_eq!(found(&http(other)), ["no-http2 3"]);
+    // As before nginx 1.25.1.
+    assert_eq!(found(&http("listen 443; ssl on;")), ["no-http2 2,3"]);
 }
 
 #[test]
@@ -144,6 +234,11 @@ fn handshakes_that_are_long_are_found() {
         ["handshake-round-trips 3"]
     );
     assert_eq!(found(&https("ssl_protocols TLSv1.2 TLSv1.3;")), [""; 0]);
+    assert_eq!(
+        found(&https("ssl_protocols TLSv1.2; ssl_protocols TLSv1.3;")),
+        [""; 0],
+        "the lines of a level join"
+    );
     assert_eq!(
         found(&http("ssl_protocols TLSv1.2;")),
         [""; 0],
@@ -205,6 +300,84 @@ fn redirects_that_come_again_are_found() {
 }
 
 #[test]
+fn redirects_are_followed_to_the_servers_that_they_reach() {
+    let hsts = "add_header Strict-Transport-Security max-age=1;";
+    let site = |listens: &str, redirect: &str, secure: &str| {
+        format!(
+            "http {{ gzip on; gzip_types *;\nserver {{ {listens}\n{redirect}\n}}
+             server {{ listen 443 ssl; http2 on; {secure} }}
+             server {{ listen 443 ssl; http2 on; server_name _; }} }}"
+        )
+    };
+    let www = "return 301 https://www.a.test$request_uri;";
+    let to = |name: &str| format!("server_name {name}; {hsts}");
+    for name in ["www.a.test", "*.a.test", ".a.test"] {
+        assert_eq!(
+            found(&site("server_name a.test;", www, &to(name))),
+            [""; 0],
+            "{name}"
+        );
+        let bare = format!("server_name {name};");
+        assert_eq!(
+            found(&site("server_name a.test;", www, &bare)),
+            ["redirect-to-https-late 3"],
+            "{name}"
+        );
+    }
+    let secure = "server_name a.test;";
+    // Nothing is known of a server elsewhere, and of addresses that are no redirect.
+    for redirect in ["return 301 https://b.test/;", "return 200 https://a.test/;"] {
+        assert_eq!(
+            found(&site("server_name a.test;", redirect, secure)),
+            [""; 0],
+            "{redirect}"
+        );
+    }
+    let same = "return 301 https://$host$request_uri;";
+    for (listens, secure) in [
+        // The names of all others are none of a server.
+        ("server_name _;", to("a.test")),
+        (
+            "server_name a.test;",
+            format!("server_name a.test; location / {{ {hsts} }}"),
+        ),
+        (
+            "server_name a.test;",
+            "server_name a.test; more_set_headers 'Strict-Transport-Security: max-age=1';"
+                .to_owned(),
+        ),
+        // It has no requests without TLS.
+        (
+            "server_name a.test; listen 443 ssl; listen 443 quic; http2 on;",
+            secure.to_owned(),
+        ),
+    ] {
+        assert_eq!(
+            found(&site(listens, same, &secure)),
+            [""; 0],
+            "{listens} {secure}"
+        );
+    }
+    let both = "server_name a.test; listen 80; listen 443 ssl; http2 on;";
+    let late = ["redirect-to-https-late 3"];
+    let if_plain = "if ($scheme = http) { return 301 https://$host$request_uri; }";
+    assert_eq!(found(&site(both, if_plain, secure)), late);
+    for (how, expected) in [("merge", &[][..]), ("off", &late), ("on", &late)] {
+        let own = format!("{if_plain} add_header_inherit {how}; add_header A 1;");
+        let text = site(both, &own, "server_name b.test;");
+        let text = text.replacen("gzip on;", &format!("gzip on; {hsts}"), 1);
+        assert_eq!(found(&text), expected, "{how}");
+    }
+    let cut = site(
+        both,
+        &format!("{if_plain} add_header_inherit off;"),
+        "server_name b.test;",
+    );
+    let cut = cut.replacen("gzip on;", &format!("gzip on; {hsts}"), 1);
+    assert_eq!(found(&cut), late, "nothing is inherited");
+}
+
+#[test]
 fn what_holds_a_first_byte_is_found() {
     let pass = "location / { proxy_pass http://b; }";
     assert_eq!(notes(&http(pass)), ["held-first-byte 3"]);
@@ -219,6 +392,10 @@ fn what_holds_a_first_byte_is_found() {
         ["held-first-byte 3"]
     );
     assert_eq!(found(&http("postpone_gzipping 0;")), [""; 0]);
+    assert_eq!(
+        found(&http("location /a { gzip off; postpone_gzipping 1000; }")),
+        [""; 0]
+    );
 }
 
 #[test]

@@ -1,7 +1,11 @@
 //! Settings of TLS, and redirects to it.
 
+use std::collections::HashMap;
+
 use super::contexts::{Server, list};
 use super::delay::{Report, Rule, Weight};
+use super::responses::is_passed;
+use crate::rules::redirect;
 use crate::tree::{Id, Tree};
 
 pub(super) fn judge(tree: &Tree, server: &Server, report: &mut Report<'_>) {
@@ -21,14 +25,14 @@ pub(super) fn judge(tree: &Tree, server: &Server, report: &mut Report<'_>) {
 }
 
 fn versions(tree: &Tree, server: &Server, report: &mut Report<'_>) {
-    let protocols = tree.inherited(server.id, "ssl_protocols");
-    let words = protocols.map(|id| tree.args(id));
+    let protocols = list(tree, server.id, "ssl_protocols");
+    let has_13 = |id: &Id| tree.args(*id).iter().any(|word| word.as_str() == "TLSv1.3");
     // nginx's default has it.
-    let has_13 = words.is_none_or(|words| words.iter().any(|word| word.as_str() == "TLSv1.3"));
-    if let (Some(id), false) = (protocols, has_13) {
+    let has_13 = protocols.is_empty() || protocols.iter().any(has_13);
+    if let (Some(id), false) = (protocols.first(), has_13) {
         let title =
             "ssl_protocols without TLSv1.3: a handshake takes two round trips instead of one";
-        report.add(VERSIONS, title, id);
+        report.add(VERSIONS, title, *id);
     }
     if has_13 && server.value(tree, "ssl_early_data", "off") != "on" {
         let title = "ssl_early_data is off: a returning client's request waits for the handshake";
@@ -53,72 +57,134 @@ fn records(tree: &Tree, server: &Server, report: &mut Report<'_>) {
         report.add(RECORDS, title, server.id);
         return;
     };
-    if bytes(value).is_some_and(|bytes| bytes >= RECORD_BYTES) {
+    if conf::parse_size(value.as_bytes()).is_some_and(|bytes| bytes >= RECORD_BYTES) {
         let title =
             "ssl_buffer_size of 16k or more: nothing of a record can be read before its last byte";
         report.add(RECORDS, title, id);
     }
 }
 
-/// A size such as `16k`, bytes.
-fn bytes(size: &str) -> Option<u64> {
-    let (digits, factor) = match size.as_bytes().last()? {
-        b'k' | b'K' => (&size[..size.len() - 1], 1 << 10),
-        b'm' | b'M' => (&size[..size.len() - 1], 1 << 20),
-        _ => (size, 1),
-    };
-    digits.parse::<u64>().ok()?.checked_mul(factor)
-}
-
 /// Servers without TLS that redirect to ones that do not ask clients to come by https at once.
 pub(super) fn judge_redirects(tree: &Tree, servers: &[Server], report: &mut Report<'_>) {
-    let asks = |server: &Server| {
-        let fields = list(tree, server.id, "add_header");
-        fields.iter().any(|id| {
-            tree.arg(*id, 0)
-                .eq_ignore_ascii_case("strict-transport-security")
-        })
-    };
-    let with_tls: Vec<&Server> = servers.iter().filter(|server| server.has_tls()).collect();
-    for server in servers {
-        let Some(redirect) = redirect(tree, server) else {
-            continue;
+    let sites = Sites::new(tree, servers);
+    for server in servers.iter().filter(|server| server.is_plain) {
+        let late = redirects(tree, server).find_map(|(id, address)| {
+            let reached = sites.reached(server, address);
+            let is_asked = reached.iter().any(|site| site.asks);
+            (!reached.is_empty() && !is_asked).then_some((id, reached))
+        });
+        let Some((id, reached)) = late else { continue };
+        let title = match reached.iter().any(|site| site.is_passed) {
+            true => {
+                "a redirect to https without Strict-Transport-Security there, if the server behind adds none: each visit by http takes it again"
+            }
+            false => {
+                "a redirect to https without Strict-Transport-Security there: each visit by http takes it again"
+            }
         };
-        // The server of the same name is the one that is reached; without names any may be.
-        let same = |other: &&&Server| other.names.iter().any(|name| server.names.contains(name));
-        let named: Vec<&&Server> = with_tls.iter().filter(same).collect();
-        let reached = if named.is_empty() {
-            with_tls.iter().collect()
-        } else {
-            named
+        report.add(REDIRECT, title, id);
+    }
+}
+
+/// The directives with which a server, or a location of it, redirects to https, and what follows the scheme.
+fn redirects<'t>(tree: &'t Tree, server: &'t Server) -> impl Iterator<Item = (Id, &'t str)> {
+    let all = server.blocks.iter().flat_map(move |block| {
+        let returns = tree.within(*block, "return");
+        returns.chain(tree.within(*block, "rewrite"))
+    });
+    all.filter_map(move |id| {
+        let target = tree.arg(id, redirect::target(tree, id)?);
+        Some((id, target.strip_prefix("https://")?))
+    })
+}
+
+/// A server with TLS, as a redirect may reach it.
+struct Site {
+    /// It sends Strict-Transport-Security somewhere.
+    asks: bool,
+    /// Other servers make responses of it, with fields of their own.
+    is_passed: bool,
+}
+
+/// The servers with TLS, by their names.
+struct Sites<'t> {
+    all: Vec<Site>,
+    by_name: HashMap<&'t str, Vec<usize>>,
+}
+
+impl<'t> Sites<'t> {
+    fn new(tree: &Tree, servers: &'t [Server]) -> Self {
+        let mut all = Vec::new();
+        let mut by_name: HashMap<&str, Vec<usize>> = HashMap::new();
+        for server in servers.iter().filter(|server| server.has_tls()) {
+            for name in &server.names {
+                by_name.entry(name).or_default().push(all.len());
+            }
+            all.push(Site {
+                asks: server.blocks.iter().any(|block| asks(tree, *block)),
+                is_passed: server.content.iter().any(|block| is_passed(tree, *block)),
+            });
+        }
+        Self { all, by_name }
+    }
+
+    /// The servers that a redirect of `from` may reach; none where it leads elsewhere.
+    fn reached(&self, from: &Server, address: &str) -> Vec<&Site> {
+        let named = |names: &[String]| -> Vec<&Site> {
+            let known = names
+                .iter()
+                .filter_map(|name| self.by_name.get(name.as_str()));
+            known.flatten().map(|n| &self.all[*n]).collect()
         };
-        if !reached.is_empty() && !reached.iter().any(|other| asks(other)) {
-            let title = "a redirect to https without Strict-Transport-Security there: each visit by http takes it again";
-            report.add(REDIRECT, title, redirect);
+        if let Some(host) = literal_host(address) {
+            return named(&names_of(host));
+        }
+        // The host stays as it is, or nearly: without a server of the same names any may be reached.
+        let same = named(&from.names);
+        match same.is_empty() {
+            true => self.all.iter().collect(),
+            false => same,
         }
     }
 }
 
-/// The directive with which a server, or a location of it, redirects to https.
-fn redirect(tree: &Tree, server: &Server) -> Option<Id> {
-    if server.has_tls() && tree.within(server.id, "listen").count() == server.tls_listens.len() {
-        return None;
+/// The names by which a server can have a host.
+fn names_of(host: &str) -> Vec<String> {
+    let host = host.to_ascii_lowercase();
+    let mut names = vec![format!(".{host}")];
+    for (dot, _) in host.match_indices('.') {
+        names.extend([host[dot..].to_owned(), format!("*{}", &host[dot..])]);
     }
-    server.blocks.iter().find_map(|block| {
-        let returns = tree.within(*block, "return").filter(|id| {
-            let args = tree.args(*id);
-            let target = args.last().map_or("", |word| word.as_str());
-            target.starts_with("https://")
-        });
-        let rewrites = tree
-            .within(*block, "rewrite")
-            .filter(|id| tree.arg(*id, 1).starts_with("https://"));
-        returns.chain(rewrites).next()
-    })
+    names.push(host);
+    names
 }
 
+/// The host of an address without its scheme, where no variable has part in it.
+fn literal_host(address: &str) -> Option<&str> {
+    let end = address.find(['/', ':', '?', '#', '$']);
+    let (host, rest) = address.split_at(end.unwrap_or(address.len()));
+    let is_path = ["$request_uri", "$uri", "$document_uri"];
+    let is_whole = !rest.starts_with('$') || is_path.iter().any(|path| rest.starts_with(path));
+    (is_whole && !host.is_empty() && !host.ends_with('.')).then_some(host)
+}
+
+/// Whether a block has clients come by https at once; `more_set_headers` is of the module headers-more.
+fn asks(tree: &Tree, block: Id) -> bool {
+    let begins = |text: &str| {
+        let begin = text.as_bytes().get(..HSTS.len());
+        begin.is_some_and(|begin| begin.eq_ignore_ascii_case(HSTS.as_bytes()))
+    };
+    ["add_header", "more_set_headers"]
+        .iter()
+        .flat_map(|name| list(tree, block, name))
+        .flat_map(|id| tree.args(id))
+        .any(|word| begins(word.as_str()))
+}
+
+/// The field by which clients come by https at once (RFC 6797).
+const HSTS: &str = "strict-transport-security";
 /// The most that a record holds.
-const RECORD_BYTES: u64 = 16 << 10;
+const RECORD_BYTES: usize = 16 << 10;
 
 const VERSIONS: Rule = Rule {
     code: "handshake-round-trips",

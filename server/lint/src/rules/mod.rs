@@ -15,7 +15,7 @@ mod logs;
 mod lost;
 mod origin;
 mod proxied;
-mod redirect;
+pub(crate) mod redirect;
 mod resolver;
 mod servers;
 mod splitting;

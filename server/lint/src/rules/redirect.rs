@@ -3,7 +3,7 @@
 use crate::tree::{Id, Tree};
 
 /// The argument that is sent as the new address, if the directive redirects.
-pub(super) fn target(tree: &Tree, id: Id) -> Option<usize> {
+pub(crate) fn target(tree: &Tree, id: Id) -> Option<usize> {
     match (tree.name(id), tree.args(id).len()) {
         ("return", 1) => {
             let address = tree.arg(id, 0);

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::Warn;
+use crate::listens::{Transport, address, is_nobody, servers_of_http, transport};
 use crate::tree::{Id, Tree};
 
 /// A server with what chooses it.
@@ -15,11 +16,7 @@ struct Server {
 }
 
 fn servers(tree: &Tree) -> Vec<Server> {
-    let all = tree.http("server").filter(|id| {
-        let parent = tree.parent(*id);
-        let is_block = tree.directive(*id).block.is_some();
-        is_block && parent.is_some_and(|parent| tree.name(parent) == "http")
-    });
+    let all = servers_of_http(tree);
     all.map(|id| {
         let mut listens: Vec<(String, bool)> = tree
             .within(id, "listen")
@@ -54,24 +51,6 @@ fn servers(tree: &Tree) -> Vec<Server> {
         Server { id, listens, names }
     })
     .collect()
-}
-
-/// `80`, `*:80` and `0.0.0.0:80` are one, so are `[::]` and `[::]:80`.
-fn address(text: &str) -> String {
-    let text = text.to_ascii_lowercase();
-    if text.starts_with("unix:") {
-        return text;
-    }
-    if text.bytes().all(|byte| byte.is_ascii_digit()) {
-        return format!("*:{text}");
-    }
-    let host_end = text.rfind(']').map_or(0, |at| at + 1);
-    let (host, port) = match text[host_end..].find(':') {
-        Some(at) => (&text[..host_end + at], &text[host_end + at + 1..]),
-        None => (text.as_str(), "80"),
-    };
-    let host = if host == "0.0.0.0" { "*" } else { host };
-    format!("{host}:{port}")
 }
 
 /// FB601: another server has the name already, on the same address and port.
@@ -167,28 +146,15 @@ pub(super) fn no_default(tree: &Tree, warn: &mut Warn<'_>) {
     }
 }
 
-/// A name that stands for all others, in people's minds.
-fn is_nobody(name: &str) -> bool {
-    name.is_empty() || name.bytes().all(|byte| byte == b'_' || byte == b'-')
-}
-
 /// FB603: `listen 443` without `ssl`.
 pub(super) fn no_tls(tree: &Tree, warn: &mut Warn<'_>) {
-    for server in tree.http("server") {
+    for server in servers_of_http(tree) {
         if tree.inherited(server, "ssl_certificate").is_none() {
             continue;
         }
-        let on = tree.inherited(server, "ssl");
-        if on.is_some_and(|ssl| tree.arg(ssl, 0) == "on") {
-            continue;
-        }
         for listen in tree.within(server, "listen") {
-            let secure = ["ssl", "quic"];
-            let plain = !tree
-                .args(listen)
-                .iter()
-                .any(|word| secure.contains(&word.as_str()));
-            if plain && address(tree.arg(listen, 0)).ends_with(":443") {
+            let is_plain = transport(tree, listen) == Transport::Plain;
+            if is_plain && address(tree.arg(listen, 0)).ends_with(":443") {
                 let message = "the server has a certificate and speaks plain HTTP on port 443";
                 warn.word(listen, 0, message, "write \"listen 443 ssl;\"");
             }
@@ -198,23 +164,7 @@ pub(super) fn no_tls(tree: &Tree, warn: &mut Warn<'_>) {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::testing::{in_http, warnings};
-
-    #[test]
-    fn addresses_are_compared_as_they_are_meant() {
-        for (text, expected) in [
-            ("80", "*:80"),
-            ("*", "*:80"),
-            ("0.0.0.0:8080", "*:8080"),
-            ("[::]", "[::]:80"),
-            ("[::1]:81", "[::1]:81"),
-            ("localhost", "localhost:80"),
-            ("unix:/a:b", "unix:/a:b"),
-        ] {
-            assert_eq!(address(text), expected, "{text}");
-        }
-    }
 
     #[test]
     fn names_are_taken_once() {
@@ -259,5 +209,9 @@ mod tests {
             [""; 0]
         );
         assert_eq!(in_http("server { listen 443; }"), [""; 0]);
+        assert_eq!(
+            in_http("server { listen 443; ssl on; ssl_certificate a; }"),
+            [""; 0]
+        );
     }
 }

@@ -32,9 +32,7 @@ pub(super) fn of(x: &Examination<'_>, sweep: &Sweep, edges: &[Edge]) -> Option<F
         sweep.holds[0].as_millis()
     );
     // Without a hold the same response waits for the acknowledgement as well: a round trip that is not in `late`.
-    let round_trip_ms = x
-        .round_trip()
-        .map_or(0.0, |time| time.as_secs_f64() * 1000.0);
+    let round_trip_ms = x.round_trip_ms();
     let mut finding = Finding::new(Code::DelayedAckStall, Severity::Bad, title)
         .costs(worst_ms + round_trip_ms, 1.0);
     for (name, value) in sizes_of(sweep, &stalled) {

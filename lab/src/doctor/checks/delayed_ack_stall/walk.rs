@@ -1,14 +1,10 @@
 //! Samples of a sweep: sequences of requests, each on a connection of its own, several at a time.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
-use std::thread;
-
 use super::bodies::Subject;
 use crate::doctor::examine::Examination;
 use crate::doctor::failure::Failure;
+use crate::doctor::figures::ms;
 use crate::doctor::network::NetworkPath;
-use crate::doctor::plan::CONNECTIONS_MAX;
 use crate::doctor::visitor::Visitor;
 
 /// One response.
@@ -37,35 +33,13 @@ pub(super) fn walk(
     network_path: NetworkPath,
     sequences: &[Vec<usize>],
 ) -> Result<Vec<Sample>, Failure> {
-    let (next, samples, failed) = (AtomicUsize::new(0), Mutex::default(), Mutex::default());
-    x.visit(network_path, |visitor| {
-        thread::scope(|scope| {
-            // A thread inherits the network of the one that starts it.
-            for _ in 0..CONNECTIONS_MAX.min(sequences.len()) {
-                scope.spawn(|| {
-                    while let Some(sequence) = sequences.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        match repeated(visitor, subjects, sequence) {
-                            Ok(more) => {
-                                let all: &Mutex<Vec<Sample>> = &samples;
-                                let all = all.lock();
-                                all.unwrap_or_else(PoisonError::into_inner).extend(more);
-                            }
-                            Err(failure) => {
-                                let first: &Mutex<Option<Failure>> = &failed;
-                                let first = first.lock();
-                                first
-                                    .unwrap_or_else(PoisonError::into_inner)
-                                    .get_or_insert(failure);
-                                return;
-                            }
-                        }
-                    }
-                });
-            }
-        });
+    let (samples, failure) = x.visit(network_path, |visitor| {
+        visitor.side_by_side(sequences.len(), |n| {
+            repeated(visitor, subjects, &sequences[n])
+        })
     })?;
-    let samples = samples.into_inner().unwrap_or_else(PoisonError::into_inner);
-    match failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+    let samples: Vec<Sample> = samples.into_iter().flatten().collect();
+    match failure {
         Some(Failure::Interrupted) => Err(Failure::Interrupted),
         Some(failure) if samples.is_empty() && failure != Failure::BudgetSpent => Err(failure),
         _ => Ok(samples),
@@ -104,13 +78,12 @@ fn once(
         }
         let asked = &subjects[*subject];
         let response = session.exchange(&visitor.get(&asked.url, asked.fields()))?;
-        let ms = |to: u64| to.saturating_sub(response.sent) as f64 / 1e6;
         times.push((response.sent, response.end));
         samples.push(Sample {
             subject: *subject,
             place,
-            first_ms: ms(response.head),
-            end_ms: ms(response.end),
+            first_ms: ms(response.sent, response.head),
+            end_ms: ms(response.sent, response.end),
             sent_bytes: response.body_bytes,
         });
     }

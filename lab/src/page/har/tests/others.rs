@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::{choose, read};
+use super::super::{find, read};
 use super::{one, visits, with};
 use crate::page::{Kind, Phases, View};
 
@@ -129,14 +129,26 @@ fn pages_are_found_by_entries_and_chosen_by_name_or_number() {
     let first = vec!["http://a.test/4", "http://a.test/5", "http://a.test/9"];
     assert_eq!(urls, [first, vec!["http://a.test/7"]]);
     assert_eq!(pages[0].visit.resources[1].start_ms, 1000.0);
-    let id = |wanted| choose(&pages, wanted).map(|page| page.id.as_str());
-    assert_eq!(
-        (id(None), id(Some("2")), id(Some("two"))),
-        (Ok("one"), Ok("two"), Ok("two"))
-    );
-    let why = id(Some("3")).expect_err("there are two");
+    assert_eq!((find(&pages, "2"), find(&pages, "two")), (Ok(1), Ok(1)));
+    let why = find(&pages, "3").expect_err("there are two");
     assert_eq!(why, "there is no page \"3\": there are 2, \"one\", \"two\"");
-    assert!(id(Some("0")).is_err());
+    assert!(find(&pages, "0").is_err());
+}
+
+#[test]
+fn names_of_pages_are_quoted_and_short() {
+    let entry = json!({
+        "pageref": format!("\u{1b}]0;\u{9b}\u{202e}{}", "x".repeat(1_000_000)),
+        "startedDateTime": "2017-06-28T09:00:00Z", "request": { "url": "http://a.test/" },
+    });
+    let archive = json!({ "log": { "entries": [entry] } });
+    let pages = read(archive.to_string().as_bytes()).expect("it is read");
+    let why = find(&pages, "other").expect_err("there is one");
+    let name = format!("\"\\u{{1b}}]0;\\u{{9b}}\\u{{202e}}{}\"...", "x".repeat(34));
+    assert_eq!(
+        why,
+        format!("there is no page \"other\": there are 1, {name}")
+    );
 }
 
 #[test]

@@ -2,11 +2,11 @@
 
 use maud::{Markup, PreEscaped, html};
 
-use crate::page::Visit;
+use crate::page::Runs;
 use crate::page::comparison::{Match, compare};
 use crate::report::document::{document, wide};
 use crate::report::escape::shortened;
-use crate::report::waterfall::html::{Runs, STYLE, pictures};
+use crate::report::waterfall::html::{STYLE, pictures};
 use crate::report::waterfall::rows::Drawing;
 use crate::report::waterfall::{figures, palette};
 
@@ -14,35 +14,18 @@ use super::{Line, lines, overlay, sureness};
 
 /// The whole page; `program` is in its foot.
 #[must_use]
-pub fn html(program: &str, before: Runs<'_>, after: Runs<'_>, by: Match) -> String {
-    let found = compare(before.visits, after.visits, by);
-    let nothing = Visit::default();
+pub fn html(before: &Runs<'_>, after: &Runs<'_>, by: Match, program: &str) -> String {
+    let lines = lines(&compare(before, after, by));
     let sides = [("before", before), ("after", after)];
-    let (before, after) = (
-        before.drawn().map(Drawing::of),
-        after.drawn().map(Drawing::of),
-    );
-    let none = Drawing::of(&nothing);
-    let (before, after) = (
-        before.as_ref().unwrap_or(&none),
-        after.as_ref().unwrap_or(&none),
-    );
+    let [before, after] = [before, after].map(|runs| Drawing::of(runs.shown()));
     let title = format!(
         "Before and after: {}",
         shortened(&before.visit.url, URL_MOST)
     );
-    let lines = lines(&found);
     let content = html! {
         h1 { (title) }
         dl {
-            @for (name, runs) in sides {
-                @if let Some(visit) = runs.drawn() {
-                    div {
-                        dt { (name) }
-                        dd { (shortened(&visit.url, URL_MOST)) ", " (figures::agent(visit)) ", " (figures::counted(runs.visits.len(), "run")) }
-                    }
-                }
-            }
+            @for (name, runs) in sides { div { dt { (name) } dd { (figures::side(runs, URL_MOST)) } } }
         }
         section {
             h2 { "Figures" }
@@ -51,10 +34,10 @@ pub fn html(program: &str, before: Runs<'_>, after: Runs<'_>, by: Match) -> Stri
         }
         section {
             h2 { "Both on one time axis" }
-            (wide("Both on one time axis", &PreEscaped(overlay::picture(before, after, by, false))))
+            (wide("Both on one time axis", &PreEscaped(overlay::picture(&before, &after, by, false))))
         }
-        (pictures("Before", before))
-        (pictures("After", after))
+        (pictures("Before", &before))
+        (pictures("After", &after))
     };
     document(&title, &[palette::STYLE, STYLE], program, &content)
 }

@@ -5,7 +5,6 @@
 
 mod html;
 mod overlay;
-mod pairs;
 mod text;
 
 pub use html::html;

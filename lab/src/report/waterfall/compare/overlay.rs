@@ -1,23 +1,21 @@
 //! Two visits as one SVG: each resource has two bars, the first visit's above the second's, on one time axis.
 
-use crate::page::Visit;
-use crate::page::comparison::Match;
+use crate::page::AnalysedVisit;
+use crate::page::comparison::{Match, pairs};
 use crate::report::escape::shortened;
 use crate::report::waterfall::canvas::{Anchor, Canvas, WIDTH};
 use crate::report::waterfall::figures::{self, Timing, ms};
 use crate::report::waterfall::palette;
-use crate::report::waterfall::rows::Drawing;
+use crate::report::waterfall::rows::{Drawing, ROWS_MAX, Row, end_ms, left_out};
 use crate::report::waterfall::scale::Scale;
 use crate::report::waterfall::svg::{
-    CONNECTION, Flow, LEFT, MARGIN, NUMBER, PIECES_MOST, PROTOCOL, RIGHT, STATUS, URL, axis, bar,
-    caption, legend, moments, stripes,
+    CONNECTION, Flow, LEFT, LINE, MARGIN, NUMBER, PIECES_MOST, PROTOCOL, RIGHT, STATUS, URL, axis,
+    bar, caption, legend, moments, stripes,
 };
-
-use super::pairs::{Pair, pairs};
 
 /// The picture of two visits by itself; resources of one line are found by URL or path.
 #[must_use]
-pub fn svg(before: &Visit, after: &Visit, by: Match) -> String {
+pub fn svg(before: &AnalysedVisit<'_>, after: &AnalysedVisit<'_>, by: Match) -> String {
     picture(&Drawing::of(before), &Drawing::of(after), by, true)
 }
 
@@ -31,11 +29,21 @@ pub(super) fn picture(
     let mut canvas = Canvas::default();
     let title = format!("Before and after: {}", shortened(&before.visit.url, 100));
     canvas.text("name", (MARGIN, 20.0), Anchor::Start, &title);
-    let y = heads(&mut canvas, before, after);
-    let pairs = pairs(before, after, by);
+    let pairs = pairs(before.visit, after.visit, by);
+    let y = heads(&mut canvas, before, after, pairs.len());
+    let pairs: Vec<Pair<'_>> = pairs
+        .into_iter()
+        .take(ROWS_MAX)
+        .map(|(old, new)| Pair {
+            before: old.map(|place| &before.rows[place]),
+            after: new.map(|place| &after.rows[place]),
+        })
+        .collect();
     let top = y + 22.0;
     let bottom = top + PAIR * pairs.len() as f64;
-    let scale = Scale::new(before.end_ms.max(after.end_ms), LEFT, RIGHT);
+    let old = end_ms(pairs.iter().filter_map(|pair| pair.before), &before.timings);
+    let new = end_ms(pairs.iter().filter_map(|pair| pair.after), &after.timings);
+    let scale = Scale::new(old.max(new), LEFT, RIGHT);
     stripes(&mut canvas, pairs.len(), top, PAIR);
     axis(&mut canvas, scale, (top, bottom));
     // Below the bars, so that no figure is crossed out.
@@ -59,16 +67,26 @@ pub(super) fn picture(
     canvas.finish(&title, bottom + 26.0, style)
 }
 
+/// A resource in both visits, or in one of them.
+struct Pair<'a> {
+    before: Option<&'a Row<'a>>,
+    after: Option<&'a Row<'a>>,
+}
+
 /// The two sides, the meanings of colours and lines, and heads of the columns; returns the baseline of the last.
-fn heads(canvas: &mut Canvas, before: &Drawing<'_>, after: &Drawing<'_>) -> f64 {
+fn heads(canvas: &mut Canvas, before: &Drawing<'_>, after: &Drawing<'_>, resources: usize) -> f64 {
     let mut y = 38.0;
     for (name, drawing) in [("before", before), ("after", after)] {
         let agent = figures::agent(drawing.visit);
         let words = format!("{name}: {agent}; {}", drawing.sums());
         canvas.text("faint", (MARGIN, y), Anchor::Start, &words);
-        y += 18.0;
+        y += LINE;
     }
-    y = legend(canvas, before.rows.iter().chain(&after.rows), y);
+    if let Some(words) = left_out(resources) {
+        canvas.text("bad", (MARGIN, y), Anchor::Start, &words);
+        y += LINE;
+    }
+    y = legend(canvas, before.drawn().iter().chain(after.drawn()), y);
     y = meanings(canvas, &chosen(before), &chosen(after), y);
     for (x, head) in HEADS {
         canvas.text("faint", (x, y), Anchor::Start, head);

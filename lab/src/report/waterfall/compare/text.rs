@@ -1,31 +1,22 @@
 //! Visits before and after a change, for a terminal: ASCII alone, at most 100 columns wide.
 
+use crate::page::Runs;
 use crate::page::comparison::{
     Match, ResourceComparison, ResourceFigures, VisitComparison, compare,
 };
-use crate::report::escape::shortened;
 use crate::report::table::{push_rows, push_wrapped};
-use crate::report::waterfall::Runs;
-use crate::report::waterfall::figures::{self, counted, host, ms};
+use crate::report::waterfall::figures::{self, host, ms};
 
 use super::{lines, sureness};
 
 /// The figures of both sides with their changes, then the resources that changed most.
 #[must_use]
-pub fn text(before: Runs<'_>, after: Runs<'_>, by: Match) -> String {
-    let found = compare(before.visits, after.visits, by);
+pub fn text(before: &Runs<'_>, after: &Runs<'_>, by: Match) -> String {
+    let found = compare(before, after, by);
     let mut out = String::new();
     for (name, runs) in [("before", before), ("after", after)] {
-        if let Some(visit) = runs.drawn() {
-            let (url, agent) = (shortened(&visit.url, URL_COLUMNS), figures::agent(visit));
-            let runs = counted(runs.visits.len(), "run");
-            push_wrapped(
-                "",
-                "  ",
-                &format!("{name}: {url}, {agent}, {runs}"),
-                &mut out,
-            );
-        }
+        let side = figures::side(runs, URL_COLUMNS);
+        push_wrapped("", "  ", &format!("{name}: {side}"), &mut out);
     }
     let lines = lines(&found);
     let mut rows = vec![cells(["", "before", "after", "change"])];
@@ -43,7 +34,7 @@ pub fn text(before: Runs<'_>, after: Runs<'_>, by: Match) -> String {
         }
     }
     push_wrapped("  ", "  ", sureness(&lines), &mut out);
-    let own = before.drawn().and_then(|visit| visit.resources.first());
+    let own = before.shown().visit.resources.first();
     resources(&found, own.map_or("", |first| host(&first.url)), &mut out);
     out
 }

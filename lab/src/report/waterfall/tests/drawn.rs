@@ -3,9 +3,8 @@
 use std::time::Instant;
 
 use super::xml::{Element, elements};
-use super::{SLOW, resource, visit};
+use super::{SLOW, resource, svg, text, visit};
 use crate::page::{Piece, Visit};
-use crate::report::waterfall::{svg, text};
 
 /// The elements of the picture of a visit, which is well-formed.
 fn drawn(visit: &Visit) -> Vec<Element> {

@@ -6,7 +6,30 @@ mod overlay;
 mod pages;
 mod xml;
 
-use crate::page::{Agent, Kind, PageTimings, Phases, Piece, Resource, Visit};
+use std::slice::from_ref;
+
+use crate::page::{Agent, Kind, PageTimings, Phases, Piece, Resource, Runs, Views, Visit};
+
+/// The runs of visits, of which there is one at least.
+pub(super) fn runs(visits: &[Visit]) -> Runs<'_> {
+    Runs::of(visits).expect("there is a visit")
+}
+
+/// The picture of a visit.
+pub(super) fn svg(visit: &Visit) -> String {
+    super::svg(runs(from_ref(visit)).shown())
+}
+
+/// A visit by itself.
+pub(super) fn view(visit: &Visit) -> Views<'_> {
+    let (first, warm) = (runs(from_ref(visit)), None);
+    Views { first, warm }
+}
+
+/// A visit for a terminal.
+pub(super) fn text(visit: &Visit) -> String {
+    super::text(&view(visit))
+}
 
 /// A resource on connection 7 whose phases all took place, 10 ms each but 30 of waiting and 40 of receiving.
 pub(super) fn resource(number: usize, start_ms: f64) -> Resource {

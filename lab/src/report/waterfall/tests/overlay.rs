@@ -1,18 +1,26 @@
 //! Two visits on one time axis.
 
+use std::slice::from_ref;
+
 use super::drawn::{assert_inside, assert_near, axis};
 use super::hostile::{TEXTS, made_of};
-use super::visit;
 use super::xml::{Element, elements};
+use super::{runs, visit};
 use crate::page::Visit;
-use crate::page::comparison::Match;
-use crate::report::waterfall::{Runs, compare};
+use crate::page::comparison::{self, Match, ResourceComparison};
+use crate::report::waterfall::compare;
 
 /// Two visits for a terminal.
 fn compared(before: &Visit, after: &Visit) -> String {
-    let (before, after) = ([before], [after]);
-    let runs = [&before, &after].map(|visits| Runs { visits, shown: 0 });
-    compare::text(runs[0], runs[1], Match::Path)
+    let [before, after] = [before, after].map(|visit| runs(from_ref(visit)));
+    compare::text(&before, &after, Match::Path)
+}
+
+/// The elements of the picture of two visits, which is well-formed.
+#[track_caller]
+fn drawn(before: &Visit, after: &Visit, by: Match) -> Vec<Element> {
+    let [before, after] = [before, after].map(|visit| runs(from_ref(visit)));
+    elements(&compare::svg(before.shown(), after.shown(), by)).expect("it is well-formed")
 }
 
 #[test]
@@ -23,8 +31,7 @@ fn bars_of_both_visits_are_at_their_times_on_one_axis() {
         one.pieces.clear();
     }
     before.timings.load_ms = Some(330.0);
-    let all =
-        elements(&compare::svg(&before, &after, Match::Path)).expect("the picture is well-formed");
+    let all = drawn(&before, &after, Match::Path);
     assert_inside(&all);
     let x = axis(&all);
     let waits: Vec<&Element> = all
@@ -70,16 +77,29 @@ fn resources_belong_together_by_path_and_turn() {
             .replace("https://www.example.org", "http://127.0.0.1:8080");
     }
     let names = |by: Match| {
-        let all = elements(&compare::svg(&before, &after, by)).expect("the picture is well-formed");
+        let all = drawn(&before, &after, by);
         let count = |text: &str| all.iter().filter(|one| one.text == text).count();
         (count("not after"), count("not before"))
     };
     // The second of two equal paths finds no fellow; what the other visit has in its place stands alone.
     assert_eq!(names(Match::Path), (1, 1));
     assert_eq!(names(Match::Url), (3, 3));
+    // The picture has the pairs of the figures: names of hosts have no case, and another method is another resource.
+    let (mut old, mut new) = (visit(3), visit(3));
+    old.resources[0].url = "https://cdn.example.org/a.js".to_owned();
+    new.resources[0].url = "https://CDN.example.org:443/a.js".to_owned();
+    new.resources[1].method = "POST".to_owned();
+    for by in [Match::Url, Match::Path] {
+        let all = drawn(&old, &new, by);
+        let count = |text: &str| all.iter().filter(|one| one.text == text).count();
+        assert_eq!((count("not after"), count("not before")), (1, 1));
+        let [old, new] = [&old, &new].map(|visit| runs(from_ref(visit)));
+        let figures = comparison::compare(&old, &new, by).resources;
+        let alone = |one: &ResourceComparison| one.before.is_none() || one.after.is_none();
+        assert_eq!(figures.iter().filter(|one| alone(one)).count(), 2);
+    }
     // Of two that are equal in both visits the first belongs to the first.
-    let all =
-        elements(&compare::svg(&after, &after, Match::Url)).expect("the picture is well-formed");
+    let all = drawn(&after, &after, Match::Url);
     let waits = all
         .iter()
         .filter(|one| one.is("wait") && one.number("x") > 400.0);
@@ -108,9 +128,9 @@ fn changes_have_signs_and_shares_and_a_verdict_of_several_runs_only() {
     assert!(report.contains("no verdict is made"), "{report}");
     let (mut slower, mut faster) = (before.clone(), after.clone());
     (slower.timings.load_ms, faster.timings.load_ms) = (Some(121.0), Some(61.0));
-    let (old, new) = ([&before, &slower, &before], [&after, &faster, &after]);
-    let runs = [&old, &new].map(|visits| Runs { visits, shown: 0 });
-    let several = compare::text(runs[0], runs[1], Match::Url);
+    let old = [before.clone(), slower, before];
+    let new = [after.clone(), faster, after];
+    let several = compare::text(&runs(&old), &runs(&new), Match::Url);
     assert!(several.contains("n=3): differs"), "{several}");
     for report in [report, several] {
         assert!(
@@ -126,8 +146,7 @@ fn changes_have_signs_and_shares_and_a_verdict_of_several_runs_only() {
 fn texts_of_others_stay_texts_in_comparisons() {
     for hostile in TEXTS {
         let made = made_of(hostile);
-        let all = elements(&compare::svg(&made, &made, Match::Path))
-            .unwrap_or_else(|why| panic!("{hostile:?}: {why}"));
+        let all = drawn(&made, &made, Match::Path);
         assert_inside(&all);
         assert!(
             all.iter()

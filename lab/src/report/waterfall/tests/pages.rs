@@ -1,33 +1,27 @@
 //! Pages of visits: what is in them, and that nothing of others becomes a part of them.
 
 use std::collections::BTreeMap;
+use std::slice::from_ref;
 use std::time::Instant;
 
 use html5gum::{Token, Tokenizer};
 
 use super::hostile::{TEXTS, made_of};
-use super::visit;
+use super::{runs, svg, text, view, visit};
 use crate::page::comparison::Match;
-use crate::page::{Frame, Visit};
-use crate::report::waterfall::{Page, Runs, compare, html};
+use crate::page::{Frame, View, Views, Visit};
+use crate::report::waterfall::rows::ROWS_MAX;
+use crate::report::waterfall::{compare, html};
 
 /// A page of a visit by itself.
 fn page_of(visit: &Visit) -> String {
-    html(&Page {
-        program: "firstbyte",
-        cold: Runs {
-            visits: &[visit],
-            shown: 0,
-        },
-        warm: None,
-    })
+    html(&view(visit), "firstbyte")
 }
 
 /// A page of two visits.
 fn compared(program: &str, before: &Visit, after: &Visit) -> String {
-    let (before, after) = ([before], [after]);
-    let runs = [&before, &after].map(|visits| Runs { visits, shown: 0 });
-    compare::html(program, runs[0], runs[1], Match::Path)
+    let [before, after] = [before, after].map(|visit| runs(from_ref(visit)));
+    compare::html(&before, &after, Match::Path, program)
 }
 
 /// An element's name with its attributes.
@@ -119,19 +113,16 @@ fn headings_are_in_order() {
         at_ms: 1.0,
         jpeg: vec![0xff, 0xd8, 0xff],
     }];
-    let runs = [&made, &made];
-    let both = Page {
-        program: "firstbyte",
-        cold: Runs {
-            visits: &runs,
-            shown: 1,
-        },
-        warm: Some(Runs {
-            visits: &runs,
-            shown: 0,
-        }),
+    let twice = [made.clone(), made.clone()];
+    let both = Views {
+        first: runs(&twice),
+        warm: Some(runs(&twice)),
     };
-    for page in [html(&both), compared("firstbyte", &made, &made)] {
+    let pages = [
+        html(&both, "firstbyte"),
+        compared("firstbyte", &made, &made),
+    ];
+    for page in pages {
         let (elements, _) = read(&page);
         let levels: Vec<u32> = elements
             .iter()
@@ -153,27 +144,21 @@ fn headings_are_in_order() {
 
 #[test]
 fn a_page_has_its_figures_runs_fields_and_phases() {
-    let (made, mut slower) = (visit(2), visit(2));
+    let (mut slower, made) = (visit(2), visit(2));
     slower.timings.load_ms = Some(220.0);
-    let runs = [&made, &slower];
-    let warm = visit(1);
-    let page = html(&Page {
-        program: "firstbyte 9",
-        cold: Runs {
-            visits: &runs,
-            shown: 1,
-        },
-        warm: Some(Runs {
-            visits: &[&warm],
-            shown: 5,
-        }),
-    });
+    let (cold, mut warm) = ([slower, made], visit(1));
+    warm.view = View::Warm;
+    let views = Views {
+        first: runs(&cold),
+        warm: Some(runs(from_ref(&warm))),
+    };
+    let page = html(&views, "firstbyte 9");
     let (elements, words) = read(&page);
     for text in [
         "Waterfall of https://www.example.org/",
         "\u{201c}An example\u{201d}",
         "Chromium 126, cold view",
-        "mean 170 ms (0.0 ms to 805 ms, n=2)",
+        "mean 170.0 ms (-465.3 to 805.3, n=2)",
         "Runs, cold view",
         "2 (shown)",
         "server-timing",
@@ -197,18 +182,62 @@ fn a_page_has_its_figures_runs_fields_and_phases() {
 }
 
 #[test]
-fn a_page_without_visits_is_a_page() {
-    let page = html(&Page {
-        program: "",
-        cold: Runs {
-            visits: &[],
-            shown: 0,
-        },
-        warm: None,
-    });
-    assert!(page.contains("<h1>"));
+fn a_page_of_nothing_is_a_page() {
     read(&page_of(&Visit::default()));
     read(&compared("", &Visit::default(), &Visit::default()));
+}
+
+#[test]
+fn warm_visits_alone_are_called_so() {
+    let mut warm = visit(1);
+    warm.view = View::Warm;
+    let (_, words) = read(&page_of(&warm));
+    assert!(words.contains("Warm view") && !words.contains("Cold view"));
+}
+
+#[test]
+fn what_is_drawn_has_a_limit_and_the_rest_is_counted() {
+    let mut all = visit(ROWS_MAX + 2);
+    for (place, one) in all.resources.iter_mut().enumerate() {
+        // Each on a connection of its own; those that are left out would make the axis longer.
+        one.connection = Some(place as u64);
+        one.start_ms = if place < ROWS_MAX { 0.0 } else { 1e6 };
+        one.response_fields.clear();
+        one.pieces.clear();
+    }
+    let shortened = |count: usize| {
+        let mut visit = all.clone();
+        visit.resources.truncate(count);
+        visit
+    };
+    let [whole, more] = [ROWS_MAX, ROWS_MAX + 1].map(shortened);
+    let words = "1 further resource left out: the first 2000 are drawn";
+    for report in [page_of, svg, text] {
+        let (whole, more) = (report(&whole), report(&more));
+        assert!(!whole.contains("left out") && more.contains(words));
+        // One sentence for one resource, and not a row.
+        assert!(
+            more.len() < whole.len() + 1_000,
+            "{} {}",
+            whole.len(),
+            more.len()
+        );
+        assert!(report(&all).contains("2 further resources left out"));
+    }
+    assert_eq!(page_of(&more).matches("<details>").count(), ROWS_MAX);
+    // Both have the last resource at another place of the second visit.
+    let mut turned = more.clone();
+    turned.resources.rotate_right(1);
+    let both = compared("", &more, &turned);
+    assert_eq!(both.matches("not after").count(), 0);
+    // In the picture of both, and in words and the picture of each.
+    assert_eq!(both.matches(words).count(), 5);
+    turned.resources[0].url.push('x');
+    let alone = compared("", &more, &turned);
+    assert!(
+        alone.contains("2 further resources left out"),
+        "one of each alone"
+    );
 }
 
 #[test]

@@ -99,6 +99,33 @@ pub(super) fn needless(chain: &[Entry]) -> Vec<Needless> {
         .collect()
 }
 
+/// What is left out of the file of certificates, a line each.
+pub(super) fn mends(chain: &[Entry], needless: &[Needless]) -> Vec<String> {
+    let line = |one: &Needless| {
+        let entry = &chain[one.place];
+        format!(
+            "leave \"{}\" out of the file of ssl_certificate: {} ({} bytes)",
+            shown(&entry.subject),
+            one.why,
+            entry.bytes
+        )
+    };
+    needless.iter().map(line).collect()
+}
+
+/// A name of a certificate, which may be of any length.
+pub(super) fn shown(name: &str) -> String {
+    name.chars().take(NAME_CHARS_MAX).collect()
+}
+
+/// What makes a chain shorter of which each certificate is needed.
+pub(super) const SMALLER: &str = "a certificate with an ECDSA key, fewer names in it, and an authority with a shorter chain need fewer bytes";
+pub(super) const COMPRESS_NGINX: &str = "nginx (1.29.1 and later): ssl_certificate_compression on;";
+pub(super) const COMPRESS_OURS: &str = "firstbyte: ssl_certificate_compression on;";
+
+/// Characters of a certificate's name that are shown.
+const NAME_CHARS_MAX: usize = 200;
+
 /// The places of the certificates on the way from the server's own to the authority that browsers have, or as far as the chain
 /// leads.
 fn path(chain: &[Entry]) -> Vec<usize> {

@@ -1,0 +1,397 @@
+//! kernel-settings, where it may be tried: each setting of the target's kernel and its alternative, in blocks.
+//!
+//! A block has both values in an order by chance, each with the same requests over the emulated link, so that what changes on
+//! the machine from block to block is common to both. What belongs to a route or a device is set on the link's own, which
+//! gets the value that visitors' connections have, then the alternative; a sysctl is set for the network that the server is
+//! in. Each has its own value back before the next one is tried.
+//!
+//! Absent: what only a visitor's own network shows, such as loss, the queue of a real device and its offloads.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::kernel::{Figures, USUAL_WINDOW};
+use super::pick::{self, Picked};
+use super::sample::average;
+use crate::doctor::figures::{estimate, ms};
+use crate::doctor::tunable::{Changed, Tunable, Tuner};
+use crate::doctor::{
+    Code, Examination, Failure, Finding, NetworkPath, Severity, TRIAL_REQUESTS, Visitor,
+};
+use crate::stats::{Comparison, Estimate, VERDICT_LEVEL, mean, paired};
+
+/// A setting, its value, and the one that it is compared with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Trial {
+    tunable: Tunable,
+    own: String,
+    other: String,
+}
+
+/// The times of a trial.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Times {
+    /// Of each block the time with the setting's own value and with the other one, ms.
+    pairs: Vec<(f64, f64)>,
+}
+
+/// Tries all settings of which the value is known.
+pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
+    let network = x.network;
+    let Some(tuner) = network.tuner() else {
+        return Ok(Vec::new());
+    };
+    let body = match pick::large(x, 1..=BODY_MAX_BYTES, BODY_BYTES)? {
+        None => pick::large(x, 1..=u64::MAX, BODY_BYTES)?,
+        found => found,
+    };
+    let Some(body) = body else {
+        return Err(Failure::other("no body of the site is known"));
+    };
+    let (mut findings, mut measured) = (Vec::new(), Vec::new());
+    for trial in trials(&Figures::here(x)) {
+        match times(x, tuner, &trial, &body) {
+            Ok(times) => {
+                measured.push(times.measured(&trial));
+                x.notes.push(times.sentence(&trial));
+                let found = judge(&trial, &times, &body, x.round_trip_ms());
+                findings.extend(found.map(|found| found.mend(x.plan.command())));
+            }
+            Err(Failure::Interrupted) => return Err(Failure::Interrupted),
+            // One that cannot be set here says nothing of the others.
+            Err(failure) => {
+                let note = format!("{} was not tried: {failure}", trial.tunable.name());
+                x.notes.push(note);
+            }
+        }
+    }
+    x.measure("kernel_trials", measured);
+    Ok(findings)
+}
+
+/// What is tried: each setting with the alternative that is said to serve first bytes better, or where that is the one that
+/// it has, with its other value.
+fn trials(figures: &Figures) -> Vec<Trial> {
+    let flag = |is_on: bool| if is_on { "1" } else { "0" }.to_owned();
+    let values = |tunable| match tunable {
+        Tunable::InitialWindow => {
+            let window = figures.initial_window.unwrap_or(USUAL_WINDOW);
+            let other = match window < USUAL_WINDOW {
+                true => USUAL_WINDOW,
+                false => window.saturating_mul(2),
+            };
+            Some((window.to_string(), other.to_string()))
+        }
+        Tunable::SlowStartAfterIdle => figures
+            .slow_start_after_idle
+            .map(|is_on| (flag(is_on), flag(!is_on))),
+        Tunable::Autocorking => figures.autocorking.map(|is_on| (flag(is_on), flag(!is_on))),
+        Tunable::CongestionControl => {
+            let own = figures.congestion_control.clone()?;
+            let known =
+                |name: &&str| *name != own && figures.available.iter().any(|one| one == name);
+            let other = ["cubic", "bbr", "reno"].iter().find(|name| known(name))?;
+            Some((own, (*other).to_owned()))
+        }
+        Tunable::SegmentationOffload => {
+            let word = |is_on: bool| if is_on { "on" } else { "off" }.to_owned();
+            let (_, offloads) = figures.device.as_ref()?;
+            offloads.gso.map(|is_on| (word(is_on), word(!is_on)))
+        }
+    };
+    let all = Tunable::ALL.into_iter().filter_map(|tunable| {
+        let (own, other) = values(tunable)?;
+        Some(Trial {
+            tunable,
+            own,
+            other,
+        })
+    });
+    all.collect()
+}
+
+/// Measures both values in blocks.
+fn times(
+    x: &Examination<'_>,
+    tuner: &dyn Tuner,
+    trial: &Trial,
+    body: &Picked,
+) -> Result<Times, Failure> {
+    let mut seed = [0; 8];
+    let drawn = sys::random::fill(&mut seed);
+    drawn.map_err(|error| Failure::other(format!("no random number: {error}")))?;
+    let mut random = fastrand::Rng::with_seed(u64::from_ne_bytes(seed));
+    let changed = Changed::begin(tuner, trial.tunable, &trial.own);
+    let mut times = Times::default();
+    for _ in 0..BLOCKS_MAX {
+        if times.pairs.len() == BLOCKS {
+            break;
+        }
+        let mut took = [None; 2];
+        let first = usize::from(random.bool());
+        for place in [first, 1 - first] {
+            let value = [&trial.own, &trial.other][place];
+            changed.set(value).map_err(Failure::Other)?;
+            took[place] = x.visit(NetworkPath::Delayed(None), |visitor| {
+                sample(visitor, body, trial.tunable)
+            })??;
+        }
+        if let [Some(own), Some(other)] = took {
+            times.pairs.push((own, other));
+        }
+    }
+    Ok(times)
+}
+
+/// The time of a response, ms: of the first one of a connection, or of the second one where that had a pause before it.
+/// `None` where the network was late meanwhile, or the server closed.
+fn sample(visitor: &Visitor<'_>, body: &Picked, tunable: Tunable) -> Result<Option<f64>, Failure> {
+    let request = visitor.get(&body.url, &[]);
+    let mut session = visitor.open(&visitor.dial())?;
+    let mut response = session.exchange(&request)?;
+    if tunable == Tunable::SlowStartAfterIdle {
+        if !session.watch(PAUSE) {
+            return Ok(None);
+        }
+        response = session.exchange(&request)?;
+    }
+    let is_void = visitor.are_void(&[(response.sent, response.end)]) != [false];
+    Ok((!is_void).then(|| ms(response.sent, response.end)))
+}
+
+impl Times {
+    fn comparison(&self) -> Option<Comparison> {
+        let (own, other): (Vec<f64>, Vec<f64>) = self.pairs.iter().copied().unzip();
+        paired(&own, &other).filter(|_| self.pairs.len() >= BLOCKS)
+    }
+
+    /// How much longer a response takes with the setting's own value, ms.
+    fn lost_ms(&self) -> Option<Estimate> {
+        let lost: Vec<f64> = self.pairs.iter().map(|(own, other)| own - other).collect();
+        mean(&lost, VERDICT_LEVEL)
+    }
+
+    fn measured(&self, trial: &Trial) -> Value {
+        let shown = |times: Option<Estimate>| times.as_ref().map(estimate);
+        let comparison = self.comparison();
+        json!({
+            "setting": trial.tunable.name(),
+            "value": trial.own,
+            "tried": trial.other,
+            "took_ms": shown(average(self.pairs.iter().map(|pair| pair.0))),
+            "took_tried_ms": shown(average(self.pairs.iter().map(|pair| pair.1))),
+            "ratio": comparison.as_ref().map(|one| estimate(&one.ratio)),
+            "differs": comparison.is_some_and(|one| one.differs),
+            "blocks_needed": comparison.and_then(|one| one.needed),
+        })
+    }
+
+    /// The result in a sentence.
+    fn sentence(&self, trial: &Trial) -> String {
+        let name = trial.tunable.name();
+        let tried = format!("tried {name} = {}, which is {}", trial.other, trial.own);
+        let (Some(comparison), Some(lost)) = (self.comparison(), self.lost_ms()) else {
+            let pairs = self.pairs.len();
+            return format!("{tried}: no verdict, {pairs} blocks of {BLOCKS} could be measured");
+        };
+        let verdict = match (comparison.differs, lost.value > 0.0) {
+            (false, _) => "no difference seen",
+            (true, true) => "faster",
+            (true, false) => "slower",
+        };
+        // Seen from the value that was tried.
+        let (value, low, high, n) = (-lost.value, -lost.high, -lost.low, lost.n);
+        format!("{tried}: {verdict}, {value:+.1} ms ({low:+.1} to {high:+.1}, n = {n})")
+    }
+}
+
+/// kernel-settings: where the alternative is better, by an interval that leaves out what is not worth a change.
+fn judge(trial: &Trial, times: &Times, body: &Picked, round_trip_ms: f64) -> Option<Finding> {
+    times.comparison().filter(|one| one.differs)?;
+    let lost = times.lost_ms().filter(|lost| lost.low >= LEAST_MS)?;
+    let (name, own, other) = (trial.tunable.name(), &trial.own, &trial.other);
+    let pause = match trial.tunable {
+        Tunable::SlowStartAfterIdle => format!(" after a pause of {:.1} s", PAUSE.as_secs_f64()),
+        _ => String::new(),
+    };
+    let title = format!(
+        "With {name} = {own} a response of {} bytes{pause} takes {:.0} ms ({:.0} to {:.0}, n = {}) longer than with {other}",
+        body.bytes, lost.value, lost.low, lost.high, lost.n
+    );
+    let (severity, caveat) = weight(trial);
+    let mut found = Finding::new(Code::KernelSettings, severity, title)
+        .costs(lost.value, lost.value / round_trip_ms.max(f64::EPSILON));
+    if let Value::Object(measured) = times.measured(trial) {
+        found.evidence = measured;
+    }
+    let found = found
+        .proof("lost_ms", estimate(&lost))
+        .proof("bytes", body.bytes)
+        .proof("url", body.url.to_string())
+        .mend(format!("{}; {caveat}", trial.tunable.command(other)));
+    Some(found)
+}
+
+/// How bad it is that the alternative was better over a link without loss, and what is to be known of the command that sets it.
+fn weight(trial: &Trial) -> (Severity, &'static str) {
+    let at_start = "the same where the system sets it at its start";
+    match trial.tunable {
+        Tunable::InitialWindow if trial.other == USUAL_WINDOW.to_string() => {
+            (Severity::Bad, at_start)
+        }
+        Tunable::InitialWindow => (
+            Severity::Note,
+            "RFC 6928 has ten, and by more a visitor behind a narrow link may lose packets",
+        ),
+        Tunable::CongestionControl => (
+            Severity::Note,
+            "the emulated link loses nothing: measure it where visitors' networks do",
+        ),
+        Tunable::SlowStartAfterIdle | Tunable::Autocorking | Tunable::SegmentationOffload => {
+            (Severity::Warn, at_start)
+        }
+    }
+}
+
+/// Blocks of a verdict, and how many are measured at most, where some are void.
+const BLOCKS: usize = 6;
+const BLOCKS_MAX: usize = 8;
+/// Requests of a block: one with each value, and one more before a pause.
+const REQUESTS: usize = 2 * (Tunable::ALL.len() + 1);
+const _: () = assert!(BLOCKS_MAX * REQUESTS <= TRIAL_REQUESTS as usize);
+/// A pause after which a connection counts as idle: three times the least timeout of a round trip of 50 ms, each of which halves
+/// the window.
+const PAUSE: Duration = Duration::from_millis(800);
+/// A shorter time is not worth a change, ms: a tenth of the link's round trip.
+const LEAST_MS: f64 = 5.0;
+/// A body of some flights, which one that was idle before has room for at once.
+const BODY_BYTES: usize = 100_000;
+const BODY_MAX_BYTES: u64 = 200_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::Url;
+    use crate::report::Offloads;
+
+    fn figures() -> Figures {
+        let offloads = Offloads {
+            tso: Some(true),
+            gso: Some(false),
+            gro: None,
+        };
+        Figures {
+            autocorking: Some(true),
+            slow_start_after_idle: Some(false),
+            congestion_control: Some("cubic".to_owned()),
+            available: vec!["reno".to_owned(), "cubic".to_owned()],
+            initial_window: Some(3),
+            device: Some(("eth0".to_owned(), offloads)),
+            ..Figures::default()
+        }
+    }
+
+    fn values(figures: &Figures) -> Vec<(&'static str, String, String)> {
+        let all = trials(figures).into_iter();
+        all.map(|one| (one.tunable.name(), one.own, one.other))
+            .collect()
+    }
+
+    #[test]
+    fn each_setting_that_is_known_has_an_alternative() {
+        let expected = [
+            ("initcwnd", "3", "10"),
+            ("tcp_slow_start_after_idle", "0", "1"),
+            ("tcp_congestion_control", "cubic", "reno"),
+            ("tcp_autocorking", "1", "0"),
+            ("gso", "off", "on"),
+        ];
+        let expected = expected.map(|(name, own, other)| (name, own.to_owned(), other.to_owned()));
+        assert_eq!(values(&figures()), expected);
+        let usual = ("initcwnd", "10".to_owned(), "20".to_owned());
+        assert_eq!(values(&Figures::default()), [usual]);
+    }
+
+    fn trial(tunable: Tunable, own: &str, other: &str) -> Trial {
+        Trial {
+            tunable,
+            own: own.to_owned(),
+            other: other.to_owned(),
+        }
+    }
+
+    fn found(trial: &Trial, pairs: &[(f64, f64)]) -> Option<Finding> {
+        let times = Times {
+            pairs: pairs.to_vec(),
+        };
+        let body = Picked {
+            url: Url::parse("http://h/").expect("a URL"),
+            bytes: 100_000,
+        };
+        judge(trial, &times, &body, 50.0)
+    }
+
+    const LATE: [(f64, f64); BLOCKS] = [
+        (201.0, 101.0),
+        (200.0, 100.5),
+        (202.0, 101.0),
+        (200.5, 100.0),
+        (201.0, 102.0),
+        (200.0, 100.0),
+    ];
+
+    #[test]
+    fn an_alternative_that_is_better_is_found_as_bad_as_it_is() {
+        let small = trial(Tunable::InitialWindow, "1", "10");
+        let bad = found(&small, &LATE).expect("it is better");
+        assert_eq!(bad.severity, Severity::Bad);
+        assert!((bad.lost_ms - 100.0).abs() < 1.0 && (bad.lost_round_trips - 2.0).abs() < 0.1);
+        assert!(bad.mend[0].contains("initcwnd 10;"), "{:?}", bad.mend);
+        for (tunable, severity) in [
+            (Tunable::InitialWindow, Severity::Note),
+            (Tunable::CongestionControl, Severity::Note),
+            (Tunable::SlowStartAfterIdle, Severity::Warn),
+        ] {
+            let one = found(&trial(tunable, "1", "20"), &LATE).expect("it is better");
+            assert_eq!(one.severity, severity, "{tunable:?}");
+        }
+    }
+
+    #[test]
+    fn samples_that_carry_no_verdict_are_no_finding() {
+        let one = trial(Tunable::Autocorking, "1", "0");
+        assert_eq!(found(&one, &LATE[1..]), None, "a block is missing");
+        let worse = LATE.map(|(own, other)| (other, own));
+        assert_eq!(found(&one, &worse), None);
+        // Ends of the interval on both sides of none, and above it by too little.
+        let mut mixed = LATE;
+        mixed[2] = (101.0, 202.0);
+        assert_eq!(found(&one, &mixed), None);
+        let little = LATE.map(|(own, other)| (own, own - (LEAST_MS - 1.0) - other * 0.001));
+        assert_eq!(found(&one, &little), None);
+        assert_eq!(found(&one, &[]), None);
+    }
+
+    #[test]
+    fn results_are_sentences_without_a_finding_too() {
+        let one = trial(Tunable::Autocorking, "1", "0");
+        let of = |pairs: &[(f64, f64)]| {
+            let pairs = pairs.to_vec();
+            Times { pairs }.sentence(&one)
+        };
+        let begin = "tried tcp_autocorking = 0, which is 1: ";
+        let few = of(&LATE[..2]);
+        assert!(few.starts_with(begin) && few.contains("no verdict, 2 blocks"));
+        assert!(
+            of(&LATE).contains("faster, -100.0 ms (-10"),
+            "{}",
+            of(&LATE)
+        );
+        let worse = LATE.map(|(own, other)| (other, own));
+        assert!(of(&worse).contains("slower, +100.0 ms (+9"));
+        let mut mixed = LATE;
+        mixed[2] = (101.0, 202.0);
+        assert!(of(&mixed).contains("no difference seen"));
+    }
+}
