@@ -1,9 +1,10 @@
 //! Servers that answer nonsense, never, too much or half.
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
+use firstbyte_tests::port::Port;
 use sys::poll::{Events, Interest, Poller};
 
 use super::server::{PATIENCE, Secure, dial, get, head, scripted};
@@ -154,9 +155,8 @@ fn ends_in_the_middle_are_told_with_what_has_come() {
 
 #[test]
 fn closed_port_is_told_at_once() {
-    let closed = TcpListener::bind("127.0.0.1:0").expect("a port is free");
-    let address = closed.local_addr().expect("it is bound");
-    drop(closed);
+    let closed = Port::reserve();
+    let address = SocketAddr::from(([127, 0, 0, 1], closed.number()));
     let failure = Connection::open(&dial(address, &[Protocol::H1], None));
     let failure = failure.err().expect("nobody listens");
     assert_eq!(failure.cause, FailureCause::Connect);
