@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use browser::is_installed;
 use firstbyte_tests::backend::{Backend, answer};
+use firstbyte_tests::port::Port;
 use firstbyte_tests::process::{is_alive, signal};
 use firstbyte_tests::{Signal, TempDir, wait_until};
 use lab::browser::{Options, visits};
@@ -204,11 +205,8 @@ fn what_is_no_page_is_an_error() {
     }
     let nonsense = Backend::saying("220 mail.example ESMTP\r\n".repeat(50));
     let closing = Backend::saying("");
-    let refusing = {
-        let (listener, url) = silent();
-        drop(listener);
-        url
-    };
+    let closed = Port::reserve();
+    let refusing = format!("http://127.0.0.1:{}", closed.number());
     for (url, why) in [
         (
             format!("http://{}/", nonsense.name()),

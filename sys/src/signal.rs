@@ -98,6 +98,17 @@ pub fn ignore(signo: i32) -> io::Result<()> {
     Ok(())
 }
 
+/// Whether the process ignores `signo`, as whoever started it may have said; false of what is no signal.
+#[must_use]
+pub fn is_ignored(signo: i32) -> bool {
+    let mut action = MaybeUninit::<libc::sigaction>::uninit();
+    // SAFETY: no action is set, and where the call succeeds it has written the one there is.
+    unsafe {
+        libc::sigaction(signo, std::ptr::null(), action.as_mut_ptr()) == 0
+            && action.assume_init().sa_sigaction == libc::SIG_IGN
+    }
+}
+
 /// The name of a signal, such as `SIGHUP`; empty for one without a name here.
 #[must_use]
 pub fn name(signo: i32) -> &'static str {
@@ -194,6 +205,13 @@ mod tests {
         );
         assert_eq!(name(received.signo), "SIGWINCH");
         unblock_all().expect("unblock");
+    }
+
+    #[test]
+    fn ignored_signal_is_known_as_one() {
+        assert!(!is_ignored(IO) && !is_ignored(4_000));
+        ignore(IO).expect("it can be");
+        assert!(is_ignored(IO));
     }
 
     #[test]

@@ -304,10 +304,16 @@ fn a_signal_ends_it_and_what_it_started() {
     if via::possible() {
         ways.push(vec!["--wire", "--via", "5ms"]);
     }
-    for words in ways {
+    let signals = [Signal::INT, Signal::TERM, Signal::HUP];
+    for (words, signal) in ways
+        .iter()
+        .flat_map(|way| signals.map(|signal| (way, signal)))
+    {
+        let dir = TempDir::new();
         let mut child = Command::new(peer::binary())
             .args(["waterfall", &url])
-            .args(&words)
+            .args(words)
+            .env("TMPDIR", dir.path())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -318,13 +324,15 @@ fn a_signal_ends_it_and_what_it_started() {
             !connections.is_empty()
         });
         let children = process::children(child.id());
-        assert!(process::signal(child.id(), Signal::INT));
+        assert!(process::signal(child.id(), signal));
         let ended = holds_within(Duration::from_secs(20), || {
             child.try_wait().is_ok_and(|status| status.is_some())
         });
         assert!(ended, "{words:?}");
         let status = child.wait().expect("it has ended");
         assert_eq!(status.code(), Some(130), "{words:?}");
+        let left: Vec<_> = fs::read_dir(dir.path()).expect("ours").collect();
+        assert!(left.is_empty(), "{words:?}: {left:?}");
         wait_until("what it started has ended", || {
             !children.iter().any(|pid| process::is_alive(*pid))
         });

@@ -19,8 +19,8 @@ use lab::report::{Offloads, Report, hdr, html, text};
 use link::is_conclusive;
 use link::via::{self, Far, Inside, Wanted};
 use link::{LOCALHOST_PORTS, Link, Spec};
-use sys::signal::Signals;
 
+use super::interruption::{INTERRUPTED, interruptions};
 use super::output::{fail, print};
 use super::values::{count, positive};
 use threshold::Threshold;
@@ -226,8 +226,7 @@ fn judged(options: &Options, link: Option<&Inside>) -> u8 {
 
 fn measure(options: &Options, link: Option<&Inside>) -> Result<Report, String> {
     let job = servers::job(options)?;
-    // From now on the two are read, and end the bench when they come.
-    let signals = Signals::new(&[SIGINT, SIGTERM]).map_err(|error| error.to_string())?;
+    let signals = interruptions().map_err(|error| error.to_string())?;
     let mut bar = Bar::new();
     let filter = link.map(|inside| OnTime(&inside.link));
     let filter = filter.as_ref().map(|filter| filter as &dyn SampleFilter);
@@ -370,16 +369,12 @@ fn line(step: Step<'_>) -> String {
 /// The verb.
 const NAME: &str = "bench";
 
-const SIGINT: i32 = 2;
-const SIGTERM: i32 = 15;
 /// A sample is excluded when the link delivered a packet later than this meanwhile.
 const LATE_THRESHOLD: Duration = Duration::from_millis(2);
 /// The exit status when nothing could be measured.
 const FAILED: u8 = 1;
 /// The exit status when a threshold is exceeded.
 const EXCEEDED: u8 = 2;
-/// That of a program that SIGINT has ended.
-const INTERRUPTED: u8 = 130;
 /// Minimum duration of a run that has a progress bar.
 const BAR_AFTER_MS: u128 = 1000;
 const WIDTH: usize = 30;

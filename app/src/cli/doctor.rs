@@ -19,6 +19,7 @@ use lab::client::{Protocol, Url};
 use lab::doctor::{Diagnosis, REQUESTS_MAX, report};
 use lab::report::doctor::html;
 
+use super::interruption::INTERRUPTED;
 use super::output::{fail, print};
 use super::values::positive;
 use source::Source;
@@ -156,8 +157,6 @@ const NAME: &str = "doctor";
 const FAILED: u8 = 1;
 /// The exit status when something bad was found.
 const BAD: u8 = 2;
-/// That of a program that SIGINT has ended.
-const INTERRUPTED: u8 = 130;
 
 #[cfg(test)]
 mod tests {

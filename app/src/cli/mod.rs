@@ -9,6 +9,7 @@ mod compare;
 mod doctor;
 mod explain;
 mod freeze;
+mod interruption;
 mod output;
 mod values;
 mod via;

@@ -18,6 +18,7 @@ use lab::page::comparison::{Match, compare};
 use lab::page::har;
 use lab::report::waterfall;
 
+use super::interruption::INTERRUPTED;
 use super::output::{fail, print};
 use files::{archive, write};
 use measure::{Failure, measure};
@@ -107,5 +108,3 @@ fn compared(options: &Options, before: &Visits, after: &Visits) -> Result<(), St
 const NAME: &str = "waterfall";
 /// The exit status when nothing could be measured, read or written.
 const FAILED: u8 = 1;
-/// That of a program that SIGINT has ended.
-const INTERRUPTED: u8 = 130;

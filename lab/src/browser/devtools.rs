@@ -118,3 +118,37 @@ pub(super) const INTERRUPTED: &str = "interrupted";
 const LOOK: Duration = Duration::from_millis(50);
 /// The most events that wait while a response does.
 const WAITING_MAX: usize = 100_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page::View;
+    use serde_json::json;
+    use std::fs::File;
+    use std::io::Write;
+
+    #[test]
+    fn events_wait_for_a_response_up_to_a_limit() {
+        for (count, fits) in [(WAITING_MAX, true), (WAITING_MAX + 1, false)] {
+            let (pipe, ends) = Pipe::create().expect("pipes");
+            let mut responses = File::from(ends.responses);
+            let writer = std::thread::spawn(move || {
+                let sent = [&b"{}\0".repeat(count)[..], b"{\"id\":1}\0"].concat();
+                // The reader goes when there are too many.
+                let _ = responses.write_all(&sent);
+            });
+            let mut goes_on = |_: &Step| true;
+            let step = Step {
+                runs: (0, 1),
+                view: View::Cold,
+                resources: 0,
+                elapsed: Duration::ZERO,
+            };
+            let mut devtools = Devtools::new(pipe, &mut goes_on, step);
+            let result = devtools.call(None, "Page.enable", &json!({}), Duration::from_secs(60));
+            assert_eq!(result.is_ok(), fits, "{result:?}");
+            drop(devtools);
+            writer.join().expect("it ends");
+        }
+    }
+}

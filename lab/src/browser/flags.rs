@@ -12,8 +12,6 @@ pub(super) fn arguments(options: &Options, profile: &Path, is_root: bool) -> Vec
     let mut all: Vec<OsString> = FLAGS.iter().map(OsString::from).collect();
     let mut add = |flag: &str| all.push(flag.into());
     add(&format!("--disable-features={}", FEATURES_OFF.join(",")));
-    let (width, height) = options.window;
-    add(&format!("--window-size={width},{height}"));
     if is_root {
         // Chromium refuses to run its sandbox as root.
         add("--no-sandbox");
@@ -23,9 +21,6 @@ pub(super) fn arguments(options: &Options, profile: &Path, is_root: bool) -> Vec
     }
     if !options.http2 {
         add("--disable-http2");
-    }
-    if !options.quic {
-        add("--disable-quic");
     }
     let mut add_path = |flag: &str, path: &Path| {
         let mut flag = OsString::from(flag);
@@ -42,12 +37,8 @@ pub(super) fn arguments(options: &Options, profile: &Path, is_root: bool) -> Vec
     all
 }
 
-/// The preferences of a new profile, JSON.
-pub(super) fn preferences(options: &Options) -> String {
-    // 2 is "never": neither predictions nor the page's hints open a connection.
-    let prediction = if options.predict { 0 } else { 2 };
-    format!("{{\"net\":{{\"network_prediction_options\":{prediction}}}}}")
-}
+/// The preferences of a new profile, JSON. Prediction is 2, "never": neither predictions nor the page's hints open a connection.
+pub(super) const PREFERENCES: &str = "{\"net\":{\"network_prediction_options\":2}}";
 
 /// The page that a browser begins with.
 pub(super) const EMPTY_PAGE: &str = "about:blank";
@@ -64,6 +55,8 @@ const FLAGS: &[&str] = &[
     "--disable-extensions",
     "--disable-field-trial-config",
     "--disable-search-engine-choice-screen",
+    // Over it a browser comes only to a server that it knows already.
+    "--disable-quic",
     "--disable-sync",
     "--metrics-recording-only",
     "--no-default-browser-check",
@@ -82,6 +75,7 @@ const FLAGS: &[&str] = &[
     // Shared memory of containers is small; without it the browser uses files.
     "--disable-dev-shm-usage",
     "--hide-scrollbars",
+    "--window-size=1280,800",
     "--mute-audio",
     // What is not in front would be slowed down.
     "--disable-background-timer-throttling",
@@ -128,22 +122,18 @@ mod tests {
             usual.contains("--user-data-dir=/p ") && usual.ends_with(" about:blank"),
             "{usual}"
         );
-        assert!(usual.contains("--disable-quic") && !usual.contains("--disable-http2"));
+        assert!(!usual.contains("--disable-http2"));
         assert!(!usual.contains("--no-sandbox") && !usual.contains("--ignore-certificate-errors"));
         assert!(line(&options, true).contains("--no-sandbox"));
-        assert!(preferences(&options).contains("\"network_prediction_options\":2"));
-        (options.http2, options.quic) = (false, true);
-        (options.insecure, options.predict) = (true, true);
+        (options.http2, options.insecure) = (false, true);
         options.key_log = Some("/k".into());
         let other = line(&options, false);
         for flag in ["--disable-http2", "--ignore-certificate-errors", "-file=/k"] {
             assert!(other.contains(flag), "{other}");
         }
-        assert!(!other.contains("--disable-quic"));
         options.key_log = Some("k".into());
         let here = std::env::current_dir().expect("a directory").join("k");
         let flag = format!("-file={}", here.display());
         assert!(line(&options, false).contains(&flag), "{flag}");
-        assert!(preferences(&options).contains("\"network_prediction_options\":0"));
     }
 }

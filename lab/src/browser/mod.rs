@@ -10,8 +10,8 @@
 //! entered the link's network.
 //!
 //! Times are Chromium's own, of its network process where it has them: the monotonic clock, from when the document was asked
-//! for. Its predictor, which opens connections before a request needs one, is off (unless [`Options::predict`]), because
-//! connections that were opened ahead show no phases of their own.
+//! for. Its predictor, which opens connections before a request needs one, is off, because connections that were opened ahead
+//! show no phases of their own.
 //!
 //! Source: <https://chromedevtools.github.io/devtools-protocol/>.
 
@@ -36,7 +36,7 @@ mod visits;
 
 pub use find::find;
 pub use options::{Options, RUNS_MAX, Step};
-pub use visits::{Run, is_interrupted, visits};
+pub use visits::{Run, visits};
 
 #[cfg(doc)]
 use crate::page::Visit;

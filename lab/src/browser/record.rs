@@ -141,13 +141,16 @@ impl Record {
         let Ok(jpeg) = BASE64_STANDARD.decode(frame.data) else {
             return;
         };
-        let has_room = self.frames_bytes + jpeg.len() <= FRAMES_BYTES_MAX;
+        let has_room = |of: &Self| {
+            of.frames.len() < FRAMES_MAX && of.frames_bytes + jpeg.len() <= FRAMES_BYTES_MAX
+        };
         // The page as it was left is worth more than the last but one.
-        if self.frames.len() >= FRAMES_MAX || !has_room {
-            let last = self.frames.pop();
-            self.frames_bytes -= last.map_or(0, |(_, jpeg)| jpeg.len());
+        if !has_room(self)
+            && let Some((_, last)) = self.frames.pop()
+        {
+            self.frames_bytes -= last.len();
         }
-        if self.frames_bytes + jpeg.len() <= FRAMES_BYTES_MAX {
+        if has_room(self) {
             self.frames_bytes += jpeg.len();
             self.frames.push((frame.metadata.timestamp, jpeg));
         }
@@ -207,3 +210,33 @@ fn round_trip_ms(visit: &Visit) -> Option<f64> {
 pub(super) const FRAMES_MAX: usize = 120;
 /// The most bytes of these.
 const FRAMES_BYTES_MAX: usize = 8 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// The times of the pictures that are kept of some with so many bytes each.
+    fn kept(count: usize, bytes: usize) -> Vec<f64> {
+        let mut record = Record::new(&Options::new("http://h/")).expect("no file");
+        let data = BASE64_STANDARD.encode(vec![0; bytes]);
+        for at in 0..count {
+            record.add_frame(json!({"data": data, "metadata": {"timestamp": at as f64}}));
+        }
+        let bytes: usize = record.frames.iter().map(|(_, jpeg)| jpeg.len()).sum();
+        assert_eq!(record.frames_bytes, bytes);
+        record.frames.iter().map(|(at, _)| *at).collect()
+    }
+
+    #[test]
+    fn pictures_have_limits_and_the_last_is_kept() {
+        let last = FRAMES_MAX as f64;
+        assert_eq!(kept(FRAMES_MAX, 1).last(), Some(&(last - 1.0)));
+        let past = kept(FRAMES_MAX + 1, 1);
+        assert_eq!((past.len(), past.last()), (FRAMES_MAX, Some(&last)));
+        let half = FRAMES_BYTES_MAX / 2;
+        assert_eq!(kept(2, half), [0.0, 1.0]);
+        assert_eq!(kept(3, half), [0.0, 2.0]);
+        assert_eq!(kept(2, half + 1), [1.0]);
+    }
+}

@@ -374,6 +374,12 @@ mod tests {
         let stack = json!({"callFrames": [], "parent": {"callFrames": frames}});
         assert_eq!(find(json!({"type": "script", "stack": stack})), Some(2));
         assert_eq!(find(json!({"type": "other"})), None);
+        for (parents, expected) in [(STACKS_MAX - 1, Some(2)), (STACKS_MAX, None)] {
+            let stack = json!({"callFrames": [{"url": "http://h/a.js"}]});
+            let above = |stack, _| json!({"callFrames": [], "parent": stack});
+            let stack = (0..parents).fold(stack, above);
+            assert_eq!(find(json!({"type": "script", "stack": stack})), expected);
+        }
     }
 
     #[test]

@@ -145,6 +145,20 @@ mod tests {
     }
 
     #[test]
+    fn events_past_the_limit_are_not_written() {
+        let dir = TempDir::new();
+        let path = dir.path().join("trace.json");
+        let event = json!({"name": "x"});
+        for (more, is_written) in [(0, true), (1, false)] {
+            let mut trace = Trace::create(Some(&path)).expect("it can be written");
+            trace.written_bytes = FILE_BYTES_MAX - event.to_string().len() + more;
+            trace.write(&event).expect("written");
+            trace.finish().expect("written");
+            assert_eq!(dir.read("trace.json").contains("name"), is_written);
+        }
+    }
+
+    #[test]
     fn file_is_one_object() {
         let dir = TempDir::new();
         let path = dir.path().join("trace.json");

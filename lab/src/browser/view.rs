@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::devtools::Devtools;
 use super::events::{AttachedToTarget, LifecycleEvent};
@@ -48,7 +48,7 @@ pub(super) fn visit(
     visit.view = view.devtools.step.view;
     visit.agent = agent(&version, program);
     visit.notes.extend(why);
-    if hints > 0 && !options.predict {
+    if hints > 0 {
         let note = format!("{hints} hints to connect ahead were not followed (prediction is off)");
         visit.notes.push(note);
     }
@@ -103,9 +103,6 @@ impl View<'_, '_, '_> {
         self.call("Network.enable", &network())?;
         self.call("Page.setLifecycleEventsEnabled", &json!({"enabled": true}))?;
         self.call("Target.setAutoAttach", &auto_attach())?;
-        if !self.options.fields.is_empty() {
-            self.call("Network.setExtraHTTPHeaders", &fields(self.options))?;
-        }
         let deny = json!({"behavior": "deny"});
         self.devtools
             .call(None, "Browser.setDownloadBehavior", &deny, CALL_MAX)?;
@@ -264,11 +261,6 @@ impl View<'_, '_, '_> {
             self.devtools.post(session, "Network.enable", &network())?;
             self.devtools
                 .post(session, "Target.setAutoAttach", &auto_attach())?;
-            if !self.options.fields.is_empty() {
-                let fields = fields(self.options);
-                self.devtools
-                    .post(session, "Network.setExtraHTTPHeaders", &fields)?;
-            }
         }
         if event.waiting_for_debugger {
             let none = json!({});
@@ -325,12 +317,6 @@ fn network() -> Value {
 
 fn auto_attach() -> Value {
     json!({"autoAttach": true, "waitForDebuggerOnStart": true, "flatten": true})
-}
-
-fn fields(options: &Options) -> Value {
-    let pair = |(name, value): &(String, String)| (name.clone(), Value::from(value.as_str()));
-    let fields: Map<String, Value> = options.fields.iter().map(pair).collect();
-    json!({"headers": fields})
 }
 
 fn agent(version: &Value, program: &Path) -> Agent {

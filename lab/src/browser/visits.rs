@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::devtools::{Devtools, INTERRUPTED, Progress};
+use super::devtools::{Devtools, Progress};
 use super::options::{Options, Step};
 use super::process::{Process, is_root};
 use super::profile::Profile;
@@ -53,7 +53,7 @@ fn run(
     number: usize,
     progress: &mut Progress<'_>,
 ) -> Result<Run, String> {
-    let made = Profile::create(&flags::preferences(options));
+    let made = Profile::create(flags::PREFERENCES);
     let profile = made.map_err(|error| format!("cannot make a profile: {error}"))?;
     let mut visit = |of| {
         let step = Step {
@@ -79,12 +79,6 @@ fn run(
     let cold = visit(View::Cold)?;
     let warm = options.warm.then(|| visit(View::Warm)).transpose()?;
     Ok(Run { cold, warm })
-}
-
-/// Whether visits failed because their caller ended them.
-#[must_use]
-pub fn is_interrupted(error: &str) -> bool {
-    error == INTERRUPTED
 }
 
 /// Adds what was different because of how the browser was started.

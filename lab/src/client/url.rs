@@ -49,7 +49,7 @@ impl Url {
         let end = rest.find(['/', '?']).unwrap_or(rest.len());
         let (authority, path) = rest.split_at(end);
         if authority.contains('@') {
-            return Err(wrong("a user is sent in a field: -H 'Authorization: ...'"));
+            return Err(wrong("a user is named in a field Authorization instead"));
         }
         // Brackets hold the colons of an IPv6 address. RFC 3986 section 6.2: spellings of one host are one URL.
         let (host, port) = match authority.strip_prefix('[') {

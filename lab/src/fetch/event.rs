@@ -7,8 +7,6 @@ use crate::client::Protocol;
 /// Something that has happened.
 #[derive(Debug)]
 pub enum Event {
-    /// TCP is connected.
-    Connected,
     /// The connection is open: TLS, if any, is complete.
     Open(Protocol),
     /// The head of the response to the request with this token came.
@@ -17,8 +15,6 @@ pub enum Event {
     Data(usize),
     /// It has ended.
     Done(usize, Result<Box<Response>, Failure>),
-    /// The server takes no further request.
-    Closing,
     /// The connection is over; without a failure where the server closed it while nothing was in progress.
     Closed(Option<Failure>),
 }

@@ -6,7 +6,7 @@ use engines::client::Event as Happened;
 
 use super::event::Event;
 use super::failure::{Failure, FailureCause};
-use super::response::{self, Interim, Response};
+use super::response::{self, Response};
 use crate::client::{Engine, Protocol, Request};
 
 /// The exchanges of one connection, and the engine that carries them.
@@ -151,40 +151,25 @@ impl Exchanges {
     pub(super) fn absorb(&mut self, now_ns: u64) -> Option<String> {
         while let Some(happened) = self.engine.as_mut()?.whole_event() {
             match happened {
-                Happened::Interim { stream, head } => self.on(stream, |response| {
-                    response.interim.push(Interim {
-                        at: now_ns,
-                        status: head.status,
-                        fields: response::fields(&head),
-                    });
-                    None
-                }),
-                Happened::Head { stream, head, size } => self.on(stream, |response| {
+                Happened::Head { stream, head, size } => self.on(stream, Event::Head, |response| {
                     response.head = now_ns;
                     response.status = head.status;
                     response.fields = response::fields(&head);
                     response.head_bytes = size.wire_bytes;
                     response.head_text_bytes = size.text_bytes;
-                    Some(Event::Head)
                 }),
                 Happened::Data { stream, bytes } => {
                     // The window opens at once: no server waits for this client.
                     if let Some(engine) = &mut self.engine {
                         engine.consumed(stream, bytes.len() as u64);
                     }
-                    self.on(stream, |response| {
-                        response.push(&bytes, now_ns);
-                        Some(Event::Data)
+                    self.on(stream, Event::Data, |response| {
+                        response.push(&bytes, now_ns)
                     });
                 }
-                Happened::Trailers { stream, fields } => self.on(stream, |response| {
-                    response.trailers = response::trailers(&fields);
-                    None
-                }),
                 Happened::End { stream, .. } => {
                     if let Some(mut exchange) = self.take(stream) {
                         exchange.response.end = now_ns;
-                        exchange.response.whole = true;
                         let done = Event::Done(exchange.token, Ok(exchange.response));
                         self.events.push_back(done);
                     }
@@ -204,26 +189,24 @@ impl Exchanges {
                 Happened::Malformed { stream, what } => {
                     self.lost(stream, FailureCause::Protocol, what.message().into());
                 }
-                Happened::Closing { .. } => self.events.push_back(Event::Closing),
                 Happened::Failed(why) => return Some(why),
-                Happened::Note { .. }
+                Happened::Interim { .. }
+                | Happened::Trailers { .. }
+                | Happened::Note { .. }
                 | Happened::Upgraded(_)
                 | Happened::Pong(_)
+                | Happened::Closing { .. }
                 | Happened::Eof => {}
             }
         }
         None
     }
 
-    fn on(
-        &mut self,
-        stream: u32,
-        change: impl FnOnce(&mut Response) -> Option<fn(usize) -> Event>,
-    ) {
+    fn on(&mut self, stream: u32, event: fn(usize) -> Event, change: impl FnOnce(&mut Response)) {
         let mut live = self.live.iter_mut();
         if let Some(exchange) = live.find(|one| one.response.stream == stream) {
-            let event = change(&mut exchange.response);
-            self.events.extend(event.map(|event| event(exchange.token)));
+            change(&mut exchange.response);
+            self.events.push_back(event(exchange.token));
         }
     }
 

@@ -30,7 +30,7 @@ pub use failure::{Failure, FailureCause};
 pub use key_log::KeyLog;
 pub use record::{ConnectionRecord, Handshake, Read, TlsRecord};
 pub use resolve::{Lookup, resolve};
-pub use response::{Interim, MAX_BODY_BYTES, Piece, Response};
+pub use response::{MAX_BODY_BYTES, Piece, Response};
 pub use sessions::Sessions;
 pub use tls::ClientVersions as Versions;
 

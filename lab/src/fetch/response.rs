@@ -1,8 +1,8 @@
 //! A response with the time of its parts.
 
-use engines::http::{Fields, ResponseHead};
+use engines::http::ResponseHead;
 
-/// A response; times are nanoseconds of the monotonic clock, 0 for what has not come.
+/// A response without interim ones and trailers; times are nanoseconds of the monotonic clock, 0 for what has not come.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Response {
     /// When the request was handed to the connection.
@@ -19,10 +19,6 @@ pub struct Response {
     pub status: u16,
     /// Fields in their order, names as the server wrote them.
     pub fields: Vec<(String, String)>,
-    /// Fields of the trailer section.
-    pub trailers: Vec<(String, String)>,
-    /// Interim responses, 1xx.
-    pub interim: Vec<Interim>,
     /// Bytes of the head as they were transferred, compressed where the protocol does.
     pub head_bytes: u64,
     /// Bytes of names and values of the head; of all of it for HTTP/1.1.
@@ -35,19 +31,6 @@ pub struct Response {
     pub pieces: Vec<Piece>,
     /// The number of the exchange on its connection.
     pub stream: u32,
-    /// Whether it has come whole.
-    pub whole: bool,
-}
-
-/// An interim response.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Interim {
-    /// When it was complete.
-    pub at: u64,
-    /// Its status, 1xx.
-    pub status: u16,
-    /// Its fields.
-    pub fields: Vec<(String, String)>,
 }
 
 /// A part of a body that came by one read.
@@ -100,18 +83,6 @@ pub(super) fn fields(head: &ResponseHead) -> Vec<(String, String)> {
         .fields
         .iter()
         .map(|field| (text(head.bytes(field.name)), text(head.bytes(field.value))));
-    pairs.collect()
-}
-
-/// Fields of a trailer section as text.
-pub(super) fn trailers(fields: &Fields) -> Vec<(String, String)> {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let pairs = fields.fields.iter().map(|field| {
-        (
-            text(fields.bytes(field.name)),
-            text(fields.bytes(field.value)),
-        )
-    });
     pairs.collect()
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::client::trust::Trust;
 use crate::client::{Protocol, Url};
-use crate::fetch::{Acks, KeyLog};
+use crate::fetch::KeyLog;
 
 /// Options of a visit.
 #[derive(Clone, Debug)]
@@ -16,12 +16,8 @@ pub struct Options {
     pub protocol: Option<Protocol>,
     /// Whose certificates are taken.
     pub trust: Trust,
-    /// Fields that are added to requests to the page's own server, or take the place of the usual ones.
-    pub fields: Vec<(String, String)>,
     /// Longest time of a visit; what is not complete then has failed.
     pub timeout: Duration,
-    /// When data that comes is acknowledged.
-    pub acks: Acks,
     /// Where secrets of TLS are written.
     pub key_log: Option<Arc<KeyLog>>,
 }
@@ -34,9 +30,7 @@ impl Options {
             url,
             protocol: None,
             trust: Trust::default(),
-            fields: Vec::new(),
             timeout: Duration::from_secs(60),
-            acks: Acks::default(),
             key_log: None,
         }
     }

@@ -1,11 +1,10 @@
 //! Requests as browsers send them for each kind of resource.
 
-use super::options::Options;
 use crate::client::{Protocol, Request, Url};
 use crate::page::Kind;
 
 /// The request of a resource.
-pub(super) fn request(options: &Options, url: &Url, kind: Kind, protocol: Protocol) -> Request {
+pub(super) fn request(url: &Url, kind: Kind, protocol: Protocol) -> Request {
     let mut fields = vec![
         ("user-agent", USER_AGENT),
         ("accept", accept(kind)),
@@ -15,14 +14,7 @@ pub(super) fn request(options: &Options, url: &Url, kind: Kind, protocol: Protoc
         fields.push(("priority", urgency(kind)));
     }
     let own = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
-    let mut fields: Vec<(String, String)> = fields.into_iter().map(own).collect();
-    // Fields of the user may be secrets: other servers do not get them.
-    if url.same_server(&options.url) {
-        for (name, value) in &options.fields {
-            fields.retain(|(other, _)| !other.eq_ignore_ascii_case(name));
-            fields.push((name.clone(), value.clone()));
-        }
-    }
+    let fields: Vec<(String, String)> = fields.into_iter().map(own).collect();
     Request::new(url, "GET", &url.path, &fields, &[])
 }
 
@@ -80,30 +72,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_of_the_user_go_to_the_server_of_the_page_alone() {
-        let page = Url::parse("https://h/").expect("a URL");
-        let mut options = Options::new(page);
-        options.fields = vec![
-            ("Authorization".into(), "secret".into()),
-            ("Accept".into(), "a/b".into()),
-        ];
-        let fields = |url: &str| {
-            let url = Url::parse(url).expect("a URL");
-            shown(&request(&options, &url, Kind::Image, Protocol::H2))
-        };
-        let value = |fields: &[(String, String)], name: &str| {
+    fn requests_are_those_of_their_kind_and_protocol() {
+        let url = Url::parse("https://h/a").expect("a URL");
+        let value = |kind, protocol, name: &str| {
+            let fields = shown(&request(&url, kind, protocol));
             let mut found = fields.iter().filter(|(other, _)| other == name);
             let first = found.next().map(|(_, value)| value.clone());
             assert!(found.next().is_none(), "{name} once");
             first
         };
-        let own = fields("https://h/a");
-        assert_eq!(value(&own, "authorization").as_deref(), Some("secret"));
-        assert_eq!(value(&own, "accept").as_deref(), Some("a/b"));
-        assert_eq!(value(&own, "host").as_deref(), Some("h"));
-        assert_eq!(value(&own, "priority").as_deref(), Some("u=2, i"));
-        for other in ["https://i/a", "http://h/a", "https://h:444/a"] {
-            assert_eq!(value(&fields(other), "authorization"), None, "{other}");
-        }
+        let image = |name| value(Kind::Image, Protocol::H2, name);
+        assert_eq!(image("host").as_deref(), Some("h"));
+        assert_eq!(image("priority").as_deref(), Some("u=2, i"));
+        assert_eq!(image("user-agent").as_deref(), Some(USER_AGENT));
+        assert_eq!(value(Kind::Image, Protocol::Spdy, "priority"), None);
+        let script = value(Kind::Script, Protocol::H1, "accept");
+        assert_eq!(script.as_deref(), Some("*/*"));
     }
 }

@@ -134,7 +134,7 @@ const SVG: &str = "<svg xmlns='http://www.w3.org/2000/svg' width='90' height='90
 const GIF: &[u8] =
     b"GIF89a\x01\0\x01\0\x80\0\0\xff\0\0\0\0\0,\0\0\0\0\x01\0\x01\0\0\x02\x02D\x01\0;";
 const CONF: &str = "
-    log_format transfers '$request_uri $status $body_bytes_sent $http_x_tried';
+    log_format transfers '$request_uri $status $body_bytes_sent';
     access_log %%DIR%%/transfers.log transfers;
     types { text/html html; text/css css; text/javascript js; image/svg+xml svg; image/gif gif; application/json json; }
     gzip on; gzip_types text/css; gzip_min_length 1000;

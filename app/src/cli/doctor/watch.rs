@@ -4,9 +4,11 @@ use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use lab::doctor::Watch;
-use sys::signal::{INT, Signals, TERM};
+use sys::signal::Signals;
 
-/// Shows progress, and reads SIGINT and SIGTERM, which it blocks while it exists.
+use crate::cli::interruption::interruptions;
+
+/// Shows progress, and reads the signals that end an examination.
 pub(super) struct Terminal {
     signals: Option<Signals>,
     is_stopped: AtomicBool,
@@ -16,7 +18,7 @@ pub(super) struct Terminal {
 impl Terminal {
     pub(super) fn new() -> Self {
         Self {
-            signals: Signals::new(&[INT, TERM]).ok(),
+            signals: interruptions().ok(),
             is_stopped: AtomicBool::new(false),
             is_watched: io::stderr().is_terminal(),
         }

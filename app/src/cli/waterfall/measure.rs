@@ -17,6 +17,7 @@ use sys::signal::Signals;
 
 use super::options::Options;
 use super::views::Visits;
+use crate::cli::interruption::interruptions;
 
 /// Why there are no visits.
 #[derive(Debug)]
@@ -179,7 +180,7 @@ struct Watch {
 impl Watch {
     fn new() -> io::Result<Self> {
         Ok(Self {
-            signals: Signals::new(&[SIGINT, SIGTERM])?,
+            signals: interruptions()?,
             is_over: false,
             is_watched: io::stderr().is_terminal(),
             is_there: false,
@@ -216,8 +217,6 @@ fn line((over, all): (usize, usize), view: View, resources: usize, elapsed: Dura
 
 /// A link that only looks at packets.
 const NO_DELAY: &str = "0ms";
-const SIGINT: i32 = 2;
-const SIGTERM: i32 = 15;
 /// Time between two lines that say how far visits are.
 const SHOWN_EVERY: Duration = Duration::from_millis(200);
 

@@ -15,7 +15,6 @@ impl Core {
         let connected = self.transport.connected();
         connected.map_err(|error| cannot_connect(&self.dial, &error))?;
         self.record.opened.1 = now_ns();
-        self.events.push_back(Event::Connected);
         let Some(options) = &self.dial.tls else {
             let first = self.dial.protocols.first();
             self.open(first.copied().unwrap_or(Protocol::H1));

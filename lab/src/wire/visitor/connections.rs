@@ -70,7 +70,6 @@ impl Visitor<'_> {
         if let Some(protocol) = self.options.protocol {
             dial.protocols = vec![protocol];
         }
-        dial.acks = self.options.acks;
         let is_secure = host.url.tls;
         dial.tls = is_secure.then(|| tls_options(self.options, self.kept));
         let number = self.carriers.len();
@@ -140,7 +139,7 @@ impl Visitor<'_> {
         let row = &mut self.rows[row_number];
         row.attempts += 1;
         row.opening = first.then(|| Opening::of(core.record(), carrier.dns.take()));
-        let request = request(self.options, &row.url, row.resource.kind, protocol);
+        let request = request(&row.url, row.resource.kind, protocol);
         let resource = &mut row.resource;
         resource.connection = Some(number as u64);
         resource.remote = Some(carrier.remote.to_string());
@@ -170,7 +169,6 @@ impl Visitor<'_> {
         let place = self.carriers[number].host;
         while let Some(event) = self.carriers[number].core.as_mut().and_then(Core::event) {
             match event {
-                Event::Connected | Event::Closing => {}
                 Event::Open(protocol) => {
                     self.carriers[number].was_open = true;
                     self.hosts.all[place].protocol = Some(protocol);

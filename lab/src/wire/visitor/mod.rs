@@ -273,3 +273,49 @@ const WAKER: u64 = u64::MAX;
 const TURN_MS: u64 = 100;
 /// Bytes of one read.
 const BUFFER_BYTES: usize = 64 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::{Protocol, Url};
+    use crate::fetch::tests::server::{PATIENCE, head, scripted};
+    use crate::wire::options::MAX_CONNECTIONS;
+    use std::io::Write;
+
+    /// A visit of a page of a few bytes, which are all that the server sends.
+    fn visit(timeout: Duration, change: impl FnOnce(&mut Visitor<'_>)) -> Result<Visit, String> {
+        let address = scripted(|mut stream| {
+            head(&mut stream);
+            let _ = stream.write_all(ANSWER);
+        });
+        let mut options = Options::new(Url::parse(&format!("http://{address}/")).expect("a URL"));
+        (options.protocol, options.timeout) = (Some(Protocol::H1), timeout);
+        let mut kept = Kept::default();
+        let mut visitor = Visitor::new(&options, &mut kept).expect("there are descriptors");
+        change(&mut visitor);
+        visitor.run(&mut |_| true)
+    }
+
+    const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npage";
+
+    #[test]
+    fn a_visit_receives_no_more_bytes_than_the_limit() {
+        for more in [0, 1] {
+            let before = MAX_VISIT_BYTES - ANSWER.len() as u64 + more;
+            let found = visit(PATIENCE, |visitor| visitor.received_bytes = before);
+            let notes = found.expect("a document").notes;
+            let is_ended = notes.iter().any(|note| note.contains("512 MiB"));
+            assert_eq!(is_ended, more > 0, "{notes:?}");
+        }
+    }
+
+    #[test]
+    fn no_more_connections_are_opened_than_the_limit() {
+        let found = visit(PATIENCE, |visitor| visitor.open = MAX_CONNECTIONS - 1);
+        assert!(found.is_ok(), "{found:?}");
+        let short = Duration::from_millis(200);
+        let found = visit(short, |visitor| visitor.open = MAX_CONNECTIONS);
+        let why = found.expect_err("there is no room");
+        assert!(why.ends_with("no response within 0.2 s"), "{why}");
+    }
+}

@@ -1,13 +1,16 @@
 //! Visits of pages of servers in threads, over real sockets.
 
+mod limits;
+mod refusals;
+
 use std::collections::BTreeSet;
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::io::Write;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use engines::h2;
+use firstbyte_tests::port::Port;
 
 use super::*;
 use crate::client::{Protocol, Url};
@@ -189,7 +192,7 @@ fn resources_are_asked_for_while_the_document_streams_in() {
 }
 
 #[test]
-fn redirects_are_followed_and_bounded() {
+fn redirects_are_followed() {
     let address = serve_with(Protocol::H1, None, |path| match path {
         "/" => Answer::new(301, &[("Location", "/next")], "<img src=no.png>"),
         "/next" => Answer::new(302, &[("Location", "page/")], ""),
@@ -209,13 +212,6 @@ fn redirects_are_followed_and_bounded() {
         visit.timings.first_byte_ms,
         Some(visit.resources[2].first_byte_ms())
     );
-    let endless = serve_with(Protocol::H1, None, |path| {
-        Answer::new(302, &[("Location", &format!("{path}a"))], "")
-    });
-    let visit = cold(&options(endless, Protocol::H1, None));
-    assert_eq!(visit.resources.len(), 21);
-    let error = visit.resources[20].error.as_deref();
-    assert_eq!(error, Some("more than 20 redirects"));
 }
 
 #[test]
@@ -305,81 +301,11 @@ fn connections_that_close_are_replaced() {
     assert!(connections(&visit).len() >= 6);
 }
 
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
-    let length = (payload.len() as u32).to_be_bytes();
-    let head = [&length[1..], &[kind, flags], &stream.to_be_bytes()].concat();
-    [&head[..], payload].concat()
-}
-
-/// Streams of requests that come over HTTP/2.
-fn requests(stream: &mut TcpStream) -> impl Iterator<Item = u32> + '_ {
-    let mut preface = [0; 24];
-    let mut is_there = stream.read_exact(&mut preface).is_ok();
-    std::iter::from_fn(move || {
-        while is_there {
-            let mut head = [0; 9];
-            is_there = stream.read_exact(&mut head).is_ok();
-            let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
-            is_there &= stream.read_exact(&mut vec![0; length as usize]).is_ok();
-            if is_there && head[3] == 1 {
-                return Some(u32::from_be_bytes([head[5], head[6], head[7], head[8]]));
-            }
-        }
-        None
-    })
-}
-
-/// RFC 9113 sections 6.8 and 8.7: requests that the server has not begun are sent again, at once and on another connection.
-#[test]
-fn requests_that_a_server_has_not_begun_are_sent_again() {
-    let held: Mutex<Option<TcpStream>> = Mutex::default();
-    let address = scripted(move |mut writer| {
-        let mut reader = writer.try_clone().expect("a descriptor");
-        let mut first = held.lock().expect("no panic");
-        let is_first = first.is_none();
-        let mut answered = 0;
-        first.get_or_insert_with(|| writer.try_clone().expect("a descriptor"));
-        drop(first);
-        let _ = writer.write_all(&frame(4, 0, 0, &[]));
-        for stream in requests(&mut reader) {
-            // `:status: 200`, with the end of the stream or without.
-            let head = |ends: u8| frame(1, 4 | ends, stream, &[0x88]);
-            let sent = match (is_first, stream) {
-                (true, 1) => {
-                    let page = b"<img src=a><img src=b><img src=c><img src=d>";
-                    [head(0), frame(0, 1, stream, page)].concat()
-                }
-                (true, 3) => head(0),
-                (true, 5) => frame(3, 0, stream, &h2::REFUSED_STREAM.to_be_bytes()),
-                // GOAWAY: of the streams after 5, and of those to come, none is begun.
-                (true, 7) => frame(7, 0, 0, &[0, 0, 0, 5, 0, 0, 0, 0]),
-                _ => head(1),
-            };
-            let _ = writer.write_all(&sent);
-            answered += 1;
-            // The stream that is in progress ends when all others have been answered elsewhere.
-            if !is_first && answered == 3 {
-                let first = held.lock().expect("no panic");
-                let _ = first
-                    .as_ref()
-                    .map(|mut first| first.write_all(&frame(0, 1, 3, &[])));
-            }
-        }
-    });
-    let visit = cold(&options(address, Protocol::H2, None));
-    for (path, connection) in [("/a", 0), ("/b", 1), ("/c", 1), ("/d", 1)] {
-        let one = find(&visit, path);
-        let found = (one.status, one.error.as_deref(), one.connection);
-        assert_eq!(found, (200, None, Some(connection)), "{path}");
-    }
-}
-
 #[test]
 fn servers_that_do_not_answer_cost_their_resources_alone() {
     let silent = scripted(|mut stream| _ = std::io::copy(&mut stream, &mut std::io::sink()));
-    let closed = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free");
-    let gone = closed.local_addr().expect("it is bound");
-    drop(closed);
+    let closed = Port::reserve();
+    let gone = SocketAddr::from(([127, 0, 0, 1], closed.number()));
     // More than there are connections for.
     let lost: String = (0..8)
         .map(|n| format!("<img src=//{silent}/a{n}>"))
@@ -410,9 +336,8 @@ fn servers_that_do_not_answer_cost_their_resources_alone() {
 
 #[test]
 fn a_page_without_an_answer_is_told() {
-    let closed = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free");
-    let gone = closed.local_addr().expect("it is bound");
-    drop(closed);
+    let closed = Port::reserve();
+    let gone = SocketAddr::from(([127, 0, 0, 1], closed.number()));
     let why = visit(
         &options(gone, Protocol::H1, None),
         &mut Kept::default(),
@@ -448,33 +373,4 @@ fn a_page_without_an_answer_is_told() {
         &mut |_| false,
     );
     assert_eq!(stopped.expect_err("it was ended"), "interrupted");
-}
-
-#[test]
-fn a_page_has_no_more_resources_than_the_limit() {
-    let page = |count: usize| {
-        let tags: String = (0..count)
-            .map(|number| format!("<img src=/{number}>"))
-            .collect();
-        move |path: &str| match path {
-            "/" => html(tags.clone()),
-            _ => Answer::new(200, &[], ""),
-        }
-    };
-    for (count, left_out) in [(MAX_RESOURCES - 1, false), (MAX_RESOURCES, true)] {
-        let mut options = options(
-            serve_with(Protocol::H2, None, page(count)),
-            Protocol::H2,
-            None,
-        );
-        options.timeout = 6 * PATIENCE;
-        let visit = cold(&options);
-        assert_eq!(visit.resources.len(), MAX_RESOURCES);
-        assert!(visit.resources.iter().all(|one| one.error.is_none()));
-        let is_told = visit
-            .notes
-            .iter()
-            .any(|note| note.starts_with("1 references were left out"));
-        assert_eq!(is_told, left_out);
-    }
 }
