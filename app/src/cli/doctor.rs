@@ -18,7 +18,7 @@ use lab::client::{Protocol, Url};
 use lab::doctor::{Diagnosis, REQUESTS_MAX, report};
 use lab::report::doctor::html;
 
-use super::output::{fail, print};
+use super::output::{fail, json, print};
 use super::values::positive;
 use source::Source;
 
@@ -135,7 +135,7 @@ fn shown(options: &Options, diagnosis: &Diagnosis) -> Result<(), String> {
         std::fs::write(path, page).map_err(failed)?;
     }
     let text = match options.json {
-        true => serde_json::to_string_pretty(diagnosis).map_err(|error| error.to_string())? + "\n",
+        true => json(diagnosis)?,
         false => report::text(diagnosis),
     };
     let _ = print(&text);

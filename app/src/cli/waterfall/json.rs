@@ -15,25 +15,24 @@ use serde_json::{Map, Value, json};
 use super::options::PROGRAM;
 
 /// Visits and their analysis.
-pub(super) fn views(views: &Views<'_>) -> String {
-    let report = json!({
+pub(super) fn views(views: &Views<'_>) -> Value {
+    json!({
         "format": "firstbyte-waterfall/1",
         "program": PROGRAM,
         "url": views.first.shown().visit.url,
         "cold": runs(&views.first),
         "warm": views.warm.as_ref().map(runs),
-    });
-    format!("{report:#}\n")
+    })
 }
 
 /// The comparison of two files.
-pub(super) fn comparison(found: &VisitComparison, before: &Runs<'_>, after: &Runs<'_>) -> String {
+pub(super) fn comparison(found: &VisitComparison, before: &Runs<'_>, after: &Runs<'_>) -> Value {
     let side = |runs: &Runs<'_>| {
         let shown = runs.shown().visit;
         json!({ "url": shown.url, "agent": agent(shown), "runs": runs.all().len() })
     };
     let protocols = found.protocols.iter();
-    let report = json!({
+    json!({
         "format": "firstbyte-waterfall-comparison/1",
         "program": PROGRAM,
         "before": side(before),
@@ -43,8 +42,7 @@ pub(super) fn comparison(found: &VisitComparison, before: &Runs<'_>, after: &Run
             .map(|(name, before, after)| json!({ "protocol": name, "before": before, "after": after }))
             .collect::<Vec<_>>(),
         "resources": found.resources.iter().map(compared_resource).collect::<Vec<_>>(),
-    });
-    format!("{report:#}\n")
+    })
 }
 
 fn figure(found: &FigureComparison) -> Value {

@@ -3,7 +3,7 @@
 use crate::page::{Kind, Resource, Runs, View, Visit};
 
 use super::scale::sane_ms;
-use crate::report::escape::shortened;
+use crate::report::escape::{ascii, shortened};
 
 /// `3.4 ms`, `123 ms`.
 pub(super) fn ms(value: f64) -> String {
@@ -129,8 +129,8 @@ pub(super) fn agent(visit: &Visit) -> String {
         true => format!("{view}{clients}"),
         false => format!(
             "{} {}, {view}{clients}",
-            shortened(name, 40),
-            shortened(version, 40)
+            ascii(name, AGENT_MOST),
+            ascii(version, AGENT_MOST)
         ),
     }
 }
@@ -189,6 +189,8 @@ pub(super) struct Timing {
     pub(super) at_ms: f64,
 }
 
+/// Columns of a program's name and of its version: a picture has room for both and all sums in a line.
+const AGENT_MOST: usize = 20;
 /// Units of bytes from 1,000 on.
 const UNITS: [&str; 6] = ["kB", "MB", "GB", "TB", "PB", "EB"];
 
@@ -241,6 +243,15 @@ mod tests {
             assert_eq!(name(url, page, 20), shown, "{url}");
         }
         assert_eq!(host("\u{4e2d}?x"), "\u{4e2d}");
+    }
+
+    #[test]
+    fn names_of_agents_are_as_they_are_written() {
+        let mut visit = Visit::default();
+        assert_eq!(agent(&visit), "cold view, network alone, no browser");
+        (visit.agent.name, visit.agent.version) = ("Charles Proxy".to_owned(), "4.6".to_owned());
+        (visit.agent.is_browser, visit.view) = (true, View::Warm);
+        assert_eq!(agent(&visit), "Charles Proxy 4.6, warm view");
     }
 
     #[test]
