@@ -44,7 +44,7 @@ const fn figure(
     }
 }
 
-/// All figures, in the order of reports.
+/// All figures, in the order of reports: first the moments of [`PageTimings`](super::PageTimings).
 pub static FIGURES: [Figure; 17] = [
     figure("first_byte_ms", "first byte", "ms", |visit, _| {
         visit.timings.first_byte_ms

@@ -8,7 +8,7 @@ use lab::page::analysis::{ConnectionUse, Stall, Step, Sum, WaitParts};
 use lab::page::comparison::{
     FigureComparison, ResourceComparison, ResourceFigures, VisitComparison,
 };
-use lab::page::{AnalysedVisit, FIGURES, PageTimings, Phases, Resource, Runs, View, Views, Visit};
+use lab::page::{AnalysedVisit, FIGURES, PageTimings, Phases, Resource, Runs, Views, Visit};
 use lab::stats::{Comparison, Estimate};
 use serde_json::{Map, Value, json};
 
@@ -108,16 +108,12 @@ fn visit(
         analysis: found,
     }: &AnalysedVisit<'_>,
 ) -> Value {
-    let view = match visit.view {
-        View::Cold => "cold",
-        View::Warm => "warm",
-    };
     let resources = visit.resources.iter().zip(&found.waits);
     json!({
         "url": visit.url,
         "title": visit.title,
         "agent": agent(visit),
-        "view": view,
+        "view": visit.view.name(),
         "started_unix_ms": visit.started_unix_ms,
         "round_trip_ms": visit.round_trip_ms,
         "timings": timings(&visit.timings),

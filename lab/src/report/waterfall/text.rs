@@ -74,7 +74,9 @@ fn table(drawing: &Drawing<'_>, out: &mut String) {
     let host = drawing.host();
     for (row, start) in rows.iter().zip(&starts) {
         let resource = row.resource;
-        let known = figures::transferred(resource).map_or_else(|| "-".to_owned(), bytes);
+        let known = resource
+            .transferred_bytes()
+            .map_or_else(|| "-".to_owned(), bytes);
         let cells = line([
             &row.number.to_string(),
             &figures::name(&resource.url, host, NAME_COLUMNS),
