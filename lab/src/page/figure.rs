@@ -88,7 +88,9 @@ pub static FIGURES: [Figure; 17] = [
         Some(all.total.failed as f64)
     }),
     figure("bytes", "transferred", "bytes", |_, all| {
-        Some(all.total.bytes as f64)
+        // Where no size is known, 0 is none.
+        let is_known = all.total.bytes > 0 || all.total.unknown_bytes == 0;
+        is_known.then_some(all.total.bytes as f64)
     }),
     figure("content_bytes", "content", "bytes", |_, all| {
         Some(all.total.content_bytes as f64)

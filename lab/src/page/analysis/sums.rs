@@ -30,27 +30,28 @@ pub struct Sum {
 
 /// The sum over all resources.
 pub(super) fn total(visit: &Visit) -> Sum {
-    sums(visit, |_| String::new()).pop().unwrap_or_default()
+    sums(&visit.resources, |_| String::new())
+        .pop()
+        .unwrap_or_default()
 }
 
 /// Sums by protocol, the most requests first; what came from a cache had none, and is left out.
 pub(super) fn by_protocol(visit: &Visit) -> Vec<Sum> {
-    let mut found = sums(visit, |resource| resource.protocol.clone());
-    found.retain(|sum| sum.requests > 0);
-    for sum in &mut found {
-        sum.from_cache = 0;
-    }
-    found
+    let asked = visit.resources.iter().filter(|one| !one.from_cache);
+    sums(asked, |resource| resource.protocol.clone())
 }
 
 /// Sums by scheme, host and port, the most requests first.
 pub(super) fn by_host(visit: &Visit) -> Vec<Sum> {
-    sums(visit, host_of)
+    sums(&visit.resources, host_of)
 }
 
-fn sums(visit: &Visit, name: impl Fn(&Resource) -> String) -> Vec<Sum> {
+fn sums<'a>(
+    resources: impl IntoIterator<Item = &'a Resource>,
+    name: impl Fn(&Resource) -> String,
+) -> Vec<Sum> {
     let mut found: BTreeMap<String, (Sum, BTreeSet<u64>)> = BTreeMap::new();
-    for resource in &visit.resources {
+    for resource in resources {
         let name = name(resource);
         let (sum, connections) = found.entry(name).or_default();
         sum.content_bytes = sum
@@ -120,7 +121,7 @@ mod tests {
             name: "h2".to_owned(),
             requests: 2,
             bytes: 3200,
-            content_bytes: 6100,
+            content_bytes: 6000,
             connections: 2,
             ..Sum::default()
         };
