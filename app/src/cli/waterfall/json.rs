@@ -9,6 +9,7 @@ use lab::page::comparison::{
     FigureComparison, ResourceComparison, ResourceFigures, VisitComparison,
 };
 use lab::page::{AnalysedVisit, FIGURES, PageTimings, Phases, Resource, Runs, Views, Visit};
+use lab::report::Figure;
 use lab::stats::{Comparison, Estimate};
 use serde_json::{Map, Value, json};
 
@@ -86,8 +87,7 @@ fn compared_resource(found: &ResourceComparison) -> Value {
 
 /// A mean; without an interval where one run is all there is.
 fn estimate(found: Estimate) -> Value {
-    let finite = |end: f64| end.is_finite().then_some(end);
-    json!({ "value": found.value, "low": finite(found.low), "high": finite(found.high), "n": found.n })
+    json!(Figure::from(found))
 }
 
 /// Runs of a view: figures of all, and the one in the middle.
