@@ -15,8 +15,8 @@ use std::process::ExitCode;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use lab::client::{Protocol, Url};
-use lab::doctor::{Diagnosis, REQUESTS_MAX, report};
-use lab::report::doctor::html;
+use lab::doctor::{Diagnosis, REQUESTS_MAX};
+use lab::report::doctor::{html, text};
 
 use super::output::{fail, json, print};
 use super::values::positive;
@@ -136,7 +136,7 @@ fn shown(options: &Options, diagnosis: &Diagnosis) -> Result<(), String> {
     }
     let text = match options.json {
         true => json(diagnosis)?,
-        false => report::text(diagnosis),
+        false => text(diagnosis),
     };
     let _ = print(&text);
     Ok(())

@@ -19,7 +19,6 @@ mod finding;
 mod from_har;
 mod network;
 mod plan;
-pub mod report;
 mod site;
 mod visitor;
 
