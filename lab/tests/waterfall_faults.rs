@@ -205,6 +205,7 @@ fn what_is_no_page_is_an_error() {
     }
     let nonsense = Backend::saying("220 mail.example ESMTP\r\n".repeat(50));
     let closing = Backend::saying("");
+    let empty = Backend::saying("HTTP/1.1 204 No Content\r\n\r\n");
     let closed = Port::reserve();
     let refusing = format!("http://127.0.0.1:{}", closed.number());
     for (url, why) in [
@@ -221,6 +222,10 @@ fn what_is_no_page_is_an_error() {
         (
             "http://127.0.0.1:1/".to_owned(),
             "browsers do not connect to this port",
+        ),
+        (
+            format!("http://{}/", empty.name()),
+            "it is a download, or has no content",
         ),
     ] {
         let told = Visiting::start(&json!({"url": url})).result();
@@ -280,6 +285,28 @@ fn browser_that_is_killed_is_an_error() {
     let told = visiting.result();
     let error = told["error"].as_str().unwrap_or_else(|| panic!("{told}"));
     assert!(error.starts_with("the browser has ended"), "{error}");
+}
+
+#[test]
+fn page_whose_process_is_killed_is_an_error() {
+    if !is_installed() {
+        return;
+    }
+    let (_listener, url) = silent();
+    let mut visiting = Visiting::start(&json!({"url": url}));
+    visiting.begun();
+    let is_of_page = |pid: &u32| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).contains("--type=renderer")
+    };
+    let mut of_pages = processes(visiting.dir.path());
+    of_pages.retain(is_of_page);
+    assert!(!of_pages.is_empty());
+    for pid in of_pages {
+        signal(pid, Signal::KILL);
+    }
+    let told = visiting.result();
+    assert_eq!(told["error"], "the page's process has crashed");
 }
 
 #[test]

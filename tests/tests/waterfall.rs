@@ -7,6 +7,7 @@ mod tls_client;
 
 use std::fs;
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -212,7 +213,9 @@ fn packets_and_secrets_are_written() {
     if has_browser() {
         ways.push(ways[0][..4].to_vec());
     }
+    let secrets = dir.path().join("a.pcap.keys");
     for words in ways {
+        fs::write(&secrets, "of another run").expect("ours");
         let _ = report("waterfall", &words);
         let packets = fs::read(&pcap).expect("it was written");
         // The magic number of captures with nanoseconds, in either order of bytes.
@@ -222,12 +225,16 @@ fn packets_and_secrets_are_written() {
             "{words:?}"
         );
         assert!(packets.len() > 10_000, "{words:?}: {}", packets.len());
-        let keys = fs::read_to_string(dir.path().join("a.pcap.keys")).expect("it was written");
+        let keys = fs::read_to_string(&secrets).expect("it was written");
         assert!(
             keys.contains("CLIENT_TRAFFIC_SECRET_0 "),
             "{words:?}: {keys}"
         );
-        fs::remove_file(dir.path().join("a.pcap.keys")).expect("it was written");
+        assert!(!keys.contains("of another run"), "{words:?}: {keys}");
+        let mode = fs::metadata(&secrets)
+            .expect("it was written")
+            .permissions();
+        assert_eq!(mode.mode() & 0o777, 0o600, "{words:?}");
         fs::remove_file(&pcap).expect("it was written");
     }
 }

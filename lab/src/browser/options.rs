@@ -25,7 +25,7 @@ pub struct Options {
     pub after_load: Duration,
     /// Take any certificate; Chromium caches nothing that came with a bad one.
     pub insecure: bool,
-    /// A file to which the browser appends the secrets of TLS, as SSLKEYLOGFILE has them.
+    /// A file to which the browser appends the secrets of TLS, as SSLKEYLOGFILE has them; one that it makes anybody may read.
     pub key_log: Option<PathBuf>,
     /// A file that gets the browser's own trace of the last view, JSON for Perfetto and chrome://tracing.
     pub trace: Option<PathBuf>,

@@ -218,8 +218,13 @@ impl Recorder {
     pub(super) fn loading_failed(&mut self, event: &LoadingFailed) {
         if let Some(hop) = self.end(&event.request_id, event.timestamp) {
             let blocked = event.blocked_reason.as_ref();
-            let blocked = blocked.map_or_else(String::new, |why| format!(" (blocked: {why})"));
-            hop.error = Some(format!("{}{blocked}", event.error_text));
+            let blocked = blocked.map(|why| format!("blocked: {why}"));
+            // Of what is blocked before it is sent there may be no error of the network.
+            hop.error = Some(match (event.error_text.as_str(), blocked) {
+                (error, None) => error.to_owned(),
+                ("", Some(blocked)) => blocked,
+                (error, Some(blocked)) => format!("{error} ({blocked})"),
+            });
         }
     }
 

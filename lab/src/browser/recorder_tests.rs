@@ -117,10 +117,16 @@ fn requests_without_an_end_have_that_of_the_view() {
             "failure",
             json!({"requestId": "3", "timestamp": 10.030, "errorText": "net::ERR_FAILED", "blockedReason": "other"}),
         ),
+        ("request", request("4", "http://u:p@h/", 10.020)),
+        (
+            "failure",
+            json!({"requestId": "4", "timestamp": 10.030, "errorText": "", "blockedReason": "origin"}),
+        ),
     ];
     let network = recorded(&events);
     assert_eq!(network.open(), 2);
     let all = network.resources(10.100);
+    assert_eq!(all[3].error.as_deref(), Some("blocked: origin"));
     assert!((all[1].end_ms() - 100.0).abs() < 1e-6, "{:?}", all[1]);
     assert_eq!(
         all[1].error.as_deref(),

@@ -215,9 +215,7 @@ impl View<'_, '_, '_> {
                     .post(session, "Page.handleJavaScriptDialog", &close)?;
                 Ok(Seen::Other)
             }
-            "Inspector.targetCrashed" if message.session_id.as_ref() == Some(&self.session) => {
-                Err("the page's process has crashed".to_owned())
-            }
+            "Inspector.targetCrashed" if self.is_of_page(&message) => Err(CRASHED.to_owned()),
             "Page.screencastFrame" => {
                 let number = message.params["sessionId"].as_u64();
                 let session = message.session_id.as_deref();
@@ -236,6 +234,10 @@ impl View<'_, '_, '_> {
         }
     }
 
+    fn is_of_page(&self, message: &Message) -> bool {
+        message.session_id.as_ref() == Some(&self.session)
+    }
+
     fn take_response(&mut self, message: &Message) -> Result<Seen, String> {
         if message.id != self.navigation {
             return Ok(Seen::Other);
@@ -244,9 +246,21 @@ impl View<'_, '_, '_> {
             return Err(format!("{}: {}", self.options.url, failure.message));
         }
         match message.result["errorText"].as_str() {
+            Some(ABORTED) if self.has_crashed()? => Err(CRASHED.to_owned()),
             Some(why) => Err(format!("{}: {}", self.options.url, explained(why))),
             None => Ok(Seen::Other),
         }
+    }
+
+    /// Whether the page's process is what ended the navigation, which is reported before the crash is.
+    fn has_crashed(&mut self) -> Result<bool, String> {
+        let end = Instant::now() + CRASHING_MAX;
+        while let Some(message) = self.devtools.next(end)? {
+            if message.method == "Inspector.targetCrashed" && self.is_of_page(&message) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Has a frame or worker in another process tell of its requests, too, and lets it run.
@@ -344,7 +358,7 @@ fn explained(error: &str) -> String {
         | "net::ERR_CONNECTION_RESET"
         | "net::ERR_SOCKET_NOT_CONNECTED" => "the server has closed the connection",
         "net::ERR_UNSAFE_PORT" => "browsers do not connect to this port",
-        "net::ERR_ABORTED" => "it is a download, or has no content",
+        ABORTED => "it is a download, or has no content",
         "net::ERR_TOO_MANY_REDIRECTS" => "it is redirected without end",
         _ if error.starts_with("net::ERR_CERT_") => {
             "the certificate is not accepted; --insecure takes any"
@@ -354,6 +368,11 @@ fn explained(error: &str) -> String {
     format!("{meaning} ({error})")
 }
 
+const CRASHED: &str = "the page's process has crashed";
+/// The browser's error of a navigation that was given up.
+const ABORTED: &str = "net::ERR_ABORTED";
+/// How long after that a crash may be reported.
+const CRASHING_MAX: Duration = Duration::from_millis(500);
 /// How long a browser may take to start.
 const STARTING_MAX: Duration = Duration::from_secs(60);
 /// How long it may take to respond later on; a machine may be busy.

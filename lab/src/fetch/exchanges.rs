@@ -176,15 +176,18 @@ impl Exchanges {
                 }
                 Happened::Reset { stream, code } => {
                     let is_refusal = self.protocol().is_some_and(|one| one.is_refusal(code));
-                    let cause = match is_refusal {
-                        true => FailureCause::Refused,
-                        false => FailureCause::Protocol,
+                    let (cause, why) = match is_refusal {
+                        // Its GOAWAY says the same of streams behind the last.
+                        true => (
+                            FailureCause::Refused,
+                            "the server has not begun it".to_owned(),
+                        ),
+                        false => {
+                            let why = format!("the server reset the stream, code {code}");
+                            (FailureCause::Protocol, why)
+                        }
                     };
-                    self.lost(
-                        stream,
-                        cause,
-                        format!("the server reset the stream, code {code}"),
-                    );
+                    self.lost(stream, cause, why);
                 }
                 Happened::Malformed { stream, what } => {
                     self.lost(stream, FailureCause::Protocol, what.message().into());

@@ -3,9 +3,9 @@
 //! Source: the format of NSS, draft-ietf-tls-keylogfile.
 
 use std::fmt::Write as _;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
 /// A file that secrets are written to.
@@ -13,14 +13,19 @@ use std::path::Path;
 pub struct KeyLog(File);
 
 impl KeyLog {
-    /// Creates the file, or empties it; only its owner may read it.
+    /// Creates the file, or empties it; only its owner may read it from then on.
     ///
     /// # Errors
-    /// It cannot be created.
+    /// It cannot be created, or is another's.
     pub fn create(path: &Path) -> io::Result<Self> {
         let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(true).mode(0o600);
-        Ok(Self(options.open(path)?))
+        options.write(true).create(true).truncate(true).mode(OWN);
+        let file = options.open(path)?;
+        // One that was there keeps its mode when it is opened; a device is not ours to change.
+        if file.metadata()?.is_file() {
+            file.set_permissions(Permissions::from_mode(OWN))?;
+        }
+        Ok(Self(file))
     }
 }
 
@@ -38,3 +43,6 @@ impl rustls::KeyLog for KeyLog {
         let _ = (&self.0).write_all(line.as_bytes());
     }
 }
+
+/// The mode of the file.
+const OWN: u32 = 0o600;

@@ -96,6 +96,8 @@ fn visits(options: &Options, url: &Url, inside: Option<&Inside>) -> Result<Visit
 }
 
 fn by_browser(options: &Options, url: &Url, watch: &mut Watch) -> Result<Vec<Run>, String> {
+    // The browser appends to a file that is there, and else makes one that anybody may read.
+    key_log(options)?;
     let of_browser = browser::Options {
         browser: options.browser.clone(),
         warm: options.warm,
@@ -118,15 +120,11 @@ fn by_wire(options: &Options, url: &Url, watch: &mut Watch) -> Result<Vec<Run>, 
         (None, true) => Trust::Nobody,
         (None, false) => Trust::Browsers,
     };
-    let key_log = keys(options).map(|path| {
-        let made = KeyLog::create(&path);
-        made.map_err(|error| format!("cannot write {}: {error}", path.display()))
-    });
     let of_wire = wire::Options {
         protocol: options.protocol.flatten(),
         trust,
         timeout: options.timeout(),
-        key_log: key_log.transpose()?.map(Arc::new),
+        key_log: key_log(options)?.map(Arc::new),
         ..wire::Options::new(url.clone())
     };
     let mut runs = Vec::new();
@@ -142,6 +140,15 @@ fn by_wire(options: &Options, url: &Url, watch: &mut Watch) -> Result<Vec<Run>, 
         runs.push(Run { cold, warm });
     }
     Ok(runs)
+}
+
+/// The file of secrets, new and empty, where there is to be one.
+fn key_log(options: &Options) -> Result<Option<KeyLog>, String> {
+    let made = keys(options).map(|path| {
+        let made = KeyLog::create(&path);
+        made.map_err(|error| format!("cannot write {}: {error}", path.display()))
+    });
+    made.transpose()
 }
 
 /// The file of secrets beside one of packets.

@@ -99,7 +99,7 @@ fn requests_are_sent_again_up_to_a_limit() {
         });
         let visit = cold(&options(address, Protocol::H2, None));
         let error = find(&visit, "/a").error.as_deref();
-        let told = (refusals == MAX_ATTEMPTS).then_some("the server reset the stream, code 7");
+        let told = (refusals == MAX_ATTEMPTS).then_some("the server has not begun it");
         assert_eq!(error, told, "{refusals}");
     }
 }
