@@ -190,6 +190,11 @@ impl Layers {
         self.made[T::def().slot()].len()
     }
 
+    /// Makes room for more levels.
+    pub(super) fn reserve(&mut self, levels: usize) {
+        self.layers.reserve(levels);
+    }
+
     /// All settings `T`.
     pub(super) fn all_mut<T: Conf>(&mut self) -> impl Iterator<Item = &mut T> {
         self.made[T::def().slot()].iter_mut().map(typed_mut)
