@@ -231,7 +231,7 @@ _firstbyte() {
             return 0
             ;;
         firstbyte__subcmd__doctor)
-            opts="-c -k --pcap --keylog --har --url --flush --docroot --protocol --cacert --insecure --max-requests --timeout --json --html"
+            opts="-c -k --pcap --keylog --har --url --flush --docroot --protocol --cacert --insecure --try --max-requests --timeout --json --html"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -119,6 +119,7 @@ complete -c firstbyte -n "__fish_firstbyte_using_subcommand doctor" -l max-reque
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand doctor" -l timeout -d 'How long a connection or a response may take' -r
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand doctor" -l html -d 'Write the findings as a page' -r -F
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand doctor" -s k -l insecure -d 'Take any certificate'
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand doctor" -l try -d 'Change settings of this machine\'s kernel for a while, one after the other, to see what they cost, and restore them; needs root, and a target on this machine'
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand doctor" -l json -d 'Print the findings as JSON'
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand explain" -s c -d 'Configuration file, as for serving' -r
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand explain" -s p -d 'Prefix path, as for serving' -r

@@ -34,13 +34,15 @@ impl Url {
     /// # Errors
     /// Why it is none, or none that is served.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        let bad = |why: &str| Err(format!("\"{text}\" is no URL: {why}"));
         let (_, rest) = text.split_once("://").unwrap_or_default();
-        if rest.starts_with("unix:") && !rest.starts_with("unix:/") {
-            return bad("the path of a socket is absolute: http://unix:/path:/uri");
+        let is_socket = rest.starts_with("unix:");
+        if is_socket && !rest.starts_with("unix:/") {
+            return Err(format!(
+                "\"{text}\" is no URL: the path of a socket is absolute: http://unix:/path:/uri"
+            ));
         }
         let url = lab::client::Url::parse(text)?;
-        if url.authority == "unix:" {
+        if is_socket {
             let (path, target) = url.path.split_once(':').unwrap_or((&url.path, ""));
             return Ok(Self {
                 tls: url.tls,
@@ -52,29 +54,14 @@ impl Url {
                 },
             });
         }
-        let bracketed = url.authority.starts_with('[');
-        let ip = match url.host.parse() {
-            Ok(ip) => Some(ip),
-            Err(_) if url.host.eq_ignore_ascii_case("localhost") => {
-                Some(IpAddr::V4(Ipv4Addr::LOCALHOST))
-            }
-            Err(_) => None,
+        let ip = match url.host.as_str() {
+            "localhost" => Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+            host => host.parse().ok(),
         };
-        if bracketed && !ip.is_some_and(|ip| ip.is_ipv6()) {
-            return bad("its address is none");
-        }
-        let name = match bracketed {
-            true => format!("[{}]", url.host),
-            false => url.host,
-        };
-        let usual_port = if url.tls { HTTPS_PORT } else { HTTP_PORT };
         Ok(Self {
             tls: url.tls,
             destination: Endpoint::Inet(ip, url.port),
-            host: match url.port == usual_port {
-                true => name,
-                false => format!("{name}:{}", url.port),
-            },
+            host: url.authority,
             target: url.path,
         })
     }
@@ -88,10 +75,6 @@ impl Url {
         (!is_address).then(|| name.trim_end_matches('.').to_ascii_lowercase())
     }
 }
-
-/// The port of a URL without one.
-const HTTP_PORT: u16 = 80;
-const HTTPS_PORT: u16 = 443;
 
 #[cfg(test)]
 mod tests {
@@ -133,7 +116,7 @@ mod tests {
     fn https_has_its_port_and_asks_for_a_name() {
         let url = |text| Url::parse(text).expect("a URL");
         for (text, host, port, name) in [
-            ("https://A.test", "A.test", 443, Some("a.test")),
+            ("https://A.test", "a.test", 443, Some("a.test")),
             ("HTTPS://a.test.:443/x", "a.test.", 443, Some("a.test")),
             ("https://a.test:80/", "a.test:80", 80, Some("a.test")),
             ("https://192.0.2.1:8443/", "192.0.2.1:8443", 8443, None),
