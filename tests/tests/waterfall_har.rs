@@ -420,17 +420,28 @@ fn names_in_a_file_are_no_commands() {
     }
     let dir = TempDir::new();
     let mut hostile = known();
-    let name = "/\u{1b}]0;x\u{7}<script>alert(1)</script>\u{202e}.css";
+    let name = "/\u{1b}]0;x\u{7}<script>alert(1)</script>\u{202e}\u{9b}31m.css";
     hostile["log"]["entries"][1]["request"]["url"] = json!(format!("https://site.test{name}"));
     hostile["log"]["pages"][0]["title"] = json!(name);
+    hostile["log"]["pages"][0]["id"] = json!(name);
+    hostile["log"]["creator"]["name"] = json!(name);
+    for entry in hostile["log"]["entries"].as_array_mut().expect("a list") {
+        entry["pageref"] = json!(name);
+    }
     let (file, html) = (put(&dir, "h.har", &hostile), dir.path().join("h.html"));
-    let outcome = waterfall(&[&file, "--html", html.to_str().expect("text")]);
-    assert_eq!(outcome.code, 0, "{outcome:?}");
-    assert!(
-        !outcome.stdout.contains(['\u{1b}', '\u{7}', '\u{202e}']),
-        "{:?}",
-        outcome.stdout
-    );
+    for (words, code) in [
+        (&["--html", html.to_str().expect("text")][..], 0),
+        (&["--json"], 0),
+        (&["--page", "none"], 1),
+    ] {
+        let outcome = waterfall(&[&[file.as_str()], words].concat());
+        assert_eq!(outcome.code, code, "{outcome:?}");
+        let printed = outcome.stdout + &outcome.stderr;
+        let obeyed = ['\u{1b}', '\u{7}', '\u{202e}', '\u{9b}'];
+        assert!(!printed.contains(obeyed), "{printed:?}");
+    }
+    let title = &report("waterfall", &[&file])["cold"]["visit"]["title"];
+    assert_eq!(title, name, "JSON means what was there");
     assert!(
         !fs::read_to_string(&html)
             .expect("it is there")

@@ -21,7 +21,7 @@ use link::via::{self, Far, Inside, Wanted};
 use link::{LOCALHOST_PORTS, Link, Spec};
 
 use super::interruption::{INTERRUPTED, interruptions};
-use super::output::{fail, print};
+use super::output::{fail, json, print};
 use super::values::{count, positive};
 use threshold::Threshold;
 
@@ -285,7 +285,7 @@ fn told(options: &Options, report: &Report, measured: &Measured) -> Result<(), S
         write(path, &html::render(report))?;
     }
     let text = if options.json {
-        serde_json::to_string_pretty(report).map_err(|error| error.to_string())? + "\n"
+        json(report)?
     } else if options.table {
         text::table(report)
     } else {

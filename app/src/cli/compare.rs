@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use lab::report::compare::{of_reports, read};
 use lab::report::{Report, text};
 
-use super::output::{fail, print};
+use super::output::{self, fail, print};
 
 /// compare two reports of bench
 ///
@@ -39,8 +39,7 @@ fn compared(first: &Path, second: &Path, json: bool) -> Result<String, String> {
     let (first, second) = (load(first)?, load(second)?);
     let found = of_reports(&first, &second)?;
     if json {
-        let text = serde_json::to_string_pretty(&found).map_err(|error| error.to_string())?;
-        return Ok(text + "\n");
+        return output::json(&found);
     }
     Ok(text::compared(&found, &first, &second))
 }

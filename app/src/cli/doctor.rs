@@ -16,11 +16,11 @@ use std::process::ExitCode;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use lab::client::{Protocol, Url};
-use lab::doctor::{Diagnosis, REQUESTS_MAX, report};
-use lab::report::doctor::html;
+use lab::doctor::{Diagnosis, REQUESTS_MAX};
+use lab::report::doctor::{html, text};
 
 use super::interruption::INTERRUPTED;
-use super::output::{fail, print};
+use super::output::{fail, json, print};
 use super::values::positive;
 use source::Source;
 
@@ -141,8 +141,8 @@ fn shown(options: &Options, diagnosis: &Diagnosis) -> Result<(), String> {
         std::fs::write(path, page).map_err(failed)?;
     }
     let text = match options.json {
-        true => serde_json::to_string_pretty(diagnosis).map_err(|error| error.to_string())? + "\n",
-        false => report::text(diagnosis),
+        true => json(diagnosis)?,
+        false => text(diagnosis),
     };
     let _ = print(&text);
     Ok(())

@@ -19,7 +19,7 @@ use lab::page::har;
 use lab::report::waterfall;
 
 use super::interruption::INTERRUPTED;
-use super::output::{fail, print};
+use super::output::{fail, json as pretty, print};
 use files::{archive, write};
 use measure::{Failure, measure};
 use options::{PROGRAM, Task};
@@ -65,7 +65,7 @@ fn read(options: &Options, file: &Path) -> Result<Visits, String> {
 fn show(options: &Options, visits: &Visits) -> Result<(), String> {
     let views = visits.analysed()?;
     let text = match options.json {
-        true => json::views(&views),
+        true => pretty(&json::views(&views))?,
         false => waterfall::text(&views),
     };
     let _ = print(&text);
@@ -89,7 +89,10 @@ fn compared(options: &Options, before: &Visits, after: &Visits) -> Result<(), St
     };
     let (before, after) = (before.analysed()?.first, after.analysed()?.first);
     let text = match options.json {
-        true => json::comparison(&compare(&before, &after, by), &before, &after),
+        true => {
+            let found = compare(&before, &after, by);
+            pretty(&json::comparison(&found, &before, &after))?
+        }
         false => waterfall::compare::text(&before, &after, by),
     };
     let _ = print(&text);

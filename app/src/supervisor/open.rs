@@ -211,7 +211,11 @@ fn fill(bundle: &mut Bundle, record: &Memory) -> io::Result<()> {
 }
 
 fn shown(path: &Path) -> String {
-    path.to_string_lossy().into_owned()
+    // Text alone is looked at much faster than what may be none.
+    match path.to_str() {
+        Some(text) => text.to_owned(),
+        None => path.to_string_lossy().into_owned(),
+    }
 }
 
 /// Opens and closes everything that `cycle` names, for `-t`.

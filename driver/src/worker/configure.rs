@@ -72,9 +72,7 @@ impl Worker {
     pub(super) fn prepare(&mut self, bundle: Bundle) {
         let generation = bundle.generation;
         let said = match self.built(bundle) {
-            Ok(mut built) => {
-                // The texts are in what was built, as far as they are needed.
-                built.bundle.files = Vec::new();
+            Ok(built) => {
                 self.prepared = Some(built);
                 FromWorker::Prepared { generation }
             }

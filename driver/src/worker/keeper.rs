@@ -41,7 +41,7 @@ impl Keeper {
     /// # Errors
     /// Why it cannot be built, or no thread begun.
     pub(super) fn build(
-        bundle: Bundle,
+        mut bundle: Bundle,
         load: impl FnOnce(&Bundle) -> Result<Cycle, String> + Send + 'static,
         waker: &Arc<Waker>,
     ) -> Result<Built, String> {
@@ -54,8 +54,11 @@ impl Keeper {
             // In a log its lines are those of the main thread, which waits for it.
             errlog::set_thread(shown);
             let _ = process::run_in_background(NICENESS);
-            let built = load(&bundle).map(|cycle| (bundle, cycle));
-            let _ = sender.send(built);
+            let built = load(&bundle);
+            // They are in what was built, as far as they are needed; nobody waits for them to be freed.
+            let texts = std::mem::take(&mut bundle.files);
+            let _ = sender.send(built.map(|cycle| (bundle, cycle)));
+            drop(texts);
             free(&rest);
             told.store(true, Ordering::Release);
             waker.wake();

@@ -21,7 +21,6 @@ mod finding;
 mod from_har;
 mod network;
 mod plan;
-pub mod report;
 mod site;
 mod slow_start;
 mod tunable;

@@ -211,12 +211,11 @@ fn figures(all: &[&Resource]) -> Option<ResourceFigures> {
         let values: Vec<f64> = all.iter().map(|resource| of(resource)).collect();
         stats::mean(&values, LEVEL)
     };
-    let bytes = [first.head_bytes, first.body_bytes].into_iter().flatten();
     Some(ResourceFigures {
         start_ms: mean(|one| one.start_ms)?,
         first_byte_ms: mean(|one| one.first_byte_ms() - one.start_ms)?,
         total_ms: mean(|one| one.phases.total_ms())?,
-        bytes: bytes.reduce(u64::saturating_add),
+        bytes: first.transferred_bytes(),
         protocol: first.protocol.clone(),
         status: first.status,
         from_cache: first.from_cache,
@@ -295,7 +294,11 @@ mod tests {
                 resource("http://b.test/gone", 5.0, "h2"),
             ],
         );
-        let found = compared(&[before.clone()], &[after.clone()], Match::Url);
+        let found = compared(
+            std::slice::from_ref(&before),
+            std::slice::from_ref(&after),
+            Match::Url,
+        );
         let sides = |found: &VisitComparison| -> Vec<(bool, bool)> {
             let resources = found.resources.iter();
             resources

@@ -44,7 +44,7 @@ const fn figure(
     }
 }
 
-/// All figures, in the order of reports.
+/// All figures, in the order of reports: first the moments of [`PageTimings`](super::PageTimings).
 pub static FIGURES: [Figure; 17] = [
     figure("first_byte_ms", "first byte", "ms", |visit, _| {
         visit.timings.first_byte_ms
@@ -88,7 +88,9 @@ pub static FIGURES: [Figure; 17] = [
         Some(all.total.failed as f64)
     }),
     figure("bytes", "transferred", "bytes", |_, all| {
-        Some(all.total.bytes as f64)
+        // Where no size is known, 0 is none.
+        let is_known = all.total.bytes > 0 || all.total.unknown_bytes == 0;
+        is_known.then_some(all.total.bytes as f64)
     }),
     figure("content_bytes", "content", "bytes", |_, all| {
         Some(all.total.content_bytes as f64)

@@ -14,6 +14,6 @@ mod runs;
 mod visit;
 
 pub use figure::{FIGURES, Figure};
-pub use resource::{Kind, Phases, Piece, Resource};
+pub use resource::{Kind, Phases, Piece, Resource, origin};
 pub use runs::{AnalysedVisit, Runs, Views};
 pub use visit::{Agent, Frame, PageTimings, TITLE_BYTES_MAX, View, Visit};

@@ -135,6 +135,20 @@ impl Phases {
 }
 
 impl Resource {
+    /// When the opening of its connection began, ms: its request was in the queue and names were looked up before.
+    #[must_use]
+    pub fn opening_ms(&self) -> f64 {
+        let before = [self.phases.queued_ms, self.phases.dns_ms];
+        self.start_ms + before.into_iter().flatten().sum::<f64>()
+    }
+
+    /// When the request began to be sent, ms.
+    #[must_use]
+    pub fn sent_ms(&self) -> f64 {
+        let opening = [self.phases.connect_ms, self.phases.tls_ms];
+        self.opening_ms() + opening.into_iter().flatten().sum::<f64>()
+    }
+
     /// When its last byte came, ms.
     #[must_use]
     pub fn end_ms(&self) -> f64 {
@@ -145,5 +159,65 @@ impl Resource {
     #[must_use]
     pub fn first_byte_ms(&self) -> f64 {
         self.end_ms() - self.phases.receive_ms.unwrap_or_default()
+    }
+
+    /// Bytes of the response's head and body as they were transferred, as far as they are known; `None` where neither is.
+    #[must_use]
+    pub fn transferred_bytes(&self) -> Option<u64> {
+        let parts = [self.head_bytes, self.body_bytes].into_iter().flatten();
+        parts.reduce(u64::saturating_add)
+    }
+
+    /// Scheme, host and port of its URL, as they are written there.
+    #[must_use]
+    pub fn origin(&self) -> &str {
+        origin(&self.url)
+    }
+}
+
+/// Scheme, host and port of a URL, as they are written in it.
+#[must_use]
+pub fn origin(url: &str) -> &str {
+    let host = url.find("://").map_or(0, |at| at + "://".len());
+    let end = url[host..].find(['/', '?', '#']);
+    &url[..end.map_or(url.len(), |at| host + at)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_origin_is_all_before_the_path() {
+        for (url, expected) in [
+            ("https://h.test:8443/a?b", "https://h.test:8443"),
+            ("http://h?x", "http://h"),
+            ("\u{4e2d}?x", "\u{4e2d}"),
+            ("", ""),
+        ] {
+            assert_eq!(origin(url), expected);
+        }
+    }
+
+    #[test]
+    fn a_resource_is_opened_sent_and_transferred() {
+        let mut one = Resource {
+            start_ms: 1.0,
+            phases: Phases {
+                queued_ms: Some(2.0),
+                dns_ms: Some(4.0),
+                connect_ms: Some(8.0),
+                tls_ms: Some(16.0),
+                send_ms: Some(32.0),
+                ..Phases::default()
+            },
+            ..Resource::default()
+        };
+        assert_eq!((one.opening_ms(), one.sent_ms()), (7.0, 31.0));
+        assert_eq!(one.transferred_bytes(), None);
+        one.body_bytes = Some(1);
+        assert_eq!(one.transferred_bytes(), Some(1));
+        one.head_bytes = Some(u64::MAX);
+        assert_eq!(one.transferred_bytes(), Some(u64::MAX));
     }
 }

@@ -133,4 +133,31 @@ mod tests {
         assert!((load.high - 11.837).abs() < 0.001, "{load:?}");
         assert_eq!(mean("first_byte_ms"), None);
     }
+
+    #[test]
+    fn bytes_that_nobody_knows_are_not_nought() {
+        let bytes = |resource: Resource| {
+            let visit = [Visit {
+                resources: vec![resource],
+                ..Visit::default()
+            }];
+            let figure = FIGURES.iter().find(|one| one.name == "bytes")?;
+            Some(Runs::of(&visit)?.values(figure))
+        };
+        let unknown = Resource {
+            status: 200,
+            ..Resource::default()
+        };
+        assert_eq!(bytes(unknown.clone()), Some(vec![]));
+        let failed = Resource {
+            status: 0,
+            ..unknown.clone()
+        };
+        assert_eq!(bytes(failed), Some(vec![0.0]));
+        let known = Resource {
+            body_bytes: Some(7),
+            ..unknown
+        };
+        assert_eq!(bytes(known), Some(vec![7.0]));
+    }
 }

@@ -48,6 +48,17 @@ pub enum View {
     Warm,
 }
 
+impl View {
+    /// Its name in archives and reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Cold => "cold",
+            Self::Warm => "warm",
+        }
+    }
+}
+
 /// Moments of a page, ms from the visit's start; `None` where the page did not reach one or the agent has none.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PageTimings {

@@ -25,7 +25,7 @@ pub(crate) fn escaped(text: &str) -> String {
 
 /// A text in which each character that is not seen, or that moves others, is written as `\u{202e}`.
 #[must_use]
-pub(crate) fn visible(text: &str) -> Cow<'_, str> {
+pub fn visible(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_hidden) {
         return Cow::Borrowed(text);
     }
@@ -49,6 +49,46 @@ pub(crate) fn bounded(text: &str, most: usize) -> Cow<'_, str> {
             Cow::Owned(format!("{kept}... ({} bytes)", text.len()))
         }
     }
+}
+
+/// A text in ASCII and at most `most` columns: other characters are written as `\u{e9}`, and a longer text ends with `...`.
+#[must_use]
+pub(crate) fn ascii(text: &str, most: usize) -> String {
+    let mut out = String::new();
+    for c in text.chars() {
+        match c {
+            ' '..='~' => out.push(c),
+            c => out.extend(c.escape_unicode()),
+        }
+        if out.len() > most {
+            out.truncate(most.saturating_sub(ELLIPSIS.len()));
+            return out + ELLIPSIS;
+        }
+    }
+    out
+}
+
+/// JSON in which each character that is not seen, or that moves others, is escaped: a terminal may obey it. Of these the
+/// encoder of JSON escapes only the first 32.
+#[must_use]
+pub fn escaped_json(json: &str) -> Cow<'_, str> {
+    let is_hidden = |c: char| c != '\n' && is_hidden(c);
+    if !json.chars().any(is_hidden) {
+        return Cow::Borrowed(json);
+    }
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        match is_hidden(c) {
+            // Such a character is within a string, since JSON has no other place for it.
+            true => {
+                for unit in c.encode_utf16(&mut [0; 2]) {
+                    let _ = write!(out, "\\u{unit:04x}");
+                }
+            }
+            false => out.push(c),
+        }
+    }
+    Cow::Owned(out)
 }
 
 /// A URL in ASCII and at most `most` columns: other characters are percent-encoded, and the middle of a long one is `...`.
@@ -153,6 +193,39 @@ mod tests {
         assert_eq!(bounded("abc", 3), "abc");
         assert_eq!(bounded("abcd", 3), "abc... (4 bytes)");
         assert_eq!(bounded(&"\u{e9}".repeat(4), 4), "\u{e9}".repeat(4));
+    }
+
+    #[test]
+    fn text_of_a_terminal_is_ascii_and_has_its_columns() {
+        assert_eq!(ascii("a \u{e9}\u{1b}", 20), "a \\u{e9}\\u{1b}");
+        assert_eq!(
+            (ascii("abc", 3), ascii("abcdef", 5)),
+            ("abc".to_owned(), "ab...".to_owned())
+        );
+        assert_eq!(ascii(&"\u{202e}".repeat(1_000_000), 80).len(), 80);
+    }
+
+    #[test]
+    fn json_keeps_its_meaning_and_commands_no_terminal() {
+        let text = "\u{1b}[31m\u{9b}31m\u{7f}\u{202e}\u{e0041} \u{e9}\n\"";
+        let plain = serde_json::to_string_pretty(&[text]).expect("it is JSON");
+        let shown = escaped_json(&plain);
+        assert_eq!(
+            serde_json::from_str::<[String; 1]>(&shown).ok(),
+            Some([text.to_owned()])
+        );
+        assert!(
+            shown.chars().all(|c| c == '\n' || !is_hidden(c)),
+            "{shown:?}"
+        );
+        assert!(
+            shown.contains('\u{e9}') && shown.contains("\\udb40\\udc41"),
+            "{shown}"
+        );
+        assert!(matches!(
+            escaped_json("[\n \"plain \u{e9}\"]"),
+            Cow::Borrowed(_)
+        ));
     }
 
     #[test]

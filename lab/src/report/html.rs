@@ -6,23 +6,20 @@
 
 use std::fmt::Write as _;
 
+use maud::PreEscaped;
+
+use super::document::document;
 use super::escape::escaped;
 use super::format::Report;
 use super::server::{Figure, ServerReport, TimesReport};
-use super::{style, text};
+use super::text;
 
 /// The whole page.
 #[must_use]
 pub fn render(report: &Report) -> String {
     let names: Vec<&str> = report.servers.iter().map(|one| one.name.as_str()).collect();
-    let title = escaped(&format!("Bench of {}", names.join(" and ")));
-    let mut out = format!(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n<link rel=\"icon\" href=\"data:,\">\n\
-         <title>{title}</title>\n<style>{}{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n",
-        style::STYLE
-    );
+    let title = format!("Bench of {}", names.join(" and "));
+    let mut out = format!("<h1>{}</h1>\n", escaped(&title));
     for warning in &report.warnings {
         let _ = writeln!(
             out,
@@ -54,12 +51,8 @@ pub fn render(report: &Report) -> String {
     out.push_str("<section>\n<h2>Conditions</h2>\n");
     paragraph(&mut out, &text::conditions(&report.conditions));
     paragraph(&mut out, EXPLAINED);
-    let _ = writeln!(
-        out,
-        "<footer>{}</footer>\n</section>\n</main>\n</body>\n</html>",
-        escaped(&report.program)
-    );
-    out
+    out.push_str("</section>\n");
+    document(&title, &[STYLE], &report.program, &PreEscaped(out))
 }
 
 fn paragraph(out: &mut String, text: &str) {

@@ -1,4 +1,7 @@
-//! Text for a terminal: aligned columns, and sentences broken at [`WIDTH`].
+//! Text for a terminal: aligned columns, and sentences broken at [`WIDTH`]. Characters that a terminal would obey are written
+//! out.
+
+use super::escape::visible;
 
 /// Columns of a report.
 pub(crate) const WIDTH: usize = 100;
@@ -6,6 +9,8 @@ pub(crate) const WIDTH: usize = 100;
 /// Appends rows with columns as wide as their widest cell: the first to the left, the others to the right, two spaces between
 /// them. Rows may differ in length.
 pub(crate) fn push_rows(rows: &[Vec<String>], indent: &str, out: &mut String) {
+    let cells = |row: &Vec<String>| row.iter().map(|cell| visible(cell).into_owned()).collect();
+    let rows: Vec<Vec<String>> = rows.iter().map(cells).collect();
     // Characters, not bytes: headings have a micro sign.
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column));
@@ -13,7 +18,7 @@ pub(crate) fn push_rows(rows: &[Vec<String>], indent: &str, out: &mut String) {
     };
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns).map(width).collect();
-    for row in rows {
+    for row in &rows {
         let mut line = indent.to_owned();
         for (n, cell) in row.iter().enumerate() {
             let pad = " ".repeat(widths[n] - cell.chars().count());
@@ -33,26 +38,35 @@ pub(crate) fn push_entry(title: &str, text: &str, out: &mut String) {
     push_wrapped(&start, &" ".repeat(TITLE + 4), text, out);
 }
 
-/// Appends a text broken between words. A word that is longer than a line is not broken.
+/// Appends a text broken between words; a word that is longer than a line is broken, too.
 pub(crate) fn push_wrapped(start: &str, next: &str, text: &str, out: &mut String) {
-    let mut line = start.to_owned();
-    let mut is_empty = true;
-    for word in text.split(' ') {
+    let text = visible(text);
+    let (mut line, mut is_empty) = (start.to_owned(), true);
+    let end_line = |line: &mut String, out: &mut String| {
+        out.push_str(line.trim_end());
+        out.push('\n');
+        next.clone_into(line);
+    };
+    for mut word in text.split(' ') {
         let length = line.chars().count() + usize::from(!is_empty) + word.chars().count();
         if !is_empty && length > WIDTH {
-            out.push_str(line.trim_end());
-            out.push('\n');
-            line = next.to_owned();
+            end_line(&mut line, out);
             is_empty = true;
         }
         if !is_empty {
             line.push(' ');
         }
+        let room = |line: &str| WIDTH.saturating_sub(line.chars().count()).max(1);
+        while let Some((end, _)) = word.char_indices().nth(room(&line)) {
+            let (fits, rest) = word.split_at(end);
+            line.push_str(fits);
+            end_line(&mut line, out);
+            word = rest;
+        }
         line.push_str(word);
         is_empty = false;
     }
-    out.push_str(line.trim_end());
-    out.push('\n');
+    end_line(&mut line, out);
 }
 
 /// Characters of the titles of entries.
@@ -73,13 +87,28 @@ mod tests {
     }
 
     #[test]
+    fn a_terminal_obeys_nothing() {
+        let hostile = "a\u{1b}[31m\u{202e}";
+        let mut out = String::new();
+        push_rows(&[vec![hostile.to_owned(), "x".to_owned()]], "", &mut out);
+        push_wrapped("", "", hostile, &mut out);
+        assert_eq!(out, "a\\u{1b}[31m\\u{202e}  x\na\\u{1b}[31m\\u{202e}\n");
+    }
+
+    #[test]
     fn a_line_is_broken_before_the_word_that_is_beyond_the_width() {
-        for (length, lines) in [(WIDTH - 3, 1), (WIDTH - 2, 2), (WIDTH + 50, 2)] {
+        for (length, lines) in [
+            (WIDTH - 3, 1),
+            (WIDTH - 2, 2),
+            (WIDTH + 50, 2),
+            (2 * WIDTH - 3, 3),
+        ] {
             let mut out = String::new();
             let text = format!("{} x", "a".repeat(length - 1));
             push_wrapped("- ", "  ", &text, &mut out);
             assert_eq!(out.lines().count(), lines, "{length}");
-            assert!(out.ends_with("x\n"));
+            assert!(out.lines().all(|line| line.len() <= WIDTH) && out.ends_with("x\n"));
+            assert_eq!(out.matches('a').count(), length - 1);
         }
         let mut out = String::new();
         push_entry("statuses", &"2xx: 1, ".repeat(30), &mut out);

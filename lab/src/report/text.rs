@@ -110,7 +110,7 @@ pub fn conditions(conditions: &Conditions) -> String {
 }
 
 fn one(out: &mut String, server: &ServerReport, conditions: &Conditions) {
-    let _ = writeln!(out, "{}  {}", server.name, server.protocol());
+    paragraph(out, &format!("{}  {}", server.name, server.protocol()));
     let rate = server.rate.map(|rate| figure(rate, 0));
     push_entry("responses/s", &rate.unwrap_or_else(|| "-".to_owned()), out);
     let responses = format!("{} in {:.3} s", server.done, server.elapsed_s);

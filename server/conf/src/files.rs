@@ -3,6 +3,7 @@
 //! Positions name a file by its index here; `-T` prints the files in the order they were first read, each once.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -49,14 +50,14 @@ impl Text {
 impl Files {
     /// Adds a file and returns its index; a path that is known keeps its first text and index.
     pub fn add(&mut self, path: &Path, text: &Arc<Vec<u8>>) -> u32 {
-        if let Some(index) = self.index.get(path) {
-            return *index;
-        }
+        let entry = match self.index.entry(path.to_path_buf()) {
+            Entry::Occupied(known) => return *known.get(),
+            Entry::Vacant(entry) => entry,
+        };
         // One below the index of the command line; a configuration of four thousand million files is not met.
         let index = u32::try_from(self.files.len()).unwrap_or(COMMAND_LINE - 1);
         self.files.push((path.to_path_buf(), Text::new(text)));
-        self.index.insert(path.to_path_buf(), index);
-        index
+        *entry.insert(index)
     }
 
     /// Keeps the text given with `-g`.

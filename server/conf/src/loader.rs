@@ -176,6 +176,11 @@ impl Loader {
         &self.files
     }
 
+    /// The texts that were read.
+    pub fn into_files(self) -> Files {
+        self.files
+    }
+
     /// The directory relative includes are below.
     pub fn conf_prefix(&self) -> &Path {
         &self.conf_prefix

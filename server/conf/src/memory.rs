@@ -156,7 +156,7 @@ impl Memory {
             };
             (Arc::from(path.as_bytes()), text)
         });
-        self.files.extend(texts.collect::<BTreeMap<_, _>>());
+        self.files.append(&mut texts.collect());
         self
     }
 

@@ -74,7 +74,7 @@ impl LocationSet {
     ) -> Self {
         let mut set = Self {
             exact,
-            prefix: Vec::new(),
+            prefix: Vec::with_capacity(prefix.len()),
             regex,
             slashes: Vec::new(),
             slash_lengths: 0,

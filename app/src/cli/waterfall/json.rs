@@ -8,32 +8,32 @@ use lab::page::analysis::{ConnectionUse, Stall, Step, Sum, WaitParts};
 use lab::page::comparison::{
     FigureComparison, ResourceComparison, ResourceFigures, VisitComparison,
 };
-use lab::page::{AnalysedVisit, FIGURES, PageTimings, Phases, Resource, Runs, View, Views, Visit};
+use lab::page::{AnalysedVisit, FIGURES, PageTimings, Phases, Resource, Runs, Views, Visit};
+use lab::report::Figure;
 use lab::stats::{Comparison, Estimate};
 use serde_json::{Map, Value, json};
 
 use super::options::PROGRAM;
 
 /// Visits and their analysis.
-pub(super) fn views(views: &Views<'_>) -> String {
-    let report = json!({
+pub(super) fn views(views: &Views<'_>) -> Value {
+    json!({
         "format": "firstbyte-waterfall/1",
         "program": PROGRAM,
         "url": views.first.shown().visit.url,
         "cold": runs(&views.first),
         "warm": views.warm.as_ref().map(runs),
-    });
-    format!("{report:#}\n")
+    })
 }
 
 /// The comparison of two files.
-pub(super) fn comparison(found: &VisitComparison, before: &Runs<'_>, after: &Runs<'_>) -> String {
+pub(super) fn comparison(found: &VisitComparison, before: &Runs<'_>, after: &Runs<'_>) -> Value {
     let side = |runs: &Runs<'_>| {
         let shown = runs.shown().visit;
         json!({ "url": shown.url, "agent": agent(shown), "runs": runs.all().len() })
     };
     let protocols = found.protocols.iter();
-    let report = json!({
+    json!({
         "format": "firstbyte-waterfall-comparison/1",
         "program": PROGRAM,
         "before": side(before),
@@ -43,8 +43,7 @@ pub(super) fn comparison(found: &VisitComparison, before: &Runs<'_>, after: &Run
             .map(|(name, before, after)| json!({ "protocol": name, "before": before, "after": after }))
             .collect::<Vec<_>>(),
         "resources": found.resources.iter().map(compared_resource).collect::<Vec<_>>(),
-    });
-    format!("{report:#}\n")
+    })
 }
 
 fn figure(found: &FigureComparison) -> Value {
@@ -88,8 +87,7 @@ fn compared_resource(found: &ResourceComparison) -> Value {
 
 /// A mean; without an interval where one run is all there is.
 fn estimate(found: Estimate) -> Value {
-    let finite = |end: f64| end.is_finite().then_some(end);
-    json!({ "value": found.value, "low": finite(found.low), "high": finite(found.high), "n": found.n })
+    json!(Figure::from(found))
 }
 
 /// Runs of a view: figures of all, and the one in the middle.
@@ -110,16 +108,12 @@ fn visit(
         analysis: found,
     }: &AnalysedVisit<'_>,
 ) -> Value {
-    let view = match visit.view {
-        View::Cold => "cold",
-        View::Warm => "warm",
-    };
     let resources = visit.resources.iter().zip(&found.waits);
     json!({
         "url": visit.url,
         "title": visit.title,
         "agent": agent(visit),
-        "view": view,
+        "view": visit.view.name(),
         "started_unix_ms": visit.started_unix_ms,
         "round_trip_ms": visit.round_trip_ms,
         "timings": timings(&visit.timings),

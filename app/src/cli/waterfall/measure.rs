@@ -214,11 +214,8 @@ impl Watch {
 
 /// `run 2 of 5, warm view: 34 resources, 1.2 s`.
 fn line((over, all): (usize, usize), view: View, resources: usize, elapsed: Duration) -> String {
-    let view = match view {
-        View::Cold => "cold",
-        View::Warm => "warm",
-    };
     let (run, seconds) = ((over + 1).min(all), elapsed.as_secs_f64());
+    let view = view.name();
     format!("run {run} of {all}, {view} view: {resources} resources, {seconds:.1} s")
 }
 

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 
-use super::page::{Case, Page, count, field, finding, host, origin, rounded, shortened};
+use super::page::{Case, Page, count, field, finding, host, rounded, shortened};
 use crate::doctor::code::Code;
 use crate::doctor::finding::{Finding, Severity};
-use crate::page::Resource;
+use crate::page::{Resource, origin};
 
 pub(super) fn slow_dns(page: &Page<'_>) -> Option<Finding> {
     let cases = page.asked().filter_map(|(_, resource)| {

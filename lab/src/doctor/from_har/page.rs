@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::doctor::code::Code;
 use crate::doctor::finding::{Finding, Severity};
 use crate::page::analysis::Analysis;
-use crate::page::{Resource, Visit};
+use crate::page::{Resource, Visit, origin};
 
 /// A visit with what was computed of it.
 pub(super) struct Page<'v> {
@@ -57,13 +57,6 @@ fn round_trips(visit: &Visit) -> BTreeMap<&str, f64> {
         *known = known.min(ms);
     }
     least
-}
-
-/// Scheme, host and port of a URL.
-pub(super) fn origin(url: &str) -> &str {
-    let begin = url.find("://").map_or(0, |at| at + 3);
-    let length = url[begin..].find(['/', '?', '#']);
-    length.map_or(url, |length| &url[..begin + length])
 }
 
 /// Host and port of a URL.

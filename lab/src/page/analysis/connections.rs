@@ -38,8 +38,7 @@ pub struct ConnectionUse {
 }
 
 /// The connections of a visit, in the order in which they were opened.
-#[must_use]
-pub fn connections(visit: &Visit) -> Vec<ConnectionUse> {
+pub(super) fn connections(visit: &Visit) -> Vec<ConnectionUse> {
     let mut carried: HashMap<u64, Vec<usize>> = HashMap::new();
     for (place, resource) in visit.resources.iter().enumerate() {
         if let Some(id) = resource.connection.filter(|_| !resource.from_cache) {
@@ -55,7 +54,7 @@ pub fn connections(visit: &Visit) -> Vec<ConnectionUse> {
 }
 
 fn used(visit: &Visit, id: u64, mut places: Vec<usize>) -> ConnectionUse {
-    let sent = |place: &usize| sent_ms(&visit.resources[*place]);
+    let sent = |place: &usize| visit.resources[*place].sent_ms();
     places.sort_by(|a, b| sent(a).total_cmp(&sent(b)).then(a.cmp(b)));
     let mut carried = places.iter().map(|place| &visit.resources[*place]);
     let mut of_opening = places.iter().copied();
@@ -67,7 +66,9 @@ fn used(visit: &Visit, id: u64, mut places: Vec<usize>) -> ConnectionUse {
         .map(|place| (sent(place), visit.resources[*place].end_ms()))
         .collect();
     // A connection is open from its handshake on: opening it is neither use nor rest.
-    let open_ms = opening.map_or(first_sent, sent_ms).min(first_sent);
+    let open_ms = opening
+        .map_or(first_sent, Resource::sent_ms)
+        .min(first_sent);
     let last_ms = spans.iter().map(|span| span.1).fold(first_sent, f64::max);
     let busy_ms = covered(&mut spans);
     ConnectionUse {
@@ -78,11 +79,7 @@ fn used(visit: &Visit, id: u64, mut places: Vec<usize>) -> ConnectionUse {
             .find(|resource| !resource.protocol.is_empty())
             .map(|resource| resource.protocol.clone())
             .unwrap_or_default(),
-        opened_ms: opening.map_or(first_sent, |resource| {
-            let phases = &resource.phases;
-            let before = [phases.queued_ms, phases.dns_ms];
-            resource.start_ms + before.into_iter().flatten().sum::<f64>()
-        }),
+        opened_ms: opening.map_or(first_sent, Resource::opening_ms),
         opened_for,
         connect_ms: opening.and_then(|resource| resource.phases.connect_ms),
         tls_ms: opening.and_then(|resource| resource.phases.tls_ms),
@@ -92,18 +89,6 @@ fn used(visit: &Visit, id: u64, mut places: Vec<usize>) -> ConnectionUse {
         idle_ms: (last_ms - open_ms - busy_ms).max(0.0),
         resources: places,
     }
-}
-
-/// When the request began to be sent, ms.
-pub(super) fn sent_ms(resource: &Resource) -> f64 {
-    let phases = &resource.phases;
-    let before = [
-        phases.queued_ms,
-        phases.dns_ms,
-        phases.connect_ms,
-        phases.tls_ms,
-    ];
-    resource.start_ms + before.into_iter().flatten().sum::<f64>()
 }
 
 /// The length of what spans of time cover together; sorts them.

@@ -7,8 +7,7 @@ use crate::page::visit::Visit;
 
 /// Places of the resources that led to the one that ended last, in order: each is what the next one waited for in the queue,
 /// or else what made the page ask for it.
-#[must_use]
-pub fn critical_path(visit: &Visit, staircase: &Staircase) -> Vec<usize> {
+pub(super) fn critical_path(visit: &Visit, staircase: &Staircase) -> Vec<usize> {
     let ends = visit.resources.iter().enumerate();
     let last = ends.max_by(|a, b| a.1.end_ms().total_cmp(&b.1.end_ms()));
     let Some((mut place, _)) = last else {

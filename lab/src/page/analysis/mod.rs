@@ -14,12 +14,18 @@ mod wait;
 
 use super::visit::Visit;
 
-pub use connections::{ConnectionUse, connections};
-pub use critical::critical_path;
-pub use staircase::{Staircase, Step, staircase};
-pub use stalls::{Stall, StallCause, stalls};
-pub use sums::{Sum, by_host, by_protocol, total};
-pub use wait::{RoundTrips, WaitParts, wait_parts};
+use connections::connections;
+use critical::critical_path;
+use staircase::staircase;
+use stalls::stalls;
+use sums::{by_host, by_protocol, total};
+use wait::{RoundTrips, wait_parts};
+
+pub use connections::ConnectionUse;
+pub use staircase::{Staircase, Step};
+pub use stalls::{Stall, StallCause};
+pub use sums::Sum;
+pub use wait::WaitParts;
 
 /// The analysis of a visit.
 #[derive(Clone, Debug, Default, PartialEq)]

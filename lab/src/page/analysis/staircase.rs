@@ -41,8 +41,7 @@ pub struct Step {
 }
 
 /// The staircase of a visit.
-#[must_use]
-pub fn staircase(visit: &Visit) -> Staircase {
+pub(super) fn staircase(visit: &Visit) -> Staircase {
     let ends = Ends::of(visit);
     let mut found = Staircase::default();
     let sent = visit.resources.iter().enumerate();

@@ -57,8 +57,7 @@ impl StallCause {
 }
 
 /// The stalls of a visit, in the order of resources and of time.
-#[must_use]
-pub fn stalls(visit: &Visit, round_trips: &RoundTrips) -> Vec<Stall> {
+pub(super) fn stalls(visit: &Visit, round_trips: &RoundTrips) -> Vec<Stall> {
     let traffic = Traffic::of(visit);
     let mut found = Vec::new();
     for (place, resource) in visit.resources.iter().enumerate() {

@@ -29,31 +29,29 @@ pub struct Sum {
 }
 
 /// The sum over all resources.
-#[must_use]
-pub fn total(visit: &Visit) -> Sum {
-    sums(visit, |_| String::new()).pop().unwrap_or_default()
+pub(super) fn total(visit: &Visit) -> Sum {
+    sums(&visit.resources, |_| String::new())
+        .pop()
+        .unwrap_or_default()
 }
 
 /// Sums by protocol, the most requests first; what came from a cache had none, and is left out.
-#[must_use]
-pub fn by_protocol(visit: &Visit) -> Vec<Sum> {
-    let mut found = sums(visit, |resource| resource.protocol.clone());
-    found.retain(|sum| sum.requests > 0);
-    for sum in &mut found {
-        sum.from_cache = 0;
-    }
-    found
+pub(super) fn by_protocol(visit: &Visit) -> Vec<Sum> {
+    let asked = visit.resources.iter().filter(|one| !one.from_cache);
+    sums(asked, |resource| resource.protocol.clone())
 }
 
 /// Sums by scheme, host and port, the most requests first.
-#[must_use]
-pub fn by_host(visit: &Visit) -> Vec<Sum> {
-    sums(visit, host_of)
+pub(super) fn by_host(visit: &Visit) -> Vec<Sum> {
+    sums(&visit.resources, host_of)
 }
 
-fn sums(visit: &Visit, name: impl Fn(&Resource) -> String) -> Vec<Sum> {
+fn sums<'a>(
+    resources: impl IntoIterator<Item = &'a Resource>,
+    name: impl Fn(&Resource) -> String,
+) -> Vec<Sum> {
     let mut found: BTreeMap<String, (Sum, BTreeSet<u64>)> = BTreeMap::new();
-    for resource in &visit.resources {
+    for resource in resources {
         let name = name(resource);
         let (sum, connections) = found.entry(name).or_default();
         sum.content_bytes = sum
@@ -65,9 +63,9 @@ fn sums(visit: &Visit, name: impl Fn(&Resource) -> String) -> Vec<Sum> {
         }
         sum.requests += 1;
         sum.failed += usize::from(resource.error.is_some());
-        sum.bytes = sum.bytes.saturating_add(transferred(resource));
-        let is_unknown = resource.head_bytes.is_none() && resource.body_bytes.is_none();
-        sum.unknown_bytes += usize::from(is_unknown && resource.status > 0);
+        let bytes = resource.transferred_bytes();
+        sum.bytes = sum.bytes.saturating_add(bytes.unwrap_or_default());
+        sum.unknown_bytes += usize::from(bytes.is_none() && resource.status > 0);
         connections.extend(resource.connection);
     }
     let mut sums: Vec<Sum> = found
@@ -81,12 +79,6 @@ fn sums(visit: &Visit, name: impl Fn(&Resource) -> String) -> Vec<Sum> {
     // Stable, so that names are in order where numbers are the same.
     sums.sort_by_key(|sum| std::cmp::Reverse(sum.requests));
     sums
-}
-
-/// Bytes of head and body as they were transferred, as far as they are known.
-fn transferred(resource: &Resource) -> u64 {
-    let parts = [resource.head_bytes, resource.body_bytes];
-    parts.into_iter().flatten().fold(0, u64::saturating_add)
 }
 
 #[cfg(test)]
@@ -129,7 +121,7 @@ mod tests {
             name: "h2".to_owned(),
             requests: 2,
             bytes: 3200,
-            content_bytes: 6100,
+            content_bytes: 6000,
             connections: 2,
             ..Sum::default()
         };

@@ -22,8 +22,7 @@ pub struct WaitParts {
 }
 
 /// Splits a resource's wait; `None` for a resource that did not wait for a server.
-#[must_use]
-pub fn wait_parts(resource: &Resource, round_trip_ms: Option<f64>) -> Option<WaitParts> {
+pub(super) fn wait_parts(resource: &Resource, round_trip_ms: Option<f64>) -> Option<WaitParts> {
     let wait_ms = resource.phases.wait_ms?;
     if resource.from_cache {
         return None;
@@ -77,7 +76,7 @@ fn outside_quotes(text: &str, separator: char) -> Vec<&str> {
 
 /// Round trips to the hosts of a visit, as far as they are known.
 #[derive(Clone, Debug, Default)]
-pub struct RoundTrips {
+pub(super) struct RoundTrips {
     /// By host: when the first connection to it was opened, and how long that took, which is a round trip and no less, ms.
     connects: HashMap<String, (f64, f64)>,
     /// The host of the page, and the round trip that was measured to it, ms.
@@ -86,16 +85,13 @@ pub struct RoundTrips {
 
 impl RoundTrips {
     /// Those of a visit: what was measured, and connects.
-    #[must_use]
-    pub fn of(visit: &Visit) -> Self {
+    pub(super) fn of(visit: &Visit) -> Self {
         let mut connects: HashMap<String, (f64, f64)> = HashMap::new();
         for resource in visit.resources.iter().filter(|one| !one.from_cache) {
-            let phases = &resource.phases;
-            let Some(took) = phases.connect_ms.filter(|ms| *ms > 0.0) else {
+            let Some(took) = resource.phases.connect_ms.filter(|ms| *ms > 0.0) else {
                 continue;
             };
-            let before = [phases.queued_ms, phases.dns_ms].into_iter().flatten();
-            let opened = resource.start_ms + before.sum::<f64>();
+            let opened = resource.opening_ms();
             // Not the least: a browser shortens the connect of a request that takes over a connection which is being opened
             // already. Nothing was opened before the first one.
             let first = connects.entry(host_of(resource)).or_insert((opened, took));
@@ -113,8 +109,7 @@ impl RoundTrips {
     }
 
     /// The round trip to a resource's host, ms: measured, or else the time in which the first connection was opened.
-    #[must_use]
-    pub fn to(&self, resource: &Resource) -> Option<f64> {
+    pub(super) fn to(&self, resource: &Resource) -> Option<f64> {
         let host = host_of(resource);
         let page = self.page.as_ref().filter(|(name, _)| *name == host);
         let connect = || self.connects.get(&host).map(|(_, took)| *took);
@@ -122,15 +117,9 @@ impl RoundTrips {
     }
 }
 
-/// Scheme, host and port of a resource.
+/// Scheme, host and port of a resource; names of hosts have no case.
 pub(super) fn host_of(resource: &Resource) -> String {
-    let url = resource.url.as_str();
-    let behind_scheme = url.find("://").map_or(0, |at| at + "://".len());
-    let rest = url.get(behind_scheme..).unwrap_or_default();
-    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    url.get(..behind_scheme + end)
-        .unwrap_or_default()
-        .to_ascii_lowercase()
+    resource.origin().to_ascii_lowercase()
 }
 
 #[cfg(test)]

@@ -155,7 +155,7 @@ impl Element for PageHead {
         let first_byte_ms = raw.first_byte_of_webpagetest.time_ms("_TTFB")?;
         timings.first_byte_ms = timings.first_byte_ms.or(first_byte_ms);
         let view = raw.view.text("_view")?;
-        let is_warm = raw.cached.is_true() || view.as_deref() == Some(WARM);
+        let is_warm = raw.cached.is_true() || view.as_deref() == Some(View::Warm.name());
         let url = raw.url.text("_url")?;
         let url_of_webpagetest = raw.url_of_webpagetest.text("_URL")?;
         let agent = raw.agent.optional("_agent")?;
@@ -173,6 +173,3 @@ impl Element for PageHead {
         })
     }
 }
-
-/// `_view` of a visit with warm caches.
-pub(super) const WARM: &str = "warm";

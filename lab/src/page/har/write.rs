@@ -5,10 +5,9 @@ use std::net::SocketAddr;
 use engines::http::reason_phrase;
 use serde_json::{Map, Value, json};
 
-use super::log::WARM;
 use super::{BYTES_MAX, date, names};
 use crate::page::resource::{Phases, Resource};
-use crate::page::visit::{Agent, PageTimings, View, Visit};
+use crate::page::visit::{Agent, PageTimings, Visit};
 
 /// Writes an archive with a page of each visit. What is not finite is written as unknown.
 #[must_use]
@@ -44,10 +43,6 @@ fn agent(agent: &Agent) -> Value {
 fn page(visit: &Visit, number: usize, browser: &Agent) -> Value {
     // HAR wants a title; the URL stands for one, and reads as none.
     let title = visit.title.as_ref().unwrap_or(&visit.url);
-    let view = match visit.view {
-        View::Cold => "cold",
-        View::Warm => WARM,
-    };
     let mut page = Map::new();
     page.insert("id".to_owned(), json!(id(number)));
     page.insert("title".to_owned(), json!(title));
@@ -55,7 +50,7 @@ fn page(visit: &Visit, number: usize, browser: &Agent) -> Value {
     page.insert("startedDateTime".to_owned(), json!(started));
     page.insert("pageTimings".to_owned(), page_timings(&visit.timings));
     page.insert("_url".to_owned(), json!(visit.url));
-    page.insert("_view".to_owned(), json!(view));
+    page.insert("_view".to_owned(), json!(visit.view.name()));
     put_ms(&mut page, "_startedUnixMs", Some(visit.started_unix_ms));
     put_ms(&mut page, "_roundTripMs", visit.round_trip_ms);
     if !visit.notes.is_empty() {

@@ -1,9 +1,11 @@
-//! The doctor's findings as a page that needs nothing else: most costly first, each with its evidence and what mends it.
+//! The doctor's findings for a terminal, and as a page that needs nothing else: most costly first, each with its evidence and
+//! what mends it.
 //!
 //! Evidence has figures of the doctor and words of servers: all of it is escaped and has limits.
 //!
 //! Source: docs/doctor.md.
 
+mod text;
 mod values;
 
 use maud::{Markup, html};
@@ -12,6 +14,8 @@ use crate::doctor::{Diagnosis, Finding, Severity};
 
 use super::document::{document, wide};
 use super::escape::{bounded, shortened};
+
+pub use text::text;
 
 /// The whole page; `program` is in its foot.
 #[must_use]
@@ -43,7 +47,7 @@ fn counted(findings: &[Finding]) -> String {
     };
     let (bad, warn, note) = (of(Severity::Bad), of(Severity::Warn), of(Severity::Note));
     match bad + warn {
-        0 => format!("Nothing above note was found; {note} to note."),
+        0 => "Nothing above note was found.".to_owned(),
         _ => format!("Found: {bad} bad, {warn} to look at, {note} to note."),
     }
 }
@@ -58,8 +62,8 @@ fn contents(findings: &[Finding]) -> Markup {
                     tr {
                         th scope="row" { a href={ "#finding-" (n + 1) } { (one.code.name()) } }
                         td { (severity(one.severity)) }
-                        td { (lost_ms(one)) }
-                        td { (lost_round_trips(one)) }
+                        td { (lost_ms(one).as_deref().unwrap_or("-")) }
+                        td { (lost_round_trips(one).as_deref().unwrap_or("-")) }
                     }
                 }
             }
@@ -75,7 +79,7 @@ fn finding(number: usize, one: &Finding) -> Markup {
         section .finding .(name) #{ "finding-" (number) } {
             h2 { span .severity { (name) } " " (one.code.name()) }
             p { (bounded(&one.title, TEXT_MOST)) }
-            p .key { (lost(one)) (one.code.about()) }
+            p .key { @if let Some(lost) = lost(one) { "Lost: " (lost) ". " } (one.code.about()) }
             @if !one.evidence.is_empty() {
                 h3 { "Evidence" }
                 (wide(&format!("Evidence of finding {number}"), &values::table(&one.evidence)))
@@ -105,33 +109,26 @@ fn severity(severity: Severity) -> &'static str {
     }
 }
 
-/// The cost in a sentence; empty where nothing is lost.
-fn lost(one: &Finding) -> String {
-    let parts = [lost_ms(one), lost_round_trips(one) + " round trips"];
-    let known: Vec<String> = parts
-        .into_iter()
-        .filter(|part| !part.starts_with('-'))
-        .collect();
-    match known.is_empty() {
-        true => String::new(),
-        false => format!("Lost: {}. ", known.join(", ")),
-    }
+/// The cost, `200.0 ms and 1.0 round trip`; `None` where nothing is lost.
+fn lost(one: &Finding) -> Option<String> {
+    let trips = lost_round_trips(one).map(|trips| match trips.as_str() {
+        "1.0" => trips + " round trip",
+        _ => trips + " round trips",
+    });
+    let parts: Vec<String> = lost_ms(one).into_iter().chain(trips).collect();
+    (!parts.is_empty()).then(|| parts.join(" and "))
 }
 
-/// The time that is lost, or a dash.
-fn lost_ms(one: &Finding) -> String {
-    match one.lost_ms > 0.0 && one.lost_ms.is_finite() {
-        true => format!("{:.1} ms", one.lost_ms),
-        false => "-".to_owned(),
-    }
+/// The time that is lost.
+fn lost_ms(one: &Finding) -> Option<String> {
+    let is_some = one.lost_ms > 0.0 && one.lost_ms.is_finite();
+    is_some.then(|| format!("{:.1} ms", one.lost_ms))
 }
 
-/// Round trips that are lost, or a dash.
-fn lost_round_trips(one: &Finding) -> String {
-    match one.lost_round_trips > 0.0 && one.lost_round_trips.is_finite() {
-        true => format!("{:.1}", one.lost_round_trips),
-        false => "-".to_owned(),
-    }
+/// Round trips that are lost.
+fn lost_round_trips(one: &Finding) -> Option<String> {
+    let is_some = one.lost_round_trips > 0.0 && one.lost_round_trips.is_finite();
+    is_some.then(|| format!("{:.1}", one.lost_round_trips))
 }
 
 /// Rules of these pages.

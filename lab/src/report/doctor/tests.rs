@@ -44,7 +44,7 @@ fn findings_have_evidence_and_what_mends_them() {
         "<th scope=\"col\">size bytes</th>",
         "<strong>nginx</strong> <code>tcp_nodelay on;</code>",
         "<code>firstbyte doctor https://h/</code>",
-        "Lost: 200.0 ms, 1.0 round trips.",
+        "Lost: 200.0 ms and 1.0 round trip. ",
         "<td>2</td>",
     ] {
         assert!(page.contains(text), "{text}: {page}");

@@ -29,7 +29,7 @@ fn cell(value: &Value) -> Markup {
         .map(|list| list.iter().filter_map(Value::as_object).collect::<Vec<_>>());
     match objects.filter(|objects| !objects.is_empty()) {
         Some(objects) => list(&objects),
-        None => html! { (plain(value, DEPTH_MOST)) },
+        None => html! { (plain(value)) },
     }
 }
 
@@ -43,7 +43,7 @@ fn list(objects: &[&Map<String, Value>]) -> Markup {
             thead { tr { @for name in &names { th scope="col" { (title(name)) } } } }
             tbody {
                 @for one in shown {
-                    tr { @for name in &names { td { @if let Some(value) = one.get(*name) { (plain(value, DEPTH_MOST)) } @else { "-" } } } }
+                    tr { @for name in &names { td { @if let Some(value) = one.get(*name) { (plain(value)) } @else { "-" } } } }
                 }
             }
         }
@@ -52,12 +52,27 @@ fn list(objects: &[&Map<String, Value>]) -> Markup {
 }
 
 /// A member's name for people.
-fn title(name: &str) -> String {
+pub(super) fn title(name: &str) -> String {
     bounded(name, NAME_MOST).replace('_', " ")
 }
 
+/// Whether a value says something in a line: there is one, and it is no table.
+pub(super) fn is_telling(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::String(text) => !text.is_empty(),
+        Value::Array(list) => !list.iter().any(|one| one.is_object() || one.is_array()),
+        Value::Object(members) => !members.is_empty(),
+        _ => true,
+    }
+}
+
 /// A value as text.
-fn plain(value: &Value, depth: usize) -> String {
+pub(super) fn plain(value: &Value) -> String {
+    plain_within(value, DEPTH_MOST)
+}
+
+fn plain_within(value: &Value, depth: usize) -> String {
     match value {
         Value::Null => "-".to_owned(),
         Value::Bool(yes) => if *yes { "yes" } else { "no" }.to_owned(),
@@ -71,21 +86,26 @@ fn plain(value: &Value, depth: usize) -> String {
             let mut shown: Vec<String> = list
                 .iter()
                 .take(LIST_MOST)
-                .map(|one| plain(one, depth - 1))
+                .map(|one| plain_within(one, depth - 1))
                 .collect();
             if list.len() > LIST_MOST {
                 shown.push(format!("and {} more", list.len() - LIST_MOST));
             }
-            if shown.is_empty() {
-                "none".to_owned()
+            // Sentences have commas of their own.
+            let between = if list.iter().all(Value::is_string) {
+                "; "
             } else {
-                shown.join(", ")
+                ", "
+            };
+            match shown.is_empty() {
+                true => "none".to_owned(),
+                false => shown.join(between),
             }
         }
         Value::Object(members) => estimate(members).unwrap_or_else(|| {
             let members = members.iter().take(LIST_MOST);
-            let shown =
-                members.map(|(name, value)| format!("{} {}", title(name), plain(value, depth - 1)));
+            let shown = members
+                .map(|(name, value)| format!("{} {}", title(name), plain_within(value, depth - 1)));
             shown.collect::<Vec<_>>().join(", ")
         }),
     }

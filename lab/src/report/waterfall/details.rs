@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use crate::report::escape::{bounded, shortened};
 
-use super::figures::{self, bytes, kind, ms, protocol, status, transferred};
+use super::figures::{self, bytes, ms, protocol, status};
 use super::rows::{Drawing, Row, URL_MOST, stall_words};
 
 /// The table.
@@ -32,7 +32,9 @@ pub(super) fn resources(drawing: &Drawing<'_>) -> Markup {
 /// A resource's line.
 fn line(row: &Row<'_>, room: &mut usize) -> Markup {
     let resource = row.resource;
-    let known = transferred(resource).map_or_else(|| "-".to_owned(), bytes);
+    let known = resource
+        .transferred_bytes()
+        .map_or_else(|| "-".to_owned(), bytes);
     let number = row
         .connection
         .map_or_else(|| "-".to_owned(), |number| number.to_string());
@@ -49,7 +51,7 @@ fn line(row: &Row<'_>, room: &mut usize) -> Markup {
                 }
             }
             td { (status(resource)) }
-            td .more { (kind(resource.kind)) }
+            td .more { (resource.kind.name()) }
             td .more { (protocol(resource)) }
             td .more { (number) }
             td .more { (known) }
@@ -68,7 +70,7 @@ fn facts(row: &Row<'_>) -> Markup {
     let facts = [
         ("URL", Some(bounded(&resource.url, URL_MOST).into_owned())),
         ("method", given(&resource.method)),
-        ("kind", Some(kind(resource.kind).to_owned())),
+        ("kind", Some(resource.kind.name().to_owned())),
         ("protocol", given(&resource.protocol)),
         ("server", resource.remote.as_deref().map(text)),
         (

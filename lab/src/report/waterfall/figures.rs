@@ -1,9 +1,9 @@
 //! Figures and names as texts, the same in every picture of a visit.
 
-use crate::page::{Kind, Resource, Runs, View, Visit};
+use crate::page::{AnalysedVisit, FIGURES, Kind, Resource, Runs, Visit};
 
 use super::scale::sane_ms;
-use crate::report::escape::shortened;
+use crate::report::escape::{ascii, shortened};
 
 /// `3.4 ms`, `123 ms`.
 pub(super) fn ms(value: f64) -> String {
@@ -57,21 +57,6 @@ pub(super) fn is_bad(resource: &Resource) -> bool {
     resource.status >= 400 || resource.error.is_some()
 }
 
-/// Transferred bytes of a response, as far as they are known.
-pub(super) fn transferred(resource: &Resource) -> Option<u64> {
-    match (resource.head_bytes, resource.body_bytes) {
-        (None, None) => None,
-        (head, body) => Some(head.unwrap_or(0).saturating_add(body.unwrap_or(0))),
-    }
-}
-
-/// Scheme, host and port of a URL.
-pub(super) fn host(url: &str) -> &str {
-    let begin = url.find("://").map_or(0, |at| at + 3);
-    let end = url[begin..].find(['/', '?', '#']);
-    &url[..end.map_or(url.len(), |at| begin + at)]
-}
-
 /// A resource's name in at most `most` columns: its path where its host is this one, else its host and path.
 pub(super) fn name(url: &str, page: &str, most: usize) -> String {
     let own = url.strip_prefix(page).filter(|path| path.starts_with('/'));
@@ -83,20 +68,6 @@ pub(super) fn name(url: &str, page: &str, most: usize) -> String {
             format!("{}?...", shortened(path, most - 4))
         }
         _ => shortened(name, most),
-    }
-}
-
-/// A kind's name.
-pub(super) fn kind(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Document => "document",
-        Kind::Stylesheet => "style sheet",
-        Kind::Script => "script",
-        Kind::Image => "image",
-        Kind::Font => "font",
-        Kind::Media => "media",
-        Kind::Fetch => "fetch",
-        Kind::Other => "other",
     }
 }
 
@@ -116,10 +87,7 @@ pub(super) fn kind_short(kind: Kind) -> &'static str {
 
 /// Who visited the page, and with which caches: `Chromium 126, cold view`.
 pub(super) fn agent(visit: &Visit) -> String {
-    let view = match visit.view {
-        View::Cold => "cold view",
-        View::Warm => "warm view",
-    };
+    let view = format!("{} view", visit.view.name());
     let clients = match visit.agent.is_browser {
         true => "",
         false => ", network alone, no browser",
@@ -129,8 +97,8 @@ pub(super) fn agent(visit: &Visit) -> String {
         true => format!("{view}{clients}"),
         false => format!(
             "{} {}, {view}{clients}",
-            shortened(name, 40),
-            shortened(version, 40)
+            ascii(name, AGENT_MOST),
+            ascii(version, AGENT_MOST)
         ),
     }
 }
@@ -143,37 +111,20 @@ pub(super) fn side(runs: &Runs<'_>, url_most: usize) -> String {
 }
 
 /// Moments of a page with their names and classes of colour, those that it reached.
-pub(super) fn timings(visit: &Visit) -> Vec<Timing> {
-    let found = [
-        ("first byte", 'B', visit.timings.first_byte_ms),
-        ("first paint", 'P', visit.timings.first_paint_ms),
-        (
-            "first contentful paint",
-            'C',
-            visit.timings.first_contentful_paint_ms,
-        ),
-        (
-            "largest contentful paint",
-            'L',
-            visit.timings.largest_contentful_paint_ms,
-        ),
-        (
-            "DOM content loaded",
-            'D',
-            visit.timings.dom_content_loaded_ms,
-        ),
-        ("load", 'O', visit.timings.load_ms),
-    ];
-    let all = found.into_iter().enumerate();
-    all.filter_map(|(n, (name, letter, at))| {
+pub(super) fn timings(run: &AnalysedVisit<'_>) -> Vec<Timing> {
+    // The moments are the first of all figures.
+    let moments = FIGURES.iter().zip(LETTERS).enumerate();
+    let reached = moments.filter_map(|(class, (figure, letter))| {
+        let at_ms = sane_ms(figure.of(run.visit, &run.analysis)?);
+        let name = figure.title;
         Some(Timing {
             name,
             letter,
-            class: n,
-            at_ms: sane_ms(at?),
+            class,
+            at_ms,
         })
-    })
-    .collect()
+    });
+    reached.collect()
 }
 
 /// A moment of a page.
@@ -189,12 +140,17 @@ pub(super) struct Timing {
     pub(super) at_ms: f64,
 }
 
+/// Letters of the moments of a page in text.
+const LETTERS: [char; 6] = ['B', 'P', 'C', 'L', 'D', 'O'];
+/// Columns of a program's name and of its version: a picture has room for both and all sums in a line.
+const AGENT_MOST: usize = 20;
 /// Units of bytes from 1,000 on.
 const UNITS: [&str; 6] = ["kB", "MB", "GB", "TB", "PB", "EB"];
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::page::View;
 
     #[test]
     fn figures_have_the_unit_of_their_size() {
@@ -222,7 +178,7 @@ mod tests {
 
     #[test]
     fn names_are_paths_on_the_host_of_the_page() {
-        let page = host("https://h.test/index?a/b");
+        let page = "https://h.test";
         for (url, shown) in [
             ("https://h.test/a/b", "/a/b"),
             ("https://h.test.other/a", "h.test.other/a"),
@@ -240,7 +196,15 @@ mod tests {
         ] {
             assert_eq!(name(url, page, 20), shown, "{url}");
         }
-        assert_eq!(host("\u{4e2d}?x"), "\u{4e2d}");
+    }
+
+    #[test]
+    fn names_of_agents_are_as_they_are_written() {
+        let mut visit = Visit::default();
+        assert_eq!(agent(&visit), "cold view, network alone, no browser");
+        (visit.agent.name, visit.agent.version) = ("Charles Proxy".to_owned(), "4.6".to_owned());
+        (visit.agent.is_browser, visit.view) = (true, View::Warm);
+        assert_eq!(agent(&visit), "Charles Proxy 4.6, warm view");
     }
 
     #[test]
@@ -257,7 +221,5 @@ mod tests {
         one.error = Some("reset".to_owned());
         assert!(protocol(&one).len() <= 4);
         assert_eq!(status(&one), "ERR");
-        (one.head_bytes, one.body_bytes) = (Some(u64::MAX), Some(1));
-        assert_eq!(transferred(&one), Some(u64::MAX));
     }
 }

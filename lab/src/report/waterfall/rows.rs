@@ -168,7 +168,7 @@ impl<'a> Drawing<'a> {
                 });
             }
         }
-        let timings = figures::timings(visit);
+        let timings = figures::timings(run);
         Self {
             visit,
             end_ms: end_ms(rows.iter().take(ROWS_MAX), &timings),
@@ -185,9 +185,7 @@ impl<'a> Drawing<'a> {
 
     /// Scheme, host and port of the page.
     pub(super) fn host(&self) -> &'a str {
-        self.rows
-            .first()
-            .map_or("", |row| figures::host(&row.resource.url))
+        self.rows.first().map_or("", |row| row.resource.origin())
     }
 
     /// Sums: `34 requests, 1.2 MB, 6 connections`.
@@ -318,10 +316,7 @@ impl Row<'_> {
     /// Status, kind, protocol, connection and bytes, as far as they are known.
     fn facts(&self) -> String {
         let resource = self.resource;
-        let mut facts = vec![
-            figures::status(resource),
-            figures::kind(resource.kind).to_owned(),
-        ];
+        let mut facts = vec![figures::status(resource), resource.kind.name().to_owned()];
         if !resource.protocol.is_empty() {
             facts.push(shortened(&resource.protocol, 20));
         }
@@ -330,7 +325,7 @@ impl Row<'_> {
             let remote = remote.map(|remote| format!(" ({})", shortened(remote, 60)));
             facts.push(format!("connection {number}{}", remote.unwrap_or_default()));
         }
-        if let Some(n) = figures::transferred(resource) {
+        if let Some(n) = resource.transferred_bytes() {
             facts.push(bytes(n));
         }
         if resource.from_cache {

@@ -1,7 +1,7 @@
 //! A waterfall for a terminal: ASCII alone, at most 100 columns wide.
 
 use crate::page::{AnalysedVisit, FIGURES, Runs, Views};
-use crate::report::escape::{bounded, shortened};
+use crate::report::escape::{ascii, shortened};
 use crate::report::table::{WIDTH, push_entry, push_wrapped};
 
 use super::figures::{self, bytes, ms};
@@ -74,7 +74,9 @@ fn table(drawing: &Drawing<'_>, out: &mut String) {
     let host = drawing.host();
     for (row, start) in rows.iter().zip(&starts) {
         let resource = row.resource;
-        let known = figures::transferred(resource).map_or_else(|| "-".to_owned(), bytes);
+        let known = resource
+            .transferred_bytes()
+            .map_or_else(|| "-".to_owned(), bytes);
         let cells = line([
             &row.number.to_string(),
             &figures::name(&resource.url, host, NAME_COLUMNS),
@@ -238,19 +240,6 @@ fn stalls(drawing: &Drawing<'_>, out: &mut String) {
         );
         push_entry("", &words, out);
     }
-}
-
-/// A text in ASCII and at most `most` characters of the original; others are written as `\u{e9}`.
-fn ascii(text: &str, most: usize) -> String {
-    let text = bounded(text, most);
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c.is_ascii() {
-            true => out.push(c),
-            false => out.extend(c.escape_unicode()),
-        }
-    }
-    out
 }
 
 /// Titles of the page's moments in the summary.

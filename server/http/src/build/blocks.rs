@@ -3,6 +3,7 @@
 //! Source: nginx documentation, `ngx_http_core_module`.
 
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use conf::{ConfError, Contexts, Directive};
 use engines::http::Method;
@@ -50,20 +51,32 @@ pub(super) fn http(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError
         auto_redirect: false,
         mapped: true,
     };
+    let [servers, listens, locations] = LAST_NUMBERS.each_ref().map(|n| n.load(Ordering::Relaxed));
+    let mut locations = Vec::with_capacity(locations.max(1));
+    locations.push(root);
     b.http = Some(HttpDraft {
         main: SettingsSetBuilder::of_all(&b.defs, Scope::Main),
         server_base: SettingsSetBuilder::of_all(&b.defs, Scope::Server),
         server_layers: Layers::default(),
         location_layers: Layers::default(),
-        servers: Vec::new(),
-        locations: vec![root],
+        servers: Vec::with_capacity(servers),
+        locations,
         server: None,
         location: 0,
         siblings: HashSet::new(),
-        listens: Listens::default(),
+        listens: Listens::with_capacity(listens),
         protocols: protocols::Protocols::default(),
     });
     conf::walk(b, d.items(), Contexts::HTTP)?;
+    let http = b.http.as_ref().expect("http is open until it is finished");
+    let numbers = [
+        http.servers.len(),
+        http.listens.all().len(),
+        http.locations.len(),
+    ];
+    for (last, number) in LAST_NUMBERS.iter().zip(numbers) {
+        last.store(number, Ordering::Relaxed);
+    }
     b.finish_http()
 }
 
@@ -298,3 +311,7 @@ impl ConfigBuilder {
         self.conf_mut()
     }
 }
+
+/// Numbers of servers, listens and locations that this process has read last: room for as many is made at once, since
+/// lists of ten thousand that grow are copied again and again.
+static LAST_NUMBERS: [AtomicUsize; 3] = [const { AtomicUsize::new(0) }; 3];

@@ -157,6 +157,7 @@ impl ConfigBuilder {
             let written = std::mem::take(&mut server.confs);
             server.layer = http.server_layers.inside(base, written);
         }
+        http.location_layers.reserve(http.locations.len());
         // Parents come before their children in the list.
         for i in 0..http.locations.len() {
             let written = std::mem::take(&mut http.locations[i].confs);

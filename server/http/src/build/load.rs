@@ -265,7 +265,7 @@ impl ConfigBuilder {
             syslogs: self.syslogs,
             memory_logs: self.memory_logs,
             watches: self.watches,
-            files: self.loader.files().clone(),
+            files: self.loader.into_files(),
             warnings,
             http,
         }

@@ -124,6 +124,14 @@ struct AddrServers {
 }
 
 impl Listens {
+    /// An empty list with room for `most`.
+    pub(super) fn with_capacity(most: usize) -> Self {
+        Self {
+            all: Vec::with_capacity(most),
+            ..Self::default()
+        }
+    }
+
     /// All of them.
     pub(super) fn all(&self) -> &[ListenDraft] {
         &self.all

@@ -17,7 +17,7 @@ use super::{SslSrv, commands, stapling};
 
 /// Sets the TLS settings of the servers.
 pub(super) fn finish(b: &mut ConfigBuilder) -> Result<(), ConfError> {
-    let mut read = Read::default();
+    let mut read = Read::new();
     for server in 0..b.servers() {
         let Some(settings) = settings(b, server, &mut read)? else {
             continue;
@@ -229,7 +229,7 @@ fn ciphers(
     read: &mut Read,
 ) -> Result<Ciphers, ConfError> {
     let list = said.map_or(DEFAULT_CIPHERS, |d| d.arg_str(0));
-    let ciphers = match (Ciphers::parse(list), said) {
+    let ciphers = match (read.ciphers(list), said) {
         (Ok(ciphers), _) => ciphers,
         // The list is about TLS 1.2 alone.
         (Err(CipherFault::NoMatch(ignored)), Some(_)) if !needed => Ciphers::none(ignored),

@@ -33,6 +33,11 @@ pub(super) fn find(digest: &Digest, needed: bool) -> Option<SoundIdentity> {
     }
 }
 
+/// Number of identities that the last load had.
+pub(super) fn count() -> usize {
+    table().as_ref().map_or(0, HashMap::len)
+}
+
 /// Remembers what a configuration has, and nothing else.
 pub(super) fn replace(known: HashMap<Digest, SoundIdentity>) {
     let weak = |known: SoundIdentity| match known {

@@ -10,8 +10,8 @@ use conf::{Builder, ConfError, Directive};
 use server_http::build::ConfigBuilder;
 use server_http::conf_core::NameServers;
 use tls::{
-    Authorities, Chain, ClientAuth, ClientMode, Config, FileFault, Identity, Key, KeyRing, Policy,
-    Settings,
+    Authorities, Chain, CipherFault, Ciphers, ClientAuth, ClientMode, Config, FileFault, Identity,
+    Key, KeyRing, Policy, Settings,
 };
 
 use super::fault::error;
@@ -40,6 +40,7 @@ pub(super) struct Read {
     clients: HashMap<ClientId, Option<Arc<ClientAuth>>>,
     policies: HashMap<Digest, Arc<Policy>>,
     configs: HashMap<ConfigId, Arc<Config>>,
+    ciphers: HashMap<String, Ciphers>,
     /// Certificates with OCSP responses that are fetched.
     pub(super) fetched: HashMap<Digest, Vec<Fetched>>,
     /// Places of directives about which there has been a warning: servers inherit them.
@@ -64,6 +65,27 @@ pub(super) struct Pair<'d> {
 }
 
 impl Read {
+    /// An empty one with room for as many identities as the last load had.
+    pub(super) fn new() -> Self {
+        let most = known::count();
+        Self {
+            identities: HashMap::with_capacity(most),
+            by_bytes: HashMap::with_capacity(most),
+            configs: HashMap::with_capacity(most),
+            ..Self::default()
+        }
+    }
+
+    /// The suites of a list, each list interpreted once.
+    pub(super) fn ciphers(&mut self, list: &str) -> Result<Ciphers, CipherFault> {
+        if let Some(known) = self.ciphers.get(list) {
+            return Ok(known.clone());
+        }
+        let ciphers = Ciphers::parse(list)?;
+        self.ciphers.insert(list.to_owned(), ciphers.clone());
+        Ok(ciphers)
+    }
+
     /// Warns about a directive, once.
     pub(super) fn warn(&mut self, b: &mut ConfigBuilder, d: &Directive, text: impl Into<String>) {
         if self.warned.insert((d.pos.file, d.pos.line, d.pos.column)) {

@@ -5,7 +5,7 @@ use crate::page::comparison::{
     Match, ResourceComparison, ResourceFigures, VisitComparison, compare,
 };
 use crate::report::table::{push_rows, push_wrapped};
-use crate::report::waterfall::figures::{self, host, ms};
+use crate::report::waterfall::figures::{self, ms};
 
 use super::{lines, sureness};
 
@@ -35,7 +35,7 @@ pub fn text(before: &Runs<'_>, after: &Runs<'_>, by: Match) -> String {
     }
     push_wrapped("  ", "  ", sureness(&lines), &mut out);
     let own = before.shown().visit.resources.first();
-    resources(&found, own.map_or("", |first| host(&first.url)), &mut out);
+    resources(&found, own.map_or("", |first| first.origin()), &mut out);
     out
 }
 

@@ -3,8 +3,10 @@
 use std::time::Instant;
 
 use super::xml::{Element, elements};
-use super::{SLOW, resource, svg, text, visit};
+use super::{SLOW, resource, runs, svg, text, visit};
+use crate::page::comparison::Match;
 use crate::page::{Piece, Visit};
+use crate::report::waterfall::compare;
 
 /// The elements of the picture of a visit, which is well-formed.
 fn drawn(visit: &Visit) -> Vec<Element> {
@@ -190,6 +192,20 @@ fn nothing_is_outside_of_the_picture() {
     late.timings.load_ms = Some(1e300);
     late.timings.first_byte_ms = Some(f64::NAN);
     assert_inside(&drawn(&late));
+    // The longest line about a visit.
+    let mut long = visit(3);
+    (long.agent.name, long.agent.version) = ("N".repeat(100), "1".repeat(100));
+    long.agent.is_browser = false;
+    long.resources = (0..999).map(|n| resource(n, 0.0)).collect();
+    for (n, one) in long.resources.iter_mut().enumerate() {
+        (one.connection, one.from_cache) = (Some(n as u64), n % 2 == 0);
+        (one.head_bytes, one.body_bytes) = (None, (n == 1).then_some(u64::MAX));
+        one.error = Some("reset".to_owned());
+    }
+    assert_inside(&drawn(&long));
+    let run = runs(std::slice::from_ref(&long));
+    let both = compare::svg(run.shown(), run.shown(), Match::Url);
+    assert_inside(&elements(&both).expect("it is well-formed"));
     // Captions have room behind their bars, before them, or over them.
     for start_ms in [0.0, 300.0, 2_000.0, 4_900.0] {
         let mut visit = visit(1);

@@ -65,6 +65,7 @@ fn texts_of_others_stay_texts() {
                 .all(|line| line.chars().all(|c| (' '..='~').contains(&c))),
             "{report:?}"
         );
+        assert!(report.lines().all(|line| line.len() <= 100), "{report}");
         // No entry is broken into more lines than the report made.
         assert!(
             report
@@ -84,6 +85,7 @@ fn megabytes_are_cut() {
         assert_inside(&elements(&picture).expect("the picture is well-formed"));
         let report = text(&made);
         assert!(report.len() < 20_000, "{unit}: {}", report.len());
+        assert!(report.lines().all(|line| line.len() <= 100), "{report}");
     }
 }
 
