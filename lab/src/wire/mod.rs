@@ -8,8 +8,8 @@
 //! fresh responses come from the cache.
 //!
 //! Absent: scripts and what they ask for, frames, cookies, conditional requests, freshness by heuristics, `Link` fields, `refresh`,
-//! images that are loaded when they are shown. Images of style sheets are all asked for, whether an element uses them or not, and
-//! one source of each font.
+//! images that are loaded when they are shown, a second address of a host beside one that is silent (RFC 8305; the next is tried
+//! where one refuses). Images of style sheets are all asked for, whether an element uses them or not, and one source of each font.
 //!
 //! Source: WHATWG HTML, CSS Syntax Module Level 3, RFC 9111, RFC 9218.
 
