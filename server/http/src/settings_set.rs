@@ -175,9 +175,7 @@ impl SettingsSetBuilder {
     /// The finished settings of the outermost level.
     pub fn finish(mut self) -> SettingsSet {
         self.0.sort_by_key(|(slot, _)| *slot);
-        let all: Arc<[_]> = self.0.into_iter().map(|(_, conf)| Some(conf)).collect();
-        let places = places(all.len(), []);
-        SettingsSet::new(all, places, [].into(), 0)
+        SettingsSet::new(self.0.into_iter().map(|(_, conf)| conf))
     }
 }
 
@@ -193,57 +191,28 @@ pub(crate) fn typed_mut<T: Conf>(conf: &mut Arc<dyn AnyConf>) -> &mut T {
         .expect("settings are read at their own scope")
 }
 
-/// The merged settings of one level; levels that write nothing share those of their kind. A level has a list of its own
-/// settings alone: of most definitions ten thousand servers write nothing, and a list of all would be a kilobyte each.
+/// The merged settings of one level; levels that write nothing share those of their kind.
 #[derive(Clone)]
 pub struct SettingsSet {
-    /// By slot: the settings of levels that have none of their own.
-    common: Arc<[Option<Arc<dyn AnyConf>>]>,
-    /// By slot: the place among its own settings, or [`COMMON`].
-    places: Arc<[u8]>,
-    /// The own settings of all levels of the scope, one after the other.
-    own: Arc<[Arc<dyn AnyConf>]>,
-    /// Where those of this level begin.
-    start: usize,
+    settings: Arc<[Arc<dyn AnyConf>]>,
     /// Those of the core, which are read many times a request.
     core: Option<Arc<CoreLoc>>,
 }
 
 impl SettingsSet {
-    /// The settings of a level: those of `own` from `start` on at their [`places`], and else those common to such levels.
-    pub(crate) fn new(
-        common: Arc<[Option<Arc<dyn AnyConf>>]>,
-        places: Arc<[u8]>,
-        own: Arc<[Arc<dyn AnyConf>]>,
-        start: usize,
-    ) -> Self {
-        debug_assert_eq!(common.len(), places.len(), "both are by slot");
-        let mut set = Self {
-            common,
-            places,
-            own,
-            start,
-            core: None,
-        };
-        let slot = CoreLoc::def().slot();
-        set.core = (slot < set.places.len())
-            .then(|| Arc::clone(set.at(slot)) as Arc<dyn Any + Send + Sync>)
-            .and_then(|any| any.downcast().ok());
-        set
-    }
-
-    fn at(&self, slot: usize) -> &Arc<dyn AnyConf> {
-        match self.places[slot] {
-            COMMON => self.common[slot]
-                .as_ref()
-                .expect("a level has its own settings where there are no common ones"),
-            place => &self.own[self.start + usize::from(place)],
-        }
+    /// The settings of a level, of all definitions of its scope by slot.
+    pub(crate) fn new(settings: impl IntoIterator<Item = Arc<dyn AnyConf>>) -> Self {
+        let settings: Arc<[Arc<dyn AnyConf>]> = settings.into_iter().collect();
+        let core = settings.get(CoreLoc::def().slot()).and_then(|conf| {
+            let any: Arc<dyn Any + Send + Sync> = Arc::<dyn AnyConf>::clone(conf);
+            any.downcast().ok()
+        });
+        Self { settings, core }
     }
 
     /// The settings of one definition.
     pub fn get<T: Conf>(&self) -> &T {
-        typed(&**self.at(T::def().slot())).expect("settings are read at their own scope")
+        typed(&*self.settings[T::def().slot()]).expect("settings are read at their own scope")
     }
 
     /// The core's settings of a location.
@@ -253,16 +222,3 @@ impl SettingsSet {
         core.expect("the core's settings exist wherever a location's do")
     }
 }
-
-/// Returns the places of a level that has settings of its own at these slots of `slots`.
-pub(crate) fn places(slots: usize, own: impl IntoIterator<Item = usize>) -> Arc<[u8]> {
-    assert!(slots <= usize::from(COMMON), "a place is a byte");
-    let mut places = vec![COMMON; slots];
-    for (slot, place) in own.into_iter().zip(0..) {
-        places[slot] = place;
-    }
-    places.into()
-}
-
-/// Marks a slot at which a level has nothing of its own.
-const COMMON: u8 = u8::MAX;
