@@ -95,7 +95,7 @@ pub enum Event<ProtocolError> {
 }
 
 impl<ProtocolError> Event<ProtocolError> {
-    /// The same event, with what is wrong with the connection in another form.
+    /// Converts an event to one whose error is in another form.
     pub fn map_error<Other>(self, form: impl FnOnce(ProtocolError) -> Other) -> Event<Other> {
         match self {
             Self::Failed(error) => Event::Failed(form(error)),

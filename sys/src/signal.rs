@@ -98,7 +98,7 @@ pub fn ignore(signo: i32) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether the process ignores `signo`, as whoever started it may have said; false of what is no signal.
+/// Whether the process ignores `signo`, from its start or by [`ignore`]; false of what is no signal.
 #[must_use]
 pub fn is_ignored(signo: i32) -> bool {
     let mut action = MaybeUninit::<libc::sigaction>::uninit();

@@ -216,7 +216,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// The times of the pictures that are kept of some with so many bytes each.
+    /// The times of the pictures that are kept of `count`, each of as many `bytes`.
     fn kept(count: usize, bytes: usize) -> Vec<f64> {
         let mut record = Record::new(&Options::new("http://h/")).expect("no file");
         let data = BASE64_STANDARD.encode(vec![0; bytes]);

@@ -51,33 +51,8 @@ impl Url {
         if authority.contains('@') {
             return Err(wrong("a user is named in a field Authorization instead"));
         }
-        // Brackets hold the colons of an IPv6 address. RFC 3986 section 6.2: spellings of one host are one URL.
-        let (host, port) = match authority.strip_prefix('[') {
-            Some(bracketed) => {
-                let parts = bracketed.split_once(']');
-                let parts =
-                    parts.and_then(|(host, port)| Some((host.parse::<Ipv6Addr>().ok()?, port)));
-                let (host, port) = parts.ok_or_else(|| wrong("its address is none"))?;
-                (host.to_string(), port)
-            }
-            None => {
-                let (host, port) =
-                    authority.split_at(authority.find(':').unwrap_or(authority.len()));
-                (host.to_ascii_lowercase(), port)
-            }
-        };
-        if host.is_empty() {
-            return Err(wrong("it has no host"));
-        }
-        let port = match port {
-            "" | ":" => usual_port,
-            port => port
-                .strip_prefix(':')
-                .filter(|digits| digits.bytes().all(|b| b.is_ascii_digit()))
-                .and_then(|digits| digits.parse().ok())
-                .filter(|port| *port != 0)
-                .ok_or_else(|| wrong("its port is no number from 1 to 65535"))?,
-        };
+        let (host, port) = host_and_port(authority).map_err(wrong)?;
+        let port = port.unwrap_or(usual_port);
         let shown = match host.contains(':') {
             true => format!("[{host}]"),
             false => host.clone(),
@@ -197,6 +172,41 @@ impl fmt::Display for Url {
         write!(out, "{scheme}://{}{}", self.authority, self.path)
     }
 }
+
+/// Host and port of an authority. Spellings of one host are one (RFC 3986 section 6.2).
+///
+/// # Errors
+/// What is wrong with it.
+fn host_and_port(authority: &str) -> Result<(String, Option<u16>), &'static str> {
+    // Brackets hold the colons of an IPv6 address.
+    let (host, port) = match authority.strip_prefix('[').map(|rest| rest.split_once(']')) {
+        Some(bracketed) => {
+            let (host, port) = bracketed.ok_or(NO_ADDRESS)?;
+            let address: Ipv6Addr = host.parse().map_err(|_| NO_ADDRESS)?;
+            (address.to_string(), port)
+        }
+        None => {
+            let colon = authority.find(':').unwrap_or(authority.len());
+            let (host, port) = authority.split_at(colon);
+            (host.to_ascii_lowercase(), port)
+        }
+    };
+    if host.is_empty() {
+        return Err("it has no host");
+    }
+    if matches!(port, "" | ":") {
+        return Ok((host, None));
+    }
+    let digits = port.strip_prefix(':');
+    let digits = digits.filter(|digits| digits.bytes().all(|b| b.is_ascii_digit()));
+    let port = digits.and_then(|digits| digits.parse().ok());
+    match port.filter(|port| *port != 0) {
+        Some(port) => Ok((host, Some(port))),
+        None => Err("its port is no number from 1 to 65535"),
+    }
+}
+
+const NO_ADDRESS: &str = "its address is none";
 
 /// The scheme of a reference, and what follows its colon; `None` where it has none.
 fn scheme(reference: &str) -> Option<(&str, &str)> {

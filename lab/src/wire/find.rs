@@ -159,7 +159,7 @@ impl Reader for Source {
     }
 }
 
-/// What a whole document says.
+/// References, styles and the title of a whole document.
 pub(super) fn found(document: &[u8]) -> Vec<Found> {
     let mut all = Vec::new();
     tokenize(document, |found| all.push(found));
