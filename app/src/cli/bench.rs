@@ -8,21 +8,22 @@ mod servers;
 mod threshold;
 
 use std::io::{self, IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use lab::client::{Protocol, Url, has_body};
+use lab::client::{Url, has_body};
 use lab::load::{Connect, Measured, SampleFilter, Step, bench};
 use lab::report::{Offloads, Report, hdr, html, text};
 use link::is_conclusive;
 use link::via::{self, Far, Inside, Wanted};
 use link::{LOCALHOST_PORTS, Link, Spec};
-use sys::signal::Signals;
+use sys::signal::{INT, Signals, TERM};
 
+use super::files::write;
 use super::output::{fail, json, print};
-use super::values::{count, positive};
+use super::values::{Spoken, count, positive, protocols};
 use threshold::Threshold;
 
 /// load servers, and report how fast they answer and at what cost
@@ -121,19 +122,6 @@ pub(super) struct Options {
     hdr: Option<PathBuf>,
 }
 
-/// A protocol, or none in particular.
-pub(super) type Spoken = Option<Protocol>;
-
-/// Names of protocols, for options.
-pub(super) fn protocols() -> impl TypedValueParser<Value = Spoken> {
-    PossibleValuesParser::new(["auto", "h1", "h2", "spdy"]).map(|name| match name.as_str() {
-        "h1" => Some(Protocol::H1),
-        "h2" => Some(Protocol::H2),
-        "spdy" => Some(Protocol::Spdy),
-        _ => None,
-    })
-}
-
 fn kinds() -> impl TypedValueParser<Value = Connect> {
     PossibleValuesParser::new(["warm", "cold", "resumed"]).map(|name| match name.as_str() {
         "cold" => Connect::Cold,
@@ -227,7 +215,7 @@ fn judged(options: &Options, link: Option<&Inside>) -> u8 {
 fn measure(options: &Options, link: Option<&Inside>) -> Result<Report, String> {
     let job = servers::job(options)?;
     // From now on the two are read, and end the bench when they come.
-    let signals = Signals::new(&[SIGINT, SIGTERM]).map_err(|error| error.to_string())?;
+    let signals = Signals::new(&[INT, TERM]).map_err(|error| error.to_string())?;
     let mut bar = Bar::new();
     let filter = link.map(|inside| OnTime(&inside.link));
     let filter = filter.as_ref().map(|filter| filter as &dyn SampleFilter);
@@ -294,10 +282,6 @@ fn told(options: &Options, report: &Report, measured: &Measured) -> Result<(), S
     };
     let _ = print(&text);
     Ok(())
-}
-
-fn write(path: &Path, text: &str) -> Result<(), String> {
-    std::fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))
 }
 
 /// The exit status: 0 when all went well, 1 when nothing was answered, 2 when a threshold is exceeded, 130 when the bench
@@ -370,8 +354,6 @@ fn line(step: Step<'_>) -> String {
 /// The verb.
 const NAME: &str = "bench";
 
-const SIGINT: i32 = 2;
-const SIGTERM: i32 = 15;
 /// A sample is excluded when the link delivered a packet later than this meanwhile.
 const LATE_THRESHOLD: Duration = Duration::from_millis(2);
 /// The exit status when nothing could be measured.

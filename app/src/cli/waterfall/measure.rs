@@ -6,17 +6,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use lab::browser::{self, Run};
-use lab::client::trust::Trust;
 use lab::client::{Protocol, Url};
 use lab::fetch::KeyLog;
 use lab::page::View;
 use lab::wire::{self, Kept};
 use link::via::{self, Far, Inside, Wanted};
 use link::{LOCALHOST_PORTS, Spec};
-use sys::signal::Signals;
+use sys::signal::{INT, Signals, TERM};
 
 use super::options::Options;
 use super::views::Visits;
+use crate::cli::values::trust;
 
 /// Why there are no visits.
 #[derive(Debug)]
@@ -112,18 +112,13 @@ fn by_browser(options: &Options, url: &Url, watch: &mut Watch) -> Result<Vec<Run
 }
 
 fn by_wire(options: &Options, url: &Url, watch: &mut Watch) -> Result<Vec<Run>, String> {
-    let trust = match (&options.cacert, options.insecure) {
-        (Some(file), _) => Trust::file(file)?,
-        (None, true) => Trust::Nobody,
-        (None, false) => Trust::Browsers,
-    };
     let key_log = keys(options).map(|path| {
         let made = KeyLog::create(&path);
         made.map_err(|error| format!("cannot write {}: {error}", path.display()))
     });
     let of_wire = wire::Options {
         protocol: options.protocol.flatten(),
-        trust,
+        trust: trust(options.cacert.as_deref(), options.insecure)?,
         timeout: options.timeout(),
         key_log: key_log.transpose()?.map(Arc::new),
         ..wire::Options::new(url.clone())
@@ -179,7 +174,7 @@ struct Watch {
 impl Watch {
     fn new() -> io::Result<Self> {
         Ok(Self {
-            signals: Signals::new(&[SIGINT, SIGTERM])?,
+            signals: Signals::new(&[INT, TERM])?,
             is_over: false,
             is_watched: io::stderr().is_terminal(),
             is_there: false,
@@ -213,8 +208,6 @@ fn line((over, all): (usize, usize), view: View, resources: usize, elapsed: Dura
 
 /// A link that only looks at packets.
 const NO_DELAY: &str = "0ms";
-const SIGINT: i32 = 2;
-const SIGTERM: i32 = 15;
 /// Time between two lines that say how far visits are.
 const SHOWN_EVERY: Duration = Duration::from_millis(200);
 
