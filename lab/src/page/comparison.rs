@@ -178,7 +178,7 @@ pub fn pairs(before: &Visit, after: &Visit, by: Match) -> Vec<(Option<usize>, Op
     found
 }
 
-/// What each resource of a visit is compared by, in their order.
+/// Keys of the resources of a visit, in their order.
 fn keys(visit: &Visit, by: Match) -> impl Iterator<Item = Key> {
     let mut seen: HashMap<(String, String), usize> = HashMap::new();
     visit.resources.iter().map(move |resource| {
