@@ -8,21 +8,22 @@ mod servers;
 mod threshold;
 
 use std::io::{self, IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use lab::client::{Protocol, Url, has_body};
+use lab::client::{Url, has_body};
 use lab::load::{Connect, Measured, SampleFilter, Step, bench};
 use lab::report::{Offloads, Report, hdr, html, text};
 use link::is_conclusive;
 use link::via::{self, Far, Inside, Wanted};
 use link::{LOCALHOST_PORTS, Link, Spec};
 
+use super::files::write;
 use super::interruption::{INTERRUPTED, interruptions};
 use super::output::{fail, json, print};
-use super::values::{count, positive};
+use super::values::{Spoken, count, positive, protocols};
 use threshold::Threshold;
 
 /// load servers, and report how fast they answer and at what cost
@@ -119,19 +120,6 @@ pub(super) struct Options {
     /// Write all times as a log of HdrHistogram
     #[arg(long, value_name = "FILE")]
     hdr: Option<PathBuf>,
-}
-
-/// A protocol, or none in particular.
-pub(super) type Spoken = Option<Protocol>;
-
-/// Names of protocols, for options.
-pub(super) fn protocols() -> impl TypedValueParser<Value = Spoken> {
-    PossibleValuesParser::new(["auto", "h1", "h2", "spdy"]).map(|name| match name.as_str() {
-        "h1" => Some(Protocol::H1),
-        "h2" => Some(Protocol::H2),
-        "spdy" => Some(Protocol::Spdy),
-        _ => None,
-    })
 }
 
 fn kinds() -> impl TypedValueParser<Value = Connect> {
@@ -293,10 +281,6 @@ fn told(options: &Options, report: &Report, measured: &Measured) -> Result<(), S
     };
     let _ = print(&text);
     Ok(())
-}
-
-fn write(path: &Path, text: &str) -> Result<(), String> {
-    std::fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))
 }
 
 /// The exit status: 0 when all went well, 1 when nothing was answered, 2 when a threshold is exceeded, 130 when the bench

@@ -14,14 +14,14 @@ mod watch;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
-use lab::client::{Protocol, Url};
+use lab::client::Url;
 use lab::doctor::{Diagnosis, REQUESTS_MAX};
 use lab::report::doctor::{html, text};
 
+use super::files::write;
 use super::interruption::INTERRUPTED;
 use super::output::{fail, json, print};
-use super::values::positive;
+use super::values::{Spoken, positive, protocols};
 use source::Source;
 
 /// find what delays the first byte of a server, and what mends it
@@ -88,13 +88,6 @@ pub(super) struct Options {
     html: Option<PathBuf>,
 }
 
-/// A protocol, or none in particular.
-type Spoken = Option<Protocol>;
-
-fn protocols() -> impl TypedValueParser<Value = Spoken> {
-    PossibleValuesParser::new(Protocol::OPTIONS).map(|name| Protocol::of_option(&name))
-}
-
 /// Runs the verb.
 pub(super) fn run(options: &Options) -> ExitCode {
     match Source::of(options) {
@@ -136,9 +129,7 @@ fn ended(options: &Options, result: Result<(Diagnosis, bool), String>) -> u8 {
 /// Prints a diagnosis, and writes the page that was asked for.
 fn shown(options: &Options, diagnosis: &Diagnosis) -> Result<(), String> {
     if let Some(path) = &options.html {
-        let page = html(diagnosis, PROGRAM);
-        let failed = |error| format!("cannot write {}: {error}", path.display());
-        std::fs::write(path, page).map_err(failed)?;
+        write(path, &html(diagnosis))?;
     }
     let text = match options.json {
         true => json(diagnosis)?,
@@ -148,8 +139,6 @@ fn shown(options: &Options, diagnosis: &Diagnosis) -> Result<(), String> {
     Ok(())
 }
 
-/// This program, as pages name it.
-const PROGRAM: &str = concat!("firstbyte ", env!("CARGO_PKG_VERSION"));
 /// The verb.
 const NAME: &str = "doctor";
 
@@ -160,6 +149,8 @@ const BAD: u8 = 2;
 
 #[cfg(test)]
 mod tests {
+    use lab::client::Protocol;
+
     use super::*;
     use crate::cli::values::parsed;
 

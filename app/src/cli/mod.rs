@@ -8,6 +8,7 @@ mod bench;
 mod compare;
 mod doctor;
 mod explain;
+mod files;
 mod freeze;
 mod interruption;
 mod output;

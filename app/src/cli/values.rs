@@ -1,5 +1,31 @@
 //! Values of options that several verbs have.
 
+use std::path::Path;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use lab::client::Protocol;
+use lab::client::trust::Trust;
+
+/// A protocol, or none in particular.
+pub(super) type Spoken = Option<Protocol>;
+
+/// Names of protocols, for options.
+pub(super) fn protocols() -> impl TypedValueParser<Value = Spoken> {
+    PossibleValuesParser::new(Protocol::OPTIONS).map(|name| Protocol::of_option(&name))
+}
+
+/// Whose certificates are trusted: by `--cacert`, `--insecure`, or none of them.
+///
+/// # Errors
+/// A sentence: the file cannot be read, or has no certificate.
+pub(super) fn trust(cacert: Option<&Path>, insecure: bool) -> Result<Trust, String> {
+    match (cacert, insecure) {
+        (Some(file), _) => Trust::file(file),
+        (None, true) => Ok(Trust::Nobody),
+        (None, false) => Ok(Trust::Browsers),
+    }
+}
+
 /// A positive number, for options.
 ///
 /// # Errors

@@ -5,7 +5,6 @@
 //!
 //! Source: of our own; docs/waterfall.md.
 
-mod files;
 mod json;
 mod measure;
 mod options;
@@ -18,11 +17,11 @@ use lab::page::comparison::{Match, compare};
 use lab::page::har;
 use lab::report::waterfall;
 
+use super::files::{archive, write};
 use super::interruption::INTERRUPTED;
 use super::output::{fail, json as pretty, print};
-use files::{archive, write};
 use measure::{Failure, measure};
-use options::{PROGRAM, Task};
+use options::Task;
 use views::Visits;
 
 pub(super) use options::Options;
@@ -55,7 +54,13 @@ pub(super) fn run(options: &Options) -> ExitCode {
 
 /// The visits of a HAR file.
 fn read(options: &Options, file: &Path) -> Result<Visits, String> {
-    let pages = archive(file)?;
+    let is_file = file.to_string_lossy().contains('/') || file.exists();
+    let hint = if is_file {
+        ""
+    } else {
+        " (a URL begins with http:// or https://)"
+    };
+    let pages = archive(file).map_err(|why| why + hint)?;
     Visits::of_pages(pages, options.page.as_deref())
         .map_err(|why| format!("{}: {why}", file.display()))
 }
@@ -73,7 +78,7 @@ fn show(options: &Options, visits: &Visits) -> Result<(), String> {
         write(path, &har::write(&visits.all()))?;
     }
     if let Some(path) = &options.html {
-        write(path, &waterfall::html(&views, PROGRAM))?;
+        write(path, &waterfall::html(&views))?;
     }
     if let Some(path) = &options.svg {
         write(path, &waterfall::svg(views.first.shown()))?;
@@ -97,7 +102,7 @@ fn compared(options: &Options, before: &Visits, after: &Visits) -> Result<(), St
     };
     let _ = print(&text);
     if let Some(path) = &options.html {
-        let page = waterfall::compare::html(&before, &after, by, PROGRAM);
+        let page = waterfall::compare::html(&before, &after, by);
         write(path, &page)?;
     }
     if let Some(path) = &options.svg {

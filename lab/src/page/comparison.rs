@@ -178,7 +178,7 @@ pub fn pairs(before: &Visit, after: &Visit, by: Match) -> Vec<(Option<usize>, Op
     found
 }
 
-/// What each resource of a visit is compared by, in their order.
+/// Keys of the resources of a visit, in their order.
 fn keys(visit: &Visit, by: Match) -> impl Iterator<Item = Key> {
     let mut seen: HashMap<(String, String), usize> = HashMap::new();
     visit.resources.iter().map(move |resource| {
@@ -280,25 +280,21 @@ mod tests {
 
     #[test]
     fn resources_are_matched_by_url_and_by_path() {
-        let before = visit(
+        let before = [visit(
             100.0,
             vec![
                 resource("http://A.test/a?1", 30.0, "http/1.1"),
                 resource("http://a.test/gone", 5.0, "http/1.1"),
             ],
-        );
-        let after = visit(
+        )];
+        let after = [visit(
             80.0,
             vec![
                 resource("http://a.test:80/a?1", 10.0, "h2"),
                 resource("http://b.test/gone", 5.0, "h2"),
             ],
-        );
-        let found = compared(
-            std::slice::from_ref(&before),
-            std::slice::from_ref(&after),
-            Match::Url,
-        );
+        )];
+        let found = compared(&before, &after, Match::Url);
         let sides = |found: &VisitComparison| -> Vec<(bool, bool)> {
             let resources = found.resources.iter();
             resources
@@ -319,7 +315,7 @@ mod tests {
                 ("h2".to_owned(), 0.0, 2.0)
             ]
         );
-        let by_path = compared(&[before], &[after], Match::Path);
+        let by_path = compared(&before, &after, Match::Path);
         assert_eq!(sides(&by_path), [(true, true), (true, true)]);
     }
 

@@ -47,7 +47,7 @@ impl Report {
         let warning = |one: &ServerReport| one.warning(filter?);
         Self {
             format: FORMAT.to_owned(),
-            program: concat!("firstbyte ", env!("CARGO_PKG_VERSION")).to_owned(),
+            program: PROGRAM.to_owned(),
             began_unix_s: measured.began_unix_s,
             interrupted: measured.interrupted,
             warnings: servers.iter().filter_map(warning).collect(),
@@ -110,5 +110,7 @@ impl Settings {
     }
 }
 
+/// This program and its version, as reports name it.
+pub const PROGRAM: &str = concat!("firstbyte ", env!("CARGO_PKG_VERSION"));
 /// The name of the format.
 pub const FORMAT: &str = "firstbyte-bench/1";

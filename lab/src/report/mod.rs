@@ -26,6 +26,6 @@ pub use comparison::ComparisonReport;
 pub(crate) use conditions::is_own;
 pub use conditions::{Conditions, Offloads};
 pub use escape::{escaped_json, visible};
-pub use format::{FORMAT, Report, Settings};
+pub use format::{FORMAT, PROGRAM, Report, Settings};
 pub(crate) use route::device_to;
 pub use server::{Block, Excluded, Figure, ServerReport, TimesReport};

@@ -3,11 +3,12 @@
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use lab::client::trust::{self, Trust};
+use lab::client::trust;
 use lab::client::{Protocol, Request, Url};
 use lab::load::{Connect, Job, Plan, Server, tell_apart, workload};
 
 use super::Options;
+use crate::cli::values;
 
 /// Task to run.
 ///
@@ -113,11 +114,7 @@ fn server(
     let tls = match first.tls {
         false => None,
         true => {
-            let trust = match (&options.cacert, options.insecure) {
-                (Some(file), _) => Trust::file(file)?,
-                (None, true) => Trust::Nobody,
-                (None, false) => Trust::Browsers,
-            };
+            let trust = values::trust(options.cacert.as_deref(), options.insecure)?;
             // SPDY is measured only where it is asked for: no client of today would choose it.
             let offered = match &protocol {
                 Some(one) => std::slice::from_ref(one),

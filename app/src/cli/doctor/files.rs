@@ -7,7 +7,6 @@ use std::path::Path;
 use conf::Disk;
 use lab::capture::{self, KeyLog};
 use lab::doctor::{Code, Diagnosis, Finding, Severity, chain_file, from_har};
-use lab::page;
 use lint::Weight;
 
 /// The diagnosis of a capture.
@@ -47,20 +46,11 @@ pub(super) fn capture(path: &Path, key_log: Option<&Path>) -> Result<Diagnosis, 
 /// # Errors
 /// A sentence where it cannot be read.
 pub(super) fn archive(path: &Path) -> Result<Diagnosis, String> {
-    let named = |why: String| format!("{}: {why}", path.display());
-    let mut bytes = Vec::new();
-    let limit = page::har::FILE_BYTES_MAX;
-    let read = open(path)?.take(limit + 1).read_to_end(&mut bytes);
-    read.map_err(|error| named(error.to_string()))?;
-    if bytes.len() as u64 > limit {
-        return Err(named(format!("it is larger than {} MiB", limit >> 20)));
-    }
-    let pages = page::har::read(&bytes).map_err(|fault| named(fault.to_string()))?;
+    let pages = crate::cli::files::archive(path)?;
     let visits = pages.iter().map(|page| &page.visit);
     let mut visits = visits.filter(|visit| !visit.resources.is_empty());
-    let visit = visits
-        .next()
-        .ok_or_else(|| named("it has no entries".to_owned()))?;
+    let first = visits.next();
+    let visit = first.ok_or_else(|| format!("{}: it has no entries", path.display()))?;
     let protocol = visit
         .resources
         .first()

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use lab::client::trust::Trust;
 use lab::doctor::Plan;
 
 use super::Options;
+use crate::cli::values::trust;
 
 /// Where findings come from.
 #[derive(Debug)]
@@ -46,17 +46,12 @@ impl Source {
         {
             return Err(format!("{} is no directory", directory.display()));
         }
-        let trust = match (&options.cacert, options.insecure) {
-            (Some(file), _) => Trust::file(file)?,
-            (None, true) => Trust::Nobody,
-            (None, false) => Trust::Browsers,
-        };
         let mut plan = Plan::new(url.clone());
         plan.more.clone_from(&options.more);
         plan.flushed.clone_from(&options.flushed);
         plan.docroot.clone_from(&options.docroot);
         plan.protocol = options.protocol;
-        plan.trust = trust;
+        plan.trust = trust(options.cacert.as_deref(), options.insecure)?;
         plan.cacert.clone_from(&options.cacert);
         plan.timeout = Duration::from_secs_f64(options.timeout_s.min(TIMEOUT_MAX_S));
         plan.requests_max = options.requests_max;

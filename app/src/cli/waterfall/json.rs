@@ -9,11 +9,9 @@ use lab::page::comparison::{
     FigureComparison, ResourceComparison, ResourceFigures, VisitComparison,
 };
 use lab::page::{AnalysedVisit, FIGURES, PageTimings, Phases, Resource, Runs, Views, Visit};
-use lab::report::Figure;
+use lab::report::{Figure, PROGRAM};
 use lab::stats::{Comparison, Estimate};
 use serde_json::{Map, Value, json};
-
-use super::options::PROGRAM;
 
 /// Visits and their analysis.
 pub(super) fn views(views: &Views<'_>) -> Value {

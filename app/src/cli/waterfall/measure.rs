@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use lab::browser::{self, Run};
-use lab::client::trust::Trust;
 use lab::client::{Protocol, Url};
 use lab::fetch::KeyLog;
 use lab::page::View;
@@ -18,6 +17,7 @@ use sys::signal::Signals;
 use super::options::Options;
 use super::views::Visits;
 use crate::cli::interruption::interruptions;
+use crate::cli::values::trust;
 
 /// Why there are no visits.
 #[derive(Debug)]
@@ -115,14 +115,9 @@ fn by_browser(options: &Options, url: &Url, watch: &mut Watch) -> Result<Vec<Run
 }
 
 fn by_wire(options: &Options, url: &Url, watch: &mut Watch) -> Result<Vec<Run>, String> {
-    let trust = match (&options.cacert, options.insecure) {
-        (Some(file), _) => Trust::file(file)?,
-        (None, true) => Trust::Nobody,
-        (None, false) => Trust::Browsers,
-    };
     let of_wire = wire::Options {
         protocol: options.protocol.flatten(),
-        trust,
+        trust: trust(options.cacert.as_deref(), options.insecure)?,
         timeout: options.timeout(),
         key_log: key_log(options)?.map(Arc::new),
         ..wire::Options::new(url.clone())

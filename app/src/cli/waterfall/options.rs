@@ -4,18 +4,17 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use lab::browser::RUNS_MAX;
 use lab::client::{Protocol, Url};
 use link::Spec;
 
-use crate::cli::values::{count, positive};
+use crate::cli::values::{Spoken, count, positive, protocols};
 
 /// draw how a page loads: its requests on a time axis, and what they waited for
 ///
-/// Visits a page with Chromium or with the built-in clients, or reads a HAR file of any browser, and draws the requests on a time axis, with the parts of each
-/// wait, stalls, connections and the staircase score. "waterfall compare BEFORE.har AFTER.har" draws two files on one axis and
-/// compares them. docs/waterfall.md explains the figures.
+/// Visits a page with Chromium or with the built-in clients, or reads a HAR file of any browser, and draws the requests on a
+/// time axis, with the parts of each wait, stalls, connections and the staircase score. "waterfall compare BEFORE.har
+/// AFTER.har" draws two files on one axis and compares them. docs/waterfall.md explains the figures.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// The page's URL, or a HAR file; or the word compare and two HAR files
@@ -74,13 +73,6 @@ pub(crate) struct Options {
     /// Write the waterfall as a picture
     #[arg(long, value_name = "FILE")]
     pub(super) svg: Option<PathBuf>,
-}
-
-/// A protocol, or none in particular.
-type Spoken = Option<Protocol>;
-
-fn protocols() -> impl TypedValueParser<Value = Spoken> {
-    PossibleValuesParser::new(Protocol::OPTIONS).map(|name| Protocol::of_option(&name))
 }
 
 /// The task of the verb.
@@ -189,8 +181,6 @@ const COMPARE: &str = "compare";
 const TIMEOUT_S: f64 = 60.0;
 /// More is as good as for ever: a day.
 const TIMEOUT_MAX_S: f64 = 86_400.0;
-/// Program and version, as reports have them.
-pub(super) const PROGRAM: &str = concat!("firstbyte ", env!("CARGO_PKG_VERSION"));
 
 #[cfg(test)]
 mod tests {

@@ -12,14 +12,15 @@ use maud::{Markup, html};
 
 use crate::doctor::{Diagnosis, Finding, Severity};
 
+use super::PROGRAM;
 use super::document::{document, wide};
 use super::escape::{bounded, shortened};
 
 pub use text::text;
 
-/// The whole page; `program` is in its foot.
+/// The whole page.
 #[must_use]
-pub fn html(diagnosis: &Diagnosis, program: &str) -> String {
+pub fn html(diagnosis: &Diagnosis) -> String {
     let title = format!("Doctor: {}", shortened(&diagnosis.target, TARGET_MOST));
     let content = html! {
         h1 { (title) }
@@ -34,7 +35,7 @@ pub fn html(diagnosis: &Diagnosis, program: &str) -> String {
             section { h2 { "Conditions" } (wide("Conditions", &values::table(&diagnosis.conditions))) }
         }
     };
-    document(&title, &[STYLE], program, &content)
+    document(&title, &[STYLE], PROGRAM, &content)
 }
 
 /// How many findings there are of each severity.

@@ -49,7 +49,7 @@ fn table(values: &Map<String, Value>, indent: &str, out: &mut String) {
     }
 }
 
-/// What stands below the title of a finding begins here.
+/// Indent of the lines below the title of a finding.
 const INDENT: &str = "      ";
 
 #[cfg(test)]

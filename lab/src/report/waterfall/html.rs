@@ -5,6 +5,7 @@
 use maud::{Markup, PreEscaped, html};
 
 use crate::page::{FIGURES, Runs, View, Views, Visit};
+use crate::report::PROGRAM;
 use crate::report::document::{document, wide};
 use crate::report::escape::{bounded, shortened};
 
@@ -37,9 +38,9 @@ impl<'a> Shown<'a> {
     }
 }
 
-/// The whole page; `program` is in its foot.
+/// The whole page.
 #[must_use]
-pub fn html(views: &Views<'_>, program: &str) -> String {
+pub fn html(views: &Views<'_>) -> String {
     let first = Shown::of(&views.first);
     let url = shortened(&first.drawing.visit.url, URL_MOST);
     let title = format!("Waterfall of {url}");
@@ -53,7 +54,7 @@ pub fn html(views: &Views<'_>, program: &str) -> String {
         @for view in &views { (pictures(view.title, &view.drawing)) }
         @for view in &views { (runs(view)) }
     };
-    document(&title, &[palette::STYLE, STYLE], program, &content)
+    document(&title, &[palette::STYLE, STYLE], PROGRAM, &content)
 }
 
 /// The page's title, and who visited it.

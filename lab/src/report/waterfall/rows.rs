@@ -349,7 +349,7 @@ pub(super) fn end_ms<'r>(rows: impl Iterator<Item = &'r Row<'r>>, timings: &[Tim
     rows.map(Row::end_ms).chain(moments).fold(0.0, f64::max)
 }
 
-/// What is not drawn of this number of resources, in a sentence; `None` where all are.
+/// A sentence about the resources that are not drawn, of this number; `None` where all are.
 pub(super) fn left_out(resources: usize) -> Option<String> {
     let more = resources.checked_sub(ROWS_MAX).filter(|more| *more > 0)?;
     let more = figures::counted(more, "further resource");
@@ -417,7 +417,7 @@ pub(super) const PARTS: [(&str, &str); 3] = [
     ("server", "server"),
     ("rest", "unexplained"),
 ];
-/// The resources that are drawn, of a visit or of two together: a page of so many is of 5 MB without their fields.
+/// The resources that are drawn, of a visit or of two together: their page is of 5 MB without their fields.
 pub(super) const ROWS_MAX: usize = 2_000;
 /// Characters of a URL in a tooltip or a table.
 pub(super) const URL_MOST: usize = 2_000;

@@ -35,7 +35,7 @@ pub(super) fn text_or_dash(figure: &Figure, value: Option<f64>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| text(figure, value))
 }
 
-/// What several runs say of a figure in which they differ: of times the mean with its interval,
+/// Text of a figure in which runs differ: of times the mean with its interval,
 /// `mean 12.3 ms (11.9 to 12.7, n=5)`, of other figures the range.
 pub(super) fn of_runs(figure: &Figure, runs: &Runs<'_>) -> Option<String> {
     let values = runs.values(figure);

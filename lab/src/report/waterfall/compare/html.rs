@@ -4,6 +4,7 @@ use maud::{Markup, PreEscaped, html};
 
 use crate::page::Runs;
 use crate::page::comparison::{Match, compare};
+use crate::report::PROGRAM;
 use crate::report::document::{document, wide};
 use crate::report::escape::shortened;
 use crate::report::waterfall::html::{STYLE, pictures};
@@ -12,9 +13,9 @@ use crate::report::waterfall::{figures, palette};
 
 use super::{Line, lines, overlay, sureness};
 
-/// The whole page; `program` is in its foot.
+/// The whole page.
 #[must_use]
-pub fn html(before: &Runs<'_>, after: &Runs<'_>, by: Match, program: &str) -> String {
+pub fn html(before: &Runs<'_>, after: &Runs<'_>, by: Match) -> String {
     let lines = lines(&compare(before, after, by));
     let sides = [("before", before), ("after", after)];
     let [before, after] = [before, after].map(|runs| Drawing::of(runs.shown()));
@@ -39,7 +40,7 @@ pub fn html(before: &Runs<'_>, after: &Runs<'_>, by: Match, program: &str) -> St
         (pictures("Before", &before))
         (pictures("After", &after))
     };
-    document(&title, &[palette::STYLE, STYLE], program, &content)
+    document(&title, &[palette::STYLE, STYLE], PROGRAM, &content)
 }
 
 /// Figures, each of both sides with the change, and a verdict where there are several runs.

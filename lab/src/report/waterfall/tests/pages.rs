@@ -10,18 +10,19 @@ use super::hostile::{TEXTS, made_of};
 use super::{runs, svg, text, view, visit};
 use crate::page::comparison::Match;
 use crate::page::{Frame, View, Views, Visit};
+use crate::report::PROGRAM;
 use crate::report::waterfall::rows::ROWS_MAX;
 use crate::report::waterfall::{compare, html};
 
 /// A page of a visit by itself.
 fn page_of(visit: &Visit) -> String {
-    html(&view(visit), "firstbyte")
+    html(&view(visit))
 }
 
 /// A page of two visits.
-fn compared(program: &str, before: &Visit, after: &Visit) -> String {
+fn compared(before: &Visit, after: &Visit) -> String {
     let [before, after] = [before, after].map(|visit| runs(from_ref(visit)));
-    compare::html(&before, &after, Match::Path, program)
+    compare::html(&before, &after, Match::Path)
 }
 
 /// An element's name with its attributes.
@@ -59,7 +60,7 @@ fn nothing_of_others_becomes_a_part_of_a_page() {
             at_ms: 1.0,
             jpeg: vec![0xff, 0xd8, 0xff, b'"', b'>'],
         }];
-        for page in [page_of(&made), compared(hostile, &made, &visit(2))] {
+        for page in [page_of(&made), compared(&made, &visit(2))] {
             let (elements, words) = read(&page);
             for (name, attributes) in &elements {
                 assert!(
@@ -118,10 +119,7 @@ fn headings_are_in_order() {
         first: runs(&twice),
         warm: Some(runs(&twice)),
     };
-    let pages = [
-        html(&both, "firstbyte"),
-        compared("firstbyte", &made, &made),
-    ];
+    let pages = [html(&both), compared(&made, &made)];
     for page in pages {
         let (elements, _) = read(&page);
         let levels: Vec<u32> = elements
@@ -152,7 +150,7 @@ fn a_page_has_its_figures_runs_fields_and_phases() {
         first: runs(&cold),
         warm: Some(runs(from_ref(&warm))),
     };
-    let page = html(&views, "firstbyte 9");
+    let page = html(&views);
     let (elements, words) = read(&page);
     for text in [
         "Waterfall of https://www.example.org/",
@@ -165,7 +163,7 @@ fn a_page_has_its_figures_runs_fields_and_phases() {
         "app;dur=5",
         "of the wait: round trip",
         "the link was not emulated",
-        "firstbyte 9",
+        PROGRAM,
     ] {
         assert!(words.contains(text), "{text}");
     }
@@ -184,7 +182,7 @@ fn a_page_has_its_figures_runs_fields_and_phases() {
 #[test]
 fn a_page_of_nothing_is_a_page() {
     read(&page_of(&Visit::default()));
-    read(&compared("", &Visit::default(), &Visit::default()));
+    read(&compared(&Visit::default(), &Visit::default()));
 }
 
 #[test]
@@ -228,12 +226,12 @@ fn what_is_drawn_has_a_limit_and_the_rest_is_counted() {
     // Both have the last resource at another place of the second visit.
     let mut turned = more.clone();
     turned.resources.rotate_right(1);
-    let both = compared("", &more, &turned);
+    let both = compared(&more, &turned);
     assert_eq!(both.matches("not after").count(), 0);
     // In the picture of both, and in words and the picture of each.
     assert_eq!(both.matches(words).count(), 5);
     turned.resources[0].url.push('x');
-    let alone = compared("", &more, &turned);
+    let alone = compared(&more, &turned);
     assert!(
         alone.contains("2 further resources left out"),
         "one of each alone"

@@ -1,4 +1,4 @@
-//! Files of `waterfall`: archives in, reports out.
+//! Files of verbs: archives in, reports out.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -13,11 +13,7 @@ use lab::page::har::{self, FILE_BYTES_MAX};
 pub(super) fn archive(path: &Path) -> Result<Vec<har::Page>, String> {
     let shown = path.display();
     let cannot = |why: &dyn std::fmt::Display| format!("cannot read {shown}: {why}");
-    let url = match path.to_string_lossy().contains('/') || path.exists() {
-        true => "",
-        false => " (a URL begins with http:// or https://)",
-    };
-    let file = File::open(path).map_err(|error| cannot(&error) + url)?;
+    let file = File::open(path).map_err(|error| cannot(&error))?;
     let kind = file.metadata().map_err(|error| cannot(&error))?;
     if kind.is_dir() {
         return Err(cannot(&"it is a directory"));
