@@ -26,6 +26,8 @@ pub(super) struct Figures {
     pub(super) round_trips: Option<Estimate>,
     /// Bytes of the server's first flight.
     pub(super) flight_bytes: u64,
+    /// Milliseconds that are no part of [`Figures::round_trips`], since a handshake takes them without a delay, too.
+    pub(super) computed_ms: Option<Estimate>,
     /// The least round trip.
     pub(super) round_trip_ms: f64,
 }
@@ -77,6 +79,7 @@ impl Figures {
         json!({
             "needs": self.version.needs(),
             "round_trips": self.round_trips.as_ref().map(estimate),
+            "computed_ms": self.computed_ms.as_ref().map(estimate),
             "hello_retry_request": self.retried,
         })
     }
@@ -170,6 +173,7 @@ mod tests {
                 n: 9,
             }),
             flight_bytes: 4000,
+            computed_ms: None,
             round_trip_ms: 40.0,
         }
     }

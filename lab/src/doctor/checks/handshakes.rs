@@ -10,6 +10,7 @@ use crate::doctor::command::server_name;
 use crate::doctor::figures::ms;
 use crate::doctor::{Examination, Failure, Finding, NetworkPath, Visitor};
 use crate::fetch::{ConnectionRecord, Handshake};
+use crate::stats::Estimate;
 
 /// Handshakes of one kind.
 struct Series {
@@ -20,6 +21,8 @@ struct Series {
     certificates: Vec<Vec<u8>>,
     /// How long those took that the way did not spoil.
     took_ms: Vec<f64>,
+    /// How long they take without a delay, where the delay is the link's: what both ends compute and wait for a processor.
+    computed_ms: Option<Estimate>,
     /// The least round trip that TCP has seen.
     round_trip_ms: f64,
 }
@@ -35,10 +38,18 @@ pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
     };
     let mut all = Vec::new();
     for asked in kinds {
-        match x.visit(NetworkPath::Delayed(None), |visitor| {
+        let found = x.visit(NetworkPath::Delayed(None), |visitor| {
             series(visitor, *asked)
-        })? {
-            Ok(found) => all.push(found),
+        })?;
+        match found {
+            Ok(mut found) => {
+                if x.network.round_trip().is_some() {
+                    let near =
+                        x.visit(NetworkPath::Direct, |visitor| series(visitor, *asked))??;
+                    found.computed_ms = median(&near.took_ms);
+                }
+                all.push(found);
+            }
             // Who speaks 1.3 need not speak 1.2.
             Err(Failure::Fetch(_)) if *asked == Asked::Tls12 && !all.is_empty() => {}
             Err(failure) => return Err(failure),
@@ -52,9 +63,22 @@ fn judged(x: &mut Examination<'_>, all: Vec<Series>, spoken: &[Version]) -> Vec<
     let least_ms = all.iter().map(|series| series.round_trip_ms);
     let round_trip_ms = least_ms.fold(f64::INFINITY, f64::min);
     let trips = |series: &Series| {
-        let trips = series.took_ms.iter().map(|ms| ms / round_trip_ms);
-        let enough = round_trip_ms >= ROUND_TRIP_MS_MIN;
-        median(&trips.collect::<Vec<_>>()).filter(|_| enough)
+        let took = median(&series.took_ms).filter(|_| round_trip_ms >= ROUND_TRIP_MS_MIN)?;
+        let zero = Estimate {
+            value: 0.0,
+            low: 0.0,
+            high: 0.0,
+            n: took.n,
+        };
+        let computed = series.computed_ms.unwrap_or(zero);
+        let trips = |took: f64, computed: f64| (took - computed).max(0.0) / round_trip_ms;
+        Some(Estimate {
+            value: trips(took.value, computed.value),
+            // Ends that hold whatever the other median is within its own.
+            low: trips(took.low, computed.high),
+            high: trips(took.high, computed.low),
+            n: took.n,
+        })
     };
     let flights = all.iter().map(|series| Flight {
         asked: series.asked,
@@ -87,6 +111,7 @@ fn judged(x: &mut Examination<'_>, all: Vec<Series>, spoken: &[Version]) -> Vec<
             retried: series.retried,
             round_trips: trips(series),
             flight_bytes: series.flight_bytes,
+            computed_ms: series.computed_ms,
             round_trip_ms,
         })
         .collect();
@@ -114,10 +139,16 @@ fn series(visitor: &Visitor<'_>, asked: Asked) -> Result<Series, Failure> {
         flight_bytes: 0,
         certificates: Vec::new(),
         took_ms: Vec::new(),
+        computed_ms: None,
         round_trip_ms: f64::INFINITY,
     };
     let mut samples = Vec::new();
-    let records = visitor.rounds(SAMPLES, |_| Ok(visitor.open(&dial)?.record().clone()))?;
+    let one = |_| Ok::<_, Failure>(visitor.open(&dial)?.record().clone());
+    // Those that wait for round trips do not wait for each other; of the others each would be late by the rest.
+    let records = match visitor.network_path {
+        NetworkPath::Delayed(_) => visitor.rounds(SAMPLES, one)?,
+        NetworkPath::Direct => (0..SAMPLES).map(one).collect::<Result<_, _>>()?,
+    };
     for record in &records {
         let Some(handshake) = &record.handshake else {
             continue;
