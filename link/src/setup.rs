@@ -178,7 +178,7 @@ fn route_to_client(device: &str, Addresses { client, server }: &Addresses) -> St
     format!("{client}/32 dev {device} src {server} quickack 1")
 }
 
-/// Gives that route other options, in the network of the calling thread.
+/// Changes the options of that route, in the network of the calling thread.
 pub(crate) fn change_route(
     device: &str,
     addresses: &Addresses,

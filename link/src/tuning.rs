@@ -1,4 +1,4 @@
-//! What the kernel at the server's end does to connections over a link, changed while the link is there.
+//! Settings of the kernel at the server's end of a link, changed while the link is there.
 //!
 //! A route and a device are the link's own and go with it. A sysctl is one of the server's network, which the link may share
 //! with others ([`Link::to_here`]): whoever sets it restores it.

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::RwLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -175,6 +177,45 @@ fn waited_ns(schedstat: &str) -> Option<u64> {
     schedstat.split_whitespace().nth(1)?.parse().ok()
 }
 
+/// Judges what depends on time, and returns what was judged to be as it should. What is not is measured again, twice at most,
+/// while nothing else of this test program is; where the machine has kept a thread of it, or of what it has started, from
+/// running for `limit` meanwhile, nothing was measured, and that is said.
+///
+/// # Panics
+/// When the last judgement does, on a machine that had time.
+pub fn judged<T>(
+    what: &str,
+    limit: Duration,
+    measure: impl Fn() -> T,
+    judge: impl Fn(&T),
+) -> Option<T> {
+    static MEASURED: RwLock<()> = RwLock::new(());
+    let mut worst = Duration::ZERO;
+    for attempt in 0..ATTEMPTS {
+        // Poisoned by a judgement that panicked, they are held all the same.
+        let _beside = (attempt == 0).then(|| MEASURED.read());
+        let _alone = (attempt > 0).then(|| MEASURED.write());
+        let (mut found, mut wait) = (None, Duration::ZERO);
+        let stall = worst_stall_while(|| {
+            wait = worst_wait_while(std::process::id(), || found = Some(measure()));
+        });
+        worst = worst.max(wait).max(stall);
+        let judged = catch_unwind(AssertUnwindSafe(|| found.as_ref().map(&judge)));
+        match judged {
+            Ok(_) => return found,
+            Err(why) if attempt + 1 == ATTEMPTS && worst < limit => resume_unwind(why),
+            Err(_) => {}
+        }
+    }
+    inconclusive(&format!(
+        "{what}: a thread was kept from running for {worst:?}"
+    ));
+    None
+}
+
+/// How often something is measured before it is said to be wrong.
+const ATTEMPTS: usize = 3;
+
 /// Says that a test could not judge, and why.
 pub fn inconclusive(why: &str) {
     use std::io::Write;
@@ -184,6 +225,8 @@ pub fn inconclusive(why: &str) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicU32;
+
     use super::*;
     use crate::wait::DEADLINE;
 
@@ -211,6 +254,22 @@ mod tests {
         });
         assert!(waited >= Duration::from_millis(1), "{waited:?}");
         assert!(waits.elapsed() >= waited);
+    }
+
+    #[test]
+    fn what_is_wrong_each_time_fails_on_a_machine_that_has_time() {
+        let limit = Duration::from_secs(3600);
+        let times = AtomicU32::new(0);
+        let measure = || times.fetch_add(1, Ordering::Relaxed);
+        let found = judged("wrong once", limit, measure, |n| assert!(*n > 0));
+        assert_eq!(found, Some(1));
+        let wrong = || judged("wrong each time", limit, measure, |n| assert!(*n < 2));
+        assert!(catch_unwind(AssertUnwindSafe(wrong)).is_err());
+        assert_eq!(times.load(Ordering::Relaxed), 5);
+        let busy = judged("a machine without time", Duration::ZERO, measure, |_| {
+            panic!("nothing was measured")
+        });
+        assert_eq!(busy, None);
     }
 
     #[test]

@@ -8,12 +8,10 @@ mod planted;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use firstbyte_tests::busy::{inconclusive, worst_stall_while};
+use firstbyte_tests::busy;
 use firstbyte_tests::via::possible;
 use firstbyte_tests::{Outcome, Server, Signal, TempDir, peer, process, run, wait_until};
 use planted::{Fault, Planted, Speaks};
@@ -37,28 +35,19 @@ fn diagnosis(words: &[&str]) -> Value {
     found
 }
 
-/// Judges a diagnosis that depends on time. One that is not as it should be is made again, and where the machine kept a thread
-/// from running meanwhile, nothing was measured.
+/// Judges a diagnosis that depends on time.
 fn judged(words: &[&str], judge: impl Fn(&Value)) {
-    // One at a time: links run in real time, and there are few processors.
-    static ALONE: Mutex<()> = Mutex::new(());
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut worst = Duration::ZERO;
-    for last in [false, false, true] {
-        let mut found = Value::Null;
-        let stall = worst_stall_while(|| found = diagnosis(words));
-        worst = worst.max(stall);
-        let Err(why) = catch_unwind(AssertUnwindSafe(|| judge(&found))) else {
-            return;
-        };
-        if last && worst >= BUSY {
-            inconclusive(&format!(
-                "{words:?}: a thread was kept from running for {worst:?}"
-            ));
-        } else if last {
-            resume_unwind(why);
+    busy::judged(&format!("{words:?}"), BUSY, || diagnosis(words), judge);
+}
+
+/// Runs a test of each case on a thread of its own: what takes the time of a run is round trips.
+fn side_by_side<T: Send>(cases: impl IntoIterator<Item = T>, test: impl Fn(T) + Sync) {
+    let test = &test;
+    std::thread::scope(|scope| {
+        for case in cases {
+            scope.spawn(move || test(case));
         }
-    }
+    });
 }
 
 /// A thread that is kept from running for so long makes responses as late as a stall does.
@@ -96,7 +85,7 @@ fn withheld_ends_are_named_at_the_sizes_that_stall_and_at_no_others() {
     if !possible() {
         return;
     }
-    for speaks in OVER_ALL {
+    side_by_side(OVER_ALL, |speaks| {
         let planted = Planted::serve(speaks, Fault::Withholds(1600));
         let urls = asked(&planted, &["/100", "/1600", "/1700", "/3000"]);
         judged(&words(&urls, speaks), |found| {
@@ -109,7 +98,7 @@ fn withheld_ends_are_named_at_the_sizes_that_stall_and_at_no_others() {
                 "{stall:#}"
             );
         });
-    }
+    });
 }
 
 /// Bodies up to this one of 1600 bytes stall at both holds, and larger ones do not.
@@ -147,7 +136,7 @@ fn each_planted_fault_is_the_first_finding() {
     if !possible() {
         return;
     }
-    for (speaks, fault, code) in [
+    let all = [
         (
             Speaks::Http1,
             Fault::SlowBelow(5000),
@@ -158,7 +147,8 @@ fn each_planted_fault_is_the_first_finding() {
         // Its records are as long as TLS allows, and it answers in the order of requests.
         (Speaks::Http1Tls, Fault::None, "tls-record-size"),
         (Speaks::Http2, Fault::None, "head-of-line"),
-    ] {
+    ];
+    side_by_side(all, |(speaks, fault, code)| {
         let planted = Planted::serve(speaks, fault);
         let mut urls = asked(&planted, &["/400", "/12000", "/200000"]);
         if fault == Fault::Buffers {
@@ -167,7 +157,7 @@ fn each_planted_fault_is_the_first_finding() {
         judged(&words(&urls, speaks), |found| {
             first(found, code);
         });
-    }
+    });
 }
 
 #[test]
@@ -201,26 +191,21 @@ fn this_server_is_healthy_over_every_protocol() {
     let docroot = server.path("html");
     let docroot = docroot.to_str().expect("a path in UTF-8");
     let before = fs::read_dir(docroot).expect("a directory").count();
-    // Side by side: what takes a run's time is the link's delay.
-    std::thread::scope(|scope| {
-        for (port, protocol) in [(1, "h1"), (1, "h2"), (3, "h1"), (3, "h2"), (3, "spdy")] {
-            let url = lab::url(&server, port, "/");
-            scope.spawn(move || {
-                judged(
-                    &[&url, "-k", "--protocol", protocol, "--docroot", docroot],
-                    |found| {
-                        let bodies = &found["measured"]["delayed_ack_sweep"]["bodies"];
-                        let conditions = &found["conditions"];
-                        assert!(
-                            bodies.as_u64() > Some(10),
-                            "{protocol} at {port}: {conditions}"
-                        );
-                        let above = ["bad", "warn"].map(|severity| codes(found, severity).next());
-                        assert_eq!(above, [None, None], "{protocol} at {port}: {found:#}");
-                    },
-                );
-            });
-        }
+    let all = [(1, "h1"), (1, "h2"), (3, "h1"), (3, "h2"), (3, "spdy")];
+    side_by_side(all, |(port, protocol)| {
+        let url = lab::url(&server, port, "/");
+        let words = [&url, "-k", "--protocol", protocol, "--docroot", docroot];
+        judged(&words, |found| {
+            let bodies = &found["measured"]["delayed_ack_sweep"]["bodies"];
+            let what = format!("{protocol} at {port}");
+            assert!(
+                bodies.as_u64() > Some(10),
+                "{what}: {}",
+                found["conditions"]
+            );
+            let above = ["bad", "warn"].map(|severity| codes(found, severity).next());
+            assert_eq!(above, [None, None], "{what}: {found:#}");
+        });
     });
     let left = fs::read_dir(docroot).expect("a directory").count();
     assert_eq!(left, before, "files are left behind");

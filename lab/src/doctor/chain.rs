@@ -99,7 +99,7 @@ pub(super) fn needless(chain: &[Entry]) -> Vec<Needless> {
         .collect()
 }
 
-/// What is left out of the file of certificates, a line each.
+/// The certificates to leave out of the file, a line each.
 pub(super) fn mends(chain: &[Entry], needless: &[Needless]) -> Vec<String> {
     let line = |one: &Needless| {
         let entry = &chain[one.place];
@@ -118,7 +118,7 @@ pub(super) fn shown(name: &str) -> String {
     name.chars().take(NAME_CHARS_MAX).collect()
 }
 
-/// What makes a chain shorter of which each certificate is needed.
+/// Ways to shorten a chain of which each certificate is needed.
 pub(super) const SMALLER: &str = "a certificate with an ECDSA key, fewer names in it, and an authority with a shorter chain need fewer bytes";
 pub(super) const COMPRESS_NGINX: &str = "nginx (1.29.1 and later): ssl_certificate_compression on;";
 pub(super) const COMPRESS_OURS: &str = "firstbyte: ssl_certificate_compression on;";

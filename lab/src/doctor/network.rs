@@ -23,7 +23,7 @@ pub trait Network: Sync {
     /// For how long acknowledgements can be held on [`NetworkPath::Delayed`], the longest first.
     fn holds(&self) -> &[Duration];
 
-    /// What sets the settings of the target's kernel; `None` unless they may be tried.
+    /// The tuner of the target's kernel; `None` unless they may be tried.
     fn tuner(&self) -> Option<&dyn Tuner> {
         None
     }

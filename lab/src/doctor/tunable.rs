@@ -53,7 +53,7 @@ impl Tunable {
         }
     }
 
-    /// The command that gives it a value for all connections.
+    /// The command that sets it for all connections.
     #[must_use]
     pub fn command(self, value: &str) -> String {
         match self {
@@ -68,15 +68,15 @@ impl Tunable {
     }
 }
 
-/// What sets the settings of the server's end of [`NetworkPath::Delayed`](super::NetworkPath::Delayed).
+/// Access to the settings of the server's end of [`NetworkPath::Delayed`](super::NetworkPath::Delayed).
 pub trait Tuner: Sync {
-    /// Gives a setting a value, for the connections that are opened and the bytes that are sent from now on.
+    /// Sets a setting, for the connections that are opened and the bytes that are sent from now on.
     ///
     /// # Errors
     /// A sentence: it cannot be set here.
     fn set(&self, tunable: Tunable, value: &str) -> Result<(), String>;
 
-    /// Tells the user a sentence at once: the report may never come.
+    /// Prints a sentence for the user at once: the report may never come.
     fn tell(&self, sentence: &str);
 }
 
@@ -88,7 +88,7 @@ pub(super) struct Changed<'a> {
 }
 
 impl<'a> Changed<'a> {
-    /// Tells how the setting is restored, where nobody can do that any more when this process is killed.
+    /// Prints the command that restores the setting, for the case that this process is killed.
     pub(super) fn begin(tuner: &'a dyn Tuner, tunable: Tunable, own: &'a str) -> Self {
         if let Some(name) = tunable.sysctl() {
             tuner.tell(&format!(

@@ -330,7 +330,7 @@ mod tests {
         }
     }
 
-    /// Runs a task with a visitor of a server that nobody asks.
+    /// Runs a task with a visitor that sends no request.
     fn visiting(task: impl FnOnce(&Visitor<'_>) + Send) {
         let plan = Plan::new(Url::parse("http://127.0.0.1/").expect("a URL"));
         let (budget, mut task) = (Budget::default(), Some(task));

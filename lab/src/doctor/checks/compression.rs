@@ -184,18 +184,16 @@ pub(super) fn judge_missing(figures: &Figures) -> Option<Finding> {
         coding.name(),
         coding.level()
     );
-    let types = format!(
-        "nginx: gzip on; gzip_comp_level 6; gzip_types {};",
-        figures.mime_type
-    );
-    let ours = format!(
-        "firstbyte: brotli on; brotli_types {0}; zstd on; zstd_types {0}; gzip on; gzip_types {0};",
-        figures.mime_type
-    );
+    let on = |coding: &str| match figures.mime_type.as_str() {
+        // It is compressed without being named, and named it is a duplicate.
+        "text/html" => format!("{coding} on;"),
+        other => format!("{coding} on; {coding}_types {other};"),
+    };
+    let [gzip, brotli, zstd] = ["gzip", "brotli", "zstd"].map(on);
     Some(
         finding(Code::NoCompression, severity, title, trips, figures)
-            .mend(types)
-            .mend(ours)
+            .mend(format!("nginx: {gzip} gzip_comp_level 6;"))
+            .mend(format!("firstbyte: {brotli} {zstd} {gzip}"))
             .mend(test(figures)),
     )
 }
@@ -225,7 +223,7 @@ pub(super) fn judge_poor(figures: &Figures) -> Option<Finding> {
     );
     let raised =
         "nginx: gzip_comp_level 6; or files that were compressed before, with gzip_static on;";
-    let ours = "firstbyte: brotli on; brotli_comp_level 5; zstd on; zstd_comp_level 6; or firstbyte freeze and brotli_static on;";
+    let ours = "firstbyte: brotli on; brotli_comp_level 5; zstd on; zstd_comp_level 6; or brotli_static on; with files of firstbyte freeze";
     Some(
         finding(Code::PoorCompression, severity, title, trips, figures)
             .mend(raised)
@@ -324,6 +322,19 @@ mod tests {
         assert_eq!(judged(4000), Some(Severity::Warn));
         assert_eq!(judged(4001), Some(Severity::Note));
         assert!(found.title.contains("br at level 5"), "{}", found.title);
+        assert_eq!(
+            found.mend[0],
+            "nginx: gzip on; gzip_types text/css; gzip_comp_level 6;"
+        );
+        let page = Figures {
+            mime_type: "text/html".to_owned(),
+            ..figures("", 5000, 1000)
+        };
+        let found_page = judge_missing(&page).expect("it is uncompressed");
+        assert_eq!(
+            found_page.mend[1],
+            "firstbyte: brotli on; zstd on; gzip on;"
+        );
         let large = figures("identity", INITIAL_WINDOW_BYTES + 1, 4000);
         let found = judge_missing(&large).expect("it is uncompressed");
         assert_eq!((found.severity, found.lost_ms), (Severity::Bad, 30.0));

@@ -14,10 +14,11 @@ use serde_json::{Value, json};
 use super::kernel::{Figures, USUAL_WINDOW};
 use super::pick::{self, Picked};
 use super::sample::average;
-use crate::doctor::figures::{estimate, ms};
+use crate::doctor::figures::estimate;
 use crate::doctor::tunable::{Changed, Tunable, Tuner};
 use crate::doctor::{
-    Code, Examination, Failure, Finding, NetworkPath, Severity, TRIAL_REQUESTS, Visitor,
+    CONNECTIONS_MAX, Code, Examination, Failure, Finding, NetworkPath, Severity, TRIAL_REQUESTS,
+    Visitor,
 };
 use crate::stats::{Comparison, Estimate, VERDICT_LEVEL, mean, paired};
 
@@ -70,7 +71,7 @@ pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
     Ok(findings)
 }
 
-/// What is tried: each setting with the alternative that is said to serve first bytes better, or where that is the one that
+/// The trials: each setting with the alternative that is said to serve first bytes better, or where that is the one that
 /// it has, with its other value.
 fn trials(figures: &Figures) -> Vec<Trial> {
     let flag = |is_on: bool| if is_on { "1" } else { "0" }.to_owned();
@@ -111,7 +112,7 @@ fn trials(figures: &Figures) -> Vec<Trial> {
     all.collect()
 }
 
-/// Measures both values in blocks.
+/// Measures both values in blocks, two in a round.
 fn times(
     x: &Examination<'_>,
     tuner: &dyn Tuner,
@@ -124,40 +125,57 @@ fn times(
     let mut random = fastrand::Rng::with_seed(u64::from_ne_bytes(seed));
     let changed = Changed::begin(tuner, trial.tunable, &trial.own);
     let mut times = Times::default();
-    for _ in 0..BLOCKS_MAX {
-        if times.pairs.len() == BLOCKS {
+    for _ in 0..BLOCKS_MAX / 2 {
+        if times.pairs.len() >= BLOCKS {
             break;
         }
-        let mut took = [None; 2];
-        let first = usize::from(random.bool());
-        for place in [first, 1 - first] {
-            let value = [&trial.own, &trial.other][place];
-            changed.set(value).map_err(Failure::Other)?;
-            took[place] = x.visit(NetworkPath::Delayed(None), |visitor| {
-                sample(visitor, body, trial.tunable)
-            })??;
-        }
-        if let [Some(own), Some(other)] = took {
-            times.pairs.push((own, other));
+        let first = random.bool();
+        let order = [first, !first, !first, first];
+        let took = x.visit(NetworkPath::Delayed(None), |visitor| {
+            round(visitor, &changed, trial, body, order)
+        })??;
+        for (block, took) in order.chunks_exact(2).zip(took.chunks_exact(2)) {
+            if let [Some(a), Some(b)] = *took {
+                times.pairs.push(if block[0] { (b, a) } else { (a, b) });
+            }
         }
     }
     Ok(times)
 }
 
-/// The time of a response, ms: of the first one of a connection, or of the second one where that had a pause before it.
-/// `None` where the network was late meanwhile, or the server closed.
-fn sample(visitor: &Visitor<'_>, body: &Picked, tunable: Tunable) -> Result<Option<f64>, Failure> {
+/// Times of a response, ms, each with the setting's own value or the other one, as `order` says: of the first one of a
+/// connection, or of the second one where that has a pause before it. `None` where the network was late meanwhile, or the
+/// server closed.
+fn round(
+    visitor: &Visitor<'_>,
+    changed: &Changed<'_>,
+    trial: &Trial,
+    body: &Picked,
+    order: [bool; CONNECTIONS_MAX],
+) -> Result<Vec<Option<f64>>, Failure> {
     let request = visitor.get(&body.url, &[]);
-    let mut session = visitor.open(&visitor.dial())?;
-    let mut response = session.exchange(&request)?;
-    if tunable == Tunable::SlowStartAfterIdle {
-        if !session.watch(PAUSE) {
-            return Ok(None);
-        }
-        response = session.exchange(&request)?;
+    let is_of_idle = trial.tunable == Tunable::SlowStartAfterIdle;
+    // All have their pause at once.
+    let mut idle = Vec::new();
+    while is_of_idle && idle.len() < order.len() {
+        let mut session = visitor.open(&visitor.dial())?;
+        session.exchange(&request)?;
+        idle.push(session);
     }
-    let is_void = visitor.are_void(&[(response.sent, response.end)]) != [false];
-    Ok((!is_void).then(|| ms(response.sent, response.end)))
+    if idle.last_mut().is_some_and(|one| !one.watch(PAUSE)) {
+        return Ok(vec![None; order.len()]);
+    }
+    let take = |is_other: bool| {
+        let value = if is_other { &trial.other } else { &trial.own };
+        changed.set(value).map_err(Failure::Other)?;
+        let mut session = match idle.pop() {
+            Some(session) => session,
+            None => visitor.open(&visitor.dial())?,
+        };
+        let response = session.exchange(&request)?;
+        Ok(visitor.valid_ms(&[(response.sent, response.end)]).pop())
+    };
+    order.into_iter().map(take).collect()
 }
 
 impl Times {
@@ -260,9 +278,8 @@ const BLOCKS_MAX: usize = 8;
 /// Requests of a block: one with each value, and one more before a pause.
 const REQUESTS: usize = 2 * (Tunable::ALL.len() + 1);
 const _: () = assert!(BLOCKS_MAX * REQUESTS <= TRIAL_REQUESTS as usize);
-/// A pause after which a connection counts as idle: three times the least timeout of a round trip of 50 ms, each of which halves
-/// the window.
-const PAUSE: Duration = Duration::from_millis(800);
+/// A pause after which a connection has been idle for twice the timeout of a round trip of 50 ms, each of which halves the window.
+const PAUSE: Duration = Duration::from_millis(600);
 /// A shorter time is not worth a change, ms: a tenth of the link's round trip.
 const LEAST_MS: f64 = 5.0;
 /// A body of some flights, which one that was idle before has room for at once.
@@ -332,7 +349,7 @@ mod tests {
         judge(trial, &times, &body, 50.0)
     }
 
-    const LATE: [(f64, f64); BLOCKS] = [
+    const SLOWER: [(f64, f64); BLOCKS] = [
         (201.0, 101.0),
         (200.0, 100.5),
         (202.0, 101.0),
@@ -344,7 +361,7 @@ mod tests {
     #[test]
     fn an_alternative_that_is_better_is_found_as_bad_as_it_is() {
         let small = trial(Tunable::InitialWindow, "1", "10");
-        let bad = found(&small, &LATE).expect("it is better");
+        let bad = found(&small, &SLOWER).expect("it is better");
         assert_eq!(bad.severity, Severity::Bad);
         assert!((bad.lost_ms - 100.0).abs() < 1.0 && (bad.lost_round_trips - 2.0).abs() < 0.1);
         assert!(bad.mend[0].contains("initcwnd 10;"), "{:?}", bad.mend);
@@ -353,7 +370,7 @@ mod tests {
             (Tunable::CongestionControl, Severity::Note),
             (Tunable::SlowStartAfterIdle, Severity::Warn),
         ] {
-            let one = found(&trial(tunable, "1", "20"), &LATE).expect("it is better");
+            let one = found(&trial(tunable, "1", "20"), &SLOWER).expect("it is better");
             assert_eq!(one.severity, severity, "{tunable:?}");
         }
     }
@@ -361,14 +378,14 @@ mod tests {
     #[test]
     fn samples_that_carry_no_verdict_are_no_finding() {
         let one = trial(Tunable::Autocorking, "1", "0");
-        assert_eq!(found(&one, &LATE[1..]), None, "a block is missing");
-        let worse = LATE.map(|(own, other)| (other, own));
+        assert_eq!(found(&one, &SLOWER[1..]), None, "a block is missing");
+        let worse = SLOWER.map(|(own, other)| (other, own));
         assert_eq!(found(&one, &worse), None);
         // Ends of the interval on both sides of none, and above it by too little.
-        let mut mixed = LATE;
+        let mut mixed = SLOWER;
         mixed[2] = (101.0, 202.0);
         assert_eq!(found(&one, &mixed), None);
-        let little = LATE.map(|(own, other)| (own, own - (LEAST_MS - 1.0) - other * 0.001));
+        let little = SLOWER.map(|(own, other)| (own, own - (LEAST_MS - 1.0) - other * 0.001));
         assert_eq!(found(&one, &little), None);
         assert_eq!(found(&one, &[]), None);
     }
@@ -381,16 +398,16 @@ mod tests {
             Times { pairs }.sentence(&one)
         };
         let begin = "tried tcp_autocorking = 0, which is 1: ";
-        let few = of(&LATE[..2]);
+        let few = of(&SLOWER[..2]);
         assert!(few.starts_with(begin) && few.contains("no verdict, 2 blocks"));
         assert!(
-            of(&LATE).contains("faster, -100.0 ms (-10"),
+            of(&SLOWER).contains("faster, -100.0 ms (-10"),
             "{}",
-            of(&LATE)
+            of(&SLOWER)
         );
-        let worse = LATE.map(|(own, other)| (other, own));
+        let worse = SLOWER.map(|(own, other)| (other, own));
         assert!(of(&worse).contains("slower, +100.0 ms (+9"));
-        let mut mixed = LATE;
+        let mut mixed = SLOWER;
         mixed[2] = (101.0, 202.0);
         assert!(of(&mixed).contains("no difference seen"));
     }
