@@ -5,17 +5,16 @@ use std::io;
 use sys::signal::{self, HUP, INT, Signals, TERM};
 
 /// Blocks the signals that end a measurement, which are read from here on. A hangup that whoever started it has it ignore, as nohup
-/// does, ends nothing.
+/// does, ends nothing; the other two always do, since shells have programs in the background ignore SIGINT.
 ///
 /// # Errors
 /// The limit of descriptors is reached.
 pub(super) fn interruptions() -> io::Result<Signals> {
-    let all = [INT, TERM, HUP];
-    let kept: Vec<i32> = all
-        .into_iter()
-        .filter(|one| !signal::is_ignored(*one))
-        .collect();
-    Signals::new(&kept)
+    let all: &[i32] = match signal::is_ignored(HUP) {
+        true => &[INT, TERM],
+        false => &[INT, TERM, HUP],
+    };
+    Signals::new(all)
 }
 
 /// The exit status of a program that SIGINT has ended.
