@@ -2,7 +2,7 @@
 //!
 //! A sender under Nagle's algorithm (RFC 896) keeps a short segment while another short one is unacknowledged, and a receiver
 //! may delay its acknowledgement (RFC 1122 section 4.2.3.2). What can be seen of it: the server has sent a segment below the
-//! segment size and is silent; the client's bare acknowledgement of it comes late; within [`ANSWER_NS_MAX`] of that the server
+//! segment size, and perhaps a full one behind it, and is silent; the client's bare acknowledgement of it comes late; within [`ANSWER_NS_MAX`] of that the server
 //! sends more, without having been asked for anything.
 //!
 //! A sender need not wait for the whole delay: with two segments or more unacknowledged its tail-loss probe (RFC 8985 section
@@ -185,15 +185,13 @@ impl Watch<'_> {
     fn see_probe(&mut self, before: Segment, segment: &Segment) -> Seen {
         let round_trip_ns = self.client_ns + self.server_ns;
         let pause_ns = segment.at_ns.saturating_sub(before.at_ns);
-        let in_flight = segment.begin.saturating_sub(self.acknowledged);
         let is_probe = segment.begin == before.end()
             && segment.bytes < self.flow.segment_bytes
             && self.short_end > self.acknowledged
             // A single segment is probed for after the longest delay of an acknowledgement alone.
             && before.begin > self.acknowledged
             && pause_ns >= (2 * round_trip_ns).max(PROBE_NS_MIN)
-            // So much is sent without any acknowledgement (RFC 5681 section 3.1).
-            && in_flight <= 2 * i64::from(self.flow.segment_bytes)
+            && self.is_little(segment.begin, self.acknowledged)
             && self.room.is_none_or(|room| segment.end() <= room)
             && self.is_within_record(segment.begin);
         if is_probe {
@@ -205,6 +203,12 @@ impl Watch<'_> {
         } else {
             Seen::Nothing
         }
+    }
+
+    /// Whether the bytes before `end` that are not acknowledged are so few that no congestion window keeps more from being sent
+    /// (RFC 5681 section 3.1).
+    fn is_little(&self, end: i64, acknowledged: i64) -> bool {
+        end.saturating_sub(acknowledged) <= 2 * i64::from(self.flow.segment_bytes)
     }
 
     /// Whether the server's byte at `place` continues a record of TLS that carries data.
@@ -237,7 +241,8 @@ impl Watch<'_> {
             return;
         }
         let acknowledged = segment.acknowledged.unwrap_or(i64::MIN);
-        let is_news = acknowledged > self.acknowledged;
+        let before = self.acknowledged;
+        let is_news = acknowledged > before;
         self.acknowledged = self.acknowledged.max(acknowledged);
         let Some(outstanding) = &self.outstanding else {
             return;
@@ -246,8 +251,9 @@ impl Watch<'_> {
         if !covers || self.late.is_some() {
             return;
         }
-        // Segments may have been joined by a device: the last of them is the rest.
-        let is_short = !outstanding.bytes.is_multiple_of(self.flow.segment_bytes);
+        // Segments may have been joined by a device: the last of them is the rest. A short one before a full one is waited for, too.
+        let is_short = !outstanding.bytes.is_multiple_of(self.flow.segment_bytes)
+            || (self.short_end > before && self.is_little(outstanding.end(), before));
         let took = segment.at_ns.saturating_sub(outstanding.at_ns);
         let held_ns = took.saturating_sub(self.client_ns);
         if is_short && held_ns >= HELD_NS_MIN {

@@ -122,6 +122,31 @@ fn the_rest_of_a_record_that_a_probe_sends_is_a_stall() {
     assert_eq!(stalls(&probed(104 * MS, 300, 22)).len(), 0);
 }
 
+/// A short segment, full ones and, when all were acknowledged late, a short one.
+fn behind_full(short: usize, full: usize) -> Script {
+    let mut script = Script::open(25 * MS, 25 * MS);
+    script.data(CLIENT, REQUEST);
+    script.wait(50 * MS);
+    script.data(SERVER, &vec![b'x'; short]);
+    for _ in 0..full {
+        script.data(SERVER, &[b'x'; 1460]);
+    }
+    script.wait(25 * MS + 40 * MS);
+    script.ack(CLIENT);
+    script.wait(25 * MS);
+    script.data(SERVER, b"x");
+    script
+}
+
+#[test]
+fn a_short_segment_before_a_full_one_is_waited_for_too() {
+    assert_eq!(stalls(&behind_full(73, 1)).len(), 1);
+    assert_eq!(stalls(&behind_full(1459 - 40, 1)).len(), 1);
+    // None is short, and then there is as much on the way as a first window may allow.
+    assert_eq!(stalls(&behind_full(1460, 1)).len(), 0);
+    assert_eq!(stalls(&behind_full(73, 2)).len(), 0);
+}
+
 #[test]
 fn a_pause_with_all_acknowledged_is_no_probe() {
     let body = record(23, &[0; 1748]);
