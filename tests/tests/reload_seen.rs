@@ -254,12 +254,21 @@ fn the_supervisor_does_not_build_what_only_the_worker_serves() {
     server.dir().write("map.inc", "key found-2;\n");
     reloaded(&server, "kept", "1 found-2");
     wait_until("it rests", || process::is_waiting(server.pid()));
-    let before = spent();
-    server.dir().write("map.inc", "key found-3;\n");
-    reloaded(&server, "kept", "1 found-3");
-    let after = spent();
-    let [supervisor, worker] = [0, 1].map(|of| after[of].saturating_sub(before[of]));
-    assert!(supervisor < worker / 2, "{supervisor:?} beside {worker:?}");
+    // On a busy machine it may wait before it is done with what belongs to the start, and once more: one that builds does it each
+    // time.
+    let reload = |n: u32| {
+        let before = spent();
+        server.dir().write("map.inc", format!("key found-{n};\n"));
+        reloaded(&server, "kept", &format!("1 found-{n}"));
+        let after = spent();
+        [0, 1].map(|of| after[of].saturating_sub(before[of]))
+    };
+    let all: Vec<_> = (3..6).map(reload).collect();
+    assert!(
+        all.iter()
+            .any(|[supervisor, worker]| *supervisor < *worker / 2),
+        "{all:?}"
+    );
 }
 
 #[test]
