@@ -66,7 +66,7 @@ impl Http {
     /// Takes over the opened logs and sets the error log of every location.
     pub fn attach_logs(&self, opened: OpenedLogs, default: &ErrorLog) {
         for location in &self.locations {
-            location.confs.get::<CoreLoc>().open_log(default, &opened);
+            location.core.open_log(default, &opened);
         }
         let _ = self.logs.set(opened);
     }
@@ -77,8 +77,8 @@ impl Http {
     pub fn follow_logs(&self, newer: &Self) {
         let mut followed: HashSet<*const CoreLoc> = HashSet::new();
         for (own, new) in self.locations.iter().zip(&newer.locations) {
-            let (own_core, new_core) = (own.confs.core_loc(), new.confs.core_loc());
-            if own.name == new.name && followed.insert(own_core) {
+            let (own_core, new_core) = (&own.core, &new.core);
+            if own.name == new.name && followed.insert(Arc::as_ptr(own_core)) {
                 own_core.follow_log(new_core);
             }
         }
@@ -86,7 +86,7 @@ impl Http {
 
     /// Whether any location logs debugging messages.
     pub fn debugs(&self) -> bool {
-        let debugs = |l: &Location| l.confs.get::<CoreLoc>().log().enabled(Level::Debug);
+        let debugs = |l: &Location| l.core.log().enabled(Level::Debug);
         self.locations.iter().any(debugs)
     }
 
@@ -95,13 +95,7 @@ impl Http {
         let server = self
             .servers
             .get(self.ports.get(port)?.addr(None).default_server)?;
-        Some(
-            self.locations
-                .get(server.location)?
-                .confs
-                .get::<CoreLoc>()
-                .log(),
-        )
+        Some(self.locations.get(server.location)?.core.log())
     }
 
     /// The settings of one module that exist once.
@@ -139,6 +133,8 @@ pub struct Location {
     pub kind: LocationKind,
     /// Settings at location scope.
     pub confs: SettingsSet,
+    /// Those of the core, which are read many times a request.
+    pub core: Arc<CoreLoc>,
     /// The locations inside it.
     pub inner: LocationSet,
     /// Its own content handler, if a directive set one.

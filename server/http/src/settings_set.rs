@@ -10,8 +10,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use server_base::shared_list::SharedList;
 
-use crate::conf_core::CoreLoc;
-
 /// At which level of nesting a struct of settings exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
@@ -122,6 +120,7 @@ impl SettingsDef {
         for scope in [Scope::Main, Scope::Server, Scope::Location] {
             let of_scope = defs.iter().filter(|def| def.scope == scope);
             for (slot, def) in of_scope.enumerate() {
+                assert!(slot < SLOTS_MAX, "more definitions than a level has places");
                 def.slot.store(slot, Ordering::Relaxed);
             }
         }
@@ -175,7 +174,9 @@ impl SettingsSetBuilder {
     /// The finished settings of the outermost level.
     pub fn finish(mut self) -> SettingsSet {
         self.0.sort_by_key(|(slot, _)| *slot);
-        SettingsSet::new(self.0.into_iter().map(|(_, conf)| conf))
+        let unused: Arc<dyn AnyConf> = Arc::new(Unused);
+        let all: Vec<_> = self.0.into_iter().map(|(_, conf)| conf).collect();
+        SettingsSet::new(pages(|slot| Arc::clone(all.get(slot).unwrap_or(&unused))))
     }
 }
 
@@ -191,34 +192,59 @@ pub(crate) fn typed_mut<T: Conf>(conf: &mut Arc<dyn AnyConf>) -> &mut T {
         .expect("settings are read at their own scope")
 }
 
-/// The merged settings of one level; levels that write nothing share those of their kind.
+/// The merged settings of one level, in pages by slot. Levels that write nothing share those of their kind, and of one that
+/// writes something the pages in which nothing of it lies: of most definitions ten thousand servers write nothing.
 #[derive(Clone)]
-pub struct SettingsSet {
-    settings: Arc<[Arc<dyn AnyConf>]>,
-    /// Those of the core, which are read many times a request.
-    core: Option<Arc<CoreLoc>>,
+pub struct SettingsSet([Page; PAGES]);
+
+/// Settings of neighbouring slots; where there is no definition, an [`Unused`].
+pub(crate) type Page = Arc<[Arc<dyn AnyConf>; PAGE]>;
+
+/// Slots of a page.
+pub(crate) const PAGE: usize = 8;
+/// Pages of a level.
+pub(crate) const PAGES: usize = 8;
+/// Maximum number of definitions of a scope.
+pub(crate) const SLOTS_MAX: usize = PAGE * PAGES;
+
+/// Placeholder where there are no settings.
+#[derive(Default)]
+pub(crate) struct Unused;
+
+impl AnyConf for Unused {
+    fn merge_any(&mut self, _: Option<&dyn AnyConf>) {}
+
+    fn create(&self) -> Arc<dyn AnyConf> {
+        Arc::new(Self)
+    }
 }
 
 impl SettingsSet {
-    /// The settings of a level, of all definitions of its scope by slot.
-    pub(crate) fn new(settings: impl IntoIterator<Item = Arc<dyn AnyConf>>) -> Self {
-        let settings: Arc<[Arc<dyn AnyConf>]> = settings.into_iter().collect();
-        let core = settings.get(CoreLoc::def().slot()).and_then(|conf| {
-            let any: Arc<dyn Any + Send + Sync> = Arc::<dyn AnyConf>::clone(conf);
-            any.downcast().ok()
-        });
-        Self { settings, core }
+    /// The settings of a level.
+    pub(crate) fn new(pages: [Page; PAGES]) -> Self {
+        Self(pages)
     }
 
     /// The settings of one definition.
     pub fn get<T: Conf>(&self) -> &T {
-        typed(&*self.settings[T::def().slot()]).expect("settings are read at their own scope")
+        typed(&**self.at::<T>()).expect("settings are read at their own scope")
     }
 
-    /// The core's settings of a location.
-    #[inline]
-    pub fn core_loc(&self) -> &CoreLoc {
-        let core = self.core.as_deref();
-        core.expect("the core's settings exist wherever a location's do")
+    /// The settings of one definition, which others share.
+    pub(crate) fn shared<T: Conf>(&self) -> Arc<T> {
+        let any: Arc<dyn Any + Send + Sync> = Arc::<dyn AnyConf>::clone(self.at::<T>());
+        any.downcast()
+            .expect("settings are read at their own scope")
     }
+
+    fn at<T: Conf>(&self) -> &Arc<dyn AnyConf> {
+        let slot = T::def().slot();
+        // Below `PAGES` for each slot (`SettingsDef::number`); said here, so that it is not checked each time.
+        &self.0[slot / PAGE % PAGES][slot % PAGE]
+    }
+}
+
+/// Returns pages with the settings that `of` names for each slot.
+pub(crate) fn pages(of: impl Fn(usize) -> Arc<dyn AnyConf>) -> [Page; PAGES] {
+    std::array::from_fn(|page| Arc::new(std::array::from_fn(|at| of(page * PAGE + at))))
 }

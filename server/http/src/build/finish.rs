@@ -236,12 +236,14 @@ fn flatten(
         .enumerate()
         .map(|(id, (draft, set))| {
             let around = (draft.kind_is_if()).then_some(parents[id]).flatten();
+            let confs = draft.layer.of(all_confs);
             Location {
                 name: draft.name,
                 at: draft.at,
                 parent: parents[id],
                 kind: draft.kind,
-                confs: draft.layer.of(all_confs),
+                core: confs.shared(),
+                confs,
                 inner: LocationSet::new(set.exact, set.prefix, set.regex).with_slashes(set.slashes),
                 handler: draft.handler.or_else(|| around.and_then(|p| handlers[p])),
                 mapped: mapped_of(id, parents, &mapped),

@@ -5,10 +5,11 @@
 //! beside each other that write nothing at all have one [`LayerId`]. So memory for ten thousand servers grows with the
 //! lines they write.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::settings_set::{
-    AnyConf, Conf, SettingsSet, SettingsSetBuilder, typed, typed_mut, unshared,
+    AnyConf, Conf, PAGE, SettingsSet, SettingsSetBuilder, Unused, pages, typed, typed_mut, unshared,
 };
 
 /// All settings of one scope, and which of them each level has.
@@ -18,14 +19,18 @@ pub(super) struct Layers {
     made: Vec<Vec<Arc<dyn AnyConf>>>,
     /// By depth and slot: those of levels that have nothing of their own, once there is such a level.
     common: Vec<Vec<Option<usize>>>,
+    /// By depth: the slots at which there is no such level so far.
+    missing: Vec<Vec<usize>>,
     layers: Vec<Layer>,
+    /// By layer, then by slot: the settings that are not common to the depth.
+    own: Vec<(usize, usize)>,
 }
 
 /// The settings of a level, or of several equal ones.
 struct Layer {
     depth: usize,
-    /// By slot, sorted: those that are not common to the depth.
-    own: Vec<(usize, usize)>,
+    /// Where those of [`Layers::own`] lie that are its own.
+    own: Range<usize>,
     /// By slot: those of levels inside that write nothing of a definition, where they are not common.
     derived: Vec<(usize, usize)>,
     /// The level inside that writes nothing.
@@ -37,8 +42,15 @@ struct Layer {
 pub(super) struct LayerId(usize);
 
 /// Settings by slot and by index among those of the definition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct SettingsIndex(usize, usize);
+
+impl SettingsIndex {
+    /// The second of the two.
+    pub(super) fn index(self) -> usize {
+        self.1
+    }
+}
 
 impl LayerId {
     /// Its settings among those that [`Layers::finish`] gave.
@@ -56,7 +68,8 @@ impl Layers {
         defs.sort_by_key(|(slot, _)| *slot);
         self.made = defs.into_iter().map(|(_, conf)| vec![conf]).collect();
         self.common = vec![vec![Some(0); self.made.len()]];
-        self.push(0, Vec::new())
+        self.missing = vec![Vec::new()];
+        self.push(0, 0)
     }
 
     /// Merges a level with the one around it.
@@ -66,32 +79,39 @@ impl Layers {
         if is_plain && let Some(plain) = self.layers[around.0].plain {
             return plain;
         }
-        let mut own = Vec::with_capacity(written.len());
+        let start = self.own.len();
         for (slot, mut conf) in written {
             let outer = &self.made[slot][self.index(around, slot)];
             unshared(&mut conf).merge_any(Some(&**outer));
             self.made[slot].push(conf);
-            own.push((slot, self.made[slot].len() - 1));
+            self.own.push((slot, self.made[slot].len() - 1));
         }
-        for (slot, outer) in self.layers[around.0].own.clone() {
-            if own.iter().all(|(known, _)| *known != slot) {
-                own.push((slot, self.derived(around, slot, outer)));
+        for at in self.layers[around.0].own.clone() {
+            let (slot, outer) = self.own[at];
+            if !self.is_own(start, slot) {
+                let index = self.derived(around, slot, outer);
+                self.own.push((slot, index));
             }
         }
-        own.sort_unstable();
+        self.own[start..].sort_unstable();
         let depth = self.layers[around.0].depth + 1;
-        self.add_common(depth, &own);
-        let id = self.push(depth, own);
+        self.add_common(depth, start);
+        let id = self.push(depth, start);
         if is_plain {
             self.layers[around.0].plain = Some(id);
         }
         id
     }
 
-    fn push(&mut self, depth: usize, own: Vec<(usize, usize)>) -> LayerId {
+    /// Whether the layer whose own settings begin at `start`, the last one, has some at a slot.
+    fn is_own(&self, start: usize, slot: usize) -> bool {
+        self.own[start..].iter().any(|(known, _)| *known == slot)
+    }
+
+    fn push(&mut self, depth: usize, start: usize) -> LayerId {
         self.layers.push(Layer {
             depth,
-            own,
+            own: start..self.own.len(),
             derived: Vec::new(),
             plain: None,
         });
@@ -120,26 +140,29 @@ impl Layers {
 
     /// Makes what a level of this depth shares with all that have nothing of their own. Only what is used is made, since
     /// modules judge all there is.
-    fn add_common(&mut self, depth: usize, own: &[(usize, usize)]) {
+    fn add_common(&mut self, depth: usize, start: usize) {
         if self.common.len() == depth {
             self.common.push(vec![None; self.made.len()]);
+            self.missing.push((0..self.made.len()).collect());
         }
-        let mut own = own.iter().peekable();
-        for slot in 0..self.made.len() {
-            if own.next_if(|(known, _)| *known == slot).is_none()
-                && self.common[depth][slot].is_none()
-            {
-                let outer = self.common[depth - 1][slot];
+        let mut missing = std::mem::take(&mut self.missing[depth]);
+        missing.retain(|slot| {
+            let is_own = self.is_own(start, *slot);
+            if !is_own {
+                let outer = self.common[depth - 1][*slot];
                 let outer = outer.expect("the level around has nothing of its own either");
-                self.common[depth][slot] = Some(self.derive(slot, outer));
+                self.common[depth][*slot] = Some(self.derive(*slot, outer));
             }
-        }
+            is_own
+        });
+        self.missing[depth] = missing;
     }
 
     fn index(&self, layer: LayerId, slot: usize) -> usize {
         let layer = &self.layers[layer.0];
-        match layer.own.binary_search_by_key(&slot, |(slot, _)| *slot) {
-            Ok(at) => layer.own[at].1,
+        let own = &self.own[layer.own.clone()];
+        match own.binary_search_by_key(&slot, |(slot, _)| *slot) {
+            Ok(at) => own[at].1,
             Err(_) => self.common[layer.depth][slot].expect("made with the level"),
         }
     }
@@ -161,6 +184,11 @@ impl Layers {
         typed(&*self.made[slot][index]).expect("settings are read at their own scope")
     }
 
+    /// Number of settings `T`, of which each is one of a [`SettingsIndex`].
+    pub(super) fn count<T: Conf>(&self) -> usize {
+        self.made[T::def().slot()].len()
+    }
+
     /// Makes room for more levels.
     pub(super) fn reserve(&mut self, levels: usize) {
         self.layers.reserve(levels);
@@ -173,24 +201,21 @@ impl Layers {
 
     /// The finished settings of all layers, by [`LayerId`].
     pub(super) fn finish(self) -> Vec<SettingsSet> {
-        let common: Vec<Vec<Option<&Arc<dyn AnyConf>>>> = self
-            .common
-            .iter()
-            .map(|slots| {
-                let slots = self.made.iter().zip(slots);
-                slots.map(|(made, at)| Some(&made[(*at)?])).collect()
+        let unused: Arc<dyn AnyConf> = Arc::new(Unused);
+        let common = self.common.iter().map(|common| {
+            pages(|slot| {
+                let at = common.get(slot).copied().flatten();
+                Arc::clone(at.map_or(&unused, |at| &self.made[slot][at]))
             })
-            .collect();
+        });
+        let common: Vec<_> = common.collect();
         let confs = self.layers.iter().map(|layer| {
-            let mut own = layer.own.iter().peekable();
-            let slots = common[layer.depth].iter().zip(0..);
-            SettingsSet::new(slots.map(|(common, slot)| {
-                let conf = match own.next_if(|(known, _)| *known == slot) {
-                    Some((_, at)) => &self.made[slot][*at],
-                    None => common.expect("made with the level"),
-                };
-                Arc::clone(conf)
-            }))
+            let mut pages = common[layer.depth].clone();
+            for (slot, at) in &self.own[layer.own.clone()] {
+                let page = Arc::make_mut(&mut pages[slot / PAGE]);
+                page[slot % PAGE] = Arc::clone(&self.made[*slot][*at]);
+            }
+            SettingsSet::new(pages)
         });
         confs.collect()
     }

@@ -254,14 +254,14 @@ impl ConfigBuilder {
             .http
             .as_mut()
             .expect("modules are finished inside http");
-        let mut seen = HashSet::new();
+        let mut seen = vec![false; http.location_layers.count::<L>()];
         for location in &http.locations {
             let Some(server) = location.server else {
                 continue;
             };
             let layers = &mut http.location_layers;
             let at = layers.place::<L>(location.layer);
-            if seen.insert(at) {
+            if !std::mem::replace(&mut seen[at.index()], true) {
                 let server = http.server_layers.get(http.servers[server].layer);
                 f(layers.at_mut(at), server)?;
             }

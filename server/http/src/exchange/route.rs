@@ -47,7 +47,7 @@ impl RequestRoute {
     /// The location's settings of the core: a faster [`Self::loc`].
     #[inline]
     pub fn core_loc(&self) -> &CoreLoc {
-        self.own_location().confs.core_loc()
+        &self.own_location().core
     }
 
     /// The server.
