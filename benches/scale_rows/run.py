@@ -34,7 +34,8 @@ class Run:
         """The clients in C; that of TLS where OpenSSL's headers are."""
         here = os.path.dirname(os.path.abspath(__file__))
         command = [os.environ.get("CC", "cc"), "-O2", "-pthread"]
-        subprocess.run([*command, "-o", f"{self.directory}/load", f"{here}/load.c"], check=True)
+        for name in ("load", "respond"):
+            subprocess.run([*command, "-o", f"{self.directory}/{name}", f"{here}/{name}.c"], check=True)
         probe = [*command, "-o", f"{self.directory}/probe", f"{here}/probe.c"]
         self.tls = subprocess.run([*probe, "-DWITH_TLS", "-lssl", "-lcrypto"], capture_output=True).returncode == 0
         if not self.tls:

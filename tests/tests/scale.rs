@@ -28,7 +28,12 @@ fn a_row_has_a_figure_or_a_reason_and_nothing_stays() {
     let dir = TempDir::new();
     let report = dir.path().join("report.json");
     let missing = format!("lacking=nginx:{}", env!("CARGO_MANIFEST_DIR"));
-    let words = ["--only", "log", "--json", &report.to_string_lossy()];
+    let words = [
+        "--only",
+        "log,gateways",
+        "--json",
+        &report.to_string_lossy(),
+    ];
     let Some(output) = scale(&dir, &words) else {
         return;
     };
@@ -42,6 +47,16 @@ fn a_row_has_a_figure_or_a_reason_and_nothing_stays() {
         row["servers"]["ours"]["median"].as_f64().expect("a figure")
     };
     assert!(of_row("log/on") > 0.0 && of_row("log/off") > 0.0);
+    for row in [
+        "fastcgi",
+        "fastcgi-keep",
+        "scgi",
+        "uwsgi",
+        "memcached",
+        "upload",
+    ] {
+        assert!(of_row(&format!("gateways/{row}")) > 0.0, "{row}");
+    }
     let table = String::from_utf8_lossy(&output.stdout);
     assert!(table.lines().all(|line| line.len() <= 100), "{table}");
     let left: Vec<_> = fs::read_dir(dir.path()).expect("the directory").collect();
