@@ -201,7 +201,7 @@ fn help_says_nginx_words_and_the_name_of_the_program() {
     assert_eq!(said(&["help"]), (help, String::new()));
     let version = said(&["-v"]).1;
     assert_eq!(said(&["--version"]), (version, String::new()));
-    for verb in ["bench", "compare", "explain", "freeze", "via", "waterfall"] {
+    for (verb, _) in VERBS {
         let (text, _) = said(&["help", verb]);
         let usage = format!("\nUsage: called-so {verb} ");
         assert!(text.contains(&usage), "{text}");
@@ -209,6 +209,33 @@ fn help_says_nginx_words_and_the_name_of_the_program() {
         let (short, _) = said(&[verb, "-h"]);
         let wide = short.lines().find(|line| line.len() > 100);
         assert!(short.contains(&usage) && wide.is_none(), "{short}");
+    }
+}
+
+/// Verbs, and the document of each.
+const VERBS: [(&str, &str); 7] = [
+    ("bench", "lab"),
+    ("compare", "lab"),
+    ("doctor", "doctor"),
+    ("explain", "explain"),
+    ("freeze", "freeze"),
+    ("via", "link"),
+    ("waterfall", "waterfall"),
+];
+
+#[test]
+fn each_option_of_a_verb_is_in_its_document() {
+    for (verb, document) in VERBS {
+        let help = run(["help", verb]).stdout;
+        let path = format!("{}/../docs/{document}.md", env!("CARGO_MANIFEST_DIR"));
+        let text = std::fs::read_to_string(path).expect("the document");
+        let words = help.split(|c: char| !c.is_ascii_alphanumeric() && c != '-');
+        let of_verb = |word: &&str| word.starts_with("--") && word.len() > 2 && *word != "--help";
+        let options: Vec<_> = words.filter(of_verb).collect();
+        assert!(options.len() > 1, "{verb}: {help}");
+        for option in options {
+            assert!(text.contains(option), "{verb} {option}: docs/{document}.md");
+        }
     }
 }
 
