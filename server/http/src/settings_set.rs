@@ -237,6 +237,12 @@ impl SettingsSet {
             .expect("settings are read at their own scope")
     }
 
+    /// Whether a page is the same one in another level.
+    #[cfg(test)]
+    pub(crate) fn shares_page(&self, other: &Self, page: usize) -> bool {
+        Arc::ptr_eq(&self.0[page], &other.0[page])
+    }
+
     fn at<T: Conf>(&self) -> &Arc<dyn AnyConf> {
         let slot = T::def().slot();
         // Below `PAGES` for each slot (`SettingsDef::number`); said here, so that it is not checked each time.

@@ -220,3 +220,85 @@ impl Layers {
         confs.collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::LazyLock;
+
+    use super::*;
+    use crate::settings_set::{PAGES, SLOTS_MAX, Scope, SettingsDef};
+
+    /// Settings at slot `N`.
+    #[derive(Default)]
+    struct At<const N: usize>(Option<u32>);
+
+    /// As many definitions as a level has places; those without a test have the settings of the first.
+    static DEFS: LazyLock<Vec<&'static SettingsDef>> = LazyLock::new(|| {
+        let defs = (0..SLOTS_MAX).map(|slot| {
+            let create: fn() -> Arc<dyn AnyConf> = match slot {
+                7 => || Arc::new(At::<7>::default()),
+                8 => || Arc::new(At::<8>::default()),
+                63 => || Arc::new(At::<63>::default()),
+                _ => || Arc::new(At::<0>::default()),
+            };
+            &*Box::leak(Box::new(SettingsDef::new(Scope::Location, create)))
+        });
+        let defs: Vec<_> = defs.collect();
+        SettingsDef::number(&defs);
+        defs
+    });
+
+    impl<const N: usize> Conf for At<N> {
+        fn def() -> &'static SettingsDef {
+            DEFS[N]
+        }
+
+        fn merge(&mut self, parent: Option<&Self>) {
+            let around = parent.and_then(|parent| parent.0);
+            self.0 = self.0.or(around).or(Some(0));
+        }
+    }
+
+    fn values(set: &SettingsSet) -> [Option<u32>; 4] {
+        [
+            set.get::<At<0>>().0,
+            set.get::<At<7>>().0,
+            set.get::<At<8>>().0,
+            set.get::<At<63>>().0,
+        ]
+    }
+
+    #[test]
+    fn a_level_has_pages_of_its_own_where_it_writes() {
+        let mut layers = Layers::default();
+        let outer = layers.outermost(SettingsSetBuilder::of_all(&DEFS, Scope::Location));
+        let plain = layers.inside(outer, SettingsSetBuilder::default());
+        let mut written = SettingsSetBuilder::default();
+        written.get_mut::<At<7>>().0 = Some(7);
+        let first = layers.inside(outer, written);
+        let mut written = SettingsSetBuilder::default();
+        written.get_mut::<At<8>>().0 = Some(8);
+        written.get_mut::<At<63>>().0 = Some(9);
+        let second = layers.inside(outer, written);
+        let inner = layers.inside(second, SettingsSetBuilder::default());
+        let all = layers.finish();
+        let [plain, first, second, inner] = [plain, first, second, inner].map(|id| id.of(&all));
+        assert_eq!(values(&plain), [0, 0, 0, 0].map(Some));
+        assert_eq!(values(&first), [0, 7, 0, 0].map(Some));
+        assert_eq!(values(&second), [0, 0, 8, 9].map(Some));
+        assert_eq!(values(&inner), [0, 0, 8, 9].map(Some));
+        let own = |set: &SettingsSet| {
+            let pages = (0..PAGES).filter(|page| !plain.shares_page(set, *page));
+            pages.collect::<Vec<_>>()
+        };
+        assert_eq!(own(&first), [0]);
+        assert_eq!(own(&second), [1, 7]);
+    }
+
+    #[test]
+    #[should_panic(expected = "more definitions than a level has places")]
+    fn one_definition_more_than_there_are_places_is_refused() {
+        let more = [DEFS.as_slice(), &DEFS[..1]].concat();
+        SettingsDef::number(&more);
+    }
+}
