@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use conf::{ConfError, Directive};
+use conf::{ConfError, Directive, Word};
 use server_base::files::{SymlinkMode, TempDir};
 use server_base::opened::LogTarget;
 use server_base::thread_pool::Aio;
@@ -49,17 +49,12 @@ fn set_root(b: &mut ConfigBuilder, d: &Directive, alias: bool) -> Result<(), Con
         (_, true) => Some(Alias::Prefix(draft.name.len())),
     };
     let word = d.word(0);
-    // Both are made of this path: they would be computed without end.
-    for name in ["document_root", "realpath_root"] {
-        if word.as_str().contains(&format!("${name}"))
-            || word.as_str().contains(&format!("${{{name}}}"))
-        {
-            let text = format!(
-                "the ${name} variable cannot be used in the \"{}\" directive",
-                d.name()
-            );
-            return Err(ConfError::word(d, word, text));
-        }
+    if let Some(name) = own_variable(word) {
+        let text = format!(
+            "the ${name} variable cannot be used in the \"{}\" directive",
+            d.name()
+        );
+        return Err(ConfError::word(d, word, text));
     }
     let absolute = word.text.starts_with(b"/") || word.text.starts_with(b"$");
     let mut text = word.text.to_vec();
@@ -73,6 +68,16 @@ fn set_root(b: &mut ConfigBuilder, d: &Directive, alias: bool) -> Result<(), Con
     let path = Value::compile_bytes(b, d, word, &text)?;
     b.core_loc().root = Some(Root { path, alias });
     Ok(())
+}
+
+/// The variable in a path that is made of this path: it would be computed without end.
+fn own_variable(path: &Word) -> Option<&'static str> {
+    // Most paths have no variable, and there may be one for each of many servers.
+    memchr::memchr(b'$', &path.text)?;
+    let text = path.as_str();
+    ["document_root", "realpath_root"]
+        .into_iter()
+        .find(|name| text.contains(&format!("${name}")) || text.contains(&format!("${{{name}}}")))
 }
 
 pub(super) fn types(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
