@@ -29,18 +29,36 @@ impl Peer {
 
 /// Four numbers with points between them, appended at once.
 fn push_v4(octets: [u8; 4], out: &mut Vec<u8>) {
-    let (mut text, mut len) = ([0; 16], 0);
+    let (mut text, mut len) = ([0; OCTET_BYTES * 4], 0);
     for octet in octets {
-        let digits = [octet / 100, octet / 10 % 10, octet % 10];
-        let from = 2 - usize::from(octet > 9) - usize::from(octet > 99);
-        for digit in &digits[from..] {
-            text[len] = b'0' + digit;
-            len += 1;
-        }
-        text[len] = b'.';
-        len += 1;
+        let (digits, bytes) = OCTETS[usize::from(octet)];
+        text[len..len + OCTET_BYTES].copy_from_slice(&digits);
+        len += bytes;
     }
     out.extend_from_slice(&text[..len - 1]);
+}
+
+/// Bytes of the longest number with its point.
+const OCTET_BYTES: usize = 4;
+/// Each number with a point behind it, and how many bytes both have: a request can need several addresses, and computing the
+/// digits of one costs 190 instructions more.
+static OCTETS: [([u8; OCTET_BYTES], usize); 256] = octets();
+
+const fn octets() -> [([u8; OCTET_BYTES], usize); 256] {
+    let mut all = [([b'.'; OCTET_BYTES], 0); 256];
+    let mut octet = 0;
+    while octet < all.len() {
+        let bytes = 2 + (octet > 9) as usize + (octet > 99) as usize;
+        let (mut rest, mut at) = (octet, bytes - 1);
+        while at > 0 {
+            at -= 1;
+            all[octet].0[at] = b'0' + (rest % 10) as u8;
+            rest /= 10;
+        }
+        all[octet].1 = bytes;
+        octet += 1;
+    }
+    all
 }
 
 /// The address without the port, as logs show it.
@@ -67,6 +85,13 @@ mod tests {
             "[fe80::1%3]:443",
         ] {
             let peer = Peer::Inet(text.parse().expect("an address"));
+            let mut out = Vec::new();
+            peer.push(&mut out);
+            assert_eq!(out, peer.to_string().into_bytes());
+        }
+        for octet in 0..=255 {
+            let ip = [octet, 255 - octet, octet / 2, 0];
+            let peer = Peer::Inet((ip, 80).into());
             let mut out = Vec::new();
             peer.push(&mut out);
             assert_eq!(out, peer.to_string().into_bytes());
