@@ -14,29 +14,21 @@ GATEWAYS = [
 ]
 UPLOAD, PIECE = 100 << 20, 256 << 10
 KINDS = ("fastcgi", "scgi", "uwsgi", "memcached")
-# The parameters of nginx's `fastcgi_params`.
-PARAMS = {
-    "QUERY_STRING": "$query_string", "REQUEST_METHOD": "$request_method", "CONTENT_TYPE": "$content_type",
-    "CONTENT_LENGTH": "$content_length", "SCRIPT_NAME": "$document_uri", "REQUEST_URI": "$request_uri",
-    "DOCUMENT_URI": "$document_uri", "DOCUMENT_ROOT": "$document_root", "SERVER_PROTOCOL": "$server_protocol",
-    "REQUEST_SCHEME": "$scheme", "REMOTE_ADDR": "$remote_addr", "REMOTE_PORT": "$remote_port",
-    "SERVER_ADDR": "$server_addr", "SERVER_PORT": "$server_port", "SERVER_NAME": "$server_name",
-}
-
-
-def params(kind):
-    return "".join(f"{kind}_param {name} {value};\n" for name, value in PARAMS.items())
+# Parameters are those of the package.
+CONF = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "conf")
 
 
 def conf(run, ports):
     def nginx(c, generation):
         upstreams = "".join(f"upstream {kind} {{ server 127.0.0.1:{ports[kind]}; keepalive 256; }}\n" for kind in KINDS)
-        locations = "".join(f"location /{kind} {{ {kind}_pass {kind};\n{params(kind)} }}\n"
+        locations = "".join(f"location /{kind} {{ {kind}_pass {kind}; include {CONF}/{kind}_params; }}\n"
                             for kind in ("scgi", "uwsgi"))
         return (f"{upstreams}server {{ listen 127.0.0.1:{c.port} backlog=4096; root {run.site};\n"
                 f"client_max_body_size 0; {locations}"
-                f"location /fastcgi {{ fastcgi_pass 127.0.0.1:{ports['fastcgi']};\n{params('fastcgi')} }}\n"
-                f"location /fastcgi-keep {{ fastcgi_pass fastcgi; fastcgi_keep_conn on;\n{params('fastcgi')} }}\n"
+                f"location /fastcgi {{ fastcgi_pass 127.0.0.1:{ports['fastcgi']};\n"
+                f"include {CONF}/fastcgi_params; }}\n"
+                f"location /fastcgi-keep {{ fastcgi_pass fastcgi; fastcgi_keep_conn on;\n"
+                f"include {CONF}/fastcgi_params; }}\n"
                 f"location /memcached {{ set $memcached_key $uri; memcached_pass memcached; }}\n"
                 f"location = /generation {{ return 200 {generation}; }} }}")
 

@@ -12,9 +12,8 @@ enum { BODY = 1024, ROOM = 1 << 18 };
 struct peer {
     int fd, keep;
     size_t have;
-    /* Of the request's body, what is still to come. */
-    long long left;
-    int in_body;
+    /* Of a record larger than the buffer, what is to be skipped. */
+    size_t left;
     unsigned char in[16 * 1024];
 };
 
@@ -69,17 +68,15 @@ static int take_fastcgi(struct peer *peer)
     while (peer->have >= 8) {
         unsigned char *head = peer->in;
         size_t bytes = (size_t)(head[4] << 8 | head[5]), all = 8 + bytes + head[6];
-        if (peer->have < all && all <= sizeof peer->in)
-            return 0;
-        if (head[0] != 1 || all > sizeof peer->in) {
-            /* A record of a body that is larger than the buffer: what follows it is to be skipped. */
-            if (head[0] != 1 || head[1] != 5)
-                return -1;
-            peer->left = (long long)all - (long long)peer->have;
+        if (head[0] != 1 || (all > sizeof peer->in && head[1] != 5))
+            return -1;
+        if (all > sizeof peer->in) {
+            peer->left = all - peer->have;
             peer->have = 0;
-            peer->in_body = 1;
             return 0;
         }
+        if (peer->have < all)
+            return 0;
         if (head[1] == 1)
             peer->keep = head[10] & 1;
         int over = head[1] == 5 && bytes == 0;
@@ -134,34 +131,23 @@ static int answer_memcached(struct peer *peer)
     return !bytes || send_all(peer, own.out, bytes) ? 0 : -1;
 }
 
-/* Reads until there is no more; frees the peer where it is over. */
+/* Reads once; frees the peer where it is over. */
 static void serve(struct peer *peer)
 {
-    for (;;) {
-        ssize_t read = recv(peer->fd, peer->in + peer->have, sizeof peer->in - peer->have, 0);
-        if (read < 0 && errno == EAGAIN)
-            return;
-        if (read <= 0)
-            return end_peer(peer);
-        size_t fresh = (size_t)read;
-        if (peer->in_body) {
-            size_t skipped = (long long)fresh < peer->left ? fresh : (size_t)peer->left;
-            peer->left -= (long long)skipped;
-            peer->in_body = peer->left > 0;
-            peer->have = fresh;
-            drop(peer, skipped);
-        } else
-            peer->have += fresh;
-        if (peer->in_body)
-            continue;
-        int said = !strcmp(own.kind, "memcached") ? answer_memcached(peer)
-            : !strcmp(own.kind, "fastcgi")        ? take_fastcgi(peer)
-                                                  : take_head(peer);
-        if (said < 0 || (said && (!send_all(peer, own.answer, own.answer_bytes) || !peer->keep)))
-            return end_peer(peer);
-        if ((size_t)read < sizeof peer->in / 2 && !peer->in_body)
-            return;
-    }
+    ssize_t read = recv(peer->fd, peer->in + peer->have, sizeof peer->in - peer->have, 0);
+    if (read < 0 && errno == EAGAIN)
+        return;
+    if (read <= 0)
+        return end_peer(peer);
+    peer->have += (size_t)read;
+    size_t skipped = peer->have < peer->left ? peer->have : peer->left;
+    peer->left -= skipped;
+    drop(peer, skipped);
+    int said = !strcmp(own.kind, "memcached") ? answer_memcached(peer)
+        : !strcmp(own.kind, "fastcgi")        ? take_fastcgi(peer)
+                                              : take_head(peer);
+    if (said < 0 || (said && (!send_all(peer, own.answer, own.answer_bytes) || !peer->keep)))
+        end_peer(peer);
 }
 
 static void accept_all(int listener)
