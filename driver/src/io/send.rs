@@ -151,6 +151,11 @@ fn send_memory(
     room: u64,
     follows: bool,
 ) -> io::Result<Sent> {
+    let most = usize::try_from(room).unwrap_or(usize::MAX);
+    if let Some(bytes) = gather.only_bytes() {
+        // Nearly all output; a kilobyte of slices would be written for it.
+        return socket::send(socket, &bytes[..bytes.len().min(most)], false);
+    }
     let mut slices = [IoSlice::new(&[]); SLICES_MAX];
     let count = gather.slices(&mut slices);
     let whole = whole_within(&slices[..count], room);
@@ -162,8 +167,7 @@ fn send_memory(
     let Some(Front::Bytes(bytes)) = gather.front() else {
         return Ok(Sent::default());
     };
-    let part = &bytes[..bytes.len().min(usize::try_from(room).unwrap_or(usize::MAX))];
-    socket::send(socket, part, more)
+    socket::send(socket, &bytes[..bytes.len().min(most)], more)
 }
 
 /// The first file piece of a gather, which is not read into the bytes before it.

@@ -82,6 +82,26 @@ pub(super) fn scan_name(line: &[u8], underscores: bool) -> Result<(usize, bool),
     Ok((line.len(), odd))
 }
 
+/// Where the colon behind a name is, as [`scan_name`] finds it, eight bytes at a time; `None` also where fewer than eight are
+/// left before it is found.
+#[inline]
+pub(super) fn name_end(line: &[u8]) -> Option<usize> {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    // The high bit of each byte below 0x21; a borrow can mark bytes behind one that is below, never before.
+    let below = |word: u64| word.wrapping_sub(ONES * 0x21) & !word;
+    let zero = |word: u64| word.wrapping_sub(ONES) & !word;
+    for (at, word) in line.as_chunks::<8>().0.iter().enumerate() {
+        let word = u64::from_le_bytes(*word);
+        let colon = zero(word ^ (ONES * u64::from(b':')));
+        let found = (colon | below(word) | zero(word ^ (ONES * 0x7f))) & (ONES * 0x80);
+        if found != 0 {
+            let end = at * 8 + found.trailing_zeros() as usize / 8;
+            return (end > 0 && line[end] == b':').then_some(end);
+        }
+    }
+    None
+}
+
 /// Refuses controls in a value. Written without a branch, so that it is
 /// compiled to vector code.
 #[inline]
@@ -146,6 +166,26 @@ mod tests {
             Ok(FieldLine::Field { name, value }) => Some((&line[name], &line[value])),
             _ => None,
         }
+    }
+
+    #[test]
+    fn the_end_of_a_name_is_found_as_byte_by_byte() {
+        for len in 1..20 {
+            for at in 0..len {
+                for byte in 0..=255 {
+                    for other in [b'a', b':', b'_', b'\xff'] {
+                        let mut line = vec![b'a'; len];
+                        line[len - 1] = other;
+                        line[at] = byte;
+                        line.extend_from_slice(b": value of it");
+                        let (end, _) = scan_name(&line, true).unwrap_or((0, false));
+                        let expected = (end > 0 && end < line.len()).then_some(end);
+                        assert_eq!(name_end(&line), expected, "{line:?}");
+                    }
+                }
+            }
+        }
+        assert_eq!(name_end(b"a: b"), None, "fewer than eight bytes");
     }
 
     #[test]

@@ -149,6 +149,14 @@ impl OutputQueue {
         })
     }
 
+    /// The bytes of the queue, if one piece of memory is all that it holds.
+    pub fn only_bytes(&self) -> Option<&[u8]> {
+        match self.front()? {
+            Front::Bytes(bytes) if self.pieces.len() == 1 => Some(bytes),
+            Front::Bytes(_) | Front::File(_) => None,
+        }
+    }
+
     /// Fills `out` with the memory pieces up to the first file piece and returns how many were filled.
     pub fn slices<'a>(&'a self, out: &mut [IoSlice<'a>]) -> usize {
         let mut at = self.run_sent;

@@ -290,7 +290,7 @@ struct QuickField {
 /// incomplete ones are for [`field_line`].
 #[inline]
 fn quick_field(text: &[u8]) -> Option<QuickField> {
-    let (name_end, _) = header::scan_name(text, true).ok()?;
+    let name_end = header::name_end(text)?;
     let end = find_control(text, name_end + 1)?;
     let len = match text[end..] {
         [b'\r', b'\n', ..] => end + 2,
