@@ -127,27 +127,26 @@ impl Built {
 /// twice.
 pub(crate) fn in_worker(built: Option<Built>) -> driver::worker::Load {
     let built = Mutex::new(built);
-    Arc::new(move |bundle| {
+    Arc::new(move |bundle, texts| {
         let built = built.lock().ok().and_then(|mut built| built.take());
         match built {
             Some(built) if built.generation == bundle.generation => Ok(built.cycle),
-            _ => from_bundle(bundle),
+            _ => from_bundle(bundle, texts),
         }
     })
 }
 
-/// Builds the configuration that the supervisor sent.
+/// Builds the configuration that the supervisor sent, whose files are in `texts`.
 ///
 /// # Errors
 /// The first error with its place; where the supervisor has looked into the text it has found none. One that it has not
 /// looked into may also want what did not come, or be none that it may take for granted.
-pub(crate) fn from_bundle(bundle: &Bundle) -> Result<Cycle, String> {
-    let Step::Prepare { fingerprint } = bundle.step else {
-        return build(bundle, Memory::default());
+fn from_bundle(bundle: &Bundle, texts: Memory) -> Result<Cycle, String> {
+    let Step::Prepare { fingerprint, .. } = bundle.step else {
+        return build(bundle, texts);
     };
     let missed = Arc::new(AtomicBool::new(false));
-    let source = Memory::default().noting_misses(Arc::clone(&missed));
-    let cycle = build(bundle, source)?;
+    let cycle = build(bundle, texts.noting_misses(Arc::clone(&missed)))?;
     match missed.load(Ordering::Relaxed) || cycle.fingerprint() != fingerprint {
         true => Err("the supervisor has to read the configuration".to_owned()),
         false => Ok(cycle),
@@ -157,18 +156,13 @@ pub(crate) fn from_bundle(bundle: &Bundle) -> Result<Cycle, String> {
 /// Looks whether a worker could build it.
 ///
 /// # Errors
-/// Those of [`from_bundle`].
-pub(crate) fn check_bundle(bundle: &Bundle) -> Result<(), String> {
-    build(bundle, Memory::default().for_checks()).map(drop)
+/// The first error with its place.
+pub(crate) fn check_bundle(mut bundle: Bundle) -> Result<(), String> {
+    let texts = bundle.take_texts(Memory::default());
+    build(&bundle, texts.for_checks()).map(drop)
 }
 
-fn build(bundle: &Bundle, source: Memory) -> Result<Cycle, String> {
-    let texts = bundle.files.iter();
-    let texts = texts.map(|(path, text)| (path.as_str(), Arc::clone(text)));
-    let mut source = source.with_texts(texts);
-    for (pattern, paths) in &bundle.globs {
-        source.add_glob(pattern, paths.iter().map(PathBuf::from).collect());
-    }
+fn build(bundle: &Bundle, mut source: Memory) -> Result<Cycle, String> {
     for (path, fd) in &bundle.data {
         let copy = fd.as_fd().try_clone_to_owned();
         let copy = copy.map_err(|error| format!("dup() failed ({})", conf::os_error(&error)))?;

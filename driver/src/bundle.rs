@@ -8,9 +8,11 @@
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use conf::Memory;
 use serde::{Deserialize, Serialize};
 use sys::fdpass;
 
@@ -24,6 +26,9 @@ pub enum Step {
     Prepare {
         /// That of [`Cycle::fingerprint`](server_http::Cycle::fingerprint): with another one it is not served.
         fingerprint: u64,
+        /// The generation of which a worker has the files and the answers to patterns already, so that only what is not the
+        /// same comes.
+        base: Option<u64>,
     },
     /// Listeners and logs, and nothing else, of the configuration that was prepared.
     Commit,
@@ -48,9 +53,9 @@ pub struct Bundle {
     pub error_log: Option<String>,
     /// The access log where the configuration says nothing, absolute.
     pub access_log: String,
-    /// Every file that was read, with its text.
+    /// Every file that was read, with its text; see [`Step::Prepare`].
     pub files: Vec<(String, Arc<Vec<u8>>)>,
-    /// Every pattern that was expanded, with the paths it gave.
+    /// Every pattern that was expanded, with the paths it gave; likewise.
     pub globs: Vec<(String, Vec<String>)>,
     /// Data files that directives name, open for reading, by path.
     pub data: Vec<(String, OwnedFd)>,
@@ -61,6 +66,22 @@ pub struct Bundle {
     pub listeners: Vec<(String, OwnedFd)>,
     /// Log files by path.
     pub logs: Vec<(String, OwnedFd)>,
+}
+
+impl Bundle {
+    /// Takes the files and the answers to patterns out, and adds them to `base`.
+    #[must_use]
+    pub fn take_texts(&mut self, base: Memory) -> Memory {
+        let files = std::mem::take(&mut self.files);
+        let texts = files
+            .iter()
+            .map(|(path, text)| (path.as_str(), Arc::clone(text)));
+        let mut texts = base.with_texts(texts);
+        for (pattern, paths) in std::mem::take(&mut self.globs) {
+            texts.add_glob(pattern, paths.into_iter().map(PathBuf::from).collect());
+        }
+        texts
+    }
 }
 
 /// Message of the supervisor.

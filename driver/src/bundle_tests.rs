@@ -29,6 +29,7 @@ fn bundle() -> Bundle {
         generation: 3,
         step: Step::Prepare {
             fingerprint: 1 << 63,
+            base: Some(2),
         },
         renewed: true,
         conf_path: "/etc/nginx/nginx.conf".to_owned(),

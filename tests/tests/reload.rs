@@ -4,6 +4,7 @@
 //! `reload_connections drain` it closes them as nginx does. Against nginx the tests of the first
 //! are left out and the others show that the load and the waiting work.
 
+use std::fs;
 use std::time::Duration;
 
 use firstbyte_tests::busy::{Waits, inconclusive};
@@ -180,6 +181,68 @@ fn a_broken_configuration_leaves_the_old_one_serving() {
     });
 }
 
+/// A worker has most files of a reload from the one before, and gets only those that are not the same.
+#[test]
+fn a_reload_has_the_files_of_the_disk_whatever_came_of_the_one_before() {
+    let text = "access_log off;
+        server { listen 127.0.0.1:%%PORT%%; access_log %%DIR%%/log/a.log; include %%DIR%%/d/*.conf; }";
+    let said = |name: &str, text: &str| format!("location = /{name} {{ return 200 {text}; }}\n");
+    let server = Server::http_with(drain(), text)
+        .allow("[emerg]")
+        .file("log/there", "")
+        .file("d/a.conf", &said("a", "a1"))
+        .file("d/b.conf", &said("b", "b1"))
+        .start();
+    let write = |name: &str, text: &str| {
+        server
+            .dir()
+            .write(&format!("d/{name}.conf"), said(name, text));
+    };
+    let answers = |name: &str, text: &str| {
+        wait_until("the reload is taken up", || {
+            server.get(&format!("/{name}")).text() == text
+        });
+    };
+    write("a", "a2");
+    server.signal(Signal::HUP);
+    answers("a", "a2");
+    write("c", "c1");
+    server.signal(Signal::HUP);
+    answers("c", "c1");
+    fs::remove_file(server.path("d/b.conf")).expect("a file");
+    server.signal(Signal::HUP);
+    wait_until("what was in the file is gone", || {
+        server.get("/b").status == 404
+    });
+    // One that cannot be built.
+    write("a", "a3; no_such_directive");
+    server.signal(Signal::HUP);
+    server.wait_for_text("error.log", "no_such_directive");
+    // One that can be built, and not opened.
+    write("a", "a4");
+    write("z", "z1");
+    fs::rename(server.path("log"), server.path("away")).expect("a directory");
+    server.signal(Signal::HUP);
+    server.wait_for_text(
+        "error.log",
+        "log/a.log\" failed (2: No such file or directory)",
+    );
+    assert_eq!(server.get("/a").text(), "a2");
+    assert_eq!(server.get("/c").text(), "c1");
+    fs::rename(server.path("away"), server.path("log")).expect("a directory");
+    fs::remove_file(server.path("d/z.conf")).expect("a file");
+    write("c", "c2");
+    server.signal(Signal::HUP);
+    answers("c", "c2");
+    answers("a", "a4");
+    assert_eq!(server.get("/z").status, 404);
+    write("b", "b2");
+    server.signal(Signal::HUP);
+    answers("b", "b2");
+    assert_eq!(server.get("/a").text(), "a4");
+    assert_eq!(server.workers().len(), 1);
+}
+
 #[test]
 fn listeners_come_and_go() {
     let server = site(drain(), "").file("unused", "%%PORT2%%").start();
@@ -349,7 +412,7 @@ fn worker_shutdown_timeout_bounds_what_an_old_generation_keeps() {
 /// reading from it: the kernel's table names the server's end by the client's port.
 fn was_let_go(client: &Client) -> bool {
     let peer = format!(":{:04X}", client.local_port());
-    let table = std::fs::read_to_string("/proc/net/tcp").unwrap_or_default();
+    let table = fs::read_to_string("/proc/net/tcp").unwrap_or_default();
     let mut ends = table
         .lines()
         .map(|line| line.split_whitespace().skip(2).take(2).collect::<Vec<_>>());

@@ -147,7 +147,8 @@ impl OpenConfig {
         Ok(bundle)
     }
 
-    /// Bundle with which a worker prepares a generation from files read anew, for which the supervisor's work is the same.
+    /// Bundle with which a worker that serves this generation prepares one from files read anew, for which the supervisor's
+    /// work is the same.
     ///
     /// # Errors
     /// Those of [`OpenConfig::bundle`].
@@ -158,8 +159,10 @@ impl OpenConfig {
         options: &LoadOptions,
     ) -> io::Result<Bundle> {
         let fingerprint = self.plan.fingerprint();
-        let mut bundle = described(number, Step::Prepare { fingerprint }, options);
-        fill(&mut bundle, record)?;
+        let news = record.difference(&self.record);
+        let base = news.is_some().then_some(self.number);
+        let mut bundle = described(number, Step::Prepare { fingerprint, base }, options);
+        fill(&mut bundle, news.as_ref().unwrap_or(record))?;
         Ok(bundle)
     }
 

@@ -64,7 +64,7 @@ impl Supervisor {
         let number = self.generations + 1;
         let next = self.current.renewed(number, news);
         let built = match next.bundle(None, &self.options) {
-            Ok(bundle) => load::check_bundle(&bundle),
+            Ok(bundle) => load::check_bundle(bundle),
             Err(error) => Err(error.to_string()),
         };
         if let Err(why) = built {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use conf::Memory;
 use server_http::meters::{self, Event};
 use sys::heap::trim;
 
@@ -56,8 +57,7 @@ impl Worker {
         let prepared = self.prepared.take();
         if bundle.step != Step::Commit {
             drop(prepared);
-            let load = Arc::clone(&self.load);
-            return Keeper::build(bundle, move |bundle| load(bundle), &self.ended);
+            return self.build(bundle);
         }
         let is_it = |built: &Built| built.bundle.generation == bundle.generation;
         let mut built = prepared
@@ -66,6 +66,30 @@ impl Worker {
         built.bundle.listeners = std::mem::take(&mut bundle.listeners);
         built.bundle.logs = std::mem::take(&mut bundle.logs);
         Ok(built)
+    }
+
+    fn build(&mut self, mut bundle: Bundle) -> Result<Built, String> {
+        let texts = self.texts(&mut bundle)?;
+        let (load, source, generation) = (Arc::clone(&self.load), texts.clone(), bundle.generation);
+        let built = Keeper::build(bundle, move |bundle| load(bundle, source), &self.ended)?;
+        self.texts = Some((generation, texts));
+        Ok(built)
+    }
+
+    /// All that the configuration of a bundle is read from but what it has open.
+    fn texts(&self, bundle: &mut Bundle) -> Result<Memory, String> {
+        let Step::Prepare {
+            base: Some(base), ..
+        } = bundle.step
+        else {
+            return Ok(bundle.take_texts(Memory::default()));
+        };
+        match &self.texts {
+            Some((generation, texts)) if *generation == base => {
+                Ok(bundle.take_texts(texts.clone()))
+            }
+            Some(_) | None => Err("the files are those of another generation".to_owned()),
+        }
     }
 
     /// Builds a configuration, and keeps it until it is to be served.

@@ -41,7 +41,7 @@ impl Keeper {
     /// # Errors
     /// Why it cannot be built, or no thread begun.
     pub(super) fn build(
-        mut bundle: Bundle,
+        bundle: Bundle,
         load: impl FnOnce(&Bundle) -> Result<Cycle, String> + Send + 'static,
         waker: &Arc<Waker>,
     ) -> Result<Built, String> {
@@ -55,10 +55,7 @@ impl Keeper {
             errlog::set_thread(shown);
             let _ = process::run_in_background(NICENESS);
             let built = load(&bundle);
-            // They are in what was built, as far as they are needed; nobody waits for them to be freed.
-            let texts = std::mem::take(&mut bundle.files);
             let _ = sender.send(built.map(|cycle| (bundle, cycle)));
-            drop(texts);
             free(&rest);
             told.store(true, Ordering::Release);
             waker.wake();

@@ -36,6 +36,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 
+use conf::Memory;
 use server_base::errlog::{self, ErrorLog, Level};
 use server_http::Cycle;
 use server_http::conf_core::FilesMain;
@@ -58,8 +59,8 @@ use periodic_task::TaskTimer;
 use reserve::Reserve;
 use thread::Thread;
 
-/// Builds a configuration from a bundle, or has it already.
-pub type Load = Arc<dyn Fn(&Bundle) -> Result<Cycle, String> + Send + Sync>;
+/// Builds a configuration from a bundle and the files of it, or has it already.
+pub type Load = Arc<dyn Fn(&Bundle, Memory) -> Result<Cycle, String> + Send + Sync>;
 
 /// Serves until the supervisor says otherwise or goes away; returns the exit code, 2 for one that would only repeat.
 pub fn run(control: OwnedFd, load: Load) -> i32 {
@@ -94,6 +95,8 @@ struct Worker {
     log: ErrorLog,
     /// A configuration that is to be served when the supervisor says so.
     prepared: Option<Built>,
+    /// The files that the last configuration was built of, and its generation: the next has most of them, too.
+    texts: Option<(u64, Memory)>,
     /// Keepers of the configurations in use.
     keepers: Vec<Keeper>,
     /// Configurations that requests may still run under.
@@ -157,6 +160,7 @@ impl Worker {
             files: HashMap::new(),
             log: ErrorLog::new(Vec::new()),
             prepared: None,
+            texts: None,
             keepers: Vec::new(),
             older: Vec::new(),
             env,

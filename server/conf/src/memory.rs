@@ -45,9 +45,9 @@ pub(crate) type ReadFile = (Arc<Vec<u8>>, Option<Stamp>);
 #[derive(Debug, Default, Clone)]
 pub struct Memory {
     /// By the bytes of their paths: to compare paths component by component is dear where there are twenty thousand.
-    files: BTreeMap<Arc<[u8]>, Text>,
+    files: Arc<BTreeMap<Arc<[u8]>, Text>>,
     opened: BTreeMap<PathBuf, DataFile>,
-    globs: BTreeMap<String, Vec<PathBuf>>,
+    globs: Arc<BTreeMap<String, Vec<PathBuf>>>,
     hosts: BTreeMap<String, Vec<IpAddr>>,
     only_checks: bool,
     /// Set when something is asked for that is not there.
@@ -108,9 +108,10 @@ impl Memory {
             stamp,
             reading,
         };
-        match self.files.get_mut(path) {
+        let files = Arc::make_mut(&mut self.files);
+        match files.get_mut(path) {
             Some(known) => *known = text,
-            None => drop(self.files.insert(path.into(), text)),
+            None => drop(files.insert(path.into(), text)),
         }
     }
 
@@ -136,9 +137,41 @@ impl Memory {
             Some((Arc::clone(path), text))
         });
         Self {
-            files: files.collect(),
+            files: Arc::new(files.collect()),
             ..Self::default()
         }
+    }
+
+    /// The files and patterns that are not the same in `earlier`, and all else; `None` if one of `earlier` is missing. Files
+    /// are the same if they share their bytes.
+    #[must_use]
+    pub fn difference(&self, earlier: &Self) -> Option<Self> {
+        let (mut files, mut same) = (BTreeMap::new(), 0);
+        let mut known = earlier.files.iter().peekable();
+        for (path, text) in self.files.iter() {
+            // Most paths are shared, too: their bytes need not be looked at.
+            let is_it = |other: &Arc<[u8]>| Arc::ptr_eq(other, path) || other == path;
+            let is_before = |other: &Arc<[u8]>| !Arc::ptr_eq(other, path) && other < path;
+            while known.next_if(|(other, _)| is_before(other)).is_some() {}
+            let before = known.next_if(|(other, _)| is_it(other));
+            same += usize::from(before.is_some());
+            if !before.is_some_and(|(_, before)| Arc::ptr_eq(&before.bytes, &text.bytes)) {
+                files.insert(Arc::clone(path), text.clone());
+            }
+        }
+        let has_all = same == earlier.files.len()
+            && (earlier.globs.keys()).all(|pattern| self.globs.contains_key(pattern));
+        let is_answered = |pattern: &String, paths: &[PathBuf]| {
+            let known = earlier.globs.get(pattern);
+            known.is_some_and(|known| is_same(known, paths))
+        };
+        let mut globs = BTreeMap::clone(&self.globs);
+        globs.retain(|pattern, paths| !is_answered(pattern, paths));
+        has_all.then(|| Self {
+            files: Arc::new(files),
+            globs: Arc::new(globs),
+            ..self.clone()
+        })
     }
 
     /// With these files; those of a path that is named again count.
@@ -156,13 +189,13 @@ impl Memory {
             };
             (Arc::from(path.as_bytes()), text)
         });
-        self.files.append(&mut texts.collect());
+        Arc::make_mut(&mut self.files).append(&mut texts.collect());
         self
     }
 
     /// Sets the state in which a file that is there was read.
     pub fn add_stamp(&mut self, path: &Path, stamp: Stamp) {
-        if let Some(known) = self.files.get_mut(path.as_os_str().as_bytes()) {
+        if let Some(known) = Arc::make_mut(&mut self.files).get_mut(path.as_os_str().as_bytes()) {
             known.stamp = Some(stamp);
         }
     }
@@ -195,9 +228,9 @@ impl Memory {
             (path, text)
         };
         Self {
-            files: self.files.iter().map(pack).collect(),
+            files: Arc::new(self.files.iter().map(pack).collect()),
             opened: self.opened.clone(),
-            globs: self.globs.clone(),
+            globs: Arc::clone(&self.globs),
             hosts: self.hosts.clone(),
             only_checks: self.only_checks,
             missed: self.missed.clone(),
@@ -218,7 +251,7 @@ impl Memory {
 
     /// Fixes the answer to a pattern.
     pub fn add_glob(&mut self, pattern: impl Into<String>, paths: Vec<PathBuf>) {
-        self.globs.insert(pattern.into(), paths);
+        Arc::make_mut(&mut self.globs).insert(pattern.into(), paths);
     }
 
     /// Fixes the addresses of a host.
@@ -323,6 +356,12 @@ impl Tree for Memory {
     }
 }
 
+/// Whether paths are the same, byte by byte: to compare them component by component is dear where there are many.
+pub(crate) fn is_same(paths: &[PathBuf], others: &[PathBuf]) -> bool {
+    let names = paths.iter().map(|path| path.as_os_str());
+    names.eq(others.iter().map(|path| path.as_os_str()))
+}
+
 fn path_of(key: &[u8]) -> &Path {
     Path::new(OsStr::from_bytes(key))
 }
@@ -408,6 +447,36 @@ pub(crate) mod tests {
         assert_eq!(packed.globs().count(), 1);
         assert_eq!((packed.hosts().count(), packed.opened().count()), (1, 1));
         assert!(packed.only_checks());
+    }
+
+    #[test]
+    fn a_difference_has_what_is_new_or_changed_unless_something_is_gone() {
+        let mut earlier = site();
+        earlier.add_glob("/c/*", vec!["/c/a.txt".into()]);
+        earlier.add_glob("/d/*", Vec::new());
+        let mut now = earlier.clone();
+        let files = |memory: &Memory| -> Vec<String> {
+            memory
+                .files()
+                .map(|(path, _)| path.display().to_string())
+                .collect()
+        };
+        let none = now.difference(&earlier).expect("nothing is gone");
+        assert_eq!((files(&none), none.globs().count()), (vec![], 0));
+        now.add_host("a", Vec::new());
+        now.add_opened("/data", DataFile::from(b"x".as_slice()));
+        now.add_file("/c/a.conf", "other");
+        now.add_file("/new", "new");
+        now.add_glob("/d/*", vec!["/d/b".into()]);
+        let some = now.difference(&earlier).expect("nothing is gone");
+        assert_eq!(files(&some), ["/c/a.conf", "/new"]);
+        assert_eq!(some.globbed("/d/*"), Some(&["/d/b".into()][..]));
+        assert_eq!(some.globs().count(), 1);
+        assert_eq!((some.hosts().count(), some.opened().count()), (1, 1));
+        assert!(earlier.difference(&now).is_none(), "a file is gone");
+        let mut answers = earlier.clone();
+        answers.add_glob("/e/*", Vec::new());
+        assert!(earlier.difference(&answers).is_none(), "a pattern is gone");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::memory::{ReadFile, Reading, RecordedFile};
+use crate::memory::{ReadFile, Reading, RecordedFile, is_same};
 use crate::{DataFile, Memory, Source, Stamp};
 
 /// A source that keeps what was read from it.
@@ -129,12 +129,6 @@ impl<S: Source> Recorder<S> {
         self.keep(reading, path, &bytes, stamp);
         Ok(bytes)
     }
-}
-
-/// Whether paths are the same, byte by byte: to compare them component by component is dear where there are many.
-fn is_same(paths: &[PathBuf], others: &[PathBuf]) -> bool {
-    let names = paths.iter().map(|path| path.as_os_str());
-    names.eq(others.iter().map(|path| path.as_os_str()))
 }
 
 impl<S: Source> Source for Recorder<S> {

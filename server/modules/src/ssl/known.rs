@@ -5,7 +5,8 @@
 //! checks (the supervisor) keeps none: for it a digest says enough. A load that succeeds forgets what it did not ask for.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sha2::{Digest as _, Sha256};
 use tls::{Identity, WeakIdentity};
@@ -22,11 +23,44 @@ pub(super) enum SoundIdentity {
     Sound,
 }
 
+/// A certificate and its key as they were read. No other files are at the same place as long as it is there.
+#[derive(Clone)]
+pub(super) struct Texts([Arc<Vec<u8>>; 2]);
+
+impl Texts {
+    pub(super) fn new(certificate: &Arc<Vec<u8>>, key: &Arc<Vec<u8>>) -> Self {
+        Self([Arc::clone(certificate), Arc::clone(key)])
+    }
+
+    fn place(&self) -> [usize; 2] {
+        self.0.each_ref().map(|text| Arc::as_ptr(text).addr())
+    }
+}
+
+impl PartialEq for Texts {
+    fn eq(&self, other: &Self) -> bool {
+        self.place() == other.place()
+    }
+}
+
+impl Eq for Texts {}
+
+impl Hash for Texts {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.place().hash(state);
+    }
+}
+
+/// The digest of files that the last load had, too, where nothing else is part of it: they are not read through again.
+pub(super) fn digest_of(texts: &Texts) -> Option<Digest> {
+    table().as_ref()?.digests.get(texts).copied()
+}
+
 /// The identity of these bytes, if it was verified before; one that has been freed is returned only if it is not
 /// `needed`.
 pub(super) fn find(digest: &Digest, needed: bool) -> Option<SoundIdentity> {
     let table = table();
-    let identity = table.as_ref()?.get(digest)?;
+    let identity = table.as_ref()?.identities.get(digest)?;
     match identity.as_ref().and_then(WeakIdentity::upgrade) {
         Some(identity) => Some(SoundIdentity::Made(identity)),
         None => (!needed).then_some(SoundIdentity::Sound),
@@ -35,11 +69,11 @@ pub(super) fn find(digest: &Digest, needed: bool) -> Option<SoundIdentity> {
 
 /// Number of identities that the last load had.
 pub(super) fn count() -> usize {
-    table().as_ref().map_or(0, HashMap::len)
+    table().as_ref().map_or(0, |table| table.identities.len())
 }
 
 /// Remembers what a configuration has, and nothing else.
-pub(super) fn replace(known: HashMap<Digest, SoundIdentity>) {
+pub(super) fn replace(known: HashMap<Digest, SoundIdentity>, digests: HashMap<Texts, Digest>) {
     let weak = |known: SoundIdentity| match known {
         SoundIdentity::Made(identity) => Some(identity.downgrade()),
         SoundIdentity::Sound => None,
@@ -47,7 +81,10 @@ pub(super) fn replace(known: HashMap<Digest, SoundIdentity>) {
     let all = known
         .into_iter()
         .map(|(digest, known)| (digest, weak(known)));
-    *table() = Some(all.collect());
+    *table() = Some(Table {
+        identities: all.collect(),
+        digests,
+    });
 }
 
 /// A digest of parts: where each ends is part of it.
@@ -64,8 +101,12 @@ fn table() -> MutexGuard<'static, Option<Table>> {
     TABLE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// By digest; none for what was never made here.
-type Table = HashMap<Digest, Option<WeakIdentity>>;
+struct Table {
+    /// By digest; none for what was never made here.
+    identities: HashMap<Digest, Option<WeakIdentity>>,
+    /// By the files, where nothing else is part of an identity.
+    digests: HashMap<Texts, Digest>,
+}
 
 static TABLE: Mutex<Option<Table>> = Mutex::new(None);
 
@@ -98,11 +139,17 @@ mod tests {
         let kept = identity();
         let names: [&[u8]; 3] = [b"kept", b"gone", b"sound"];
         let [by_kept, by_gone, by_sound] = names.map(|name| digest([name]));
-        replace(HashMap::from([
+        let all = HashMap::from([
             (by_kept, SoundIdentity::Made(kept.clone())),
             (by_gone, SoundIdentity::Made(identity())),
             (by_sound, SoundIdentity::Sound),
-        ]));
+        ]);
+        let texts = [b"certificate", b"another one"].map(|text| Arc::new(text.to_vec()));
+        let pair = Texts::new(&texts[0], &texts[1]);
+        replace(all, HashMap::from([(pair.clone(), by_kept)]));
+        assert_eq!(digest_of(&pair), Some(by_kept));
+        let equal = Texts::new(&Arc::new(texts[0].to_vec()), &texts[1]);
+        assert_eq!(digest_of(&equal), None, "other files of the same bytes");
         let is_kept = |needed| match find(&by_kept, needed) {
             Some(SoundIdentity::Made(found)) => found.place() == kept.place(),
             _ => false,
@@ -112,7 +159,11 @@ mod tests {
             assert!(find(&digest, true).is_none(), "it has to be made");
             assert!(matches!(find(&digest, false), Some(SoundIdentity::Sound)));
         }
-        replace(HashMap::from([(by_sound, SoundIdentity::Sound)]));
+        replace(
+            HashMap::from([(by_sound, SoundIdentity::Sound)]),
+            HashMap::new(),
+        );
+        assert_eq!(digest_of(&pair), None);
         assert!(find(&by_kept, false).is_none(), "the last load had none");
     }
 }

@@ -16,7 +16,7 @@ use tls::{
 
 use super::fault::error;
 use super::files::{self, MISMATCH, cannot_load};
-use super::known::{self, Digest, SoundIdentity};
+use super::known::{self, Digest, SoundIdentity, Texts};
 use super::tickets::Files;
 
 /// The sources of a certificate: the words for itself, its key and the passwords, and an OCSP response.
@@ -32,6 +32,8 @@ pub(super) struct Read {
     identities: HashMap<Sources, SoundIdentity>,
     /// The identities by the bytes of their files, so that equal files are one identity, too.
     by_bytes: HashMap<Digest, SoundIdentity>,
+    /// The digests of files that alone make an identity.
+    digests: HashMap<Texts, Digest>,
     authorities: HashMap<PathBuf, Authorities>,
     passwords: HashMap<Vec<u8>, Arc<Vec<Vec<u8>>>>,
     responses: HashMap<Vec<u8>, Vec<u8>>,
@@ -71,6 +73,7 @@ impl Read {
         Self {
             identities: HashMap::with_capacity(most),
             by_bytes: HashMap::with_capacity(most),
+            digests: HashMap::with_capacity(most),
             configs: HashMap::with_capacity(most),
             ..Self::default()
         }
@@ -136,10 +139,22 @@ impl Read {
             passwords?;
             return Ok(SoundIdentity::Sound);
         };
-        let parts = [&text, secret, pair.ocsp.unwrap_or_default()];
-        let words = passwords.iter().map(Vec::as_slice);
-        let digest = known::digest(parts.into_iter().chain(words));
-        let needed = pair.needed || !b.loader().source().only_checks();
+        let digest = || {
+            let parts = [&text, secret, pair.ocsp.unwrap_or_default()];
+            let words = passwords.iter().map(Vec::as_slice);
+            known::digest(parts.into_iter().chain(words))
+        };
+        let serves = !b.loader().source().only_checks();
+        // Who only checks makes copies of the texts when they are known to be sound.
+        let digest = if serves && pair.ocsp.is_none() && pair.passwords.is_none() {
+            let texts = Texts::new(&text, secret);
+            let digest = known::digest_of(&texts).unwrap_or_else(digest);
+            self.digests.insert(texts, digest);
+            digest
+        } else {
+            digest()
+        };
+        let needed = pair.needed || serves;
         let known = match self.by_bytes.get(&digest) {
             Some(SoundIdentity::Sound) if needed => None,
             Some(known) => Some(known.clone()),
@@ -155,7 +170,7 @@ impl Read {
 
     /// Remembers what was found sound for the next load.
     pub(super) fn remember(self) {
-        known::replace(self.by_bytes);
+        known::replace(self.by_bytes, self.digests);
     }
 
     /// The passwords of a file: a pipe can be read once.
