@@ -1,7 +1,7 @@
 //! Messages between the supervisor and its worker over the control socket.
 //!
 //! The worker gets everything that needs the supervisor's rights in one bundle: the text of every
-//! configuration file, and databases, listeners and logs as open descriptors. A message is a JSON description
+//! configuration file that it has not yet, and databases, listeners and logs as open descriptors. A message is a JSON description
 //! with the descriptors' names in order, followed by the files' bytes as they are.
 //! Absent: paths in the other direction; the worker never asks for a file by name.
 

@@ -221,6 +221,22 @@ mod tests {
     }
 
     #[test]
+    fn the_length_of_a_content_is_known_up_to_the_limit() {
+        for (more, expected) in [(0, Some(MAX_CONTENT_BYTES as u64)), (1, None)] {
+            let body = vec![b'a'; MAX_CONTENT_BYTES + more];
+            let response = Response {
+                body_bytes: body.len() as u64,
+                body,
+                ..Response::default()
+            };
+            let mut row = row(110, None);
+            assert!(row.read(&response).is_empty(), "an image names no others");
+            row.note_content(&response);
+            assert_eq!(row.resource.content_bytes, expected, "{more} more");
+        }
+    }
+
+    #[test]
     fn phases_are_the_whole_time_without_a_gap() {
         let opening = Opening {
             dns: Some((112 * MS, 120 * MS)),

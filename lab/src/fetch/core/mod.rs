@@ -255,4 +255,4 @@ pub const MAX_RECEIVED_BYTES: u64 = 256 << 20;
 /// Reads, and TLS records, that are recorded of one connection; a server that goes on is given up.
 pub const MAX_READS: usize = 1 << 20;
 /// Requests that may wait for a connection to be open.
-const REQUESTS_BEFORE_OPEN: usize = 100;
+pub(super) const REQUESTS_BEFORE_OPEN: usize = 100;

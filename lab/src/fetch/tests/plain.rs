@@ -8,6 +8,7 @@ use sys::poll::{Events, Interest, Poller};
 
 use super::server::{PATIENCE, dial, get, head, scripted, serve};
 use crate::client::Protocol;
+use crate::fetch::core::REQUESTS_BEFORE_OPEN;
 use crate::fetch::{Acks, Connection, Core, Event, FailureCause, Response};
 
 fn is_ordered(response: &Response) -> bool {
@@ -232,6 +233,23 @@ fn requests_that_wait_fail_when_the_server_takes_no_more() {
         Event::Done(1, Err(failure)) => assert_eq!(failure.cause, FailureCause::Refused),
         other => panic!("{other:?}"),
     }
+}
+
+#[test]
+fn as_many_requests_as_there_is_room_for_wait_until_a_connection_is_open() {
+    let address = scripted(|mut stream| while !head(&mut stream).is_empty() {});
+    let dial = dial(address, &[Protocol::H1], None);
+    let mut core = Core::dial(&dial).expect("it listens");
+    // Nothing is read from the poller: it does not become open.
+    for token in 0..REQUESTS_BEFORE_OPEN {
+        assert_eq!(core.room(), REQUESTS_BEFORE_OPEN - token);
+        core.request(token, &get(&dial, "/"));
+    }
+    assert_eq!(core.room(), 0);
+    // Who asks for one more than there is room for is not refused, and there is not more room for it.
+    core.request(REQUESTS_BEFORE_OPEN, &get(&dial, "/"));
+    assert_eq!(core.room(), 0);
+    assert_eq!(core.in_progress(), REQUESTS_BEFORE_OPEN + 1);
 }
 
 /// The longest and the shortest time between head and body of a server that writes them apart and leaves Nagle on.
