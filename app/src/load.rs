@@ -113,13 +113,18 @@ pub(crate) struct Built {
     pub(crate) generation: u64,
     /// The configuration.
     pub(crate) cycle: Cycle,
+    /// The files it was read from. Memory of the supervisor's is the worker's, too, as long as nobody writes to it.
+    pub(crate) texts: Memory,
 }
 
 impl Built {
     /// Takes the part of a configuration that a worker of this generation needs.
-    pub(crate) fn new(generation: u64, cycle: &Cycle) -> Self {
-        let cycle = cycle.for_worker();
-        Self { generation, cycle }
+    pub(crate) fn new(generation: u64, loaded: &Loaded) -> Self {
+        Self {
+            generation,
+            cycle: loaded.cycle.for_worker(),
+            texts: loaded.record.texts(),
+        }
     }
 }
 
@@ -130,8 +135,8 @@ pub(crate) fn in_worker(built: Option<Built>) -> driver::worker::Load {
     Arc::new(move |bundle, texts| {
         let built = built.lock().ok().and_then(|mut built| built.take());
         match built {
-            Some(built) if built.generation == bundle.generation => Ok(built.cycle),
-            _ => from_bundle(bundle, texts),
+            Some(built) if built.generation == bundle.generation => Ok((built.cycle, built.texts)),
+            _ => from_bundle(bundle, texts.clone()).map(|cycle| (cycle, texts)),
         }
     })
 }

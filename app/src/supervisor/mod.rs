@@ -82,7 +82,7 @@ fn prepare(
         reported("signal()", signal::ignore(*signo), &console)?;
     }
     let inherited = Inheritance::take(&console);
-    let built = Built::new(FIRST_GENERATION, &loaded.cycle);
+    let built = Built::new(FIRST_GENERATION, &loaded);
     let current = open_first(loaded, &inherited, &console)?;
     let left = left_file::unclaimed(&inherited, &current.listeners);
     let predecessor = inherited.predecessor;

@@ -70,8 +70,8 @@ impl Worker {
 
     fn build(&mut self, mut bundle: Bundle) -> Result<Built, String> {
         let texts = self.texts(&mut bundle)?;
-        let (load, source, generation) = (Arc::clone(&self.load), texts.clone(), bundle.generation);
-        let built = Keeper::build(bundle, move |bundle| load(bundle, source), &self.ended)?;
+        let (load, generation) = (Arc::clone(&self.load), bundle.generation);
+        let (built, texts) = Keeper::build(bundle, move |bundle| load(bundle, texts), &self.ended)?;
         self.texts = Some((generation, texts));
         Ok(built)
     }

@@ -10,6 +10,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 
+use conf::Memory;
 use server_base::errlog;
 use server_http::Cycle;
 use server_http::http::Http;
@@ -36,15 +37,15 @@ pub(super) struct Built {
 }
 
 impl Keeper {
-    /// Builds the configuration of a bundle; `waker` is woken when it was freed.
+    /// Builds the configuration of a bundle, and returns its files, too; `waker` is woken when it was freed.
     ///
     /// # Errors
     /// Why it cannot be built, or no thread begun.
     pub(super) fn build(
         bundle: Bundle,
-        load: impl FnOnce(&Bundle) -> Result<Cycle, String> + Send + 'static,
+        load: impl FnOnce(&Bundle) -> Result<(Cycle, Memory), String> + Send + 'static,
         waker: &Arc<Waker>,
-    ) -> Result<Built, String> {
+    ) -> Result<(Built, Memory), String> {
         let (waker, shown) = (Arc::clone(waker), process::thread_id());
         let freed = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&freed);
@@ -55,7 +56,7 @@ impl Keeper {
             errlog::set_thread(shown);
             let _ = process::run_in_background(NICENESS);
             let built = load(&bundle);
-            let _ = sender.send(built.map(|cycle| (bundle, cycle)));
+            let _ = sender.send(built.map(|built| (bundle, built)));
             free(&rest);
             told.store(true, Ordering::Release);
             waker.wake();
@@ -66,18 +67,19 @@ impl Keeper {
             .spawn(body)
             .map_err(|error| format!("a thread could not start ({error})"))?;
         let panicked = |_| Err("building the configuration panicked".to_owned());
-        let (bundle, cycle) = receiver.recv().unwrap_or_else(panicked)?;
+        let (bundle, (cycle, texts)) = receiver.recv().unwrap_or_else(panicked)?;
         let keeper = Self {
             http: Weak::new(),
             last: Some(last),
             freed,
             handle: Some(handle),
         };
-        Ok(Built {
+        let built = Built {
             bundle,
             cycle,
             keeper,
-        })
+        };
+        Ok((built, texts))
     }
 
     /// Notes which configuration it built, once that is as it is served.

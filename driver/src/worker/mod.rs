@@ -59,8 +59,8 @@ use periodic_task::TaskTimer;
 use reserve::Reserve;
 use thread::Thread;
 
-/// Builds a configuration from a bundle and the files of it, or has it already.
-pub type Load = Arc<dyn Fn(&Bundle, Memory) -> Result<Cycle, String> + Send + Sync>;
+/// Builds a configuration from a bundle and the files of it, or has it already; returns the files, too, as the worker keeps them.
+pub type Load = Arc<dyn Fn(&Bundle, Memory) -> Result<(Cycle, Memory), String> + Send + Sync>;
 
 /// Serves until the supervisor says otherwise or goes away; returns the exit code, 2 for one that would only repeat.
 pub fn run(control: OwnedFd, load: Load) -> i32 {

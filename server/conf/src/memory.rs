@@ -174,6 +174,16 @@ impl Memory {
         })
     }
 
+    /// The files and the answers to patterns alone.
+    #[must_use]
+    pub fn texts(&self) -> Self {
+        Self {
+            files: Arc::clone(&self.files),
+            globs: Arc::clone(&self.globs),
+            ..Self::default()
+        }
+    }
+
     /// With these files; those of a path that is named again count.
     #[must_use]
     pub fn with_texts<'t>(
