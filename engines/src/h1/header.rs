@@ -6,7 +6,7 @@
 //! Source: RFC 9112 section 5, RFC 9110 section 5.5.
 
 use super::Settings;
-use crate::http::Fault;
+use crate::http::{EACH_BYTE, Fault, bytes_below};
 use std::ops::Range;
 
 /// A parsed line of a header or trailer section.
@@ -86,14 +86,10 @@ pub(super) fn scan_name(line: &[u8], underscores: bool) -> Result<(usize, bool),
 /// left before it is found.
 #[inline]
 pub(super) fn name_end(line: &[u8]) -> Option<usize> {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    // The high bit of each byte below 0x21; a borrow can mark bytes behind one that is below, never before.
-    let below = |word: u64| word.wrapping_sub(ONES * 0x21) & !word;
-    let zero = |word: u64| word.wrapping_sub(ONES) & !word;
+    let equal = |word: u64, byte: u8| bytes_below(word ^ (EACH_BYTE * u64::from(byte)), 1);
     for (at, word) in line.as_chunks::<8>().0.iter().enumerate() {
         let word = u64::from_le_bytes(*word);
-        let colon = zero(word ^ (ONES * u64::from(b':')));
-        let found = (colon | below(word) | zero(word ^ (ONES * 0x7f))) & (ONES * 0x80);
+        let found = bytes_below(word, b' ' + 1) | equal(word, b':') | equal(word, 0x7f);
         if found != 0 {
             let end = at * 8 + found.trailing_zeros() as usize / 8;
             return (end > 0 && line[end] == b':').then_some(end);

@@ -49,7 +49,7 @@ pub use protocol::{Protocol, Protocols, Version};
 pub use range::{Ranges, UNLIMITED_RANGES, parse_range};
 pub use request::{BodyLength, RequestHead};
 pub use response::ResponseHead;
-pub(crate) use response::{find_control, has_control};
+pub(crate) use response::{EACH_BYTE, bytes_below, find_control, has_control};
 pub use status::reason_phrase;
 pub(crate) use status::wire_status;
 pub use uri::{BadUri, ParsedTarget, normalize};

@@ -221,11 +221,20 @@ impl ResponseHead {
     }
 }
 
+/// Marks, by its high bit, each byte of a word that is below `limit`, which is at most 0x80. A borrow can mark bytes behind
+/// such a one, too, never before.
+#[inline]
+pub(crate) fn bytes_below(word: u64, limit: u8) -> u64 {
+    word.wrapping_sub(EACH_BYTE * u64::from(limit)) & !word & (EACH_BYTE * 0x80)
+}
+
+/// 1 in each byte of a word.
+pub(crate) const EACH_BYTE: u64 = 0x0101_0101_0101_0101;
+
 /// Whether a byte is below 0x20; eight at a time.
 #[inline]
 pub(crate) fn has_control(text: &[u8]) -> bool {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    let below = |word: u64| word.wrapping_sub(ONES * 0x20) & !word & (ONES * 0x80) != 0;
+    let below = |word| bytes_below(word, 0x20) != 0;
     let (words, tail) = text.as_chunks::<8>();
     // The last eight again, which saves taking the tail byte by byte.
     words.iter().any(|word| below(u64::from_le_bytes(*word)))
@@ -238,12 +247,9 @@ pub(crate) fn has_control(text: &[u8]) -> bool {
 /// Where the first byte below 0x20 is, from `start` on; eight at a time.
 #[inline]
 pub(crate) fn find_control(text: &[u8], start: usize) -> Option<usize> {
-    const ONES: u64 = 0x0101_0101_0101_0101;
     let (words, tail) = text.get(start..)?.as_chunks::<8>();
     for (at, word) in words.iter().enumerate() {
-        let word = u64::from_le_bytes(*word);
-        // A borrow can mark bytes behind one that is below, never before.
-        let below = word.wrapping_sub(ONES * 0x20) & !word & (ONES * 0x80);
+        let below = bytes_below(u64::from_le_bytes(*word), 0x20);
         if below != 0 {
             return Some(start + at * 8 + below.trailing_zeros() as usize / 8);
         }
