@@ -143,7 +143,7 @@ fn serve(pool: &'static Pool) {
 /// Bytes of one task: a disk reads them in little more time than it takes to find them, and what a slow client does not take
 /// soon is not much.
 pub const FETCH_BYTES: u64 = 1 << 20;
-/// Bytes that one look at their ends is good for: what one write sends at most.
+/// Bytes that one look at their ends is good for: those of several writes, so that looks cost little beside them.
 pub const LOOK_BYTES_MAX: u64 = 2 << 20;
 /// The begin of a piece that is sent while its end is missing.
 pub const LOOK_BYTES: u64 = 128 << 10;

@@ -8,6 +8,8 @@ use std::rc::Rc;
 
 use engines::http::FileRange;
 
+use super::read_pool::LOOK_BYTES_MAX;
+
 /// Pieces of files that were in memory; the latest of each place.
 #[derive(Debug)]
 pub struct Seen([Piece; PLACES]);
@@ -22,15 +24,15 @@ struct Piece {
 }
 
 impl Seen {
-    /// Whether the first `len` bytes of `range` were in memory a moment ago.
+    /// Returns how many of the first bytes of `range` were in memory a moment ago, 0 where that is not known.
     #[must_use]
-    pub fn holds(&self, range: &FileRange, len: u64, now_ms: u64) -> bool {
+    pub fn cached_bytes(&self, range: &FileRange, now_ms: u64) -> u64 {
         let (file, place) = place(range);
         let piece = &self.0[place];
-        piece.file == file
-            && piece.offset == range.offset
-            && len <= piece.len
-            && now_ms < piece.until_ms
+        if piece.file != file || range.offset < piece.offset || piece.until_ms <= now_ms {
+            return 0;
+        }
+        (piece.offset + piece.len).saturating_sub(range.offset)
     }
 
     /// Notes that the first `len` bytes of `range` are in memory.
@@ -53,8 +55,8 @@ impl Default for Seen {
 
 fn place(range: &FileRange) -> (usize, usize) {
     let file = Rc::as_ptr(&range.file).addr();
-    // Descriptors are allocations of some 32 bytes; pieces begin where a socket was full.
-    let mixed = (file >> 5) ^ (range.offset >> 12) as usize;
+    // Descriptors are allocations of some 32 bytes; what is left of a piece is mostly in the same block as its begin.
+    let mixed = (file >> 5) ^ (range.offset / LOOK_BYTES_MAX) as usize;
     (file, mixed % PLACES)
 }
 
@@ -81,24 +83,32 @@ mod tests {
     fn a_piece_counts_as_there_for_a_while() {
         let mut seen = Seen::default();
         let piece = range(4096, 1000);
-        assert!(!seen.holds(&piece, 1000, 0));
+        assert_eq!(seen.cached_bytes(&piece, 0), 0);
         seen.note(&piece, 1000, 7);
-        assert!(seen.holds(&piece, 1000, 7 + SEEN_MS - 1));
-        assert!(!seen.holds(&piece, 1000, 7 + SEEN_MS));
-        assert!(!seen.holds(&piece, 1001, 7), "no more than was looked at");
+        assert_eq!(seen.cached_bytes(&piece, 7 + SEEN_MS - 1), 1000);
+        assert_eq!(seen.cached_bytes(&piece, 7 + SEEN_MS), 0);
     }
 
     #[test]
-    fn it_is_of_one_file_and_place() {
+    fn what_is_left_of_it_counts_no_byte_before_or_behind() {
+        let mut seen = Seen::default();
+        let piece = range(4096, 1000);
+        seen.note(&piece, 1000, 0);
+        for (offset, left) in [(4095, 0), (4096, 1000), (5095, 1), (5096, 0), (9999, 0)] {
+            let rest = FileRange {
+                offset,
+                ..piece.clone()
+            };
+            assert_eq!(seen.cached_bytes(&rest, 0), left, "{offset}");
+        }
+    }
+
+    #[test]
+    fn it_is_of_one_file() {
         let mut seen = Seen::default();
         let piece = range(0, 1000);
         seen.note(&piece, 1000, 0);
         let other = range(0, 1000);
-        assert!(!seen.holds(&other, 1000, 0));
-        let behind = FileRange {
-            offset: 1,
-            ..piece.clone()
-        };
-        assert!(!seen.holds(&behind, 999, 0));
+        assert_eq!(seen.cached_bytes(&other, 0), 0);
     }
 }

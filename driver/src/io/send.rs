@@ -38,10 +38,11 @@ impl Missing<'_> {
         let len = range.len.min(self.most(range));
         match self {
             Missing::Stop(None) => {
-                let len = len.min(LOOK_BYTES_MAX);
-                if seen.holds(range, len, now_ms) {
-                    return len;
+                let seen_bytes = seen.cached_bytes(range, now_ms);
+                if seen_bytes > 0 {
+                    return len.min(seen_bytes);
                 }
+                let len = len.min(LOOK_BYTES_MAX);
                 let cached = read_pool::cached_bytes(range, len);
                 if cached == len {
                     seen.note(range, len, now_ms);

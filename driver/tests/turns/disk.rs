@@ -4,6 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::rc::Rc;
 
 use driver::io::read_pool::FETCH_BYTES;
+use driver::worker::conn::{BYTES_A_TURN, PASSES_A_TURN, WRITE_BYTES};
 use server_http::exchange::Peer;
 use sim::{Faults, Random, Wire};
 
@@ -93,6 +94,29 @@ fn other_connections_are_served_meanwhile() {
     let answer = talk.world.links[other].wire.borrow().sent().to_vec();
     assert!(answer.starts_with(b"HTTP/1.1 200 OK") && answer.ends_with(b"/other"));
     assert_eq!(talk.end_fetch(false).len() as u64, PIECE);
+}
+
+#[test]
+fn a_client_that_takes_all_gets_so_much_a_turn_of_a_file_in_memory() {
+    let mut talk = TestConnection::deaf("", 8 << 20);
+    let shared = &mut talk.world.shared;
+    (shared.passes_a_turn, shared.bytes_a_turn) = (PASSES_A_TURN, BYTES_A_TURN);
+    talk.push(file(20 * WRITE_BYTES));
+    let mut got = 0;
+    for _ in 0..4 {
+        // An event and a timer are a turn each; a write that begins below the limit is whole.
+        talk.world.poll(1000);
+        let sent = talk.received().len() as u64;
+        assert!(
+            sent > 0 && sent < 2 * (BYTES_A_TURN + WRITE_BYTES),
+            "{sent}"
+        );
+        got += sent;
+    }
+    assert!(got < 20 * WRITE_BYTES, "{got}");
+    got += talk.turn().len() as u64;
+    assert!(got > 20 * WRITE_BYTES, "{got}");
+    assert_eq!(logged(), [200]);
 }
 
 #[test]

@@ -19,7 +19,7 @@ use server_http::stats::{Activity, Counted};
 
 use super::probe::Sample;
 use super::serving::{Exchanges, H1State, MuxState, Protocol};
-use super::tls::Tls;
+use super::tls::{Tls, WRITE_BYTES};
 
 /// One connection.
 pub struct Conn<S> {
@@ -412,8 +412,8 @@ impl<S> Conn<S> {
 /// Passes of one turn, so that a client that always has more to say does not keep a thread.
 pub const PASSES_A_TURN: usize = 4;
 
-/// Bytes after which no more passes follow in a turn: sending as many takes a quarter of a millisecond, for which others wait.
-pub const BYTES_A_TURN: u64 = 1 << 20;
+/// Bytes after which no more passes follow in a turn.
+pub const BYTES_A_TURN: u64 = WRITE_BYTES;
 
 #[cfg(test)]
 mod tests {

@@ -325,8 +325,9 @@ const SMALL_UP_TO_BYTES: u64 = 32 << 10;
 pub(super) const RECORD_BYTES: usize = 16 << 10;
 /// A pause after which records are small again.
 const SILENCE_MS: u64 = 1000;
-/// Bytes of one write, so that one fast reader does not keep a thread.
-pub const WRITE_BYTES: u64 = 2 << 20;
+/// Bytes of one write: sending them takes some 20 us, for which other connections wait. More would not save
+/// CPU time, either.
+pub const WRITE_BYTES: u64 = 128 << 10;
 /// Plaintext encrypted for one write.
 const SEALED_BYTES: u64 = 64 << 10;
 /// Memory that is kept for the next write.
