@@ -199,6 +199,14 @@ pub fn set_nodelay(socket: impl AsFd, on: bool) -> io::Result<()> {
     Ok(sockopt::set_tcp_nodelay(socket, on)?)
 }
 
+/// Acknowledges at once what was received and read, and the next segments as they come (TCP_QUICKACK).
+///
+/// # Errors
+/// Not a TCP socket.
+pub fn acknowledge(socket: impl AsFd) -> io::Result<()> {
+    Ok(sockopt::set_tcp_quickack(socket, true)?)
+}
+
 /// The local address; `None` for a UNIX-domain socket.
 ///
 /// # Errors

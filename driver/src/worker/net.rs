@@ -124,6 +124,9 @@ pub trait Net {
     /// Sets TCP_NODELAY, which every socket has from its listener.
     fn set_nodelay(&mut self, socket: &mut Self::Socket, on: bool);
 
+    /// Acknowledges at once what was received.
+    fn acknowledge(&mut self, _: &mut Self::Socket) {}
+
     /// Enables timestamps of [`Self::send_stamped`]; false where the socket cannot.
     fn enable_stamps(&mut self, _: &mut Self::Socket) -> bool {
         false
@@ -257,6 +260,11 @@ impl Net for Sockets {
     fn set_nodelay(&mut self, socket: &mut OwnedFd, on: bool) {
         // A UNIX-domain socket has no such option.
         let _ = socket::set_nodelay(socket, on);
+    }
+
+    fn acknowledge(&mut self, socket: &mut OwnedFd) {
+        // A UNIX-domain socket acknowledges nothing.
+        let _ = socket::acknowledge(socket);
     }
 
     fn receive_into(

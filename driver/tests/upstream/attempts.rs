@@ -5,7 +5,7 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixListener;
 use std::sync::mpsc::channel;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use driver::worker::commands::Command;
 use sys::socket::set_linger_reset;
@@ -192,6 +192,51 @@ fn the_rest_of_a_short_response_that_nobody_wants_is_dropped_and_the_connection_
     given_up.send(()).expect("the server waits");
     is_said.recv().expect("the server goes on");
     assert_eq!(site.get(&uri), "200 hello reused");
+    server.join();
+}
+
+#[test]
+fn a_response_in_small_pieces_waits_for_no_acknowledgement() {
+    const ROUNDS: usize = 10;
+    let server = server(|listener| {
+        // Connections of their own, then a kept one. They stay open: the end of one would take the last piece along.
+        for rounds in [[1; ROUNDS].as_slice(), &[ROUNDS]].concat() {
+            let mut socket = accept(&listener);
+            for _ in 0..rounds {
+                request(&mut socket, 0);
+                // TCP_NODELAY is not set: the system withholds each piece until the one before is acknowledged.
+                for piece in [
+                    "HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\n",
+                    "two,",
+                    "more",
+                ] {
+                    say(&mut socket, piece);
+                }
+            }
+            assert_eq!(request(&mut socket, 0), "", "it is closed");
+        }
+    });
+    let site = Site::new(16);
+    for path in ["", "/pool"] {
+        let uri = format!("/{}{path}", server.port);
+        let mut client = site.client();
+        let times = (0..ROUNDS).map(|round| {
+            let begun = Instant::now();
+            let reused = if path == "/pool" && round > 0 {
+                " reused"
+            } else {
+                ""
+            };
+            assert_eq!(client.get(&uri), format!("200 two,more{reused}"));
+            begun.elapsed()
+        });
+        let least = times.min().expect("there are rounds");
+        assert!(
+            least < Duration::from_millis(30),
+            "{path} {least:?}, where a delayed one takes 40 ms"
+        );
+    }
+    drop(site);
     server.join();
 }
 

@@ -24,6 +24,7 @@ use super::engine::{self, Event};
 use super::pipeline::{Pause, Pipeline, Request};
 use super::response::{READ_BYTES, tell};
 use super::state::{ActiveAttempt, Attempts, Ending, Receiving, Sending, State, UpstreamConn};
+use super::turn::acknowledge;
 use crate::worker::dialer::Dial;
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
@@ -210,6 +211,8 @@ pub(super) fn receive<N: Net>(
         }
         if is_last {
             promote(c, rest, now_ms)?;
+        } else if !c.readable {
+            acknowledge(a, &mut c.socket, &mut sh.net);
         }
     }
     Ok(true)

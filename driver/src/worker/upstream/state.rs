@@ -85,6 +85,8 @@ pub(super) struct ActiveAttempt {
     pub(super) response: Receiving,
     /// Nothing is read, since the exchange has no room.
     pub(super) paused: bool,
+    /// A part of the response was acknowledged at once.
+    pub(super) acknowledged: bool,
     /// Why nothing can be written any more; what the server has said before is still read.
     pub(super) unwritable: Option<i32>,
     /// The requests behind this one; without any, it had been behind others.
@@ -200,6 +202,7 @@ impl Attempts {
                 request: Sending::Queued,
                 response: Receiving::Nothing,
                 paused: false,
+                acknowledged: false,
                 unwritable: None,
                 pipeline: None,
             });
@@ -215,6 +218,7 @@ impl Attempts {
         a.request = Sending::Queued;
         a.response = Receiving::Nothing;
         a.paused = false;
+        a.acknowledged = false;
         a.unwritable = None;
         active
     }

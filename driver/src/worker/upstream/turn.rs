@@ -171,6 +171,8 @@ fn receive<N: Net>(c: &mut UpstreamConn<N::Socket>, sh: &mut Shared<N>) -> Resul
             tell(a, now_ms)?;
             if is_last {
                 receive_eof(c, sh)?;
+            } else if !c.readable {
+                acknowledge(a, &mut c.socket, &mut sh.net);
             }
             Ok(true)
         }
@@ -187,6 +189,14 @@ fn receive<N: Net>(c: &mut UpstreamConn<N::Socket>, sh: &mut Shared<N>) -> Resul
             }
         }
         Err(e) => Err(Ending::failed("recv()", &e)),
+    }
+}
+
+/// Acknowledges what has come of a response that is not whole, once: a server that sends small pieces without TCP_NODELAY
+/// sends the next one then only, and the kernel may delay the acknowledgement by 40 ms.
+pub(super) fn acknowledge<N: Net>(a: &mut ActiveAttempt, socket: &mut N::Socket, net: &mut N) {
+    if !std::mem::replace(&mut a.acknowledged, true) {
+        net.acknowledge(socket);
     }
 }
 
