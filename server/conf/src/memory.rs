@@ -126,18 +126,18 @@ impl Memory {
         &self,
         mut read: impl FnMut(&Path, RecordedFile<'_>, Reading) -> Option<ReadFile>,
     ) -> Self {
-        let files = self.files.iter().filter_map(|(path, text)| {
+        // A copy keeps the order: to collect the files anew would compare all paths.
+        let mut files = BTreeMap::clone(&self.files);
+        files.retain(|path, text| {
             let known = (&text.bytes, text.stamp);
-            let (bytes, stamp) = read(path_of(path), known, text.reading)?;
-            let text = Text {
-                bytes,
-                stamp,
-                reading: text.reading,
+            let Some(now) = read(path_of(path), known, text.reading) else {
+                return false;
             };
-            Some((Arc::clone(path), text))
+            (text.bytes, text.stamp) = now;
+            true
         });
         Self {
-            files: Arc::new(files.collect()),
+            files: Arc::new(files),
             ..Self::default()
         }
     }
@@ -199,7 +199,13 @@ impl Memory {
             };
             (Arc::from(path.as_bytes()), text)
         });
-        Arc::make_mut(&mut self.files).append(&mut texts.collect());
+        let files = Arc::make_mut(&mut self.files);
+        if files.is_empty() {
+            *files = texts.collect();
+        } else {
+            // One by one: to append them would compare all paths.
+            files.extend(texts);
+        }
         self
     }
 
