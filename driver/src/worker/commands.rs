@@ -33,6 +33,8 @@ pub struct Setup {
     pub debug_connections: Arc<[Network]>,
     /// Accept all waiting connections at a time.
     pub multi_accept: bool,
+    /// Gather events before they are taken, where many requests are in progress with servers.
+    pub coalesces_events: bool,
     /// Keep idle connections over the change to this configuration.
     pub keep_connections: bool,
     /// Time limit of requests under the previous configuration, in milliseconds.

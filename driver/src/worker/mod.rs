@@ -319,6 +319,7 @@ impl Worker {
                 file_limits,
                 debug_connections: Arc::clone(&debug_connections),
                 multi_accept: cycle.main.multi_accept,
+                coalesces_events: cycle.main.event_coalescing,
                 keep_connections: cycle.main.reload_keep || renewed,
                 shutdown_timeout_ms: self.shutdown_timeout_ms,
             };

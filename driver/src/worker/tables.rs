@@ -191,6 +191,11 @@ impl<N: Net> Tables<N> {
         times.chain(self.idle.look_at_ms()).min()
     }
 
+    /// Returns the number of connections to servers that are not idle.
+    pub fn upstreams_in_use(&self) -> usize {
+        self.upstreams.len().saturating_sub(self.idle.len())
+    }
+
     /// Returns the number of connections.
     pub fn connections(&self) -> usize {
         self.clients.len() + self.upstreams.len()

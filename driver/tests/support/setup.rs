@@ -47,6 +47,7 @@ pub(crate) fn setup(
         file_limits: Limits::default(),
         debug_connections: Arc::new([]),
         multi_accept: true,
+        coalesces_events: true,
         keep_connections: true,
         shutdown_timeout_ms: None,
     }

@@ -61,6 +61,8 @@ pub struct MainConf {
     pub temp_paths: Vec<PathBuf>,
     /// Accept as many connections as possible in one turn.
     pub multi_accept: bool,
+    /// Gather events before they are taken, where many requests are in progress with servers.
+    pub event_coalescing: bool,
     /// The pools of `thread_pool` and the directives that name them.
     pub thread_pools: ThreadPools,
     set: Vec<String>,
@@ -93,6 +95,7 @@ impl MainConf {
             ssl_object_cache_inheritable: true,
             temp_paths: Vec::new(),
             multi_accept: false,
+            event_coalescing: true,
             thread_pools: ThreadPools::default(),
             set: Vec::new(),
         }

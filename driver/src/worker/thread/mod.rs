@@ -3,10 +3,12 @@
 //! Orders of the process's main thread come through a channel and a waker.
 
 mod accept;
+mod coalesce;
 mod reload;
 mod room;
 
 use std::io;
+use std::num::NonZeroU64;
 use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,6 +22,7 @@ use server_base::waker::WakeQueue;
 use server_http::exchange::Env;
 use sys::heap::trim;
 use sys::poll::{Events, Interest, Poller, Waker};
+use sys::process;
 
 use super::commands::{Command, Counters, Setup};
 use super::config::ThreadConfig;
@@ -30,6 +33,7 @@ use super::net::Sockets;
 use super::shared::Shared;
 use super::slab::Key;
 use super::tables::{Tables, TokenKind};
+use coalesce::Coalescing;
 use reload::Deferred;
 use room::Candidates;
 
@@ -60,6 +64,7 @@ pub struct Thread {
     search_after_ms: u64,
     /// When to say again that there is no room.
     told_full_ms: u64,
+    coalescing: Coalescing,
 }
 
 /// Whether the listeners are polled.
@@ -125,6 +130,7 @@ impl Thread {
             candidates: Candidates::new(),
             search_after_ms: 0,
             told_full_ms: 0,
+            coalescing: Coalescing::new(0),
         };
         thread.tick();
         thread.listen();
@@ -133,6 +139,8 @@ impl Thread {
 
     /// Serves until ordered to end.
     pub fn run(mut self) {
+        // Without it a sleep of 50 us takes 100.
+        let _ = process::set_timer_slack(TIMER_SLACK_NS);
         self.serve();
         for key in self.tables.clients.keys() {
             self.abort(key);
@@ -148,10 +156,14 @@ impl Thread {
             }
             self.ask_names();
             let timeout = self.timeout();
+            if timeout != Some(0) {
+                self.gather_events();
+            }
             if self.poller.wait(&mut self.events, timeout).is_err() {
                 return;
             }
             self.tick();
+            self.note_events();
             self.expire_names();
             if self.turn_all().is_break() || self.housekeep() {
                 return;
@@ -166,6 +178,22 @@ impl Thread {
             .duration_since(UNIX_EPOCH)
             .map_or(0, |d| d.as_millis() as u64);
         self.shared.set_now(mono_ms, unix_ms);
+    }
+
+    /// Lets events come before they are taken, where that is worth it.
+    fn gather_events(&self) {
+        if let Some(delay) = self.coalescing.delay()
+            && self.setup.coalesces_events
+        {
+            std::thread::sleep(delay);
+        }
+    }
+
+    /// Takes note of the events that have come, for the delay before the next ones.
+    fn note_events(&mut self) {
+        let now_ms = self.shared.clock.mono_ms;
+        let in_use = self.tables.upstreams_in_use();
+        self.coalescing.note(now_ms, self.events.len(), in_use);
     }
 
     /// Sends what requests have asked of name servers.
@@ -363,5 +391,7 @@ impl EventLoop for Thread {
 const WAKER_TOKEN: u64 = u64::MAX;
 /// Tokens of listeners have this bit; keys of connections never do.
 const LISTENER_BIT: u64 = 1 << 63;
+/// By how much the kernel may prolong a thread's sleep to wake it with others, nanoseconds.
+const TIMER_SLACK_NS: NonZeroU64 = NonZeroU64::new(1000).unwrap();
 /// Events taken at a time.
 const EVENTS: usize = 512;

@@ -176,6 +176,12 @@ conf::directives! {
         Ok(())
     });
 
+    /// Whether a thread with many requests in progress with servers sleeps up to 50 us before it takes the next events.
+    directive "event_coalescing": Contexts::EVENTS, FLAG, "on", "on | off" => once!(|b, d| {
+        b.main.event_coalescing = conf::flag(d)?;
+        Ok(())
+    });
+
     /// The connection processing method: epoll.
     directive "use": Contexts::EVENTS, TAKE1, "", "method" => once!(|_, d| {
         if d.arg(0) == b"epoll" {
