@@ -1,4 +1,7 @@
-//! Clocks to the microsecond. Source: clock_gettime(2).
+//! Clocks to the microsecond, and how exact sleeps are. Source: clock_gettime(2), prctl(2).
+
+use std::io;
+use std::num::NonZeroU64;
 
 use rustix::time::{ClockId, clock_gettime};
 
@@ -12,6 +15,15 @@ pub fn monotonic_us() -> u64 {
 #[must_use]
 pub fn wall_us() -> u64 {
     read_us(ClockId::Realtime)
+}
+
+/// Sets by how much the kernel may prolong sleeps of the calling thread to wake it with others; 50 us at first.
+/// (PR_SET_TIMERSLACK).
+///
+/// # Errors
+/// None is known.
+pub fn set_timer_slack(slack_ns: NonZeroU64) -> io::Result<()> {
+    Ok(rustix::thread::set_current_timer_slack(Some(slack_ns))?)
 }
 
 fn read_us(clock: ClockId) -> u64 {

@@ -5,7 +5,6 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::num::NonZeroU64;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 
@@ -354,15 +353,6 @@ pub fn run_in_background(niceness: i32) -> io::Result<()> {
     rustix::process::setpriority_process(None::<Pid>, (own + niceness).min(19))?;
     let cpus = rustix::thread::sched_getaffinity(Some(rustix::process::getpid()))?;
     Ok(rustix::thread::sched_setaffinity(None, &cpus)?)
-}
-
-/// Sets by how much the kernel may prolong sleeps of the calling thread to wake it with others; 50 us at first. Source:
-/// prctl(2), PR_SET_TIMERSLACK.
-///
-/// # Errors
-/// None is known.
-pub fn set_timer_slack(slack_ns: NonZeroU64) -> io::Result<()> {
-    Ok(rustix::thread::set_current_timer_slack(Some(slack_ns))?)
 }
 
 /// Number of CPUs on which the process's first thread may run, whatever the calling one is bound to; 1 where it is unknown.

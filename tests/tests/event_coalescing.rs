@@ -1,4 +1,5 @@
-//! `event_coalescing`: a thread that passes many requests on is woken less often for them, and nobody waits for it otherwise.
+//! `event_coalescing`: a thread that passes many requests on is woken less often for them, and a lone client is not
+//! delayed.
 //!
 //! The clients are `firstbyte bench`; how often a thread slept is what the kernel counts. Source: docs/differences.md.
 
@@ -152,7 +153,7 @@ fn a_lone_client_is_not_waited_for() {
     assert!(on < off + Duration::from_micros(50), "{on:?}, {off:?}");
 }
 
-/// What a response costs the server behind.
+/// Processor time of a response of the server behind.
 const WORK: Duration = Duration::from_micros(10);
 /// Rounds before there is a verdict.
 const TRIES: usize = 5;

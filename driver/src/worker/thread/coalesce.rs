@@ -62,7 +62,7 @@ impl Coalescing {
     }
 }
 
-/// The delay for a window of this length with so many events; 0 for none.
+/// Computes the delay from the length of a window and the number of its events; 0 for none.
 fn delay_us(elapsed_us: u64, events: u64, in_use: u64) -> u64 {
     let between_us = in_use.saturating_mul(elapsed_us) / events.max(1);
     let delay_us = (between_us / PART_OF_INTERVAL).min(DELAY_US_MAX);
@@ -85,7 +85,7 @@ const WINDOW_MS: u64 = 8;
 mod tests {
     use super::*;
 
-    /// What a window leads to in which each millisecond had so many events, one a turn.
+    /// The state after a window of turns with one event each, this many a millisecond.
     fn after(events_a_ms: usize, in_use: usize) -> Coalescing {
         let mut coalescing = Coalescing::new(0);
         for ms in 0..=WINDOW_MS {

@@ -20,9 +20,9 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use server_base::errlog::Level;
 use server_base::waker::WakeQueue;
 use server_http::exchange::Env;
+use sys::clock;
 use sys::heap::trim;
 use sys::poll::{Events, Interest, Poller, Waker};
-use sys::process;
 
 use super::commands::{Command, Counters, Setup};
 use super::config::ThreadConfig;
@@ -140,7 +140,7 @@ impl Thread {
     /// Serves until ordered to end.
     pub fn run(mut self) {
         // Without it a sleep of 50 us takes 100.
-        let _ = process::set_timer_slack(TIMER_SLACK_NS);
+        let _ = clock::set_timer_slack(TIMER_SLACK_NS);
         self.serve();
         for key in self.tables.clients.keys() {
             self.abort(key);
@@ -392,6 +392,6 @@ const WAKER_TOKEN: u64 = u64::MAX;
 /// Tokens of listeners have this bit; keys of connections never do.
 const LISTENER_BIT: u64 = 1 << 63;
 /// By how much the kernel may prolong a thread's sleep to wake it with others, nanoseconds.
-const TIMER_SLACK_NS: NonZeroU64 = NonZeroU64::new(1000).unwrap();
+const TIMER_SLACK_NS: NonZeroU64 = NonZeroU64::new(1000).expect("it is not 0");
 /// Events taken at a time.
 const EVENTS: usize = 512;
