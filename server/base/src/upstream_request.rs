@@ -162,6 +162,8 @@ struct State {
     event_bytes: u64,
     /// Number of bytes of the response body that may wait in `events`.
     window: u64,
+    /// When the exchange is to be woken, monotonic milliseconds.
+    wake_at_ms: Option<u64>,
     facts: AttemptFacts,
     /// The connection that has the attempt.
     connection: Option<WakeKey>,
@@ -364,6 +366,16 @@ impl UpstreamRequest {
         }
     }
 
+    /// Asks for a wake at `at_ms`, monotonic milliseconds, whatever the server does until then; it replaces what was asked
+    /// before.
+    pub fn wake_at(&self, at_ms: u64) {
+        let mut state = self.0.state.borrow_mut();
+        if state.wake_at_ms.replace(at_ms) != Some(at_ms) {
+            // Its timer is set at the end of its turn.
+            self.0.wake_connection(&state);
+        }
+    }
+
     /// The facts of the attempt so far.
     pub fn facts(&self) -> AttemptFacts {
         self.0.state.borrow().facts
@@ -452,6 +464,19 @@ impl UpstreamCall {
     pub fn window(&self) -> u64 {
         let state = self.0.state.borrow();
         state.window.saturating_sub(state.event_bytes)
+    }
+
+    /// Returns when the exchange is to be woken, monotonic milliseconds ([`UpstreamRequest::wake_at`]).
+    pub fn wake_at_ms(&self) -> Option<u64> {
+        self.0.state.borrow().wake_at_ms
+    }
+
+    /// Wakes the exchange if it is to be woken now.
+    pub fn wake_if_due(&self, now_ms: u64) {
+        let wake_at_ms = &mut self.0.state.borrow_mut().wake_at_ms;
+        if wake_at_ms.take_if(|at_ms| *at_ms <= now_ms).is_some() {
+            self.0.wake();
+        }
     }
 
     /// Changes what is known of the attempt.

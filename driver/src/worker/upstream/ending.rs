@@ -172,7 +172,7 @@ fn busy_deadline(a: &ActiveAttempt) -> u64 {
     if let Receiving::Unanswered { until_ms } = a.response {
         return until_ms;
     }
-    let mut deadline_ms = u64::MAX;
+    let mut deadline_ms = a.call().wake_at_ms().unwrap_or(u64::MAX);
     if !a.tools.out.is_empty() {
         deadline_ms = a.wrote_ms.saturating_add(a.timeouts.send_ms);
     }

@@ -116,6 +116,11 @@ pub fn turn<N: Net>(
             Ok(true) if passes < PASSES_A_TURN => passes += 1,
             Ok(more) => {
                 if ready.expired
+                    && let State::Busy(a) = &c.state
+                {
+                    a.call().wake_if_due(sh.clock.mono_ms);
+                }
+                if ready.expired
                     && !more
                     && let Err(ending) = expire(c, sh)
                 {

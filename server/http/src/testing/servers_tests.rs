@@ -165,6 +165,14 @@ impl Call {
         self.call.window()
     }
 
+    pub(crate) fn wake_at_ms(&self) -> Option<u64> {
+        self.call.wake_at_ms()
+    }
+
+    pub(crate) fn wake_if_due(&self, now_ms: u64) {
+        self.call.wake_if_due(now_ms);
+    }
+
     pub(crate) fn is_given_up(&self) -> bool {
         self.call.is_given_up()
     }

@@ -32,7 +32,7 @@ pub(super) fn take(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) {
     while let Some(event) = buffer.event() {
         match event {
             UpstreamEvent::Data(chunk) => {
-                if buffer.overflows() {
+                if buffer.overflows(now_ms) {
                     write_out(run, x, cx, &mut buffer);
                 }
                 if let Some(storing) = &mut run.storing

@@ -4,6 +4,10 @@
 //! a limit of bytes lie in memory; what is older goes to a temporary file when more comes, as long as the file may grow; then
 //! the server is not read any more ([`UpstreamRequest::set_window`]).
 //!
+//! No file is made before a response has been held back for [`HOLD_MS`]: until then the server is not read, and what it sends
+//! waits in the socket. Clients that are a little slower than the server, as all are in bursts, would cost a file for each
+//! response.
+//!
 //! Source: nginx documentation, `proxy_buffers`, `proxy_max_temp_file_size`, `proxy_limit_rate`.
 
 use std::cell::RefCell;
@@ -61,6 +65,8 @@ pub(super) struct ResponseBuffer {
     /// Bytes of the body that have come.
     received: u64,
     began_ms: u64,
+    /// When the server was first not read since memory was full, monotonic milliseconds.
+    held_ms: Option<u64>,
     end: Option<Ended>,
     pub(super) is_tunnel: bool,
 }
@@ -98,6 +104,7 @@ impl ResponseBuffer {
             file: Overflow::None,
             received: 0,
             began_ms: now_ms,
+            held_ms: None,
             end: None,
             is_tunnel,
         };
@@ -147,8 +154,14 @@ impl ResponseBuffer {
     }
 
     /// Whether memory is to be written to the file before more comes.
-    pub(super) fn overflows(&self) -> bool {
-        self.memory_bytes >= self.limits.memory && self.file_has_room()
+    pub(super) fn overflows(&self, now_ms: u64) -> bool {
+        self.memory_bytes >= self.limits.memory && self.file_has_room() && self.may_write(now_ms)
+    }
+
+    /// Whether the client has been slower for long enough to write to a file.
+    fn may_write(&self, now_ms: u64) -> bool {
+        let held = self.held_ms;
+        held.is_some_and(|held_ms| now_ms >= held_ms.saturating_add(HOLD_MS))
     }
 
     fn file_has_room(&self) -> bool {
@@ -227,8 +240,12 @@ impl ResponseBuffer {
 
     /// Sets the number of bytes that the server may send; returns when more may come, if the rate forbids it now.
     pub(super) fn set_window(&mut self, now_ms: u64) -> Option<u64> {
-        let room = self.room();
+        let room = self.room(now_ms);
         let attempt = self.attempt.as_ref()?;
+        if room == 0 && self.file_has_room() && !self.may_write(now_ms) {
+            let held_ms = *self.held_ms.get_or_insert(now_ms);
+            attempt.wake_at(held_ms.saturating_add(HOLD_MS));
+        }
         let limits = self.limits;
         if limits.rate == 0 {
             attempt.set_window(room);
@@ -248,7 +265,7 @@ impl ResponseBuffer {
     }
 
     /// Number of bytes that memory still allows.
-    fn room(&self) -> u64 {
+    fn room(&self, now_ms: u64) -> u64 {
         let limits = self.limits;
         if self.is_awaited {
             // It leaves at once: it is read in large pieces, whatever the size of buffers is.
@@ -262,7 +279,7 @@ impl ResponseBuffer {
             return limits.stalled.saturating_sub(held);
         }
         match limits.memory.saturating_sub(self.memory_bytes) {
-            0 if self.file_has_room() => limits.ahead,
+            0 if self.file_has_room() && self.may_write(now_ms) => limits.ahead,
             room => room,
         }
     }
@@ -309,5 +326,8 @@ impl Drop for Source {
     }
 }
 
+/// Time from the first pause of reading until a file is made, milliseconds: most responses to fast clients are over by then, and
+/// a server notices no such pause.
+pub(super) const HOLD_MS: u64 = 20;
 /// Minimum number of bytes to wait for where a rate holds the server back, or a tenth of a second's.
 const RATE_STEP: u64 = 4 << 10;

@@ -3,6 +3,7 @@
 use server_base::files::{ENOSPC, FileError};
 use server_base::upstream_request::{Failure, WINDOW_BYTES};
 
+use super::super::response_buffer::HOLD_MS;
 use super::Site;
 use crate::exchange::{Exchange, State};
 use crate::testing::servers::Passing;
@@ -15,6 +16,15 @@ fn begun(file: u64) -> (Site, Exchange) {
     passing.conf.max_temp_file_size = file;
     let mut site = Site::new(passing);
     let x = respond(&mut site);
+    (site, x)
+}
+
+/// A response that was held back a while ago, with 40 bytes that the client has taken.
+fn held(file: u64) -> (Site, Exchange) {
+    let (mut site, mut x) = begun(file);
+    come(&mut site, &mut x, 40);
+    assert_eq!(site.pull(&mut x).0.len(), 40);
+    site.world.pass(HOLD_MS);
     (site, x)
 }
 
@@ -66,7 +76,7 @@ fn what_waits_in_the_clients_queue_counts_while_it_takes_nothing() {
 
 #[test]
 fn a_client_that_stops_has_no_more_read_for_it_than_buffers_hold() {
-    let (mut site, mut x) = begun(1000);
+    let (mut site, mut x) = held(1000);
     assert_eq!(site.pull(&mut x).1, "later");
     assert_eq!(site.call().window(), WINDOW_BYTES, "it waits for more");
     stall(&mut site, &mut x, 60_000);
@@ -92,8 +102,36 @@ fn without_buffering_nothing_is_read_for_a_client_that_stops() {
 }
 
 #[test]
-fn what_is_beyond_memory_goes_to_a_file_and_nothing_gets_lost() {
+fn no_file_is_made_for_a_short_pause() {
     let (mut site, mut x) = begun(1000);
+    come(&mut site, &mut x, 40);
+    assert_eq!(site.call().window(), 0, "the server is not read");
+    let due_ms = site.world.clock.mono_ms + HOLD_MS;
+    assert_eq!(site.call().wake_at_ms(), Some(due_ms));
+    assert_eq!(site.pull(&mut x).0.len(), 40);
+    assert_eq!(site.call().window(), WINDOW_BYTES, "it was a burst");
+    come(&mut site, &mut x, 40);
+    site.world.pass(HOLD_MS - 1);
+    site.call().wake_if_due(site.world.clock.mono_ms);
+    site.wake(&mut x);
+    assert_eq!(site.call().window(), 0);
+    assert_eq!(site.call().wake_at_ms(), Some(due_ms));
+    site.world.pass(1);
+    assert!(site.world.files.temps.is_empty());
+    site.call().wake_if_due(site.world.clock.mono_ms);
+    assert_eq!(site.call().wake_at_ms(), None);
+    site.wake(&mut x);
+    assert_eq!(site.call().window(), 16, "the server is read again");
+    come(&mut site, &mut x, 16);
+    assert_eq!(site.world.files.temps.len(), 1);
+    site.pull(&mut x);
+    come(&mut site, &mut x, 40);
+    assert_eq!(site.call().window(), 16, "the file is there");
+}
+
+#[test]
+fn what_is_beyond_memory_goes_to_a_file_and_nothing_gets_lost() {
+    let (mut site, mut x) = held(1000);
     assert_eq!(site.call().window(), WINDOW_BYTES, "nobody holds it back");
     site.call().data("0123456789012345678901234567890123456789");
     site.wake(&mut x);
@@ -108,12 +146,12 @@ fn what_is_beyond_memory_goes_to_a_file_and_nothing_gets_lost() {
         "an upstream response is buffered to a temporary file /temp/1 while reading upstream";
     assert!(said.contains(text), "{said}");
     assert_eq!(site.pull(&mut x), ("[0+40]abc".to_owned(), "later"));
-    assert_eq!(site.value(&mut x, "upstream_response_length"), "43");
+    assert_eq!(site.value(&mut x, "upstream_response_length"), "83");
 }
 
 #[test]
 fn pieces_that_follow_each_other_in_the_file_are_one() {
-    let (mut site, mut x) = begun(1000);
+    let (mut site, mut x) = held(1000);
     for _ in 0..5 {
         come(&mut site, &mut x, 40);
     }
@@ -126,11 +164,11 @@ fn pieces_that_follow_each_other_in_the_file_are_one() {
 fn the_file_is_limited() {
     // At the limit it takes what is in memory, one byte less and it does not.
     for (most, window) in [(40, 16), (39, 0)] {
-        let (mut site, mut x) = begun(most);
+        let (mut site, mut x) = held(most);
         come(&mut site, &mut x, 40);
         assert_eq!(site.call().window(), window, "{most}");
     }
-    let (mut site, mut x) = begun(40);
+    let (mut site, mut x) = held(40);
     come(&mut site, &mut x, 40);
     come(&mut site, &mut x, 40);
     assert_eq!(site.call().window(), 0, "memory and file are full");
@@ -141,7 +179,7 @@ fn the_file_is_limited() {
 #[test]
 fn a_full_disk_loses_nothing() {
     for call in ["open()", "pwrite()"] {
-        let (mut site, mut x) = begun(1000);
+        let (mut site, mut x) = held(1000);
         match call {
             "open()" => {
                 site.world.files.fault = Some(FileError {
