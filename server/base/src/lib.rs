@@ -37,6 +37,7 @@ pub mod shared_list;
 pub mod syslog;
 pub mod thread_pool;
 pub mod transport;
+pub mod upstream_error;
 pub mod upstream_request;
 pub mod waker;
 pub mod watch;

@@ -24,6 +24,8 @@ use engines::http::{BodyLength, Chunk, Fields, ResponseHead};
 
 use crate::waker::{WakeKey, WakeQueue, Waker};
 
+pub use crate::upstream_error::{Failure, UpstreamError};
+
 /// A request as it is sent to a server.
 #[derive(Clone, Debug, Default)]
 pub struct RequestSpec {
@@ -59,43 +61,6 @@ pub enum UpstreamEvent {
     Upgraded,
     /// The attempt has failed; nothing follows.
     Failed(UpstreamError),
-}
-
-/// Why an attempt failed, and whether another one is safe.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UpstreamError {
-    /// The kind of failure.
-    pub failure: Failure,
-    /// Bytes of the request that were given to the socket.
-    pub sent_bytes: u64,
-    /// The connection had been idle in a pool.
-    pub reused: bool,
-    /// The server is known to have processed nothing of the request: sending it again is safe whatever its method is.
-    pub untouched: bool,
-}
-
-/// The ways in which an attempt fails.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Failure {
-    /// A call on the socket failed: its name as in nginx's log ("connect()", "recv()", "writev()"), and the error number.
-    Socket {
-        /// The call.
-        call: &'static str,
-        /// The error number of the system.
-        errno: i32,
-    },
-    /// `worker_connections` leaves no connection for it; already logged.
-    NoConnection,
-    /// The time for connecting, sending or reading is over.
-    TimedOut,
-    /// The server closed the connection before the response was complete.
-    Closed,
-    /// The response is none, or breaks the protocol: what is wrong, behind "upstream ".
-    Invalid(&'static str),
-    /// As `Invalid`, with what was sent: all of the text, its subject included.
-    InvalidDetail(Box<str>),
-    /// The request cannot be sent: what is wrong with it.
-    Unsendable(&'static str),
 }
 
 /// Facts of an attempt, for variables and logs. Times are monotonic milliseconds.
