@@ -17,7 +17,7 @@ pub fn wall_us() -> u64 {
     read_us(ClockId::Realtime)
 }
 
-/// Sets by how much the kernel may prolong sleeps of the calling thread to wake it with others; 50 us at first.
+/// Sets by how much the kernel may prolong sleeps of the calling thread to wake it with others, 50 us at first
 /// (PR_SET_TIMERSLACK).
 ///
 /// # Errors

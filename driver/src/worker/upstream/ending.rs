@@ -174,7 +174,7 @@ fn busy_deadline(a: &ActiveAttempt) -> u64 {
     }
     let mut deadline_ms = a.call().wake_at_ms().unwrap_or(u64::MAX);
     if !a.tools.out.is_empty() {
-        deadline_ms = a.wrote_ms.saturating_add(a.timeouts.send_ms);
+        deadline_ms = deadline_ms.min(a.wrote_ms.saturating_add(a.timeouts.send_ms));
     }
     // While the request is on its way nothing is waited for, but for the rest of a response that has begun.
     let awaits = match a.response {
