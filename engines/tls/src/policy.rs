@@ -1,6 +1,6 @@
 //! Handshake settings of a server, certificates aside.
 //!
-//! Servers with equal settings, by [`Settings::digest`], share a [`Policy`]. It has all that rustls needs but the
+//! Servers with equal settings, by [`Settings::key`], share a [`Policy`]. It has all that rustls needs but the
 //! certificates, and the context of sessions: those, and the policy towards clients. Absent: where certificates come from.
 
 use std::sync::Arc;
@@ -45,12 +45,11 @@ pub(crate) struct Client {
 }
 
 impl Settings {
-    /// A digest of all but the certificates: of two settings with equal digests one [`Policy`] does. Caches of
-    /// sessions, keys for tickets and client verification are compared by address, so it is meaningless after the
-    /// policy made of these settings is gone.
-    #[must_use]
-    pub fn digest(&self) -> [u8; 32] {
-        let mut parts = Parts::new();
+    /// Writes all but the certificates into `key`, in place of what it has: of two settings with equal keys one
+    /// [`Policy`] does. Caches of sessions, keys for tickets and client verification are compared by address, so a key is
+    /// meaningless after the policy made of these settings is gone.
+    pub fn key(&self, key: &mut Vec<u8>) {
+        key.clear();
         let flags = [
             self.late,
             self.tls12,
@@ -60,26 +59,36 @@ impl Settings {
             self.compress,
             self.reject,
         ];
-        parts.add(&flags.map(u8::from));
+        key.extend(flags.map(u8::from));
+        let mut number = |number: u64| key.extend(number.to_be_bytes());
+        number(self.session_timeout_s);
+        number(self.early_data_bytes.into());
+        number(self.record_bytes as u64);
+        number(address(self.tickets.as_ref()));
+        number(address(self.sessions.as_ref()));
+        number(address(self.client.as_ref()));
+        // Each list begins with its length, so that no two write the same.
         let tls13 = self.ciphers13.as_ref();
         for suites in [Some(&self.ciphers), tls13].into_iter().flatten() {
-            let suites = suites.suites.iter();
-            let ids = suites.flat_map(|suite| u16::from(suite.suite()).to_be_bytes());
-            parts.add(&ids.collect::<Vec<u8>>());
+            key.extend((suites.suites.len() as u64).to_be_bytes());
+            for suite in &suites.suites {
+                key.extend(u16::from(suite.suite()).to_be_bytes());
+            }
         }
-        let groups = self.groups.list.iter();
-        let ids = groups.flat_map(|group| u16::from(group.name()).to_be_bytes());
-        parts.add(&ids.collect::<Vec<u8>>());
-        parts.number(self.alpn.len());
-        self.alpn.iter().for_each(|name| parts.add(name));
-        parts.place(self.tickets.as_ref());
-        parts.place(self.sessions.as_ref());
-        parts.place(self.client.as_ref());
-        parts.add(&self.session_timeout_s.to_be_bytes());
-        parts.add(&self.early_data_bytes.to_be_bytes());
-        parts.number(self.record_bytes);
-        parts.finished()
+        key.extend((self.groups.list.len() as u64).to_be_bytes());
+        for group in &self.groups.list {
+            key.extend(u16::from(group.name()).to_be_bytes());
+        }
+        for name in &self.alpn {
+            key.extend((name.len() as u64).to_be_bytes());
+            key.extend(name);
+        }
     }
+}
+
+/// The address of something; nothing is at 0.
+fn address<T: ?Sized>(thing: Option<&Arc<T>>) -> u64 {
+    thing.map_or(0, |thing| Arc::as_ptr(thing).addr() as u64)
 }
 
 impl Policy {
@@ -262,11 +271,6 @@ impl Parts {
         self.add(&(number as u64).to_be_bytes());
     }
 
-    /// Where something lies; nothing lies at 0.
-    fn place<T: ?Sized>(&mut self, thing: Option<&Arc<T>>) {
-        self.number(thing.map_or(0, |thing| Arc::as_ptr(thing).addr()));
-    }
-
     fn finished(self) -> [u8; 32] {
         let mut bytes = [0; 32];
         bytes.copy_from_slice(self.0.finish().as_ref());
@@ -357,10 +361,15 @@ mod tests {
                 ..Settings::default()
             });
         }
+        let key = |settings: &Settings| {
+            let mut key = b"of others".to_vec();
+            settings.key(&mut key);
+            key
+        };
         for (n, one) in all.iter().enumerate() {
-            assert_eq!(one.digest(), one.clone().digest(), "settings {n}");
+            assert_eq!(key(one), key(&one.clone()), "settings {n}");
             for (m, other) in all[..n].iter().enumerate() {
-                assert_ne!(one.digest(), other.digest(), "settings {n} and {m}");
+                assert_ne!(key(one), key(other), "settings {n} and {m}");
             }
         }
     }

@@ -23,6 +23,35 @@ pub(super) enum SoundIdentity {
     Sound,
 }
 
+/// What is remembered of an identity. The table of a load becomes that of the last load, so both have this type.
+pub(super) enum Remembered {
+    /// The load that is going on has it.
+    Asked(SoundIdentity),
+    /// The last load made it.
+    Made(WeakIdentity),
+    /// The last load found it sound.
+    Sound,
+}
+
+impl Remembered {
+    /// The identity that the load itself has asked for.
+    pub(super) fn asked(&self) -> Option<&SoundIdentity> {
+        match self {
+            Self::Asked(identity) => Some(identity),
+            Self::Made(_) | Self::Sound => None,
+        }
+    }
+
+    /// The identity as the next load finds it: to remember one keeps none in memory.
+    fn let_go(&mut self) {
+        *self = match self {
+            Self::Asked(SoundIdentity::Made(identity)) => Self::Made(identity.downgrade()),
+            Self::Asked(SoundIdentity::Sound) | Self::Sound => Self::Sound,
+            Self::Made(_) => return,
+        };
+    }
+}
+
 /// A certificate and its key as they were read. No other files are at the same place as long as it is there.
 #[derive(Clone)]
 pub(super) struct Texts([Arc<Vec<u8>>; 2]);
@@ -60,8 +89,11 @@ pub(super) fn digest_of(texts: &Texts) -> Option<Digest> {
 /// `needed`.
 pub(super) fn find(digest: &Digest, needed: bool) -> Option<SoundIdentity> {
     let table = table();
-    let identity = table.as_ref()?.identities.get(digest)?;
-    match identity.as_ref().and_then(WeakIdentity::upgrade) {
+    let identity = match table.as_ref()?.identities.get(digest)? {
+        Remembered::Made(identity) => identity.upgrade(),
+        Remembered::Sound | Remembered::Asked(_) => None,
+    };
+    match identity {
         Some(identity) => Some(SoundIdentity::Made(identity)),
         None => (!needed).then_some(SoundIdentity::Sound),
     }
@@ -73,16 +105,13 @@ pub(super) fn count() -> usize {
 }
 
 /// Remembers what a configuration has, and nothing else.
-pub(super) fn replace(known: HashMap<Digest, SoundIdentity>, digests: HashMap<Texts, Digest>) {
-    let weak = |known: SoundIdentity| match known {
-        SoundIdentity::Made(identity) => Some(identity.downgrade()),
-        SoundIdentity::Sound => None,
-    };
-    let all = known
-        .into_iter()
-        .map(|(digest, known)| (digest, weak(known)));
+pub(super) fn replace(
+    mut identities: HashMap<Digest, Remembered>,
+    digests: HashMap<Texts, Digest>,
+) {
+    identities.values_mut().for_each(Remembered::let_go);
     *table() = Some(Table {
-        identities: all.collect(),
+        identities,
         digests,
     });
 }
@@ -102,8 +131,8 @@ fn table() -> MutexGuard<'static, Option<Table>> {
 }
 
 struct Table {
-    /// By digest; none for what was never made here.
-    identities: HashMap<Digest, Option<WeakIdentity>>,
+    /// By digest.
+    identities: HashMap<Digest, Remembered>,
     /// By the files, where nothing else is part of an identity.
     digests: HashMap<Texts, Digest>,
 }
@@ -144,9 +173,11 @@ mod tests {
             (by_gone, SoundIdentity::Made(identity())),
             (by_sound, SoundIdentity::Sound),
         ]);
+        let all = all.into_iter();
+        let all = all.map(|(digest, identity)| (digest, Remembered::Asked(identity)));
         let texts = [b"certificate", b"another one"].map(|text| Arc::new(text.to_vec()));
         let pair = Texts::new(&texts[0], &texts[1]);
-        replace(all, HashMap::from([(pair.clone(), by_kept)]));
+        replace(all.collect(), HashMap::from([(pair.clone(), by_kept)]));
         assert_eq!(digest_of(&pair), Some(by_kept));
         let equal = Texts::new(&Arc::new(texts[0].to_vec()), &texts[1]);
         assert_eq!(digest_of(&equal), None, "other files of the same bytes");
@@ -160,7 +191,7 @@ mod tests {
             assert!(matches!(find(&digest, false), Some(SoundIdentity::Sound)));
         }
         replace(
-            HashMap::from([(by_sound, SoundIdentity::Sound)]),
+            HashMap::from([(by_sound, Remembered::Asked(SoundIdentity::Sound))]),
             HashMap::new(),
         );
         assert_eq!(digest_of(&pair), None);

@@ -16,22 +16,26 @@ use tls::{
 
 use super::fault::error;
 use super::files::{self, MISMATCH, cannot_load};
-use super::known::{self, Digest, SoundIdentity, Texts};
+use super::known::{self, Digest, Remembered, SoundIdentity, Texts};
 use super::tickets::Files;
 
-/// The sources of a certificate: the words for itself, its key and the passwords, and an OCSP response.
-type Sources = [Vec<u8>; 4];
 /// The settings about clients: the mode, the depth, and the words for three files.
 pub(super) type ClientId = (Option<ClientMode>, usize, [Option<Vec<u8>>; 3]);
-/// The settings of a server: its policy, and where its identities lie.
-type ConfigId = (Digest, Vec<(usize, usize)>);
+/// The settings of a server: where its policy lies, and where its identities do.
+type ConfigId = (usize, IdentityPlaces);
+/// The addresses of the first identity and of the others: most servers have one, which takes no allocation.
+type IdentityPlaces = (Option<(usize, usize)>, Vec<(usize, usize)>);
 
 /// The files read so far.
 #[derive(Default)]
 pub(super) struct Read {
-    identities: HashMap<Sources, SoundIdentity>,
+    /// The identities by their [`Pair::sources`], but for those that a reload takes over: to find these again costs less
+    /// than to note them.
+    identities: HashMap<Vec<u8>, SoundIdentity>,
+    /// Memory of the sources that are looked up.
+    sources: Vec<u8>,
     /// The identities by the bytes of their files, so that equal files are one identity, too.
-    by_bytes: HashMap<Digest, SoundIdentity>,
+    by_bytes: HashMap<Digest, Remembered>,
     /// The digests of files that alone make an identity.
     digests: HashMap<Texts, Digest>,
     authorities: HashMap<PathBuf, Authorities>,
@@ -40,7 +44,10 @@ pub(super) struct Read {
     parameters: HashSet<Vec<u8>>,
     rings: HashMap<Vec<Vec<u8>>, Arc<dyn KeyRing>>,
     clients: HashMap<ClientId, Option<Arc<ClientAuth>>>,
-    policies: HashMap<Digest, Arc<Policy>>,
+    /// By [`Settings::key`].
+    policies: HashMap<Vec<u8>, Arc<Policy>>,
+    /// Memory of the key that is looked up.
+    policy_key: Vec<u8>,
     configs: HashMap<ConfigId, Arc<Config>>,
     ciphers: HashMap<String, Ciphers>,
     /// Certificates with OCSP responses that are fetched.
@@ -66,12 +73,24 @@ pub(super) struct Pair<'d> {
     pub(super) needed: bool,
 }
 
+impl Pair<'_> {
+    /// Writes the words for the certificate, its key and the passwords, and the OCSP response, each with its length.
+    fn sources(&self, into: &mut Vec<u8>) {
+        let passwords = self.passwords.map_or(&[][..], |d| d.arg(0));
+        let (certificate, key) = (self.certificate.arg(0), self.key.arg(0));
+        into.clear();
+        for word in [certificate, key, passwords, self.ocsp.unwrap_or_default()] {
+            into.extend((word.len() as u64).to_be_bytes());
+            into.extend(word);
+        }
+    }
+}
+
 impl Read {
     /// An empty one with room for as many identities as the last load had.
     pub(super) fn new() -> Self {
         let most = known::count();
         Self {
-            identities: HashMap::with_capacity(most),
             by_bytes: HashMap::with_capacity(most),
             digests: HashMap::with_capacity(most),
             configs: HashMap::with_capacity(most),
@@ -102,30 +121,34 @@ impl Read {
         b: &mut ConfigBuilder,
         pair: &Pair<'_>,
     ) -> Result<Option<Identity>, ConfError> {
-        let word = |d: &Directive| d.arg(0).to_vec();
-        let id = [
-            word(pair.certificate),
-            word(pair.key),
-            pair.passwords.map_or_else(Vec::new, word),
-            pair.ocsp.unwrap_or_default().to_vec(),
-        ];
-        let known = match self.identities.get(&id) {
+        pair.sources(&mut self.sources);
+        let known = match self.identities.get(&self.sources) {
             Some(SoundIdentity::Sound) if pair.needed => None,
             known => known.cloned(),
         };
         let known = match known {
             Some(known) => known,
-            None => self.load(b, pair)?,
+            None => {
+                let (found, is_kept) = self.load(b, pair)?;
+                if !is_kept {
+                    self.identities.insert(self.sources.clone(), found.clone());
+                }
+                found
+            }
         };
-        self.identities.insert(id, known.clone());
         Ok(match known {
             SoundIdentity::Made(identity) => Some(identity),
             SoundIdentity::Sound => None,
         })
     }
 
-    /// Reads a certificate and its key, and makes an identity of them if there is none of these bytes.
-    fn load(&mut self, b: &mut ConfigBuilder, pair: &Pair<'_>) -> Result<SoundIdentity, ConfError> {
+    /// Reads a certificate and its key, and makes an identity of them if there is none of these bytes. The flag says that
+    /// they are the files of the last load, which takes no more than to look them up.
+    fn load(
+        &mut self,
+        b: &mut ConfigBuilder,
+        pair: &Pair<'_>,
+    ) -> Result<(SoundIdentity, bool), ConfError> {
         let text = files::load(b, pair.certificate, CERTIFICATE)?;
         // What is wrong with the certificate is told first.
         let secret = files::load(b, pair.key, KEY);
@@ -137,7 +160,7 @@ impl Read {
             chain(b, pair, &text)?;
             secret?;
             passwords?;
-            return Ok(SoundIdentity::Sound);
+            return Ok((SoundIdentity::Sound, false));
         };
         let digest = || {
             let parts = [&text, secret, pair.ocsp.unwrap_or_default()];
@@ -146,16 +169,17 @@ impl Read {
         };
         let serves = !b.loader().source().only_checks();
         // Who only checks makes copies of the texts when they are known to be sound.
-        let digest = if serves && pair.ocsp.is_none() && pair.passwords.is_none() {
+        let (digest, is_kept) = if serves && pair.ocsp.is_none() && pair.passwords.is_none() {
             let texts = Texts::new(&text, secret);
-            let digest = known::digest_of(&texts).unwrap_or_else(digest);
+            let kept = known::digest_of(&texts);
+            let digest = kept.unwrap_or_else(digest);
             self.digests.insert(texts, digest);
-            digest
+            (digest, kept.is_some())
         } else {
-            digest()
+            (digest(), false)
         };
         let needed = pair.needed || serves;
-        let known = match self.by_bytes.get(&digest) {
+        let known = match self.by_bytes.get(&digest).and_then(Remembered::asked) {
             Some(SoundIdentity::Sound) if needed => None,
             Some(known) => Some(known.clone()),
             None => known::find(&digest, needed),
@@ -164,8 +188,9 @@ impl Read {
             Some(known) => known,
             None => SoundIdentity::Made(make(b, pair, &text, secret, passwords)?),
         };
-        self.by_bytes.insert(digest, known.clone());
-        Ok(known)
+        let asked = Remembered::Asked(known.clone());
+        self.by_bytes.insert(digest, asked);
+        Ok((known, is_kept))
     }
 
     /// Remembers what was found sound for the next load.
@@ -265,21 +290,23 @@ impl Read {
     /// The settings of a server, ready for use: the same for servers that say the same.
     pub(super) fn config(&mut self, mut settings: Settings) -> Result<Arc<Config>, ConfError> {
         let identities = std::mem::take(&mut settings.identities);
-        let digest = settings.digest();
-        let places = identities.iter().map(Identity::place).collect();
-        let id: ConfigId = (digest, places);
-        if let Some(known) = self.configs.get(&id) {
-            return Ok(Arc::clone(known));
-        }
-        let policy = match self.policies.get(&digest) {
+        settings.key(&mut self.policy_key);
+        let policy = match self.policies.get(&self.policy_key) {
             Some(policy) => Arc::clone(policy),
             None => {
                 let failed = |error| ConfError::new(format!("SSL_CTX_new() failed ({error})"));
                 let policy = Arc::new(Policy::build(settings).map_err(failed)?);
-                self.policies.insert(digest, Arc::clone(&policy));
+                let key = self.policy_key.clone();
+                self.policies.insert(key, Arc::clone(&policy));
                 policy
             }
         };
+        let mut places = identities.iter().map(Identity::place);
+        let places = (places.next(), places.collect());
+        let id: ConfigId = (Arc::as_ptr(&policy).addr(), places);
+        if let Some(known) = self.configs.get(&id) {
+            return Ok(Arc::clone(known));
+        }
         let config = Arc::new(Config::of(policy, identities));
         self.configs.insert(id, Arc::clone(&config));
         Ok(config)
