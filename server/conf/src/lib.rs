@@ -58,6 +58,7 @@ mod parse;
 mod recorder;
 mod regular;
 mod setting;
+mod shared_map;
 mod source;
 mod suggest;
 mod text;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::glob::{self, Tree};
+use crate::shared_map::{Revision, SharedMap};
 use crate::source::paths;
 use crate::{DataFile, Source, Stamp};
 
@@ -45,7 +46,7 @@ pub(crate) type ReadFile = (Arc<Vec<u8>>, Option<Stamp>);
 #[derive(Debug, Default, Clone)]
 pub struct Memory {
     /// By the bytes of their paths: to compare paths component by component is dear where there are twenty thousand.
-    files: Arc<BTreeMap<Arc<[u8]>, Text>>,
+    files: SharedMap<Arc<[u8]>, Text>,
     opened: BTreeMap<PathBuf, DataFile>,
     globs: Arc<BTreeMap<String, Vec<PathBuf>>>,
     hosts: BTreeMap<String, Vec<IpAddr>>,
@@ -108,36 +109,36 @@ impl Memory {
             stamp,
             reading,
         };
-        let files = Arc::make_mut(&mut self.files);
-        match files.get_mut(path) {
+        match self.files.get_mut(path) {
             Some(known) => *known = text,
-            None => drop(files.insert(path.into(), text)),
+            None => self.files.insert(path.into(), text),
         }
     }
 
     /// How files were read.
     pub(crate) fn readings(&self) -> impl Iterator<Item = Reading> {
-        self.files.values().map(|text| text.reading)
+        self.files.iter().map(|(_, text)| text.reading)
     }
 
-    /// Other files of the same paths, by `read`: what was known of each, and how it was read. A path without a file is left
-    /// out.
+    /// Other files of the same paths, by `read`: what was known of each, and how it was read.
     pub(crate) fn replaced(
         &self,
-        mut read: impl FnMut(&Path, RecordedFile<'_>, Reading) -> Option<ReadFile>,
+        mut read: impl FnMut(&Path, RecordedFile<'_>, Reading) -> Revision<ReadFile>,
     ) -> Self {
-        // A copy keeps the order: to collect the files anew would compare all paths.
-        let mut files = BTreeMap::clone(&self.files);
-        files.retain(|path, text| {
+        let files = self.files.revised(|path, text| {
             let known = (&text.bytes, text.stamp);
-            let Some(now) = read(path_of(path), known, text.reading) else {
-                return false;
-            };
-            (text.bytes, text.stamp) = now;
-            true
+            match read(path_of(path), known, text.reading) {
+                Revision::Keep => Revision::Keep,
+                Revision::Remove => Revision::Remove,
+                Revision::Set((bytes, stamp)) => Revision::Set(Text {
+                    bytes,
+                    stamp,
+                    reading: text.reading,
+                }),
+            }
         });
         Self {
-            files: Arc::new(files),
+            files,
             ..Self::default()
         }
     }
@@ -146,20 +147,18 @@ impl Memory {
     /// are the same if they share their bytes.
     #[must_use]
     pub fn difference(&self, earlier: &Self) -> Option<Self> {
-        let (mut files, mut same) = (BTreeMap::new(), 0);
-        let mut known = earlier.files.iter().peekable();
-        for (path, text) in self.files.iter() {
-            // Most paths are shared, too: their bytes need not be looked at.
-            let is_it = |other: &Arc<[u8]>| Arc::ptr_eq(other, path) || other == path;
-            let is_before = |other: &Arc<[u8]>| !Arc::ptr_eq(other, path) && other < path;
-            while known.next_if(|(other, _)| is_before(other)).is_some() {}
-            let before = known.next_if(|(other, _)| is_it(other));
-            same += usize::from(before.is_some());
+        let mut files = Vec::new();
+        let mut known = earlier.files.unshared(&self.files).peekable();
+        for (path, text) in self.files.unshared(&earlier.files) {
+            if known.next_if(|(other, _)| *other < path).is_some() {
+                return None;
+            }
+            let before = known.next_if(|(other, _)| *other == path);
             if !before.is_some_and(|(_, before)| Arc::ptr_eq(&before.bytes, &text.bytes)) {
-                files.insert(Arc::clone(path), text.clone());
+                files.push((Arc::clone(path), text.clone()));
             }
         }
-        let has_all = same == earlier.files.len()
+        let has_all = known.next().is_none()
             && (earlier.globs.keys()).all(|pattern| self.globs.contains_key(pattern));
         let is_answered = |pattern: &String, paths: &[PathBuf]| {
             let known = earlier.globs.get(pattern);
@@ -168,7 +167,7 @@ impl Memory {
         let mut globs = BTreeMap::clone(&self.globs);
         globs.retain(|pattern, paths| !is_answered(pattern, paths));
         has_all.then(|| Self {
-            files: Arc::new(files),
+            files: files.into_iter().collect(),
             globs: Arc::new(globs),
             ..self.clone()
         })
@@ -178,7 +177,7 @@ impl Memory {
     #[must_use]
     pub fn texts(&self) -> Self {
         Self {
-            files: Arc::clone(&self.files),
+            files: self.files.clone(),
             globs: Arc::clone(&self.globs),
             ..Self::default()
         }
@@ -199,19 +198,16 @@ impl Memory {
             };
             (Arc::from(path.as_bytes()), text)
         });
-        let files = Arc::make_mut(&mut self.files);
-        if files.is_empty() {
-            *files = texts.collect();
-        } else {
-            // One by one: to append them would compare all paths.
-            files.extend(texts);
+        match self.files.is_empty() {
+            true => self.files = texts.collect(),
+            false => texts.for_each(|(path, text)| self.files.insert(path, text)),
         }
         self
     }
 
     /// Sets the state in which a file that is there was read.
     pub fn add_stamp(&mut self, path: &Path, stamp: Stamp) {
-        if let Some(known) = Arc::make_mut(&mut self.files).get_mut(path.as_os_str().as_bytes()) {
+        if let Some(known) = self.files.get_mut(path.as_os_str().as_bytes()) {
             known.stamp = Some(stamp);
         }
     }
@@ -244,7 +240,7 @@ impl Memory {
             (path, text)
         };
         Self {
-            files: Arc::new(self.files.iter().map(pack).collect()),
+            files: self.files.iter().map(pack).collect(),
             opened: self.opened.clone(),
             globs: Arc::clone(&self.globs),
             hosts: self.hosts.clone(),
@@ -358,8 +354,8 @@ impl Tree for Memory {
         let directory = Path::new(directory);
         let below = self
             .files
-            .keys()
-            .filter_map(|path| path_of(path).strip_prefix(directory).ok());
+            .iter()
+            .filter_map(|(path, _)| path_of(path).strip_prefix(directory).ok());
         let first = below.filter_map(|rest| rest.components().next());
         let names: BTreeSet<_> = first.filter_map(|name| name.as_os_str().to_str()).collect();
         names.into_iter().map(str::to_owned).collect()
@@ -367,8 +363,8 @@ impl Tree for Memory {
 
     fn exists(&mut self, path: &str) -> bool {
         self.files
-            .keys()
-            .any(|file| path_of(file).starts_with(path))
+            .iter()
+            .any(|(file, _)| path_of(file).starts_with(path))
     }
 }
 

@@ -12,6 +12,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::memory::{ReadFile, Reading, RecordedFile, is_same};
+use crate::shared_map::Revision;
 use crate::{DataFile, Memory, Source, Stamp};
 
 /// A source that keeps what was read from it.
@@ -74,7 +75,13 @@ impl<S: Source> Recorder<S> {
                 Reading::Object => self.inherits_objects,
                 Reading::Always | Reading::Piped => false,
             };
-            self.find(path, is_taken.then_some(known)).ok()
+            if is_taken && self.is_unchanged(path, known) {
+                return Revision::Keep;
+            }
+            match self.find(path, None) {
+                Ok(now) => Revision::Set(now),
+                Err(_) => Revision::Remove,
+            }
         });
         for (pattern, before) in earlier.globs() {
             let Ok(paths) = self.inner.glob(pattern) else {
@@ -104,13 +111,18 @@ impl<S: Source> Recorder<S> {
         Some(now)
     }
 
+    /// Whether it is certain that a file is as it was when it was recorded.
+    fn is_unchanged(&mut self, path: &Path, (_, then): RecordedFile<'_>) -> bool {
+        let now = then.and_then(|then| Some((then, self.inner.stamp(path)?)));
+        now.is_some_and(|(then, now)| now.is_unchanged(then))
+    }
+
     /// The bytes of a file: those that are known of it if it is certain that they are the same.
     fn find(&mut self, path: &Path, known: Option<RecordedFile<'_>>) -> io::Result<ReadFile> {
-        if let Some((bytes, Some(then))) = known
-            && let Some(now) = self.inner.stamp(path)
-            && now.is_unchanged(then)
+        if let Some(known) = known
+            && self.is_unchanged(path, known)
         {
-            return Ok((Arc::clone(bytes), Some(then)));
+            return Ok((Arc::clone(known.0), known.1));
         }
         let (bytes, stamp) = self.inner.read_stamped(path)?;
         Ok((Arc::new(bytes), stamp))
