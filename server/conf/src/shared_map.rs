@@ -17,7 +17,7 @@ pub(crate) struct SharedMap<K, V> {
     chunks: Vec<Chunk<K, V>>,
 }
 
-/// What becomes of an entry.
+/// A change of an entry, or none.
 pub(crate) enum Revision<V> {
     /// It stays as it is.
     Keep,
@@ -99,7 +99,7 @@ impl<K: Ord + Clone, V: Clone> SharedMap<K, V> {
         Some(&mut Arc::make_mut(chunk)[at].1)
     }
 
-    /// Adds an entry that is not there yet, or gives one another value; its key stays.
+    /// Adds an entry, or replaces the value of one that is there; the key of that stays.
     pub(crate) fn insert(&mut self, key: K, value: V) {
         let index = self.chunk(&key);
         let Some(chunk) = self.chunks.get_mut(index) else {

@@ -23,7 +23,7 @@ pub(super) enum SoundIdentity {
     Sound,
 }
 
-/// What is remembered of an identity. The table of a load becomes that of the last load, so both have this type.
+/// An identity in the table of a load. The table is kept for the next load, for which it is that of the last one.
 pub(super) enum Remembered {
     /// The load that is going on has it.
     Asked(SoundIdentity),
