@@ -45,8 +45,10 @@ pub(crate) type ReadFile = (Arc<Vec<u8>>, Option<Stamp>);
 /// Hosts have the addresses that were recorded, others are not found.
 #[derive(Debug, Default, Clone)]
 pub struct Memory {
-    /// By the bytes of their paths: to compare paths component by component is dear where there are twenty thousand.
+    /// By the bytes of their paths: to look at paths component by component is dear where there are twenty thousand.
     files: SharedMap<Arc<[u8]>, Text>,
+    /// The number of the file that is expected to be asked for next: a load asks as the recorded one did.
+    next: usize,
     opened: BTreeMap<PathBuf, DataFile>,
     globs: Arc<BTreeMap<String, Vec<PathBuf>>>,
     hosts: BTreeMap<String, Vec<IpAddr>>,
@@ -147,19 +149,16 @@ impl Memory {
     /// are the same if they share their bytes.
     #[must_use]
     pub fn difference(&self, earlier: &Self) -> Option<Self> {
-        let mut files = Vec::new();
-        let mut known = earlier.files.unshared(&self.files).peekable();
-        for (path, text) in self.files.unshared(&earlier.files) {
-            if known.next_if(|(other, _)| *other < path).is_some() {
-                return None;
-            }
-            let before = known.next_if(|(other, _)| *other == path);
-            if !before.is_some_and(|(_, before)| Arc::ptr_eq(&before.bytes, &text.bytes)) {
-                files.push((Arc::clone(path), text.clone()));
-            }
-        }
-        let has_all = known.next().is_none()
+        let mut known = earlier.files.unshared(&self.files);
+        let has_all = known.all(|(path, _)| self.files.get(path).is_some())
             && (earlier.globs.keys()).all(|pattern| self.globs.contains_key(pattern));
+        let is_known = |path: &Arc<[u8]>, text: &Text| {
+            let known = earlier.files.get(path);
+            known.is_some_and(|known| Arc::ptr_eq(&known.bytes, &text.bytes))
+        };
+        let own = self.files.unshared(&earlier.files);
+        let files = own.filter(|(path, text)| !is_known(path, text));
+        let files = files.map(|(path, text)| (Arc::clone(path), text.clone()));
         let is_answered = |pattern: &String, paths: &[PathBuf]| {
             let known = earlier.globs.get(pattern);
             known.is_some_and(|known| is_same(known, paths))
@@ -167,7 +166,7 @@ impl Memory {
         let mut globs = BTreeMap::clone(&self.globs);
         globs.retain(|pattern, paths| !is_answered(pattern, paths));
         has_all.then(|| Self {
-            files: files.into_iter().collect(),
+            files: files.collect(),
             globs: Arc::new(globs),
             ..self.clone()
         })
@@ -241,6 +240,7 @@ impl Memory {
         };
         Self {
             files: self.files.iter().map(pack).collect(),
+            next: 0,
             opened: self.opened.clone(),
             globs: Arc::clone(&self.globs),
             hosts: self.hosts.clone(),
@@ -271,7 +271,7 @@ impl Memory {
         self.hosts.insert(host.into(), addresses);
     }
 
-    /// The files, by path.
+    /// The files with their paths, in the order in which they were added.
     pub fn files(&self) -> impl Iterator<Item = (&Path, &Arc<Vec<u8>>)> {
         self.files
             .iter()
@@ -299,7 +299,8 @@ impl Source for Memory {
     }
 
     fn read_object(&mut self, path: &Path) -> io::Result<Arc<Vec<u8>>> {
-        match self.files.get(path.as_os_str().as_bytes()) {
+        let path = path.as_os_str().as_bytes();
+        match self.files.get_next(&mut self.next, path) {
             Some(text) => Ok(Arc::clone(&text.bytes)),
             None => {
                 self.miss();

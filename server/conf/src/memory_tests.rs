@@ -69,7 +69,8 @@ fn packed_memory_is_equal_and_shares_what_an_earlier_one_has() {
     memory.add_host("a", vec![[127, 0, 0, 1].into()]);
     memory.add_opened("/data", DataFile::from(b"x".as_slice()));
     let packed = memory.for_checks().packed(Some(&earlier));
-    let texts: Vec<_> = packed.files().map(|(_, text)| text.to_vec()).collect();
+    let mut texts: Vec<_> = packed.files().map(|(_, text)| text.to_vec()).collect();
+    texts.sort();
     assert_eq!(texts, [b"/c/a.txt".to_vec(), b"new".to_vec()]);
     let (kept, _) = packed.stamped(Path::new("/c/a.txt")).expect("it is there");
     assert!(Arc::ptr_eq(kept, same));
@@ -85,10 +86,10 @@ fn a_difference_has_what_is_new_or_changed_unless_something_is_gone() {
     earlier.add_glob("/d/*", Vec::new());
     let mut now = earlier.clone();
     let files = |memory: &Memory| -> Vec<String> {
-        memory
-            .files()
-            .map(|(path, _)| path.display().to_string())
-            .collect()
+        let paths = memory.files().map(|(path, _)| path.display().to_string());
+        let mut paths: Vec<_> = paths.collect();
+        paths.sort();
+        paths
     };
     let none = now.difference(&earlier).expect("nothing is gone");
     assert_eq!((files(&none), none.globs().count()), (vec![], 0));

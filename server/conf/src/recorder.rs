@@ -373,13 +373,12 @@ mod tests {
         fs::remove_file(dir.join("b.conf")).expect("a file");
         write("c.conf", "added");
         let now = repeat(&earlier).expect("all can be read again");
-        let files: Vec<_> = now
-            .files()
-            .map(|(path, text)| {
-                let name = path.file_name().unwrap_or_default();
-                format!("{}={}", name.display(), String::from_utf8_lossy(text))
-            })
-            .collect();
+        let files = now.files().map(|(path, text)| {
+            let name = path.file_name().unwrap_or_default();
+            format!("{}={}", name.display(), String::from_utf8_lossy(text))
+        });
+        let mut files: Vec<_> = files.collect();
+        files.sort();
         assert_eq!(
             files,
             ["a.conf=new", "c.conf=added", "key=new", "ticket=new"]
