@@ -156,6 +156,12 @@ impl Config {
         }
     }
 
+    /// The settings without the certificates.
+    #[must_use]
+    pub fn policy(&self) -> &Arc<Policy> {
+        &self.policy
+    }
+
     /// Returns the settings with other certificates; sessions are bound to those.
     #[must_use]
     pub fn with(&self, identities: Vec<Identity>) -> Self {

@@ -7,6 +7,7 @@
 //!
 //! Source: nginx documentation, `ngx_http_ssl_module`.
 
+mod alike;
 mod build;
 mod cache;
 mod commands;

@@ -2,10 +2,14 @@
 
 use std::sync::Arc;
 
-use conf::{ConfError, Directive};
+use conf::{Builder, ConfError, Directive};
 use server_http::build::ConfigBuilder;
-use tls::{Authorities, CipherFault, Ciphers, ClientAuth, ClientMode, Groups, KeyRing, Settings};
+use tls::{
+    Authorities, CipherFault, Ciphers, ClientAuth, ClientMode, Groups, Identity, KeyRing, Policy,
+    Settings,
+};
 
+use super::alike::{is_alike, is_shareable};
 use super::dynamic::{self, CertificateTemplates};
 use super::fault::error;
 use super::files;
@@ -18,14 +22,65 @@ use super::{SslSrv, commands, stapling};
 /// Sets the TLS settings of the servers.
 pub(super) fn finish(b: &mut ConfigBuilder) -> Result<(), ConfError> {
     let mut read = Read::new();
+    // Who only checks has no identities, which settings tell.
+    let serves = !b.loader().source().only_checks();
+    // The last server whose policy may be that of the next, and the policy.
+    let mut shared: Option<(usize, Arc<Policy>)> = None;
     for server in 0..b.servers() {
+        let policy = shared.as_ref().filter(|(last, _)| {
+            let conf: &SslSrv = b.server_conf(server);
+            has_plain_certificates(conf) && is_alike(b.server_conf(*last), conf)
+        });
+        if let Some((_, policy)) = policy {
+            let policy = Arc::clone(policy);
+            let identities = identities(b, server, &mut read)?;
+            b.set_tls(server, read.config_of(policy, identities));
+            continue;
+        }
         let Some(settings) = settings(b, server, &mut read)? else {
             continue;
         };
-        b.set_tls(server, read.config(settings)?);
+        let config = read.config(settings)?;
+        let conf: &SslSrv = b.server_conf(server);
+        if serves && has_plain_certificates(conf) && is_shareable(conf) {
+            shared = Some((server, Arc::clone(config.policy())));
+        }
+        b.set_tls(server, config);
     }
     read.remember();
     Ok(())
+}
+
+/// Whether a server has certificates, each with its key, all of files that the directives name.
+fn has_plain_certificates(conf: &SslSrv) -> bool {
+    let (certificates, keys) = (&conf.certificates, &conf.keys);
+    !certificates.is_empty()
+        && certificates.len() <= keys.len()
+        && !dynamic::is_dynamic(certificates, keys)
+}
+
+/// The certificates of a server that has plain ones alone, and staples nothing.
+fn identities(
+    b: &mut ConfigBuilder,
+    server: usize,
+    read: &mut Read,
+) -> Result<Vec<Identity>, ConfError> {
+    let conf: &SslSrv = b.server_conf(server);
+    let (passwords, number) = (conf.password_file.0.said(), conf.certificates.len());
+    let mut identities = Vec::with_capacity(number);
+    for n in 0..number {
+        let conf: &SslSrv = b.server_conf(server);
+        let (certificate, key) = (Arc::clone(&conf.certificates[n]), Arc::clone(&conf.keys[n]));
+        let pair = Pair {
+            certificate: &certificate,
+            key: &key,
+            passwords: passwords.as_deref(),
+            ocsp: None,
+            needed: true,
+        };
+        identities.extend(read.identity(b, &pair)?);
+    }
+    Ok(identities)
 }
 
 /// The settings of a server; `None` if no directive of it is about TLS. Errors are found in nginx's order.

@@ -23,32 +23,33 @@ pub(super) enum SoundIdentity {
     Sound,
 }
 
-/// An identity in the table of a load. The table is kept for the next load, for which it is that of the last one.
-pub(super) enum Remembered {
-    /// The load that is going on has it.
-    Asked(SoundIdentity),
-    /// The last load made it.
+/// An identity in a table. To remember one keeps none in memory.
+#[derive(Clone)]
+enum Remembered {
+    /// It was made.
     Made(WeakIdentity),
-    /// The last load found it sound.
+    /// It was found sound.
     Sound,
 }
 
 impl Remembered {
-    /// The identity that the load itself has asked for.
-    pub(super) fn asked(&self) -> Option<&SoundIdentity> {
-        match self {
-            Self::Asked(identity) => Some(identity),
-            Self::Made(_) | Self::Sound => None,
+    fn new(identity: &SoundIdentity) -> Self {
+        match identity {
+            SoundIdentity::Made(identity) => Self::Made(identity.downgrade()),
+            SoundIdentity::Sound => Self::Sound,
         }
     }
 
-    /// The identity as the next load finds it: to remember one keeps none in memory.
-    fn let_go(&mut self) {
-        *self = match self {
-            Self::Asked(SoundIdentity::Made(identity)) => Self::Made(identity.downgrade()),
-            Self::Asked(SoundIdentity::Sound) | Self::Sound => Self::Sound,
-            Self::Made(_) => return,
+    /// The identity; one that has been freed is returned only if it is not `needed`.
+    fn found(&self, needed: bool) -> Option<SoundIdentity> {
+        let identity = match self {
+            Self::Made(identity) => identity.upgrade(),
+            Self::Sound => None,
         };
+        match identity {
+            Some(identity) => Some(SoundIdentity::Made(identity)),
+            None => (!needed).then_some(SoundIdentity::Sound),
+        }
     }
 }
 
@@ -80,40 +81,122 @@ impl Hash for Texts {
     }
 }
 
-/// The digest of files that the last load had, too, where nothing else is part of it: they are not read through again.
-pub(super) fn digest_of(texts: &Texts) -> Option<Digest> {
-    table().as_ref()?.digests.get(texts).copied()
+/// The identities of a load.
+#[derive(Default)]
+pub(super) struct Table {
+    /// Those that nothing else than files is part of, in the order in which they were asked for.
+    by_texts: Vec<OfTexts>,
+    /// Those that were not found by their files.
+    by_digest: HashMap<Digest, Remembered>,
+    /// The number of the one of the last load that is expected next: a load asks as the last one did.
+    next: usize,
+    /// The numbers of those of `by_texts`, made when another one than the expected is asked for.
+    numbers: HashMap<Texts, usize>,
+    /// `by_digest` has those of `by_texts`, too.
+    is_complete: bool,
 }
 
-/// The identity of these bytes, if it was verified before; one that has been freed is returned only if it is not
-/// `needed`.
-pub(super) fn find(digest: &Digest, needed: bool) -> Option<SoundIdentity> {
-    let table = table();
-    let identity = match table.as_ref()?.identities.get(digest)? {
-        Remembered::Made(identity) => identity.upgrade(),
-        Remembered::Sound | Remembered::Asked(_) => None,
-    };
-    match identity {
-        Some(identity) => Some(SoundIdentity::Made(identity)),
-        None => (!needed).then_some(SoundIdentity::Sound),
+/// An identity that nothing else than two files is part of.
+#[derive(Clone)]
+struct OfTexts {
+    texts: Texts,
+    digest: Digest,
+    remembered: Remembered,
+}
+
+impl Table {
+    /// An empty one with room for as many identities as the last load had.
+    pub(super) fn with_room() -> Self {
+        Self {
+            by_texts: Vec::with_capacity(count()),
+            ..Self::default()
+        }
+    }
+
+    /// The identity of files that the last load had, too, where nothing else is part of it: they are not read through again.
+    pub(super) fn take_over(&mut self, texts: &Texts) -> Option<SoundIdentity> {
+        let (kept, found) = {
+            let mut last = last();
+            let last = last.as_mut()?;
+            let number = last.number(self.next, texts)?;
+            self.next = number + 1;
+            let kept = &last.by_texts[number];
+            (kept.clone(), kept.remembered.found(true)?)
+        };
+        self.push(kept);
+        Some(found)
+    }
+
+    /// The number of the identity of these files, which is expected to be `next`.
+    fn number(&mut self, next: usize, texts: &Texts) -> Option<usize> {
+        let expected = self.by_texts.get(next);
+        if expected.is_some_and(|expected| expected.texts == *texts) {
+            return Some(next);
+        }
+        if self.numbers.is_empty() {
+            let all = self.by_texts.iter().enumerate();
+            self.numbers = all.map(|(n, of)| (of.texts.clone(), n)).collect();
+        }
+        self.numbers.get(texts).copied()
+    }
+
+    /// Adds one that many servers may ask for in turn.
+    fn push(&mut self, of: OfTexts) {
+        if self
+            .by_texts
+            .last()
+            .is_none_or(|last| last.texts != of.texts)
+        {
+            self.by_texts.push(of);
+        }
+    }
+
+    /// The identity of these bytes, if it was verified in this load or the last one and is still there; one that has been
+    /// freed is returned only if it is not `needed`.
+    pub(super) fn find(&self, digest: &Digest, needed: bool) -> Option<SoundIdentity> {
+        let own = self.by_digest.get(digest);
+        own.and_then(|own| own.found(needed)).or_else(|| {
+            let mut last = last();
+            let last = last.as_mut()?.complete();
+            last.by_digest.get(digest)?.found(needed)
+        })
+    }
+
+    /// Notes an identity by the digest of its bytes, and by its files where nothing else is part of it.
+    pub(super) fn insert(&mut self, digest: Digest, texts: Option<Texts>, found: &SoundIdentity) {
+        let remembered = Remembered::new(found);
+        if let Some(texts) = texts {
+            self.push(OfTexts {
+                texts,
+                digest,
+                remembered: remembered.clone(),
+            });
+        }
+        self.by_digest.insert(digest, remembered);
+    }
+
+    /// Makes the table the one of the last load: what is not in it is forgotten.
+    pub(super) fn remember(self) {
+        *last() = Some(self);
+    }
+
+    /// With all identities by digest. Most loads take all over by their files and do not need that.
+    fn complete(&mut self) -> &Self {
+        if !self.is_complete {
+            let all = self.by_texts.iter();
+            let all = all.map(|of| (of.digest, of.remembered.clone()));
+            self.by_digest.extend(all);
+            self.is_complete = true;
+        }
+        self
     }
 }
 
 /// Number of identities that the last load had.
 pub(super) fn count() -> usize {
-    table().as_ref().map_or(0, |table| table.identities.len())
-}
-
-/// Remembers what a configuration has, and nothing else.
-pub(super) fn replace(
-    mut identities: HashMap<Digest, Remembered>,
-    digests: HashMap<Texts, Digest>,
-) {
-    identities.values_mut().for_each(Remembered::let_go);
-    *table() = Some(Table {
-        identities,
-        digests,
-    });
+    let last = last();
+    let number = |last: &Table| last.by_texts.len().max(last.by_digest.len());
+    last.as_ref().map_or(0, number)
 }
 
 /// A digest of parts: where each ends is part of it.
@@ -126,18 +209,12 @@ pub(super) fn digest<'p>(parts: impl IntoIterator<Item = &'p [u8]>) -> Digest {
     digest.finalize().into()
 }
 
-fn table() -> MutexGuard<'static, Option<Table>> {
-    TABLE.lock().unwrap_or_else(PoisonError::into_inner)
+fn last() -> MutexGuard<'static, Option<Table>> {
+    LAST.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-struct Table {
-    /// By digest.
-    identities: HashMap<Digest, Remembered>,
-    /// By the files, where nothing else is part of an identity.
-    digests: HashMap<Texts, Digest>,
-}
-
-static TABLE: Mutex<Option<Table>> = Mutex::new(None);
+/// The identities of the last load.
+static LAST: Mutex<Option<Table>> = Mutex::new(None);
 
 #[cfg(test)]
 mod tests {
@@ -154,6 +231,13 @@ mod tests {
         Identity::new(chain, &key, None).expect("they belong together")
     }
 
+    fn is_same(found: Option<SoundIdentity>, kept: &Identity) -> bool {
+        match found {
+            Some(SoundIdentity::Made(found)) => found.place() == kept.place(),
+            _ => false,
+        }
+    }
+
     #[test]
     fn parts_are_told_apart_by_where_they_end() {
         let one: [&[u8]; 2] = [b"ab", b"c"];
@@ -166,35 +250,61 @@ mod tests {
     fn an_identity_is_known_while_somebody_has_it_and_a_load_asks_for_it() {
         // One test, because the table is the process's.
         let kept = identity();
-        let names: [&[u8]; 3] = [b"kept", b"gone", b"sound"];
-        let [by_kept, by_gone, by_sound] = names.map(|name| digest([name]));
-        let all = HashMap::from([
-            (by_kept, SoundIdentity::Made(kept.clone())),
-            (by_gone, SoundIdentity::Made(identity())),
-            (by_sound, SoundIdentity::Sound),
-        ]);
-        let all = all.into_iter();
-        let all = all.map(|(digest, identity)| (digest, Remembered::Asked(identity)));
-        let texts = [b"certificate", b"another one"].map(|text| Arc::new(text.to_vec()));
-        let pair = Texts::new(&texts[0], &texts[1]);
-        replace(all.collect(), HashMap::from([(pair.clone(), by_kept)]));
-        assert_eq!(digest_of(&pair), Some(by_kept));
-        let equal = Texts::new(&Arc::new(texts[0].to_vec()), &texts[1]);
-        assert_eq!(digest_of(&equal), None, "other files of the same bytes");
-        let is_kept = |needed| match find(&by_kept, needed) {
-            Some(SoundIdentity::Made(found)) => found.place() == kept.place(),
-            _ => false,
-        };
-        assert!(is_kept(true) && is_kept(false));
-        for digest in [by_gone, by_sound] {
-            assert!(find(&digest, true).is_none(), "it has to be made");
-            assert!(matches!(find(&digest, false), Some(SoundIdentity::Sound)));
-        }
-        replace(
-            HashMap::from([(by_sound, Remembered::Asked(SoundIdentity::Sound))]),
-            HashMap::new(),
+        let names: [&[u8]; 4] = [b"kept", b"gone", b"sound", b"none"];
+        let [by_kept, by_gone, by_sound, by_none] = names.map(|name| digest([name]));
+        let files = [b"certificate", b"another one"].map(|text| Arc::new(text.to_vec()));
+        let pair = Texts::new(&files[0], &files[1]);
+        let freed = Texts::new(&files[1], &files[0]);
+        let mut first = Table::with_room();
+        assert!(first.take_over(&pair).is_none() && first.find(&by_kept, false).is_none());
+        first.insert(
+            by_kept,
+            Some(pair.clone()),
+            &SoundIdentity::Made(kept.clone()),
         );
-        assert_eq!(digest_of(&pair), None);
-        assert!(find(&by_kept, false).is_none(), "the last load had none");
+        first.insert(
+            by_gone,
+            Some(freed.clone()),
+            &SoundIdentity::Made(identity()),
+        );
+        first.insert(by_sound, None, &SoundIdentity::Sound);
+        assert!(
+            is_same(first.find(&by_kept, true), &kept),
+            "by the load itself"
+        );
+        assert!(first.find(&by_none, false).is_none());
+        first.remember();
+        let mut second = Table::with_room();
+        let equal = Texts::new(&Arc::new(files[0].to_vec()), &files[1]);
+        assert!(
+            second.take_over(&equal).is_none(),
+            "other files of the same bytes"
+        );
+        assert!(second.take_over(&freed).is_none(), "nobody has it");
+        assert!(is_same(second.take_over(&pair), &kept));
+        for needed in [true, false] {
+            assert!(is_same(second.find(&by_kept, needed), &kept));
+        }
+        for digest in [by_gone, by_sound] {
+            assert!(second.find(&digest, true).is_none(), "it has to be made");
+            assert!(matches!(
+                second.find(&digest, false),
+                Some(SoundIdentity::Sound)
+            ));
+        }
+        assert!(is_same(second.take_over(&pair), &kept), "again");
+        assert_eq!(second.by_texts.len(), 1, "one for all servers that have it");
+        second.remember();
+        // What was taken over by its files is found by its bytes, too.
+        let mut third = Table::with_room();
+        assert!(is_same(third.find(&by_kept, true), &kept));
+        assert!(
+            third.find(&by_sound, false).is_none(),
+            "the last load had none"
+        );
+        third.insert(by_sound, None, &SoundIdentity::Sound);
+        third.remember();
+        let mut fourth = Table::with_room();
+        assert!(fourth.take_over(&pair).is_none() && fourth.find(&by_kept, false).is_none());
     }
 }

@@ -16,7 +16,7 @@ use tls::{
 
 use super::fault::error;
 use super::files::{self, MISMATCH, cannot_load};
-use super::known::{self, Digest, Remembered, SoundIdentity, Texts};
+use super::known::{self, Digest, SoundIdentity, Table, Texts};
 use super::tickets::Files;
 
 /// The settings about clients: the mode, the depth, and the words for three files.
@@ -34,10 +34,8 @@ pub(super) struct Read {
     identities: HashMap<Vec<u8>, SoundIdentity>,
     /// Memory of the sources that are looked up.
     sources: Vec<u8>,
-    /// The identities by the bytes of their files, so that equal files are one identity, too.
-    by_bytes: HashMap<Digest, Remembered>,
-    /// The digests of files that alone make an identity.
-    digests: HashMap<Texts, Digest>,
+    /// The identities by their files and the bytes of these, so that equal files are one identity, too.
+    table: Table,
     authorities: HashMap<PathBuf, Authorities>,
     passwords: HashMap<Vec<u8>, Arc<Vec<Vec<u8>>>>,
     responses: HashMap<Vec<u8>, Vec<u8>>,
@@ -89,11 +87,9 @@ impl Pair<'_> {
 impl Read {
     /// An empty one with room for as many identities as the last load had.
     pub(super) fn new() -> Self {
-        let most = known::count();
         Self {
-            by_bytes: HashMap::with_capacity(most),
-            digests: HashMap::with_capacity(most),
-            configs: HashMap::with_capacity(most),
+            table: Table::with_room(),
+            configs: HashMap::with_capacity(known::count()),
             ..Self::default()
         }
     }
@@ -162,40 +158,28 @@ impl Read {
             passwords?;
             return Ok((SoundIdentity::Sound, false));
         };
-        let digest = || {
-            let parts = [&text, secret, pair.ocsp.unwrap_or_default()];
-            let words = passwords.iter().map(Vec::as_slice);
-            known::digest(parts.into_iter().chain(words))
-        };
         let serves = !b.loader().source().only_checks();
         // Who only checks makes copies of the texts when they are known to be sound.
-        let (digest, is_kept) = if serves && pair.ocsp.is_none() && pair.passwords.is_none() {
-            let texts = Texts::new(&text, secret);
-            let kept = known::digest_of(&texts);
-            let digest = kept.unwrap_or_else(digest);
-            self.digests.insert(texts, digest);
-            (digest, kept.is_some())
-        } else {
-            (digest(), false)
-        };
-        let needed = pair.needed || serves;
-        let known = match self.by_bytes.get(&digest).and_then(Remembered::asked) {
-            Some(SoundIdentity::Sound) if needed => None,
-            Some(known) => Some(known.clone()),
-            None => known::find(&digest, needed),
-        };
-        let known = match known {
+        let is_whole = serves && pair.ocsp.is_none() && pair.passwords.is_none();
+        let texts = is_whole.then(|| Texts::new(&text, secret));
+        let kept = texts.as_ref().and_then(|texts| self.table.take_over(texts));
+        if let Some(kept) = kept {
+            return Ok((kept, true));
+        }
+        let parts = [&text, secret, pair.ocsp.unwrap_or_default()];
+        let words = passwords.iter().map(Vec::as_slice);
+        let digest = known::digest(parts.into_iter().chain(words));
+        let found = match self.table.find(&digest, pair.needed || serves) {
             Some(known) => known,
             None => SoundIdentity::Made(make(b, pair, &text, secret, passwords)?),
         };
-        let asked = Remembered::Asked(known.clone());
-        self.by_bytes.insert(digest, asked);
-        Ok((known, is_kept))
+        self.table.insert(digest, texts, &found);
+        Ok((found, false))
     }
 
     /// Remembers what was found sound for the next load.
     pub(super) fn remember(self) {
-        known::replace(self.by_bytes, self.digests);
+        self.table.remember();
     }
 
     /// The passwords of a file: a pipe can be read once.
@@ -301,15 +285,21 @@ impl Read {
                 policy
             }
         };
+        Ok(self.config_of(policy, identities))
+    }
+
+    /// The settings of a server of these parts: the same for servers with the same parts.
+    pub(super) fn config_of(
+        &mut self,
+        policy: Arc<Policy>,
+        identities: Vec<Identity>,
+    ) -> Arc<Config> {
         let mut places = identities.iter().map(Identity::place);
         let places = (places.next(), places.collect());
         let id: ConfigId = (Arc::as_ptr(&policy).addr(), places);
-        if let Some(known) = self.configs.get(&id) {
-            return Ok(Arc::clone(known));
-        }
-        let config = Arc::new(Config::of(policy, identities));
-        self.configs.insert(id, Arc::clone(&config));
-        Ok(config)
+        let config = self.configs.entry(id);
+        let config = config.or_insert_with(|| Arc::new(Config::of(policy, identities)));
+        Arc::clone(config)
     }
 }
 

@@ -19,6 +19,13 @@ impl Given {
     }
 }
 
+/// Two are equal if they are the same directive, not if two say the same.
+impl PartialEq for Given {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.as_ref().map(Arc::as_ptr) == other.0.as_ref().map(Arc::as_ptr)
+    }
+}
+
 impl FromArgs for Given {
     const SYNTAX: &'static str = "string";
 
@@ -28,7 +35,7 @@ impl FromArgs for Given {
 }
 
 /// Words of a directive that names a file.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct File(pub(crate) Given);
 
 impl FromArgs for File {
@@ -40,7 +47,7 @@ impl FromArgs for File {
 }
 
 /// A time in seconds.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Seconds(pub(crate) u64);
 
 impl FromArgs for Seconds {
@@ -52,7 +59,7 @@ impl FromArgs for Seconds {
 }
 
 /// `ssl_protocols`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Protocols {
     pub(crate) tls12: bool,
     pub(crate) tls13: bool,
@@ -131,7 +138,7 @@ impl VerifyClient {
 }
 
 /// `ssl_session_cache`.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum CacheKind {
     /// No sessions are kept.
     #[default]

@@ -1,5 +1,7 @@
 //! TLS in the configuration: which server speaks how, and what is wrong with files.
 
+use std::sync::Arc;
+
 use engines::http::Protocol;
 use rcgen::{KeyPair, SignatureAlgorithm};
 use server_http::names::handshake;
@@ -390,4 +392,74 @@ fn a_server_that_shows_another_ones_certificate_offers_its_own_protocols() {
         (chosen.certificate, chosen.offer.has(Protocol::Http2)),
         (0, true)
     );
+}
+
+/// Which of three servers with a certificate each have the policy of the first, the second of which says `own`.
+fn shares_policy(http: &str, own: &str) -> [bool; 2] {
+    let (certificate, key) = pair("second", &rcgen::PKCS_ECDSA_P256_SHA256);
+    let mut files = files();
+    files.push(("/etc/nginx/second.pem", certificate.into_bytes()));
+    files.push(("/etc/nginx/second.key", key.into_bytes()));
+    let files: Vec<(&str, &[u8])> = files
+        .iter()
+        .map(|(path, file)| (*path, &file[..]))
+        .collect();
+    let second = "ssl_certificate second.pem; ssl_certificate_key second.key;";
+    let site = Site::http_with(
+        &format!(
+            "{http}
+            server {{ listen 443 ssl; server_name one; {PAIR} }}
+            server {{ listen 443 ssl; server_name two; {second} {own} }}
+            server {{ listen 443 ssl; server_name three; {second} }}"
+        ),
+        &files,
+    );
+    let servers = &site.generation().http.servers;
+    let config = |n: usize| servers[n].tls.as_ref().expect("it has a certificate");
+    let policy = config(0).policy();
+    [1, 2].map(|n| Arc::ptr_eq(policy, config(n).policy()))
+}
+
+#[test]
+fn servers_have_one_policy_while_no_directive_says_otherwise() {
+    for http in [
+        "",
+        "ssl_session_cache shared:a:1m; ssl_early_data on; ssl_session_timeout 1m;",
+    ] {
+        assert_eq!(shares_policy(http, ""), [true, true], "{http}");
+    }
+    for own in [
+        "ssl_protocols TLSv1.2;",
+        "ssl_ciphers ECDHE-ECDSA-AES128-GCM-SHA256;",
+        "ssl_prefer_server_ciphers on;",
+        "ssl_ecdh_curve secp384r1;",
+        "ssl_buffer_size 4k;",
+        "ssl_certificate_compression on;",
+        "ssl_verify_client optional; ssl_client_certificate c.pem;",
+        "ssl_verify_client optional_no_ca; ssl_trusted_certificate c.pem;",
+        "ssl_session_timeout 1m;",
+        "ssl_session_tickets off;",
+        "ssl_session_ticket_key 48.key;",
+        "ssl_session_cache shared:a:1m;",
+        "ssl_session_cache builtin:100;",
+        "ssl_early_data on;",
+        "ssl_conf_command Options -SessionTicket;",
+        "ssl_reject_handshake on;",
+    ] {
+        assert_eq!(shares_policy("", own), [false, true], "{own}");
+    }
+    let asks = "ssl_verify_client on; ssl_client_certificate c.pem;";
+    assert_eq!(shares_policy(asks, ""), [true, true]);
+    for own in [
+        "ssl_verify_client off;",
+        "ssl_verify_depth 2;",
+        "ssl_client_certificate second.pem;",
+        "ssl_trusted_certificate second.pem;",
+    ] {
+        assert_eq!(shares_policy(asks, own), [false, true], "{own}");
+    }
+    // Each of them has a cache of sessions for itself.
+    for http in ["ssl_session_cache builtin:100;", "ssl_early_data on;"] {
+        assert_eq!(shares_policy(http, ""), [false, false], "{http}");
+    }
 }

@@ -1,0 +1,90 @@
+//! Which servers have the same policy towards clients, seen by their directives alone.
+//!
+//! Of ten thousand servers most say nothing but their certificates and inherit the rest, so the policy of one is that of the
+//! next. Absent: equal policies of directives that are written twice, which are found by [`tls::Settings::key`].
+
+use std::sync::Arc;
+
+use conf::Directive;
+
+use super::SslSrv;
+use super::values::CacheKind;
+
+/// Whether the policy of a server that says this is decided by what [`is_alike`] compares: it has no cache of sessions for
+/// itself, and nothing in it depends on its certificates.
+pub(super) fn is_shareable(conf: &SslSrv) -> bool {
+    let has_own_cache = match conf.cache {
+        None | Some(CacheKind::None) => *conf.early_data,
+        Some(CacheKind::Builtin(_)) => true,
+        Some(CacheKind::Shared(..)) => false,
+    };
+    !(has_own_cache || *conf.stapling || *conf.reject_handshake || !conf.commands.is_empty())
+}
+
+/// Whether two servers inherit the same directives, certificates and what is looked at elsewhere aside.
+// Long: one line for each directive.
+pub(super) fn is_alike(one: &SslSrv, other: &SslSrv) -> bool {
+    // All fields are named, so that none that is added later can be forgotten.
+    let SslSrv {
+        protocols,
+        ciphers,
+        prefer_server_ciphers,
+        ecdh_curve,
+        dhparam,
+        buffer_size,
+        password_file,
+        certificate_compression,
+        verify_client,
+        verify_depth,
+        client_certificate,
+        trusted_certificate,
+        crl,
+        session_timeout,
+        session_tickets,
+        early_data,
+        stapling,
+        stapling_verify,
+        stapling_file,
+        stapling_responder,
+        ocsp_responder,
+        certificate_watch: _,
+        reject_handshake,
+        certificates: _,
+        keys: _,
+        cache,
+        certificate_cache: _,
+        ticket_keys,
+        commands,
+    } = one;
+    *protocols == other.protocols
+        && *ciphers == other.ciphers
+        && *prefer_server_ciphers == other.prefer_server_ciphers
+        && *ecdh_curve == other.ecdh_curve
+        && *dhparam == other.dhparam
+        && *buffer_size == other.buffer_size
+        && *password_file == other.password_file
+        && *certificate_compression == other.certificate_compression
+        && *verify_client == other.verify_client
+        && *verify_depth == other.verify_depth
+        && *client_certificate == other.client_certificate
+        && *trusted_certificate == other.trusted_certificate
+        && *crl == other.crl
+        && *session_timeout == other.session_timeout
+        && *session_tickets == other.session_tickets
+        && *early_data == other.early_data
+        && *stapling == other.stapling
+        && *stapling_verify == other.stapling_verify
+        && *stapling_file == other.stapling_file
+        && *stapling_responder == other.stapling_responder
+        && *ocsp_responder == other.ocsp_responder
+        && *reject_handshake == other.reject_handshake
+        && *cache == other.cache
+        && is_same(ticket_keys, &other.ticket_keys)
+        && is_same(commands, &other.commands)
+}
+
+fn is_same(list: &[Arc<Directive>], other: &[Arc<Directive>]) -> bool {
+    list.iter()
+        .map(Arc::as_ptr)
+        .eq(other.iter().map(Arc::as_ptr))
+}
