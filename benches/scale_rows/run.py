@@ -130,7 +130,7 @@ class Run:
                     with self.trying(row, each):
                         took = each.reload()
                         self.record(row, each, took)
-                        time.sleep(0.5)
+                        each.rest()
                         if took > SLOW_S:
                             slow.add(each)
 

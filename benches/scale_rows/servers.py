@@ -76,6 +76,8 @@ class Conf:
 
 
 CONNECTIONS = 19500
+# CPU time of a server that does nothing within half a second.
+IDLE_US = 2000
 
 
 def nginx_text(path, http, threads, main):
@@ -170,6 +172,18 @@ class Running:
             except (FileNotFoundError, ProcessLookupError):
                 pass
         return total / 1000
+
+    def rest(self, within=20):
+        """Waits until the server has nothing to do for half a second: after a reload the old configuration is let go, or an old
+        worker ends, on the CPU that other servers are measured on."""
+        until, last = time.perf_counter() + within, self.cpu_us()
+        while time.perf_counter() < until:
+            time.sleep(0.5)
+            now = self.cpu_us()
+            # The threads of an old worker that has ended are not counted any more.
+            if 0 <= now - last < IDLE_US:
+                return
+            last = now
 
     def pss(self):
         """Bytes of memory of all processes; pages that some share are divided among them."""
