@@ -19,6 +19,8 @@ pub(super) struct Layers {
     made: Vec<Vec<Arc<dyn AnyConf>>>,
     /// By depth and slot: those of levels that have nothing of their own, once there is such a level.
     common: Vec<Vec<Option<usize>>>,
+    /// By depth: the slots of which all levels have something of their own so far.
+    uncommon: Vec<Vec<usize>>,
     layers: Vec<Layer>,
     /// By layer, then by slot: the settings that are not common to the depth.
     own: Vec<(usize, usize)>,
@@ -66,6 +68,7 @@ impl Layers {
         defs.sort_by_key(|(slot, _)| *slot);
         self.made = defs.into_iter().map(|(_, conf)| vec![conf]).collect();
         self.common = vec![vec![Some(0); self.made.len()]];
+        self.uncommon = vec![Vec::new()];
         self.push(0, 0)
     }
 
@@ -140,14 +143,19 @@ impl Layers {
     fn add_common(&mut self, depth: usize, start: usize) {
         if self.common.len() == depth {
             self.common.push(vec![None; self.made.len()]);
+            self.uncommon.push((0..self.made.len()).collect());
         }
-        for slot in 0..self.made.len() {
-            if self.common[depth][slot].is_none() && !self.is_own(start, slot) {
-                let outer = self.common[depth - 1][slot];
+        let mut uncommon = std::mem::take(&mut self.uncommon[depth]);
+        uncommon.retain(|slot| {
+            let is_own = self.is_own(start, *slot);
+            if !is_own {
+                let outer = self.common[depth - 1][*slot];
                 let outer = outer.expect("the level around has nothing of its own either");
-                self.common[depth][slot] = Some(self.derive(slot, outer));
+                self.common[depth][*slot] = Some(self.derive(*slot, outer));
             }
-        }
+            is_own
+        });
+        self.uncommon[depth] = uncommon;
     }
 
     fn index(&self, layer: LayerId, slot: usize) -> usize {
