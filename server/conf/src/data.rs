@@ -4,12 +4,14 @@
 //! process. Files are read, not mapped: one that is written over in place would end a process that has it mapped.
 //! Absent: writing.
 
-use std::fs::{self, File, Metadata};
+use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
+
+use rustix::fs::Stat;
 
 use crate::regular;
 
@@ -122,7 +124,22 @@ impl Stamp {
     /// # Errors
     /// The I/O error.
     pub fn of(path: &Path) -> io::Result<Self> {
-        Ok(fs::metadata(path)?.into())
+        Ok(rustix::fs::stat(path)?.into())
+    }
+}
+
+impl From<Stat> for Stamp {
+    fn from(stat: Stat) -> Self {
+        Self {
+            mtime_s: stat.st_mtime,
+            mtime_ns: nanoseconds(stat.st_mtime_nsec),
+            ctime_s: stat.st_ctime,
+            ctime_ns: nanoseconds(stat.st_ctime_nsec),
+            dev: stat.st_dev,
+            ino: stat.st_ino,
+            size: u64::try_from(stat.st_size).unwrap_or(0),
+            seen_s: now_s(),
+        }
     }
 }
 
@@ -153,6 +170,11 @@ impl From<&[u8]> for DataFile {
     }
 }
 
+/// Nanoseconds of a time, which types differ in.
+fn nanoseconds(value: impl TryInto<i64>) -> i64 {
+    value.try_into().unwrap_or(0)
+}
+
 /// The wall clock, which file systems set their times by.
 fn now_s() -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -168,6 +190,7 @@ pub const DATA_BYTES_MAX: u64 = 1 << 30;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::path::PathBuf;
 
     /// A file of the temporary directory that goes with its owner.

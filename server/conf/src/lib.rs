@@ -52,6 +52,7 @@ mod files;
 mod glob;
 mod lex;
 mod loader;
+mod looks;
 mod memory;
 mod nginx_directives;
 mod parse;

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::glob::{self, Tree};
+use crate::looks::Looks;
 use crate::regular::{self, TEXT_BYTES_MAX};
 use crate::{DataFile, Stamp};
 
@@ -90,16 +91,20 @@ pub trait Source {
 /// How hosts are looked up.
 pub type Lookup = fn(&str) -> io::Result<Vec<IpAddr>>;
 
-/// The file system, and the hosts that the system knows.
-#[derive(Debug, Clone, Copy)]
+/// The file system, and the hosts that the system knows; one for each load.
+#[derive(Debug)]
 pub struct Disk {
     lookup: Lookup,
+    looks: Looks,
 }
 
 impl Disk {
     /// With another way to look up hosts than that of the standard library.
     pub fn with_lookup(lookup: Lookup) -> Self {
-        Self { lookup }
+        Self {
+            lookup,
+            looks: Looks::default(),
+        }
     }
 }
 
@@ -129,7 +134,7 @@ impl Source for Disk {
     }
 
     fn stamp(&mut self, path: &Path) -> Option<Stamp> {
-        Stamp::of(path).ok()
+        self.looks.stamp(path).ok()
     }
 
     fn open(&mut self, path: &Path) -> io::Result<DataFile> {
