@@ -12,7 +12,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use driver::io::files::FileCache;
 use driver::worker::config::ThreadConfig;
 use engines::h1::{self, Event as Received};
-use engines::http::FileRange;
+use engines::http::{FileRange, SharedBytes};
 use server_base::clock::Clock;
 use server_base::logs::Logs;
 use server_base::transport::NO_SOCKET;
@@ -213,7 +213,7 @@ impl Files for Watched {
         result
     }
 
-    fn content(&mut self, opened: &Opened) -> Option<Rc<[u8]>> {
+    fn content(&mut self, opened: &Opened) -> Option<SharedBytes> {
         self.inner.content(opened)
     }
 

@@ -17,7 +17,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::rc::Rc;
 
-use engines::http::{FileHandle, FileRange};
+use engines::http::{FileHandle, FileRange, SharedBytes};
 use server_base::files::{
     Change, FileError, Files, Keep, Meta, OpenPolicy, Opened, SymlinkMode, TempDir, TempFile,
 };
@@ -28,8 +28,7 @@ use super::absent::Absent;
 use super::kept::{Check, Entry, Kept};
 use super::lru::PathHash;
 use super::open_cache::OpenCaches;
-use super::open_path::{self, Found, Identity};
-use super::opened::{describe, describe_opened};
+use super::open_path::{self, Found, describe_opened, is_settled};
 use super::send::read_range;
 
 pub use super::kept::{KEPT_LEAST, KEPT_MOST, KEPT_SHARE, Limits};
@@ -49,7 +48,7 @@ pub struct FileCache {
     /// Counts reads of sockets.
     input_reads: u64,
     /// Bytes read since the last read of a socket, by descriptor.
-    recent: Vec<(FileHandle, Rc<[u8]>)>,
+    recent: Vec<(FileHandle, SharedBytes)>,
     /// Buffer for reading files before their bytes are cached.
     scratch: Vec<u8>,
     /// Counted since the thread began.
@@ -227,7 +226,7 @@ impl FileCache {
         self.figures.hits += 1;
         entry.used_ms = self.now_ms;
         let opened = Rc::clone(&entry.opened);
-        let settles = !opened.settled && entry.identity.is_settled(self.unix_ms);
+        let settles = !opened.settled && is_settled(&opened.meta, self.unix_ms);
         // A limit that was 0, or lowered, may have room again.
         if settles || opened.settled && self.may_keep(path, &opened.meta) {
             return Ok(Some(self.settle(hash, place, &opened)));
@@ -239,23 +238,16 @@ impl FileCache {
     /// its descriptor does.
     fn keep(&mut self, hash: u64, path: &[u8], found: Found) -> Rc<Opened> {
         self.figures.misses += 1;
-        let identity = found.identity;
         if let Some(fd) = &found.fd
-            && identity.is_settled(self.unix_ms)
-            && let Some(content) = self.read_for_keeping(path, fd, &identity)
+            && is_settled(&found.meta, self.unix_ms)
+            && let Some(opened) = self.read_for_keeping(path, fd, &found.meta)
         {
-            let opened = Rc::new(Opened {
-                content: Some(content),
-                settled: true,
-                ..describe(None, identity.meta)
-            });
-            self.keep_in_memory(hash, path.into(), identity, &opened);
+            self.keep_in_memory(hash, path.into(), &opened);
             return opened;
         }
         let opened = describe_opened(found);
         let entry = Entry {
             path: path.into(),
-            identity,
             opened: Rc::clone(&opened),
             used_ms: self.now_ms,
             checked: self.input_reads,
@@ -265,28 +257,21 @@ impl FileCache {
     }
 
     /// A file has not changed for long: of a small one the bytes are cached from now on, not the descriptor. They are
-    /// what the identity describes: it was compared before this read, and a change after it gives another identity.
+    /// what `meta` describes: it was compared before this read, and a change after it gives another.
     fn settle(&mut self, hash: u64, place: u32, opened: &Opened) -> Rc<Opened> {
-        let mut settled = Opened {
-            settled: true,
-            ..opened.clone()
+        let path = match self.descriptors.use_at(place) {
+            Some(entry) => std::mem::take(&mut entry.path),
+            None => Box::default(),
         };
-        let Some(entry) = self.descriptors.use_at(place) else {
-            return Rc::new(settled);
-        };
-        let identity = entry.identity;
-        let path = std::mem::take(&mut entry.path);
-        let content = match &opened.file {
-            Some(file) => self.read_for_keeping(&path, file, &identity),
-            None => None,
-        };
-        if content.is_some() {
-            (settled.file, settled.content) = (None, content);
-            let settled = Rc::new(settled);
+        let kept = opened.file.as_ref();
+        let kept = kept.and_then(|file| self.read_for_keeping(&path, file, &opened.meta));
+        if let Some(kept) = kept {
             self.descriptors.remove(place);
-            self.keep_in_memory(hash, path, identity, &settled);
-            return settled;
+            self.keep_in_memory(hash, path, &kept);
+            return kept;
         }
+        let mut settled = opened.clone();
+        settled.settled = true;
         let settled = Rc::new(settled);
         if let Some(entry) = self.descriptors.use_at(place) {
             (entry.path, entry.opened) = (path, Rc::clone(&settled));
@@ -294,11 +279,10 @@ impl FileCache {
         settled
     }
 
-    fn keep_in_memory(&mut self, hash: u64, path: Box<[u8]>, id: Identity, opened: &Rc<Opened>) {
-        let weight = weight(&path, id.meta.size);
+    fn keep_in_memory(&mut self, hash: u64, path: Box<[u8]>, opened: &Rc<Opened>) {
+        let weight = weight(&path, opened.meta.size);
         let entry = Entry {
             path,
-            identity: id,
             opened: Rc::clone(opened),
             used_ms: self.now_ms,
             checked: self.input_reads,
@@ -306,15 +290,14 @@ impl FileCache {
         self.memory.insert(hash, weight, entry);
     }
 
-    /// The bytes of a file that may be kept; `None` if it is too large, or not as long as was said.
-    fn read_for_keeping(&mut self, path: &[u8], fd: impl AsFd, id: &Identity) -> Option<Rc<[u8]>> {
-        if !self.may_keep(path, &id.meta) {
+    /// A file that may be kept, with its bytes; `None` if it is too large, or not as long as was said.
+    fn read_for_keeping(&mut self, path: &[u8], fd: impl AsFd, meta: &Meta) -> Option<Rc<Opened>> {
+        if !self.may_keep(path, meta) {
             return None;
         }
-        self.scratch.clear();
         // What is not in the page cache is left to who sends it, since a disk may keep others waiting.
-        page_cache::append_cached(fd, 0, id.meta.size, &mut self.scratch).ok()?;
-        Some(Rc::from(self.scratch.as_slice()))
+        let read = |out: &mut Vec<u8>| page_cache::append_cached(fd, 0, meta.size, out).ok();
+        Opened::with_content(*meta, &mut self.scratch, read).map(Rc::new)
     }
 
     fn may_keep(&self, path: &[u8], meta: &Meta) -> bool {
@@ -341,10 +324,10 @@ impl FileCache {
             match kept.check(hash, path, self.input_reads, "stat()") {
                 Ok(Check::Same(place)) => {
                     if let Some(entry) = kept.at(place) {
-                        return Ok(entry.identity.meta);
+                        return Ok(entry.opened.meta);
                     }
                 }
-                Ok(Check::Changed(identity)) => return Ok(identity.meta),
+                Ok(Check::Changed(meta)) => return Ok(meta),
                 Ok(Check::Unknown) => {}
                 Err(error) => {
                     self.absent.note(path, error);
@@ -359,7 +342,7 @@ impl FileCache {
         if let Err(error) = result {
             self.absent.note(path, error);
         }
-        result.map(|identity| identity.meta)
+        result
     }
 
     /// Makes room where descriptors have run out, and calls again.
@@ -383,7 +366,7 @@ fn weight(path: &[u8], size: u64) -> u64 {
 }
 
 /// Reads a small file whole; `None` if it is not small, empty, or not as long as was said.
-fn read_small(file: &FileHandle, size: u64) -> Option<Rc<[u8]>> {
+fn read_small(file: &FileHandle, size: u64) -> Option<SharedBytes> {
     if size == 0 || size > CONTENT_BYTES {
         return None;
     }
@@ -395,7 +378,7 @@ fn read_small(file: &FileHandle, size: u64) -> Option<Rc<[u8]>> {
     let mut bytes = Vec::with_capacity(size as usize);
     // As above.
     page_cache::append_cached(range.file.as_ref(), 0, size, &mut bytes).ok()?;
-    Some(bytes.into())
+    Some(bytes.as_slice().into())
 }
 
 impl Default for FileCache {
@@ -421,9 +404,9 @@ impl Files for FileCache {
         self.with_room(|_| open_path::open(path, &policy.symlinks).map(describe_opened))
     }
 
-    fn content(&mut self, opened: &Opened) -> Option<Rc<[u8]>> {
-        if let Some(content) = &opened.content {
-            return Some(Rc::clone(content));
+    fn content(&mut self, opened: &Opened) -> Option<SharedBytes> {
+        if let Some(content) = opened.content() {
+            return Some(content);
         }
         let file = opened.file.as_ref()?;
         if let Some((_, content)) = self
@@ -431,11 +414,11 @@ impl Files for FileCache {
             .iter()
             .find(|(known, _)| Rc::ptr_eq(known, file))
         {
-            return Some(Rc::clone(content));
+            return Some(content.clone());
         }
         let content = read_small(file, opened.meta.size)?;
         if self.recent.len() < RECENT_MAX {
-            self.recent.push((Rc::clone(file), Rc::clone(&content)));
+            self.recent.push((Rc::clone(file), content.clone()));
         }
         Some(content)
     }
@@ -451,7 +434,7 @@ impl Files for FileCache {
         if policy.symlinks.mode == SymlinkMode::Off {
             return self.stat_validated(path);
         }
-        open_path::describe(path, &policy.symlinks, "stat()").map(|identity| identity.meta)
+        open_path::describe(path, &policy.symlinks, "stat()")
     }
 
     fn change(&mut self, change: &Change<'_>) -> Result<(), FileError> {
@@ -476,8 +459,8 @@ const RECENT_MAX: usize = 8;
 pub const CONTENT_BYTES: u64 = 16 << 10;
 
 /// Memory of a file beside its bytes and its path, in bytes: the entry in its slot, the open file, the values of two
-/// header fields, chain, ghost, and what the allocator adds to each of five pieces.
-pub const ENTRY_BYTES: u64 = 512;
+/// header fields, chain, ghost, and what the allocator adds to each of three pieces.
+pub const ENTRY_BYTES: u64 = 384;
 
 /// Interval between updates of the metrics.
 const TELL_MS: u64 = 1000;

@@ -64,8 +64,8 @@ fn unchanged_file_is_the_same_descriptor() {
     let second = open(&mut cache, &path).expect("open");
     assert!(Rc::ptr_eq(&first, &second));
     let mtime = first.meta.mtime_s;
-    assert_eq!(&first.etag[..], format!("\"{mtime:x}-5\"").as_bytes());
-    assert_eq!(first.last_modified.len(), 29);
+    assert_eq!(&first.etag()[..], format!("\"{mtime:x}-5\"").as_bytes());
+    assert_eq!(first.last_modified().len(), 29);
 }
 
 #[test]
@@ -383,11 +383,14 @@ fn a_settled_file_keeps_its_bytes_and_a_young_one_does_not() {
     let mut cache = FileCache::new();
     cache.set_now(1, unix_ms());
     open(&mut cache, &path).expect("open");
-    assert_eq!(open(&mut cache, &path).expect("open").content, None);
+    assert_eq!(
+        open(&mut cache, &path).expect("open").content().as_deref(),
+        None
+    );
     assert_eq!((cache.len(), cache.memory_bytes()), (1, 0));
     cache.set_now(2, unix_ms() + 10_000);
     let settled = open(&mut cache, &path).expect("open");
-    assert_eq!(settled.content.as_deref(), Some(&b"text"[..]));
+    assert_eq!(settled.content().as_deref(), Some(&b"text"[..]));
     assert!(settled.file.is_none() && settled.settled);
     let weight = ENTRY_BYTES + path.as_os_str().len() as u64 + 4;
     assert_eq!((cache.len(), cache.memory_bytes()), (0, weight));
@@ -416,7 +419,7 @@ fn a_file_that_changes_after_it_has_settled_comes_with_another_descriptor() {
     assert!(!young.settled);
     cache.set_now(2, unix_ms + 10_000);
     let settled = open(&mut cache, &path).expect("open");
-    assert!(settled.settled && settled.content.is_none());
+    assert!(settled.settled && settled.content().is_none());
     let handle = |opened: &Opened| opened.file.clone().expect("a file is opened");
     assert!(Rc::ptr_eq(&handle(&young), &handle(&settled)));
     fs::write(&path, large.replace('x', "y")).expect("write");

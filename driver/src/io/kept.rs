@@ -6,10 +6,10 @@
 
 use std::rc::Rc;
 
-use server_base::files::{FileError, Opened};
+use server_base::files::{FileError, Meta, Opened};
 use server_base::s3_fifo::S3Fifo;
 
-use super::open_path::{self, Identity};
+use super::open_path;
 
 /// Limits of a thread's file cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,10 +50,9 @@ pub(crate) struct Kept(S3Fifo<Entry>);
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) path: Box<[u8]>,
-    pub(crate) identity: Identity,
     pub(crate) opened: Rc<Opened>,
     pub(crate) used_ms: u64,
-    /// The value of the reads' count when `identity` was last compared with the disk.
+    /// The value of the reads' count when it was last compared with the disk.
     pub(crate) checked: u64,
 }
 
@@ -64,7 +63,7 @@ pub(crate) enum Check {
     /// The entry at this place is what is there.
     Same(u32),
     /// Something else is there; the entry was removed.
-    Changed(Identity),
+    Changed(Meta),
 }
 
 impl Kept {
@@ -117,7 +116,7 @@ impl Kept {
         call: &'static str,
     ) -> Result<Check, FileError> {
         // The hash alone tells the entry. Of two paths that have one hash, which is one case in 2^64, the look tells that
-        // the identity is another's: comparing the paths would read memory that nothing else needs.
+        // another file is there: comparing the paths would read memory that nothing else needs.
         let Some(place) = self.0.find(hash, |_| true) else {
             return Ok(Check::Unknown);
         };
@@ -127,16 +126,16 @@ impl Kept {
         if entry.checked == input_reads && *entry.path == *path {
             return Ok(Check::Same(place));
         }
-        let identity = match open_path::describe_followed(path, call) {
-            Ok(identity) => identity,
+        let meta = match open_path::describe_followed(path, call) {
+            Ok(meta) => meta,
             Err(error) => {
                 self.0.remove(place);
                 return Err(error);
             }
         };
-        if identity != entry.identity {
+        if meta != entry.opened.meta {
             self.0.remove(place);
-            return Ok(Check::Changed(identity));
+            return Ok(Check::Changed(meta));
         }
         entry.checked = input_reads;
         Ok(Check::Same(place))

@@ -9,7 +9,6 @@ mod kept;
 mod lru;
 mod open_cache;
 mod open_path;
-mod opened;
 pub mod read_ahead;
 pub mod read_pool;
 pub mod resolv_conf;

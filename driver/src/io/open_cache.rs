@@ -11,8 +11,7 @@ use std::rc::{Rc, Weak};
 use server_base::files::{FileError, OpenFileCache, Opened, Symlinks};
 
 use super::lru::Lru;
-use super::open_path;
-use super::opened::{describe_opened, opened_with};
+use super::open_path::{self, describe_opened};
 
 /// Every `open_file_cache` of one thread.
 #[derive(Debug)]
@@ -226,7 +225,7 @@ fn check_again(
     known: Option<Result<Rc<Opened>, FileError>>,
 ) -> Result<Rc<Opened>, FileError> {
     if let Some(Ok(known)) = known {
-        let meta = open_path::describe(path, symlinks, "open()")?.meta;
+        let meta = open_path::describe(path, symlinks, "open()")?;
         if meta == known.meta {
             return Ok(known);
         }
@@ -236,7 +235,7 @@ fn check_again(
             } else {
                 known.file.clone()
             };
-            return Ok(opened_with(file, meta));
+            return Ok(Rc::new(Opened::new(file, meta)));
         }
     }
     open_path::open(path, symlinks).map(describe_opened)

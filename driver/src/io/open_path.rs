@@ -6,67 +6,58 @@
 //! Source: nginx documentation, `disable_symlinks`; openat(2).
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::rc::Rc;
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
-use server_base::files::{FileError, Meta, SymlinkMode, Symlinks};
+use server_base::files::{FileError, Meta, Opened, SymlinkMode, Symlinks};
 use sys::retry;
 
 /// A path that was opened, and what fstat says of it.
 pub(crate) struct Found {
     /// The descriptor; `None` for a directory.
     pub(crate) fd: Option<OwnedFd>,
-    pub(crate) identity: Identity,
-}
-
-/// Identity of a file's state: everything that differs after a change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Identity {
     pub(crate) meta: Meta,
-    ctime_s: i64,
-    ctime_ns: u32,
-    uid: u32,
-    gid: u32,
 }
 
-impl Identity {
-    fn of(stat: &Stat) -> Self {
-        let file_type = FileType::from_raw_mode(stat.st_mode);
-        Self {
-            meta: Meta {
-                size: u64::try_from(stat.st_size).unwrap_or(0),
-                mtime_s: stat.st_mtime,
-                mtime_ns: nanoseconds(stat.st_mtime_nsec),
-                ino: stat.st_ino,
-                dev: stat.st_dev,
-                is_dir: file_type == FileType::Directory,
-                is_file: file_type == FileType::RegularFile,
-                mode: stat.st_mode,
-            },
-            ctime_s: stat.st_ctime,
-            ctime_ns: nanoseconds(stat.st_ctime_nsec),
-            uid: stat.st_uid,
-            gid: stat.st_gid,
-        }
+/// The result of a look at a path.
+fn meta_of(stat: &Stat) -> Meta {
+    let file_type = FileType::from_raw_mode(stat.st_mode);
+    Meta {
+        size: u64::try_from(stat.st_size).unwrap_or(0),
+        mtime_s: stat.st_mtime,
+        mtime_ns: nanoseconds(stat.st_mtime_nsec),
+        ino: stat.st_ino,
+        dev: stat.st_dev,
+        is_dir: file_type == FileType::Directory,
+        is_file: file_type == FileType::RegularFile,
+        mode: stat.st_mode,
+        ctime_s: stat.st_ctime,
+        ctime_ns: nanoseconds(stat.st_ctime_nsec),
+        uid: stat.st_uid,
+        gid: stat.st_gid,
     }
 }
 
-impl Identity {
-    /// Whether the file's last change is long enough ago for any later one to show in its times.
-    pub(crate) fn is_settled(&self, unix_ms: u64) -> bool {
-        let newest_s = self.meta.mtime_s.max(self.ctime_s);
-        u64::try_from(newest_s)
-            .is_ok_and(|s| s.saturating_mul(1000).saturating_add(SETTLED_MS) <= unix_ms)
-    }
+/// Whether a file's last change is long enough ago for any later one to show in its times.
+pub(crate) fn is_settled(meta: &Meta, unix_ms: u64) -> bool {
+    let newest_s = meta.mtime_s.max(meta.ctime_s);
+    u64::try_from(newest_s)
+        .is_ok_and(|s| s.saturating_mul(1000).saturating_add(SETTLED_MS) <= unix_ms)
+}
+
+/// Adds the values of header fields to a path that was opened.
+pub(crate) fn describe_opened(found: Found) -> Rc<Opened> {
+    Rc::new(Opened::new(found.fd.map(Rc::new), found.meta))
 }
 
 /// Opens `path` for reading and describes it; a directory is only described.
 pub(crate) fn open(path: &[u8], symlinks: &Symlinks) -> Result<Found, FileError> {
     let fd = open_fd(path, symlinks)?;
     let stat = rustix::fs::fstat(&fd).map_err(failed("fstat()"))?;
-    let identity = Identity::of(&stat);
-    let fd = (!identity.meta.is_dir).then_some(fd);
-    Ok(Found { fd, identity })
+    let meta = meta_of(&stat);
+    let fd = (!meta.is_dir).then_some(fd);
+    Ok(Found { fd, meta })
 }
 
 /// Describes `path`; `call` names the failure.
@@ -74,17 +65,17 @@ pub(crate) fn describe(
     path: &[u8],
     symlinks: &Symlinks,
     call: &'static str,
-) -> Result<Identity, FileError> {
+) -> Result<Meta, FileError> {
     if symlinks.mode != SymlinkMode::Off {
-        return open(path, symlinks).map(|found| found.identity);
+        return open(path, symlinks).map(|found| found.meta);
     }
     describe_followed(path, call)
 }
 
 /// Describes `path`, links followed.
-pub(crate) fn describe_followed(path: &[u8], call: &'static str) -> Result<Identity, FileError> {
+pub(crate) fn describe_followed(path: &[u8], call: &'static str) -> Result<Meta, FileError> {
     let stat = retry(|| rustix::fs::stat(path)).map_err(failed(call))?;
-    Ok(Identity::of(&stat))
+    Ok(meta_of(&stat))
 }
 
 fn open_fd(path: &[u8], symlinks: &Symlinks) -> Result<OwnedFd, FileError> {

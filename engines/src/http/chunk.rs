@@ -1,5 +1,6 @@
 //! Pieces of a body: bytes in memory, or a range of an open file.
 
+use std::ops::Deref;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
@@ -27,6 +28,21 @@ pub struct SharedBytes {
 }
 
 impl SharedBytes {
+    /// The bytes from `begin` to `end` of a memory that others hold as well.
+    ///
+    /// # Panics
+    /// The memory has no such range, or 4 GiB and more, which no cache holds.
+    #[inline]
+    #[must_use]
+    pub fn part(bytes: &Rc<[u8]>, begin: usize, end: usize) -> Self {
+        assert!(begin <= end && end <= bytes.len() && end <= u32::MAX as usize);
+        Self {
+            bytes: Rc::clone(bytes),
+            start: begin as u32,
+            len: (end - begin) as u32,
+        }
+    }
+
     /// The bytes of the range.
     #[inline]
     #[must_use]
@@ -60,6 +76,25 @@ impl From<Rc<[u8]>> for SharedBytes {
             start: 0,
             len,
         }
+    }
+}
+
+impl From<&[u8]> for SharedBytes {
+    /// A copy of the bytes.
+    ///
+    /// # Panics
+    /// With 4 GiB or more.
+    fn from(bytes: &[u8]) -> Self {
+        Rc::<[u8]>::from(bytes).into()
+    }
+}
+
+impl Deref for SharedBytes {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        self.bytes()
     }
 }
 

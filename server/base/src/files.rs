@@ -6,37 +6,21 @@
 
 mod change;
 mod listing;
+mod opened;
 mod temp;
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::rc::Rc;
 
-use engines::http::{FileHandle, FileRange};
+use engines::http::{FileRange, SharedBytes};
 
 pub use change::{Change, apply as apply_change, set_umask};
+pub use opened::{Opened, TEXTS_BYTES};
 pub use temp::{Keep, TempDir, TempFile, create as create_temp};
 
-/// An open regular file, or a directory known by its metadata.
-#[derive(Debug, Clone)]
-pub struct Opened {
-    /// The descriptor; `None` for a directory, and where `content` has all bytes.
-    pub file: Option<FileHandle>,
-    /// The result of `stat`.
-    pub meta: Meta,
-    /// All bytes of a small file, where they are known to be what is on disk.
-    pub content: Option<Rc<[u8]>>,
-    /// Its times are so old that any change of its bytes will show in them: what is made of the bytes may be kept as
-    /// long as this value is given for the path.
-    pub settled: bool,
-    /// `"mtime-size"` in hexadecimal with the quotes.
-    pub etag: Rc<[u8]>,
-    /// The modification time as an HTTP date.
-    pub last_modified: Rc<[u8]>,
-}
-
-/// Metadata of a path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Metadata of a path: everything that differs after a change.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Meta {
     /// Size in bytes.
     pub size: u64,
@@ -54,6 +38,14 @@ pub struct Meta {
     pub is_file: bool,
     /// Type and permission bits.
     pub mode: u32,
+    /// Time of the last change of bytes or metadata, seconds since 1970.
+    pub ctime_s: i64,
+    /// Nanoseconds of that time.
+    pub ctime_ns: u32,
+    /// Number of the owner.
+    pub uid: u32,
+    /// Number of the group.
+    pub gid: u32,
 }
 
 /// Why a path could not be opened.
@@ -143,7 +135,7 @@ pub trait Files {
     }
 
     /// All bytes of a small file as they are on disk now; `None` for one that is better sent from its descriptor.
-    fn content(&mut self, opened: &Opened) -> Option<Rc<[u8]>>;
+    fn content(&mut self, opened: &Opened) -> Option<SharedBytes>;
 
     /// Reads the range of a file for a stage that changes the body.
     ///

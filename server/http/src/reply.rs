@@ -5,7 +5,9 @@
 use std::rc::Rc;
 
 pub use engines::http::decimal;
-use engines::http::{BodyLength, Chunk, Escape, FieldId, Method, ResponseHead, Version, escape};
+use engines::http::{
+    BodyLength, Chunk, Escape, FieldId, Method, ResponseHead, SharedBytes, Version, escape,
+};
 
 use crate::conf_core::{CoreLoc, CoreSrv, ErrorPage, ServerTokens};
 use crate::debug_http;
@@ -440,12 +442,12 @@ pub fn weaken(reply: &mut Reply) {
     }
 }
 
-fn weak(etag: Rc<[u8]>) -> Option<Rc<[u8]>> {
+fn weak(etag: SharedBytes) -> Option<SharedBytes> {
     if etag.starts_with(b"W/") {
         return Some(etag);
     }
     etag.starts_with(b"\"")
-        .then(|| [b"W/", &etag[..]].concat().into())
+        .then(|| [b"W/", &etag[..]].concat().as_slice().into())
 }
 
 /// Server name of `server_tokens off`.

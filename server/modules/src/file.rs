@@ -37,9 +37,9 @@ pub(crate) fn describe(x: &mut Exchange, file: &Opened, len: u64) {
     x.reply.status = 200;
     x.reply.content_length = Some(len);
     x.reply.last_modified = Some(file.meta.mtime_s);
-    x.reply.last_modified_text = Some(Rc::clone(&file.last_modified));
+    x.reply.last_modified_text = Some(file.last_modified());
     if *x.route.core_loc().etag {
-        x.reply.etag = Some(Rc::clone(&file.etag));
+        x.reply.etag = Some(file.etag());
     }
     x.reply.allow_ranges = true;
     reply::set_content_type(x);
@@ -52,7 +52,7 @@ pub(crate) fn chunk(cx: &mut Ctx<'_>, opened: &Opened) -> Option<Chunk> {
         return None;
     }
     if let Some(content) = cx.files.content(opened) {
-        return Some(Chunk::from(content));
+        return Some(Chunk::Shared(content));
     }
     let (file, offset) = (opened.file.clone()?, 0);
     Some(Chunk::File(FileRange { file, offset, len }))

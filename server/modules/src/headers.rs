@@ -243,7 +243,7 @@ fn add(x: &mut Exchange, name: &[u8], value: &[u8]) {
                 x.reply.fields.push_id(FieldId::LastModified, name, value);
             }
         }
-        FieldId::Etag => x.reply.etag = (!value.is_empty()).then(|| Rc::from(value)),
+        FieldId::Etag => x.reply.etag = (!value.is_empty()).then(|| value.into()),
         _ if value.is_empty() => {}
         FieldId::Location => {
             let value = reply::escaped(value);

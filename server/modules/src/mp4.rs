@@ -185,7 +185,7 @@ fn send(x: &mut Exchange, cx: &mut Ctx<'_>, opened: Rc<Opened>, file: FileHandle
     if x.reply.etag.is_some() {
         // As in nginx the time of the file and the length of what is sent.
         let etag = format!("\"{:x}-{length:x}\"", opened.meta.mtime_s);
-        x.reply.etag = Some(etag.into_bytes().into());
+        x.reply.etag = Some(etag.as_bytes().into());
     }
     x.body.chunks.push_back(Chunk::Owned(head));
     let offset = data.start;

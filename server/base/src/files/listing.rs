@@ -68,6 +68,10 @@ fn meta(m: &Metadata) -> Meta {
         is_dir: m.is_dir(),
         is_file: m.is_file(),
         mode: m.mode(),
+        ctime_s: m.ctime(),
+        ctime_ns: m.ctime_nsec() as u32,
+        uid: m.uid(),
+        gid: m.gid(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use engines::http::ResponseHead;
+use engines::http::{ResponseHead, SharedBytes};
 use server_base::files::Opened;
 
 use super::part::part;
@@ -22,9 +22,9 @@ part! {
         /// Modification time of the content, seconds since 1970.
         pub last_modified: Option<i64>,
         /// That time as text, where it is at hand.
-        pub last_modified_text: Option<Rc<[u8]>>,
+        pub last_modified_text: Option<SharedBytes>,
         /// `ETag`.
-        pub etag: Option<Rc<[u8]>>,
+        pub etag: Option<SharedBytes>,
         /// `Location`.
         pub location: Vec<u8> => clear,
         /// The file whose bytes, from the first to the last, are the body as the content handler made it.

@@ -161,23 +161,7 @@ mod tests {
     };
 
     fn file() -> Rc<Opened> {
-        Rc::new(Opened {
-            file: None,
-            meta: Meta {
-                size: 1,
-                mtime_s: 0,
-                mtime_ns: 0,
-                ino: 1,
-                dev: 1,
-                is_dir: false,
-                is_file: true,
-                mode: 0o644,
-            },
-            content: None,
-            settled: true,
-            etag: Rc::default(),
-            last_modified: Rc::default(),
-        })
+        Rc::new(Opened::new(None, Meta::default()))
     }
 
     fn bytes(len: usize) -> Rc<[u8]> {

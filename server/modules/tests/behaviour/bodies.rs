@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use conf::Memory;
 use engines::h1::{self, Event};
+use engines::http::SharedBytes;
 use server_base::clock::Clock;
 use server_base::connector::NoServers;
 use server_base::files::{FileError, Files, Keep, Meta, OpenPolicy, Opened, TempDir, TempFile};
@@ -49,7 +50,7 @@ impl Files for Disk {
         unreachable!("nothing is served")
     }
 
-    fn content(&mut self, _: &Opened) -> Option<Rc<[u8]>> {
+    fn content(&mut self, _: &Opened) -> Option<SharedBytes> {
         None
     }
 

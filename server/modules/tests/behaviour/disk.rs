@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::rc::Rc;
 
-use engines::http::{FileHandle, http_date};
+use engines::http::{FileHandle, SharedBytes};
 use server_base::files::{DirEntry, FileError, Files, Meta, OpenPolicy, Opened};
 
 use crate::site::MODIFIED_S;
@@ -67,12 +67,12 @@ fn meta(node: &Node) -> Meta {
     Meta {
         size,
         mtime_s: MODIFIED_S,
-        mtime_ns: 0,
         ino: 1,
         dev: 1,
         is_dir,
         is_file: !is_dir,
         mode: if is_dir { 0o755 } else { 0o644 },
+        ..Meta::default()
     }
 }
 
@@ -97,23 +97,24 @@ impl Files for Disk {
         if let Some(known) = known {
             return Ok(Rc::clone(known));
         }
-        let etag = format!("\"{:x}-{:x}\"", meta.mtime_s, meta.size);
-        let opened = Rc::new(Opened {
-            file,
-            meta,
-            settled,
-            content,
-            etag: etag.as_bytes().into(),
-            last_modified: http_date(meta.mtime_s).as_slice().into(),
-        });
+        let mut opened = match content {
+            Some(text) => Opened::with_content(meta, &mut Vec::new(), |out| {
+                out.extend_from_slice(&text);
+                Some(())
+            })
+            .expect("it is in memory"),
+            None => Opened::new(None, meta),
+        };
+        (opened.file, opened.settled) = (file, settled);
+        let opened = Rc::new(opened);
         if settled {
             self.1.insert(path.into(), Rc::clone(&opened));
         }
         Ok(opened)
     }
 
-    fn content(&mut self, opened: &Opened) -> Option<Rc<[u8]>> {
-        opened.content.clone()
+    fn content(&mut self, opened: &Opened) -> Option<SharedBytes> {
+        opened.content()
     }
 
     fn stat(&mut self, path: &[u8], _: &OpenPolicy) -> Result<Meta, FileError> {
