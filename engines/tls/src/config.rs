@@ -6,10 +6,13 @@
 use std::sync::{Arc, OnceLock};
 
 use rustls::ServerConfig;
+use rustls::server::ClientHello;
+use rustls::sign::CertifiedKey;
 
 use super::ciphers::Ciphers;
 use super::groups::Groups;
-use super::keys::Identity;
+use super::handshaking::{Context, Server};
+use super::keys::{Identities, Identity};
 use super::policy::Policy;
 use super::resume::{KeyRing, SessionCache, now_s};
 use super::verify::{Authorities, Reason, Verified};
@@ -19,11 +22,11 @@ use super::x509::Crl;
 #[derive(Clone, Debug)]
 pub struct Config {
     policy: Arc<Policy>,
-    identities: Box<[Identity]>,
-    /// Configurations of rustls, with HTTP/2 and without. Each is made for the first handshake that needs it: of ten
-    /// thousand servers most have none for long, and each would keep two.
-    http1: OnceLock<Arc<ServerConfig>>,
-    http2: OnceLock<Arc<ServerConfig>>,
+    identities: Identities,
+    /// A digest of what sessions are bound to, made for the first of them.
+    context: OnceLock<Context>,
+    /// Configurations of rustls where its own compressed certificates are kept, else those of the policy are used.
+    own: Option<Box<Rustls>>,
 }
 
 /// Settings of a [`Config`].
@@ -125,17 +128,6 @@ pub enum ClientCertError {
 }
 
 impl Config {
-    /// Wraps what rustls needs; protocols are those that it names.
-    #[must_use]
-    pub fn new(rustls: Arc<ServerConfig>) -> Self {
-        Self {
-            policy: Arc::new(Policy::bare(ServerConfig::clone(&rustls))),
-            identities: Box::default(),
-            http1: OnceLock::from(Arc::clone(&rustls)),
-            http2: OnceLock::from(rustls),
-        }
-    }
-
     /// Makes a configuration.
     ///
     /// # Errors
@@ -149,10 +141,10 @@ impl Config {
     #[must_use]
     pub fn of(policy: Arc<Policy>, identities: Vec<Identity>) -> Self {
         Self {
+            own: policy.compresses().then(Box::default),
             policy,
-            identities: identities.into_boxed_slice(),
-            http1: OnceLock::new(),
-            http2: OnceLock::new(),
+            identities: Identities::new(identities),
+            context: OnceLock::new(),
         }
     }
 
@@ -172,15 +164,13 @@ impl Config {
     /// certificate shows another one's and still speaks the protocols that it says itself: `offer`, the most wanted first,
     /// comes before those of the settings.
     pub(crate) fn rustls(&self, offer: &[&[u8]]) -> Arc<ServerConfig> {
-        let (config, others) = match offer {
-            [HTTP2, others @ ..] => {
-                let make = || Arc::new(self.policy.with_protocol(HTTP2, &self.identities));
-                (self.http2.get_or_init(make), others)
-            }
-            others => {
-                let make = || Arc::new(self.policy.with(&self.identities));
-                (self.http1.get_or_init(make), others)
-            }
+        let (http2, others) = match offer {
+            [HTTP2, others @ ..] => (true, others),
+            others => (false, others),
+        };
+        let config = match &self.own {
+            Some(own) => own.get(http2, || self.policy.with_chains(self.identities.len())),
+            None => self.policy.shared.get(http2, || self.policy.rustls.clone()),
         };
         if others.is_empty() {
             return Arc::clone(config);
@@ -248,6 +238,34 @@ impl Config {
             }
             Verified::Failed(reason) => Some(ClientCertError::BadCertificate(reason)),
         }
+    }
+}
+
+impl Server for Config {
+    fn certified(&self, hello: &ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        self.identities.certified(hello)
+    }
+
+    /// Certificates, and the policy towards clients.
+    fn context(&self) -> Context {
+        let make = || self.policy.context(&self.identities);
+        *self.context.get_or_init(make)
+    }
+}
+
+/// Configurations of rustls, without HTTP/2 and with it. Each is made for the first handshake that needs it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Rustls([OnceLock<Arc<ServerConfig>>; 2]);
+
+impl Rustls {
+    fn get(&self, http2: bool, make: impl FnOnce() -> ServerConfig) -> &Arc<ServerConfig> {
+        self.0[usize::from(http2)].get_or_init(|| {
+            let mut config = make();
+            if http2 {
+                config.alpn_protocols.insert(0, HTTP2.to_vec());
+            }
+            Arc::new(config)
+        })
     }
 }
 

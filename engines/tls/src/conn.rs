@@ -7,6 +7,7 @@ use rustls::{CipherSuite, HandshakeKind, NamedGroup, ProtocolVersion};
 
 use super::config::Config;
 use super::fault::Fault;
+use super::handshaking::handshaking;
 use super::hello::{Hello, Offered, Parsed, Reader};
 use super::records::{Progress, Records};
 use super::scratch::Scratch;
@@ -32,7 +33,7 @@ enum State {
     /// Has one, and waits for a configuration.
     Greeted(Box<Hello>),
     /// rustls has taken over.
-    Running(Box<UnbufferedServerConnection>),
+    Running(Box<UnbufferedServerConnection>, Arc<Config>),
     /// The application data phase: the same, and the handshake is over.
     Open(Box<UnbufferedServerConnection>),
     /// Nothing more can be done.
@@ -102,29 +103,38 @@ impl Conn {
                 self.records.partial.extend_from_slice(input);
                 Ok(())
             }
-            State::Running(conn) | State::Open(conn) => {
-                match self.records.receive(&mut **conn, input, sink) {
-                    Ok(progress) => self.advance(progress),
-                    Err(error) => {
-                        self.state = State::Dead;
-                        return Err(error.into());
-                    }
-                }
-                Ok(())
+            State::Running(conn, server) => {
+                let records = &mut self.records;
+                let result = handshaking(Arc::<Config>::clone(server), || {
+                    records.receive(&mut **conn, input, sink)
+                });
+                self.advance(result)
+            }
+            State::Open(conn) => {
+                let result = self.records.receive(&mut **conn, input, sink);
+                self.advance(result)
             }
             State::Dead => Ok(()),
         }
     }
 
     /// Notes what processing has come to.
-    fn advance(&mut self, progress: Progress) {
+    fn advance(&mut self, result: Result<Progress, rustls::Error>) -> Result<(), Fault> {
+        let progress = match result {
+            Ok(progress) => progress,
+            Err(error) => {
+                self.state = State::Dead;
+                return Err(error.into());
+            }
+        };
         self.early |= progress.early;
-        if progress.open && matches!(self.state, State::Running(_)) {
+        if progress.open && matches!(self.state, State::Running(..)) {
             let state = std::mem::replace(&mut self.state, State::Dead);
-            if let State::Running(conn) = state {
+            if let State::Running(conn, _) = state {
                 self.state = State::Open(conn);
             }
         }
+        Ok(())
     }
 
     /// Handles the parsed first bytes.
@@ -174,12 +184,12 @@ impl Conn {
     /// The handshake fails at once.
     pub fn start(
         &mut self,
-        config: &Config,
+        config: &Arc<Config>,
         offer: &[&[u8]],
         sink: &mut dyn FnMut(&[u8]),
     ) -> Result<(), Fault> {
         let running = UnbufferedServerConnection::new(config.rustls(offer))?;
-        self.state = State::Running(Box::new(running));
+        self.state = State::Running(Box::new(running), Arc::clone(config));
         self.receive(&mut [], sink)
     }
 
@@ -239,7 +249,7 @@ impl Conn {
     /// Whether early data has come and the handshake is not over: the data may be a replay.
     #[must_use]
     pub fn is_early(&self) -> bool {
-        self.early && matches!(self.state, State::Running(_))
+        self.early && matches!(self.state, State::Running(..))
     }
 
     /// Returns the negotiated parameters; `None` before the end of the handshake, or before early data.
@@ -247,7 +257,7 @@ impl Conn {
     pub fn info(&self) -> Option<Info> {
         let conn = match &self.state {
             State::Open(conn) => conn,
-            State::Running(conn) if self.early => conn,
+            State::Running(conn, _) if self.early => conn,
             _ => return None,
         };
         let certificates = conn.peer_certificates().unwrap_or_default();
@@ -269,7 +279,7 @@ impl Conn {
     #[must_use]
     pub fn alpn(&self) -> Option<&[u8]> {
         match &self.state {
-            State::Open(conn) | State::Running(conn) => conn.alpn_protocol(),
+            State::Open(conn) | State::Running(conn, _) => conn.alpn_protocol(),
             _ => None,
         }
     }

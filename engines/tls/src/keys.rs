@@ -9,6 +9,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::{CertifiedKey, SigningKey};
 
+use super::handshaking::ask;
 use super::secret;
 use super::staple::Staple;
 use super::x509::der::{self, Reader};
@@ -176,14 +177,19 @@ impl Identity {
 }
 
 /// The certificates of a server.
-#[derive(Debug)]
-pub(crate) struct Identities(Vec<Identity>);
+#[derive(Clone, Debug)]
+pub(crate) enum Identities {
+    /// One, as most servers have; it lies in no memory of its own.
+    One(Identity),
+    /// None, or several for keys of different kinds.
+    List(Box<[Identity]>),
+}
 
 impl Identities {
     /// The certificates of a list: of two whose keys are of one kind the later one counts, as with OpenSSL.
-    pub(crate) fn new(list: &[Identity]) -> Self {
-        let mut kept: Vec<Identity> = Vec::new();
-        for identity in list.iter().cloned() {
+    pub(crate) fn new(list: Vec<Identity>) -> Self {
+        let mut kept: Vec<Identity> = Vec::with_capacity(list.len());
+        for identity in list {
             let kind = identity.0.key.algorithm();
             match kept
                 .iter_mut()
@@ -193,22 +199,52 @@ impl Identities {
                 None => kept.push(identity),
             }
         }
-        Self(kept)
+        match <[Identity; 1]>::try_from(kept) {
+            Ok([only]) => Self::One(only),
+            Err(list) => Self::List(list.into()),
+        }
     }
-}
 
-impl ResolvesServerCert for Identities {
-    /// The client's order of signature schemes decides, as with OpenSSL.
-    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        if let [only] = self.0.as_slice() {
+    pub(crate) fn len(&self) -> usize {
+        self.as_slice().len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Identity> {
+        self.as_slice().iter()
+    }
+
+    fn as_slice(&self) -> &[Identity] {
+        match self {
+            Self::One(only) => std::slice::from_ref(only),
+            Self::List(list) => list,
+        }
+    }
+
+    /// Returns the certificate for a handshake: the client's order of signature schemes decides, as with OpenSSL.
+    pub(crate) fn certified(&self, hello: &ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        if let Self::One(only) = self {
             return Some(only.certified());
         }
         let fits = |scheme| {
             let fits = |identity: &&Identity| identity.0.key.choose_scheme(&[scheme]).is_some();
-            self.0.iter().find(fits)
+            self.iter().find(fits)
         };
         let found = hello.signature_schemes().iter().copied().find_map(fits)?;
         Some(found.certified())
+    }
+}
+
+/// The certificates of the server whose handshake goes on.
+#[derive(Debug)]
+pub(crate) struct OfServer;
+
+impl ResolvesServerCert for OfServer {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        ask(|server| server.certified(&hello))?
     }
 }
 

@@ -22,6 +22,7 @@ mod conn;
 mod early;
 mod fault;
 mod groups;
+mod handshaking;
 mod hello;
 mod keys;
 pub mod names;

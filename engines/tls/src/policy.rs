@@ -1,7 +1,7 @@
 //! Handshake settings of a server, certificates aside.
 //!
-//! Servers with equal settings, by [`Settings::key`], share a [`Policy`]. It has all that rustls needs but the
-//! certificates, and the context of sessions: those, and the policy towards clients. Absent: where certificates come from.
+//! Servers with equal settings, by [`Settings::key`], share a [`Policy`] and the configuration of rustls in it, which asks for
+//! certificates and for the context of sessions while a handshake goes on. Absent: where certificates come from.
 
 use std::sync::Arc;
 
@@ -15,20 +15,19 @@ use rustls::{
 use super::ciphers::TLS13;
 use super::client::AnyClient;
 use super::compress;
-use super::config::{ClientAuth, Settings};
-use super::keys::{Identities, Identity};
-use super::resume::{Context, KeyRing, SessionCache, Sessions, Tickets};
+use super::config::{ClientAuth, Rustls, Settings};
+use super::handshaking::Context;
+use super::keys::{Identities, OfServer};
+use super::resume::{Sessions, Tickets};
 use super::verify::Verifier;
 use super::x509::Certificate;
 
 /// The settings of servers, certificates aside.
 #[derive(Debug)]
 pub struct Policy {
-    /// Without certificates.
-    rustls: ServerConfig,
-    sessions: Option<Arc<dyn SessionCache>>,
-    tickets: Option<Arc<dyn KeyRing>>,
-    lifetime_s: u64,
+    /// Asks for what belongs to one server (`handshaking`).
+    pub(crate) rustls: ServerConfig,
+    pub(crate) shared: Rustls,
     pub(crate) client: Option<Client>,
     pub(crate) late: bool,
     pub(crate) rejects: bool,
@@ -92,20 +91,6 @@ fn address<T: ?Sized>(thing: Option<&Arc<T>>) -> u64 {
 }
 
 impl Policy {
-    /// Wraps a configuration of rustls alone.
-    pub(crate) fn bare(rustls: ServerConfig) -> Self {
-        Self {
-            rustls,
-            sessions: None,
-            tickets: None,
-            lifetime_s: 0,
-            client: None,
-            late: true,
-            rejects: false,
-            record_bytes: 1 << 14,
-        }
-    }
-
     /// Makes the settings ready, without their certificates.
     ///
     /// # Errors
@@ -119,10 +104,16 @@ impl Policy {
             }
             None => builder.with_no_client_auth(),
         };
-        let no_identities = Identities::new(&[]);
-        let mut rustls = builder.with_cert_resolver(Arc::new(no_identities));
-        // rustls has a cache of its own to begin with.
-        rustls.session_storage = Arc::new(NoServerSessionStorage {});
+        let mut rustls = builder.with_cert_resolver(Arc::new(OfServer));
+        let lifetime_s = settings.session_timeout_s;
+        rustls.session_storage = match settings.sessions {
+            Some(cache) => Arc::new(Sessions { cache, lifetime_s }),
+            // rustls has a cache of its own to begin with.
+            None => Arc::new(NoServerSessionStorage {}),
+        };
+        if let Some(ring) = settings.tickets.filter(|_| settings.early_data_bytes == 0) {
+            rustls.ticketer = Arc::new(Tickets { ring, lifetime_s });
+        }
         rustls.ignore_client_order = settings.prefer_server_ciphers;
         rustls.alpn_protocols = settings.alpn;
         rustls.max_early_data_size = settings.early_data_bytes;
@@ -134,9 +125,7 @@ impl Policy {
         rustls.cert_decompressors = Vec::new();
         Ok(Self {
             rustls,
-            sessions: settings.sessions,
-            tickets: settings.tickets.filter(|_| settings.early_data_bytes == 0),
-            lifetime_s: settings.session_timeout_s,
+            shared: Rustls::default(),
             client: settings.client.map(Client::new),
             late: settings.late,
             rejects: settings.reject,
@@ -144,41 +133,22 @@ impl Policy {
         })
     }
 
-    /// Returns the configuration of rustls with these certificates: resumption is bound to them and to the policy
-    /// towards clients.
-    pub(crate) fn with(&self, identities: &[Identity]) -> ServerConfig {
+    /// Whether certificates are compressed.
+    pub(crate) fn compresses(&self) -> bool {
+        !self.rustls.cert_compressors.is_empty()
+    }
+
+    /// Returns the configuration of rustls with memory for the compressed forms of some certificates.
+    pub(crate) fn with_chains(&self, chains: usize) -> ServerConfig {
         let mut rustls = self.rustls.clone();
-        let context = self.context(identities);
-        rustls.cert_compression_cache = Arc::new(compress::cache(identities.len()));
-        rustls.cert_resolver = Arc::new(Identities::new(identities));
-        if let Some(cache) = &self.sessions {
-            rustls.session_storage = Arc::new(Sessions {
-                cache: Arc::clone(cache),
-                context,
-                lifetime_s: self.lifetime_s,
-            });
-        }
-        if let Some(ring) = &self.tickets {
-            rustls.ticketer = Arc::new(Tickets {
-                ring: Arc::clone(ring),
-                context,
-                lifetime_s: self.lifetime_s,
-            });
-        }
+        rustls.cert_compression_cache = Arc::new(compress::cache(chains));
         rustls
     }
 
-    /// Like [`Policy::with`], with one protocol before the others.
-    pub(crate) fn with_protocol(&self, name: &[u8], identities: &[Identity]) -> ServerConfig {
-        let mut config = self.with(identities);
-        config.alpn_protocols.insert(0, name.to_vec());
-        config
-    }
-
     /// A digest of what sessions are bound to.
-    fn context(&self, identities: &[Identity]) -> Context {
+    pub(crate) fn context(&self, identities: &Identities) -> Context {
         let mut parts = Parts::new();
-        for identity in identities {
+        for identity in identities.iter() {
             parts.add(b"chain");
             identity.chain().for_each(|der| parts.add(der));
         }
@@ -281,7 +251,7 @@ impl Parts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Authorities, Ciphers, ClientMode, Groups, TicketKey};
+    use crate::{Authorities, Ciphers, ClientMode, Groups, KeyRing, SessionCache, TicketKey};
 
     #[derive(Debug)]
     struct Ring;

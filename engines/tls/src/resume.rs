@@ -23,8 +23,7 @@ use aws_lc_rs::{hmac, rand};
 use rustls::pki_types::UnixTime;
 use rustls::server::{ProducesTickets, StoresServerSessions};
 
-/// Context that distinguishes one configuration's sessions from another's.
-pub(crate) type Context = [u8; 32];
+use super::handshaking::{Context, ask};
 
 /// A key for tickets.
 pub struct TicketKey {
@@ -117,11 +116,10 @@ pub trait SessionCache: fmt::Debug + Send + Sync {
     fn take(&self, key: &[u8], now_s: u64) -> Option<Vec<u8>>;
 }
 
-/// Makes the tickets of one configuration.
+/// Makes the tickets of servers with one policy, each in the context of its server.
 #[derive(Debug)]
 pub(crate) struct Tickets {
     pub(crate) ring: Arc<dyn KeyRing>,
-    pub(crate) context: Context,
     pub(crate) lifetime_s: u64,
 }
 
@@ -136,49 +134,60 @@ impl ProducesTickets for Tickets {
     }
 
     fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {
-        let until = now_s().saturating_add(self.lifetime_s);
-        let sealed = [&self.context[..], &until.to_be_bytes(), plain].concat();
-        self.ring.current()?.seal(&sealed)
+        self.seal(&ask(|server| server.context())?, plain)
     }
 
     fn decrypt(&self, ticket: &[u8]) -> Option<Vec<u8>> {
+        self.open(&ask(|server| server.context())?, ticket)
+    }
+}
+
+impl Tickets {
+    fn seal(&self, context: &Context, plain: &[u8]) -> Option<Vec<u8>> {
+        let until = now_s().saturating_add(self.lifetime_s);
+        let sealed = [&context[..], &until.to_be_bytes(), plain].concat();
+        self.ring.current()?.seal(&sealed)
+    }
+
+    fn open(&self, own: &Context, ticket: &[u8]) -> Option<Vec<u8>> {
         let key = self.ring.named(ticket.get(..NAME_BYTES)?)?;
         let plain = key.open(ticket)?;
         let (context, rest) = plain.split_first_chunk()?;
         let (until, plain) = rest.split_first_chunk()?;
-        let live = *context == self.context && now_s() < u64::from_be_bytes(*until);
+        let live = context == own && now_s() < u64::from_be_bytes(*until);
         live.then(|| plain.to_vec())
     }
 }
 
-/// Keeps the sessions of one configuration.
+/// Keeps the sessions of servers with one policy, each in the context of its server.
 #[derive(Debug)]
 pub(crate) struct Sessions {
     pub(crate) cache: Arc<dyn SessionCache>,
-    pub(crate) context: Context,
     pub(crate) lifetime_s: u64,
 }
 
-impl Sessions {
-    fn key(&self, key: &[u8]) -> Vec<u8> {
-        [&self.context[..], key].concat()
-    }
+/// The key under which a session of the server is kept whose handshake goes on.
+fn key_of(key: &[u8]) -> Option<Vec<u8>> {
+    ask(|server| [&server.context()[..], key].concat())
 }
 
 impl StoresServerSessions for Sessions {
     fn put(&self, key: Vec<u8>, value: Vec<u8>) -> bool {
+        let Some(key) = key_of(&key) else {
+            return false;
+        };
         let now = now_s();
         let until = now.saturating_add(self.lifetime_s);
-        self.cache.put(self.key(&key), value, until, now);
+        self.cache.put(key, value, until, now);
         true
     }
 
     fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
-        self.cache.get(&self.key(key), now_s())
+        self.cache.get(&key_of(key)?, now_s())
     }
 
     fn take(&self, key: &[u8]) -> Option<Vec<u8>> {
-        self.cache.take(&self.key(key), now_s())
+        self.cache.take(&key_of(key)?, now_s())
     }
 
     fn can_cache(&self) -> bool {
@@ -204,6 +213,9 @@ const LIFETIME_MAX_S: u32 = 7 * 24 * 3600;
 mod tests {
     use super::*;
 
+    const OWN: Context = [1; 32];
+    const OTHER: Context = [2; 32];
+
     #[derive(Debug)]
     struct Ring(Vec<Arc<TicketKey>>);
 
@@ -222,10 +234,9 @@ mod tests {
         Arc::new(TicketKey::new(&bytes).expect("the number of bytes is right"))
     }
 
-    fn tickets(keys: &[Arc<TicketKey>], context: u8, lifetime_s: u64) -> Tickets {
+    fn tickets(keys: &[Arc<TicketKey>], lifetime_s: u64) -> Tickets {
         Tickets {
             ring: Arc::new(Ring(keys.to_vec())),
-            context: [context; 32],
             lifetime_s,
         }
     }
@@ -236,10 +247,13 @@ mod tests {
             assert!(TicketKey::new(&vec![1; len]).is_none(), "{len}");
         }
         for len in [48, 80] {
-            let tickets = tickets(&[key(len, 0)], 1, 300);
-            let ticket = tickets.encrypt(b"session").expect("there is a key");
+            let tickets = tickets(&[key(len, 0)], 300);
+            let ticket = tickets.seal(&OWN, b"session").expect("there is a key");
             assert_eq!(ticket.len(), 16 + 16 + 48 + 32);
-            assert_eq!(tickets.decrypt(&ticket).as_deref(), Some(&b"session"[..]));
+            assert_eq!(
+                tickets.open(&OWN, &ticket).as_deref(),
+                Some(&b"session"[..])
+            );
         }
     }
 
@@ -260,35 +274,35 @@ mod tests {
     #[test]
     fn a_ticket_outlives_a_change_of_keys_as_long_as_its_key_is_known() {
         let (old, new) = (key(80, 0), key(80, 100));
-        let ticket = tickets(&[Arc::clone(&old)], 1, 300).encrypt(b"s");
+        let ticket = tickets(&[Arc::clone(&old)], 300).seal(&OWN, b"s");
         let ticket = ticket.expect("there is a key");
-        let both = tickets(&[Arc::clone(&new), old], 1, 300);
-        assert!(both.decrypt(&ticket).is_some());
-        assert!(tickets(&[new], 1, 300).decrypt(&ticket).is_none());
+        let both = tickets(&[Arc::clone(&new), old], 300);
+        assert!(both.open(&OWN, &ticket).is_some());
+        assert!(tickets(&[new], 300).open(&OWN, &ticket).is_none());
     }
 
     #[test]
     fn a_ticket_is_for_one_context_and_ends() {
         let keys = [key(80, 0)];
-        let ticket = tickets(&keys, 1, 300).encrypt(b"s");
+        let ticket = tickets(&keys, 300).seal(&OWN, b"s");
         let ticket = ticket.expect("there is a key");
-        assert!(tickets(&keys, 1, 300).decrypt(&ticket).is_some());
-        assert!(tickets(&keys, 2, 300).decrypt(&ticket).is_none());
-        let ended = tickets(&keys, 1, 0);
-        let ticket = ended.encrypt(b"s").expect("there is a key");
-        assert!(ended.decrypt(&ticket).is_none());
-        assert_eq!(tickets(&keys, 1, u64::MAX).lifetime(), LIFETIME_MAX_S);
+        assert!(tickets(&keys, 300).open(&OWN, &ticket).is_some());
+        assert!(tickets(&keys, 300).open(&OTHER, &ticket).is_none());
+        let ended = tickets(&keys, 0);
+        let ticket = ended.seal(&OWN, b"s").expect("there is a key");
+        assert!(ended.open(&OWN, &ticket).is_none());
+        assert_eq!(tickets(&keys, u64::MAX).lifetime(), LIFETIME_MAX_S);
     }
 
     #[test]
     fn a_ticket_that_was_changed_is_none() {
-        let tickets = tickets(&[key(80, 0)], 1, 300);
-        let ticket = tickets.encrypt(b"session").expect("there is a key");
+        let tickets = tickets(&[key(80, 0)], 300);
+        let ticket = tickets.seal(&OWN, b"session").expect("there is a key");
         for at in 0..ticket.len() {
             let mut changed = ticket.clone();
             changed[at] ^= 1;
-            assert!(tickets.decrypt(&changed).is_none(), "{at}");
-            assert!(tickets.decrypt(&ticket[..at]).is_none(), "{at}");
+            assert!(tickets.open(&OWN, &changed).is_none(), "{at}");
+            assert!(tickets.open(&OWN, &ticket[..at]).is_none(), "{at}");
         }
     }
 }

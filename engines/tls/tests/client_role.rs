@@ -31,7 +31,7 @@ impl Ends {
     }
 
     /// Exchanges bytes in pieces of `step` until neither side has any.
-    fn run(&mut self, config: &Config, step: usize) -> Result<(), Fault> {
+    fn run(&mut self, config: &Arc<Config>, step: usize) -> Result<(), Fault> {
         loop {
             let (mut up, mut down) = (self.client.take_output(), self.server.take_output());
             if up.is_empty() && down.is_empty() {
@@ -42,7 +42,12 @@ impl Ends {
         }
     }
 
-    fn client_sent(&mut self, config: &Config, up: &mut [u8], step: usize) -> Result<(), Fault> {
+    fn client_sent(
+        &mut self,
+        config: &Arc<Config>,
+        up: &mut [u8],
+        step: usize,
+    ) -> Result<(), Fault> {
         let received = &mut self.at_server;
         let mut sink = |plain: &[u8]| received.extend_from_slice(plain);
         for piece in up.chunks_mut(step) {

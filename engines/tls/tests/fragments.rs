@@ -7,6 +7,7 @@
 
 mod pair;
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pair::{Pair, Wishes, build, client_config, settings};
@@ -86,7 +87,7 @@ fn time(records: usize, begin: impl Fn() -> Conn, kind: u8) -> Duration {
 }
 
 /// A connection of TLS 1.2 whose server has said what it has to say.
-fn greeted(server: &Config) -> Conn {
+fn greeted(server: &Arc<Config>) -> Conn {
     let client = client_config(Wishes {
         versions: TLS12,
         ..Wishes::default()

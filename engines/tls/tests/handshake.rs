@@ -13,7 +13,7 @@ use pair::{
     OneKey, Pair, Wishes, build, client_config, identity, intermediate, root, self_signed, settings,
 };
 use rustls::{CipherSuite, NamedGroup, ProtocolVersion, SignatureScheme, version};
-use tls::{Chain, Ciphers, Config, Groups, Identity, Key, SessionCache, Settings};
+use tls::{Chain, Ciphers, Config, Groups, Identity, Key, Policy, SessionCache, Settings};
 
 const TLS12: &[&rustls::SupportedProtocolVersion] = &[&version::TLS12];
 const TLS13: &[&rustls::SupportedProtocolVersion] = &[&version::TLS13];
@@ -39,12 +39,12 @@ impl SessionCache for Kept {
     }
 }
 
-fn shake(client: &Arc<rustls::ClientConfig>, server: &Config) -> Pair {
+fn shake(client: &Arc<rustls::ClientConfig>, server: &Arc<Config>) -> Pair {
     Pair::shake(client, server, "localhost").expect("they agree")
 }
 
 /// Whether a second connection to one configuration resumes a session begun at another.
-fn resumes(versions: Wishes, first: &Config, second: &Config) -> bool {
+fn resumes(versions: Wishes, first: &Arc<Config>, second: &Arc<Config>) -> bool {
     let client = client_config(versions);
     let pair = shake(&client, first);
     assert!(!pair.server.info().expect("it is open").resumed);
@@ -240,6 +240,45 @@ fn a_session_of_another_configuration_is_none() {
                 &first,
                 &with(others.clone(), tickets)
             ));
+        }
+    }
+}
+
+#[test]
+fn servers_of_one_policy_have_certificates_and_sessions_of_their_own() {
+    let with_tickets = Settings {
+        tickets: Some(OneKey::ring()),
+        ..settings("unused")
+    };
+    let with_sessions = Settings {
+        sessions: Some(Arc::new(Kept::default())),
+        ..settings("unused")
+    };
+    for settings in [with_tickets, with_sessions] {
+        let policy = Arc::new(Policy::build(settings).expect("the settings go together"));
+        let leaves = [1, 2].map(|_| self_signed("localhost", &rcgen::PKCS_ECDSA_P256_SHA256));
+        let servers = leaves
+            .each_ref()
+            .map(|leaf| Arc::new(Config::of(Arc::clone(&policy), vec![identity(leaf)])));
+        for versions in [TLS12, TLS13] {
+            // The handshakes of both go on by turns, on one thread.
+            let client = client_config(only(versions));
+            let mut pairs = [1, 2].map(|_| Pair::new(&client, "localhost"));
+            let mut goes_on = true;
+            while goes_on {
+                goes_on = false;
+                for (pair, server) in pairs.iter_mut().zip(&servers) {
+                    goes_on |= pair.step(server).expect("they agree");
+                }
+            }
+            for (pair, leaf) in pairs.iter().zip(&leaves) {
+                let shown = pair.client.peer_certificates().expect("one was shown");
+                assert_eq!(shown[0].as_ref(), leaf.der);
+            }
+            let [one, other] = &servers;
+            assert!(resumes(only(versions), one, one));
+            assert!(resumes(only(versions), other, other));
+            assert!(!resumes(only(versions), one, other));
         }
     }
 }

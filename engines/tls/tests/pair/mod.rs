@@ -216,7 +216,7 @@ impl Pair {
     /// Shakes hands.
     pub(crate) fn shake(
         client: &Arc<ClientConfig>,
-        server: &Config,
+        server: &Arc<Config>,
         name: &str,
     ) -> Result<Self, Fault> {
         let mut pair = Self::new(client, name);
@@ -225,28 +225,30 @@ impl Pair {
     }
 
     /// Exchanges bytes until neither side has any.
-    pub(crate) fn run(&mut self, config: &Config) -> Result<(), Fault> {
-        loop {
-            let mut up = Vec::new();
-            while self.client.wants_write() {
-                self.client.write_tls(&mut up).expect("memory takes all");
-            }
-            let received = &mut self.received;
-            let mut sink = |plain: &[u8]| received.extend_from_slice(plain);
-            self.server.receive(&mut up, &mut sink)?;
-            if self.server.hello().is_some() {
-                self.server.start(config, &[], &mut sink)?;
-            }
-            let mut down = Vec::new();
-            down.extend(self.server.take_output());
-            if self.first_flight == 0 {
-                self.first_flight = down.len();
-            }
-            if up.is_empty() && down.is_empty() {
-                return Ok(());
-            }
-            self.deliver(&down);
+    pub(crate) fn run(&mut self, config: &Arc<Config>) -> Result<(), Fault> {
+        while self.step(config)? {}
+        Ok(())
+    }
+
+    /// Exchanges what both sides have now; returns false if neither has anything.
+    pub(crate) fn step(&mut self, config: &Arc<Config>) -> Result<bool, Fault> {
+        let mut up = Vec::new();
+        while self.client.wants_write() {
+            self.client.write_tls(&mut up).expect("memory takes all");
         }
+        let received = &mut self.received;
+        let mut sink = |plain: &[u8]| received.extend_from_slice(plain);
+        self.server.receive(&mut up, &mut sink)?;
+        if self.server.hello().is_some() {
+            self.server.start(config, &[], &mut sink)?;
+        }
+        let mut down = Vec::new();
+        down.extend(self.server.take_output());
+        if self.first_flight == 0 {
+            self.first_flight = down.len();
+        }
+        self.deliver(&down);
+        Ok(!up.is_empty() || !down.is_empty())
     }
 
     /// Passes bytes to the client.
