@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use conf::{Arity, Contexts, DirectiveDef, Memory};
 use engines::h1::{self, Event};
-use engines::http::{Chunk, FileRange};
+use engines::http::{Chunk, FileRange, SharedBytes};
 use server_base::clock::Clock;
 use server_base::errlog::{ErrorLog, Level, Sink};
 use server_base::files::{
@@ -330,8 +330,8 @@ impl Files for Disk {
         Err(MISSING)
     }
 
-    fn content(&mut self, opened: &Opened) -> Option<Rc<[u8]>> {
-        opened.content.clone()
+    fn content(&mut self, opened: &Opened) -> Option<SharedBytes> {
+        opened.content()
     }
 
     fn stat(&mut self, _: &[u8], _: &OpenPolicy) -> Result<Meta, FileError> {
