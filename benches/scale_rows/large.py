@@ -87,7 +87,8 @@ def small_requests(run, each, path, seconds):
     read = 0
     if path:
         drop(path)
-        asked = run.client("load", "read", each.port, seconds, "/" + os.path.basename(path))
+        rate = run.options.cold_rate
+        asked = run.client("load", "read", each.port, seconds, "/" + os.path.basename(path), rate)
         read = asked["bytes"] / 1e6 / asked["seconds"]
     else:
         time.sleep(seconds)

@@ -2,12 +2,12 @@
  *
  *   load keep PORT CONNECTIONS SECONDS PATH MODULUS SEED
  *   load open PORT COUNT PER_SECOND OUTSTANDING PATH
- *   load read PORT SECONDS PATH
+ *   load read PORT SECONDS PATH MEGABYTES_PER_SECOND
  *
  * `keep` asks for paths by chance on keep-alive connections, each for the next one as soon as it has a response. It says
  * `ready` when each has had one, and begins to measure when it reads a byte. `open` opens connections at a rate (0: as fast
  * as OUTSTANDING ones at a time allow), makes one request on each, and keeps them until its standard input ends. `read`
- * reads one response, for so long at most. Each prints one line of JSON.
+ * reads one response, for so long at most, at a rate (0: as fast as it comes). Each prints one line of JSON.
  */
 #include "client.h"
 
@@ -253,6 +253,7 @@ static int command_read(char **a)
     if (fd < 0 || connect(fd, (void *)&to, sizeof to))
         fail("connect");
     uint64_t began = now_ns(), end = began + (uint64_t)(atof(a[1]) * 1e9), bytes = 0;
+    double per_ns = atof(a[3]) * 1e6 / 1e9;
     dprintf(fd, "GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", a[2]);
     while (now_ns() < end) {
         struct pollfd waits = { .fd = fd, .events = POLLIN };
@@ -262,6 +263,9 @@ static int command_read(char **a)
         if (n <= 0)
             break;
         bytes += n;
+        uint64_t due = per_ns > 0 ? began + (uint64_t)(bytes / per_ns) : 0, now = now_ns();
+        if (due > now)
+            nanosleep(&(struct timespec){ .tv_sec = (due - now) / 1000000000, .tv_nsec = (due - now) % 1000000000 }, 0);
     }
     printf("{\"bytes\": %llu, \"seconds\": %.3f}\n", (unsigned long long)bytes, (now_ns() - began) / 1e9);
     return 0;
@@ -274,7 +278,7 @@ int main(int count, char **a)
         return command_keep(a + 2);
     if (count == 7 && !strcmp(a[1], "open"))
         return command_open(a + 2);
-    if (count == 5 && !strcmp(a[1], "read"))
+    if (count == 6 && !strcmp(a[1], "read"))
         return command_read(a + 2);
     fprintf(stderr, "load: keep, open or read\n");
     return 2;

@@ -267,8 +267,6 @@ pub fn send(x: &mut Exchange, cx: &mut Ctx<'_>, chunk: Option<Chunk>) {
 /// The last header stage: what was decided becomes a head.
 fn render(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
     let status = x.reply.status;
-    // Only the stages needed it: a descriptor is kept no longer than its bytes are sent.
-    x.reply.source = None;
     if matches!(status, 204 | 304) {
         x.reply.content_type.clear();
         x.reply.content_length = None;
@@ -320,6 +318,8 @@ fn render(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
     head.keep_alive = x.progress.keep_alive;
     head.keep_alive_hint_s = loc.keepalive().header_s.filter(|_| x.progress.keep_alive);
     head.forbid_chunked = !*loc.chunked_transfer_encoding;
+    // The head and the stages before it needed it: a descriptor is kept no longer than its bytes are sent.
+    x.reply.source = None;
 }
 
 /// Writes the fields that describe the content: type, length, time of change.
@@ -339,8 +339,19 @@ fn describe_content(head: &mut ResponseHead, reply: &Reply) {
     } else if let Some(text) = &reply.last_modified_text {
         head.push_id(FieldId::LastModified, b"Last-Modified", text);
     } else if let Some(time) = reply.last_modified {
-        let text = engines::http::http_date(time);
-        head.push_own(FieldId::LastModified, b"Last-Modified: ", &text);
+        match &reply.source {
+            Some(file) if file.meta.mtime_s == time => {
+                head.push_own(
+                    FieldId::LastModified,
+                    b"Last-Modified: ",
+                    file.last_modified(),
+                );
+            }
+            _ => {
+                let text = engines::http::http_date(time);
+                head.push_own(FieldId::LastModified, b"Last-Modified: ", &text);
+            }
+        }
     }
 }
 

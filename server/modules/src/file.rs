@@ -37,7 +37,6 @@ pub(crate) fn describe(x: &mut Exchange, file: &Opened, len: u64) {
     x.reply.status = 200;
     x.reply.content_length = Some(len);
     x.reply.last_modified = Some(file.meta.mtime_s);
-    x.reply.last_modified_text = Some(file.last_modified());
     if *x.route.core_loc().etag {
         x.reply.etag = Some(file.etag());
     }

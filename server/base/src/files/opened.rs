@@ -76,9 +76,8 @@ impl Opened {
     /// The modification time as an HTTP date.
     #[inline]
     #[must_use]
-    pub fn last_modified(&self) -> SharedBytes {
-        let begin = usize::from(self.etag_len);
-        SharedBytes::part(&self.texts, begin, begin + DATE_BYTES)
+    pub fn last_modified(&self) -> &[u8] {
+        &self.texts[usize::from(self.etag_len)..][..DATE_BYTES]
     }
 
     /// All bytes of a small file, where they are known to be what is on disk.

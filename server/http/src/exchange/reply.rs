@@ -21,8 +21,8 @@ part! {
         pub content_length: Option<u64>,
         /// Modification time of the content, seconds since 1970.
         pub last_modified: Option<i64>,
-        /// That time as text, where it is at hand.
-        pub last_modified_text: Option<SharedBytes>,
+        /// That time as text, where a server behind has said it so.
+        pub last_modified_text: Option<Rc<[u8]>>,
         /// `ETag`.
         pub etag: Option<SharedBytes>,
         /// `Location`.
