@@ -275,9 +275,9 @@ fn wait_until_kept(server: &Server, files: u64) {
         let line = page
             .lines()
             .find_map(|line| line.strip_prefix("firstbyte_open_files_memory_bytes "));
-        // An entry counts 512 bytes and more.
+        // An entry counts 384 bytes and more.
         line.and_then(|value| value.parse::<f64>().ok())
-            .is_some_and(|bytes| bytes > files as f64 * 512.0)
+            .is_some_and(|bytes| bytes > files as f64 * 384.0)
     });
 }
 
