@@ -33,7 +33,7 @@ fn pair(http: &str) -> (Server, Server) {
         for path in PATHS {
             client.get(path);
         }
-        kept_bytes(&mut client) > 5.0 * 512.0
+        kept_bytes(&mut client) > 5.0 * 384.0
     });
     assert_eq!(kept_bytes(&mut pair.1.client()), 0.0);
     pair
