@@ -259,10 +259,12 @@ impl FileCache {
     /// A file has not changed for long: of a small one the bytes are cached from now on, not the descriptor. They are
     /// what `meta` describes: it was compared before this read, and a change after it gives another.
     fn settle(&mut self, hash: u64, place: u32, opened: &Opened) -> Rc<Opened> {
-        let path = match self.descriptors.use_at(place) {
-            Some(entry) => std::mem::take(&mut entry.path),
-            None => Box::default(),
+        let mut settled = opened.clone();
+        settled.settled = true;
+        let Some(entry) = self.descriptors.use_at(place) else {
+            return Rc::new(settled);
         };
+        let path = std::mem::take(&mut entry.path);
         let kept = opened.file.as_ref();
         let kept = kept.and_then(|file| self.read_for_keeping(&path, file, &opened.meta));
         if let Some(kept) = kept {
@@ -270,8 +272,6 @@ impl FileCache {
             self.keep_in_memory(hash, path, &kept);
             return kept;
         }
-        let mut settled = opened.clone();
-        settled.settled = true;
         let settled = Rc::new(settled);
         if let Some(entry) = self.descriptors.use_at(place) {
             (entry.path, entry.opened) = (path, Rc::clone(&settled));

@@ -6,7 +6,6 @@
 //! has the bytes of a handshake, and the parts of a [`Policy`](super::Policy) ask here. Absent: anything after the handshake.
 
 use std::cell::RefCell;
-use std::fmt;
 use std::sync::Arc;
 
 use rustls::server::ClientHello;
@@ -16,7 +15,7 @@ use rustls::sign::CertifiedKey;
 pub(crate) type Context = [u8; 32];
 
 /// The part of a server that its handshakes ask for.
-pub(crate) trait Server: fmt::Debug + Send + Sync {
+pub(crate) trait Server {
     /// The certificate for a ClientHello.
     fn certified(&self, hello: &ClientHello<'_>) -> Option<Arc<CertifiedKey>>;
     /// A digest of what sessions are bound to.

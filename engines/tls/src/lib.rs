@@ -5,7 +5,8 @@
 //! server's end of a connection, [`ClientConn`] the client's.
 //!
 //! It is a crate of its own because it is not pure as the engines are: rustls draws random numbers and asks for the time
-//! (validity of certificates, age of tickets) itself. It opens no socket or file and starts no thread.
+//! (validity of certificates, age of tickets) itself, and is told by its thread which server's handshake goes on
+//! (`handshaking`). It opens no socket or file and starts no thread.
 //!
 //! Absent: everything that rustls does not do (TLS before 1.2, renegotiation, compression, DHE).
 //!
