@@ -19,6 +19,7 @@ pub mod namespace;
 pub mod notify;
 pub mod page_cache;
 pub mod poll;
+pub mod prefetch;
 pub mod process;
 pub mod random;
 pub mod signal;

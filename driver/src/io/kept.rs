@@ -8,6 +8,7 @@ use std::rc::Rc;
 
 use server_base::files::{FileError, Meta, Opened};
 use server_base::s3_fifo::S3Fifo;
+use sys::prefetch::prefetch;
 
 use super::open_path;
 
@@ -126,6 +127,8 @@ impl Kept {
         if entry.checked == input_reads && *entry.path == *path {
             return Ok(Check::Same(place));
         }
+        // Both come while the kernel looks at the path, or the response is made: of one file among many no cache has them.
+        prefetch(&*entry.opened);
         let meta = match open_path::describe_followed(path, call) {
             Ok(meta) => meta,
             Err(error) => {
@@ -137,6 +140,7 @@ impl Kept {
             self.0.remove(place);
             return Ok(Check::Changed(meta));
         }
+        prefetch(entry.opened.texts());
         entry.checked = input_reads;
         Ok(Check::Same(place))
     }

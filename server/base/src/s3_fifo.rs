@@ -27,17 +27,47 @@ pub struct S3Fifo<V> {
     limit: u64,
 }
 
+/// A value of 40 bytes shares one line of the processor's cache with all that finding and using it reads.
 #[derive(Debug)]
+#[repr(align(64))]
 struct Slot<V> {
     value: Option<V>,
     hash: u64,
-    weight: u32,
     newer: u32,
     older: u32,
     /// The next slot of the chain.
     chained: u32,
-    uses: u8,
-    in_main: bool,
+    packed: Packed,
+}
+
+/// Weight, uses and queue of a value in 32 bits.
+#[derive(Clone, Copy, Debug)]
+struct Packed(u32);
+
+impl Packed {
+    fn new(weight: u32, in_main: bool) -> Self {
+        Self(weight << WEIGHT_SHIFT | u32::from(in_main))
+    }
+
+    fn weight(self) -> u64 {
+        u64::from(self.0 >> WEIGHT_SHIFT)
+    }
+
+    #[inline]
+    fn uses(self) -> u8 {
+        (self.0 >> USES_SHIFT) as u8 & USES_MAX
+    }
+
+    #[inline]
+    fn set_uses(&mut self, uses: u8) {
+        let others = self.0 & !(u32::from(USES_MAX) << USES_SHIFT);
+        self.0 = others | u32::from(uses) << USES_SHIFT;
+    }
+
+    #[inline]
+    fn in_main(self) -> bool {
+        self.0 & 1 != 0
+    }
 }
 
 /// A queue that is linked through the slots.
@@ -110,9 +140,10 @@ impl<V> S3Fifo<V> {
     #[inline]
     pub fn use_at(&mut self, place: u32) -> Option<&mut V> {
         let slot = self.slots.get_mut(place as usize)?;
-        if slot.uses < USES_MAX {
-            slot.uses += 1;
-            if slot.uses == PROMOTING_USES && !slot.in_main {
+        let uses = slot.packed.uses();
+        if uses < USES_MAX {
+            slot.packed.set_uses(uses + 1);
+            if uses + 1 == PROMOTING_USES && !slot.packed.in_main() {
                 self.promote(place);
             }
         }
@@ -138,10 +169,7 @@ impl<V> S3Fifo<V> {
     /// # Errors
     /// The value, where it cannot be kept.
     pub fn insert(&mut self, hash: u64, weight: u64, value: V) -> Result<(), V> {
-        let Ok(own_weight) = u32::try_from(weight) else {
-            return Err(value);
-        };
-        if weight > self.limit {
+        if weight > self.limit.min(u64::from(WEIGHT_MAX)) {
             return Err(value);
         }
         while self.evict_for(weight).is_some() {}
@@ -149,12 +177,10 @@ impl<V> S3Fifo<V> {
         let slot = Slot {
             value: Some(value),
             hash,
-            weight: own_weight,
             newer: NONE,
             older: NONE,
             chained: NONE,
-            uses: 0,
-            in_main,
+            packed: Packed::new(weight as u32, in_main),
         };
         let place = match self.free.pop() {
             Some(place) => {
@@ -166,7 +192,7 @@ impl<V> S3Fifo<V> {
                 (self.slots.len() - 1) as u32
             }
         };
-        if self.slots.len() > self.chains.len() {
+        if self.slots.len() * CHAINS_A_SLOT > self.chains.len() {
             self.rebuild_chains();
         } else {
             self.chain_in(place);
@@ -198,8 +224,8 @@ impl<V> S3Fifo<V> {
     #[cold]
     fn promote(&mut self, place: u32) {
         self.unlink(place);
-        let slot = &mut self.slots[place as usize];
-        (slot.in_main, slot.uses) = (true, 0);
+        let packed = &mut self.slots[place as usize].packed;
+        *packed = Packed::new(packed.weight() as u32, true);
         self.link_newest(place);
     }
 
@@ -215,10 +241,11 @@ impl<V> S3Fifo<V> {
         for _ in 1..LOOKS_MAX {
             let place = self.main.oldest;
             let slot = self.slots.get_mut(place as usize)?;
-            if slot.uses == 0 {
+            let uses = slot.packed.uses();
+            if uses == 0 {
                 break;
             }
-            slot.uses -= 1;
+            slot.packed.set_uses(uses - 1);
             self.unlink(place);
             self.link_newest(place);
         }
@@ -231,7 +258,8 @@ impl<V> S3Fifo<V> {
 
     /// Doubles the number of chains.
     fn rebuild_chains(&mut self) {
-        let chains = self.slots.len().next_power_of_two().max(CHAINS_LEAST);
+        let chains = (self.slots.len() * CHAINS_A_SLOT).next_power_of_two();
+        let chains = chains.max(CHAINS_LEAST);
         self.chains = vec![NONE; chains].into();
         for place in 0..self.slots.len() {
             if self.slots[place].value.is_some() {
@@ -274,10 +302,10 @@ impl<V> S3Fifo<V> {
         let Slot {
             newer,
             older,
-            weight,
-            in_main,
+            packed,
             ..
         } = self.slots[place as usize];
+        let in_main = packed.in_main();
         match self.slots.get_mut(newer as usize) {
             Some(slot) => slot.older = older,
             None => self.queue(in_main).newest = older,
@@ -286,15 +314,13 @@ impl<V> S3Fifo<V> {
             Some(slot) => slot.newer = newer,
             None => self.queue(in_main).oldest = newer,
         }
-        self.queue(in_main).weight -= u64::from(weight);
+        self.queue(in_main).weight -= packed.weight();
     }
 
     fn link_newest(&mut self, place: u32) {
-        let Slot {
-            weight, in_main, ..
-        } = self.slots[place as usize];
-        let queue = self.queue(in_main);
-        queue.weight += u64::from(weight);
+        let packed = self.slots[place as usize].packed;
+        let queue = self.queue(packed.in_main());
+        queue.weight += packed.weight();
         let older = std::mem::replace(&mut queue.newest, place);
         if older == NONE {
             queue.oldest = place;
@@ -370,6 +396,18 @@ pub const SMALL_SHARE: u64 = 10;
 
 /// An eviction takes at the latest the value of this number, whatever its uses.
 pub const LOOKS_MAX: usize = 64;
+
+/// The heaviest value that is kept.
+const WEIGHT_MAX: u32 = u32::MAX >> WEIGHT_SHIFT;
+
+/// Place of the uses in [`Packed`], behind the bit for the main queue.
+const USES_SHIFT: u32 = 1;
+
+/// Place of the weight in [`Packed`].
+const WEIGHT_SHIFT: u32 = 3;
+
+/// Chains are this many times the slots, at least: few values share one, and looking at another value costs a cache miss.
+const CHAINS_A_SLOT: usize = 2;
 
 /// The fewest chains.
 const CHAINS_LEAST: usize = 16;

@@ -38,12 +38,12 @@ impl Numbers {
         for (queue, in_main) in [(&self.0.small, false), (&self.0.main, true)] {
             let (mut place, mut newer, mut own) = (queue.newest, NONE, 0);
             while let Some(slot) = self.0.slots.get(place as usize) {
-                assert_eq!((slot.newer, slot.in_main), (newer, in_main));
+                assert_eq!((slot.newer, slot.packed.in_main()), (newer, in_main));
                 let value = slot.value.as_ref().expect("a linked slot has a value");
                 assert!(self.has(*value), "{value} is found");
                 (newer, place) = (place, slot.older);
                 values += 1;
-                own += u64::from(slot.weight);
+                own += slot.packed.weight();
             }
             assert_eq!((queue.oldest, queue.weight), (newer, own));
             weight += own;
@@ -95,14 +95,14 @@ fn what_comes_back_soon_after_its_eviction_stays() {
         .0
         .find(hash(20), |n| *n == 20)
         .expect("it was put in");
-    assert!(numbers.0.slots[place as usize].in_main);
+    assert!(numbers.0.slots[place as usize].packed.in_main());
     (1000..1150).for_each(|n| _ = numbers.ask(n));
     assert!(numbers.has(20), "a ghost returns to the main queue");
     // What was evicted longer ago than there are values is not known any more.
     assert!(!numbers.has(0));
     numbers.ask(0);
     let place = numbers.0.find(hash(0), |n| *n == 0).expect("it was put in");
-    assert!(!numbers.0.slots[place as usize].in_main);
+    assert!(!numbers.0.slots[place as usize].packed.in_main());
 }
 
 #[test]
@@ -127,7 +127,14 @@ fn an_eviction_looks_at_no_more_values_than_its_bound() {
         (0..10_000).for_each(|n| _ = numbers.ask(n));
     }
     // All are used; one must go all the same, and few were moved for it.
-    let used = |numbers: &Numbers| numbers.0.slots.iter().filter(|slot| slot.uses > 0).count();
+    let used = |numbers: &Numbers| {
+        numbers
+            .0
+            .slots
+            .iter()
+            .filter(|slot| slot.packed.uses() > 0)
+            .count()
+    };
     assert_eq!(used(&numbers), 10_000);
     numbers.ask(10_000);
     assert_eq!((numbers.0.weight(), numbers.0.len()), (10_000, 10_000));
@@ -170,4 +177,31 @@ fn random_use_keeps_queues_and_chains_whole() {
         }
     }
     assert!(hits > 25_000, "{hits}");
+}
+
+#[test]
+fn weight_uses_and_queue_share_a_word() {
+    // A value of 40 bytes of which some tell that there is none, as a box does.
+    assert_eq!(size_of::<Slot<(Box<u8>, [u64; 4])>>(), 64);
+    for (weight, in_main) in [
+        (0, false),
+        (1, true),
+        (WEIGHT_MAX, false),
+        (WEIGHT_MAX, true),
+    ] {
+        let mut packed = Packed::new(weight, in_main);
+        for uses in [0, 1, USES_MAX, 0] {
+            packed.set_uses(uses);
+            let found = (packed.weight(), packed.uses(), packed.in_main());
+            assert_eq!(found, (u64::from(weight), uses, in_main));
+        }
+    }
+}
+
+#[test]
+fn the_heaviest_value_is_kept_and_one_that_is_heavier_by_one_is_not() {
+    let mut cache = S3Fifo::new(u64::MAX / 2);
+    assert_eq!(cache.insert(1, u64::from(WEIGHT_MAX) + 1, 1), Err(1));
+    assert_eq!(cache.insert(1, u64::from(WEIGHT_MAX), 1), Ok(()));
+    assert_eq!(cache.weight(), u64::from(WEIGHT_MAX));
 }

@@ -66,6 +66,12 @@ impl Opened {
         })
     }
 
+    /// The values of header fields and what is known of the bytes, one behind the other.
+    #[must_use]
+    pub fn texts(&self) -> &[u8] {
+        &self.texts
+    }
+
     /// `"mtime-size"` in hexadecimal with the quotes.
     #[inline]
     #[must_use]

@@ -1,0 +1,52 @@
+//! Asking the processor for memory ahead of its use.
+
+/// Asks for the memory of a value, up to [`BYTES_MAX`] bytes from its beginning, and waits for none of it. Processors other
+/// than x86-64 are not asked.
+#[inline]
+pub fn prefetch<T: ?Sized>(value: &T) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        let (begin, len) = (std::ptr::from_ref(value).cast::<i8>(), size_of_val(value));
+        for offset in (0..len.min(BYTES_MAX)).step_by(LINE_BYTES) {
+            // SAFETY: the address lies within the value, and a prefetch of any address has no effect that can be observed.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(begin.add(offset)) };
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = value;
+}
+
+/// The most that is asked for: a page, behind which the processor would look for another translation.
+pub const BYTES_MAX: usize = 4096;
+
+/// Size of a line of the cache, bytes.
+#[cfg(target_arch = "x86_64")]
+const LINE_BYTES: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// That there is nothing to read, or more than is asked for, does no harm; values are as they were.
+    #[test]
+    fn memory_of_any_length_can_be_asked_for() {
+        for len in [
+            0,
+            1,
+            LINE,
+            LINE + 1,
+            BYTES_MAX - 1,
+            BYTES_MAX,
+            BYTES_MAX + 1,
+        ] {
+            let bytes = vec![7_u8; len];
+            prefetch(bytes.as_slice());
+            assert!(bytes.iter().all(|byte| *byte == 7));
+        }
+        prefetch(&());
+        prefetch("text");
+    }
+
+    const LINE: usize = 64;
+}
