@@ -28,6 +28,8 @@ mod servers;
 mod site;
 #[path = "turns/streams.rs"]
 mod streams;
+#[path = "turns/together.rs"]
+mod together;
 #[path = "turns/tunnels.rs"]
 mod tunnels;
 #[path = "turns/wakes.rs"]

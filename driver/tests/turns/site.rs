@@ -47,6 +47,8 @@ pub(crate) struct Note {
     pub(crate) bytes_sent: u64,
     pub(crate) header_bytes: u64,
     pub(crate) completed: bool,
+    /// How many requests had come to their handler by then.
+    pub(crate) begun: usize,
 }
 
 thread_local! {
@@ -366,6 +368,14 @@ fn tell(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
             x.push_outer_stage(Box::new(Breaking { pieces: 1 }));
             return send(x, cx, None);
         }
+        // A body that goes through a stage.
+        "staged" => {
+            x.body
+                .chunks
+                .push_back(Chunk::Owned(vec![b'x'; number(1) as usize]));
+            x.push_outer_stage(Box::new(Breaking { pieces: 1 }));
+            return send(x, cx, None);
+        }
         "late" => {
             x.body.source = Some(Box::new(LateBody {
                 at_ms: cx.clock.mono_ms + number(1),
@@ -436,6 +446,7 @@ fn note(x: &mut Exchange, _: &mut Ctx<'_>) {
         bytes_sent: x.response.bytes_sent,
         header_bytes: x.response.header_bytes,
         completed: x.progress.completed,
+        begun: BEGUN.get(),
     };
     NOTES.with_borrow_mut(|notes| notes.push(note));
 }

@@ -1,0 +1,83 @@
+//! Responses to several clients that were read from in one turn: how many are made before the first is written.
+
+use std::cell::RefCell;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::rc::Rc;
+
+use driver::worker::event_loop::WRITTEN_TOGETHER;
+use server_http::exchange::Peer;
+use sim::{Faults, Random, Wire};
+
+use super::site::{TestConnection, get, notes, statuses};
+
+/// Sends each request on a connection of its own, all for one turn of the loop; how many requests had begun when each response
+/// was written, in the order of writing.
+fn begun_at_each_end(requests: &[String]) -> Vec<usize> {
+    let mut talk = TestConnection::new("");
+    let wires: Vec<Rc<RefCell<Wire>>> = (0..requests.len())
+        .map(|n| {
+            let (hands, dice) = (Rc::clone(&talk.world.hands), Random::new(3));
+            let wire = Wire::new(hands, dice, Faults::default(), 1 << 20);
+            let peer = Peer::Inet(SocketAddr::from((Ipv4Addr::LOCALHOST, 40_001 + n as u16)));
+            let link = talk.world.accept(wire, 0, peer);
+            Rc::clone(&talk.world.links[link].wire)
+        })
+        .collect();
+    // That there is room is told once, before the turn that counts.
+    talk.world.poll(1000);
+    for (wire, request) in wires.iter().zip(requests) {
+        wire.borrow_mut().push(request.as_bytes());
+    }
+    talk.world.poll(1000);
+    for wire in &wires {
+        let said = String::from_utf8_lossy(wire.borrow().sent()).into_owned();
+        assert_eq!(statuses(&said), ["200"]);
+    }
+    notes().iter().map(|note| note.begun).collect()
+}
+
+fn together(count: usize) -> Vec<usize> {
+    begun_at_each_end(&vec![get("/text"); count])
+}
+
+#[test]
+fn responses_are_made_up_to_a_number_before_the_first_is_written() {
+    assert_eq!(together(1), [1]);
+    assert_eq!(together(2), [2, 2]);
+    for count in [WRITTEN_TOGETHER - 1, WRITTEN_TOGETHER] {
+        assert_eq!(together(count), vec![count; count]);
+    }
+    let mut more = vec![WRITTEN_TOGETHER; WRITTEN_TOGETHER];
+    more.push(WRITTEN_TOGETHER + 1);
+    assert_eq!(together(WRITTEN_TOGETHER + 1), more);
+}
+
+/// All through filters: none is made before the one before it is written.
+#[test]
+fn nothing_is_made_between_a_costly_response_and_its_write() {
+    assert_eq!(begun_at_each_end(&vec![get("/staged/10"); 3]), [1, 2, 3]);
+}
+
+/// One of the two clients is gone when its request is answered.
+#[test]
+fn who_gets_nothing_ahead_holds_up_nobody() {
+    let mut talk = TestConnection::new("");
+    let (hands, dice) = (Rc::clone(&talk.world.hands), Random::new(3));
+    let wire = Wire::new(hands, dice, Faults::default(), 1 << 20);
+    let peer = Peer::Inet(SocketAddr::from((Ipv4Addr::LOCALHOST, 40_001)));
+    let link = talk.world.accept(wire, 0, peer);
+    let other = Rc::clone(&talk.world.links[link].wire);
+    // The end within a body that is waited for is found by who answers ahead.
+    talk.push("POST /body HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhe");
+    other.borrow_mut().push(get("/text").as_bytes());
+    talk.world.poll(1000);
+    talk.wire(|wire| wire.end());
+    other.borrow_mut().push(get("/text").as_bytes());
+    talk.world.poll(1000);
+    let said = String::from_utf8_lossy(other.borrow().sent()).into_owned();
+    assert_eq!(statuses(&said), ["200", "200"]);
+    assert!(talk.is_closed());
+    let mut statuses: Vec<u16> = notes().iter().map(|note| note.status).collect();
+    statuses.sort_unstable();
+    assert_eq!(statuses, [200, 200, 400]);
+}
