@@ -17,8 +17,8 @@ pub fn prefetch<T: ?Sized>(value: &T) {
     let _ = value;
 }
 
-/// The most that is asked for: a page, behind which the processor would look for another translation.
-pub const BYTES_MAX: usize = 4096;
+/// The most that is asked for, bytes: of a longer value that is read in order, the processor fetches the rest by itself.
+pub const BYTES_MAX: usize = 512;
 
 /// Size of a line of the cache, bytes.
 #[cfg(target_arch = "x86_64")]

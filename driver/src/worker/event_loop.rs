@@ -23,7 +23,7 @@ use server_base::waker::WakeKey;
 use sys::connect::Connecting;
 
 use super::conn::{
-    Ahead, Conn, Disposition, Readiness, answer, end_probe, read_ready, turn, turn_answered, wake,
+    Ahead, Conn, Disposition, Part, Readiness, answer, end_probe, read_ready, turn, wake,
 };
 use super::net::Net;
 use super::shared::Shared;
@@ -146,24 +146,28 @@ pub trait EventLoop: Sized {
     /// Runs the turns of clients that were read from. Responses are made ahead and written one behind the other: the code of
     /// each step stays in the processor's cache, and a client's process that was woken by the first finds the others too.
     fn turn_together(&mut self, keys: &[Key]) {
-        let mut answered = [false; WRITTEN_TOGETHER];
+        let mut parts = [Part::Whole; WRITTEN_TOGETHER];
         let mut written = 0;
         for (at, key) in keys.iter().enumerate() {
             let ahead = self.step(*key, answer).unwrap_or(Ahead::Nothing);
-            answered[at - written] = ahead.is_response();
+            parts[at - written] = match ahead {
+                Ahead::Response | Ahead::CostlyResponse => Part::Write,
+                Ahead::Nothing | Ahead::End => Part::Whole,
+            };
             if ahead == Ahead::End {
-                self.abort(*key);
+                self.close(*key);
             }
             let next = at + 1;
             if next - written == WRITTEN_TOGETHER
                 || ahead == Ahead::CostlyResponse
                 || next == keys.len()
             {
-                for (key, answered) in keys[written..next].iter().zip(answered) {
-                    match answered {
-                        true => self.decide(*key, turn_answered),
-                        false => self.turn(*key, Readiness::default()),
-                    }
+                for (key, part) in keys[written..next].iter().zip(parts) {
+                    let cause = Readiness {
+                        part,
+                        ..Readiness::default()
+                    };
+                    self.turn(*key, cause);
                 }
                 written = next;
             }

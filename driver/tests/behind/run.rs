@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::rc::{Rc, Weak};
 
-use driver::worker::conn::Readiness;
+use driver::worker::conn::{Part, Readiness};
 use engines::{h2, spdy};
 use server_http::exchange::Peer;
 use server_http::http::LocalHttp;
@@ -299,6 +299,7 @@ impl<'a> Run<'a> {
             eof: false,
             expired: self.random.chance(500),
             broken: false,
+            part: Part::Whole,
         };
         if self.random.chance(500) {
             let dice = self.random.next_u64();

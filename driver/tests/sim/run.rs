@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::rc::{Rc, Weak};
 
-use driver::worker::conn::Readiness;
+use driver::worker::conn::{Part, Readiness};
 use server_http::exchange::Peer;
 use server_http::http::LocalHttp;
 use sim::{ClosedBy, Command, Disk, Link, Random, Wire, World};
@@ -251,6 +251,7 @@ impl<'a, G: Guest> Run<'a, G> {
             eof: false,
             expired: self.random.chance(500),
             broken: false,
+            part: Part::Whole,
         };
         self.world.spurious(index, cause);
         self.look()

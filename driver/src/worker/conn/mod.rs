@@ -45,7 +45,7 @@ pub(crate) use probe::accepted;
 pub use probe::end as end_probe;
 pub use serving::{H1State, PIPELINE_DEPTH, QUEUE_BYTES};
 pub use standing::Standing;
-pub use state::{BYTES_A_TURN, Conn, Disposition, PASSES_A_TURN, Readiness};
+pub use state::{BYTES_A_TURN, Conn, Disposition, PASSES_A_TURN, Part, Readiness};
 pub use tls::{TlsBuffers, WRITE_BYTES};
 pub(crate) use trace::write as debug;
 
@@ -56,58 +56,62 @@ pub fn read_ready<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, ready: Re
     receive(c, sh).is_ok()
 }
 
-/// Result of answering ahead of a turn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ahead {
-    /// Nothing: the turn does all.
-    Nothing,
-    /// The response to a request of HTTP/1 is made, as far as it can be.
-    Response,
-    /// A response whose body filters have read, which took so long that others are written before more is made.
-    CostlyResponse,
-    /// Nothing: the connection has ended.
-    End,
-}
-
-impl Ahead {
-    /// Whether the turn begins with writing.
-    pub fn is_response(self) -> bool {
-        matches!(self, Self::Response | Self::CostlyResponse)
-    }
-}
-
-/// Answers the request of HTTP/1 that was read, ahead of the turn, which writes the response. A connection of streams has many
-/// responses for one write by itself.
-pub fn answer<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Ahead {
-    if c.state.h1().is_none() {
-        return Ahead::Nothing;
-    }
-    sh.budget.set(BODY_BUDGET_BYTES);
-    match h1::run(c, sh) {
-        Ok(()) if sh.budget.get() < BODY_BUDGET_BYTES => Ahead::CostlyResponse,
-        Ok(()) => Ahead::Response,
-        Err(Closed) => Ahead::End,
-    }
-}
-
-/// Does all that can be done on a connection now.
+/// Does all that can be done on a connection now, or a part of that.
 pub fn turn<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, ready: Readiness) -> Disposition {
     c.add(ready);
     if ready.broken || (ready.expired && expire(c, sh).is_err()) {
         return close(c, sh);
     }
     sh.turn_bytes = 0;
+    let mut part = ready.part;
     for _ in 0..sh.passes_a_turn {
-        match pass(c, sh) {
-            Ok(true) if sh.turn_bytes < sh.bytes_a_turn => {}
+        match pass(c, sh, part) {
+            Ok(true) if sh.turn_bytes < sh.bytes_a_turn => part = Part::Whole,
             Ok(true) => break,
-            Ok(false) => return rest(c, sh),
+            Ok(false) => {
+                if let Some(activity) = c.activity() {
+                    c.counted.set(activity);
+                }
+                return Disposition::Keep {
+                    deadline_ms: deadline(c, sh),
+                };
+            }
             Err(Closed) => return close(c, sh),
         }
     }
     // There may be more to do, but it is the others' turn.
     Disposition::Keep {
         deadline_ms: sh.clock.mono_ms,
+    }
+}
+
+/// Result of answering ahead of the rest of a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ahead {
+    /// Nothing: the turn is to do all.
+    Nothing,
+    /// The response to a request of HTTP/1 is made, as far as it can be.
+    Response,
+    /// A response whose body filters have read, which took so long that others are written before more is made.
+    CostlyResponse,
+    /// The connection is to be closed.
+    End,
+}
+
+/// Answers the request of HTTP/1 that was read, ahead of the rest of the turn. A connection of streams has many responses for
+/// one write by itself.
+pub fn answer<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Ahead {
+    if c.state.h1().is_none() {
+        return Ahead::Nothing;
+    }
+    let part = Readiness {
+        part: Part::Answer,
+        ..Readiness::default()
+    };
+    match turn(c, sh, part) {
+        Disposition::Close => Ahead::End,
+        Disposition::Keep { .. } if sh.budget.get() < BODY_BUDGET_BYTES => Ahead::CostlyResponse,
+        Disposition::Keep { .. } => Ahead::Response,
     }
 }
 
@@ -118,46 +122,18 @@ pub fn wake<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, keys: &[WakeKey
     turn(c, sh, Readiness::default())
 }
 
-/// Writes a response that was made ahead, and does all else that can be done on the connection now.
-pub fn turn_answered<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Disposition {
-    sh.turn_bytes = 0;
-    match pass_up(c, sh, false) {
-        Ok(true) if sh.turn_bytes >= sh.bytes_a_turn => Disposition::Keep {
-            deadline_ms: sh.clock.mono_ms,
-        },
-        Ok(true) => turn(c, sh, Readiness::default()),
-        Ok(false) => rest(c, sh),
-        Err(Closed) => close(c, sh),
-    }
-}
-
-/// There is nothing to do on the connection until something happens, or its deadline passes.
-#[inline(always)] // Once a turn.
-fn rest<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Disposition {
-    if let Some(activity) = c.activity() {
-        c.counted.set(activity);
-    }
-    Disposition::Keep {
-        deadline_ms: deadline(c, sh),
-    }
-}
-
-/// One pass down and up; true if there may be more to do at once.
+/// One pass down and up, or a part of one; true if there may be more to do at once.
 #[inline(always)] // It is called once; a call costs a thousandth of an exchange.
-fn pass<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Closed> {
-    sh.budget.set(BODY_BUDGET_BYTES);
-    let read = receive(c, sh)?;
-    exchanges::run(c, sh)?;
-    pass_up(c, sh, read)
-}
-
-/// The part of a pass behind the exchanges.
-#[inline(always)] // As `pass`.
-fn pass_up<N: Net>(
-    c: &mut Conn<N::Socket>,
-    sh: &mut Shared<N>,
-    read: bool,
-) -> Result<bool, Closed> {
+fn pass<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, part: Part) -> Result<bool, Closed> {
+    let mut read = false;
+    if part != Part::Write {
+        sh.budget.set(BODY_BUDGET_BYTES);
+        read = part == Part::Whole && receive(c, sh)?;
+        exchanges::run(c, sh)?;
+        if part == Part::Answer {
+            return Ok(false);
+        }
+    }
     let wrote = write(c, sh)?;
     let settled = settle(c, sh)?;
     // The engine may have been too full to take what waits in the socket, and no event tells of that again.

@@ -125,6 +125,20 @@ pub struct Readiness {
     pub expired: bool,
     /// Reading found the connection at its end.
     pub broken: bool,
+    /// The part of the turn that is to be done.
+    pub part: Part,
+}
+
+/// Parts of a turn: others may have theirs in between.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Part {
+    /// All of it.
+    #[default]
+    Whole,
+    /// The exchanges of what was read.
+    Answer,
+    /// Writing what was answered, and then whatever else there is to do.
+    Write,
 }
 
 /// Disposition of a connection after its turn.
