@@ -9,7 +9,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use firstbyte_tests::busy::{inconclusive, worst_stall_while};
-use firstbyte_tests::{Builder, Client, H2Client, Server, wait_until};
+use firstbyte_tests::{Builder, Client, H2Client, Server, Signal, process, wait_until};
 use rustix::net::sockopt;
 use tls_client::Tls;
 
@@ -112,6 +112,45 @@ fn responses_in_time_are_no_stalls() {
         assert!(0.0 < given && 0.0 < left && left <= acked, "{line:?}");
         assert_eq!(line[5], "[]");
     }
+}
+
+/// A client that delays its acknowledgements says that a response has come together with its next request. The sample of the
+/// response has to be completed by that before the next one is written, also where several clients are ready at once.
+#[test]
+fn acknowledgements_that_come_with_requests_complete_samples() {
+    let server = site("first_byte_sampling 100%;").start();
+    let [worker] = server.workers()[..] else {
+        panic!("one worker")
+    };
+    let mut streams: Vec<TcpStream> = (0..3)
+        .map(|_| TcpStream::connect(("127.0.0.1", server.port())).expect("it listens"))
+        .collect();
+    for stream in &streams {
+        stream.set_nodelay(true).expect("a TCP socket");
+        let limit = Some(Duration::from_secs(10));
+        stream.set_read_timeout(limit).expect("not zero");
+    }
+    let rounds = 20;
+    for _ in 0..rounds {
+        // The worker finds all requests when it goes on.
+        assert!(process::signal(worker, Signal::STOP));
+        for stream in &mut streams {
+            let request = b"GET /f.txt HTTP/1.1\r\nHost: a\r\n\r\n";
+            stream.write_all(request).expect("connected");
+            sockopt::set_tcp_quickack(&*stream, false).expect("a TCP socket");
+        }
+        assert!(process::signal(worker, Signal::CONT));
+        for stream in &mut streams {
+            let mut response = Vec::new();
+            while !response.ends_with(b"\r\n\r\n0123456789") {
+                let mut part = [0; 1024];
+                let n = stream.read(&mut part).expect("an answer comes");
+                assert!(n > 0, "it stays open");
+                response.extend_from_slice(&part[..n]);
+            }
+        }
+    }
+    assert_eq!(sampled(&server), (rounds * streams.len()) as f64);
 }
 
 #[test]
