@@ -98,9 +98,9 @@ pub enum Ahead {
     End,
 }
 
-/// Answers the request of HTTP/1 that was read, ahead of the rest of the turn, unless there may be more to read: that may be
-/// what the kernel tells of the response before, which the next one is not to be written without. A connection of streams has
-/// many responses for one write by itself.
+/// Answers the request of HTTP/1 that was read, ahead of the rest of the turn, unless there may be more to read. The kernel's
+/// timestamps of the response before may be what is to be read, and they complete its sample, which has to be complete before
+/// the next response is written. A connection of streams has many responses for one write by itself.
 pub fn answer<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Ahead {
     if c.readable || c.state.h1().is_none() {
         return Ahead::Nothing;
