@@ -146,8 +146,10 @@ class Run:
         """Runs a client to its end; what it says."""
         return self.end(self.begin(program, *arguments))
 
-    def begin(self, program, *arguments):
-        process = subprocess.Popen([f"{self.directory}/{program}", *map(str, arguments)],
+    def begin(self, program, *arguments, yielding=False):
+        """Starts a client; a yielding one leaves its CPU to the others as soon as they want it."""
+        nice = ["nice", "-n", "19"] if yielding else []
+        process = subprocess.Popen([*nice, f"{self.directory}/{program}", *map(str, arguments)],
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         process.line = None
         self.clients.append(process)
