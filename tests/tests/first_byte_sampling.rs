@@ -16,6 +16,9 @@ use tls_client::Tls;
 /// Responses that are in time.
 const CLEAN: usize = 1000;
 
+/// A request for the file of 10 bytes.
+const REQUEST: &[u8] = b"GET /f.txt HTTP/1.1\r\nHost: a\r\n\r\n";
+
 fn site(sampling: &str) -> Builder {
     Server::http(&format!(
         "log_format s '$server_protocol $request_time $first_byte_time $first_byte_sent_time $first_byte_acked_time [$first_byte_stall]';
@@ -73,22 +76,32 @@ fn seconds(word: &str) -> f64 {
 
 /// Sends this many requests on one connection, whose kernel acknowledges at once whatever else this machine does.
 fn ask(server: &Server, times: usize) {
+    let mut answers = connect(server);
+    for _ in 0..times {
+        sockopt::set_tcp_quickack(answers.get_ref(), true).expect("a TCP socket");
+        answers.get_mut().write_all(REQUEST).expect("connected");
+        read_response(&mut answers);
+    }
+}
+
+/// A connection that sends what it is given at once.
+fn connect(server: &Server) -> BufReader<TcpStream> {
     let stream = TcpStream::connect(("127.0.0.1", server.port())).expect("it listens");
     stream.set_nodelay(true).expect("a TCP socket");
     let limit = Some(Duration::from_secs(10));
     stream.set_read_timeout(limit).expect("not zero");
-    let mut answers = BufReader::new(stream);
-    for _ in 0..times {
-        sockopt::set_tcp_quickack(answers.get_ref(), true).expect("a TCP socket");
-        let request = b"GET /f.txt HTTP/1.1\r\nHost: a\r\n\r\n";
-        answers.get_mut().write_all(request).expect("connected");
-        let mut line = String::new();
-        while line != "\r\n" {
-            line.clear();
-            answers.read_line(&mut line).expect("an answer comes");
-        }
-        answers.read_exact(&mut [0; 10]).expect("its body comes");
+    BufReader::new(stream)
+}
+
+/// Reads the response to [`REQUEST`].
+fn read_response(answers: &mut BufReader<TcpStream>) {
+    let mut line = String::new();
+    while line != "\r\n" {
+        line.clear();
+        let bytes = answers.read_line(&mut line).expect("an answer comes");
+        assert!(bytes > 0, "the connection stays open");
     }
+    answers.read_exact(&mut [0; 10]).expect("its body comes");
 }
 
 #[test]
@@ -122,35 +135,19 @@ fn acknowledgements_that_come_with_requests_complete_samples() {
     let [worker] = server.workers()[..] else {
         panic!("one worker")
     };
-    let mut streams: Vec<TcpStream> = (0..3)
-        .map(|_| TcpStream::connect(("127.0.0.1", server.port())).expect("it listens"))
-        .collect();
-    for stream in &streams {
-        stream.set_nodelay(true).expect("a TCP socket");
-        let limit = Some(Duration::from_secs(10));
-        stream.set_read_timeout(limit).expect("not zero");
-    }
+    let mut clients = [(); 3].map(|()| connect(&server));
     let rounds = 20;
     for _ in 0..rounds {
         // The worker finds all requests when it goes on.
         assert!(process::signal(worker, Signal::STOP));
-        for stream in &mut streams {
-            let request = b"GET /f.txt HTTP/1.1\r\nHost: a\r\n\r\n";
-            stream.write_all(request).expect("connected");
-            sockopt::set_tcp_quickack(&*stream, false).expect("a TCP socket");
+        for client in &mut clients {
+            client.get_mut().write_all(REQUEST).expect("connected");
+            sockopt::set_tcp_quickack(client.get_ref(), false).expect("a TCP socket");
         }
         assert!(process::signal(worker, Signal::CONT));
-        for stream in &mut streams {
-            let mut response = Vec::new();
-            while !response.ends_with(b"\r\n\r\n0123456789") {
-                let mut part = [0; 1024];
-                let n = stream.read(&mut part).expect("an answer comes");
-                assert!(n > 0, "it stays open");
-                response.extend_from_slice(&part[..n]);
-            }
-        }
+        clients.iter_mut().for_each(read_response);
     }
-    assert_eq!(sampled(&server), (rounds * streams.len()) as f64);
+    assert_eq!(sampled(&server), (rounds * clients.len()) as f64);
 }
 
 #[test]
