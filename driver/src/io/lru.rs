@@ -137,9 +137,20 @@ pub(crate) struct PathHasher(u64);
 
 impl PathHasher {
     fn mix(&mut self, word: u64) {
-        self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = mix(self.0, word);
     }
 }
+
+/// Mixes a word into a hash, by a product of 128 bits whose halves are folded. Each bit of a word reaches bits on either side of
+/// it, so that the next word, a character later, does not undo the difference.
+#[inline]
+pub(crate) fn mix(hash: u64, word: u64) -> u64 {
+    let product = u128::from(hash ^ word) * FACTOR;
+    (product >> 64) as u64 ^ product as u64
+}
+
+/// An odd number whose bits have no order: 2^64 divided by the golden ratio.
+const FACTOR: u128 = 0x9e37_79b9_7f4a_7c15;
 
 impl Hasher for PathHasher {
     fn write(&mut self, bytes: &[u8]) {
@@ -188,5 +199,18 @@ mod tests {
         assert_eq!((lru.remove_oldest(), lru.len()), (None, 0));
         lru.insert(b"e", 5);
         assert_eq!(lru.oldest(), Some(&5));
+    }
+
+    /// Digits that lie at the end of one word of eight bytes and at the beginning of the next.
+    #[test]
+    fn paths_that_differ_in_digits_have_different_hashes() {
+        let hash = PathHash::new();
+        for prefix in (0..8).map(|len| "/srv/www".to_owned() + &"x".repeat(len)) {
+            let paths = (0..10_000).map(|n| format!("{prefix}/{n}"));
+            let mut hashes: Vec<u64> = paths.map(|path| hash.hash_one(path.as_bytes())).collect();
+            hashes.sort_unstable();
+            hashes.dedup();
+            assert_eq!(hashes.len(), 10_000, "{prefix}");
+        }
     }
 }
