@@ -4,20 +4,33 @@
 /// than x86-64 are not asked.
 #[inline]
 pub fn prefetch<T: ?Sized>(value: &T) {
+    let len = size_of_val(value).min(BYTES_MAX);
+    prefetch_at(std::ptr::from_ref(value).cast(), len);
+}
+
+/// Asks for the first `most` bytes, as [`prefetch`] does.
+#[inline]
+pub fn prefetch_bytes(bytes: &[u8], most: usize) {
+    prefetch_at(bytes.as_ptr(), bytes.len().min(most));
+}
+
+#[inline]
+fn prefetch_at(begin: *const u8, len: usize) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        let (begin, len) = (std::ptr::from_ref(value).cast::<i8>(), size_of_val(value));
-        for offset in (0..len.min(BYTES_MAX)).step_by(LINE_BYTES) {
-            // SAFETY: the address lies within the value, and a prefetch of any address has no effect that can be observed.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(begin.add(offset)) };
+        for offset in (0..len).step_by(LINE_BYTES) {
+            // SAFETY: the callers' values have `len` bytes at `begin`, and a prefetch of any address has no effect that can be
+            // observed.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(begin.add(offset).cast()) };
         }
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = value;
+    let _ = (begin, len);
 }
 
-/// The most that is asked for, bytes: of a longer value that is read in order, the processor fetches the rest by itself.
+/// The most that is asked for of a value, bytes: of a longer one that is read in order, the processor fetches the rest by
+/// itself.
 pub const BYTES_MAX: usize = 512;
 
 /// Size of a line of the cache, bytes.
@@ -42,6 +55,8 @@ mod tests {
         ] {
             let bytes = vec![7_u8; len];
             prefetch(bytes.as_slice());
+            prefetch_bytes(&bytes, 0);
+            prefetch_bytes(&bytes, len + 1);
             assert!(bytes.iter().all(|byte| *byte == 7));
         }
         prefetch(&());

@@ -12,6 +12,8 @@
 //! kernel updates the times. A location with `open_file_cache` goes by nginx's rules instead (`open_cache`), one with
 //! `disable_symlinks` walks the path each time. Absent: directio, read-ahead, bigger-than-memory maps.
 
+mod ahead;
+
 use std::hash::BuildHasher;
 use std::io;
 use std::os::fd::AsFd;
@@ -25,6 +27,7 @@ use server_http::meters::{self, FileFigures};
 use sys::page_cache;
 
 use super::absent::Absent;
+use super::fetch_ahead::FetchAhead;
 use super::kept::{Check, Entry, Kept};
 use super::lru::PathHash;
 use super::open_cache::OpenCaches;
@@ -42,6 +45,10 @@ pub struct FileCache {
     /// Files with a descriptor, and directories.
     descriptors: Kept,
     absent: Absent,
+    /// Look-ups ahead of requests; `None` where few files are kept in memory.
+    ahead: Option<Box<FetchAhead>>,
+    /// Many requests have come together since the last sweep.
+    has_many: bool,
     open_caches: OpenCaches,
     now_ms: u64,
     unix_ms: u64,
@@ -69,6 +76,8 @@ impl FileCache {
             memory: Kept::new(limits.memory_bytes),
             descriptors: Kept::new(limits.descriptors),
             absent: Absent::default(),
+            ahead: None,
+            has_many: false,
             open_caches: OpenCaches::new(),
             now_ms: 0,
             unix_ms: 0,
@@ -87,6 +96,7 @@ impl FileCache {
         self.memory.set_limit(limits.memory_bytes);
         self.descriptors.set_limit(limits.descriptors);
         self.open_caches.retire();
+        self.ahead = None;
         self.sweep_ms = 0;
     }
 
@@ -107,7 +117,8 @@ impl FileCache {
     /// When the next sweep is due, if there is something to sweep.
     #[must_use]
     pub fn sweep_due(&self) -> Option<u64> {
-        (!self.is_empty() || self.memory.is_over()).then_some(self.sweep_ms)
+        let is_due = !self.is_empty() || self.memory.is_over() || self.memory.has_base();
+        is_due.then_some(self.sweep_ms)
     }
 
     /// Sets the time, and where a sweep is due closes what was not used for `UNUSED_MS` and lets go of what is beyond the
@@ -127,6 +138,7 @@ impl FileCache {
             true => now_ms,
             false => now_ms + SWEEP_MS,
         };
+        self.choose_base();
         if now_ms >= self.tell_ms || (self.figures.kept > 0 && self.is_empty()) {
             self.tell_ms = now_ms + TELL_MS;
             self.tell();
@@ -147,6 +159,7 @@ impl FileCache {
 
     /// Closes every descriptor that no request uses, to make room for connections.
     pub fn clear(&mut self) {
+        self.memory.close_base();
         self.descriptors.clear();
         self.open_caches.clear();
     }
@@ -155,6 +168,7 @@ impl FileCache {
     pub fn relieve(&mut self) {
         self.clear();
         self.memory.clear();
+        self.ahead = None;
         self.recent = Vec::new();
         self.scratch = Vec::new();
     }
@@ -476,7 +490,7 @@ pub const RELEASED_MAX: usize = 256;
 
 #[cfg(test)]
 #[path = "files_tests.rs"]
-mod tests;
+pub(crate) mod tests;
 
 #[cfg(test)]
 #[path = "files_memory_tests.rs"]

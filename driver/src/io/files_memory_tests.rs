@@ -11,7 +11,7 @@ use super::tests::{Dir, content, open, unix_ms};
 use super::*;
 
 /// A cache in whose time files written now have settled.
-fn later(memory_bytes: u64) -> FileCache {
+pub(super) fn later(memory_bytes: u64) -> FileCache {
     let mut cache = FileCache::new();
     cache.configure(Limits {
         memory_bytes,

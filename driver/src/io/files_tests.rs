@@ -12,10 +12,10 @@ use server_base::files::{OpenFileCache, Symlinks};
 use super::*;
 
 /// A directory that is removed with its content.
-pub(super) struct Dir(pub(super) PathBuf);
+pub(crate) struct Dir(pub(crate) PathBuf);
 
 impl Dir {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let path =
@@ -25,7 +25,7 @@ impl Dir {
         Self(path)
     }
 
-    pub(super) fn file(&self, name: &str, content: &str) -> PathBuf {
+    pub(crate) fn file(&self, name: &str, content: &str) -> PathBuf {
         let path = self.0.join(name);
         fs::write(&path, content).expect("write");
         path

@@ -3,6 +3,8 @@
 //! Safe code over `sys`. Timers and files belong to one thread each and take the time as an argument.
 
 mod absent;
+mod base_dir;
+mod fetch_ahead;
 pub mod files;
 pub mod hosts;
 mod kept;

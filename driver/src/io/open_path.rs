@@ -21,7 +21,7 @@ pub(crate) struct Found {
 }
 
 /// The result of a look at a path.
-fn meta_of(stat: &Stat) -> Meta {
+pub(crate) fn meta_of(stat: &Stat) -> Meta {
     let file_type = FileType::from_raw_mode(stat.st_mode);
     Meta {
         size: u64::try_from(stat.st_size).unwrap_or(0),
@@ -152,7 +152,7 @@ fn open_same_owner(at: BorrowedFd<'_>, name: &[u8], flags: OFlags) -> Result<Own
     }
 }
 
-fn failed(call: &'static str) -> impl Fn(Errno) -> FileError {
+pub(crate) fn failed(call: &'static str) -> impl Fn(Errno) -> FileError {
     move |errno| FileError {
         errno: errno.raw_os_error(),
         call,
@@ -167,6 +167,7 @@ fn nanoseconds(value: impl TryInto<u32>) -> u32 {
 const READ: OFlags = OFlags::RDONLY
     .union(OFlags::NONBLOCK)
     .union(OFlags::CLOEXEC);
-const SEARCH: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+/// To look things up in a directory from its descriptor.
+pub(crate) const SEARCH: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 /// Age from which a file's times tell every further change, also on file systems that count whole seconds.
 pub(crate) const SETTLED_MS: u64 = 3000;

@@ -84,7 +84,9 @@ pub trait EventLoop: Sized {
             keys => self.turn_together(keys),
         }
         ready.clear();
-        self.parts().0.ready = ready;
+        let (tables, shared) = self.parts();
+        tables.ready = ready;
+        shared.files.end_turn();
         let (_, shared) = self.parts();
         if !shared.wakers.is_empty() || !shared.dialer.calls.is_empty() {
             self.run_rounds();
@@ -149,7 +151,12 @@ pub trait EventLoop: Sized {
         let mut parts = [Part::Whole; WRITTEN_TOGETHER];
         let mut written = 0;
         for (at, key) in keys.iter().enumerate() {
+            if at % LOOKED_UP_TOGETHER == 0 {
+                self.parts().1.files.look_up(LOOKED_UP_TOGETHER);
+            }
+            self.parts().1.files.begin_expected();
             let ahead = self.step(*key, answer).unwrap_or(Ahead::Nothing);
+            self.parts().1.files.end_expected();
             parts[at - written] = match ahead {
                 Ahead::Response | Ahead::CostlyResponse => Part::Write,
                 Ahead::Nothing | Ahead::End => Part::Whole,
@@ -430,6 +437,9 @@ fn of_socket(call: &'static str, error: &io::Error) -> Failure {
 
 /// Responses that are made before the first of them is written, at most.
 pub const WRITTEN_TOGETHER: usize = 8;
+
+/// Requests whose files are looked up together, ahead of their responses.
+const LOOKED_UP_TOGETHER: usize = 32;
 
 const EINVAL: i32 = 22;
 const ENFILE: i32 = 23;

@@ -136,6 +136,15 @@ impl<V> S3Fifo<V> {
         None
     }
 
+    /// The place of a value with this hash, which is probably `near`.
+    #[inline]
+    pub fn find_near(&self, hash: u64, near: u32) -> Option<u32> {
+        match self.slots.get(near as usize) {
+            Some(slot) if slot.hash == hash && slot.value.is_some() => Some(near),
+            _ => self.find(hash, |_| true),
+        }
+    }
+
     /// Uses the value at a place that [`S3Fifo::find`] gave; `None` if it is none.
     #[inline]
     pub fn use_at(&mut self, place: u32) -> Option<&mut V> {
@@ -164,11 +173,11 @@ impl<V> S3Fifo<V> {
         self.evict_for(0)
     }
 
-    /// Inserts a value and evicts others as needed; returns the value if its weight exceeds the capacity.
+    /// Inserts a value, evicts others as needed, and returns its place.
     ///
     /// # Errors
     /// The value, where it cannot be kept.
-    pub fn insert(&mut self, hash: u64, weight: u64, value: V) -> Result<(), V> {
+    pub fn insert(&mut self, hash: u64, weight: u64, value: V) -> Result<u32, V> {
         if weight > self.limit.min(u64::from(WEIGHT_MAX)) {
             return Err(value);
         }
@@ -198,7 +207,7 @@ impl<V> S3Fifo<V> {
             self.chain_in(place);
         }
         self.link_newest(place);
-        Ok(())
+        Ok(place)
     }
 
     /// Takes the value out that is at a place.
@@ -208,6 +217,18 @@ impl<V> S3Fifo<V> {
         self.unchain(place);
         self.free.push(place);
         Some(value)
+    }
+
+    /// The value at a place; that does not count as a use.
+    #[inline]
+    pub fn at(&self, place: u32) -> Option<&V> {
+        self.slots.get(place as usize)?.value.as_ref()
+    }
+
+    /// The memory of a place, which need not have a value, to ask the processor for it.
+    #[inline]
+    pub fn slot(&self, place: u32) -> Option<&impl Sized> {
+        self.slots.get(place as usize)
     }
 
     /// The value at a place; that does not count as a use.

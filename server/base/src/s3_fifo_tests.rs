@@ -202,6 +202,25 @@ fn weight_uses_and_queue_share_a_word() {
 fn the_heaviest_value_is_kept_and_one_that_is_heavier_by_one_is_not() {
     let mut cache = S3Fifo::new(u64::MAX / 2);
     assert_eq!(cache.insert(1, u64::from(WEIGHT_MAX) + 1, 1), Err(1));
-    assert_eq!(cache.insert(1, u64::from(WEIGHT_MAX), 1), Ok(()));
+    assert_eq!(cache.insert(1, u64::from(WEIGHT_MAX), 1), Ok(0));
     assert_eq!(cache.weight(), u64::from(WEIGHT_MAX));
+}
+
+#[test]
+fn a_place_nearby_is_taken_for_a_value_of_its_hash_alone() {
+    let mut numbers = Numbers::new(10);
+    let places = [1_u64, 2].map(|n| {
+        let place = numbers.0.insert(hash(n), 1, n);
+        place.expect("there is room")
+    });
+    let cache = &mut numbers.0;
+    for near in [places[0], places[1], 2, NONE] {
+        assert_eq!(cache.find_near(hash(1), near), Some(places[0]));
+        assert_eq!(cache.find_near(hash(3), near), None);
+    }
+    assert_eq!(cache.at(places[0]), Some(&1));
+    cache.remove(places[0]);
+    assert_eq!(cache.find_near(hash(1), places[0]), None, "it is empty");
+    assert_eq!((cache.at(places[0]), cache.at(2)), (None, None));
+    assert!(cache.slot(places[0]).is_some() && cache.slot(2).is_none());
 }

@@ -53,7 +53,12 @@ pub(crate) use trace::write as debug;
 /// that one look at a file serves all of them. False if the connection has ended.
 pub fn read_ready<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, ready: Readiness) -> bool {
     c.add(ready);
-    receive(c, sh).is_ok()
+    let is_open = receive(c, sh).is_ok();
+    if is_open && sh.files.looks_ahead() {
+        let h1 = c.state.h1();
+        sh.files.expect(h1.and_then(|h1| h1.engine.ready_head()));
+    }
+    is_open
 }
 
 /// Does all that can be done on a connection now, or a part of that.

@@ -1,0 +1,166 @@
+//! Memory of kept files, asked for before the requests for them are answered.
+//!
+//! Of many kept files no cache of the processor has the next one, and each step to it waits for memory: its slot, what is
+//! known of it, its bytes. All requests that were read in a turn are known before the first of them is answered: a table
+//! leads from the target of a request to the place of the file that was opened for it last time, and the memory of many is
+//! asked for at once. That place is a guess: a wrong one costs time and changes no response.
+//!
+//! Absent: files with a descriptor, and requests that are alone in their turn.
+
+use engines::http::{FieldId, RequestHead};
+use server_base::s3_fifo::S3Fifo;
+use sys::prefetch::{prefetch, prefetch_bytes};
+
+use super::kept::Entry;
+use super::lru::mix;
+
+/// Places of files by target, and the requests of a turn.
+#[derive(Debug)]
+pub(crate) struct FetchAhead {
+    /// One more than the place of the file that was opened for a target with this hash; 0 where none is known.
+    places: Box<[u32]>,
+    /// The requests of a turn in the order in which they are answered.
+    requests: Vec<Guess>,
+    /// Of how many of them memory was asked for.
+    looked_up: usize,
+    /// How many were begun to be answered.
+    begun: usize,
+}
+
+/// A request, and the file that it is probably for.
+#[derive(Clone, Copy, Debug)]
+struct Guess {
+    /// Index of the target's hash in the table.
+    at: usize,
+    place: u32,
+}
+
+impl FetchAhead {
+    /// A table for files that weigh `limit_bytes` together.
+    pub(crate) fn new(limit_bytes: u64) -> Self {
+        let targets = (limit_bytes / BYTES_A_TARGET).clamp(TARGETS_LEAST, TARGETS_MOST);
+        let targets = (targets as usize).next_power_of_two();
+        Self {
+            places: vec![0; targets].into(),
+            requests: Vec::new(),
+            looked_up: 0,
+            begun: 0,
+        }
+    }
+
+    /// Adds a request that was read; `None` for a connection of which none is known.
+    #[inline]
+    pub(crate) fn expect(&mut self, head: Option<&RequestHead>) {
+        let at = head.map_or(0, hash) as usize & (self.places.len() - 1);
+        prefetch(&self.places[at]);
+        self.requests.push(Guess {
+            at,
+            place: NO_PLACE,
+        });
+    }
+
+    /// Asks for memory that the next `count` requests need, a step for all of them before the next one: so the waits for one
+    /// step pass together.
+    pub(crate) fn look_up(&mut self, count: usize, entries: &S3Fifo<Entry>) {
+        let end = self.requests.len().min(self.begun + count);
+        let Some(requests) = self.requests.get_mut(self.looked_up..end) else {
+            return;
+        };
+        self.looked_up = end;
+        for request in &mut *requests {
+            request.place = self.places[request.at].wrapping_sub(1);
+            if let Some(slot) = entries.slot(request.place) {
+                prefetch(slot);
+            }
+        }
+        let of = |request: &Guess| Some(&entries.at(request.place)?.opened);
+        for opened in requests.iter().filter_map(of) {
+            prefetch(&**opened);
+        }
+        for opened in requests.iter().filter_map(of) {
+            prefetch_bytes(opened.texts(), LOOKED_UP_BYTES);
+        }
+    }
+
+    /// Returns the place that the next request probably needs, and asks for the bytes of the one after it.
+    #[inline]
+    pub(crate) fn begin(&mut self, entries: &S3Fifo<Entry>) -> u32 {
+        let next = self.requests.get(self.begun + 1);
+        if let Some(entry) = next.and_then(|next| entries.at(next.place)) {
+            prefetch_bytes(entry.opened.texts(), FETCHED_BYTES);
+        }
+        let place = self.requests.get(self.begun).map(|request| request.place);
+        self.begun += 1;
+        place.unwrap_or(NO_PLACE)
+    }
+
+    /// Notes where the file was that was opened for the request begun last.
+    #[inline]
+    pub(crate) fn note(&mut self, place: u32) {
+        let request = self.begun.checked_sub(1).and_then(|n| self.requests.get(n));
+        if let Some(request) = request
+            && request.place != place
+        {
+            self.places[request.at] = place.wrapping_add(1);
+        }
+    }
+
+    /// The number of requests of this turn.
+    #[inline]
+    pub(crate) fn requests(&self) -> usize {
+        self.requests.len()
+    }
+
+    /// The turn is over.
+    #[inline]
+    pub(crate) fn end(&mut self) {
+        self.requests.clear();
+        (self.looked_up, self.begun) = (0, 0);
+    }
+}
+
+/// A hash of the target without its query, and of the host.
+#[inline]
+fn hash(head: &RequestHead) -> u64 {
+    let target = head.bytes(head.target);
+    let path = target.split(|byte| *byte == b'?').next();
+    let host = head.field(FieldId::Host);
+    mix_bytes(
+        mix_bytes(0, path.unwrap_or(target)),
+        host.unwrap_or_default(),
+    )
+}
+
+/// Mixes bytes into a hash. Clients choose them: with two that collide they slow themselves down.
+#[inline]
+fn mix_bytes(hash: u64, bytes: &[u8]) -> u64 {
+    let (words, rest) = bytes.as_chunks::<8>();
+    let words = words.iter().map(|word| u64::from_le_bytes(*word));
+    let last = rest.iter().fold(bytes.len() as u64, |last, byte| {
+        last << 8 | u64::from(*byte)
+    });
+    words.chain([last]).fold(hash, mix)
+}
+
+/// No file has this place.
+pub(crate) const NO_PLACE: u32 = u32::MAX;
+
+/// The number of files kept in memory from which requests are looked up ahead: the memory of fewer stays in the processor's
+/// cache.
+pub(crate) const LOOKED_UP_FROM: usize = 512;
+
+/// Bytes of kept files for each target of the table, which makes the table 1.6 % of `open_files_memory`.
+const BYTES_A_TARGET: u64 = 1 << 8;
+/// The least and the most targets of the table; each takes four bytes.
+const TARGETS_LEAST: u64 = 1 << 10;
+/// See [`TARGETS_LEAST`].
+const TARGETS_MOST: u64 = 1 << 20;
+
+/// The most bytes of a file that are asked for when it is looked up: those of the header fields.
+const LOOKED_UP_BYTES: usize = 64;
+/// The most bytes that are asked for while the request before is answered.
+const FETCHED_BYTES: usize = 4 << 10;
+
+#[cfg(test)]
+#[path = "fetch_ahead_tests.rs"]
+mod tests;

@@ -1,0 +1,136 @@
+//! Tests of guesses, without files.
+
+use engines::http::Span;
+
+use super::*;
+
+fn head(target: &str, host: &str) -> RequestHead {
+    let mut head = RequestHead::default();
+    head.arena.extend_from_slice(target.as_bytes());
+    head.target = Span::new(0, target.len());
+    head.push(b"Host", host.as_bytes());
+    head
+}
+
+/// A table without files: what it says of places is not looked at.
+struct Turns(FetchAhead, S3Fifo<Entry>);
+
+impl Turns {
+    fn new() -> Self {
+        Self(FetchAhead::new(64 << 20), S3Fifo::new(0))
+    }
+
+    /// A turn with these requests, for which files at these places are opened; returns the guesses.
+    fn turn(&mut self, requests: &[(&RequestHead, u32)]) -> Vec<u32> {
+        let Self(ahead, entries) = self;
+        requests
+            .iter()
+            .for_each(|(head, _)| ahead.expect(Some(head)));
+        ahead.look_up(requests.len(), entries);
+        let guess = |(_, place): &(&RequestHead, u32)| {
+            let guess = ahead.begin(entries);
+            ahead.note(*place);
+            guess
+        };
+        let guesses = requests.iter().map(guess).collect();
+        ahead.end();
+        guesses
+    }
+}
+
+#[test]
+fn a_request_is_for_the_file_that_was_opened_for_it_last_time() {
+    let mut turns = Turns::new();
+    let (a, b) = (head("/a/index.html", "h"), head("/b/index.html", "h"));
+    assert_eq!(turns.turn(&[(&a, 7), (&b, 0)]), [NO_PLACE; 2]);
+    assert_eq!(turns.turn(&[(&b, 0), (&a, 7), (&a, 7)]), [0, 7, 7]);
+    assert_eq!(turns.turn(&[(&a, 8)]), [7]);
+    assert_eq!(turns.turn(&[(&a, 8), (&b, 1)]), [8, 0]);
+    assert_eq!(turns.turn(&[(&b, 1)]), [1]);
+}
+
+#[test]
+fn a_query_makes_no_difference_and_a_host_does() {
+    let mut turns = Turns::new();
+    turns.turn(&[(&head("/f", "a"), 3)]);
+    let places = turns.turn(&[
+        (&head("/f?x=1", "a"), 3),
+        (&head("/f?", "a"), 3),
+        (&head("/f", "b"), 4),
+        (&head("/g", "a"), 5),
+        (&head("/ff", "a"), 6),
+        (&head("", ""), 7),
+    ]);
+    assert_eq!(places[..2], [3, 3]);
+    assert_eq!(places[2..], [NO_PLACE; 4]);
+}
+
+#[test]
+fn hashes_of_similar_targets_hardly_ever_collide() {
+    let mut turns = Turns::new();
+    for n in 0..10_000 {
+        turns.turn(&[(&head(&format!("/{:03}/{n:05}.bin", n % 1000), "h"), n)]);
+    }
+    let found = (0..10_000).filter(|n| {
+        turns.turn(&[(&head(&format!("/{:03}/{n:05}.bin", n % 1000), "h"), *n)]) == [*n]
+    });
+    let found = found.count();
+    assert!(found > 9_500, "{found} of 10,000 in 262,144");
+}
+
+#[test]
+fn requests_are_looked_up_as_many_as_are_asked_for() {
+    let Turns(mut ahead, entries) = Turns::new();
+    let heads: Vec<RequestHead> = (0..5).map(|n| head(&format!("/{n}"), "h")).collect();
+    heads.iter().for_each(|head| ahead.expect(Some(head)));
+    (0..5).for_each(|place| {
+        ahead.begin(&entries);
+        ahead.note(place);
+    });
+    ahead.end();
+    assert_eq!(ahead.requests(), 0);
+    heads.iter().for_each(|head| ahead.expect(Some(head)));
+    assert_eq!(ahead.requests(), 5);
+    ahead.look_up(2, &entries);
+    let begun = [(); 3].map(|()| ahead.begin(&entries));
+    assert_eq!(begun, [0, 1, NO_PLACE]);
+    // What was begun is too late; the others are looked up.
+    ahead.look_up(100, &entries);
+    let begun = [(); 3].map(|()| ahead.begin(&entries));
+    assert_eq!(begun, [3, 4, NO_PLACE]);
+    ahead.note(9);
+    ahead.look_up(1, &entries);
+}
+
+#[test]
+fn a_connection_without_a_request_has_its_place_in_the_order() {
+    let mut turns = Turns::new();
+    let a = head("/a", "h");
+    turns.turn(&[(&a, 7)]);
+    let Turns(mut ahead, entries) = turns;
+    ahead.expect(None);
+    ahead.expect(Some(&a));
+    ahead.look_up(2, &entries);
+    assert_eq!(ahead.begin(&entries), NO_PLACE);
+    assert_eq!(ahead.begin(&entries), 7);
+    // Nothing was begun in the next turn yet.
+    ahead.end();
+    ahead.note(8);
+    ahead.expect(Some(&a));
+    ahead.look_up(1, &entries);
+    assert_eq!(ahead.begin(&entries), 7);
+}
+
+#[test]
+fn the_table_grows_with_the_limit_within_bounds() {
+    for (limit_bytes, targets) in [
+        (0, 1 << 10),
+        (1 << 18, 1 << 10),
+        ((1 << 18) + BYTES_A_TARGET, 1 << 11),
+        (64 << 20, 1 << 18),
+        (256 << 20, 1 << 20),
+        (u64::MAX, 1 << 20),
+    ] {
+        assert_eq!(FetchAhead::new(limit_bytes).places.len(), targets);
+    }
+}

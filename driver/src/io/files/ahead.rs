@@ -1,0 +1,88 @@
+//! Looking up the files of a turn's requests before the first of them is answered.
+//!
+//! The loop tells of each request when it was read ([`FileCache::expect`]), of a group before its answers
+//! ([`FileCache::look_up`]), and of each answer. How a request leads to a file is in `fetch_ahead`, the directory that looks
+//! start at in `base_dir`. Absent: anything that decides what a request gets.
+
+use engines::http::RequestHead;
+
+use super::FileCache;
+use crate::io::fetch_ahead::{FetchAhead, LOOKED_UP_FROM, NO_PLACE};
+
+impl FileCache {
+    /// Whether [`FileCache::expect`] is to be called.
+    #[inline]
+    pub fn looks_ahead(&self) -> bool {
+        self.ahead.is_some()
+    }
+
+    /// Adds a request to those that will be answered in this turn, in their order; `None` where a connection has none.
+    #[inline]
+    pub fn expect(&mut self, head: Option<&RequestHead>) {
+        if let Some(ahead) = &mut self.ahead {
+            ahead.expect(head);
+        }
+    }
+
+    /// Prepares for the next `count` requests: asks for the memory that they probably need, and where many have come looks at
+    /// the directory that their files lie below.
+    #[inline]
+    pub fn look_up(&mut self, count: usize) {
+        let Some(ahead) = &mut self.ahead else {
+            return;
+        };
+        ahead.look_up(count, self.memory.entries());
+        if ahead.requests() >= BASE_FROM {
+            self.has_many = true;
+            self.memory.check_base(self.input_reads);
+        }
+    }
+
+    /// Begins the answer to the next of the requests that are expected.
+    #[inline]
+    pub fn begin_expected(&mut self) {
+        if let Some(ahead) = &mut self.ahead {
+            let place = ahead.begin(self.memory.entries());
+            self.memory.set_near(place);
+        }
+    }
+
+    /// Notes which file it was for.
+    #[inline]
+    pub fn end_expected(&mut self) {
+        if let Some(ahead) = &mut self.ahead {
+            match self.memory.set_near(NO_PLACE) {
+                NO_PLACE => {}
+                place => ahead.note(place),
+            }
+        }
+    }
+
+    /// Forgets the requests of the turn. From [`LOOKED_UP_FROM`] kept files on, the requests of the next one are looked up.
+    #[inline]
+    pub fn end_turn(&mut self) {
+        match &mut self.ahead {
+            Some(ahead) => ahead.end(),
+            None if self.memory.len() >= LOOKED_UP_FROM => {
+                self.ahead = Some(Box::new(FetchAhead::new(self.memory.limit())));
+            }
+            None => {}
+        }
+    }
+
+    /// Opens the directory that files lie below if many requests have come together since the last call, else closes it.
+    pub(super) fn choose_base(&mut self) {
+        match std::mem::take(&mut self.has_many) {
+            true => self.memory.choose_base(self.input_reads),
+            false => self.memory.close_base(),
+        }
+    }
+}
+
+/// The fewest requests of a turn for which the directory that their files lie below is looked at: that look costs as much as
+/// three looks at files from there save.
+const BASE_FROM: usize = 8;
+
+#[cfg(test)]
+#[path = "ahead_tests.rs"]
+mod tests;
