@@ -436,7 +436,7 @@ fn of_socket(call: &'static str, error: &io::Error) -> Failure {
 }
 
 /// Responses that are made before the first of them is written, at most.
-pub const WRITTEN_TOGETHER: usize = 8;
+pub const WRITTEN_TOGETHER: usize = 32;
 
 /// Requests whose files are looked up together, ahead of their responses.
 const LOOKED_UP_TOGETHER: usize = 32;
