@@ -7,18 +7,22 @@
 //!
 //! Absent: files with a descriptor, and requests that are alone in their turn.
 
+use std::hash::{BuildHasher, Hasher};
+
 use engines::http::{FieldId, RequestHead};
 use server_base::s3_fifo::S3Fifo;
 use sys::prefetch::{prefetch, prefetch_bytes};
 
 use super::kept::Entry;
-use super::lru::mix;
+use super::lru::PathHash;
 
 /// Places of files by target, and the requests of a turn.
 #[derive(Debug)]
 pub(crate) struct FetchAhead {
-    /// One more than the place of the file that was opened for a target with this hash; 0 where none is known.
-    places: Box<[u32]>,
+    hash: PathHash,
+    /// The file that was opened for a target with this hash: one more than its place, and above that a tag, the upper half of the
+    /// hash of its path; 0 where none is known.
+    places: Box<[u64]>,
     /// The requests of a turn in the order in which they are answered.
     requests: Vec<Guess>,
     /// Of how many of them memory was asked for.
@@ -33,6 +37,7 @@ struct Guess {
     /// Index of the target's hash in the table.
     at: usize,
     place: u32,
+    tag: u32,
 }
 
 impl FetchAhead {
@@ -41,6 +46,7 @@ impl FetchAhead {
         let targets = (limit_bytes / BYTES_A_TARGET).clamp(TARGETS_LEAST, TARGETS_MOST);
         let targets = (targets as usize).next_power_of_two();
         Self {
+            hash: PathHash::new(),
             places: vec![0; targets].into(),
             requests: Vec::new(),
             looked_up: 0,
@@ -48,14 +54,27 @@ impl FetchAhead {
         }
     }
 
+    /// A hash of the target without its query, and of the host.
+    #[inline]
+    fn hash(&self, head: &RequestHead) -> u64 {
+        let target = head.bytes(head.target);
+        let path = target.split(|byte| *byte == b'?').next();
+        let mut hasher = self.hash.build_hasher();
+        hasher.write(path.unwrap_or(target));
+        hasher.write(head.field(FieldId::Host).unwrap_or_default());
+        hasher.finish()
+    }
+
     /// Adds a request that was read; `None` for a connection of which none is known.
     #[inline]
     pub(crate) fn expect(&mut self, head: Option<&RequestHead>) {
-        let at = head.map_or(0, hash) as usize & (self.places.len() - 1);
+        let hash = head.map_or(0, |head| self.hash(head));
+        let at = hash as usize & (self.places.len() - 1);
         prefetch(&self.places[at]);
         self.requests.push(Guess {
             at,
             place: NO_PLACE,
+            tag: 0,
         });
     }
 
@@ -68,9 +87,16 @@ impl FetchAhead {
         };
         self.looked_up = end;
         for request in &mut *requests {
-            request.place = self.places[request.at].wrapping_sub(1);
+            let known = self.places[request.at];
+            (request.place, request.tag) = ((known as u32).wrapping_sub(1), tag(known));
             if let Some(slot) = entries.slot(request.place) {
                 prefetch(slot);
+            }
+        }
+        for request in &mut *requests {
+            // Another file has the place of one that was evicted.
+            if entries.hash_at(request.place).map(tag) != Some(request.tag) {
+                request.place = NO_PLACE;
             }
         }
         let of = |request: &Guess| Some(&entries.at(request.place)?.opened);
@@ -94,14 +120,15 @@ impl FetchAhead {
         place.unwrap_or(NO_PLACE)
     }
 
-    /// Notes where the file was that was opened for the request begun last.
+    /// Notes the place of the file that was opened for the request begun last.
     #[inline]
-    pub(crate) fn note(&mut self, place: u32) {
+    pub(crate) fn note(&mut self, place: u32, entries: &S3Fifo<Entry>) {
         let request = self.begun.checked_sub(1).and_then(|n| self.requests.get(n));
         if let Some(request) = request
             && request.place != place
+            && let Some(hash) = entries.hash_at(place)
         {
-            self.places[request.at] = place.wrapping_add(1);
+            self.places[request.at] = u64::from(tag(hash)) << 32 | u64::from(place + 1);
         }
     }
 
@@ -119,27 +146,9 @@ impl FetchAhead {
     }
 }
 
-/// A hash of the target without its query, and of the host.
-#[inline]
-fn hash(head: &RequestHead) -> u64 {
-    let target = head.bytes(head.target);
-    let path = target.split(|byte| *byte == b'?').next();
-    let host = head.field(FieldId::Host);
-    mix_bytes(
-        mix_bytes(0, path.unwrap_or(target)),
-        host.unwrap_or_default(),
-    )
-}
-
-/// Mixes bytes into a hash. Clients choose them: with two that collide they slow themselves down.
-#[inline]
-fn mix_bytes(hash: u64, bytes: &[u8]) -> u64 {
-    let (words, rest) = bytes.as_chunks::<8>();
-    let words = words.iter().map(|word| u64::from_le_bytes(*word));
-    let last = rest.iter().fold(bytes.len() as u64, |last, byte| {
-        last << 8 | u64::from(*byte)
-    });
-    words.chain([last]).fold(hash, mix)
+/// The upper half of a hash.
+fn tag(hash: u64) -> u32 {
+    (hash >> 32) as u32
 }
 
 /// No file has this place.
@@ -149,9 +158,9 @@ pub(crate) const NO_PLACE: u32 = u32::MAX;
 /// cache.
 pub(crate) const LOOKED_UP_FROM: usize = 512;
 
-/// Bytes of kept files for each target of the table, which makes the table 1.6 % of `open_files_memory`.
+/// Bytes of kept files for each target of the table, which makes the table 3.2 % of `open_files_memory`.
 const BYTES_A_TARGET: u64 = 1 << 8;
-/// The least and the most targets of the table; each takes four bytes.
+/// The least and the most targets of the table; each takes eight bytes.
 const TARGETS_LEAST: u64 = 1 << 10;
 /// See [`TARGETS_LEAST`].
 const TARGETS_MOST: u64 = 1 << 20;

@@ -1,6 +1,9 @@
-//! Tests of guesses, without files.
+//! Tests of guesses, with entries that no file belongs to.
+
+use std::rc::Rc;
 
 use engines::http::Span;
+use server_base::files::{Meta, Opened};
 
 use super::*;
 
@@ -12,12 +15,28 @@ fn head(target: &str, host: &str) -> RequestHead {
     head
 }
 
-/// A table without files: what it says of places is not looked at.
+/// Adds an entry, whose hash has this number in its upper half.
+fn add(entries: &mut S3Fifo<Entry>, number: u32) -> u32 {
+    let entry = Entry {
+        path: Box::default(),
+        opened: Rc::new(Opened::new(None, Meta::default())),
+        used_ms: 0,
+        checked: 0,
+    };
+    let place = entries.insert(u64::from(number) << 32, 1, entry);
+    place.expect("there is room")
+}
+
+/// A table, and entries at the first places.
 struct Turns(FetchAhead, S3Fifo<Entry>);
 
 impl Turns {
-    fn new() -> Self {
-        Self(FetchAhead::new(64 << 20), S3Fifo::new(0))
+    fn new(count: u32) -> Self {
+        let mut entries = S3Fifo::new(u64::from(count));
+        for number in 0..count {
+            assert_eq!(add(&mut entries, number), number);
+        }
+        Self(FetchAhead::new(u64::MAX), entries)
     }
 
     /// A turn with these requests, for which files at these places are opened; returns the guesses.
@@ -29,7 +48,7 @@ impl Turns {
         ahead.look_up(requests.len(), entries);
         let guess = |(_, place): &(&RequestHead, u32)| {
             let guess = ahead.begin(entries);
-            ahead.note(*place);
+            ahead.note(*place, entries);
             guess
         };
         let guesses = requests.iter().map(guess).collect();
@@ -40,7 +59,7 @@ impl Turns {
 
 #[test]
 fn a_request_is_for_the_file_that_was_opened_for_it_last_time() {
-    let mut turns = Turns::new();
+    let mut turns = Turns::new(10);
     let (a, b) = (head("/a/index.html", "h"), head("/b/index.html", "h"));
     assert_eq!(turns.turn(&[(&a, 7), (&b, 0)]), [NO_PLACE; 2]);
     assert_eq!(turns.turn(&[(&b, 0), (&a, 7), (&a, 7)]), [0, 7, 7]);
@@ -51,7 +70,7 @@ fn a_request_is_for_the_file_that_was_opened_for_it_last_time() {
 
 #[test]
 fn a_query_makes_no_difference_and_a_host_does() {
-    let mut turns = Turns::new();
+    let mut turns = Turns::new(10);
     turns.turn(&[(&head("/f", "a"), 3)]);
     let places = turns.turn(&[
         (&head("/f?x=1", "a"), 3),
@@ -67,7 +86,7 @@ fn a_query_makes_no_difference_and_a_host_does() {
 
 #[test]
 fn hashes_of_similar_targets_hardly_ever_collide() {
-    let mut turns = Turns::new();
+    let mut turns = Turns::new(10_000);
     for n in 0..10_000 {
         turns.turn(&[(&head(&format!("/{:03}/{n:05}.bin", n % 1000), "h"), n)]);
     }
@@ -75,17 +94,17 @@ fn hashes_of_similar_targets_hardly_ever_collide() {
         turns.turn(&[(&head(&format!("/{:03}/{n:05}.bin", n % 1000), "h"), *n)]) == [*n]
     });
     let found = found.count();
-    assert!(found > 9_500, "{found} of 10,000 in 262,144");
+    assert!(found > 9_500, "{found} of 10,000 in 1,048,576");
 }
 
 #[test]
 fn requests_are_looked_up_as_many_as_are_asked_for() {
-    let Turns(mut ahead, entries) = Turns::new();
+    let Turns(mut ahead, entries) = Turns::new(10);
     let heads: Vec<RequestHead> = (0..5).map(|n| head(&format!("/{n}"), "h")).collect();
     heads.iter().for_each(|head| ahead.expect(Some(head)));
     (0..5).for_each(|place| {
         ahead.begin(&entries);
-        ahead.note(place);
+        ahead.note(place, &entries);
     });
     ahead.end();
     assert_eq!(ahead.requests(), 0);
@@ -98,13 +117,13 @@ fn requests_are_looked_up_as_many_as_are_asked_for() {
     ahead.look_up(100, &entries);
     let begun = [(); 3].map(|()| ahead.begin(&entries));
     assert_eq!(begun, [3, 4, NO_PLACE]);
-    ahead.note(9);
+    ahead.note(9, &entries);
     ahead.look_up(1, &entries);
 }
 
 #[test]
 fn a_connection_without_a_request_has_its_place_in_the_order() {
-    let mut turns = Turns::new();
+    let mut turns = Turns::new(10);
     let a = head("/a", "h");
     turns.turn(&[(&a, 7)]);
     let Turns(mut ahead, entries) = turns;
@@ -115,10 +134,23 @@ fn a_connection_without_a_request_has_its_place_in_the_order() {
     assert_eq!(ahead.begin(&entries), 7);
     // Nothing was begun in the next turn yet.
     ahead.end();
-    ahead.note(8);
+    ahead.note(8, &entries);
     ahead.expect(Some(&a));
     ahead.look_up(1, &entries);
     assert_eq!(ahead.begin(&entries), 7);
+}
+
+#[test]
+fn a_file_that_was_evicted_is_expected_no_more() {
+    let mut turns = Turns::new(2);
+    let (a, b) = (head("/a", "h"), head("/b", "h"));
+    turns.turn(&[(&a, 0), (&b, 1)]);
+    turns.1.remove(0);
+    assert_eq!(turns.turn(&[(&a, NO_PLACE), (&b, 1)]), [NO_PLACE, 1]);
+    assert_eq!(add(&mut turns.1, 7), 0, "its place is taken");
+    assert_eq!(turns.turn(&[(&a, NO_PLACE), (&b, 1)]), [NO_PLACE, 1]);
+    assert_eq!(turns.turn(&[(&b, 0)]), [1]);
+    assert_eq!(turns.turn(&[(&b, 0)]), [0]);
 }
 
 #[test]

@@ -136,9 +136,11 @@ impl FileCache {
         ];
         self.sweep_ms = match more.contains(&true) {
             true => now_ms,
-            false => now_ms + SWEEP_MS,
+            false => {
+                self.choose_base();
+                now_ms + SWEEP_MS
+            }
         };
-        self.choose_base();
         if now_ms >= self.tell_ms || (self.figures.kept > 0 && self.is_empty()) {
             self.tell_ms = now_ms + TELL_MS;
             self.tell();

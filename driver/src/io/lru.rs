@@ -136,17 +136,12 @@ impl BuildHasher for PathHash {
 pub(crate) struct PathHasher(u64);
 
 impl PathHasher {
+    /// Mixes a word in, by a product of 128 bits whose halves are folded. Each bit of a word reaches bits on either side of it, so
+    /// that the next word, a character later, does not undo the difference.
     fn mix(&mut self, word: u64) {
-        self.0 = mix(self.0, word);
+        let product = u128::from(self.0 ^ word) * FACTOR;
+        self.0 = (product >> 64) as u64 ^ product as u64;
     }
-}
-
-/// Mixes a word into a hash, by a product of 128 bits whose halves are folded. Each bit of a word reaches bits on either side of
-/// it, so that the next word, a character later, does not undo the difference.
-#[inline]
-pub(crate) fn mix(hash: u64, word: u64) -> u64 {
-    let product = u128::from(hash ^ word) * FACTOR;
-    (product >> 64) as u64 ^ product as u64
 }
 
 /// An odd number whose bits have no order: 2^64 divided by the golden ratio.

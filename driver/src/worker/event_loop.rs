@@ -87,7 +87,6 @@ pub trait EventLoop: Sized {
         let (tables, shared) = self.parts();
         tables.ready = ready;
         shared.files.end_turn();
-        let (_, shared) = self.parts();
         if !shared.wakers.is_empty() || !shared.dialer.calls.is_empty() {
             self.run_rounds();
         }
@@ -151,8 +150,8 @@ pub trait EventLoop: Sized {
         let mut parts = [Part::Whole; WRITTEN_TOGETHER];
         let mut written = 0;
         for (at, key) in keys.iter().enumerate() {
-            if at % LOOKED_UP_TOGETHER == 0 {
-                self.parts().1.files.look_up(LOOKED_UP_TOGETHER);
+            if at % WRITTEN_TOGETHER == 0 {
+                self.parts().1.files.look_up(WRITTEN_TOGETHER);
             }
             self.parts().1.files.begin_expected();
             let ahead = self.step(*key, answer).unwrap_or(Ahead::Nothing);
@@ -435,11 +434,8 @@ fn of_socket(call: &'static str, error: &io::Error) -> Failure {
     }
 }
 
-/// Responses that are made before the first of them is written, at most.
+/// Responses that are made before the first of them is written, at most; of as many requests the files are looked up together.
 pub const WRITTEN_TOGETHER: usize = 32;
-
-/// Requests whose files are looked up together, ahead of their responses.
-const LOOKED_UP_TOGETHER: usize = 32;
 
 const EINVAL: i32 = 22;
 const ENFILE: i32 = 23;

@@ -225,6 +225,13 @@ impl<V> S3Fifo<V> {
         self.slots.get(place as usize)?.value.as_ref()
     }
 
+    /// The hash of the value at a place; `None` where there is none.
+    #[inline]
+    pub fn hash_at(&self, place: u32) -> Option<u64> {
+        let slot = self.slots.get(place as usize)?;
+        slot.value.is_some().then_some(slot.hash)
+    }
+
     /// The memory of a place, which need not have a value, to ask the processor for it.
     #[inline]
     pub fn slot(&self, place: u32) -> Option<&impl Sized> {

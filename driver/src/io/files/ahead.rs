@@ -53,7 +53,7 @@ impl FileCache {
         if let Some(ahead) = &mut self.ahead {
             match self.memory.set_near(NO_PLACE) {
                 NO_PLACE => {}
-                place => ahead.note(place),
+                place => ahead.note(place, self.memory.entries()),
             }
         }
     }
