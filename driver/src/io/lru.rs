@@ -114,8 +114,8 @@ impl<V> Lru<V> {
     }
 }
 
-/// Hashes paths a word at a time, from a random seed. Only paths of existing files are cached, so clients
-/// cannot choose them freely.
+/// Hashes paths a word at a time, from a random seed. Only paths of existing files are cached, so clients cannot choose them
+/// freely; targets, which they choose, lead to guesses alone (`fetch_ahead`).
 #[derive(Debug, Clone)]
 pub(crate) struct PathHash(u64);
 
