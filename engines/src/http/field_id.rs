@@ -162,7 +162,13 @@ fn one<const N: usize>(name: &[u8], lower: &[u8; N], id: FieldId) -> FieldId {
     };
     let mut differing = 0;
     for n in 0..N {
-        differing |= name[n].to_ascii_lowercase() ^ lower[n];
+        // The case of a letter is one bit.
+        let case = if lower[n].is_ascii_lowercase() {
+            0x20
+        } else {
+            0
+        };
+        differing |= (name[n] ^ lower[n]) & !case;
     }
     if differing == 0 { id } else { FieldId::Other }
 }
@@ -214,6 +220,7 @@ mod tests {
             "HosT ",
             "X-Real-Ip2",
             "Content_Length",
+            "Content\rLength",
             "h\u{4f}st",
         ] {
             let known = FieldId::ALL

@@ -42,19 +42,22 @@ pub(crate) fn check_host(raw: &[u8]) -> Result<(usize, Option<u16>), BadHost> {
 
 /// The length of a name without its trailing dot, and what follows the name.
 fn registered_name(raw: &[u8]) -> Result<(usize, &[u8]), BadHost> {
-    let mut last = 0;
-    let mut end = raw.len();
-    for (at, &byte) in raw.iter().enumerate() {
-        if byte == b':' {
-            end = at;
+    // The classes that the next byte may have: after a dot, no second one.
+    let mut allowed = INSIDE | DOT;
+    let mut end = 0;
+    for &byte in raw {
+        let class = NAME[byte as usize];
+        if class & allowed == 0 {
             break;
         }
-        if !NAME[byte as usize] || (byte == b'.' && last == b'.') {
-            return Err(BadHost);
-        }
-        last = byte;
+        allowed = (INSIDE | DOT) ^ (class & DOT);
+        end += 1;
     }
-    Ok((end - usize::from(last == b'.'), &raw[end..]))
+    let rest = &raw[end..];
+    if rest.first().is_some_and(|byte| *byte != b':') {
+        return Err(BadHost);
+    }
+    Ok((end - usize::from(allowed & DOT == 0), rest))
 }
 
 /// The length of an IP literal with its brackets, and what follows it.
@@ -88,8 +91,23 @@ fn port(digits: &[u8]) -> Result<Option<u16>, BadHost> {
     Ok(Some(port))
 }
 
-/// Unreserved bytes, sub-delimiters but the comma, and `%`.
-const NAME: [bool; 256] = alphanumeric_and(b"-._~!$&'()*+;=%");
+/// Class of a byte of a name that is no dot.
+const INSIDE: u8 = 1;
+/// Class of the dot.
+const DOT: u8 = 2;
+
+/// The classes of unreserved bytes, sub-delimiters but the comma, and `%`; 0 for others.
+const NAME: [u8; 256] = {
+    let in_names = alphanumeric_and(b"-._~!$&'()*+;=%");
+    let mut classes = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        classes[byte] = if in_names[byte] { INSIDE } else { 0 };
+        byte += 1;
+    }
+    classes[b'.' as usize] = DOT;
+    classes
+};
 
 /// Unreserved bytes, sub-delimiters, and `:`.
 const LITERAL: [bool; 256] = alphanumeric_and(b"-._~!$&'()*+,;=:");

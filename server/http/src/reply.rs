@@ -155,14 +155,12 @@ fn forget_content(x: &mut Exchange) {
     x.reply.etag = None;
     x.reply.source = None;
     x.reply.allow_ranges = false;
-    for id in [
-        FieldId::LastModified,
-        FieldId::Etag,
-        FieldId::AcceptRanges,
-        FieldId::ContentLength,
-    ] {
-        x.reply.fields.remove(id);
-    }
+    x.reply.fields.fields.retain(|field| {
+        !matches!(
+            field.id,
+            FieldId::LastModified | FieldId::Etag | FieldId::AcceptRanges | FieldId::ContentLength
+        )
+    });
     x.body.chunks.clear();
     x.body.source = None;
     x.body.on_arrival = None;

@@ -18,6 +18,9 @@ fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
     if x.reply.status != 200 || x.reply.unconditional {
         return Ok(());
     }
+    if !is_conditional(x) {
+        return Ok(());
+    }
     if !precondition_holds(x) {
         x.clear_reply();
         return Err(412);
@@ -39,6 +42,19 @@ fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
     x.reply.fields.remove(FieldId::ContentEncoding);
     x.body.chunks.clear();
     Ok(())
+}
+
+/// Whether the request has any of the four fields: one pass over its fields, since most have none.
+fn is_conditional(x: &Exchange) -> bool {
+    x.head.fields.iter().any(|field| {
+        matches!(
+            field.id,
+            FieldId::IfModifiedSince
+                | FieldId::IfUnmodifiedSince
+                | FieldId::IfMatch
+                | FieldId::IfNoneMatch
+        )
+    })
 }
 
 fn etag(x: &Exchange) -> &[u8] {
