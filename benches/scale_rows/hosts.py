@@ -24,13 +24,14 @@ SERVERS = [
     ("servers/memory-10", "  after ten reloads", "MB", "memory"),
     ("servers/reload", "  HUP to new answers", "s", "cost"),
     ("servers/reload-loaded", "  the same under load", "s", "cost"),
+    ("servers/memory-loaded", "  memory after those as well", "MB", "memory"),
     *slowest("servers", ""),
 ]
 TWO = [
     ("two/start", "10,000 servers, 2 thr.: start", "s", "cost"),
     ("two/memory", "  memory after start", "MB", "memory"),
-    ("two/memory-10", "  after ten reloads", "MB", "memory"),
     ("two/reload-loaded", "  HUP to new answers, load", "s", "cost"),
+    ("two/memory-loaded", "  memory after ten of them", "MB", "memory"),
     *slowest("two", ", 2 thr."),
 ]
 SPLIT = [
@@ -137,7 +138,7 @@ class Session:
         return most, lost
 
 
-def slowest_requests(run, prefix, running, reloads, memory_after):
+def slowest_requests(run, prefix, running, reloads):
     """Sessions with a reload and without, server by server; a value of a row is the slowest request of one session."""
     lasts = {each.name: 1.0 for each in running}
     for turn in range(reloads):
@@ -160,17 +161,19 @@ def slowest_requests(run, prefix, running, reloads, memory_after):
                     time.sleep(1 + lasts[each.name])
                     for key, value in session.end()[0].items():
                         run.record(f"{prefix}/{key}-quiet", each, value)
-                if turn == memory_after - 1:
-                    run.record(f"{prefix}/memory-10", each, each.settled_pss() / 1e6)
+    for each in running:
+        with run.trying(prefix, each):
+            run.record(f"{prefix}/memory-loaded", each, each.settled_pss() / 1e6)
 
 
 def servers(run):
     running = run.starts("servers", lambda _: Hosts(run))
-    run.reloads("servers/reload", running, 3)
-    for each in running:
-        with run.trying("servers", each):
-            run.record("servers/memory-3", each, each.settled_pss() / 1e6)
-    slowest_requests(run, "servers", running, run.size(10, 2), run.size(7, 2))
+    for reloads, row in ((3, "memory-3"), (run.size(7, 1), "memory-10")):
+        run.reloads("servers/reload", running, reloads)
+        for each in running:
+            with run.trying("servers", each):
+                run.record(f"servers/{row}", each, each.settled_pss() / 1e6)
+    slowest_requests(run, "servers", running, run.size(10, 2))
 
 
 def two(run):
@@ -179,7 +182,7 @@ def two(run):
         with run.trying("two", each):
             run.record("two/start", each, each.start_s)
             run.record("two/memory", each, each.settled_pss() / 1e6)
-    slowest_requests(run, "two", running, run.size(10, 2), run.size(10, 2))
+    slowest_requests(run, "two", running, run.size(10, 2))
 
 
 def split(run):
