@@ -139,7 +139,7 @@ class Session:
 
 
 def slowest_requests(run, prefix, running, reloads):
-    """Sessions with a reload and without, server by server; a value of a row is the slowest request of one session."""
+    """Sessions with a reload and without, server by server, then memory; a value of a row is the slowest request of a session."""
     lasts = {each.name: 1.0 for each in running}
     for turn in range(reloads):
         for each in run.turns(running, turn):

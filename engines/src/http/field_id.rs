@@ -163,11 +163,7 @@ fn one<const N: usize>(name: &[u8], lower: &[u8; N], id: FieldId) -> FieldId {
     let mut differing = 0;
     for n in 0..N {
         // The case of a letter is one bit.
-        let case = if lower[n].is_ascii_lowercase() {
-            0x20
-        } else {
-            0
-        };
+        let case = u8::from(lower[n].is_ascii_lowercase()) << 5;
         differing |= (name[n] ^ lower[n]) & !case;
     }
     if differing == 0 { id } else { FieldId::Other }

@@ -15,10 +15,7 @@ pub(crate) const MODULE: Module = Module {
 };
 
 fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
-    if x.reply.status != 200 || x.reply.unconditional {
-        return Ok(());
-    }
-    if !is_conditional(x) {
+    if x.reply.status != 200 || x.reply.unconditional || !is_conditional(x) {
         return Ok(());
     }
     if !precondition_holds(x) {
