@@ -159,10 +159,12 @@ const judgeArchive = async (file, fault) => {
   const tab = await open(said)
   const viewer = path.join(modules, 'perf-cascade', 'dist', 'perf-cascade.min.js')
   await tab.value(`${fs.readFileSync(viewer, 'utf8')}; const har = ${JSON.stringify(har)}`)
+  // A place of its own: the viewer puts an element for measuring text into the body and takes it out half a second later.
+  await tab.value("const place = document.body.appendChild(document.createElement('div')); undefined")
   for (const [selectedPage, { id }] of har.log.pages.entries()) {
     const wanted = har.log.entries.filter(({ pageref }) => pageref === id).length
     const [rows, opened] = await tab.value(`(() => {
-      document.body.replaceChildren(perfCascade.fromHar(har, { selectedPage: ${selectedPage} }))
+      place.replaceChildren(perfCascade.fromHar(har, { selectedPage: ${selectedPage} }))
       const rows = document.querySelectorAll('.rows-holder > a')
       for (const row of rows) row.dispatchEvent(new MouseEvent('click', { cancelable: true }))
       return [rows.length, document.querySelectorAll('.info-overlay-holder').length]
