@@ -35,9 +35,11 @@ fn keep(mut stream: TcpStream) {
     let _ = std::io::copy(&mut stream, &mut std::io::sink());
 }
 
-/// Sends a beginning, then the same for ever.
+/// Once the client has spoken, sends a beginning, then the same for ever.
 fn endless(first: &'static [u8], then: &'static [u8]) -> impl Fn(TcpStream) + Send + Sync {
     move |mut stream| {
+        // Sooner, it is a server that speaks without being asked: another failure.
+        let _ = stream.read(&mut [0]);
         let mut sent = stream.write_all(first);
         let then = then.repeat(1 + (16 << 10) / then.len());
         while sent.is_ok() {
