@@ -78,7 +78,7 @@ impl<S: Source> Recorder<S> {
             if is_taken && self.is_unchanged(path, known) {
                 return Revision::Keep;
             }
-            match self.find(path, None) {
+            match self.read_file(path, Some(known)) {
                 Ok(now) => Revision::Set(now),
                 Err(_) => Revision::Remove,
             }
@@ -90,7 +90,7 @@ impl<S: Source> Recorder<S> {
             if !is_same(&paths, before) {
                 for path in &paths {
                     if now.stamped(path).is_none()
-                        && let Ok((bytes, stamp)) = self.find(path, None)
+                        && let Ok((bytes, stamp)) = self.read_file(path, None)
                     {
                         now.add_by(Reading::Text, path, bytes, stamp);
                     }
@@ -117,27 +117,29 @@ impl<S: Source> Recorder<S> {
         now.is_some_and(|(then, now)| now.is_unchanged(then))
     }
 
-    /// The bytes of a file: those that are known of it if it is certain that they are the same.
-    fn find(&mut self, path: &Path, known: Option<RecordedFile<'_>>) -> io::Result<ReadFile> {
-        if let Some(known) = known
-            && self.is_unchanged(path, known)
-        {
-            return Ok((Arc::clone(known.0), known.1));
-        }
+    /// Reads a file. Bytes that are known are shared: whoever compares them later need not look at them.
+    fn read_file(&mut self, path: &Path, known: Option<RecordedFile<'_>>) -> io::Result<ReadFile> {
         let (bytes, stamp) = self.inner.read_stamped(path)?;
-        Ok((Arc::new(bytes), stamp))
+        let known = known.filter(|(known, _)| ***known == bytes);
+        let bytes = known.map_or_else(|| Arc::new(bytes), |(known, _)| Arc::clone(known));
+        Ok((bytes, stamp))
     }
 
     fn read_unless_known(&mut self, reading: Reading, path: &Path) -> io::Result<Arc<Vec<u8>>> {
         let earlier = self.earlier.clone();
         let known = earlier.as_ref().and_then(|files| files.stamped(path));
-        let (bytes, stamp) = self.find(path, known)?;
+        let (bytes, stamp) = match known {
+            Some((bytes, then)) if self.is_unchanged(path, (bytes, then)) => {
+                (Arc::clone(bytes), then)
+            }
+            _ => self.read_file(path, known)?,
+        };
         self.keep(reading, path, &bytes, stamp);
         Ok(bytes)
     }
 
     fn read_anew(&mut self, reading: Reading, path: &Path) -> io::Result<Arc<Vec<u8>>> {
-        let (bytes, stamp) = self.find(path, None)?;
+        let (bytes, stamp) = self.read_file(path, None)?;
         self.keep(reading, path, &bytes, stamp);
         Ok(bytes)
     }
@@ -388,6 +390,17 @@ mod tests {
         let globbed = now.globbed(&pattern).expect("a pattern");
         assert_eq!(globbed, [dir.join("a.conf"), dir.join("c.conf")]);
         assert_eq!(now.hosts().count(), 1);
+        // All of them are too young to be taken for what they were, and are read. What is equal is shared.
+        let again = repeat(&Arc::new(now.clone())).expect("all can be read again");
+        for (path, text) in now.files() {
+            let (same, _) = again.stamped(path).expect("it is there");
+            assert!(Arc::ptr_eq(same, text), "{}", path.display());
+        }
+        assert!(
+            again
+                .difference(&now)
+                .is_some_and(|none| none.files().count() == 0)
+        );
         // A pipe gives its bytes once.
         let mut piped = Recorder::new(Disk::default());
         let record = piped.record();
