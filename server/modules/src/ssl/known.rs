@@ -90,7 +90,9 @@ pub(super) struct Table {
     by_digest: HashMap<Digest, Remembered>,
     /// The number of the one of the last load that is expected next: a load asks as the last one did.
     next: usize,
-    /// The numbers of those of `by_texts`, made when another one than the expected is asked for.
+    /// How often those of `by_texts` have been searched through, by their files or by digest.
+    searches: usize,
+    /// The numbers of those of `by_texts`, made when many searches come.
     numbers: HashMap<Texts, usize>,
     /// `by_digest` has those of `by_texts`, too.
     is_complete: bool,
@@ -133,11 +135,20 @@ impl Table {
         if expected.is_some_and(|expected| expected.texts == *texts) {
             return Some(next);
         }
+        if self.is_searched() {
+            return self.by_texts.iter().position(|of| of.texts == *texts);
+        }
         if self.numbers.is_empty() {
             let all = self.by_texts.iter().enumerate();
             self.numbers = all.map(|(n, of)| (of.texts.clone(), n)).collect();
         }
         self.numbers.get(texts).copied()
+    }
+
+    /// Notes a search among those of `by_texts`; false where so many came that a table takes less.
+    fn is_searched(&mut self) -> bool {
+        self.searches += 1;
+        self.searches <= SEARCHES_MAX
     }
 
     /// Adds one that many servers may ask for in turn.
@@ -157,8 +168,7 @@ impl Table {
         let own = self.by_digest.get(digest);
         own.and_then(|own| own.found(needed)).or_else(|| {
             let mut last = last();
-            let last = last.as_mut()?.complete();
-            last.by_digest.get(digest)?.found(needed)
+            last.as_mut()?.remembered(digest)?.found(needed)
         })
     }
 
@@ -180,15 +190,20 @@ impl Table {
         *last() = Some(self);
     }
 
-    /// With all identities by digest. Most loads take all over by their files and do not need that.
-    fn complete(&mut self) -> &Self {
+    /// The identity of these bytes.
+    fn remembered(&mut self, digest: &Digest) -> Option<&Remembered> {
+        if !self.is_complete && self.is_searched() {
+            let of_texts = self.by_texts.iter().find(|of| of.digest == *digest);
+            let of_texts = of_texts.map(|of| &of.remembered);
+            return of_texts.or_else(|| self.by_digest.get(digest));
+        }
         if !self.is_complete {
             let all = self.by_texts.iter();
             let all = all.map(|of| (of.digest, of.remembered.clone()));
             self.by_digest.extend(all);
             self.is_complete = true;
         }
-        self
+        self.by_digest.get(digest)
     }
 }
 
@@ -212,6 +227,10 @@ pub(super) fn digest<'p>(parts: impl IntoIterator<Item = &'p [u8]>) -> Digest {
 fn last() -> MutexGuard<'static, Option<Table>> {
     LAST.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+/// Searches in the identities of a load before they are put into a table. To make one takes as long as some hundred searches,
+/// and most reloads change few certificates.
+const SEARCHES_MAX: usize = 32;
 
 /// The identities of the last load.
 static LAST: Mutex<Option<Table>> = Mutex::new(None);
@@ -276,21 +295,25 @@ mod tests {
         first.remember();
         let mut second = Table::with_room();
         let equal = Texts::new(&Arc::new(files[0].to_vec()), &files[1]);
-        assert!(
-            second.take_over(&equal).is_none(),
-            "other files of the same bytes"
-        );
-        assert!(second.take_over(&freed).is_none(), "nobody has it");
-        assert!(is_same(second.take_over(&pair), &kept));
-        for needed in [true, false] {
-            assert!(is_same(second.find(&by_kept, needed), &kept));
-        }
-        for digest in [by_gone, by_sound] {
-            assert!(second.find(&digest, true).is_none(), "it has to be made");
-            assert!(matches!(
-                second.find(&digest, false),
-                Some(SoundIdentity::Sound)
-            ));
+        // Answers do not change when searches have become many.
+        for _ in 0..=SEARCHES_MAX {
+            assert!(
+                second.take_over(&equal).is_none(),
+                "other files of the same bytes"
+            );
+            assert!(second.take_over(&freed).is_none(), "nobody has it");
+            assert!(is_same(second.take_over(&pair), &kept));
+            for needed in [true, false] {
+                assert!(is_same(second.find(&by_kept, needed), &kept));
+            }
+            for digest in [by_gone, by_sound] {
+                assert!(second.find(&digest, true).is_none(), "it has to be made");
+                assert!(matches!(
+                    second.find(&digest, false),
+                    Some(SoundIdentity::Sound)
+                ));
+            }
+            assert!(second.find(&by_none, false).is_none());
         }
         assert!(is_same(second.take_over(&pair), &kept), "again");
         assert_eq!(second.by_texts.len(), 1, "one for all servers that have it");
