@@ -3,12 +3,14 @@
 //! A [`DirectiveDef`] says what a directive is: where it may stand, how many arguments it takes, whether it has a block, and
 //! what it does. [`walk`] takes the items of a text in order and, for each, checks the table in nginx's order
 //! (name and context, block, arguments) with nginx's wording, then calls the row. `include` is part of the walk.
+//! [`walk_block`] is the walk for a block that may have most of a text in it: its items are parsed one after the other.
 //! [`each`] is the walk for blocks whose content is data, not directives (`types`, `map`, `geo`).
 //!
 //! Source: nginx development guide, "Configuration directives".
 
 use std::collections::HashMap;
 
+use crate::parse::{Part, Reader};
 use crate::{Arity, ConfError, Contexts, Directive, FileText, Item, Loader, Word, unbuilt};
 
 /// The function of a row that applies its directive.
@@ -91,6 +93,12 @@ pub trait Builder: Sized + 'static {
     /// Called with each directive that passed the checks, before its row is.
     fn applying(&mut self, _directive: &Directive, _row: &'static DirectiveDef<Self>) {}
 
+    /// Whether the row of this name in a context reads its block by [`walk_block`]. Then that is not parsed before the row
+    /// is called, and [`Directive::items`] is empty. By default no row does.
+    fn reads_block(&self, _name: &str, _context: Contexts) -> bool {
+        false
+    }
+
     /// Called for a name that has no row at all. By default an error, which distinguishes a directive of nginx that is
     /// not built from an unknown name.
     ///
@@ -161,7 +169,51 @@ pub fn walk_file<B: Builder>(
     file: &FileText,
     context: Contexts,
 ) -> Result<(), ConfError> {
-    file.each(|item| walk_item(builder, item, context))
+    walk_rest(builder, file.reader(), context).map(drop)
+}
+
+/// Walks the block of the directive that is applied, see [`walk`], whether it was parsed with it or is still to be.
+///
+/// # Errors
+/// The first error met, in the order of the text.
+pub fn walk_block<B: Builder>(
+    builder: &mut B,
+    d: &Directive,
+    context: Contexts,
+) -> Result<(), ConfError> {
+    match builder.loader().take_open() {
+        Some(reader) => {
+            let reader = walk_rest(builder, reader, context)?;
+            builder.loader().put_open(reader);
+            Ok(())
+        }
+        None => walk(builder, d.items(), context),
+    }
+}
+
+/// Walks what is left of the innermost open block of a text, or of the text.
+fn walk_rest<B: Builder>(
+    builder: &mut B,
+    mut reader: Reader,
+    context: Contexts,
+) -> Result<Reader, ConfError> {
+    let depth = reader.depth();
+    loop {
+        match reader.next(&|name| builder.reads_block(name, context)) {
+            Part::Item(item) => walk_item(builder, &item, context)?,
+            Part::Open(d) => {
+                builder.loader().put_open(reader);
+                apply(builder, &d, context)?;
+                let read = builder.loader().take_open();
+                reader = read.ok_or_else(|| ConfError::at(&d, "its block was lost"))?;
+                // A row may have no use for the block, as one that is parsed with its directive.
+                while reader.depth() > depth {
+                    reader.next(&|_| false);
+                }
+            }
+            Part::End => return Ok(reader),
+        }
+    }
 }
 
 fn walk_item<B: Builder>(builder: &mut B, item: &Item, context: Contexts) -> Result<(), ConfError> {
@@ -169,8 +221,8 @@ fn walk_item<B: Builder>(builder: &mut B, item: &Item, context: Contexts) -> Res
         Item::Error(error) => Err(error.clone()),
         Item::Directive(d) if d.name == *"include" => {
             check_form(builder, d, false, Arity::TAKE1, "file | mask")?;
-            include(builder, d, &mut |builder, item| {
-                walk_item(builder, item, context)
+            include(builder, d, &mut |builder, file| {
+                walk_file(builder, file, context)
             })
         }
         Item::Directive(d) => apply(builder, d, context),
@@ -199,23 +251,25 @@ fn each_item<B: Builder>(builder: &mut B, item: &Item, f: Visit<'_, B>) -> Resul
         Item::Directive(d) if d.block.is_some() => Err(ConfError::at(d, "unexpected \"{\"")),
         Item::Directive(d) if d.name == *"include" => {
             check_form(builder, d, false, Arity::TAKE1, "file | mask")?;
-            include(builder, d, &mut |builder, item| each_item(builder, item, f))
+            include(builder, d, &mut |builder, file| {
+                file.each(|item| each_item(builder, item, f))
+            })
         }
         Item::Directive(d) => f(builder, d),
     }
 }
 
-type OnItem<'a, B> = &'a mut dyn FnMut(&mut B, &Item) -> Result<(), ConfError>;
+type OnFile<'a, B> = &'a mut dyn FnMut(&mut B, &FileText) -> Result<(), ConfError>;
 
 /// Reads the files an `include` names one after the other, each only when the one before has been applied.
 fn include<B: Builder>(
     builder: &mut B,
     d: &Directive,
-    on_item: OnItem<'_, B>,
+    on_file: OnFile<'_, B>,
 ) -> Result<(), ConfError> {
     for path in builder.loader().include_paths(d)? {
         let file = builder.loader().enter(d, &path)?;
-        let result = file.each(|item| on_item(builder, item));
+        let result = on_file(builder, &file);
         builder.loader().leave();
         result?;
     }
@@ -295,13 +349,19 @@ mod tests {
     use crate::Memory;
     use crate::testing::directive;
 
+    /// Blocks of HTTP are read by their rows where `reads` says so.
     struct Two {
         table: Table<Self>,
         loader: Loader,
         seen: Vec<&'static str>,
+        reads: bool,
     }
 
     impl Builder for Two {
+        fn reads_block(&self, _: &str, context: Contexts) -> bool {
+            self.reads && context == Contexts::HTTP
+        }
+
         fn table(&self) -> &Table<Self> {
             &self.table
         }
@@ -344,16 +404,77 @@ mod tests {
         },
     )];
 
-    fn walked(text: &str, context: Contexts) -> Result<Vec<&'static str>, ConfError> {
-        let table = Table::from(&[BLOCK, PEER]);
-        let loader = Loader::new(Memory::default(), "/");
-        let mut two = Two {
-            table,
-            loader,
+    const PEERS: &[DirectiveDef<Two>] = &[DirectiveDef {
+        name: "upstream",
+        ..server(Contexts::HTTP, Arity::NOARGS, true, |two, d| {
+            two.seen.push("peers");
+            walk_block(two, d, Contexts::UPSTREAM)
+        })
+    }];
+
+    fn two(files: Memory) -> Two {
+        Two {
+            table: Table::from(&[BLOCK, PEER, PEERS]),
+            loader: Loader::new(files, "/"),
             seen: Vec::new(),
-        };
+            reads: false,
+        }
+    }
+
+    fn walked(text: &str, context: Contexts) -> Result<Vec<&'static str>, ConfError> {
+        let mut two = two(Memory::default());
         walk(&mut two, &[Item::Directive(directive(text))], context)?;
         Ok(two.seen)
+    }
+
+    /// What is seen of a text whose blocks are parsed before their rows are called, or meanwhile.
+    fn walked_whole(text: &str, reads: bool) -> (Vec<&'static str>, String) {
+        let files = Memory::default().with_file("/a", text);
+        let files = files.with_file("/b", "server b; server c;");
+        let mut two = Two {
+            reads,
+            ..two(files)
+        };
+        let file = two.loader.load("/a".as_ref()).expect("it is there");
+        let error = walk_file(&mut two, &file, Contexts::HTTP).err();
+        let error = error.map_or_else(String::new, |error| error.render(two.loader.files()));
+        (two.seen, error)
+    }
+
+    #[test]
+    fn a_block_is_walked_alike_whether_it_is_parsed_before_or_meanwhile() {
+        for (text, seen, error) in [
+            ("upstream { }", &["peers"][..], ""),
+            (
+                "upstream { server a; include /b; } server { server d; } upstream { server e; }",
+                &["peers", "peer", "peer", "peer", "block", "peers", "peer"],
+                "",
+            ),
+            (
+                "upstream { server a; { } } server { }",
+                &["peers", "peer"],
+                "unexpected \"{\" in /a:1",
+            ),
+            (
+                "upstream { server a; }\n } server { }",
+                &["peers", "peer"],
+                "unexpected \"}\" in /a:2",
+            ),
+            (
+                "upstream { server a; ",
+                &["peers", "peer"],
+                "unexpected end of file, expecting \"}\" in /a:1",
+            ),
+            // Who has no use for a block does not see what is wrong with it.
+            ("server { { } } upstream { }", &["block"], ""),
+        ] {
+            for reads in [false, true] {
+                let (found, why) = walked_whole(text, reads);
+                assert_eq!(found, seen, "{text} {reads}");
+                assert_eq!(why.is_empty(), error.is_empty(), "{text} {reads}: {why}");
+                assert!(why.contains(error), "{text} {reads}: {why}");
+            }
+        }
     }
 
     #[test]

@@ -61,23 +61,54 @@ pub(crate) struct Lexer<'a> {
     words: Vec<Word>,
 }
 
-impl<'a> Lexer<'a> {
-    pub(crate) fn new(text: &'a Arc<Vec<u8>>, file: u32, origin: &'a Origin) -> Self {
+/// How far a text has been read, and memory for the next statement.
+#[derive(Debug)]
+pub(crate) struct Place {
+    at: usize,
+    line: u32,
+    line_start: usize,
+    words: Vec<Word>,
+}
+
+impl Default for Place {
+    fn default() -> Self {
         Self {
-            whole: text,
-            text,
             at: 0,
             line: 1,
             line_start: 0,
-            word_start: 0,
+            words: Vec::new(),
+        }
+    }
+}
+
+impl<'a> Lexer<'a> {
+    /// Reads on at a place of the text.
+    pub(crate) fn at(place: Place, text: &'a Arc<Vec<u8>>, file: u32, origin: &'a Origin) -> Self {
+        Self {
+            whole: text,
+            text,
+            at: place.at,
+            line: place.line,
+            line_start: place.line_start,
+            word_start: place.at,
             word_pos: Pos {
                 file,
-                line: 1,
+                line: place.line,
                 column: 1,
             },
             file,
             origin,
-            words: Vec::new(),
+            words: place.words,
+        }
+    }
+
+    /// How far it has come; statements end there.
+    pub(crate) fn into_place(self) -> Place {
+        Place {
+            at: self.at,
+            line: self.line,
+            line_start: self.line_start,
+            words: self.words,
         }
     }
 

@@ -13,7 +13,8 @@ use std::sync::Arc;
 
 use crate::regular::EISDIR;
 use crate::{
-    COMMAND_LINE, ConfError, Directive, Files, Item, Origin, Source, glob, parse, parse::parse_each,
+    COMMAND_LINE, ConfError, Directive, Files, Item, Origin, Source, glob, parse, parse::Part,
+    parse::Reader,
 };
 
 /// How bad a collected message is; an error that stops the load is always `emerg`.
@@ -53,8 +54,17 @@ impl FileText {
     ///
     /// # Errors
     /// The first of `f`, which ends it.
-    pub fn each(&self, f: impl FnMut(&Item) -> Result<(), ConfError>) -> Result<(), ConfError> {
-        parse_each(&self.text, self.file, &self.origin, f)
+    pub fn each(&self, mut f: impl FnMut(&Item) -> Result<(), ConfError>) -> Result<(), ConfError> {
+        let mut reader = self.reader();
+        while let Part::Item(item) = reader.next(&|_| false) {
+            f(&item)?;
+        }
+        Ok(())
+    }
+
+    /// Reads its items one by one.
+    pub(crate) fn reader(&self) -> Reader {
+        Reader::new(Arc::clone(&self.text), self.file, self.origin.clone())
     }
 }
 
@@ -66,6 +76,8 @@ pub struct Loader {
     warnings: Vec<(Level, ConfError)>,
     depth: usize,
     included: usize,
+    /// The text with the block of the directive that is applied, while nobody reads it.
+    open: Option<Reader>,
 }
 
 impl Loader {
@@ -78,6 +90,7 @@ impl Loader {
             warnings: Vec::new(),
             depth: 0,
             included: 0,
+            open: None,
         }
     }
 
@@ -159,6 +172,16 @@ impl Loader {
     pub fn leave(&mut self) {
         debug_assert!(self.depth > 0, "leave without enter");
         self.depth = self.depth.saturating_sub(1);
+    }
+
+    /// Leaves a text to who reads the block that begins there, or the rest once that has ended.
+    pub(crate) fn put_open(&mut self, reader: Reader) {
+        self.open = Some(reader);
+    }
+
+    /// Takes the text that was left.
+    pub(crate) fn take_open(&mut self) -> Option<Reader> {
+        self.open.take()
     }
 
     /// Keeps a message that does not stop the load.

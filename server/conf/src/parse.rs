@@ -6,41 +6,88 @@
 
 use std::sync::Arc;
 
-use crate::lex::{End, Lexer, Statement};
+use crate::lex::{End, Lexer, Place, Statement};
 use crate::{ConfError, Directive, Item, Origin, Word};
 
 /// Parses one text. `file` is its index in [`crate::Files`]; with [`Origin::CommandLine`] blocks are refused.
 /// The words share the text.
 pub fn parse(text: &Arc<Vec<u8>>, file: u32, origin: &Origin) -> Vec<Item> {
-    parser(text, file, origin).body(&mut Vec::new()).items
+    let mut parser = Parser {
+        lexer: Lexer::at(Place::default(), text, file, origin),
+        origin,
+    };
+    parser.body(&mut Vec::new()).items
 }
 
-/// Parses one text and hands each of its outermost items to `f` before it reads on, so that of a text of a million lines no
-/// more than one is in memory.
-///
-/// # Errors
-/// The first of `f`, which ends it.
-pub(crate) fn parse_each<E>(
-    text: &Arc<Vec<u8>>,
+/// Reads the items of a text one after the other, so that of a text of a million lines no more than one is in memory.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    text: Arc<Vec<u8>>,
     file: u32,
-    origin: &Origin,
-    mut f: impl FnMut(&Item) -> Result<(), E>,
-) -> Result<(), E> {
-    let mut parser = parser(text, file, origin);
-    let mut open = Vec::new();
-    loop {
-        match parser.next(&mut open) {
-            Next::Item(item) => f(&item)?,
-            Next::Last(item) => return f(&item),
-            Next::End => return Ok(()),
+    origin: Origin,
+    place: Place,
+    /// The heads of blocks that are read item by item, too, and are not closed yet.
+    open: Vec<Word>,
+    /// An error was met: nothing follows it.
+    is_broken: bool,
+}
+
+/// The next part of a text.
+#[derive(Debug)]
+pub(crate) enum Part {
+    /// A whole item.
+    Item(Item),
+    /// A directive whose block begins: its items are the next parts, up to the next end.
+    Open(Directive),
+    /// The end of the innermost open block, or of the text.
+    End,
+}
+
+impl Reader {
+    pub(crate) fn new(text: Arc<Vec<u8>>, file: u32, origin: Origin) -> Self {
+        Self {
+            text,
+            file,
+            origin,
+            place: Place::default(),
+            open: Vec::new(),
+            is_broken: false,
         }
     }
-}
 
-fn parser<'a>(text: &'a Arc<Vec<u8>>, file: u32, origin: &'a Origin) -> Parser<'a> {
-    Parser {
-        lexer: Lexer::new(text, file, origin),
-        origin,
+    /// Number of blocks that are open.
+    pub(crate) fn depth(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Reads on. `opens` says of the name of a block whether that is read item by item.
+    pub(crate) fn next(&mut self, opens: &dyn Fn(&str) -> bool) -> Part {
+        if self.is_broken {
+            self.open.pop();
+            return Part::End;
+        }
+        let place = std::mem::take(&mut self.place);
+        let mut parser = Parser {
+            lexer: Lexer::at(place, &self.text, self.file, &self.origin),
+            origin: &self.origin,
+        };
+        let next = parser.next(&mut self.open, opens);
+        self.place = parser.lexer.into_place();
+        match next {
+            Next::Item(item) => Part::Item(item),
+            Next::Last(item) => {
+                self.is_broken = true;
+                Part::Item(item)
+            }
+            Next::Open(head) => {
+                self.open.push(head.name.clone());
+                Part::Open(head)
+            }
+            Next::End => {
+                self.open.pop();
+                Part::End
+            }
+        }
     }
 }
 
@@ -62,6 +109,8 @@ enum Next {
     Item(Item),
     /// With an error, or one inside: nothing more is read.
     Last(Item),
+    /// A directive whose block has been opened, and is not read yet.
+    Open(Directive),
     /// The `}`, or the end of the text.
     End,
 }
@@ -71,8 +120,10 @@ impl Parser<'_> {
     fn body(&mut self, open: &mut Vec<Word>) -> Body {
         let mut items = Vec::new();
         loop {
-            match self.next(open) {
+            match self.next(open, &|_| false) {
                 Next::Item(item) => items.push(item),
+                // None is asked for.
+                Next::Open(_) => {}
                 Next::Last(item) => {
                     items.push(item);
                     return self.ended(items, true);
@@ -82,7 +133,7 @@ impl Parser<'_> {
         }
     }
 
-    fn next(&mut self, open: &mut Vec<Word>) -> Next {
+    fn next(&mut self, open: &mut Vec<Word>, opens: &dyn Fn(&str) -> bool) -> Next {
         let error = loop {
             let statement = match self.lexer.statement() {
                 Ok(statement) => statement,
@@ -90,17 +141,25 @@ impl Parser<'_> {
             };
             match (statement.end, open.last()) {
                 (End::Semicolon, _) => {
-                    if let Some(item) = self.directive(statement, None) {
-                        return Next::Item(item);
+                    if let Some(directive) = self.directive(statement, None) {
+                        return Next::Item(Item::Directive(directive));
                     }
                 }
                 (End::Open, _) => {
                     if let Some(error) = self.open_error(open.len()) {
                         break error;
                     }
+                    let opens = |name: &Word| opens(name.as_str());
+                    if statement.name.as_ref().is_some_and(opens) {
+                        let body = self.ended(Vec::new(), false);
+                        if let Some(head) = self.directive(statement, Some(body)) {
+                            return Next::Open(head);
+                        }
+                        continue;
+                    }
                     let body = self.block(&statement, open);
                     let broken = body.broken;
-                    match self.directive(statement, Some(body)) {
+                    match self.directive(statement, Some(body)).map(Item::Directive) {
                         Some(item) if broken => return Next::Last(item),
                         Some(item) => return Next::Item(item),
                         None => {}
@@ -154,7 +213,7 @@ impl Parser<'_> {
             .with_hint(hint)
     }
 
-    fn directive(&self, statement: Statement, body: Option<Body>) -> Option<Item> {
+    fn directive(&self, statement: Statement, body: Option<Body>) -> Option<Directive> {
         let end_line = statement.line;
         // The lexer gives no `;` or `{` without a word before it.
         let name = statement.name?;
@@ -162,7 +221,7 @@ impl Parser<'_> {
             Some(body) => (Some(body.items), body.close_line),
             None => (None, end_line),
         };
-        Some(Item::Directive(Directive {
+        Some(Directive {
             pos: name.pos,
             name,
             args: statement.args,
@@ -170,7 +229,7 @@ impl Parser<'_> {
             end_line,
             close_line,
             origin: self.origin.clone(),
-        }))
+        })
     }
 }
 
@@ -211,6 +270,35 @@ mod tests {
         );
     }
 
+    /// The items of a text as a reader gives them: blocks named `o` are read item by item, too.
+    fn read_one_by_one(text: &str) -> Vec<Item> {
+        let mut reader = Reader::new(Arc::new(text.into()), 0, Origin::file("/a.conf"));
+        // The items of each open block, and the directive before them.
+        let mut heads: Vec<Directive> = Vec::new();
+        let mut levels = vec![Vec::new()];
+        loop {
+            assert_eq!(reader.depth(), heads.len(), "{text}");
+            match reader.next(&|name| name == "o") {
+                Part::Item(item) => levels.last_mut().expect("there is one").push(item),
+                Part::Open(head) => {
+                    assert_eq!(head.block, Some(Vec::new()));
+                    assert_eq!(head.close_line, head.end_line);
+                    heads.push(head);
+                    levels.push(Vec::new());
+                }
+                Part::End => {
+                    let items = levels.pop().expect("there is one");
+                    let Some(mut head) = heads.pop() else {
+                        return items;
+                    };
+                    head.block = Some(items);
+                    let outer = levels.last_mut().expect("there is one");
+                    outer.push(Item::Directive(head));
+                }
+            }
+        }
+    }
+
     #[test]
     fn items_one_by_one_are_those_of_the_whole_text() {
         for text in [
@@ -220,26 +308,49 @@ mod tests {
             "a; b { c; ; } d;",
             "a; }",
             "a { b",
+            "o { }",
+            "o { a; b { c; o { d; } } } e;",
+            "o x 'y' { a; o { b; } c { } } d; o { }",
+            "a; o { b { c; ; } d; } e;",
+            "o { a; o { b; ; } c; } d;",
+            "o { a; } } b;",
+            "o { a; o { b",
+            "o { o {",
         ] {
-            let mut items = Vec::new();
-            let whole = Arc::new(text.into());
-            let all: Result<(), ()> = parse_each(&whole, 0, &Origin::file("/a.conf"), |item| {
-                items.push(item.clone());
-                Ok(())
-            });
-            assert_eq!((all, items), (Ok(()), parsed(text)), "{text}");
+            assert_eq!(
+                outline(&read_one_by_one(text)),
+                outline(&parsed(text)),
+                "{text}"
+            );
         }
     }
 
     #[test]
-    fn an_item_that_is_refused_is_the_last_that_is_read() {
-        let mut count = 0;
-        let text = Arc::new("a; b; c; }".into());
-        let refused = parse_each(&text, 0, &Origin::file("/a.conf"), |_| {
-            count += 1;
-            if count == 2 { Err("b") } else { Ok(()) }
-        });
-        assert_eq!((refused, count), (Err("b"), 2));
+    fn nothing_is_read_after_an_error() {
+        let mut reader = Reader::new(
+            Arc::new("o { a; ; b; } c;".into()),
+            0,
+            Origin::file("/a.conf"),
+        );
+        let mut seen = Vec::new();
+        for _ in 0..6 {
+            seen.push(match reader.next(&|name| name == "o") {
+                Part::Item(item) => outline(&[item]),
+                Part::Open(head) => head.name().to_owned(),
+                Part::End => "end".to_owned(),
+            });
+        }
+        assert_eq!(
+            seen,
+            [
+                "o",
+                "a()",
+                "!unexpected \";\" in /a.conf:1",
+                "end",
+                "end",
+                "end"
+            ]
+        );
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use conf::{
     Arity, Builder, ConfError, Contexts, Directive, DirectiveDef, Loader, Memory, Setting, Table,
-    each, walk, walk_file,
+    each, walk, walk_block, walk_file,
 };
 
 /// The main file of every test.
@@ -45,6 +45,10 @@ impl Builder for Toy {
 
     fn loader(&mut self) -> &mut Loader {
         &mut self.loader
+    }
+
+    fn reads_block(&self, name: &str, context: Contexts) -> bool {
+        context == Contexts::MAIN && name == "http"
     }
 
     fn unknown(&mut self, directive: &Directive, context: Contexts) -> Result<(), ConfError> {
@@ -199,7 +203,7 @@ const LEVELS: Contexts = Contexts::HTTP_SERVER_LOCATION;
 
 const HTTP: &[DirectiveDef<Toy>] = &[
     row!("http", Contexts::MAIN, NOARGS {}, |toy, d| {
-        toy.inside(d, |toy| walk(toy, d.items(), Contexts::HTTP))
+        toy.inside(d, |toy| walk_block(toy, d, Contexts::HTTP))
     }),
     row!("server", Contexts::HTTP, NOARGS {}, |toy, d| {
         toy.inside(d, |toy| walk(toy, d.items(), Contexts::SERVER))

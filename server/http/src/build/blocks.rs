@@ -67,7 +67,7 @@ pub(super) fn http(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError
         listens: Listens::with_capacity(listens),
         protocols: protocols::Protocols::default(),
     });
-    conf::walk(b, d.items(), Contexts::HTTP)?;
+    conf::walk_block(b, d, Contexts::HTTP)?;
     let http = b.http.as_ref().expect("http is open until it is finished");
     let numbers = [
         http.servers.len(),

@@ -24,7 +24,9 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use conf::{Builder, ConfError, Directive, DirectiveDef, Loader, Pos, Source, Table, Word};
+use conf::{
+    Builder, ConfError, Contexts, Directive, DirectiveDef, Loader, Pos, Source, Table, Word,
+};
 
 pub use crate::location::method_bit;
 pub use directive_locations::{DirectiveLocations, Level, LocatedDirective, Setting};
@@ -108,6 +110,11 @@ impl Builder for ConfigBuilder {
 
     fn loader(&mut self) -> &mut Loader {
         &mut self.loader
+    }
+
+    fn reads_block(&self, name: &str, context: Contexts) -> bool {
+        // A host may have ten thousand servers in it.
+        context == Contexts::MAIN && name == "http"
     }
 
     fn applying(&mut self, directive: &Directive, row: &'static DirectiveDef<Self>) {
