@@ -188,6 +188,11 @@ pub(crate) enum Identities {
 impl Identities {
     /// The certificates of a list: of two whose keys are of one kind the later one counts, as with OpenSSL.
     pub(crate) fn new(list: Vec<Identity>) -> Self {
+        // One needs no look at its key, which would be a look at memory that nothing else of a reload asks for.
+        let list = match <[Identity; 1]>::try_from(list) {
+            Ok([only]) => return Self::One(only),
+            Err(list) => list,
+        };
         let mut kept: Vec<Identity> = Vec::with_capacity(list.len());
         for identity in list {
             let kind = identity.0.key.algorithm();
