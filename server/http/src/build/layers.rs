@@ -200,7 +200,7 @@ impl Layers {
     }
 
     /// The finished settings of all layers, by [`LayerId`].
-    pub(super) fn finish(self) -> Vec<SettingsSet> {
+    pub(super) fn finish(mut self) -> Vec<SettingsSet> {
         let unused: Arc<dyn AnyConf> = Arc::new(Unused);
         let common = self.common.iter().map(|common| {
             pages(|slot| {
@@ -209,11 +209,22 @@ impl Layers {
             })
         });
         let common: Vec<_> = common.collect();
+        // By slot and index: how many layers have them. The last one takes them, since to count references where each lies
+        // in memory of its own is dear.
+        let mut users: Vec<Vec<u32>> = self.made.iter().map(|made| vec![0; made.len()]).collect();
+        for (slot, at) in &self.own {
+            users[*slot][*at] += 1;
+        }
         let confs = self.layers.iter().map(|layer| {
             let mut pages = common[layer.depth].clone();
             for (slot, at) in &self.own[layer.own.clone()] {
+                let (made, users) = (&mut self.made[*slot][*at], &mut users[*slot][*at]);
+                *users -= 1;
                 let page = Arc::make_mut(&mut pages[slot / PAGE]);
-                page[slot % PAGE] = Arc::clone(&self.made[*slot][*at]);
+                page[slot % PAGE] = match *users {
+                    0 => std::mem::replace(made, Arc::clone(&unused)),
+                    _ => Arc::clone(made),
+                };
             }
             SettingsSet::new(pages)
         });
