@@ -32,10 +32,39 @@ struct Fields {
 }
 
 /// The span to underline: `len` bytes from `pos`, at most to the end of the line.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Caret {
     pos: Pos,
     len: u32,
+}
+
+/// Where a word of a directive stands: what an error about it needs once the directive is gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WordPlace {
+    origin: Origin,
+    line: u32,
+    caret: Caret,
+}
+
+impl WordPlace {
+    /// The place of a word of a directive.
+    pub fn new(directive: &Directive, word: &Word) -> Self {
+        Self {
+            origin: directive.origin.clone(),
+            line: directive.end_line,
+            caret: Caret {
+                pos: word.pos,
+                len: word.raw_len,
+            },
+        }
+    }
+
+    /// An error about the word, see [`ConfError::word`].
+    pub fn error(&self, message: impl Into<String>) -> ConfError {
+        ConfError::new(message)
+            .with_place((self.origin.clone(), self.line))
+            .with_caret(self.caret.pos, self.caret.len)
+    }
 }
 
 impl ConfError {
@@ -62,9 +91,7 @@ impl ConfError {
 
     /// An error about one word of a directive: the caret is under the word.
     pub fn word(directive: &Directive, word: &Word, message: impl Into<String>) -> Self {
-        Self::new(message)
-            .with_place((directive.origin.clone(), directive.end_line))
-            .with_caret(word.pos, word.raw_len)
+        WordPlace::new(directive, word).error(message)
     }
 
     /// `invalid value "v"`, the caret under the word.

@@ -7,7 +7,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use conf::{ConfError, Directive};
+use conf::{ConfError, Directive, Pos, WordPlace};
 use engines::http::Protocols;
 use server_base::listen::{Listen, ListenAddr, SocketOptions, parse_address};
 
@@ -36,8 +36,8 @@ pub struct ListenDraft {
     pub protocols: Protocols,
     /// `ssl`.
     pub ssl: bool,
-    /// For messages; `None` for the listen that a server without one gets.
-    pub at: Option<(Directive, usize)>,
+    /// Where the directive begins, and its address for messages; `None` for the listen that a server without one gets.
+    pub at: Option<(Pos, WordPlace)>,
 }
 
 impl ListenDraft {
@@ -61,7 +61,7 @@ impl ListenDraft {
 
     fn error(&self, text: String) -> ConfError {
         match &self.at {
-            Some((d, word)) => ConfError::word(d, d.word(*word), text),
+            Some((_, address)) => address.error(text),
             None => ConfError::new(text),
         }
     }
@@ -94,7 +94,7 @@ pub fn listen(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
             proxy_protocol: params.proxy_protocol,
             protocols: params.protocols,
             ssl: params.ssl,
-            at: Some((d.clone(), 0)),
+            at: Some((d.pos, WordPlace::new(d, d.word(0)))),
         };
         if http.protocols.add(&new) {
             warnings.push(new.error(format!("protocol options redefined for {}", new.addr)));
@@ -257,7 +257,7 @@ fn port_addr(
         proxy_protocol: same.iter().any(|l| l.proxy_protocol),
         listens: same
             .iter()
-            .map(|l| (l.server, l.at.as_ref().map(|(d, _)| d.pos)))
+            .map(|l| (l.server, l.at.as_ref().map(|(pos, _)| *pos)))
             .collect(),
     })
 }
