@@ -40,13 +40,13 @@ struct Caret {
 
 /// Where a word of a directive stands: what an error about it needs once the directive is gone.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WordPlace {
+pub struct WordSpan {
     origin: Origin,
     line: u32,
     caret: Caret,
 }
 
-impl WordPlace {
+impl WordSpan {
     /// The place of a word of a directive.
     pub fn new(directive: &Directive, word: &Word) -> Self {
         Self {
@@ -91,7 +91,7 @@ impl ConfError {
 
     /// An error about one word of a directive: the caret is under the word.
     pub fn word(directive: &Directive, word: &Word, message: impl Into<String>) -> Self {
-        WordPlace::new(directive, word).error(message)
+        WordSpan::new(directive, word).error(message)
     }
 
     /// `invalid value "v"`, the caret under the word.

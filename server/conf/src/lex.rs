@@ -61,16 +61,16 @@ pub(crate) struct Lexer<'a> {
     words: Vec<Word>,
 }
 
-/// How far a text has been read, and memory for the next statement.
+/// Position in a text, between two statements, and memory for the words of the next one.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct Position {
     at: usize,
     line: u32,
     line_start: usize,
     words: Vec<Word>,
 }
 
-impl Default for Place {
+impl Default for Position {
     fn default() -> Self {
         Self {
             at: 0,
@@ -82,29 +82,34 @@ impl Default for Place {
 }
 
 impl<'a> Lexer<'a> {
-    /// Reads on at a place of the text.
-    pub(crate) fn at(place: Place, text: &'a Arc<Vec<u8>>, file: u32, origin: &'a Origin) -> Self {
+    /// Reads on at a position of the text.
+    pub(crate) fn at(
+        position: Position,
+        text: &'a Arc<Vec<u8>>,
+        file: u32,
+        origin: &'a Origin,
+    ) -> Self {
         Self {
             whole: text,
             text,
-            at: place.at,
-            line: place.line,
-            line_start: place.line_start,
-            word_start: place.at,
+            at: position.at,
+            line: position.line,
+            line_start: position.line_start,
+            word_start: position.at,
             word_pos: Pos {
                 file,
-                line: place.line,
+                line: position.line,
                 column: 1,
             },
             file,
             origin,
-            words: place.words,
+            words: position.words,
         }
     }
 
-    /// How far it has come; statements end there.
-    pub(crate) fn into_place(self) -> Place {
-        Place {
+    /// Position behind the statement that was read last.
+    pub(crate) fn into_position(self) -> Position {
+        Position {
             at: self.at,
             line: self.line,
             line_start: self.line_start,

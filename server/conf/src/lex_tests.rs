@@ -5,7 +5,7 @@ use super::*;
 /// The words of the first statement and how it ended.
 fn first(text: &str) -> (Vec<String>, End) {
     let origin = Origin::file("/a.conf");
-    let statement = Lexer::at(Place::default(), &Arc::new(text.into()), 0, &origin)
+    let statement = Lexer::at(Position::default(), &Arc::new(text.into()), 0, &origin)
         .statement()
         .expect("the text is well formed");
     let words = statement.name.iter().chain(&statement.args);
@@ -20,7 +20,7 @@ fn words(text: &str) -> Vec<String> {
 fn error(text: &str) -> String {
     let origin = Origin::file("/a.conf");
     let text = Arc::new(text.into());
-    let mut lexer = Lexer::at(Place::default(), &text, 0, &origin);
+    let mut lexer = Lexer::at(Position::default(), &text, 0, &origin);
     loop {
         match lexer.statement() {
             Ok(statement) => assert_ne!(statement.end, End::Eof, "no error in {text:?}"),
@@ -135,7 +135,7 @@ fn a_text_that_ends_inside_a_statement_is_an_error_at_its_last_line() {
 #[test]
 fn the_command_line_ends_with_a_wording_of_its_own() {
     let error = Lexer::at(
-        Place::default(),
+        Position::default(),
         &Arc::new(b"a".to_vec()),
         0,
         &Origin::CommandLine,
@@ -166,7 +166,7 @@ fn the_length_of_a_word_is_limited() {
 fn words_know_their_place() {
     let origin = Origin::file("/a.conf");
     let statement = Lexer::at(
-        Place::default(),
+        Position::default(),
         &Arc::new(b"\n a\n\t'b\nc' d;".to_vec()),
         7,
         &origin,

@@ -71,7 +71,7 @@ pub use arity::Arity;
 pub use context::Contexts;
 pub use data::{DATA_BYTES_MAX, DataFile, Stamp};
 pub use directive_def::{Apply, Builder, DirectiveDef, Table, each, walk, walk_block, walk_file};
-pub use error::{ConfError, WordPlace, os_error};
+pub use error::{ConfError, WordSpan, os_error};
 pub use escape::quote;
 pub use files::{COMMAND_LINE, Files};
 pub use glob::{is_pattern, matches};

@@ -62,7 +62,7 @@ impl FileText {
         Ok(())
     }
 
-    /// Reads its items one by one.
+    /// A reader of its items.
     pub(crate) fn reader(&self) -> Reader {
         Reader::new(Arc::clone(&self.text), self.file, self.origin.clone())
     }
@@ -76,7 +76,7 @@ pub struct Loader {
     warnings: Vec<(Level, ConfError)>,
     depth: usize,
     included: usize,
-    /// The text with the block of the directive that is applied, while nobody reads it.
+    /// Reader of the block that a directive opens, from its head on until its row takes it, and back afterwards.
     open: Option<Reader>,
 }
 
@@ -174,12 +174,12 @@ impl Loader {
         self.depth = self.depth.saturating_sub(1);
     }
 
-    /// Leaves a text to who reads the block that begins there, or the rest once that has ended.
+    /// Puts a reader back for the next who reads on: the row of a block, or the walk of the text around it.
     pub(crate) fn put_open(&mut self, reader: Reader) {
         self.open = Some(reader);
     }
 
-    /// Takes the text that was left.
+    /// Takes the reader that was put back.
     pub(crate) fn take_open(&mut self) -> Option<Reader> {
         self.open.take()
     }

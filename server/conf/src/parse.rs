@@ -6,26 +6,26 @@
 
 use std::sync::Arc;
 
-use crate::lex::{End, Lexer, Place, Statement};
+use crate::lex::{End, Lexer, Position, Statement};
 use crate::{ConfError, Directive, Item, Origin, Word};
 
 /// Parses one text. `file` is its index in [`crate::Files`]; with [`Origin::CommandLine`] blocks are refused.
 /// The words share the text.
 pub fn parse(text: &Arc<Vec<u8>>, file: u32, origin: &Origin) -> Vec<Item> {
     let mut parser = Parser {
-        lexer: Lexer::at(Place::default(), text, file, origin),
+        lexer: Lexer::at(Position::default(), text, file, origin),
         origin,
     };
     parser.body(&mut Vec::new()).items
 }
 
-/// Reads the items of a text one after the other, so that of a text of a million lines no more than one is in memory.
+/// Reader of a text, item by item, so that of a text of a million lines no more than one is in memory.
 #[derive(Debug)]
 pub(crate) struct Reader {
     text: Arc<Vec<u8>>,
     file: u32,
     origin: Origin,
-    place: Place,
+    position: Position,
     /// The heads of blocks that are read item by item, too, and are not closed yet.
     open: Vec<Word>,
     /// An error was met: nothing follows it.
@@ -49,7 +49,7 @@ impl Reader {
             text,
             file,
             origin,
-            place: Place::default(),
+            position: Position::default(),
             open: Vec::new(),
             is_broken: false,
         }
@@ -66,13 +66,13 @@ impl Reader {
             self.open.pop();
             return Part::End;
         }
-        let place = std::mem::take(&mut self.place);
+        let position = std::mem::take(&mut self.position);
         let mut parser = Parser {
-            lexer: Lexer::at(place, &self.text, self.file, &self.origin),
+            lexer: Lexer::at(position, &self.text, self.file, &self.origin),
             origin: &self.origin,
         };
         let next = parser.next(&mut self.open, opens);
-        self.place = parser.lexer.into_place();
+        self.position = parser.lexer.into_position();
         match next {
             Next::Item(item) => Part::Item(item),
             Next::Last(item) => {
@@ -270,7 +270,7 @@ mod tests {
         );
     }
 
-    /// The items of a text as a reader gives them: blocks named `o` are read item by item, too.
+    /// The items that a reader finds in a text: blocks named `o` are read item by item, too.
     fn read_one_by_one(text: &str) -> Vec<Item> {
         let mut reader = Reader::new(Arc::new(text.into()), 0, Origin::file("/a.conf"));
         // The items of each open block, and the directive before them.

@@ -7,7 +7,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use conf::{ConfError, Directive, Pos, WordPlace};
+use conf::{ConfError, Directive, Pos, WordSpan};
 use engines::http::Protocols;
 use server_base::listen::{Listen, ListenAddr, SocketOptions, parse_address};
 
@@ -37,7 +37,7 @@ pub struct ListenDraft {
     /// `ssl`.
     pub ssl: bool,
     /// Where the directive begins, and its address for messages; `None` for the listen that a server without one gets.
-    pub at: Option<(Pos, WordPlace)>,
+    pub at: Option<(Pos, WordSpan)>,
 }
 
 impl ListenDraft {
@@ -94,7 +94,7 @@ pub fn listen(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
             proxy_protocol: params.proxy_protocol,
             protocols: params.protocols,
             ssl: params.ssl,
-            at: Some((d.pos, WordPlace::new(d, d.word(0)))),
+            at: Some((d.pos, WordSpan::new(d, d.word(0)))),
         };
         if http.protocols.add(&new) {
             warnings.push(new.error(format!("protocol options redefined for {}", new.addr)));

@@ -145,7 +145,7 @@ impl Table {
         self.numbers.get(texts).copied()
     }
 
-    /// Notes a search among those of `by_texts`; false where so many came that a table takes less.
+    /// Notes a search among those of `by_texts`; false where it is one of many, for which a table takes less.
     fn is_searched(&mut self) -> bool {
         self.searches += 1;
         self.searches <= SEARCHES_MAX
