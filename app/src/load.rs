@@ -16,7 +16,6 @@ use conf::{ConfError, DataFile, Disk, Memory, Recorder};
 use driver::bundle::{Bundle, Step};
 use server_base::errlog;
 use server_http::{Cycle, DirectiveLocations, LoadError, LoadOptions};
-use sys::heap::trim_thread;
 use sys::{host, process};
 
 /// A configuration from the disk.
@@ -73,10 +72,8 @@ pub(crate) fn again(options: &LoadOptions, earlier: &Earlier) -> Read {
         let source = Recorder::new(Disk::with_lookup(host::addresses));
         let source = source.with_earlier(Some(known), objects);
         let record = source.record();
-        let checked = server_http::check(source, options, server_modules::MODULES);
-        // What was built to be judged is gone.
-        trim_thread();
-        Ok((checked?, record.take()))
+        let cycle = server_http::check(source, options, server_modules::MODULES)?;
+        Ok((cycle, record.take()))
     };
     let thread = thread.name("config".to_owned()).stack_size(STACK_BYTES);
     let read = std::thread::scope(|scope| match thread.spawn_scoped(scope, work) {

@@ -2,9 +2,8 @@
 //!
 //! There is one for each configuration, which lives as long as that. So a configuration has an arena of the allocator
 //! for itself, as long as there are few: nothing else lies between its parts, and what it took goes back to the kernel
-//! whole when it is freed, its end included ([`trim_thread`]). In an arena that several have in turn each is laid into the
-//! holes of the one before, and memory grows with the first reloads by half. Keepers run at a lower priority than the
-//! threads that serve.
+//! whole when it is freed. In an arena that several have in turn each is laid into the holes of the one before, and
+//! memory grows with the first reloads by half. Keepers run at a lower priority than the threads that serve.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -15,7 +14,6 @@ use conf::Memory;
 use server_base::errlog;
 use server_http::Cycle;
 use server_http::http::Http;
-use sys::heap::trim_thread;
 use sys::poll::Waker;
 use sys::process;
 
@@ -60,7 +58,6 @@ impl Keeper {
             let built = load(&bundle);
             let _ = sender.send(built.map(|built| (bundle, built)));
             free(&rest);
-            trim_thread();
             told.store(true, Ordering::Release);
             waker.wake();
         };
