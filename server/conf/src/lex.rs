@@ -82,6 +82,10 @@ impl Default for Position {
 }
 
 impl<'a> Lexer<'a> {
+    pub(crate) fn new(text: &'a Arc<Vec<u8>>, file: u32, origin: &'a Origin) -> Self {
+        Self::at(Position::default(), text, file, origin)
+    }
+
     /// Reads on at a position of the text.
     pub(crate) fn at(
         position: Position,

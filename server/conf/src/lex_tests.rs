@@ -5,7 +5,7 @@ use super::*;
 /// The words of the first statement and how it ended.
 fn first(text: &str) -> (Vec<String>, End) {
     let origin = Origin::file("/a.conf");
-    let statement = Lexer::at(Position::default(), &Arc::new(text.into()), 0, &origin)
+    let statement = Lexer::new(&Arc::new(text.into()), 0, &origin)
         .statement()
         .expect("the text is well formed");
     let words = statement.name.iter().chain(&statement.args);
@@ -20,7 +20,7 @@ fn words(text: &str) -> Vec<String> {
 fn error(text: &str) -> String {
     let origin = Origin::file("/a.conf");
     let text = Arc::new(text.into());
-    let mut lexer = Lexer::at(Position::default(), &text, 0, &origin);
+    let mut lexer = Lexer::new(&text, 0, &origin);
     loop {
         match lexer.statement() {
             Ok(statement) => assert_ne!(statement.end, End::Eof, "no error in {text:?}"),
@@ -134,14 +134,9 @@ fn a_text_that_ends_inside_a_statement_is_an_error_at_its_last_line() {
 
 #[test]
 fn the_command_line_ends_with_a_wording_of_its_own() {
-    let error = Lexer::at(
-        Position::default(),
-        &Arc::new(b"a".to_vec()),
-        0,
-        &Origin::CommandLine,
-    )
-    .statement()
-    .expect_err("no semicolon");
+    let error = Lexer::new(&Arc::new(b"a".to_vec()), 0, &Origin::CommandLine)
+        .statement()
+        .expect_err("no semicolon");
     assert_eq!(
         error.to_string(),
         "unexpected end of parameter, expecting \";\" in command line"
@@ -165,14 +160,9 @@ fn the_length_of_a_word_is_limited() {
 #[test]
 fn words_know_their_place() {
     let origin = Origin::file("/a.conf");
-    let statement = Lexer::at(
-        Position::default(),
-        &Arc::new(b"\n a\n\t'b\nc' d;".to_vec()),
-        7,
-        &origin,
-    )
-    .statement()
-    .expect("well formed");
+    let statement = Lexer::new(&Arc::new(b"\n a\n\t'b\nc' d;".to_vec()), 7, &origin)
+        .statement()
+        .expect("well formed");
     let words = statement.name.iter().chain(&statement.args);
     let places: Vec<_> = words
         .map(|w| (w.pos.file, w.pos.line, w.pos.column, w.raw_len, w.quoted))

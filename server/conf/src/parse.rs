@@ -13,7 +13,7 @@ use crate::{ConfError, Directive, Item, Origin, Word};
 /// The words share the text.
 pub fn parse(text: &Arc<Vec<u8>>, file: u32, origin: &Origin) -> Vec<Item> {
     let mut parser = Parser {
-        lexer: Lexer::at(Position::default(), text, file, origin),
+        lexer: Lexer::new(text, file, origin),
         origin,
     };
     parser.body(&mut Vec::new()).items

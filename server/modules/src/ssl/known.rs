@@ -135,7 +135,7 @@ impl Table {
         if expected.is_some_and(|expected| expected.texts == *texts) {
             return Some(next);
         }
-        if self.is_searched() {
+        if self.may_search() {
             return self.by_texts.iter().position(|of| of.texts == *texts);
         }
         if self.numbers.is_empty() {
@@ -145,8 +145,8 @@ impl Table {
         self.numbers.get(texts).copied()
     }
 
-    /// Notes a search among those of `by_texts`; false where it is one of many, for which a table takes less.
-    fn is_searched(&mut self) -> bool {
+    /// Whether those of `by_texts` may be searched through once more, which counts as a search; else a table is made.
+    fn may_search(&mut self) -> bool {
         self.searches += 1;
         self.searches <= SEARCHES_MAX
     }
@@ -192,7 +192,7 @@ impl Table {
 
     /// The identity of these bytes.
     fn remembered(&mut self, digest: &Digest) -> Option<&Remembered> {
-        if !self.is_complete && self.is_searched() {
+        if !self.is_complete && self.may_search() {
             let of_texts = self.by_texts.iter().find(|of| of.digest == *digest);
             let of_texts = of_texts.map(|of| &of.remembered);
             return of_texts.or_else(|| self.by_digest.get(digest));
@@ -228,8 +228,8 @@ fn last() -> MutexGuard<'static, Option<Table>> {
     LAST.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Searches in the identities of a load before they are put into a table. To make one takes as long as some hundred searches,
-/// and most reloads change few certificates.
+/// Searches through the identities of a load before they are put into a table: most reloads change few certificates, for which
+/// a table of all the others would be made. A changed one takes three.
 const SEARCHES_MAX: usize = 32;
 
 /// The identities of the last load.
