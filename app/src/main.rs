@@ -25,7 +25,7 @@ use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use server_base::errlog::Level;
-use sys::process;
+use sys::{heap, process};
 
 use argv::Options;
 use console::Console;
@@ -37,6 +37,7 @@ use paths::Paths;
 static ALLOCATOR: std::alloc::System = std::alloc::System;
 
 fn main() -> ExitCode {
+    heap::set_thresholds();
     let arguments: Vec<_> = std::env::args_os().collect();
     if let Some(status) = cli::run(&arguments, keep_local_time) {
         return status;

@@ -38,6 +38,32 @@ fn page_bytes() -> u64 {
     u64::try_from(bytes).unwrap_or(4096)
 }
 
+/// Lets free memory at the end of a thread's part of the heap go back to the kernel from [`KEPT_BYTES_MAX`] on, and gives blocks
+/// from [`MAPPED_BYTES_MIN`] on memory of their own.
+///
+/// glibc's own thresholds rise with the largest block that was freed, up to 64 and 32 MiB: how much a freed configuration
+/// leaves behind would be a matter of chance. Source: mallopt(3).
+#[cfg(target_env = "gnu")]
+pub fn set_thresholds() {
+    // SAFETY: it takes no pointer, and locks the allocator itself.
+    unsafe {
+        libc::mallopt(libc::M_TRIM_THRESHOLD, KEPT_BYTES_MAX);
+        libc::mallopt(libc::M_MMAP_THRESHOLD, MAPPED_BYTES_MIN);
+    }
+}
+
+/// Sets nothing: other allocators have no such thresholds.
+#[cfg(not(target_env = "gnu"))]
+pub fn set_thresholds() {}
+
+/// More than a thread allocates and frees for a few requests.
+#[cfg(target_env = "gnu")]
+const KEPT_BYTES_MAX: libc::c_int = 1 << 20;
+/// Blocks as large are allocated with a configuration or once for long, so that it does not matter that each costs system
+/// calls and new pages.
+#[cfg(target_env = "gnu")]
+const MAPPED_BYTES_MIN: libc::c_int = 4 << 20;
+
 /// Releases unused heap memory to the kernel.
 #[cfg(target_env = "gnu")]
 pub fn trim() {
@@ -51,10 +77,16 @@ pub fn trim() {}
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use super::*;
+
+    /// Tests that look at the memory of the whole process take turns.
+    static MEASURING: Mutex<()> = Mutex::new(());
 
     #[test]
     fn memory_that_is_used_is_counted() {
+        let _turn = MEASURING.lock();
         let resident = Resident::open().expect("there is a /proc");
         let before = resident.bytes().expect("it has a known form");
         let used = vec![1_u8; 64 << 20];
@@ -63,5 +95,28 @@ mod tests {
         drop(used);
         trim();
         assert!(resident.bytes().expect("it has a known form") < after - (60 << 20));
+    }
+
+    #[test]
+    #[cfg(target_env = "gnu")]
+    fn the_end_of_a_threads_heap_is_released_whatever_was_freed_before() {
+        let _turn = MEASURING.lock();
+        set_thresholds();
+        let resident = Resident::open().expect("there is a /proc");
+        let bytes = || resident.bytes().expect("it has a known form");
+        let kept = || {
+            // By this glibc's own threshold would be 24 MiB.
+            drop(std::hint::black_box(vec![1_u8; 12 << 20]));
+            let before = bytes();
+            let small: Vec<_> = (0..16 << 10).map(|_| vec![1_u8; 1 << 10]).collect();
+            assert!(bytes() - before > 15 << 20);
+            drop(small);
+            bytes().saturating_sub(before)
+        };
+        let kept = std::thread::scope(|scope| {
+            let thread = scope.spawn(kept);
+            thread.join().expect("it does not panic")
+        });
+        assert!(kept < 4 << 20, "{kept}");
     }
 }
