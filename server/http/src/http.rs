@@ -5,7 +5,7 @@
 
 use std::any::Any;
 use std::cell::OnceCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fmt;
 use std::net::SocketAddr;
 use std::ops::Deref;
@@ -38,6 +38,10 @@ pub struct Http {
     pub servers: Vec<Server>,
     /// All locations; a server, `if` and `limit_except` block has one too.
     pub locations: Vec<Location>,
+    /// Locations with an error log of their own, by index; of those that share it the first.
+    pub with_own_log: Vec<usize>,
+    /// The error log of all other locations; it writes nothing before logs are attached.
+    pub default_log: ErrorLog,
     /// All listening sockets.
     pub ports: Vec<Port>,
     /// The variables.
@@ -63,10 +67,12 @@ pub struct Http {
 }
 
 impl Http {
-    /// Takes over the opened logs and sets the error log of every location.
+    /// Takes over the opened logs and opens the error log of every location. What that costs grows with the error logs that
+    /// locations name, not with locations.
     pub fn attach_logs(&self, opened: OpenedLogs, default: &ErrorLog) {
-        for location in &self.locations {
-            location.core.open_log(default, &opened);
+        self.default_log.follow(default);
+        for location in self.own_logs() {
+            location.core.open_log(&opened);
         }
         let _ = self.logs.set(opened);
     }
@@ -75,19 +81,23 @@ impl Http {
     /// that replaces it: those of locations that have not changed place, if they go to the same targets. Locations
     /// that share settings go by the first of them.
     pub fn follow_logs(&self, newer: &Self) {
-        let mut followed: HashSet<*const CoreLoc> = HashSet::new();
-        for (own, new) in self.locations.iter().zip(&newer.locations) {
-            let (own_core, new_core) = (&own.core, &new.core);
-            if own.name == new.name && followed.insert(Arc::as_ptr(own_core)) {
-                own_core.follow_log(new_core);
+        self.default_log.follow(&newer.default_log);
+        for at in &self.with_own_log {
+            let (own, new) = (&self.locations[*at], newer.locations.get(*at));
+            if let Some(new) = new.filter(|new| new.name == own.name) {
+                own.core.follow_log(&new.core);
             }
         }
     }
 
     /// Whether any location logs debugging messages.
     pub fn debugs(&self) -> bool {
-        let debugs = |l: &Location| l.core.log().enabled(Level::Debug);
-        self.locations.iter().any(debugs)
+        let mut own = self.own_logs().map(|l| l.core.log());
+        self.default_log.enabled(Level::Debug) || own.any(|log| log.enabled(Level::Debug))
+    }
+
+    fn own_logs(&self) -> impl Iterator<Item = &Location> {
+        self.with_own_log.iter().map(|at| &self.locations[*at])
     }
 
     /// The error log of a port's default server.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use conf::ConfError;
+use server_base::errlog::ErrorLog;
 use server_base::files::TempDir;
 use server_base::listen::Listen;
 use server_base::thread_pool::Aio;
@@ -56,6 +57,7 @@ impl ConfigBuilder {
         }
         let location_confs = draft.location_layers.finish();
         let locations = flatten(draft.locations, &location_confs, &parents, &mut servers);
+        let default_log = ErrorLog::new(Vec::new());
         let modules = self.active_modules();
         let emits = wants.any().then_some(("probe", probe::HANDLERS));
         let of_modules = modules.iter().map(|m| (m.name, m.handlers));
@@ -63,6 +65,8 @@ impl ConfigBuilder {
         let http = Http {
             main,
             servers,
+            with_own_log: share_log(&locations, &default_log),
+            default_log,
             locations,
             ports,
             vars,
@@ -192,6 +196,16 @@ struct Inner {
     prefix: Named,
     regex: Vec<usize>,
     slashes: Named,
+}
+
+/// Gives locations without an error log of their own this one; returns the others, of those that share theirs the first.
+fn share_log(locations: &[Location], default: &ErrorLog) -> Vec<usize> {
+    let mut known: HashSet<*const CoreLoc> = HashSet::new();
+    let has_own = |at: &usize| {
+        let core = &locations[*at].core;
+        !core.share_log(default) && known.insert(Arc::as_ptr(core))
+    };
+    (0..locations.len()).filter(has_own).collect()
 }
 
 fn flatten(

@@ -1,12 +1,17 @@
 //! The result of closing `http`: settings at every level, handlers of locations, names, and which modules are active.
 
+use std::fs::File;
+use std::sync::Arc;
+
 use conf::{Arity, Contexts, DirectiveDef};
+use server_base::errlog::{ErrorLog, Level, Sink};
+use server_base::opened::OpenedLogs;
 
 use crate::conf_core::{CoreLoc, ResolverLoc};
 use crate::exchange::Exchange;
 use crate::module::{Content, Handler, Module};
 use crate::settings_set::Conf;
-use crate::testing::{PROBE, World, get};
+use crate::testing::{PROBE, World, get, http_of};
 
 /// A setting where a request is served.
 fn limit(world: &mut World, target: &str) -> u64 {
@@ -231,4 +236,78 @@ fn a_server_without_a_name_is_found_by_those_who_name_none() {
         0,
         "the default server"
     );
+}
+
+#[test]
+fn locations_without_an_error_log_have_one_between_them() {
+    let http = http_of(
+        "server { location /a { } location /b { client_max_body_size 1; } }
+         server { error_log /own error; location /c { } location /c2 { } location /d { client_max_body_size 1; } }
+         server { root /e; location /f { error_log /own error; } }",
+    );
+    let named = |at: &usize| String::from_utf8_lossy(&http.locations[*at].name).into_owned();
+    let own: Vec<_> = http.with_own_log.iter().map(named).collect();
+    // The second server, what is inside of it, and what writes more.
+    assert_eq!(own, ["", "/c", "/d", "/f"]);
+    let null = Arc::new(null());
+    http.attach_logs(
+        OpenedLogs::default(),
+        &ErrorLog::new(vec![Sink::file(null, Level::Warn)]),
+    );
+    for (at, location) in http.locations.iter().enumerate() {
+        let has_own = location.core.error_logs.is_some();
+        assert_eq!(location.core.log().enabled(Level::Warn), !has_own, "{at}");
+        assert!(!location.core.log().enabled(Level::Notice), "{at}");
+    }
+}
+
+fn null() -> File {
+    let file = File::options().write(true).open("/dev/null");
+    file.expect("it is there")
+}
+
+#[test]
+fn logs_of_an_older_configuration_follow_the_levels_of_the_newer_one() {
+    let opened = || {
+        let file = File::options()
+            .write(true)
+            .open("/dev/null")
+            .expect("it is there");
+        let mut opened = OpenedLogs::default();
+        for path in ["/a", "/b"] {
+            opened
+                .files
+                .insert(path.into(), Arc::new(file.try_clone().expect("it is open")));
+        }
+        opened
+    };
+    let attached = |inner: &str, level| {
+        let http = http_of(inner);
+        let default = ErrorLog::new(vec![Sink::file(Arc::new(null()), level)]);
+        http.attach_logs(opened(), &default);
+        http
+    };
+    let old = attached(
+        "server { location / { } location /1 { error_log /a error; } location /2 { error_log /a error; }
+             location /3 { error_log /b error; } location /4 { error_log /b error; root /4; } }",
+        Level::Error,
+    );
+    let new = attached(
+        "server { location / { } location /1 { error_log /a debug; } location /2 { error_log /a debug; }
+             location /3 { error_log /a debug; } location /5 { error_log /b debug; root /4; } }",
+        Level::Warn,
+    );
+    assert!(!old.debugs() && new.debugs());
+    old.follow_logs(&new);
+    let debugs = |name: &str| {
+        let found = old.locations.iter().find(|l| l.name == name.as_bytes());
+        found.expect("it is there").core.log().enabled(Level::Debug)
+    };
+    assert!(debugs("/1") && debugs("/2"), "the same place and target");
+    assert!(
+        old.locations[0].core.log().enabled(Level::Warn),
+        "the default one"
+    );
+    assert!(!debugs("/3"), "another target");
+    assert!(!debugs("/4"), "another place");
 }

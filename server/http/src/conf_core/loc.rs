@@ -318,12 +318,21 @@ impl CoreLoc {
         self.opened_log.get_or_init(|| ErrorLog::new(Vec::new()))
     }
 
-    /// Opens the location's error log, where it has its own; else uses the one given.
-    pub fn open_log(&self, default: &ErrorLog, opened: &OpenedLogs) {
-        // Of the locations that share these settings the first opens it.
-        self.opened_log.get_or_init(|| match &self.error_logs {
-            None => default.clone(),
-            Some(list) => opened.error_log(list),
+    /// Makes `default` the location's error log, unless it has its own; returns whether it did.
+    pub fn share_log(&self, default: &ErrorLog) -> bool {
+        let is_shared = self.error_logs.is_none();
+        if is_shared {
+            // Locations that share these settings have it from the first of them.
+            let _ = self.opened_log.get_or_init(|| default.clone());
+        }
+        is_shared
+    }
+
+    /// Opens the location's own error log.
+    pub fn open_log(&self, opened: &OpenedLogs) {
+        let _ = self.opened_log.get_or_init(|| {
+            let list = self.error_logs.as_deref();
+            opened.error_log(list.unwrap_or_default())
         });
     }
 
