@@ -68,6 +68,7 @@ pub(crate) fn again(options: &LoadOptions, earlier: &Earlier) -> Read {
     let known = Arc::clone(&earlier.record);
     let work = || {
         errlog::set_thread(shown);
+        let _ = process::run_in_background(NICENESS);
         let (known, objects) = (Arc::clone(&earlier.record), earlier.has_objects);
         let source = Recorder::new(Disk::with_lookup(host::addresses));
         let source = source.with_earlier(Some(known), objects);
@@ -87,6 +88,9 @@ pub(crate) fn again(options: &LoadOptions, earlier: &Earlier) -> Read {
         record: Arc::new(record.packed(Some(&known))),
     })
 }
+
+/// By how much later than other processes' threads it is scheduled, as where a worker builds the same configuration.
+const NICENESS: i32 = 10;
 
 fn failed(why: &str) -> Box<LoadError> {
     Box::new(LoadError {

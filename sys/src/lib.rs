@@ -48,8 +48,8 @@ pub fn retry<T>(
 }
 
 /// Turns the -1 of a libc call into the error that `errno` names.
-pub(crate) fn check(result: libc::c_int) -> io::Result<libc::c_int> {
-    if result == -1 {
+pub(crate) fn check<T: PartialEq + From<i8>>(result: T) -> io::Result<T> {
+    if result == T::from(-1) {
         return Err(io::Error::last_os_error());
     }
     Ok(result)

@@ -125,5 +125,5 @@ fn free(last: &Receiver<Arc<Http>>) {
 
 /// As large as that of the main thread usually is, on which the supervisor reads the same text.
 const STACK_BYTES: usize = 8 << 20;
-/// By how much later than the threads that serve it is scheduled.
-const NICENESS: i32 = 5;
+/// By how much later than the threads that serve it is scheduled: on a CPU that one of them wants for itself it gets a tenth.
+const NICENESS: i32 = 10;

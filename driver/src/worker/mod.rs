@@ -406,6 +406,9 @@ impl Worker {
         let body = move || {
             let _told = told;
             errlog::set_thread(process::thread_id());
+            // So that what wakes it need not wait for the end of another thread's slice, such as that of one that builds
+            // a configuration. Where the kernel refuses, it is scheduled as all are.
+            let _ = process::shorten_time_slice();
             if !cpus.is_empty()
                 && let Err(e) = process::set_affinity(&cpus)
             {
