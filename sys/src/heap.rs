@@ -38,8 +38,8 @@ fn page_bytes() -> u64 {
     u64::try_from(bytes).unwrap_or(4096)
 }
 
-/// Lets free memory at the end of a thread's part of the heap go back to the kernel from [`KEPT_BYTES_MAX`] on, and gives blocks
-/// from [`MAPPED_BYTES_MIN`] on memory of their own.
+/// Fixes the thresholds of the allocator: free memory at the end of a thread's part of the heap returns to the kernel from
+/// [`KEPT_BYTES_MAX`] on, and blocks from [`MAPPED_BYTES_MIN`] on are mapped one by one.
 ///
 /// glibc's own thresholds rise with the largest block that was freed, up to 64 and 32 MiB: how much a freed configuration
 /// leaves behind would be a matter of chance. Source: mallopt(3).

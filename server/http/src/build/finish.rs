@@ -198,7 +198,7 @@ struct Inner {
     slashes: Named,
 }
 
-/// Gives locations without an error log of their own this one; returns the others, of those that share theirs the first.
+/// Sets the error log of all locations that have none of their own; returns the others, of those that share theirs the first.
 fn share_log(locations: &[Location], default: &ErrorLog) -> Vec<usize> {
     let mut known: HashSet<*const CoreLoc> = HashSet::new();
     let has_own = |at: &usize| {
