@@ -363,9 +363,9 @@ pub fn cpu_count() -> usize {
     cpus.map_or(1, |cpus| cpus.count() as usize)
 }
 
-/// Gives the calling thread, and threads that it starts, the shortest time slice there is ([`TIME_SLICE`]). When it wakes it
-/// runs before threads with longer slices (3 ms by default), even within these, unless it has had more than its share of the
-/// CPU; it gets no larger share by that.
+/// Shortens the time slice of the calling thread, and of threads that it starts, to [`TIME_SLICE`], the shortest there is. When
+/// such a thread wakes it runs before threads with longer slices (3 ms by default), even within these, unless it has had more
+/// than its share of the CPU. Its share stays as it was.
 ///
 /// Kernels before Linux 6.12 take the value and do not use it. Source: sched_setattr(2); Linux kernel documentation, "EEVDF
 /// Scheduler".
