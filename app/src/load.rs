@@ -16,7 +16,7 @@ use conf::{ConfError, DataFile, Disk, Memory, Recorder};
 use driver::bundle::{Bundle, Step};
 use server_base::errlog;
 use server_http::{Cycle, DirectiveLocations, LoadError, LoadOptions};
-use sys::{host, process};
+use sys::{host, process, schedule};
 
 /// A configuration from the disk.
 pub(crate) struct Loaded {
@@ -68,7 +68,7 @@ pub(crate) fn again(options: &LoadOptions, earlier: &Earlier) -> Read {
     let known = Arc::clone(&earlier.record);
     let work = || {
         errlog::set_thread(shown);
-        let _ = process::run_in_background(NICENESS);
+        let _ = schedule::run_in_background(NICENESS);
         let (known, objects) = (Arc::clone(&earlier.record), earlier.has_objects);
         let source = Recorder::new(Disk::with_lookup(host::addresses));
         let source = source.with_earlier(Some(known), objects);

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
-use sys::process;
+use sys::schedule;
 
 use crate::FORWARDER_PRIORITY;
 use crate::ack_delay::{AckDelay, Released};
@@ -165,7 +165,7 @@ struct Run {
 impl Run {
     fn run(mut self) {
         // Refused in some containers; the record tells how late packets are then.
-        let _ = process::set_realtime_thread(FORWARDER_PRIORITY, false);
+        let _ = schedule::set_realtime_thread(FORWARDER_PRIORITY, false);
         let mut waits = RunDelay::of_this_thread();
         let mut buffer = vec![0; usize::from(MTU_MAX)];
         let mut unread = Duration::ZERO;

@@ -40,7 +40,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use sys::namespace::Network;
-use sys::process;
+use sys::schedule;
 
 pub use options::{LOCALHOST_PORTS, Options};
 pub use quantity::{Loss, Rate};
@@ -150,7 +150,7 @@ impl Link {
     pub fn in_client<T: Send>(&self, task: impl FnOnce() -> T + Send) -> T {
         inside(&self.client, || {
             // Refused in some containers; what is measured is noisier then.
-            let _ = process::set_realtime_thread(ENDS_PRIORITY, false);
+            let _ = schedule::set_realtime_thread(ENDS_PRIORITY, false);
             task()
         })
     }
@@ -164,7 +164,7 @@ impl Link {
         inside(&self.server, || {
             if self.options.realtime_server {
                 // As in the client.
-                let _ = process::set_realtime_thread(ENDS_PRIORITY, true);
+                let _ = schedule::set_realtime_thread(ENDS_PRIORITY, true);
             }
             task()
         })

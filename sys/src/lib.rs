@@ -22,6 +22,7 @@ pub mod poll;
 pub mod prefetch;
 pub mod process;
 pub mod random;
+pub mod schedule;
 pub mod signal;
 pub mod socket;
 pub mod tcp_info;

@@ -7,10 +7,8 @@ use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::time::Duration;
 
 use rustix::process::{Pid, Resource, Rlimit, Signal, WaitOptions};
-use rustix::thread::CpuSet;
 
 use super::check;
 
@@ -324,98 +322,6 @@ fn set_rlimit(resource: Resource, value: u64) -> io::Result<()> {
     Ok(rustix::process::setrlimit(resource, limits)?)
 }
 
-/// Binds the calling thread to these CPUs; numbers the kernel has no place for are left out.
-///
-/// # Errors
-/// None of the CPUs exists.
-pub fn set_affinity(cpus: &[usize]) -> io::Result<()> {
-    let mut set = CpuSet::new();
-    for cpu in cpus.iter().filter(|cpu| **cpu < CpuSet::MAX_CPU) {
-        set.set(*cpu);
-    }
-    Ok(rustix::thread::sched_setaffinity(None, &set)?)
-}
-
-/// Sets the scheduling priority of the process, -20 (first) to 19 (last).
-///
-/// # Errors
-/// A smaller number than now needs root.
-pub fn set_priority(priority: i32) -> io::Result<()> {
-    Ok(rustix::process::setpriority_process(None::<Pid>, priority)?)
-}
-
-/// Lets the calling thread run on every CPU that the process's first thread may use, and schedules it after threads of the
-/// priority that it has: by `lower`, up to 19.
-///
-/// # Errors
-/// None is known.
-pub fn run_in_background(niceness: i32) -> io::Result<()> {
-    let own = rustix::process::getpriority_process(None::<Pid>)?;
-    rustix::process::setpriority_process(None::<Pid>, (own + niceness).min(19))?;
-    let cpus = rustix::thread::sched_getaffinity(Some(rustix::process::getpid()))?;
-    Ok(rustix::thread::sched_setaffinity(None, &cpus)?)
-}
-
-/// Number of CPUs on which the process's first thread may run, whatever the calling one is bound to; 1 where it is unknown.
-#[must_use]
-pub fn cpu_count() -> usize {
-    let cpus = rustix::thread::sched_getaffinity(Some(rustix::process::getpid()));
-    cpus.map_or(1, |cpus| cpus.count() as usize)
-}
-
-/// Shortens the time slice of the calling thread, and of threads that it starts, to [`TIME_SLICE`], the shortest there is. When
-/// such a thread wakes it runs before threads with longer slices (3 ms by default), even within these, unless it has had more
-/// than its share of the CPU. Its share stays as it was.
-///
-/// Kernels before Linux 6.12 take the value and do not use it. Source: sched_setattr(2); Linux kernel documentation, "EEVDF
-/// Scheduler".
-///
-/// # Errors
-/// The kernel's. A thread whose policy is another than SCHED_OTHER and SCHED_BATCH, which have slices, is left as it is.
-pub fn shorten_time_slice() -> io::Result<()> {
-    let size = u32::try_from(size_of::<libc::sched_attr>()).expect("a struct is small");
-    // SAFETY: a sched_attr is numbers, for which zeroes are a value.
-    let mut attributes: libc::sched_attr = unsafe { std::mem::zeroed() };
-    // SAFETY: the kernel writes no more than `size` bytes to what the pointer points to.
-    check(unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, size, 0) })?;
-    let policy = i32::try_from(attributes.sched_policy).unwrap_or(i32::MAX);
-    if ![libc::SCHED_OTHER, libc::SCHED_BATCH].contains(&policy) {
-        return Ok(());
-    }
-    attributes.sched_runtime = u64::try_from(TIME_SLICE.as_nanos()).unwrap_or(u64::MAX);
-    // SAFETY: the kernel reads `size` bytes, as the struct itself says, of what the pointer points to.
-    check(unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) })?;
-    Ok(())
-}
-
-/// The shortest slice that the kernel grants.
-const TIME_SLICE: Duration = Duration::from_micros(100);
-
-/// Schedules the calling thread before all that are not real-time, and before those that are with a lower priority
-/// (1 to 99); what it starts as well, if `inherited`. For measuring, never for serving, because such a thread
-/// starves others while it runs.
-///
-/// # Errors
-/// CAP_SYS_NICE is missing, or the group of processes has no real-time share; a priority that is none.
-pub fn set_realtime_thread(priority: i32, inherited: bool) -> io::Result<()> {
-    // SAFETY: a sched_param is numbers, for which zeroes are a value; some libraries have more than the priority.
-    let mut parameters: libc::sched_param = unsafe { std::mem::zeroed() };
-    parameters.sched_priority = priority;
-    let reset = if inherited {
-        0
-    } else {
-        libc::SCHED_RESET_ON_FORK
-    };
-    let policy = libc::SCHED_FIFO | reset;
-    // SAFETY: pthread_self always names a living thread, and the parameters are valid for the call.
-    match unsafe {
-        libc::pthread_setschedparam(libc::pthread_self(), policy, &raw const parameters)
-    } {
-        0 => Ok(()),
-        error => Err(io::Error::from_raw_os_error(error)),
-    }
-}
-
 /// The offset of local time from UTC at `unix_s`, seconds; 0 when it is not known.
 #[must_use]
 pub fn local_offset_s(unix_s: i64) -> i32 {
@@ -487,56 +393,6 @@ mod tests {
             assert!(kill_group(group, 0).is_err(), "{group}");
         }
         kill(id(), 0).expect("we are");
-    }
-
-    #[test]
-    fn thread_in_the_background_leaves_what_it_was_bound_to() {
-        let all = cpu_count();
-        let thread = std::thread::spawn(move || {
-            set_affinity(&(0..CpuSet::MAX_CPU).collect::<Vec<_>>()).expect("any CPU");
-            let before = rustix::process::getpriority_process(None::<Pid>).expect("known");
-            run_in_background(5).expect("it may");
-            let own = rustix::thread::sched_getaffinity(None).expect("known");
-            let after = rustix::process::getpriority_process(None::<Pid>).expect("known");
-            (own.count() as usize, before, after)
-        });
-        let (cpus, before, after) = thread.join().expect("it ends");
-        assert_eq!((cpus, after), (all, (before + 5).min(19)));
-        assert_eq!(
-            rustix::process::getpriority_process(None::<Pid>),
-            Ok(before),
-            "of that thread alone"
-        );
-    }
-
-    #[test]
-    fn a_thread_has_a_short_slice_and_hands_it_on() {
-        let slice = || {
-            // SAFETY: a sched_attr is numbers; the kernel writes no more than its size.
-            unsafe {
-                let mut attributes: libc::sched_attr = std::mem::zeroed();
-                let size = size_of::<libc::sched_attr>();
-                let result =
-                    libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, size, 0);
-                assert_eq!(result, 0);
-                (attributes.sched_runtime, attributes.sched_nice)
-            }
-        };
-        let thread = std::thread::spawn(move || {
-            run_in_background(3).expect("it may");
-            let (_, niceness) = slice();
-            shorten_time_slice().expect("it may");
-            let own = slice();
-            let inner = std::thread::spawn(slice).join().expect("it ends");
-            (niceness, own, inner)
-        });
-        let (niceness, own, inner) = thread.join().expect("it ends");
-        // 0 before Linux 6.12.
-        assert!(
-            [(100_000, niceness), (0, niceness)].contains(&own),
-            "{own:?}"
-        );
-        assert_eq!(own, inner);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use server_base::errlog::Level;
 use server_http::MainConf;
-use sys::{identity, process, signal};
+use sys::{identity, process, schedule, signal};
 
 use super::account::Account;
 use super::limits;
@@ -69,7 +69,7 @@ fn become_worker(
         let priority = main.worker_priority;
         alert(
             format!("setpriority({priority})"),
-            process::set_priority(priority),
+            schedule::set_priority(priority),
         );
     }
     limits::take_on(main, console);

@@ -16,7 +16,7 @@ use engines::http::FileRange;
 use server_base::offload::{Full, Work};
 use server_base::thread_pool::ThreadPool;
 use server_base::waker::RemoteWaker;
-use sys::{page_cache, process};
+use sys::{page_cache, schedule};
 
 use crate::pool::{Limits, Pool};
 
@@ -136,7 +136,7 @@ fn of_name(name: &str) -> &'static Pool {
 
 fn serve(pool: &'static Pool) {
     // It works with the priority and the CPUs of the thread that started it as well.
-    let _ = process::run_in_background(NICENESS);
+    let _ = schedule::run_in_background(NICENESS);
     pool.serve();
 }
 

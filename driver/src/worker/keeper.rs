@@ -15,7 +15,7 @@ use server_base::errlog;
 use server_http::Cycle;
 use server_http::http::Http;
 use sys::poll::Waker;
-use sys::process;
+use sys::{process, schedule};
 
 use crate::bundle::Bundle;
 
@@ -54,7 +54,7 @@ impl Keeper {
         let body = move || {
             // In a log its lines are those of the main thread, which waits for it.
             errlog::set_thread(shown);
-            let _ = process::run_in_background(NICENESS);
+            let _ = schedule::run_in_background(NICENESS);
             let built = load(&bundle);
             let _ = sender.send(built.map(|built| (bundle, built)));
             free(&rest);

@@ -46,7 +46,7 @@ use server_http::port_slots::PortSlots;
 use sys::heap::trim;
 use sys::poll::{Events, Interest, Poller, Waker};
 use sys::signal::{self, Signals};
-use sys::{clock, process};
+use sys::{clock, process, schedule};
 
 use crate::bundle::{Bundle, FromWorker, ToWorker};
 use crate::io::files::Limits;
@@ -408,9 +408,9 @@ impl Worker {
             errlog::set_thread(process::thread_id());
             // So that what wakes it need not wait for the end of another thread's slice, such as that of one that builds
             // a configuration. Where the kernel refuses, it is scheduled as all are.
-            let _ = process::shorten_time_slice();
+            let _ = schedule::shorten_time_slice();
             if !cpus.is_empty()
-                && let Err(e) = process::set_affinity(&cpus)
+                && let Err(e) = schedule::set_affinity(&cpus)
             {
                 log.write(
                     Level::Alert,

@@ -5,7 +5,7 @@
 //! spare answers other requests first. Absent: ending them, since a thread that waits costs nothing.
 
 use server_base::offload::{Full, Work};
-use sys::process;
+use sys::schedule;
 
 use crate::pool::{Limits, Pool};
 
@@ -30,12 +30,12 @@ static POOL: Pool = Pool::new();
 
 fn serve() {
     // It works with the priority and the CPUs of the thread that started it as well.
-    let _ = process::run_in_background(NICENESS);
+    let _ = schedule::run_in_background(NICENESS);
     POOL.serve();
 }
 
 fn threads_max() -> usize {
-    process::cpu_count().clamp(1, THREADS_MAX)
+    schedule::cpu_count().clamp(1, THREADS_MAX)
 }
 
 /// Pieces of work that wait, besides those in progress.
@@ -49,6 +49,8 @@ const NICENESS: i32 = 5;
 mod tests {
     use std::sync::mpsc::channel;
     use std::time::Duration;
+
+    use sys::process;
 
     use super::*;
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, ScopedJoinHandle, Thread};
 use std::time::{Duration, Instant};
 
-use sys::process::shorten_time_slice;
+use sys::schedule::shorten_time_slice;
 
 use super::cpu;
 use super::filter::SampleFilter;
