@@ -59,8 +59,7 @@ pub fn set_thresholds() {}
 /// More than a thread allocates and frees for a few requests.
 #[cfg(target_env = "gnu")]
 const KEPT_BYTES_MAX: libc::c_int = 1 << 20;
-/// Blocks as large are allocated with a configuration or once for long, so that it does not matter that each costs system
-/// calls and new pages.
+/// Blocks as large are so rare that each may cost system calls and new pages.
 #[cfg(target_env = "gnu")]
 const MAPPED_BYTES_MIN: libc::c_int = 4 << 20;
 
