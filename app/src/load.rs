@@ -16,7 +16,7 @@ use conf::{ConfError, DataFile, Disk, Memory, Recorder};
 use driver::bundle::{Bundle, Step};
 use server_base::errlog;
 use server_http::{Cycle, DirectiveLocations, LoadError, LoadOptions};
-use sys::{host, process, schedule};
+use sys::{host, process};
 
 /// A configuration from the disk.
 pub(crate) struct Loaded {
@@ -68,7 +68,6 @@ pub(crate) fn again(options: &LoadOptions, earlier: &Earlier) -> Read {
     let known = Arc::clone(&earlier.record);
     let work = || {
         errlog::set_thread(shown);
-        let _ = schedule::run_in_background(NICENESS);
         let (known, objects) = (Arc::clone(&earlier.record), earlier.has_objects);
         let source = Recorder::new(Disk::with_lookup(host::addresses));
         let source = source.with_earlier(Some(known), objects);
@@ -88,9 +87,6 @@ pub(crate) fn again(options: &LoadOptions, earlier: &Earlier) -> Read {
         record: Arc::new(record.packed(Some(&known))),
     })
 }
-
-/// By how much later than other processes' threads it is scheduled, as where a worker builds the same configuration.
-const NICENESS: i32 = 10;
 
 fn failed(why: &str) -> Box<LoadError> {
     Box::new(LoadError {

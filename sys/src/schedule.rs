@@ -31,13 +31,15 @@ pub fn set_priority(priority: i32) -> io::Result<()> {
 }
 
 /// Lets the calling thread run on every CPU that the process's first thread may use, and schedules it after threads of the
-/// priority that it has: by `lower`, up to 19.
+/// priority that it has: its nice value rises by `niceness`, to 19 at most. Its time slice is the default one again.
 ///
 /// # Errors
 /// None is known.
 pub fn run_in_background(niceness: i32) -> io::Result<()> {
     let own = rustix::process::getpriority_process(None::<Pid>)?;
     rustix::process::setpriority_process(None::<Pid>, (own + niceness).min(19))?;
+    // Where the kernel refuses, it has the slice that it began with.
+    let _ = set_time_slice(Duration::ZERO);
     let cpus = rustix::thread::sched_getaffinity(Some(rustix::process::getpid()))?;
     Ok(rustix::thread::sched_setaffinity(None, &cpus)?)
 }
@@ -49,8 +51,8 @@ pub fn cpu_count() -> usize {
     cpus.map_or(1, |cpus| cpus.count() as usize)
 }
 
-/// Shortens the time slice of the calling thread, and of threads that it starts, to [`TIME_SLICE`], the shortest there is. When
-/// such a thread wakes it runs before threads with longer slices (3 ms by default), even within these, unless it has had more
+/// Shortens the time slice of the calling thread, and of threads that it starts, to 0.1 ms, the shortest there is. When such a
+/// thread wakes it runs before threads with longer slices (0.7 to 3 ms by default), even within these, unless it has had more
 /// than its share of the CPU. Its share stays as it was.
 ///
 /// Kernels before Linux 6.12 take the value and do not use it. Source: sched_setattr(2); Linux kernel documentation, "EEVDF
@@ -59,6 +61,11 @@ pub fn cpu_count() -> usize {
 /// # Errors
 /// The kernel's. A thread whose policy is another than SCHED_OTHER and SCHED_BATCH, which have slices, is left as it is.
 pub fn shorten_time_slice() -> io::Result<()> {
+    set_time_slice(TIME_SLICE)
+}
+
+/// Sets the time slice of the calling thread; zero is the default one.
+fn set_time_slice(slice: Duration) -> io::Result<()> {
     let size = u32::try_from(size_of::<libc::sched_attr>()).expect("a struct is small");
     // SAFETY: a sched_attr is numbers, for which zeroes are a value.
     let mut attributes: libc::sched_attr = unsafe { std::mem::zeroed() };
@@ -68,7 +75,7 @@ pub fn shorten_time_slice() -> io::Result<()> {
     if ![libc::SCHED_OTHER, libc::SCHED_BATCH].contains(&policy) {
         return Ok(());
     }
-    attributes.sched_runtime = u64::try_from(TIME_SLICE.as_nanos()).unwrap_or(u64::MAX);
+    attributes.sched_runtime = u64::try_from(slice.as_nanos()).unwrap_or(u64::MAX);
     // SAFETY: the kernel reads `size` bytes, as the struct itself says, of what the pointer points to.
     check(unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) })?;
     Ok(())
@@ -140,19 +147,18 @@ mod tests {
             }
         };
         let thread = std::thread::spawn(move || {
-            run_in_background(3).expect("it may");
-            let (_, niceness) = slice();
+            let default = slice();
             shorten_time_slice().expect("it may");
-            let own = slice();
-            let inner = std::thread::spawn(slice).join().expect("it ends");
-            (niceness, own, inner)
+            let shortened = slice();
+            let started = std::thread::spawn(slice).join().expect("it ends");
+            run_in_background(3).expect("it may");
+            (default, shortened, started, slice())
         });
-        let (niceness, own, inner) = thread.join().expect("it ends");
+        let (default, shortened, started, behind) = thread.join().expect("it ends");
         // 0 before Linux 6.12.
-        assert!(
-            [(100_000, niceness), (0, niceness)].contains(&own),
-            "{own:?}"
-        );
-        assert_eq!(own, inner);
+        assert!([100_000, 0].contains(&shortened.0), "{shortened:?}");
+        assert_eq!(shortened.1, default.1, "the nice value");
+        assert_eq!(started, shortened);
+        assert_eq!(behind, (default.0, (default.1 + 3).min(19)));
     }
 }

@@ -99,5 +99,6 @@ impl Supervisor {
     }
 }
 
-/// Time limit of a worker for preparing a configuration. One that hangs must not keep a reload that starts another.
-const WAIT: Duration = Duration::from_secs(3);
+/// Time limit of a worker for preparing a configuration, which is enough for half a second of work on CPUs that serving takes
+/// nearly whole. One that hangs must not keep a reload that starts another.
+const WAIT: Duration = Duration::from_secs(5);

@@ -31,7 +31,8 @@ impl Worker {
         self.flush_logs();
         let opened = self.open_logs(fds, cycle);
         let log = opened.error_log(&cycle.main.error_logs);
-        syslog::report_to(&opened.syslogs, &log);
+        // This one lives as long as requests that use the servers.
+        syslog::report_to(&opened.syslogs, &http.default_log);
         self.files.clone_from(&opened.files);
         http.attach_logs(opened, &log);
         let debugs = log.enabled(Level::Debug) || http.debugs();

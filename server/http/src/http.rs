@@ -5,7 +5,7 @@
 
 use std::any::Any;
 use std::cell::OnceCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::net::SocketAddr;
 use std::ops::Deref;
@@ -38,7 +38,7 @@ pub struct Http {
     pub servers: Vec<Server>,
     /// All locations; a server, `if` and `limit_except` block has one too.
     pub locations: Vec<Location>,
-    /// Locations with an error log of their own, by index; of those that share it the first.
+    /// Locations for which an `error_log` is written in `http` or inside, by index.
     pub with_own_log: Vec<usize>,
     /// The error log of all other locations; it writes nothing before logs are attached.
     pub default_log: ErrorLog,
@@ -67,8 +67,8 @@ pub struct Http {
 }
 
 impl Http {
-    /// Takes over the opened logs and opens the error log of every location. What that costs grows with the error logs that
-    /// locations name, not with locations.
+    /// Takes over the opened logs and opens the error log of every location. What that costs grows with the locations for which
+    /// an `error_log` is written.
     pub fn attach_logs(&self, opened: OpenedLogs, default: &ErrorLog) {
         self.default_log.follow(default);
         for location in self.own_logs() {
@@ -82,9 +82,11 @@ impl Http {
     /// that share settings go by the first of them.
     pub fn follow_logs(&self, newer: &Self) {
         self.default_log.follow(&newer.default_log);
+        let mut followed: HashSet<*const CoreLoc> = HashSet::new();
         for at in &self.with_own_log {
             let (own, new) = (&self.locations[*at], newer.locations.get(*at));
-            if let Some(new) = new.filter(|new| new.name == own.name) {
+            let new = new.filter(|new| new.name == own.name);
+            if let Some(new) = new.filter(|_| followed.insert(Arc::as_ptr(&own.core))) {
                 own.core.follow_log(&new.core);
             }
         }

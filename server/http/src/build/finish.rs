@@ -198,13 +198,9 @@ struct Inner {
     slashes: Named,
 }
 
-/// Sets the error log of all locations that have none of their own; returns the others, of those that share theirs the first.
+/// Sets the error log of all locations that have none of their own; returns the others.
 fn share_log(locations: &[Location], default: &ErrorLog) -> Vec<usize> {
-    let mut known: HashSet<*const CoreLoc> = HashSet::new();
-    let has_own = |at: &usize| {
-        let core = &locations[*at].core;
-        !core.share_log(default) && known.insert(Arc::as_ptr(core))
-    };
+    let has_own = |at: &usize| !locations[*at].core.share_log(default);
     (0..locations.len()).filter(has_own).collect()
 }
 

@@ -247,8 +247,7 @@ fn locations_without_an_error_log_have_one_between_them() {
     );
     let named = |at: &usize| String::from_utf8_lossy(&http.locations[*at].name).into_owned();
     let own: Vec<_> = http.with_own_log.iter().map(named).collect();
-    // The second server, what is inside of it, and what writes more.
-    assert_eq!(own, ["", "/c", "/d", "/f"]);
+    assert_eq!(own, ["", "/c", "/c2", "/d", "/f"]);
     let null = Arc::new(null());
     http.attach_logs(
         OpenedLogs::default(),
@@ -289,12 +288,14 @@ fn logs_of_an_older_configuration_follow_the_levels_of_the_newer_one() {
     };
     let old = attached(
         "server { location / { } location /1 { error_log /a error; } location /2 { error_log /a error; }
-             location /3 { error_log /b error; } location /4 { error_log /b error; root /4; } }",
+             location /3 { error_log /b error; } location /6 { error_log /a error; location /6/a { } location /6/b { } }
+             location /4 { error_log /b error; root /4; } }",
         Level::Error,
     );
     let new = attached(
         "server { location / { } location /1 { error_log /a debug; } location /2 { error_log /a debug; }
-             location /3 { error_log /a debug; } location /5 { error_log /b debug; root /4; } }",
+             location /3 { error_log /a debug; } location /6 { error_log /a error; location /6/c { } location /6/b { error_log /a debug; } }
+             location /5 { error_log /b debug; root /4; } }",
         Level::Warn,
     );
     assert!(!old.debugs() && new.debugs());
@@ -308,6 +309,13 @@ fn logs_of_an_older_configuration_follow_the_levels_of_the_newer_one() {
         old.locations[0].core.log().enabled(Level::Warn),
         "the default one"
     );
-    assert!(!debugs("/3"), "another target");
+    assert!(
+        debugs("/6/b"),
+        "the first of those that share settings is another one now"
+    );
+    assert!(
+        !debugs("/6") && !debugs("/3"),
+        "another level, another target"
+    );
     assert!(!debugs("/4"), "another place");
 }
