@@ -4,7 +4,7 @@
 //! as `nobody`. `FIRSTBYTE_TESTS_KEEP=1` leaves the directories for a look afterwards.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -86,4 +86,25 @@ impl Drop for TempDir {
 /// When they cannot be set.
 pub fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("the mode can be set");
+}
+
+/// Replaces a file as a deployment does: written beside it, renamed over it.
+///
+/// # Panics
+/// When the directory is not writable.
+pub fn replace(path: &Path, content: &[u8]) {
+    let beside = path.with_extension("new");
+    fs::write(&beside, content).expect("the test's directory is writable");
+    set_mode(&beside, 0o644);
+    fs::rename(&beside, path).expect("a rename within a folder succeeds");
+}
+
+/// Replaces a link by one that leads elsewhere.
+///
+/// # Panics
+/// When the directory is not writable.
+pub fn relink(target: &str, link: &Path) {
+    let beside = link.with_extension("link");
+    symlink(target, &beside).expect("a link can be made");
+    fs::rename(&beside, link).expect("a rename within a folder succeeds");
 }

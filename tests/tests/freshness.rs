@@ -6,14 +6,12 @@
 
 use std::fs;
 use std::os::unix::fs::{FileExt, symlink};
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant, UNIX_EPOCH};
+use std::time::{Duration, UNIX_EPOCH};
 
-use firstbyte_tests::client::request;
-use firstbyte_tests::dir::set_mode;
+use firstbyte_tests::dir::{relink, replace, set_mode};
 use firstbyte_tests::peer::is_firstbyte;
-use firstbyte_tests::{Builder, Client, Server, Signal, process, wait_until};
+use firstbyte_tests::{Builder, Client, Server, wait_until};
 
 fn site() -> Builder {
     Server::http(
@@ -22,20 +20,6 @@ fn site() -> Builder {
     )
     .file("html/t.txt", "first")
     .file("html/index.html", "index")
-}
-
-/// Replaces a file as a deployment does: written beside it, renamed over it.
-fn replace(path: &Path, content: &[u8]) {
-    let beside = path.with_extension("new");
-    fs::write(&beside, content).expect("the test's directory is writable");
-    set_mode(&beside, 0o644);
-    fs::rename(&beside, path).expect("a rename within a folder succeeds");
-}
-
-fn relink(target: &str, link: &Path) {
-    let beside = link.with_extension("link");
-    symlink(target, &beside).expect("a link can be made");
-    fs::rename(&beside, link).expect("a rename within a folder succeeds");
 }
 
 #[track_caller]
@@ -348,56 +332,6 @@ fn ten_thousand_changes_of_kept_bytes_show_at_once_under_load() {
     assert!(asked > 0);
 }
 
-/// The root is a link that deployments switch, and requests come many at a time.
-#[test]
-fn a_switched_root_shows_in_all_requests_that_come_together() {
-    let server = Server::http(
-        "keepalive_requests 10000000; server { listen 127.0.0.1:%%PORT%%; root %%DIR%%/html/current; }",
-    )
-    .prepare(|dir| {
-        for release in ["a", "b"] {
-            let tree = dir.join("html").join(release);
-            fs::create_dir_all(&tree).expect("a new directory");
-            for n in 0..KEPT_FILES {
-                fs::write(tree.join(n.to_string()), format!("{release}{n}")).expect("it is writable");
-            }
-        }
-        symlink("a", dir.join("html/current")).expect("a link can be made");
-    })
-    .start();
-    let workers = server.workers();
-    let mut clients: Vec<Client> = (0..32).map(|_| server.client()).collect();
-    let began = Instant::now();
-    let mut asked = 0;
-    // The first seconds belong to files that have not settled.
-    for round in 0.. {
-        let release = ["a", "b"][round % 2];
-        relink(release, &server.path("html/current"));
-        for _ in 0..10 {
-            // A worker finds all requests when it goes on.
-            let signal_all = |signal| {
-                workers
-                    .iter()
-                    .all(|worker| process::signal(*worker, signal))
-            };
-            assert!(signal_all(Signal::STOP));
-            let number = |at: usize| (asked + at) * 7919 % KEPT_FILES as usize;
-            for (at, client) in clients.iter_mut().enumerate() {
-                client.send(request("GET", &format!("/{}", number(at)), &[]));
-            }
-            assert!(signal_all(Signal::CONT));
-            for (at, client) in clients.iter_mut().enumerate() {
-                let text = client.response().text();
-                assert_eq!(text, format!("{release}{}", number(at)), "round {round}");
-            }
-            asked += clients.len();
-        }
-        if began.elapsed() > Duration::from_secs(6) && round > 50 {
-            break;
-        }
-    }
-}
-
-/// Files of the tests above, and how often one of them is changed.
-const KEPT_FILES: u64 = 1000;
+/// Files of the test above, and how often one of them is changed.
 const CHANGES: u64 = 10_000;
+const KEPT_FILES: u64 = 1000;

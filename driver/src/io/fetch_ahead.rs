@@ -100,8 +100,11 @@ impl FetchAhead {
             }
         }
         let of = |request: &Guess| Some(&entries.at(request.place)?.opened);
-        for opened in requests.iter().filter_map(of) {
-            prefetch(&**opened);
+        for request in &*requests {
+            if let Some(entry) = entries.at(request.place) {
+                prefetch(&*entry.opened);
+                prefetch_bytes(&entry.path, LOOKED_UP_BYTES);
+            }
         }
         for opened in requests.iter().filter_map(of) {
             prefetch_bytes(opened.texts(), LOOKED_UP_BYTES);

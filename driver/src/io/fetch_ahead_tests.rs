@@ -5,6 +5,7 @@ use std::rc::Rc;
 use engines::http::Span;
 use server_base::files::{Meta, Opened};
 
+use super::super::kept::Checked;
 use super::*;
 
 fn head(target: &str, host: &str) -> RequestHead {
@@ -21,7 +22,7 @@ fn add(entries: &mut S3Fifo<Entry>, number: u32) -> u32 {
         path: Box::default(),
         opened: Rc::new(Opened::new(None, Meta::default())),
         used_ms: 0,
-        checked: 0,
+        checked: Checked::at(0),
     };
     let place = entries.insert(u64::from(number) << 32, 1, entry);
     place.expect("there is room")

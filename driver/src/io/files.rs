@@ -28,7 +28,7 @@ use sys::page_cache;
 
 use super::absent::Absent;
 use super::fetch_ahead::FetchAhead;
-use super::kept::{Check, Entry, Kept};
+use super::kept::{Check, Checked, Entry, Kept};
 use super::lru::PathHash;
 use super::open_cache::OpenCaches;
 use super::open_path::{self, Found, describe_opened, is_settled};
@@ -60,6 +60,8 @@ pub struct FileCache {
     scratch: Vec<u8>,
     /// Counted since the thread began.
     figures: FileFigures,
+    /// Hits and misses of them at the last sweep.
+    swept: (u64, u64),
     /// When there may be something to let go of again.
     sweep_ms: u64,
     /// When the figures are next passed to the metrics, monotonic milliseconds.
@@ -85,6 +87,7 @@ impl FileCache {
             recent: Vec::new(),
             scratch: Vec::new(),
             figures: FileFigures::default(),
+            swept: (0, 0),
             sweep_ms: 0,
             tell_ms: 0,
         }
@@ -94,6 +97,7 @@ impl FileCache {
     /// every `open_file_cache`, goes in sweeps.
     pub fn configure(&mut self, limits: Limits) {
         self.memory.set_limit(limits.memory_bytes);
+        self.memory.set_watches(limits.watches);
         self.descriptors.set_limit(limits.descriptors);
         self.open_caches.retire();
         self.ahead = None;
@@ -193,11 +197,7 @@ impl FileCache {
         self.memory.weight()
     }
 
-    fn open_validated(
-        &mut self,
-        path: &[u8],
-        policy: &OpenPolicy,
-    ) -> Result<Rc<Opened>, FileError> {
+    fn open_validated(&mut self, path: &[u8]) -> Result<Rc<Opened>, FileError> {
         let hash = self.paths.hash_one(path);
         match self.open_kept(hash, path) {
             Ok(Some(opened)) => return Ok(opened),
@@ -210,7 +210,7 @@ impl FileCache {
         if let Some(error) = self.absent.find(path, "open()") {
             return Err(error);
         }
-        match open_path::open(path, &policy.symlinks) {
+        match self.memory.open(hash, path, self.input_reads) {
             Ok(found) => Ok(self.keep(hash, path, found)),
             Err(error) => {
                 self.absent.note(path, error);
@@ -258,7 +258,10 @@ impl FileCache {
             && is_settled(&found.meta, self.unix_ms)
             && let Some(opened) = self.read_for_keeping(path, fd, &found.meta)
         {
-            self.keep_in_memory(hash, path.into(), &opened);
+            // The bytes are read in either case, into memory that is used anew while the processor still has it.
+            if self.memory.admits(hash, weight(path, found.meta.size)) {
+                self.keep_in_memory(hash, path.into(), &opened);
+            }
             return opened;
         }
         let opened = describe_opened(found);
@@ -266,7 +269,7 @@ impl FileCache {
             path: path.into(),
             opened: Rc::clone(&opened),
             used_ms: self.now_ms,
-            checked: self.input_reads,
+            checked: Checked::at(self.input_reads),
         };
         self.descriptors.insert(hash, 1, entry);
         opened
@@ -301,7 +304,7 @@ impl FileCache {
             path,
             opened: Rc::clone(opened),
             used_ms: self.now_ms,
-            checked: self.input_reads,
+            checked: Checked::at(self.input_reads),
         };
         self.memory.insert(hash, weight, entry);
     }
@@ -328,7 +331,7 @@ impl FileCache {
                 .open(path, &policy.symlinks, settings, self.now_ms);
         }
         if policy.symlinks.mode == SymlinkMode::Off {
-            return self.open_validated(path, policy);
+            return self.open_validated(path);
         }
         open_path::open(path, &policy.symlinks).map(describe_opened)
     }

@@ -6,13 +6,14 @@
 
 use std::rc::Rc;
 
-use server_base::files::{FileError, Meta, Opened};
+use server_base::files::{FileError, Meta, Opened, Symlinks};
 use server_base::s3_fifo::S3Fifo;
 use sys::prefetch::prefetch;
 
-use super::base_dir::{BaseDir, common_dir};
+use super::base_dir::{BaseDir, Look, common_dir};
+use super::dir_watch::Mark;
 use super::fetch_ahead::NO_PLACE;
-use super::open_path;
+use super::open_path::{self, Found};
 
 /// Limits of a thread's file cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +22,8 @@ pub struct Limits {
     pub memory_bytes: u64,
     /// Descriptors.
     pub descriptors: u64,
+    /// The kernel may be asked to report changes, so that files need no look.
+    pub watches: bool,
 }
 
 impl Limits {
@@ -32,6 +35,7 @@ impl Limits {
         Self {
             memory_bytes: memory_bytes / threads,
             descriptors: kept.clamp(KEPT_LEAST, KEPT_MOST),
+            ..Self::default()
         }
     }
 }
@@ -41,6 +45,7 @@ impl Default for Limits {
         Self {
             memory_bytes: 64 << 20,
             descriptors: KEPT_DEFAULT,
+            watches: true,
         }
     }
 }
@@ -55,6 +60,8 @@ pub(crate) struct Kept {
     used: u32,
     /// The directory that most entries lie below, where looks at many come together.
     base: Option<BaseDir>,
+    /// Changes below it are to be reported by the kernel.
+    watches: bool,
 }
 
 /// Cached state of a path.
@@ -63,8 +70,32 @@ pub(crate) struct Entry {
     pub(crate) path: Box<[u8]>,
     pub(crate) opened: Rc<Opened>,
     pub(crate) used_ms: u64,
-    /// The value of the reads' count when it was last compared with the disk.
-    pub(crate) checked: u64,
+    pub(crate) checked: Checked,
+}
+
+/// When an entry was last compared with the disk, in the eight bytes that its slot has for that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Checked(u64);
+
+impl Checked {
+    /// At this count of reads.
+    pub(crate) fn at(input_reads: u64) -> Self {
+        Self(input_reads & !MARKED)
+    }
+
+    /// When its directory had this mark.
+    fn marked(mark: Mark) -> Self {
+        Self(MARKED | mark.stamp << PLACE_BITS | u64::from(mark.place))
+    }
+
+    #[inline]
+    fn mark(self) -> Option<Mark> {
+        let mark = Mark {
+            place: (self.0 & ((1 << PLACE_BITS) - 1)) as u16,
+            stamp: (self.0 & !MARKED) >> PLACE_BITS,
+        };
+        (self.0 & MARKED != 0).then_some(mark)
+    }
 }
 
 /// Result of a look at a path.
@@ -84,6 +115,15 @@ impl Kept {
             near: NO_PLACE,
             used: NO_PLACE,
             base: None,
+            watches: false,
+        }
+    }
+
+    /// Whether the kernel is asked to report changes, where many files are looked at together.
+    pub(crate) fn set_watches(&mut self, watches: bool) {
+        self.watches = watches;
+        if !watches && let Some(base) = &mut self.base {
+            base.end_watch();
         }
     }
 
@@ -115,7 +155,19 @@ impl Kept {
     }
 
     pub(crate) fn clear(&mut self) {
+        let watches = self.watches;
         *self = Self::new(self.limit());
+        self.watches = watches;
+    }
+
+    /// The number of entries that are good for as long as their directories have marks.
+    #[cfg(test)]
+    pub(crate) fn marked(&self) -> usize {
+        let places = 0..self.entries.slots() as u32;
+        let entries = places.filter_map(|place| self.entries.at(place));
+        entries
+            .filter(|entry| entry.checked.mark().is_some())
+            .count()
     }
 
     /// All entries, to ask the processor for their memory.
@@ -132,10 +184,16 @@ impl Kept {
         std::mem::replace(&mut self.used, NO_PLACE)
     }
 
-    /// A directory that entries lie below is open.
+    /// A directory that entries lie below is open, or watched.
     #[inline]
     pub(crate) fn has_base(&self) -> bool {
         self.base.is_some()
+    }
+
+    /// The kernel reports changes below it.
+    #[inline]
+    pub(crate) fn is_watched(&self) -> bool {
+        self.base.as_ref().is_some_and(BaseDir::is_watched)
     }
 
     /// Compares the directory that entries lie below with its path.
@@ -146,14 +204,31 @@ impl Kept {
         }
     }
 
-    /// Opens the directory that some of the entries lie below, unless it is open.
-    pub(crate) fn choose_base(&mut self, input_reads: u64) {
+    /// Opens the directory that some of the entries lie below, unless it is open. Changes below it are to be reported where most
+    /// requests find what is kept: the kernel opens files more slowly then.
+    pub(crate) fn choose_base(&mut self, input_reads: u64, mostly_kept: bool) {
         let step = self.entries.slots() / BASE_ENTRIES + 1;
         let places = (0..self.entries.slots() as u32).step_by(step);
         let entries = places.filter_map(|place| self.entries.at(place));
         let dir = common_dir(entries.map(|entry| &*entry.path));
-        if dir != self.base.as_ref().map(BaseDir::path) {
+        // A directory above it serves as well, and what is known of changes below that is not lost.
+        let base = self.base.as_ref();
+        let serves = dir.is_some_and(|dir| base.is_some_and(|base| base.has_below(dir)));
+        if !serves {
             self.base = dir.and_then(|dir| BaseDir::open(dir, input_reads));
+        }
+        if let Some(base) = &mut self.base {
+            match self.watches && mostly_kept {
+                true => base.sweep_watch(),
+                false => base.end_watch(),
+            }
+        }
+    }
+
+    /// Closes it, and keeps its watch for a while.
+    pub(crate) fn rest_base(&mut self) {
+        if self.base.as_mut().is_some_and(|base| !base.rest()) {
+            self.base = None;
         }
     }
 
@@ -175,22 +250,33 @@ impl Kept {
         input_reads: u64,
         call: &'static str,
     ) -> Result<Check, FileError> {
-        // The hash alone tells the entry. Of two paths that have one hash, which is one case in 2^64, the look tells that
-        // another file is there: comparing the paths would read memory that nothing else needs.
+        // The hash alone tells the entry where a look follows. Of two paths that have one hash, which is one case in 2^64, the
+        // look tells that another file is there.
         let Some(place) = self.entries.find_near(hash, self.near) else {
             return Ok(Check::Unknown);
         };
         let Some(entry) = self.entries.at_mut(place) else {
             return Ok(Check::Unknown);
         };
-        if entry.checked == input_reads && *entry.path == *path {
+        if entry.checked == Checked::at(input_reads) && *entry.path == *path {
             return Ok(Check::Same(place));
         }
         // Both come while the kernel looks at the path, or the response is made: of one file among many no cache has them.
         prefetch(&*entry.opened);
-        let base = self.base.as_ref();
-        let from_base = base.and_then(|base| base.describe(path, input_reads, call));
-        let meta = match from_base.unwrap_or_else(|| open_path::describe_followed(path, call)) {
+        if let (Some(mark), Some(base)) = (entry.checked.mark(), &self.base)
+            && base.is_unchanged(mark, input_reads)
+            && *entry.path == *path
+        {
+            prefetch(entry.opened.texts());
+            return Ok(Check::Same(place));
+        }
+        let base = self.base.as_mut();
+        let look = base.and_then(|base| base.describe(path, input_reads, call));
+        let look = look.unwrap_or_else(|| Look {
+            meta: open_path::describe_followed(path, call),
+            mark: None,
+        });
+        let meta = match look.meta {
             Ok(meta) => meta,
             Err(error) => {
                 self.entries.remove(place);
@@ -202,8 +288,32 @@ impl Kept {
             return Ok(Check::Changed(meta));
         }
         prefetch(entry.opened.texts());
-        entry.checked = input_reads;
+        entry.checked = look.mark.map_or(Checked::at(input_reads), Checked::marked);
         Ok(Check::Same(place))
+    }
+
+    /// Opens a path of which nothing is kept.
+    ///
+    /// # Errors
+    /// The path cannot be opened.
+    pub(crate) fn open(
+        &self,
+        hash: u64,
+        path: &[u8],
+        input_reads: u64,
+    ) -> Result<Found, FileError> {
+        // It is there when the file is open.
+        if let Some(admission) = self.entries.admission(hash) {
+            prefetch(admission);
+        }
+        let base = self.base.as_ref();
+        let from_base = base.and_then(|base| base.open_below(path, input_reads));
+        from_base.unwrap_or_else(|| open_path::open(path, &Symlinks::default()))
+    }
+
+    /// Whether an entry is worth its place: there is room, or what it is of was asked for a while ago as well.
+    pub(crate) fn admits(&mut self, hash: u64, weight: u64) -> bool {
+        self.entries.admits(hash, weight)
     }
 
     /// The entry at a place, which counts as used.
@@ -260,6 +370,11 @@ impl Kept {
         false
     }
 }
+
+/// Set where an entry is good for as long as its directory has a mark.
+const MARKED: u64 = 1 << 63;
+/// Bits of the place in a mark.
+const PLACE_BITS: u32 = 16;
 
 /// The part of all descriptors that the process may have which its threads keep for files.
 pub const KEPT_SHARE: u64 = 8;

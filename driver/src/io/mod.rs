@@ -4,6 +4,7 @@
 
 mod absent;
 mod base_dir;
+mod dir_watch;
 mod fetch_ahead;
 pub mod files;
 pub mod hosts;

@@ -53,7 +53,15 @@ pub(crate) fn describe_opened(found: Found) -> Rc<Opened> {
 
 /// Opens `path` for reading and describes it; a directory is only described.
 pub(crate) fn open(path: &[u8], symlinks: &Symlinks) -> Result<Found, FileError> {
-    let fd = open_fd(path, symlinks)?;
+    described(open_fd(path, symlinks)?)
+}
+
+/// Opens what is at `path`, links followed, from an open directory and describes it; a directory is only described.
+pub(crate) fn open_below(dir: impl AsFd, path: &[u8]) -> Result<Found, FileError> {
+    described(open_file_at(dir.as_fd(), path, READ).map_err(failed("open()"))?)
+}
+
+fn described(fd: OwnedFd) -> Result<Found, FileError> {
     let stat = rustix::fs::fstat(&fd).map_err(failed("fstat()"))?;
     let meta = meta_of(&stat);
     let fd = (!meta.is_dir).then_some(fd);

@@ -300,11 +300,14 @@ impl Worker {
             .map_err(|e| format!("worker_memory_limit cannot be watched ({e})"))?;
         let count = cycle.main.worker_processes.max(1) as usize;
         let files_memory: &FilesMain = http.main();
-        let file_limits = Limits::shared(
-            files_memory.memory.0,
-            process::rlimit_nofile().unwrap_or(u64::MAX),
-            count as u64,
-        );
+        let file_limits = Limits {
+            watches: *files_memory.watches,
+            ..Limits::shared(
+                files_memory.memory.0,
+                process::rlimit_nofile().unwrap_or(u64::MAX),
+                count as u64,
+            )
+        };
         let started = !self.threads.is_empty();
         let debug_connections: Arc<[_]> = cycle.main.debug_connections.clone().into();
         for n in 0..count.max(self.threads.len()) {

@@ -6,6 +6,9 @@
 //! goes back to the end. So a scan over any number of values passes through the small queue and leaves the main queue as it
 //! is, and further uses move nothing: they count up to [`USES_MAX`] in the slot.
 //!
+//! [`S3Fifo::admits`] lets a caller turn away what was asked for once: then a value that is not used again drives out nothing and
+//! costs no insertion, which in a large cache means waiting for the memory of what it drives out.
+//!
 //! Values are found by a hash and a comparison that the caller has; their weights are the caller's too, bytes or one each.
 //! Absent: expiry, and any lock: each thread has its own.
 //!
@@ -157,6 +160,22 @@ impl<V> S3Fifo<V> {
             }
         }
         self.slots.get_mut(place as usize)?.value.as_mut()
+    }
+
+    /// Whether a value is worth inserting: there is room for it, or one with its hash was evicted or turned away, of the last
+    /// as many as there are values. It is remembered that it was turned away.
+    pub fn admits(&mut self, hash: u64, weight: u64) -> bool {
+        if self.weight() + weight <= self.limit || self.ghosts.knows(hash) {
+            return true;
+        }
+        self.ghosts.remember(hash, self.len());
+        false
+    }
+
+    /// The memory of [`S3Fifo::admits`], to ask the processor for it.
+    #[inline]
+    pub fn admission(&self, hash: u64) -> Option<&impl Sized> {
+        self.ghosts.table.get(self.ghosts.place(hash))
     }
 
     /// Evicts a value if there is not room for one more of `weight` and returns it. Call it until it returns `None`,
@@ -391,17 +410,26 @@ impl Ghosts {
         self.table[place] = (fingerprint(hash), self.count);
     }
 
+    /// Whether the hash is known.
+    fn knows(&self, hash: u64) -> bool {
+        let ghost = self.table.get(self.place(hash));
+        ghost.is_some_and(|ghost| {
+            ghost.0 == fingerprint(hash) && self.count.wrapping_sub(ghost.1) < self.most
+        })
+    }
+
     /// Whether the hash is known; it is not afterwards.
     fn take(&mut self, hash: u64) -> bool {
-        let place = hash as usize & self.table.len().wrapping_sub(1);
-        let Some(ghost) = self.table.get_mut(place) else {
-            return false;
-        };
-        if ghost.0 != fingerprint(hash) {
-            return false;
+        let is_known = self.knows(hash);
+        let place = self.place(hash);
+        if is_known && let Some(ghost) = self.table.get_mut(place) {
+            ghost.0 = 0;
         }
-        ghost.0 = 0;
-        self.count.wrapping_sub(ghost.1) < self.most
+        is_known
+    }
+
+    fn place(&self, hash: u64) -> usize {
+        hash as usize & self.table.len().wrapping_sub(1)
     }
 }
 

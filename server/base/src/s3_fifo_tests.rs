@@ -226,3 +226,29 @@ fn a_place_nearby_is_taken_for_a_value_of_its_hash_alone() {
     assert_eq!((cache.hash_at(places[0]), cache.hash_at(2)), (None, None));
     assert!(cache.slot(places[0]).is_some() && cache.slot(2).is_none());
 }
+
+#[test]
+fn a_value_is_admitted_where_there_is_room_or_when_it_comes_again() {
+    let mut cache = Numbers::new(10);
+    for number in 0..10 {
+        assert!(cache.0.admits(hash(number), 1), "there is room");
+        cache.ask(number);
+    }
+    assert!(!cache.0.admits(hash(100), 1), "it is full");
+    assert!(!cache.0.admits(hash(101), 1));
+    assert!(cache.0.admits(hash(100), 1), "it came before");
+    assert!(cache.0.admits(hash(100), 1), "it was not inserted");
+    cache.ask(100);
+    cache.check();
+    let place = cache.0.find(hash(100), |_| true).expect("it is in");
+    assert!(cache.0.slots[place as usize].packed.in_main());
+    cache.0.remove(place);
+    assert!(cache.0.admits(hash(102), 1), "there is room again");
+    // Of the last ten that were turned away each is known, and none before them.
+    let mut cache = Numbers::new(10);
+    assert!((0..10).all(|number| !cache.ask(number)));
+    assert!((200..211).all(|number| !cache.0.admits(hash(number), 1)));
+    let known = (200..211).filter(|number| cache.0.ghosts.knows(hash(*number)));
+    // Two may share a place of the table.
+    assert!(known.clone().all(|number| number > 200) && known.count() >= 5);
+}

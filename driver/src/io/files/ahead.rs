@@ -32,8 +32,9 @@ impl FileCache {
             return;
         };
         ahead.look_up(count, self.memory.entries());
-        if ahead.requests() >= BASE_FROM {
-            self.has_many = true;
+        let requests = ahead.requests();
+        self.has_many |= requests >= BASE_FROM;
+        if requests >= BASE_FROM || requests >= WATCHED_FROM && self.memory.is_watched() {
             self.memory.check_base(self.input_reads);
         }
     }
@@ -70,11 +71,14 @@ impl FileCache {
         }
     }
 
-    /// Opens the directory that files lie below if many requests have come together since the last call, else closes it.
+    /// Opens the directory that files lie below if many requests have come together since the last call, else lets it rest.
     pub(super) fn choose_base(&mut self) {
+        let counts = (self.figures.hits, self.figures.misses);
+        let before = std::mem::replace(&mut self.swept, counts);
+        let mostly_kept = counts.0 - before.0 >= counts.1 - before.1;
         match std::mem::take(&mut self.has_many) {
-            true => self.memory.choose_base(self.input_reads),
-            false => self.memory.close_base(),
+            true => self.memory.choose_base(self.input_reads, mostly_kept),
+            false => self.memory.rest_base(),
         }
     }
 }
@@ -82,6 +86,8 @@ impl FileCache {
 /// The fewest requests of a turn for which the directory that their files lie below is looked at: that look costs as much as
 /// three looks at files from there save.
 const BASE_FROM: usize = 8;
+/// The fewest requests of a turn where the directory is watched, so that its look saves those at files.
+const WATCHED_FROM: usize = 2;
 
 #[cfg(test)]
 #[path = "ahead_tests.rs"]

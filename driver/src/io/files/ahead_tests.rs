@@ -1,6 +1,7 @@
 //! Tests of files that are looked up ahead of their requests.
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -13,6 +14,7 @@ use super::super::memory_tests::later;
 use super::super::tests::{Dir, unix_ms};
 use super::super::{Limits, SWEEP_MS};
 use super::*;
+use crate::io::dir_watch::tests::is_watchable;
 
 /// The head of a request for the file with this number.
 fn head(number: usize) -> RequestHead {
@@ -138,6 +140,7 @@ fn what_is_opened_is_what_is_on_disk_whatever_was_expected() {
         cache.configure(Limits {
             memory_bytes: limit,
             descriptors: 64,
+            watches: true,
         });
         let mut seed = 18_u64;
         let mut random = |below: usize| {
@@ -189,6 +192,10 @@ fn what_is_opened_is_what_is_on_disk_whatever_was_expected() {
 fn the_directory_is_open_while_many_requests_come_together() {
     let trees = Trees::new(LOOKED_UP_FROM);
     let mut cache = later(64 << 20);
+    cache.configure(Limits {
+        watches: false,
+        ..Limits::default()
+    });
     let all: Vec<usize> = (0..LOOKED_UP_FROM).collect();
     turn(&mut cache, &trees.root(), &[], &all);
     let mut now_ms = SWEEP_MS;
@@ -211,4 +218,90 @@ fn the_directory_is_open_while_many_requests_come_together() {
     assert_eq!(sweep_after(&mut cache, &all[..BASE_FROM]), (true, true));
     cache.clear();
     assert!(!cache.memory.has_base(), "its descriptor was needed");
+}
+
+/// Files in several directories are changed in all ways between turns; no report is missed, and where there is none a file is not
+/// looked at.
+#[test]
+fn files_in_watched_directories_are_as_on_the_disk() {
+    let dir = Dir::new();
+    if !is_watchable(&dir.0) {
+        return;
+    }
+    let files = LOOKED_UP_FROM + 100;
+    let mut texts = Vec::new();
+    for number in 0..files {
+        let folder = dir.0.join((number % 10).to_string());
+        fs::create_dir_all(&folder).expect("a directory");
+        texts.push(format!("{number}"));
+        fs::write(folder.join(number.to_string()), &texts[number]).expect("write");
+    }
+    let path = |number: usize| dir.0.join(format!("{}/{number}", number % 10));
+    let mut cache = later(64 << 20);
+    let mut now_ms = 1;
+    let mut seed = 18_u64;
+    let mut random = |below: usize| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (seed >> 33) as usize % below
+    };
+    let (mut marked, mut rounds) = (0, 0);
+    while marked < 20 * files && rounds < 4000 {
+        rounds += 1;
+        let changed = random(files);
+        let at = path(changed);
+        texts[changed] += "x";
+        let text = &texts[changed];
+        match random(6) {
+            0 => fs::write(&at, text),
+            1 => {
+                let beside = dir.0.join("beside");
+                fs::write(&beside, text).and_then(|()| fs::rename(&beside, &at))
+            }
+            2 => fs::remove_file(&at).and_then(|()| fs::write(&at, text)),
+            3 => {
+                let file = fs::File::options().append(true).open(&at);
+                file.and_then(|mut file| file.write_all(b"x"))
+            }
+            4 if rounds % 100 == 0 => {
+                // The folder goes, and one with the same files takes its place.
+                let folder = at.parent().expect("a folder");
+                let old = dir.0.join("old");
+                fs::rename(folder, &old).expect("rename");
+                fs::create_dir(folder).expect("a directory");
+                for entry in fs::read_dir(&old).expect("it is there") {
+                    let entry = entry.expect("an entry");
+                    let copy = folder.join(entry.file_name());
+                    fs::copy(entry.path(), copy).expect("copy");
+                }
+                fs::write(&at, text).expect("write");
+                fs::remove_dir_all(&old)
+            }
+            _ => {
+                texts[changed].pop();
+                Ok(())
+            }
+        }
+        .expect("it is writable");
+        cache.input_received();
+        let mut asked: Vec<usize> = (0..BASE_FROM + 4).map(|_| random(files)).collect();
+        asked[random(BASE_FROM)] = changed;
+        asked.iter().for_each(|n| cache.expect(Some(&head(*n))));
+        cache.look_up(asked.len());
+        for number in asked {
+            cache.begin_expected();
+            let opened = open(&mut cache, &path(number)).expect("it is there");
+            let content = cache.content(&opened).expect("a small file");
+            assert_eq!(content.as_ref(), texts[number].as_bytes(), "round {rounds}");
+            cache.end_expected();
+        }
+        cache.end_turn();
+        if rounds % 20 == 0 {
+            now_ms += SWEEP_MS;
+            cache.set_now(now_ms, unix_ms() + 10_000);
+            cache.sweep(now_ms);
+            std::thread::yield_now();
+        }
+        marked += cache.memory.marked();
+    }
+    assert!(marked > files, "{marked} after {rounds} rounds");
 }

@@ -8,7 +8,10 @@ use crate::settings;
 settings! {
     /// Settings of files that exist once.
     pub struct FilesMain: Main / PLAIN {
-        /// Memory of all threads together for the bytes of small files; each use is preceded by a look at the path. 0 for none.
+        /// Memory of all threads together for the bytes of small files; each use is preceded by a look at the path, or by
+        /// a watch that reports no change. 0 for none.
         memory "open_files_memory": Offset = Offset(64 << 20), "64m", Contexts::HTTP;
+        /// Whether the kernel is asked to report changes of small files where many are sent, so that a use needs no look.
+        watches "open_files_watch": bool = true, "on", Contexts::HTTP;
     }
 }

@@ -1,0 +1,434 @@
+//! Directories below a base whose changes the kernel reports (inotify), so that files in them need no look.
+//!
+//! A file that was compared with the disk is unchanged while no event of its directory came, if its path leads to it through
+//! watched directories alone. The kernel queues an event before the call that makes the change returns: whoever takes in the
+//! events after it read a request ([`DirWatch::update`]) has those of all that was done before that request was sent.
+//!
+//! Where inotify does not report all is not relied on: other file systems than local ones, symbolic links, mount points, files with
+//! several names, directories that may not be read. `/proc/thread-self/mountinfo` reports mounts; after one, after a watched
+//! directory was moved or removed, and after more events than [`EVENTS_MOST`], nothing is relied on, and the owner begins
+//! anew later. What is left is bounded by time, since the owner lets marks expire ([`DirWatch::expire`]): a file that gets a
+//! second name and is written by that, and one that is written by io_submit(2) or through a shared mapping.
+//!
+//! Adding a watch visits all that the kernel knows below a directory, and closing waits for other processors: a thread of its
+//! own does both. Absent: directories that nothing was asked for in, and more than [`DIRS_MOST`].
+//!
+//! Source: inotify(7), statx(2), openat2(2), proc_pid_mountinfo(5).
+
+use std::collections::HashMap;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
+use rustix::fs::{
+    AtFlags, FileType, Mode, OFlags, ResolveFlags, Statx, StatxAttributes, StatxFlags,
+};
+use rustix::io::Errno;
+use server_base::files::Meta;
+use server_base::offload::{Full, Work};
+use sys::{retry, schedule};
+
+use super::open_path::SEARCH;
+use crate::pool::{Limits, Pool};
+
+/// Watched directories of one thread.
+#[derive(Debug)]
+pub(crate) struct DirWatch {
+    /// `None` once it is given to the thread that closes it.
+    notify: Option<Arc<OwnedFd>>,
+    mounts: OwnedFd,
+    /// By their paths below the base; empty for the base itself.
+    dirs: HashMap<Box<[u8]>, DirState>,
+    /// Indices of stamps by the numbers of watches.
+    places: HashMap<i32, u16>,
+    /// The stamp of each directory that is relied on; it changes with each event.
+    stamps: Vec<u64>,
+    /// Directories that are to be watched.
+    wanted: Vec<Box<[u8]>>,
+    /// The results of the thread that adds watches, and how many directories are with it.
+    added: Receiver<Added>,
+    sender: Sender<Added>,
+    pending: usize,
+}
+
+/// Watched state of a directory.
+#[derive(Clone, Copy, Debug)]
+enum DirState {
+    /// It is asked for.
+    Wanted,
+    /// There is a watch of this number on the directory with this identity; whether the path leads there was not looked at since.
+    Added(i32, DirId),
+    /// All on the way to it is watched, too: the index of its stamp.
+    Relied(u16),
+    /// It cannot be relied on.
+    Refused,
+}
+
+/// Identity of a directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct DirId {
+    dev: (u32, u32),
+    ino: u64,
+}
+
+/// Result of an attempt to watch a directory.
+struct Added {
+    dir: Box<[u8]>,
+    watch: Option<(i32, DirId)>,
+}
+
+/// A state of a directory: what was seen in it is unchanged while it has this one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mark {
+    pub(crate) place: u16,
+    pub(crate) stamp: u64,
+}
+
+impl DirWatch {
+    /// Begins to watch what lies below a directory; `None` where it is on no local file system, or the kernel cannot.
+    pub(crate) fn begin(base: &OwnedFd) -> Option<Self> {
+        if !has_all_events(base) {
+            return None;
+        }
+        let notify = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).ok()?;
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        let mounts = rustix::fs::open("/proc/thread-self/mountinfo", flags, Mode::empty()).ok()?;
+        let (sender, added) = channel();
+        Some(Self {
+            notify: Some(Arc::new(notify)),
+            mounts,
+            dirs: HashMap::new(),
+            places: HashMap::new(),
+            stamps: Vec::new(),
+            wanted: Vec::new(),
+            added,
+            sender,
+            pending: 0,
+        })
+    }
+
+    /// Takes in what happened since the last call. False where nothing is known any more: then it must be dropped.
+    #[inline]
+    pub(crate) fn update(&mut self) -> bool {
+        let Some(notify) = &self.notify else {
+            return false;
+        };
+        let mut fds = [
+            PollFd::new(&**notify, PollFlags::IN),
+            PollFd::new(&self.mounts, PollFlags::PRI),
+        ];
+        match retry(|| poll(&mut fds, Some(&Timespec::default()))) {
+            Ok(0) => true,
+            Ok(_) => fds[1].revents().is_empty() && self.read_events(),
+            Err(_) => false,
+        }
+    }
+
+    /// Reads the events that are queued; false if one makes all unknown, or there are too many.
+    #[cold]
+    fn read_events(&mut self) -> bool {
+        let Some(notify) = &self.notify else {
+            return false;
+        };
+        let mut space = [MaybeUninit::uninit(); READ_BYTES];
+        let mut events = inotify::Reader::new(&**notify, &mut space);
+        for _ in 0..EVENTS_MOST {
+            let event = match events.next() {
+                Ok(event) => event,
+                Err(Errno::INTR) => continue,
+                Err(error) => return error == Errno::AGAIN,
+            };
+            let kind = event.events();
+            let moves = kind.contains(ReadFlags::ISDIR) && kind.intersects(OF_WAYS);
+            if moves || kind.intersects(OF_WATCHES) {
+                return false;
+            }
+            if let Some(place) = self.places.get(&event.wd()) {
+                self.stamps[usize::from(*place)] = next_stamp();
+            }
+        }
+        false
+    }
+
+    /// Has the directories watched that were asked for, and takes those that are.
+    #[inline]
+    pub(crate) fn exchange(&mut self, base: &OwnedFd) {
+        if self.pending > 0 {
+            self.take_added();
+        }
+        if self.pending == 0 && !self.wanted.is_empty() {
+            self.give_wanted(base);
+        }
+    }
+
+    #[cold]
+    fn take_added(&mut self) {
+        while let Ok(Added { dir, watch }) = self.added.try_recv() {
+            self.pending -= 1;
+            let state = watch.map_or(DirState::Refused, |(watch, id)| DirState::Added(watch, id));
+            self.dirs.insert(dir, state);
+        }
+    }
+
+    #[cold]
+    fn give_wanted(&mut self, base: &OwnedFd) {
+        let (Some(notify), Ok(base)) = (&self.notify, base.try_clone()) else {
+            return;
+        };
+        let (notify, sender) = (Arc::downgrade(notify), self.sender.clone());
+        let wanted = std::mem::take(&mut self.wanted);
+        let count = wanted.len();
+        let work = move || {
+            for dir in wanted {
+                // The owner may have given up meanwhile.
+                let watch = notify
+                    .upgrade()
+                    .and_then(|notify| add(&notify, &base, &dir));
+                let _ = sender.send(Added { dir, watch });
+            }
+        };
+        if in_background(Box::new(work)).is_ok() {
+            self.pending = count;
+        }
+    }
+
+    /// Describes a file by a path below the base, and the state of its directory in which it is as described; `None` where the
+    /// path is not relied on.
+    pub(crate) fn describe(&mut self, base: &OwnedFd, below: &[u8]) -> Option<(Meta, Mark)> {
+        let (dir, name) = split(below);
+        if !is_name(name) {
+            return None;
+        }
+        let place = self.rely_on(base, dir)?;
+        let stamp = *self.stamps.get(usize::from(place))?;
+        let found = look(base, below)?;
+        let is_file = FileType::from_raw_mode(found.stx_mode.into()) == FileType::RegularFile;
+        let mark = Mark { place, stamp };
+        (is_file && found.stx_nlink == 1).then(|| (meta_of(&found), mark))
+    }
+
+    /// Nothing happened in a directory since a mark was given.
+    #[inline]
+    pub(crate) fn is_unchanged(&self, mark: Mark) -> bool {
+        self.stamps.get(usize::from(mark.place)) == Some(&mark.stamp)
+    }
+
+    /// Makes all marks old.
+    pub(crate) fn expire(&mut self) {
+        let stamp = next_stamp();
+        self.stamps.fill(stamp);
+    }
+
+    /// The index of a directory's stamp; `None` where it is not relied on, or not yet.
+    fn rely_on(&mut self, base: &OwnedFd, dir: &[u8]) -> Option<u16> {
+        match self.dirs.get(dir).copied() {
+            Some(DirState::Relied(place)) => Some(place),
+            Some(DirState::Added(watch, id)) => {
+                let state = self.confirm(base, dir, watch, id);
+                self.dirs.insert(dir.into(), state);
+                match state {
+                    DirState::Relied(place) => Some(place),
+                    _ => None,
+                }
+            }
+            Some(DirState::Wanted | DirState::Refused) => None,
+            None => {
+                self.want(dir);
+                None
+            }
+        }
+    }
+
+    /// The state of a directory that has a watch: relied on if its path leads to it, now that each change of the way is reported.
+    fn confirm(&mut self, base: &OwnedFd, dir: &[u8], watch: i32, id: DirId) -> DirState {
+        if !dir.is_empty() {
+            let parent = split(dir).0;
+            if self.rely_on(base, parent).is_none() {
+                return match self.dirs.get(parent) {
+                    Some(DirState::Refused) => DirState::Refused,
+                    _ => DirState::Added(watch, id),
+                };
+            }
+            if look(base, dir).map(|found| id_of(&found)) != Some(id) {
+                return DirState::Refused;
+            }
+        }
+        // One directory may have two names: the events of a watch belong to the first of them.
+        let Ok(place) = u16::try_from(self.stamps.len()) else {
+            return DirState::Refused;
+        };
+        if self.places.contains_key(&watch) {
+            return DirState::Refused;
+        }
+        self.stamps.push(next_stamp());
+        self.places.insert(watch, place);
+        DirState::Relied(place)
+    }
+
+    /// Asks for a directory and those on the way to it.
+    fn want(&mut self, dir: &[u8]) {
+        if self.dirs.len() >= DIRS_MOST {
+            return;
+        }
+        let (parent, name) = split(dir);
+        let is_plain = dir.is_empty() || is_name(name);
+        let state = match is_plain {
+            true => DirState::Wanted,
+            false => DirState::Refused,
+        };
+        self.dirs.insert(dir.into(), state);
+        if !is_plain {
+            return;
+        }
+        self.wanted.push(dir.into());
+        if !dir.is_empty() && !self.dirs.contains_key(parent) {
+            self.want(parent);
+        }
+    }
+}
+
+impl Drop for DirWatch {
+    fn drop(&mut self) {
+        if let Some(notify) = self.notify.take() {
+            let _ = in_background(Box::new(move || drop(notify)));
+        }
+    }
+}
+
+/// Watches a directory below the base; `None` where its path has links or leads to another mount, and where the kernel refuses.
+fn add(notify: &OwnedFd, base: &OwnedFd, dir: &[u8]) -> Option<(i32, DirId)> {
+    let opened = match dir {
+        b"" => base.try_clone().ok()?,
+        dir => {
+            let plain = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
+            rustix::fs::openat2(base, dir, SEARCH, Mode::empty(), plain).ok()?
+        }
+    };
+    let found = rustix::fs::statx(&opened, "", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS);
+    let path = format!("/proc/self/fd/{}", opened.as_raw_fd());
+    let watch = inotify::add_watch(notify, path, CHANGES | WatchFlags::ONLYDIR);
+    Some((watch.ok()?, id_of(&found.ok()?)))
+}
+
+/// Describes what is at a path, a link itself; `None` for nothing, for what is mounted there, and where the kernel cannot tell.
+fn look(base: &OwnedFd, path: &[u8]) -> Option<Statx> {
+    let flags = AtFlags::SYMLINK_NOFOLLOW;
+    let found = retry(|| rustix::fs::statx(base, path, flags, StatxFlags::BASIC_STATS)).ok()?;
+    let is_told = found
+        .stx_attributes_mask
+        .contains(StatxAttributes::MOUNT_ROOT);
+    let is_mounted = found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT);
+    (is_told && !is_mounted).then_some(found)
+}
+
+fn id_of(found: &Statx) -> DirId {
+    DirId {
+        dev: (found.stx_dev_major, found.stx_dev_minor),
+        ino: found.stx_ino,
+    }
+}
+
+fn meta_of(found: &Statx) -> Meta {
+    let mode = u32::from(found.stx_mode);
+    let file_type = FileType::from_raw_mode(mode);
+    Meta {
+        size: found.stx_size,
+        mtime_s: found.stx_mtime.tv_sec,
+        mtime_ns: found.stx_mtime.tv_nsec,
+        ino: found.stx_ino,
+        dev: rustix::fs::makedev(found.stx_dev_major, found.stx_dev_minor),
+        is_dir: file_type == FileType::Directory,
+        is_file: file_type == FileType::RegularFile,
+        mode,
+        ctime_s: found.stx_ctime.tv_sec,
+        ctime_ns: found.stx_ctime.tv_nsec,
+        uid: found.stx_uid,
+        gid: found.stx_gid,
+    }
+}
+
+/// Whether every change of what is on the file system goes through this kernel's own files.
+fn has_all_events(base: &OwnedFd) -> bool {
+    rustix::fs::fstatfs(base).is_ok_and(|found| LOCAL.contains(&(found.f_type as u64)))
+}
+
+/// The directory of a path, empty where there is none, and the name in it.
+fn split(path: &[u8]) -> (&[u8], &[u8]) {
+    match path.iter().rposition(|byte| *byte == b'/') {
+        Some(at) => (&path[..at], &path[at + 1..]),
+        None => (b"", path),
+    }
+}
+
+/// Whether a component of a path names an entry of a directory.
+fn is_name(component: &[u8]) -> bool {
+    !matches!(component, b"" | b"." | b"..")
+}
+
+/// A stamp that no directory had before.
+fn next_stamp() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// Has work done by the thread that adds and closes watches.
+fn in_background(work: Work) -> Result<(), Full> {
+    static POOL: Pool = Pool::new();
+    let limits = Limits {
+        threads: 1,
+        waiting: WORK_MAX,
+    };
+    POOL.give(work, limits, || {
+        let serve = || {
+            let _ = schedule::run_in_background(NICENESS);
+            POOL.serve();
+        };
+        std::thread::Builder::new()
+            .name("watch".to_owned())
+            .spawn(serve)
+            .is_ok()
+    })
+}
+
+/// Changes of a directory and its entries that are reported.
+const CHANGES: WatchFlags = WatchFlags::MODIFY
+    .union(WatchFlags::ATTRIB)
+    .union(WatchFlags::CREATE)
+    .union(WatchFlags::DELETE)
+    .union(WatchFlags::MOVED_FROM)
+    .union(WatchFlags::MOVED_TO)
+    .union(WatchFlags::DELETE_SELF)
+    .union(WatchFlags::MOVE_SELF);
+/// Events of a directory after which ways through it may lead elsewhere, or nowhere.
+const OF_WAYS: ReadFlags = ReadFlags::ATTRIB
+    .union(ReadFlags::MOVED_FROM)
+    .union(ReadFlags::MOVED_TO);
+/// Events after which a watch reports nothing more.
+const OF_WATCHES: ReadFlags = ReadFlags::DELETE_SELF
+    .union(ReadFlags::MOVE_SELF)
+    .union(ReadFlags::IGNORED)
+    .union(ReadFlags::UNMOUNT)
+    .union(ReadFlags::QUEUE_OVERFLOW);
+
+/// File systems that only this machine writes, and only through their own directories (statfs(2)): ext2 to ext4, XFS, Btrfs,
+/// F2FS, tmpfs. Of an overlay the lower layers may be written beside it.
+const LOCAL: [u64; 5] = [0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010, 0x0102_1994];
+
+/// The most directories that are watched: half of what a user may watch by default on a small machine.
+const DIRS_MOST: usize = 4096;
+/// The most events that are taken in at once: more would hold requests up.
+const EVENTS_MOST: usize = 1024;
+/// Bytes of events that are read at once; the longest is 272 bytes.
+const READ_BYTES: usize = 8192;
+/// Pieces of work that wait, besides the one in progress.
+const WORK_MAX: usize = 1024;
+/// By how much later than the threads that serve the thread is scheduled.
+const NICENESS: i32 = 5;
+
+#[cfg(test)]
+#[path = "dir_watch_tests.rs"]
+pub(crate) mod tests;

@@ -1,0 +1,379 @@
+//! Tests of reported changes, on real directories, links and mounts.
+
+use std::fs;
+use std::io::Write;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
+use std::time::{Duration, Instant, UNIX_EPOCH};
+
+use rustix::fs::Timespec as FileTime;
+use rustix::fs::{CWD, Timestamps};
+
+use super::super::files::tests::Dir;
+use super::*;
+
+fn open_dir(path: &Path) -> OwnedFd {
+    rustix::fs::open(path, SEARCH, Mode::empty()).expect("a directory")
+}
+
+/// Whether the kernel reports changes there; it says so where not.
+pub(crate) fn is_watchable(path: &Path) -> bool {
+    let is_watchable = DirWatch::begin(&open_dir(path)).is_some();
+    if !is_watchable {
+        eprintln!("skipped: {} is on no local file system", path.display());
+    }
+    is_watchable
+}
+
+/// A change that is made to a path, and what it is.
+type Change = (&'static str, fn(&Path));
+
+/// Held by the test that mounts, which ends the watches of others.
+static MOUNTS: RwLock<()> = RwLock::new(());
+
+/// A directory with files in `a/b`, and its watch.
+struct Watched {
+    dir: Dir,
+    base: OwnedFd,
+    watch: DirWatch,
+    _no_mounts: Option<RwLockReadGuard<'static, ()>>,
+}
+
+impl Watched {
+    /// `None` where there can be no watch.
+    fn new() -> Option<Self> {
+        let no_mounts = MOUNTS.read().unwrap_or_else(PoisonError::into_inner);
+        let watched = Self::among_mounts()?;
+        Some(Self {
+            _no_mounts: Some(no_mounts),
+            ..watched
+        })
+    }
+
+    fn among_mounts() -> Option<Self> {
+        let dir = Dir::new();
+        fs::create_dir_all(dir.0.join("a/b")).expect("directories");
+        dir.file("top", "top");
+        dir.file("a/b/f", "text");
+        dir.file("a/b/g", "text");
+        if !is_watchable(&dir.0) {
+            return None;
+        }
+        let base = open_dir(&dir.0);
+        let watch = DirWatch::begin(&base)?;
+        Some(Self {
+            dir,
+            base,
+            watch,
+            _no_mounts: None,
+        })
+    }
+
+    /// The mark of a file once its directory is watched.
+    fn mark(&mut self, below: &str) -> Option<Mark> {
+        assert!(self.watch.update());
+        let until = Instant::now() + Duration::from_secs(10);
+        loop {
+            let found = self.watch.describe(&self.base, below.as_bytes());
+            if found.is_some() || Instant::now() > until {
+                return found.map(|(_, mark)| mark);
+            }
+            let is_settled = self.watch.wanted.is_empty() && self.watch.pending == 0;
+            if is_settled && self.watch.describe(&self.base, below.as_bytes()).is_none() {
+                return None;
+            }
+            assert!(self.watch.update());
+            self.watch.exchange(&self.base);
+            std::thread::yield_now();
+        }
+    }
+
+    /// Whether something that is done is reported for `a/b/f`.
+    fn is_reported(&mut self, what: &str, change: impl FnOnce(&Path)) -> bool {
+        let mark = self.mark("a/b/f").unwrap_or_else(|| panic!("{what}"));
+        assert!(
+            self.watch.update() && self.watch.is_unchanged(mark),
+            "{what}"
+        );
+        change(&self.dir.0);
+        assert!(self.watch.update(), "{what}");
+        !self.watch.is_unchanged(mark)
+    }
+}
+
+#[test]
+fn each_change_of_a_file_is_reported() {
+    let Some(mut watched) = Watched::new() else {
+        return;
+    };
+    let changes: [Change; 11] = [
+        ("written anew", |f| fs::write(f, "text").expect("write")),
+        ("written in place", |f| {
+            let file = fs::File::options().write(true).open(f);
+            file.and_then(|mut file| file.write_all(b"T"))
+                .expect("write");
+        }),
+        ("appended to", |f| {
+            let file = fs::File::options().append(true).open(f);
+            file.and_then(|mut file| file.write_all(b"x"))
+                .expect("write");
+        }),
+        ("cut", |f| {
+            let file = fs::File::options().write(true).open(f);
+            file.and_then(|file| file.set_len(1)).expect("truncate");
+        }),
+        ("copied over", |f| {
+            fs::copy(f.with_file_name("g"), f).expect("copy");
+        }),
+        ("its mode", |f| {
+            fs::set_permissions(f, fs::Permissions::from_mode(0o600)).expect("chmod");
+        }),
+        ("its time", |f| {
+            let file = fs::File::options()
+                .write(true)
+                .open(f)
+                .expect("it is there");
+            file.set_modified(UNIX_EPOCH).expect("utimes");
+        }),
+        ("its time, by its path", |f| {
+            let time = FileTime {
+                tv_sec: 1,
+                tv_nsec: 0,
+            };
+            let times = Timestamps {
+                last_access: time,
+                last_modification: time,
+            };
+            rustix::fs::utimensat(CWD, f, &times, AtFlags::empty()).expect("utimes");
+        }),
+        ("replaced", |f| {
+            let beside = f.with_file_name("beside");
+            fs::write(&beside, "text").expect("write");
+            fs::rename(beside, f).expect("rename");
+        }),
+        ("replaced from elsewhere", |f| {
+            let top = f.ancestors().nth(3).expect("it is deep").join("new");
+            fs::write(&top, "text").expect("write");
+            fs::rename(top, f).expect("rename");
+        }),
+        ("removed", |f| fs::remove_file(f).expect("remove")),
+    ];
+    for (what, change) in changes {
+        assert!(
+            watched.is_reported(what, |dir| change(&dir.join("a/b/f"))),
+            "{what}"
+        );
+    }
+    assert_eq!(watched.mark("a/b/f"), None, "it is gone");
+    watched.dir.file("a/b/f", "again");
+    assert!(!watched.is_reported("elsewhere", |dir| {
+        fs::write(dir.join("a/x"), "").expect("write")
+    }));
+    assert!(!watched.is_reported("read", |dir| {
+        fs::read(dir.join("a/b/f")).expect("read");
+    }));
+    let mark = watched.mark("a/b/f").expect("it is watched");
+    watched.watch.expire();
+    assert!(!watched.watch.is_unchanged(mark), "it was too long ago");
+}
+
+/// A file whose directory is watched and that is written through a descriptor from before.
+#[test]
+fn a_write_through_an_open_descriptor_is_reported() {
+    let Some(mut watched) = Watched::new() else {
+        return;
+    };
+    let path = watched.dir.0.join("a/b/f");
+    let file = fs::File::options().append(true).open(path);
+    let mut file = file.expect("it is there");
+    for _ in 0..3 {
+        assert!(watched.is_reported("written", |_| file.write_all(b"x").expect("write")));
+    }
+}
+
+#[test]
+fn only_plain_files_that_are_reached_through_directories_are_relied_on() {
+    let Some(mut watched) = Watched::new() else {
+        return;
+    };
+    let dir = watched.dir.0.clone();
+    symlink("b", dir.join("a/link")).expect("link");
+    symlink("f", dir.join("a/b/to-f")).expect("link");
+    symlink("gone", dir.join("a/b/dangling")).expect("link");
+    fs::hard_link(dir.join("a/b/g"), dir.join("g2")).expect("link");
+    for relied in ["top", "a/b/f"] {
+        assert!(watched.mark(relied).is_some(), "{relied}");
+    }
+    for other in [
+        "",
+        "a",
+        "a/b",
+        "a/b/",
+        "a/b/none",
+        "a/link/f",
+        "a/b/to-f",
+        "a/b/dangling",
+        "a/b/g",
+        "g2",
+        "a//b/f",
+        "a/./b/f",
+        "a/b/../b/f",
+        "./top",
+        "../top",
+        "none/f",
+        "top/f",
+    ] {
+        assert_eq!(watched.mark(other), None, "{other}");
+    }
+}
+
+#[test]
+fn a_directory_that_moves_or_goes_makes_all_unknown() {
+    let changes: [Change; 6] = [
+        ("moved", |dir| {
+            fs::rename(dir.join("a/b"), dir.join("c")).expect("rename")
+        }),
+        ("its parent moved", |dir| {
+            fs::rename(dir.join("a"), dir.join("c")).expect("rename")
+        }),
+        ("moved away and another one put there", |dir| {
+            fs::create_dir(dir.join("c")).expect("a directory");
+            fs::rename(dir.join("a/b"), dir.join("d")).expect("rename");
+            fs::rename(dir.join("c"), dir.join("a/b")).expect("rename");
+        }),
+        ("removed", |dir| {
+            fs::remove_dir_all(dir.join("a/b")).expect("remove")
+        }),
+        ("removed with its parent", |dir| {
+            fs::remove_dir_all(dir.join("a")).expect("remove")
+        }),
+        ("its mode", |dir| {
+            fs::set_permissions(dir.join("a"), fs::Permissions::from_mode(0o711)).expect("chmod");
+        }),
+    ];
+    for (what, change) in changes {
+        let Some(mut watched) = Watched::new() else {
+            return;
+        };
+        assert!(watched.mark("a/b/f").is_some(), "{what}");
+        change(&watched.dir.0);
+        assert!(!watched.watch.update(), "{what}");
+    }
+}
+
+/// Another directory takes the place of one that is being watched before its path was looked at.
+#[test]
+fn a_watch_on_a_directory_that_its_path_no_longer_leads_to_is_not_relied_on() {
+    let Some(mut watched) = Watched::new() else {
+        return;
+    };
+    assert!(watched.mark("top").is_some());
+    assert!(watched.watch.describe(&watched.base, b"a/b/f").is_none());
+    watched.watch.exchange(&watched.base);
+    while watched.watch.pending > 0 {
+        std::thread::yield_now();
+        watched.watch.exchange(&watched.base);
+    }
+    assert!(matches!(
+        watched.watch.dirs.get(&b"a/b"[..]),
+        Some(DirState::Added(..))
+    ));
+    let dir = watched.dir.0.clone();
+    fs::rename(dir.join("a/b"), dir.join("old")).expect("rename");
+    fs::create_dir(dir.join("a/b")).expect("a directory");
+    fs::write(dir.join("a/b/f"), "other").expect("write");
+    assert!(watched.watch.describe(&watched.base, b"a/b/f").is_none());
+    assert!(!watched.watch.update());
+}
+
+#[test]
+fn as_many_events_as_are_taken_in_at_once_leave_it_in_force_and_one_more_ends_it() {
+    for (events, stays) in [(EVENTS_MOST - 1, true), (EVENTS_MOST, false)] {
+        let Some(mut watched) = Watched::new() else {
+            return;
+        };
+        let mark = watched.mark("top").expect("it is watched");
+        let path = watched.dir.0.join("top");
+        for n in 0..events {
+            // Two equal events in a row would be one.
+            match n % 2 {
+                0 => {
+                    let file = fs::File::options().append(true).open(&path);
+                    file.and_then(|mut file| file.write_all(b"x"))
+                        .expect("write");
+                }
+                _ => fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("chmod"),
+            }
+        }
+        assert_eq!(watched.watch.update(), stays, "{events}");
+        assert!(!stays || !watched.watch.is_unchanged(mark), "{events}");
+    }
+}
+
+#[test]
+fn directories_are_watched_up_to_a_number() {
+    let Some(mut watched) = Watched::new() else {
+        return;
+    };
+    // The base is one of them.
+    for n in 1..=DIRS_MOST {
+        let folder = watched.dir.0.join(n.to_string());
+        fs::create_dir(&folder).expect("a directory");
+        fs::write(folder.join("f"), "").expect("write");
+    }
+    for n in 1..=DIRS_MOST {
+        assert!(
+            watched
+                .watch
+                .describe(&watched.base, format!("{n}/f").as_bytes())
+                .is_none()
+        );
+    }
+    for (n, relied) in [(DIRS_MOST - 1, true), (DIRS_MOST, false)] {
+        assert_eq!(watched.mark(&format!("{n}/f")).is_some(), relied, "{n}");
+    }
+}
+
+/// Takes a mount away at the end.
+struct Mounted<'a>(&'a Path);
+
+impl Drop for Mounted<'_> {
+    fn drop(&mut self) {
+        let _ = rustix::mount::unmount(self.0, rustix::mount::UnmountFlags::DETACH);
+    }
+}
+
+#[test]
+fn what_is_mounted_is_not_relied_on_and_a_mount_makes_all_unknown() {
+    let _alone = MOUNTS.write().unwrap_or_else(PoisonError::into_inner);
+    for (from, to) in [("a/b", "a"), ("top", "a/b/f")] {
+        let Some(mut watched) = Watched::among_mounts() else {
+            return;
+        };
+        assert!(watched.mark("a/b/f").is_some());
+        let (from, to) = (watched.dir.0.join(from), watched.dir.0.join(to));
+        if rustix::mount::mount_bind(&from, &to).is_err() {
+            eprintln!("skipped: mounting is not allowed here");
+            return;
+        }
+        let mounted = Mounted(&to);
+        assert!(!watched.watch.update(), "{}", to.display());
+        watched.watch = DirWatch::begin(&watched.base).expect("it can be watched");
+        assert_eq!(watched.mark("a/b/f"), None, "{}", to.display());
+        assert_eq!(watched.mark("a/f"), None, "{}", to.display());
+        assert!(watched.mark("top").is_some());
+        drop(mounted);
+        assert!(!watched.watch.update(), "{}", to.display());
+    }
+}
+
+#[test]
+fn file_systems_of_the_kernel_itself_are_not_relied_on() {
+    for path in ["/proc", "/sys"] {
+        if let Ok(dir) = rustix::fs::open(path, SEARCH, Mode::empty()) {
+            assert!(DirWatch::begin(&dir).is_none(), "{path}");
+        }
+    }
+}
