@@ -63,7 +63,10 @@ pub fn append_cached(
     let call = libc::SYS_preadv2;
     // SAFETY: `room` is one iovec over `len` bytes of spare capacity, which `reserve` made and which live through the call; the
     // second half of the offset is for systems of 32 bits.
-    let read = unsafe { libc::syscall(call, fd, &raw const room, 1, at, 0, libc::RWF_NOWAIT) };
+    let read = unsafe {
+        let flags = libc::c_long::from(libc::RWF_NOWAIT);
+        libc::syscall(call, fd, &raw const room, 1_usize, at, 0_usize, flags)
+    };
     if usize::try_from(read) == Ok(len) {
         // SAFETY: the kernel has initialized all `len` bytes.
         unsafe { bytes.set_len(before + len) };

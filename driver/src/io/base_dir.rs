@@ -30,7 +30,7 @@ pub(crate) struct BaseDir {
     watch: Option<DirWatch>,
     /// In how many sweeps its watch begins, or its marks expire.
     sweeps: u32,
-    /// Sweeps since there were looks.
+    /// Sweeps since there were many looks.
     idle: u32,
 }
 
@@ -109,28 +109,36 @@ impl BaseDir {
         Some(self)
     }
 
-    /// Has the kernel report changes below the directory, if it can, and files looked at again that were not for long; call it
-    /// in each sweep with looks since the last.
+    /// Has the kernel report changes below the directory, if it can; call it in each sweep with many looks since the last.
     pub(crate) fn sweep_watch(&mut self) {
         self.idle = 0;
-        if self.sweeps > 0 {
-            self.sweeps -= 1;
-            return;
+        self.expire();
+        if self.watch.is_none() && self.sweeps == 0 {
+            self.watch = self.dir.as_ref().and_then(DirWatch::begin);
+            self.sweeps = SWEEPS_UNTIL_EXPIRY;
         }
-        match &mut self.watch {
-            Some(watch) => watch.expire(),
-            None => self.watch = self.dir.as_ref().and_then(DirWatch::begin),
-        }
-        self.sweeps = SWEEPS_UNTIL_EXPIRY;
     }
 
-    /// Closes the directory; call it in each sweep without looks since the last. False where nothing is lost with the rest.
+    /// Closes the directory; call it in each sweep with few looks since the last, or none. False where nothing is lost with the
+    /// rest.
     pub(crate) fn rest(&mut self) -> bool {
         self.idle += 1;
+        self.expire();
         (self.dir, self.valid_at) = (None, NEVER);
         // Events do not wait until there are more of them than can be taken in.
         let watch = self.watch.as_mut();
         self.idle <= SWEEPS_IDLE && watch.is_some_and(DirWatch::update)
+    }
+
+    /// Has files looked at again that were not for as many sweeps.
+    fn expire(&mut self) {
+        match &mut self.watch {
+            Some(watch) if self.sweeps == 0 => {
+                watch.expire();
+                self.sweeps = SWEEPS_UNTIL_EXPIRY;
+            }
+            _ => self.sweeps = self.sweeps.saturating_sub(1),
+        }
     }
 
     #[inline]
@@ -169,7 +177,7 @@ impl BaseDir {
         {
             return Some(Look {
                 meta: Ok(meta),
-                mark: Some(mark),
+                mark,
             });
         }
         let stat = retry(|| rustix::fs::statat(dir, below, AtFlags::empty()));
@@ -215,7 +223,7 @@ pub(crate) fn common_dir<'a>(mut paths: impl Iterator<Item = &'a [u8]>) -> Optio
 const SWEEPS_UNTIL_EXPIRY: u32 = 9;
 /// Sweeps until a watch begins again after one that ended before its time.
 const SWEEPS_UNTIL_AGAIN: u32 = 8;
-/// Sweeps without looks until a watch ends.
+/// Sweeps without many looks until a watch ends.
 const SWEEPS_IDLE: u32 = 60;
 /// No count of reads.
 const NEVER: u64 = u64::MAX;

@@ -143,3 +143,38 @@ fn a_directory_that_was_replaced_is_opened_anew() {
     fs::write(&root, "a file").expect("write");
     assert!(BaseDir::open(bytes(&root), 5).is_none(), "no directory");
 }
+
+/// Marks end after the same number of sweeps, with many looks between them or with few.
+#[test]
+fn marks_expire_in_sweeps_of_both_kinds() {
+    let dir = Dir::new();
+    let path = dir.file("f", "text");
+    if !is_watchable(&dir.0) {
+        return;
+    }
+    for is_busy in [true, false] {
+        let mut base = BaseDir::open(bytes(&dir.0), 1).expect("it can be opened");
+        base.sweep_watch();
+        let until = Instant::now() + Duration::from_secs(10);
+        let mut reads = 1;
+        let mark = loop {
+            let look = base.describe(bytes(&path), reads, "stat()").expect("below");
+            if let Some(mark) = look.mark {
+                break mark;
+            }
+            assert!(Instant::now() < until);
+            reads += 1;
+            base = base.renewed(reads).expect("it is there");
+        };
+        for sweep in 0..=SWEEPS_UNTIL_EXPIRY {
+            assert!(base.is_unchanged(mark, reads), "{is_busy}: {sweep}");
+            match is_busy {
+                true => base.sweep_watch(),
+                false => assert!(base.rest()),
+            }
+            reads += 1;
+            base = base.renewed(reads).expect("it is there");
+        }
+        assert!(!base.is_unchanged(mark, reads), "{is_busy}");
+    }
+}

@@ -4,14 +4,16 @@
 //! watched directories alone. The kernel queues an event before the call that makes the change returns: whoever takes in the
 //! events after it read a request ([`DirWatch::update`]) has those of all that was done before that request was sent.
 //!
-//! Where inotify does not report all is not relied on: other file systems than local ones, symbolic links, mount points, files with
-//! several names, directories that may not be read. `/proc/thread-self/mountinfo` reports mounts; after one, after a watched
-//! directory was moved or removed, and after more events than [`EVENTS_MOST`], nothing is relied on, and the owner begins
-//! anew later. What is left is bounded by time, since the owner lets marks expire ([`DirWatch::expire`]): a file that gets a
-//! second name and is written by that, and one that is written by io_submit(2) or through a shared mapping.
+//! Nothing is relied on where inotify does not report all: other file systems than local ones, symbolic links, mount points,
+//! files with several names, directories that may not be read. `/proc/thread-self/mountinfo` reports mounts; after one, after a watched
+//! directory was moved or removed, and after [`EVENTS_MOST`] events at once, nothing is relied on, and the owner begins
+//! anew later. What is left is bounded by time, since the owner lets marks expire ([`DirWatch::expire`]): a file that is written by
+//! another name, one that it got meanwhile or has no more, or by none (the kernel's NFS server), and one that is still being
+//! written through a shared mapping or by io_submit(2).
 //!
 //! Adding a watch visits all that the kernel knows below a directory, and closing waits for other processors: a thread of its
-//! own does both. Absent: directories that nothing was asked for in, and more than [`DIRS_MOST`].
+//! own does both. Meanwhile a look at a name there that is new to the kernel waits, so that large directories are left out
+//! ([`DIR_BYTES_MOST`]). Absent: directories that nothing was asked for in, and more than [`DIRS_MOST`].
 //!
 //! Source: inotify(7), statx(2), openat2(2), proc_pid_mountinfo(5).
 
@@ -167,7 +169,7 @@ impl DirWatch {
 
     #[cold]
     fn take_added(&mut self) {
-        while let Ok(Added { dir, watch }) = self.added.try_recv() {
+        for Added { dir, watch } in self.added.try_iter().take(TAKEN_MOST) {
             self.pending -= 1;
             let state = watch.map_or(DirState::Refused, |(watch, id)| DirState::Added(watch, id));
             self.dirs.insert(dir, state);
@@ -184,11 +186,13 @@ impl DirWatch {
         let count = wanted.len();
         let work = move || {
             for dir in wanted {
-                // The owner may have given up meanwhile.
                 let watch = notify
                     .upgrade()
                     .and_then(|notify| add(&notify, &base, &dir));
-                let _ = sender.send(Added { dir, watch });
+                if sender.send(Added { dir, watch }).is_err() {
+                    // The owner has given up.
+                    return;
+                }
             }
         };
         if in_background(Box::new(work)).is_ok() {
@@ -196,9 +200,13 @@ impl DirWatch {
         }
     }
 
-    /// Describes a file by a path below the base, and the state of its directory in which it is as described; `None` where the
-    /// path is not relied on.
-    pub(crate) fn describe(&mut self, base: &OwnedFd, below: &[u8]) -> Option<(Meta, Mark)> {
+    /// Describes a file by a path below the base, and the state of its directory in which it is as described, if it has one name;
+    /// `None` where the path is not relied on, or leads to no file.
+    pub(crate) fn describe(
+        &mut self,
+        base: &OwnedFd,
+        below: &[u8],
+    ) -> Option<(Meta, Option<Mark>)> {
         let (dir, name) = split(below);
         if !is_name(name) {
             return None;
@@ -208,7 +216,7 @@ impl DirWatch {
         let found = look(base, below)?;
         let is_file = FileType::from_raw_mode(found.stx_mode.into()) == FileType::RegularFile;
         let mark = Mark { place, stamp };
-        (is_file && found.stx_nlink == 1).then(|| (meta_of(&found), mark))
+        is_file.then(|| (meta_of(&found), (found.stx_nlink == 1).then_some(mark)))
     }
 
     /// Nothing happened in a directory since a mark was given.
@@ -217,10 +225,12 @@ impl DirWatch {
         self.stamps.get(usize::from(mark.place)) == Some(&mark.stamp)
     }
 
-    /// Makes all marks old.
+    /// Makes all marks old, and lets directories be tried again that were refused.
     pub(crate) fn expire(&mut self) {
         let stamp = next_stamp();
         self.stamps.fill(stamp);
+        self.dirs
+            .retain(|_, state| !matches!(state, DirState::Refused));
     }
 
     /// The index of a directory's stamp; `None` where it is not relied on, or not yet.
@@ -269,24 +279,23 @@ impl DirWatch {
         DirState::Relied(place)
     }
 
-    /// Asks for a directory and those on the way to it.
+    /// Asks for a directory and those on the way to it, these first; refuses one whose path is not plain, or long.
     fn want(&mut self, dir: &[u8]) {
-        if self.dirs.len() >= DIRS_MOST {
-            return;
-        }
         let (parent, name) = split(dir);
         let is_plain = dir.is_empty() || is_name(name);
-        let state = match is_plain {
-            true => DirState::Wanted,
-            false => DirState::Refused,
-        };
-        self.dirs.insert(dir.into(), state);
-        if !is_plain {
+        let depth = dir.iter().filter(|byte| **byte == b'/').count();
+        if !is_plain || depth >= DEPTH_MOST {
+            if self.dirs.len() < DIRS_MOST {
+                self.dirs.insert(dir.into(), DirState::Refused);
+            }
             return;
         }
-        self.wanted.push(dir.into());
         if !dir.is_empty() && !self.dirs.contains_key(parent) {
             self.want(parent);
+        }
+        if self.dirs.len() < DIRS_MOST {
+            self.dirs.insert(dir.into(), DirState::Wanted);
+            self.wanted.push(dir.into());
         }
     }
 }
@@ -308,10 +317,14 @@ fn add(notify: &OwnedFd, base: &OwnedFd, dir: &[u8]) -> Option<(i32, DirId)> {
             rustix::fs::openat2(base, dir, SEARCH, Mode::empty(), plain).ok()?
         }
     };
-    let found = rustix::fs::statx(&opened, "", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS);
+    let flags = AtFlags::EMPTY_PATH;
+    let found = rustix::fs::statx(&opened, "", flags, StatxFlags::BASIC_STATS).ok()?;
+    if found.stx_size > DIR_BYTES_MOST {
+        return None;
+    }
     let path = format!("/proc/self/fd/{}", opened.as_raw_fd());
     let watch = inotify::add_watch(notify, path, CHANGES | WatchFlags::ONLYDIR);
-    Some((watch.ok()?, id_of(&found.ok()?)))
+    Some((watch.ok()?, id_of(&found)))
 }
 
 /// Describes what is at a path, a link itself; `None` for nothing, for what is mounted there, and where the kernel cannot tell.
@@ -351,9 +364,9 @@ fn meta_of(found: &Statx) -> Meta {
     }
 }
 
-/// Whether every change of what is on the file system goes through this kernel's own files.
+/// Whether changes of what is on the file system are made through this kernel alone.
 fn has_all_events(base: &OwnedFd) -> bool {
-    rustix::fs::fstatfs(base).is_ok_and(|found| LOCAL.contains(&(found.f_type as u64)))
+    rustix::fs::fstatfs(base).is_ok_and(|found| LOCAL.contains(&(found.f_type as u32)))
 }
 
 /// The directory of a path, empty where there is none, and the name in it.
@@ -375,7 +388,8 @@ fn next_stamp() -> u64 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// Has work done by the thread that adds and closes watches.
+/// Has work done by the thread that adds and closes watches. Where there is none the caller does it: without threads nothing is
+/// served for long.
 fn in_background(work: Work) -> Result<(), Full> {
     static POOL: Pool = Pool::new();
     let limits = Limits {
@@ -395,7 +409,11 @@ fn in_background(work: Work) -> Result<(), Full> {
 }
 
 /// Changes of a directory and its entries that are reported.
+///
+/// The end of writing is one of them: who writes by io_submit(2), through a shared mapping, or by splice(2) before Linux 6.4 is
+/// reported by that alone.
 const CHANGES: WatchFlags = WatchFlags::MODIFY
+    .union(WatchFlags::CLOSE_WRITE)
     .union(WatchFlags::ATTRIB)
     .union(WatchFlags::CREATE)
     .union(WatchFlags::DELETE)
@@ -403,8 +421,10 @@ const CHANGES: WatchFlags = WatchFlags::MODIFY
     .union(WatchFlags::MOVED_TO)
     .union(WatchFlags::DELETE_SELF)
     .union(WatchFlags::MOVE_SELF);
-/// Events of a directory after which ways through it may lead elsewhere, or nowhere.
+/// Events of an entry that is a directory after which ways through it may lead elsewhere, or nowhere. One that was removed while
+/// something holds it has no event of its own until that lets go.
 const OF_WAYS: ReadFlags = ReadFlags::ATTRIB
+    .union(ReadFlags::DELETE)
     .union(ReadFlags::MOVED_FROM)
     .union(ReadFlags::MOVED_TO);
 /// Events after which a watch reports nothing more.
@@ -414,14 +434,20 @@ const OF_WATCHES: ReadFlags = ReadFlags::DELETE_SELF
     .union(ReadFlags::UNMOUNT)
     .union(ReadFlags::QUEUE_OVERFLOW);
 
-/// File systems that only this machine writes, and only through their own directories (statfs(2)): ext2 to ext4, XFS, Btrfs,
-/// F2FS, tmpfs. Of an overlay the lower layers may be written beside it.
-const LOCAL: [u64; 5] = [0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010, 0x0102_1994];
+/// File systems that only this machine writes (statfs(2)): ext2 to ext4, XFS, Btrfs, F2FS, tmpfs. Of an overlay the lower layers
+/// may be written beside it.
+const LOCAL: [u32; 5] = [0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010, 0x0102_1994];
 
-/// The most directories that are watched: half of what a user may watch by default on a small machine.
-const DIRS_MOST: usize = 4096;
-/// The most events that are taken in at once: more would hold requests up.
+/// The most directories that a thread watches: a quarter of what a user may watch by default on a small machine.
+const DIRS_MOST: usize = 2048;
+/// The largest directory that is watched, bytes: on ext4 of some 20,000 entries, which are visited in a millisecond.
+const DIR_BYTES_MOST: u64 = 1 << 20;
+/// As many events are too many to be taken in at once: they would hold requests up.
 const EVENTS_MOST: usize = 1024;
+/// The most results that are taken in at once, for the same reason.
+const TAKEN_MOST: usize = 256;
+/// The most directories on the way to a file: each is looked at.
+const DEPTH_MOST: usize = 32;
 /// Bytes of events that are read at once; the longest is 272 bytes.
 const READ_BYTES: usize = 8192;
 /// Pieces of work that wait, besides the one in progress.

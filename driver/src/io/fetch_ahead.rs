@@ -168,7 +168,7 @@ const TARGETS_LEAST: u64 = 1 << 10;
 /// See [`TARGETS_LEAST`].
 const TARGETS_MOST: u64 = 1 << 20;
 
-/// The most bytes of a file that are asked for when it is looked up: those of the header fields.
+/// The most bytes of a file's path, and of its header fields, that are asked for when it is looked up.
 const LOOKED_UP_BYTES: usize = 64;
 /// The most bytes that are asked for while the request before is answered.
 const FETCHED_BYTES: usize = 4 << 10;

@@ -4,7 +4,8 @@
 //! are what they were, what is kept serves again with its prebuilt header values; anything else
 //! opens anew, so a replaced, truncated, re-permitted or re-linked file shows on the next request.
 //! One `stat` serves every request that had been received whole when it was made: `input_received` says that more
-//! has come in and ends its validity. So it is with paths at which there is nothing (`absent`).
+//! has come in and ends its validity. So it is with paths at which there is nothing (`absent`). Where many small files are asked
+//! for, the kernel reports changes of their directories instead (`dir_watch`).
 //!
 //! Of a small file that has not changed for `SETTLED_MS` the bytes are kept in the place of a descriptor, as many as
 //! `open_files_memory` allows a thread (`kept`); a younger one is read each time from its descriptor, since a second

@@ -160,13 +160,15 @@ impl Kept {
         self.watches = watches;
     }
 
-    /// The number of entries that are good for as long as their directories have marks.
+    /// The number of entries that need no look at this count of reads.
     #[cfg(test)]
-    pub(crate) fn marked(&self) -> usize {
+    pub(crate) fn unlooked(&self, input_reads: u64) -> usize {
         let places = 0..self.entries.slots() as u32;
         let entries = places.filter_map(|place| self.entries.at(place));
-        entries
-            .filter(|entry| entry.checked.mark().is_some())
+        let marks = entries.filter_map(|entry| entry.checked.mark());
+        let base = self.base.as_ref();
+        marks
+            .filter(|mark| base.is_some_and(|base| base.is_unchanged(*mark, input_reads)))
             .count()
     }
 
@@ -302,7 +304,7 @@ impl Kept {
         path: &[u8],
         input_reads: u64,
     ) -> Result<Found, FileError> {
-        // It is there when the file is open.
+        // The memory has come by the time the file is open.
         if let Some(admission) = self.entries.admission(hash) {
             prefetch(admission);
         }

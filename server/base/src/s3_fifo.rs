@@ -28,6 +28,8 @@ pub struct S3Fifo<V> {
     main: Queue,
     ghosts: Ghosts,
     limit: u64,
+    /// Values that came to the full cache for the first time.
+    first_times: u32,
 }
 
 /// A value of 40 bytes shares one line of the processor's cache with all that finding and using it reads.
@@ -93,6 +95,7 @@ impl<V> S3Fifo<V> {
             main: Queue::EMPTY,
             ghosts: Ghosts::default(),
             limit,
+            first_times: 0,
         }
     }
 
@@ -163,9 +166,18 @@ impl<V> S3Fifo<V> {
     }
 
     /// Whether a value is worth inserting: there is room for it, or one with its hash was evicted or turned away, of the last
-    /// as many as there are values. It is remembered that it was turned away.
+    /// as many as there are values; or it is one in [`ADMITTED_SHARE`], so that unused values go, however many others
+    /// come before one comes again. It is remembered that it was turned away.
     pub fn admits(&mut self, hash: u64, weight: u64) -> bool {
+        if weight > self.limit {
+            return false;
+        }
         if self.weight() + weight <= self.limit || self.ghosts.knows(hash) {
+            return true;
+        }
+        self.first_times = self.first_times.wrapping_add(1);
+        if self.first_times.is_multiple_of(ADMITTED_SHARE) {
+            // It is not remembered, which would lead it to the main queue.
             return true;
         }
         self.ghosts.remember(hash, self.len());
@@ -449,6 +461,9 @@ const PROMOTING_USES: u8 = 2;
 
 /// The small queue has this part of the room.
 pub const SMALL_SHARE: u64 = 10;
+
+/// Of the values that come for the first time to a full cache, one in as many is admitted.
+pub const ADMITTED_SHARE: u32 = 32;
 
 /// An eviction takes at the latest the value of this number, whatever its uses.
 pub const LOOKS_MAX: usize = 64;

@@ -236,6 +236,10 @@ fn a_value_is_admitted_where_there_is_room_or_when_it_comes_again() {
     }
     assert!(!cache.0.admits(hash(100), 1), "it is full");
     assert!(!cache.0.admits(hash(101), 1));
+    assert!(
+        !cache.0.admits(hash(102), 11),
+        "it is heavier than the limit"
+    );
     assert!(cache.0.admits(hash(100), 1), "it came before");
     assert!(cache.0.admits(hash(100), 1), "it was not inserted");
     cache.ask(100);
@@ -251,4 +255,34 @@ fn a_value_is_admitted_where_there_is_room_or_when_it_comes_again() {
     let known = (200..211).filter(|number| cache.0.ghosts.knows(hash(*number)));
     // Two may share a place of the table.
     assert!(known.clone().all(|number| number > 200) && known.count() >= 5);
+}
+
+/// A cache that is full of heavy values that are used no more takes up light ones that come in turns, more of them than the
+/// ghost list knows.
+#[test]
+fn values_of_which_more_come_than_are_remembered_are_taken_up() {
+    let mut cache = S3Fifo::new(64_000);
+    for number in 0..4_000_u64 {
+        assert!(cache.admits(hash(number), 16));
+        for _ in 0..2 {
+            match cache.find(hash(number), |_| true) {
+                Some(place) => assert!(cache.use_at(place).is_some()),
+                None => assert!(cache.insert(hash(number), 16, number).is_ok()),
+            }
+        }
+    }
+    let light = 10_000..15_000;
+    for _ in 0..200 {
+        for number in light.clone() {
+            match cache.find(hash(number), |_| true) {
+                Some(place) => assert!(cache.use_at(place).is_some()),
+                None if cache.admits(hash(number), 1) => {
+                    assert!(cache.insert(hash(number), 1, number).is_ok());
+                }
+                None => {}
+            }
+        }
+    }
+    let known = light.filter(|number| cache.find(hash(*number), |_| true).is_some());
+    assert!(known.count() > 4_500);
 }

@@ -228,80 +228,121 @@ fn files_in_watched_directories_are_as_on_the_disk() {
     if !is_watchable(&dir.0) {
         return;
     }
-    let files = LOOKED_UP_FROM + 100;
-    let mut texts = Vec::new();
-    for number in 0..files {
-        let folder = dir.0.join((number % 10).to_string());
-        fs::create_dir_all(&folder).expect("a directory");
-        texts.push(format!("{number}"));
-        fs::write(folder.join(number.to_string()), &texts[number]).expect("write");
-    }
-    let path = |number: usize| dir.0.join(format!("{}/{number}", number % 10));
+    let mut folders = Folders::new(&dir.0, LOOKED_UP_FROM + 100);
     let mut cache = later(64 << 20);
     let mut now_ms = 1;
-    let mut seed = 18_u64;
-    let mut random = |below: usize| {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (seed >> 33) as usize % below
-    };
-    let (mut marked, mut rounds) = (0, 0);
-    while marked < 20 * files && rounds < 4000 {
-        rounds += 1;
-        let changed = random(files);
-        let at = path(changed);
-        texts[changed] += "x";
-        let text = &texts[changed];
-        match random(6) {
-            0 => fs::write(&at, text),
-            1 => {
-                let beside = dir.0.join("beside");
-                fs::write(&beside, text).and_then(|()| fs::rename(&beside, &at))
+    let mut rounds = 0;
+    for replaced in 0..3 {
+        let mut unlooked = 0;
+        while unlooked < 10 * folders.texts.len() {
+            rounds += 1;
+            assert!(
+                rounds < 20_000,
+                "{replaced} folders replaced, {unlooked} unlooked"
+            );
+            let changed = folders.change();
+            let mut asked = folders.some(BASE_FROM + 4);
+            asked[rounds % BASE_FROM] = changed;
+            cache.input_received();
+            asked.iter().for_each(|n| cache.expect(Some(&head(*n))));
+            cache.look_up(asked.len());
+            unlooked += cache.memory.unlooked(cache.input_reads);
+            for number in asked {
+                cache.begin_expected();
+                let opened = open(&mut cache, &folders.path(number)).expect("it is there");
+                let content = cache.content(&opened).expect("a small file");
+                assert_eq!(
+                    content.as_ref(),
+                    folders.texts[number].as_bytes(),
+                    "round {rounds}"
+                );
+                cache.end_expected();
             }
-            2 => fs::remove_file(&at).and_then(|()| fs::write(&at, text)),
+            cache.end_turn();
+            if rounds % 20 == 0 {
+                now_ms += SWEEP_MS;
+                cache.set_now(now_ms, unix_ms() + 10_000);
+                cache.sweep(now_ms);
+                std::thread::yield_now();
+            }
+        }
+        folders.replace(replaced);
+    }
+}
+
+/// Ten folders with files, and their texts by number.
+struct Folders<'a> {
+    dir: &'a Path,
+    texts: Vec<String>,
+    seed: u64,
+}
+
+impl<'a> Folders<'a> {
+    fn new(dir: &'a Path, files: usize) -> Self {
+        let mut folders = Self {
+            dir,
+            texts: Vec::new(),
+            seed: 18,
+        };
+        for number in 0..files {
+            let path = folders.path(number);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("a directory");
+            folders.texts.push(number.to_string());
+            fs::write(path, &folders.texts[number]).expect("write");
+        }
+        folders
+    }
+
+    fn path(&self, number: usize) -> PathBuf {
+        self.dir.join(format!("{}/{number}", number % 10))
+    }
+
+    fn random(&mut self, below: usize) -> usize {
+        let seed = self.seed.wrapping_mul(6_364_136_223_846_793_005);
+        self.seed = seed.wrapping_add(1);
+        (self.seed >> 33) as usize % below
+    }
+
+    fn some(&mut self, count: usize) -> Vec<usize> {
+        let files = self.texts.len();
+        (0..count).map(|_| self.random(files)).collect()
+    }
+
+    /// Changes a file, or none; returns its number.
+    fn change(&mut self) -> usize {
+        let number = self.random(self.texts.len());
+        let (path, way) = (self.path(number), self.random(5));
+        let mut text = self.texts[number].clone() + "x";
+        match way {
+            0 => fs::write(&path, &text),
+            1 => {
+                let beside = self.dir.join("beside");
+                fs::write(&beside, &text).and_then(|()| fs::rename(&beside, &path))
+            }
+            2 => fs::remove_file(&path).and_then(|()| fs::write(&path, &text)),
             3 => {
-                let file = fs::File::options().append(true).open(&at);
+                let file = fs::File::options().append(true).open(&path);
                 file.and_then(|mut file| file.write_all(b"x"))
             }
-            4 if rounds % 100 == 0 => {
-                // The folder goes, and one with the same files takes its place.
-                let folder = at.parent().expect("a folder");
-                let old = dir.0.join("old");
-                fs::rename(folder, &old).expect("rename");
-                fs::create_dir(folder).expect("a directory");
-                for entry in fs::read_dir(&old).expect("it is there") {
-                    let entry = entry.expect("an entry");
-                    let copy = folder.join(entry.file_name());
-                    fs::copy(entry.path(), copy).expect("copy");
-                }
-                fs::write(&at, text).expect("write");
-                fs::remove_dir_all(&old)
-            }
             _ => {
-                texts[changed].pop();
+                text.pop();
                 Ok(())
             }
         }
         .expect("it is writable");
-        cache.input_received();
-        let mut asked: Vec<usize> = (0..BASE_FROM + 4).map(|_| random(files)).collect();
-        asked[random(BASE_FROM)] = changed;
-        asked.iter().for_each(|n| cache.expect(Some(&head(*n))));
-        cache.look_up(asked.len());
-        for number in asked {
-            cache.begin_expected();
-            let opened = open(&mut cache, &path(number)).expect("it is there");
-            let content = cache.content(&opened).expect("a small file");
-            assert_eq!(content.as_ref(), texts[number].as_bytes(), "round {rounds}");
-            cache.end_expected();
-        }
-        cache.end_turn();
-        if rounds % 20 == 0 {
-            now_ms += SWEEP_MS;
-            cache.set_now(now_ms, unix_ms() + 10_000);
-            cache.sweep(now_ms);
-            std::thread::yield_now();
-        }
-        marked += cache.memory.marked();
+        self.texts[number] = text;
+        number
     }
-    assert!(marked > files, "{marked} after {rounds} rounds");
+
+    /// Puts a copy in the place of a folder.
+    fn replace(&self, number: usize) {
+        let (folder, old) = (self.dir.join(number.to_string()), self.dir.join("old"));
+        fs::rename(&folder, &old).expect("rename");
+        fs::create_dir(&folder).expect("a directory");
+        for entry in fs::read_dir(&old).expect("it is there") {
+            let entry = entry.expect("an entry");
+            fs::copy(entry.path(), folder.join(entry.file_name())).expect("copy");
+        }
+        fs::remove_dir_all(&old).expect("remove");
+    }
 }
