@@ -4,8 +4,8 @@
 //! are what they were, what is kept serves again with its prebuilt header values; anything else
 //! opens anew, so a replaced, truncated, re-permitted or re-linked file shows on the next request.
 //! One `stat` serves every request that had been received whole when it was made: `input_received` says that more
-//! has come in and ends its validity. So it is with paths at which there is nothing (`absent`). Where many small files are asked
-//! for, the kernel reports changes of their directories instead (`dir_watch`).
+//! has come in and ends its validity. So it is with paths at which there is nothing (`absent`). Where many small files are asked for,
+//! the kernel reports changes of their directories instead (`dir_watch`).
 //!
 //! Of a small file that has not changed for `SETTLED_MS` the bytes are kept in the place of a descriptor, as many as
 //! `open_files_memory` allows a thread (`kept`); a younger one is read each time from its descriptor, since a second
@@ -259,7 +259,7 @@ impl FileCache {
             && is_settled(&found.meta, self.unix_ms)
             && let Some(opened) = self.read_for_keeping(path, fd, &found.meta)
         {
-            // The bytes are read in either case, into memory that is used anew while the processor still has it.
+            // In either case the bytes are read, into memory that the processor still has from the file before.
             if self.memory.admits(hash, weight(path, found.meta.size)) {
                 self.keep_in_memory(hash, path.into(), &opened);
             }
@@ -484,13 +484,10 @@ pub const ENTRY_BYTES: u64 = 384;
 
 /// Interval between updates of the metrics.
 const TELL_MS: u64 = 1000;
-
 /// A kept file that was not used for this long is closed by the next sweep.
 pub const UNUSED_MS: u64 = 4_000;
-
 /// Time between sweeps.
 pub const SWEEP_MS: u64 = 1_000;
-
 /// Maximum number of entries of each kind freed in one sweep: closing a file takes the kernel up to a microsecond.
 pub const RELEASED_MAX: usize = 256;
 
