@@ -13,7 +13,7 @@ use rustix::fs::{AtFlags, Mode, Stat};
 use server_base::files::{FileError, Meta};
 use sys::retry;
 
-use super::dir_watch::{DirWatch, Mark};
+use super::dir_watch::{DirId, DirWatch, Mark};
 use super::open_path::{self, Found, SEARCH, failed, meta_of};
 
 /// A directory, and when its path led to it.
@@ -42,18 +42,10 @@ pub(crate) struct Look {
     pub(crate) mark: Option<Mark>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct DirId {
-    dev: u64,
-    ino: u64,
-}
-
-impl DirId {
-    fn of(stat: &Stat) -> Self {
-        Self {
-            dev: stat.st_dev,
-            ino: stat.st_ino,
-        }
+fn id_of(stat: &Stat) -> DirId {
+    DirId {
+        dev: stat.st_dev,
+        ino: stat.st_ino,
     }
 }
 
@@ -62,7 +54,7 @@ impl BaseDir {
     /// (`input_reads`).
     pub(crate) fn open(path: &[u8], input_reads: u64) -> Option<Self> {
         let dir = retry(|| rustix::fs::open(path, SEARCH, Mode::empty())).ok()?;
-        let id = DirId::of(&rustix::fs::fstat(&dir).ok()?);
+        let id = id_of(&rustix::fs::fstat(&dir).ok()?);
         Some(Self {
             path: path.into(),
             dir: Some(dir),
@@ -94,7 +86,7 @@ impl BaseDir {
             self.dir = opened.dir;
         } else {
             let found = retry(|| rustix::fs::stat(&*self.path)).ok()?;
-            if DirId::of(&found) != self.id {
+            if id_of(&found) != self.id {
                 return Self::open(&self.path, input_reads);
             }
         }

@@ -72,9 +72,9 @@ enum DirState {
 
 /// Identity of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct DirId {
-    dev: (u32, u32),
-    ino: u64,
+pub(crate) struct DirId {
+    pub(crate) dev: u64,
+    pub(crate) ino: u64,
 }
 
 /// Result of an attempt to watch a directory.
@@ -340,7 +340,7 @@ fn look(base: &OwnedFd, path: &[u8]) -> Option<Statx> {
 
 fn id_of(found: &Statx) -> DirId {
     DirId {
-        dev: (found.stx_dev_major, found.stx_dev_minor),
+        dev: rustix::fs::makedev(found.stx_dev_major, found.stx_dev_minor),
         ino: found.stx_ino,
     }
 }
@@ -388,8 +388,7 @@ fn next_stamp() -> u64 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// Has work done by the thread that adds and closes watches. Where there is none the caller does it: without threads nothing is
-/// served for long.
+/// Has work done by the thread that adds and closes watches; where it cannot be started, by the caller ([`Pool::give`]).
 fn in_background(work: Work) -> Result<(), Full> {
     static POOL: Pool = Pool::new();
     let limits = Limits {
