@@ -4,7 +4,6 @@
 //! no certificate. Certificates that are named by variables are not looked for.
 
 use std::rc::Rc;
-use std::sync::Arc;
 
 use engines::http::Fault;
 use server_http::build::Level;
@@ -62,10 +61,9 @@ pub(super) fn begin(
     let Ok(chosen) = names::handshake(http, taken.port, taken.local, bytes) else {
         return Err("the name of the handshake ran into pcre_match_limit".to_owned());
     };
-    let server = &http.servers[chosen.certificate];
-    match &server.tls {
+    match &http.tls[chosen.certificate].config {
         Some(config) if !config.rejects() => {
-            let tls = Tls::named(Arc::clone(config), bytes.map(<[u8]>::to_vec));
+            let tls = Tls::named(config.shared(), bytes.map(<[u8]>::to_vec));
             x.tls = Some(Rc::new(tls));
         }
         Some(_) => greeting.refused = Some("the handshake is rejected by ssl_reject_handshake"),

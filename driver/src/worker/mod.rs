@@ -285,7 +285,7 @@ impl Worker {
         let Some(http) = cycle.http.clone() else {
             return Err("the configuration has no http part".to_owned());
         };
-        if http.servers.iter().any(|server| server.tls.is_some()) {
+        if http.tls.iter().any(|tls| tls.config.is_some()) {
             // Before the threads accept: the first handshake is not to pay for it.
             tls::warm_up();
         }

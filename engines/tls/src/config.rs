@@ -26,7 +26,7 @@ pub struct Config {
     /// A digest of what sessions are bound to, made for the first of them.
     context: OnceLock<Context>,
     /// Configurations of rustls where its own compressed certificates are kept, else those of the policy are used.
-    own: Option<Box<Rustls>>,
+    own: Option<Arc<Rustls>>,
 }
 
 /// Settings of a [`Config`].
@@ -141,7 +141,7 @@ impl Config {
     #[must_use]
     pub fn of(policy: Arc<Policy>, identities: Vec<Identity>) -> Self {
         Self {
-            own: policy.compresses().then(Box::default),
+            own: policy.compresses().then(Arc::default),
             policy,
             identities: Identities::new(identities),
             context: OnceLock::new(),
@@ -186,7 +186,26 @@ impl Config {
     /// Whether it has a certificate to show.
     #[must_use]
     pub fn has_certificates(&self) -> bool {
-        self.policy.late || !self.identities.is_empty()
+        self.is_late() || !self.identities.is_empty()
+    }
+
+    /// Whether its certificates come with each handshake ([`Settings::late`]).
+    #[must_use]
+    pub fn is_late(&self) -> bool {
+        self.policy.late
+    }
+
+    /// Returns the settings for a connection to keep. The digest that sessions are bound to is made once for all of them.
+    #[must_use]
+    pub fn shared(&self) -> Arc<Self> {
+        self.context();
+        Arc::new(self.clone())
+    }
+
+    /// The certificate that most clients are shown; `None` where each handshake brings its own.
+    #[must_use]
+    pub fn identity(&self) -> Option<&Identity> {
+        self.identities.iter().next()
     }
 
     /// Whether every handshake is refused (`ssl_reject_handshake`).

@@ -156,6 +156,18 @@ impl Identity {
         )
     }
 
+    /// Its memory, to ask the processor for it ahead of a handshake; [`Self::parts`] reads it.
+    #[must_use]
+    pub fn memory(&self) -> &impl Sized {
+        &*self.0
+    }
+
+    /// The memory that it leads to: of the key, and of the chain.
+    #[must_use]
+    pub fn parts(&self) -> (&(impl ?Sized + use<>), &(impl ?Sized + use<>)) {
+        (&*self.0.key, &*self.0.cert)
+    }
+
     /// The certificates that are shown.
     #[must_use]
     pub fn shown(&self) -> Chain {

@@ -215,6 +215,9 @@ fn a_kept_session_is_resumed() {
             ..settings("localhost")
         });
         assert!(resumes(only(versions), &server, &server));
+        // Each connection has settings of its own.
+        let (one, other) = (server.shared(), server.shared());
+        assert!(resumes(only(versions), &one, &other) && !Arc::ptr_eq(&one, &other));
     }
 }
 

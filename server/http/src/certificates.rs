@@ -32,11 +32,11 @@ pub fn load(
 ) -> Option<Arc<Config>> {
     let http = Rc::clone(&x.route.http);
     let server_conf = http.servers.get(server)?;
-    let settings = server_conf.tls.as_ref()?;
+    let settings = http.tls[server].config.as_ref()?;
     // The name may become part of a path.
     asked.server_name = asked.server_name.filter(|name| is_host_name(name));
     x.head.clear();
-    x.tls = Some(Rc::new(Tls::new(Arc::clone(settings), asked)));
+    x.tls = Some(Rc::new(Tls::new(settings.shared(), asked)));
     client_cert::place(x);
     x.route.server = server;
     x.route.location = server_conf.location;

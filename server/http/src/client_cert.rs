@@ -35,7 +35,7 @@ pub fn place(x: &mut Exchange) {
 /// Whether a server is not to be reached on this connection: another one was named in its handshake, and this one would
 /// have asked for a certificate in a way of its own.
 pub(crate) fn is_misdirected(x: &Exchange, http: &LocalHttp, server: usize) -> bool {
-    let (Some(tls), Some(config)) = (&x.tls, &http.servers[server].tls) else {
+    let (Some(tls), Some(config)) = (&x.tls, &http.tls[server].config) else {
         return false;
     };
     let misdirected = config.asks_for_certificates()
@@ -60,7 +60,7 @@ pub(crate) fn refusal(x: &Exchange, http: &Http) -> Option<u16> {
 }
 
 fn refusal_over(tls: &Tls, x: &Exchange, http: &Http) -> Option<u16> {
-    let config = http.servers[x.route.server].tls.as_ref()?;
+    let config = http.tls[x.route.server].config.as_ref()?;
     if !config.asks_for_certificates() {
         return None;
     }

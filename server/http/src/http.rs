@@ -21,7 +21,7 @@ use server_base::opened::OpenedLogs;
 use server_base::periodic_task::PeriodicTask;
 
 use crate::certificates::DynamicCertificates;
-use crate::conf_core::{CoreLoc, Http2Srv};
+use crate::conf_core::CoreLoc;
 use crate::exchange::{Ctx, Exchange};
 use crate::handler::{Content, Handler, Handlers, HeaderStage};
 use crate::location::{LocationKind, LocationSet};
@@ -36,6 +36,8 @@ pub struct Http {
     pub main: SettingsSet,
     /// All servers.
     pub servers: Vec<Server>,
+    /// How each of them speaks TLS.
+    pub tls: Vec<ServerTls>,
     /// All locations; a server, `if` and `limit_except` block has one too.
     pub locations: Vec<Location>,
     /// Locations for which an `error_log` is written in `http` or inside, by index.
@@ -124,10 +126,17 @@ pub struct Server {
     pub location: usize,
     /// Named locations.
     pub named: HashMap<Vec<u8>, usize>,
-    /// How TLS is spoken, where the server has a certificate or refuses handshakes.
-    pub tls: Option<Arc<tls::Config>>,
     /// Loads its certificates for each handshake, where variables name them.
     pub certificates: Option<Arc<dyn DynamicCertificates>>,
+}
+
+/// The part of a server that handshakes ask for. Those of all servers lie side by side: where one of many thousand is asked for, the
+/// processor must first find out where a page lies, which takes it longer than to read it.
+pub struct ServerTls {
+    /// How TLS is spoken, where the server has a certificate or refuses handshakes.
+    pub config: Option<tls::Config>,
+    /// The server says that it speaks HTTP/2.
+    pub http2: bool,
 }
 
 /// A content handler that a directive installed in a location.
@@ -202,7 +211,7 @@ pub struct PortAddr {
 impl Http {
     /// Whether a server speaks HTTP/2 on an address: it says so itself, or the address does.
     pub fn speaks_http2(&self, addr: &PortAddr, server: usize) -> bool {
-        addr.protocols.has(Protocol::Http2) || *self.servers[server].confs.get::<Http2Srv>().on
+        addr.protocols.has(Protocol::Http2) || self.tls[server].http2
     }
 
     /// The protocols besides HTTP/1 that a server speaks on an address.

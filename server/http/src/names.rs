@@ -223,7 +223,7 @@ pub fn handshake(
 ) -> Result<Handshake, Unmatched> {
     let addr = http.ports[port].addr(local);
     let named = named_server(http, addr, name)?.unwrap_or(addr.default_server);
-    let tls = http.servers[named].tls.as_ref();
+    let tls = http.tls[named].config.as_ref();
     let shows = tls.is_some_and(|tls| tls.has_certificates() || tls.rejects());
     Ok(Handshake {
         certificate: if shows { named } else { addr.default_server },

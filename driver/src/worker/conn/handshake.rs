@@ -11,7 +11,8 @@ use server_base::errlog::Level;
 use server_http::meters::{self, Event};
 use server_http::names::handshake;
 use server_http::{certificates, exchange};
-use tls::Fault;
+use sys::prefetch::prefetch;
+use tls::{Fault, Identity};
 
 use super::client::{client, log};
 use super::state::{Closed, Conn, State, Transport};
@@ -95,22 +96,27 @@ fn start<N: Net>(
             return Err(tls.conn.abandon());
         }
     };
-    let server = &http.servers[chosen.certificate];
-    let is_late = server.certificates.is_some();
-    let Some(mut config) = server.tls.clone() else {
+    let settings = http.tls[chosen.certificate].config.as_ref();
+    let Some(settings) = settings.filter(|settings| !settings.rejects()) else {
         return Err(tls.conn.reject());
     };
-    if config.rejects() {
-        return Err(tls.conn.reject());
-    }
-    if is_late {
-        let Some(loaded) = load_certificates(c, sh, tls, chosen.certificate) else {
-            return Err(tls.conn.abandon());
-        };
-        config = loaded;
-    }
-    tls.record_bytes = Some(config.record_bytes()).filter(|bytes| *bytes != RECORD_BYTES);
+    // Of one server among many no cache has them; the request comes after the handshake.
+    prefetch(&http.servers[chosen.certificate]);
+    let identity = settings.identity();
+    identity.inspect(|identity| prefetch(identity.memory()));
     let offer: Vec<&[u8]> = chosen.offer.alpn().collect();
+    let config = match settings.is_late() {
+        false => settings.shared(),
+        true => match load_certificates(c, sh, tls, chosen.certificate) {
+            Some(loaded) => loaded,
+            None => return Err(tls.conn.abandon()),
+        },
+    };
+    tls.record_bytes = Some(config.record_bytes()).filter(|bytes| *bytes != RECORD_BYTES);
+    if let Some((key, chain)) = config.identity().map(Identity::parts) {
+        prefetch(key);
+        prefetch(chain);
+    }
     let result = tls.conn.start(&config, &offer, &mut |opened| {
         plain.extend_from_slice(opened);
     });

@@ -12,9 +12,9 @@ use server_base::thread_pool::Aio;
 
 use super::draft::{HttpDraft, LocationDraft, ServerDraft};
 use super::{ConfigBuilder, ports, protocols};
-use crate::conf_core::{CoreLoc, Root};
+use crate::conf_core::{CoreLoc, Http2Srv, Root};
 use crate::handler::Handlers;
-use crate::http::{Http, Location, Server};
+use crate::http::{Http, Location, Server, ServerTls};
 use crate::location::{LocationKind, LocationSet};
 use crate::module::Module;
 use crate::probe;
@@ -45,7 +45,7 @@ impl ConfigBuilder {
         let (main, listens) = (draft.main.finish(), draft.listens);
         // Indices are kept: modules have stored locations by their number while directives were read.
         let parents: Vec<Option<usize>> = draft.locations.iter().map(|l| l.parent).collect();
-        let mut servers = servers(draft.servers, &draft.server_layers.finish());
+        let (mut servers, tls) = servers(draft.servers, &draft.server_layers.finish());
         let (ports, warnings) = ports::ports(listens.all(), &servers, needs_local)?;
         for text in warnings {
             self.warn(ConfError::new(text));
@@ -65,6 +65,7 @@ impl ConfigBuilder {
         let http = Http {
             main,
             servers,
+            tls,
             with_own_log: share_log(&locations, &default_log),
             default_log,
             locations,
@@ -174,15 +175,22 @@ impl ConfigBuilder {
     }
 }
 
-fn servers(drafts: Vec<ServerDraft>, confs: &[SettingsSet]) -> Vec<Server> {
-    let server = |draft: ServerDraft| Server {
-        confs: draft.layer.of(confs),
-        location: draft.location,
-        named: HashMap::new(),
-        tls: draft.tls,
-        certificates: draft.certificates,
+fn servers(drafts: Vec<ServerDraft>, confs: &[SettingsSet]) -> (Vec<Server>, Vec<ServerTls>) {
+    let server = |draft: ServerDraft| {
+        let confs = draft.layer.of(confs);
+        let tls = ServerTls {
+            config: draft.tls.map(Arc::unwrap_or_clone),
+            http2: *confs.get::<Http2Srv>().on,
+        };
+        let server = Server {
+            confs,
+            location: draft.location,
+            named: HashMap::new(),
+            certificates: draft.certificates,
+        };
+        (server, tls)
     };
-    drafts.into_iter().map(server).collect()
+    drafts.into_iter().map(server).unzip()
 }
 
 /// Names and the locations that have them.

@@ -212,9 +212,9 @@ impl Site {
         let http = &self.generation.http;
         let chosen = handshake(http, port, None, info.server_name.as_deref());
         let chosen = chosen.expect("its expressions are short");
-        let config = http.servers[chosen.certificate].tls.clone();
+        let config = http.tls[chosen.certificate].config.clone();
         let config = config.expect("the port speaks TLS");
-        self.tls = Some(Rc::new(Tls::new(config, info)));
+        self.tls = Some(Rc::new(Tls::new(config.shared(), info)));
         self.port = port;
         self
     }

@@ -101,7 +101,7 @@ fn a_server_without_a_certificate_shows_that_of_the_default_server() {
     };
     assert_eq!([server(b"a"), server(b"b"), server(b"c")], [0; 3]);
     assert_eq!(server(b"d"), 3);
-    let tls = |n: usize| http.servers[n].tls.as_ref();
+    let tls = |n: usize| http.tls[n].config.as_ref();
     assert!(tls(0).is_some_and(|tls| tls.has_certificates() && !tls.rejects()));
     assert!(tls(1).is_none());
     assert!(tls(2).is_some_and(|tls| !tls.has_certificates() && tls.asks_for_certificates()));
@@ -136,7 +136,7 @@ fn settings_of_http_are_those_of_servers_that_have_none() {
         server {{ listen 444 ssl; ssl_buffer_size 8k; }}"
     ));
     let bytes = |n: usize| {
-        let tls = site.generation().http.servers[n].tls.as_ref();
+        let tls = site.generation().http.tls[n].config.as_ref();
         tls.map(|tls| tls.record_bytes())
     };
     assert_eq!([bytes(0), bytes(1)], [Some(4 << 10), Some(8 << 10)]);
@@ -322,12 +322,11 @@ fn certificates_named_by_variables_are_not_read_when_the_configuration_is() {
         server {{ listen 443 ssl; server_name fixed; {PAIR} }}
         server {{ listen 443 ssl; server_name mixed; ssl_certificate none.pem; ssl_certificate_key $host; }}"
     ));
-    let servers = &site.generation().http.servers;
+    let http = &site.generation().http;
+    let servers = &http.servers;
     let has = |n: usize| {
-        servers[n]
-            .tls
-            .as_ref()
-            .is_some_and(|tls| tls.has_certificates())
+        let tls = http.tls[n].config.as_ref();
+        tls.is_some_and(|tls| tls.has_certificates())
     };
     assert!(has(0) && has(1) && has(2));
     let late = [0, 1, 2].map(|n: usize| servers[n].certificates.is_some());
@@ -414,8 +413,8 @@ fn shares_policy(http: &str, own: &str) -> [bool; 2] {
         ),
         &files,
     );
-    let servers = &site.generation().http.servers;
-    let config = |n: usize| servers[n].tls.as_ref().expect("it has a certificate");
+    let tls = &site.generation().http.tls;
+    let config = |n: usize| tls[n].config.as_ref().expect("it has a certificate");
     let policy = config(0).policy();
     [1, 2].map(|n| Arc::ptr_eq(policy, config(n).policy()))
 }
