@@ -14,7 +14,7 @@ use server_base::files::{FileError, Meta};
 use sys::retry;
 
 use super::dir_watch::{DirId, DirWatch, Mark};
-use super::open_path::{self, Found, SEARCH, failed, meta_of};
+use super::open_path::{self, SEARCH, failed, meta_of};
 
 /// A directory, and when its path led to it.
 #[derive(Debug)]
@@ -184,7 +184,7 @@ impl BaseDir {
         &self,
         path: &[u8],
         input_reads: u64,
-    ) -> Option<Result<Found, FileError>> {
+    ) -> Option<Result<OwnedFd, FileError>> {
         let below = self.below(path, input_reads)?;
         Some(open_path::open_below(self.dir.as_ref()?, below))
     }

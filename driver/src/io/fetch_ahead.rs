@@ -20,9 +20,8 @@ use super::lru::PathHash;
 #[derive(Debug)]
 pub(crate) struct FetchAhead {
     hash: PathHash,
-    /// The file that was opened for a target with this hash: one more than its place, and above that a tag, the upper half of the
-    /// hash of its path; 0 where none is known.
-    places: Box<[u64]>,
+    /// Files that were opened for targets of which the lower bits of the hash are the index, the one noted last in front.
+    sets: Box<[[Known; WAYS]]>,
     /// The requests of a turn in the order in which they are answered.
     requests: Vec<Guess>,
     /// Of how many of them memory was asked for.
@@ -31,23 +30,45 @@ pub(crate) struct FetchAhead {
     begun: usize,
 }
 
+/// One more than the place of a file, and above that the tag of the target that it was opened for; 0 for none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Known(u32);
+
+impl Known {
+    /// `None` for a place that has not so few bits.
+    fn new(tag: u32, place: u32) -> Option<Self> {
+        let number = place.checked_add(1)?;
+        (number >> PLACE_BITS == 0).then_some(Self(tag << PLACE_BITS | number))
+    }
+
+    fn is_of(self, tag: u32) -> bool {
+        self.0 >> PLACE_BITS == tag
+    }
+
+    /// [`NO_PLACE`] for none.
+    fn place(self) -> u32 {
+        (self.0 & ((1 << PLACE_BITS) - 1)).wrapping_sub(1)
+    }
+}
+
 /// A request, and the file that it is probably for.
 #[derive(Clone, Copy, Debug)]
 struct Guess {
-    /// Index of the target's hash in the table.
-    at: usize,
-    place: u32,
+    /// Index of the target's set.
+    set: u32,
+    /// The upper bits of the target's hash.
     tag: u32,
+    place: u32,
 }
 
 impl FetchAhead {
     /// A table for files that weigh `limit_bytes` together.
     pub(crate) fn new(limit_bytes: u64) -> Self {
-        let targets = (limit_bytes / BYTES_A_TARGET).clamp(TARGETS_LEAST, TARGETS_MOST);
-        let targets = (targets as usize).next_power_of_two();
+        let sets = (limit_bytes / BYTES_A_SET).clamp(SETS_LEAST, SETS_MOST);
+        let sets = (sets as usize).next_power_of_two();
         Self {
             hash: PathHash::new(),
-            places: vec![0; targets].into(),
+            sets: vec![[Known::default(); WAYS]; sets].into(),
             requests: Vec::new(),
             looked_up: 0,
             begun: 0,
@@ -69,12 +90,12 @@ impl FetchAhead {
     #[inline]
     pub(crate) fn expect(&mut self, head: Option<&RequestHead>) {
         let hash = head.map_or(0, |head| self.hash(head));
-        let at = hash as usize & (self.places.len() - 1);
-        prefetch(&self.places[at]);
+        let set = hash as usize & (self.sets.len() - 1);
+        prefetch(&self.sets[set]);
         self.requests.push(Guess {
-            at,
+            set: set as u32,
+            tag: (hash >> (32 + PLACE_BITS)) as u32,
             place: NO_PLACE,
-            tag: 0,
         });
     }
 
@@ -87,16 +108,11 @@ impl FetchAhead {
         };
         self.looked_up = end;
         for request in &mut *requests {
-            let known = self.places[request.at];
-            (request.place, request.tag) = ((known as u32).wrapping_sub(1), tag(known));
+            let set = &self.sets[request.set as usize];
+            let known = set.iter().find(|known| known.is_of(request.tag));
+            request.place = known.map_or(NO_PLACE, |known| known.place());
             if let Some(slot) = entries.slot(request.place) {
                 prefetch(slot);
-            }
-        }
-        for request in &mut *requests {
-            // Another file has the place of one that was evicted.
-            if entries.hash_at(request.place).map(tag) != Some(request.tag) {
-                request.place = NO_PLACE;
             }
         }
         let of = |request: &Guess| Some(&entries.at(request.place)?.opened);
@@ -125,13 +141,16 @@ impl FetchAhead {
 
     /// Notes the place of the file that was opened for the request begun last.
     #[inline]
-    pub(crate) fn note(&mut self, place: u32, entries: &S3Fifo<Entry>) {
+    pub(crate) fn note(&mut self, place: u32) {
         let request = self.begun.checked_sub(1).and_then(|n| self.requests.get(n));
         if let Some(request) = request
             && request.place != place
-            && let Some(hash) = entries.hash_at(place)
+            && let Some(known) = Known::new(request.tag, place)
         {
-            self.places[request.at] = u64::from(tag(hash)) << 32 | u64::from(place + 1);
+            let set = &mut self.sets[request.set as usize];
+            let own = set.iter().position(|known| known.is_of(request.tag));
+            set[..=own.unwrap_or(WAYS - 1)].rotate_right(1);
+            set[0] = known;
         }
     }
 
@@ -149,11 +168,6 @@ impl FetchAhead {
     }
 }
 
-/// The upper half of a hash.
-fn tag(hash: u64) -> u32 {
-    (hash >> 32) as u32
-}
-
 /// No file has this place.
 pub(crate) const NO_PLACE: u32 = u32::MAX;
 
@@ -161,12 +175,17 @@ pub(crate) const NO_PLACE: u32 = u32::MAX;
 /// cache.
 pub(crate) const LOOKED_UP_FROM: usize = 512;
 
-/// Bytes of kept files for each target of the table, which makes the table 3.2 % of `open_files_memory`.
-const BYTES_A_TARGET: u64 = 1 << 8;
-/// The least and the most targets of the table; each takes eight bytes.
-const TARGETS_LEAST: u64 = 1 << 10;
-/// See [`TARGETS_LEAST`].
-const TARGETS_MOST: u64 = 1 << 20;
+/// Files of a set. Of a table with as many sets of one file, a fifth more would be forgotten for others.
+const WAYS: usize = 2;
+/// Bits of a file's place in the table; the others are of the target's hash.
+const PLACE_BITS: u32 = 22;
+/// Bytes of kept files for each set of the table, which makes the table 0.8 % of `open_files_memory`: the larger it is, the
+/// seldomer the processor still knows where its pages lie.
+const BYTES_A_SET: u64 = 1 << 10;
+/// The least and the most sets of the table; each takes eight bytes.
+const SETS_LEAST: u64 = 1 << 9;
+/// See [`SETS_LEAST`].
+const SETS_MOST: u64 = 1 << 20;
 
 /// The most bytes of a file's path, and of its header fields, that are asked for when it is looked up.
 const LOOKED_UP_BYTES: usize = 64;

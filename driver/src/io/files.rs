@@ -14,8 +14,8 @@
 //! `disable_symlinks` walks the path each time. Absent: directio, read-ahead, bigger-than-memory maps.
 
 mod ahead;
+mod lookup;
 
-use std::hash::BuildHasher;
 use std::io;
 use std::os::fd::AsFd;
 use std::rc::Rc;
@@ -29,7 +29,7 @@ use sys::page_cache;
 
 use super::absent::Absent;
 use super::fetch_ahead::FetchAhead;
-use super::kept::{Check, Checked, Entry, Kept};
+use super::kept::{Checked, Entry, Kept};
 use super::lru::PathHash;
 use super::open_cache::OpenCaches;
 use super::open_path::{self, Found, describe_opened, is_settled};
@@ -63,6 +63,10 @@ pub struct FileCache {
     figures: FileFigures,
     /// Hits and misses of them at the last sweep.
     swept: (u64, u64),
+    /// Hits when misses were last compared with them.
+    compared: u64,
+    /// Of the last files that were asked for, most were not kept.
+    mostly_missed: bool,
     /// When there may be something to let go of again.
     sweep_ms: u64,
     /// When the figures are next passed to the metrics, monotonic milliseconds.
@@ -89,6 +93,8 @@ impl FileCache {
             scratch: Vec::new(),
             figures: FileFigures::default(),
             swept: (0, 0),
+            compared: 0,
+            mostly_missed: false,
             sweep_ms: 0,
             tell_ms: 0,
         }
@@ -198,63 +204,10 @@ impl FileCache {
         self.memory.weight()
     }
 
-    fn open_validated(&mut self, path: &[u8]) -> Result<Rc<Opened>, FileError> {
-        let hash = self.paths.hash_one(path);
-        match self.open_kept(hash, path) {
-            Ok(Some(opened)) => return Ok(opened),
-            Ok(None) => {}
-            Err(error) => {
-                self.absent.note(path, error);
-                return Err(error);
-            }
-        }
-        if let Some(error) = self.absent.find(path, "open()") {
-            return Err(error);
-        }
-        match self.memory.open(hash, path, self.input_reads) {
-            Ok(found) => Ok(self.keep(hash, path, found)),
-            Err(error) => {
-                self.absent.note(path, error);
-                Err(error)
-            }
-        }
-    }
-
-    /// Returns the cached entry of a path, if it still matches the disk.
-    fn open_kept(&mut self, hash: u64, path: &[u8]) -> Result<Option<Rc<Opened>>, FileError> {
-        match self.memory.check(hash, path, self.input_reads, "open()")? {
-            Check::Same(place) => {
-                self.figures.hits += 1;
-                let entry = self.memory.use_at(place);
-                return Ok(entry.map(|entry| Rc::clone(&entry.opened)));
-            }
-            Check::Changed(_) => return Ok(None),
-            Check::Unknown => {}
-        }
-        let check = self
-            .descriptors
-            .check(hash, path, self.input_reads, "open()")?;
-        let Check::Same(place) = check else {
-            return Ok(None);
-        };
-        let Some(entry) = self.descriptors.use_at(place) else {
-            return Ok(None);
-        };
-        self.figures.hits += 1;
-        entry.used_ms = self.now_ms;
-        let opened = Rc::clone(&entry.opened);
-        let settles = !opened.settled && is_settled(&opened.meta, self.unix_ms);
-        // A limit that was 0, or lowered, may have room again.
-        if settles || opened.settled && self.may_keep(path, &opened.meta) {
-            return Ok(Some(self.settle(hash, place, &opened)));
-        }
-        Ok(Some(opened))
-    }
-
     /// Keeps what was opened. A small file that has settled is read and closed at once: that costs what sending it from
     /// its descriptor does.
     fn keep(&mut self, hash: u64, path: &[u8], found: Found) -> Rc<Opened> {
-        self.figures.misses += 1;
+        self.count_miss();
         if let Some(fd) = &found.fd
             && is_settled(&found.meta, self.unix_ms)
             && let Some(opened) = self.read_for_keeping(path, fd, &found.meta)
@@ -335,34 +288,6 @@ impl FileCache {
             return self.open_validated(path);
         }
         open_path::open(path, &policy.symlinks).map(describe_opened)
-    }
-
-    /// Describes a path. Of one that is kept the look is good for opening it as well, and the other way round.
-    fn stat_validated(&mut self, path: &[u8]) -> Result<Meta, FileError> {
-        let hash = self.paths.hash_one(path);
-        for kept in [&mut self.memory, &mut self.descriptors] {
-            match kept.check(hash, path, self.input_reads, "stat()") {
-                Ok(Check::Same(place)) => {
-                    if let Some(entry) = kept.at(place) {
-                        return Ok(entry.opened.meta);
-                    }
-                }
-                Ok(Check::Changed(meta)) => return Ok(meta),
-                Ok(Check::Unknown) => {}
-                Err(error) => {
-                    self.absent.note(path, error);
-                    return Err(error);
-                }
-            }
-        }
-        if let Some(error) = self.absent.find(path, "stat()") {
-            return Err(error);
-        }
-        let result = open_path::describe_followed(path, "stat()");
-        if let Err(error) = result {
-            self.absent.note(path, error);
-        }
-        result
     }
 
     /// Makes room where descriptors have run out, and calls again.

@@ -122,8 +122,8 @@ impl Kept {
     /// Whether the kernel is asked to report changes, where many files are looked at together.
     pub(crate) fn set_watches(&mut self, watches: bool) {
         self.watches = watches;
-        if !watches && let Some(base) = &mut self.base {
-            base.end_watch();
+        if !watches {
+            self.end_watch();
         }
     }
 
@@ -190,6 +190,19 @@ impl Kept {
     #[inline]
     pub(crate) fn has_base(&self) -> bool {
         self.base.is_some()
+    }
+
+    /// A place is guessed for the next look-up.
+    #[inline]
+    pub(crate) fn has_near(&self) -> bool {
+        self.near != NO_PLACE
+    }
+
+    /// Has the kernel report no changes below the directory.
+    pub(crate) fn end_watch(&mut self) {
+        if let Some(base) = &mut self.base {
+            base.end_watch();
+        }
     }
 
     /// The kernel reports changes below it.
@@ -294,7 +307,20 @@ impl Kept {
         Ok(Check::Same(place))
     }
 
-    /// Opens a path of which nothing is kept.
+    /// The place of an entry whose path leads to what was found at this count of reads; one that something else is found for is
+    /// removed.
+    pub(crate) fn compare(&mut self, hash: u64, found: &Meta, input_reads: u64) -> Option<u32> {
+        let place = self.entries.find(hash, |_| true)?;
+        let entry = self.entries.at_mut(place)?;
+        if *found != entry.opened.meta {
+            self.entries.remove(place);
+            return None;
+        }
+        entry.checked = Checked::at(input_reads);
+        Some(place)
+    }
+
+    /// Opens a path of which nothing is used.
     ///
     /// # Errors
     /// The path cannot be opened.
@@ -304,13 +330,19 @@ impl Kept {
         path: &[u8],
         input_reads: u64,
     ) -> Result<Found, FileError> {
-        // The memory has come by the time the file is open.
+        // The memory that tells whether it is kept, and is to be kept, has come by the time the file is open.
+        let first = self.entries.first(hash);
+        first.inspect(|place| prefetch(*place));
         if let Some(admission) = self.entries.admission(hash) {
             prefetch(admission);
         }
         let base = self.base.as_ref();
         let from_base = base.and_then(|base| base.open_below(path, input_reads));
-        from_base.unwrap_or_else(|| open_path::open(path, &Symlinks::default()))
+        let fd = from_base.unwrap_or_else(|| open_path::open_fd(path, &Symlinks::default()))?;
+        if let Some(slot) = first.and_then(|place| self.entries.slot(*place)) {
+            prefetch(slot);
+        }
+        open_path::describe_fd(fd)
     }
 
     /// Whether an entry is worth its place: there is room, or what it is of was asked for a while ago as well.

@@ -53,15 +53,16 @@ pub(crate) fn describe_opened(found: Found) -> Rc<Opened> {
 
 /// Opens `path` for reading and describes it; a directory is only described.
 pub(crate) fn open(path: &[u8], symlinks: &Symlinks) -> Result<Found, FileError> {
-    described(open_fd(path, symlinks)?)
+    describe_fd(open_fd(path, symlinks)?)
 }
 
-/// Opens what is at `path`, links followed, from an open directory and describes it; a directory is only described.
-pub(crate) fn open_below(dir: impl AsFd, path: &[u8]) -> Result<Found, FileError> {
-    described(open_file_at(dir.as_fd(), path, READ).map_err(failed("open()"))?)
+/// Opens what is at `path`, links followed, from an open directory.
+pub(crate) fn open_below(dir: impl AsFd, path: &[u8]) -> Result<OwnedFd, FileError> {
+    open_file_at(dir.as_fd(), path, READ).map_err(failed("open()"))
 }
 
-fn described(fd: OwnedFd) -> Result<Found, FileError> {
+/// Describes what was opened.
+pub(crate) fn describe_fd(fd: OwnedFd) -> Result<Found, FileError> {
     let stat = rustix::fs::fstat(&fd).map_err(failed("fstat()"))?;
     let meta = meta_of(&stat);
     let fd = (!meta.is_dir).then_some(fd);
@@ -86,7 +87,8 @@ pub(crate) fn describe_followed(path: &[u8], call: &'static str) -> Result<Meta,
     Ok(meta_of(&stat))
 }
 
-fn open_fd(path: &[u8], symlinks: &Symlinks) -> Result<OwnedFd, FileError> {
+/// Opens `path` for reading.
+pub(crate) fn open_fd(path: &[u8], symlinks: &Symlinks) -> Result<OwnedFd, FileError> {
     match symlinks.mode {
         SymlinkMode::Off => {
             retry(|| rustix::fs::open(path, READ, Mode::empty())).map_err(failed("open()"))

@@ -132,7 +132,7 @@ impl<V> S3Fifo<V> {
     /// removed.
     #[inline]
     pub fn find(&self, hash: u64, is_it: impl Fn(&V) -> bool) -> Option<u32> {
-        let mut place = *self.chains.get(self.chain(hash))?;
+        let mut place = *self.first(hash)?;
         while let Some(slot) = self.slots.get(place as usize) {
             if slot.hash == hash && slot.value.as_ref().is_some_and(&is_it) {
                 return Some(place);
@@ -140,6 +140,12 @@ impl<V> S3Fifo<V> {
             place = slot.chained;
         }
         None
+    }
+
+    /// The place at which [`S3Fifo::find`] looks first, which need not have a value, to ask the processor for its memory.
+    #[inline]
+    pub fn first(&self, hash: u64) -> Option<&u32> {
+        self.chains.get(self.chain(hash))
     }
 
     /// The place of a value with this hash, which is probably `near`.
@@ -254,13 +260,6 @@ impl<V> S3Fifo<V> {
     #[inline]
     pub fn at(&self, place: u32) -> Option<&V> {
         self.slots.get(place as usize)?.value.as_ref()
-    }
-
-    /// The hash of the value at a place; `None` where there is none.
-    #[inline]
-    pub fn hash_at(&self, place: u32) -> Option<u64> {
-        let slot = self.slots.get(place as usize)?;
-        slot.value.is_some().then_some(slot.hash)
     }
 
     /// The memory of a place, which need not have a value, to ask the processor for it.

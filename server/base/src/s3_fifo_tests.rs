@@ -222,9 +222,9 @@ fn a_place_nearby_is_taken_for_a_value_of_its_hash_alone() {
     cache.remove(places[0]);
     assert_eq!(cache.find_near(hash(1), places[0]), None, "it is empty");
     assert_eq!((cache.at(places[0]), cache.at(2)), (None, None));
-    assert_eq!(cache.hash_at(places[1]), Some(hash(2)));
-    assert_eq!((cache.hash_at(places[0]), cache.hash_at(2)), (None, None));
     assert!(cache.slot(places[0]).is_some() && cache.slot(2).is_none());
+    assert_eq!(cache.first(hash(2)), Some(&places[1]));
+    assert_eq!(Numbers::new(10).0.first(hash(2)), None, "no chains");
 }
 
 #[test]

@@ -54,7 +54,7 @@ impl FileCache {
         if let Some(ahead) = &mut self.ahead {
             match self.memory.set_near(NO_PLACE) {
                 NO_PLACE => {}
-                place => ahead.note(place, self.memory.entries()),
+                place => ahead.note(place),
             }
         }
     }
@@ -71,11 +71,31 @@ impl FileCache {
         }
     }
 
+    /// Whether the next file that is asked for is probably not kept, and the memory that would tell is far.
+    #[inline]
+    pub(super) fn is_probably_new(&self) -> bool {
+        self.mostly_missed && self.ahead.is_some() && !self.memory.has_near()
+    }
+
+    /// Counts a file that was not kept. Where fewer were kept since the last [`MISSES_COMPARED`] of these, the kernel is not left
+    /// to watch their directories until the next sweep.
+    pub(super) fn count_miss(&mut self) {
+        self.figures.misses += 1;
+        if self.figures.misses.is_multiple_of(MISSES_COMPARED) {
+            let before = std::mem::replace(&mut self.compared, self.figures.hits);
+            self.mostly_missed = self.figures.hits - before < MISSES_COMPARED;
+            if self.mostly_missed {
+                self.memory.end_watch();
+            }
+        }
+    }
+
     /// Opens the directory that files lie below if many requests have come together since the last call, else lets it rest.
     pub(super) fn choose_base(&mut self) {
         let counts = (self.figures.hits, self.figures.misses);
         let before = std::mem::replace(&mut self.swept, counts);
         let mostly_kept = counts.0 - before.0 >= counts.1 - before.1;
+        self.mostly_missed &= !mostly_kept;
         match std::mem::take(&mut self.has_many) {
             true => self.memory.choose_base(self.input_reads, mostly_kept),
             false => self.memory.rest_base(),
@@ -83,6 +103,8 @@ impl FileCache {
     }
 }
 
+/// Misses after which they are compared with hits.
+const MISSES_COMPARED: u64 = 256;
 /// The fewest requests of a turn for which the directory that their files lie below is looked at: that look costs as much as
 /// three looks at files from there save.
 const BASE_FROM: usize = 8;

@@ -12,7 +12,7 @@ use server_base::files::{FileError, Files, OpenPolicy, Opened};
 
 use super::super::memory_tests::later;
 use super::super::tests::{Dir, unix_ms};
-use super::super::{Limits, SWEEP_MS};
+use super::super::{ENTRY_BYTES, Limits, SWEEP_MS};
 use super::*;
 use crate::io::dir_watch::tests::is_watchable;
 
@@ -218,6 +218,74 @@ fn the_directory_is_open_while_many_requests_come_together() {
     assert_eq!(sweep_after(&mut cache, &all[..BASE_FROM]), (true, true));
     cache.clear();
     assert!(!cache.memory.has_base(), "its descriptor was needed");
+}
+
+/// Files that are opened before what is kept of them is looked for are as on the disk, and those that are kept are used.
+#[test]
+fn files_are_opened_first_where_most_are_new() {
+    let mut trees = Trees::new(2 * LOOKED_UP_FROM);
+    let limit = LOOKED_UP_FROM as u64 * 2 * ENTRY_BYTES;
+    let mut cache = later(limit);
+    let all: Vec<usize> = (0..2 * LOOKED_UP_FROM).collect();
+    turn(&mut cache, &trees.root(), &[], &all[..LOOKED_UP_FROM]);
+    assert!(cache.mostly_missed && cache.is_probably_new());
+    let big = trees.root().join("big");
+    fs::write(&big, [b'x'; super::super::CONTENT_BYTES as usize + 1]).expect("write");
+    let opened = open(&mut cache, &big).expect("it is there");
+    for round in 0..3 {
+        let hits = cache.figures.hits;
+        let again = open(&mut cache, &big).expect("it is there");
+        let fd = |opened: &Opened| opened.file.as_ref().map(Rc::as_ptr);
+        assert_eq!(fd(&again), fd(&opened), "its descriptor is kept");
+        for text in [Some("changed"), None, Some("new")] {
+            trees.texts[trees.current][7] = text.map(str::to_owned);
+            trees.write(trees.current, 7);
+            let asked = [5, 7, 6, 7];
+            let expected = asked.map(|n| trees.expected(n));
+            assert_eq!(turn(&mut cache, &trees.root(), &[], &asked), expected);
+        }
+        assert_eq!(cache.figures.hits - hits, 1 + 3 * 2 + 2, "round {round}");
+    }
+    assert!(cache.mostly_missed && cache.is_probably_new());
+    for _ in 0..4 {
+        turn(&mut cache, &trees.root(), &[], &all[10..300]);
+    }
+    cache.sweep(SWEEP_MS);
+    assert!(!cache.mostly_missed, "most are kept");
+}
+
+#[test]
+fn directories_are_watched_no_more_where_most_files_are_new() {
+    let dir = Dir::new();
+    if !is_watchable(&dir.0) {
+        return;
+    }
+    let folders = Folders::new(&dir.0, 2 * LOOKED_UP_FROM);
+    let mut cache = later(64 << 20);
+    let ask = |cache: &mut FileCache, numbers: std::ops::Range<usize>| {
+        cache.input_received();
+        for number in numbers {
+            cache.expect(Some(&head(number)));
+            open(cache, &folders.path(number)).expect("it is there");
+        }
+        cache.look_up(BASE_FROM);
+        cache.end_turn();
+    };
+    ask(&mut cache, 0..LOOKED_UP_FROM);
+    for _ in 0..2 {
+        ask(&mut cache, 0..LOOKED_UP_FROM);
+    }
+    cache.sweep(SWEEP_MS);
+    assert!(cache.memory.is_watched() && !cache.mostly_missed);
+    // The hits count for the first of the misses.
+    let compared = MISSES_COMPARED as usize;
+    ask(&mut cache, LOOKED_UP_FROM..LOOKED_UP_FROM + compared);
+    assert!(cache.memory.is_watched());
+    let last = LOOKED_UP_FROM + 2 * compared - 1;
+    ask(&mut cache, LOOKED_UP_FROM + compared..last);
+    assert!(cache.memory.is_watched());
+    ask(&mut cache, last..last + 1);
+    assert!(cache.mostly_missed && !cache.memory.is_watched());
 }
 
 /// Files in several directories are changed in all ways between turns; no report is missed, and where there is none a file is not

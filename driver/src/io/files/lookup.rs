@@ -1,0 +1,128 @@
+//! Opening and describing paths, where what is kept of them is compared with the disk.
+//!
+//! Of a path that is kept one look is made and nothing opened, of another one it is opened. Which it is says a table in memory,
+//! which of many files no cache of the processor has. So where most files are not kept, a path is opened first and then
+//! compared with what is kept of it: the memory comes while the kernel opens the file.
+
+use std::hash::BuildHasher;
+use std::rc::Rc;
+
+use server_base::files::{FileError, Meta, Opened};
+
+use super::FileCache;
+use crate::io::kept::Check;
+use crate::io::open_path::{self, Found, is_settled};
+
+impl FileCache {
+    /// Opens a path, links followed.
+    pub(super) fn open_validated(&mut self, path: &[u8]) -> Result<Rc<Opened>, FileError> {
+        let hash = self.paths.hash_one(path);
+        if self.is_probably_new() {
+            return self.open_first(hash, path);
+        }
+        match self.open_kept(hash, path) {
+            Ok(Some(opened)) => return Ok(opened),
+            Ok(None) => {}
+            Err(error) => {
+                self.absent.note(path, error);
+                return Err(error);
+            }
+        }
+        let found = self.open_new(hash, path)?;
+        Ok(self.keep(hash, path, found))
+    }
+
+    /// Opens a path, and keeps it unless it is kept.
+    fn open_first(&mut self, hash: u64, path: &[u8]) -> Result<Rc<Opened>, FileError> {
+        let found = self.open_new(hash, path)?;
+        let reads = self.input_reads;
+        if let Some(place) = self.memory.compare(hash, &found.meta, reads)
+            && let Some(opened) = self.hit_memory(place)
+        {
+            return Ok(opened);
+        }
+        if let Some(place) = self.descriptors.compare(hash, &found.meta, reads)
+            && let Some(opened) = self.hit_descriptor(hash, path, place)
+        {
+            return Ok(opened);
+        }
+        Ok(self.keep(hash, path, found))
+    }
+
+    /// Opens a path of which nothing is kept, unless there was nothing a moment ago.
+    fn open_new(&mut self, hash: u64, path: &[u8]) -> Result<Found, FileError> {
+        if let Some(error) = self.absent.find(path, "open()") {
+            return Err(error);
+        }
+        let found = self.memory.open(hash, path, self.input_reads);
+        if let Err(error) = found {
+            self.absent.note(path, error);
+        }
+        found
+    }
+
+    /// Returns the cached entry of a path, if it still matches the disk.
+    fn open_kept(&mut self, hash: u64, path: &[u8]) -> Result<Option<Rc<Opened>>, FileError> {
+        match self.memory.check(hash, path, self.input_reads, "open()")? {
+            Check::Same(place) => return Ok(self.hit_memory(place)),
+            Check::Changed(_) => return Ok(None),
+            Check::Unknown => {}
+        }
+        let check = self
+            .descriptors
+            .check(hash, path, self.input_reads, "open()")?;
+        Ok(match check {
+            Check::Same(place) => self.hit_descriptor(hash, path, place),
+            Check::Changed(_) | Check::Unknown => None,
+        })
+    }
+
+    /// Uses an entry with bytes that was compared with the disk.
+    fn hit_memory(&mut self, place: u32) -> Option<Rc<Opened>> {
+        self.figures.hits += 1;
+        let entry = self.memory.use_at(place)?;
+        Some(Rc::clone(&entry.opened))
+    }
+
+    /// Uses an entry with a descriptor that was compared with the disk.
+    fn hit_descriptor(&mut self, hash: u64, path: &[u8], place: u32) -> Option<Rc<Opened>> {
+        let entry = self.descriptors.use_at(place)?;
+        self.figures.hits += 1;
+        entry.used_ms = self.now_ms;
+        let opened = Rc::clone(&entry.opened);
+        let settles = !opened.settled && is_settled(&opened.meta, self.unix_ms);
+        // A limit that was 0, or lowered, may have room again.
+        if settles || opened.settled && self.may_keep(path, &opened.meta) {
+            return Some(self.settle(hash, place, &opened));
+        }
+        Some(opened)
+    }
+
+    /// Describes a path. Of one that is kept the look is good for opening it as well, and the other way round.
+    pub(super) fn stat_validated(&mut self, path: &[u8]) -> Result<Meta, FileError> {
+        let hash = self.paths.hash_one(path);
+        for kept in [&mut self.memory, &mut self.descriptors] {
+            match kept.check(hash, path, self.input_reads, "stat()") {
+                Ok(Check::Same(place)) => {
+                    if let Some(entry) = kept.at(place) {
+                        return Ok(entry.opened.meta);
+                    }
+                }
+                Ok(Check::Changed(meta)) => return Ok(meta),
+                Ok(Check::Unknown) => {}
+                Err(error) => {
+                    self.absent.note(path, error);
+                    return Err(error);
+                }
+            }
+        }
+        if let Some(error) = self.absent.find(path, "stat()") {
+            return Err(error);
+        }
+        let result = open_path::describe_followed(path, "stat()");
+        if let Err(error) = result {
+            self.absent.note(path, error);
+        }
+        result
+    }
+}
