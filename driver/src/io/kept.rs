@@ -6,7 +6,7 @@
 
 use std::rc::Rc;
 
-use server_base::files::{FileError, Meta, Opened, Symlinks};
+use server_base::files::{FileError, Meta, Opened};
 use server_base::s3_fifo::S3Fifo;
 use sys::prefetch::prefetch;
 
@@ -324,6 +324,7 @@ impl Kept {
     ///
     /// # Errors
     /// The path cannot be opened.
+    #[inline]
     pub(crate) fn open(
         &self,
         hash: u64,
@@ -332,13 +333,15 @@ impl Kept {
     ) -> Result<Found, FileError> {
         // The memory that tells whether it is kept, and is to be kept, has come by the time the file is open.
         let first = self.entries.first(hash);
-        first.inspect(|place| prefetch(*place));
-        if let Some(admission) = self.entries.admission(hash) {
-            prefetch(admission);
+        if let Some(place) = first {
+            prefetch(place);
+            self.entries
+                .admission(hash)
+                .inspect(|ghost| prefetch(*ghost));
         }
         let base = self.base.as_ref();
         let from_base = base.and_then(|base| base.open_below(path, input_reads));
-        let fd = from_base.unwrap_or_else(|| open_path::open_fd(path, &Symlinks::default()))?;
+        let fd = from_base.unwrap_or_else(|| open_path::open_followed(path))?;
         if let Some(slot) = first.and_then(|place| self.entries.slot(*place)) {
             prefetch(slot);
         }

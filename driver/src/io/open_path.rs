@@ -87,12 +87,15 @@ pub(crate) fn describe_followed(path: &[u8], call: &'static str) -> Result<Meta,
     Ok(meta_of(&stat))
 }
 
-/// Opens `path` for reading.
-pub(crate) fn open_fd(path: &[u8], symlinks: &Symlinks) -> Result<OwnedFd, FileError> {
+/// Opens `path` for reading, links followed.
+#[inline]
+pub(crate) fn open_followed(path: &[u8]) -> Result<OwnedFd, FileError> {
+    retry(|| rustix::fs::open(path, READ, Mode::empty())).map_err(failed("open()"))
+}
+
+fn open_fd(path: &[u8], symlinks: &Symlinks) -> Result<OwnedFd, FileError> {
     match symlinks.mode {
-        SymlinkMode::Off => {
-            retry(|| rustix::fs::open(path, READ, Mode::empty())).map_err(failed("open()"))
-        }
+        SymlinkMode::Off => open_followed(path),
         SymlinkMode::On => walk(path, symlinks.from, open_no_link),
         SymlinkMode::IfNotOwner => walk(path, symlinks.from, open_same_owner),
     }

@@ -28,37 +28,46 @@ impl FileCache {
                 return Err(error);
             }
         }
-        let found = self.open_new(hash, path)?;
-        Ok(self.keep(hash, path, found))
+        self.open_new(hash, path, |files, found| files.keep(hash, path, found))
     }
 
     /// Opens a path, and keeps it unless it is kept.
+    #[inline(never)] // Others do not pay for its room on the stack.
     fn open_first(&mut self, hash: u64, path: &[u8]) -> Result<Rc<Opened>, FileError> {
-        let found = self.open_new(hash, path)?;
-        let reads = self.input_reads;
-        if let Some(place) = self.memory.compare(hash, &found.meta, reads)
-            && let Some(opened) = self.hit_memory(place)
-        {
-            return Ok(opened);
-        }
-        if let Some(place) = self.descriptors.compare(hash, &found.meta, reads)
-            && let Some(opened) = self.hit_descriptor(hash, path, place)
-        {
-            return Ok(opened);
-        }
-        Ok(self.keep(hash, path, found))
+        self.open_new(hash, path, |files, found| {
+            let reads = files.input_reads;
+            if let Some(place) = files.memory.compare(hash, &found.meta, reads)
+                && let Some(opened) = files.hit_memory(place)
+            {
+                return opened;
+            }
+            if let Some(place) = files.descriptors.compare(hash, &found.meta, reads)
+                && let Some(opened) = files.hit_descriptor(hash, path, place)
+            {
+                return opened;
+            }
+            files.keep(hash, path, found)
+        })
     }
 
-    /// Opens a path of which nothing is kept, unless there was nothing a moment ago.
-    fn open_new(&mut self, hash: u64, path: &[u8]) -> Result<Found, FileError> {
+    /// Opens a path of which nothing is used, unless there was nothing a moment ago.
+    #[inline]
+    fn open_new(
+        &mut self,
+        hash: u64,
+        path: &[u8],
+        then: impl FnOnce(&mut Self, Found) -> Rc<Opened>,
+    ) -> Result<Rc<Opened>, FileError> {
         if let Some(error) = self.absent.find(path, "open()") {
             return Err(error);
         }
-        let found = self.memory.open(hash, path, self.input_reads);
-        if let Err(error) = found {
-            self.absent.note(path, error);
+        match self.memory.open(hash, path, self.input_reads) {
+            Ok(found) => Ok(then(self, found)),
+            Err(error) => {
+                self.absent.note(path, error);
+                Err(error)
+            }
         }
-        found
     }
 
     /// Returns the cached entry of a path, if it still matches the disk.
@@ -85,6 +94,7 @@ impl FileCache {
     }
 
     /// Uses an entry with a descriptor that was compared with the disk.
+    #[inline(always)] // Nearly all requests come from one of the two places.
     fn hit_descriptor(&mut self, hash: u64, path: &[u8], place: u32) -> Option<Rc<Opened>> {
         let entry = self.descriptors.use_at(place)?;
         self.figures.hits += 1;
