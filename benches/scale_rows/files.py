@@ -15,6 +15,9 @@ MILLION = [
     ("million/memory", "memory after them", "MB", "memory"),
 ]
 
+# What the machine may read from disks in a window of which nothing is said, kilobytes.
+DISK_KB = 4_000
+
 
 def conf(root):
     return Conf(
@@ -47,6 +50,20 @@ def make(directory, count, size):
         out.write(f"{time.perf_counter() - began:.1f}\n")
 
 
+def read_all(directory, count):
+    """Reads all files, so that none is on the disk alone: a kernel may take what nobody read for a minute out of its cache."""
+    for number in range(count):
+        file = os.open(f"{directory}/{number % 1000:03}/{number:05}.bin", os.O_RDONLY)
+        os.read(file, 4096)
+        os.close(file)
+
+
+def kilobytes_read():
+    """Kilobytes that the machine has read from its disks."""
+    with open("/proc/vmstat") as lines:
+        return next(int(line.split()[1]) for line in lines if line.startswith("pgpgin "))
+
+
 def measure(run, name, directory, count, seconds):
     running = run.start_all(name, lambda _: conf(directory))
     for each in running:
@@ -57,9 +74,14 @@ def measure(run, name, directory, count, seconds):
             while asked < 2 * count and time.perf_counter() < until:
                 asked += run.load(each, 64, seconds, "/#/@.bin", count, asked)["done"]
     for turn in range(run.rounds):
+        read_all(directory, count)
         for each in run.turns(running, turn):
             with run.trying(name, each):
+                before = kilobytes_read()
                 run.record(f"{name}/random", each, run.cost(each, 64, seconds, "/#/@.bin", count, turn))
+                read = kilobytes_read() - before
+                if read > DISK_KB:
+                    run.note(f"{name}, round {turn + 1}, {each.name}: {read / 1000:.0f} MB were read from disks")
                 run.record(f"{name}/one", each, run.cost(each, 64, seconds, "/000/00000.bin"))
     for each in running:
         with run.trying(name, each):
