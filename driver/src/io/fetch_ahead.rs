@@ -175,12 +175,12 @@ pub(crate) const NO_PLACE: u32 = u32::MAX;
 /// cache.
 pub(crate) const LOOKED_UP_FROM: usize = 512;
 
-/// Files of a set. Of a table with as many sets of one file, a fifth more would be forgotten for others.
+/// Files of a set: two targets that are asked for by turns do not forget each other.
 const WAYS: usize = 2;
 /// Bits of a file's place in the table; the others are of the target's hash.
 const PLACE_BITS: u32 = 22;
-/// Bytes of kept files for each set of the table, which makes the table 0.8 % of `open_files_memory`: the larger it is, the
-/// seldomer the processor still knows where its pages lie.
+/// Bytes of kept files for each set of the table, which makes the table 0.8 % of `open_files_memory`: of a larger one, the processor
+/// knows fewer pages.
 const BYTES_A_SET: u64 = 1 << 10;
 /// The least and the most sets of the table; each takes eight bytes.
 const SETS_LEAST: u64 = 1 << 9;
