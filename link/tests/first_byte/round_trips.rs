@@ -40,9 +40,7 @@ impl RoundTrips {
         (result, counted)
     }
 
-    /// [`RoundTrips::of`] again until the link was on time for it and the number is near a whole one, five times at most. An
-    /// end of the connection that was slow once is not slow each time; a wait of the protocol is. Nothing where the link never
-    /// was on time.
+    /// [`RoundTrips::of`] again until the link was on time for it, five times at most; nothing where it never was.
     ///
     /// # Panics
     /// When `handshake` does.
@@ -50,18 +48,8 @@ impl RoundTrips {
         link: &Link,
         mut handshake: impl FnMut() -> T + Send,
     ) -> Option<(T, Self)> {
-        let mut last = None;
-        for _ in 0..ATTEMPTS {
-            let counted = Self::of(link, &mut handshake);
-            if counted.1.link_late <= LATE_THRESHOLD {
-                let is_near = counted.1.whole().is_some();
-                last = Some(counted);
-                if is_near {
-                    break;
-                }
-            }
-        }
-        last
+        let mut counted = (0..ATTEMPTS).map(|_| Self::of(link, &mut handshake));
+        counted.find(|(_, counted)| counted.link_late <= LATE_THRESHOLD)
     }
 
     /// The whole number it is, if it is near one.
@@ -76,7 +64,7 @@ impl RoundTrips {
 
 /// Tolerance of a number of round trips: work of the ends, 12.5 ms of 50.
 const WHOLE_WITHIN: f64 = 0.25;
-/// How often something is counted because the link was late, or an end slow.
+/// How often something is counted because the link was late.
 const ATTEMPTS: usize = 5;
 
 mod tests {
