@@ -101,11 +101,12 @@ impl BaseDir {
         Some(self)
     }
 
-    /// Has the kernel report changes below the directory, if it can; call it in each sweep with many looks since the last.
-    pub(crate) fn sweep_watch(&mut self) {
+    /// Has the kernel report changes below the directory, or go on with that, if it can; call it in each sweep with many
+    /// requests since the last.
+    pub(crate) fn sweep_watch(&mut self, begins: bool) {
         self.idle = 0;
         self.expire();
-        if self.watch.is_none() && self.sweeps == 0 {
+        if begins && self.watch.is_none() && self.sweeps == 0 {
             self.watch = self.dir.as_ref().and_then(DirWatch::begin);
             self.sweeps = SWEEPS_UNTIL_EXPIRY;
         }

@@ -80,7 +80,7 @@ fn a_look_from_the_directory_finds_what_one_by_the_path_finds() {
         if !marked.is_empty() || !is_watchable || Instant::now() > until {
             break;
         }
-        base.sweep_watch();
+        base.sweep_watch(true);
         std::thread::yield_now();
         base = base.renewed(reads + 1).expect("it is there");
     }
@@ -154,7 +154,7 @@ fn marks_expire_in_sweeps_of_both_kinds() {
     }
     for is_busy in [true, false] {
         let mut base = BaseDir::open(bytes(&dir.0), 1).expect("it can be opened");
-        base.sweep_watch();
+        base.sweep_watch(true);
         let until = Instant::now() + Duration::from_secs(10);
         let mut reads = 1;
         let mark = loop {
@@ -169,7 +169,7 @@ fn marks_expire_in_sweeps_of_both_kinds() {
         for sweep in 0..=SWEEPS_UNTIL_EXPIRY {
             assert!(base.is_unchanged(mark, reads), "{is_busy}: {sweep}");
             match is_busy {
-                true => base.sweep_watch(),
+                true => base.sweep_watch(true),
                 false => assert!(base.rest()),
             }
             reads += 1;

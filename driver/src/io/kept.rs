@@ -62,6 +62,8 @@ pub(crate) struct Kept {
     base: Option<BaseDir>,
     /// Changes below it are to be reported by the kernel.
     watches: bool,
+    /// Looks at entries, with those that the kernel's reports spared.
+    looks: u64,
 }
 
 /// Cached state of a path.
@@ -116,6 +118,7 @@ impl Kept {
             used: NO_PLACE,
             base: None,
             watches: false,
+            looks: 0,
         }
     }
 
@@ -219,9 +222,11 @@ impl Kept {
         }
     }
 
-    /// Opens the directory that some of the entries lie below, unless it is open. Changes below it are to be reported where most
-    /// requests find what is kept: the kernel opens files more slowly then.
-    pub(crate) fn choose_base(&mut self, input_reads: u64, mostly_kept: bool) {
+    /// Opens the directory that some of the entries lie below, unless it is open. `hits` and `misses` are those since the last
+    /// call. The kernel opens files more slowly where it reports changes, so it is to report none where most requests are
+    /// misses, and does not begin to where a look serves many requests.
+    pub(crate) fn choose_base(&mut self, input_reads: u64, hits: u64, misses: u64) {
+        let looks = std::mem::take(&mut self.looks);
         let step = self.entries.slots() / BASE_ENTRIES + 1;
         let places = (0..self.entries.slots() as u32).step_by(step);
         let entries = places.filter_map(|place| self.entries.at(place));
@@ -233,8 +238,8 @@ impl Kept {
             self.base = dir.and_then(|dir| BaseDir::open(dir, input_reads));
         }
         if let Some(base) = &mut self.base {
-            match self.watches && mostly_kept {
-                true => base.sweep_watch(),
+            match self.watches && hits >= misses {
+                true => base.sweep_watch(looks * HITS_A_LOOK >= hits),
                 false => base.end_watch(),
             }
         }
@@ -242,6 +247,7 @@ impl Kept {
 
     /// Closes it, and keeps its watch for a while.
     pub(crate) fn rest_base(&mut self) {
+        self.looks = 0;
         if self.base.as_mut().is_some_and(|base| !base.rest()) {
             self.base = None;
         }
@@ -276,6 +282,7 @@ impl Kept {
         if entry.checked == Checked::at(input_reads) && *entry.path == *path {
             return Ok(Check::Same(place));
         }
+        self.looks += 1;
         // Both come while the kernel looks at the path, or the response is made: of one file among many no cache has them.
         prefetch(&*entry.opened);
         if let (Some(mark), Some(base)) = (entry.checked.mark(), &self.base)
@@ -316,6 +323,7 @@ impl Kept {
             self.entries.remove(place);
             return None;
         }
+        self.looks += 1;
         entry.checked = Checked::at(input_reads);
         Some(place)
     }
@@ -423,6 +431,9 @@ pub const KEPT_LEAST: u64 = 16;
 
 /// The most entries whose paths are compared to find a directory that they lie below: reading all would hold others up.
 const BASE_ENTRIES: usize = 256;
+
+/// Changes begin to be reported where a look serves no more requests than this, on average.
+const HITS_A_LOOK: u64 = 4;
 
 /// Capacity before a limit is set.
 const KEPT_DEFAULT: u64 = 512;

@@ -94,10 +94,10 @@ impl FileCache {
     pub(super) fn choose_base(&mut self) {
         let counts = (self.figures.hits, self.figures.misses);
         let before = std::mem::replace(&mut self.swept, counts);
-        let mostly_kept = counts.0 - before.0 >= counts.1 - before.1;
-        self.mostly_missed &= !mostly_kept;
+        let (hits, misses) = (counts.0 - before.0, counts.1 - before.1);
+        self.mostly_missed &= hits < misses;
         match std::mem::take(&mut self.has_many) {
-            true => self.memory.choose_base(self.input_reads, mostly_kept),
+            true => self.memory.choose_base(self.input_reads, hits, misses),
             false => self.memory.rest_base(),
         }
     }

@@ -288,6 +288,45 @@ fn directories_are_watched_no_more_where_most_files_are_new() {
     assert!(cache.mostly_missed && !cache.memory.is_watched());
 }
 
+#[test]
+fn directories_begin_to_be_watched_where_looks_serve_few_requests() {
+    let dir = Dir::new();
+    if !is_watchable(&dir.0) {
+        return;
+    }
+    let folders = Folders::new(&dir.0, LOOKED_UP_FROM);
+    // Requests of a turn: each of four files, and one more that finds what a look before it found.
+    for (extra, begins) in [(0, true), (1, false)] {
+        let mut cache = later(64 << 20);
+        let ask = |cache: &mut FileCache, numbers: &[usize]| {
+            cache.input_received();
+            for number in numbers {
+                cache.expect(Some(&head(*number)));
+            }
+            cache.look_up(numbers.len());
+            for number in numbers {
+                open(cache, &folders.path(*number)).expect("it is there");
+            }
+            cache.end_turn();
+        };
+        let all: Vec<usize> = (0..LOOKED_UP_FROM).collect();
+        ask(&mut cache, &all);
+        cache.sweep(0);
+        assert!(!cache.memory.is_watched(), "nothing was kept");
+        cache.sweep(SWEEP_MS);
+        let few: Vec<usize> = (0..16 + extra).map(|at| at % 4).collect();
+        ask(&mut cache, &few);
+        cache.sweep(2 * SWEEP_MS);
+        assert_eq!(cache.memory.is_watched(), begins, "{extra} more");
+        ask(&mut cache, &all);
+        cache.sweep(3 * SWEEP_MS);
+        assert!(cache.memory.is_watched());
+        ask(&mut cache, &[0; 64]);
+        cache.sweep(4 * SWEEP_MS);
+        assert!(cache.memory.is_watched(), "what has begun goes on");
+    }
+}
+
 /// Files in several directories are changed in all ways between turns; no report is missed, and where there is none a file is not
 /// looked at.
 #[test]
