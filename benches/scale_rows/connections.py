@@ -3,6 +3,7 @@
 import time
 
 from .files import conf
+from .run import TAILS
 from .servers import CONNECTIONS, Conf
 
 MANY, BUSY, BURST = 18_000, 5_000, 5_000
@@ -40,7 +41,7 @@ def connections(run):
             run.record("connections/refused", each, line["failed"] + line["other"])
             run.record("connections/idle", each, (after - before) / max(line["done"], 1))
             time.sleep(0.5)
-    for turn in range(run.rounds):
+    for turn in range(run.rounds * TAILS):
         for each in run.turns(running, turn):
             with run.trying("connections", each):
                 run.record("connections/busy", each, run.cost(each, busy, run.seconds(2), "/small.txt"))

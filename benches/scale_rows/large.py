@@ -2,6 +2,7 @@
 
 import os, time
 
+from .run import TAILS
 from .servers import Cannot, Conf, free_port
 
 KINDS = {"h1": "plain", "h1s": "TLS", "h2": "HTTP/2"}
@@ -106,7 +107,7 @@ def cold(run):
         if server.kind != "nginx":
             run.cannot("cold/aio", server, "h2o has no aio threads")
             run.cannot("cold/aio-slowest", server, "h2o has no aio threads")
-    for turn in range(run.rounds):
+    for turn in range(run.rounds * TAILS):
         for rows, running, read in (("", plain, path), ("aio", with_aio, path), ("quiet", plain, None)):
             for each in run.turns(running, turn):
                 with run.trying("cold", each):

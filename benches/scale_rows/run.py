@@ -7,6 +7,8 @@ from .servers import CLIENT_CPU, CPUS, Cannot, Running, descriptors
 
 # A row says nothing where its rounds lie further apart than this share of their median.
 SPREAD_MOST = 0.35
+# Windows of a round for a 99th percentile: one that something else on the machine slowed is not to be the median.
+TAILS = 3
 # A start or a reload that takes longer than this is not repeated.
 SLOW_S = 10
 

@@ -12,6 +12,7 @@ pub mod exec;
 pub mod fdpass;
 pub mod heap;
 pub mod host;
+pub mod huge_pages;
 pub mod identity;
 pub mod inherit;
 pub mod mount;

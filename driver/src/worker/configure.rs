@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use conf::Memory;
 use server_http::meters::{self, Event};
-use sys::heap::trim;
 
 use super::Worker;
 use super::keeper::{Built, Keeper};
@@ -39,7 +38,7 @@ impl Worker {
         let applied = self.apply(bundle, cycle);
         match &applied {
             // What was needed to build it is not needed again soon.
-            Ok(()) if first => trim(),
+            Ok(()) if first => self.settle_memory(),
             Ok(()) => meters::event(Event::Reload),
             Err(_) => meters::event(Event::ReloadFailed),
         }

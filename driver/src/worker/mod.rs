@@ -11,6 +11,7 @@ pub mod conn;
 mod control;
 pub mod dialer;
 pub mod event_loop;
+mod huge_pages;
 mod keeper;
 mod limit;
 mod logs;
@@ -389,7 +390,15 @@ impl Worker {
         self.keepers.retain(|keeper| !keeper.is_over());
         if self.keepers.len() < keepers {
             self.older.retain(|older| older.strong_count() > 0);
-            trim();
+            self.settle_memory();
+        }
+    }
+
+    /// Releases unused memory to the kernel, and gathers that of the configuration in use.
+    fn settle_memory(&self) {
+        trim();
+        if let Some(http) = self.older.last().and_then(Weak::upgrade) {
+            huge_pages::gather(&http);
         }
     }
 

@@ -1,0 +1,29 @@
+//! Huge pages under what handshakes and requests read of a configuration with many certificates.
+//!
+//! A handshake with one of ten thousand servers reads a dozen pages that no other has read for long. Absent: configurations
+//! with few certificates, whose pages the processor has; tables of names, which are small.
+
+use server_http::http::Http;
+use sys::huge_pages::Blocks;
+use tls::{Config, Identity};
+
+/// Has the kernel put huge pages under the certificates of a configuration and its servers, where the certificates take
+/// [`BLOCKS_LEAST`] of them. Call it after memory was given back to the kernel, which splits huge pages.
+pub(super) fn gather(http: &Http) {
+    let mut blocks = Blocks::default();
+    let configs = http.tls.iter().filter_map(|tls| tls.config.as_ref());
+    for identity in configs.filter_map(Config::identity) {
+        let (key, chain) = identity.parts();
+        blocks.add(Identity::memory(identity));
+        blocks.add(key);
+        blocks.add(chain);
+    }
+    if blocks.len() >= BLOCKS_LEAST {
+        blocks.add(http.tls.as_slice());
+        blocks.add(http.servers.as_slice());
+        blocks.collapse();
+    }
+}
+
+/// The fewest huge pages that certificates are gathered on: the processor has the translations of as many bytes in small ones.
+const BLOCKS_LEAST: usize = 4;
