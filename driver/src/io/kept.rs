@@ -12,7 +12,7 @@ use sys::prefetch::prefetch;
 
 use super::base_dir::{BaseDir, Look, common_dir};
 use super::dir_watch::Mark;
-use super::fetch_ahead::NO_PLACE;
+use super::fetch_ahead::{LOOKED_UP_FROM, NO_PLACE};
 use super::open_path::{self, Found};
 
 /// Limits of a thread's file cache.
@@ -339,8 +339,10 @@ impl Kept {
         path: &[u8],
         input_reads: u64,
     ) -> Result<Found, FileError> {
-        // The memory that tells whether it is kept, and is to be kept, has come by the time the file is open.
-        let first = self.entries.first(hash);
+        // The memory that tells whether it is kept, and is to be kept, has come by the time the file is open. Of few files the
+        // processor has it.
+        let many = self.entries.len() >= LOOKED_UP_FROM;
+        let first = many.then(|| self.entries.first(hash)).flatten();
         if let Some(place) = first {
             prefetch(place);
             self.entries
