@@ -34,11 +34,11 @@ pub enum LocationKind {
 /// The locations inside a server or a location.
 #[derive(Debug, Default)]
 pub struct LocationSet {
-    exact: Vec<(Vec<u8>, usize)>,
-    prefix: Vec<Prefix>,
-    regex: Vec<usize>,
+    exact: Box<[(Vec<u8>, usize)]>,
+    prefix: Box<[Prefix]>,
+    regex: Box<[usize]>,
     /// Locations whose names end with a slash, without it, where a request for that is redirected.
-    slashes: Vec<(Vec<u8>, usize)>,
+    slashes: Box<[(Vec<u8>, usize)]>,
     /// One bit for each length of those names, modulo 64: nearly every URI is none of them by its length.
     slash_lengths: u64,
 }
@@ -68,41 +68,39 @@ fn length_bit(bytes: usize) -> u64 {
 impl LocationSet {
     /// Makes a set of names and locations; regular expressions stay in the order given.
     pub fn new(
-        exact: Vec<(Vec<u8>, usize)>,
-        prefix: Vec<(Vec<u8>, usize)>,
+        mut exact: Vec<(Vec<u8>, usize)>,
+        mut prefix: Vec<(Vec<u8>, usize)>,
         regex: Vec<usize>,
     ) -> Self {
-        let mut set = Self {
-            exact,
-            prefix: Vec::with_capacity(prefix.len()),
-            regex,
-            slashes: Vec::new(),
-            slash_lengths: 0,
-        };
-        set.exact.sort();
-        let mut sorted = prefix;
-        sorted.sort();
-        for (name, location) in sorted {
-            let mut parent = set.prefix.len().checked_sub(1);
+        exact.sort();
+        prefix.sort();
+        let mut prefixes: Vec<Prefix> = Vec::with_capacity(prefix.len());
+        for (name, location) in prefix {
+            let mut parent = prefixes.len().checked_sub(1);
             while let Some(p) = parent {
-                if name.starts_with(&set.prefix[p].name) {
+                if name.starts_with(&prefixes[p].name) {
                     break;
                 }
-                parent = set.prefix[p].parent;
+                parent = prefixes[p].parent;
             }
-            set.prefix.push(Prefix {
+            prefixes.push(Prefix {
                 name,
                 location,
                 parent,
             });
         }
-        set
+        Self {
+            exact: exact.into(),
+            prefix: prefixes.into(),
+            regex: regex.into(),
+            ..Self::default()
+        }
     }
 
     /// With locations whose names end with a slash, to which requests for their names without it are redirected.
     #[must_use]
     pub fn with_slashes(mut self, named: Vec<(Vec<u8>, usize)>) -> Self {
-        self.slashes = named;
+        self.slashes = named.into();
         for (name, _) in &mut self.slashes {
             name.pop();
             self.slash_lengths |= length_bit(name.len());

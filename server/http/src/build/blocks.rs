@@ -9,7 +9,8 @@ use conf::{ConfError, Contexts, Directive};
 use engines::http::Method;
 use server_base::regex::Regex;
 
-use super::draft::{HttpDraft, LocationDraft, ServerDraft};
+use super::chains::Chain;
+use super::draft::{HttpDraft, LocationDraft, ServerDraft, WrittenSettings};
 use super::layers::{LayerId, Layers};
 use super::ports::{ListenDraft, Listens};
 use super::{ConfigBuilder, protocols};
@@ -42,7 +43,7 @@ pub(super) fn http(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError
         name: Vec::new(),
         at: d.pos,
         kind: LocationKind::Block,
-        confs: SettingsSetBuilder::of_all(&b.defs, Scope::Location),
+        written: Chain::default(),
         layer: LayerId::default(),
         parent: None,
         server: None,
@@ -57,6 +58,8 @@ pub(super) fn http(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError
     b.http = Some(HttpDraft {
         main: SettingsSetBuilder::of_all(&b.defs, Scope::Main),
         server_base: SettingsSetBuilder::of_all(&b.defs, Scope::Server),
+        location_base: SettingsSetBuilder::of_all(&b.defs, Scope::Location),
+        written: WrittenSettings::default(),
         server_layers: Layers::default(),
         location_layers: Layers::default(),
         servers: Vec::with_capacity(servers),
@@ -84,7 +87,7 @@ fn server(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let location = b.open_location(Vec::new(), LocationKind::Block, true);
     let http = b.http.as_mut().expect("server lies inside http");
     http.servers.push(ServerDraft {
-        confs: SettingsSetBuilder::default(),
+        written: Chain::default(),
         layer: LayerId::default(),
         location,
         at: protocols::head(d),
@@ -183,7 +186,7 @@ impl ConfigBuilder {
             name,
             at: self.applying,
             kind,
-            confs: SettingsSetBuilder::default(),
+            written: Chain::default(),
             layer: LayerId::default(),
             parent,
             server,

@@ -5,18 +5,22 @@ use std::sync::Arc;
 
 use conf::{Directive, Pos};
 
+use super::chains::{Chain, Chains};
 use super::layers::{LayerId, Layers};
 use super::ports::Listens;
 use super::protocols::Protocols;
 use crate::certificates::DynamicCertificates;
 use crate::http::ContentHandler;
 use crate::location::LocationKind;
-use crate::settings_set::SettingsSetBuilder;
+use crate::settings_set::{AnyConf, Conf, SettingsSetBuilder, typed_mut};
 
 /// The `http` block while it is read.
 pub(super) struct HttpDraft {
     pub(super) main: SettingsSetBuilder,
     pub(super) server_base: SettingsSetBuilder,
+    pub(super) location_base: SettingsSetBuilder,
+    /// Those of the levels inside.
+    pub(super) written: WrittenSettings,
     pub(super) servers: Vec<ServerDraft>,
     pub(super) locations: Vec<LocationDraft>,
     /// The settings of servers and of locations once they are merged.
@@ -30,9 +34,33 @@ pub(super) struct HttpDraft {
     pub(super) protocols: Protocols,
 }
 
+/// The settings that levels inside `http` write, by slot: of most definitions none are.
+#[derive(Default)]
+pub(super) struct WrittenSettings(Chains<(usize, Option<Arc<dyn AnyConf>>)>);
+
+impl WrittenSettings {
+    /// The settings of one definition that a level writes, empty where nothing was written.
+    pub(super) fn get_mut<T: Conf>(&mut self, level: &mut Chain) -> &mut T {
+        let def = T::def();
+        let slot = def.slot();
+        if !self.0.iter(*level).any(|(known, _)| *known == slot) {
+            self.0.push(level, (slot, Some((def.create)())));
+        }
+        let found = self.0.find_mut(*level, |(known, _)| *known == slot);
+        let conf = found.and_then(|(_, conf)| conf.as_mut());
+        typed_mut(conf.expect("settings are taken once all are written"))
+    }
+
+    /// Takes what a level wrote, by slot.
+    pub(super) fn take(&mut self, level: Chain) -> impl Iterator<Item = (usize, Arc<dyn AnyConf>)> {
+        let all = self.0.take(level);
+        all.filter_map(|(slot, conf)| Some((slot, conf?)))
+    }
+}
+
 pub(super) struct ServerDraft {
-    /// The settings written in it; empty once it is merged.
-    pub(super) confs: SettingsSetBuilder,
+    /// The settings written in it, of [`HttpDraft::written`].
+    pub(super) written: Chain,
     /// Its merged settings in [`HttpDraft::server_layers`].
     pub(super) layer: LayerId,
     pub(super) location: usize,
@@ -50,8 +78,8 @@ pub struct LocationDraft {
     pub at: Pos,
     /// The matching rule.
     pub kind: LocationKind,
-    /// The settings written in it; empty once it is merged.
-    pub confs: SettingsSetBuilder,
+    /// The settings written in it, of [`HttpDraft::written`].
+    pub(super) written: Chain,
     /// Its merged settings in [`HttpDraft::location_layers`].
     pub(super) layer: LayerId,
     /// The location around it; `None` for that of `http`.

@@ -100,8 +100,7 @@ impl ConfigBuilder {
             .http
             .as_mut()
             .expect("http is open until it is finished")
-            .locations[0]
-            .confs
+            .location_base
             .get_mut();
         loc.root.get_or_insert(Root { path, alias: None });
         loc.body_temp_path.get_or_insert(temp);
@@ -159,18 +158,18 @@ impl ConfigBuilder {
         let base = std::mem::take(&mut http.server_base);
         let base = http.server_layers.outermost(base);
         for server in &mut http.servers {
-            let written = std::mem::take(&mut server.confs);
+            let written = http.written.take(server.written);
             server.layer = http.server_layers.inside(base, written);
         }
         http.location_layers.reserve(http.locations.len());
+        let base = std::mem::take(&mut http.location_base);
+        http.locations[0].layer = http.location_layers.outermost(base);
         // Parents come before their children in the list.
-        for i in 0..http.locations.len() {
-            let written = std::mem::take(&mut http.locations[i].confs);
-            let layers = &mut http.location_layers;
-            http.locations[i].layer = match http.locations[i].parent {
-                Some(parent) => layers.inside(http.locations[parent].layer, written),
-                None => layers.outermost(written),
-            };
+        for i in 1..http.locations.len() {
+            let parent = http.locations[i].parent.expect("all are inside the first");
+            let around = http.locations[parent].layer;
+            let written = http.written.take(http.locations[i].written);
+            http.locations[i].layer = http.location_layers.inside(around, written);
         }
     }
 }
@@ -193,19 +192,6 @@ fn servers(drafts: Vec<ServerDraft>, confs: &[SettingsSet]) -> (Vec<Server>, Vec
     drafts.into_iter().map(server).unzip()
 }
 
-/// Names and the locations that have them.
-type Named = Vec<(Vec<u8>, usize)>;
-
-/// The locations inside a level: compared with the whole URI, with its beginning, by expression; and those of the first
-/// two to which requests without their last slash are redirected.
-#[derive(Default)]
-struct Inner {
-    exact: Named,
-    prefix: Named,
-    regex: Vec<usize>,
-    slashes: Named,
-}
-
 /// Sets the error log of all locations that have none of their own; returns the others.
 fn share_log(locations: &[Location], default: &ErrorLog) -> Vec<usize> {
     let has_own = |at: &usize| !locations[*at].core.share_log(default);
@@ -218,32 +204,12 @@ fn flatten(
     parents: &[Option<usize>],
     servers: &mut [Server],
 ) -> Vec<Location> {
-    let mut sets: Vec<Inner> = drafts.iter().map(|_| Inner::default()).collect();
+    let sets = inner_sets(&drafts);
     for (id, draft) in drafts.iter().enumerate() {
-        let Some(parent) = draft.parent else { continue };
-        let set = &mut sets[parent];
-        let named = || (draft.name.clone(), id);
-        match &draft.kind {
-            LocationKind::Exact => set.exact.push(named()),
-            LocationKind::Prefix | LocationKind::PrefixOnly => set.prefix.push(named()),
-            LocationKind::Regex(_) => set.regex.push(id),
-            // Of several with one name the first counts, as in nginx.
-            LocationKind::Named => {
-                if let Some(server) = draft.server {
-                    servers[server]
-                        .named
-                        .entry(draft.name.clone())
-                        .or_insert(id);
-                }
-            }
-            LocationKind::Block => {}
-        }
-        let by_name = matches!(
-            draft.kind,
-            LocationKind::Exact | LocationKind::Prefix | LocationKind::PrefixOnly
-        );
-        if draft.auto_redirect && by_name {
-            set.slashes.push(named());
+        // Of several with one name the first counts, as in nginx.
+        if let (LocationKind::Named, Some(server)) = (&draft.kind, draft.server) {
+            let named = &mut servers[server].named;
+            named.entry(draft.name.clone()).or_insert(id);
         }
     }
     let mapped: Vec<bool> = drafts.iter().map(|d| d.mapped).collect();
@@ -262,13 +228,48 @@ fn flatten(
                 kind: draft.kind,
                 core: confs.shared(),
                 confs,
-                inner: LocationSet::new(set.exact, set.prefix, set.regex).with_slashes(set.slashes),
+                inner: set,
                 handler: draft.handler.or_else(|| around.and_then(|p| handlers[p])),
                 mapped: mapped_of(id, parents, &mapped),
                 except: draft.except,
             }
         })
         .collect()
+}
+
+/// The locations inside each level.
+fn inner_sets(drafts: &[LocationDraft]) -> Vec<LocationSet> {
+    let inside = drafts.iter().enumerate();
+    let mut by_parent: Vec<(usize, usize)> = inside
+        .filter_map(|(id, draft)| Some((draft.parent?, id)))
+        .collect();
+    by_parent.sort_unstable();
+    let mut rest = by_parent.as_slice();
+    let sets = (0..drafts.len()).map(|level| {
+        let (own, others) = rest.split_at(rest.partition_point(|(parent, _)| *parent == level));
+        rest = others;
+        inner_set(own.iter().map(|(_, id)| *id), drafts)
+    });
+    sets.collect()
+}
+
+/// A set of locations: those compared with the whole URI, with its beginning, by expression; and those of the first two to
+/// which requests without their last slash are redirected.
+fn inner_set(ids: impl Iterator<Item = usize> + Clone, drafts: &[LocationDraft]) -> LocationSet {
+    let named = |is: fn(&LocationDraft) -> bool| {
+        let ids = ids.clone().filter(move |id| is(&drafts[*id]));
+        ids.map(|id| (drafts[id].name.clone(), id)).collect()
+    };
+    let regex = ids
+        .clone()
+        .filter(|id| matches!(drafts[*id].kind, LocationKind::Regex(_)));
+    let slashes = named(|draft| draft.auto_redirect && (draft.is_exact() || draft.is_prefix()));
+    LocationSet::new(
+        named(LocationDraft::is_exact),
+        named(LocationDraft::is_prefix),
+        regex.collect(),
+    )
+    .with_slashes(slashes)
 }
 
 /// The nearest level at or around `id` that is chosen by URI.
@@ -283,6 +284,16 @@ fn mapped_of(mut id: usize, parents: &[Option<usize>], mapped: &[bool]) -> usize
 }
 
 impl LocationDraft {
+    /// Whether its name is compared with the whole URI.
+    fn is_exact(&self) -> bool {
+        matches!(self.kind, LocationKind::Exact)
+    }
+
+    /// Whether its name is compared with the beginning of the URI.
+    fn is_prefix(&self) -> bool {
+        matches!(self.kind, LocationKind::Prefix | LocationKind::PrefixOnly)
+    }
+
     /// Whether it is an `if` or `limit_except` block, which keeps the handler of the location around it.
     fn kind_is_if(&self) -> bool {
         !self.mapped

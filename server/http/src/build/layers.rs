@@ -8,6 +8,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::chains::{Chain, Chains};
 use crate::settings_set::{
     AnyConf, Conf, PAGE, SettingsSet, SettingsSetBuilder, Unused, pages, typed, typed_mut, unshared,
 };
@@ -24,6 +25,8 @@ pub(super) struct Layers {
     layers: Vec<Layer>,
     /// By layer, then by slot: the settings that are not common to the depth.
     own: Vec<(usize, usize)>,
+    /// By slot: those of levels inside a layer that write nothing of a definition, where they are not common.
+    derived: Chains<(usize, usize)>,
 }
 
 /// The settings of a level, or of several equal ones.
@@ -31,8 +34,8 @@ struct Layer {
     depth: usize,
     /// Where those of [`Layers::own`] lie that are its own.
     own: Range<usize>,
-    /// By slot: those of levels inside that write nothing of a definition, where they are not common.
-    derived: Vec<(usize, usize)>,
+    /// Its part of [`Layers::derived`].
+    derived: Chain,
     /// The level inside that writes nothing.
     plain: Option<LayerId>,
 }
@@ -73,9 +76,13 @@ impl Layers {
     }
 
     /// Merges a level with the one around it.
-    pub(super) fn inside(&mut self, around: LayerId, written: SettingsSetBuilder) -> LayerId {
-        let written = written.into_defs();
-        let is_plain = written.is_empty();
+    pub(super) fn inside(
+        &mut self,
+        around: LayerId,
+        written: impl Iterator<Item = (usize, Arc<dyn AnyConf>)>,
+    ) -> LayerId {
+        let mut written = written.peekable();
+        let is_plain = written.peek().is_none();
         if is_plain && let Some(plain) = self.layers[around.0].plain {
             return plain;
         }
@@ -112,7 +119,7 @@ impl Layers {
         self.layers.push(Layer {
             depth,
             own: start..self.own.len(),
-            derived: Vec::new(),
+            derived: Chain::default(),
             plain: None,
         });
         LayerId(self.layers.len() - 1)
@@ -120,12 +127,14 @@ impl Layers {
 
     /// The settings of one slot for levels inside `around` that write none of them.
     fn derived(&mut self, around: LayerId, slot: usize, outer: usize) -> usize {
-        let known = &self.layers[around.0].derived;
-        if let Some((_, index)) = known.iter().find(|(known, _)| *known == slot) {
+        let mut known = self.derived.iter(self.layers[around.0].derived);
+        if let Some((_, index)) = known.find(|(known, _)| *known == slot) {
             return *index;
         }
+        drop(known);
         let index = self.derive(slot, outer);
-        self.layers[around.0].derived.push((slot, index));
+        let chain = &mut self.layers[around.0].derived;
+        self.derived.push(chain, (slot, index));
         index
     }
 
@@ -283,15 +292,15 @@ mod tests {
     fn a_level_has_pages_of_its_own_where_it_writes() {
         let mut layers = Layers::default();
         let outer = layers.outermost(SettingsSetBuilder::of_all(&DEFS, Scope::Location));
-        let plain = layers.inside(outer, SettingsSetBuilder::default());
+        let plain = layers.inside(outer, std::iter::empty());
         let mut written = SettingsSetBuilder::default();
         written.get_mut::<At<7>>().0 = Some(7);
-        let first = layers.inside(outer, written);
+        let first = layers.inside(outer, written.into_defs().into_iter());
         let mut written = SettingsSetBuilder::default();
         written.get_mut::<At<8>>().0 = Some(8);
         written.get_mut::<At<63>>().0 = Some(9);
-        let second = layers.inside(outer, written);
-        let inner = layers.inside(second, SettingsSetBuilder::default());
+        let second = layers.inside(outer, written.into_defs().into_iter());
+        let inner = layers.inside(second, std::iter::empty());
         let all = layers.finish();
         let [plain, first, second, inner] = [plain, first, second, inner].map(|id| id.of(&all));
         assert_eq!(values(&plain), [0, 0, 0, 0].map(Some));

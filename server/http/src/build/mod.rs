@@ -5,6 +5,7 @@
 //! modules into one table and reads a configuration by it.
 
 mod blocks;
+mod chains;
 mod directive_locations;
 mod draft;
 mod finish;
@@ -222,10 +223,13 @@ impl ConfigBuilder {
         match T::def().scope {
             Scope::Main => http.main.get_mut(),
             Scope::Server => match http.server {
-                Some(server) => http.servers[server].confs.get_mut(),
+                Some(server) => http.written.get_mut(&mut http.servers[server].written),
                 None => http.server_base.get_mut(),
             },
-            Scope::Location => http.locations[http.location].confs.get_mut(),
+            Scope::Location => match http.location {
+                0 => http.location_base.get_mut(),
+                location => http.written.get_mut(&mut http.locations[location].written),
+            },
         }
     }
 
