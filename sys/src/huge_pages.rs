@@ -55,7 +55,7 @@ fn is_allowed() -> bool {
 /// Whether most pages of a block are in memory.
 fn is_filled(at: usize) -> bool {
     let mut pages = [0_u8; PAGES];
-    // SAFETY: the kernel writes a byte for each page, of which a block has as many as the array; it reads nothing at the
+    // SAFETY: the kernel writes a byte for each page, of which a block has as many as the array, or fewer where they are larger; it reads nothing at the
     // address, and says ENOMEM where nothing is mapped.
     let result = unsafe { libc::mincore(block(at), BLOCK_BYTES, pages.as_mut_ptr()) };
     let filled = pages.iter().filter(|page| **page & 1 != 0).count();
@@ -116,18 +116,22 @@ mod tests {
         assert_eq!(blocks.len(), 3);
     }
 
-    /// A block with the fewest pages, one with one page less, and one of which nothing is mapped.
+    /// A block with the fewest pages, one with one page less, one of which nothing is mapped, and one that shows whether this
+    /// kernel makes huge pages.
     #[test]
     fn blocks_that_are_filled_lie_on_huge_pages_and_contain_what_they_did() {
-        let (mut memory, offset) = with_block(2);
+        let (mut memory, offset) = with_block(3);
         let spare = memory.spare_capacity_mut();
-        let (one, two) = spare[offset..].split_at_mut(BLOCK_BYTES);
-        for (block, pages) in [(one, PAGES_LEAST), (two, PAGES_LEAST - 1)] {
+        let (one, others) = spare[offset..].split_at_mut(BLOCK_BYTES);
+        let (two, probe) = others.split_at_mut(BLOCK_BYTES);
+        let probe = &mut probe[..BLOCK_BYTES];
+        for (block, pages) in [(one, PAGES_LEAST), (two, PAGES_LEAST - 1), (probe, PAGES)] {
             for page in block.chunks_mut(4096).take(pages) {
                 page.fill(std::mem::MaybeUninit::new(7));
             }
         }
-        let (one, two) = spare[offset..].split_at(BLOCK_BYTES);
+        let (one, others) = spare[offset..].split_at(BLOCK_BYTES);
+        let (two, probe) = others.split_at(BLOCK_BYTES);
         let before = kilobytes_on_huge_pages();
         let mut blocks = Blocks::default();
         blocks.add(&one[0]);
@@ -138,12 +142,21 @@ mod tests {
             is_filled(two.as_ptr().addr()),
         ];
         if before > 0 || filled != [true, false] {
-            // The kernel is set to give huge pages unasked.
+            println!("skipped: this kernel gives huge pages unasked");
             return;
         }
-        let collapsed = blocks.collapse();
-        assert_eq!(kilobytes_on_huge_pages(), collapsed as u64 * 2048);
-        assert!(collapsed <= 1, "the second has a page too few");
+        let makes = is_allowed() && collapse(probe.as_ptr().addr());
+        if !makes {
+            println!("this kernel makes no huge pages");
+        }
+        // The kernel may be busy with a page for a moment.
+        let collapsed = (0..100).map(|_| blocks.collapse()).find(|count| *count > 0);
+        assert_eq!(
+            collapsed,
+            makes.then_some(1),
+            "the second has a page too few"
+        );
+        assert_eq!(kilobytes_on_huge_pages(), 2 * 2048 * u64::from(makes));
         for page in one.chunks(4096).take(PAGES_LEAST) {
             // SAFETY: this page was filled above.
             assert!(page.iter().all(|byte| unsafe { byte.assume_init() } == 7));

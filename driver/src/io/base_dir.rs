@@ -101,8 +101,8 @@ impl BaseDir {
         Some(self)
     }
 
-    /// Has the kernel report changes below the directory, or go on with that, if it can; call it in each sweep with many
-    /// requests since the last.
+    /// Has the kernel go on to report changes below the directory, or begin to where `begins` says so, if it can; call it in each
+    /// sweep with many requests since the last.
     pub(crate) fn sweep_watch(&mut self, begins: bool) {
         self.idle = 0;
         self.expire();

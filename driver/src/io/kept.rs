@@ -222,11 +222,15 @@ impl Kept {
         }
     }
 
-    /// Opens the directory that some of the entries lie below, unless it is open. `hits` and `misses` are those since the last
-    /// call. The kernel opens files more slowly where it reports changes, so it is to report none where most requests are
+    /// The number of looks at entries since the last call, with those that the kernel's reports spared.
+    pub(crate) fn take_looks(&mut self) -> u64 {
+        std::mem::take(&mut self.looks)
+    }
+
+    /// Opens the directory that some of the entries lie below, unless it is open. `looks`, `hits` and `misses` are those since the
+    /// last call, of these and other entries. The kernel opens files more slowly where it reports changes, so it is to report none where most requests are
     /// misses, and does not begin to where a look serves many requests.
-    pub(crate) fn choose_base(&mut self, input_reads: u64, hits: u64, misses: u64) {
-        let looks = std::mem::take(&mut self.looks);
+    pub(crate) fn choose_base(&mut self, input_reads: u64, looks: u64, hits: u64, misses: u64) {
         let step = self.entries.slots() / BASE_ENTRIES + 1;
         let places = (0..self.entries.slots() as u32).step_by(step);
         let entries = places.filter_map(|place| self.entries.at(place));

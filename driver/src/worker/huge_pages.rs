@@ -7,9 +7,9 @@ use server_http::http::Http;
 use sys::huge_pages::Blocks;
 use tls::{Config, Identity};
 
-/// Has the kernel put huge pages under the certificates of a configuration and its servers, where the certificates take
-/// [`BLOCKS_LEAST`] of them. Call it after memory was given back to the kernel, which splits huge pages.
-pub(super) fn gather(http: &Http) {
+/// Has the kernel put huge pages under the certificates of a configuration and its servers, where the certificates lie in
+/// [`BLOCKS_LEAST`] blocks of 2 MiB or more. Call it after memory was given back to the kernel, which splits huge pages.
+pub(super) fn collapse(http: &Http) {
     let mut blocks = Blocks::default();
     let configs = http.tls.iter().filter_map(|tls| tls.config.as_ref());
     for identity in configs.filter_map(Config::identity) {
@@ -25,5 +25,5 @@ pub(super) fn gather(http: &Http) {
     }
 }
 
-/// The fewest huge pages that certificates are gathered on: the processor has the translations of as many bytes in small ones.
+/// The fewest blocks for which huge pages are made: the processor has the translations of as many bytes in small ones.
 const BLOCKS_LEAST: usize = 4;

@@ -394,11 +394,11 @@ impl Worker {
         }
     }
 
-    /// Releases unused memory to the kernel, and gathers that of the configuration in use.
+    /// Releases unused memory to the kernel, and has huge pages under that of the configuration in use.
     fn settle_memory(&self) {
         trim();
         if let Some(http) = self.older.last().and_then(Weak::upgrade) {
-            huge_pages::gather(&http);
+            huge_pages::collapse(&http);
         }
     }
 

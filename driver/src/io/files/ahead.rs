@@ -97,8 +97,15 @@ impl FileCache {
         let (hits, misses) = (counts.0 - before.0, counts.1 - before.1);
         self.mostly_missed &= hits < misses;
         match std::mem::take(&mut self.has_many) {
-            true => self.memory.choose_base(self.input_reads, hits, misses),
-            false => self.memory.rest_base(),
+            true => {
+                let looks = self.memory.take_looks() + self.descriptors.take_looks();
+                self.memory
+                    .choose_base(self.input_reads, looks, hits, misses);
+            }
+            false => {
+                self.memory.rest_base();
+                self.descriptors.take_looks();
+            }
         }
     }
 }

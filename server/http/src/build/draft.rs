@@ -19,7 +19,7 @@ pub(super) struct HttpDraft {
     pub(super) main: SettingsSetBuilder,
     pub(super) server_base: SettingsSetBuilder,
     pub(super) location_base: SettingsSetBuilder,
-    /// Those of the levels inside.
+    /// The settings of servers and locations.
     pub(super) written: WrittenSettings,
     pub(super) servers: Vec<ServerDraft>,
     pub(super) locations: Vec<LocationDraft>,
