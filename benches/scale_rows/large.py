@@ -84,7 +84,7 @@ def drop(path):
 def small_requests(run, each, path, seconds):
     """Times of small requests, beside a read of a file that is not in the page cache, or without one."""
     if path:
-        # What has just been written is in the page cache, and to drop 10 GB takes the clients' CPU for a third of a second.
+        # What has just been written is in the page cache, and to drop 10 GB takes the clients' CPU for 0.4 s.
         drop(path)
     probe = run.begin("probe", "rate", "h1", each.port, 8, 1000, "/small.txt")
     time.sleep(0.6)

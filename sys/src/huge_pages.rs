@@ -55,8 +55,8 @@ fn is_allowed() -> bool {
 /// Whether most pages of a block are in memory.
 fn is_filled(at: usize) -> bool {
     let mut pages = [0_u8; PAGES];
-    // SAFETY: the kernel writes a byte for each page, of which a block has as many as the array, or fewer where they are larger; it reads nothing at the
-    // address, and says ENOMEM where nothing is mapped.
+    // SAFETY: the kernel writes a byte for each page, of which a block has as many as the array, or fewer where they are
+    // larger; it reads nothing at the address, and says ENOMEM where nothing is mapped.
     let result = unsafe { libc::mincore(block(at), BLOCK_BYTES, pages.as_mut_ptr()) };
     let filled = pages.iter().filter(|page| **page & 1 != 0).count();
     result == 0 && filled >= PAGES_LEAST

@@ -228,8 +228,8 @@ impl Kept {
     }
 
     /// Opens the directory that some of the entries lie below, unless it is open. `looks`, `hits` and `misses` are those since the
-    /// last call, of these and other entries. The kernel opens files more slowly where it reports changes, so it is to report none where most requests are
-    /// misses, and does not begin to where a look serves many requests.
+    /// last call, of these and other entries. The kernel opens files more slowly where it reports changes, so it is to report none
+    /// where most requests are misses, and does not begin to where a look serves many requests.
     pub(crate) fn choose_base(&mut self, input_reads: u64, looks: u64, hits: u64, misses: u64) {
         let step = self.entries.slots() / BASE_ENTRIES + 1;
         let places = (0..self.entries.slots() as u32).step_by(step);
@@ -251,7 +251,6 @@ impl Kept {
 
     /// Closes it, and keeps its watch for a while.
     pub(crate) fn rest_base(&mut self) {
-        self.looks = 0;
         if self.base.as_mut().is_some_and(|base| !base.rest()) {
             self.base = None;
         }

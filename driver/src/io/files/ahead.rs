@@ -96,16 +96,11 @@ impl FileCache {
         let before = std::mem::replace(&mut self.swept, counts);
         let (hits, misses) = (counts.0 - before.0, counts.1 - before.1);
         self.mostly_missed &= hits < misses;
+        let looks = self.memory.take_looks() + self.descriptors.take_looks();
+        let reads = self.input_reads;
         match std::mem::take(&mut self.has_many) {
-            true => {
-                let looks = self.memory.take_looks() + self.descriptors.take_looks();
-                self.memory
-                    .choose_base(self.input_reads, looks, hits, misses);
-            }
-            false => {
-                self.memory.rest_base();
-                self.descriptors.take_looks();
-            }
+            true => self.memory.choose_base(reads, looks, hits, misses),
+            false => self.memory.rest_base(),
         }
     }
 }
