@@ -4,7 +4,7 @@
 #   tests/oracle/h2spec.sh [plain | tls ...]
 #
 # Without arguments both, on a plain port by prior knowledge and over TLS by ALPN. h2spec is the program H2SPEC, else the one
-# in PATH, else it is built with Go in a scratch directory; without Go the script says so and ends well. The binary is
+# in PATH; without it the script reports a skipped check and exits with 0. It installs and builds nothing. The binary is
 # FIRSTBYTE_BIN, else target/release/firstbyte.
 #
 # On a plain port one case cannot pass: what is no HTTP/2 preface is HTTP/1 there, and answered with 400, where h2spec
@@ -14,7 +14,6 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/server.bash"
 binary=${FIRSTBYTE_BIN:-$here/../../target/release/firstbyte}
-version=latest
 total=146
 known_plain='Sends invalid connection preface'
 if [ $# -eq 0 ]; then set -- plain tls; fi
@@ -23,23 +22,14 @@ scratch=$(mktemp -d)
 pid=
 finish() {
     [ -z "$pid" ] || kill "$pid" 2>/dev/null || true
-    chmod -R u+w "$scratch" && rm -rf "$scratch"
+    rm -rf "$scratch"
 }
 trap finish EXIT
 
 h2spec=${H2SPEC:-$(command -v h2spec || true)}
 if [ -z "$h2spec" ]; then
-    if ! command -v go >/dev/null; then
-        echo 'h2spec: skipped; neither h2spec nor Go is installed' >&2
-        exit 0
-    fi
-    if ! GOPATH=$scratch/go GOCACHE=$scratch/cache go install "github.com/summerwind/h2spec/cmd/h2spec@$version" \
-        >"$scratch/build" 2>&1; then
-        cat "$scratch/build" >&2
-        echo 'h2spec: skipped; it could not be fetched and built' >&2
-        exit 0
-    fi
-    h2spec=$scratch/go/bin/h2spec
+    echo 'skipped: h2spec: it is not installed; H2SPEC names the program' >&2
+    exit 0
 fi
 
 start() {
@@ -58,7 +48,7 @@ start() {
 wrong=0
 for kind in "$@"; do
     if [ "$kind" = tls ] && ! command -v openssl >/dev/null; then
-        echo 'h2spec: tls skipped; openssl is not installed' >&2
+        echo 'skipped: h2spec over TLS: the openssl command is not installed' >&2
         continue
     fi
     port=$(free_port)

@@ -3,8 +3,8 @@
 #
 #   tests/oracle/testssl.sh
 #
-# testssl.sh is the program TESTSSL, else `testssl` or `testssl.sh` in PATH; without it the script says so and ends well. The
-# binary is FIRSTBYTE_BIN, else target/release/firstbyte. It takes about two minutes.
+# testssl.sh is the program TESTSSL, else `testssl` or `testssl.sh` in PATH; without it the script reports a skipped
+# check and exits with 0. The binary is FIRSTBYTE_BIN, else target/release/firstbyte. It takes about two minutes.
 #
 # The certificate is of an authority made here, which testssl.sh is told to trust, and the site sends the headers that a
 # careful site sends: what is left to be found is the server's. Passed over, and shown as such:
@@ -19,7 +19,7 @@ binary=${FIRSTBYTE_BIN:-$here/../../target/release/firstbyte}
 testssl=${TESTSSL:-$(command -v testssl || command -v testssl.sh || true)}
 for tool in "$testssl" openssl; do
     if ! command -v "${tool:-none}" >/dev/null; then
-        echo "testssl: skipped; ${tool:-testssl.sh} is not installed" >&2
+        echo "skipped: testssl: ${tool:-testssl.sh} is not installed" >&2
         exit 0
     fi
 done
