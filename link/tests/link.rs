@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use firstbyte_tests::wait_until;
 use link::{Direction, Link, Options, Rate, RouteOptions, Verdict};
 use round_trips::RoundTrips;
-use support::available;
+use support::{available, available_or};
 use sweep::median;
 
 const MS: Duration = Duration::from_millis(1);
@@ -393,7 +393,12 @@ fn namespaces_go_with_a_panic_inside() {
 #[test]
 fn where_there_can_be_no_link_tests_are_skipped() {
     let no_link = io::Error::new(ErrorKind::Unsupported, "only in a test of this line");
-    assert!(available(Err(no_link)).is_none());
+    let mut reported = String::new();
+    let link = available_or(Err(no_link), |why| reported = why.into());
+    assert!(
+        link.is_none() && reported.ends_with(": only in a test of this line"),
+        "{reported}"
+    );
     let failed = std::panic::catch_unwind(|| available(Err(io::Error::other("broken"))).is_none());
     assert!(failed.is_err(), "a failure is none");
     let bad = Options {

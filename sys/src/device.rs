@@ -123,9 +123,7 @@ mod tests {
         let network = match Network::create() {
             Ok(network) => network,
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                let line = format!("\nskipped: no network of its own: {error}\n");
-                let _ = io::Write::write_all(&mut io::stderr(), line.as_bytes());
-                return;
+                return firstbyte_tests::skip::skip(&format!("no network of its own: {error}"));
             }
             Err(error) => panic!("no network of its own: {error}"),
         };

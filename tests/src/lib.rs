@@ -41,6 +41,7 @@ pub mod received;
 pub mod response;
 pub mod server;
 pub mod shop;
+pub mod skip;
 pub mod small_disk;
 pub mod source;
 pub mod spdy;

@@ -1,10 +1,9 @@
 //! Servers and tools by other people, run by tests beside the server under test.
 //!
-//! `.ci/setup` installs them, so that no package starts a daemon of its own. A test says where one is missing; with
-//! `CI=true` that is a failure, since nobody would read it.
+//! `.ci/setup` installs them, so that no package starts a daemon of its own. A test without its program is reported as
+//! skipped; with `CI=true` it fails.
 
 use std::fs::File;
-use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -14,12 +13,13 @@ use rustix::process::Signal;
 use crate::client::Client;
 use crate::dir::TempDir;
 use crate::process;
+use crate::skip::skip_outside_ci;
 use crate::wait::{DEADLINE, holds_within, wait_until};
 
-/// Where a command of the system is; says it where there is none, and that the test is skipped.
+/// Finds a command of the system. If there is none, the test is reported as skipped.
 ///
 /// # Panics
-/// When it is missing and `CI=true`.
+/// If it is missing and `CI=true`.
 #[must_use]
 pub fn command(name: &str) -> Option<PathBuf> {
     let found = ["/usr/sbin", "/usr/bin", "/usr/local/bin"]
@@ -27,15 +27,16 @@ pub fn command(name: &str) -> Option<PathBuf> {
         .into_iter()
         .find(|path| path.is_file());
     if found.is_none() {
-        skipped(&format!("{name} is not installed; .ci/setup installs it"));
+        skip_outside_ci(&format!("{name} is not installed"));
     }
     found
 }
 
-/// Finds a command whose name ends with a version, as `php-fpm8.2`: the last of them.
+/// Finds the last command with this prefix and a version, such as `php-fpm8.2`. If there is none, the test is reported as
+/// skipped.
 ///
 /// # Panics
-/// When it is missing and `CI=true`.
+/// If it is missing and `CI=true`.
 #[must_use]
 pub fn command_like(prefix: &str) -> Option<PathBuf> {
     let folders = ["/usr/sbin", "/usr/bin", "/usr/local/sbin"].map(std::fs::read_dir);
@@ -47,20 +48,9 @@ pub fn command_like(prefix: &str) -> Option<PathBuf> {
     });
     let found = named.max();
     if found.is_none() {
-        skipped(&format!("{prefix} is not installed; .ci/setup installs it"));
+        skip_outside_ci(&format!("{prefix} is not installed"));
     }
     found
-}
-
-/// Says why a test is skipped, past the capture of the tests' output.
-///
-/// # Panics
-/// When `CI=true`.
-pub fn skipped(why: &str) {
-    let required = std::env::var("CI").is_ok_and(|value| value == "true");
-    assert!(!required, "{why}");
-    let line = format!("\nskipped: {why}\n");
-    let _ = std::io::stderr().write_all(line.as_bytes());
 }
 
 /// A program that runs in the foreground until it is dropped.

@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use crate::peer;
-use crate::programs::skipped;
 use crate::server::{Builder, OWN_BINARY};
+use crate::skip::skip_outside_ci;
 
 /// Has the server start through a script that mounts a file system of this many KiB on `small` in its folder, for
 /// itself alone. `None` where nothing can be mounted, which is said.
@@ -18,7 +18,7 @@ pub fn on_small_disk(server: Builder, kib: u32) -> Option<Builder> {
         .args(["--mount", "true"])
         .output();
     if !tried.is_ok_and(|outcome| outcome.status.success()) {
-        skipped("nothing can be mounted here");
+        skip_outside_ci("nothing can be mounted here");
         return None;
     }
     let server = server.prepare(|dir| {

@@ -2,8 +2,7 @@
 //!
 //! They need root, /dev/net/tun and the `ip` command.
 
-use std::io::{self, Write};
-
+use crate::skip::skip;
 use crate::{peer, run};
 
 /// The status that says there is no link.
@@ -34,9 +33,8 @@ pub fn possible() -> bool {
     skipped(&tried.stderr)
 }
 
-/// Reports why a test is skipped, past the capture of the tests' output, so that it is seen; returns false.
+/// Reports a test without a link as skipped; returns false.
 pub fn skipped(why: &str) -> bool {
-    let line = format!("\nskipped: there is no link here: {}\n", why.trim());
-    let _ = io::stderr().write_all(line.as_bytes());
+    skip(&format!("there is no link here: {why}"));
     false
 }

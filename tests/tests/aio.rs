@@ -222,7 +222,7 @@ fn a_file_that_is_replaced_while_it_is_sent_is_sent_as_it_was() {
 fn files_of_other_file_systems_are_served() {
     let shm = Path::new("/dev/shm");
     if !shm.is_dir() {
-        return firstbyte_tests::programs::skipped("there is no /dev/shm");
+        return firstbyte_tests::skip::skip_outside_ci("there is no /dev/shm");
     }
     let name = format!("firstbyte-aio-{}", std::process::id());
     let path = shm.join(&name);

@@ -11,6 +11,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use firstbyte_tests::busy::Waits;
+use firstbyte_tests::skip::skip_outside_ci;
 use firstbyte_tests::{Builder, Server, peer};
 use tls_client::{Tls, authority, site};
 
@@ -218,9 +219,7 @@ fn renegotiation_is_refused() {
         .stderr(Stdio::piped())
         .spawn();
     let Ok(mut client) = spawned else {
-        let line = b"\nskipped: the openssl command is not installed\n";
-        let _ = std::io::stderr().write_all(line);
-        return;
+        return skip_outside_ci("the openssl command is not installed");
     };
     let mut input = client.stdin.take().expect("it is a pipe");
     // A line with R alone is a command: begin a handshake anew.

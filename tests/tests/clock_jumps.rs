@@ -10,6 +10,7 @@ use std::process::Command;
 
 use firstbyte_tests::load::{BIG_BYTES, Download, Load};
 use firstbyte_tests::server::OWN_BINARY;
+use firstbyte_tests::skip::skip_outside_ci;
 use firstbyte_tests::{Server, Signal, TempDir, peer, process, wait_until};
 
 const SOURCE: &str = r#"
@@ -73,8 +74,7 @@ fn jump(dir: &TempDir, offset_s: i64) {
 fn a_clock_that_jumps_costs_no_request() {
     let library = TempDir::new();
     if !make_library(&library) {
-        let _ = std::io::stderr().write_all(b"\nskipped: there is no C compiler\n");
-        return;
+        return skip_outside_ci("there is no C compiler");
     }
     let http = "keepalive_requests 10000000; keepalive_timeout 60s; open_file_cache max=10; open_file_cache_valid 1s;
          access_log %%DIR%%/access.log combined buffer=4k flush=1s;

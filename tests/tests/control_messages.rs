@@ -9,6 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use firstbyte_tests::busy::Waits;
+use firstbyte_tests::skip::skip;
 use firstbyte_tests::wait::DEADLINE;
 use firstbyte_tests::{Server, Signal, peer, process, wait_until};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
@@ -49,8 +50,7 @@ fn taken_over() -> Option<(Server, u32, UnixStream)> {
     match control_socket(worker) {
         Some(socket) => Some((server, worker, socket)),
         None => {
-            let line = b"\nskipped: another process's descriptors cannot be had\n";
-            let _ = std::io::stderr().write_all(line);
+            skip("descriptors of another process cannot be read");
             None
         }
     }

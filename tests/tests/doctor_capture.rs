@@ -11,6 +11,7 @@ use std::path::Path;
 use std::process::Command;
 
 use firstbyte_tests::busy::inconclusive;
+use firstbyte_tests::skip::skip_outside_ci;
 use firstbyte_tests::via::{possible, skipped};
 use firstbyte_tests::{Outcome, TempDir, peer, run};
 use planted::{Fault, Planted, Speaks};
@@ -309,8 +310,7 @@ fn captures_open_in_tshark() {
         return;
     }
     if Command::new("tshark").arg("--version").output().is_err() {
-        skipped("there is no tshark");
-        return;
+        return skip_outside_ci("tshark is not installed");
     }
     let planted = Planted::serve(Speaks::Http1, Fault::None);
     let dir = TempDir::new();

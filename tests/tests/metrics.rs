@@ -8,6 +8,7 @@ use std::io::{ErrorKind, Write};
 use std::process::{Child, Command, Stdio};
 
 use firstbyte_tests::port::Port;
+use firstbyte_tests::skip::skip_outside_ci;
 use firstbyte_tests::{Builder, Client, H2Client, Server, Signal, wait_until};
 use tls_client::Tls;
 
@@ -304,16 +305,13 @@ impl Drop for Ended {
     }
 }
 
-/// Starts a program, or says that it is not there.
+/// Starts a program. If it is not installed, the test is reported as skipped.
 fn spawned(command: &mut Command) -> Option<Ended> {
     match command.spawn() {
         Ok(child) => Some(Ended(child)),
         Err(error) if error.kind() == ErrorKind::NotFound => {
             let program = command.get_program().to_string_lossy();
-            let line =
-                format!("\nskipped: {program} is not installed (apt-get install prometheus)\n");
-            // Written past the capture of the tests' output: that a test was skipped is to be seen.
-            let _ = std::io::stderr().write_all(line.as_bytes());
+            skip_outside_ci(&format!("{program} is not installed"));
             None
         }
         Err(error) => panic!("it cannot be started: {error}"),

@@ -13,7 +13,7 @@ use firstbyte_tests::command::run;
 use firstbyte_tests::dir::TempDir;
 use firstbyte_tests::port::Port;
 use firstbyte_tests::wait::holds_within;
-use firstbyte_tests::{Server, node, programs, report};
+use firstbyte_tests::{Server, node, programs, report, skip};
 use serde_json::{Value, json};
 
 /// Chromium, where it and what judges are installed.
@@ -22,7 +22,7 @@ fn browser() -> Option<PathBuf> {
     let peers = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/peers/node_modules");
     for library in ["axe-core", "perf-cascade", "@har-sdk/validator"] {
         if !peers.join(library).is_dir() {
-            programs::skipped(&format!(
+            skip::skip_outside_ci(&format!(
                 "{library} is not installed; .ci/setup installs it"
             ));
             return None;

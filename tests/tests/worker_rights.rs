@@ -7,6 +7,7 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
+use firstbyte_tests::skip::skip;
 use firstbyte_tests::wait::{DEADLINE, holds_within};
 use firstbyte_tests::{Builder, Server, Signal, peer, process, wait_until};
 
@@ -77,8 +78,4 @@ fn a_worker_does_not_keep_the_groups_of_root() {
     assert!(refused, "{workers:?} {}", server.error_log());
     // What the log says is what was to happen.
     fs::write(server.path("error.log"), "").expect("it is ours");
-}
-
-fn skip(why: &str) {
-    let _ = std::io::stderr().write_all(format!("\nskipped: {why}\n").as_bytes());
 }

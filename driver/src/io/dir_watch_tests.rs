@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
+use firstbyte_tests::skip::skip;
 use rustix::fs::Timespec as FileTime;
 use rustix::fs::{CWD, Timestamps};
 
@@ -18,11 +19,14 @@ fn open_dir(path: &Path) -> OwnedFd {
     rustix::fs::open(path, SEARCH, Mode::empty()).expect("a directory")
 }
 
-/// Whether the kernel reports changes there; it says so where not.
+/// Returns whether the kernel reports changes there. If not, the test is reported as skipped.
 pub(crate) fn is_watchable(path: &Path) -> bool {
     let is_watchable = DirWatch::begin(&open_dir(path)).is_some();
     if !is_watchable {
-        eprintln!("skipped: changes below {} are not reported", path.display());
+        skip(&format!(
+            "changes below {} are not reported",
+            path.display()
+        ));
     }
     is_watchable
 }
@@ -309,11 +313,10 @@ fn a_large_directory_is_not_watched() {
         number += 1;
     }
     if size() <= DIR_BYTES_MOST {
-        eprintln!(
-            "skipped: here a directory of {number} entries has {} bytes",
-            size()
-        );
-        return;
+        let bytes = size();
+        return skip(&format!(
+            "here a directory of {number} entries has {bytes} bytes"
+        ));
     }
     assert_eq!(watched.mark(&format!("large/{:0>250}", 1)), None);
     assert!(watched.mark("a/b/f").is_some());
@@ -431,8 +434,7 @@ fn what_is_mounted_is_not_relied_on_and_a_mount_makes_all_unknown() {
         assert!(watched.mark("a/b/f").is_some());
         let (from, to) = (watched.dir.0.join(from), watched.dir.0.join(to));
         if rustix::mount::mount_bind(&from, &to).is_err() {
-            eprintln!("skipped: mounting is not allowed here");
-            return;
+            return skip("mounting is not allowed here");
         }
         let mounted = Mounted(&to);
         assert!(!watched.watch.update(), "{}", to.display());

@@ -7,15 +7,20 @@ use std::io;
 
 use link::Link;
 
-/// The link, or nothing and a line on standard error where there cannot be one: for tests, which then return.
+/// Returns the link. If the machine cannot have one, the test is reported as skipped and has to return.
 ///
 /// # Panics
-/// When a link should have come about and did not.
+/// If the link failed otherwise.
 pub(crate) fn available(made: io::Result<Link>) -> Option<Link> {
+    available_or(made, firstbyte_tests::skip::skip)
+}
+
+/// As [`available`], with the function that reports the skipped test.
+pub(crate) fn available_or(made: io::Result<Link>, report: impl FnOnce(&str)) -> Option<Link> {
     match made {
         Ok(link) => Some(link),
         Err(error) if error.kind() == io::ErrorKind::Unsupported => {
-            tell(&format!("skipped: there is no emulated link here: {error}"));
+            report(&format!("there is no emulated link here: {error}"));
             None
         }
         Err(error) => panic!("the emulated link failed: {error}"),
