@@ -16,7 +16,7 @@ ifeq ($(shell id -u),0)
 SERVE_AS := -g 'user $(shell stat -c "%U %G" .);'
 endif
 
-.PHONY: help build serve test test-all setup lint deny black-box fuzz-slice bench readme-figures lab-figures oracle h2spec hpack testssl soak first-byte deb deb-test fmt clean
+.PHONY: help build serve test checks test-all long-checks setup lint deny black-box fuzz-slice bench readme-figures lab-figures oracle h2spec hpack testssl soak first-byte deb deb-test fmt clean
 
 help:
 	@echo 'make serve     build, and serve examples/site on http://127.0.0.1:8080/'
@@ -78,11 +78,15 @@ deb-test: build
 	@if command -v dpkg-deb >/dev/null; then \
 	    packaging/deb/build $(BINARY) target/deb/trial >/dev/null && packaging/deb/test target/deb/trial; \
 	else \
-	    echo 'deb test: skipped; dpkg-deb is not there'; \
+	    echo 'skipped: deb-test: dpkg-deb is not installed'; \
 	fi
 
-test: setup lint deny black-box fuzz-slice deb-test
+# Repeats the reports of skipped tests at the end, with their number.
+test:
+	@.ci/report-skipped $(MAKE) --no-print-directory checks
 	@echo 'make test: all is well'
+
+checks: setup lint deny black-box fuzz-slice deb-test
 
 soak: build
 	FIRSTBYTE_BIN=$(abspath $(BINARY)) SECONDS_LONG=$(or $(SOAK_SECONDS),120) .ci/soak
@@ -100,10 +104,10 @@ oracle: build
 	@if [ -n '$(NGINX_TESTS)' ]; then \
 	    FIRSTBYTE_BIN=$(abspath $(BINARY)) tests/oracle/run.sh '$(NGINX_TESTS)'; \
 	else \
-	    echo 'oracle: skipped; say where nginx-tests is: make oracle NGINX_TESTS=dir'; \
+	    echo 'skipped: oracle: NGINX_TESTS does not name a checkout of nginx-tests'; \
 	fi
 
-# h2spec is fetched and built where Go is.
+# h2spec is the program H2SPEC, else the one in PATH.
 h2spec: build
 	@FIRSTBYTE_BIN=$(abspath $(BINARY)) tests/oracle/h2spec.sh
 
@@ -116,12 +120,14 @@ hpack:
 	@if [ -n '$(HPACK_STORIES)' ]; then \
 	    CARGO='$(CARGO)' tests/oracle/hpack.sh '$(HPACK_STORIES)'; \
 	else \
-	    echo 'hpack: skipped; say where hpack-test-case is: make hpack HPACK_STORIES=dir'; \
+	    echo 'skipped: hpack: HPACK_STORIES does not name a checkout of hpack-test-case'; \
 	fi
 
 test-all: test
+	@.ci/report-skipped $(MAKE) --no-print-directory long-checks
+
+long-checks:
 	@.ci/setup all
-	FIRSTBYTE_BIN=$(abspath $(BINARY)) $(CARGO) test --package firstbyte-tests --test metrics
 	FIRSTBYTE_BIN=$(abspath $(BINARY)) PROXY_RACES=100000 PROXY_CLIENTS=1000 FLUSH_LATE_MS=5 $(CARGO) test --package firstbyte-tests \
 	    --test proxy_retries --test proxy_slow_readers --test proxy_early_flush --test gateway_first_byte -- --test-threads=1 --nocapture
 	FIRSTBYTE_BIN=$(abspath $(BINARY)) WORDPRESS=1 $(CARGO) test --package firstbyte-tests --test gateway_wordpress
