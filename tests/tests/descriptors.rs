@@ -6,6 +6,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
+use firstbyte_tests::backend::{Backend, Step, ok};
 use firstbyte_tests::client::request;
 use firstbyte_tests::limited::limited;
 use firstbyte_tests::server::OWN_BINARY;
@@ -287,4 +288,65 @@ fn more_connections_than_open_files_are_warned_of() {
             None => assert!(!said.contains("exceed"), "{said}"),
         }
     }
+}
+
+/// Descriptors of the worker for deleted files with this in their names.
+fn open_temps(server: &Server, name: &str) -> usize {
+    let workers = server.workers();
+    let dirs = workers.iter().map(|pid| format!("/proc/{pid}/fd"));
+    let entries = dirs.filter_map(|dir| fs::read_dir(dir).ok()).flatten();
+    let links = entries.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
+    let texts = links.map(|link| link.to_string_lossy().into_owned());
+    texts
+        .filter(|text| text.contains(name) && text.ends_with("(deleted)"))
+        .count()
+}
+
+#[test]
+fn a_temporary_file_takes_one_descriptor() {
+    let backend = Backend::answering(|r| match r.target() {
+        "/upload" => vec![Step::Hold],
+        _ => ok(vec![b'x'; BIG_BYTES as usize]),
+    });
+    let server = Server::http(&format!(
+        "server {{ listen 127.0.0.1:%%PORT%%; client_body_buffer_size 4k;
+             location / {{ proxy_pass http://{}; proxy_max_temp_file_size 64m; }} }}",
+        backend.name()
+    ));
+    let server = server.start();
+    let mut upload = server.client();
+    upload.send(request("POST", "/upload", &["Content-Length: 10000"]) + &"x".repeat(10_000));
+    assert_eq!(backend.latest().body.len(), 10_000);
+    assert_eq!(open_temps(&server, "/client_body_temp/"), 1);
+    let mut download = server.client();
+    download.send(request("GET", "/download", &[]));
+    wait_until("the response is in a file", || {
+        server.error_log().contains("buffered to a temporary file")
+            && open_temps(&server, "/proxy_temp/") > 0
+    });
+    assert_eq!(open_temps(&server, "/proxy_temp/"), 1);
+}
+
+#[test]
+fn an_error_names_the_temporary_file_that_cannot_be_made() {
+    let backend = Backend::answering(|_| ok("done"));
+    let server = Server::http(&format!(
+        "server {{ listen 127.0.0.1:%%PORT%%; client_body_buffer_size 4k;
+             location / {{ proxy_pass http://{}; }} }}",
+        backend.name()
+    ));
+    let server = server.allow("failed (20: Not a directory)").start();
+    fs::remove_dir_all(server.path("client_body_temp")).expect("it is empty");
+    fs::write(server.path("client_body_temp"), "a file").expect("the folder is the test's");
+    let mut client = server.client();
+    client.send(request("POST", "/", &["Content-Length: 10000"]) + &"x".repeat(10_000));
+    assert_eq!(client.response().status, 500);
+    let log = server.wait_for_text("error.log", "Not a directory");
+    let line = log.lines().find(|line| line.contains("Not a directory"));
+    let line = line.expect("it was there");
+    assert!(line.contains("[crit]"), "{line}");
+    assert!(
+        line.contains("/client_body_temp/0000000001\" failed"),
+        "{line}"
+    );
 }

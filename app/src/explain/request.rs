@@ -19,7 +19,8 @@ use server_base::transport::NO_SOCKET;
 use server_base::waker::{WakeKey, WakeQueue};
 use server_base::{
     files::{
-        Change, DirEntry, FileError, Files, Keep, Meta, OpenPolicy, Opened, TempDir, TempFile,
+        Change, DirEntry, FileError, Files, Keep, Meta, OpenPolicy, Opened, TempDir, TempError,
+        TempFile,
     },
     listen::ListenAddr,
 };
@@ -244,12 +245,16 @@ impl Files for Watched {
     }
 
     /// Output is discarded.
-    fn create_temp(&mut self, dir: &TempDir, _: u32, _: Keep) -> Result<TempFile, FileError> {
-        let nowhere = File::create("/dev/null").map_err(|error| FileError {
-            errno: error.raw_os_error().unwrap_or_default(),
-            call: "open()",
+    fn create_temp(&mut self, dir: &TempDir, _: u32, _: Keep) -> Result<TempFile, TempError> {
+        let path = dir.path.clone();
+        let nowhere = File::create("/dev/null").map_err(|error| TempError {
+            error: FileError {
+                errno: error.raw_os_error().unwrap_or_default(),
+                call: "open()",
+            },
+            path: path.clone(),
         })?;
-        Ok(TempFile::unnamed(dir.path.clone(), nowhere))
+        Ok(TempFile::unnamed(path, nowhere))
     }
 }
 

@@ -22,7 +22,8 @@ use std::rc::Rc;
 
 use engines::http::{FileHandle, FileRange, SharedBytes};
 use server_base::files::{
-    Change, FileError, Files, Keep, Meta, OpenPolicy, Opened, SymlinkMode, TempDir, TempFile,
+    Change, FileError, Files, Keep, Meta, OpenPolicy, Opened, SymlinkMode, TempDir, TempError,
+    TempFile,
 };
 use server_http::meters::{self, FileFigures};
 use sys::page_cache;
@@ -388,8 +389,15 @@ impl Files for FileCache {
         server_base::files::apply_change(change)
     }
 
-    fn create_temp(&mut self, dir: &TempDir, mode: u32, keep: Keep) -> Result<TempFile, FileError> {
-        self.with_room(|_| server_base::files::create_temp(dir, mode, keep))
+    fn create_temp(&mut self, dir: &TempDir, mode: u32, keep: Keep) -> Result<TempFile, TempError> {
+        let mut path = Vec::new();
+        let made = self.with_room(|_| {
+            server_base::files::create_temp(dir, mode, keep).map_err(|error| {
+                path = error.path;
+                error.error
+            })
+        });
+        made.map_err(|error| TempError { error, path })
     }
 }
 

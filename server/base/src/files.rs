@@ -17,7 +17,7 @@ use engines::http::{FileRange, SharedBytes};
 
 pub use change::{Change, apply as apply_change, set_umask};
 pub use opened::{Opened, TEXTS_BYTES};
-pub use temp::{Keep, TempDir, TempFile, create as create_temp};
+pub use temp::{Keep, TempDir, TempError, TempFile, create as create_temp};
 
 /// Metadata of a path: everything that differs after a change.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -206,14 +206,17 @@ pub trait Files {
         })
     }
 
-    /// Makes a temporary file. Refused where that is not said otherwise.
+    /// Makes a temporary file. By default none can be made.
     ///
     /// # Errors
-    /// The system's error number and call.
-    fn create_temp(&mut self, _: &TempDir, _: u32, _: Keep) -> Result<TempFile, FileError> {
-        Err(FileError {
-            errno: EROFS,
-            call: "open()",
+    /// The system's error number and call, with the name of the file.
+    fn create_temp(&mut self, dir: &TempDir, _: u32, _: Keep) -> Result<TempFile, TempError> {
+        Err(TempError {
+            error: FileError {
+                errno: EROFS,
+                call: "open()",
+            },
+            path: dir.path.clone(),
         })
     }
 }
@@ -231,6 +234,8 @@ pub struct DirEntry {
 pub const EPERM: i32 = 1;
 /// No such file or directory.
 pub const ENOENT: i32 = 2;
+/// Input or output error.
+pub const EIO: i32 = 5;
 /// Permission denied.
 pub const EACCES: i32 = 13;
 /// Not a directory.

@@ -26,7 +26,7 @@ use engines::http::{Chunk, FileRange, SharedBytes};
 use server_base::clock::Clock;
 use server_base::errlog::{ErrorLog, Level, Sink};
 use server_base::files::{
-    Change, FileError, Files, Keep, Meta, OpenPolicy, Opened, TempDir, TempFile,
+    Change, FileError, Files, Keep, Meta, OpenPolicy, Opened, TempDir, TempError, TempFile,
 };
 use server_base::logs::Logs;
 use server_base::opened::OpenedLogs;
@@ -351,9 +351,10 @@ impl Files for Disk {
         self.outcomes.pop_front().unwrap_or(Ok(()))
     }
 
-    fn create_temp(&mut self, _: &TempDir, mode: u32, keep: Keep) -> Result<TempFile, FileError> {
-        if let Some(fault) = self.fault {
-            return Err(fault);
+    fn create_temp(&mut self, _: &TempDir, mode: u32, keep: Keep) -> Result<TempFile, TempError> {
+        if let Some(error) = self.fault {
+            let path = b"/temp/1".to_vec();
+            return Err(TempError { error, path });
         }
         self.temps.push((mode, keep));
         let file = if self.is_full {

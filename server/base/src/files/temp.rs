@@ -5,13 +5,18 @@
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use engines::http::FileHandle;
+use rustix::io::{Errno, pwrite};
+
 use super::listing::error;
-use super::{EEXIST, ENOENT, FileError};
+use super::{EEXIST, EIO, ENOENT, FileError};
 
 /// A directory for temporary files.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,8 +44,8 @@ pub enum Keep {
 pub struct TempFile {
     /// The name it has, or had.
     pub path: Vec<u8>,
-    /// The file.
-    pub file: File,
+    /// The file. Ranges of a body that are sent share this descriptor.
+    pub file: FileHandle,
     /// Bytes written.
     pub len: u64,
     /// It is removed when it is no longer used.
@@ -53,7 +58,7 @@ impl TempFile {
     pub fn unnamed(path: Vec<u8>, file: File) -> Self {
         Self {
             path,
-            file,
+            file: Rc::new(OwnedFd::from(file)),
             len: 0,
             remove: false,
         }
@@ -64,8 +69,16 @@ impl TempFile {
     /// # Errors
     /// Those of the system, a full disk above all.
     pub fn append(&mut self, bytes: &[u8]) -> Result<(), FileError> {
-        let written = self.file.write_all_at(bytes, self.len);
-        written.map_err(|e| error(&e, "pwrite()"))?;
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let at = self.len + (bytes.len() - rest.len()) as u64;
+            match pwrite(&self.file, rest, at) {
+                Ok(0) => return Err(failed("pwrite()", EIO)),
+                Ok(n) => rest = &rest[n..],
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(failed("pwrite()", errno.raw_os_error())),
+            }
+        }
         self.len += bytes.len() as u64;
         Ok(())
     }
@@ -84,11 +97,20 @@ impl Drop for TempFile {
     }
 }
 
+/// Why a temporary file could not be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TempError {
+    /// The error number and the call.
+    pub error: FileError,
+    /// The file or directory that the call named.
+    pub path: Vec<u8>,
+}
+
 /// Makes a temporary file, and the subdirectories on the way to it.
 ///
 /// # Errors
-/// The system's error number and call.
-pub fn create(dir: &TempDir, mode: u32, keep: Keep) -> Result<TempFile, FileError> {
+/// The system's error number and call, with the name of the file.
+pub fn create(dir: &TempDir, mode: u32, keep: Keep) -> Result<TempFile, TempError> {
     let mut number = next_number();
     for _ in 0..ATTEMPTS {
         let path = dir.name(number);
@@ -98,17 +120,30 @@ pub fn create(dir: &TempDir, mode: u32, keep: Keep) -> Result<TempFile, FileErro
             }
             Err(e) if e.raw_os_error() == Some(ENOENT) && dir.levels[0] > 0 => {
                 dir.make_levels(number)?;
-                let file = open_new(&path, mode).map_err(|e| error(&e, "open()"))?;
-                return kept(path, file, keep);
+                return match open_new(&path, mode) {
+                    Ok(file) => kept(path, file, keep),
+                    Err(e) => Err(unmade(&e, "open()", path)),
+                };
             }
-            Err(e) => return Err(error(&e, "open()")),
+            Err(e) => return Err(unmade(&e, "open()", path)),
             Ok(file) => return kept(path, file, keep),
         }
     }
-    Err(FileError {
-        errno: EEXIST,
-        call: "open()",
+    Err(TempError {
+        error: failed("open()", EEXIST),
+        path: dir.name(number),
     })
+}
+
+fn unmade(e: &io::Error, call: &'static str, path: Vec<u8>) -> TempError {
+    TempError {
+        error: error(e, call),
+        path,
+    }
+}
+
+fn failed(call: &'static str, errno: i32) -> FileError {
+    FileError { errno, call }
 }
 
 fn open_new(path: &[u8], mode: u32) -> io::Result<File> {
@@ -117,10 +152,11 @@ fn open_new(path: &[u8], mode: u32) -> io::Result<File> {
     options.open(Path::new(OsStr::from_bytes(path)))
 }
 
-fn kept(path: Vec<u8>, file: File, keep: Keep) -> Result<TempFile, FileError> {
-    if keep == Keep::Nameless {
-        let removed = fs::remove_file(Path::new(OsStr::from_bytes(&path)));
-        removed.map_err(|e| error(&e, "unlink()"))?;
+fn kept(path: Vec<u8>, file: File, keep: Keep) -> Result<TempFile, TempError> {
+    if keep == Keep::Nameless
+        && let Err(e) = fs::remove_file(Path::new(OsStr::from_bytes(&path)))
+    {
+        return Err(unmade(&e, "unlink()", path));
     }
     let mut temp = TempFile::unnamed(path, file);
     temp.remove = keep == Keep::WhileUsed;
@@ -148,14 +184,14 @@ impl TempDir {
         self.parts(number).1
     }
 
-    fn make_levels(&self, number: u32) -> Result<(), FileError> {
+    fn make_levels(&self, number: u32) -> Result<(), TempError> {
         for path in self.parts(number).0 {
             let made = DirBuilder::new()
                 .mode(0o700)
                 .create(Path::new(OsStr::from_bytes(&path)));
             match made {
                 Err(e) if e.kind() != io::ErrorKind::AlreadyExists => {
-                    return Err(error(&e, "mkdir()"));
+                    return Err(unmade(&e, "mkdir()", path));
                 }
                 _ => {}
             }
@@ -178,7 +214,54 @@ const ATTEMPTS: u32 = 10_000;
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::ffi::OsStringExt;
+    use std::os::unix::fs::FileExt;
+
     use super::*;
+
+    #[test]
+    fn a_file_is_written_by_pieces_and_shares_its_descriptor() {
+        let dir = TempDir {
+            path: std::env::temp_dir().into_os_string().into_vec(),
+            levels: [0; 3],
+        };
+        let mut temp = create(&dir, 0o600, Keep::Nameless).expect("it can be made");
+        for piece in [&b"one"[..], b"", b"two"] {
+            temp.append(piece).expect("there is room");
+        }
+        assert_eq!((temp.len, Rc::strong_count(&temp.file)), (6, 1));
+        let read = File::from(temp.file.try_clone().expect("a descriptor"));
+        let mut text = [0; 7];
+        assert_eq!(read.read_at(&mut text, 0).expect("it can be read"), 6);
+        assert_eq!(&text, b"onetwo\0");
+    }
+
+    #[test]
+    fn an_error_names_the_file() {
+        let of = |path: &[u8], levels| {
+            let path = path.to_vec();
+            let made = create(&TempDir { path, levels }, 0o600, Keep::Nameless);
+            let TempError { error, path } = made.expect_err("it is no directory");
+            (error.call, String::from_utf8(path).expect("text"))
+        };
+        let (call, path) = of(b"/dev/null", [0; 3]);
+        assert!(
+            call == "open()" && path.starts_with("/dev/null/0"),
+            "{path}"
+        );
+        let (call, path) = of(b"/dev/null", [1, 0, 0]);
+        assert!(call == "open()" && path.len() == "/dev/null/1/0000000001".len());
+        let (call, path) = of(b"/proc/no/such", [1, 0, 0]);
+        assert!(call == "mkdir()" && path.len() == "/proc/no/such/1".len());
+    }
+
+    #[test]
+    fn a_full_disk_leaves_the_length_as_it_was() {
+        let full = OpenOptions::new().write(true).open("/dev/full");
+        let mut temp = TempFile::unnamed(Vec::new(), full.expect("every system has it"));
+        let error = temp.append(b"text").expect_err("it is full");
+        assert_eq!((error.call, error.errno, temp.len), ("pwrite()", 28, 0));
+    }
 
     #[test]
     fn levels_are_the_last_digits() {

@@ -2,7 +2,7 @@
 
 use engines::http::{BodyLength, Version};
 use server_base::errlog::{Level, Shown};
-use server_base::files::{FileError, Keep, TempFile};
+use server_base::files::{Keep, TempError, TempFile};
 use server_base::keyword;
 
 use super::pace::Pace;
@@ -228,38 +228,33 @@ impl Reader {
         x: &mut Exchange,
         cx: &mut Ctx<'_>,
         piece: &[u8],
-    ) -> Result<(), FileError> {
+    ) -> Result<(), TempError> {
         let file = match &mut self.file {
             Some(file) => file,
             none => none.insert(create(x, cx, &self.plan)?),
         };
         for bytes in [&*self.memory, piece] {
             if !bytes.is_empty() {
-                file.append(bytes)?;
+                file.append(bytes).map_err(|error| TempError {
+                    error,
+                    path: file.path.clone(),
+                })?;
             }
         }
         self.memory.clear();
         Ok(())
     }
 
-    fn check(&mut self, x: &Exchange, written: Result<(), FileError>) {
-        let Err(error) = written else { return };
+    fn check(&mut self, x: &Exchange, written: Result<(), TempError>) {
+        let Err(TempError { error, path }) = written else {
+            return;
+        };
         let reason = conf::os_error(&std::io::Error::from_raw_os_error(error.errno));
-        let call = error.call;
-        match &self.file {
-            Some(file) => {
-                let name = Shown(&file.path);
-                x.log(
-                    Level::Crit,
-                    format_args!("{call} \"{name}\" failed ({reason})"),
-                );
-            }
-            None => {
-                let name = Shown(&x.route.core_loc().body_temp_dir().path);
-                let text = format_args!("{call} in \"{name}\" failed ({reason})");
-                x.log(Level::Crit, text);
-            }
-        }
+        let (call, name) = (error.call, Shown(&path));
+        x.log(
+            Level::Crit,
+            format_args!("{call} \"{name}\" failed ({reason})"),
+        );
         self.fail(500);
     }
 
@@ -272,7 +267,7 @@ impl Reader {
 }
 
 /// Makes the file of a body.
-fn create(x: &Exchange, cx: &mut Ctx<'_>, plan: &CollectOptions) -> Result<TempFile, FileError> {
+fn create(x: &Exchange, cx: &mut Ctx<'_>, plan: &CollectOptions) -> Result<TempFile, TempError> {
     let keep = match plan.in_file {
         InFile::Off => Keep::Nameless,
         InFile::Clean => Keep::WhileUsed,

@@ -1,7 +1,7 @@
 //! Arrivals while a response is pulled: more of the response, and more of the request.
 
 use server_base::errlog::{Level, Shown};
-use server_base::files::{FileError, Keep};
+use server_base::files::{FileError, Keep, TempError};
 use server_base::upstream_request::{Failure, UpstreamEvent};
 
 use super::body::Body;
@@ -127,24 +127,20 @@ fn write_out(run: &Run, x: &Exchange, cx: &mut Ctx<'_>, buffer: &mut ResponseBuf
         && let Err(error) = make_file(run, x, cx, buffer)
     {
         buffer.break_file();
-        let http = &x.route.http;
-        let dir = run.conf(x, http).temp_path.as_ref();
-        let dir = Shown(dir.map_or(b"", |dir| &dir.path));
-        let reason = reason(error);
-        let call = error.call;
-        return x.log(
-            Level::Crit,
-            format_args!("{call} in \"{dir}\" failed ({reason}) while reading upstream"),
-        );
+        return log_file(x, error.error, &error.path);
     }
     if let Err((error, name)) = buffer.write_out() {
         buffer.break_file();
-        let (call, reason, name) = (error.call, reason(error), Shown(&name));
-        x.log(
-            Level::Crit,
-            format_args!("{call} \"{name}\" failed ({reason}) while reading upstream"),
-        );
+        log_file(x, error, &name);
     }
+}
+
+fn log_file(x: &Exchange, error: FileError, name: &[u8]) {
+    let (call, reason, name) = (error.call, reason(error), Shown(name));
+    x.log(
+        Level::Crit,
+        format_args!("{call} \"{name}\" failed ({reason}) while reading upstream"),
+    );
 }
 
 fn make_file(
@@ -152,7 +148,7 @@ fn make_file(
     x: &Exchange,
     cx: &mut Ctx<'_>,
     buffer: &mut ResponseBuffer,
-) -> Result<(), FileError> {
+) -> Result<(), TempError> {
     let Some(dir) = &run.conf(x, &x.route.http).temp_path else {
         return Ok(());
     };
@@ -164,7 +160,8 @@ fn make_file(
             "an upstream response is buffered to a temporary file {name} while reading upstream"
         ),
     );
-    buffer.set_file(file)
+    buffer.set_file(file);
+    Ok(())
 }
 
 /// Why a call failed.

@@ -6,11 +6,9 @@
 //!
 //! Source: nginx documentation, `proxy_request_buffering`, `proxy_pass_request_body`, `proxy_set_body`.
 
-use std::io;
 use std::rc::Rc;
 
 use engines::http::{BodyLength, Chunk, FileRange, Version};
-use server_base::errlog::Level;
 use server_base::upstream_request::{BODY_WINDOW_BYTES, UpstreamRequest};
 
 use super::run::{Flow, Run, Step};
@@ -186,19 +184,11 @@ pub(super) fn step(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
 
 /// Takes what was collected, or the body that the configuration has in its place.
 fn replaced(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
-    let body = match run.gateway.body(x, cx) {
-        Some(bytes) => Ok(Body::bytes(bytes.into())),
+    run.body = match run.gateway.body(x, cx) {
+        Some(bytes) => Body::bytes(bytes.into()),
         None if run.conf(x, &x.route.http).pass_request_body => collected(x),
-        None => Ok(Body::None),
+        None => Body::None,
     };
-    match body {
-        Ok(body) => run.body = body,
-        Err(error) => {
-            let reason = conf::os_error(&error);
-            x.log(Level::Crit, format_args!("dup() failed ({reason})"));
-            return Flow::Done(Content::Status(500));
-        }
-    }
     Flow::Next(Step::Choose)
 }
 
@@ -230,19 +220,19 @@ fn streams(run: &Run, x: &Exchange, http: &Http) -> bool {
 }
 
 /// The body that has been collected, if any was.
-fn collected(x: &Exchange) -> io::Result<Body> {
+fn collected(x: &Exchange) -> Body {
     if let Some(bytes) = x.body_bytes() {
-        return Ok(Body::bytes(bytes.into()));
+        return Body::bytes(bytes.into());
     }
     let Some(file) = x.body_file() else {
-        return Ok(Body::None);
+        return Body::None;
     };
     let range = FileRange {
-        file: Rc::new(file.file.try_clone()?.into()),
+        file: Rc::clone(&file.file),
         offset: 0,
         len: file.len,
     };
-    Ok(Body::Whole(vec![Chunk::File(range)], file.len))
+    Body::Whole(vec![Chunk::File(range)], file.len)
 }
 
 /// Bytes of a body that are kept while they are passed on: as many as wait for a connection.

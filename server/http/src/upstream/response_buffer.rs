@@ -14,7 +14,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use engines::http::{Chunk, FileHandle, FileRange};
+use engines::http::{Chunk, FileRange};
 use server_base::files::{FileError, TempFile};
 use server_base::upstream_request::{UpstreamEvent, UpstreamRequest, WINDOW_BYTES};
 
@@ -74,7 +74,7 @@ pub(super) struct ResponseBuffer {
 /// The temporary file.
 enum Overflow {
     None,
-    Open(TempFile, FileHandle),
+    Open(TempFile),
     /// It could not be made or written to.
     Broken,
 }
@@ -167,7 +167,7 @@ impl ResponseBuffer {
     fn file_has_room(&self) -> bool {
         let used = match &self.file {
             Overflow::None => 0,
-            Overflow::Open(file, _) => file.len,
+            Overflow::Open(file) => file.len,
             Overflow::Broken => return false,
         };
         // What is in memory goes to the file as a whole.
@@ -180,13 +180,8 @@ impl ResponseBuffer {
     }
 
     /// Assigns a file to it.
-    pub(super) fn set_file(&mut self, file: TempFile) -> Result<(), FileError> {
-        let handle = file.file.try_clone().map_err(|error| FileError {
-            errno: error.raw_os_error().unwrap_or_default(),
-            call: "dup()",
-        })?;
-        self.file = Overflow::Open(file, Rc::new(handle.into()));
-        Ok(())
+    pub(super) fn set_file(&mut self, file: TempFile) {
+        self.file = Overflow::Open(file);
     }
 
     /// The file cannot be used: what is in it stays to be pulled, and nothing is added.
@@ -199,7 +194,7 @@ impl ResponseBuffer {
     /// # Errors
     /// With the name of the file.
     pub(super) fn write_out(&mut self) -> Result<(), (FileError, Vec<u8>)> {
-        let Overflow::Open(file, handle) = &mut self.file else {
+        let Overflow::Open(file) = &mut self.file else {
             return Ok(());
         };
         for piece in &mut self.pieces {
@@ -213,7 +208,7 @@ impl ResponseBuffer {
             }
             self.memory_bytes -= len;
             *piece = Chunk::File(FileRange {
-                file: Rc::clone(handle),
+                file: Rc::clone(&file.file),
                 offset,
                 len,
             });

@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use engines::http::{Chunk, FieldId, Method, parse_http_date};
 use server_base::errlog::{Level, Shown};
-use server_base::files::{Change, ENOENT, EXDEV, FileError, Keep, TempFile};
+use server_base::files::{Change, ENOENT, EXDEV, FileError, Keep, TempError, TempFile};
 
 use super::arrival::reason;
 use super::conf::Store;
@@ -36,8 +36,8 @@ pub(super) fn begin(run: &Run, x: &Exchange, cx: &mut Ctx<'_>) -> Option<Storing
             file,
             length: x.reply.content_length,
         }),
-        Err(error) => {
-            log(x, error, &dir.path);
+        Err(TempError { error, path }) => {
+            log(x, error, &path);
             None
         }
     }

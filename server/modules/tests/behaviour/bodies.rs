@@ -13,7 +13,9 @@ use engines::h1::{self, Event};
 use engines::http::SharedBytes;
 use server_base::clock::Clock;
 use server_base::connector::NoServers;
-use server_base::files::{FileError, Files, Keep, Meta, OpenPolicy, Opened, TempDir, TempFile};
+use server_base::files::{
+    FileError, Files, Keep, Meta, OpenPolicy, Opened, TempDir, TempError, TempFile,
+};
 use server_base::logs::Logs;
 use server_base::waker::{WakeKey, WakeQueue};
 use server_http::exchange::{Client, Ctx, Env, Exchange, Peer, State};
@@ -58,7 +60,7 @@ impl Files for Disk {
         unreachable!("nothing is served")
     }
 
-    fn create_temp(&mut self, dir: &TempDir, mode: u32, keep: Keep) -> Result<TempFile, FileError> {
+    fn create_temp(&mut self, dir: &TempDir, mode: u32, keep: Keep) -> Result<TempFile, TempError> {
         server_base::files::create_temp(dir, mode, keep)
     }
 }
@@ -160,7 +162,8 @@ impl Reading {
         use std::os::unix::fs::FileExt;
         let file = self.x.body_file().expect("there is one");
         let mut bytes = vec![0; file.len as usize];
-        let read = file.file.read_exact_at(&mut bytes, 0);
+        let handle = fs::File::from(file.file.try_clone().expect("a descriptor"));
+        let read = handle.read_exact_at(&mut bytes, 0);
         read.expect("as much was written");
         bytes
     }
