@@ -12,7 +12,7 @@ use engines::http::{BodyLength, Chunk, FileRange, Version};
 use server_base::upstream_request::{BODY_WINDOW_BYTES, UpstreamRequest};
 
 use super::run::{Flow, Run, Step};
-use crate::exchange::{Ctx, Exchange};
+use crate::exchange::{Ctx, Exchange, State, Wait};
 use crate::handler::Content;
 use crate::http::Http;
 use crate::request_body::stream::{self, Piece};
@@ -44,7 +44,10 @@ impl Body {
         match self {
             Self::None => BodyLength::None,
             Self::Whole(_, length) => BodyLength::Length(*length),
-            Self::Stream(_) => x.head.body,
+            Self::Stream(_) => match (x.head.body, x.body_size()) {
+                (BodyLength::Unknown, Some(bytes)) => BodyLength::Length(bytes),
+                (announced, _) => announced,
+            },
         }
     }
 
@@ -168,6 +171,13 @@ pub(super) fn step(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
     }
     if !passed_on && streams(run, x, &x.route.http) {
         run.body = Body::Stream(Stream::default());
+        if x.head.body == BodyLength::Unknown && x.body_size().is_none() {
+            // Input behind the head is delivered before the wake. If all of the body is there, its length is announced:
+            // an application of FastCGI reads no body without one.
+            x.waker(cx).wake();
+            x.progress.state = State::Waiting(Wait::woken());
+            return Flow::Wait(Step::Choose);
+        }
         return Flow::Next(Step::Choose);
     }
     if x.head.body == BodyLength::None {
