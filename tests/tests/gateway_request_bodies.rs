@@ -127,3 +127,22 @@ fn a_server_gets_the_length_of_a_chunked_body_that_came_with_its_head() {
         server.stop();
     }
 }
+
+/// The header of a request that expects an interim response is passed on too.
+#[test]
+fn a_request_without_a_body_gets_the_interim_response_it_expects() {
+    let expects = request("GET", "/", &["Expect: 100-continue"]);
+    let continues = b"HTTP/1.1 100 Continue\r\n\r\n";
+    let (_backend, server) = application();
+    let mut client = Client::connect(server.port());
+    client.send(&expects);
+    assert_eq!(client.bytes(continues.len()), continues);
+    assert_eq!(client.response().text(), "hello");
+    server.stop();
+    let backend = Backend::answering(|_| ok("done"));
+    let server = backend.proxied("").start();
+    let mut client = Client::connect(server.port());
+    client.send(&expects);
+    assert_eq!(client.bytes(continues.len()), continues);
+    assert_eq!(client.response().text(), "done");
+}

@@ -305,8 +305,9 @@ fn send_interim<N: Net>(h1: &mut H1State, last_progress_ms: &mut u64, sh: &mut S
         return;
     };
     let x = &mut active.exchange;
-    // As in nginx, who passes a request on answers the expectation of an empty body too.
-    let passes_empty = x.body.on_arrival.is_some() && x.head.body == BodyLength::Length(0);
+    // As in nginx, a request that is passed on gets the interim response even without a body.
+    let is_empty = matches!(x.head.body, BodyLength::None | BodyLength::Length(0));
+    let passes_empty = x.body.on_arrival.is_some() && is_empty;
     let awaited = x.awaits_body() && !h1.engine.body_done();
     let continues = x.head.expect_continue && (awaited || passes_empty);
     if x.response.early_responses.is_none() && !continues {
