@@ -24,7 +24,7 @@ pub enum StatusLine {
 /// A head.
 #[derive(Debug)]
 pub struct Parsed {
-    /// The head, with its status and without the field `Status`; its `body` is a `Length`, or `None` where the end of the
+    /// The head, with its status and the field `Status` as it was sent; its `body` is a `Length`, or `None` if the end of the
     /// connection or of its stream ends the body.
     pub head: Box<ResponseHead>,
     /// Its bytes.
@@ -79,7 +79,7 @@ impl HeadParser {
         if head.body == BodyLength::Unknown {
             return Err(ProtocolError::TransferEncoding);
         }
-        let said = take_status(&mut head)?;
+        let said = status_field(&head)?;
         if head.status == 0 {
             match said {
                 Some(value) => set_status(&mut head, value)?,
@@ -107,20 +107,16 @@ pub fn is_head(params: &Fields) -> bool {
     method.is_some_and(|field| params.bytes(field.value) == b"HEAD")
 }
 
-/// Removes the field `Status` and returns where its value is.
-fn take_status(head: &mut ResponseHead) -> Result<Option<Span>, ProtocolError> {
-    let is_status = |head: &ResponseHead, at: usize| {
-        let field = &head.fields[at];
+/// Returns the position of the value of the field `Status`. Gateways hide the field as nginx does.
+fn status_field(head: &ResponseHead) -> Result<Option<Span>, ProtocolError> {
+    let mut all = head.fields.iter().filter(|field| {
         field.id == FieldId::Other && head.bytes(field.name).eq_ignore_ascii_case(b"Status")
-    };
-    let Some(at) = (0..head.fields.len()).find(|at| is_status(head, *at)) else {
-        return Ok(None);
-    };
-    let value = head.fields.remove(at).value;
-    if (at..head.fields.len()).any(|at| is_status(head, at)) {
-        return Err(ProtocolError::DuplicateStatus);
+    });
+    let first = all.next().map(|field| field.value);
+    match all.next() {
+        Some(_) => Err(ProtocolError::DuplicateStatus),
+        None => Ok(first),
     }
-    Ok(Some(value))
 }
 
 /// Takes "404 Not Found", or "404" alone: then the phrase is the usual one.

@@ -13,10 +13,10 @@ fn a_body_has_its_length_or_ends_with_the_connection() {
             &["200 Content-Length=5", "+hello", "end 5"],
         ),
         ("Content-Length: 0\n\n", &["200 Content-Length=0", "end 0"]),
-        ("Status: 204\n\n", &["204", "end 0"]),
+        ("Status: 204\n\n", &["204 Status=204", "end 0"]),
         (
             "Status: 304\nContent-Length: 9\n\n",
-            &["304 Content-Length=9", "end 0"],
+            &["304 Status=304 Content-Length=9", "end 0"],
         ),
         ("\n", &["200", "end 0"]),
     ] {
@@ -35,8 +35,11 @@ fn bytes_behind_a_response_are_dropped() {
             "Content-Length: 0\n\nhello",
             &["200 Content-Length=0", "end 0"],
         ),
-        ("Status: 204\n\nhello", &["204", "end 0"]),
-        ("Status: 304\n\nStatus: 200\n\n", &["304", "end 0"]),
+        ("Status: 204\n\nhello", &["204 Status=204", "end 0"]),
+        (
+            "Status: 304\n\nStatus: 200\n\n",
+            &["304 Status=304", "end 0"],
+        ),
     ] {
         assert_eq!(told(response), wanted, "{response:?}");
     }
@@ -100,7 +103,10 @@ fn an_upgrade_that_was_asked_for_is_a_tunnel() {
     };
     let mut client = asked_with("GET", options);
     client.receive(b"Status: 101 Switching\nUpgrade: x\n\nup");
-    assert_eq!(lines(&mut client), ["101 Upgrade=x", "Upgraded(1)", "+up"]);
+    assert_eq!(
+        lines(&mut client),
+        ["101 Status=101 Switching Upgrade=x", "Upgraded(1)", "+up"]
+    );
     client.send(Chunk::Owned(b"down".to_vec()));
     assert_eq!(sent(&mut client), b"down");
     client.end();

@@ -179,7 +179,10 @@ fn output_behind_a_length_ends_the_response_and_the_connection() {
     for status in ["204", "304"] {
         let text = format!("Status: {status}\r\n\r\na body");
         let (story, reusable) = told(&[stdout(&text), stdout(""), end(0)]);
-        assert_eq!((story, reusable), (format!("{status}\nend 0"), false));
+        assert_eq!(
+            (story, reusable),
+            (format!("{status} Status={status}\nend 0"), false)
+        );
     }
 }
 

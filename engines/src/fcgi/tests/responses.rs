@@ -15,7 +15,10 @@ fn a_response_is_told() {
         stdout("lo"),
         end(0),
     ]);
-    assert_eq!(php, ("404\n+hello\nend 5".to_owned(), true));
+    assert_eq!(
+        php,
+        ("404 Status=404 Not Found\n+hello\nend 5".to_owned(), true)
+    );
 }
 
 #[test]
@@ -33,7 +36,10 @@ fn a_head_may_be_split_over_records_anywhere() {
             .replace("\n+", "+")
             .replace("+body", "/body");
         assert!(reusable, "{at}");
-        assert!(story.starts_with("201 X-A=b X-C=d"), "{at}: {story}");
+        assert!(
+            story.starts_with("201 Status=201 Made X-A=b X-C=d"),
+            "{at}: {story}"
+        );
         assert!(story.ends_with("end 4"), "{at}: {story}");
     }
     let single: Vec<_> = text
@@ -42,7 +48,7 @@ fn a_head_may_be_split_over_records_anywhere() {
         .map(stdout)
         .collect();
     let (story, _) = told(&[single.concat(), end(0)]);
-    assert_eq!(story, "201 X-A=b X-C=d\n+body\nend 4");
+    assert_eq!(story, "201 Status=201 Made X-A=b X-C=d\n+body\nend 4");
 }
 
 #[test]
