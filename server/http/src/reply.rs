@@ -266,7 +266,10 @@ pub fn send(x: &mut Exchange, cx: &mut Ctx<'_>, chunk: Option<Chunk>) {
 fn render(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
     let status = x.reply.status;
     if matches!(status, 204 | 304) {
-        x.reply.content_type.clear();
+        let of_server = x.upstream.as_ref().is_some_and(|u| u.answered(status));
+        if !of_server {
+            x.reply.content_type.clear();
+        }
         x.reply.content_length = None;
         x.drop_body();
     }

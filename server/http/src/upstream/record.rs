@@ -185,6 +185,11 @@ impl Upstream {
         self.server.as_ref().map(|server| &*server.server)
     }
 
+    /// Whether the last attempt brought a response with this status.
+    pub fn answered(&self, status: u16) -> bool {
+        matches!(self.entries.last(), Some(Entry::Attempt(attempt)) if attempt.status == status)
+    }
+
     /// The server that was chosen last and what it is asked for, as a URL.
     pub fn url(&self) -> Option<Vec<u8>> {
         let server = self.server.as_ref()?;

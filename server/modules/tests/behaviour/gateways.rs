@@ -232,6 +232,30 @@ fn a_status_is_hidden_by_fastcgi_and_scgi_as_with_nginx() {
 }
 
 #[test]
+fn a_content_type_without_content_is_passed_on_as_with_nginx() {
+    for directive in ["fastcgi_pass", "scgi_pass", "uwsgi_pass"] {
+        for status in [204, 304] {
+            let mut site = Site::server(&format!("location / {{ {directive} 127.0.0.1:9000; }}"));
+            site.servers
+                .answer(&format!("{status}\nContent-Type: a/b\n\n"));
+            let answer = site.send(GET);
+            assert_eq!(
+                (answer.status, answer.field("Content-Type")),
+                (status, "a/b")
+            );
+        }
+        let intercepts = directive.replace("pass", "intercept_errors");
+        let mut site = Site::server(&format!(
+            "location / {{ {directive} 127.0.0.1:9000; {intercepts} on; error_page 404 =204 /none; }}
+             location /none {{ default_type c/d; return 200 text; }}"
+        ));
+        site.servers.answer("404\nContent-Type: a/b\n\nbody");
+        let answer = site.send(GET);
+        assert_eq!((answer.status, answer.field("Content-Type")), (204, ""));
+    }
+}
+
+#[test]
 fn an_application_may_switch_protocols_where_the_client_asks_for_it() {
     let upgrade = |directives: &str, fields: &str| {
         let mut site = Site::server(&format!("location / {{ {directives} }}"));
