@@ -6,6 +6,8 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
+use rustix::net::sockopt;
+
 use crate::response::{self, Response};
 use crate::wait::DEADLINE;
 
@@ -93,6 +95,13 @@ impl Client {
             Wire::Unix(stream) => stream.shutdown(Shutdown::Write),
         };
         self
+    }
+
+    /// Closes the connection with a reset.
+    pub fn reset(self) {
+        if let Wire::Tcp(stream) = &self.wire {
+            let _ = sockopt::set_socket_linger(stream, Some(Duration::ZERO));
+        }
     }
 
     /// Reads one response to a request other than HEAD.

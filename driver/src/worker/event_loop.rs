@@ -138,8 +138,14 @@ pub trait EventLoop: Sized {
     fn read(&mut self, key: Key, ready: Readiness) {
         match self.step(key, |conn, shared| read_ready(conn, shared, ready)) {
             Some(true) => self.parts().0.ready.push(key),
-            // The turn that follows logs what was in progress.
-            Some(false) => self.abort(key),
+            // The turn that follows logs requests that do not outlive their client.
+            Some(false) => {
+                let broken = Readiness {
+                    broken: true,
+                    ..Readiness::default()
+                };
+                self.turn(key, broken);
+            }
             None => {}
         }
     }
@@ -187,11 +193,11 @@ pub trait EventLoop: Sized {
 
     /// Closes a client at once; what was in progress is logged as far as it came.
     fn abort(&mut self, key: Key) {
-        let broken = Readiness {
-            broken: true,
+        let aborted = Readiness {
+            aborted: true,
             ..Readiness::default()
         };
-        self.turn(key, broken);
+        self.turn(key, aborted);
     }
 
     /// Does something with a client that decides over it.

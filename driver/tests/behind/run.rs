@@ -299,6 +299,7 @@ impl<'a> Run<'a> {
             eof: false,
             expired: self.random.chance(500),
             broken: false,
+            aborted: false,
             part: Part::Whole,
         };
         if self.random.chance(500) {

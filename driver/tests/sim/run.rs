@@ -251,6 +251,7 @@ impl<'a, G: Guest> Run<'a, G> {
             eof: false,
             expired: self.random.chance(500),
             broken: false,
+            aborted: false,
             part: Part::Whole,
         };
         self.world.spurious(index, cause);

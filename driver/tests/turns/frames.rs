@@ -144,5 +144,6 @@ pub(crate) const END_HEADERS: u8 = 4;
 pub(crate) const NO_ERROR: u32 = 0;
 pub(crate) const PROTOCOL_ERROR: u32 = 1;
 pub(crate) const INTERNAL_ERROR: u32 = 2;
+pub(crate) const REFUSED_STREAM: u32 = 7;
 pub(crate) const CANCEL: u32 = 8;
 pub(crate) const ENHANCE_YOUR_CALM: u32 = 11;

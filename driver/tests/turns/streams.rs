@@ -4,7 +4,7 @@ use driver::worker::conn::Readiness;
 
 use super::frames::{
     CANCEL, CONTINUATION, DATA, END_HEADERS, END_STREAM, ENHANCE_YOUR_CALM, Frames, HEADERS,
-    INTERNAL_ERROR, NO_ERROR, PING, PROTOCOL_ERROR, RESET, Received, frame,
+    INTERNAL_ERROR, NO_ERROR, PING, PROTOCOL_ERROR, REFUSED_STREAM, RESET, Received, frame,
 };
 use super::site::{TestConnection, get, logged, notes, statuses};
 
@@ -121,6 +121,28 @@ fn a_client_that_resets_a_stream_is_logged_as_gone_where_it_had_no_answer() {
     client.talk.end();
     assert!(client.talk.is_closed());
     assert_eq!(logged(), [499]);
+}
+
+/// As many exchanges may outlive their streams on one connection.
+const DETACHED_MAX: u32 = 128;
+
+#[test]
+fn streams_are_refused_while_enough_exchanges_outlive_theirs() {
+    let mut client = Client::new("");
+    for stream in (1..2 * DETACHED_MAX).step_by(2) {
+        let answer = client.get(stream, "/pass/never/ignore");
+        assert_eq!(answer, [], "{stream}");
+        client.send(&frame(RESET, 0, stream, &CANCEL.to_be_bytes()));
+    }
+    assert!(logged().is_empty());
+    let next = 2 * DETACHED_MAX + 1;
+    assert_eq!(
+        client.get(next, "/next"),
+        [Received::Reset(next, REFUSED_STREAM)]
+    );
+    client.talk.end();
+    assert!(!client.talk.is_closed(), "they also outlive the connection");
+    assert!(logged().is_empty());
 }
 
 #[test]

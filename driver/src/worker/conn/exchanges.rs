@@ -10,7 +10,7 @@ use server_http::phases;
 
 use super::client::abandon;
 use super::serving::{ActiveExchange, Protocol};
-use super::state::{Closed, Conn, State};
+use super::state::{Closed, ClosedBy, Conn, State};
 use super::{h1, mux, probe};
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
@@ -105,7 +105,7 @@ pub(super) fn finish_sent<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -
 }
 
 /// Logs all exchanges of a connection that is closed, as far as they came.
-pub(super) fn finish_all<N: Net>(protocol: &mut Protocol, sh: &mut Shared<N>) {
+pub(super) fn finish_all<N: Net>(protocol: &mut Protocol, sh: &mut Shared<N>, by: ClosedBy) {
     let sent = protocol.exchanges().sent;
     while let Some(flushing) = protocol.exchanges_mut().flushing.pop_front() {
         let bytes_sent = flushing.sent_bytes(sent);
@@ -121,7 +121,11 @@ pub(super) fn finish_all<N: Net>(protocol: &mut Protocol, sh: &mut Shared<N>) {
             Protocol::H1(_) => sent.saturating_sub(active.start),
             Protocol::Mux(mux) => mux.engine.sent_bytes(active.stream),
         };
-        abandon(&mut x);
+        match protocol {
+            // nginx has this status for HTTP/1 alone.
+            Protocol::H1(_) if by == ClosedBy::Client && x.lacks_body() => x.lose_body(),
+            _ => abandon(&mut x),
+        }
         sh.finish(x);
     }
 }

@@ -14,13 +14,15 @@ use server_http::conf_core::{CoreSrv, Lingering as Rule};
 use server_http::exchange::State as Progress;
 
 use super::client::{log, log_unfinished};
+use super::detached::Detached;
 use super::exchanges::{finish_all, finish_sent, resume_due};
 use super::fetching;
 use super::h1;
 use super::mux;
 use super::probe;
+use super::run_detached;
 use super::serving::{ActiveExchange, H1Input, H1State, MuxState, Protocol};
-use super::state::{Closed, Conn, Disposition, Lingering, State};
+use super::state::{Closed, ClosedBy, Conn, Disposition, Lingering, State, Transport};
 use super::trace::debug_conn;
 use super::transport::write;
 use crate::worker::net::Net;
@@ -169,6 +171,8 @@ fn settle_mux<N: Net>(
         false => closing.timeout_ms,
     };
     match closing.rule {
+        // Exchanges that outlive the connection keep its socket open as well.
+        _ if !mux.detached.is_empty() => Err(Closed),
         Rule::Off => Err(Closed),
         Rule::On | Rule::Always => Ok(linger(c, sh, closing.time_ms, silence_ms)),
     }
@@ -264,11 +268,16 @@ fn flush_goaway<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
 /// The deadline has passed, unless the connection has moved on since it was set.
 #[cold]
 #[inline(never)]
-pub(super) fn expire<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(), Closed> {
+pub(super) fn expire<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(), ClosedBy> {
     probe::expire(c, sh);
     // Room that was told of together with the deadline is progress, if the socket takes anything.
-    write(c, sh)?;
-    settle(c, sh)?;
+    let written = write(c, sh).and_then(|_| settle(c, sh));
+    written.map_err(|Closed| ClosedBy::Client)?;
+    expire_state(c, sh).map_err(|Closed| ClosedBy::Server)
+}
+
+/// Handles a deadline of the current state that has passed.
+fn expire_state<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(), Closed> {
     let now_ms = sh.clock.mono_ms;
     if deadline(c, sh) > now_ms {
         return Ok(());
@@ -405,6 +414,21 @@ fn header_timeout<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>) -> u64 {
 
 /// Ends a connection; exchanges in progress are logged as far as they came.
 pub(super) fn close<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Disposition {
+    if !matches!(c.state, State::Detached(_)) {
+        leave(c, sh, ClosedBy::Server);
+    }
+    if let State::Detached(detached) = std::mem::replace(&mut c.state, State::Closed) {
+        detached.finish_all(sh);
+    }
+    Disposition::Close
+}
+
+/// Ends a connection. Exchanges that outlive their client go on; the others are logged as far as they came.
+pub(super) fn leave<N: Net>(
+    c: &mut Conn<N::Socket>,
+    sh: &mut Shared<N>,
+    by: ClosedBy,
+) -> Disposition {
     if let Some(tls) = c.transport.tls() {
         tls.count_end();
     }
@@ -417,13 +441,27 @@ pub(super) fn close<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Disp
     let fd = sh.net.number(&c.socket);
     debug_conn!(HTTP, c, sh, "close http connection: {fd}");
     let state = std::mem::replace(&mut c.state, State::Closed);
-    if let State::Serving(mut protocol) = state {
-        finish_all(&mut protocol, sh);
-        if let Protocol::H1(h1) = protocol {
-            sh.release(h1);
-        }
+    let State::Serving(mut protocol) = state else {
+        return Disposition::Close;
+    };
+    let mut detached = match &mut protocol {
+        Protocol::H1(_) => Detached::default(),
+        Protocol::Mux(mux) => std::mem::take(&mut mux.detached),
+    };
+    if by == ClosedBy::Client {
+        detached.take_from(&mut protocol);
     }
-    Disposition::Close
+    finish_all(&mut protocol, sh, by);
+    if let Protocol::H1(h1) = protocol {
+        sh.release(h1);
+    }
+    if detached.is_empty() {
+        return Disposition::Close;
+    }
+    sh.net.shutdown(&mut c.socket);
+    c.transport = Transport::Plain;
+    c.state = State::Detached(Box::new(detached));
+    run_detached::turn(c, sh)
 }
 
 /// Time for which input is dropped after our side of an idle connection was ended, and for which a silent client is

@@ -12,6 +12,7 @@
 //! it waits for is in the deadline that [`turn`] returns.
 
 mod client;
+mod detached;
 mod early_responses;
 mod engine;
 mod exchanges;
@@ -21,6 +22,7 @@ mod handshake;
 mod lifecycle;
 mod mux;
 mod probe;
+mod run_detached;
 mod serving;
 mod sniff;
 mod standing;
@@ -35,9 +37,9 @@ use server_http::exchange::BODY_BUDGET_BYTES;
 use super::net::Net;
 use super::shared::Shared;
 pub(crate) use engine::Pool;
-use lifecycle::{close, deadline, expire, settle, shutdown_write};
+use lifecycle::{close, deadline, expire, leave, settle, shutdown_write};
 use sniff::receive;
-use state::Closed;
+use state::{Closed, ClosedBy, State};
 use transport::write;
 
 pub use lifecycle::ENDED_MS;
@@ -64,8 +66,19 @@ pub fn read_ready<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, ready: Re
 /// Does all that can be done on a connection now, or a part of that.
 pub fn turn<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, ready: Readiness) -> Disposition {
     c.add(ready);
-    if ready.broken || (ready.expired && expire(c, sh).is_err()) {
+    if ready.aborted {
         return close(c, sh);
+    }
+    if matches!(c.state, State::Detached(_)) {
+        return run_detached::turn(c, sh);
+    }
+    if ready.broken {
+        return leave(c, sh, ClosedBy::Client);
+    }
+    if ready.expired
+        && let Err(by) = expire(c, sh)
+    {
+        return leave(c, sh, by);
     }
     sh.turn_bytes = 0;
     let mut part = ready.part;
@@ -81,7 +94,7 @@ pub fn turn<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, ready: Readines
                     deadline_ms: deadline(c, sh),
                 };
             }
-            Err(Closed) => return close(c, sh),
+            Err(Closed) => return leave(c, sh, ClosedBy::Client),
         }
     }
     // There may be more to do, but it is the others' turn.
@@ -170,6 +183,6 @@ pub fn drain<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Disposition
     }
     match shutdown_write(c, sh) {
         Ok(_) => turn(c, sh, Readiness::default()),
-        Err(Closed) => close(c, sh),
+        Err(Closed) => leave(c, sh, ClosedBy::Client),
     }
 }

@@ -17,6 +17,7 @@ use server_http::exchange::Exchange;
 use server_http::phases;
 
 use super::client::{abandon, is_hostless, log, open_exchange};
+use super::detached::outlives_client;
 use super::engine::{Engine, Reason, with_engine};
 use super::serving::{ActiveExchange, MuxState, Protocol};
 use super::state::{Closed, Conn, State};
@@ -46,6 +47,11 @@ pub(super) fn open<N: Net>(c: &mut Conn<N::Socket>, sh: &Shared<N>, protocol: ht
 pub(super) fn run<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(), Closed> {
     deliver(c, sh)?;
     pump(c, sh);
+    if let Some(mux) = c.state.mux()
+        && !mux.detached.is_empty()
+    {
+        mux.detached.run(sh);
+    }
     Ok(())
 }
 
@@ -87,8 +93,9 @@ fn begin<N: Net>(
     stream: u32,
     mut head: Box<RequestHead>,
 ) -> Result<(), Closed> {
-    if (c.drain.is_listener_removed() || memory::is_full())
-        && let Some(mux) = c.state.mux()
+    let refuses = c.drain.is_listener_removed() || memory::is_full();
+    if let Some(mux) = c.state.mux()
+        && (refuses || mux.detached.is_full())
     {
         // Nobody serves it here, or not now; the client may ask elsewhere or again.
         mux.engine.reset(stream, Reason::Refused);
@@ -135,7 +142,7 @@ fn is_last(x: &Exchange) -> bool {
         || loc.keepalive().idle_ms == 0
 }
 
-/// Ends an exchange whose stream is gone.
+/// Ends the exchange of a stream that is gone, unless the exchange outlives its client.
 fn drop_exchange<N: Net>(
     c: &mut Conn<N::Socket>,
     sh: &mut Shared<N>,
@@ -147,6 +154,9 @@ fn drop_exchange<N: Net>(
         return;
     };
     let mut x = remove(mux, at, sent_bytes);
+    if outlives_client(&x) {
+        return mux.detached.add(x, sent_bytes);
+    }
     abandon(&mut x);
     sh.finish(x);
 }

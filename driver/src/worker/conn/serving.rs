@@ -15,6 +15,7 @@ use server_http::conf_core::{CoreLoc, Lingering};
 use server_http::exchange::Exchange;
 use server_http::stats::Activity;
 
+use super::detached::Detached;
 use super::engine::{Engine, NO_STREAM, Pool};
 use crate::io::read_ahead::ReadAhead;
 use crate::worker::config::Timeouts;
@@ -48,6 +49,8 @@ pub(super) enum H1Input {
 pub(crate) struct MuxState {
     pub(super) exchanges: Exchanges,
     pub(super) engine: Engine,
+    /// Exchanges that go on after a reset of their stream.
+    pub(super) detached: Detached,
     /// An active exchange is to get no response.
     pub(super) any_aborted: bool,
     /// Since when there is no exchange; `None` while there is one.
@@ -138,12 +141,14 @@ impl Protocol {
     /// When an active exchange goes on by itself: its wait is over, or more of its body may be there. One of HTTP/1 does
     /// not while responses before it are flushed, since its client may not send on before it has them.
     pub(super) fn due_ms(&self) -> Option<u64> {
-        let exchanges = match self {
+        let (exchanges, detached_ms) = match self {
             Self::H1(h1) if !h1.exchanges.flushing.is_empty() => return None,
-            _ => self.exchanges(),
+            Self::H1(h1) => (&h1.exchanges, None),
+            Self::Mux(mux) => (&mux.exchanges, mux.detached.due_ms()),
         };
         let due = |active: &ActiveExchange| active.waits_until_ms();
-        exchanges.active.iter().filter_map(due).min()
+        let all = exchanges.active.iter().filter_map(due);
+        all.chain(detached_ms).min()
     }
 
     pub(super) fn activity(&self) -> Activity {
@@ -208,6 +213,7 @@ impl MuxState {
         Self {
             exchanges: Exchanges::new(),
             engine,
+            detached: Detached::default(),
             any_aborted: false,
             idle_since_ms: Some(now_ms),
             block_since: None,

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! ProxyHeader -> Sniffing -> Idle <-> Serving -> Lingering -> Closed
+//!                                       Serving -> Detached -> Closed
 //! ```
 //!
 //! A listener decides where a connection begins: a header of the PROXY protocol is expected or not, several protocols are
@@ -17,6 +18,7 @@ use engines::proxy_protocol;
 use server_http::exchange::Peer;
 use server_http::stats::{Activity, Counted};
 
+use super::detached::Detached;
 use super::probe::Sample;
 use super::serving::{Exchanges, H1State, MuxState, Protocol};
 use super::tls::{Tls, WRITE_BYTES};
@@ -82,6 +84,8 @@ pub(super) enum State {
     Serving(Protocol),
     /// Our side is ended; input is read and dropped, so that a reset does not take along what was sent.
     Lingering(Box<Lingering>),
+    /// The client has left; exchanges that outlive it go on.
+    Detached(Box<Detached>),
     /// Over.
     Closed,
 }
@@ -125,6 +129,8 @@ pub struct Readiness {
     pub expired: bool,
     /// Reading found the connection at its end.
     pub broken: bool,
+    /// The connection is to be closed with all that is in progress.
+    pub aborted: bool,
     /// The part of the turn that is to be done.
     pub part: Part,
 }
@@ -151,6 +157,15 @@ pub enum Disposition {
     },
     /// Close it.
     Close,
+}
+
+/// The side that ends a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ClosedBy {
+    /// The client has ended or reset it, or nothing is in progress.
+    Client,
+    /// The server ends it, for a timeout or a shutdown: active exchanges end too.
+    Server,
 }
 
 /// The connection ends here and now.
@@ -294,6 +309,7 @@ impl<S> Conn<S> {
         match &self.state {
             State::ProxyHeader(..) | State::Sniffing(..) | State::Idle => Some(Activity::Waiting),
             State::Serving(protocol) => Some(protocol.activity()),
+            State::Detached(_) => Some(Activity::Writing),
             State::Lingering(_) | State::Closed => None,
         }
     }
@@ -307,6 +323,7 @@ impl<S> Conn<S> {
         }
         match &self.state {
             State::Serving(protocol) => protocol.wants_input(),
+            State::Detached(_) => false,
             _ => true,
         }
     }
@@ -370,14 +387,19 @@ impl<S> Conn<S> {
             State::ProxyHeader(..) | State::Sniffing(..) | State::Idle => true,
             State::Serving(Protocol::H1(_)) => false,
             State::Serving(Protocol::Mux(mux)) => !mux.exchanges.is_busy(),
-            State::Lingering(_) | State::Closed => false,
+            State::Lingering(_) | State::Detached(_) | State::Closed => false,
         }
     }
 
     /// Whether it is to end, or has a request in progress that began before this configuration.
     pub fn is_older_than(&self, number: u64) -> bool {
         let is_older = |exchanges: &Exchanges| exchanges.is_older_than(number);
-        self.drain.is_on() || self.state.exchanges().is_some_and(is_older)
+        let detached = match &self.state {
+            State::Detached(detached) => detached.is_older_than(number),
+            State::Serving(Protocol::Mux(mux)) => mux.detached.is_older_than(number),
+            _ => false,
+        };
+        self.drain.is_on() || detached || self.state.exchanges().is_some_and(is_older)
     }
 
     /// Whether the protocol announces the end of a connection (GOAWAY).

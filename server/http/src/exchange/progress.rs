@@ -43,7 +43,7 @@ part! {
         pub completed: bool,
         /// Keep the connection after this response.
         pub keep_alive: bool,
-        /// The exchange goes on although its client has ended its side.
+        /// The exchange goes on although its client has left.
         pub ignore_abort: bool,
     }
 }
