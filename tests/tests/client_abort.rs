@@ -6,7 +6,10 @@
 use firstbyte_tests::backend::{Backend, Gate, Step, chunk, send};
 use firstbyte_tests::client::request;
 use firstbyte_tests::dir::set_mode;
-use firstbyte_tests::{Client, H2Client, Server, Signal, fastcgi, peer, wait_until};
+use firstbyte_tests::h2::Http2;
+use firstbyte_tests::mux::{Frames, MuxClient};
+use firstbyte_tests::spdy::Spdy;
+use firstbyte_tests::{Client, H2Client, Server, Signal, SpdyClient, fastcgi, peer, wait_until};
 
 /// A protocol spoken with the server behind.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +25,8 @@ enum Leaves {
     Fin,
     ResetsStream,
     ClosesH2,
+    ResetsSpdy,
+    ClosesSpdy,
 }
 
 /// The moment at which it leaves.
@@ -70,12 +75,13 @@ impl Gateway {
             Self::Proxy => (format!("proxy_pass http://{};", backend.name()), "proxy"),
             Self::FastCgi => (format!("fastcgi_pass {};", backend.name()), "fastcgi"),
         };
+        let spdy = if peer::is_firstbyte() { "spdy" } else { "" };
         let directives = directives.replace("%_", &format!("{prefix}_"));
         Server::http_with(
             &format!("worker_processes 1; {main}"),
             &format!(
                 "log_format ends '$uri $status $upstream_response_length.';
-                 server {{ listen 127.0.0.1:%%PORT%%; http2 on; access_log %%DIR%%/ends.log ends;
+                 server {{ listen 127.0.0.1:%%PORT%% {spdy}; http2 on; access_log %%DIR%%/ends.log ends;
                      location /work {{ {pass} proxy_http_version 1.1; {directives} }}
                      location /look {{ access_log off; return 204; }} }}"
             ),
@@ -112,17 +118,16 @@ impl Leaves {
             }
             Self::ResetsStream | Self::ClosesH2 => {
                 let mut client = H2Client::connect(server.port());
-                let more = [("content-length", &*length)];
-                let stream = client.request(method, "/work", &more, body.is_empty());
-                if !body.is_empty() {
-                    client.data(stream, body.as_bytes(), true);
-                }
-                if when == When::BetweenPieces {
-                    client.until("a piece", |c| c.so_far(stream).body.len() >= 5);
-                } else {
-                    arrived(server);
-                }
+                let stream = over_streams(&mut client, server, when, (method, &length));
                 if self == Self::ResetsStream {
+                    client.cancel(stream);
+                    assert_eq!(client.fetch("/look").status, 204, "the connection stays");
+                }
+            }
+            Self::ResetsSpdy | Self::ClosesSpdy => {
+                let mut client = SpdyClient::connect(server.port());
+                let stream = over_streams(&mut client, server, when, (method, &length));
+                if self == Self::ResetsSpdy {
                     client.cancel(stream);
                     assert_eq!(client.fetch("/look").status, 204, "the connection stays");
                 }
@@ -132,17 +137,61 @@ impl Leaves {
     }
 }
 
+/// Protocols with streams.
+trait Sends: Frames {
+    /// Sends the whole body of a request.
+    fn body(client: &mut MuxClient<Self>, stream: u32);
+}
+
+impl Sends for Http2 {
+    fn body(client: &mut MuxClient<Self>, stream: u32) {
+        client.data(stream, b"body", true);
+    }
+}
+
+impl Sends for Spdy {
+    fn body(client: &mut MuxClient<Self>, stream: u32) {
+        client.data(stream, b"body", true);
+    }
+}
+
+/// Sends a request and waits for the moment to leave; returns the stream.
+fn over_streams<F: Sends>(
+    client: &mut MuxClient<F>,
+    server: &Server,
+    when: When,
+    (method, length): (&str, &str),
+) -> u32 {
+    let has_body = length != "0";
+    let stream = client.request(method, "/work", &[("content-length", length)], !has_body);
+    if has_body {
+        F::body(client, stream);
+    }
+    match when {
+        When::BetweenPieces => client.until("a piece", |c| c.so_far(stream).body.len() >= 5),
+        When::BeforeHead => arrived(server),
+    }
+    stream
+}
+
 /// The one thread of the server has handled whatever was sent before.
 fn arrived(server: &Server) {
     assert_eq!(server.get("/look").status, 204);
 }
 
-const LEAVES: [Leaves; 4] = [
-    Leaves::Reset,
-    Leaves::Fin,
-    Leaves::ResetsStream,
-    Leaves::ClosesH2,
-];
+/// All ways; nginx has no SPDY any more.
+fn all_ways() -> impl Iterator<Item = Leaves> {
+    let ways = [
+        Leaves::Reset,
+        Leaves::Fin,
+        Leaves::ResetsStream,
+        Leaves::ClosesH2,
+        Leaves::ResetsSpdy,
+        Leaves::ClosesSpdy,
+    ];
+    let count = if peer::is_firstbyte() { 6 } else { 4 };
+    ways.into_iter().take(count)
+}
 
 /// Asserts that a request without its client is logged with the status and length of the whole response.
 fn finishes(gateway: Gateway, leaves: Leaves, when: When, directives: &str) {
@@ -191,7 +240,7 @@ fn a_server_finishes_without_its_client_if_that_is_configured() {
         return;
     }
     for gateway in [Gateway::Proxy, Gateway::FastCgi] {
-        for leaves in LEAVES {
+        for leaves in all_ways() {
             for when in [When::BeforeHead, When::BetweenPieces] {
                 for directives in ["", "%_buffering off;"] {
                     finishes(gateway, leaves, when, directives);
@@ -204,7 +253,7 @@ fn a_server_finishes_without_its_client_if_that_is_configured() {
 #[test]
 fn by_default_the_connection_to_the_server_ends_with_the_client() {
     for gateway in [Gateway::Proxy, Gateway::FastCgi] {
-        for leaves in LEAVES {
+        for leaves in all_ways() {
             for when in [When::BeforeHead, When::BetweenPieces] {
                 let backend = Backend::scripted(move |_| {
                     let mut steps = vec![gateway.read()];
@@ -274,7 +323,7 @@ fn an_upload_that_is_reset_is_a_bad_request() {
 /// A page is kept although the client of the first request is gone.
 #[test]
 fn a_response_is_stored_although_its_client_resets_the_connection() {
-    for leaves in LEAVES {
+    for leaves in all_ways() {
         let gate = Gate::default();
         let of_script = gate.clone();
         let backend = Backend::scripted(move |_| {

@@ -7,9 +7,11 @@
 
 use server_http::exchange::Exchange;
 
+use super::engine::Pool;
+
 /// Exchanges without a client any more.
 #[derive(Default)]
-pub(super) struct Detached(pub(super) Vec<Box<Exchange>>);
+pub(super) struct Detached(pub(super) Pool<Exchange>);
 
 impl Detached {
     /// Whether there are none.
