@@ -359,58 +359,6 @@ fn programs_that_are_no_browsers_are_told() {
     }
 }
 
-/// Addresses and names in the browser's own log of its network that are not the page's.
-fn elsewhere(log: &Value) -> Vec<String> {
-    let types = log["constants"]["logEventTypes"]
-        .as_object()
-        .expect("its constants");
-    let mut found = Vec::new();
-    for event in log["events"].as_array().expect("its events") {
-        let (params, is) = (&event["params"], |name: &str| event["type"] == types[name]);
-        if is("HOST_RESOLVER_MANAGER_JOB") {
-            found.extend(params["host"].as_str().map(str::to_owned));
-        }
-        if is("TCP_CONNECT") {
-            let addresses = params["address_list"].as_array().into_iter().flatten();
-            found.extend(addresses.filter_map(|one| one.as_str().map(str::to_owned)));
-        }
-    }
-    found.retain(|one| !one.starts_with("127.0.0.1:"));
-    found
-}
-
-#[test]
-fn browser_connects_to_nobody_but_the_page() {
-    if !is_installed() {
-        return;
-    }
-    let dir = TempDir::new();
-    let log = dir.path().join("net.json");
-    let browser = lab::browser::find(None).expect("there is one");
-    let script = format!(
-        "#!/bin/sh\nexec {} --log-net-log={} \"$@\"\n",
-        browser.display(),
-        log.display()
-    );
-    dir.write("browser", script);
-    let program = dir.path().join("browser");
-    firstbyte_tests::dir::set_mode(&program, 0o755);
-    // A script that runs for a while: what the browser does by itself comes some seconds after its start.
-    let (_listener, hanging) = silent();
-    let backend = page(&format!(
-        "<script>onload = () => fetch('{hanging}', {{mode: 'no-cors'}})</script>"
-    ));
-    let url = format!("http://{}/", backend.name());
-    let asked =
-        json!({"url": url, "browser": program.display().to_string(), "after_load_ms": 6000});
-    let told = Visiting::start(&asked).result();
-    assert!(told["load_ms"].is_number(), "{told}");
-    let text = fs::read_to_string(&log).expect("the browser wrote it");
-    let log: Value = serde_json::from_str(&text).expect("JSON");
-    assert!(text.contains(&backend.name()), "connections are seen");
-    assert_eq!(elsewhere(&log), Vec::<String>::new());
-}
-
 /// A server that takes connections in a thread, so that a browser that connects several times is not refused.
 #[test]
 fn body_without_end_ends_at_the_timeout() {

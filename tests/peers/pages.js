@@ -15,7 +15,7 @@ const axe = fs.readFileSync(path.join(modules, 'axe-core', 'axe.min.js'), 'utf8'
 // The DevTools protocol over a pair of pipes: messages end with a zero byte.
 const browser = spawn(chromium, [
   '--headless=new', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--no-first-run', '--hide-scrollbars',
-  '--remote-debugging-pipe', `--user-data-dir=${profile}`
+  '--host-resolver-rules=MAP * ~NOTFOUND', '--remote-debugging-pipe', `--user-data-dir=${profile}`
 ], { stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'], detached: true })
 const kill = () => { try { process.kill(-browser.pid, 'SIGKILL') } catch { /* it has ended */ } }
 process.on('exit', kill)

@@ -147,6 +147,7 @@ fn page_is_readable_in_a_browser() {
                 "--disable-dev-shm-usage",
             ])
             .args(["--no-first-run", "--enable-logging=stderr", "--dump-dom"])
+            .arg("--host-resolver-rules=MAP * ~NOTFOUND")
             .arg(format!(
                 "--user-data-dir={}",
                 dir.path().join("profile").display()

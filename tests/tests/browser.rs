@@ -94,6 +94,7 @@ fn page(browser: &Path, server: &Server, options: &[&str], path: &str) -> String
                 "--disable-dev-shm-usage",
             ])
             .args(["--no-first-run", "--ignore-certificate-errors"])
+            .arg("--host-resolver-rules=MAP * ~NOTFOUND,EXCLUDE 127.0.0.1")
             .arg(format!("--user-data-dir={}", profile.display()))
             .args(options)
             .arg("--dump-dom")

@@ -1,17 +1,27 @@
 //! The browser's command line and preferences: one page, no request that is not the page's.
 //!
+//! The rules of [`super::vendor`] hold back the browser's own requests on all versions. Switches and features are a second
+//! layer: they spare the work, and apply to hosts that the page shares with the browser.
+//!
 //! Source: <https://peter.sh/experiments/chromium-command-line-switches/>, and Chromium's lists of features.
 
 use std::ffi::OsString;
 use std::path::Path;
 
 use super::options::Options;
+use super::vendor::PageHosts;
 
 /// Arguments of the browser.
-pub(super) fn arguments(options: &Options, profile: &Path, is_root: bool) -> Vec<OsString> {
+pub(super) fn arguments(
+    options: &Options,
+    hosts: &PageHosts,
+    profile: &Path,
+    is_root: bool,
+) -> Vec<OsString> {
     let mut all: Vec<OsString> = FLAGS.iter().map(OsString::from).collect();
     let mut add = |flag: &str| all.push(flag.into());
     add(&format!("--disable-features={}", FEATURES_OFF.join(",")));
+    add(&format!("--host-resolver-rules={}", hosts.resolver_rules()));
     if is_root {
         // Chromium refuses to run its sandbox as root.
         add("--no-sandbox");
@@ -64,9 +74,12 @@ const FLAGS: &[&str] = &[
     "--no-pings",
     "--no-proxy-server",
     "--no-service-autorun",
-    // Two that have no switch go where browsers do not connect to.
+    // Services without a switch get a URL on a port that browsers refuse.
     "--component-updater=url-source=http://127.0.0.1:9/",
     "--gaia-url=http://127.0.0.1:9",
+    "--gcm-checkin-url=http://127.0.0.1:9/",
+    "--gcm-mcs-endpoint=http://127.0.0.1:9/",
+    "--gcm-registration-url=http://127.0.0.1:9/",
     // Programs and files besides it.
     "--disable-breakpad",
     "--password-store=basic",
@@ -86,6 +99,9 @@ const FLAGS: &[&str] = &[
 
 /// Features that make requests of their own, ask for another URL than was typed, or hide when data arrived.
 const FEATURES_OFF: &[&str] = &[
+    "AimEnabled",
+    "AimServerEligibilityEnabled",
+    "AimServerRequestOnStartupEnabled",
     "AutofillServerCommunication",
     // It hands scripts to the page in one piece, however they came.
     "BackgroundResourceFetch",
@@ -114,7 +130,8 @@ mod tests {
     fn flags_follow_the_options() {
         let mut options = Options::new("http://h/");
         let line = |options: &Options, is_root| {
-            let all = arguments(options, Path::new("/p"), is_root).join(" ".as_ref());
+            let hosts = PageHosts::of(&options.url);
+            let all = arguments(options, &hosts, Path::new("/p"), is_root).join(" ".as_ref());
             all.to_string_lossy().into_owned()
         };
         let usual = line(&options, false);
@@ -122,6 +139,7 @@ mod tests {
             usual.contains("--user-data-dir=/p ") && usual.ends_with(" about:blank"),
             "{usual}"
         );
+        assert!(usual.contains(" --host-resolver-rules=MAP chrome.com ~NOTFOUND,"));
         assert!(!usual.contains("--disable-http2"));
         assert!(!usual.contains("--no-sandbox") && !usual.contains("--ignore-certificate-errors"));
         assert!(line(&options, true).contains("--no-sandbox"));

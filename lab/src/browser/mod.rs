@@ -9,6 +9,9 @@
 //! kills it when the thread ends. So a page is visited through an emulated link by calling [`visits`] on a thread that has
 //! entered the link's network.
 //!
+//! The browser connects to nobody for itself: its vendor's hosts have no address unless the page uses them (`vendor`), and
+//! switches turn its services off (`flags`).
+//!
 //! Times are Chromium's own, of its network process where it has them: the monotonic clock, from when the document was asked
 //! for. Its predictor, which opens connections before a request needs one, is off, because connections that were opened ahead
 //! show no phases of their own.
@@ -31,6 +34,7 @@ mod recorder;
 mod request;
 mod timings;
 mod trace;
+mod vendor;
 mod view;
 mod visits;
 

@@ -18,6 +18,7 @@ use super::flags;
 use super::options::Options;
 use super::pipe::Pipe;
 use super::profile::Profile;
+use super::vendor::PageHosts;
 
 /// A browser that runs; dropping it ends all of its processes.
 pub(super) struct Process<'a> {
@@ -34,12 +35,13 @@ impl<'a> Process<'a> {
     pub(super) fn start(
         program: &Path,
         options: &Options,
+        hosts: &PageHosts,
         profile: &'a Profile,
     ) -> io::Result<(Self, Pipe)> {
         let (pipe, ends) = Pipe::create()?;
         let mut command = Command::new(program);
         command
-            .args(flags::arguments(options, &profile.data(), is_root()))
+            .args(flags::arguments(options, hosts, &profile.data(), is_root()))
             .env("HOME", profile.home())
             .env("TMPDIR", profile.temporary())
             // Directories of the user's that would be used in place of those below HOME, and a proxy of the user's.

@@ -247,7 +247,12 @@ impl View<'_, '_, '_> {
         }
         match message.result["errorText"].as_str() {
             Some(ABORTED) if self.has_crashed()? => Err(CRASHED.to_owned()),
-            Some(why) => Err(format!("{}: {}", self.options.url, explained(why))),
+            Some(why) => {
+                // The URL of the redirect that failed, if there was one.
+                let url = self.record.unanswered(&self.options.url);
+                let url = url.unwrap_or(&self.options.url);
+                Err(format!("{url}: {}", explained(why)))
+            }
             None => Ok(Seen::Other),
         }
     }

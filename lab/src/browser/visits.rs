@@ -9,6 +9,7 @@ use super::devtools::{Devtools, Progress};
 use super::options::{Options, Step};
 use super::process::{Process, is_root};
 use super::profile::Profile;
+use super::vendor::PageHosts;
 use super::{find, flags, view};
 use crate::page::{View, Visit};
 
@@ -35,20 +36,31 @@ pub fn visits(options: &Options, progress: &mut Progress<'_>) -> Result<Vec<Run>
     let program = find(options.browser.as_deref())?;
     let mut runs = Vec::new();
     let mut changes = 0;
+    let mut hosts = PageHosts::of(&options.url);
     while runs.len() < options.runs {
-        match run(options, &program, runs.len(), progress) {
+        match run(options, &hosts, &program, runs.len(), progress) {
             // Devices that come and go on this machine end all requests: such a run says nothing of the page.
             Err(why) if why.contains(NETWORK_CHANGED) && changes < CHANGES_MAX => changes += 1,
+            // The number of hosts has a limit, and so has the number of such visits.
+            Err(why) if hosts.learn_from_error(&why) => {}
             Err(why) => return Err(why),
+            Ok(run) if run.views().any(|view| hosts.learn(&view.resources)) => {}
             Ok(run) => runs.push(run),
         }
     }
     Ok(runs)
 }
 
+impl Run {
+    fn views(&self) -> impl Iterator<Item = &Visit> {
+        [&self.cold].into_iter().chain(&self.warm)
+    }
+}
+
 /// The views of a new profile.
 fn run(
     options: &Options,
+    hosts: &PageHosts,
     program: &Path,
     number: usize,
     progress: &mut Progress<'_>,
@@ -62,7 +74,7 @@ fn run(
             resources: 0,
             elapsed: Duration::ZERO,
         };
-        let started = Process::start(program, options, &profile);
+        let started = Process::start(program, options, hosts, &profile);
         let (mut process, pipe) =
             started.map_err(|error| format!("cannot start {}: {error}", program.display()))?;
         let mut devtools = Devtools::new(pipe, progress, step);
@@ -73,7 +85,7 @@ fn run(
         let errors = visit.resources.iter().filter_map(|one| one.error.as_ref());
         match errors.into_iter().find(|why| why.contains(NETWORK_CHANGED)) {
             Some(why) => Err(format!("{}: {why}", options.url)),
-            None => Ok(noted(visit, options)),
+            None => Ok(noted(visit, options, hosts)),
         }
     };
     let cold = visit(View::Cold)?;
@@ -82,7 +94,7 @@ fn run(
 }
 
 /// Adds what was different because of how the browser was started.
-fn noted(mut visit: Visit, options: &Options) -> Visit {
+fn noted(mut visit: Visit, options: &Options, hosts: &PageHosts) -> Visit {
     let mut note = |text: &str| visit.notes.push(text.to_owned());
     if is_root() {
         note("the browser ran as root, and so without its sandbox (--no-sandbox)");
@@ -90,6 +102,7 @@ fn noted(mut visit: Visit, options: &Options) -> Visit {
     if options.insecure {
         note("any certificate was taken; the browser caches nothing that came with a bad one");
     }
+    visit.notes.extend(hosts.note());
     visit
 }
 
