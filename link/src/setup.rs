@@ -204,9 +204,9 @@ fn client_end(device: &str, addresses: &Addresses, options: &Options) -> io::Res
     );
     if !options.localhost.is_empty() {
         // The rules are asked before the table that says 127.0.0.0/8 is here, which has to move back for that.
-        lines += "rule add pref 20 lookup local\nrule del pref 0\n";
+        lines += &format!("rule add pref 20 lookup {TABLE_LOCAL}\nrule del pref 0\n");
         for (first, last) in &options.localhost {
-            for protocol in ["tcp", "udp"] {
+            for protocol in [TCP, UDP] {
                 lines += &format!(
                     "rule add pref 10 to 127.0.0.0/8 ipproto {protocol} dport {first}-{last} lookup 100\n"
                 );
@@ -265,6 +265,11 @@ fn unsupported(why: &str, error: &io::Error) -> io::Error {
     io::Error::new(ErrorKind::Unsupported, format!("{why} ({error})"))
 }
 
+/// Protocol numbers of IP: their names are in /etc/protocols, which minimal images lack.
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+/// The number of the routing table `local`, `RT_TABLE_LOCAL` of the kernel.
+const TABLE_LOCAL: u8 = 255;
 /// The device of an end in a namespace of its own.
 pub(crate) const DEVICE: &str = "link0";
 /// The device in a network that was there before; the kernel numbers it.

@@ -74,6 +74,33 @@ fn servers_of_this_machine_are_reached_over_the_link() {
     server.stop();
 }
 
+/// Minimal images have none of these files.
+#[test]
+fn names_of_protocols_services_and_tables_are_not_needed() {
+    if !possible_with_curl() {
+        return;
+    }
+    let hidden = "for file in /etc/protocols /etc/services; do \
+        [ ! -e $file ] || mount --bind /dev/null $file || exit 77; done; \
+        for folder in /etc/iproute2 /usr/share/iproute2; do \
+        [ ! -d $folder ] || mount -t tmpfs tmpfs $folder || exit 77; done; exec \"$@\"";
+    let server = Server::http("server { listen 127.0.0.1:%%PORT%%; return 200 ok; }").start();
+    let curl = format!("{CURL} http://localhost:{}/", server.port());
+    let output = Command::new("unshare")
+        .args(["--mount", "sh", "-c", hidden, "sh"])
+        .arg(peer::binary())
+        .args(["via", "50ms", "--", "sh", "-c", &curl])
+        .stdin(Stdio::null())
+        .output()
+        .expect("unshare is of util-linux");
+    if output.status.code() == Some(77) {
+        skipped("files cannot be hidden here");
+    } else {
+        assert_connected(&stdout(&output), 50.0);
+    }
+    server.stop();
+}
+
 #[test]
 fn high_ports_of_localhost_are_the_commands_own_unless_they_are_named() {
     if !possible_with_curl() {

@@ -4,7 +4,6 @@
 //! are in their /etc/hosts. Servers have a group of processes each and write their output to standard error.
 
 use std::ffi::{OsStr, OsString};
-use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::net::Ipv4Addr;
@@ -107,12 +106,13 @@ fn unstarted(error: &io::Error) -> u8 {
 /// Puts the names of both ends into the /etc/hosts that the commands see.
 fn name_ends(client: Ipv4Addr, server: Ipv4Addr) -> io::Result<()> {
     let path = Path::new("/etc/hosts");
-    let mut hosts = fs::read_to_string(path)?;
-    if !hosts.ends_with('\n') {
-        hosts.push('\n');
+    // Comments may be in any encoding.
+    let mut hosts = fs::read(path)?;
+    if !hosts.ends_with(b"\n") {
+        hosts.push(b'\n');
     }
-    let _ = writeln!(hosts, "{client} client.via\n{server} server.via");
-    mount::cover(path, hosts.as_bytes(), Path::new("/tmp"))
+    hosts.extend(format!("{client} client.via\n{server} server.via\n").bytes());
+    mount::cover(path, &hosts, Path::new("/tmp"))
 }
 
 struct Server {
