@@ -31,12 +31,16 @@ pub(super) fn parse(text: &str) -> Option<f64> {
     let hour = rest.number(2)?;
     rest.skip(b':');
     let minute = rest.number(2)?;
-    rest.skip(b':');
-    let second = rest.number(2)?;
+    // ISO 8601 allows a time without seconds.
+    let second = match rest.skip(b':') || rest.begins_with_digit() {
+        true => rest.number(2)?,
+        false => 0,
+    };
     let fraction_s = match rest.skip(b'.') || rest.skip(b',') {
         true => rest.fraction()?,
         false => 0.0,
     };
+    rest.skip(b' ');
     let zone_s = rest.zone_s()?;
     let valid = rest.0.is_empty()
         && (YEARS.0..=YEARS.1).contains(&year)
@@ -58,6 +62,10 @@ impl Rest<'_> {
         let rest = self.0.strip_prefix(&[wanted]);
         self.0 = rest.unwrap_or(self.0);
         rest.is_some()
+    }
+
+    fn begins_with_digit(&self) -> bool {
+        self.0.first().is_some_and(u8::is_ascii_digit)
     }
 
     /// A number of `digits` digits.
@@ -138,6 +146,8 @@ mod tests {
             ("2015-12-26T13:52:12.272+00:00", 1_451_137_932_272.0),
             ("20151226T135212.272-0100", 1_451_141_532_272.0),
             ("2024-02-29 23:59:60", 1_709_251_200_000.0),
+            ("2017-06-28T17:41+09:00", 1_498_639_260_000.0),
+            ("2017-06-28 08:41:55.090 +0000", 1_498_639_315_090.0),
         ] {
             assert_eq!(parse(text), Some(expected), "{text}");
         }
@@ -159,6 +169,8 @@ mod tests {
             "2020-01-01T00:00:00X",
             "2020-01-01T00:00:00Z0",
             "2020-01-01",
+            "2020-01-01T00",
+            "2020-01-01T00:00:",
             "-020-01-01T00:00:00Z",
             "2020-01-01T00:00:00+99:00",
         ] {

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use serde::Deserialize;
 
 use super::lenient::{Either, Element, List, Object, TextOrObject, Value};
-use super::{ENTRIES_MAX, FIELDS_MAX, Fault, PIECES_MAX, date, names, quoted};
+use super::{ENTRIES_MAX, FIELDS_MAX, Fault, PIECES_MAX, names};
 use crate::client::Url;
 use crate::page::resource::{Phases, Piece, Resource};
 
@@ -42,12 +42,9 @@ impl Element for Entry {
 
     fn new(raw: Object<RawEntry>) -> Result<Self, Fault> {
         let raw = raw.required("")?;
-        let started = raw.started_date_time.text("startedDateTime")?;
-        let started = started.ok_or_else(|| Fault::new("startedDateTime", "it is missing"))?;
-        let started_unix_ms = date::parse(&started).ok_or_else(|| {
-            let why = format!("{} is no date from 1970 to 2200", quoted(&started));
-            Fault::new("startedDateTime", why)
-        })?;
+        let started = raw.started_date_time.date("startedDateTime")?;
+        let started_unix_ms =
+            started.ok_or_else(|| Fault::new("startedDateTime", "it is missing"))?;
         let start_ms = raw.start_ms.number("_startMs")?;
         let timings = raw.timings.optional("timings")?;
         // The sum of all phases, which may be longer than any of them; it is asked for only where there are none.
@@ -80,10 +77,10 @@ impl Element for Entry {
         resource.pieces = raw.chunks.elements("_chunks")?;
         let port = raw.server_port.number("_serverPort")?;
         let address = raw.server_ip_address.text("serverIPAddress")?;
-        let remote = raw.remote.text("_remote")?;
+        let remote = raw.remote.known_text("_remote")?;
         resource.remote = remote.or_else(|| remote_of(&address?, port, &resource.url));
         Ok(Self {
-            pageref: raw.pageref.text("pageref")?,
+            pageref: raw.pageref.known_text("pageref")?,
             started_unix_ms,
             start_ms,
             // A text that is no number is not WebPageTest's.
@@ -150,7 +147,7 @@ impl RawRequest {
         let url = self.url.text("url")?;
         let mut url = url.ok_or_else(|| Fault::new("url", "it is missing"))?;
         url.truncate(url.find('#').unwrap_or(url.len()));
-        let method = self.method.text("method")?;
+        let method = self.method.known_text("method")?;
         Ok(Resource {
             url,
             method: method.unwrap_or_else(|| "GET".to_owned()),

@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use super::{BYTES_MAX, Fault, TIME_MS_MAX, quoted};
+use super::{BYTES_MAX, Fault, TIME_MS_MAX, date, quoted};
 
 /// A member that should be a number, a text or a boolean.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -36,15 +36,34 @@ impl Value {
         }
     }
 
-    /// A text of a custom member, whose name another program may have given to something else.
-    pub(super) fn any_text(self) -> Option<String> {
-        self.text("").ok().flatten()
+    /// A text that is not blank; programs write empty texts for unknown ones.
+    pub(super) fn known_text(self, path: &str) -> Result<Option<String>, Fault> {
+        Ok(self.text(path)?.filter(|text| !is_blank(text)))
     }
 
-    /// A number, also one that is written as a text.
+    /// A known text of a custom member; other programs may use its name for another type.
+    pub(super) fn any_text(self) -> Option<String> {
+        self.known_text("").ok().flatten()
+    }
+
+    /// A date, ms since 1970 in UTC. An empty text and the zero date of Go and .NET are missing.
+    pub(super) fn date(self, path: &str) -> Result<Option<f64>, Fault> {
+        let Some(text) = self.known_text(path)? else {
+            return Ok(None);
+        };
+        if text.trim().starts_with(ZERO_DATE) {
+            return Ok(None);
+        }
+        let date = date::parse(&text);
+        let why = || format!("{} is no date from 1970 to 2200", quoted(&text));
+        date.map(Some).ok_or_else(|| Fault::new(path, why()))
+    }
+
+    /// A number, also one that is written as a text; an empty text is missing.
     pub(super) fn number(&self, path: &str) -> Result<Option<f64>, Fault> {
         let number = match self {
             Self::Missing => return Ok(None),
+            Self::Text(text) if is_blank(text) => return Ok(None),
             Self::Number(number) => Some(*number),
             Self::Text(text) => text.trim().parse().ok(),
             Self::Bool(_) | Self::Other(_) => None,
@@ -104,6 +123,10 @@ impl Value {
             Self::Other(name) => (*name).to_owned(),
         }
     }
+}
+
+fn is_blank(text: &str) -> bool {
+    text.trim().is_empty()
 }
 
 /// A member that should be an object.
@@ -267,6 +290,7 @@ impl<T: DeserializeOwned> OfJson for Object<T> {
     fn scalar(value: Value) -> Self {
         match value {
             Value::Missing => Self::Missing,
+            Value::Text(text) if is_blank(&text) => Self::Missing,
             value => Self::Wrong(value.name()),
         }
     }
@@ -284,6 +308,7 @@ impl<T: Element> OfJson for List<T> {
     fn scalar(value: Value) -> Self {
         match value {
             Value::Missing => Self::Missing,
+            Value::Text(text) if is_blank(&text) => Self::Missing,
             value => Self::Wrong(Fault::new(
                 "",
                 format!("it is {}, not a list", value.name()),
@@ -360,3 +385,5 @@ impl<'de, T: Element> Deserialize<'de> for List<T> {
 const NOT_APPLICABLE: f64 = -1.0;
 const LIST: &str = "a list";
 const OBJECT: &str = "an object";
+/// The date without a value of Go and .NET.
+const ZERO_DATE: &str = "0001-01-01T00:00:00";

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::entry::Entry;
 use super::lenient::{Element, List, Object, Value};
-use super::{Fault, PAGES_MAX, date};
+use super::{Fault, PAGES_MAX};
 use crate::page::visit::{Agent, PageTimings, View};
 
 /// The whole file.
@@ -135,13 +135,7 @@ impl Element for PageHead {
 
     fn new(raw: Object<RawPage>) -> Result<Self, Fault> {
         let raw = raw.required("")?;
-        let path = "startedDateTime";
-        let started = raw.started_date_time.text(path)?;
-        let started = started.map(|text| {
-            let why = "it is no date from 1970 to 2200";
-            date::parse(&text).ok_or_else(|| Fault::new(path, why))
-        });
-        let started = started.transpose()?;
+        let started = raw.started_date_time.date("startedDateTime")?;
         // Exact where the date was not changed.
         let exact = raw.started_unix_ms.number("_startedUnixMs")?;
         let exact = exact.filter(|ms| started.is_some_and(|date| (date - ms).abs() < 1.0));
@@ -156,14 +150,14 @@ impl Element for PageHead {
         timings.first_byte_ms = timings.first_byte_ms.or(first_byte_ms);
         let view = raw.view.text("_view")?;
         let is_warm = raw.cached.is_true() || view.as_deref() == Some(View::Warm.name());
-        let url = raw.url.text("_url")?;
-        let url_of_webpagetest = raw.url_of_webpagetest.text("_URL")?;
+        let url = raw.url.known_text("_url")?;
+        let url_of_webpagetest = raw.url_of_webpagetest.known_text("_URL")?;
         let agent = raw.agent.optional("_agent")?;
         let agent = agent.map(|agent| agent.read(true)).transpose();
         Ok(Self {
             id: raw.id.text("id")?.unwrap_or_default(),
             started_unix_ms: exact.or(started),
-            title: raw.title.text("title")?,
+            title: raw.title.known_text("title")?,
             url: url.or(url_of_webpagetest),
             view: if is_warm { View::Warm } else { View::Cold },
             round_trip_ms: raw.round_trip_ms.time_ms("_roundTripMs")?,

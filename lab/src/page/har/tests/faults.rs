@@ -55,6 +55,10 @@ fn what_is_broken_is_told_with_its_path() {
             "startedDateTime: it is missing",
         ),
         (
+            json!({ "startedDateTime": " " }),
+            "startedDateTime: it is missing",
+        ),
+        (
             json!({ "startedDateTime": "now" }),
             "startedDateTime: \"now\" is no date from 1970 to 2200",
         ),
@@ -93,7 +97,7 @@ fn what_is_broken_is_told_with_its_path() {
     let told = refused(with(json!({}), json!({ "startedDateTime": "0000-00-00" })).as_bytes());
     assert_eq!(
         told,
-        "log.pages[0].startedDateTime: it is no date from 1970 to 2200"
+        "log.pages[0].startedDateTime: \"0000-00-00\" is no date from 1970 to 2200"
     );
     let told = refused(with(json!({}), json!({ "pageTimings": { "onLoad": {} } })).as_bytes());
     assert_eq!(
@@ -168,6 +172,53 @@ fn what_is_odd_is_taken() {
     assert_eq!((odd.phases.wait_ms, odd.status), (Some(0.0), 0));
     assert_eq!(odd.error.as_deref(), Some("status 12999"));
     assert_eq!((odd.head_bytes, odd.body_bytes), (None, Some(17)));
+}
+
+/// Programs write empty texts, nulls and zero dates for members that they do not know.
+#[test]
+fn empty_members_are_missing_ones() {
+    for date in [json!(""), json!(null), json!("0001-01-01T00:00:00Z")] {
+        let page = json!({
+            "startedDateTime": date, "title": "", "_url": "",
+            "pageTimings": { "onLoad": "", "onContentLoad": null, "_firstPaint": -1 },
+        });
+        let entry = json!({
+            "time": null, "timings": { "wait": "", "dns": null, "ssl": "-1" },
+            "request": { "method": "", "url": "http://a.test/", "headers": "" },
+            "response": { "status": "", "content": "", "bodySize": "", "headers": null, "_error": "" },
+            "_priority": "", "_remote": "", "serverIPAddress": "", "_chunks": "", "cache": "",
+        });
+        let visit = visits(&with(entry, page)).remove(0);
+        let resource = &visit.resources[0];
+        // The visit begins with its first request.
+        assert_eq!(resource.start_ms, 0.0, "{date}");
+        assert_eq!(visit.started_unix_ms, 1_498_640_400_100.0);
+        assert_eq!(
+            (visit.title, visit.url),
+            (None, "http://a.test/".to_owned())
+        );
+        assert_eq!(visit.timings.load_ms, None);
+        assert_eq!((resource.status, resource.method.as_str()), (0, "GET"));
+        assert_eq!(
+            (resource.phases.wait_ms, resource.phases.tls_ms),
+            (None, None)
+        );
+        let texts = (&resource.priority, &resource.remote, &resource.error);
+        assert_eq!(texts, (&None, &None, &None));
+    }
+    let without = visits(&with(
+        json!({ "timings": "", "response": "", "time": "" }),
+        json!({}),
+    ));
+    assert_eq!(without[0].resources[0].phases.wait_ms, None);
+}
+
+#[test]
+fn entries_without_a_page_are_of_the_first() {
+    for name in [json!(""), json!(null)] {
+        let found = visits(&with(json!({ "pageref": name }), json!({})));
+        assert_eq!((found.len(), found[0].resources.len()), (1, 1), "{name}");
+    }
 }
 
 #[test]
