@@ -349,11 +349,64 @@ fn a_configuration_is_judged_without_traffic() {
     assert_eq!(*lines, json!([format!("{}:4", shown(&dir, "nginx.conf"))]));
     // A chain with the same certificate many times.
     let leaf = lab::leaf("localhost");
+    dir.write("k.pem", &leaf.key);
     let tls = "listen 443 ssl; http2 on; ssl_certificate chain.pem; ssl_certificate_key k.pem;";
     for (copies, expected) in [(1, &[""; 0][..]), (80, &["chain-over-window"])] {
         dir.write("chain.pem", leaf.certificate.repeat(copies));
         let found = conf(&format!("{sound} server {{ {tls} }}"));
         assert_eq!(codes(&found), expected, "{found:#}");
+    }
+}
+
+/// The error of `-t` comes first; findings of the text follow if it is whole.
+#[test]
+fn a_configuration_that_does_not_load_is_refused_as_by_a_test() {
+    let dir = TempDir::new();
+    let path = shown(&dir, "nginx.conf");
+    for (http, error, has_findings) in [
+        (
+            "include missing.conf;",
+            "(2: No such file or directory)",
+            false,
+        ),
+        ("gzip on", "directive \"gzip\" is not terminated by", false),
+        (
+            "no_such_directive on;",
+            "unknown directive \"no_such_directive\"",
+            true,
+        ),
+        (
+            "server { listen 80; root; }",
+            "invalid number of arguments in \"root\" directive",
+            true,
+        ),
+        (
+            "server { listen 443 ssl; ssl_certificate none.pem; ssl_certificate_key k; }",
+            "cannot load certificate",
+            true,
+        ),
+    ] {
+        dir.write(
+            "nginx.conf",
+            format!("events {{}}\nhttp {{\ntcp_nodelay off; {http}\nserver {{ listen 80; }}\n}}\n"),
+        );
+        let tested = run(["-t", "-e", &shown(&dir, "error.log"), "-c", &path]);
+        assert_eq!(tested.code, 1, "{tested:?}");
+        let outcome = doctor(&["-c", &path]);
+        assert_eq!(outcome.code, 1, "{outcome:?}");
+        // The line of -t with the error, its file and line; warnings of -t are not the doctor's.
+        let mut lines = tested.stderr.lines();
+        let first = lines.find(|line| line.starts_with("nginx: [emerg]"));
+        let first = first.expect("an error");
+        assert!(first.contains(error), "{tested:?}");
+        assert_eq!(outcome.stderr.lines().next(), Some(first), "{outcome:?}");
+        let last = "firstbyte doctor: the configuration does not load\n";
+        assert!(outcome.stderr.ends_with(last), "{outcome:?}");
+        assert_eq!(
+            outcome.stdout.contains("delayed-ack-stall"),
+            has_findings,
+            "{outcome:?}"
+        );
     }
 }
 
@@ -401,8 +454,9 @@ fn files_that_are_none_end_with_a_sentence() {
         ("--har", "text", "text: "),
         ("--har", "missing", "No such file"),
         ("--har", "", "it is a directory"),
-        ("-c", "open.conf", "the text is not whole"),
-        ("-c", "missing", "No such file"),
+        ("-c", "open.conf", "unexpected end of file"),
+        ("-c", "missing", "(2: No such file or directory)"),
+        ("-c", "", "(21: Is a directory)"),
     ] {
         let outcome = doctor(&[option, &shown(&dir, file)]);
         assert_eq!(outcome.code, 1, "{option} {file}: {outcome:?}");

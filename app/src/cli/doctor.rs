@@ -11,7 +11,7 @@ mod source;
 mod trials;
 mod watch;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use lab::client::Url;
@@ -96,7 +96,7 @@ pub(super) fn run(options: &Options) -> ExitCode {
             judged(options, files::capture(&path, options.keylog.as_deref()))
         }
         Ok(Source::Archive(path)) => judged(options, files::archive(&path)),
-        Ok(Source::Configuration(path)) => judged(options, files::configuration(&path)),
+        Ok(Source::Configuration(path)) => configured(options, &path),
         Err(why) => fail(NAME, &why),
     }
 }
@@ -104,6 +104,22 @@ pub(super) fn run(options: &Options) -> ExitCode {
 /// Prints what a file says; returns the exit status.
 fn judged(options: &Options, result: Result<Diagnosis, String>) -> ExitCode {
     ExitCode::from(ended(options, result.map(|diagnosis| (diagnosis, false))))
+}
+
+/// Reports why a configuration does not load, as `-t` does, then the findings of its text. Returns the exit status.
+fn configured(options: &Options, path: &Path) -> ExitCode {
+    let loads = files::loads(path);
+    if !loads {
+        let _ = fail(NAME, "the configuration does not load");
+    }
+    match files::configuration(path) {
+        Some(diagnosis) if loads => judged(options, Ok(diagnosis)),
+        Some(diagnosis) => {
+            judged(options, Ok(diagnosis));
+            ExitCode::from(FAILED)
+        }
+        None => ExitCode::from(FAILED),
+    }
 }
 
 /// Prints what was found, or why nothing was; returns the exit status.

@@ -9,6 +9,10 @@ use lab::capture::{self, KeyLog};
 use lab::doctor::{Code, Diagnosis, Finding, Severity, chain_file, from_har};
 use lint::Weight;
 
+use crate::console::Console;
+use crate::paths::Paths;
+use crate::{argv, load};
+
 /// The diagnosis of a capture.
 ///
 /// # Errors
@@ -68,16 +72,32 @@ pub(super) fn archive(path: &Path) -> Result<Diagnosis, String> {
     Ok(diagnosis)
 }
 
-/// The diagnosis of a configuration, with the files of certificates that it names.
+/// Whether a configuration loads. Reports the first error and the warnings on standard error, as `-t` does.
 ///
-/// # Errors
-/// A sentence where its text is not whole.
-pub(super) fn configuration(path: &Path) -> Result<Diagnosis, String> {
-    open(path)?;
-    let judged = lint::delays(Disk::default(), path, None).ok_or_else(|| {
-        let path = path.display();
-        format!("{path}: the text is not whole; firstbyte -t -c {path} says why")
-    })?;
+/// A relative path is below the working directory, as for other files that the doctor reads.
+pub(super) fn loads(path: &Path) -> bool {
+    let console = Console::of_tool();
+    // A path that cannot be made absolute cannot be read either.
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let place = argv::Options {
+        conf: Some(absolute.into()),
+        ..argv::Options::default()
+    };
+    let options = Paths::new(&place).load_options(&place);
+    match load::for_tool(&options) {
+        Ok((cycle, _)) => console.warnings(&cycle.warnings),
+        Err(refused) => {
+            console.refused(&refused);
+            return false;
+        }
+    }
+    true
+}
+
+/// The diagnosis of a configuration, with the files of certificates that it names. `None` if a file of it cannot be read or has
+/// an error of syntax, which [`loads`] reports.
+pub(super) fn configuration(path: &Path) -> Option<Diagnosis> {
+    let judged = lint::delays(Disk::default(), path, None)?;
     let mut diagnosis = Diagnosis::new(&path.display().to_string(), "");
     let mut notes = Vec::new();
     for delay in judged.found {
@@ -114,7 +134,7 @@ pub(super) fn configuration(path: &Path) -> Result<Diagnosis, String> {
         .measured
         .insert("servers".into(), judged.servers.into());
     conditions(&mut diagnosis, "a configuration, without traffic", notes);
-    Ok(diagnosis)
+    Some(diagnosis)
 }
 
 fn conditions(diagnosis: &mut Diagnosis, source: &str, notes: Vec<String>) {
