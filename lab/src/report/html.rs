@@ -121,7 +121,7 @@ fn rates(servers: &[ServerReport]) -> String {
         let y = BOTTOM - share * (BOTTOM - TOP);
         let _ = write!(
             out,
-            "<line class=\"grid\" x1=\"{LEFT}\" y1=\"{y:.1}\" x2=\"{RIGHT}\" y2=\"{y:.1}\"/>\
+            "<line class=\"grid\" stroke=\"#d0d7de\" x1=\"{LEFT}\" y1=\"{y:.1}\" x2=\"{RIGHT}\" y2=\"{y:.1}\"/>\
              <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{:.0}</text>",
             LEFT - 6.0,
             y + 4.0,
@@ -145,8 +145,9 @@ fn rates(servers: &[ServerReport]) -> String {
             .collect();
         let _ = write!(
             out,
-            "<polyline class=\"line s{}\" points=\"{}\"/>",
-            n % COLOURS,
+            "<polyline class=\"line s{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\" points=\"{}\"/>",
+            n % COLOURS.len(),
+            COLOURS[n % COLOURS.len()],
             points.join(" ")
         );
     }
@@ -157,7 +158,7 @@ fn rates(servers: &[ServerReport]) -> String {
             let _ = write!(
                 out,
                 "<span class=\"s{}\">&#9632;</span> {} ",
-                n % COLOURS,
+                n % COLOURS.len(),
                 escaped(&server.name)
             );
         }
@@ -172,9 +173,13 @@ fn rounded_up(value: f64) -> f64 {
     (value / unit * 2.0).ceil() / 2.0 * unit
 }
 
+/// The beginning of a chart. Light colours are presentation attributes, for programs without variables of CSS; the style
+/// has the others.
 fn begin(title: &str) -> String {
     format!(
-        "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{title}\"><title>{title}</title>"
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" fill=\"#57606a\" \
+         font-family=\"system-ui, sans-serif\" font-size=\"13\" role=\"img\" aria-label=\"{title}\"><title>{title}</title>\
+         <rect class=\"page\" fill=\"#fff\" width=\"{WIDTH}\" height=\"{HEIGHT}\"/>"
     )
 }
 
@@ -261,10 +266,11 @@ fn percentiles(times: &TimesReport) -> String {
         let _ = write!(
             out,
             "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{name}</text>\
-             <rect class=\"bar\" x=\"{LEFT}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{:.1}\"/>\
+             <rect class=\"bar\" fill=\"{}\" x=\"{LEFT}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{:.1}\"/>\
              <text x=\"{:.1}\" y=\"{:.1}\">{ms:.3} ms</text>",
             LEFT - 6.0,
             y + BAR / 2.0,
+            COLOURS[0],
             BAR - 8.0,
             LEFT + width + 6.0,
             y + BAR / 2.0
@@ -283,8 +289,10 @@ const BOTTOM: f64 = 188.0;
 const BAR: f64 = 30.0;
 /// Room for a value behind a bar.
 const VALUE: f64 = 100.0;
-/// Colours of lines.
-const COLOURS: usize = 6;
+/// Colours of lines in light: those of `--s0` to `--s5`.
+const COLOURS: [&str; 6] = [
+    "#0b62c4", "#b3480a", "#1a7f37", "#8250df", "#a40e60", "#6b5900",
+];
 
 const EXPLAINED: &str = "Intervals of single figures are at 95 %: of several runs by Student's t over the runs, of one run \
     over its pieces, of percentiles by the ranks between which they lie. Two servers are compared within blocks at 99 %.";
@@ -293,7 +301,7 @@ const STYLE: &str = "
 svg { display: block; width: 100%; height: auto; max-width: 48rem; }
 svg text { fill: var(--soft); font: 13px system-ui, sans-serif; }
 .grid { stroke: var(--line); } .line { fill: none; stroke-width: 2; stroke: currentColor; }
-.bar { fill: var(--s0); }
+.bar { fill: var(--s0); } .page { fill: var(--page); }
 .s0 { color: var(--s0); } .s1 { color: var(--s1); } .s2 { color: var(--s2); } .s3 { color: var(--s3); }
 .s4 { color: var(--s4); } .s5 { color: var(--s5); }
 ";

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::palette::{FONT, attributes};
 use crate::report::escape::escaped;
 
 /// An SVG, or a part of it.
@@ -27,7 +28,8 @@ impl Canvas {
         let width = width.max(LEAST_WIDTH);
         let _ = write!(
             self.out,
-            "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\"/>"
+            "<rect class=\"{class}\"{} x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\"/>",
+            attributes(class)
         );
     }
 
@@ -35,7 +37,8 @@ impl Canvas {
     pub(super) fn line(&mut self, class: &str, (x1, y1): (f64, f64), (x2, y2): (f64, f64)) {
         let _ = write!(
             self.out,
-            "<line class=\"{class}\" x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\"/>"
+            "<line class=\"{class}\"{} x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\"/>",
+            attributes(class)
         );
     }
 
@@ -48,7 +51,8 @@ impl Canvas {
         };
         let _ = write!(
             self.out,
-            "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\"{anchor}>{}</text>",
+            "<text class=\"{class}\"{} x=\"{x:.1}\" y=\"{y:.1}\"{anchor}>{}</text>",
+            attributes(class),
             escaped(text)
         );
     }
@@ -80,8 +84,9 @@ impl Canvas {
         // Width and height are for programs that show a picture by itself; the style lets it fit a page.
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"waterfall\" viewBox=\"0 0 {WIDTH:.0} {height:.0}\" \
-             width=\"{WIDTH:.0}\" height=\"{height:.0}\" role=\"img\" aria-label=\"{title}\">\n<title>{title}</title>\n\
-             {style}<rect class=\"page\" x=\"0\" y=\"0\" width=\"{WIDTH:.0}\" height=\"{height:.0}\"/>\n{}</svg>\n",
+             width=\"{WIDTH:.0}\" height=\"{height:.0}\" {FONT} role=\"img\" aria-label=\"{title}\">\n<title>{title}</title>\n\
+             {style}<rect class=\"page\"{} x=\"0\" y=\"0\" width=\"{WIDTH:.0}\" height=\"{height:.0}\"/>\n{}</svg>\n",
+            attributes("page"),
             self.out
         )
     }
