@@ -43,7 +43,7 @@ pub fn map_with(x: &mut Exchange, cx: &mut Ctx<'_>, name: &[u8]) -> Result<Vec<u
     contained(x, path, fixed)
 }
 
-/// The path of a candidate of `try_files`; of one made of variables an `alias` takes the location's name away.
+/// The path of a candidate of `try_files`. A `computed` name loses its [`aliased_prefix`].
 ///
 /// # Errors
 /// See [`map_uri`].
@@ -53,21 +53,24 @@ pub fn map_candidate(
     name: &[u8],
     computed: bool,
 ) -> Result<Vec<u8>, u16> {
-    let (mut path, fixed, alias) = directory(x, cx)?;
-    let skip = match alias {
-        Some(Alias::Prefix(len))
-            if computed
-                && x.target
-                    .uri
-                    .get(..len)
-                    .is_some_and(|own| name.starts_with(own)) =>
-        {
-            len
-        }
-        _ => 0,
-    };
+    let (mut path, fixed, _) = directory(x, cx)?;
+    let skip = if computed { aliased_prefix(x, name) } else { 0 };
     path.extend_from_slice(&name[skip..]);
     contained(x, path, fixed)
+}
+
+/// Length in bytes of the location's prefix at the start of a name with variables.
+///
+/// An `alias` replaces this prefix. Returns 0 without an `alias`, with the `alias` of a regex location, and if the name
+/// starts otherwise. Source: nginx documentation, directives `alias` and `try_files`.
+pub fn aliased_prefix(x: &Exchange, name: &[u8]) -> usize {
+    let alias = x.route.core_loc().root.as_ref().and_then(|root| root.alias);
+    let Some(Alias::Prefix(len)) = alias else {
+        return 0;
+    };
+    let own = x.target.uri.get(..len);
+    own.filter(|own| name.starts_with(own))
+        .map_or(0, <[u8]>::len)
 }
 
 /// The path of a directive's value with variables, below `base` where it is relative; a file that is not one of a

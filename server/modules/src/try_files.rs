@@ -126,7 +126,10 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
             Step::Status(*status)
         }
         Last::Uri(value) => {
-            let uri = value.to_vec(x, cx);
+            let mut uri = value.to_vec(x, cx);
+            if value.constant().is_none() {
+                uri.drain(..paths::aliased_prefix(x, &uri));
+            }
             note(x, "falls back to", &uri);
             if uri.starts_with(b"@") {
                 phases::redirect_named(x, cx, &uri);
@@ -157,13 +160,14 @@ fn take(x: &mut Exchange, name: &[u8], directory: bool, computed: bool) {
             x.target.uri_below_alias = true;
         }
         Some(Alias::Prefix(len)) => {
-            let own = x.target.uri.get(..len).unwrap_or_default().to_vec();
-            let rest = if computed {
-                name.strip_prefix(own.as_slice()).unwrap_or(name)
+            let own = x.target.uri.get(..len).unwrap_or_default();
+            let skip = if computed {
+                paths::aliased_prefix(x, name)
             } else {
-                name
+                0
             };
-            x.target.set_uri(&[&own, rest].concat());
+            let uri = [own, &name[skip..]].concat();
+            x.target.set_uri(&uri);
         }
     }
 }

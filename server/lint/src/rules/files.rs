@@ -41,6 +41,19 @@ pub(super) fn try_files_and_alias(tree: &Tree, warn: &mut Warn<'_>) {
             continue;
         }
         let fallback = tree.arg(id, last);
+        let has_variables = variables(fallback).next().is_some();
+        if let Some(uri) = fallback.strip_prefix(location.name)
+            && has_variables
+            && location.is_prefix()
+            && !uri.starts_with(location.name)
+        {
+            let message = format!(
+                "a URI with variables loses \"{}\" once because of \"alias\": it is \"{uri}\"",
+                location.name
+            );
+            let hint = format!("write it twice: \"{}{fallback}\"", location.name);
+            warn.word(id, last, message, hint);
+        }
         let leaves = fallback.starts_with('/') && !fallback.starts_with(location.name);
         if location.is_prefix() && leaves {
             let message = format!(
@@ -213,11 +226,21 @@ mod tests {
     fn a_fallback_outside_of_the_alias_is_found() {
         let text = "location /app/ { alias /srv/app/; try_files $uri /index.html; }";
         assert_eq!(in_server(text), ["FB203"]);
+        for text in [
+            "location /app/ { alias /srv/app/; try_files $uri /app/i.php?$args; }",
+            "location ^~ /app/ { alias /srv/app/; try_files $uri /app/i.php?$args; }",
+            "location /app/ { alias /srv/app/; try_files $uri /app/$arg_page; }",
+        ] {
+            assert_eq!(in_server(text), ["FB203"], "{text}");
+        }
         let text = "location ~ ^/u/(.*)$ { alias /srv/$1; try_files $uri =404; }";
         assert_eq!(in_server(text), ["FB203"]);
         for text in [
             "location /app/ { alias /srv/app/; try_files $uri /app/index.html; }",
             "location /app/ { alias /srv/app/; try_files $uri @app; }",
+            "location /app/ { alias /srv/app/; try_files $uri /app//app/i.php?$args; }",
+            "location /app/ { alias /srv/app/; try_files $uri $uri/i.php?$args; }",
+            "location /app/ { root /srv; try_files $uri /app/i.php?$args; }",
             "location /app/ { alias /srv/app/; try_files $uri =404; }",
             "location ~ ^/u/(.*)$ { alias /srv/$1; try_files \"\" =404; }",
             "location ~ ^/u/ { alias /srv; try_files $uri =404; }",

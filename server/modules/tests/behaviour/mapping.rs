@@ -97,6 +97,44 @@ fn try_files_below_an_alias_knows_the_location() {
     assert_eq!(site.get("/r/f").body, "file");
 }
 
+/// Source: nginx 1.31.4, compared side by side.
+#[test]
+fn a_fallback_with_variables_loses_the_prefix_of_an_alias_once() {
+    let php = r#"location ~ \.php$ { return 200 "$uri $request_filename $args"; }"#;
+    let mut site = Site::server(&format!(
+        "location /stage/ {{ alias /data/; try_files $uri $uri/ /stage//stage/i.php?q=$args; {php} }}
+         location /shop {{ alias /data; try_files $uri $uri/ /shop/shop/i.php$is_args$args; {php} }}
+         location /once {{ alias /data; try_files $uri /once/i.php?q=$args; {php} }}
+         location /text/ {{ alias /data/; try_files $uri /text/i.php; {php} }}
+         location /twice/ {{ alias /data/; try_files $uri /twice//twice/i.php; {php} }}
+         location /out/ {{ alias /data/; try_files $uri /else/i.php?$args; {php} }}
+         location /outer/ {{
+             alias /data/;
+             location /outer/inner/ {{ try_files $uri /outer//outer/i.php?q=$args; }}
+             {php}
+         }}
+         location /root/ {{ root /data; try_files $uri /root//root/i.php?q=$args; {php} }}
+         location = /exact {{ alias /data/none; try_files '' $uri /exact/i.php?$args; }}
+         location /named/ {{ alias /data/; try_files $uri @$arg_to; }}
+         location @there {{ return 200 \"named $uri\"; }}
+         {php}"
+    ));
+    for (target, body) in [
+        ("/stage/a/b?x=1", "/stage/i.php /data/i.php q=x=1"),
+        ("/shop/cart?x=1", "/shop/i.php /data/i.php x=1"),
+        ("/once/a?x=1", "/i.php /www/i.php q=x=1"),
+        ("/text/a", "/text/i.php /data/i.php "),
+        ("/twice/a", "/twice//twice/i.php /data//twice/i.php "),
+        ("/out/a?x=1", "/else/i.php /www/else/i.php x=1"),
+        ("/outer/inner/a?x", "/outer/i.php /data/i.php q=x"),
+        ("/root/a?x", "/root//root/i.php /data/root//root/i.php q=x"),
+        ("/exact?x", "/i.php /www/i.php x"),
+        ("/named/a?to=there", "named /named/a"),
+    ] {
+        assert_eq!(site.get(target).body, body, "{target}");
+    }
+}
+
 #[test]
 fn try_files_ends_with_a_status_or_a_location() {
     let mut site = Site::server(
