@@ -69,7 +69,7 @@ impl From<pcre2::Error> for MatchLimit {
 
 /// The state that serving matches update: an exchange.
 pub trait MatchState {
-    /// The captures of the last match.
+    /// The captures, which a match is about to replace.
     fn captures(&mut self) -> &mut Captures;
 
     /// Assigns the slot of a variable.

@@ -181,17 +181,32 @@ impl Draft {
 }
 
 impl Map {
-    fn find(&self, x: &mut Exchange, mut subject: Vec<u8>) -> ValueRef {
+    fn find(&self, x: &mut Exchange, cx: &mut Ctx<'_>, mut subject: Vec<u8>) -> Vec<u8> {
         // Expressions see the case of the subject.
         let whole = (!self.regexes.is_empty()).then(|| subject.clone());
         subject.make_ascii_lowercase();
         if let Some(number) = self.names.find(&subject) {
-            return ValueRef::of(number);
+            return self.value(x, cx, ValueRef::of(number));
         }
         let whole = whole.filter(|whole| !whole.is_empty());
         whole
-            .and_then(|whole| self.first_regex(x, &whole))
-            .unwrap_or(self.default)
+            .and_then(|whole| self.by_regex(x, cx, &whole))
+            .unwrap_or_else(|| self.value(x, cx, self.default))
+    }
+
+    /// The value of the first expression that matches, which may use the captures of that match.
+    fn by_regex(&self, x: &mut Exchange, cx: &mut Ctx<'_>, subject: &[u8]) -> Option<Vec<u8>> {
+        x.match_for_value(|x| {
+            let found = self.first_regex(x, subject)?;
+            Some(self.value(x, cx, found))
+        })
+    }
+
+    fn value(&self, x: &mut Exchange, cx: &mut Ctx<'_>, of: ValueRef) -> Vec<u8> {
+        match of {
+            ValueRef::Text(at) => self.texts.at(at).to_vec(),
+            ValueRef::Compiled(at) => self.compiled[at].to_vec(x, cx),
+        }
     }
 
     fn first_regex(&self, x: &mut Exchange, subject: &[u8]) -> Option<ValueRef> {
@@ -210,10 +225,7 @@ impl Compute for Map {
         if self.hostnames && subject.last() == Some(&b'.') {
             subject.pop();
         }
-        Some(match self.find(x, subject) {
-            ValueRef::Text(at) => self.texts.at(at).to_vec(),
-            ValueRef::Compiled(at) => self.compiled[at].to_vec(x, cx),
-        })
+        Some(self.find(x, cx, subject))
     }
 
     fn volatile(&self) -> bool {

@@ -9,6 +9,8 @@ part! {
     pub struct RequestVars() {
         /// Captures of the last regular expression.
         pub captures: Captures => clear,
+        /// Whether the captures were left by the computation of a value, not by a directive's own expression.
+        pub(super) captures_by_value: bool,
         /// An expression ran into its match limit.
         pub failed_match: FailedMatch,
         /// Slots: values of variables that are assigned or cached.

@@ -151,11 +151,30 @@ impl FlagRule {
         })
     }
 
-    fn is_about(&self, x: &mut Exchange, cx: &mut Ctx<'_>, name: &[u8]) -> bool {
+    /// The flags for the cookie of this name; `None` if the rule is not for it.
+    fn flags_for(&self, x: &mut Exchange, cx: &mut Ctx<'_>, name: &[u8]) -> Option<Flags> {
         match &self.cookie {
-            CookieName::Text(text) => text.to_vec(x, cx).eq_ignore_ascii_case(name),
-            CookieName::Regex(regex) => regex.exec(x, name).is_ok_and(|hit| hit),
+            CookieName::Text(text) => {
+                let hit = text.to_vec(x, cx).eq_ignore_ascii_case(name);
+                hit.then(|| self.evaluate(x, cx))
+            }
+            CookieName::Regex(regex) => x.match_for_value(|x| {
+                let hit = regex.exec(x, name).is_ok_and(|hit| hit);
+                hit.then(|| self.evaluate(x, cx))
+            }),
         }
+    }
+
+    fn evaluate(&self, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flags {
+        let mut flags = Flags::default();
+        for value in &self.flags {
+            let flag = value.to_vec(x, cx);
+            if !flags.add(&flag) && !flag.is_empty() {
+                let flag = String::from_utf8_lossy(&flag);
+                debug_http!(x, "invalid proxy_cookie_flags flag \"{flag}\"");
+            }
+        }
+        flags
     }
 }
 
@@ -225,20 +244,10 @@ impl Cookie {
     /// Sets and takes away flags by the first rule about the cookie; whether it has any flags.
     fn set_flags(&mut self, x: &mut Exchange, cx: &mut Ctx<'_>, rules: &[FlagRule]) -> bool {
         let name = self.0[0].0.clone();
-        let Some(rule) = rules.iter().find(|rule| rule.is_about(x, cx, &name)) else {
+        let mut found = rules.iter().filter_map(|rule| rule.flags_for(x, cx, &name));
+        let Some(flags) = found.next().filter(|flags| *flags != Flags::default()) else {
             return false;
         };
-        let mut flags = Flags::default();
-        for value in &rule.flags {
-            let flag = value.to_vec(x, cx);
-            if !flags.add(&flag) && !flag.is_empty() {
-                let flag = String::from_utf8_lossy(&flag);
-                debug_http!(x, "invalid proxy_cookie_flags flag \"{flag}\"");
-            }
-        }
-        if flags == Flags::default() {
-            return false;
-        }
         set_flag(&mut self.0, b"Secure", flags.secure.map(|on| (on, None)));
         set_flag(
             &mut self.0,

@@ -170,10 +170,14 @@ impl Rewrite {
                 (from, pattern.len())
             }
             Pattern::Regex(regex) => {
-                if !regex.exec(x, &value[from..]).is_ok_and(|hit| hit) {
-                    return false;
-                }
-                (from, value.len() - from)
+                return x.match_for_value(|x| {
+                    let hit = regex.exec(x, &value[from..]).is_ok_and(|hit| hit);
+                    if hit {
+                        value.truncate(from);
+                        self.replacement.eval(x, cx, value);
+                    }
+                    hit
+                });
             }
         };
         let replacement = self.replacement.to_vec(x, cx);

@@ -168,6 +168,30 @@ fn flags_of_cookies_are_set_and_taken_away() {
 }
 
 #[test]
+fn captures_of_rules_do_not_replace_those_of_the_location() {
+    let mut site = Site::server(
+        "location ~ ^/(\\w+)/$ {
+             proxy_pass http://127.0.0.1:8081;
+             proxy_redirect ~^http://(.*)$ /$1;
+             proxy_cookie_path ~^/(.*)$ /own/$1;
+             proxy_cookie_flags ~^(s)ecret secure$arg_none;
+             add_header X-C $1;
+         }",
+    );
+    for field in [
+        "Location: http://b/x",
+        "Set-Cookie: a=b; path=/base",
+        "Set-Cookie: secret=b",
+    ] {
+        site.servers.answer(&format!("302\n{field}\n\n"));
+        assert_eq!(site.get("/place/").field("X-C"), "place", "{field}");
+    }
+    site.servers.answer("302\nSet-Cookie: a=b; path=/base\n\n");
+    let answer = site.get("/place/");
+    assert_eq!(answer.field("Set-Cookie"), "a=b; path=/own/base");
+}
+
+#[test]
 fn rules_of_a_level_replace_those_around_it() {
     let mut site = Site::server(
         "proxy_cookie_path / /outer/; proxy_cookie_domain localhost outer; proxy_redirect http://b/ /outer/;

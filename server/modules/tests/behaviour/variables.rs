@@ -172,6 +172,64 @@ fn values_of_a_map_are_texts_or_have_variables() {
 }
 
 #[test]
+fn captures_of_a_map_do_not_replace_those_of_a_directive() {
+    let mut site = Site::http(
+        "map $arg_l $lang { default none; ~^(d)(e)$ $1$2; ~^fr$ fr; }
+         map $lang $nested { default none; ~(.)(.) $2$lang$1; }
+         server {
+             server_name ~^(\\w+)\\.example$;
+             location /rewrite/ { rewrite ^/rewrite/(.*)$ /shown/$lang/$1 last; }
+             location /shown/ { return 200 $uri; }
+             location ~ ^/in/([^/]+)/$ { return 200 \"$lang $1\"; }
+             location ~ ^/nested/(.*)$ { return 200 \"$nested $1\"; }
+             location ~ ^/set/(.*)$ { set $a $lang; set $b $1; return 200 \"$a $b\"; }
+             location ~ ^/field/(.*)$ { add_header X-L $lang; add_header X-C $1; return 200 ''; }
+             location /if { if ($uri ~ ^/if/(.*)$) { set $a \"$lang $1\"; } return 200 $a; }
+             location /named { return 200 \"$lang $1\"; }
+         }",
+    );
+    for (target, body) in [
+        ("/rewrite/abc?l=de", "/shown/de/abc"),
+        ("/rewrite/abc?l=fr", "/shown/fr/abc"),
+        ("/rewrite/abc?l=x", "/shown/none/abc"),
+        ("/in/abc/?l=de", "de abc"),
+        ("/in/abc/?l=fr", "fr abc"),
+        ("/nested/abc?l=de", "eded abc"),
+        ("/set/abc?l=de", "de abc"),
+        ("/if/abc?l=de", "de abc"),
+    ] {
+        assert_eq!(site.get(target).body, body, "{target}");
+    }
+    let answer = site.get("/field/abc?l=de");
+    assert_eq!((answer.field("X-L"), answer.field("X-C")), ("de", "abc"));
+    let named = "GET /named?l=de HTTP/1.1\r\nHost: blog.example\r\n\r\n";
+    assert_eq!(site.send(named).body, "de blog");
+}
+
+/// "can contain named and positional captures that can later be used in other directives along with the resulting
+/// variable": nginx documentation, directive `map`.
+#[test]
+fn captures_of_a_map_are_there_for_directives_without_their_own() {
+    let mut site = Site::http(
+        "map $arg_a $first { ~^(?<name>.)(.*)$ yes; }
+         map $arg_b $second { ~^(.*)$ yes; }
+         map $arg_b $given { ~^ $1; default $1; }
+         server {
+             location / { if ($first) { return 200 \"$name $2\"; } return 200 \"[$2]\"; }
+             location /two { set $x $first; set $y $second; return 200 $1; }
+             location ~ ^/default/(.*)$ { return 200 \"[$given]\"; }
+             location /dead { set $x $first; rewrite ^/no(.*)$ /; return 200 \"[$1]\"; }
+         }",
+    );
+    assert_eq!(site.get("/?a=xyz").body, "x yz");
+    assert_eq!(site.get("/?b=xyz").body, "[]");
+    assert_eq!(site.get("/two?a=x&b=y").body, "y");
+    assert_eq!(site.get("/default/abc").body, "[abc]");
+    assert_eq!(site.get("/default/abc?b=x").body, "[]");
+    assert_eq!(site.get("/dead?a=x").body, "[]");
+}
+
+#[test]
 fn a_map_of_many_lines_has_each_of_them() {
     let exact = (0..5000).map(|n| format!("k{n}.example {n};\n"));
     let wildcards = (0..5000).map(|n| format!("*.w{n}.example w{};\n", n % 7));
