@@ -3,7 +3,7 @@
 //! Source: nginx's documentation of `listen` and of ngx_http_realip_module.
 
 use firstbyte_tests::client::request;
-use firstbyte_tests::{Builder, Server};
+use firstbyte_tests::{Builder, Client, Server};
 
 const V1: &str = "PROXY TCP4 192.0.2.1 192.0.2.2 123 5678\r\n";
 
@@ -68,8 +68,12 @@ fn connection_without_the_header_is_closed_and_logged() {
     client.send(request("GET", "/", &[]));
     assert_eq!(client.rest(), b"");
     let log = server.wait_for_text("error.log", "while reading PROXY protocol");
-    let line = "broken header: \"GET / HTTP/1.1\" while reading PROXY protocol, client: 127.0.0.1";
-    assert!(log.contains(line), "{log}");
+    let line = format!(
+        "broken header: \"GET / HTTP/1.1\" while reading PROXY protocol, client: 127.0.0.1, \
+         server: 127.0.0.1:{}",
+        server.port()
+    );
+    assert!(log.contains(&line), "{log}");
     let mut client = server.client();
     client.send(b"\r\n\r\n\0\r\nQUIT\n\x31\x11\0\0");
     assert_eq!(client.rest(), b"");
@@ -116,6 +120,32 @@ fn addresses_of_the_other_family_name_the_client_and_port_0_is_empty() {
 
 #[test]
 fn client_that_never_sends_the_header_is_closed_in_time() {
+/// Source: nginx 1.31.4, compared side by side.
+#[test]
+fn a_unix_socket_is_named_by_its_path() {
+    let server = Server::http(
+        "server { listen unix:%%DIR%%/s proxy_protocol; listen 127.0.0.1:%%PORT%%;
+             set_real_ip_from unix:; real_ip_header proxy_protocol;
+             return 200 \"$server_addr [$server_port] $remote_addr [$remote_port]\"; }",
+    )
+    .allow("broken header")
+    .start();
+    let socket = server.path("s");
+    let address = format!("unix:{}", socket.display());
+    let mut client = Client::connect_unix(&socket);
+    client.send(V1);
+    assert_eq!(
+        client.get("/").text(),
+        format!("{address} [] 192.0.2.1 [123]")
+    );
+    let mut nobody = Client::connect_unix(&socket);
+    nobody.send("PROXY UNKNOWN\r\n");
+    assert_eq!(nobody.get("/").text(), format!("{address} [] unix: []"));
+    Client::connect_unix(&socket).send("GET / HTTP/1.1\r\n");
+    let line = format!("while reading PROXY protocol, client: unix:, server: {address}\n");
+    server.wait_for_text("error.log", &line);
+}
+
     let server = site("client_header_timeout 300ms;").start();
     let mut client = server.client();
     client.send("PROXY TCP4 ");

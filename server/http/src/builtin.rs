@@ -169,19 +169,9 @@ const CONNECTION: &[Variable] = variables! {
         },
         Peer::Unix => put(o, b"unix:"),
     };
-    "server_addr": "address that accepted the request" => |x, _, _, o| match (x.client.local, x.client.peer) {
-        (_, Peer::Unix) => put(o, b"unix:"),
-        (Some(addr), _) => {
-            Peer::Inet(addr).push(o);
-            true
-        }
-        (None, _) => match &x.route.http.ports[x.route.port].listen.addr {
-            server_base::listen::ListenAddr::Inet(addr) => {
-                Peer::Inet(*addr).push(o);
-                true
-            }
-            server_base::listen::ListenAddr::Unix(_) => put(o, b"unix:"),
-        },
+    "server_addr": "address that accepted the request" => |x, _, _, o| {
+        crate::reply::push_local_address(x, o);
+        true
     };
     "server_port": "port that accepted the request" => |x, _, _, o| {
         match crate::reply::local_port(x, &x.route.http) {

@@ -2,6 +2,7 @@
 //!
 //! Source: nginx documentation, directives `error_page`, `return`, `server_tokens`, `absolute_redirect`.
 
+use std::os::unix::ffi::OsStrExt;
 use std::rc::Rc;
 
 pub use engines::http::decimal;
@@ -18,6 +19,7 @@ use crate::phases;
 use crate::status_page::{refresh_page, status_page};
 use crate::trace::Event;
 use crate::user_agent::Browser;
+use server_base::listen::ListenAddr;
 use server_base::regex::FailedMatch;
 
 /// Answers with a status: an error page if one is configured, else a page of our own.
@@ -389,7 +391,7 @@ fn absolute_location(x: &mut Exchange, http: &Http, loc: &CoreLoc) {
     } else if !x.target.host.is_empty() {
         url.extend_from_slice(&x.target.host);
     } else {
-        url.extend_from_slice(local_host(x, http).as_bytes());
+        push_local_address(x, &mut url);
     }
     if *loc.port_in_redirect && local_port != usual_port && local_port != 0 {
         url.extend_from_slice(format!(":{local_port}").as_bytes());
@@ -406,14 +408,17 @@ pub fn local_port(x: &Exchange, http: &Http) -> u16 {
     }
 }
 
-fn local_host(x: &Exchange, http: &Http) -> String {
-    match (x.client.peer, x.client.local) {
-        (Peer::Unix, _) => "unix:".to_owned(),
-        (_, Some(addr)) => addr.ip().to_string(),
-        _ => match &http.ports[x.route.port].listen.addr {
-            server_base::listen::ListenAddr::Inet(addr) => addr.ip().to_string(),
-            server_base::listen::ListenAddr::Unix(_) => "unix:".to_owned(),
-        },
+/// Appends the address without port on which the exchange's connection was accepted, `unix:` and the path of a
+/// UNIX-domain socket.
+pub(crate) fn push_local_address(x: &Exchange, out: &mut Vec<u8>) {
+    let listen = &x.route.http.ports[x.route.port].listen;
+    match (x.client.local, &listen.addr) {
+        (Some(addr), _) => Peer::Inet(addr).push(out),
+        (None, ListenAddr::Inet(addr)) => Peer::Inet(*addr).push(out),
+        (None, ListenAddr::Unix(path)) => {
+            out.extend_from_slice(b"unix:");
+            out.extend_from_slice(path.as_os_str().as_bytes());
+        }
     }
 }
 

@@ -92,7 +92,7 @@ pub(super) fn log<N: Net>(
         return;
     }
     let x = headless(c, sh);
-    x.log(level, text);
+    x.log_connection(level, text);
     sh.drop_unlogged(x);
 }
 

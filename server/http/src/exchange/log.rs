@@ -16,6 +16,19 @@ use crate::trace::Event;
 impl Exchange {
     /// Writes to the location's error log with the client, server and request line, as nginx does.
     pub fn log(&self, level: Level, text: fmt::Arguments<'_>) {
+        self.record(level, text, &self.route.srv::<CoreSrv>().name);
+    }
+
+    /// Writes a line about the connection of an exchange without a request.
+    ///
+    /// The server is the address of `listen`, as in nginx: no request has chosen one by its name.
+    #[cold]
+    pub fn log_connection(&self, level: Level, text: fmt::Arguments<'_>) {
+        let address = &self.route.http.ports[self.route.port].listen.addr;
+        self.record(level, text, address.to_string().as_bytes());
+    }
+
+    fn record(&self, level: Level, text: fmt::Arguments<'_>, server: &[u8]) {
         self.note(|| Event::Log(level, text.to_string()));
         let log = self.route.core_loc().log();
         if !log.enabled(level) && !self.client.debug {
@@ -25,7 +38,7 @@ impl Exchange {
         let upstream = self.upstream.as_ref().and_then(|upstream| upstream.url());
         let details = Details {
             client: self.client.peer,
-            server: &self.route.srv::<CoreSrv>().name,
+            server,
             request: (self.head.line.len > 0).then(|| self.head.bytes(self.head.line)),
             subrequest: self.is_subrequest().then_some(&self.target.uri),
             upstream: upstream.as_deref(),
