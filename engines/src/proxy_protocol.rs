@@ -10,6 +10,8 @@
 use core::net::{IpAddr, SocketAddr};
 use std::fmt;
 
+use crate::http::parse_decimal;
+
 /// Header of a proxy about a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
@@ -113,8 +115,7 @@ fn line_header(text: &[u8]) -> Option<Header> {
 
 /// A port in decimal digits.
 fn port(word: &str) -> Option<u16> {
-    word.bytes().all(|b| b.is_ascii_digit()).then_some(())?;
-    word.parse().ok()
+    parse_decimal(word.as_bytes())
 }
 
 fn parse_v2(input: &[u8]) -> Result<Option<Parsed>, Fault> {
@@ -192,8 +193,10 @@ impl Header {
 /// The type of a field by its name, or by `0x` and its number.
 fn kind_of(name: &[u8], names: &[(&str, u8)]) -> Result<u8, TlvError> {
     if let Some(digits) = name.strip_prefix(b"0x") {
-        let digits = std::str::from_utf8(digits).map_err(|_| TlvError::UnknownName)?;
-        let kind = u64::from_str_radix(digits, 16).map_err(|_| TlvError::UnknownName)?;
+        let hex = digits.iter().all(u8::is_ascii_hexdigit);
+        let digits = std::str::from_utf8(digits).ok().filter(|_| hex);
+        let kind = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok());
+        let kind = kind.ok_or(TlvError::UnknownName)?;
         return u8::try_from(kind).map_err(|_| TlvError::Absent);
     }
     names
@@ -407,6 +410,7 @@ mod tests {
         assert_eq!(header.tlv(b"0x1ff"), Err(TlvError::Absent));
         assert_eq!(header.tlv(b"nothing"), Err(TlvError::UnknownName));
         assert_eq!(header.tlv(b"0xzz"), Err(TlvError::UnknownName));
+        assert_eq!(header.tlv(b"0x+1"), Err(TlvError::UnknownName));
     }
 
     #[test]

@@ -175,9 +175,10 @@ fn js_escape(raw: &[u8]) -> Option<(Vec<u8>, usize)> {
 
 fn number(digits: &[u8], radix: u32) -> Option<char> {
     let text = std::str::from_utf8(digits).ok()?;
-    u32::from_str_radix(text, radix)
-        .ok()
-        .and_then(char::from_u32)
+    // `from_str_radix` would take a sign.
+    let plain = text.chars().all(|c| c.is_digit(radix));
+    let number = u32::from_str_radix(text, radix).ok().filter(|_| plain)?;
+    char::from_u32(number)
 }
 
 fn utf8(c: char) -> Vec<u8> {
@@ -209,7 +210,17 @@ mod tests {
 
     #[test]
     fn escapes_that_are_cut_off_stay() {
-        for raw in [&b"\\"[..], b"\\u", b"\\u{", b"\\x1", b"&", b"&#", b"&#x;"] {
+        for raw in [
+            &b"\\"[..],
+            b"\\u",
+            b"\\u{",
+            b"\\x1",
+            b"&",
+            b"&#",
+            b"&#x;",
+            b"&#+65;",
+            b"&#x+41;",
+        ] {
             let text = Text::plain(raw, 0);
             let _ = (text.js(0, raw.len()), text.css(0, raw.len()));
             assert_eq!(text.html(0, raw.len()).bytes(), raw);

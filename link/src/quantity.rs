@@ -101,6 +101,12 @@ const TIMES: [(&str, u64); 4] = [
     ("ns", 1),
 ];
 
+/// Reads a number of digits alone, which `str::parse` would take with a `+`.
+pub(crate) fn digits<T: FromStr>(text: &str) -> Option<T> {
+    let plain = text.bytes().all(|b| b.is_ascii_digit());
+    text.parse().ok().filter(|_| plain)
+}
+
 /// Reads a time with its unit.
 pub(crate) fn time(text: &str) -> Result<Duration, &'static str> {
     let nanos = with_unit(text, &TIMES);

@@ -152,7 +152,7 @@ impl Reader {
             "up" => spec.up = Some(value.parse()?),
             "down" => spec.down = Some(value.parse()?),
             "queue" => {
-                let packets = value.parse().ok().filter(|n| (1..=QUEUE_MAX).contains(n));
+                let packets = quantity::digits(value).filter(|n| (1..=QUEUE_MAX).contains(n));
                 spec.queue_packets = Some(packets.ok_or("a queue has 1 to 10000 packets")?);
             }
             "loss" => spec.loss = value.parse()?,
@@ -164,11 +164,11 @@ impl Reader {
                 spec.ack_hold = Some(time_up_to(ACK_HOLD_MAX, most)?);
             }
             "seed" => {
-                let seed = value.parse().ok();
+                let seed = quantity::digits(value);
                 spec.seed = Some(seed.ok_or("a seed is a number from 0 to 18446744073709551615")?);
             }
             "mtu" => {
-                let bytes = value.parse().ok();
+                let bytes = quantity::digits(value);
                 let bytes = bytes.filter(|bytes| (MTU_MIN..=MTU_MAX).contains(bytes));
                 spec.mtu = Some(bytes.ok_or("an MTU is 576 to 9216 bytes")?);
             }

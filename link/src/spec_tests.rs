@@ -78,6 +78,9 @@ fn limits_are_exact() {
         ),
         ("5ms,mtu=576", "5ms,mtu=575"),
         ("5ms,mtu=9216", "5ms,mtu=9217"),
+        ("5ms,mtu=1400", "5ms,mtu=+1400"),
+        ("5ms,seed=7", "5ms,seed=+7"),
+        ("5ms,1mbit,queue=7", "5ms,1mbit,queue=+7"),
         ("5ms,pcap=a", "5ms,pcap="),
     ] {
         read(good);

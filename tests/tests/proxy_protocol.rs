@@ -94,6 +94,8 @@ fn impossible_addresses_and_ports_break_the_header() {
         "TCP6 2001:db8:::1 2001:db8::2 1 2",
         "TCP4 192.0.2.1 192.0.2.2 65536 2",
         "TCP4 192.0.2.1 192.0.2.2 1 65536",
+        "TCP4 192.0.2.1 192.0.2.2 +1 2",
+        "TCP4 192.0.2.1 192.0.2.2 1 +2",
         "TCP4 192.0.2.1 192.0.2.2 1",
         "TCP4 192.0.2.1",
     ] {
@@ -118,8 +120,6 @@ fn addresses_of_the_other_family_name_the_client_and_port_0_is_empty() {
     }
 }
 
-#[test]
-fn client_that_never_sends_the_header_is_closed_in_time() {
 /// Source: nginx 1.31.4, compared side by side.
 #[test]
 fn a_unix_socket_is_named_by_its_path() {
@@ -146,6 +146,8 @@ fn a_unix_socket_is_named_by_its_path() {
     server.wait_for_text("error.log", &line);
 }
 
+#[test]
+fn client_that_never_sends_the_header_is_closed_in_time() {
     let server = site("client_header_timeout 300ms;").start();
     let mut client = server.client();
     client.send("PROXY TCP4 ");
@@ -155,7 +157,7 @@ fn a_unix_socket_is_named_by_its_path() {
 #[test]
 fn other_addresses_take_no_header() {
     let server = site("").start();
-    let mut client = firstbyte_tests::Client::connect(server.port_number(2));
+    let mut client = Client::connect(server.port_number(2));
     assert_eq!(client.get("/").text(), "--");
     client.send(V1);
     assert_eq!(client.response().status, 400);

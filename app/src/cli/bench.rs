@@ -23,7 +23,7 @@ use link::{LOCALHOST_PORTS, Link, Spec};
 use super::files::write;
 use super::interruption::{INTERRUPTED, interruptions};
 use super::output::{fail, json, print};
-use super::values::{Spoken, count, positive, protocols};
+use super::values::{Spoken, count, positive, protocols, whole};
 use threshold::Threshold;
 
 /// load servers, and report how fast they answer and at what cost
@@ -46,7 +46,7 @@ pub(super) struct Options {
     #[arg(long, value_name = "N", default_value = "1", value_parser = count::<THREADS_MAX>)]
     threads: usize,
     /// How many requests a run has
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = |text: &str| whole::<u64>(text, 1..=u64::MAX))]
     requests: Option<u64>,
     /// How long a run begins requests (10, without --requests)
     #[arg(long = "duration", value_name = "SECONDS", value_parser = positive)]
@@ -88,10 +88,10 @@ pub(super) struct Options {
     #[arg(long, value_name = "URL", value_parser = Url::parse, conflicts_with = "table")]
     against: Option<Url>,
     /// The seed of the order of turns (the time)
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = |text: &str| whole::<u64>(text, 0..=u64::MAX))]
     seed: Option<u64>,
     /// A server's process, whose CPU time and memory are reported; again for the next server
-    #[arg(long = "pid", value_name = "PID")]
+    #[arg(long = "pid", value_name = "PID", value_parser = |text: &str| whole::<u32>(text, 0..=u64::from(u32::MAX)))]
     pids: Vec<u32>,
     /// Certificates of authorities that are trusted, PEM (those of browsers)
     #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
@@ -100,7 +100,7 @@ pub(super) struct Options {
     #[arg(long, short = 'k')]
     insecure: bool,
     /// zlib's level for request heads of SPDY
-    #[arg(long, value_name = "N", default_value = "6", value_parser = clap::value_parser!(u8).range(..=9))]
+    #[arg(long, value_name = "N", default_value = "6", value_parser = |text: &str| whole::<u8>(text, 0..=9))]
     spdy_level: u8,
     /// Measure through an emulated link, such as 50ms,20mbit; `firstbyte via -h` has the rest
     #[arg(long, value_name = "SPEC")]
@@ -421,6 +421,8 @@ mod tests {
             ),
             ("http://h --table --rate 5", "cannot be used with"),
             ("http://h --spdy-level 10", "10 is not in"),
+            ("http://h --seed +5", "+5 is not in"),
+            ("http://h --requests +5", "+5 is not in"),
             (
                 "http://h --protocol h3",
                 "[possible values: auto, h1, h2, spdy]",

@@ -21,7 +21,7 @@ use lab::report::doctor::{html, text};
 use super::files::write;
 use super::interruption::INTERRUPTED;
 use super::output::{fail, json, print};
-use super::values::{Spoken, positive, protocols};
+use super::values::{Spoken, positive, protocols, whole};
 use source::Source;
 
 /// find what delays the first byte of a server, and what mends it
@@ -75,7 +75,7 @@ pub(super) struct Options {
     tries: bool,
     /// How many requests may be sent
     #[arg(long = "max-requests", value_name = "N", default_value = "400",
-          value_parser = clap::value_parser!(u32).range(1..=i64::from(REQUESTS_MAX)))]
+          value_parser = |text: &str| whole::<u32>(text, 1..=u64::from(REQUESTS_MAX)))]
     requests_max: u32,
     /// How long a connection or a response may take
     #[arg(long = "timeout", value_name = "SECONDS", default_value = "30", value_parser = positive)]

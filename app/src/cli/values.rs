@@ -1,8 +1,10 @@
 //! Values of options that several verbs have.
 
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use engines::http::parse_decimal;
 use lab::client::Protocol;
 use lab::client::trust::Trust;
 
@@ -31,10 +33,7 @@ pub(super) fn trust(cacert: Option<&Path>, insecure: bool) -> Result<Trust, Stri
 /// # Errors
 /// It is none.
 pub(super) fn positive(text: &str) -> Result<f64, String> {
-    let number = text
-        .parse()
-        .ok()
-        .filter(|n: &f64| n.is_finite() && *n > 0.0);
+    let number = decimal(text).filter(|n| n.is_finite() && *n > 0.0);
     number.ok_or_else(|| "it is no positive number".to_owned())
 }
 
@@ -43,8 +42,23 @@ pub(super) fn positive(text: &str) -> Result<f64, String> {
 /// # Errors
 /// It is none.
 pub(super) fn count<const MOST: usize>(text: &str) -> Result<usize, String> {
-    let number = text.parse().ok().filter(|n| (1..=MOST).contains(n));
+    let number = parse_decimal(text.as_bytes()).filter(|n| (1..=MOST).contains(n));
     number.ok_or_else(|| format!("it is no number from 1 to {MOST}"))
+}
+
+/// A whole number of a range, for options.
+///
+/// # Errors
+/// It is none.
+pub(super) fn whole<T: TryFrom<u64>>(text: &str, range: RangeInclusive<u64>) -> Result<T, String> {
+    let number = parse_decimal(text.as_bytes()).filter(|n| range.contains(n));
+    let number = number.and_then(|n: u64| T::try_from(n).ok());
+    number.ok_or_else(|| format!("{text} is not in {}..={}", range.start(), range.end()))
+}
+
+/// A number with or without a fraction, and without a sign.
+pub(super) fn decimal(text: &str) -> Option<f64> {
+    text.parse().ok().filter(|_| !text.starts_with(['+', '-']))
 }
 
 /// Options as a test writes them, or clap's error.
@@ -64,8 +78,15 @@ mod tests {
     fn numbers_have_limits() {
         assert_eq!((count::<5>("1"), count::<5>("5")), (Ok(1), Ok(5)));
         assert!(count::<5>("0").is_err() && count::<5>("6").is_err());
+        assert!(count::<5>("+1").is_err() && count::<5>("").is_err());
+        assert_eq!((whole("1", 1..=5), whole("5", 1..=5)), (Ok(1_u8), Ok(5_u8)));
+        for wrong in ["0", "6", "+1", "-1", "1.0", ""] {
+            assert!(whole::<u8>(wrong, 1..=5).is_err(), "{wrong}");
+        }
+        assert!(whole::<u8>("256", 1..=300).is_err());
+        assert_eq!(whole(&u64::MAX.to_string(), 0..=u64::MAX), Ok(u64::MAX));
         assert_eq!(positive("0.5"), Ok(0.5));
-        for wrong in ["0", "-1", "inf", "NaN", "x"] {
+        for wrong in ["0", "-1", "+1", "inf", "NaN", "x"] {
             assert!(positive(wrong).is_err(), "{wrong}");
         }
     }

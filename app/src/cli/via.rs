@@ -20,6 +20,7 @@ use link::via::{self, Far, Inside, Wanted};
 pub(super) use link::via::FAILED;
 
 use super::output;
+use super::values::whole;
 
 /// run a command behind a link with delay, rate, loss and jitter
 ///
@@ -39,7 +40,7 @@ pub(super) struct Options {
     #[arg(long = "server", value_name = "COMMAND")]
     servers: Vec<OsString>,
     /// A port of localhost from 32768 on that is reached over the link, too; may be repeated
-    #[arg(long = "port", value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long = "port", value_name = "N", value_parser = |text: &str| whole::<u16>(text, 1..=u64::from(u16::MAX)))]
     ports: Vec<u16>,
     /// Write packets there as they leave the link
     #[arg(long, value_name = "FILE")]
@@ -215,6 +216,7 @@ mod tests {
                 "two files for packets are given",
             ),
             ("5ms --port 0 -- x", "0 is not in 1..=65535"),
+            ("5ms --port +80 -- x", "+80 is not in 1..=65535"),
             ("5ms --port 65536 -- x", "65536 is not in 1..=65535"),
             ("50 -- x", "\"50\" at character 1: "),
         ] {

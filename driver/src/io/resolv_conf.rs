@@ -6,6 +6,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV6};
 
+use engines::http::parse_decimal;
+
 /// Contents of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResolvConf {
@@ -113,7 +115,7 @@ pub(super) fn lines(text: &[u8]) -> impl Iterator<Item = &str> {
 
 fn server(word: &str, scope: &dyn Fn(&str) -> Option<u32>) -> Option<SocketAddr> {
     if let Some((ip, zone)) = word.split_once('%') {
-        let scope_id = zone.parse().ok().or_else(|| scope(zone))?;
+        let scope_id = parse_decimal(zone.as_bytes()).or_else(|| scope(zone))?;
         let address = SocketAddrV6::new(ip.parse().ok()?, DNS_PORT, 0, scope_id);
         return Some(SocketAddr::V6(address));
     }
@@ -168,6 +170,10 @@ mod tests {
             ("nameserver fe80::1%3", "[fe80::1%3]:53"),
             (
                 "nameserver fe80::1%eth9\nnameserver 192.0.2.2",
+                "192.0.2.2:53",
+            ),
+            (
+                "nameserver fe80::1%+3\nnameserver 192.0.2.2",
                 "192.0.2.2:53",
             ),
             (

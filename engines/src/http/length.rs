@@ -1,15 +1,10 @@
 //! Content-Length's value. Source: RFC 9110 section 8.6.
 
+use super::parse_decimal;
+
 /// A length in bytes: digits only, below 2^63.
-pub(crate) fn parse_length(value: &[u8]) -> Option<u64> {
-    if value.is_empty() {
-        return None;
-    }
-    let length = value.iter().try_fold(0_u64, |length, byte| {
-        let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
-        length.checked_mul(10)?.checked_add(digit)
-    })?;
-    (length <= i64::MAX as u64).then_some(length)
+pub fn parse_length(value: &[u8]) -> Option<u64> {
+    parse_decimal(value).filter(|length| *length <= i64::MAX as u64)
 }
 
 #[cfg(test)]

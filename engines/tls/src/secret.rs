@@ -156,7 +156,8 @@ fn derive(password: &[u8], salt: &[u8], len: usize) -> Vec<u8> {
 
 fn hex(text: &str) -> Option<[u8; VECTOR_BYTES]> {
     let mut bytes = [0; VECTOR_BYTES];
-    if text.len() != 2 * VECTOR_BYTES || !text.is_ascii() {
+    let hex = text.bytes().all(|b| b.is_ascii_hexdigit());
+    if text.len() != 2 * VECTOR_BYTES || !hex {
         return None;
     }
     for (n, byte) in bytes.iter_mut().enumerate() {

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use engines::http::parse_length;
+
 use super::events::{Initiator, RequestExtraInfo, Response, ResponseExtraInfo};
 use super::fields;
 use super::phases::{Course, first_byte, phases};
@@ -172,7 +174,7 @@ impl Hop {
         if field("content-encoding").is_none_or(|coding| coding == "identity") {
             return Some(self.content_bytes());
         }
-        field("content-length")?.parse().ok()
+        parse_length(field("content-length")?.as_bytes())
     }
 
     /// Bytes of the body without codings.

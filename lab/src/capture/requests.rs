@@ -1,5 +1,7 @@
 //! Requests of a flow: by their heads where these are in the clear or were decrypted, else by the client's flights.
 
+use engines::http::parse_decimal;
+
 use super::decrypt::Opened;
 use super::flow::{Flow, Side};
 use super::frames::{self, Frame};
@@ -178,7 +180,7 @@ fn head(bytes: &[u8]) -> Option<Head> {
     let mut body_bytes = Some(0);
     for (name, value) in lines.filter_map(|line| line.split_once(':')) {
         if name.eq_ignore_ascii_case("content-length") {
-            body_bytes = value.trim().parse().ok();
+            body_bytes = parse_decimal(value.trim().as_bytes());
         } else if name.eq_ignore_ascii_case("transfer-encoding") {
             body_bytes = None;
         }

@@ -6,6 +6,8 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
+use engines::http::parse_decimal;
+
 /// A URL of HTTP.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Url {
@@ -198,8 +200,7 @@ fn host_and_port(authority: &str) -> Result<(String, Option<u16>), &'static str>
         return Ok((host, None));
     }
     let digits = port.strip_prefix(':');
-    let digits = digits.filter(|digits| digits.bytes().all(|b| b.is_ascii_digit()));
-    let port = digits.and_then(|digits| digits.parse().ok());
+    let port = digits.and_then(|digits| parse_decimal(digits.as_bytes()));
     match port.filter(|port| *port != 0) {
         Some(port) => Ok((host, Some(port))),
         None => Err("its port is no number from 1 to 65535"),

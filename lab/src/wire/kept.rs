@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use engines::http::parse_http_date;
+use engines::http::{parse_decimal, parse_http_date};
 
 use crate::fetch::{Response, Sessions};
 use crate::page::Resource;
@@ -86,7 +86,7 @@ fn freshness_s(response: &Response) -> Option<u64> {
         let (name, value) = directive.split_once('=').unwrap_or((directive, ""));
         match name.trim().to_ascii_lowercase().as_str() {
             "no-store" | "no-cache" => return None,
-            "max-age" => max_age = value.trim().trim_matches('"').parse::<u64>().ok(),
+            "max-age" => max_age = parse_decimal(value.trim().trim_matches('"').as_bytes()),
             _ => {}
         }
     }
@@ -97,7 +97,7 @@ fn freshness_s(response: &Response) -> Option<u64> {
     let number = |name| {
         values(name)
             .next()
-            .and_then(|value| value.trim().parse::<u64>().ok())
+            .and_then(|value| parse_decimal(value.trim().as_bytes()))
     };
     let date = |name| {
         values(name)
@@ -147,6 +147,7 @@ mod tests {
             (&[("cache-control", "max-age=60"), ("age", "45")], Some(15)),
             (&[("cache-control", "max-age=60"), ("age", "70")], Some(0)),
             (&[("cache-control", "max-age=60, no-store")], None),
+            (&[("cache-control", "max-age=+60")], None),
             (
                 &[
                     ("cache-control", "max-age=60"),

@@ -6,7 +6,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
-use crate::address::{Lookup, host_addresses};
+use crate::address::{Lookup, host_addresses, parse_port};
 
 /// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -105,16 +105,21 @@ pub struct Listen {
 /// # Errors
 /// nginx's text after `in "..."`: "invalid port", "no host", "host not found", ...
 pub fn parse_address(text: &str, lookup: Lookup<'_>) -> Result<Vec<ListenAddr>, &'static str> {
-    if let Some(path) = text.strip_prefix("unix:") {
+    let unix = text.split_at_checked(5);
+    if let Some((_, path)) = unix.filter(|(kind, _)| kind.eq_ignore_ascii_case("unix:")) {
         return match path.len() {
             0 => Err("no path in the unix domain socket"),
             n if n > MAX_UNIX_PATH => Err("too long path in the unix domain socket"),
             _ => Ok(vec![ListenAddr::Unix(PathBuf::from(path))]),
         };
     }
-    let (host, port) = split_port(text)?;
-    let (first, last) = parse_ports(port)?;
-    let ips = resolve_host(host, lookup)?;
+    let (ips, (first, last)) = match text.strip_prefix('[') {
+        Some(rest) => parse_inet6(rest)?,
+        None => {
+            let (host, ports) = parse_inet(text)?;
+            (resolve_host(host, lookup)?, ports)
+        }
+    };
     let mut out = Vec::new();
     for port in first..=last {
         for ip in &ips {
@@ -124,50 +129,65 @@ pub fn parse_address(text: &str, lookup: Lookup<'_>) -> Result<Vec<ListenAddr>, 
     Ok(out)
 }
 
-/// Splits `host:port`; a bare number is a port, a bare host listens on port 80.
-fn split_port(text: &str) -> Result<(&str, &str), &'static str> {
-    if let Some(rest) = text.strip_prefix('[') {
-        let (host, tail) = rest.split_once(']').ok_or("invalid IPv6 address")?;
-        return match tail.strip_prefix(':') {
-            Some(port) => Ok((host, port)),
-            None if tail.is_empty() => Ok((host, "80")),
-            None => Err("invalid port"),
-        };
+/// First and last port.
+type Ports = (u16, u16);
+
+/// Reads an IPv6 address and its ports, from behind the opening bracket.
+fn parse_inet6(text: &str) -> Result<(Vec<IpAddr>, Ports), &'static str> {
+    let (host, tail) = text.split_once(']').ok_or("invalid host")?;
+    let ports = match tail.strip_prefix(':') {
+        _ if tail.contains('/') => return Err("invalid host"),
+        Some(ports) => parse_ports(ports)?,
+        None if tail.is_empty() => DEFAULT_PORTS,
+        None => return Err("invalid host"),
+    };
+    if host.is_empty() {
+        return Err("no host");
     }
-    match text.rsplit_once(':') {
-        Some((host, port)) => Ok((host, port)),
-        None if text.bytes().all(|b| b.is_ascii_digit() || b == b'-') => Ok(("*", text)),
-        None => Ok((text, "80")),
+    let ip: Ipv6Addr = host.parse().map_err(|_| "invalid IPv6 address")?;
+    Ok((vec![ip.into()], ports))
+}
+
+/// Splits `host:port`; a bare number is a port, a bare host listens on port 80.
+///
+/// The first colon ends the host, so that an IPv6 address needs brackets.
+fn parse_inet(text: &str) -> Result<(&str, Ports), &'static str> {
+    if text.contains(['/', '?']) {
+        return Err("invalid host");
+    }
+    if let Some((host, ports)) = text.split_once(':') {
+        return Ok((host, parse_ports(ports)?));
+    }
+    let is_number = |text: &str| conf::parse_number(text.as_bytes()).is_some();
+    let only_ports = match text.split_once('-') {
+        Some((first, last)) => is_number(first) && is_number(last),
+        None => is_number(text),
+    };
+    match only_ports {
+        true => Ok(("*", parse_ports(text)?)),
+        false => Ok((text, DEFAULT_PORTS)),
     }
 }
 
-fn parse_ports(text: &str) -> Result<(u16, u16), &'static str> {
-    let port = |s: &str| match s.parse::<u16>() {
-        Ok(0) | Err(_) => Err("invalid port"),
-        Ok(n) => Ok(n),
+fn parse_ports(text: &str) -> Result<Ports, &'static str> {
+    let Some((first, last)) = text.split_once('-') else {
+        return parse_port(text).map(|port| (port, port));
     };
-    match text.split_once('-') {
-        Some((a, b)) => {
-            let (a, b) = (port(a)?, port(b)?);
-            if a > b {
-                Err("invalid port range")
-            } else {
-                Ok((a, b))
-            }
-        }
-        None => port(text).map(|p| (p, p)),
+    let (last, first) = (parse_port(last)?, parse_port(first)?);
+    if first > last {
+        return Err("invalid port range");
     }
+    Ok((first, last))
 }
 
 fn resolve_host(host: &str, lookup: Lookup<'_>) -> Result<Vec<IpAddr>, &'static str> {
     if host == "*" {
         return Ok(vec![IpAddr::V4(Ipv4Addr::UNSPECIFIED)]);
     }
-    if let Ok(ip) = host.parse::<Ipv6Addr>() {
-        return Ok(vec![IpAddr::V6(ip)]);
-    }
     host_addresses(host, lookup)
 }
+
+const DEFAULT_PORTS: Ports = (80, 80);
 
 /// nginx's default accept queue on Linux.
 pub const DEFAULT_BACKLOG: i32 = 511;
@@ -204,6 +224,44 @@ mod tests {
         assert_eq!(one("localhost:8080"), "127.0.0.1:8080");
         assert_eq!(one("elsewhere"), "host not found");
         assert_eq!(read("127.0.0.1:8000-8003").map(|v| v.len()), Ok(4));
+        assert_eq!(read("8000-8003").map(|v| v.len()), Ok(4));
+        assert_eq!(one("UNIX:/run/x.sock"), "unix:/run/x.sock");
+    }
+
+    #[test]
+    fn a_port_has_digits_alone() {
+        for text in [
+            "127.0.0.1:+80",
+            "127.0.0.1:80-+90",
+            "127.0.0.1:-80",
+            "127.0.0.1:",
+            "[::1]:+80",
+            "[::1]:",
+            "*:+80",
+            "0",
+            "65536",
+            "80-65536",
+        ] {
+            assert_eq!(one(text), "invalid port", "{text}");
+        }
+        assert_eq!(one("90-80"), "invalid port range");
+        for name in ["+80", "80-", "80-+90", "80-90-95", "-"] {
+            assert_eq!(one(name), "host not found", "{name}");
+        }
+    }
+
+    #[test]
+    fn an_ipv6_address_needs_brackets() {
+        for text in ["::1:80", "::1", "::", "fe80::1"] {
+            assert_eq!(one(text), "invalid port", "{text}");
+        }
+        for text in ["[::1", "[::1]80", "[::1]/", "127.0.0.1/", "a?:80"] {
+            assert_eq!(one(text), "invalid host", "{text}");
+        }
+        for text in ["[]", "[]:80", ":80"] {
+            assert_eq!(one(text), "no host", "{text}");
+        }
+        assert_eq!(one("[127.0.0.1]:80"), "invalid IPv6 address");
     }
 
     #[test]

@@ -21,6 +21,13 @@ pub fn parse_number(text: &[u8]) -> Option<u64> {
         .try_fold(0, |value, byte| append_digit(value, *byte))
 }
 
+/// Decimal digits, at least one, as a number of a type that holds it.
+///
+/// Unlike `str::parse` it takes no `+`; nginx takes none either.
+pub fn parse_digits<T: TryFrom<u64>>(text: &str) -> Option<T> {
+    T::try_from(parse_number(text.as_bytes())?).ok()
+}
+
 fn append_digit(value: u64, byte: u8) -> Option<u64> {
     let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
     value

@@ -249,7 +249,9 @@ fn open_log_file_cache(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfE
             )
         };
         match word.as_str().split_once('=') {
-            Some(("max", v)) => cache.max = v.parse().ok().filter(|n| *n > 0).ok_or_else(bad)?,
+            Some(("max", v)) => {
+                cache.max = conf::parse_digits(v).filter(|n| *n > 0).ok_or_else(bad)?
+            }
             Some(("inactive", v)) => {
                 cache.inactive_ms = conf::parse_time_ms(v.as_bytes()).ok_or_else(bad)?
             }
@@ -257,7 +259,7 @@ fn open_log_file_cache(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfE
                 cache.valid_ms = conf::parse_time_ms(v.as_bytes()).ok_or_else(bad)?
             }
             Some(("min_uses", v)) => {
-                cache.min_uses = v.parse().ok().filter(|n| *n > 0).ok_or_else(bad)?
+                cache.min_uses = conf::parse_digits(v).filter(|n| *n > 0).ok_or_else(bad)?
             }
             None if word.text == b"off" => off = true,
             _ => return Err(bad()),

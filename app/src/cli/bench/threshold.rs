@@ -2,6 +2,8 @@
 
 use lab::report::{Report, ServerReport};
 
+use crate::cli::values::decimal;
+
 /// A figure and what it must not be.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Threshold {
@@ -20,7 +22,7 @@ impl Threshold {
         let at = text.find(['<', '>']).ok_or_else(wrong)?;
         let (figure, rest) = text.split_at(at);
         let figure = figure.trim().to_owned();
-        let limit = rest[1..].trim().parse().map_err(|_| wrong())?;
+        let limit = decimal(rest[1..].trim()).ok_or_else(wrong)?;
         if !FIGURES.contains(&figure.as_str()) {
             return Err(format!("\"{figure}\" is none of {}", FIGURES.join(", ")));
         }

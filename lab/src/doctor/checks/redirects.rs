@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use engines::http::parse_decimal;
 use serde_json::{Value, json};
 
 use crate::client::Url;
@@ -253,7 +254,7 @@ pub(super) fn judge_https(figures: &Figures) -> Option<Finding> {
 fn max_age_s(value: &str) -> Option<u64> {
     let mut parts = value.split(';').filter_map(|part| part.split_once('='));
     let (_, number) = parts.find(|(name, _)| name.trim().eq_ignore_ascii_case("max-age"))?;
-    number.trim().trim_matches('"').parse().ok()
+    parse_decimal(number.trim().trim_matches('"').as_bytes())
 }
 
 /// A URL as a word of nginx.conf, where a server may have put quotes, braces and variables into it.
@@ -354,6 +355,7 @@ mod tests {
         let late = judged(Some(None)).expect("there is none");
         assert_eq!((late.severity, late.lost_ms), (Severity::Warn, 20.0));
         assert!(judged(Some(Some("max-age=86399"))).is_some());
+        assert!(judged(Some(Some("max-age=+86400"))).is_some());
         assert!(judged(Some(Some("max-age=0"))).is_some());
         assert!(judged(Some(Some("nonsense"))).is_some());
         assert!(judged(None).is_none(), "it was not reached");

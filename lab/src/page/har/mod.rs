@@ -29,6 +29,8 @@ mod write;
 
 use std::fmt;
 
+use engines::http::parse_decimal;
+
 use super::visit::Visit;
 
 pub use read::read;
@@ -85,7 +87,7 @@ impl fmt::Display for Fault {
 pub fn find(pages: &[Page], wanted: &str) -> Result<usize, String> {
     let named = pages.iter().position(|page| page.id == wanted);
     let numbered = || {
-        let place = wanted.parse::<usize>().ok()?.checked_sub(1)?;
+        let place = parse_decimal::<usize>(wanted.as_bytes())?.checked_sub(1)?;
         (place < pages.len()).then_some(place)
     };
     named.or_else(numbered).ok_or_else(|| {

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use engines::http::parse_decimal;
+
 use super::entry::Entry;
 use super::lenient::Object;
 use super::log::{PageHead, RawFile, RawLog};
@@ -219,10 +221,10 @@ fn connections(entries: &[(usize, Entry)], is_ours: bool, firefox: bool) -> Vec<
     let numbers: Option<Vec<u64>> = names
         .iter()
         .flatten()
-        .map(|name| name.parse().ok())
+        .map(|name| parse_decimal(name.as_bytes()))
         .collect();
     if numbers.is_some() {
-        let number = |name: &Option<String>| name.as_ref()?.parse().ok();
+        let number = |name: &Option<String>| parse_decimal(name.as_ref()?.as_bytes());
         return names.iter().map(number).collect();
     }
     let mut known: HashMap<&str, u64> = HashMap::new();

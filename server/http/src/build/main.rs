@@ -84,7 +84,7 @@ conf::directives! {
         b.main.worker_priority = d
             .arg_str(0)
             .parse()
-            .map_err(|_| ConfError::word(d, d.word(0), "invalid number"))?;
+            .map_err(|_| ConfError::directive(d, "invalid number"))?;
         Ok(())
     });
 

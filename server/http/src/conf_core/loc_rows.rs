@@ -262,7 +262,7 @@ pub(super) fn open_file_cache(b: &mut ConfigBuilder, d: &Directive) -> Result<()
             )
         };
         match word.as_str().split_once('=') {
-            Some(("max", v)) => max = v.parse().ok().filter(|n| *n > 0).ok_or_else(bad)?,
+            Some(("max", v)) => max = conf::parse_digits(v).filter(|n| *n > 0).ok_or_else(bad)?,
             Some(("inactive", v)) => {
                 inactive_ms = conf::parse_time_ms(v.as_bytes()).ok_or_else(bad)?
             }

@@ -2,7 +2,7 @@
 //!
 //! Source: nginx documentation, `proxy_hide_header`, `proxy_pass_header`, `proxy_force_ranges`.
 
-use engines::http::{Field, FieldId, ResponseHead, Version, parse_http_date};
+use engines::http::{Field, FieldId, ResponseHead, Version, parse_http_date, parse_length};
 use server_base::errlog::{Level, Shown};
 
 use super::conf::UpstreamConf;
@@ -162,8 +162,7 @@ fn content_length(head: &ResponseHead) -> Option<u64> {
     if head.get(FieldId::TransferEncoding).is_some() {
         return None;
     }
-    let digits = head.get(FieldId::ContentLength)?;
-    str::from_utf8(digits).ok()?.parse().ok()
+    parse_length(head.get(FieldId::ContentLength)?)
 }
 
 /// Takes a charset out of a media type, as nginx does: the first parameter of that name, with all behind it.
@@ -221,6 +220,7 @@ mod tests {
         };
         assert_eq!(length(&[("Content-Length", "12")]), Some(12));
         assert_eq!(length(&[]), None);
+        assert_eq!(length(&[("Content-Length", "+12")]), None);
         let both = [("Content-Length", "12"), ("Transfer-Encoding", "chunked")];
         assert_eq!(length(&both), None);
     }

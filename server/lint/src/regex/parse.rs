@@ -167,7 +167,9 @@ impl Parser<'_> {
             self.at += length;
             &rest[..length]
         };
-        u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+        let hex = digits.iter().all(u8::is_ascii_hexdigit);
+        let digits = std::str::from_utf8(digits).ok().filter(|_| hex)?;
+        u8::from_str_radix(digits, 16).ok()
     }
 
     fn repeats(&mut self, mut atom: Ast) -> Option<Ast> {
@@ -206,7 +208,7 @@ impl Parser<'_> {
         let rest = &self.text[self.at + 1..];
         let end = rest.iter().position(|byte| *byte == b'}')?;
         let inside = std::str::from_utf8(&rest[..end]).ok()?;
-        let number = |text: &str| text.parse().ok().filter(|n| *n <= REPEAT_MAX);
+        let number = |text: &str| conf::parse_digits(text).filter(|n| *n <= REPEAT_MAX);
         let counts = match inside.split_once(',') {
             None => {
                 let exactly = number(inside)?;
@@ -434,6 +436,7 @@ mod tests {
             Ast::Atomic(_)
         ));
         assert_eq!(bytes("a{x}"), bytes("[a{x}]"));
+        assert_eq!(bytes("a{+2}b"), bytes("[a{2}b]"));
     }
 
     #[test]

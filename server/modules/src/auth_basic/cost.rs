@@ -35,10 +35,7 @@ pub(crate) fn cost_us(stored: &[u8], password_bytes: usize) -> u64 {
 
 /// The number in `rounds=number$`.
 fn rounds_of(text: &str) -> Option<u64> {
-    text.strip_prefix("rounds=")?
-        .strip_suffix('$')?
-        .parse()
-        .ok()
+    conf::parse_digits(text.strip_prefix("rounds=")?.strip_suffix('$')?)
 }
 
 /// Whether a comparison may be done by a thread that serves others.

@@ -35,7 +35,7 @@ impl Options {
                 self.flush_ms = Some(ms.ok_or_else(|| bad("flush time", v))?);
             }
             Some(("gzip", v)) => {
-                let level = v.parse().ok().filter(|n| (1..=9).contains(n));
+                let level = conf::parse_digits(v).filter(|n| (1..=9).contains(n));
                 self.gzip = Some(level.ok_or_else(|| bad("compression level", v))?);
             }
             None if text == "gzip" => self.gzip = Some(1),

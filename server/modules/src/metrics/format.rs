@@ -39,7 +39,7 @@ impl Format {
             let (mut quality, mut version) = (1.0, None);
             for part in parts {
                 match part.split_once('=') {
-                    Some(("q" | "Q", value)) => quality = value.trim().parse().unwrap_or(0.0),
+                    Some(("q" | "Q", value)) => quality = weight(value.trim()).unwrap_or(0.0),
                     Some(("version", value)) => version = Some(value.trim_matches('"').to_owned()),
                     _ => {}
                 }
@@ -65,6 +65,12 @@ impl Format {
             Self::OpenMetrics => b"application/openmetrics-text; version=1.0.0; charset=utf-8",
         }
     }
+}
+
+/// A weight: digits with a point (RFC 9110, section 12.4.2), no sign and no exponent.
+fn weight(text: &str) -> Option<f32> {
+    let plain = text.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    text.parse().ok().filter(|_| plain)
 }
 
 fn is_1(version: &str) -> bool {
@@ -159,6 +165,8 @@ mod tests {
                 Format::Prometheus,
             ),
             ("application/openmetrics-text;q=0", Format::Prometheus),
+            ("application/openmetrics-text;q=+1", Format::Prometheus),
+            ("application/openmetrics-text;q=1e0", Format::Prometheus),
             // What Prometheus 2.49 and later send.
             (
                 "application/openmetrics-text;version=1.0.0;q=0.5,application/openmetrics-text;version=0.0.1;q=0.4,\

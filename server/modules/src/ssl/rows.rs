@@ -81,7 +81,8 @@ fn session_cache(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> 
             "builtin" => builtin = Some(CacheKind::Builtin(BUILTIN_SESSIONS)),
             text => match text.strip_prefix("builtin:") {
                 Some(number) => {
-                    let sessions = number.parse().map_err(|_| invalid(d, word, "session"))?;
+                    let sessions =
+                        conf::parse_digits(number).ok_or_else(|| invalid(d, word, "session"))?;
                     builtin = Some(CacheKind::Builtin(sessions));
                 }
                 None => named = Some(shared(b, d, word, "session")?),
@@ -141,7 +142,7 @@ fn certificate_cache(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfErr
                 word.as_str() == "off"
             }
             "max" => {
-                max = value.parse().ok().filter(|number| *number > 0);
+                max = conf::parse_digits(value).filter(|number| *number > 0);
                 max.is_some()
             }
             "inactive" => time().map(|time| inactive_s = time).is_some(),

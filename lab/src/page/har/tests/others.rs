@@ -132,7 +132,7 @@ fn pages_are_found_by_entries_and_chosen_by_name_or_number() {
     assert_eq!((find(&pages, "2"), find(&pages, "two")), (Ok(1), Ok(1)));
     let why = find(&pages, "3").expect_err("there are two");
     assert_eq!(why, "there is no page \"3\": there are 2, \"one\", \"two\"");
-    assert!(find(&pages, "0").is_err());
+    assert!(find(&pages, "0").is_err() && find(&pages, "+1").is_err());
 }
 
 #[test]

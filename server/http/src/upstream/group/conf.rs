@@ -302,7 +302,9 @@ pub fn server_address(
         (Ok(found), _) => server.addresses = found.into_iter().map(UpstreamAddr::Inet).collect(),
         (Err(why), Some(name)) => {
             // The port was found right before the host was looked up.
-            let port = text.split_once(':').and_then(|(_, port)| port.parse().ok());
+            let port = text
+                .split_once(':')
+                .and_then(|(_, port)| conf::parse_digits(port));
             server.unresolved = Some(UnresolvedHost {
                 name: std::mem::take(name),
                 port: port.unwrap_or(SERVER_PORT),
