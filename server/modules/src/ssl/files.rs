@@ -37,20 +37,26 @@ pub(super) fn is_ocsp(bytes: &[u8]) -> bool {
     matches!(bytes, [0x30, _, _, _, ..])
 }
 
-/// Looks at a file of parameters that is not used.
+/// Checks a file of Diffie-Hellman parameters, which are not used: its PEM label is one of [`DH_LABELS`].
 pub(super) fn dhparam(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let name = shown(b, d);
     let bytes = bytes(b, d).map_err(|why| {
         let why = why.trim_start_matches("BIO_new_file() failed").trim_start();
         error(d, format!("BIO_new_file(\"{name}\") failed {why}"))
     })?;
-    let label = b"-----BEGIN DH PARAMETERS-----";
-    if !bytes.windows(label.len()).any(|part| part == label) {
+    let found = |label: &&[u8]| memchr::memmem::find(&bytes, label).is_some();
+    if !DH_LABELS.iter().any(found) {
         let text = format!("PEM_read_bio_Parameters(\"{name}\") failed");
         return Err(error(d, text));
     }
     Ok(())
 }
+
+/// Labels that OpenSSL accepts: PKCS #3, and X9.42, which `openssl dhparam -dsaparam` of OpenSSL 3 writes.
+const DH_LABELS: [&[u8]; 2] = [
+    b"-----BEGIN DH PARAMETERS-----",
+    b"-----BEGIN X9.42 DH PARAMETERS-----",
+];
 
 /// A key for tickets.
 pub(super) fn ticket_key(

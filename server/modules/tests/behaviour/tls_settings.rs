@@ -315,6 +315,35 @@ fn what_mozilla_recommends_loads_with_warnings() {
 }
 
 #[test]
+fn parameters_of_either_label_are_accepted() {
+    let (certificate, key) = pair("localhost", &rcgen::PKCS_ECDSA_P256_SHA256);
+    let refused = |parameters: &str| {
+        let files: [(&str, &[u8]); 3] = [
+            ("/etc/nginx/c.pem", certificate.as_bytes()),
+            ("/etc/nginx/k.pem", key.as_bytes()),
+            ("/etc/nginx/dh.pem", parameters.as_bytes()),
+        ];
+        let text = format!("server {{ listen 443 ssl; {PAIR} ssl_dhparam dh.pem; }}");
+        match Site::warnings_with(&text, &files).as_slice() {
+            [warning] => assert!(warning.contains("\"ssl_dhparam\" ignored"), "{warning}"),
+            warnings => panic!("{warnings:?}"),
+        }
+    };
+    refused(X942);
+    refused(&X942.replace("X9.42 DH", "DH"));
+    refused(&format!("# a comment\n{X942}"));
+}
+
+/// Parameters of `openssl dhparam -dsaparam 512`.
+const X942: &str = "-----BEGIN X9.42 DH PARAMETERS-----
+MIGkAkEA4dN7InNtPY1N3YzM1+KwVFl79VHmWI0dh6CCDFnc7G+H1WI8XVg4ifp0
+s7sNJ0H2ifNImgCF/Yk6Gy+nlZ4pBQJAHRZ3vBCxG5bnQ7PClKKg0w6JM8NJD32b
+XDlGTrk947R+/KM8ja2aolL+oVuKkECC1Oyx0t8wqX7XYnFT8OWnqAIdAJ61ecOY
++DBOoWlhRckKA7HrrPM3jN2ym/pgrr0=
+-----END X9.42 DH PARAMETERS-----
+";
+
+#[test]
 fn certificates_named_by_variables_are_not_read_when_the_configuration_is() {
     let late = "ssl_certificate $ssl_server_name.crt; ssl_certificate_key $ssl_server_name.key;";
     let site = site(&format!(
