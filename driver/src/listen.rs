@@ -2,7 +2,8 @@
 //!
 //! Errors keep the errno and the call that failed, because nginx's messages name it. An option that
 //! does not change who can connect (buffers, keepalive, deferral, fast open) is advice: its failure
-//! is returned in the list of `Bound` and the socket listens all the same, as in nginx.
+//! is returned in the list of `Bound` and the socket listens all the same, as in nginx. Without Multipath TCP in the
+//! kernel, plain TCP is used.
 //! Absent: UDP. Source: nginx documentation, `ngx_http_core_module`, `listen`.
 
 use std::fmt;
@@ -13,7 +14,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
+use rustix::net::{
+    AddressFamily, Protocol, SocketAddrUnix, SocketFlags, SocketType, ipproto, sockopt,
+};
 use server_base::listen::{KeepAlive, ListenAddr, SocketOptions};
 use sys::socket::{set_tcp_defer_accept, set_tcp_fastopen};
 
@@ -52,16 +55,29 @@ impl fmt::Display for BindError {
 
 impl std::error::Error for BindError {}
 
+/// A second socket of an address that is bound already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sharing {
+    /// Only `options.reuseport` permits it.
+    AsConfigured,
+    /// It is permitted ([`allow_sharing`]): the new socket replaces one of another protocol.
+    Replaces,
+}
+
 /// Opens one listening socket. With `options.reuseport` the address can be bound again, once a thread.
 ///
 /// # Errors
 /// The call that failed; `bind()` or `listen()` with EADDRINUSE when the address is taken.
-pub fn bind(address: &ListenAddr, options: &SocketOptions) -> Result<Bound, BindError> {
+pub fn bind(
+    address: &ListenAddr,
+    options: &SocketOptions,
+    sharing: Sharing,
+) -> Result<Bound, BindError> {
+    let mut refused = Vec::new();
     let socket = match address {
-        ListenAddr::Inet(address) => bind_inet(*address, options)?,
+        ListenAddr::Inet(address) => bind_inet(*address, options, sharing, &mut refused)?,
         ListenAddr::Unix(path) => bind_unix(path)?,
     };
-    let mut refused = Vec::new();
     configure(&socket, address, options, &mut refused);
     listen(&socket, options.backlog)?;
     Ok(Bound { socket, refused })
@@ -83,7 +99,7 @@ pub fn reconfigure(
     refused
 }
 
-/// Lets others bind the address of a socket that was bound alone, when `reuseport` is added to it.
+/// Lets others bind the address of a socket that was bound alone: `reuseport` is added, or the protocol changes.
 ///
 /// # Errors
 /// The system does not know SO_REUSEPORT.
@@ -95,16 +111,25 @@ fn listen(socket: &OwnedFd, backlog: i32) -> Result<(), BindError> {
     rustix::net::listen(socket, backlog).map_err(BindError::of("listen()"))
 }
 
-fn bind_inet(address: SocketAddr, options: &SocketOptions) -> Result<OwnedFd, BindError> {
+fn bind_inet(
+    address: SocketAddr,
+    options: &SocketOptions,
+    sharing: Sharing,
+    refused: &mut Vec<BindError>,
+) -> Result<OwnedFd, BindError> {
     let family = if address.is_ipv4() {
         AddressFamily::INET
     } else {
         AddressFamily::INET6
     };
-    let socket = open(family)?;
+    let socket = if options.multipath {
+        open_multipath(family, refused)?
+    } else {
+        open(family, None)?
+    };
     sockopt::set_socket_reuseaddr(&socket, true)
         .map_err(BindError::of("setsockopt(SO_REUSEADDR)"))?;
-    if options.reuseport {
+    if options.reuseport || sharing == Sharing::Replaces {
         sockopt::set_socket_reuseport(&socket, true)
             .map_err(BindError::of("setsockopt(SO_REUSEPORT)"))?;
     }
@@ -117,7 +142,7 @@ fn bind_inet(address: SocketAddr, options: &SocketOptions) -> Result<OwnedFd, Bi
 }
 
 fn bind_unix(path: &Path) -> Result<OwnedFd, BindError> {
-    let socket = open(AddressFamily::UNIX)?;
+    let socket = open(AddressFamily::UNIX, None)?;
     let address = SocketAddrUnix::new(path).map_err(BindError::of("bind()"))?;
     rustix::net::bind(&socket, &address).map_err(BindError::of("bind()"))?;
     let mode = std::fs::Permissions::from_mode(UNIX_SOCKET_MODE);
@@ -125,10 +150,33 @@ fn bind_unix(path: &Path) -> Result<OwnedFd, BindError> {
     Ok(socket)
 }
 
-fn open(family: AddressFamily) -> Result<OwnedFd, BindError> {
+fn open(family: AddressFamily, protocol: Option<Protocol>) -> Result<OwnedFd, BindError> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    rustix::net::socket_with(family, SocketType::STREAM, flags, None)
+    rustix::net::socket_with(family, SocketType::STREAM, flags, protocol)
         .map_err(BindError::of("socket()"))
+}
+
+/// Opens a socket of Multipath TCP, or of TCP if the kernel has none or `net.mptcp.enabled` is 0.
+fn open_multipath(
+    family: AddressFamily,
+    refused: &mut Vec<BindError>,
+) -> Result<OwnedFd, BindError> {
+    match open(family, Some(ipproto::MPTCP)) {
+        Err(BindError { error, .. }) if is_unsupported(&error) => {
+            let call = "socket(IPPROTO_MPTCP)";
+            refused.push(BindError { call, error });
+            open(family, None)
+        }
+        result => result,
+    }
+}
+
+/// Returns whether socket(2) refused the protocol, rather than the socket.
+fn is_unsupported(error: &io::Error) -> bool {
+    let refusals = [libc::EPROTONOSUPPORT, libc::ENOPROTOOPT, libc::EINVAL];
+    error
+        .raw_os_error()
+        .is_some_and(|errno| refusals.contains(&errno))
 }
 
 fn configure(
@@ -219,7 +267,7 @@ mod tests {
             }),
             ..SocketOptions::default()
         };
-        let bound = bind(&loopback(0), &options).expect("bind");
+        let bound = bind(&loopback(0), &options, Sharing::AsConfigured).expect("bind");
         assert!(bound.refused.is_empty(), "{:?}", bound.refused);
         let plain = SocketOptions::default();
         assert!(reconfigure(&bound.socket, &loopback(0), &plain).is_empty());
@@ -233,7 +281,12 @@ mod tests {
     fn taken_address_is_eaddrinuse_of_bind() {
         let taken = TcpListener::bind("127.0.0.1:0").expect("bind");
         let port = taken.local_addr().expect("address").port();
-        let error = bind(&loopback(port), &SocketOptions::default()).expect_err("taken");
+        let error = bind(
+            &loopback(port),
+            &SocketOptions::default(),
+            Sharing::AsConfigured,
+        )
+        .expect_err("taken");
         assert_eq!(error.call, "bind()");
         assert_eq!(error.error.raw_os_error(), Some(libc::EADDRINUSE));
     }
@@ -244,23 +297,78 @@ mod tests {
             reuseport: true,
             ..SocketOptions::default()
         };
-        let first = bind(&loopback(0), &options).expect("bind");
+        let first = bind(&loopback(0), &options, Sharing::AsConfigured).expect("bind");
         let port = port_of(&first.socket);
-        bind(&loopback(port), &options).expect("bind again");
-        bind(&loopback(port), &SocketOptions::default()).expect_err("not shared");
+        bind(&loopback(port), &options, Sharing::AsConfigured).expect("bind again");
+        bind(
+            &loopback(port),
+            &SocketOptions::default(),
+            Sharing::AsConfigured,
+        )
+        .expect_err("not shared");
+    }
+
+    #[test]
+    fn a_protocol_that_the_kernel_lacks_is_told_from_other_failures() {
+        for errno in [libc::EPROTONOSUPPORT, libc::ENOPROTOOPT, libc::EINVAL] {
+            assert!(is_unsupported(&io::Error::from_raw_os_error(errno)));
+        }
+        assert!(!is_unsupported(&io::Error::from_raw_os_error(libc::EMFILE)));
+    }
+
+    #[test]
+    fn multipath_listens_with_or_without_the_kernels_help() {
+        let options = SocketOptions {
+            multipath: true,
+            ..SocketOptions::default()
+        };
+        let bound = bind(&loopback(0), &options, Sharing::AsConfigured).expect("bind");
+        let lacks = bound.refused.iter().any(|refused| {
+            assert_eq!(refused.call, "socket(IPPROTO_MPTCP)");
+            true
+        });
+        assert_eq!(socket::is_multipath(&bound.socket), !lacks);
+        let port = port_of(&bound.socket);
+        let _client = TcpStream::connect(("127.0.0.1", port)).expect("connect");
+        let (socket, _) = socket::accept(&bound.socket).expect("accept");
+        assert!(sockopt::tcp_nodelay(&socket).expect("TCP"));
+    }
+
+    #[test]
+    fn a_socket_of_another_protocol_takes_the_place_of_one_that_allows_it() {
+        let plain = bind(
+            &loopback(0),
+            &SocketOptions::default(),
+            Sharing::AsConfigured,
+        );
+        let plain = plain.expect("bind");
+        let address = loopback(port_of(&plain.socket));
+        let options = SocketOptions {
+            multipath: true,
+            ..SocketOptions::default()
+        };
+        bind(&address, &options, Sharing::Replaces).expect_err("the first one is alone");
+        allow_sharing(&plain.socket).expect("SO_REUSEPORT");
+        bind(&address, &options, Sharing::AsConfigured).expect_err("the second one does not share");
+        bind(&address, &options, Sharing::Replaces).expect("both share");
     }
 
     #[test]
     fn reuseport_can_be_added_to_a_socket_that_listens() {
-        let alone = bind(&loopback(0), &SocketOptions::default()).expect("bind");
+        let alone = bind(
+            &loopback(0),
+            &SocketOptions::default(),
+            Sharing::AsConfigured,
+        )
+        .expect("bind");
         let port = port_of(&alone.socket);
         let options = SocketOptions {
             reuseport: true,
             ..SocketOptions::default()
         };
-        bind(&loopback(port), &options).expect_err("bound alone");
+        bind(&loopback(port), &options, Sharing::AsConfigured).expect_err("bound alone");
         allow_sharing(&alone.socket).expect("sharing");
-        bind(&loopback(port), &options).expect("bind again");
+        bind(&loopback(port), &options, Sharing::AsConfigured).expect("bind again");
     }
 
     #[test]
@@ -268,7 +376,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("firstbyte-listen-{}", std::process::id()));
         let _ = std::fs::remove_file(&path);
         let address = ListenAddr::Unix(path.clone());
-        let bound = bind(&address, &SocketOptions::default()).expect("bind");
+        let bound = bind(&address, &SocketOptions::default(), Sharing::AsConfigured).expect("bind");
         assert!(bound.refused.is_empty());
         let mode = std::fs::metadata(&path)
             .expect("a socket")

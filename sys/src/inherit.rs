@@ -15,6 +15,7 @@ use rustix::io::FdFlags;
 use rustix::net::{AddressFamily, SocketAddrAny, SocketAddrUnix, SocketType, sockopt};
 
 use super::check;
+use super::socket::is_multipath;
 
 /// Where a socket is bound.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +37,8 @@ pub struct Inherited {
     pub listens: bool,
     /// Others may bind its address (SO_REUSEPORT).
     pub reuseport: bool,
+    /// It speaks Multipath TCP.
+    pub multipath: bool,
 }
 
 /// Takes over the socket with this number; a listening one becomes non-blocking.
@@ -74,6 +77,7 @@ pub fn adopt(number: i32) -> io::Result<Inherited> {
         address: address_of(&socket)?,
         listens,
         reuseport: sockopt::socket_reuseport(&socket).unwrap_or(false),
+        multipath: is_multipath(&socket),
         socket,
     })
 }

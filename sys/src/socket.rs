@@ -11,7 +11,8 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, SendAncillaryBuffer, SendFlags, Shutdown, SocketAddrAny, SocketFlags, sockopt,
+    AddressFamily, SendAncillaryBuffer, SendFlags, Shutdown, SocketAddrAny, SocketFlags, ipproto,
+    sockopt,
 };
 
 use super::{check, retry};
@@ -213,6 +214,12 @@ pub fn acknowledge(socket: impl AsFd) -> io::Result<()> {
 /// `socket` is not a socket.
 pub fn local_addr(socket: impl AsFd) -> io::Result<Option<SocketAddr>> {
     Ok(inet_of(rustix::net::getsockname(socket)?))
+}
+
+/// Returns whether the socket was opened for Multipath TCP (RFC 8684); false for a socket of another kind.
+pub fn is_multipath(socket: impl AsFd) -> bool {
+    let protocol = sockopt::socket_protocol(socket);
+    protocol == Ok(Some(ipproto::MPTCP))
 }
 
 /// Sets TCP_FASTOPEN: the length of the queue of connections whose handshake brought data.

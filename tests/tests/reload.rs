@@ -267,6 +267,47 @@ fn listeners_come_and_go() {
     assert_eq!(server.get("/t.txt").text(), "text");
 }
 
+/// The inode of the socket that listens on a port of 127.0.0.1; a new socket has another one.
+fn listening_inode(port: u16) -> Option<String> {
+    let sockets = fs::read_to_string("/proc/net/tcp").expect("the kernel lists sockets");
+    let address = format!("0100007F:{port:04X}");
+    let mut rows = sockets.lines().map(|line| line.split_whitespace());
+    let row = rows.find_map(|mut words| {
+        // The second word is the local address, two words on is the state: 0A is LISTEN.
+        let found = words.nth(1)? == address && words.nth(1)? == "0A";
+        found.then_some(words)
+    });
+    row?.nth(5).map(str::to_owned)
+}
+
+/// Source: nginx 1.31.4, which binds another socket if the protocol changes.
+#[test]
+fn multipath_replaces_the_socket_and_keeps_the_connections() {
+    let server = site("", "").start();
+    let (port, mut kept) = (server.port(), server.client());
+    assert_eq!(kept.get("/t.txt").text(), "text");
+    let (plain, multipath) = (
+        format!("listen 127.0.0.1:{port};"),
+        format!("listen 127.0.0.1:{port} multipath;"),
+    );
+    let inode = || listening_inode(port).expect("somebody listens");
+    let first = inode();
+    let mut generation = 1;
+    for (from, to) in [(&plain, &multipath), (&multipath, &plain)] {
+        let before = inode();
+        server.rewrite_conf(|text| text.replace(from.as_str(), to));
+        next_generation(&server, generation);
+        wait_until("the old socket is closed", || inode() != before);
+        let replaced = inode();
+        next_generation(&server, generation + 1);
+        assert_eq!(inode(), replaced, "the same protocol keeps the socket");
+        generation += 2;
+        assert_eq!(kept.get("/t.txt").text(), "text");
+        assert_eq!(server.get("/t.txt").text(), "text");
+    }
+    assert_ne!(inode(), first);
+}
+
 #[test]
 fn a_removed_listener_closes_its_idle_connections_alone() {
     if !peer::is_firstbyte() {

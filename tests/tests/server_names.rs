@@ -2,7 +2,11 @@
 //!
 //! Source: nginx's "Server names" and "How nginx processes a request".
 
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+
 use firstbyte_tests::{Client, Server};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, ipproto, socket_with};
 
 /// A server block on the first port that returns its own label and `$server_name`.
 fn block(label: &str, listen: &str, names: &str) -> String {
@@ -192,6 +196,35 @@ fn ipv6_and_unix_sockets_are_listened_on() {
     assert_eq!(answer.text(), expected, "a socket has no port");
     server.stop();
     assert!(!socket.exists(), "a stopped server takes its socket away");
+}
+
+/// A large body leaves by sendfile, also over Multipath TCP. Without it in the kernel both ends speak TCP.
+#[test]
+fn clients_of_either_protocol_reach_a_multipath_listener() {
+    let body = "0123456789abcdef".repeat(64 << 10);
+    let server = Server::http(
+        "server { listen 127.0.0.1:%%PORT%% multipath; root %%DIR%%/html; keepalive_timeout 0; }",
+    )
+    .file("html/large", &body)
+    .allow("socket(IPPROTO_MPTCP)")
+    .start();
+    let flags = SocketFlags::CLOEXEC;
+    for protocol in [None, Some(ipproto::MPTCP)] {
+        let Ok(socket) = socket_with(AddressFamily::INET, SocketType::STREAM, flags, protocol)
+        else {
+            continue;
+        };
+        let address = SocketAddr::from(([127, 0, 0, 1], server.port()));
+        connect(&socket, &address).expect("the server accepts");
+        let mut stream = TcpStream::from(socket);
+        let request = b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n";
+        stream.write_all(request).expect("the request is sent");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("the response");
+        let (head, got) = answer.split_once("\r\n\r\n").expect("a head");
+        assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
+        assert!(got == body, "{protocol:?}: {} bytes", got.len());
+    }
 }
 
 #[test]

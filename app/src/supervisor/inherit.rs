@@ -10,7 +10,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use server_base::errlog::Level;
-use server_base::listen::ListenAddr;
+use server_base::listen::{Listen, ListenAddr, SocketOptions};
 use sys::inherit::{self, Inherited, LocalAddr};
 use sys::process;
 
@@ -70,6 +70,7 @@ impl Inheritance {
             address,
             listens,
             reuseport,
+            multipath,
         } = match inherit::adopt(number) {
             Ok(inherited) => inherited,
             Err(error) => {
@@ -99,9 +100,15 @@ impl Inheritance {
         let known = self.listeners.iter_mut();
         match known.into_iter().find(|known| *known.addr() == addr) {
             Some(known) => known.add(socket),
-            None => self
-                .listeners
-                .push(Listener::given(addr, socket, reuseport, origin)),
+            None => {
+                let options = SocketOptions {
+                    reuseport,
+                    multipath,
+                    ..SocketOptions::default()
+                };
+                let listen = Listen { addr, options };
+                self.listeners.push(Listener::given(listen, socket, origin));
+            }
         }
     }
 }

@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
-use driver::listen::{self, BindError};
+use driver::listen::{self, BindError, Sharing};
 use server_base::errlog::Level;
-use server_base::listen::{Listen, ListenAddr, SocketOptions};
+use server_base::listen::{Listen, ListenAddr};
 
 use crate::console::{Console, Logged};
 
@@ -24,6 +24,8 @@ pub(crate) struct Listener {
     sockets: Vec<Rc<OwnedFd>>,
     /// Required number of sockets.
     wanted: usize,
+    /// How further sockets are bound.
+    sharing: Sharing,
     origin: Origin,
 }
 
@@ -60,20 +62,12 @@ pub(crate) enum Bind {
 
 impl Listener {
     /// An address that was given to this process, with its first socket.
-    pub(crate) fn given(
-        addr: ListenAddr,
-        socket: OwnedFd,
-        reuseport: bool,
-        origin: Origin,
-    ) -> Self {
-        let options = SocketOptions {
-            reuseport,
-            ..SocketOptions::default()
-        };
+    pub(crate) fn given(listen: Listen, socket: OwnedFd, origin: Origin) -> Self {
         Self {
-            listen: Listen { addr, options },
+            listen,
             sockets: vec![Rc::new(socket)],
             wanted: 1,
+            sharing: Sharing::AsConfigured,
             origin,
         }
     }
@@ -193,7 +187,7 @@ fn reconfigure(listener: &Listener, console: &Console) {
 /// An address cannot be bound for another reason, which has been reported.
 pub(crate) fn test(listens: &[Listen], console: &Console) -> Result<(), Logged> {
     for listen in listens {
-        match listen::bind(&listen.addr, &listen.options) {
+        match listen::bind(&listen.addr, &listen.options, Sharing::AsConfigured) {
             Ok(_socket) => {
                 if let ListenAddr::Unix(path) = &listen.addr {
                     unlink(path, console);
@@ -259,31 +253,40 @@ fn taken_over(listen: &Listen, threads: u32, old: &[Listener], console: &Console
     } else {
         1
     };
-    let sockets: Vec<Rc<OwnedFd>> = before.map_or_else(Vec::new, |old| {
-        old.sockets.iter().take(wanted).cloned().collect()
-    });
+    let is_replaced =
+        before.is_some_and(|old| old.listen.options.multipath != listen.options.multipath);
     let was_alone = before.is_some_and(|old| !old.listen.options.reuseport);
-    if listen.options.reuseport && was_alone {
-        // More sockets can share the address only if the first allows it.
-        for refused in sockets
+    if let Some(old) = before
+        && (is_replaced || (listen.options.reuseport && was_alone))
+    {
+        // More sockets can share the address only if the first ones allow it.
+        let refused = old
+            .sockets
             .iter()
-            .filter_map(|socket| listen::allow_sharing(socket).err())
-        {
+            .map(|socket| listen::allow_sharing(socket));
+        for refused in refused.filter_map(Result::err) {
             report_refused(&refused, &listen.addr, console);
         }
     }
+    let kept = before.filter(|_| !is_replaced);
     Listener {
         listen: listen.clone(),
-        sockets,
+        sockets: kept.map_or_else(Vec::new, |old| {
+            old.sockets.iter().take(wanted).cloned().collect()
+        }),
         wanted,
-        origin: before.map_or(Origin::Own, Listener::origin),
+        sharing: match is_replaced {
+            true => Sharing::Replaces,
+            false => Sharing::AsConfigured,
+        },
+        origin: kept.map_or(Origin::Own, Listener::origin),
     }
 }
 
 fn fill_one(listener: &mut Listener, console: &Console) -> Result<Bind, Logged> {
     let Listen { addr, options } = &listener.listen;
     while listener.sockets.len() < listener.wanted {
-        match listen::bind(addr, options) {
+        match listen::bind(addr, options, listener.sharing) {
             Ok(bound) => {
                 for refused in &bound.refused {
                     report_refused(refused, addr, console);
@@ -389,6 +392,22 @@ mod tests {
         let back = open(&[listen(port, false)], 3, &shared, &console()).expect("shrunk");
         assert_eq!(back[0].sockets.len(), 1);
         assert!(Rc::ptr_eq(&back[0].sockets[0], &alone[0].sockets[0]));
+    }
+
+    #[test]
+    fn another_protocol_replaces_the_sockets_of_an_address() {
+        let port = free_port();
+        for threads in [1, 3] {
+            let plain = listen(port, threads > 1);
+            let mut multipath = plain.clone();
+            multipath.options.multipath = true;
+            let first = open(&[plain.clone()], threads, &[], &console()).expect("bind");
+            let second = open(&[multipath], threads, &first, &console()).expect("replaced");
+            assert_eq!(second[0].sockets.len(), threads as usize);
+            assert!(!Rc::ptr_eq(&first[0].sockets[0], &second[0].sockets[0]));
+            let third = open(&[plain], threads, &second, &console()).expect("replaced again");
+            assert!(!sys::socket::is_multipath(&third[0].sockets[0]));
+        }
     }
 
     #[test]

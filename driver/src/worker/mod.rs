@@ -344,8 +344,8 @@ impl Worker {
         Ok(())
     }
 
-    /// Every bundle brings fresh descriptors of all listeners; those already known stay as they are, since a poller must
-    /// not get one socket twice.
+    /// Every bundle brings fresh descriptors of all listeners; known sockets keep theirs, since a poller must not get
+    /// one socket twice.
     fn take_listeners(&mut self, listeners: Vec<(String, OwnedFd)>) {
         let mut named: HashMap<String, Vec<Arc<OwnedFd>>> = HashMap::new();
         for (key, fd) in listeners {
@@ -355,7 +355,7 @@ impl Worker {
         self.listeners = named
             .into_iter()
             .map(|(key, new)| {
-                let kept = old.remove(&key).filter(|known| known.len() == new.len());
+                let kept = old.remove(&key).filter(|known| same_sockets(known, &new));
                 (key, kept.unwrap_or(new))
             })
             .collect();
@@ -458,6 +458,16 @@ impl Drop for TellEnd {
         self.1.store(true, Ordering::Release);
         self.0.wake();
     }
+}
+
+/// Returns whether both lists have the same sockets: a socket has an inode of its own.
+fn same_sockets(known: &[Arc<OwnedFd>], new: &[Arc<OwnedFd>]) -> bool {
+    let inode = |socket: &OwnedFd| rustix::fs::fstat(socket).map(|stat| stat.st_ino);
+    known.len() == new.len()
+        && known.iter().zip(new).all(|(known, new)| {
+            let (known, new) = (inode(known), inode(new));
+            known.is_ok() && known == new
+        })
 }
 
 fn unix_s() -> i64 {

@@ -69,6 +69,8 @@ pub struct SocketOptions {
     pub ipv6only: bool,
     /// One listening socket for each worker thread (SO_REUSEPORT).
     pub reuseport: bool,
+    /// Multipath TCP (RFC 8684) instead of TCP.
+    pub multipath: bool,
     /// TCP keepalive, where configured.
     pub keepalive: Option<KeepAlive>,
     /// TCP_FASTOPEN queue length.
@@ -84,6 +86,7 @@ impl Default for SocketOptions {
             deferred: false,
             ipv6only: true,
             reuseport: false,
+            multipath: false,
             keepalive: None,
             fastopen: None,
         }

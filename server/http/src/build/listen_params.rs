@@ -50,9 +50,7 @@ impl ListenParams {
             "default_server" | "default" => self.default = true,
             "proxy_protocol" => self.proxy_protocol = true,
             "ssl" => self.ssl = true,
-            "quic" | "multipath" => {
-                return Err(format!("the \"{text}\" parameter is not built yet"));
-            }
+            "quic" => return Err("the \"quic\" parameter is not built yet".to_owned()),
             // Filters of FreeBSD's kernel. Without one the address needs no socket of its own.
             _ if text.starts_with("accept_filter=") => {
                 return Ok(Some(format!(
@@ -81,6 +79,10 @@ impl ListenParams {
                 return Err("reuseport is not supported for UNIX sockets".to_owned());
             }
             ("reuseport", None) => options.reuseport = true,
+            ("multipath", None) if !inet => {
+                return Err("multipath is not supported for UNIX sockets".to_owned());
+            }
+            ("multipath", None) => options.multipath = true,
             ("backlog", Some(v)) => {
                 options.backlog = number(v).filter(|n| *n > 0).ok_or_else(invalid)?;
             }
