@@ -62,6 +62,16 @@ mod uwsgi;
 use server_http::conf_core::PROTOCOL_MODULES;
 use server_http::module::Module;
 
+/// Directives whose row is an error for every value except `off`, by name.
+pub const REFUSED: &[&str] = &[
+    "fastcgi_cache",
+    "proxy_cache",
+    "scgi_cache",
+    "ssl_ech_file",
+    "ssl_ocsp",
+    "uwsgi_cache",
+];
+
 /// The modules, in order.
 pub const MODULES: &[&Module] = &[
     &ssl::MODULE,

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use conf::{Contexts, DirectiveDef, nginx_directives};
 use server_http::build::{ConfigBuilder, IGNORED, all_rows};
-use server_modules::MODULES;
+use server_modules::{MODULES, REFUSED};
 
 #[test]
 fn the_reference_is_what_the_tables_say() {
@@ -77,6 +77,17 @@ fn every_row_has_its_line_of_documentation() {
             );
         }
     }
+}
+
+#[test]
+fn rows_that_permit_off_alone_are_those_that_are_refused() {
+    let rows = all_rows(MODULES)
+        .into_iter()
+        .flat_map(|(_, rows)| rows)
+        .filter(|row| row.syntax == "off");
+    let mut names: Vec<&str> = rows.map(|row| row.name).collect();
+    names.sort_unstable();
+    assert_eq!(names, REFUSED);
 }
 
 /// The rows of each module, modules in their order, rows by name.
@@ -160,14 +171,15 @@ fn status() -> String {
         table.push_str(&format!("| `{name}` | {modules} | {status} |\n"));
     }
     let count = |status: &str| counts.get(status).copied().unwrap_or_default();
-    let (built, accepted, missing) = (count("built"), count("accepted"), count("not built"));
+    let (built, accepted) = (count("built"), count("accepted"));
+    let (refused, missing) = (count("refused"), count("not built"));
     let own = own()
         .iter()
         .map(|name| format!("`{name}`"))
         .collect::<Vec<_>>()
         .join(", ");
     format!(
-        "{STATUS_HEAD}Of {} directives {built} are built, {accepted} accepted, {missing} not built. \
+        "{STATUS_HEAD}Of {} directives {built} are built, {accepted} accepted, {refused} refused, {missing} not built. \
          Directives of firstbyte alone: {own}.\n\n{table}",
         all.len()
     )
@@ -177,6 +189,9 @@ fn status_of(name: &str) -> &'static str {
     let is_built = |(module, rows): &(&str, &[DirectiveDef<ConfigBuilder>])| {
         *module != WITHOUT_MEANING && rows.iter().any(|row| row.name == name)
     };
+    if REFUSED.contains(&name) {
+        return "refused";
+    }
     if name == "include" || all_rows(MODULES).iter().any(is_built) {
         return "built";
     }
@@ -263,8 +278,9 @@ const STATUS_HEAD: &str = "
 ## Status against nginx
 
 - **built**: it has a row above. What nginx has in `stream` or `mail` too is built for `http` alone.
-- **accepted**: its place and the number of its arguments are checked, and it does nothing;
+- **accepted**: its place and its arguments are checked, and it does nothing;
   [differences.md](differences.md#directives-accepted-without-meaning) has the reasons.
+- **refused**: it has a row above, and is an error unless its value is `off`.
 - **not built**: a configuration that has it is refused, with file, line and nginx's module.
 
 ";

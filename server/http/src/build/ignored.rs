@@ -1,13 +1,13 @@
-//! Directives of nginx that have no meaning here: accepted, checked for place and arity, listed with the reason.
+//! Directives of nginx that have no meaning here: accepted, checked as nginx checks them, listed with the reason.
 //!
 //! The list is the source of the table in docs/differences.md.
 
-use conf::{Arity, Contexts, DirectiveDef};
+use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef};
 
 use super::ConfigBuilder;
 
 macro_rules! rows {
-    ($( $name:literal, $contexts:expr, $arity:ident, $reason:literal; )*) => {
+    ($( $name:literal, $contexts:expr, $arity:ident, $check:ident, $reason:literal; )*) => {
         /// The rows; the documentation is the reason.
         pub const IGNORED: &[DirectiveDef<ConfigBuilder>] = &[ $( DirectiveDef {
             name: $name,
@@ -17,7 +17,7 @@ macro_rules! rows {
             default: "",
             doc: $reason,
             syntax: "...",
-            apply: |_, _| Ok(()),
+            apply: $check,
         }, )* ];
     };
 }
@@ -28,35 +28,95 @@ const SL: Contexts = Contexts::SERVER.or(Contexts::LOCATION);
 const HSL: Contexts = Contexts::HTTP_SERVER_LOCATION;
 
 rows! {
-    "accept_mutex", Contexts::EVENTS, FLAG, "Threads share listeners by EPOLLEXCLUSIVE; there is no mutex to take.";
-    "accept_mutex_delay", Contexts::EVENTS, TAKE1, "Threads share listeners by EPOLLEXCLUSIVE; there is no mutex to wait for.";
-    "lock_file", Contexts::MAIN, TAKE1, "There is no accept mutex that would need a file.";
-    "pcre_jit", Contexts::MAIN, FLAG, "Expressions are always compiled to machine code where PCRE2 can.";
-    "timer_resolution", Contexts::MAIN, TAKE1, "The clock is read once a turn of the loop.";
-    "worker_aio_requests", Contexts::EVENTS, TAKE1, "Asynchronous file reading is not used.";
-    "debug_points", Contexts::MAIN, TAKE1, "There are no debug points.";
-    "server_names_hash_max_size", H, TAKE1, "Tables size themselves.";
-    "server_names_hash_bucket_size", H, TAKE1, "Tables size themselves.";
-    "variables_hash_max_size", H, TAKE1, "Tables size themselves.";
-    "variables_hash_bucket_size", H, TAKE1, "Tables size themselves.";
-    "map_hash_max_size", H, TAKE1, "Tables size themselves.";
-    "map_hash_bucket_size", H, TAKE1, "Tables size themselves.";
-    "referer_hash_max_size", SL, TAKE1, "Tables size themselves.";
-    "referer_hash_bucket_size", SL, TAKE1, "Tables size themselves.";
-    "types_hash_max_size", HSL, TAKE1, "Tables size themselves.";
-    "types_hash_bucket_size", HSL, TAKE1, "Tables size themselves.";
-    "proxy_headers_hash_max_size", HSL, TAKE1, "Tables size themselves.";
-    "proxy_headers_hash_bucket_size", HSL, TAKE1, "Tables size themselves.";
-    "connection_pool_size", HS, TAKE1, "Connections do not allocate from pools of a set size.";
-    "request_pool_size", HS, TAKE1, "Requests do not allocate from pools of a set size.";
-    "output_buffers", HSL, TAKE2, "Bodies are sent from the page cache, not copied through buffers of a set size.";
-    "postpone_output", HSL, TAKE1, "What is ready in one turn leaves in one write; nothing is held back.";
-    "send_lowat", HSL, TAKE1, "Without effect on Linux.";
-    "read_ahead", HSL, TAKE1, "The kernel's read-ahead is left as it is.";
-    "aio_write", HSL, FLAG, "Temporary files are written by the thread that serves.";
-    "directio", HSL, TAKE1, "Files are always read through the page cache.";
-    "directio_alignment", HSL, TAKE1, "Files are always read through the page cache.";
-    "ssi_min_file_chunk", HSL, TAKE1, "Text in which commands were looked for is sent from memory, where it is already.";
-    "ssi_ignore_recycled_buffers", HSL, FLAG, "There are no recycled buffers.";
-    "client_body_in_single_buffer", HSL, FLAG, "A body in memory is always one buffer.";
+    "accept_mutex", Contexts::EVENTS, FLAG, flag, "Threads share listeners by EPOLLEXCLUSIVE; there is no mutex to take.";
+    "accept_mutex_delay", Contexts::EVENTS, TAKE1, time, "Threads share listeners by EPOLLEXCLUSIVE; there is no mutex to wait for.";
+    "lock_file", Contexts::MAIN, TAKE1, any, "There is no accept mutex that would need a file.";
+    "pcre_jit", Contexts::MAIN, FLAG, flag, "Expressions are always compiled to machine code where PCRE2 can.";
+    "timer_resolution", Contexts::MAIN, TAKE1, time, "The clock is read once a turn of the loop.";
+    "worker_aio_requests", Contexts::EVENTS, TAKE1, number, "Asynchronous file reading is not used.";
+    "epoll_events", Contexts::EVENTS, TAKE1, number, "A thread takes up to 512 events at a time.";
+    "debug_points", Contexts::MAIN, TAKE1, debug_points, "There are no debug points.";
+    "server_names_hash_max_size", H, TAKE1, number, "Tables size themselves.";
+    "server_names_hash_bucket_size", H, TAKE1, number, "Tables size themselves.";
+    "variables_hash_max_size", H, TAKE1, number, "Tables size themselves.";
+    "variables_hash_bucket_size", H, TAKE1, number, "Tables size themselves.";
+    "map_hash_max_size", H, TAKE1, number, "Tables size themselves.";
+    "map_hash_bucket_size", H, TAKE1, number, "Tables size themselves.";
+    "referer_hash_max_size", SL, TAKE1, number, "Tables size themselves.";
+    "referer_hash_bucket_size", SL, TAKE1, number, "Tables size themselves.";
+    "types_hash_max_size", HSL, TAKE1, number, "Tables size themselves.";
+    "types_hash_bucket_size", HSL, TAKE1, number, "Tables size themselves.";
+    "proxy_headers_hash_max_size", HSL, TAKE1, number, "Tables size themselves.";
+    "proxy_headers_hash_bucket_size", HSL, TAKE1, number, "Tables size themselves.";
+    "connection_pool_size", HS, TAKE1, size, "Connections do not allocate from pools of a set size.";
+    "request_pool_size", HS, TAKE1, size, "Requests do not allocate from pools of a set size.";
+    "output_buffers", HSL, TAKE2, buffers, "Bodies are sent from the page cache, not copied through buffers of a set size.";
+    "postpone_output", HSL, TAKE1, size, "What is ready in one turn leaves in one write; nothing is held back.";
+    "send_lowat", HSL, TAKE1, send_lowat, "Without effect on Linux: a warning says so, as in nginx.";
+    "read_ahead", HSL, TAKE1, size, "The kernel's read-ahead is left as it is.";
+    "aio_write", HSL, FLAG, flag, "Temporary files are written by the thread that serves.";
+    "directio", HSL, TAKE1, offset_or_off, "Files are always read through the page cache.";
+    "directio_alignment", HSL, TAKE1, offset, "Files are always read through the page cache.";
+    "ssi_min_file_chunk", HSL, TAKE1, size, "Text in which commands were looked for is sent from memory, where it is already.";
+    "ssi_ignore_recycled_buffers", HSL, FLAG, flag, "There are no recycled buffers.";
+    "open_file_cache_events", HSL, FLAG, flag, "nginx uses it with kqueue alone; `open_files_watch` has the kernel report changes.";
+    "postpone_gzipping", HSL, TAKE1, size, "Bodies at hand are compressed at once, and streams from their first byte on.";
+    "gzip_no_buffer", HSL, FLAG, flag, "Each piece of compressed output is sent as soon as there is one.";
+    "gzip_hash", HSL, TAKE1, gzip_hash, "The encoders have hash tables of one size.";
+    "client_body_in_single_buffer", HSL, FLAG, flag, "A body in memory is always one buffer.";
+}
+
+fn any(_: &mut ConfigBuilder, _: &Directive) -> Result<(), ConfError> {
+    Ok(())
+}
+
+fn flag(_: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
+    conf::flag(d).map(drop)
+}
+
+fn number(_: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
+    conf::number(d).map(drop)
+}
+
+fn size(_: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
+    conf::size(d).map(drop)
+}
+
+fn offset(_: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
+    conf::offset(d).map(drop)
+}
+
+fn offset_or_off(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
+    if d.arg(0) == b"off" {
+        return Ok(());
+    }
+    offset(b, d)
+}
+
+fn time(_: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
+    conf::time_ms(d).map(drop)
+}
+
+fn buffers(_: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
+    conf::buffers(d).map(drop)
+}
+
+fn send_lowat(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
+    size(b, d)?;
+    b.warn(ConfError::at(d, "\"send_lowat\" is not supported, ignored"));
+    Ok(())
+}
+
+fn debug_points(_: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
+    conf::choice(d, &[("stop", ()), ("abort", ())])
+}
+
+/// A power of two from 512 to 128k.
+fn gzip_hash(_: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
+    let size = conf::size(d)?;
+    if size.is_power_of_two() && (512..=128 << 10).contains(&size) {
+        return Ok(());
+    }
+    let text = "must be 512, 1k, 2k, 4k, 8k, 16k, 32k, 64k, or 128k";
+    Err(ConfError::directive(d, text))
 }

@@ -55,6 +55,9 @@ pub(super) struct Params {
     pub(super) coding: Coding,
     /// Its level.
     pub(super) level: u8,
-    /// Brotli's window, as a power of two.
+    /// The window of Brotli and gzip, as a power of two.
     pub(super) window_log: u8,
 }
+
+/// gzip's largest window, as a power of two; the smallest one is 9.
+pub(super) const GZIP_WINDOW_LOG: u8 = 15;

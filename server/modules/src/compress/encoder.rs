@@ -33,7 +33,7 @@ pub(super) enum Until {
 pub(super) struct Encoder(Codec);
 
 enum Codec {
-    Gzip(Box<Compress>, u8),
+    Gzip(Box<Compress>, GzipKey),
     Brotli(BrotliEncoder),
     Zstd(CCtx<'static>),
     /// Its memory went back to the thread.
@@ -44,7 +44,10 @@ impl Encoder {
     /// An encoder for a body of a length, where that is known.
     pub(super) fn new(params: Params, length: Option<u64>) -> Self {
         Self(match params.coding {
-            Coding::Gzip => Codec::Gzip(gzip(params.level), params.level),
+            Coding::Gzip => {
+                let key = (params.level, params.window_log);
+                Codec::Gzip(gzip(key), key)
+            }
             Coding::Brotli => Codec::Brotli(brotli(params, length)),
             Coding::Zstd => Codec::Zstd(zstd(params.level, length)),
         })
@@ -73,8 +76,8 @@ impl Drop for Encoder {
             let mut kept = kept.borrow_mut();
             memory::on_relief(|| KEPT.with_borrow_mut(|kept| *kept = Kept::default()));
             match std::mem::replace(&mut self.0, Codec::Gone) {
-                Codec::Gzip(encoder, level) if kept.gzip.len() < KEPT_MAX => {
-                    kept.gzip.push((level, encoder))
+                Codec::Gzip(encoder, key) if kept.gzip.len() < KEPT_MAX => {
+                    kept.gzip.push((key, encoder))
                 }
                 Codec::Zstd(encoder)
                     if kept.zstd.len() < KEPT_MAX && encoder.sizeof() <= KEPT_BYTES =>
@@ -90,7 +93,7 @@ impl Drop for Encoder {
 /// Idle encoders of a thread.
 #[derive(Default)]
 struct Kept {
-    gzip: Vec<(u8, Box<Compress>)>,
+    gzip: Vec<(GzipKey, Box<Compress>)>,
     zstd: Vec<CCtx<'static>>,
 }
 
@@ -98,9 +101,12 @@ thread_local! {
     static KEPT: RefCell<Kept> = RefCell::default();
 }
 
-fn gzip(level: u8) -> Box<Compress> {
+/// Level and window, as a power of two, of a gzip encoder.
+type GzipKey = (u8, u8);
+
+fn gzip(key: GzipKey) -> Box<Compress> {
     let kept = KEPT.with_borrow_mut(|kept| {
-        let at = kept.gzip.iter().position(|(known, _)| *known == level)?;
+        let at = kept.gzip.iter().position(|(known, _)| *known == key)?;
         Some(kept.gzip.swap_remove(at).1)
     });
     match kept {
@@ -110,8 +116,9 @@ fn gzip(level: u8) -> Box<Compress> {
         }
         None => {
             // The library's level 1 makes larger bodies than zlib's, its level 2 smaller ones.
+            let (level, window_log) = key;
             let level = Compression::new(u32::from(level.max(2)));
-            Box::new(Compress::new_gzip(level, GZIP_WINDOW_LOG))
+            Box::new(Compress::new_gzip(level, window_log))
         }
     }
 }
@@ -241,7 +248,6 @@ const STEP_BYTES: usize = 4 << 10;
 const KEPT_MAX: usize = 4;
 /// The largest one of Zstandard that is kept.
 const KEPT_BYTES: usize = 4 << 20;
-const GZIP_WINDOW_LOG: u8 = 15;
 /// 8 MB: what a client of HTTP must have room for (RFC 9659).
 const ZSTD_WINDOW_LOG_MAX: u32 = 23;
 

@@ -14,10 +14,14 @@ const ALL: [Params; 6] = [
 ];
 
 const fn params(coding: Coding, level: u8) -> Params {
+    let window_log = match coding {
+        Coding::Gzip => 15,
+        _ => 19,
+    };
     Params {
         coding,
         level,
-        window_log: 19,
+        window_log,
     }
 }
 
@@ -54,6 +58,42 @@ fn text(len: usize) -> Vec<u8> {
         words[(seed >> 24) as usize % words.len()]
     };
     (0..len).map(|_| next()).collect()
+}
+
+#[test]
+fn gzip_looks_back_as_far_as_its_window() {
+    // The same 200 bytes at growing distances.
+    let part = text(200);
+    let mut input = Vec::new();
+    let mut seed = 7_u32;
+    for gap in [400, 900, 1900, 3900, 7900, 15_900, 31_000] {
+        input.extend_from_slice(&part);
+        input.extend((0..gap).map(|_| {
+            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (seed >> 24) as u8
+        }));
+    }
+    input.extend_from_slice(&part);
+    for level in [1, 6, 9] {
+        let mut lengths = Vec::new();
+        for window_log in 9..=15 {
+            let params = Params {
+                coding: Coding::Gzip,
+                level,
+                window_log,
+            };
+            let mut out = Vec::new();
+            let mut encoder = Encoder::new(params, None);
+            encoder
+                .write(&input, Until::Ended, &mut out)
+                .expect("it works");
+            assert!(decoded(Coding::Gzip, &out) == input, "{level} {window_log}");
+            lengths.push(out.len());
+        }
+        // Each window reaches one more copy.
+        let shorter = |a: &usize, b: &usize| *a > b + 100;
+        assert!(lengths.is_sorted_by(shorter), "{level}: {lengths:?}");
+    }
 }
 
 #[test]

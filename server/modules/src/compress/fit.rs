@@ -35,9 +35,13 @@ pub(super) fn smallest(params: Params) -> (Params, u64) {
 }
 
 fn within(params: Params, length: Option<u64>, allowed: u64) -> Option<(Params, u64)> {
-    let windowed = Params {
-        window_log: window_log(params.window_log, length),
-        ..params
+    let windowed = match params.coding {
+        // Threads keep encoders of gzip, which another window would not fit.
+        Coding::Gzip => params,
+        _ => Params {
+            window_log: window_log(params.window_log, length),
+            ..params
+        },
     };
     let with = |level: u8, window_log: u8| Params {
         level: windowed.level.min(level),

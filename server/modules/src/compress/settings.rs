@@ -1,7 +1,7 @@
 //! The directives of compression.
 //!
 //! Source: nginx documentation, `ngx_http_gzip_module`; the manuals of ngx_brotli and of zstd-nginx-module.
-//! Absent: `zstd_dict_file` (no browser knows the dictionary), nginx's undocumented directives about zlib's memory.
+//! Absent: `zstd_dict_file` (no browser knows the dictionary).
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use server_http::settings;
 use server_http::settings_set::inherited;
 
 use super::allowed::PROXIED;
-use super::coding::{CODINGS, Coding, Params};
+use super::coding::{CODINGS, Coding, GZIP_WINDOW_LOG, Params};
 
 const HSL: Contexts = Contexts::HTTP_SERVER_LOCATION;
 
@@ -36,6 +36,8 @@ settings! {
         gzip_buffers "gzip_buffers": Buffers = BUFFERS, "32 4k", HSL;
         /// How hard gzip tries.
         gzip_level "gzip_comp_level": Level<1, 9> = Level(1), "1", HSL;
+        /// How far back gzip looks.
+        gzip_window "gzip_window": GzipWindow = GzipWindow(GZIP_WINDOW_LOG), "32k", HSL;
         /// Media types of responses that are compressed with gzip, besides text/html; * for all.
         gzip_types "gzip_types": MimeTypes = MimeTypes::of(&[ALWAYS]), "text/html", HSL;
         /// Bytes that a response must have to be compressed with gzip, where its length is known.
@@ -118,7 +120,7 @@ impl CompressLoc {
     /// The parameters that determine the compressed bytes.
     pub(super) fn params(&self, coding: Coding) -> Params {
         let (level, window_log) = match coding {
-            Coding::Gzip => (self.gzip_level.0, 0),
+            Coding::Gzip => (self.gzip_level.0, self.gzip_window.0),
             Coding::Brotli => (self.brotli_level.0, self.brotli_window.0),
             Coding::Zstd => (self.zstd_level.0, 0),
         };
@@ -213,6 +215,23 @@ impl FromArgs for Window {
             return Ok(Self(size.trailing_zeros() as u8));
         }
         let text = "must be 1k, 2k, 4k, 8k, 16k, 32k, 64k, 128k, 256k, 512k, 1m, 2m, 4m, 8m or 16m";
+        Err(ConfError::directive(d, text))
+    }
+}
+
+/// `gzip_window`, as a power of two.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GzipWindow(u8);
+
+impl FromArgs for GzipWindow {
+    const SYNTAX: &'static str = "size";
+
+    fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
+        let size = conf::size(d)?;
+        if size.is_power_of_two() && (1 << 9..=1 << GZIP_WINDOW_LOG).contains(&size) {
+            return Ok(Self(size.trailing_zeros() as u8));
+        }
+        let text = "must be 512, 1k, 2k, 4k, 8k, 16k, or 32k";
         Err(ConfError::directive(d, text))
     }
 }

@@ -1,7 +1,7 @@
 //! Bodies that are at hand as a whole: compressed in one step, so that their length is known.
 //!
-//! gzip is made by libdeflate, which sees the whole body and needs no window of its own. Its memory and the buffers
-//! belong to the thread.
+//! gzip is made by libdeflate, which sees the whole body and needs no window of its own, unless `gzip_window` is
+//! smaller than gzip's largest. Its memory and the buffers belong to the thread.
 
 use std::cell::RefCell;
 
@@ -9,7 +9,7 @@ use engines::http::Chunk;
 use libdeflater::{CompressionLvl, Compressor};
 use server_http::exchange::{Ctx, Exchange};
 
-use super::coding::{Coding, Params};
+use super::coding::{Coding, GZIP_WINDOW_LOG, Params};
 use super::encoder::{Encoder, Until};
 
 /// Whether the body can be compressed at once.
@@ -53,7 +53,7 @@ pub(super) fn compress(x: &mut Exchange, cx: &mut Ctx<'_>, params: Params) -> Op
                 input.as_slice()
             }
         };
-        if params.coding == Coding::Gzip {
+        if params.coding == Coding::Gzip && params.window_log == GZIP_WINDOW_LOG {
             return deflate(gzip, params.level, bytes, output);
         }
         let mut encoder = Encoder::new(params, Some(bytes.len() as u64));

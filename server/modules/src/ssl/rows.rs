@@ -49,7 +49,7 @@ conf::directives! {
         => certificate_cache;
 
     /// Whether clients' certificates are checked by OCSP, which is not built: an error but for "off".
-    directive "ssl_ocsp": HS, TAKE1, "off", "on | off | leaf" => |_, d| match d.arg(0) {
+    directive "ssl_ocsp": HS, TAKE1, "off", "off" => |_, d| match d.arg(0) {
         b"off" => Ok(()),
         b"on" | b"leaf" => {
             let text =
@@ -65,8 +65,11 @@ conf::directives! {
         _ => shared(b, d, d.word(0), "OCSP").map(drop),
     };
 
-    /// A key for encrypted ClientHellos, which rustls does not have for servers: an error.
-    directive "ssl_ech_file": HS, TAKE1, "", "file" => |_, d| {
+    /// A key for encrypted ClientHellos, which rustls does not have for servers: an error but for "off".
+    directive "ssl_ech_file": HS, TAKE1, "", "off" => |_, d| {
+        if d.arg(0) == b"off" {
+            return Ok(());
+        }
         let text = "encrypted ClientHello is not supported: rustls has it for clients only";
         Err(error(d, text))
     };

@@ -429,6 +429,21 @@ fn forms_of_a_file_are_kept_by_coding_and_level() {
 }
 
 #[test]
+fn a_small_window_of_gzip_is_for_bodies_at_hand_as_well() {
+    let page = text(20_000).repeat(2);
+    let mut site = Site::server(&format!("{ALL} location /small/ {{ gzip_window 4k; }}"))
+        .file("/www/a.html", &page)
+        .file("/www/small/a.html", &page);
+    let full = accepting(&mut site, "/a.html", "gzip");
+    let small = accepting(&mut site, "/small/a.html", "gzip");
+    for answer in [&full, &small] {
+        assert!(decoded("gzip", &answer.bytes) == page);
+        assert!(!answer.field("Content-Length").is_empty());
+    }
+    assert!(small.bytes.len() > full.bytes.len() * 3 / 2);
+}
+
+#[test]
 fn wrong_values_are_told() {
     for (inner, said) in [
         ("gzip_comp_level 0;", "value must be between 1 and 9"),
