@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::{env, fs};
 
 use conf::Memory;
 
@@ -23,7 +24,7 @@ struct Example {
 
 fn sections() -> Vec<Section> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/lint.md");
-    let document = std::fs::read_to_string(path).expect("the document is part of the tree");
+    let document = fs::read_to_string(path).expect("the document is part of the tree");
     let mut sections: Vec<Section> = Vec::new();
     let mut warns = true;
     let mut example: Option<Example> = None;
@@ -88,6 +89,22 @@ fn every_warning_has_its_section() {
         .map(|(code, title)| (code.to_owned(), title.to_owned()))
         .collect();
     assert_eq!(written, expected);
+}
+
+/// `FIRSTBYTE_UPDATE=1` writes the number. Codes `FB0..` are about silencing comments, not about traps of nginx.conf.
+#[test]
+fn the_readme_has_the_number_of_traps() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+    let text = fs::read_to_string(&path).expect("README.md is there");
+    let traps = lint::codes().filter(|(code, _)| !code.starts_with("FB0"));
+    let expected = format!("warns of {} known traps", traps.count());
+    let at = text.find("warns of ").expect("README.md tells of traps");
+    let end = at + text[at..].find(" known traps").expect("their number") + " known traps".len();
+    if text[at..end] != expected && env::var_os("FIRSTBYTE_UPDATE").is_some_and(|v| v == "1") {
+        let updated = [&text[..at], &expected, &text[end..]].concat();
+        return fs::write(&path, updated).expect("README.md can be written");
+    }
+    assert_eq!(text[at..end], expected, "FIRSTBYTE_UPDATE=1 writes it anew");
 }
 
 #[test]
