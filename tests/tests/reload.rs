@@ -267,7 +267,7 @@ fn listeners_come_and_go() {
     assert_eq!(server.get("/t.txt").text(), "text");
 }
 
-/// The inode of the socket that listens on a port of 127.0.0.1; a new socket has another one.
+/// The inode of the listening socket of a port of 127.0.0.1. A new socket has another one.
 fn listening_inode(port: u16) -> Option<String> {
     let sockets = fs::read_to_string("/proc/net/tcp").expect("the kernel lists sockets");
     let address = format!("0100007F:{port:04X}");

@@ -62,7 +62,7 @@ mod uwsgi;
 use server_http::conf_core::PROTOCOL_MODULES;
 use server_http::module::Module;
 
-/// Directives whose row is an error for every value except `off`, by name.
+/// Directives with a row that accepts `off` alone and is an error for any other value, by name.
 pub const REFUSED: &[&str] = &[
     "fastcgi_cache",
     "proxy_cache",

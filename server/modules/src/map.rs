@@ -194,7 +194,7 @@ impl Map {
             .unwrap_or_else(|| self.value(x, cx, self.default))
     }
 
-    /// The value of the first expression that matches, which may use the captures of that match.
+    /// The value of the first matching expression. The value may use the captures of the match.
     fn by_regex(&self, x: &mut Exchange, cx: &mut Ctx<'_>, subject: &[u8]) -> Option<Vec<u8>> {
         x.match_for_value(|x| {
             let found = self.first_regex(x, subject)?;
