@@ -401,7 +401,7 @@ mod tests {
             let plain = listen(port, threads > 1);
             let mut multipath = plain.clone();
             multipath.options.multipath = true;
-            let first = open(&[plain.clone()], threads, &[], &console()).expect("bind");
+            let first = open(std::slice::from_ref(&plain), threads, &[], &console()).expect("bind");
             let second = open(&[multipath], threads, &first, &console()).expect("replaced");
             assert_eq!(second[0].sockets.len(), threads as usize);
             assert!(!Rc::ptr_eq(&first[0].sockets[0], &second[0].sockets[0]));

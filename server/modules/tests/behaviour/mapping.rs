@@ -113,7 +113,7 @@ fn a_fallback_with_variables_loses_the_prefix_of_an_alias_once() {
              location /outer/inner/ {{ try_files $uri /outer//outer/i.php?q=$args; }}
              {php}
          }}
-         location /root/ {{ root /data; try_files $uri /root//root/i.php?q=$args; {php} }}
+         location /plain/ {{ root /data; try_files $uri /plain//plain/i.php?q=$args; {php} }}
          location = /exact {{ alias /data/none; try_files '' $uri /exact/i.php?$args; }}
          location /named/ {{ alias /data/; try_files $uri @$arg_to; }}
          location @there {{ return 200 \"named $uri\"; }}
@@ -127,7 +127,10 @@ fn a_fallback_with_variables_loses_the_prefix_of_an_alias_once() {
         ("/twice/a", "/twice//twice/i.php /data//twice/i.php "),
         ("/out/a?x=1", "/else/i.php /www/else/i.php x=1"),
         ("/outer/inner/a?x", "/outer/i.php /data/i.php q=x"),
-        ("/root/a?x", "/root//root/i.php /data/root//root/i.php q=x"),
+        (
+            "/plain/a?x",
+            "/plain//plain/i.php /data/plain//plain/i.php q=x",
+        ),
         ("/exact?x", "/i.php /www/i.php x"),
         ("/named/a?to=there", "named /named/a"),
     ] {
