@@ -119,7 +119,7 @@ mod tests {
         let number = left_open(listener);
         let taken = adopt(number).expect("a socket");
         assert_eq!(taken.address, Some(LocalAddr::Inet(address)));
-        assert!(taken.listens && !taken.reuseport);
+        assert!(taken.listens && !taken.reuseport && !taken.multipath);
         let again = adopt(number).expect_err("it is owned now");
         assert_eq!(again.raw_os_error(), Some(libc::EBADF));
         let waiting = crate::socket::accept(&taken.socket).expect_err("nobody connects");

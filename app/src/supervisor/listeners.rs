@@ -253,8 +253,10 @@ fn taken_over(listen: &Listen, threads: u32, old: &[Listener], console: &Console
     } else {
         1
     };
-    let is_replaced =
-        before.is_some_and(|old| old.listen.options.multipath != listen.options.multipath);
+    // A service manager's socket stays, whatever its protocol: the manager would go on to listen, and nobody would accept.
+    let is_replaced = before.is_some_and(|old| {
+        old.origin != Origin::Manager && old.listen.options.multipath != listen.options.multipath
+    });
     let was_alone = before.is_some_and(|old| !old.listen.options.reuseport);
     if let Some(old) = before
         && (is_replaced || (listen.options.reuseport && was_alone))
@@ -407,6 +409,21 @@ mod tests {
             assert!(!Rc::ptr_eq(&first[0].sockets[0], &second[0].sockets[0]));
             let third = open(&[plain], threads, &second, &console()).expect("replaced again");
             assert!(!sys::socket::is_multipath(&third[0].sockets[0]));
+        }
+    }
+
+    #[test]
+    fn a_socket_of_a_service_manager_keeps_its_protocol() {
+        for (origin, is_kept) in [(Origin::Manager, true), (Origin::Predecessor, false)] {
+            let socket = TcpListener::bind("127.0.0.1:0").expect("bind");
+            let port = socket.local_addr().expect("address").port();
+            let given = Listener::given(listen(port, false), socket.into(), origin);
+            let mut multipath = listen(port, false);
+            multipath.options.multipath = true;
+            let given = [given];
+            let taken = open(&[multipath], 1, &given, &console()).expect("taken over");
+            let same = Rc::ptr_eq(&given[0].sockets[0], &taken[0].sockets[0]);
+            assert_eq!(same, is_kept, "{origin:?}");
         }
     }
 
