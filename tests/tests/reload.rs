@@ -294,8 +294,7 @@ fn multipath_replaces_the_socket_and_keeps_the_connections() {
         format!("listen 127.0.0.1:{port};"),
         format!("listen 127.0.0.1:{port} multipath;"),
     );
-    let mut generation = 1;
-    for (from, to) in [(&plain, &multipath), (&multipath, &plain)] {
+    for (generation, from, to) in [(1, &plain, &multipath), (2, &multipath, &plain)] {
         let before = listening_inodes(port);
         reload(&server, from, to);
         wait_until("one socket is left, another one", || {
@@ -305,7 +304,6 @@ fn multipath_replaces_the_socket_and_keeps_the_connections() {
         let replaced = listening_inodes(port);
         next_generation(&server, generation);
         assert_eq!(listening_inodes(port), replaced, "the protocol is the same");
-        generation += 1;
         assert_eq!(kept.get("/t.txt").text(), "text");
     }
 }
