@@ -11,7 +11,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use server_base::errlog::{ErrorLog, Level, Sink};
+use server_base::errlog::{ErrorLog, Level, Printable, Sink, message_bytes};
 use server_http::LoadError;
 
 /// An error that has been logged already.
@@ -46,7 +46,7 @@ impl Console {
             }
             Err(error) => {
                 let reason = conf::os_error(&error);
-                let path = path.display();
+                let path = Printable::path(path);
                 say(format_args!(
                     "[alert] could not open error log file: open() \"{path}\" failed ({reason})"
                 ));
@@ -126,7 +126,7 @@ pub(crate) fn stderr_file() -> Option<Arc<File>> {
 /// Prints one line on standard error with the program's name before it.
 pub(crate) fn say(text: fmt::Arguments<'_>) {
     // Nobody reads a closed standard error.
-    let _ = writeln!(io::stderr(), "nginx: {text}");
+    let _ = io::stderr().write_all(&message_bytes(format_args!("nginx: {text}\n")));
 }
 
 /// Opens a log for appending and makes it where it is missing.

@@ -7,7 +7,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use server_base::errlog::Level;
+use server_base::errlog::{Level, Printable};
 use server_http::MainConf;
 use sys::{identity, trusted};
 
@@ -82,7 +82,7 @@ pub(crate) fn create_directories(
     for path in paths {
         let result = create_directory(path, account);
         result.map_err(|(call, error)| {
-            console.fatal(format_args!("{call} \"{}\"", path.display()), &error)
+            console.fatal(format_args!("{call} \"{}\"", Printable::path(path)), &error)
         })?;
     }
     Ok(())

@@ -12,7 +12,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use driver::listen::{self, BindError, Sharing};
-use server_base::errlog::Level;
+use server_base::errlog::{Level, Printable};
 use server_base::listen::{Listen, ListenAddr};
 
 use crate::console::{Console, Logged};
@@ -229,7 +229,14 @@ pub(crate) fn remove_unix_files(
             _ if is_kept => {}
             (Origin::Manager, _) | (_, OtherServer::Successor) => {}
             (Origin::Predecessor, OtherServer::Predecessor) => left.push(path.clone()),
-            _ => unlink(path, console),
+            _ => {
+                // As in nginx: a reload reports it, the end of the server does not.
+                if !kept.is_empty() {
+                    let path = Printable::path(path);
+                    console.report(Level::Warn, format_args!("deleting socket {path}"));
+                }
+                unlink(path, console);
+            }
         }
     }
     left
@@ -240,7 +247,7 @@ pub(crate) fn unlink(path: &Path, console: &Console) {
     if let Err(error) = std::fs::remove_file(path) {
         console.failed(
             Level::Emerg,
-            format_args!("unlink() {}", path.display()),
+            format_args!("unlink() {}", Printable::path(path)),
             &error,
         );
     }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use driver::io::syslog;
-use server_base::errlog::{ErrorLog, Level};
+use server_base::errlog::{ErrorLog, Level, Printable};
 use server_base::opened::OpenedLogs;
 use server_base::syslog::{Syslog, SyslogTarget};
 use server_http::{Cycle, ErrorLogConf, LogTarget};
@@ -151,9 +151,9 @@ impl Logs {
 }
 
 fn open(path: &Path, console: &Console) -> Result<Arc<File>, Logged> {
-    console::open_log(path)
-        .map(Arc::new)
-        .map_err(|error| console.fatal(format_args!("open() \"{}\"", path.display()), &error))
+    console::open_log(path).map(Arc::new).map_err(|error| {
+        console.fatal(format_args!("open() \"{}\"", Printable::path(path)), &error)
+    })
 }
 
 /// Makes a log the worker's user's own, as nginx does; the worker itself writes by the descriptor. Devices stay whose they
@@ -161,7 +161,7 @@ fn open(path: &Path, console: &Console) -> Result<Arc<File>, Logged> {
 fn hand_over(path: &Path, file: &File, uid: u32, console: &Console) -> Result<(), Logged> {
     let failed =
         |what: String| move |error: io::Error| console.fatal(format_args!("{what}"), &error);
-    let shown = path.display();
+    let shown = Printable::path(path);
     let metadata = file
         .metadata()
         .map_err(failed(format!("stat() \"{shown}\"")))?;

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use server_base::errlog::Level;
+use server_base::errlog::{Level, Printable};
 
 use crate::console::{Console, Logged};
 
@@ -47,7 +47,7 @@ pub(crate) fn remove(path: &Path, console: &Console) {
     if let Err(error) = fs::remove_file(path) {
         console.failed(
             Level::Alert,
-            format_args!("unlink() \"{}\"", path.display()),
+            format_args!("unlink() \"{}\"", Printable::path(path)),
             &error,
         );
     }
@@ -70,14 +70,18 @@ pub(crate) fn set_aside(
     console: &Console,
 ) -> Result<PathBuf, Logged> {
     let oldbin = oldbin(path);
-    let what = format_args!("{} to {}", path.display(), oldbin.display());
+    let what = format_args!("{} to {}", Printable::path(path), Printable::path(&oldbin));
     renamed(fs::rename(path, &oldbin), what, when, console)?;
     Ok(oldbin)
 }
 
 /// Renames `.oldbin` back to `path`; a failure is reported with `when` at its end.
 pub(crate) fn put_back(oldbin: &Path, path: &Path, when: fmt::Arguments<'_>, console: &Console) {
-    let what = format_args!("{} back to {}", oldbin.display(), path.display());
+    let what = format_args!(
+        "{} back to {}",
+        Printable::path(oldbin),
+        Printable::path(path)
+    );
     // Reported; there is nothing else to be done.
     let _ = renamed(fs::rename(oldbin, path), what, when, console);
 }
@@ -100,7 +104,9 @@ fn renamed(
 }
 
 fn reported(result: io::Result<()>, path: &Path, console: &Console) -> Result<(), Logged> {
-    result.map_err(|error| console.fatal(format_args!("open() \"{}\"", path.display()), &error))
+    result.map_err(|error| {
+        console.fatal(format_args!("open() \"{}\"", Printable::path(path)), &error)
+    })
 }
 
 const MODE: u32 = 0o644;

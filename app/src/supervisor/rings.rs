@@ -10,7 +10,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use server_base::errlog::{Level, MemoryBuffer};
+use server_base::errlog::{Level, MemoryBuffer, Printable};
 use sys::process;
 
 use crate::console::{Console, Logged};
@@ -61,7 +61,7 @@ impl Rings {
         let mut name = log.as_os_str().to_owned();
         name.push(SUFFIX);
         let path = PathBuf::from(name);
-        let shown = path.display();
+        let shown = Printable::path(&path);
         match self.write(&path) {
             Ok(()) => console.report(
                 Level::Notice,

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use conf::Stamp;
-use server_base::errlog::Level;
+use server_base::errlog::{Level, Printable};
 
 use super::state::{Flow, Phase, Supervisor};
 use super::watcher::LOOK_EVERY;
@@ -79,7 +79,7 @@ impl Supervisor {
         }
         self.generations = number;
         for (path, ..) in news {
-            let shown = path.display();
+            let shown = Printable::path(path);
             self.console.report(
                 Level::Notice,
                 format_args!("\"{shown}\" has changed and is taken up"),

@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use server_base::errlog::Level;
+use server_base::errlog::{Level, Printable};
 use server_http::MainConf;
 use sys::{identity, process, schedule, signal};
 
@@ -127,7 +127,7 @@ fn change_user(account: &Account, keep_net_raw: bool, console: &Console) -> Resu
 
 fn change_directory(directory: &Path, console: &Console) -> Result<(), Logged> {
     std::env::set_current_dir(directory).map_err(|error| {
-        let shown = directory.display();
+        let shown = Printable::path(directory);
         console.failed(Level::Alert, format_args!("chdir(\"{shown}\")"), &error);
         Logged
     })

@@ -8,6 +8,7 @@
 
 mod line;
 mod memory;
+mod printable;
 mod stamp;
 
 use std::fmt;
@@ -18,6 +19,7 @@ use std::sync::{Arc, PoisonError, RwLock, Weak};
 
 pub use line::{MAX_LINE_BYTES, Shown, escape};
 pub use memory::{MIN_RING_BYTES, MemoryBuffer, Ring};
+pub use printable::{Printable, message_bytes, message_text};
 pub(crate) use stamp::now;
 pub use stamp::set_thread;
 

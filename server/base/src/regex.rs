@@ -11,7 +11,7 @@ use std::sync::Arc;
 use conf::{ConfError, Directive, Word};
 
 use crate::config::ConfigContext;
-use crate::errlog::Shown;
+use crate::errlog::{Printable, Shown};
 
 /// A compiled expression with the variables that its named groups set; equal ones of a configuration are one.
 #[derive(Clone, Debug)]
@@ -241,7 +241,10 @@ pub fn match_once(pattern: &[u8], subject: &[u8]) -> Result<Option<Vec<Group>>, 
     let regex = pcre2::bytes::Regex::new(&limited).map_err(|error| {
         let message = error.to_string();
         let reason = message.splitn(3, ": ").last().unwrap_or_default();
-        format!("pcre2_compile() failed: {reason} in \"{text}\"")
+        format!(
+            "pcre2_compile() failed: {reason} in \"{}\"",
+            Printable(pattern)
+        )
     })?;
     let found = regex.captures(subject);
     let found = found.map_err(|error| MatchLimit::from(error).shown(subject, &text).to_string())?;

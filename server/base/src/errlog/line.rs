@@ -2,7 +2,7 @@
 //!
 //! Text that comes from a peer is escaped, so that no terminal sequence or line break of an attacker reaches the log
 //! (CVE-2009-4487). A JSON line is printable ASCII alone, whatever a client sent: other characters are `\uXXXX`, and
-//! bytes that are no UTF-8 are U+FFFD.
+//! bytes that are not UTF-8 are the text `\xHH`; JSON doubles its backslash.
 //!
 //! Source: nginx documentation, `error_log`; RFC 8259, section 7; RFC 3339.
 
@@ -11,6 +11,7 @@ use std::fmt::{self, Write};
 
 use engines::http::push_decimal;
 
+use super::printable::{message_text, push_bytes};
 use super::stamp::{Rfc3339, ids, push_local};
 use super::{Details, Level, Record};
 
@@ -66,7 +67,7 @@ struct Bytes<'a>(&'a mut Vec<u8>);
 
 impl Write for Bytes<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.0.extend_from_slice(text.as_bytes());
+        push_bytes(text, self.0);
         Ok(())
     }
 }
@@ -105,7 +106,7 @@ pub(super) fn json(record: &Record<'_>, (seconds, ms): (i64, u32)) -> Vec<u8> {
     if let Some(connection) = record.connection {
         let _ = write!(line, ",\"connection\":{connection}");
     }
-    let message = record.message.to_string();
+    let message = message_text(record.message);
     push_member("message", message.as_bytes(), JSON_LONG_BYTES, &mut line);
     if let Some(details) = told(record) {
         let client = details.client.to_string();
@@ -135,8 +136,7 @@ fn push_member(name: &str, value: &[u8], most: usize, line: &mut String) {
 fn push_json(value: &[u8], most: usize, out: &mut String) {
     let end = out.len() + most;
     for chunk in value.utf8_chunks() {
-        let broken = (!chunk.invalid().is_empty()).then_some(char::REPLACEMENT_CHARACTER);
-        for c in chunk.valid().chars().chain(broken) {
+        for c in chunk.valid().chars() {
             let before = out.len();
             match c {
                 '"' | '\\' => out.extend(['\\', c]),
@@ -148,8 +148,14 @@ fn push_json(value: &[u8], most: usize, out: &mut String) {
                 }
             }
             if out.len() > end {
-                out.truncate(before);
-                return;
+                return out.truncate(before);
+            }
+        }
+        for byte in chunk.invalid() {
+            let before = out.len();
+            let _ = write!(out, "\\\\x{byte:02X}");
+            if out.len() > end {
+                return out.truncate(before);
             }
         }
     }
@@ -325,7 +331,7 @@ mod tests {
             "{line}"
         );
         assert!(line.contains("\"request\":\"\\u0000\\u0001"), "{line}");
-        assert!(line.contains(" !\\\"#") && line.contains("[\\\\]") && line.contains("\\ufffd"));
+        assert!(line.contains(" !\\\"#") && line.contains("[\\\\]") && line.contains("\\\\xFF"));
     }
 
     #[test]
