@@ -18,7 +18,7 @@ use std::rc::Rc;
 
 use conf::ConfError;
 use engines::http::{BodyLength, Escape, FieldId, Method, escape};
-use server_base::errlog::{Level, Shown};
+use server_base::errlog::{Level, Printable};
 use server_base::files::{Change, EACCES, EEXIST, EISDIR, ENOSPC, ENOTDIR, EPERM, FileError, Meta};
 use server_http::build::{ConfigBuilder, method_bit};
 use server_http::debug_http;
@@ -76,7 +76,7 @@ fn delete(x: &mut Exchange, cx: &mut Ctx<'_>, conf: &DavLoc) -> Answer {
     refuse_body(x, "DELETE with body is unsupported")?;
     refuse_shallow(x, conf.min_delete_depth.0)?;
     let mut path = paths::map_uri(x, cx)?;
-    debug_http!(x, "http delete filename: \"{}\"", Shown(&path));
+    debug_http!(x, "http delete filename: \"{}\"", Printable(&path));
     refuse_links(x, cx, parent(&path))?;
     let meta = cx.files.describe(&path).map_err(|error| {
         let missing = if error.errno == ENOTDIR { 409 } else { 404 };
@@ -95,7 +95,7 @@ fn delete(x: &mut Exchange, cx: &mut Ctx<'_>, conf: &DavLoc) -> Answer {
     }
     if !x.target.uri.ends_with(b"/") {
         let reason = reason(of_errno(EISDIR));
-        let text = format!("DELETE \"{}\" failed ({reason})", Shown(&path));
+        let text = format!("DELETE \"{}\" failed ({reason})", Printable(&path));
         return refuse(x, 409, &text);
     }
     if depth.unwrap_or(Some(Depth::Infinity)) != Some(Depth::Infinity) {
@@ -139,7 +139,7 @@ fn make_collection(x: &mut Exchange, cx: &mut Ctx<'_>, conf: &DavLoc) -> Answer 
     }
     let mut path = paths::map_uri(x, cx)?;
     cut_slash(&mut path);
-    debug_http!(x, "http mkcol path: \"{}\"", Shown(&path));
+    debug_http!(x, "http mkcol path: \"{}\"", Printable(&path));
     refuse_links(x, cx, parent(&path))?;
     let mode = conf.access.of_directories();
     let made = cx.files.change(&Change::MakeDir { path: &path, mode });
@@ -197,7 +197,10 @@ fn depth(x: &Exchange) -> Result<Option<Depth>, ()> {
         _ => None,
     };
     if depth.is_none() {
-        let text = format_args!("client sent invalid \"Depth\" header: \"{}\"", Shown(value));
+        let text = format_args!(
+            "client sent invalid \"Depth\" header: \"{}\"",
+            Printable(value)
+        );
         x.log(Level::Error, text);
     }
     Ok(depth)

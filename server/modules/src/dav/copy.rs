@@ -4,10 +4,10 @@
 //! destination.
 
 use engines::http::{FieldId, Method};
-use server_base::errlog::{Level, Shown};
+use server_base::errlog::{Level, Printable};
 use server_base::files::{Change, EEXIST, ENOENT, Meta, OpenPolicy};
 use server_http::exchange::{Ctx, Exchange};
-use server_http::paths::reason;
+use server_http::paths::{log_failed, reason};
 
 use super::destination::{Way, ask_inside, lies_in, parent, refuse_links, way};
 use super::settings::DavLoc;
@@ -20,7 +20,8 @@ pub(super) fn run(x: &mut Exchange, cx: &mut Ctx<'_>, conf: &DavLoc) -> Answer {
     let way = way(x, cx)?;
     refuse_links(x, cx, parent(&way.from))?;
     let moves = x.target.method == Method::Move;
-    match depth(x).unwrap_or(Some(Depth::Infinity)) {
+    let depth = depth(x).unwrap_or(Some(Depth::Infinity));
+    match depth {
         Some(Depth::Infinity) => {}
         Some(Depth::Zero) if !moves => {}
         _ if moves => return refuse(x, 400, "\"Depth\" header must be infinity"),
@@ -40,7 +41,7 @@ pub(super) fn run(x: &mut Exchange, cx: &mut Ctx<'_>, conf: &DavLoc) -> Answer {
         return one(x, cx, conf, &way, &meta);
     }
     if !way.collections {
-        let text = format!("\"{}\" is collection", Shown(&x.target.uri));
+        let text = format!("\"{}\" is collection", Printable(&x.target.uri));
         return refuse(x, 400, &text);
     }
     let round = lies_in(cx, parent(&way.to), &meta)
@@ -48,18 +49,22 @@ pub(super) fn run(x: &mut Exchange, cx: &mut Ctx<'_>, conf: &DavLoc) -> Answer {
     if round {
         let text = format!(
             "\"{}\" and its destination lie in each other",
-            Shown(&x.target.uri)
+            Printable(&x.target.uri)
         );
         return refuse(x, 403, &text);
     }
-    ask_inside(x, cx, &way.from, &way.uri, TREE_DEPTH)?;
+    // RFC 4918 section 9.8.3: a COPY with depth 0 leaves the members out.
+    let has_members = depth != Some(Depth::Zero);
+    if has_members {
+        ask_inside(x, cx, &way.from, &way.uri, TREE_DEPTH)?;
+    }
     if let Some(taken) = &taken {
         if taken.is_dir {
             ask_inside(x, cx, &way.to, &way.uri, TREE_DEPTH)?;
         }
         remove(x, cx, &way.to, taken)?;
     }
-    directory(x, cx, way, &meta)
+    directory(x, cx, way, &meta, has_members)
 }
 
 /// The field `Overwrite`.
@@ -68,7 +73,7 @@ fn overwrites(x: &Exchange) -> Result<bool, u16> {
         None | Some(b"T" | b"t") => Ok(true),
         Some(b"F" | b"f") => Ok(false),
         Some(other) => {
-            let other = Shown(other);
+            let other = Printable(other);
             let text = format_args!("client sent invalid \"Overwrite\" header: \"{other}\"");
             x.log(Level::Error, text);
             Err(400)
@@ -87,21 +92,21 @@ fn there(x: &Exchange, cx: &mut Ctx<'_>, way: &Way, overwrites: bool) -> Result<
     if taken.is_dir && !way.collections {
         let text = format!(
             "\"{}\" could not go to collection \"{}\"",
-            Shown(&x.target.uri),
-            Shown(to)
+            Printable(&x.target.uri),
+            Printable(to)
         );
         refuse(x, 409, &text)?;
     }
     if !overwrites {
         let reason = reason(of_errno(EEXIST));
-        let text = format!("\"{}\" could not be created ({reason})", Shown(to));
+        let text = format!("\"{}\" could not be created ({reason})", Printable(to));
         refuse(x, 412, &text)?;
     }
     Ok(Some(taken))
 }
 
-/// Copies or moves a directory; nothing is at the destination.
-fn directory(x: &Exchange, cx: &mut Ctx<'_>, way: Way, meta: &Meta) -> Answer {
+/// Copies or moves a directory, with its members if `has_members`; nothing is at the destination.
+fn directory(x: &Exchange, cx: &mut Ctx<'_>, way: Way, meta: &Meta, has_members: bool) -> Answer {
     let Way { mut from, to, .. } = way;
     cut_slash(&mut from);
     let moves = x.target.method == Method::Move;
@@ -118,7 +123,9 @@ fn directory(x: &Exchange, cx: &mut Ctx<'_>, way: Way, meta: &Meta) -> Answer {
         mode: kept.mode,
     });
     made.map_err(|error| failed(x, &to, error, 404))?;
-    tree::copy_inside(x, cx, &from, &to, moves)?;
+    if has_members {
+        tree::copy_inside(x, cx, &from, &to, moves)?;
+    }
     if moves {
         tree::remove(x, cx, &from)?;
     }
@@ -139,9 +146,12 @@ fn one(x: &Exchange, cx: &mut Ctx<'_>, conf: &DavLoc, way: &Way, meta: &Meta) ->
         .stat(from, &OpenPolicy::default())
         .map_err(|error| failed(x, from, error, 404))?;
     if !source.is_file {
-        let text = format!("\"{}\" is not a regular file", Shown(from));
+        let text = format!("\"{}\" is not a regular file", Printable(from));
         return refuse(x, 403, &text);
     }
-    tree::copy_file(cx, from, to, Kept::of(&source)).map_err(|error| failed(x, to, error, 409))?;
+    tree::copy_file(cx, from, to, Kept::of(&source)).map_err(|error| {
+        log_failed(x, Level::Crit, to, error);
+        tree::status(error)
+    })?;
     Ok(204)
 }

@@ -3,7 +3,7 @@
 //! Source: RFC 4918 section 10.3; nginx's dav module.
 
 use engines::http::{FieldId, normalize, unescape};
-use server_base::errlog::{Level, Shown};
+use server_base::errlog::{Level, Printable};
 use server_base::files::{ENOENT, ENOTDIR, Meta, OpenPolicy, SymlinkMode};
 use server_http::conf_core::{Alias, CoreSrv};
 use server_http::debug_http;
@@ -34,7 +34,7 @@ pub(super) fn way(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<Way, u16> {
     let invalid = |x: &Exchange| {
         let text = format!(
             "client sent invalid \"Destination\" header: \"{}\"",
-            Shown(&field)
+            Printable(&field)
         );
         refused(x, &text)
     };
@@ -49,8 +49,8 @@ pub(super) fn way(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<Way, u16> {
     if collections != uri.ends_with(b"/") {
         let text = format!(
             "both URI \"{}\" and \"Destination\" URI \"{}\" should be either collections or non-collections",
-            Shown(&x.target.uri),
-            Shown(&field)
+            Printable(&x.target.uri),
+            Printable(&field)
         );
         x.log(Level::Error, format_args!("{text}"));
         return Err(409);
@@ -74,8 +74,8 @@ pub(super) fn way(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<Way, u16> {
     merge_slashes(&mut from);
     merge_slashes(&mut to);
     cut_slash(&mut to);
-    debug_http!(x, "http copy from: \"{}\"", Shown(&from));
-    debug_http!(x, "http copy to: \"{}\"", Shown(&to));
+    debug_http!(x, "http copy from: \"{}\"", Printable(&from));
+    debug_http!(x, "http copy to: \"{}\"", Printable(&to));
     refuse_same(x, &from, &to, collections, &field)?;
     let location = ask(x, cx, &uri)?;
     let own = std::mem::replace(&mut x.route.location, location);
@@ -103,7 +103,10 @@ fn climbs(target: &[u8]) -> bool {
 /// The location of a URI that something is put at, where the client might ask for that directly.
 fn ask(x: &mut Exchange, cx: &mut Ctx<'_>, uri: &[u8]) -> Result<usize, u16> {
     permitted(x, cx, uri).ok_or_else(|| {
-        let text = format_args!("access to the destination \"{}\" is forbidden", Shown(uri));
+        let text = format_args!(
+            "access to the destination \"{}\" is forbidden",
+            Printable(uri)
+        );
         x.log(Level::Error, text);
         403
     })
@@ -192,7 +195,7 @@ fn target<'f>(x: &Exchange, field: &'f [u8]) -> Result<Option<&'f [u8]>, u16> {
     if !same {
         let text = format!(
             "\"Destination\" URI \"{}\" is handled by different repository than the source URI",
-            Shown(field)
+            Printable(field)
         );
         return Err(refused(x, &text));
     }
@@ -208,7 +211,7 @@ fn refuse_same(
     field: &[u8],
 ) -> Result<(), u16> {
     let from = from.strip_suffix(b"/").unwrap_or(from);
-    let (uri, field) = (Shown(&x.target.uri), Shown(field));
+    let (uri, field) = (Printable(&x.target.uri), Printable(field));
     if from == to {
         let text = format!(
             "both URI \"{uri}\" and \"Destination\" URI \"{field}\" point to the same location"

@@ -1,7 +1,7 @@
 //! PUT: the body becomes a file.
 
 use engines::http::{FieldId, parse_http_date};
-use server_base::errlog::{Level, Shown};
+use server_base::errlog::{Level, Printable};
 use server_base::files::{Change, EISDIR, OpenPolicy};
 use server_http::debug_http;
 use server_http::exchange::{Ctx, Exchange};
@@ -45,12 +45,12 @@ fn refuse_early(x: &Exchange) -> Result<(), u16> {
 /// Puts the file with the body in its place.
 fn place(x: &mut Exchange, cx: &mut Ctx<'_>, conf: &DavLoc) -> Answer {
     let path = paths::map_uri(x, cx)?;
-    debug_http!(x, "http put filename: \"{}\"", Shown(&path));
+    debug_http!(x, "http put filename: \"{}\"", Printable(&path));
     refuse_links(x, cx, parent(&path))?;
     let before = cx.files.stat(&path, &OpenPolicy::default());
     if before.is_ok_and(|meta| meta.is_dir) {
         let reason = reason(of_errno(EISDIR));
-        let text = format!("\"{}\" could not be created ({reason})", Shown(&path));
+        let text = format!("\"{}\" could not be created ({reason})", Printable(&path));
         return refuse(x, 409, &text);
     }
     let Some(from) = x.body_file().map(|file| file.path.clone()) else {
@@ -90,7 +90,7 @@ fn place(x: &mut Exchange, cx: &mut Ctx<'_>, conf: &DavLoc) -> Answer {
 fn change(x: &Exchange, cx: &mut Ctx<'_>, change: &Change<'_>) -> Result<(), u16> {
     cx.files.change(change).map_err(|error| {
         let (call, path) = change.call();
-        let (path, reason) = (Shown(path), reason(error));
+        let (path, reason) = (Printable(path), reason(error));
         x.log(
             Level::Crit,
             format_args!("{call} \"{path}\" failed ({reason})"),

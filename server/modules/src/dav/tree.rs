@@ -1,9 +1,11 @@
 //! Trees of directories: removed, copied, and made on the way to a file; files renamed, across file systems where need be.
 
-use server_base::errlog::{Level, Shown};
-use server_base::files::{Change, DirEntry, EACCES, EEXIST, ENOENT, EXDEV, FileError, Meta};
+use server_base::errlog::{Level, Printable};
+use server_base::files::{
+    Change, DirEntry, EACCES, EEXIST, ENOENT, ENOSPC, ENOTDIR, EXDEV, FileError, Meta,
+};
 use server_http::exchange::{Ctx, Exchange};
-use server_http::paths::reason;
+use server_http::paths::{log_failed, reason};
 
 use super::{failed, of_errno};
 
@@ -48,18 +50,23 @@ pub(super) fn rename(
         }
     }
     renamed.map_err(|error| {
-        let (from, to, reason) = (Shown(from), Shown(to), reason(error));
+        let (from, to, reason) = (Printable(from), Printable(to), reason(error));
         x.log(
             Level::Crit,
             format_args!("{} \"{from}\" to \"{to}\" failed ({reason})", error.call),
         );
-        match error.errno {
-            // RFC 4918 section 9.7.1: the directory must be there.
-            _ if error.is_missing() => 409,
-            server_base::files::ENOSPC => 507,
-            _ => 500,
-        }
+        status(error)
     })
+}
+
+/// The status of a file that could not be put in its place. As in nginx a name that is too long is an error of the server.
+pub(super) fn status(error: FileError) -> u16 {
+    match error.errno {
+        // RFC 4918 sections 9.7.1 and 9.8.5: the directory must be there.
+        ENOENT | ENOTDIR => 409,
+        ENOSPC => 507,
+        _ => 500,
+    }
 }
 
 fn is(result: Result<(), FileError>, errno: i32) -> bool {
@@ -83,17 +90,27 @@ pub(super) fn copy_file(
 
 /// Makes the directories on the way to a file.
 fn make_way(x: &Exchange, cx: &mut Ctx<'_>, to: &[u8], mode: u32) -> Result<(), u16> {
+    let mut denied: Option<(&[u8], FileError)> = None;
     for end in memchr::memchr_iter(b'/', to).filter(|end| *end > 0) {
         let path = &to[..end];
-        match cx.files.change(&Change::MakeDir { path, mode }) {
-            // One that cannot be made may be there; if not, that shows with the next.
-            Err(error) if !matches!(error.errno, EEXIST | EACCES) => {
-                return Err(failed(x, path, error, 409));
+        denied = match cx.files.change(&Change::MakeDir { path, mode }) {
+            // A directory that cannot be made may exist; if it does not, the last one fails too.
+            Err(error) if error.errno == EACCES => Some((path, error)),
+            Err(error) if error.errno != EEXIST => {
+                // Below a directory that could not be made, the reason is that of this directory.
+                let (path, error) = denied.unwrap_or((path, error));
+                return Err(not_made(x, path, error));
             }
-            _ => {}
-        }
+            _ => None,
+        };
     }
-    Ok(())
+    denied.map_or(Ok(()), |(path, error)| Err(not_made(x, path, error)))
+}
+
+/// Logs why a directory on the way to a file could not be made; returns the status to answer with.
+fn not_made(x: &Exchange, path: &[u8], error: FileError) -> u16 {
+    log_failed(x, Level::Crit, path, error);
+    status(error)
 }
 
 /// Removes a directory with all that is in it; as much as can be, where not all of it can.
@@ -162,7 +179,7 @@ fn copy_level(
             copy_file(cx, &path, &target, kept)
         } else {
             if all {
-                let path = Shown(&path);
+                let path = Printable(&path);
                 x.log(
                     Level::Error,
                     format_args!("\"{path}\" is not a regular file: it cannot be moved"),
