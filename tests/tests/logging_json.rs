@@ -141,3 +141,21 @@ fn a_syslog_server_and_standard_error_take_objects_too() {
     let line = server.dir().read("output");
     assert_eq!(line.trim_end(), text);
 }
+
+/// A byte that is not UTF-8 is written as `\xHH`, so that a file is found by its name.
+#[test]
+fn bytes_that_are_not_utf8_are_named() {
+    let server = site("error_log %%DIR%%/e.json json;").start();
+    server.get("/caf%e9%c3%a9%9b%1b");
+    let object = about(&server, "e.json", "No such file");
+    let path = server.dir().path().display();
+    let text = format!(
+        "open() \"{path}/html/caf\\xE9\u{e9}\\x9B\\x1B\" failed (2: No such file or directory)"
+    );
+    assert_eq!(object["message"], text);
+    let mut client = server.client();
+    let head = [&b"GET /none HTTP/1.1\r\nHost: localhost\r\nReferer: a\xe9\r\n\r\n"[..]].concat();
+    client.send(head).response();
+    let object = about(&server, "e.json", "html/none");
+    assert_eq!(object["referrer"], "a\\xE9");
+}

@@ -215,6 +215,13 @@ impl Conn {
         is_ready
     }
 
+    /// Swaps the received part of an incomplete head with `head`, for the log. Returns false if no byte has come.
+    pub fn take_unfinished(&mut self, head: &mut RequestHead) -> bool {
+        let held = &self.buffer[self.start..];
+        matches!(self.receiving, Receiving::Head)
+            && self.parser.take_unfinished(held, head, &self.settings)
+    }
+
     /// Takes back the memory of a head.
     pub fn recycle(&mut self, head: RequestHead) {
         if !self.is_head_ready {

@@ -7,6 +7,7 @@
 //! Source: RFC 9112 sections 2 to 6; limits and answers as nginx's.
 
 use super::Settings;
+use super::blame;
 use super::framing::Framing;
 use super::header::{self, FieldLine};
 use super::limit::LineBudget;
@@ -96,7 +97,7 @@ impl HeadParser {
     /// not consumed before. Returns how many bytes are consumed.
     pub(super) fn advance(&mut self, input: &[u8], settings: &Settings) -> (usize, Progress) {
         let start = self.skip_line_ends(input);
-        let mut at = start;
+        let (mut at, mut refused) = (start, 0);
         let result = loop {
             let rest = &input[at..];
             let capacity = self.budget.capacity();
@@ -110,7 +111,14 @@ impl HeadParser {
             let offset = self.head.arena.len() + at - start;
             let done = match self.line(strip_cr(&rest[..lf]), offset, settings) {
                 Ok(done) => done,
-                Err(fault) => break Err(fault),
+                Err(fault) => {
+                    if self.is_of_field(fault) {
+                        // The line is part of the head, as in nginx.
+                        refused = lf + 1;
+                        self.head.size_bytes += refused as u64;
+                    }
+                    break Err(fault);
+                }
             };
             at += lf + 1;
             self.budget.take(lf + 1);
@@ -119,7 +127,9 @@ impl HeadParser {
                 break Ok(Progress::Done);
             }
         };
-        self.head.arena.extend_from_slice(&input[start..at]);
+        self.head
+            .arena
+            .extend_from_slice(&input[start..at + refused]);
         match result {
             Ok(Progress::More) => (at, Progress::More),
             Ok(Progress::Done) => {
@@ -127,21 +137,53 @@ impl HeadParser {
                 (at, Progress::Done)
             }
             Err(fault) => {
-                self.fail(fault, &input[at..]);
+                self.fail(fault, &input[at..], settings);
                 (input.len(), Progress::Done)
             }
         }
     }
 
-    /// Ends the head with `fault`, which is in a line at the start of `rest`.
-    fn fail(&mut self, fault: Fault, rest: &[u8]) {
+    /// Whether the line with `fault` could be parsed as a field.
+    #[cold]
+    fn is_of_field(&self, fault: Fault) -> bool {
+        !self.head.line.is_empty() && fault != Fault::BadHeader
+    }
+
+    /// Swaps the received part of an incomplete head with `spare`, as [`HeadParser::take`] does. `held` are the bytes not
+    /// consumed. Returns false if no byte has come.
+    pub(super) fn take_unfinished(
+        &mut self,
+        held: &[u8],
+        spare: &mut RequestHead,
+        settings: &Settings,
+    ) -> bool {
+        if self.is_fresh() {
+            return false;
+        }
         if self.head.line.is_empty() {
-            let len = memchr::memchr2(b'\r', b'\n', rest).unwrap_or(rest.len());
-            self.head.line = self.head.store(&rest[..len.min(LOGGED_BYTES)]);
+            self.store_line(held);
+        }
+        self.complete_target();
+        self.take(spare, settings);
+        true
+    }
+
+    /// Keeps the beginning of a request line that could not be parsed.
+    fn store_line(&mut self, rest: &[u8]) {
+        let len = memchr::memchr2(b'\r', b'\n', rest).unwrap_or(rest.len());
+        self.head.line = self.head.store(&rest[..len.min(LOGGED_BYTES)]);
+    }
+
+    /// Ends the head with `fault`, which is in a line at the start of `rest`.
+    fn fail(&mut self, fault: Fault, rest: &[u8], settings: &Settings) {
+        if self.head.line.is_empty() {
+            self.store_line(rest);
             // The answer to a refused HEAD has no body either.
             if rest.starts_with(b"HEAD ") {
                 self.head.method = Method::Head;
             }
+        } else {
+            blame::header_line(&mut self.head, fault, rest, settings);
         }
         self.complete_target();
         self.head.fault = Some(fault);
@@ -216,9 +258,11 @@ impl HeadParser {
         }
         match header::parse(line, settings)? {
             FieldLine::Field { name, value } => self.field(line, name, value, offset, settings),
-            FieldLine::OddName { .. } if settings.ignore_invalid_headers => Ok(false),
+            FieldLine::OddName { .. } | FieldLine::NoColon if settings.ignore_invalid_headers => {
+                self.head.note_dropped(Span::new(offset, line.len()));
+                Ok(false)
+            }
             FieldLine::OddName { name, value } => self.field(line, name, value, offset, settings),
-            FieldLine::NoColon if settings.ignore_invalid_headers => Ok(false),
             FieldLine::NoColon => Err(Fault::BadHeader),
             FieldLine::End => self.end_of_fields(settings).map(|()| true),
         }
@@ -263,7 +307,6 @@ impl HeadParser {
                 authority,
                 path,
             } => {
-                check_host(&line[authority.clone()]).map_err(|_| Fault::BadHost)?;
                 head.scheme = Some(span(scheme));
                 head.authority = Some(span(authority));
                 head.target = span(path);
@@ -273,7 +316,14 @@ impl HeadParser {
         head.method = parsed.method;
         head.method_name = Span::new(offset, parsed.method_end);
         head.version = parsed.version;
-        Ok(())
+        match &parsed.target {
+            Target::Absolute { authority, .. } if check_host(&line[authority.clone()]).is_err() => {
+                // It came without a valid host, but the log shows all else.
+                head.blame(&[b"client sent invalid host in request line"]);
+                Err(Fault::BadHost)
+            }
+            _ => Ok(()),
+        }
     }
 
     #[inline]
@@ -289,15 +339,19 @@ impl HeadParser {
             return Err(Fault::TooManyHeaders);
         }
         let id = FieldId::of(&line[name.clone()]);
-        if id != FieldId::Other {
-            self.known_field(id, &line[value.clone()])?;
+        let checked = match id {
+            FieldId::Other => Ok(()),
+            _ => self.known_field(id, &line[value.clone()]),
+        };
+        // The log shows a host that is not valid.
+        if checked.is_ok() || checked == Err(Fault::BadHost) {
+            self.head.fields.push(Field {
+                name: Span::new(offset + name.start, name.len()),
+                value: Span::new(offset + value.start, value.len()),
+                id,
+            });
         }
-        self.head.fields.push(Field {
-            name: Span::new(offset + name.start, name.len()),
-            value: Span::new(offset + value.start, value.len()),
-            id,
-        });
-        Ok(false)
+        checked.map(|()| false)
     }
 
     /// Applies a known field to the connection, and checks whether it may occur here.

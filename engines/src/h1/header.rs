@@ -82,6 +82,21 @@ pub(super) fn scan_name(line: &[u8], underscores: bool) -> Result<(usize, bool),
     Ok((line.len(), odd))
 }
 
+/// The place of the byte because of which [`parse`] refuses a line; `None` if there is none.
+#[cold]
+pub(super) fn fault_at(line: &[u8]) -> Option<usize> {
+    let is_control = |byte: &u8| (*byte < 0x20 && *byte != b'\t') || *byte == 0x7f;
+    let name_end = line.iter().position(|byte| *byte == b':');
+    let name = &line[..name_end.unwrap_or(line.len())];
+    if name_end == Some(0) {
+        return Some(0);
+    }
+    let bad = |byte: &u8| matches!(NAME[*byte as usize], Class::Bad);
+    let in_name = name.iter().position(bad);
+    let in_value = || Some(name.len() + line[name.len()..].iter().position(is_control)?);
+    in_name.or_else(in_value)
+}
+
 /// Where the colon behind a name is, as [`scan_name`] finds it, eight bytes at a time; `None` also where fewer than eight are
 /// left before it is found.
 #[inline]
@@ -192,6 +207,22 @@ mod tests {
         assert_eq!(text("Host:"), Some(("Host", "")));
         assert_eq!(text("X: a:b"), Some(("X", "a:b")));
         assert_eq!(parsed(b""), Ok(FieldLine::End));
+    }
+
+    #[test]
+    fn the_byte_at_fault_is_found() {
+        for (line, at) in [
+            (&b"Bad Name: x"[..], Some(3)),
+            (b": x", Some(0)),
+            (b" x: y", Some(0)),
+            (b"x: a\0b\0", Some(4)),
+            (b"x:\x7f", Some(2)),
+            (b"x: a\tb", None),
+            (b"x", None),
+        ] {
+            assert_eq!(fault_at(line), at, "{line:?}");
+            assert_eq!(parsed(line).is_err(), at.is_some(), "{line:?}");
+        }
     }
 
     /// RFC 9112 section 5.1: no white space between name and colon.

@@ -29,6 +29,7 @@
 //!
 //! Source: RFC 9112; limits, answers and words of nginx.
 
+mod blame;
 mod chunked;
 mod client;
 mod conn;

@@ -35,6 +35,8 @@ pub struct Http2Server {
     pub(super) prioritised: bool,
     /// Priorities of streams that are not open yet.
     pub(super) early_priorities: Vec<(u32, Priority)>,
+    /// The frame that ended the connection, for the log.
+    pub(super) faulty: Option<FrameHead>,
     pub(super) block: Option<Block>,
     /// Received part of that header block.
     pub(super) block_bytes: Vec<u8>,
@@ -60,6 +62,7 @@ impl Conn {
             encoder: Encoder::new(settings.header_table_bytes, true),
             prioritised: false,
             early_priorities: Vec::new(),
+            faulty: None,
             block: None,
             block_bytes: Vec::new(),
             encoded: Vec::new(),

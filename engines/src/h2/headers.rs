@@ -10,6 +10,7 @@ use super::frame::{self, FrameHead, number, unpadded};
 use super::request::{Builder, Note, Trailers};
 use super::settings::DEFAULT_WINDOW;
 use crate::hpack::Decoder;
+use crate::http::RequestHead;
 use crate::mux::Priority;
 use crate::mux::server::State;
 
@@ -124,27 +125,54 @@ impl Conn {
     }
 
     /// Abandons a header block that was not complete in time: its stream is reset, and the rest is dropped when it comes.
-    /// Returns whether a request was abandoned that no event has reported.
-    pub fn give_up_block(&mut self) -> bool {
+    /// Returns the received part of an abandoned request, if no event has reported it.
+    pub fn give_up_block(&mut self) -> Option<Box<RequestHead>> {
+        let unfinished = self.unfinished();
         let (id, is_request) = match &mut self.protocol.block {
-            Some(block) if block.kind == BlockKind::Dropped(None) => return false,
+            Some(block) if block.kind == BlockKind::Dropped(None) => return None,
             Some(block) => {
                 let kind = std::mem::replace(&mut block.kind, BlockKind::Dropped(None));
                 (block.stream, kind != BlockKind::Trailers)
             }
             None => match self.held_headers() {
                 Some(id) if id > self.last_stream && !id.is_multiple_of(2) => (id, true),
-                _ => return false,
+                _ => return None,
             },
         };
         if !is_request && self.streams.get(id).is_none() {
             // Its trailers began to come, and the stream was reset for another reason meanwhile.
-            return false;
+            return None;
         }
         self.last_stream = self.last_stream.max(id);
         self.remove_stream(id);
         self.put_reset(id, error::PROTOCOL_ERROR);
-        is_request
+        is_request.then_some(unfinished)
+    }
+
+    /// Returns the received part of a request with an incomplete header block, for the log.
+    pub fn unfinished_request(&self) -> Option<Box<RequestHead>> {
+        let is_request = match &self.protocol.block {
+            Some(block) => block.kind == BlockKind::Request,
+            None => self
+                .held_headers()
+                .is_some_and(|id| id > self.last_stream && !id.is_multiple_of(2)),
+        };
+        is_request.then(|| self.unfinished())
+    }
+
+    /// Decodes the received part of a header block and leaves the table unchanged.
+    fn unfinished(&self) -> Box<RequestHead> {
+        let mut builder = Builder::new(&self.protocol.settings, Box::default());
+        let bytes = &self.protocol.block_bytes;
+        // The end of the received part is no error here.
+        let _ = decode(
+            &mut self.protocol.decoder.clone(),
+            bytes,
+            |name, value, note| builder.field(name, value, note),
+        );
+        let mut head = builder.unfinished();
+        head.size_bytes = bytes.len() as u64;
+        head
     }
 
     /// A header block is here whole: in one frame, or in what was collected.

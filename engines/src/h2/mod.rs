@@ -20,6 +20,7 @@
 //!
 //! Source: RFC 9113, RFC 9218, RFC 8441; limits and words of nginx.
 
+mod blame;
 mod client;
 mod conn;
 mod control;

@@ -3,6 +3,7 @@
 //!
 //! Source: RFC 9113 sections 5.1, 6.1, 6.4.
 
+use super::blame;
 use super::budget;
 use super::conn::{Conn, Ending};
 use super::error::{self, ProtocolError};
@@ -27,6 +28,23 @@ impl Conn {
 
     /// Takes one frame.
     pub(super) fn frame(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), ProtocolError> {
+        let result = self.dispatch(head, payload);
+        if result.is_err() {
+            self.protocol.faulty = Some(head);
+        }
+        result
+    }
+
+    /// The message about an error of the connection, with the frame at fault if it is known.
+    pub fn failure_text(&self, error: &ProtocolError) -> String {
+        match self.protocol.faulty {
+            Some(head) => blame::connection(*error, head, self.last_stream),
+            None => error.to_string(),
+        }
+    }
+
+    #[inline(always)] // Once a frame.
+    fn dispatch(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), ProtocolError> {
         match head.kind {
             frame::DATA => self.data(head, payload),
             frame::HEADERS => self.headers(head, payload),

@@ -7,6 +7,7 @@
 //! Source: RFC 9113 section 8.
 
 use super::Settings;
+use super::blame::{self, Pseudo};
 use crate::http::{Fault, FieldId, Fields, Method, RequestHead, Span, Version};
 use crate::mux::HeadBuilder;
 
@@ -62,11 +63,19 @@ impl<'a> Builder<'a> {
         if let Role::Pseudo(pseudo) = role {
             return self.pseudo(pseudo, value);
         }
-        self.regular = true;
+        let regular = self.regular;
+        // A malformed pseudo-field is none that others may not follow.
+        self.regular |= !name.starts_with(b":");
         match role {
-            Role::Pseudo(_) | Role::Malformed => self.malformed = true,
+            Role::Pseudo(_) | Role::Malformed => {
+                self.broken(&blame::malformed(name, value, regular));
+            }
             Role::Bad => self.fail(Fault::BadHeader),
-            Role::Odd => {}
+            Role::Odd => {
+                let head = &mut self.common.head;
+                let name = head.store(name);
+                head.note_dropped(name);
+            }
             // RFC 9113 section 8.2.3: pieces of one field.
             Role::Cookie => self.common.cookie(value),
             Role::Good | Role::Priority => self.store(name, value, id, role),
@@ -82,14 +91,56 @@ impl<'a> Builder<'a> {
             Pseudo::Protocol => &mut self.protocol,
         };
         if place.is_some() || self.regular {
-            self.malformed = true;
-            return;
+            let text = blame::repeated(pseudo, self.regular);
+            return self.broken(&text);
         }
         *place = Some(self.common.head.store(value));
     }
 
     fn fail(&mut self, fault: Fault) {
         self.common.fault.get_or_insert(fault);
+    }
+
+    /// Notes the first fault, with its message.
+    #[cold]
+    fn fail_as(&mut self, fault: Fault, message: &[u8]) {
+        if self.common.fault.is_none() && !self.malformed {
+            self.common.head.blame(&[message]);
+        }
+        self.fail(fault);
+    }
+
+    /// Notes that the request is malformed, with the message about the first fault.
+    #[cold]
+    fn broken(&mut self, message: &[u8]) {
+        if self.common.fault.is_none() {
+            self.common.head.blame(&[message]);
+        }
+        self.malformed = true;
+    }
+
+    /// Fills in the known parts of a refused request, for the log.
+    #[cold]
+    fn known_parts(&mut self) {
+        let head = &mut self.common.head;
+        if let Some(method) = self.method {
+            head.method_name = method;
+            head.method = Method::parse(head.bytes(method));
+        }
+        if let Some(path) = self.path {
+            head.target = path;
+        }
+        head.scheme = self.scheme;
+        head.authority = self.authority.filter(|authority| !authority.is_empty());
+    }
+
+    /// The part of a head that has come, if the rest does not: it has no request line, as in nginx.
+    #[cold]
+    pub(super) fn unfinished(mut self) -> Box<RequestHead> {
+        self.common.end(Version::Http2);
+        self.known_parts();
+        self.common.head.fault = None;
+        self.common.head
     }
 
     #[inline]
@@ -107,12 +158,16 @@ impl<'a> Builder<'a> {
         self.common.end(Version::Http2);
         if self.common.fault.is_none() && !self.malformed {
             self.control_data();
+        } else {
+            self.known_parts();
         }
         if let (Some(method), Some(path)) = (self.method, self.path) {
             self.common.head.set_line(method, path);
         }
         let (fault, is_short) = self.common.length(ended);
-        self.malformed |= is_short;
+        if is_short {
+            self.broken(b"client prematurely closed stream");
+        }
         if let Some(fault) = fault {
             self.fail(fault);
         }
@@ -130,14 +185,14 @@ impl<'a> Builder<'a> {
     /// Method, scheme, target and host (RFC 9113 section 8.3.1).
     fn control_data(&mut self) {
         let Some(method) = self.method else {
-            self.malformed = true;
-            return;
+            self.broken(b"client sent no :method header");
+            return self.known_parts();
         };
         self.common.head.method_name = method;
         self.common.head.method = Method::parse(self.common.head.bytes(method));
         if !is_method(self.common.head.bytes(method)) {
-            self.common.fault = Some(Fault::BadMethod);
-            return;
+            let text = blame::invalid(Pseudo::Method, self.common.head.bytes(method));
+            return self.fail_as(Fault::BadMethod, &text);
         }
         match self.common.head.method {
             Method::Connect if self.protocol.is_none() => {
@@ -150,18 +205,25 @@ impl<'a> Builder<'a> {
             _ => {}
         }
         let (Some(scheme), Some(path)) = (self.scheme, self.path) else {
-            self.malformed = true;
-            return;
+            self.broken(match self.scheme {
+                None => b"client sent no :scheme header",
+                Some(_) => b"client sent no :path header",
+            });
+            return self.known_parts();
         };
-        self.malformed |= !is_scheme(self.common.head.bytes(scheme));
+        if !is_scheme(self.common.head.bytes(scheme)) {
+            let text = blame::invalid(Pseudo::Scheme, self.common.head.bytes(scheme));
+            self.broken(&text);
+        }
         self.common.head.target = path;
         self.common.head.scheme = self.scheme;
         let target = self.common.head.bytes(path);
         if target.is_empty() {
-            self.malformed = true;
+            self.broken(b"client sent empty :path header");
         } else if target == b"*" && self.common.head.method == Method::Options {
         } else if target[0] != b'/' || target.iter().any(|b| *b <= b' ' || *b == 0x7f) {
-            self.common.fault = Some(Fault::BadUri);
+            let text = blame::invalid(Pseudo::Path, target);
+            self.fail_as(Fault::BadUri, &text);
         }
         self.host();
     }
@@ -175,20 +237,29 @@ impl<'a> Builder<'a> {
                 .head
                 .push_span(FieldId::Host, b"host", authority);
             if authority.is_empty() {
-                self.fail(Fault::BadHost);
+                self.fail_as(Fault::BadHost, b"client sent invalid \":authority\" header");
             }
             return;
         }
-        let hosts = self.common.head.fields_by_id(FieldId::Host).count();
-        if hosts > 1 {
+        let again = self.common.head.fields_by_id(FieldId::Host).nth(1);
+        if let Some(again) = again.map(<[u8]>::to_vec) {
+            self.common
+                .head
+                .blame_repeated(b"host header", b"host", &again);
             self.fail(Fault::DuplicateHost);
             return;
         }
         match (self.authority, self.common.head.field(FieldId::Host)) {
-            (None, None) => self.fail(Fault::MissingHost),
+            (None, None) => {
+                let text = b"client sent neither \":authority\" nor \"Host\" header";
+                self.fail_as(Fault::MissingHost, text);
+            }
             (Some(authority), Some(host)) => {
                 if !self.common.head.bytes(authority).eq_ignore_ascii_case(host) {
-                    self.fail(Fault::BadHost);
+                    let text =
+                        b"client sent \":authority\" and \"Host\" headers with different values";
+                    self.fail_as(Fault::BadHost, text);
+                    self.common.head.authority = Some(authority);
                 }
             }
             (Some(_), None) | (None, Some(_)) => {}
@@ -223,15 +294,6 @@ pub(super) enum Role {
     Bad,
     /// The request is answered with an error and its stream is reset.
     Malformed,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Pseudo {
-    Method,
-    Scheme,
-    Path,
-    Authority,
-    Protocol,
 }
 
 impl Note {

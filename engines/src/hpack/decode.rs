@@ -23,7 +23,7 @@ pub enum Fault {
 
 /// Decodes the header blocks of one direction of one connection. The caller's note about a pair (`N`) is kept with
 /// the entry of the pair, so that it is computed once and not with each block.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Decoder<N = ()> {
     table: Table<N>,
     /// Notes about the entries of the static table.

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::ENTRY_OVERHEAD_BYTES;
 
 /// The entries, the latest first, each with what its user noted about it, and the bytes they count.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Table<N> {
     entries: VecDeque<Entry<N>>,
     size_bytes: usize,
@@ -15,7 +15,7 @@ pub(super) struct Table<N> {
 }
 
 /// Name and value in one piece of memory.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Entry<N> {
     text: Box<[u8]>,
     name_len: usize,

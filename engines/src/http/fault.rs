@@ -12,7 +12,7 @@ errors! {
         /// A byte of the method is not an upper-case letter, `_` or `-`.
         BadMethod = "client sent invalid method",
         /// The method does not end within the header buffers.
-        MethodTooLong = "client sent too long method",
+        MethodTooLong = "client sent too long URI",
         /// The request line does not fit the header buffers.
         UriTooLong = "client sent too long URI",
         /// The path cannot be decoded, or leaves the root.
@@ -40,7 +40,7 @@ errors! {
         /// Content-Length is not a number (RFC 9112 section 6.3).
         BadContentLength = "client sent invalid \"Content-Length\" header",
         /// More than one Content-Length field.
-        DuplicateContentLength = "client sent duplicate \"Content-Length\" header",
+        DuplicateContentLength = "client sent duplicate header line",
         /// Content-Length together with Transfer-Encoding.
         LengthAndEncoding = "client sent \"Content-Length\" and \"Transfer-Encoding\" headers at the same time",
         /// Transfer-Encoding in a request before HTTP/1.1.
@@ -48,7 +48,7 @@ errors! {
         /// A transfer coding other than "chunked".
         UnknownEncoding = "client sent unknown \"Transfer-Encoding\"",
         /// More than one Transfer-Encoding field.
-        DuplicateEncoding = "client sent duplicate \"Transfer-Encoding\" header",
+        DuplicateEncoding = "client sent duplicate header line",
         /// The TRACE method.
         TraceForbidden = "client sent TRACE method",
         /// The CONNECT method.

@@ -47,7 +47,7 @@ pub use method::Method;
 pub use output_queue::{Front, OutputQueue};
 pub use protocol::{Protocol, Protocols, Version};
 pub use range::{Ranges, UNLIMITED_RANGES, parse_range};
-pub use request::{BodyLength, RequestHead};
+pub use request::{BodyLength, HeadNotes, RequestHead};
 pub use response::ResponseHead;
 pub(crate) use response::{EACH_BYTE, bytes_below, find_control, has_control};
 pub use status::reason_phrase;

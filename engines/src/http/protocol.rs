@@ -179,6 +179,12 @@ impl Version {
         matches!(self, Self::Http2 | Self::Http3)
     }
 
+    /// Whether a request begins with a line that names its method and target; the header block of later protocols has both.
+    #[must_use]
+    pub const fn has_request_line(self) -> bool {
+        matches!(self, Self::Http09 | Self::Http10 | Self::Http11)
+    }
+
     /// The name as nginx's `$server_protocol` writes it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

@@ -20,6 +20,15 @@ pub enum BodyLength {
     Unknown,
 }
 
+/// Details of a request head for the error log.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HeadNotes {
+    /// The message about the fault, with bytes of the peer as they came; empty if [`Fault::message`] is all.
+    pub fault: Vec<u8>,
+    /// The header lines, or in HTTP/2 the names, that were dropped as invalid.
+    pub dropped: Vec<Span>,
+}
+
 /// A request head, whole or up to its fault.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestHead {
@@ -48,6 +57,8 @@ pub struct RequestHead {
     pub body: BodyLength,
     /// Error in the head: answer `Fault::status` and close.
     pub fault: Option<Fault>,
+    /// Details for the error log; nearly no head has any.
+    pub notes: Option<Box<HeadNotes>>,
     /// Bytes of request line and header section received.
     pub size_bytes: u64,
     /// The priority that a stream of SPDY was opened with, 0 to 7.
@@ -68,6 +79,51 @@ impl RequestHead {
             fields: emptied(&mut self.fields),
             ..Self::default()
         };
+    }
+
+    /// The message about the fault, as nginx words it, with bytes of the peer as they came; empty without a fault.
+    #[must_use]
+    pub fn fault_message(&self) -> &[u8] {
+        match (&self.notes, self.fault) {
+            (Some(notes), _) if !notes.fault.is_empty() => &notes.fault,
+            (_, Some(fault)) => fault.message().as_bytes(),
+            (_, None) => b"",
+        }
+    }
+
+    /// Notes the message about the fault, unless there is one: the first counts.
+    #[cold]
+    pub(crate) fn blame(&mut self, parts: &[&[u8]]) {
+        let notes = self.notes.get_or_insert_default();
+        if notes.fault.is_empty() {
+            notes.fault = parts.concat();
+        }
+    }
+
+    /// Notes that a field came before.
+    #[cold]
+    pub(crate) fn blame_repeated(&mut self, kind: &[u8], name: &[u8], value: &[u8]) {
+        let id = FieldId::of(name);
+        let Some(before) = self.fields.iter().find(|field| field.id == id) else {
+            return;
+        };
+        let [old_name, old_value] =
+            [before.name, before.value].map(|span| self.bytes(span).to_vec());
+        let (again, was) = (
+            [name, value].join(&b": "[..]),
+            [old_name, old_value].join(&b": "[..]),
+        );
+        let parts = [b"client sent duplicate ", kind, b": \"", &again];
+        self.blame(&[&parts.concat(), b"\", previous value: \"", &was, b"\""]);
+    }
+
+    /// Notes a header line that is dropped.
+    #[cold]
+    pub(crate) fn note_dropped(&mut self, line: Span) {
+        let dropped = &mut self.notes.get_or_insert_default().dropped;
+        if dropped.len() < MAX_DROPPED {
+            dropped.push(line);
+        }
     }
 
     /// The request line as HTTP/1 would have it, for logs and `$request`; for engines without one.
@@ -134,9 +190,34 @@ impl RequestHead {
     }
 }
 
+/// Dropped header lines that are noted of one head.
+const MAX_DROPPED: usize = 1000;
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_first_message_about_a_fault_counts() {
+        let mut head = RequestHead::default();
+        assert_eq!(head.fault_message(), b"");
+        head.fault = Some(Fault::BadHost);
+        assert_eq!(head.fault_message(), b"client sent invalid host header");
+        head.blame(&[b"the ", b"first"]);
+        head.blame(&[b"the second"]);
+        assert_eq!(head.fault_message(), b"the first");
+    }
+
+    #[test]
+    fn so_many_dropped_lines_are_noted() {
+        let mut head = RequestHead::default();
+        let line = head.store(b"X(Y): 1");
+        for _ in 0..=MAX_DROPPED {
+            head.note_dropped(line);
+        }
+        let notes = head.notes.expect("lines were dropped");
+        assert_eq!(notes.dropped.len(), MAX_DROPPED);
+    }
 
     #[test]
     fn fields_are_found_by_number_and_by_name() {

@@ -97,8 +97,13 @@ impl HeadBuilder {
         }
         let mut lengths = self.head.fields_by_id(FieldId::ContentLength);
         let first = lengths.next().map(parse_length);
-        let more = lengths.next().is_some();
+        let again = lengths.next().map(<[u8]>::to_vec);
         drop(lengths);
+        let more = again.is_some();
+        if let Some(again) = again.filter(|_| self.fault.is_none()) {
+            self.head
+                .blame_repeated(b"header line", b"content-length", &again);
+        }
         self.head.body = match first {
             None => none,
             Some(Some(length)) if !ended => BodyLength::Length(length),

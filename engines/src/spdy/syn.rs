@@ -8,7 +8,15 @@ use super::error::{self, ProtocolError};
 use super::frame::{self, FrameHead, two};
 use super::pairs;
 use super::request::{Builder, Built, Note};
+use crate::http::{RequestHead, Version};
 use crate::mux::Priority;
+
+fn unfinished() -> Box<RequestHead> {
+    Box::new(RequestHead {
+        version: Version::Spdy31,
+        ..RequestHead::default()
+    })
+}
 
 /// Result of a header block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,19 +95,29 @@ impl Conn {
         })
     }
 
-    /// A header block has not become whole in time: its stream is reset, the rest is dropped when it comes. False if no
-    /// block is awaited, or this has been done before.
-    pub fn give_up_block(&mut self) -> bool {
-        let Some(id) = self.awaited_block() else {
-            return false;
-        };
+    /// Resets the stream of a header block that is late; its rest is dropped. Returns an empty head, since a block is
+    /// inflated as a whole. Returns `None` if no block is awaited, or on a second call.
+    pub fn give_up_block(&mut self) -> Option<Box<RequestHead>> {
+        let id = self.awaited_block()?;
         if self.protocol.block_given_up || id <= self.last_stream || id.is_multiple_of(2) {
-            return false;
+            return None;
         }
         self.protocol.block_given_up = true;
         self.last_stream = id;
         self.put_reset(id, error::PROTOCOL_ERROR);
-        true
+        Some(unfinished())
+    }
+
+    /// The message about an error of the connection.
+    pub fn failure_text(&self, error: &ProtocolError) -> String {
+        error.to_string()
+    }
+
+    /// Returns the empty head of a request with an incomplete header block, for the log.
+    pub fn unfinished_request(&self) -> Option<Box<RequestHead>> {
+        let id = self.awaited_block()?;
+        let known = self.protocol.block_given_up || id <= self.last_stream || id.is_multiple_of(2);
+        (!known).then(unfinished)
     }
 
     /// Returns the text of a block; where that is longer than a request may be, its beginning.

@@ -51,8 +51,8 @@ const REQUEST: &[Variable] = variables! {
         o.extend_from_slice(target);
         !target.is_empty()
     };
-    "uri": "normalised URI, without arguments" => |x, _, _, o| put(o, &x.target.uri);
-    "document_uri": "the same as $uri" => |x, _, _, o| put(o, &x.target.uri);
+    "uri": "normalised URI, without arguments" => |x, _, _, o| uri(x, o);
+    "document_uri": "the same as $uri" => |x, _, _, o| uri(x, o);
     "args": "arguments of the request line" => |x, _, _, o| put(o, &x.target.args) && x.target.has_args, set_args;
     "query_string": "the same as $args" => |x, _, _, o| put(o, &x.target.args) && x.target.has_args;
     "is_args": "\"?\" if there are arguments" => |x, _, _, o| put(o, if x.target.args.is_empty() { b"" } else { b"?" });
@@ -83,7 +83,12 @@ const REQUEST: &[Variable] = variables! {
     };
     "content_type": "Content-Type of the request" => |x, _, _, o| http_field(x, b"content_type", o);
     "request_length": "bytes of the request" => |x, _, _, o| put_number(o, x.input.bytes);
-    "server_protocol": "protocol of the request" => |x, _, _, o| put(o, x.head.version.as_str().as_bytes());
+    "server_protocol": "protocol of the request" => |x, _, _, o| {
+        // As in nginx: HTTP/0.9 names none, and a line that could not be read has none.
+        let version = x.head.version;
+        let is_read = !version.has_request_line() || !x.head.method_name.is_empty();
+        is_read && version != Version::Http09 && put(o, version.as_str().as_bytes())
+    };
     "http2": "\"h2\" for HTTP/2 over TLS, \"h2c\" for HTTP/2 on a plain connection, else empty"
         => |x, _, _, o| match (x.head.version, &x.tls) {
             (Version::Http2, Some(_)) => put(o, b"h2"),
@@ -136,7 +141,7 @@ const RESPONSE: &[Variable] = variables! {
         }
     };
     "limit_rate": "limit of the response rate, bytes per second"
-        => |x, cx, _, o| put_number(o, x.limit_rate(cx).0), |x, value| x.response.rate.set(value);
+        => |x, cx, _, o| put_number(o, x.limit_rate(cx).0), |x, value| x.set_limit_rate(value);
     "bytes_sent": "bytes sent to the client" => |x, _, _, o| put_number(o, x.response.bytes_sent);
     "body_bytes_sent": "bytes of the body sent to the client"
         => |x, _, _, o| put_number(o, x.response.bytes_sent.saturating_sub(x.response.header_bytes));
@@ -193,6 +198,11 @@ const CONNECTION: &[Variable] = variables! {
     "nginx_version": "version of nginx whose configuration is understood"
         => |_, _, _, o| put(o, NGINX_VERSION.as_bytes());
 };
+
+/// `$uri`, which no request has before its target is read.
+fn uri(x: &Exchange, out: &mut Out) -> bool {
+    put(out, &x.target.uri) && !(x.target.uri.is_empty() && x.head.target.is_empty())
+}
 
 fn set_args(x: &mut Exchange, value: &[u8]) {
     x.target.set_args(value);

@@ -72,19 +72,19 @@ fn refusal_over(tls: &Tls, x: &Exchange, http: &Http) -> Option<u16> {
     };
     match config.refuses(verified)? {
         ClientCertError::NoCertificate => {
-            x.log(
+            x.log_while(
                 Level::Info,
-                format_args!(
-                    "client sent no required SSL certificate while reading client request headers"
-                ),
+                READING,
+                format_args!("client sent no required SSL certificate"),
             );
             Some(496)
         }
         ClientCertError::BadCertificate(reason) => {
-            x.log(
+            x.log_while(
                 Level::Info,
+                READING,
                 format_args!(
-                    "client SSL certificate verify error: ({}:{reason}) while reading client request headers",
+                    "client SSL certificate verify error: ({}:{reason})",
                     reason.0
                 ),
             );
@@ -92,3 +92,6 @@ fn refusal_over(tls: &Tls, x: &Exchange, http: &Http) -> Option<u16> {
         }
     }
 }
+
+/// The action that errors of client certificates name.
+const READING: &str = "reading client request headers";

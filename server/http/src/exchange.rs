@@ -3,6 +3,7 @@
 //! Exchanges are boxed, pooled by the driver and reused: [`Exchange::begin`] makes one ready, buffers keep their
 //! capacity. Nothing here knows which protocol carries the exchange or how its connection waits.
 
+mod action;
 mod arrival;
 mod body;
 mod body_source;
@@ -39,6 +40,7 @@ use crate::timing::{Sampled, Timings};
 use crate::trace::Trace;
 use crate::upstream::Upstream;
 
+pub use action::Action;
 pub use arrival::OnArrival;
 pub use body::{BodyStage, Broken, Pulled, ResponseBody, StageStatus};
 pub use body_source::{BodyRead, BodySource};
@@ -217,6 +219,6 @@ mod tests {
     #[test]
     fn an_exchange_takes_no_more_memory_than_is_known() {
         // Flags of a part stand together: one more may take eight bytes, where there is no room beside the others.
-        assert!(size_of::<Exchange>() <= 1504, "{}", size_of::<Exchange>());
+        assert!(size_of::<Exchange>() <= 1520, "{}", size_of::<Exchange>());
     }
 }

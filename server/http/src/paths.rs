@@ -9,7 +9,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use server_base::config::full_path;
-use server_base::errlog::Level;
+use server_base::errlog::{Level, Printable};
 use server_base::files::{FileError, OpenPolicy, SymlinkMode};
 use server_base::regex::FailedMatch;
 
@@ -105,7 +105,7 @@ fn directory(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(Vec<u8>, usize, Opti
         return Ok((Vec::new(), 0, None));
     };
     if root.alias.is_some() && !x.target.valid_location {
-        let name = String::from_utf8_lossy(&x.route.own_location().name).into_owned();
+        let name = Printable(&x.route.own_location().name);
         let text =
             format_args!("\"alias\" cannot be used in location \"{name}\" where URI was rewritten");
         x.log(Level::Alert, text);
@@ -160,10 +160,7 @@ fn contained(x: &Exchange, path: Vec<u8>, fixed: usize) -> Result<Vec<u8>, u16> 
     if climbs(&path[segment..]) || memchr::memchr(0, &path).is_some() {
         x.log(
             Level::Error,
-            format_args!(
-                "the path \"{}\" leaves its directory",
-                String::from_utf8_lossy(&path)
-            ),
+            format_args!("the path \"{}\" leaves its directory", Printable(&path)),
         );
         return Err(404);
     }
@@ -254,7 +251,7 @@ pub fn open_failed(x: &Exchange, path: &[u8], error: FileError) -> u16 {
 
 /// Logs a failed system call on a path.
 pub fn log_failed(x: &Exchange, level: Level, path: &[u8], error: FileError) {
-    let path = String::from_utf8_lossy(path);
+    let path = Printable(path);
     x.log(
         level,
         format_args!("{} \"{path}\" failed ({})", error.call, reason(error)),

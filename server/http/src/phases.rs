@@ -17,7 +17,7 @@ use crate::client_cert;
 pub use crate::client_cert::place;
 use crate::conf_core::{CoreLoc, CoreSrv};
 use crate::debug_http;
-use crate::exchange::{Ctx, Exchange, State};
+use crate::exchange::{Action, Ctx, Exchange, State};
 use crate::handler::{Content, Step, StepFn};
 pub use crate::handler::{Handlers, Phase};
 use crate::http::Http;
@@ -29,7 +29,7 @@ use crate::user_agent::Browser;
 pub use access::delay_counts_from;
 pub use elsewhere::permitted;
 pub use redirect::{redirect, redirect_named};
-use server_base::errlog::{self, Level};
+use server_base::errlog::{self, Level, Printable};
 use server_base::memory;
 use server_base::regex::FailedMatch;
 
@@ -48,14 +48,8 @@ fn start(x: &mut Exchange, cx: &mut Ctx<'_>) {
         x.debug_head();
     }
     if let Some(fault) = x.head.fault {
-        // A request line that could be read still says who is asked for what, for the error page and the log.
-        if !is_of_line(fault) && take_host(x) && !x.target.host.is_empty() {
-            x.route.server = find_server(x, &http, addr).unwrap_or(x.route.server);
-            // The head is refused for what it is.
-            x.vars.failed_match = FailedMatch::None;
-            x.route.location = http.servers[x.route.server].location;
-            take_target(x);
-        }
+        // The readable part names the server of the error page and of the log.
+        take_known(x);
         return refuse(x, cx, fault);
     }
     if memory::is_full() {
@@ -64,6 +58,7 @@ fn start(x: &mut Exchange, cx: &mut Ctx<'_>) {
     x.progress.keep_alive =
         !x.head.close && (x.head.version > Version::Http10 || x.head.keep_alive);
     if !take_host(x) {
+        take_target(x);
         return refuse(x, cx, Fault::BadHost);
     }
     match find_server(x, &http, addr) {
@@ -77,18 +72,16 @@ fn start(x: &mut Exchange, cx: &mut Ctx<'_>) {
         {
             x.route.server = server;
             x.route.location = http.servers[server].location;
-            x.log(
-                Level::Info,
-                format_args!(
-                    "client attempted to request the server name for which the negotiated protocol is disabled"
-                ),
-            );
+            log_not_offered(x);
             return reply::status(x, cx, 421);
         }
         Ok(server) => x.route.server = server,
         Err(_) => return reply::status(x, cx, 500),
     }
     x.route.location = http.servers[x.route.server].location;
+    if x.head.notes.is_some() {
+        log_dropped(x);
+    }
     if !take_target(x) {
         return refuse(x, cx, Fault::BadUri);
     }
@@ -102,6 +95,18 @@ fn start(x: &mut Exchange, cx: &mut Ctx<'_>) {
     if x.tls.as_ref().is_some_and(|tls| tls.is_too_early(method)) {
         reply::status(x, cx, 425);
     }
+}
+
+/// Logs that the server of the request does not offer the protocol of the connection.
+#[cold]
+fn log_not_offered(x: &Exchange) {
+    let text =
+        "client attempted to request the server name for which the negotiated protocol is disabled";
+    x.log_while(
+        Level::Info,
+        "reading client request headers",
+        format_args!("{text}"),
+    );
 }
 
 /// Continues an exchange that waits, if its wait may have ended: its time has come, its request body is there, or it is one
@@ -125,6 +130,7 @@ pub fn log(x: &mut Exchange, cx: &mut Ctx<'_>) {
     if let Some(upstream) = &mut x.upstream {
         upstream.close(cx.clock.mono_ms);
     }
+    x.progress.action = Action::Logging;
     for handler in &http.handlers.log {
         handler(x, cx);
     }
@@ -150,6 +156,49 @@ pub(crate) fn log_subrequest(x: &mut Exchange, cx: &mut Ctx<'_>) {
     }
 }
 
+/// Places an exchange with an incomplete head: server and URI as far as they are known.
+pub fn place_unfinished(x: &mut Exchange) {
+    place(x);
+    take_known(x);
+    let waits_for_line = x.head.version.has_request_line() && x.head.method_name.is_empty();
+    x.progress.action = match waits_for_line {
+        false => Action::ReadingHeaders,
+        true if x.client.pipelined => Action::ReadingPipelined,
+        true => Action::ReadingLine,
+    };
+}
+
+/// Takes server and URI from a head that is refused or incomplete, for the error page and the log.
+fn take_known(x: &mut Exchange) {
+    let http = Rc::clone(&x.route.http);
+    let addr = http.ports[x.route.port].addr(x.client.local);
+    if take_host(x) && !x.target.host.is_empty() {
+        x.route.server = find_server(x, &http, addr).unwrap_or(x.route.server);
+        // The head is refused for its own fault.
+        x.vars.failed_match = FailedMatch::None;
+        x.route.location = http.servers[x.route.server].location;
+    }
+    if !x.head.target.is_empty() {
+        take_target(x);
+    }
+    log_dropped(x);
+}
+
+/// Logs the header lines that were dropped.
+#[cold]
+fn log_dropped(x: &Exchange) {
+    let Some(notes) = &x.head.notes else { return };
+    let what = match x.head.version.has_request_line() {
+        true => "client sent invalid header line",
+        false => "client sent invalid header",
+    };
+    for line in &notes.dropped {
+        let line = Printable(x.head.bytes(*line));
+        let action = "reading client request headers";
+        x.log_while(Level::Info, action, format_args!("{what}: \"{line}\""));
+    }
+}
+
 /// Whether the request line itself is at fault.
 fn is_of_line(fault: Fault) -> bool {
     matches!(
@@ -167,15 +216,19 @@ fn is_of_line(fault: Fault) -> bool {
 
 /// Answers a head that breaks the protocol; the connection ends with it.
 fn refuse(x: &mut Exchange, cx: &mut Ctx<'_>, fault: Fault) {
-    let action = if is_of_line(fault) {
-        "reading client request line"
-    } else {
-        "reading client request headers"
+    let has_line = x.head.version.has_request_line();
+    let is_authority = fault == Fault::BadHost && x.head.authority.is_some();
+    x.progress.action = match has_line && (is_of_line(fault) || is_authority) {
+        true => Action::ReadingLine,
+        false => Action::ReadingHeaders,
     };
-    x.log(
-        Level::Info,
-        format_args!("{} while {action}", fault.message()),
-    );
+    let text = match (x.head.fault_message(), fault) {
+        (b"", Fault::BadHost) if !has_line => b"client sent invalid \":authority\" header",
+        (b"", _) => fault.message().as_bytes(),
+        (text, _) => text,
+    };
+    x.log(Level::Info, format_args!("{}", Printable(text)));
+    x.progress.action = Action::None;
     x.progress.keep_alive = false;
     reply::status(x, cx, fault.status());
 }
@@ -355,7 +408,7 @@ fn post_rewrite(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
             Level::Error,
             format_args!(
                 "rewrite or internal redirection cycle while processing \"{}\"",
-                String::from_utf8_lossy(&x.target.uri)
+                Printable(&x.target.uri)
             ),
         );
         return reply::status(x, cx, 500);
@@ -390,7 +443,7 @@ fn content(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
     }
     if x.target.uri.ends_with(b"/") {
         if let Ok(path) = crate::paths::map_uri(x, cx) {
-            let path = String::from_utf8_lossy(&path);
+            let path = Printable(&path);
             x.log(
                 Level::Error,
                 format_args!("directory index of \"{path}\" is forbidden"),

@@ -15,7 +15,7 @@ use conf::{ConfError, Directive, Word};
 
 use crate::exchange::{Ctx, Exchange};
 pub use server_base::config::VarId;
-use server_base::errlog::Level;
+use server_base::errlog::{Level, Printable};
 
 /// Computes a variable: appends to the buffer and returns whether the variable has a value at all.
 /// The third argument is what follows the prefix for a prefix variable, else empty.
@@ -392,7 +392,7 @@ fn append_def(
             // A value is kept for the exchange, `map ... volatile` excepted, and evaluating it may need others: a circle ends by depth.
             if compute.volatile() || !x.vars.slot_known(*slot) {
                 if x.vars.depth >= MAX_DEPTH {
-                    let name = String::from_utf8_lossy(name);
+                    let name = Printable(name);
                     x.log(
                         Level::Error,
                         format_args!("cycle while evaluating variable \"{name}\""),

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use conf::{ConfError, Contexts, Directive};
 use engines::http::FieldId;
 use server_base::config::ConfigContext;
-use server_base::errlog::Level;
+use server_base::errlog::{Level, Printable};
 use server_base::from_args::FromArgs;
 use server_http::builtin::basic_credentials;
 use server_http::exchange::{Ctx, Exchange};
@@ -115,7 +115,7 @@ fn check(x: &mut Exchange, cx: &mut Ctx<'_>) -> Access {
         Answer::Wait => return Access::Wait,
         Answer::Failed(status) => return Access::Deny(status),
     };
-    let user = String::from_utf8_lossy(&user);
+    let user = Printable(&user);
     match verdict {
         Verdict::Right => return Access::Allow,
         Verdict::Wrong => {
@@ -127,7 +127,7 @@ fn check(x: &mut Exchange, cx: &mut Ctx<'_>) -> Access {
             x.log(Level::Error, text);
         }
         Verdict::Nobody => {
-            let path = String::from_utf8_lossy(&path);
+            let path = Printable(&path);
             let text = format_args!("user \"{user}\" was not found in \"{path}\"");
             x.log(Level::Error, text);
         }

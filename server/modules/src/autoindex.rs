@@ -11,7 +11,7 @@ use std::rc::Rc;
 
 use conf::Contexts;
 use engines::http::{Chunk, Method};
-use server_base::errlog::Level;
+use server_base::errlog::{Level, Printable};
 use server_base::{
     files::{EACCES, ENAMETOOLONG, ENOENT, ENOTDIR, FileError},
     keyword,
@@ -161,7 +161,7 @@ fn callback(x: &Exchange, format: Format) -> Result<Vec<u8>, ()> {
     } else {
         return Ok(name.to_vec());
     };
-    let name = String::from_utf8_lossy(name);
+    let name = Printable(name);
     x.log(
         Level::Info,
         format_args!("client sent {fault} callback name: \"{name}\""),

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use conf::{ConfError, Contexts, Directive};
 use engines::http::FieldId;
-use server_base::errlog::{Level, Shown};
+use server_base::errlog::{Level, Printable};
 use server_base::mime::MimeTypes;
 use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
@@ -265,7 +265,7 @@ fn overridden(x: &Exchange, main: &CharsetMain) -> Option<Option<Vec<u8>>> {
     let mut known = main.names.iter();
     let known = known.find(|known| known.eq_ignore_ascii_case(name));
     if known.is_none() {
-        let name = Shown(name);
+        let name = Printable(name);
         x.log(
             Level::Error,
             format_args!("unknown charset \"{name}\" to override"),

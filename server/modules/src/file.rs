@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use engines::http::{Chunk, FileHandle, FileRange, Method};
 use server_base::files::Opened;
-use server_http::exchange::{Ctx, Exchange};
+use server_http::exchange::{Action, Ctx, Exchange};
 use server_http::module::Content;
 use server_http::{paths, reply};
 
@@ -26,14 +26,21 @@ pub(crate) fn open(
     let policy = paths::policy(x, cx, &path);
     let opened = cx.files.open_descriptor(&path, &policy);
     let opened = opened.map_err(|error| Content::Status(paths::open_failed(x, &path, error)))?;
+    found(x);
     let file = opened.file.clone().filter(|_| opened.meta.is_file);
     let file = file.ok_or(Content::Declined)?;
     Ok((path, opened, file))
 }
 
+/// Notes that the file of the URI was opened, so that the root exists. A file of an error page proves nothing.
+pub(crate) fn found(x: &mut Exchange) {
+    x.progress.root_tested = !x.route.error_page;
+}
+
 /// Sets the fields of the response head for `len` bytes of a file: its time, its ETag, its type, and that ranges are
 /// served.
 pub(crate) fn describe(x: &mut Exchange, file: &Opened, len: u64) {
+    x.progress.action = Action::SendingResponse;
     x.reply.status = 200;
     x.reply.content_length = Some(len);
     x.reply.last_modified = Some(file.meta.mtime_s);

@@ -8,7 +8,7 @@ use conf::Contexts;
 use engines::http::{Chunk, FileRange};
 use server_http::build::ConfigBuilder;
 use server_http::builtin::find_arg;
-use server_http::exchange::{Ctx, Exchange};
+use server_http::exchange::{Action, Ctx, Exchange};
 use server_http::module::{Content, Inherit, Module};
 use server_http::reply;
 
@@ -47,6 +47,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     }
     let head_len = x.body.chunks.iter().map(Chunk::len).sum::<u64>();
     file::describe(x, &opened, head_len + len);
+    x.progress.action = Action::SendingFlv;
     let chunk = Chunk::File(FileRange {
         file,
         offset: start,

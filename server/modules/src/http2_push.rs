@@ -13,7 +13,7 @@ use std::rc::Rc;
 
 use conf::{ConfError, Contexts, Directive};
 use engines::http::Method;
-use server_base::errlog::Level;
+use server_base::errlog::{Level, Printable};
 use server_base::shared_list::SharedList;
 use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
@@ -113,7 +113,7 @@ fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
 fn is_path(x: &Exchange, target: &[u8]) -> bool {
     let is_path = target.starts_with(b"/");
     if !is_path {
-        let shown = String::from_utf8_lossy(target);
+        let shown = Printable(target);
         let text = format_args!("non-absolute path \"{shown}\" not pushed");
         x.log(Level::Warn, text);
     }

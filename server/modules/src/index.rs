@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use conf::{ConfError, Contexts, Directive};
 use engines::http::Method;
-use server_base::errlog::{Level, Shown};
+use server_base::errlog::{Level, Printable, Shown};
 use server_base::{
     files::{EACCES, ELOOP, EMLINK, ENAMETOOLONG, ENOENT, ENOTDIR, FileError},
     shared_list::SharedList,
@@ -151,7 +151,7 @@ fn check_directory(x: &mut Exchange, cx: &mut Ctx<'_>, index: &[u8]) -> Result<(
     let error = match cx.files.stat(&path, &policy) {
         Ok(meta) if meta.is_dir => return Ok(()),
         Ok(_) => {
-            let text = String::from_utf8_lossy(&path);
+            let text = Printable(&path);
             x.log(Level::Alert, format_args!("\"{text}\" is not a directory"));
             return Err(500);
         }
@@ -171,7 +171,7 @@ fn check_directory(x: &mut Exchange, cx: &mut Ctx<'_>, index: &[u8]) -> Result<(
 
 /// Logs why there is no index; returns the status.
 fn refused(x: &Exchange, path: &[u8], error: FileError) -> u16 {
-    let (path, reason) = (String::from_utf8_lossy(path), paths::reason(error));
+    let (path, reason) = (Printable(path), paths::reason(error));
     if error.errno == EACCES {
         x.log(
             Level::Error,

@@ -11,7 +11,7 @@ mod bucket;
 use std::rc::Rc;
 
 use conf::{ConfError, Contexts, Directive};
-use server_base::errlog::Level;
+use server_base::errlog::{Level, Printable};
 use server_base::zone;
 use server_http::build::ConfigBuilder;
 use server_http::debug_http;
@@ -290,7 +290,7 @@ fn give_up(pending: &[Pending<'_>]) {
 /// Refuses a request that is over a limit, or for which the zone has no room.
 fn refuse(x: &mut Exchange, conf: &LimitReqLoc, zone: &ReqZone, excess: Option<u64>) -> Step {
     let dry = *conf.dry_run;
-    let name = String::from_utf8_lossy(&zone.zone.name);
+    let name = Printable(&zone.zone.name);
     match excess {
         Some(excess) => x.log(
             conf.log_level.level(),
@@ -328,7 +328,7 @@ fn pass(x: &mut Exchange, cx: &Ctx<'_>, conf: &LimitReqLoc, delay: &Delay<'_>) -
             if dry { ", dry run" } else { "" },
             delay.excess / 1000,
             delay.excess % 1000,
-            String::from_utf8_lossy(&zone.zone.name)
+            Printable(&zone.zone.name)
         ),
     );
     if dry {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use conf::{ConfError, Directive, Word};
 use server_base::config::ConfigContext;
-use server_base::errlog::Level;
+use server_base::errlog::{Level, Printable};
 use server_base::from_args::FromArgs;
 use server_base::keyword;
 use server_base::zone::{self, Zone};
@@ -138,7 +138,7 @@ impl<V: Send + 'static> LimitZone<V> {
     pub(crate) fn key(&self, x: &mut Exchange, cx: &mut Ctx<'_>, most: usize) -> Option<Vec<u8>> {
         let key = self.key.to_vec(x, cx);
         if key.len() > most {
-            let (name, key) = (&self.key_text, String::from_utf8_lossy(&key));
+            let (name, key) = (&self.key_text, Printable(&key));
             x.log(
                 Level::Error,
                 format_args!(

@@ -15,11 +15,13 @@ use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 
 use conf::{ConfError, Contexts, Directive};
-use server_base::errlog::Level;
+use server_base::errlog::{Level, Printable};
+use server_base::files::ENOTDIR;
 use server_base::logs::{Buffering, LogCache};
 use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::{Handler, Module};
+use server_http::paths;
 use server_http::settings;
 use server_http::settings_set::inherited;
 use server_http::value::Value;
@@ -337,6 +339,30 @@ fn write(x: &mut Exchange, cx: &mut Ctx<'_>) {
     cx.logs.return_line(line);
 }
 
+/// Returns whether the root of the location is a directory. As in nginx a log below another root is not written, so that
+/// invented host names make no files.
+fn root_exists(x: &mut Exchange, cx: &mut Ctx<'_>) -> bool {
+    if paths::map_uri(x, cx).is_err() {
+        return false;
+    }
+    let root = paths::document_root(x, cx);
+    let policy = paths::policy(x, cx, &root);
+    let errno = match cx.files.stat(&root, &policy) {
+        Ok(meta) if meta.is_dir => return true,
+        Ok(_) => ENOTDIR,
+        Err(error) => error.errno,
+    };
+    let reason = conf::os_error(&std::io::Error::from_raw_os_error(errno));
+    x.log(
+        Level::Error,
+        format_args!(
+            "testing \"{}\" existence failed ({reason})",
+            Printable(&root)
+        ),
+    );
+    false
+}
+
 fn write_computed(
     x: &mut Exchange,
     cx: &mut Ctx<'_>,
@@ -346,19 +372,11 @@ fn write_computed(
 ) {
     use std::os::unix::ffi::OsStringExt;
     let http = Rc::clone(&x.route.http);
-    // As nginx: a log below a root that does not exist is not written, so that invented host names make no files.
-    let root = server_http::paths::document_root(x, cx);
-    let policy = server_http::paths::policy(x, cx, &root);
-    if !cx.files.stat(&root, &policy).is_ok_and(|meta| meta.is_dir) {
-        let root = String::from_utf8_lossy(&root);
-        x.log(
-            Level::Error,
-            format_args!("testing \"{root}\" existence failed"),
-        );
+    if !x.progress.root_tested && !root_exists(x, cx) {
         return;
     }
     // What leaves its directory has been told in the error log.
-    let Ok(full) = server_http::paths::computed(x, cx, path, &http.prefix) else {
+    let Ok(full) = paths::computed(x, cx, path, &http.prefix) else {
         return;
     };
     let full = PathBuf::from(std::ffi::OsString::from_vec(full));
@@ -370,7 +388,7 @@ fn write_computed(
             Level::Crit,
             format_args!(
                 "open() \"{}\" failed ({})",
-                full.display(),
+                Printable::path(&full),
                 conf::os_error(&error)
             ),
         );

@@ -17,12 +17,12 @@ use std::rc::Rc;
 
 use conf::{Contexts, os_error};
 use engines::http::{Chunk, FileHandle, FileRange};
-use server_base::errlog::Level;
+use server_base::errlog::{Level, Printable};
 use server_base::files::{Files, Opened};
 use server_base::from_args::Size;
 use server_http::build::ConfigBuilder;
 use server_http::builtin::find_arg;
-use server_http::exchange::{Ctx, Exchange};
+use server_http::exchange::{Action, Ctx, Exchange};
 use server_http::module::{Content, Inherit, Module};
 use server_http::{debug_http, reply, settings};
 
@@ -81,8 +81,8 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
             Content::Sent
         }
         Err(fault) => {
-            let name = String::from_utf8_lossy(&path);
-            if let Some(text) = fault.tell(&name) {
+            let name = Printable(&path);
+            if let Some(text) = fault.tell(name) {
                 x.log(Level::Error, format_args!("{text}"));
             }
             Content::Status(500)
@@ -175,6 +175,7 @@ impl Ranges for Reader<'_> {
 fn send(x: &mut Exchange, cx: &mut Ctx<'_>, opened: Rc<Opened>, file: FileHandle, cut: Cut) {
     let Cut::Part { head, data } = cut else {
         file::describe(x, &opened, opened.meta.size);
+        x.progress.action = Action::SendingMp4;
         let chunk = file::chunk(cx, &opened);
         x.reply.source = Some(opened);
         return reply::send(x, cx, chunk);
@@ -182,6 +183,7 @@ fn send(x: &mut Exchange, cx: &mut Ctx<'_>, opened: Rc<Opened>, file: FileHandle
     let len = data.end - data.start;
     let length = head.len() as u64 + len;
     file::describe(x, &opened, length);
+    x.progress.action = Action::SendingMp4;
     if x.reply.etag.is_some() {
         // As in nginx the time of the file and the length of what is sent.
         let etag = format!("\"{:x}-{length:x}\"", opened.meta.mtime_s);

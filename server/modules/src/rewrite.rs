@@ -11,7 +11,7 @@ mod replace;
 use std::rc::Rc;
 
 use conf::{ConfError, Contexts, Directive, Pos};
-use server_base::errlog::Level;
+use server_base::errlog::{Level, Printable};
 use server_base::regex::Regex;
 use server_http::build::ConfigBuilder;
 use server_http::debug_http;
@@ -379,7 +379,7 @@ fn run_rewrite(
     let matched = rewrite.regex.exec(x, &uri);
     if let (true, Ok(matched)) = (log, matched) {
         let verb = if matched { "matches" } else { "does not match" };
-        let text = String::from_utf8_lossy(&uri);
+        let text = Printable(&uri);
         x.log(
             Level::Notice,
             format_args!("\"{}\" {verb} \"{text}\"", rewrite.regex.pattern),
@@ -401,7 +401,7 @@ fn run_rewrite(
             format!("redirects to {}", shown(&x.reply.location))
         });
         if log {
-            let text = String::from_utf8_lossy(&x.reply.location).into_owned();
+            let text = Printable(&x.reply.location);
             x.log(
                 Level::Notice,
                 format_args!("rewritten redirect: \"{text}\""),
@@ -431,10 +431,7 @@ fn change_uri(
         x.target.has_args = true;
     }
     if state.log {
-        let (uri, args) = (
-            String::from_utf8_lossy(&uri),
-            String::from_utf8_lossy(&x.target.args),
-        );
+        let (uri, args) = (Printable(&uri), Printable(&x.target.args));
         x.log(
             Level::Notice,
             format_args!("rewritten data: \"{uri}\", args: \"{args}\""),

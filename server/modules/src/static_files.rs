@@ -6,7 +6,7 @@
 //! Source: nginx documentation, `ngx_http_core_module`; nginx's static handler.
 
 use engines::http::Method;
-use server_base::errlog::{Level, Shown};
+use server_base::errlog::{Level, Printable, Shown};
 use server_http::debug_http;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::{Content, Handler, Module};
@@ -39,12 +39,13 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
         Ok(opened) => opened,
         Err(error) => return Content::Status(paths::open_failed(x, &path, error)),
     };
+    file::found(x);
     if opened.meta.is_dir {
         reply::slash_redirect(x);
         return Content::Status(301);
     }
     if !opened.meta.is_file {
-        let text = String::from_utf8_lossy(&path);
+        let text = Printable(&path);
         x.log(
             Level::Crit,
             format_args!("\"{text}\" is not a regular file"),

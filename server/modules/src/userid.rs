@@ -13,7 +13,7 @@ use std::rc::Rc;
 use conf::{Builder, ConfError, Contexts, Directive};
 use engines::http::FieldId;
 use server_base::config::ConfigContext;
-use server_base::errlog::Level;
+use server_base::errlog::{Level, Printable};
 use server_base::from_args::{self, FromArgs, Text};
 use server_base::keyword;
 use server_base::listen::ListenAddr;
@@ -265,7 +265,7 @@ fn read(x: &Exchange, name: &[u8]) -> ClientUid {
             return known;
         }
     };
-    let field = String::from_utf8_lossy(field);
+    let field = Printable(field);
     x.log(
         Level::Error,
         format_args!("client sent {wrong} userid cookie \"{field}\""),

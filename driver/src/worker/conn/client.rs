@@ -1,13 +1,12 @@
-//! Properties of a connection for its exchanges, and lines of the error log about a connection.
+//! Properties of a connection for its exchanges.
 
+use std::io;
 use std::rc::Rc;
-use std::{fmt, io};
 
 use engines::http::{FieldId, RequestHead};
 use server_base::errlog::Level;
 use server_base::waker::WakeKey;
 use server_http::exchange::{Client, Exchange, State as Progress};
-use server_http::phases;
 use server_http::stats::{self, Activity};
 
 use super::probe;
@@ -79,49 +78,6 @@ pub(super) fn open_exchange<N: Net>(
     Ok(x)
 }
 
-/// Writes a line about the connection to the error log of the port's default server.
-#[cold]
-pub(super) fn log<N: Net>(
-    c: &mut Conn<N::Socket>,
-    sh: &mut Shared<N>,
-    level: Level,
-    text: fmt::Arguments<'_>,
-) {
-    if c.drain.is_listener_removed() {
-        // The port is in no configuration any more, and neither is its log.
-        return;
-    }
-    let x = headless(c, sh);
-    x.log_connection(level, text);
-    sh.drop_unlogged(x);
-}
-
-/// Logs a request whose head never became complete, in the access log as well; returns whether a client that timed out is to
-/// be sent a reset (`reset_timedout_connection`).
-#[cold]
-pub(super) fn log_unfinished<N: Net>(
-    c: &mut Conn<N::Socket>,
-    sh: &mut Shared<N>,
-    status: u16,
-    why: &str,
-) -> bool {
-    if c.drain.is_listener_removed() {
-        return false;
-    }
-    c.requests = c.requests.saturating_add(1);
-    let mut x = headless(c, sh);
-    x.route.err_status = status;
-    x.log(Level::Info, format_args!("{why}"));
-    let loc = x.route.core_loc();
-    let reset = *loc.reset_timedout_connection;
-    if c.requests == 1 {
-        // No request has told yet how long the connection may be idle.
-        c.idle_ms = loc.keepalive().idle_ms;
-    }
-    sh.finish(x);
-    reset
-}
-
 /// The client has left: what was not answered is logged so. An exchange that gets no response has its own status.
 pub(super) fn abandon(x: &mut Exchange) {
     if !x.progress.header_sent && x.progress.state != Progress::Aborted {
@@ -138,15 +94,6 @@ pub(super) fn log_truncated(x: &Exchange, error: &io::Error) {
             format_args!("the file was truncated while it was sent"),
         );
     }
-}
-
-/// An exchange without a request, placed in the default server.
-fn headless<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Box<Exchange> {
-    let client = client(c, sh, false);
-    let mut x = sh.exchange(client, c.port());
-    x.head.clear();
-    phases::place(&mut x);
-    x
 }
 
 /// The status logged for a request whose client left before it was answered, as nginx's.

@@ -65,6 +65,15 @@ pub(super) fn preface(protocol: http::Protocol) -> &'static [u8] {
 }
 
 impl Engine {
+    /// The action of the connection, as the error log names it.
+    #[cold]
+    pub(super) fn action(&self) -> &'static str {
+        match self {
+            Self::H2(_) => "processing HTTP/2 connection",
+            Self::Spdy(_) => "processing SPDY",
+        }
+    }
+
     /// The engine for a new connection; `None` for a protocol that has none with streams.
     #[inline]
     pub(super) fn new(protocol: http::Protocol, settings: &MuxSettings) -> Option<Self> {
@@ -221,7 +230,7 @@ forward! {
     sent_bytes(stream: u32) -> u64;
     #[inline]
     tick(now_ms: u64);
-    give_up_block() -> bool;
+    give_up_block() -> Option<Box<RequestHead>>;
     drain();
     end();
     end_after(last: u32);

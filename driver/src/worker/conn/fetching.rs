@@ -14,7 +14,8 @@ use server_base::errlog::Level;
 use server_base::thread_pool::{Aio, ThreadPool};
 use server_base::waker::{RemoteWaker, WakeKey, Waker};
 
-use super::client::{log, log_truncated};
+use super::client::log_truncated;
+use super::ended::log;
 use super::serving::{Exchanges, Protocol};
 use super::state::{Closed, Conn, State, Transport};
 use super::tls;

@@ -1,13 +1,14 @@
 //! HTTP/1: one exchange at a time, pipelined responses queued behind each other.
 
-use engines::h1::{Event, Next, Phase};
+use engines::h1::{Event, Next};
 use engines::http::{BodyLength, Fault};
 use server_base::errlog::Level;
 use server_http::debug_http;
 use server_http::exchange::{Exchange, Pulled, State as Progress};
 use server_http::phases;
 
-use super::client::{is_hostless, log_unfinished, open_exchange};
+use super::client::{is_hostless, open_exchange};
+use super::ended;
 use super::serving::{
     ActiveExchange, H1_STREAM, H1Input, H1State, PIPELINE_DEPTH, Protocol, QUEUE_BYTES,
 };
@@ -193,10 +194,7 @@ fn end_of_input<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(
         }
         return Ok(());
     }
-    if h1.engine.phase() == Phase::Head {
-        let why = "client prematurely closed connection while reading the request head";
-        log_unfinished(c, sh, 400, why);
-    }
+    ended::by_client(c, sh, None);
     Err(Closed)
 }
 

@@ -14,7 +14,8 @@ use server_http::{certificates, exchange};
 use sys::prefetch::prefetch;
 use tls::{Fault, Identity};
 
-use super::client::{client, log};
+use super::client::client;
+use super::ended::log;
 use super::state::{Closed, Conn, State, Transport};
 use super::tls::{RECORD_BYTES, Tls};
 use super::{mux, probe};

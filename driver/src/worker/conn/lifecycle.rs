@@ -8,13 +8,13 @@
 //! `keepalive_min_timeout`, `lingering_close`.
 
 use engines::h1::{Next, Phase};
-use engines::http::OutputQueue;
+use engines::http::{OutputQueue, RequestHead};
 use server_base::errlog::Level;
 use server_http::conf_core::{CoreSrv, Lingering as Rule};
 use server_http::exchange::State as Progress;
 
-use super::client::{log, log_unfinished};
 use super::detached::Detached;
+use super::ended;
 use super::exchanges::{finish_all, finish_sent, resume_due};
 use super::fetching;
 use super::h1;
@@ -307,7 +307,10 @@ fn expire_state<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(
         _ if c.is_kept_alive() && (sh.stopping || c.drain.is_on()) => {
             shutdown_write(c, sh).map(|_| ())
         }
-        _ => Err(Closed),
+        _ => {
+            ended::wait_timed_out(c, sh);
+            Err(Closed)
+        }
     }
 }
 
@@ -315,8 +318,13 @@ fn expire_state<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(
 fn end_stuck<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(), Closed> {
     let x = c.state.exchanges().and_then(|exchanges| exchanges.front());
     let reset = x.is_some_and(|x| *x.route.core_loc().reset_timedout_connection);
-    if c.sends_goaway() {
-        log(c, sh, Level::Info, format_args!("client timed out"));
+    let timed_out = ended::TIMED_OUT;
+    match x {
+        Some(x) if !c.sends_goaway() => x.log(Level::Info, format_args!("{timed_out}")),
+        _ => {
+            let text = format_args!("{timed_out} while {}", ended::processing(c));
+            ended::log(c, sh, Level::Info, text);
+        }
     }
     if reset {
         sh.net.reset(&mut c.socket);
@@ -330,8 +338,12 @@ fn expire_h1_input<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resul
         return Err(Closed);
     };
     let waits_for_head = h1.input == H1Input::Requests && h1.engine.phase() == Phase::Head;
-    if waits_for_head && log_unfinished(c, sh, 408, "client timed out") {
-        sh.net.reset(&mut c.socket);
+    if waits_for_head {
+        let mut head = RequestHead::default();
+        h1.engine.take_unfinished(&mut head);
+        if ended::unfinished(c, sh, head, 408, ended::TIMED_OUT) {
+            sh.net.reset(&mut c.socket);
+        }
     }
     Err(Closed)
 }

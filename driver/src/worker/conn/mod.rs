@@ -14,6 +14,7 @@
 mod client;
 mod detached;
 mod early_responses;
+mod ended;
 mod engine;
 mod exchanges;
 mod fetching;

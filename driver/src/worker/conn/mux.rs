@@ -7,8 +7,6 @@ mod body;
 mod streams;
 mod timeouts;
 
-use std::fmt::Display;
-
 use engines::http::{self, RequestHead};
 use engines::mux::Event;
 use server_base::errlog::Level;
@@ -16,8 +14,9 @@ use server_base::memory;
 use server_http::exchange::Exchange;
 use server_http::phases;
 
-use super::client::{abandon, is_hostless, log, open_exchange};
+use super::client::{abandon, is_hostless, open_exchange};
 use super::detached::outlives_client;
+use super::ended;
 use super::engine::{Engine, Reason, with_engine};
 use super::serving::{ActiveExchange, MuxState, Protocol};
 use super::state::{Closed, Conn, State};
@@ -59,6 +58,11 @@ pub(super) fn run<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result
 fn deliver<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(), Closed> {
     while let State::Serving(Protocol::Mux(mux)) = &mut c.state {
         with_engine!(&mut mux.engine, engine => match engine.event() {
+            Some(Event::Failed(error)) => {
+                let text = engine.failure_text(&error);
+                let text = format_args!("{text} while {}", ended::processing(c));
+                ended::log(c, sh, Level::Info, text);
+            }
             Some(event) => take(c, sh, event)?,
             None => break,
         });
@@ -66,9 +70,9 @@ fn deliver<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(), Cl
     Ok(())
 }
 
-/// Takes one event; `M` is what can be wrong with a connection of the protocol.
+/// Takes one event that is no error of the connection; `M` is the type of such errors.
 #[inline]
-fn take<N: Net, M: Display>(
+fn take<N: Net, M>(
     c: &mut Conn<N::Socket>,
     sh: &mut Shared<N>,
     event: Event<M>,
@@ -77,11 +81,13 @@ fn take<N: Net, M: Display>(
         Event::Head { stream, head } => begin(c, sh, stream, head)?,
         Event::Data { stream, bytes } => body::data(c, sh, stream, bytes),
         Event::BodyEnd(stream) => body::end(c, sh, stream),
-        Event::Trailers { .. } => {}
+        Event::Trailers { .. } | Event::Failed(_) => {}
         Event::BodyFault(stream, fault) => body::fault(c, sh, stream, fault),
         Event::Reset { stream, sent_bytes } => drop_exchange(c, sh, stream, sent_bytes),
-        Event::Failed(error) => log(c, sh, Level::Info, format_args!("{error}")),
-        Event::Eof => return Err(Closed),
+        Event::Eof => {
+            ended::by_client(c, sh, None);
+            return Err(Closed);
+        }
     }
     Ok(())
 }

@@ -10,9 +10,9 @@ use std::rc::Rc;
 
 use engines::http;
 use engines::proxy_protocol::{self, Fault};
-use server_base::errlog::Level;
+use server_base::errlog::{Level, Printable};
 
-use super::client::log;
+use super::ended;
 use super::engine::preface;
 use super::handshake::{self, Opened};
 use super::mux;
@@ -31,7 +31,7 @@ pub(super) fn receive<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Re
     }
     let n = match transport::read(c, sh)? {
         Input::Nothing => return Ok(false),
-        Input::End => return end_of_input(c),
+        Input::End => return end_of_input(c, sh),
         Input::Bytes(n) => n,
     };
     let start = match &c.state {
@@ -70,7 +70,7 @@ fn feed_tls<N: Net>(
     fed?;
     if peer_closed {
         c.readable = false;
-        end_of_input(c)?;
+        end_of_input(c, sh)?;
     }
     Ok(())
 }
@@ -139,12 +139,15 @@ fn join(received: &mut Option<Box<FirstBytes>>, input: &[u8]) -> Vec<u8> {
 }
 
 /// The peer has ended its side; true, or the end of the connection.
-fn end_of_input<S>(c: &mut Conn<S>) -> Result<bool, Closed> {
+fn end_of_input<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Closed> {
     c.hung_up = false;
     match &mut c.state {
         State::Serving(Protocol::H1(h1)) => h1.engine.receive_eof(),
         State::Serving(Protocol::Mux(mux)) => mux.engine.receive_eof(),
-        _ => return Err(Closed),
+        _ => {
+            ended::by_client(c, sh, None);
+            return Err(Closed);
+        }
     }
     Ok(true)
 }
@@ -187,11 +190,11 @@ fn refuse_proxy_header<N: Net>(
     let end = received.iter().position(|b| matches!(b, b'\r' | b'\n'));
     let line = &received[..end.unwrap_or(received.len()).min(SHOWN_BYTES)];
     let shown = match fault {
-        Fault::Broken => format!(": \"{}\"", String::from_utf8_lossy(line)),
+        Fault::Broken => format!(": \"{}\"", Printable(line)),
         _ => String::new(),
     };
     let text = format_args!("{fault}{shown} while reading PROXY protocol");
-    log(c, sh, Level::Error, text);
+    ended::log(c, sh, Level::Error, text);
 }
 
 /// Most bytes of a broken header that the log shows.

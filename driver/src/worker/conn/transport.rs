@@ -6,7 +6,7 @@ use super::client::log_truncated;
 use super::serving::Exchanges;
 use super::state::{Closed, Conn, Transport};
 use super::tls::{self, WRITE_BYTES};
-use super::{fetching, probe, trace};
+use super::{ended, fetching, probe, trace};
 use crate::io::send::{Missing, Pieces};
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
@@ -44,7 +44,10 @@ pub(super) fn read<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resul
             probe::nothing_read(c, sh);
             Ok(Input::Nothing)
         }
-        Err(_) => Err(Closed),
+        Err(error) => {
+            ended::by_client(c, sh, Some(&error));
+            Err(Closed)
+        }
     }
 }
 

@@ -7,6 +7,7 @@ mod head;
 mod keep_alive;
 mod limits;
 mod response;
+mod unfinished;
 
 use super::{Conn, Event, Next, Settings};
 use crate::http::{

@@ -148,7 +148,7 @@ fn awaited_header_block_is_known() {
     peer.frame(frame::CONTINUATION, frame::END_HEADERS, 1, &[]);
     assert_eq!(peer.conn.awaited_block(), None);
     assert_eq!(peer.events(), ["1 GET / HTTP/2.0"]);
-    assert!(!peer.conn.give_up_block());
+    assert!(peer.conn.give_up_block().is_none());
 }
 
 /// As in nginx: a header block that takes too long costs its stream, not the connection.
@@ -161,14 +161,14 @@ fn header_block_that_is_given_up_is_dropped_when_it_comes() {
     let flags = frame::END_STREAM | frame::END_HEADERS;
     let whole = frame_of(frame::HEADERS, flags, 1, &block);
     peer.receive(&whole[..20]);
-    assert!(peer.conn.give_up_block());
-    assert!(!peer.conn.give_up_block(), "once");
+    assert!(peer.conn.give_up_block().is_some());
+    assert!(peer.conn.give_up_block().is_none(), "once");
     peer.receive(&whole[20..]);
     // In several frames.
     let block = peer.block_of(&fields);
     peer.frame(frame::HEADERS, frame::END_STREAM, 3, &block);
-    assert!(peer.conn.give_up_block());
-    assert!(!peer.conn.give_up_block(), "once");
+    assert!(peer.conn.give_up_block().is_some());
+    assert!(peer.conn.give_up_block().is_none(), "once");
     peer.frame(frame::CONTINUATION, frame::END_HEADERS, 3, &[]);
     let told = ["1 RST PROTOCOL_ERROR", "3 RST PROTOCOL_ERROR"];
     assert_eq!(peer.told(), told);
@@ -183,7 +183,7 @@ fn trailers_that_are_given_up_reset_the_stream() {
     let mut peer = Peer::new();
     peer.post(1, &[])
         .frame(frame::HEADERS, frame::END_STREAM, 1, &[]);
-    assert!(!peer.conn.give_up_block(), "its request is known");
+    assert!(peer.conn.give_up_block().is_none(), "its request is known");
     assert_eq!(peer.told(), ["1 RST PROTOCOL_ERROR"]);
     assert_eq!(peer.events(), ["1 POST / HTTP/2.0", "1 reset"]);
 }
@@ -194,6 +194,34 @@ fn trailers_that_are_given_up_do_not_reset_a_stream_that_was_reset_before() {
     peer.post(1, &[])
         .frame(frame::HEADERS, frame::END_STREAM, 1, &[]);
     peer.conn.reset(1, CANCEL);
-    assert!(!peer.conn.give_up_block());
+    assert!(peer.conn.give_up_block().is_none());
     assert_eq!(peer.told(), ["1 RST CANCEL"]);
+}
+
+/// nginx's log has the fields of an incomplete block, and no request line.
+#[test]
+fn header_block_that_is_given_up_leaves_the_fields_that_came() {
+    let mut peer = Peer::new();
+    let own = [("user-agent", "agent")];
+    let block = peer.block_of(&[&with_path("GET", "/x?y"), &own[..]].concat());
+    for cut in 0..=block.len() {
+        let mut peer = Peer::new();
+        peer.frame(frame::HEADERS, frame::END_STREAM, 1, &block[..cut]);
+        let known = peer
+            .conn
+            .unfinished_request()
+            .expect("a request is awaited");
+        let head = peer.conn.give_up_block().expect("a request is awaited");
+        assert_eq!(head, known);
+        assert!(head.line.is_empty() && head.fault.is_none());
+        assert_eq!(head.size_bytes, cut as u64);
+        let is_whole = cut == block.len();
+        assert_eq!(head.named(b"user-agent").count(), usize::from(is_whole));
+        if is_whole {
+            assert_eq!(head.bytes(head.target), b"/x?y");
+            assert_eq!(head.bytes(head.method_name), b"GET");
+            assert!(head.authority.is_some());
+        }
+        assert!(peer.conn.unfinished_request().is_none(), "it is given up");
+    }
 }

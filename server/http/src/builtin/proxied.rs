@@ -5,7 +5,7 @@
 use std::net::SocketAddr;
 
 use engines::proxy_protocol::{Header, TlvError};
-use server_base::errlog::Level;
+use server_base::errlog::{Level, Printable};
 
 use super::out::{Out, put, put_number};
 use crate::exchange::Exchange;
@@ -51,7 +51,7 @@ fn tlv(x: &Exchange, name: &[u8], out: &mut Out) -> bool {
         Err(TlvError::Absent) => return false,
         Err(TlvError::Broken) => "broken PROXY protocol TLV".to_owned(),
         Err(TlvError::UnknownName) => {
-            let name = String::from_utf8_lossy(name);
+            let name = Printable(name);
             format!("unknown PROXY protocol TLV \"{name}\"")
         }
     };

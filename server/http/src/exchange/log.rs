@@ -5,7 +5,7 @@
 use std::fmt;
 
 use engines::http::{BodyLength, FieldId};
-use server_base::errlog::{self, Details, Level, Record, Shown, Topics};
+use server_base::errlog::{self, Details, Level, Printable, Record, Shown, Topics, message_text};
 
 use super::{Ctx, Exchange};
 use crate::conf_core::CoreSrv;
@@ -14,22 +14,21 @@ use crate::handler::Phase;
 use crate::trace::Event;
 
 impl Exchange {
-    /// Writes to the location's error log with the client, server and request line, as nginx does.
+    /// Writes to the location's error log with the action, the client, the server and the request line, as nginx does.
     pub fn log(&self, level: Level, text: fmt::Arguments<'_>) {
-        self.record(level, text, &self.route.srv::<CoreSrv>().name);
+        match self.progress.action.text() {
+            Some(action) => self.log_while(level, action, text),
+            None => self.log_text(level, text),
+        }
     }
 
-    /// Writes a line about the connection of an exchange without a request.
-    ///
-    /// The server is the address of `listen`, as in nginx: no request has chosen one by its name.
-    #[cold]
-    pub fn log_connection(&self, level: Level, text: fmt::Arguments<'_>) {
-        let address = &self.route.http.ports[self.route.port].listen.addr;
-        self.record(level, text, address.to_string().as_bytes());
+    /// Writes a line as [`Exchange::log`] does, with an action of its own.
+    pub fn log_while(&self, level: Level, action: &str, text: fmt::Arguments<'_>) {
+        self.log_text(level, format_args!("{text} while {action}"));
     }
 
-    fn record(&self, level: Level, text: fmt::Arguments<'_>, server: &[u8]) {
-        self.note(|| Event::Log(level, text.to_string()));
+    fn log_text(&self, level: Level, text: fmt::Arguments<'_>) {
+        self.note(|| Event::Log(level, message_text(text)));
         let log = self.route.core_loc().log();
         if !log.enabled(level) && !self.client.debug {
             return;
@@ -38,7 +37,7 @@ impl Exchange {
         let upstream = self.upstream.as_ref().and_then(|upstream| upstream.url());
         let details = Details {
             client: self.client.peer,
-            server,
+            server: &self.route.srv::<CoreSrv>().name,
             request: (self.head.line.len > 0).then(|| self.head.bytes(self.head.line)),
             subrequest: self.is_subrequest().then_some(&self.target.uri),
             upstream: upstream.as_deref(),
@@ -137,7 +136,7 @@ impl Exchange {
     /// Logs that a `set` variable was read before it was set.
     pub fn warn_uninitialized(&self, _cx: &Ctx<'_>, name: &[u8]) {
         if self.route.core_loc().warn_uninitialized() {
-            let name = String::from_utf8_lossy(name);
+            let name = Printable(name);
             self.log(
                 Level::Warn,
                 format_args!("using uninitialized \"{name}\" variable"),

@@ -3,6 +3,7 @@
 use server_base::waker::Waker;
 
 use super::Wait;
+use super::action::Action;
 use super::part::part;
 use crate::handler::Phase;
 use crate::request_body::RequestBody;
@@ -41,6 +42,10 @@ part! {
         pub header_sent: bool,
         /// All of the response was sent.
         pub completed: bool,
+        /// The action that the error log names.
+        pub action: Action,
+        /// The file of the URI was opened, so that the root exists: computed paths of access logs are used without a look.
+        pub root_tested: bool,
         /// Keep the connection after this response.
         pub keep_alive: bool,
         /// The exchange goes on although its client has left.

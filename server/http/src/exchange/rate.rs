@@ -6,6 +6,8 @@
 
 use std::rc::Rc;
 
+use server_base::errlog::{Level, Printable};
+
 use super::{Ctx, Exchange, Pulled, Wait};
 use crate::value::Value;
 
@@ -21,11 +23,9 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// Sets the limit from the text of `set $limit_rate`; text that is no size leaves it as it is.
-    pub fn set(&mut self, text: &[u8]) {
-        if let Some(bytes) = conf::parse_size(text) {
-            self.limit = Some(bytes as u64);
-        }
+    /// Sets the limit, bytes per second; 0 for none.
+    pub fn set(&mut self, limit: u64) {
+        self.limit = Some(limit);
     }
 }
 
@@ -50,10 +50,28 @@ impl Exchange {
         (limit, after)
     }
 
-    /// A size with variables; what is none counts as 0, as in nginx.
-    fn size(&mut self, cx: &mut Ctx<'_>, value: Option<&Value>) -> u64 {
+    /// Returns the size of a directive with variables, bytes; 0 without the directive. As in nginx an invalid size is logged
+    /// and counts as 0.
+    pub fn size(&mut self, cx: &mut Ctx<'_>, value: Option<&Value>) -> u64 {
         let Some(value) = value else { return 0 };
-        conf::parse_size(&value.to_vec(self, cx)).map_or(0, |bytes| bytes as u64)
+        let text = value.to_vec(self, cx);
+        let size = conf::parse_size(&text);
+        if size.is_none() {
+            let text = Printable(&text);
+            self.log(Level::Error, format_args!("invalid size \"{text}\""));
+        }
+        size.map_or(0, |bytes| bytes as u64)
+    }
+
+    /// Sets the limit from the text of `set $limit_rate`; text that is no size is logged and leaves it as it is.
+    pub fn set_limit_rate(&mut self, text: &[u8]) {
+        match conf::parse_size(text) {
+            Some(limit) => self.response.rate.set(limit as u64),
+            None => {
+                let text = Printable(text);
+                self.log(Level::Error, format_args!("invalid $limit_rate \"{text}\""));
+            }
+        }
     }
 
     /// Whether [`Exchange::pull_within`] must be used instead of [`Exchange::pull`].

@@ -78,12 +78,32 @@ fn the_limit_may_be_set_for_one_response() {
     assert!(!x.has_rate());
     assert_eq!(pull(&mut world, &mut x, 0), Some(5000));
     let mut limited = exchange(&world, 5000);
-    limited.response.rate.set(b"2k");
+    limited.set_limit_rate(b"2k");
     assert!(limited.has_rate());
     assert_eq!(pull(&mut world, &mut limited, 0), Some(2048));
     let mut free = exchange(&world, 5000);
-    free.response.rate.set(b"2k");
-    free.response.rate.set(b"no size");
-    free.response.rate.set(b"0");
-    assert!(!free.has_rate(), "text that is no size changes nothing");
+    free.set_limit_rate(b"2k");
+    free.set_limit_rate(b"no size");
+    assert!(free.has_rate(), "text that is no size changes nothing");
+    free.set_limit_rate(b"0");
+    assert!(!free.has_rate());
+    let said = world.said();
+    assert!(
+        said.contains("[error] ") && said.contains(" invalid $limit_rate \"no size\", client: "),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_limit_that_is_no_size_is_logged_and_counts_as_none() {
+    let mut world = World::new("limit_rate $arg_none;");
+    let mut x = exchange(&world, 5000);
+    assert_eq!(x.limit_rate(&mut world.cx()), (0, 0));
+    assert_eq!(x.limit_rate(&mut world.cx()), (0, 0));
+    let said = world.said();
+    assert_eq!(
+        said.matches("invalid size \"\", client: ").count(),
+        1,
+        "{said}"
+    );
 }

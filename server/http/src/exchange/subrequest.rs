@@ -11,7 +11,7 @@
 
 use std::rc::Rc;
 
-use server_base::errlog::{Level, Shown};
+use server_base::errlog::{Level, Printable};
 use server_base::regex::FailedMatch;
 
 use super::subrequest_queue::SubrequestQueue;
@@ -191,6 +191,8 @@ impl Exchange {
         self.swap_shared(child);
         let done = work(child);
         self.swap_shared(child);
+        // One connection has one action, as in nginx: that of the subrequest stays when it has ended.
+        self.progress.action = child.progress.action;
         // What it computes for this request decides on this request.
         if child.vars.failed_match == FailedMatch::New
             && self.vars.failed_match == FailedMatch::None
@@ -223,23 +225,18 @@ pub(super) fn go_on(child: &mut Exchange, cx: &mut Ctx<'_>) {
 }
 
 fn open(x: &mut Exchange, cx: &Ctx<'_>, uri: &[u8], args: &[u8]) -> Result<Box<Exchange>, TooMany> {
+    let shown = Printable(uri);
     if x.subrequests.nesting >= MAX_SUBREQUESTS_DEEP {
-        let uri = Shown(uri);
-        x.log(
-            Level::Error,
-            format_args!("subrequests cycle while processing \"{uri}\""),
-        );
+        let text = format_args!("subrequests cycle while processing \"{shown}\"");
+        x.log(Level::Error, text);
         return Err(TooMany);
     }
     if x.subrequests.begun >= MAX_SUBREQUESTS {
-        let uri = Shown(uri);
-        x.log(
-            Level::Crit,
-            format_args!("request reference counter overflow while processing \"{uri}\""),
-        );
+        let text = format_args!("request reference counter overflow while processing \"{shown}\"");
+        x.log(Level::Crit, text);
         return Err(TooMany);
     }
-    debug_http!(x, "http subrequest \"{}?{}\"", Shown(uri), Shown(args));
+    debug_http!(x, "http subrequest \"{shown}?{}\"", Printable(args));
     x.subrequests.begun += 1;
     let mut child = Exchange::new(Rc::clone(&x.route.http), x.client);
     child.client.may_push = false;

@@ -13,7 +13,7 @@
 use std::collections::VecDeque;
 
 use engines::http::Chunk;
-use server_base::errlog::{Level, Shown};
+use server_base::errlog::{Level, Printable};
 
 use super::body::{BodyStage, Broken, StageStatus, Stepped};
 use super::subrequest::{Subrequest, go_on};
@@ -227,7 +227,7 @@ impl SubrequestQueue {
             let inner = &child.exchange;
             let most = inner.route.core_loc().subrequest_output_buffer_size.0;
             if body.len() as u64 + chunk.len() > most {
-                let uri = Shown(&inner.target.uri);
+                let uri = Printable(&inner.target.uri);
                 let text = format_args!("too big subrequest response while processing \"{uri}\"");
                 x.log(Level::Error, text);
                 return Err(Broken(""));

@@ -205,10 +205,9 @@ fn the_log_has_the_target_of_a_head_whose_fields_are_refused() {
         (&b"/x"[..], &b"y"[..])
     );
     let ran = world.run("GET /x HTTP/1.1\r\n\r\n", &[]);
-    assert_eq!(
-        ran.x.target.uri, b"",
-        "without a host there is no server to ask"
-    );
+    assert_eq!(ran.x.target.uri, b"/x", "without a host");
+    let ran = world.run("GET /x HTTP/1.1\r\nHost: a/b\r\n\r\n", &[]);
+    assert_eq!(ran.x.target.uri, b"/x", "with a bad host");
 }
 
 #[test]

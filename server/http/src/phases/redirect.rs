@@ -2,11 +2,11 @@
 //!
 //! Source: nginx development guide, "HTTP phases"; `error_page`, `try_files`, `index`.
 
-use server_base::errlog::{Level, Shown};
+use server_base::errlog::{Level, Printable, Shown};
 
 use super::{Phase, enter, location_changed, spend_redirect};
 use crate::debug_http;
-use crate::exchange::{Ctx, Exchange, State};
+use crate::exchange::{Action, Ctx, Exchange, State};
 use crate::reply;
 use crate::trace::Event;
 
@@ -17,13 +17,14 @@ pub fn redirect(x: &mut Exchange, cx: &mut Ctx<'_>, uri: &[u8], args: &[u8]) {
             Level::Error,
             format_args!(
                 "rewrite or internal redirection cycle while internally redirecting to \"{}\"",
-                String::from_utf8_lossy(uri)
+                Printable(uri)
             ),
         );
         return reply::status(x, cx, 500);
     }
     debug_http!(x, "internal redirect: \"{}?{}\"", Shown(uri), Shown(args));
     x.note(|| Event::Redirect(uri.to_vec(), args.to_vec()));
+    x.progress.action = Action::None;
     x.target.set_uri(uri);
     x.target.set_args(args);
     x.clear_for_redirect();
@@ -39,7 +40,7 @@ pub fn redirect(x: &mut Exchange, cx: &mut Ctx<'_>, uri: &[u8], args: &[u8]) {
 
 /// Sends the exchange to a named location.
 pub fn redirect_named(x: &mut Exchange, cx: &mut Ctx<'_>, name: &[u8]) {
-    let shown = String::from_utf8_lossy(name).into_owned();
+    let shown = Printable(name);
     if !spend_redirect(x) {
         x.log(
             Level::Error,

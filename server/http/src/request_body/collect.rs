@@ -1,7 +1,7 @@
 //! The whole body of a request, in memory up to `client_body_buffer_size`, from there on in a temporary file.
 
 use engines::http::{BodyLength, Version};
-use server_base::errlog::{Level, Shown};
+use server_base::errlog::{Level, Printable};
 use server_base::files::{Keep, TempError, TempFile};
 use server_base::keyword;
 
@@ -250,7 +250,7 @@ impl Reader {
             return;
         };
         let reason = conf::os_error(&std::io::Error::from_raw_os_error(error.errno));
-        let (call, name) = (error.call, Shown(&path));
+        let (call, name) = (error.call, Printable(&path));
         x.log(
             Level::Crit,
             format_args!("{call} \"{name}\" failed ({reason})"),
@@ -276,7 +276,7 @@ fn create(x: &Exchange, cx: &mut Ctx<'_>, plan: &CollectOptions) -> Result<TempF
     let dir = x.route.core_loc().body_temp_dir();
     let file = cx.files.create_temp(dir, plan.mode, keep)?;
     if let Some(level) = plan.log {
-        let name = Shown(&file.path);
+        let name = Printable(&file.path);
         x.log(
             level,
             format_args!("a client request body is buffered to a temporary file {name}"),

@@ -3,7 +3,7 @@
 //! Source: nginx documentation, `proxy_ignore_headers`.
 
 use engines::http::{FieldId, Method, ResponseHead, unescape};
-use server_base::errlog::{Level, Shown};
+use server_base::errlog::{Level, Printable};
 
 use super::conf::{IgnoredHeaders, UpstreamConf};
 use super::run::record;
@@ -75,8 +75,7 @@ pub(super) fn note(x: &mut Exchange, conf: &UpstreamConf, accel: &Accel) {
     let obeyed = |flag| !conf.ignored.has(flag);
     if let Some(rate) = &accel.limit_rate
         && obeyed(IgnoredHeaders::XA_LIMIT_RATE)
-        && !rate.is_empty()
-        && rate.iter().all(u8::is_ascii_digit)
+        && let Some(rate) = conf::parse_number(rate)
     {
         x.response.rate.set(rate);
     }
@@ -99,7 +98,7 @@ pub(super) fn redirect(x: &mut Exchange, cx: &mut Ctx<'_>, to: &[u8]) -> Content
         return Content::Restart;
     }
     let Some((path, args)) = safe_path(to) else {
-        let to = Shown(to);
+        let to = Printable(to);
         x.log(
             Level::Error,
             format_args!("{BAD} URI \"{to}\" was detected"),

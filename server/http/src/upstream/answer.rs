@@ -75,8 +75,7 @@ pub(super) fn step(
         x.clear_reply();
         let action = Action::ReadingHead;
         if let Verdict::Invalid(what) = verdict {
-            let text = format_args!("upstream {what} while {}", action.text());
-            x.log(Level::Error, text);
+            x.log_while(Level::Error, action.text(), format_args!("upstream {what}"));
         }
         let failed = Failed::answered(NextUpstream::INVALID_HEADER);
         return next(run, x, cx, failed, action);
@@ -107,7 +106,7 @@ fn send(
     let buffers = buffers && !is_tunnel;
     if !buffers && !is_tunnel {
         // As nginx: what is passed on as it comes is not held back for the client's rate.
-        x.response.rate.set(b"0");
+        x.response.rate.set(0);
     }
     if !is_tunnel
         && conf.store.is_none()
@@ -151,6 +150,7 @@ fn open_tunnel(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), 
 fn send_head(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
     // Fields made of variables are made while the response still comes, even if all of it is here.
     let ended_ms = record(x).last().and_then(|attempt| attempt.ended_ms.take());
+    x.progress.action = crate::exchange::Action::SendingToClient;
     reply::send(x, cx, None);
     if let Some(attempt) = record(x).last() {
         attempt.ended_ms = attempt.ended_ms.or(ended_ms);
@@ -162,7 +162,7 @@ fn send_head(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
 /// The limits of reading ahead of the client.
 fn buffered(conf: &UpstreamConf, x: &mut Exchange, cx: &mut Ctx<'_>) -> Limits {
     let rate = conf.limit_rate.0.as_ref();
-    let rate = rate.and_then(|value| conf::parse_size(&value.to_vec(x, cx)));
+    let rate = x.size(cx, rate);
     let (count, size) = conf.buffers;
     let memory = count.saturating_mul(size).max(1);
     Limits {
@@ -173,7 +173,7 @@ fn buffered(conf: &UpstreamConf, x: &mut Exchange, cx: &mut Ctx<'_>) -> Limits {
             None => 0,
         },
         ahead: conf.temp_file_write_size.max(size).max(1),
-        rate: rate.map_or(0, |bytes| bytes as u64),
+        rate,
     }
 }
 

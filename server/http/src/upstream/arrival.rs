@@ -1,6 +1,6 @@
 //! Arrivals while a response is pulled: more of the response, and more of the request.
 
-use server_base::errlog::{Level, Shown};
+use server_base::errlog::{Level, Printable};
 use server_base::files::{FileError, Keep, TempError};
 use server_base::upstream_request::{Failure, UpstreamEvent};
 
@@ -136,10 +136,11 @@ fn write_out(run: &Run, x: &Exchange, cx: &mut Ctx<'_>, buffer: &mut ResponseBuf
 }
 
 fn log_file(x: &Exchange, error: FileError, name: &[u8]) {
-    let (call, reason, name) = (error.call, reason(error), Shown(name));
-    x.log(
+    let (call, reason, name) = (error.call, reason(error), Printable(name));
+    x.log_while(
         Level::Crit,
-        format_args!("{call} \"{name}\" failed ({reason}) while reading upstream"),
+        Action::Reading.text(),
+        format_args!("{call} \"{name}\" failed ({reason})"),
     );
 }
 
@@ -153,12 +154,11 @@ fn make_file(
         return Ok(());
     };
     let file = cx.files.create_temp(dir, FILE_MODE, Keep::Nameless)?;
-    let name = Shown(&file.path);
-    x.log(
+    let name = Printable(&file.path);
+    x.log_while(
         Level::Warn,
-        format_args!(
-            "an upstream response is buffered to a temporary file {name} while reading upstream"
-        ),
+        Action::Reading.text(),
+        format_args!("an upstream response is buffered to a temporary file {name}"),
     );
     buffer.set_file(file);
     Ok(())

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use engines::http::Fields;
 use server_base::connector::{Pool, Route, SocketOptions, Timeouts, UpstreamAddr};
-use server_base::errlog::{Level, Shown};
+use server_base::errlog::{Level, Printable};
 use server_base::hash::Fnv;
 
 use super::arrival::arrived;
@@ -60,9 +60,8 @@ pub(super) fn step(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
     run.chosen = Some(chosen);
     if !keeps && !conf.allow_upstream.iter().all(|value| value.is_true(x, cx)) {
         record(x).begin_attempt(name, now_ms, None);
-        let action = Action::Connecting.text();
-        let text = format_args!("access to upstream server denied while {action}");
-        x.log(Level::Error, text);
+        let text = format_args!("access to upstream server denied");
+        x.log_while(Level::Error, Action::Connecting.text(), text);
         return next(
             run,
             x,
@@ -89,11 +88,8 @@ fn no_server(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
     let upstream = record(x);
     upstream.choose(run.gateway.scheme(), &name, &name, false);
     upstream.begin_attempt(name, cx.clock.mono_ms, None);
-    let action = Action::Connecting.text();
-    x.log(
-        Level::Error,
-        format_args!("no live upstreams while {action}"),
-    );
+    let text = format_args!("no live upstreams");
+    x.log_while(Level::Error, Action::Connecting.text(), text);
     let failed = Failed::before(NextUpstream::NO_LIVE);
     next(run, x, cx, failed, Action::Connecting)
 }
@@ -187,7 +183,7 @@ fn socket_options(conf: &UpstreamConf, x: &mut Exchange, cx: &mut Ctx<'_>) -> So
     options.transparent = *transparent;
     options.bind = local_addr(&text);
     if options.bind.is_none() && !text.is_empty() {
-        let text = Shown(&text);
+        let text = Printable(&text);
         x.log(
             Level::Error,
             format_args!("invalid local address \"{text}\""),

@@ -3,9 +3,10 @@
 //! Source: nginx documentation, `proxy_hide_header`, `proxy_pass_header`, `proxy_force_ranges`.
 
 use engines::http::{Field, FieldId, ResponseHead, Version, parse_http_date, parse_length};
-use server_base::errlog::{Level, Shown};
+use server_base::errlog::{Level, Printable};
 
 use super::conf::UpstreamConf;
+use super::wording::Action;
 use crate::exchange::{Exchange, Reply};
 
 /// Drops the second of fields that may stand there once, as nginx does; the log says so.
@@ -31,14 +32,15 @@ pub(super) fn drop_repeated(x: &Exchange, head: &mut ResponseHead) {
         };
         let shown = |field: &Field| {
             let (name, value) = (head.bytes(field.name), head.bytes(field.value));
-            format!("{}: {}", Shown(name), Shown(value))
+            format!("{}: {}", Printable(name), Printable(value))
         };
         let (again, before) = (shown(field), shown(first));
-        x.log(
+        x.log_while(
             Level::Warn,
+            Action::ReadingHead.text(),
             format_args!(
                 "upstream sent duplicate header line: \"{again}\", previous value: \"{before}\", \
-                 ignored while reading response header from upstream"
+                 ignored"
             ),
         );
         repeated.push(at);

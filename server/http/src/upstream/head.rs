@@ -71,9 +71,8 @@ fn hint(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>, head: &ResponseHead) 
     let conf = run.conf(x, &x.route.http);
     run.hints_bytes += head.arena.len() as u64;
     if run.hints_bytes > conf.buffer_size.unwrap_or(HINTS_BYTES) {
-        let action = Action::ReadingHead.text();
-        let text = format_args!("upstream sent too big early hints while {action}");
-        return x.log(Level::Info, text);
+        let text = format_args!("upstream sent too big early hints");
+        return x.log_while(Level::Info, Action::ReadingHead.text(), text);
     }
     let mut hints = ResponseHead {
         status: EARLY_HINTS,

@@ -38,7 +38,7 @@ pub mod values;
 mod variables;
 mod wording;
 
-use crate::exchange::{Ctx, Exchange};
+use crate::exchange::{Action, Ctx, Exchange};
 use crate::handler::Content;
 pub use conf::UpstreamConf;
 pub use gateway::{Gateway, Note, Outgoing, Target, Verdict};
@@ -81,6 +81,9 @@ pub fn handle(x: &mut Exchange, cx: &mut Ctx<'_>, gateway: &'static dyn Gateway)
                 } else {
                     x.body.on_arrival = None;
                     x.progress.ignore_abort = false;
+                }
+                if let Content::Status(_) = content {
+                    x.progress.action = Action::SendingToClient;
                 }
                 return content;
             }

@@ -146,11 +146,8 @@ impl Run {
         record(x).close(cx.clock.mono_ms);
         let picker = self.picker.as_mut();
         if self.chosen.take().is_some() && picker.is_some_and(|p| p.finish(x, cx, outcome)) {
-            let action = action.text();
-            x.log(
-                Level::Warn,
-                format_args!("upstream server temporarily disabled while {action}"),
-            );
+            let text = format_args!("upstream server temporarily disabled");
+            x.log_while(Level::Warn, action.text(), text);
         }
     }
 }

@@ -8,12 +8,13 @@
 use std::rc::Rc;
 
 use engines::http::{Chunk, FieldId, Method, parse_http_date};
-use server_base::errlog::{Level, Shown};
+use server_base::errlog::{Level, Printable};
 use server_base::files::{Change, ENOENT, EXDEV, FileError, Keep, TempError, TempFile};
 
 use super::arrival::reason;
 use super::conf::Store;
 use super::run::{Run, record};
+use super::wording::Action;
 use crate::exchange::{Ctx, Exchange};
 use crate::paths::map_uri;
 
@@ -152,9 +153,10 @@ fn make_dirs(cx: &mut Ctx<'_>, path: &[u8], access: u32) -> Result<(), (FileErro
 }
 
 fn log(x: &Exchange, error: FileError, name: &[u8]) {
-    let (call, reason, name) = (error.call, reason(error), Shown(name));
-    x.log(
+    let (call, reason, name) = (error.call, reason(error), Printable(name));
+    x.log_while(
         Level::Crit,
-        format_args!("{call} \"{name}\" failed ({reason}) while reading upstream"),
+        Action::Reading.text(),
+        format_args!("{call} \"{name}\" failed ({reason})"),
     );
 }

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use server_base::errlog::{Level, Shown};
+use server_base::errlog::{Level, Printable};
 use server_base::upstream_request::Failure;
 
 use crate::exchange::Exchange;
@@ -36,23 +36,23 @@ pub(super) fn log_failure(x: &Exchange, failure: &Failure, action: Action) {
     match *failure {
         Failure::Socket { call, errno } => log_socket(x, call, errno, action),
         Failure::NoConnection => {}
-        Failure::TimedOut => x.log(
+        Failure::TimedOut => x.log_while(
             Level::Error,
-            format_args!("upstream timed out (110: Connection timed out) while {action}"),
+            action,
+            format_args!("upstream timed out (110: Connection timed out)"),
         ),
-        Failure::Closed => x.log(
+        Failure::Closed => x.log_while(
             Level::Error,
-            format_args!("upstream prematurely closed connection while {action}"),
+            action,
+            format_args!("upstream prematurely closed connection"),
         ),
         Failure::Invalid(what) => {
-            x.log(Level::Error, format_args!("upstream {what} while {action}"))
+            x.log_while(Level::Error, action, format_args!("upstream {what}"))
         }
         Failure::InvalidDetail(ref text) => {
-            x.log(Level::Error, format_args!("{text} while {action}"));
+            x.log_while(Level::Error, action, format_args!("{text}"))
         }
-        Failure::Unsendable(what) => {
-            x.log(Level::Error, format_args!("{what} while {action}"));
-        }
+        Failure::Unsendable(what) => x.log_while(Level::Error, action, format_args!("{what}")),
     }
 }
 
@@ -64,17 +64,18 @@ fn log_socket(x: &Exchange, call: &str, errno: i32, action: &str) {
     let at_once = call == BIND
         || call == CONNECT && (name.starts_with(b"unix:") || !BECOMES_KNOWN.contains(&errno));
     if !at_once {
-        let text = format_args!("{call} failed ({reason}) while {action}");
-        return x.log(Level::Error, text);
+        let text = format_args!("{call} failed ({reason})");
+        return x.log_while(Level::Error, action, text);
     }
     let level = match UNREACHED.contains(&errno) {
         true => Level::Error,
         false => Level::Crit,
     };
-    let name = Shown(name);
-    x.log(
+    let name = Printable(name);
+    x.log_while(
         level,
-        format_args!("{call} to {name} failed ({reason}) while {action}"),
+        action,
+        format_args!("{call} to {name} failed ({reason})"),
     );
 }
 

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use conf::Contexts;
 use engines::http::{FieldId, Method};
-use server_base::errlog::{Level, Shown};
+use server_base::errlog::{Level, Printable, Shown};
 use server_base::files::Opened;
 use server_http::debug_http;
 use server_http::exchange::{Ctx, Exchange};
@@ -101,7 +101,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
             continue;
         }
         if !opened.meta.is_file {
-            let text = String::from_utf8_lossy(&path);
+            let text = Printable(&path);
             x.log(
                 Level::Crit,
                 format_args!("\"{text}\" is not a regular file"),
@@ -157,6 +157,7 @@ fn open(x: &mut Exchange, cx: &mut Ctx<'_>, path: &[u8]) -> Option<Rc<Opened>> {
 }
 
 fn send(x: &mut Exchange, cx: &mut Ctx<'_>, coding: Coding, opened: &Opened) -> Content {
+    file::found(x);
     file::describe(x, opened, opened.meta.size);
     x.reply.fields.push_id(
         FieldId::ContentEncoding,

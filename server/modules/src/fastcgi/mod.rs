@@ -13,7 +13,7 @@ mod conf;
 mod split;
 
 use server_base::connector::UpstreamProtocol;
-use server_base::errlog::{Level, Shown};
+use server_base::errlog::{Level, Printable};
 use server_http::exchange::Exchange;
 use server_http::upstream::{Note, Verdict};
 use server_http::upstream_rows;
@@ -50,11 +50,8 @@ impl Application for FastCgiLoc {
         let text = without_end(note.text);
         if note.loggable_bytes > 0 {
             let shown = &text[..text.len().min(note.loggable_bytes)];
-            let (shown, action) = (Shown(shown), note.action);
-            x.log(
-                Level::Error,
-                format_args!("FastCGI sent in stderr: \"{shown}\" while {action}"),
-            );
+            let text = format_args!("FastCGI sent in stderr: \"{}\"", Printable(shown));
+            x.log_while(Level::Error, note.action, text);
         }
         let caught = &x.route.loc::<Self>().catch_stderr.0;
         match caught

@@ -8,7 +8,7 @@
 //! Source: RFC 3875 section 4.1.18; nginx's way to join fields.
 
 use engines::http::{Field, FieldId, Fields, RequestHead, Span};
-use server_base::errlog::{Level, Shown};
+use server_base::errlog::{Level, Printable};
 use server_http::exchange::Exchange;
 
 use super::params::{ParamSet, bit};
@@ -27,7 +27,7 @@ pub(super) fn push(x: &Exchange, set: &ParamSet, sends_body: bool, fields: &mut 
             FieldId::ContentLength if !sends_body => continue,
             FieldId::Other => {
                 if let Some(why) = why_left_out(head, at, name, set) {
-                    let name = Shown(name);
+                    let name = Printable(name);
                     x.log(
                         Level::Info,
                         format_args!("client sent field \"{name}\" {why}, ignored"),

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use conf::{ConfError, Directive};
-use server_base::errlog::{Level, Shown};
+use server_base::errlog::{Level, Printable, Shown};
 use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::upstream::Target;
@@ -86,11 +86,11 @@ pub(crate) fn target<C: Application>(x: &mut Exchange, cx: &mut Ctx<'_>) -> Resu
         500
     };
     let address = C::address(&text).map_err(|schema| {
-        let text = Shown(&text);
+        let text = Printable(&text);
         refuse(x, format!("\"{schema}\" is not built yet in \"{text}\""))
     })?;
     let parsed = pass_address::parse(address)
-        .map_err(|why| refuse(x, format!("{why} in upstream \"{}\"", Shown(address))))?;
+        .map_err(|why| refuse(x, format!("{why} in upstream \"{}\"", Printable(address))))?;
     group::target(&http, &parsed.host, parsed.port, NO_PORT).map_err(|text| refuse(x, text))
 }
 

@@ -13,7 +13,7 @@ use std::rc::Rc;
 
 use engines::http::{Escape, FieldId, Method, ResponseHead, escape};
 use server_base::connector::UpstreamProtocol;
-use server_base::errlog::{Level, Shown};
+use server_base::errlog::{Level, Printable};
 use server_base::upstream_request::RequestSpec;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::http::Http;
@@ -89,8 +89,8 @@ impl Gateway for Memcached {
     }
 
     fn note(&self, x: &Exchange, note: &Note<'_>) -> Verdict {
-        let (text, action) = (Shown(note.text), note.action);
-        x.log(Level::Error, format_args!("{text} while {action}"));
+        let text = Printable(note.text);
+        x.log_while(Level::Error, note.action, format_args!("{text}"));
         Verdict::Pass
     }
 
@@ -107,11 +107,8 @@ impl Gateway for Memcached {
             return None;
         }
         let key = escaped_key(x, cx);
-        let text = format_args!(
-            "key: \"{}\" was not found by memcached {READING_HEAD}",
-            Shown(&key)
-        );
-        x.log(Level::Info, text);
+        let text = format_args!("key: \"{}\" was not found by memcached", Printable(&key));
+        x.log_while(Level::Info, READING_HEAD, text);
         Some(404)
     }
 
@@ -136,11 +133,11 @@ impl Gateway for Memcached {
 fn log_invalid_flags(x: &mut Exchange, cx: &mut Ctx<'_>, head: &ResponseHead, flags: &[u8]) {
     let key = escaped_key(x, cx);
     let length = head.get(FieldId::ContentLength).unwrap_or_default();
-    let (key, flags, length) = (Shown(&key), Shown(flags), Shown(length));
+    let (key, flags, length) = (Printable(&key), Printable(flags), Printable(length));
     let text = format_args!(
-        "memcached sent invalid flags in response \"VALUE {key} {flags} {length}\" for key \"{key}\" {READING_HEAD}"
+        "memcached sent invalid flags in response \"VALUE {key} {flags} {length}\" for key \"{key}\""
     );
-    x.log(Level::Error, text);
+    x.log_while(Level::Error, READING_HEAD, text);
 }
 
 /// The key as it is sent: nothing in it ends a word or a line of the protocol. Empty where the variable is.
@@ -156,6 +153,6 @@ fn escaped_key(x: &mut Exchange, cx: &mut Ctx<'_>) -> Vec<u8> {
 /// The field of a head by which the engine passes the flags of a value.
 const FLAGS: &str = "flags";
 /// The action while a head is read, for the log.
-const READING_HEAD: &str = "while reading response header from upstream";
+const READING_HEAD: &str = "reading response header from upstream";
 /// Maximum size of the line before a value unless `memcached_buffer_size` is written, bytes.
 const LINE_BYTES: usize = 64 << 10;

@@ -1,5 +1,7 @@
 //! Errors of making a part of an MP4 file, in nginx's words.
 
+use server_base::errlog::Printable;
+
 /// Errors of a file, or of the part that is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mp4Error {
@@ -67,7 +69,7 @@ impl Edge {
 
 impl Mp4Error {
     /// A line for the log about the file of this name; `None` where one was written already.
-    pub(crate) fn tell(self, file: &str) -> Option<String> {
+    pub(crate) fn tell(self, file: Printable<'_>) -> Option<String> {
         Some(match self {
             Self::Unreadable => return None,
             Self::BoxTooSmall(size) => format!("\"{file}\" mp4 atom is too small:{size}"),

@@ -305,8 +305,11 @@ fn boxes_that_are_missing_or_there_twice_are_told() {
         let fault = cut_with(&without, &ask(1000, 0)).err();
         let may_miss = ["ftyp", "tkhd", "hdlr", "dinf", "stsd", "stss", "ctts"].contains(&kind);
         assert_eq!(fault.is_none(), may_miss, "{kind} {fault:?}");
-        let named =
-            fault.is_none_or(|fault| fault.tell("f").is_some_and(|text| text.contains("no mp4")));
+        let named = fault.is_none_or(|fault| {
+            fault
+                .tell(server_base::errlog::Printable(b"f"))
+                .is_some_and(|text| text.contains("no mp4"))
+        });
         assert!(named, "{kind} {fault:?}");
     }
     let mut twice = file(&[Made::film()], false);

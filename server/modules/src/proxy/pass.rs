@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use conf::{ConfError, Directive};
 use server_base::address::parse_port;
-use server_base::errlog::{Level, Shown};
+use server_base::errlog::{Level, Printable, Shown};
 use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::http::Http;
@@ -227,16 +227,16 @@ pub(super) fn target(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<Target, u16> 
         // A prefix alone is no URL, as for nginx.
         Some(Schema::Http(rest)) if !rest.is_empty() => rest,
         Some(Schema::Https) => {
-            let text = format!("\"https://\" is not built yet in \"{}\"", Shown(&url));
+            let text = format!("\"https://\" is not built yet in \"{}\"", Printable(&url));
             return Err(refuse(x, &text));
         }
         _ => {
-            let text = format!("invalid URL prefix in \"{}\"", Shown(&url));
+            let text = format!("invalid URL prefix in \"{}\"", Printable(&url));
             return Err(refuse(x, &text));
         }
     };
-    let parsed =
-        parse(rest).map_err(|why| refuse(x, &format!("{why} in upstream \"{}\"", Shown(rest))))?;
+    let parsed = parse(rest)
+        .map_err(|why| refuse(x, &format!("{why} in upstream \"{}\"", Printable(rest))))?;
     let target = group::target(&http, &parsed.host, parsed.port, HTTP_PORT)
         .map_err(|text| refuse(x, &text))?;
     x.extensions.set(Made(parsed.parts));

@@ -5,7 +5,7 @@
 use std::rc::Rc;
 
 use engines::http::{BodyLength, Escape, FieldId, Fields, Method, escape, is_token};
-use server_base::errlog::{Level, Shown};
+use server_base::errlog::{Level, Printable};
 use server_base::regex::FailedMatch;
 use server_base::upstream_request::RequestSpec;
 use server_http::exchange::{Ctx, Exchange};
@@ -87,7 +87,7 @@ fn push_method(
     }
     let method = conf.method.to_vec(x, cx);
     if !is_token(&method) {
-        let text = format_args!("invalid method \"{}\" to proxy", Shown(&method));
+        let text = format_args!("invalid method \"{}\" to proxy", Printable(&method));
         x.log(Level::Error, text);
         return Err(500);
     }

@@ -1,7 +1,7 @@
 //! The condition of `if`: a variable, a comparison, a match, or a test of a file.
 
 use conf::{ConfError, Directive};
-use server_base::errlog::Level;
+use server_base::errlog::{Level, Printable};
 use server_base::regex::Regex;
 use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
@@ -132,7 +132,7 @@ impl Condition {
                 }
                 if log {
                     let verb = if hit { "matches" } else { "does not match" };
-                    let text = String::from_utf8_lossy(&subject);
+                    let text = Printable(&subject);
                     x.log(
                         Level::Notice,
                         format_args!("\"{}\" {verb} \"{text}\"", regex.pattern),

@@ -5,6 +5,7 @@
 //! Source: nginx documentation, `ngx_http_ssi_module`.
 
 use engines::http::{Escape, escape, escape_html};
+use server_base::errlog::Printable;
 use server_base::regex;
 use server_http::debug_http;
 use server_http::exchange::{Ctx, Exchange, Subrequest};
@@ -214,7 +215,7 @@ impl Page {
         command: &Command,
         out: &mut Vec<u8>,
     ) -> Result<Done, Failed> {
-        let name = || String::from_utf8_lossy(&command.name);
+        let name = || Printable(&command.name);
         let known = COMMANDS.iter();
         let Some(known) = known
             .clone()
@@ -267,7 +268,7 @@ impl Page {
             Some(b"url") => self.encoding = Encoding::Url,
             Some(b"entity") => self.encoding = Encoding::Entity,
             Some(other) => {
-                let other = String::from_utf8_lossy(other);
+                let other = Printable(other);
                 failed(
                     x,
                     format_args!("unknown encoding \"{other}\" in the \"echo\" command"),
@@ -327,7 +328,7 @@ fn trim_spaces(text: &[u8]) -> &[u8] {
 }
 
 fn invalid(x: &Exchange, expr: &[u8]) -> Failed {
-    let expr = String::from_utf8_lossy(expr);
+    let expr = Printable(expr);
     failed(x, format_args!("invalid expression in \"{expr}\""))
 }
 
@@ -356,7 +357,7 @@ fn set(x: &mut Exchange, name: &[u8], value: Vec<u8>) -> Result<Done, Failed> {
     if Shared::of(x).set(name, value) {
         return Ok(Done::All);
     }
-    let name = String::from_utf8_lossy(name);
+    let name = Printable(name);
     Err(failed(
         x,
         format_args!("no room for the value of \"{name}\" variable"),
@@ -389,7 +390,7 @@ fn sort<'c>(x: &Exchange, known: &CommandDef, command: &'c Command) -> Result<Pa
     let mut values = vec![None; known.params.len()];
     for (key, value) in &command.params {
         let is_key = |param: &str| param.trim_end_matches('!').as_bytes() == key;
-        let shown = String::from_utf8_lossy(key);
+        let shown = Printable(key);
         let Some(at) = known.params.iter().position(|&param| is_key(param)) else {
             let text = format_args!(
                 "invalid parameter name: \"{shown}\" in \"{}\" SSI command",
@@ -422,10 +423,9 @@ fn sort<'c>(x: &Exchange, known: &CommandDef, command: &'c Command) -> Result<Pa
 fn include(x: &mut Exchange, cx: &mut Ctx<'_>, params: &Params<'_>) -> Result<Subrequest, Failed> {
     let (uri, file, wait) = (params.get(0), params.get(1), params.get(2));
     let (variable, stub) = (params.get(3), params.get(4));
-    let shown = |text: &[u8]| String::from_utf8_lossy(text).into_owned();
     let (uri, waited) = match (uri, file, wait) {
         (Some(uri), Some(file), _) => {
-            let (uri, file) = (shown(uri), shown(file));
+            let (uri, file) = (Printable(uri), Printable(file));
             let text = format_args!("inclusion may be either virtual=\"{uri}\" or file=\"{file}\"");
             return Err(failed(x, text));
         }
@@ -434,7 +434,7 @@ fn include(x: &mut Exchange, cx: &mut Ctx<'_>, params: &Params<'_>) -> Result<Su
             return Err(failed(x, text));
         }
         (None, Some(file), Some(_)) => {
-            let file = shown(file);
+            let file = Printable(file);
             let text = format_args!("\"wait\" cannot be used with file=\"{file}\"");
             return Err(failed(x, text));
         }
@@ -443,7 +443,7 @@ fn include(x: &mut Exchange, cx: &mut Ctx<'_>, params: &Params<'_>) -> Result<Su
         (Some(uri), None, Some(wait)) if wait.eq_ignore_ascii_case(b"no") => (uri, false),
         (Some(uri), None, Some(wait)) if wait.eq_ignore_ascii_case(b"yes") => (uri, true),
         (Some(_), None, Some(wait)) => {
-            let wait = shown(wait);
+            let wait = Printable(wait);
             let text = format_args!("invalid value \"{wait}\" in the \"wait\" parameter");
             return Err(failed(x, text));
         }
@@ -459,7 +459,7 @@ fn include(x: &mut Exchange, cx: &mut Ctx<'_>, params: &Params<'_>) -> Result<Su
         Some(name) => match Shared::of(x).block(name).map(<[u8]>::to_vec) {
             Some(block) => Some(block),
             None => {
-                let name = shown(name);
+                let name = Printable(name);
                 let text = format_args!("\"stub\"=\"{name}\" for \"include\" not found");
                 return Err(failed(x, text));
             }

@@ -3,7 +3,7 @@
 //! Source: nginx documentation, `ngx_http_ssi_module`; nginx's rules for backslashes in values.
 
 use engines::http::unescape;
-use server_base::errlog::Level;
+use server_base::errlog::{Level, Printable};
 use server_http::exchange::{Ctx, Exchange};
 use server_http::value::split_name;
 
@@ -38,7 +38,7 @@ pub(super) fn expand(x: &mut Exchange, cx: &mut Ctx<'_>, text: &[u8]) -> Result<
                 let (name, after) =
                     split_name(rest).map_err(|why| failed(x, format_args!("{why}")))?;
                 if name.is_empty() {
-                    let text = String::from_utf8_lossy(text);
+                    let text = Printable(text);
                     let why = format_args!("invalid variable name in \"{text}\"");
                     return Err(failed(x, why));
                 }
@@ -49,7 +49,7 @@ pub(super) fn expand(x: &mut Exchange, cx: &mut Ctx<'_>, text: &[u8]) -> Result<
         }
     }
     if out.len() > EXPANDED_MAX_BYTES {
-        let text = String::from_utf8_lossy(text);
+        let text = Printable(text);
         return Err(failed(
             x,
             format_args!("the value of \"{text}\" is too long"),
@@ -81,7 +81,7 @@ pub(super) fn expand_uri(
     let mut unescaped = Vec::new();
     unescape(path, &mut unescaped);
     if is_unsafe(path) || is_unsafe(&unescaped) {
-        let uri = String::from_utf8_lossy(&uri);
+        let uri = Printable(&uri);
         return Err(failed(
             x,
             format_args!("{UNSAFE_URI} \"{uri}\" was detected"),

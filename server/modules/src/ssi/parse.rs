@@ -7,6 +7,7 @@
 //! Source: nginx documentation, `ngx_http_ssi_module`; nginx's grammar of commands and its messages.
 
 use memchr::memchr;
+use server_base::errlog::Printable;
 
 /// One command with its parameters, values as written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -256,8 +257,8 @@ impl Parser {
     }
 }
 
-fn shown(text: &[u8]) -> std::borrow::Cow<'_, str> {
-    String::from_utf8_lossy(text)
+fn shown(text: &[u8]) -> Printable<'_> {
+    Printable(text)
 }
 
 /// The beginning of a command.
@@ -281,7 +282,7 @@ mod tests {
                 let (n, event) = parser.next(rest);
                 rest = &rest[n..];
                 match event {
-                    Some(Event::Text(text)) => out.push_str(&shown(text)),
+                    Some(Event::Text(text)) => out.push_str(&shown(text).to_string()),
                     Some(Event::Command(command)) => out.push_str(&format!(
                         "[{}{}]",
                         shown(&command.name),
@@ -296,7 +297,7 @@ mod tests {
                 }
             }
         }
-        out.push_str(&shown(parser.end()));
+        out.push_str(&shown(parser.end()).to_string());
         out
     }
 

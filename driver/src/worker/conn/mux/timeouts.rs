@@ -9,7 +9,7 @@
 
 use server_base::errlog::Level;
 
-use super::super::client::{log, log_unfinished};
+use super::super::ended;
 use super::super::engine::{NO_STREAM, Reason};
 use super::super::serving::{MuxState, Protocol};
 use super::super::state::{Closed, Conn, State};
@@ -82,12 +82,13 @@ pub(crate) fn on_deadline<N: Net>(
             .take()
             .is_some_and(|(id, _)| id == NO_STREAM)
         {
-            log(c, sh, Level::Info, format_args!("client timed out"));
+            let text = format_args!("{} while {}", ended::TIMED_OUT, ended::processing(c));
+            ended::log(c, sh, Level::Info, text);
             return Err(Closed);
         }
         mux.idle_since_ms = mux.idle_since_ms.map(|_| now_ms);
-        if mux.engine.give_up_block() {
-            log_unfinished(c, sh, 408, "client timed out");
+        if let Some(head) = mux.engine.give_up_block() {
+            ended::unfinished(c, sh, *head, 408, ended::TIMED_OUT);
         }
     } else if !mux.exchanges.is_busy() {
         if !mux.exchanges.out.is_empty() {
@@ -111,7 +112,7 @@ fn reset_stuck<N: Net>(mux: &mut MuxState, sh: &mut Shared<N>, now_ms: u64) {
         let since_ms = since_ms.unwrap_or(now_ms + 1).max(x.started_ms);
         let until_ms = since_ms.saturating_add(timeout_ms);
         if until_ms <= now_ms {
-            x.log(Level::Info, format_args!("client timed out"));
+            x.log(Level::Info, format_args!("{}", ended::TIMED_OUT));
             reset(mux, sh, at, Reason::TimedOut);
         } else {
             next_ms = next_ms.min(until_ms);
