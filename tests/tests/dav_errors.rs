@@ -134,7 +134,7 @@ fn directory_that_may_not_be_written_is_named_with_its_cause() {
             "/closed/old",
             "/moved",
             500,
-            "rename() \"ROOT/closed/old\" to",
+            "rename() \"ROOT/closed/old\" to \"ROOT/moved\"",
         ),
         (
             "DELETE",

@@ -76,7 +76,7 @@ fn errors_name_the_action_in_progress() {
          location = /no { return 404; }",
     )
     .file("html/ssi/bad", "<!--#bad -->")
-    .file("html/ssi/none", "<!--#include virtual=\"/none\" -->")
+    .file("html/ssi/none", "<!--#include virtual=\"/ssi/absent\" -->")
     .start();
     for path in [
         "/ssi/bad",
@@ -89,7 +89,7 @@ fn errors_name_the_action_in_progress() {
     }
     for text in [
         "invalid SSI command: \"bad\" while sending response to client, client: 127.0.0.1, server: localhost, request: \"GET /ssi/bad ",
-        "/html/none\" failed (2: No such file or directory), client: 127.0.0.1, server: localhost, request: \"GET /ssi/none HTTP/1.1\", subrequest: \"/none\"",
+        "/html/ssi/absent\" failed (2: No such file or directory), client: 127.0.0.1, server: localhost, request: \"GET /ssi/none HTTP/1.1\", subrequest: \"/ssi/absent\"",
         "invalid SSI command: \"bad\" while sending to client, client: 127.0.0.1, server: localhost, request: \"GET /proxied/bad ",
         "auth request unexpected status: 502 while sending to client, client: 127.0.0.1, server: localhost, request: \"GET /asks/x ",
         "auth request unexpected status: 404, client: 127.0.0.1, server: localhost, request: \"GET /asks-here/x ",

@@ -339,19 +339,22 @@ impl HeadParser {
             return Err(Fault::TooManyHeaders);
         }
         let id = FieldId::of(&line[name.clone()]);
-        let checked = match id {
-            FieldId::Other => Ok(()),
-            _ => self.known_field(id, &line[value.clone()]),
+        let field = Field {
+            name: Span::new(offset + name.start, name.len()),
+            value: Span::new(offset + value.start, value.len()),
+            id,
         };
-        // The log shows a host that is not valid.
-        if checked.is_ok() || checked == Err(Fault::BadHost) {
-            self.head.fields.push(Field {
-                name: Span::new(offset + name.start, name.len()),
-                value: Span::new(offset + value.start, value.len()),
-                id,
-            });
+        if id != FieldId::Other
+            && let Err(fault) = self.known_field(id, &line[value])
+        {
+            if fault == Fault::BadHost {
+                // The log shows it.
+                self.head.fields.push(field);
+            }
+            return Err(fault);
         }
-        checked.map(|()| false)
+        self.head.fields.push(field);
+        Ok(false)
     }
 
     /// Applies a known field to the connection, and checks whether it may occur here.
