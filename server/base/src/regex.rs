@@ -3,12 +3,17 @@
 //! Numbered captures live in a [`MatchState`] until the next match; named ones are variables. A match that cannot be finished
 //! is neither a match nor none: it is logged, and the request that needed it is answered with 500.
 
+mod filter;
+
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::fmt;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 use conf::{ConfError, Directive, Word};
+use filter::Filter;
+use pcre2::bytes::CaptureLocations;
 
 use crate::config::ConfigContext;
 use crate::errlog::{Printable, Shown};
@@ -25,6 +30,14 @@ impl Deref for Regex {
     }
 }
 
+/// An expression of a list: its filter is stored in the list, so that an expression that cannot match costs a comparison
+/// and no access to its code.
+#[derive(Clone, Debug)]
+pub struct ListedRegex {
+    filter: Filter,
+    regex: Regex,
+}
+
 /// The expressions of a configuration that is being read, by pattern and whether case does not matter: thousands of
 /// servers have the same ones, and compiling each takes longer than reading its server.
 #[derive(Default)]
@@ -34,6 +47,7 @@ pub struct KnownRegexes(HashMap<(Vec<u8>, bool), Regex>);
 #[derive(Debug)]
 pub struct Compiled {
     inner: pcre2::bytes::Regex,
+    filter: Filter,
     /// Pattern as written, for the log.
     pub pattern: String,
     /// Number of groups, the whole match not counted.
@@ -152,6 +166,7 @@ impl Compiled {
         Ok(Self {
             groups: inner.captures_len() - 1,
             inner,
+            filter: Filter::of(text.as_bytes(), caseless),
             pattern: text,
             names,
         })
@@ -162,25 +177,24 @@ impl Compiled {
     /// # Errors
     /// The match limit was reached, and `state` has been informed ([`MatchState::match_failed`]): the computation of a
     /// value need not pass the error on.
+    #[inline]
     pub fn exec(&self, state: &mut dyn MatchState, subject: &[u8]) -> Result<bool, MatchLimit> {
-        self.capture(state, subject)
-            .inspect_err(|limit| self.report(state, subject, *limit))
+        Ok(self.filter.passes(subject) && self.exec_passed(state, subject)?)
     }
 
-    fn capture(&self, state: &mut dyn MatchState, subject: &[u8]) -> Result<bool, MatchLimit> {
-        if self.groups == 0 {
-            let hit = self.inner.is_match(subject)?;
-            if hit {
-                state.captures().clear();
+    /// Matches a subject that passed the filter.
+    fn exec_passed(&self, state: &mut dyn MatchState, subject: &[u8]) -> Result<bool, MatchLimit> {
+        let found = self.search(subject, |locations| {
+            let spans = (0..=self.groups).map(|n| locations.get(n));
+            match self.groups {
+                0 => state.captures().clear(),
+                _ => state.captures().set(subject, spans),
             }
-            return Ok(hit);
-        }
-        let mut locations = self.inner.capture_locations();
-        if self.inner.captures_read(&mut locations, subject)?.is_none() {
+        });
+        let found = found.inspect_err(|limit| self.report(state, subject, *limit))?;
+        if found.is_none() {
             return Ok(false);
         }
-        let spans = (0..=self.groups).map(|n| locations.get(n));
-        state.captures().set(subject, spans);
         for (group, slot) in &self.names {
             let value = state.captures().get(*group).to_vec();
             state.set_slot(*slot, Some(value));
@@ -197,13 +211,14 @@ impl Compiled {
         state: &mut dyn MatchState,
         subject: &[u8],
     ) -> Result<Option<Vec<Option<Range<usize>>>>, MatchLimit> {
-        let mut locations = self.inner.capture_locations();
-        let found = self.inner.captures_read(&mut locations, subject);
-        let found = found
-            .map_err(MatchLimit::from)
-            .inspect_err(|limit| self.report(state, subject, *limit))?;
-        let group = |n| locations.get(n).map(|(start, end)| start..end);
-        Ok(found.map(|_| (0..=self.groups).map(group).collect()))
+        if !self.filter.passes(subject) {
+            return Ok(None);
+        }
+        let found = self.search(subject, |locations| {
+            let group = |n| locations.get(n).map(|(start, end)| start..end);
+            (0..=self.groups).map(group).collect()
+        });
+        found.inspect_err(|limit| self.report(state, subject, *limit))
     }
 
     /// Whether `subject` matches; captures stay what they were.
@@ -220,7 +235,26 @@ impl Compiled {
     /// # Errors
     /// The match limit was reached; no state is informed.
     pub fn is_match(&self, subject: &[u8]) -> Result<bool, MatchLimit> {
-        Ok(self.inner.is_match(subject)?)
+        Ok(self.filter.passes(subject) && self.search(subject, |_| ())?.is_some())
+    }
+
+    /// Calls the library; `take` gets the groups of the match.
+    ///
+    /// Expressions of a thread share the memory for groups: a call of the allocator costs more than most matches.
+    fn search<T>(
+        &self,
+        subject: &[u8],
+        take: impl FnOnce(&CaptureLocations) -> T,
+    ) -> Result<Option<T>, MatchLimit> {
+        let kept = LOCATIONS.take().filter(|kept| kept.groups >= self.groups);
+        let mut kept = kept.unwrap_or_else(|| Locations {
+            groups: self.groups,
+            memory: self.inner.capture_locations(),
+        });
+        let found = self.inner.captures_read(&mut kept.memory, subject);
+        let taken = found.map(|found| found.map(|_| take(&kept.memory)));
+        LOCATIONS.set(Some(kept));
+        Ok(taken?)
     }
 
     #[cold]
@@ -228,6 +262,59 @@ impl Compiled {
         let text = limit.shown(subject, &self.pattern);
         state.match_failed(format_args!("{text}"));
     }
+}
+
+impl ListedRegex {
+    /// Makes an entry of a list.
+    pub fn new(regex: Regex) -> Self {
+        Self {
+            filter: regex.filter,
+            regex,
+        }
+    }
+
+    /// Matches like [`Compiled::exec`].
+    ///
+    /// # Errors
+    /// See [`Compiled::exec`].
+    #[inline]
+    pub fn exec(&self, state: &mut dyn MatchState, subject: &[u8]) -> Result<bool, MatchLimit> {
+        Ok(self.filter.passes(subject) && self.regex.exec_passed(state, subject)?)
+    }
+
+    /// Matches like [`Compiled::test`].
+    ///
+    /// # Errors
+    /// See [`Compiled::test`].
+    #[inline]
+    pub fn test(&self, state: &mut dyn MatchState, subject: &[u8]) -> Result<bool, MatchLimit> {
+        Ok(self.filter.passes(subject) && self.regex.test(state, subject)?)
+    }
+
+    /// Matches like [`Compiled::is_match`].
+    ///
+    /// # Errors
+    /// See [`Compiled::is_match`].
+    #[inline]
+    pub fn is_match(&self, subject: &[u8]) -> Result<bool, MatchLimit> {
+        Ok(self.filter.passes(subject) && self.regex.is_match(subject)?)
+    }
+
+    /// The pattern as written.
+    pub fn pattern(&self) -> &str {
+        &self.regex.pattern
+    }
+}
+
+/// Memory of the library for the groups of a match.
+struct Locations {
+    /// It has room for so many groups.
+    groups: usize,
+    memory: CaptureLocations,
+}
+
+thread_local! {
+    static LOCATIONS: Cell<Option<Locations>> = const { Cell::new(None) };
 }
 
 /// Matches a pattern that was made while serving: the groups, the whole match first, and the names of those that have

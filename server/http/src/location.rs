@@ -7,7 +7,7 @@
 //! Source: nginx documentation, directive `location`.
 
 use engines::http::Method;
-use server_base::regex::{MatchLimit, Regex};
+use server_base::regex::{ListedRegex, MatchLimit, Regex};
 
 use crate::debug_http;
 use crate::exchange::Exchange;
@@ -36,7 +36,7 @@ pub enum LocationKind {
 pub struct LocationSet {
     exact: Box<[(Vec<u8>, usize)]>,
     prefix: Box<[Prefix]>,
-    regex: Box<[usize]>,
+    regex: Box<[(ListedRegex, usize)]>,
     /// Locations whose names end with a slash, without it, where a request for that is redirected.
     slashes: Box<[(Vec<u8>, usize)]>,
     /// One bit for each length of those names, modulo 64: nearly every URI is none of them by its length.
@@ -70,7 +70,7 @@ impl LocationSet {
     pub fn new(
         mut exact: Vec<(Vec<u8>, usize)>,
         mut prefix: Vec<(Vec<u8>, usize)>,
-        regex: Vec<usize>,
+        regex: Vec<(ListedRegex, usize)>,
     ) -> Self {
         exact.sort();
         prefix.sort();
@@ -217,14 +217,12 @@ fn first_regex(
     x: &mut Exchange,
     uri: &[u8],
 ) -> Result<Option<usize>, MatchLimit> {
-    for &id in &set.regex {
-        debug_http!(x, "test location: ~ \"{}\"", http.locations[id]);
-        if let LocationKind::Regex(regex) = &http.locations[id].kind {
-            let hit = regex.exec(x, uri)?;
-            x.note(|| Event::Compared(id, hit));
-            if hit {
-                return Ok(Some(id));
-            }
+    for (regex, id) in &set.regex {
+        debug_http!(x, "test location: ~ \"{}\"", http.locations[*id]);
+        let hit = regex.exec(x, uri)?;
+        x.note(|| Event::Compared(*id, hit));
+        if hit {
+            return Ok(Some(*id));
         }
     }
     Ok(None)

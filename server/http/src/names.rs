@@ -6,7 +6,7 @@ use std::fmt;
 use std::net::SocketAddr;
 
 use engines::http::{Protocols, parse_host};
-use server_base::regex::MatchLimit;
+use server_base::regex::{ListedRegex, MatchLimit};
 
 use crate::conf_core::{CoreSrv, NameKind, ServerName};
 use crate::exchange::Exchange;
@@ -112,8 +112,8 @@ impl NameMatch {
 #[derive(Debug, Default)]
 pub struct ServerNames {
     table: NameTable,
-    /// Server and index of the expression among its names.
-    regex: Vec<(usize, usize)>,
+    /// Expressions, each with its server and its index among the server's names.
+    regex: Vec<(ListedRegex, usize, usize)>,
 }
 
 impl ServerNames {
@@ -121,8 +121,9 @@ impl ServerNames {
     pub fn add(&mut self, server: usize, names: &[ServerName]) -> Vec<String> {
         let mut conflicts = Vec::new();
         for (i, name) in names.iter().enumerate() {
-            if matches!(name.kind, NameKind::Regex(_)) {
-                self.regex.push((server, i));
+            if let NameKind::Regex(regex) = &name.kind {
+                self.regex
+                    .push((ListedRegex::new(regex.clone()), server, i));
             }
             if !self.table.add(&name.kind, &name.text, server) {
                 conflicts.push(String::from_utf8_lossy(&name.text).into_owned());
@@ -134,6 +135,7 @@ impl ServerNames {
     /// Frees unused capacity.
     pub fn shrink(&mut self) {
         self.table.shrink();
+        self.regex.shrink_to_fit();
     }
 
     /// Whether there is nothing to look up.
@@ -146,17 +148,13 @@ impl ServerNames {
 ///
 /// # Errors
 /// A regular expression ran into its match limit.
-pub fn find_server(x: &mut Exchange, http: &Http, addr: &PortAddr) -> Result<usize, MatchLimit> {
-    let (server, how) = choose(x, http, addr)?;
+pub fn find_server(x: &mut Exchange, addr: &PortAddr) -> Result<usize, MatchLimit> {
+    let (server, how) = choose(x, addr)?;
     x.note(|| Event::Server(how));
     Ok(server)
 }
 
-fn choose(
-    x: &mut Exchange,
-    http: &Http,
-    addr: &PortAddr,
-) -> Result<(usize, NameMatch), MatchLimit> {
+fn choose(x: &mut Exchange, addr: &PortAddr) -> Result<(usize, NameMatch), MatchLimit> {
     if addr.names.is_empty() {
         return Ok((addr.default_server, NameMatch::Only));
     }
@@ -168,22 +166,18 @@ fn choose(
         return Ok(default);
     }
     let host = std::mem::take(&mut x.target.host);
-    let found = first_regex(x, http, addr, &host);
+    let found = first_regex(x, addr, &host);
     x.target.host = host;
     Ok(found?.unwrap_or(default))
 }
 
 fn first_regex(
     x: &mut Exchange,
-    http: &Http,
     addr: &PortAddr,
     host: &[u8],
 ) -> Result<Option<(usize, NameMatch)>, MatchLimit> {
-    for (server, index) in &addr.names.regex {
-        let srv: &CoreSrv = http.servers[*server].confs.get();
-        if let NameKind::Regex(regex) = &srv.names[*index].kind
-            && regex.exec(x, host)?
-        {
+    for (regex, server, index) in &addr.names.regex {
+        if regex.exec(x, host)? {
             return Ok(Some((*server, NameMatch::Regex(*index))));
         }
     }
@@ -222,7 +216,7 @@ pub fn handshake(
     name: Option<&[u8]>,
 ) -> Result<Handshake, Unmatched> {
     let addr = http.ports[port].addr(local);
-    let named = named_server(http, addr, name)?.unwrap_or(addr.default_server);
+    let named = named_server(addr, name)?.unwrap_or(addr.default_server);
     let tls = http.tls[named].config.as_ref();
     let shows = tls.is_some_and(|tls| tls.has_certificates() || tls.rejects());
     Ok(Handshake {
@@ -236,7 +230,6 @@ pub fn handshake(
 /// # Errors
 /// See [`handshake`].
 pub(crate) fn named_server(
-    http: &Http,
     addr: &PortAddr,
     name: Option<&[u8]>,
 ) -> Result<Option<usize>, Unmatched> {
@@ -250,13 +243,9 @@ pub(crate) fn named_server(
     if let Some(server) = addr.names.table.find(&host) {
         return Ok(Some(server));
     }
-    for (server, index) in &addr.names.regex {
-        let srv: &CoreSrv = http.servers[*server].confs.get();
-        let NameKind::Regex(regex) = &srv.names[*index].kind else {
-            continue;
-        };
+    for (regex, server, _) in &addr.names.regex {
         let matches = regex.is_match(&host);
-        if matches.map_err(|limit| Unmatched(limit.shown(&host, &regex.pattern).to_string()))? {
+        if matches.map_err(|limit| Unmatched(limit.shown(&host, regex.pattern()).to_string()))? {
             return Ok(Some(*server));
         }
     }

@@ -61,7 +61,7 @@ fn start(x: &mut Exchange, cx: &mut Ctx<'_>) {
         take_target(x);
         return refuse(x, cx, Fault::BadHost);
     }
-    match find_server(x, &http, addr) {
+    match find_server(x, addr) {
         Ok(server) if client_cert::is_misdirected(x, &http, server) => {
             return reply::status(x, cx, 421);
         }
@@ -173,7 +173,7 @@ fn take_known(x: &mut Exchange) {
     let http = Rc::clone(&x.route.http);
     let addr = http.ports[x.route.port].addr(x.client.local);
     if take_host(x) && !x.target.host.is_empty() {
-        x.route.server = find_server(x, &http, addr).unwrap_or(x.route.server);
+        x.route.server = find_server(x, addr).unwrap_or(x.route.server);
         // The head is refused for its own fault.
         x.vars.failed_match = FailedMatch::None;
         x.route.location = http.servers[x.route.server].location;

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use conf::{ConfError, Contexts, Directive};
-use server_base::regex::{FailedMatch, Regex};
+use server_base::regex::{FailedMatch, ListedRegex, Regex};
 use server_http::build::ConfigBuilder;
 use server_http::conf_core::NameKind;
 use server_http::exchange::{Ctx, Exchange};
@@ -39,7 +39,7 @@ struct Map {
     volatile: bool,
     /// Each with the number of a [`ValueRef`].
     names: NameTable,
-    regexes: Vec<(Regex, ValueRef)>,
+    regexes: Vec<(ListedRegex, ValueRef)>,
     default: ValueRef,
     texts: Texts,
     compiled: Vec<Value>,
@@ -93,7 +93,7 @@ struct Draft {
     hostnames: bool,
     volatile: bool,
     names: NameTable,
-    regexes: Vec<(Regex, ValueRef)>,
+    regexes: Vec<(ListedRegex, ValueRef)>,
     default: Option<ValueRef>,
     texts: Interner,
     compiled: Vec<Value>,
@@ -130,7 +130,7 @@ impl Draft {
                     _ => (pattern, false),
                 };
                 let regex = Regex::compile(b, line, &line.name, pattern, caseless)?;
-                self.regexes.push((regex, value));
+                self.regexes.push((ListedRegex::new(regex), value));
                 Ok(())
             }
             [b'\\', name @ ..] => self.name(line, name, value),

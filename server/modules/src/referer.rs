@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use conf::{ConfError, Contexts, Directive, Word};
 use engines::http::FieldId;
-use server_base::regex::{MatchLimit, Regex};
+use server_base::regex::{ListedRegex, MatchLimit, Regex};
 use server_http::build::ConfigBuilder;
 use server_http::conf_core::{CoreSrv, NameKind};
 use server_http::exchange::{Ctx, Exchange};
@@ -52,7 +52,7 @@ pub(crate) struct Draft {
     /// Expressions among the server's names count, because of `server_names` here or around.
     server_regexes: bool,
     names: Vec<Name>,
-    regexes: Arc<Vec<Regex>>,
+    regexes: Arc<Vec<ListedRegex>>,
 }
 
 /// A name with what the path has to begin with.
@@ -70,7 +70,7 @@ pub(crate) struct Valid {
     names: NameTable,
     /// By the index in `names`.
     paths: Vec<Vec<u8>>,
-    regexes: Arc<Vec<Regex>>,
+    regexes: Arc<Vec<ListedRegex>>,
 }
 
 conf::directives! {
@@ -126,7 +126,7 @@ fn valid_referers(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError>
                 let regex = Regex::compile(b, d, word, pattern, true)?;
                 Arc::get_mut(&mut own.regexes)
                     .expect("expressions are shared only once their level has been merged")
-                    .push(regex);
+                    .push(ListedRegex::new(regex));
             }
             _ => own.names.push(name(d, word)?),
         }
@@ -254,20 +254,19 @@ impl Valid {
             let path = &port_and_path[path.unwrap_or(port_and_path.len())..];
             return Ok(path.starts_with(&self.paths[found]));
         }
-        if self.server_regexes && any(x, regexes(server), &host)? {
+        if self.server_regexes && any(regexes(server), |regex| regex.test(x, &host))? {
             return Ok(true);
         }
-        any(x, self.regexes.iter(), rest)
+        any(self.regexes.iter(), |regex| regex.test(x, rest))
     }
 }
 
-/// Whether one of the expressions matches.
-fn any<'r>(
-    x: &mut Exchange,
-    mut regexes: impl Iterator<Item = &'r Regex>,
-    subject: &[u8],
+/// Whether one of the expressions matches; those behind it, or behind one that failed, are not tested.
+fn any<R>(
+    mut regexes: impl Iterator<Item = R>,
+    mut test: impl FnMut(R) -> Result<bool, MatchLimit>,
 ) -> Result<bool, MatchLimit> {
-    let found = regexes.find_map(|regex| match regex.test(x, subject) {
+    let found = regexes.find_map(|regex| match test(regex) {
         Ok(false) => None,
         found => Some(found),
     });

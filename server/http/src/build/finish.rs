@@ -8,6 +8,7 @@ use conf::ConfError;
 use server_base::errlog::ErrorLog;
 use server_base::files::TempDir;
 use server_base::listen::Listen;
+use server_base::regex::ListedRegex;
 use server_base::thread_pool::Aio;
 
 use super::draft::{HttpDraft, LocationDraft, ServerDraft};
@@ -260,9 +261,10 @@ fn inner_set(ids: impl Iterator<Item = usize> + Clone, drafts: &[LocationDraft])
         let ids = ids.clone().filter(move |id| is(&drafts[*id]));
         ids.map(|id| (drafts[id].name.clone(), id)).collect()
     };
-    let regex = ids
-        .clone()
-        .filter(|id| matches!(drafts[*id].kind, LocationKind::Regex(_)));
+    let regex = ids.clone().filter_map(|id| match &drafts[id].kind {
+        LocationKind::Regex(regex) => Some((ListedRegex::new(regex.clone()), id)),
+        _ => None,
+    });
     let slashes = named(|draft| draft.auto_redirect && (draft.is_exact() || draft.is_prefix()));
     LocationSet::new(
         named(LocationDraft::is_exact),

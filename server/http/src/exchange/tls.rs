@@ -75,7 +75,7 @@ impl Tls {
             return Ok(known);
         }
         let addr = http.ports[port].addr(local);
-        let server = named_server(http, addr, self.info.server_name.as_deref())?;
+        let server = named_server(addr, self.info.server_name.as_deref())?;
         self.server.set((http.number, server));
         Ok(server)
     }

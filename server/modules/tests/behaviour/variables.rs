@@ -272,3 +272,33 @@ fn a_map_is_computed_once_unless_volatile() {
     assert_eq!(Site::http(&inner("")).get("/a").body, "/a");
     assert_eq!(Site::http(&inner("volatile;")).get("/a").body, "/b");
 }
+
+/// Expressions share the memory for their groups: those with fewer groups come after those with more, and the reverse.
+#[test]
+fn captures_of_expressions_with_different_numbers_of_groups() {
+    let mut site = Site::http(
+        "map $arg_h $m {
+             ~^one-(.)$ one:$1;
+             ~^none$ none;
+             ~^five-(.)(.)?(.)?(.)?(.)$ five:$1$2$3$4:$5;
+             ~^(?<first>.)two(?<second>.)$ two:$first$second;
+             ~^opt(a)?(b)?$ opt:[$1][$2];
+             default default;
+         }
+         server { return 200 $m; }",
+    );
+    for (subject, expected) in [
+        ("one-x", "one:x"),
+        ("five-abcde", "five:abcd:e"),
+        ("one-y", "one:y"),
+        ("none", "none"),
+        ("optb", "opt:[][b]"),
+        ("five-ae", "five:a:e"),
+        ("opta", "opt:[a][]"),
+        ("1two2", "two:12"),
+        ("optb", "opt:[][b]"),
+        ("one-", "default"),
+    ] {
+        assert_eq!(site.get(&format!("/?h={subject}")).body, expected);
+    }
+}
