@@ -13,7 +13,9 @@ mod inflate;
 #[allow(dead_code, reason = "the server alone calls the rest")]
 #[path = "../../server/modules/src/sub_filter/replace.rs"]
 mod replace;
-
+#[allow(dead_code, reason = "the server alone calls the rest")]
+#[path = "../../server/modules/src/sub_filter/search.rs"]
+mod search;
 #[allow(dead_code, reason = "the server alone calls the rest")]
 #[path = "../../server/modules/src/ssi/parse.rs"]
 mod ssi;

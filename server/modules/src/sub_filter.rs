@@ -7,6 +7,7 @@
 //! Source: nginx documentation, `ngx_http_sub_module`.
 
 mod replace;
+mod search;
 
 use std::collections::VecDeque;
 use std::rc::Rc;

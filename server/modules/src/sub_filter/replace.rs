@@ -1,7 +1,11 @@
 //! Replaces strings of a body that comes in pieces; no more is held back than may begin one of them.
+//!
+//! A copy of the text in lower case is searched. Strings that begin so near to its end that one of them would not fit are
+//! compared place by place.
 
 use engines::http::Chunk;
-use memchr::{memchr, memchr2, memchr3};
+
+use super::search::Search;
 
 /// A string, in lower case, and what is put in its place.
 pub(super) struct Pair {
@@ -21,23 +25,28 @@ impl Pair {
     }
 }
 
-/// A match of a string in a text.
+/// A place of the text.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Match {
-    Whole,
-    /// Its beginning, and the text ends.
+enum Place {
+    /// The string of this pair begins here.
+    Match(usize),
+    /// A string may begin here, if more follows.
     Begun,
-    None,
 }
 
 /// The strings of one body.
 pub(super) struct Replace {
     pairs: Vec<Pair>,
     once: bool,
-    /// The bytes that one of the strings begins with, in either case.
-    firsts: Vec<u8>,
+    search: Search,
+    /// Number of pairs that are looked for.
+    live: usize,
+    /// Length of the longest string that was looked for when the last piece was taken.
+    longest: usize,
     /// Input that has not been put out; its first `at` bytes have been.
     text: Vec<u8>,
+    /// The text in lower case.
+    lower: Vec<u8>,
     at: usize,
     /// There is something to look for in it.
     more: bool,
@@ -47,53 +56,68 @@ pub(super) struct Replace {
 
 impl Replace {
     pub(super) fn new(pairs: Vec<Pair>, once: bool) -> Self {
-        let mut replace = Self {
-            pairs,
+        let strings = pairs.iter().map(|pair| pair.string.as_slice());
+        Self {
             once,
-            firsts: Vec::new(),
+            search: Search::new(strings.enumerate()),
+            live: pairs.len(),
+            pairs,
+            longest: 0,
             text: Vec::new(),
+            lower: Vec::new(),
             at: 0,
             more: false,
             ends: false,
-        };
-        replace.note_firsts();
-        replace
+        }
     }
 
-    fn note_firsts(&mut self) {
-        self.firsts.clear();
-        for pair in self.pairs.iter().filter(|pair| !pair.done) {
-            for first in [pair.string[0], pair.string[0].to_ascii_uppercase()] {
-                if !self.firsts.contains(&first) {
-                    self.firsts.push(first);
-                }
+    /// The next place at or behind `at` where a string begins or may begin.
+    fn next_place(&mut self, at: usize) -> Option<(usize, Place)> {
+        if self.live == 0 {
+            return None;
+        }
+        // Before this place each string fits.
+        let end = (self.lower.len() + 1).saturating_sub(self.longest);
+        if at < end
+            && let Some((at, n)) = self.search.next(&self.lower, at, end)
+        {
+            return Some((at, Place::Match(n)));
+        }
+        (at.max(end)..self.lower.len()).find_map(|at| Some((at, self.compare(at)?)))
+    }
+
+    /// Compares each string with the text from `at` on; the first that does not differ counts.
+    fn compare(&self, at: usize) -> Option<Place> {
+        let text = &self.lower[at..];
+        let mut live = self.pairs.iter().enumerate().filter(|(_, pair)| !pair.done);
+        live.find_map(|(n, Pair { string, .. })| {
+            if string[0] != text[0] {
+                None
+            } else if string.len() <= text.len() {
+                text.starts_with(string).then_some(Place::Match(n))
+            } else {
+                (!self.ends && string.starts_with(text)).then_some(Place::Begun)
             }
-        }
+        })
     }
 
-    /// Where the next string may begin.
-    fn candidate(&self, text: &[u8]) -> Option<usize> {
-        match *self.firsts.as_slice() {
-            [] => None,
-            [a] => memchr(a, text),
-            [a, b] => memchr2(a, b, text),
-            [a, b, c] => memchr3(a, b, c, text),
-            _ => text.iter().position(|byte| self.firsts.contains(byte)),
-        }
-    }
-
-    /// The string that a text begins with, or may begin with if more follows; the first that does counts.
-    fn found(&self, text: &[u8]) -> Option<(usize, Match)> {
-        let live = self.pairs.iter().enumerate().filter(|(_, pair)| !pair.done);
-        let mut tried = live.map(|(n, pair)| (n, compare(&pair.string, text)));
-        tried.find(|(_, found)| *found == Match::Whole || (*found == Match::Begun && !self.ends))
-    }
-
-    /// Takes a piece; the one before must have been used up. Gives it back where nothing of it is looked for.
+    /// Takes a piece; the one before must have been used up. Gives it back if nothing in it is replaced or held back.
     pub(super) fn take(&mut self, chunk: Chunk) -> Option<Chunk> {
+        if self.live == 0 && self.text.len() == self.at {
+            return Some(chunk);
+        }
+        let live = self.pairs.iter().filter(|pair| !pair.done);
+        let longest = live.map(|pair| pair.string.len()).max();
+        self.longest = longest.unwrap_or_default();
         self.text.drain(..self.at);
+        self.lower.drain(..self.at);
         self.at = 0;
-        if self.text.is_empty() && self.candidate(chunk.bytes()).is_none() {
+        self.search.reset();
+        let held = self.lower.len();
+        self.lower.extend_from_slice(chunk.bytes());
+        self.lower[held..].make_ascii_lowercase();
+        if held == 0 && self.next_place(0).is_none() {
+            self.lower.clear();
             return Some(chunk);
         }
         self.text.extend_from_slice(chunk.bytes());
@@ -112,51 +136,35 @@ impl Replace {
         if !std::mem::take(&mut self.more) {
             return None;
         }
-        let text = std::mem::take(&mut self.text);
-        let mut out = Vec::with_capacity(text.len() - self.at);
+        let mut out = Vec::with_capacity(self.text.len() - self.at);
         let (mut copied, mut at) = (self.at, self.at);
         loop {
-            let Some(next) = self.candidate(&text[at..]) else {
-                at = text.len();
+            let Some((place, kind)) = self.next_place(at) else {
+                at = self.text.len();
                 break;
             };
-            at += next;
-            match self.found(&text[at..]) {
-                None => at += 1,
-                Some((n, Match::Whole)) => {
-                    out.extend_from_slice(&text[copied..at]);
-                    let pair = &mut self.pairs[n];
-                    out.extend_from_slice(&pair.replacement);
-                    at += pair.string.len();
-                    copied = at;
-                    pair.done = self.once;
-                    if self.once {
-                        self.note_firsts();
-                    }
-                    if out.len() >= STEP_BYTES {
-                        self.more = true;
-                        break;
-                    }
-                }
-                // Whether it is this string is not known yet.
-                Some(_) => break,
+            at = place;
+            let Place::Match(n) = kind else {
+                break;
+            };
+            out.extend_from_slice(&self.text[copied..at]);
+            let pair = &mut self.pairs[n];
+            out.extend_from_slice(&pair.replacement);
+            at += pair.string.len();
+            copied = at;
+            if self.once {
+                pair.done = true;
+                self.live -= 1;
+                self.search.forget(n);
+            }
+            if out.len() >= STEP_BYTES {
+                self.more = true;
+                break;
             }
         }
-        out.extend_from_slice(&text[copied..at]);
-        self.text = text;
+        out.extend_from_slice(&self.text[copied..at]);
         self.at = at;
         Some(out)
-    }
-}
-
-fn compare(string: &[u8], text: &[u8]) -> Match {
-    let len = string.len().min(text.len());
-    if !string[..len].eq_ignore_ascii_case(&text[..len]) {
-        Match::None
-    } else if len < string.len() {
-        Match::Begun
-    } else {
-        Match::Whole
     }
 }
 
@@ -245,6 +253,56 @@ mod tests {
                 assert_eq!(made, expected.as_bytes(), "{text} cut at {cut}");
             }
             assert_eq!(run(pairs, once, &single), expected.as_bytes(), "{text}");
+        }
+    }
+
+    /// The specification: at each place the first string in the order of the configuration is replaced.
+    fn place_by_place(pairs: &[(&str, &str)], once: bool, text: &[u8]) -> Vec<u8> {
+        let mut pairs = pairs.to_vec();
+        let (mut made, mut at) = (Vec::new(), 0);
+        while at < text.len() {
+            let begins = |(string, _): &(&str, &str)| {
+                let start = text[at..].get(..string.len());
+                start.is_some_and(|start| start.eq_ignore_ascii_case(string.as_bytes()))
+            };
+            let Some(n) = pairs.iter().position(begins) else {
+                made.push(text[at]);
+                at += 1;
+                continue;
+            };
+            made.extend_from_slice(pairs[n].1.as_bytes());
+            at += pairs[n].0.len();
+            if once {
+                pairs.remove(n);
+            }
+        }
+        made
+    }
+
+    #[test]
+    fn random_strings_are_replaced_as_place_by_place() {
+        const STRINGS: [&str; 16] = [
+            "a", "B", "ab", "Aa", "aab", "ba", "bb", "abab", "aabb", "c", "cab", "bca", "abcabc",
+            "ccc", "ac", "aaaaaaa",
+        ];
+        let seed = 11;
+        let mut random = fastrand::Rng::with_seed(seed);
+        for round in 0..4_000 {
+            let count = [1, 2, 3, 8, 9, 16][round % 6];
+            let mut strings = STRINGS;
+            random.shuffle(&mut strings);
+            let pairs: Vec<(&str, &str)> = strings
+                .iter()
+                .take(count)
+                .map(|string| (*string, "<x>"))
+                .collect();
+            let len = random.usize(..50);
+            let text: Vec<u8> = (0..len).map(|_| b"abcABC"[random.usize(..6)]).collect();
+            let once = random.bool();
+            let pieces: Vec<&[u8]> = text.chunks(random.usize(1..20)).collect();
+            let made = run(&pairs, once, &pieces);
+            let expected = place_by_place(&pairs, once, &text);
+            assert_eq!(made, expected, "seed {seed}: {pairs:?} {once} {pieces:?}");
         }
     }
 
