@@ -25,19 +25,65 @@ impl Table {
     }
 }
 
-/// Up to three bytes of UTF-8.
-#[derive(Clone, Copy)]
-pub(super) struct Sequence {
-    len: u8,
-    bytes: [u8; 3],
+/// Up to three bytes of UTF-8, and in the last byte their number: four bytes are copied at once.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Sequence([u8; 4]);
+
+impl Sequence {
+    /// Of a byte that stays as it is.
+    fn same(byte: u8) -> Self {
+        Self([byte, 0, 0, 1])
+    }
+
+    fn len(self) -> usize {
+        usize::from(self.0[3])
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.0[..self.len()]
+    }
 }
 
-/// Bytes by character, in pages of 256 characters; 0 for none.
-pub(super) struct Pages(Vec<Option<Box<[u8; 256]>>>);
+/// Bytes by character; 0 for none.
+pub(super) struct Pages {
+    /// In pages of 256 characters.
+    pages: Vec<Option<Box<[u8; 256]>>>,
+    /// Those of two bytes of UTF-8, which most texts that are changed consist of.
+    short: Box<[u8; 0x800]>,
+}
 
 impl Pages {
+    fn new() -> Self {
+        let mut pages: Vec<Option<Box<[u8; 256]>>> = (0..256).map(|_| None).collect();
+        pages[0] = Some(Box::new(std::array::from_fn(|n| {
+            if n < 128 { n as u8 } else { 0 }
+        })));
+        Self {
+            pages,
+            short: Box::new([0; 0x800]),
+        }
+    }
+
+    fn set(&mut self, character: u32, byte: u8) {
+        let page = &mut self.pages[(character >> 8) as usize];
+        page.get_or_insert_with(|| Box::new([0; 256]))[(character & 0xff) as usize] = byte;
+        if let Some(short) = self.short.get_mut(character as usize) {
+            *short = byte;
+        }
+    }
+
+    /// The byte of a character that begins with these bytes, if the character has two and a byte.
+    #[inline]
+    fn get_short(&self, text: &[u8]) -> Option<u8> {
+        let &[first @ 0xc2..0xe0, second @ 0x80..0xc0, ..] = text else {
+            return None;
+        };
+        let character = usize::from(first & 31) << 6 | usize::from(second & 63);
+        Some(self.short[character]).filter(|byte| *byte != 0)
+    }
+
     fn get(&self, character: u32) -> Option<u8> {
-        let page = self.0.get((character >> 8) as usize)?.as_ref()?;
+        let page = self.pages.get((character >> 8) as usize)?.as_ref()?;
         Some(page[(character & 0xff) as usize]).filter(|b| *b != 0)
     }
 }
@@ -68,15 +114,8 @@ impl Builder {
             let table = Box::new(std::array::from_fn(ascii));
             return Self(Table::Bytes(table.clone(), table));
         }
-        let forth = Box::new(std::array::from_fn(|n| Sequence {
-            len: 1,
-            bytes: [ascii(n), 0, 0],
-        }));
-        let mut pages: Vec<Option<Box<[u8; 256]>>> = (0..256).map(|_| None).collect();
-        pages[0] = Some(Box::new(std::array::from_fn(|n| {
-            if n < 128 { n as u8 } else { 0 }
-        })));
-        Self(Table::Utf8(forth, Pages(pages)))
+        let forth = Box::new(std::array::from_fn(|n| Sequence::same(ascii(n))));
+        Self(Table::Utf8(forth, Pages::new()))
     }
 
     /// Adds a line of two hexadecimal columns.
@@ -94,15 +133,11 @@ impl Builder {
             }
             Table::Utf8(forth, pages) => {
                 let sequence = utf8_sequence(to).ok_or(Wrong::To)?;
-                let Ok(Decoded::Character(character, _)) =
-                    decode(&sequence.bytes[..usize::from(sequence.len)])
-                else {
+                let Ok(Decoded::Character(character, _)) = decode(sequence.bytes()) else {
                     return Err(Wrong::To);
                 };
                 forth[usize::from(from)] = sequence;
-                let page =
-                    pages.0[(character >> 8) as usize].get_or_insert_with(|| Box::new([0; 256]));
-                page[(character & 0xff) as usize] = from;
+                pages.set(character, from);
             }
         }
         Ok(())
@@ -122,14 +157,11 @@ fn hex(text: &[u8]) -> Option<u32> {
 }
 
 fn utf8_sequence(text: &[u8]) -> Option<Sequence> {
-    let mut sequence = Sequence {
-        len: (text.len() / 2) as u8,
-        bytes: [0; 3],
-    };
+    let mut sequence = Sequence([0, 0, 0, (text.len() / 2) as u8]);
     if text.is_empty() || !text.len().is_multiple_of(2) || text.len() > 6 {
         return None;
     }
-    for (byte, pair) in sequence.bytes.iter_mut().zip(text.chunks(2)) {
+    for (byte, pair) in sequence.0.iter_mut().zip(text.chunks(2)) {
         *byte = hex(pair)? as u8;
     }
     Some(sequence)
@@ -192,27 +224,53 @@ impl Recode {
             | (Table::Bytes(_, table), Direction::Back) => {
                 text.iter().map(|b| table[usize::from(*b)]).collect()
             }
-            (Table::Utf8(table, _), Direction::Forth) => {
-                let sequences = text.iter().map(|b| &table[usize::from(*b)]);
-                sequences
-                    .flat_map(|s| &s.bytes[..usize::from(s.len)])
-                    .copied()
-                    .collect()
-            }
+            (Table::Utf8(table, _), Direction::Forth) => to_utf8(table, text),
             (Table::Utf8(_, pages), Direction::Back) => from_utf8(pages, &mut self.held, text),
         }
     }
 }
 
+fn to_utf8(table: &[Sequence; 256], text: &[u8]) -> Vec<u8> {
+    let keeps_ascii = (0..128).all(|n| table[usize::from(n)] == Sequence::same(n));
+    let mut out = Vec::with_capacity(text.len());
+    let mut made = [0; 4 * BLOCK_BYTES];
+    for block in text.chunks(BLOCK_BYTES) {
+        if keeps_ascii && block.is_ascii() {
+            out.extend_from_slice(block);
+            continue;
+        }
+        let mut len = 0;
+        for byte in block {
+            // A sequence is stored whole, and the next one over its unused bytes: a branch on its length costs more.
+            let sequence = table[usize::from(*byte)];
+            made[len..len + 4].copy_from_slice(&sequence.0);
+            len += sequence.len();
+        }
+        out.extend_from_slice(&made[..len]);
+    }
+    out
+}
+
 fn from_utf8(pages: &Pages, held: &mut Vec<u8>, text: &[u8]) -> Vec<u8> {
-    let joined = [held.as_slice(), text].concat();
-    held.clear();
-    let mut out = Vec::with_capacity(joined.len());
-    let mut rest = joined.as_slice();
+    let joined;
+    let mut rest = text;
+    if !held.is_empty() {
+        held.extend_from_slice(text);
+        joined = std::mem::take(held);
+        rest = &joined;
+    }
+    let mut out = Vec::with_capacity(rest.len());
     while let Some(&first) = rest.first() {
         if first < 0x80 {
-            out.push(first);
-            rest = &rest[1..];
+            let blocks = rest.chunks_exact(16).take_while(|block| block.is_ascii());
+            let run = (blocks.count() * 16).max(1);
+            out.extend_from_slice(&rest[..run]);
+            rest = &rest[run..];
+            continue;
+        }
+        if let Some(byte) = pages.get_short(rest) {
+            out.push(byte);
+            rest = &rest[2..];
             continue;
         }
         match decode(rest) {
@@ -235,6 +293,9 @@ fn from_utf8(pages: &Pages, held: &mut Vec<u8>, text: &[u8]) -> Vec<u8> {
     }
     out
 }
+
+/// Bytes that are changed at a time, and copied if all are ASCII.
+const BLOCK_BYTES: usize = 256;
 
 impl BodyStage for Recode {
     fn chunk(&mut self, chunk: Chunk, out: &mut VecDeque<Chunk>) -> Result<(), Broken> {
