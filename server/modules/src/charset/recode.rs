@@ -260,18 +260,14 @@ fn from_utf8(pages: &Pages, held: &mut Vec<u8>, text: &[u8]) -> Vec<u8> {
         rest = &joined;
     }
     let mut out = Vec::with_capacity(rest.len());
-    while let Some(&first) = rest.first() {
-        if first < 0x80 {
-            let blocks = rest.chunks_exact(16).take_while(|block| block.is_ascii());
-            let run = (blocks.count() * 16).max(1);
-            out.extend_from_slice(&rest[..run]);
-            rest = &rest[run..];
-            continue;
-        }
-        if let Some(byte) = pages.get_short(rest) {
-            out.push(byte);
-            rest = &rest[2..];
-            continue;
+    loop {
+        rest = copy_ascii(rest, &mut out);
+        rest = short_characters(pages, rest, &mut out);
+        match rest.first() {
+            None => break,
+            // A block was full.
+            Some(first) if first.is_ascii() => continue,
+            Some(_) => {}
         }
         match decode(rest) {
             Ok(Decoded::Character(character, len)) => {
@@ -294,7 +290,38 @@ fn from_utf8(pages: &Pages, held: &mut Vec<u8>, text: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Bytes that are changed at a time, and copied if all are ASCII.
+/// Copies ASCII in the front of a text as far as it has whole blocks of it; returns the rest.
+fn copy_ascii<'t>(text: &'t [u8], out: &mut Vec<u8>) -> &'t [u8] {
+    let blocks = text.chunks_exact(16).take_while(|block| block.is_ascii());
+    let (run, rest) = text.split_at(blocks.count() * 16);
+    out.extend_from_slice(run);
+    rest
+}
+
+/// Changes characters of one byte and of two, a block at most; returns the rest.
+fn short_characters<'t>(pages: &Pages, mut text: &'t [u8], out: &mut Vec<u8>) -> &'t [u8] {
+    // Vec::push would look at the capacity for each of them.
+    let mut made = [0; BLOCK_BYTES];
+    let mut len = 0;
+    while let Some(&first) = text.first()
+        && let Some(place) = made.get_mut(len)
+    {
+        if first.is_ascii() {
+            *place = first;
+            text = &text[1..];
+        } else if let Some(byte) = pages.get_short(text) {
+            *place = byte;
+            text = &text[2..];
+        } else {
+            break;
+        }
+        len += 1;
+    }
+    out.extend_from_slice(&made[..len]);
+    text
+}
+
+/// Bytes that are made at a time.
 const BLOCK_BYTES: usize = 256;
 
 impl BodyStage for Recode {
@@ -356,6 +383,42 @@ mod tests {
                 expected,
                 "cut at {cut}"
             );
+        }
+    }
+
+    #[test]
+    fn texts_of_several_blocks_are_changed_there_and_back() {
+        let table = table(true, &[("E0", "D0B0"), ("A4", "E282AC")]);
+        let mut random = fastrand::Rng::with_seed(5);
+        for len in [
+            BLOCK_BYTES - 1,
+            BLOCK_BYTES,
+            BLOCK_BYTES + 1,
+            3 * BLOCK_BYTES + 7,
+        ] {
+            for kinds in [
+                &b"a"[..],
+                b"\xe0",
+                b"a\xe0",
+                b"abc\xe0\xa4",
+                b"aaaaaaaaaaaa\xa4",
+            ] {
+                let text: Vec<u8> = (0..len)
+                    .map(|_| kinds[random.usize(..kinds.len())])
+                    .collect();
+                let character = |byte: &u8| match byte {
+                    0xe0 => "а".to_owned(),
+                    0xa4 => "€".to_owned(),
+                    ascii => char::from(*ascii).to_string(),
+                };
+                let expected: String = text.iter().map(character).collect();
+                let made = Recode::new(Arc::clone(&table), Direction::Forth).recode(&text);
+                assert_eq!(made, expected.as_bytes());
+                let mut back = Recode::new(Arc::clone(&table), Direction::Back);
+                let cut = random.usize(..made.len());
+                let pieces = [back.recode(&made[..cut]), back.recode(&made[cut..])];
+                assert_eq!(pieces.concat(), text, "cut at {cut}");
+            }
         }
     }
 
