@@ -1,60 +1,80 @@
 //! Necessary conditions of a match, read from a pattern: bytes that each match begins with or contains.
 //!
 //! Most expressions of a long list do not match, and a call of the library costs ten times a comparison. A [`Filter`] has
-//! false positives only. A pattern that this file does not understand gets a filter that every text passes.
+//! false positives only. A pattern that this module does not understand gets a filter that every text passes.
 //!
 //! Source: `pcre2pattern(3)`.
 
+mod scan;
+
 use memchr::{memchr, memchr2};
+
+use scan::Scan;
 
 /// Literals of a pattern, in one cache line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Filter {
     /// Bytes of `text` that a match begins with, at the start of the subject.
     prefix: u8,
-    /// Bytes of `text` that follow the prefix somewhere; they are contiguous.
-    inner: u8,
-    /// Index within the inner literal of the byte that is looked for first.
-    rare: u8,
+    /// Number of literals behind the prefix; a match contains one of them behind its prefix. 0 for no condition.
+    literals: u8,
     caseless: bool,
+    /// The prefix; then of each literal its length, the index of its rarest byte and its bytes.
     text: [u8; TEXT_BYTES],
 }
 
 impl Filter {
     /// Reads a pattern.
     pub(super) fn of(pattern: &[u8], caseless: bool) -> Self {
+        let (mut scan, caseless) = match pattern.strip_prefix(b"(?i)") {
+            Some(rest) => (Scan::new(rest, true), true),
+            None => (Scan::new(pattern, caseless), caseless),
+        };
         let mut filter = Self {
             prefix: 0,
-            inner: 0,
-            rare: 0,
+            literals: 0,
             caseless,
             text: [0; TEXT_BYTES],
         };
-        let mut scan = Scan::new(pattern, caseless);
-        if scan.sequence().is_none() {
+        let Some(found) = scan.pattern() else {
             return filter;
-        }
-        let prefix = &scan.prefix[..scan.prefix.len().min(PREFIX_BYTES)];
-        let room = TEXT_BYTES - prefix.len();
-        let inner = &scan.inner[..scan.inner.len().min(room)];
+        };
+        let prefix = &found.prefix[..found.prefix.len().min(PREFIX_BYTES)];
         filter.text[..prefix.len()].copy_from_slice(prefix);
-        filter.text[prefix.len()..][..inner.len()].copy_from_slice(inner);
-        let rare = (0..inner.len()).max_by_key(|n| rarity(inner[*n]));
         filter.prefix = prefix.len() as u8;
-        filter.inner = inner.len() as u8;
-        filter.rare = rare.unwrap_or_default() as u8;
-        filter.caseless = scan.caseless;
+        filter.add(&found.any);
         filter
+    }
+
+    /// Stores the literals of which a match contains one, cut to the same length; without enough room, none.
+    fn add(&mut self, literals: &[Vec<u8>]) {
+        let mut at = usize::from(self.prefix);
+        let Some(room) = (TEXT_BYTES - at).checked_div(literals.len()) else {
+            return;
+        };
+        if room < LITERAL_HEAD + 2 {
+            return;
+        }
+        for literal in literals {
+            let literal = &literal[..literal.len().min(room - LITERAL_HEAD)];
+            let rare = (0..literal.len()).max_by_key(|n| rarity(literal[*n]));
+            self.text[at] = literal.len() as u8;
+            self.text[at + 1] = rare.unwrap_or_default() as u8;
+            at += LITERAL_HEAD;
+            self.text[at..at + literal.len()].copy_from_slice(literal);
+            at += literal.len();
+        }
+        self.literals = literals.len() as u8;
     }
 
     /// Whether a match is possible.
     #[inline]
     pub(super) fn passes(&self, subject: &[u8]) -> bool {
-        let (prefix, inner) = self.text.split_at(usize::from(self.prefix));
+        let (prefix, literals) = self.text.split_at(usize::from(self.prefix));
         let Some((start, rest)) = subject.split_at_checked(prefix.len()) else {
             return false;
         };
-        self.equal(start, prefix) && (self.inner == 0 || self.contains(rest, inner))
+        self.equal(start, prefix) && (self.literals == 0 || self.contains_one(rest, literals))
     }
 
     #[inline]
@@ -65,9 +85,20 @@ impl Filter {
         }
     }
 
-    fn contains(&self, subject: &[u8], inner: &[u8]) -> bool {
-        let (literal, rare) = (&inner[..usize::from(self.inner)], usize::from(self.rare));
-        // Beyond these, the literal would not fit around its rare byte.
+    fn contains_one(&self, subject: &[u8], mut literals: &[u8]) -> bool {
+        (0..self.literals).any(|_| {
+            let &[len, rare, ref rest @ ..] = literals else {
+                return true;
+            };
+            let (literal, rest) = rest.split_at(usize::from(len));
+            literals = rest;
+            self.contains(subject, literal, usize::from(rare))
+        })
+    }
+
+    /// Looks for the byte of the literal at `rare` first.
+    fn contains(&self, subject: &[u8], literal: &[u8], rare: usize) -> bool {
+        // Beyond this place of the rare byte, the literal would not fit around it.
         let Some(last) = subject.len().checked_sub(literal.len() - rare) else {
             return false;
         };
@@ -96,199 +127,36 @@ fn rarity(byte: u8) -> usize {
     place.unwrap_or(COMMON.len())
 }
 
-/// A pattern that is read from its start; each function returns `None` for syntax that it does not know.
-struct Scan<'p> {
-    rest: &'p [u8],
-    caseless: bool,
-    /// Literals since the last item of another kind.
-    run: Vec<u8>,
-    /// The run is at the start of the subject.
-    at_start: bool,
-    prefix: Vec<u8>,
-    /// The longest run that is not the prefix.
-    inner: Vec<u8>,
-}
-
-impl<'p> Scan<'p> {
-    fn new(pattern: &'p [u8], caseless: bool) -> Self {
-        let flagged = pattern.strip_prefix(b"(?i)");
-        Self {
-            rest: flagged.unwrap_or(pattern),
-            caseless: caseless || flagged.is_some(),
-            run: Vec::new(),
-            at_start: false,
-            prefix: Vec::new(),
-            inner: Vec::new(),
-        }
-    }
-
-    fn next(&mut self) -> Option<u8> {
-        let (first, rest) = self.rest.split_first()?;
-        self.rest = rest;
-        Some(*first)
-    }
-
-    /// The items of the pattern one after another. An alternative makes none of them necessary.
-    fn sequence(&mut self) -> Option<()> {
-        if let Some(rest) = self.rest.strip_prefix(b"^") {
-            // A quantifier could make the assertion optional.
-            if matches!(rest.first(), Some(b'*' | b'?' | b'+' | b'{')) {
-                return None;
-            }
-            self.rest = rest;
-            self.at_start = true;
-        }
-        while let Some(byte) = self.next() {
-            match byte {
-                b'|' | b')' => return None,
-                b'*' | b'?' => self.drop_last(),
-                b'{' => self.counts()?,
-                // The literal is there at least once.
-                b'+' | b'^' | b'$' | b'.' => self.end_run(),
-                b'[' => {
-                    self.end_run();
-                    self.class()?;
-                }
-                b'(' => {
-                    self.end_run();
-                    self.group()?;
-                }
-                b'\\' => match self.next()? {
-                    byte if byte.is_ascii_punctuation() => self.literal(byte),
-                    byte if ESCAPES.contains(&byte) => self.end_run(),
-                    _ => return None,
-                },
-                byte => self.literal(byte),
-            }
-        }
-        self.end_run();
-        Some(())
-    }
-
-    fn literal(&mut self, byte: u8) {
-        match (self.caseless, byte.is_ascii()) {
-            (false, _) => self.run.push(byte),
-            (true, true) => self.run.push(byte.to_ascii_lowercase()),
-            // The library's tables decide about its case.
-            (true, false) => self.end_run(),
-        }
-    }
-
-    fn end_run(&mut self) {
-        let run = std::mem::take(&mut self.run);
-        if std::mem::take(&mut self.at_start) {
-            self.prefix = run;
-        } else if run.len() > self.inner.len() {
-            self.inner = run;
-        }
-    }
-
-    /// A quantifier makes the literal before it optional.
-    fn drop_last(&mut self) {
-        self.run.pop();
-        self.end_run();
-    }
-
-    /// The rest of `{2,3}`; braces around anything else may be literals.
-    fn counts(&mut self) -> Option<()> {
-        loop {
-            match self.next()? {
-                b'}' => break,
-                b'0'..=b'9' | b',' | b' ' => {}
-                _ => return None,
-            }
-        }
-        self.drop_last();
-        Some(())
-    }
-
-    /// The rest of a class.
-    fn class(&mut self) -> Option<()> {
-        self.rest = self.rest.strip_prefix(b"^").unwrap_or(self.rest);
-        // In the first place a bracket is a member.
-        self.rest = self.rest.strip_prefix(b"]").unwrap_or(self.rest);
-        loop {
-            match self.next()? {
-                b']' => return Some(()),
-                b'\\' => self.escape()?,
-                b'[' if matches!(self.rest.first()?, b':' | b'.' | b'=') => self.named_class()?,
-                _ => {}
-            }
-        }
-    }
-
-    /// The rest of `[:alpha:]`.
-    fn named_class(&mut self) -> Option<()> {
-        let name = self.rest.strip_prefix(b":")?;
-        let name = name.strip_prefix(b"^").unwrap_or(name);
-        let len = name.iter().take_while(|b| b.is_ascii_lowercase()).count();
-        self.rest = name[len..].strip_prefix(b":]")?;
-        Some(())
-    }
-
-    /// The rest of a group, with the groups in it.
-    fn group(&mut self) -> Option<()> {
-        let mut depth = 1;
-        self.group_kind()?;
-        while depth > 0 {
-            match self.next()? {
-                b'(' => {
-                    self.group_kind()?;
-                    depth += 1;
-                }
-                b')' => depth -= 1,
-                b'[' => self.class()?,
-                b'\\' => self.escape()?,
-                _ => {}
-            }
-        }
-        Some(())
-    }
-
-    /// Refuses verbs, options, comments, conditions and calls.
-    fn group_kind(&mut self) -> Option<()> {
-        match self.rest {
-            [b'*', ..] => None,
-            [b'?', kind, ..] if !GROUPS.contains(kind) => None,
-            _ => Some(()),
-        }
-    }
-
-    /// The byte after a backslash, unless it changes the meaning of bytes behind it.
-    fn escape(&mut self) -> Option<()> {
-        match self.next()? {
-            b'Q' | b'E' | b'c' => None,
-            _ => Some(()),
-        }
-    }
-}
-
-/// Maximum length of both literals, bytes; longer ones are cut.
+/// Room for literals, bytes; longer ones are cut.
 const TEXT_BYTES: usize = 60;
 /// Maximum length of the prefix, bytes.
 const PREFIX_BYTES: usize = 40;
+/// Bytes before a stored literal.
+const LITERAL_HEAD: usize = 2;
 /// Bytes that most URIs and names have, the most common first.
 const COMMON: &[u8] = b"/eatoinsrlhdcum.-_pgwvbyfk";
-/// Escapes of one letter that are a class of bytes or an assertion.
-const ESCAPES: &[u8] = b"dDwWsShHvVbBzZ";
-/// Bytes after `(?` that begin a group without options: looks ahead and behind, names, atomic groups.
-const GROUPS: &[u8] = b":=!<>";
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Prefix and inner literal of a pattern.
+    /// Prefix of a pattern, and the literals of which one is necessary.
     fn literals(pattern: &str) -> (String, String) {
         let filter = Filter::of(pattern.as_bytes(), false);
-        let (prefix, inner) = filter.text.split_at(usize::from(filter.prefix));
         let shown = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        (shown(prefix), shown(&inner[..usize::from(filter.inner)]))
+        let (prefix, mut rest) = filter.text.split_at(usize::from(filter.prefix));
+        let literal = |_| {
+            let (literal, behind) = rest[LITERAL_HEAD..].split_at(usize::from(rest[0]));
+            rest = behind;
+            shown(literal)
+        };
+        let any: Vec<String> = (0..filter.literals).map(literal).collect();
+        (shown(prefix), any.join("|"))
     }
 
     #[test]
     fn necessary_literals_of_patterns() {
-        for (pattern, prefix, inner) in [
+        for (pattern, prefix, any) in [
             ("", "", ""),
             ("abc", "", "abc"),
             ("^/a/b", "/a/b", ""),
@@ -299,7 +167,19 @@ mod tests {
             ("^/ab{x}cd", "", ""),
             ("^/ab{2", "", ""),
             ("ab*?cde", "", "cde"),
-            ("a|b", "", ""),
+            ("a|b", "", "a|b"),
+            ("^/a|^/bc", "", "/a|/bc"),
+            ("a|", "", ""),
+            ("|a", "", ""),
+            ("a|.|bc", "", ""),
+            (r"\.(gif|jpg)$", "", "gif|jpg"),
+            ("^(foo|ba(r|z))", "", "foo|ba"),
+            ("(?:ab|cd)?x", "", "x"),
+            ("(?>ab|cd)*x", "", "x"),
+            ("(ab|cd){0}x", "", "x"),
+            ("(ab|cd)+x", "", "ab|cd"),
+            ("(ab|)x", "", "x"),
+            ("(?P<n>ab)(?<m>cde)", "", "cde"),
             (r"\.php$", "", ".php"),
             (r"^/(\d+)/m12", "/", "/m12"),
             (r"^(www\.)?host1\.org", "", "host1.org"),
@@ -314,22 +194,26 @@ mod tests {
             (r"a\x41", "", ""),
             (r"(a)\1b", "", ""),
             ("(?i)Ab", "", "ab"),
-            ("(?i)^Ab(c)", "ab", ""),
+            ("(?i)^Ab(c)", "ab", "c"),
+            ("(?i)Ab|cD", "", "ab|cd"),
             ("a(?i)b", "", ""),
             ("a(?i:b)c", "", ""),
             ("(?x)a b", "", ""),
             ("(*UTF8)ab", "", ""),
             ("a(*ACCEPT)b", "", ""),
             ("a(?#b)c", "", ""),
-            ("a(?:bc)d(?=e)fg(?<!h)(?<n>i)", "", "fg"),
+            ("a(?=bcd)e", "", "a"),
+            ("a(?!bcd)ef", "", "ef"),
+            ("a(?<=bcd)ef(?<!hij)", "", "ef"),
             ("(?|a)b", "", ""),
             ("(?(1)a)b", "", ""),
             ("(a)(?1)bcd", "", ""),
             ("^*ab", "", ""),
             ("a^bc", "", "bc"),
             ("ab)c", "", ""),
+            ("(ab", "", ""),
         ] {
-            let expected = (prefix.to_owned(), inner.to_owned());
+            let expected = (prefix.to_owned(), any.to_owned());
             assert_eq!(literals(pattern), expected, "{pattern}");
         }
     }
@@ -338,32 +222,44 @@ mod tests {
     fn literals_are_cut_at_their_limits() {
         for len in [PREFIX_BYTES - 1, PREFIX_BYTES, PREFIX_BYTES + 1] {
             let pattern = format!("^{}", "p".repeat(len));
-            let subject = "p".repeat(len);
-            let filter = Filter::of(pattern.as_bytes(), false);
-            assert_eq!(usize::from(filter.prefix), len.min(PREFIX_BYTES));
-            assert!(filter.passes(subject.as_bytes()));
+            assert_eq!(literals(&pattern).0.len(), len.min(PREFIX_BYTES));
+            assert!(Filter::of(pattern.as_bytes(), false).passes(&pattern.as_bytes()[1..]));
         }
-        for len in [TEXT_BYTES - 1, TEXT_BYTES, TEXT_BYTES + 1] {
+        let most = TEXT_BYTES - LITERAL_HEAD;
+        for len in [most - 1, most, most + 1] {
             let pattern = "q".repeat(len);
             let filter = Filter::of(pattern.as_bytes(), false);
-            assert_eq!(usize::from(filter.inner), len.min(TEXT_BYTES));
+            assert_eq!(literals(&pattern).1.len(), len.min(most));
             assert!(filter.passes(pattern.as_bytes()));
-            assert!(!filter.passes(&pattern.as_bytes()[..len.min(TEXT_BYTES) - 1]));
+            assert!(!filter.passes(&pattern.as_bytes()[..len.min(most) - 1]));
         }
         let both = format!("^{}.{}", "p".repeat(50), "q".repeat(50));
-        let (prefix, inner) = literals(&both);
+        let (prefix, any) = literals(&both);
         assert_eq!(prefix.len(), PREFIX_BYTES);
-        assert_eq!(inner.len(), TEXT_BYTES - PREFIX_BYTES);
+        assert_eq!(any.len(), TEXT_BYTES - PREFIX_BYTES - LITERAL_HEAD);
+    }
+
+    #[test]
+    fn alternatives_and_depths_have_limits() {
+        for (count, known) in [(11, true), (12, true), (13, false)] {
+            let words: Vec<String> = (0..count).map(|n| format!("w{n:02}")).collect();
+            assert_eq!(!literals(&words.join("|")).1.is_empty(), known, "{count}");
+        }
+        for (depth, known) in [(49, "ab"), (50, "ab"), (51, "")] {
+            let pattern = ["(".repeat(depth), "ab".to_owned(), ")".repeat(depth)].concat();
+            assert_eq!(literals(&pattern).1, known, "{depth}");
+        }
     }
 
     /// Texts that differ by one byte from a match, and patterns of random pieces: a text that the filter keeps back never
     /// matches.
     #[test]
     fn no_match_is_kept_back() {
-        const PIECES: [&str; 32] = [
+        const PIECES: [&str; 38] = [
             "a", "b", "ab", "A", "/", r"\.", r"\/", ".", "a?", "b*", "a+", "b{0,1}", "a{2}",
             "[ab]", "[^a]", "[]a]", "(a)", "(a|b)", "(?:ab)?", "(?=a)", "(?!b)", "(?<=a)",
-            "(?<!b)", r"\d", r"\w", r"\b", "|", "$", "^", "(?i)", "b+?", "(b(a)?)",
+            "(?<!b)", r"\d", r"\w", r"\b", "|", "$", "^", "(?i)", "b+?", "(b(a)?)", "(ab|b/)",
+            "(ab|/)?", "(?:a|b)+", "(", ")", "^a",
         ];
         const BYTES: &[u8] = b"abABab/.1\n";
         let seed = 7;
