@@ -30,8 +30,8 @@ impl Deref for Regex {
     }
 }
 
-/// An expression of a list: its filter is stored in the list, so that an expression that cannot match costs a comparison
-/// and no access to its code.
+/// An expression of a list. The list stores its filter, so that an expression without a match costs a comparison. Its
+/// code is not touched.
 #[derive(Clone, Debug)]
 pub struct ListedRegex {
     filter: Filter,
@@ -308,7 +308,7 @@ impl ListedRegex {
 
 /// Memory of the library for the groups of a match.
 struct Locations {
-    /// It has room for so many groups.
+    /// Number of groups that fit.
     groups: usize,
     memory: CaptureLocations,
 }

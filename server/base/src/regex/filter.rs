@@ -1,7 +1,7 @@
 //! Necessary conditions of a match, read from a pattern: bytes that each match begins with or contains.
 //!
 //! Most expressions of a long list do not match, and a call of the library costs ten times a comparison. A [`Filter`] has
-//! false positives only. A pattern that this module does not understand gets a filter that every text passes.
+//! false positives only: for unknown syntax, every text passes.
 //!
 //! Source: `pcre2pattern(3)`.
 
@@ -251,8 +251,7 @@ mod tests {
         }
     }
 
-    /// Texts that differ by one byte from a match, and patterns of random pieces: a text that the filter keeps back never
-    /// matches.
+    /// Patterns of random pieces and random texts: the library finds no match in a text that the filter refuses.
     #[test]
     fn no_match_is_kept_back() {
         const PIECES: [&str; 38] = [

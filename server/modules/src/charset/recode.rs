@@ -48,7 +48,7 @@ impl Sequence {
 pub(super) struct Pages {
     /// In pages of 256 characters.
     pages: Vec<Option<Box<[u8; 256]>>>,
-    /// Those of two bytes of UTF-8, which most texts that are changed consist of.
+    /// Characters of two bytes of UTF-8: the usual case.
     short: Box<[u8; 0x800]>,
 }
 
@@ -241,7 +241,7 @@ fn to_utf8(table: &[Sequence; 256], text: &[u8]) -> Vec<u8> {
         }
         let mut len = 0;
         for byte in block {
-            // A sequence is stored whole, and the next one over its unused bytes: a branch on its length costs more.
+            // All four bytes are stored; the next sequence overwrites the unused ones. A branch costs more.
             let sequence = table[usize::from(*byte)];
             made[len..len + 4].copy_from_slice(&sequence.0);
             len += sequence.len();
@@ -300,7 +300,7 @@ fn copy_ascii<'t>(text: &'t [u8], out: &mut Vec<u8>) -> &'t [u8] {
 
 /// Changes characters of one byte and of two, a block at most; returns the rest.
 fn short_characters<'t>(pages: &Pages, mut text: &'t [u8], out: &mut Vec<u8>) -> &'t [u8] {
-    // Vec::push would look at the capacity for each of them.
+    // `Vec::push` would compare the capacity for each character.
     let mut made = [0; BLOCK_BYTES];
     let mut len = 0;
     while let Some(&first) = text.first()

@@ -1,13 +1,13 @@
 //! Replaces strings of a body that comes in pieces; no more is held back than may begin one of them.
 //!
-//! A copy of the text in lower case is searched. Strings that begin so near to its end that one of them would not fit are
-//! compared place by place.
+//! A copy of the text in lower case is searched. Its last bytes, too few for the longest string, are compared place by
+//! place.
 
 use engines::http::Chunk;
 
 use super::search::Search;
 
-/// A string, in lower case, and what is put in its place.
+/// A string, in lower case, and its replacement.
 pub(super) struct Pair {
     string: Vec<u8>,
     replacement: Vec<u8>,
@@ -25,9 +25,9 @@ impl Pair {
     }
 }
 
-/// A place of the text.
+/// Beginning of a string.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Candidate {
     /// The string of this pair begins here.
     Match(usize),
     /// A string may begin here, if more follows.
@@ -72,7 +72,7 @@ impl Replace {
     }
 
     /// The next place at or behind `at` where a string begins or may begin.
-    fn next_place(&mut self, at: usize) -> Option<(usize, Place)> {
+    fn next_candidate(&mut self, at: usize) -> Option<(usize, Candidate)> {
         if self.live == 0 {
             return None;
         }
@@ -81,22 +81,22 @@ impl Replace {
         if at < end
             && let Some((at, n)) = self.search.next(&self.lower, at, end)
         {
-            return Some((at, Place::Match(n)));
+            return Some((at, Candidate::Match(n)));
         }
         (at.max(end)..self.lower.len()).find_map(|at| Some((at, self.compare(at)?)))
     }
 
     /// Compares each string with the text from `at` on; the first that does not differ counts.
-    fn compare(&self, at: usize) -> Option<Place> {
+    fn compare(&self, at: usize) -> Option<Candidate> {
         let text = &self.lower[at..];
         let mut live = self.pairs.iter().enumerate().filter(|(_, pair)| !pair.done);
         live.find_map(|(n, Pair { string, .. })| {
             if string[0] != text[0] {
                 None
             } else if string.len() <= text.len() {
-                text.starts_with(string).then_some(Place::Match(n))
+                text.starts_with(string).then_some(Candidate::Match(n))
             } else {
-                (!self.ends && string.starts_with(text)).then_some(Place::Begun)
+                (!self.ends && string.starts_with(text)).then_some(Candidate::Begun)
             }
         })
     }
@@ -116,7 +116,7 @@ impl Replace {
         let held = self.lower.len();
         self.lower.extend_from_slice(chunk.bytes());
         self.lower[held..].make_ascii_lowercase();
-        if held == 0 && self.next_place(0).is_none() {
+        if held == 0 && self.next_candidate(0).is_none() {
             self.lower.clear();
             return Some(chunk);
         }
@@ -139,12 +139,12 @@ impl Replace {
         let mut out = Vec::with_capacity(self.text.len() - self.at);
         let (mut copied, mut at) = (self.at, self.at);
         loop {
-            let Some((place, kind)) = self.next_place(at) else {
+            let Some((place, kind)) = self.next_candidate(at) else {
                 at = self.text.len();
                 break;
             };
             at = place;
-            let Place::Match(n) = kind else {
+            let Candidate::Match(n) = kind else {
                 break;
             };
             out.extend_from_slice(&self.text[copied..at]);

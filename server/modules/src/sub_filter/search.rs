@@ -1,7 +1,7 @@
 //! Finds the first of several strings in a text; both are in lower case.
 //!
-//! A few strings are looked for one by one, with vector instructions. For more of them a table has the distance to the
-//! next place that can end the shortest string (Horspool's algorithm).
+//! A few strings are searched one by one, with vector instructions. Many strings share one table of distances (Horspool's
+//! algorithm).
 
 use memchr::memmem::Finder;
 
@@ -62,9 +62,9 @@ impl Search {
         }
     }
 
-    /// The first match at or behind `at` that begins before `end`, and its string's number; of several at one place that
-    /// with the lowest number. Each string that begins before `end` must fit into the text. Between two resets `at`
-    /// must not fall, and text and end stay.
+    /// Returns the first match that begins in `at..end`, with the number of its string. If several strings match at one
+    /// place, the lowest number counts. Every string must fit into the text at `end - 1`. Between two resets `at` must
+    /// not fall, and text and end must not change.
     pub(super) fn next(&mut self, text: &[u8], at: usize, end: usize) -> Option<(usize, usize)> {
         match self {
             Self::Each(all) => {
@@ -150,7 +150,7 @@ impl Shifts {
     }
 }
 
-/// Number of strings up to which each is looked for by itself: so many passes cost as much as one with the table.
+/// Maximum number of strings that are searched one by one: eight passes cost as much as one with the table.
 const EACH_MAX: usize = 8;
 /// Maximum length of the window, bytes: distances have eight bits.
 const WINDOW_MAX: usize = 255;
@@ -159,7 +159,7 @@ const WINDOW_MAX: usize = 255;
 mod tests {
     use super::*;
 
-    /// Each number of strings around the limit, with strings that overlap, finds what a comparison at each place finds.
+    /// The specification is a comparison at each place. Numbers of strings are around the limit, and strings overlap.
     #[test]
     fn one_by_one_and_by_table_find_the_same() {
         let mut random = fastrand::Rng::with_seed(3);

@@ -273,7 +273,7 @@ fn a_map_is_computed_once_unless_volatile() {
     assert_eq!(Site::http(&inner("volatile;")).get("/a").body, "/b");
 }
 
-/// Expressions share the memory for their groups: those with fewer groups come after those with more, and the reverse.
+/// Expressions share the memory for their groups. Numbers of groups rise and fall from match to match.
 #[test]
 fn captures_of_expressions_with_different_numbers_of_groups() {
     let mut site = Site::http(

@@ -59,7 +59,7 @@ impl Sequence {
 }
 
 impl<'p> Scan<'p> {
-    /// Reads a pattern whose options are known.
+    /// Reads a pattern without the options in front of it.
     pub(super) fn new(pattern: &'p [u8], caseless: bool) -> Self {
         Self {
             rest: pattern,
@@ -202,8 +202,8 @@ impl<'p> Scan<'p> {
         Some(())
     }
 
-    /// The rest of a group, with the literals of which each match has one. Verbs, options, comments, conditions and calls
-    /// are refused.
+    /// The rest of a group; returns literals, one of which is necessary. Refuses verbs, options, comments, conditions and
+    /// calls.
     fn group(&mut self) -> Option<Vec<Vec<u8>>> {
         let mut looks_around = false;
         match self.rest {
@@ -227,7 +227,7 @@ impl<'p> Scan<'p> {
         let found = self.alternatives()?;
         self.depth -= 1;
         self.rest = self.rest.strip_prefix(b")")?;
-        // Text that is looked at may be in front of the place, or may have to be absent.
+        // Looking around finds text in front of this place, or demands its absence.
         Some(match looks_around {
             true => Vec::new(),
             false => found.one(),
