@@ -6,7 +6,11 @@
 //! `spdy-32` over SPDY, whose client compresses each request anew, which is counted, too; `proxied` and `proxied-h2`
 //! pass their requests on to a server whose sockets are memory, too. `benches/run` counts the instructions of two runs
 //! with different N; their difference is the cost of the exchanges alone.
+//!
+//! `costly.rs` configures long lists of expressions, and bodies that are changed.
 
+#[path = "worker_exchange/costly.rs"]
+mod costly;
 #[path = "worker_exchange/proxied.rs"]
 mod proxied;
 
@@ -37,7 +41,7 @@ use sys::connect::{ConnectError, Connecting};
 use sys::socket::Sent;
 
 /// Requests, and their number in one read.
-const CASES: [(&str, &str, usize); 11] = [
+const CASES: [(&str, &str, usize); 16] = [
     ("return", "/text", 1),
     ("file", "/page.html", 1),
     ("logged", "/logged/page.html", 1),
@@ -49,6 +53,11 @@ const CASES: [(&str, &str, usize); 11] = [
     ("spdy-32", "/page.html", 32),
     ("proxied", "/px/page", 1),
     ("proxied-h2", "/px/page", 32),
+    ("map-regex", "/map", 1),
+    ("location-regex", "/location", 1),
+    ("sub_filter", "/sub/text.html", 1),
+    ("sub_filter-20", "/sub/text.html", 1),
+    ("charset", "/charset/text.html", 1),
 ];
 
 /// Bytes of the small file and of the large one.
@@ -81,13 +90,14 @@ fn main() -> ExitCode {
 fn site(root: &Path) -> io::Result<()> {
     std::fs::create_dir_all(root)?;
     std::fs::write(root.join("page.html"), vec![b'x'; PAGE_BYTES])?;
+    costly::site(root)?;
     std::fs::write(root.join("large.bin"), vec![b'x'; LARGE_BYTES])
 }
 
 /// Asks `count` times; false if a connection was not kept or a response is missing.
 fn serve(root: &Path, name: &str, path: &str, times: usize, count: usize) -> io::Result<bool> {
     let proxies = name.starts_with("proxied");
-    let generation = ThreadConfig::new(configuration(root, proxies)?, 1);
+    let generation = ThreadConfig::new(configuration(root, name)?, 1);
     let mut shared = Shared::new(Memory, generation, Env::default());
     let mut http2 = name.contains("h2").then(Http2::new);
     let request = format!(
@@ -284,7 +294,9 @@ const ACK: u8 = 1;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 
-fn configuration(root: &Path, proxies: bool) -> io::Result<Arc<server_http::http::Http>> {
+fn configuration(root: &Path, name: &str) -> io::Result<Arc<server_http::http::Http>> {
+    let proxies = name.starts_with("proxied");
+    let (http, locations) = costly::blocks(name, root);
     let text = format!(
         "events {{}}
         http {{
@@ -292,12 +304,14 @@ fn configuration(root: &Path, proxies: bool) -> io::Result<Arc<server_http::http
             access_log off;
             keepalive_requests 1000000000;
             {group}
+            {http}
             server {{
                 listen 127.0.0.1:8000 spdy;
                 http2 on;
                 server_name www.example.org;
                 location = /text {{ return 200 'a few words of text'; }}
                 {proxied}
+                {locations}
                 location /logged/ {{ alias {root}/; access_log /dev/null; }}
             }}
         }}",
