@@ -14,7 +14,7 @@ use browser::{is_installed, options, resource};
 use firstbyte_tests::TempDir;
 use firstbyte_tests::backend::{Backend, answer};
 use firstbyte_tests::dir::set_mode;
-use firstbyte_tests::programs::skipped;
+use firstbyte_tests::skip::skip;
 use lab::page::Visit;
 use serde_json::Value;
 
@@ -178,7 +178,7 @@ fn page_with_a_host_of_the_vendor_loads() {
     }
     let tried = Command::new("unshare").args(["--mount", "true"]).output();
     if !tried.is_ok_and(|outcome| outcome.status.success()) {
-        skipped("no file can be mounted over /etc/hosts here");
+        skip("no file can be mounted over /etc/hosts here");
         return;
     }
     let hosts = TempDir::new();
