@@ -6,7 +6,7 @@
 //! Source: RFC 9112 section 5, RFC 9110 section 5.5.
 
 use super::Settings;
-use crate::http::{EACH_BYTE, Fault, bytes_below};
+use crate::http::{EACH_BYTE, Fault, bytes_below, is_ows};
 use std::ops::Range;
 
 /// A parsed line of a header or trailer section.
@@ -123,15 +123,15 @@ fn check_value(value: &[u8]) -> Result<(), Fault> {
     if bad { Err(Fault::BadHeader) } else { Ok(()) }
 }
 
-/// The value that begins at `start`, without spaces around it. A tab stays, as in nginx: RFC 9110 would have it go, but
-/// then two hops could see different framing fields.
+/// Returns the range of the value that begins at `start`, without optional white space (RFC 9112 section 5). Other bytes stay:
+/// two hops must not read one framing field in two ways.
 #[inline]
 pub(super) fn trim(line: &[u8], mut start: usize) -> Range<usize> {
     let mut end = line.len();
-    while start < end && line[start] == b' ' {
+    while start < end && is_ows(line[start]) {
         start += 1;
     }
-    while end > start && line[end - 1] == b' ' {
+    while end > start && is_ows(line[end - 1]) {
         end -= 1;
     }
     start..end
@@ -199,8 +199,13 @@ mod tests {
         assert_eq!(name_end(b"a: b"), None, "fewer than eight bytes");
     }
 
+    /// RFC 9110 section 5.5: optional white space is no part of a value. Other bytes are.
     #[test]
-    fn spaces_around_a_value_are_not_part_of_it() {
+    fn spaces_and_tabs_around_a_value_are_not_part_of_it() {
+        assert_eq!(text("Host:\ta\t"), Some(("Host", "a")));
+        assert_eq!(text("Host:\t \ta\tb \t "), Some(("Host", "a\tb")));
+        assert_eq!(text("Host:\t"), Some(("Host", "")));
+        assert_eq!(text("X: \u{a0}a"), Some(("X", "\u{a0}a")));
         assert_eq!(text("Host: a"), Some(("Host", "a")));
         assert_eq!(text("Host:a"), Some(("Host", "a")));
         assert_eq!(text("Host:    a b "), Some(("Host", "a b")));

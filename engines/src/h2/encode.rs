@@ -9,7 +9,7 @@ use super::conn::Conn;
 use super::frame;
 use super::names;
 use crate::hpack::Indexing;
-use crate::http::{FieldId, ResponseHead, wire_status};
+use crate::http::{FieldId, ResponseHead, trim_ows, wire_status};
 
 impl Conn {
     /// The header block of a response.
@@ -28,7 +28,8 @@ impl Conn {
         out
     }
 
-    /// A header block of a status and fields.
+    /// Returns a header block of a status and fields. White space at the ends of a value is left out: with it the message
+    /// would be malformed (RFC 9113 section 8.2.1).
     pub(super) fn encode(&mut self, status: Option<u16>, head: Option<&ResponseHead>) -> Vec<u8> {
         let mut out = std::mem::take(&mut self.protocol.encoded);
         out.clear();
@@ -38,7 +39,7 @@ impl Conn {
         }
         let Some(head) = head else { return out };
         for field in &head.fields {
-            let value = head.bytes(field.value);
+            let value = trim_ows(head.bytes(field.value));
             let indexing = indexing(field.id, value);
             match names::of(field.id) {
                 Some(_) if is_of_connection(field.id) => {}

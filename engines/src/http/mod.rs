@@ -28,6 +28,7 @@ mod request;
 mod response;
 mod status;
 mod uri;
+mod whitespace;
 
 pub use chunk::{Chunk, FileHandle, FileRange, SharedBytes};
 pub use class::is_token;
@@ -53,3 +54,5 @@ pub(crate) use response::{EACH_BYTE, bytes_below, find_control, has_control};
 pub use status::reason_phrase;
 pub(crate) use status::wire_status;
 pub use uri::{BadUri, ParsedTarget, normalize};
+pub use whitespace::trim_ows;
+pub(crate) use whitespace::is_ows;

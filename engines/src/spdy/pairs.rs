@@ -2,6 +2,7 @@
 //!
 //! Source: draft-mbelshe-httpbis-spdy-00 section 2.6.10.
 
+use crate::http::trim_ows;
 use std::ops::Range;
 
 /// A block that is not as long as it says.
@@ -73,7 +74,7 @@ impl Writer {
         self.text.extend_from_slice(text);
     }
 
-    /// Appends a name in lower case, and its values.
+    /// Appends a name in lower case, and its values without white space at their ends.
     pub(super) fn pair<'a>(
         &mut self,
         name: &[u8],
@@ -89,7 +90,7 @@ impl Writer {
         self.put_length(0);
         let start = self.text.len();
         // An empty value would end the list of values; alone it is one.
-        for value in values.filter(|value| !value.is_empty()) {
+        for value in values.map(trim_ows).filter(|value| !value.is_empty()) {
             if self.text.len() > start {
                 self.text.push(0);
             }
@@ -134,7 +135,7 @@ mod tests {
         let mut writer = Writer::default();
         writer.begin();
         writer.single(b":status", b"200");
-        let values = [&b"a"[..], b"", b"b"];
+        let values = [&b" a\t"[..], b"", b"\t ", b"b"];
         writer.pair(b"Set-Cookie", values.into_iter(), true);
         writer.single(b"x", b"");
         writer.finish();

@@ -10,6 +10,7 @@ fn a_status_comes_from_its_field_a_location_or_nowhere() {
             "404 Status=404 Not Found A=b",
         ),
         ("A: b\nSTATUS:404\n", "404 A=b STATUS=404"),
+        ("A:\tb\t\r\nStatus:\t404 \t\r\n", "404 A=b Status=404"),
         ("Location: /x\r\n", "302 Location=/x"),
         (
             "Location: /x\r\nStatus: 201 Created\r\n",

@@ -35,7 +35,7 @@ fn an_empty_body_ends_at_once_and_no_body_has_no_events() {
 fn a_chunked_body_gives_data_trailers_and_end() {
     let mut conn = after(CHUNKED);
     assert_eq!(next_head(&mut conn).body, BodyLength::Unknown);
-    conn.receive(b"4\r\nSEE-\r\n4\r\nTHIS\r\n0\r\nX-Sum: 1\r\n\r\n");
+    conn.receive(b"4\r\nSEE-\r\n4\r\nTHIS\r\n0\r\nX-Sum:\t1 \t\r\n\r\n");
     assert_eq!(conn.event(), Some(Event::Data(b"SEE-THIS".to_vec())));
     let Some(Event::Trailers(trailers)) = conn.event() else {
         panic!("trailers are due")

@@ -7,12 +7,13 @@ use super::super::frame::{self, Http2Frames};
 use super::{Client, Http2};
 use crate::client::{SendError, is_sendable};
 use crate::hpack::Indexing;
-use crate::http::{FieldId, Fields, is_token};
+use crate::http::{FieldId, Fields, is_token, trim_ows};
 use crate::mux::Frames;
 
 impl Client {
     /// Opens a stream with these fields, `:method`, `:scheme`, `:authority` and `:path` first, names in lower case, and
-    /// returns its number. With `ended` the request has no body.
+    /// returns its number. With `ended` the request has no body. White space at the ends of values is left out (RFC 9113
+    /// section 8.2.1).
     ///
     /// # Errors
     /// The connection cannot take it, and nothing has been sent; or a field cannot be sent: then a stream was begun and reset,
@@ -39,6 +40,7 @@ impl Client {
             }
             let id = FieldId::of(name);
             if !bad && !is_of_connection(id) {
+                let value = trim_ows(value);
                 protocol.encoder.field(name, value, indexing(id), block);
             }
         }
@@ -63,7 +65,7 @@ impl Client {
         let fields = trailers.fields.iter().filter_map(|field| {
             let (name, value) = (trailers.bytes(field.name), trailers.bytes(field.value));
             let sent = fits(name, value) && !is_of_connection(field.id);
-            sent.then(|| (name.to_ascii_lowercase(), value.to_vec()))
+            sent.then(|| (name.to_ascii_lowercase(), trim_ows(value).to_vec()))
         });
         let fields: Vec<_> = fields.collect();
         self.send_last(id, &[], Some((!fields.is_empty()).then_some(fields)));

@@ -123,10 +123,10 @@ fn bodies_move_both_ways_beyond_all_windows() {
             let post = both.request("POST", &[], false);
             both.client.send(post, &[b'x'; 500_000], false);
             both.client.send(post, b"last", true);
-            let put = both.request("PUT", &[], false);
+            let put = both.request("PUT", &[("x-own", " v\t")], false);
             both.client.send(put, &[b'z'; 200_000], false);
             let mut trailers = Fields::default();
-            trailers.push(b"X-Sum", b"1");
+            trailers.push(b"X-Sum", b"\t1 ");
             trailers.push(b"connection", b"close");
             both.client.send_trailers(put, &trailers);
             let lines = both.run();

@@ -24,6 +24,20 @@ fn head_is_lower_case_and_without_what_belongs_to_http1() {
     assert_eq!(peer.finished, [1]);
 }
 
+/// RFC 9113 section 8.2.1: a value neither begins nor ends with white space.
+#[test]
+fn white_space_at_the_ends_of_a_value_is_not_sent() {
+    let mut peer = Peer::new();
+    peer.get(1, "/");
+    let mut head = response(200, BodyLength::Length(0));
+    head.push(b"X-Own", b" \tv w\t ");
+    head.push(b"Location", b"\t/x");
+    head.push(b"Vary", b" \t");
+    peer.answer_with(1, &head, &[]);
+    let told = ["1 HEADERS 200 x-own=v w location=/x vary= END"];
+    assert_eq!(peer.told(), told);
+}
+
 #[test]
 fn last_piece_ends_the_stream() {
     let mut peer = Peer::new();

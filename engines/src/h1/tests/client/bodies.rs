@@ -112,6 +112,21 @@ fn broken_chunks_are_refused_behind_the_data_before_them() {
 }
 
 #[test]
+fn tabs_around_framing_fields_and_trailers_are_no_part_of_them() {
+    let chunked =
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding:\tchunked\t \r\n\r\n2\r\nab\r\n0\r\nX:\ty\t\r\n\r\n";
+    let lines = [
+        "200 Transfer-Encoding=chunked",
+        "+ab",
+        "trailers 1",
+        "end 2",
+    ];
+    assert_eq!(told(chunked), lines);
+    let length = "HTTP/1.1 200 OK\r\nContent-Length:\t2\t\r\n\r\nab";
+    assert_eq!(told(length), ["200 Content-Length=2", "+ab", "end 2"]);
+}
+
+#[test]
 fn bytes_that_nobody_asked_for_end_the_connection_behind_a_whole_response() {
     let mut idle = Client::new(Bodies::Delivered);
     idle.receive(b"HTTP/1.1 408 Request Timeout\r\n\r\n");

@@ -7,7 +7,7 @@ fn all_fields_are_told_verbatim_and_in_order() {
     assert_eq!(
         told(
             "HTTP/1.1 200 OK\r\nX-B: 1\r\nConnection: x, keep-alive\r\nx-b:2 \r\nKeep-Alive: 5\r\n\
-             SET-Cookie:   a=b;\tc  \r\nUpgrade: h2c\r\nTrailer: x\r\nContent-Length: 0\r\n\r\n"
+             SET-Cookie: \t a=b;\tc \t\r\nUpgrade: h2c\r\nTrailer: x\r\nContent-Length: 0\r\n\r\n"
         ),
         [
             "200 X-B=1 Connection=x, keep-alive x-b=2 Keep-Alive=5 SET-Cookie=a=b;\tc Upgrade=h2c \
@@ -134,7 +134,11 @@ fn heads_that_can_be_read_in_two_ways_are_refused() {
             "sent unknown \"Transfer-Encoding\"",
         ),
         (
-            "Transfer-Encoding: \tchunked",
+            "Transfer-Encoding: \x0bchunked",
+            "sent unknown \"Transfer-Encoding\"",
+        ),
+        (
+            "Transfer-Encoding: \u{a0}chunked",
             "sent unknown \"Transfer-Encoding\"",
         ),
         ("Transfer-Encoding", "sent unknown \"Transfer-Encoding\""),
