@@ -5,7 +5,7 @@
 use std::fs::File;
 use std::time::{Duration, UNIX_EPOCH};
 
-use firstbyte_tests::{Client, Response, Server};
+use firstbyte_tests::{Client, H2Client, Response, Server, peer};
 
 /// Sun, 06 Nov 1994 08:49:37 GMT: the file's time in every test here.
 const MODIFIED_S: u64 = 784_111_777;
@@ -18,7 +18,7 @@ fn server() -> Server {
     Server::http(
         "types { text/plain txt; }
          server {
-            listen 127.0.0.1:%%PORT%%; root %%DIR%%/html;
+            listen 127.0.0.1:%%PORT%%; http2 on; root %%DIR%%/html;
             location /before/ { alias %%DIR%%/html/; if_modified_since before; }
             location /off/ { alias %%DIR%%/html/; if_modified_since off; }
             location /noetag/ { alias %%DIR%%/html/; etag off; }
@@ -147,6 +147,34 @@ fn if_match_and_if_unmodified_since_guard_with_412() {
             ("/t.txt", &[&unmodified(EARLIER)], 412),
         ],
     );
+}
+
+/// RFC 9110 sections 5.3, 13.1.1 and 13.1.2: several fields are one list.
+#[test]
+fn lists_of_tags_may_come_in_several_fields() {
+    if !peer::is_firstbyte() {
+        return;
+    }
+    let server = server();
+    let other = |name: &str| format!("{name}: \"x\"");
+    let ours = |name: &str| format!("{name}: , {ETAG},");
+    let (none_match, matching) = ("If-None-Match", "If-Match");
+    for (name, fields, status) in [
+        (none_match, [other(none_match), ours(none_match)], 304),
+        (none_match, [ours(none_match), other(none_match)], 304),
+        (none_match, [other(none_match), other(none_match)], 200),
+        (matching, [other(matching), ours(matching)], 200),
+        (matching, [other(matching), other(matching)], 412),
+    ] {
+        let lines = fields.each_ref().map(String::as_str);
+        assert_statuses(&server, &[("/t.txt", &lines, status)]);
+        let mut http2 = H2Client::connect(server.port());
+        let lower = name.to_ascii_lowercase();
+        let values = fields.each_ref().map(|line| &line[name.len() + 2..]);
+        let more = values.map(|value| (lower.as_str(), value));
+        let stream = http2.request("GET", "/t.txt", &more, true);
+        assert_eq!(http2.reply(stream).status, status, "{fields:?} over HTTP/2");
+    }
 }
 
 #[test]

@@ -208,6 +208,30 @@ fn single_ranges_are_served() {
     }
 }
 
+/// RFC 9110 section 5.6.1.2.
+#[test]
+fn empty_elements_of_a_list_of_ranges_are_ignored() {
+    if !peer::is_firstbyte() {
+        return;
+    }
+    let server = server();
+    for value in [
+        "bytes=1-2,",
+        "bytes=,1-2",
+        "bytes=,\t,1-2 , ,",
+        "bytes=1-2,20-30,",
+    ] {
+        let answer = range(&server, value);
+        let text = answer.text();
+        assert_eq!((answer.status, text.as_str()), (206, "12"), "{value:?}");
+        let part = answer.header("Content-Range");
+        assert_eq!(part, Some("bytes 1-2/10"), "{value:?}");
+    }
+    for value in ["bytes=,", "bytes=,10-", "bytes=,x", "bytes=1-2,;"] {
+        assert_eq!(range(&server, value).status, 416, "{value:?}");
+    }
+}
+
 #[test]
 fn ranges_that_make_no_sense_are_ignored_or_416() {
     let server = server();

@@ -12,7 +12,9 @@ use super::framing::Framing;
 use super::header::{self, FieldLine};
 use super::limit::LineBudget;
 use super::line::{self, RequestLine, Stop, Target};
-use crate::http::{Fault, Field, FieldId, Method, RequestHead, Span, Version, check_host};
+use crate::http::{
+    Fault, Field, FieldId, Method, RequestHead, Span, Version, check_host, expects_continue,
+};
 use std::ops::Range;
 
 /// Parses one request head after the other.
@@ -372,8 +374,8 @@ impl HeadParser {
             }
             _ if repeated && ONCE & id.bit() != 0 => Err(Fault::DuplicateHeader),
             FieldId::Expect => {
-                self.head.expect_continue = self.head.version >= Version::Http11
-                    && value.eq_ignore_ascii_case(b"100-continue");
+                self.head.expect_continue |=
+                    self.head.version >= Version::Http11 && expects_continue(value);
                 Ok(())
             }
             _ => Ok(()),
@@ -431,13 +433,11 @@ const LOGGED_BYTES: usize = 2048;
 /// The bit of [`HeadParser::seen`] that no field has: "close" was said.
 const SAID_CLOSE: u64 = FieldId::Other.bit();
 
-/// Fields that may come once, besides those that have a fault of their own.
+/// Fields that may come once, besides those with a fault of their own. Several fields of a list are one list (RFC 9110 section
+/// 5.3): `If-Match`, `If-None-Match` and `Expect` may be repeated.
 const ONCE: u64 = FieldId::IfModifiedSince.bit()
     | FieldId::IfUnmodifiedSince.bit()
-    | FieldId::IfMatch.bit()
-    | FieldId::IfNoneMatch.bit()
     | FieldId::IfRange.bit()
     | FieldId::ContentRange.bit()
-    | FieldId::Expect.bit()
     | FieldId::Authorization.bit()
     | FieldId::ProxyAuthorization.bit();

@@ -2,17 +2,29 @@
 //!
 //! Source: RFC 9110 sections 8.8.3 and 13.1; nginx's list rules.
 
-/// Whether `etag`, as it stands in the ETag field of the response, is in
-/// `list`. `weak` compares as If-None-Match does, ignoring `W/`; without it
-/// the tags must be equal byte for byte, as If-Match needs.
+/// Returns whether `etag`, the value of the ETag field of the response, is in the list in `fields`. The fields of one name
+/// are one list (RFC 9110 section 5.3). With `weak` tags compare without `W/`, as for If-None-Match; else they must be equal
+/// byte for byte, as for If-Match.
 ///
-/// "*" alone matches any tag, an empty one too. An empty `etag` (no ETag)
-/// matches nothing else.
+/// "*" alone matches any tag, an empty one too. An empty `etag` (no ETag) matches nothing else.
 #[must_use]
-pub fn etag_matches(list: &[u8], etag: &[u8], weak: bool) -> bool {
-    if list == b"*" {
-        return true;
+pub fn etag_matches<'a>(
+    mut fields: impl Iterator<Item = &'a [u8]>,
+    etag: &[u8],
+    weak: bool,
+) -> bool {
+    let first = fields.next();
+    match (first, fields.next()) {
+        (Some(b"*"), None) => true,
+        (first, second) => {
+            let mut lists = first.into_iter().chain(second).chain(fields);
+            lists.any(|list| is_listed(list, etag, weak))
+        }
     }
+}
+
+/// Returns whether a tag is in one field.
+fn is_listed(list: &[u8], etag: &[u8], weak: bool) -> bool {
     let etag = if weak { strong_part(etag) } else { etag };
     if etag.is_empty() {
         return false;
@@ -56,7 +68,22 @@ fn next_entry(rest: &[u8]) -> &[u8] {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    fn etag_matches(list: &[u8], etag: &[u8], weak: bool) -> bool {
+        super::etag_matches([list].into_iter(), etag, weak)
+    }
+
+    /// RFC 9110 section 5.3.
+    #[test]
+    fn several_fields_are_one_list() {
+        let in_fields = |fields: &[&'static [u8]], weak| {
+            super::etag_matches(fields.iter().copied(), b"\"a\"", weak)
+        };
+        assert!(in_fields(&[b"\"x\"", b"\"y\", \"a\"", b""], false));
+        assert!(in_fields(&[b"\"x\"", b",", b", W/\"a\","], true));
+        assert!(!in_fields(&[b"\"x\"", b"W/\"a\""], false));
+        assert!(!in_fields(&[b"*", b"\"x\""], true));
+        assert!(!in_fields(&[], true));
+    }
 
     #[test]
     fn a_tag_is_found_anywhere_in_a_list() {

@@ -55,4 +55,4 @@ pub use status::reason_phrase;
 pub(crate) use status::wire_status;
 pub use uri::{BadUri, ParsedTarget, normalize};
 pub use whitespace::trim_ows;
-pub(crate) use whitespace::is_ows;
+pub(crate) use whitespace::{expects_continue, is_ows};

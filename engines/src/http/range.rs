@@ -4,6 +4,7 @@
 //! ignored and what is refused. Nothing here can overflow: positions above
 //! 2^63 - 1 are not satisfiable.
 
+use super::{is_ows, trim_ows};
 use std::ops::Range;
 
 /// Parsed value of a Range field.
@@ -38,6 +39,7 @@ pub fn parse_range(value: &[u8], size: u64, max_ranges: u64) -> Ranges {
     let mut one = None;
     let mut many = Vec::new();
     let mut sum = 0_u128;
+    specs.skip_separators();
     loop {
         let Some(spec) = specs.next_spec() else {
             return Ranges::NotSatisfiable;
@@ -55,7 +57,8 @@ pub fn parse_range(value: &[u8], size: u64, max_ranges: u64) -> Ranges {
             None if spec.starts_at_zero(size) => return Ranges::None,
             None => {}
         }
-        if !specs.comma() {
+        specs.skip_separators();
+        if specs.rest.is_empty() {
             break;
         }
     }
@@ -115,9 +118,8 @@ struct Specs<'a> {
 }
 
 impl Specs<'_> {
-    /// The next range-spec; `None` if what comes is none.
+    /// Returns the next range-spec; `None` if the text is none.
     fn next_spec(&mut self) -> Option<Spec> {
-        self.skip_spaces();
         let spec = if self.eat(b'-') {
             Spec::Suffix(self.number()?)
         } else {
@@ -127,17 +129,26 @@ impl Specs<'_> {
                 return None;
             }
             self.skip_spaces();
-            if matches!(self.rest.first(), None | Some(b',')) {
+            if self.is_at_end() {
                 return Some(Spec::From(first));
             }
             Spec::Between(first, self.number()?)
         };
-        self.skip_spaces();
-        matches!(self.rest.first(), None | Some(b',')).then_some(spec)
+        self.is_at_end().then_some(spec)
     }
 
-    fn comma(&mut self) -> bool {
-        self.eat(b',')
+    /// Skips commas and white space: a list may have empty elements (RFC 9110 section 5.6.1.2).
+    fn skip_separators(&mut self) {
+        while let [byte, rest @ ..] = self.rest
+            && (*byte == b',' || is_ows(*byte))
+        {
+            self.rest = rest;
+        }
+    }
+
+    /// Returns whether a comma or the end of the list follows, perhaps after white space.
+    fn is_at_end(&self) -> bool {
+        matches!(trim_ows(self.rest), [] | [b',', ..])
     }
 
     fn number(&mut self) -> Option<u64> {
@@ -209,6 +220,23 @@ mod tests {
         assert_eq!(ranges("bytes=5-3, 1-1"), Ranges::One(1..2));
     }
 
+    /// RFC 9110 section 5.6.1.2: empty elements of a list are ignored.
+    #[test]
+    fn empty_elements_of_the_list_are_ignored() {
+        for value in [
+            "bytes=0-9,",
+            "bytes=,0-9",
+            "bytes= ,\t, 0-9 , ,\t,",
+            "bytes=0-9\t",
+        ] {
+            assert_eq!(ranges(value), Ranges::One(0..10), "{value:?}");
+        }
+        let wanted = Ranges::Many(vec![0..10, 990..1000, 20..30]);
+        assert_eq!(ranges("bytes=0-9,,-10\t,\t20-29,"), wanted);
+        // They count for nothing.
+        assert_eq!(parse_range(b"bytes=,,0-9,,", 1000, 1), Ranges::One(0..10));
+    }
+
     #[test]
     fn nothing_to_send_is_not_satisfiable() {
         for value in [
@@ -217,8 +245,11 @@ mod tests {
             "bytes=10-alpha",
             "bytes=10",
             "bytes=10-11 12-",
-            "bytes=0-9,",
-            "bytes=,0-9",
+            "bytes=,",
+            "bytes= ,\t, ",
+            "bytes=0-9,;",
+            "bytes=,10",
+            "bytes=0\t-9",
             "bytes=-",
             "bytes=--1",
             "bytes=-0",

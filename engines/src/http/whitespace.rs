@@ -1,6 +1,6 @@
-//! Optional white space (OWS) around field values and list elements: SP and HTAB.
+//! Optional white space (OWS) around field values and list elements: SP and HTAB; expectations, a list.
 //!
-//! Source: RFC 9110 sections 5.5, 5.6.3.
+//! Source: RFC 9110 sections 5.5, 5.6.1, 5.6.3.
 
 /// Returns whether `byte` is SP or HTAB.
 #[inline]
@@ -24,6 +24,12 @@ pub const fn trim_ows(mut text: &[u8]) -> &[u8] {
         text = rest;
     }
     text
+}
+
+/// Returns whether the value of an `Expect` field, a list, has the expectation `100-continue` (RFC 9110 section 10.1.1).
+pub(crate) fn expects_continue(value: &[u8]) -> bool {
+    let mut elements = value.split(|byte| *byte == b',').map(trim_ows);
+    elements.any(|element| element.eq_ignore_ascii_case(b"100-continue"))
 }
 
 #[cfg(test)]

@@ -2,7 +2,9 @@
 //!
 //! Source: RFC 9113 sections 8.1.1, 8.2.3; draft-mbelshe-httpbis-spdy-00 section 3.2.1.
 
-use crate::http::{BodyLength, Fault, FieldId, RequestHead, Span, Version, parse_length};
+use crate::http::{
+    BodyLength, Fault, FieldId, RequestHead, Span, Version, expects_continue, parse_length,
+};
 
 /// The head, and what is counted of its fields.
 #[derive(Debug)]
@@ -78,9 +80,11 @@ impl HeadBuilder {
         self.head.version = version;
         self.head.keep_alive = true;
         if self.has(FieldId::Expect) {
-            let expects = self.head.field(FieldId::Expect);
-            self.head.expect_continue =
-                expects.is_some_and(|value| value.eq_ignore_ascii_case(b"100-continue"));
+            let expects = self
+                .head
+                .fields_by_id(FieldId::Expect)
+                .any(expects_continue);
+            self.head.expect_continue = expects;
         }
     }
 

@@ -77,7 +77,7 @@ pub(crate) fn forwarded(
     for field in fields.iter().rev() {
         let (named, whole) = walk_back(found.unwrap_or(peer), field, trusted, recursive);
         found = named.or(found);
-        if !whole || !recursive {
+        if !whole || (found.is_some() && !recursive) {
             break;
         }
     }
@@ -91,7 +91,7 @@ fn walk_back(
     trusted: &[Network],
     recursive: bool,
 ) -> (Option<Peer>, bool) {
-    let separator = |b: &u8| matches!(b, b' ' | b',');
+    let separator = |b: &u8| matches!(b, b' ' | b'\t' | b',');
     let (mut found, mut rest) = (None, field);
     loop {
         let last = found.unwrap_or(peer);
@@ -103,9 +103,12 @@ fn walk_back(
         {
             rest = more;
         }
-        // As in nginx a separator in the first place belongs to the address, which is none then.
-        let start = rest.iter().skip(1).rposition(separator);
-        let start = start.map_or(0, |at| at + 2);
+        // Empty elements of a list are ignored (RFC 9110 section 5.6.1.2).
+        if rest.is_empty() {
+            return (found, true);
+        }
+        let start = rest.iter().rposition(separator);
+        let start = start.map_or(0, |at| at + 1);
         let Some(addr) = parse_peer(&rest[start..]) else {
             return (found, false);
         };
@@ -177,9 +180,17 @@ mod tests {
         assert_eq!(go(&["192.0.2.1", "unknown"], true), None);
         assert_eq!(
             go(&["192.0.2.1", " ,10.0.0.1"], true),
-            Some(peer("10.0.0.1"))
+            Some(peer("192.0.2.1"))
         );
-        assert_eq!(go(&[",10.0.0.1"], true), None);
+        for list in [",10.0.0.1", "192.0.2.1,\t,10.0.0.1\t"] {
+            assert_eq!(go(&[list], false), Some(peer("10.0.0.1")), "{list:?}");
+        }
+        assert_eq!(go(&[",10.0.0.1"], true), Some(peer("10.0.0.1")));
+        for recursive in [false, true] {
+            let fields = ["192.0.2.1", ",10.0.0.1", " ,\t", ""];
+            let expected = if recursive { "192.0.2.1" } else { "10.0.0.1" };
+            assert_eq!(go(&fields, recursive), Some(peer(expected)));
+        }
         assert_eq!(go(&[""], true), None);
         assert_eq!(go(&[" , "], true), None);
         assert_eq!(go(&[], true), None);

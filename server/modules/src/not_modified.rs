@@ -23,12 +23,12 @@ fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
         return Err(412);
     }
     let since = x.head.field(FieldId::IfModifiedSince);
-    let none_match = x.head.field(FieldId::IfNoneMatch);
-    if since.is_none() && none_match.is_none() {
+    let names_none = x.head.field(FieldId::IfNoneMatch).is_some();
+    if since.is_none() && !names_none {
         return Ok(());
     }
     let modified = since.is_some_and(|value| is_modified(x, value));
-    let unmatched = none_match.is_some_and(|list| !etag_matches(list, etag(x), true));
+    let unmatched = names_none && !lists_etag(x, FieldId::IfNoneMatch, true);
     if modified || unmatched {
         return Ok(());
     }
@@ -54,8 +54,10 @@ fn is_conditional(x: &Exchange) -> bool {
     })
 }
 
-fn etag(x: &Exchange) -> &[u8] {
-    x.reply.etag.as_deref().unwrap_or_default()
+/// Returns whether the fields `id` list the ETag of the response.
+fn lists_etag(x: &Exchange, id: FieldId, weak: bool) -> bool {
+    let etag = x.reply.etag.as_deref().unwrap_or_default();
+    etag_matches(x.head.fields_by_id(id), etag, weak)
 }
 
 /// `If-Unmodified-Since` and `If-Match`.
@@ -66,9 +68,7 @@ fn precondition_holds(x: &Exchange) -> bool {
             return false;
         }
     }
-    x.head
-        .field(FieldId::IfMatch)
-        .is_none_or(|list| etag_matches(list, etag(x), false))
+    x.head.field(FieldId::IfMatch).is_none() || lists_etag(x, FieldId::IfMatch, false)
 }
 
 fn is_modified(x: &Exchange, value: &[u8]) -> bool {

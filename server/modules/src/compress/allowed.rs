@@ -93,7 +93,7 @@ fn proxied(x: &Exchange, cx: &Ctx<'_>, mask: u32) -> bool {
 
 /// Whether a list names a word.
 fn lists(value: &[u8], word: &[u8]) -> bool {
-    let mut words = value.split(|b| matches!(b, b',' | b';' | b' ' | b'='));
+    let mut words = value.split(|b| matches!(b, b',' | b';' | b' ' | b'\t' | b'='));
     words.any(|w| w.eq_ignore_ascii_case(word))
 }
 
