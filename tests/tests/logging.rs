@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use firstbyte_tests::client::request;
 use firstbyte_tests::dir::set_mode;
-use firstbyte_tests::{Builder, Server, Signal, peer, wait_until};
+use firstbyte_tests::{Builder, H2Client, Server, Signal, peer, wait_until};
 
 fn site(http: &str, locations: &str) -> Builder {
     let text = format!(
@@ -424,4 +424,31 @@ fn lines_buffered_before_usr1_go_to_the_old_file() {
         wait_until("the new file is there", || server.path("a.log").exists());
         assert_eq!(server.dir().read("a.log"), "");
     }
+}
+
+/// nginx: a question mark without anything behind it begins no arguments.
+#[test]
+fn a_bare_question_mark_is_no_argument() {
+    let server = Server::http(
+        "log_format f '[$args][$query_string][$is_args][$request_uri]'; access_log %%DIR%%/args.log f;
+         server { listen 127.0.0.1:%%PORT%%; http2 on;
+             location /rewritten { rewrite ^ /to; }
+             location / { return 200 '$args$is_args$uri$is_args$args'; } }",
+    )
+    .start();
+    let expected = [
+        ("/a", "/a", "[-][-][][/a]"),
+        ("/a?", "/a", "[-][-][][/a?]"),
+        ("/rewritten?", "/to", "[-][-][][/rewritten?]"),
+        ("/a??", "??/a??", "[?][?][?][/a??]"),
+        ("/a?x=", "x=?/a?x=", "[x=][x=][?][/a?x=]"),
+    ];
+    let mut http2 = H2Client::connect(server.port());
+    for (target, body, _) in expected {
+        assert_eq!(server.get(target).text(), body, "{target}");
+        assert_eq!(http2.fetch(target).text(), body, "{target} over HTTP/2");
+    }
+    let logged = lines(&server, "args.log", 2 * expected.len());
+    let wanted = expected.iter().flat_map(|(.., line)| [*line; 2]);
+    assert_eq!(logged, wanted.collect::<Vec<_>>());
 }

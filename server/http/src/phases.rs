@@ -264,8 +264,9 @@ fn take_target(x: &mut Exchange) -> bool {
     match normalize(target, merge, &mut x.target.uri) {
         Ok(parsed) => {
             if let Some(args) = parsed.args {
+                // As in nginx `/a?` has no arguments.
+                x.target.has_args = args.start < target.len();
                 x.target.args.extend_from_slice(&target[args]);
-                x.target.has_args = true;
             }
             x.target.ext_len = parsed.ext.map_or(0, |ext| ext.len() as u32);
             x.target.valid_target = true;
