@@ -52,8 +52,7 @@ pub fn status(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) {
     if matches!(status, 400 | 413 | 414 | 495 | 496 | 497 | 500 | 501) {
         x.progress.keep_alive = false;
     }
-    x.reply.content_type.clear();
-    x.reply.charset.clear();
+    forget_content(x);
     let http = Rc::clone(&x.route.http);
     let loc = x.core_loc(&http);
     if let Some(pages) = &loc.error_pages
@@ -84,6 +83,8 @@ fn plain_status(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) {
 fn error_page(x: &mut Exchange, cx: &mut Ctx<'_>, page: &ErrorPage) {
     if let Some(overwrite) = page.overwrite {
         x.route.err_status = overwrite;
+        // It belongs to 416, and says nothing of the content of another response (RFC 9110 section 14.4).
+        x.reply.fields.remove(FieldId::ContentRange);
     }
     let uri = page.uri.to_vec(x, cx);
     x.note(|| Event::ErrorPage(page.at, uri.clone()));
@@ -124,7 +125,6 @@ pub fn split_args(uri: &[u8]) -> (&[u8], &[u8]) {
 /// Sends the page of a status.
 fn page(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) {
     x.reply.status = x.route.err_status;
-    forget_content(x);
     let loc = x.route.core_loc();
     let padded = *loc.msie_padding && status >= 400 && pads_pages(x);
     match status_page(status, shown_name(&loc.server_tokens), padded) {
@@ -150,17 +150,27 @@ fn send_page(x: &mut Exchange, cx: &mut Ctx<'_>, html: Vec<u8>) {
     send(x, cx, Some(Chunk::Owned(html)));
 }
 
-/// Forgets what describes a content that is not sent.
+/// Removes the content of a response that is not sent, with all that describes it: the page of a status, or a page by
+/// `error_page`, is another representation (RFC 9110 section 8).
 fn forget_content(x: &mut Exchange) {
-    x.reply.last_modified = None;
-    x.reply.last_modified_text = None;
-    x.reply.etag = None;
-    x.reply.source = None;
-    x.reply.allow_ranges = false;
-    x.reply.fields.fields.retain(|field| {
+    let reply = &mut x.reply;
+    reply.content_type.clear();
+    reply.charset.clear();
+    reply.content_length = None;
+    reply.last_modified = None;
+    reply.last_modified_text = None;
+    reply.etag = None;
+    reply.source = None;
+    reply.allow_ranges = false;
+    reply.single_range = false;
+    reply.fields.fields.retain(|field| {
         !matches!(
             field.id,
-            FieldId::LastModified | FieldId::Etag | FieldId::AcceptRanges | FieldId::ContentLength
+            FieldId::LastModified
+                | FieldId::Etag
+                | FieldId::AcceptRanges
+                | FieldId::ContentLength
+                | FieldId::ContentEncoding
         )
     });
     x.body.chunks.clear();
@@ -188,7 +198,6 @@ fn refresh(x: &mut Exchange, cx: &mut Ctx<'_>) {
     let location = std::mem::take(&mut x.reply.location);
     x.route.err_status = 200;
     x.reply.status = 200;
-    forget_content(x);
     send_page(x, cx, refresh_page(&location));
 }
 

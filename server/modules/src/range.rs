@@ -81,6 +81,7 @@ fn if_range_holds(x: &Exchange) -> bool {
     matches!((x.reply.last_modified, parse_http_date(value)), (Some(last), Some(time)) if last == time)
 }
 
+/// Sends several ranges. Their codings are fields of the parts: the multipart body itself is in none (RFC 9110 section 8.4).
 fn multipart(x: &mut Exchange, ranges: &[Range<u64>], size: u64) {
     let boundary = format!("{:020}", BOUNDARY.fetch_add(1, Ordering::Relaxed));
     let mut kind = x.reply.content_type.clone();
@@ -88,10 +89,22 @@ fn multipart(x: &mut Exchange, ranges: &[Range<u64>], size: u64) {
         kind.extend_from_slice(b"; charset=");
         kind.extend_from_slice(&x.reply.charset);
     }
+    let codings: Vec<Vec<u8>> = (x
+        .reply
+        .fields
+        .named(b"Content-Encoding")
+        .map(<[u8]>::to_vec))
+    .collect();
+    x.reply.fields.remove(FieldId::ContentEncoding);
     let mut length = 0;
     let mut parts = Vec::with_capacity(ranges.len());
     for range in ranges {
         let mut head = format!("\r\n--{boundary}\r\n").into_bytes();
+        for coding in &codings {
+            head.extend_from_slice(b"Content-Encoding: ");
+            head.extend_from_slice(coding);
+            head.extend_from_slice(b"\r\n");
+        }
         if !kind.is_empty() {
             head.extend_from_slice(b"Content-Type: ");
             head.extend_from_slice(&kind);
