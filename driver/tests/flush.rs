@@ -65,7 +65,7 @@ fn answer(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     let mut first = (x.target.args != b"head").then(|| std::mem::take(&mut pieces[0]));
     let late_ms = cx.clock.mono_ms + LATE_MS;
     x.reply.status = 200;
-    x.reply.content_type = b"text/html".to_vec();
+    x.reply.content_type.set(b"text/html");
     if packed {
         x.reply.fields.push(b"Content-Encoding", b"gzip");
     }

@@ -27,14 +27,10 @@ impl MimeTypes {
         Self(Arc::new(Types { all: false, set }))
     }
 
-    /// Whether a response of this type is meant; one without a type only where all are.
-    pub fn matches(&self, content_type: &[u8]) -> bool {
-        let end = memchr::memchr(b';', content_type).unwrap_or(content_type.len());
-        self.0.all
-            || self
-                .0
-                .set
-                .contains(&content_type[..end].trim_ascii_end().to_ascii_lowercase())
+    /// Returns whether the list has this type, which is compared with all its parameters and without case. A response without
+    /// a type is in a list of all types only.
+    pub fn matches(&self, media_type: &[u8]) -> bool {
+        self.0.all || self.0.set.contains(&media_type.to_ascii_lowercase())
     }
 }
 
@@ -71,11 +67,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn types_match_without_case_and_parameters() {
-        let types = MimeTypes::of(&["text/html", "text/plain"]);
+    fn types_match_whole_and_without_case() {
+        let types = MimeTypes::of(&["text/html", "text/plain; a=b"]);
         assert!(types.matches(b"Text/HTML"));
-        assert!(types.matches(b"text/plain; charset=utf-8"));
-        assert!(!types.matches(b"text/htmlx"));
+        assert!(types.matches(b"text/plain; A=b"));
+        for other in [
+            "text/htmlx",
+            "text/html;",
+            "text/html; a=b",
+            "text/html ",
+            "text/plain",
+        ] {
+            assert!(!types.matches(other.as_bytes()), "{other}");
+        }
         assert!(!types.matches(b""));
     }
 }

@@ -7,6 +7,7 @@ mod action;
 mod arrival;
 mod body;
 mod body_source;
+mod content_type;
 mod early_responses;
 mod extensions;
 mod log;
@@ -44,6 +45,7 @@ pub use action::Action;
 pub use arrival::OnArrival;
 pub use body::{BodyStage, Broken, Pulled, ResponseBody, StageStatus};
 pub use body_source::{BodyRead, BodySource};
+pub use content_type::ContentType;
 pub use early_responses::{EarlyResponses, HINTS_MAX};
 pub use extensions::{DropGuard, Extensions};
 use part::part;
@@ -219,6 +221,6 @@ mod tests {
     #[test]
     fn an_exchange_takes_no_more_memory_than_is_known() {
         // Flags of a part stand together: one more may take eight bytes, where there is no room beside the others.
-        assert!(size_of::<Exchange>() <= 1520, "{}", size_of::<Exchange>());
+        assert!(size_of::<Exchange>() <= 1528, "{}", size_of::<Exchange>());
     }
 }

@@ -83,7 +83,7 @@ fn plain_status(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) {
 fn error_page(x: &mut Exchange, cx: &mut Ctx<'_>, page: &ErrorPage) {
     if let Some(overwrite) = page.overwrite {
         x.route.err_status = overwrite;
-        // It belongs to 416, and says nothing of the content of another response (RFC 9110 section 14.4).
+        // It is a field of 416 alone; in another response it would describe the content (RFC 9110 section 14.4).
         x.reply.fields.remove(FieldId::ContentRange);
     }
     let uri = page.uri.to_vec(x, cx);
@@ -145,7 +145,7 @@ fn shown_name(tokens: &ServerTokens) -> &'static str {
 }
 
 fn send_page(x: &mut Exchange, cx: &mut Ctx<'_>, html: Vec<u8>) {
-    x.reply.content_type.extend_from_slice(b"text/html");
+    x.reply.content_type.set(b"text/html");
     x.reply.content_length = Some(html.len() as u64);
     send(x, cx, Some(Chunk::Owned(html)));
 }
@@ -216,7 +216,7 @@ pub fn text(
     x.reply.status = status;
     x.reply.content_length = Some(body.len() as u64);
     match content_type {
-        Some(kind) => x.reply.content_type = kind.to_vec(),
+        Some(kind) => x.reply.content_type.set(kind),
         None => set_content_type(x),
     }
     let chunk = (!body.is_empty()).then_some(Chunk::Owned(body));
@@ -240,7 +240,7 @@ pub fn set_content_type(x: &mut Exchange) {
         _ => None,
     };
     let kind = known.map_or(loc.default_type.0.as_slice(), Vec::as_slice);
-    x.reply.content_type.extend_from_slice(kind);
+    x.reply.content_type.set(kind);
 }
 
 /// Runs the header stages and makes the response ready to leave. The body is what was put into `x.body.chunks` and `chunk`.
@@ -337,7 +337,7 @@ fn render(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
 /// Writes the fields that describe the content: type, length, time of change.
 fn describe_content(head: &mut ResponseHead, reply: &Reply) {
     if !reply.content_type.is_empty() {
-        push_content_type(head, &reply.content_type, &reply.charset);
+        reply.content_type.push_to(head, &reply.charset);
     }
     head.body = BodyLength::Unknown;
     if let Some(length) = reply.content_length {
@@ -373,14 +373,6 @@ pub fn escaped(location: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     escape(location, Escape::Location, &mut out);
     out
-}
-
-fn push_content_type(head: &mut ResponseHead, kind: &[u8], charset: &[u8]) {
-    if charset.is_empty() {
-        return head.push_id(FieldId::ContentType, b"Content-Type", kind);
-    }
-    let value = [kind, b"; charset=", charset].concat();
-    head.push_id(FieldId::ContentType, b"Content-Type", &value);
 }
 
 /// Completes a `Location` that is a path with scheme and host.

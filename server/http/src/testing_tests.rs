@@ -454,7 +454,7 @@ fn say(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
         _ => of_text(&uri),
     };
     x.reply.status = 200;
-    x.reply.content_type = b"text/plain".to_vec();
+    x.reply.content_type.set(b"text/plain");
     reply::send(x, cx, Some(chunk));
     Content::Sent
 }

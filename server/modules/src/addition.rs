@@ -42,7 +42,7 @@ fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
     if x.reply.status != 200 || (before.is_none() && after.is_none()) {
         return Ok(());
     }
-    if !conf.types.matches(&x.reply.content_type) {
+    if !conf.types.matches(x.reply.content_type.media_type()) {
         return Ok(());
     }
     x.reply.content_length = None;

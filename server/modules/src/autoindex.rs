@@ -102,7 +102,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
         Err(status) => return Content::Status(status),
     };
     x.reply.status = 200;
-    x.reply.content_type = content_type(*conf.format, &callback).to_vec();
+    (x.reply.content_type).set(content_type(*conf.format, &callback));
     if *conf.format == Format::Xml {
         x.reply.charset = b"utf-8".to_vec();
     }

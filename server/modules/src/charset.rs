@@ -250,7 +250,11 @@ fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
     };
     match from {
         Some(from) if !from.eq_ignore_ascii_case(&to) => change(x, main, &from, &to),
-        _ => name_charset(x, &to),
+        Some(_) => {
+            x.reply.content_type.remove_charset();
+            name_charset(x, &to);
+        }
+        None => name_charset(x, &to),
     }
     Ok(())
 }
@@ -305,7 +309,7 @@ fn applies(x: &Exchange, conf: &CharsetLoc) -> bool {
         return false;
     }
     if x.reply.charset.is_empty() {
-        conf.types.matches(&x.reply.content_type)
+        conf.types.matches(x.reply.content_type.media_type())
     } else {
         *conf.override_charset
     }
@@ -349,6 +353,7 @@ fn change(x: &mut Exchange, main: &CharsetMain, from: &[u8], to: &[u8]) {
     let Some((table, direction)) = table else {
         return x.log(Level::Error, format_args!("{}", no_table(from, to)));
     };
+    x.reply.content_type.remove_charset();
     name_charset(x, to);
     if table.changes_length() {
         x.reply.content_length = None;

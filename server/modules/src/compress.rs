@@ -106,7 +106,10 @@ fn offered(x: &Exchange, conf: &CompressLoc) -> [Option<Coding>; coding::CODINGS
                 .content_length
                 .is_none_or(|length| length >= conf.min_bytes(coding))
         };
-        let of_type = || conf.types(coding).matches(&x.reply.content_type);
+        let of_type = || {
+            conf.types(coding)
+                .matches(x.reply.content_type.media_type())
+        };
         conf.is_on(coding) && long() && of_type()
     };
     conf.order

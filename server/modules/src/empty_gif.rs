@@ -32,7 +32,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
         return Content::Status(405);
     }
     x.reply.status = 200;
-    x.reply.content_type = b"image/gif".to_vec();
+    x.reply.content_type.set(b"image/gif");
     x.reply.content_length = Some(GIF.len() as u64);
     x.reply.last_modified = Some(MODIFIED_S);
     reply::send(x, cx, Some(Chunk::Static(GIF)));

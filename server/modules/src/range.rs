@@ -84,11 +84,8 @@ fn if_range_holds(x: &Exchange) -> bool {
 /// Sends several ranges. Their codings are fields of the parts: the multipart body itself is in none (RFC 9110 section 8.4).
 fn multipart(x: &mut Exchange, ranges: &[Range<u64>], size: u64) {
     let boundary = format!("{:020}", BOUNDARY.fetch_add(1, Ordering::Relaxed));
-    let mut kind = x.reply.content_type.clone();
-    if !x.reply.charset.is_empty() {
-        kind.extend_from_slice(b"; charset=");
-        kind.extend_from_slice(&x.reply.charset);
-    }
+    let mut kind = Vec::new();
+    x.reply.content_type.write(&x.reply.charset, &mut kind);
     let codings: Vec<Vec<u8>> = (x
         .reply
         .fields
@@ -126,7 +123,8 @@ fn multipart(x: &mut Exchange, ranges: &[Range<u64>], size: u64) {
     }
     let tail = format!("\r\n--{boundary}--\r\n").into_bytes();
     x.reply.content_length = Some(length + tail.len() as u64);
-    x.reply.content_type = format!("multipart/byteranges; boundary={boundary}").into_bytes();
+    let multipart = format!("multipart/byteranges; boundary={boundary}");
+    x.reply.content_type.set(multipart.as_bytes());
     x.reply.charset.clear();
     partial(x, parts, tail);
 }

@@ -73,7 +73,7 @@ fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
     if !*conf.ssi || x.reply.content_length == Some(0) {
         return Ok(());
     }
-    if !conf.types.matches(&x.reply.content_type) {
+    if !conf.types.matches(x.reply.content_type.media_type()) {
         return Ok(());
     }
     x.reply.allow_ranges = false;

@@ -79,7 +79,7 @@ fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
     if conf.pairs.is_empty() || x.reply.content_length == Some(0) {
         return Ok(());
     }
-    if !conf.types.matches(&x.reply.content_type) {
+    if !conf.types.matches(x.reply.content_type.media_type()) {
         return Ok(());
     }
     let mut pairs = Vec::with_capacity(conf.pairs.len());

@@ -101,7 +101,10 @@ pub(super) fn sent_field(x: &Exchange, name: &[u8], out: &mut Out) -> bool {
     let undecided = x.response.head.status == 0;
     match name {
         b"content_type" if undecided => {
-            return put_opt(out, Some(&*x.reply.content_type).filter(|t| !t.is_empty()));
+            return put_opt(
+                out,
+                Some(x.reply.content_type.text()).filter(|t| !t.is_empty()),
+            );
         }
         b"content_length" if undecided => {
             return x.reply.content_length.is_some_and(|n| put_number(out, n));

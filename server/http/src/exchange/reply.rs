@@ -5,6 +5,7 @@ use std::rc::Rc;
 use engines::http::{ResponseHead, SharedBytes};
 use server_base::files::Opened;
 
+use super::ContentType;
 use super::part::part;
 
 part! {
@@ -13,9 +14,9 @@ part! {
     pub struct Reply() {
         /// Status code.
         pub status: u16,
-        /// `Content-Type` without charset; empty for none.
-        pub content_type: Vec<u8> => clear,
-        /// Charset to add to the content type.
+        /// `Content-Type`.
+        pub content_type: ContentType => clear,
+        /// Charset of the content: that of the content type, or the one that is added to it.
         pub charset: Vec<u8> => clear,
         /// Length of the body in bytes, where it is known.
         pub content_length: Option<u64>,

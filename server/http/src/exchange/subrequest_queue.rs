@@ -291,7 +291,7 @@ fn answer_with(x: &mut Exchange, cx: &mut Ctx<'_>, (body, content_type): (Vec<u8
     x.clear_reply();
     x.route.err_status = 0;
     x.reply.status = 200;
-    x.reply.content_type = content_type;
+    x.reply.content_type.set(&content_type);
     x.reply.content_length = Some(body.len() as u64);
     reply::send(x, cx, (!body.is_empty()).then_some(Chunk::Owned(body)));
 }

@@ -467,7 +467,7 @@ fn include(x: &mut Exchange, cx: &mut Ctx<'_>, params: &Params<'_>) -> Result<Su
     };
     let mut child = Subrequest::open(x, cx, &path, &args).map_err(|_| Failed)?;
     if let Some(stub) = stub {
-        child = child.or_else(stub, x.reply.content_type.clone());
+        child = child.or_else(stub, x.reply.content_type.media_type().to_vec());
     }
     if waited {
         child = child.waited();
