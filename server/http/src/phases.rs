@@ -24,6 +24,7 @@ use crate::http::Http;
 use crate::location::{Search, find_location, method_bit};
 use crate::names::find_server;
 use crate::reply;
+use crate::request_body::unread;
 use crate::trace::Event;
 use crate::user_agent::Browser;
 pub use access::delay_counts_from;
@@ -117,7 +118,13 @@ pub fn resume(x: &mut Exchange, cx: &mut Ctx<'_>) {
     };
     if wait.wake || x.is_due(cx.clock.mono_ms) {
         x.forget_wakes();
-        x.progress.state = State::Running;
+        if !x.is_held() {
+            x.progress.state = State::Running;
+        } else if let Some(status) = unread::release(x) {
+            reply::status(x, cx, status);
+        } else {
+            return;
+        }
         run(x, cx);
     }
 }
@@ -235,6 +242,9 @@ fn refuse(x: &mut Exchange, cx: &mut Ctx<'_>, fault: Fault) {
 
 /// Answers a request body that breaks the protocol, while nothing has been answered yet.
 pub fn refuse_body(x: &mut Exchange, cx: &mut Ctx<'_>, fault: Fault) {
+    if x.is_held() {
+        unread::withdraw(x);
+    }
     x.progress.state = State::Running;
     x.log(Level::Info, format_args!("{}", fault.message()));
     x.progress.keep_alive = false;
@@ -289,6 +299,9 @@ pub fn run(x: &mut Exchange, cx: &mut Ctx<'_>) {
             continue;
         }
         phase(x, cx, &http);
+    }
+    if x.head.body == BodyLength::Unknown && x.progress.state == State::Responding {
+        unread::hold(x, cx);
     }
 }
 

@@ -53,6 +53,13 @@ pub fn status(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) {
         x.progress.keep_alive = false;
     }
     forget_content(x);
+    if status == 413 && x.progress.too_large {
+        x.refuse_body();
+    }
+    if let Some(early) = &mut x.response.early_responses {
+        // They belong to the response that was meant.
+        early.hints.clear();
+    }
     let http = Rc::clone(&x.route.http);
     let loc = x.core_loc(&http);
     if let Some(pages) = &loc.error_pages

@@ -43,6 +43,10 @@ fn next_hints(x: &mut Exchange) -> Option<ResponseHead> {
         // Whoever has not been let in yet, or whose refusal is held back, is told nothing of the page.
         return None;
     }
+    if x.is_held() || x.route.err_status >= 400 {
+        // The response is decided. Hints of one that is held back leave with it, an error has none.
+        return None;
+    }
     let hints = x.response.early_responses.as_mut()?.hints.pop_front()?;
     match x.progress.state {
         State::Waiting(_) => Some(hints),

@@ -211,11 +211,23 @@ fn end_tunnel<N: Net>(h1: &mut H1State, sh: &mut Shared<N>) {
 /// Ends an exchange that waits, or asks a server, if the peer has closed. The engine reports
 /// the end only where a request may begin.
 #[inline(always)] // Nearly no peer is gone.
-fn abandon<N: Net>(h1: &mut H1State, sh: &mut Shared<N>) -> Result<(), Closed> {
-    match h1.engine.input_ended() {
-        true => abandon_ended(h1, sh),
-        false => Ok(()),
+fn abandon<N: Net>(
+    h1: &mut H1State,
+    last_progress_ms: &mut u64,
+    sh: &mut Shared<N>,
+) -> Result<(), Closed> {
+    if !h1.engine.input_ended() {
+        return Ok(());
     }
+    if let Some(active) = h1.exchanges.active.first_mut()
+        && active.exchange.is_held()
+    {
+        // No more comes of the body that it waits for.
+        active.exchange.end_hold();
+        respond(h1, last_progress_ms, sh);
+        return Ok(());
+    }
+    abandon_ended(h1, sh)
 }
 
 #[cold]
@@ -341,11 +353,12 @@ pub(super) fn respond<N: Net>(h1: &mut H1State, last_progress_ms: &mut u64, sh: 
                 early_responses::over_h1(x, &mut h1.engine);
             }
             if !h1.engine.body_done() {
-                if x.head.expect_continue && x.route.err_status == 0 {
-                    h1.engine.send_interim(100, None);
-                }
-                if !x.wants_body() {
-                    h1.engine.discard_body();
+                // A client that expects 100 (Continue) gets it if its body is still passed on, else its final response
+                // (RFC 9110 section 10.1.1).
+                match x.wants_body() {
+                    true if x.head.expect_continue => _ = h1.engine.send_interim(100, None),
+                    true => {}
+                    false => h1.engine.discard_body(),
                 }
             }
             debug_http!(x, "{}", trace::Head(&x.response.head));
@@ -365,7 +378,7 @@ pub(super) fn run<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result
         let State::Serving(Protocol::H1(h1)) = &mut c.state else {
             return Ok(());
         };
-        abandon(h1, sh)?;
+        abandon(h1, &mut c.last_progress_ms, sh)?;
         if !pump(h1, &mut c.last_progress_ms, c.writable, sh) {
             return Ok(());
         }

@@ -223,7 +223,8 @@ fn the_target_becomes_uri_and_arguments() {
     let x = world.get("/a");
     assert!(!x.target.has_args && !x.target.quoted_uri);
     assert_eq!(x.target.extension(), b"");
-    assert!(world.get("/a?").target.has_args, "if empty ones");
+    assert!(!world.get("/a?").target.has_args, "nothing follows");
+    assert!(world.get("/a?#b").target.has_args, "if empty ones");
     assert!(world.get("/a+b").target.quoted_uri);
     let mut keep = World::new("merge_slashes off;");
     assert_eq!(keep.get("/a//b").target.uri, b"/a//b");

@@ -14,15 +14,16 @@
 //!
 //! Source: nginx documentation, directives `client_body_*`, `client_max_body_size`.
 
+mod broken;
 mod collect;
 mod pace;
 mod pieces;
 pub mod stream;
+pub(crate) mod unread;
 
 use std::collections::VecDeque;
 
-use engines::http::{BodyLength, Fault, Version};
-use server_base::errlog::Level;
+use engines::http::{BodyLength, Version};
 use server_base::files::TempFile;
 
 use crate::conf_core::CoreLoc;
@@ -31,7 +32,7 @@ use collect::Reader;
 pub use collect::{CollectOptions, Collected, InFile, collect};
 pub use pace::BodyRate;
 use pace::Pace;
-use pieces::Stream;
+use pieces::{Stream, Unread};
 
 /// The received part of a request body.
 #[derive(Default)]
@@ -49,6 +50,8 @@ pub struct RequestBody {
     reader: Option<Reader>,
     /// Or piece by piece.
     stream: Option<Stream>,
+    /// Or counts a body without a reader.
+    unread: Option<Unread>,
 }
 
 impl Exchange {
@@ -57,14 +60,25 @@ impl Exchange {
         let mut request_body = self.input.body.take().unwrap_or_default();
         let len = bytes.len() as u64;
         request_body.received += len;
-        match &mut request_body.reader {
-            None => {
+        match (&mut request_body.reader, &mut request_body.unread) {
+            (None, Some(unread)) => {
+                request_body.used += len;
+                let until_ms = unread.took(len, cx.clock.mono_ms);
+                if self.is_waiting() {
+                    self.progress.state = State::Waiting(Wait::body_or_until(until_ms));
+                }
+            }
+            // It was answered with 413.
+            (None, None) if self.progress.too_large && request_body.stream.is_none() => {
+                request_body.used += len;
+            }
+            (None, None) => {
                 request_body.hold(bytes);
                 if request_body.stream.is_some() {
                     request_body.pass(self, len, cx.clock.mono_ms);
                 }
             }
-            Some(reader) => {
+            (Some(reader), _) => {
                 request_body.used += len;
                 reader.take(self, cx, bytes, request_body.received);
                 if matches!(self.progress.state, State::Waiting(wait) if wait.body) {
@@ -121,14 +135,18 @@ impl Exchange {
     pub fn awaits_body(&self) -> bool {
         let request_body = self.input.body.as_ref();
         let stream = request_body.and_then(|request_body| request_body.stream.as_ref());
-        self.collects_body() || (stream.is_some_and(Stream::is_waiting) && self.wants_body())
+        self.collects_body()
+            || (stream.is_some_and(Stream::is_waiting) && self.wants_body())
+            || self.is_held()
     }
 
     /// Whether a handler takes the body, and its end has not come.
     pub fn lacks_body(&self) -> bool {
         let request_body = self.input.body.as_ref();
         let lacks = |body: &RequestBody| body.stream.is_some() && !body.ended;
-        self.collects_body() || (request_body.is_some_and(|body| lacks(body)) && self.wants_body())
+        self.collects_body()
+            || (request_body.is_some_and(|body| lacks(body)) && self.wants_body())
+            || self.is_held()
     }
 
     /// Whether the response is on its way, and a handler takes pieces of the body or of a tunnel.
@@ -165,25 +183,6 @@ impl Exchange {
             request_body.used += std::mem::take(&mut request_body.held_bytes);
         }
         unwanted
-    }
-
-    /// The peer has gone in the middle of the body: no response can reach it.
-    pub fn lose_body(&mut self) {
-        self.log(
-            Level::Info,
-            format_args!("client prematurely closed connection"),
-        );
-        if !self.progress.header_sent {
-            self.route.err_status = 400;
-            self.reply.status = 400;
-        }
-    }
-
-    /// The body breaks the protocol while it is passed on and the response is on its way, which breaks off as well.
-    pub fn break_body(&mut self, fault: Fault) {
-        self.log(Level::Info, format_args!("{}", fault.message()));
-        self.progress.keep_alive = false;
-        self.progress.state = State::Aborted;
     }
 
     /// The whole body, where it was collected and lies in memory, or was passed on and fits into a buffer.
@@ -252,6 +251,10 @@ impl RequestBody {
     fn is_due(&self) -> bool {
         self.reader.as_ref().is_some_and(Reader::is_due)
             || self.stream.as_ref().is_some_and(Stream::is_due)
+            || self
+                .unread
+                .as_ref()
+                .is_some_and(|unread| self.ended || unread.is_exceeded(self.received))
     }
 
     /// Marks all arrivals as seen: the handler runs now.

@@ -1,4 +1,4 @@
-//! Progress and time limits of a body that is taken piece by piece.
+//! Progress and limits of a body that is taken piece by piece, or only counted.
 
 use super::pace::Pace;
 
@@ -115,5 +115,25 @@ impl Stream {
         if self.is_waiting() {
             self.waits = Err(now_ms);
         }
+    }
+}
+
+/// Counts a body.
+pub(super) struct Unread {
+    /// `client_max_body_size`, bytes.
+    pub(super) most: u64,
+    pub(super) pace: Pace,
+}
+
+impl Unread {
+    /// Takes note of a piece of `len` bytes. Returns the time up to which the next one is waited for, monotonic milliseconds.
+    pub(super) fn took(&mut self, len: u64, now_ms: u64) -> u64 {
+        self.pace.took(len, now_ms);
+        self.pace.until_ms()
+    }
+
+    /// Returns whether a body of this size is too large.
+    pub(super) fn is_exceeded(&self, received: u64) -> bool {
+        received > self.most
     }
 }

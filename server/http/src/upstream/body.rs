@@ -160,8 +160,9 @@ pub(super) fn step(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
     if !run.gateway.takes_body() {
         return Flow::Next(Step::Choose);
     }
-    if x.is_subrequest() {
-        // It may send what has been collected, and asks the client for nothing.
+    if x.is_subrequest() || x.is_body_refused() {
+        // A subrequest may send a collected body, and reads none from the client. A body that was refused is not
+        // read for the location of the error page, as in nginx.
         return replaced(run, x, cx);
     }
     // Some of it went to the servers of another location: it is not taken piece by piece once more.

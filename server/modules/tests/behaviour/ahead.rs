@@ -152,7 +152,8 @@ fn hints_are_decided_once_and_not_for_error_pages() {
 
 #[test]
 fn hints_hold_no_line_ends() {
-    let mut site = Site::server("early_hints 1; early_hints_link <$uri>; location / { }");
+    let mut site =
+        Site::server("early_hints 1; early_hints_link <$uri>; location / { empty_gif; }");
     let said = hints(&mut site, &get("/a%0d%0aX-Evil:1"));
     assert_eq!(said, "Link: </a%0D%0AX-Evil:1>\n");
 }
