@@ -1,13 +1,13 @@
 //! The `Content-Type` of an application goes out as it came, and lists of types compare it as nginx does.
 //!
 //! Sources: nginx documentation, `charset`, `charset_types`, `override_charset`, `gzip_types`, `sub_filter_types`, `ssi_types`; nginx
-//! 1.31.4, what it sends; RFC 9110 section 8.3.
+//! 1.31.4, its responses; RFC 9110 section 8.3.
 
 use firstbyte_tests::backend::{Backend, Step, answer, send};
 use firstbyte_tests::fastcgi;
 use firstbyte_tests::{H2Client, Server, peer};
 
-/// A type, whether lists of types have `text/html` for it, and what `charset koi8-r` makes of it.
+/// A type, whether a list of `text/html` has it, and the type sent with `charset koi8-r`.
 const TYPES: [(&str, bool, &str); 14] = [
     ("text/html", true, "text/html; charset=koi8-r"),
     ("TEXT/html", true, "TEXT/html; charset=koi8-r"),

@@ -222,7 +222,7 @@ fn a_body_of_unknown_length_on_a_stream_has_the_limit_too() {
     }
 }
 
-/// Requests whose response is decided without their body, with their status.
+/// Requests with a response that needs no body, and its status.
 const DECIDED: [(&str, u16); 13] = [
     ("/return", 200),
     ("/moved", 302),
