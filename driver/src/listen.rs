@@ -73,14 +73,28 @@ pub fn bind(
     options: &SocketOptions,
     sharing: Sharing,
 ) -> Result<Bound, BindError> {
-    let mut refused = Vec::new();
-    let socket = match address {
-        ListenAddr::Inet(address) => bind_inet(*address, options, sharing, &mut refused)?,
-        ListenAddr::Unix(path) => bind_unix(path)?,
-    };
-    configure(&socket, address, options, &mut refused);
-    listen(&socket, options.backlog)?;
-    Ok(Bound { socket, refused })
+    let bound = bind_only(address, options, sharing)?;
+    listen(&bound.socket, options.backlog)?;
+    Ok(bound)
+}
+
+/// Binds an address beside sockets that have a part of it and allow sharing ([`allow_sharing`]). The socket does not listen
+/// before [`begin`]: connections that the other sockets take until then must not wait here.
+///
+/// # Errors
+/// Those of [`bind`].
+pub fn bind_beside(address: SocketAddr, options: &SocketOptions) -> Result<Bound, BindError> {
+    bind_only(&ListenAddr::Inet(address), options, Sharing::Replaces)
+}
+
+/// Has a socket of [`bind_beside`] listen. From then on a socket without SO_REUSEPORT cannot be bound beside it.
+///
+/// # Errors
+/// `listen()` with EADDRINUSE if somebody else took the address meanwhile.
+pub fn begin(socket: &OwnedFd, options: &SocketOptions) -> Result<(), BindError> {
+    listen(socket, options.backlog)?;
+    sockopt::set_socket_reuseport(socket, options.reuseport)
+        .map_err(BindError::of("setsockopt(SO_REUSEPORT)"))
 }
 
 /// Sets options that can change on a listening socket: buffers, keepalive, deferral, fast open and
@@ -105,6 +119,20 @@ pub fn reconfigure(
 /// The system does not know SO_REUSEPORT.
 pub fn allow_sharing(socket: &OwnedFd) -> Result<(), BindError> {
     sockopt::set_socket_reuseport(socket, true).map_err(BindError::of("setsockopt(SO_REUSEPORT)"))
+}
+
+fn bind_only(
+    address: &ListenAddr,
+    options: &SocketOptions,
+    sharing: Sharing,
+) -> Result<Bound, BindError> {
+    let mut refused = Vec::new();
+    let socket = match address {
+        ListenAddr::Inet(address) => bind_inet(*address, options, sharing, &mut refused)?,
+        ListenAddr::Unix(path) => bind_unix(path)?,
+    };
+    configure(&socket, address, options, &mut refused);
+    Ok(Bound { socket, refused })
 }
 
 fn listen(socket: &OwnedFd, backlog: i32) -> Result<(), BindError> {
@@ -369,6 +397,27 @@ mod tests {
         bind(&loopback(port), &options, Sharing::AsConfigured).expect_err("bound alone");
         allow_sharing(&alone.socket).expect("sharing");
         bind(&loopback(port), &options, Sharing::AsConfigured).expect("bind again");
+    }
+
+    #[test]
+    fn wider_address_listens_beside_a_narrower_one_and_then_alone() {
+        let plain = SocketOptions::default();
+        let narrow = bind(&loopback(0), &plain, Sharing::AsConfigured).expect("bind");
+        let port = port_of(&narrow.socket);
+        let wide = SocketAddr::from(([0, 0, 0, 0], port));
+        bind_beside(wide, &plain).expect_err("the other one does not share");
+        allow_sharing(&narrow.socket).expect("sharing");
+        let beside = bind_beside(wide, &plain).expect("bind");
+        // What connects before it listens comes to the other one, and stays there.
+        let _early = TcpStream::connect(("127.0.0.1", port)).expect("connect");
+        begin(&beside.socket, &plain).expect("listen");
+        socket::divert_new_connections(&narrow.socket).expect("diverted");
+        let _late = TcpStream::connect(("127.0.0.1", port)).expect("connect");
+        socket::accept(&narrow.socket).expect("the early one");
+        socket::accept(&narrow.socket).expect_err("no other");
+        socket::accept(&beside.socket).expect("the late one");
+        drop(narrow);
+        bind(&ListenAddr::Inet(wide), &plain, Sharing::AsConfigured).expect_err("in use");
     }
 
     #[test]

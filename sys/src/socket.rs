@@ -247,6 +247,28 @@ pub fn set_tcp_quickack(socket: impl AsFd, on: bool) -> io::Result<()> {
     set_tcp_int(socket, libc::TCP_QUICKACK, i32::from(on))
 }
 
+/// Ends the arrival of new connections at a listener: the kernel gives them to another socket that takes the address, such as
+/// one of a wildcard address. Handshakes that have begun still end at this one, and those that wait there are accepted.
+///
+/// The socket is bound to a network interface that does not exist (SO_BINDTOIFINDEX).
+///
+/// # Errors
+/// Linux before 5.7 lets only CAP_NET_RAW do that; EPERM if it was done before and the capability is missing.
+pub fn divert_new_connections(listener: impl AsFd) -> io::Result<()> {
+    let index: libc::c_int = NO_INTERFACE;
+    // SAFETY: `index` is an int that lives through the call, and its size is the length given.
+    check(unsafe {
+        libc::setsockopt(
+            listener.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_BINDTOIFINDEX,
+            (&raw const index).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    })?;
+    Ok(())
+}
+
 fn set_tcp_int(socket: impl AsFd, option: libc::c_int, value: i32) -> io::Result<()> {
     // SAFETY: `value` is an int that lives through the call, and its size is the length given.
     check(unsafe {
@@ -275,6 +297,9 @@ fn inet_of(address: SocketAddrAny) -> Option<SocketAddr> {
         _ => None,
     }
 }
+
+/// The index of no network interface: the kernel counts them from 1.
+const NO_INTERFACE: libc::c_int = libc::c_int::MAX;
 
 /// The most one sendfile call moves on Linux, rounded down to pages.
 const SENDFILE_BYTES_MAX: u64 = 0x7fff_f000;

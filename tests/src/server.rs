@@ -209,6 +209,15 @@ impl Server {
         self.wait_for_accept();
     }
 
+    /// Starts a server that has ended once more, in the foreground.
+    ///
+    /// # Panics
+    /// Those of [`Builder::start`].
+    #[track_caller]
+    pub fn start_again(&mut self) {
+        self.launch(false);
+    }
+
     /// The directory everything of this server is in.
     #[must_use]
     pub fn dir(&self) -> &TempDir {

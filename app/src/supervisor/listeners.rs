@@ -5,6 +5,9 @@
 //! shared between generations, and between this process and one that it was started by or has
 //! started: one closes when the last that names it is gone. Source: nginx documentation, `listen`.
 
+mod beside;
+mod stale;
+
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -16,6 +19,7 @@ use server_base::errlog::{Level, Printable};
 use server_base::listen::{Listen, ListenAddr};
 
 use crate::console::{Console, Logged};
+pub(crate) use beside::{begin, divert};
 
 /// One address and its sockets: one, or with `reuseport` one for each thread.
 #[derive(Debug, Clone)]
@@ -27,6 +31,8 @@ pub(crate) struct Listener {
     /// How further sockets are bound.
     sharing: Sharing,
     origin: Origin,
+    /// Its sockets are bound beside those of an address that is given up, and do not listen yet.
+    beside: bool,
 }
 
 /// Origin of the sockets of an address, which decides the owner of its file.
@@ -69,6 +75,7 @@ impl Listener {
             wanted: 1,
             sharing: Sharing::AsConfigured,
             origin,
+            beside: false,
         }
     }
 
@@ -87,9 +94,17 @@ impl Listener {
         self.origin
     }
 
+    /// Whether `listen` can have the sockets. Only those bound here are known to differ in IPV6_V6ONLY.
+    fn fits(&self, listen: &Listen) -> bool {
+        match self.origin {
+            Origin::Own => self.listen.shares_socket(listen),
+            Origin::Predecessor | Origin::Manager => self.listen.addr == listen.addr,
+        }
+    }
+
     /// The address as the worker looks it up.
     pub(crate) fn key(&self) -> String {
-        self.listen.addr.to_string()
+        self.listen.key()
     }
 
     pub(crate) fn sockets(&self) -> &[Rc<OwnedFd>] {
@@ -102,12 +117,23 @@ pub(crate) fn prepare(
     listens: &[Listen],
     threads: u32,
     old: &[Listener],
+    other_server: OtherServer,
     console: &Console,
 ) -> Vec<Listener> {
-    listens
+    let unclaimed = |old: &&Listener| !listens.iter().any(|listen| old.fits(listen));
+    let given_up: Vec<&Listener> = old
         .iter()
-        .map(|listen| taken_over(listen, threads, old, console))
-        .collect()
+        .filter(|old| old.is_ours(other_server))
+        .filter(unclaimed)
+        .collect();
+    let prepared = listens.iter().map(|listen| {
+        let mut listener = taken_over(listen, threads, old, console);
+        if listener.sockets.is_empty() {
+            listener.beside = beside::share_with(&given_up, listen, console);
+        }
+        listener
+    });
+    prepared.collect()
 }
 
 /// Binds what has no socket yet, once.
@@ -162,9 +188,7 @@ pub(crate) fn apply_options_to_given(listeners: &[Listener], console: &Console) 
 /// Applies options that changed to the sockets that were taken over. nginx only warns of failures.
 pub(crate) fn apply_options(listeners: &[Listener], old: &[Listener], console: &Console) {
     for listener in listeners {
-        let before = old
-            .iter()
-            .find(|old| old.listen.addr == listener.listen.addr);
+        let before = old.iter().find(|old| old.fits(&listener.listen));
         if before.is_none_or(|before| before.listen.options == listener.listen.options) {
             continue;
         }
@@ -204,7 +228,7 @@ pub(crate) fn test(listens: &[Listen], console: &Console) -> Result<(), Logged> 
 pub(crate) fn merged(generations: impl IntoIterator<Item = Vec<Listener>>) -> Vec<Listener> {
     let mut all: Vec<Listener> = Vec::new();
     for listener in generations.into_iter().flatten() {
-        if all.iter().all(|known| known.addr() != listener.addr()) {
+        if all.iter().all(|known| known.key() != listener.key()) {
             all.push(listener);
         }
     }
@@ -254,7 +278,7 @@ pub(crate) fn unlink(path: &Path, console: &Console) {
 }
 
 fn taken_over(listen: &Listen, threads: u32, old: &[Listener], console: &Console) -> Listener {
-    let before = old.iter().find(|old| old.listen.addr == listen.addr);
+    let before = old.iter().find(|old| old.fits(listen));
     let wanted = if listen.options.reuseport {
         threads as usize
     } else {
@@ -289,13 +313,19 @@ fn taken_over(listen: &Listen, threads: u32, old: &[Listener], console: &Console
             false => Sharing::AsConfigured,
         },
         origin: kept.map_or(Origin::Own, Listener::origin),
+        beside: false,
     }
 }
 
 fn fill_one(listener: &mut Listener, console: &Console) -> Result<Bind, Logged> {
     let Listen { addr, options } = &listener.listen;
     while listener.sockets.len() < listener.wanted {
-        match listen::bind(addr, options, listener.sharing) {
+        let bound = match addr {
+            ListenAddr::Inet(inet) if listener.beside => listen::bind_beside(*inet, options),
+            ListenAddr::Unix(path) => stale::bind(path, addr, options, console),
+            ListenAddr::Inet(_) => listen::bind(addr, options, listener.sharing),
+        };
+        match bound {
             Ok(bound) => {
                 for refused in &bound.refused {
                     report_refused(refused, addr, console);
@@ -377,8 +407,9 @@ mod tests {
         old: &[Listener],
         console: &Console,
     ) -> Result<Vec<Listener>, Logged> {
-        let mut listeners = prepare(listens, threads, old, console);
+        let mut listeners = prepare(listens, threads, old, OtherServer::None, console);
         fill_waiting(&mut listeners, console)?;
+        begin(&mut listeners, console)?;
         Ok(listeners)
     }
 

@@ -146,8 +146,13 @@ fn open_first(
     console: &Console,
 ) -> Result<OpenConfig, Logged> {
     let given = &inherited.listeners;
-    let mut first = OpenConfig::open(FIRST_GENERATION, loaded, None, given, console)?;
-    if let Err(reported) = listeners::fill_waiting(&mut first.listeners, console) {
+    let other = match inherited.predecessor {
+        Some(_) => OtherServer::Predecessor,
+        None => OtherServer::None,
+    };
+    let mut first = OpenConfig::open(FIRST_GENERATION, loaded, None, given, other, console)?;
+    let filled = listeners::fill_waiting(&mut first.listeners, console);
+    if let Err(reported) = filled.and_then(|()| listeners::begin(&mut first.listeners, console)) {
         // What was bound just now closes, and its files must go with it.
         listeners::remove_unix_files(&first.listeners, given, OtherServer::None, console);
         return Err(reported);

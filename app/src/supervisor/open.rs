@@ -10,7 +10,7 @@ use server_base::watch::Watch;
 use server_http::{Cycle, LoadOptions, MainConf};
 
 use super::account::{self, Account};
-use super::listeners::{self, Listener};
+use super::listeners::{self, Listener, OtherServer};
 use super::logs::Logs;
 use super::{limits, pid_file};
 use crate::console::{Console, Logged};
@@ -46,6 +46,7 @@ impl OpenConfig {
         loaded: Loaded,
         old_logs: Option<&Logs>,
         given: &[Listener],
+        other_server: OtherServer,
         console: &Console,
     ) -> Result<Self, Logged> {
         let Loaded { cycle, record } = loaded;
@@ -54,7 +55,7 @@ impl OpenConfig {
         account::create_directories(&cycle.main.temp_paths, account.as_ref(), console)?;
         let logs = Logs::open(&cycle, old_logs, console)?;
         let threads = cycle.main.worker_processes;
-        let listeners = listeners::prepare(&cycle.listens, threads, given, console);
+        let listeners = listeners::prepare(&cycle.listens, threads, given, other_server, console);
         let plan = Arc::new(cycle.for_supervisor());
         Ok(Self {
             number,

@@ -64,10 +64,9 @@ impl Supervisor {
 
     /// Opens what a configuration names, beside what is open for the one that serves.
     pub(super) fn open(&self, number: u64, loaded: Loaded) -> Result<OpenConfig, Logged> {
-        let OpenConfig {
-            logs, listeners, ..
-        } = &self.current;
-        OpenConfig::open(number, loaded, Some(logs), listeners, &self.console)
+        let listeners = self.open_listeners();
+        let (logs, other) = (&self.current.logs, self.other_server());
+        OpenConfig::open(number, loaded, Some(logs), &listeners, other, &self.console)
     }
 
     /// Binds the new addresses of `next`. One that is in use is tried again later: meanwhile this process goes on.
@@ -125,8 +124,10 @@ impl Supervisor {
         self.remove_unix_files(&unused.listeners, &kept);
     }
 
-    pub(super) fn take_up(&mut self, next: OpenConfig) -> Flow {
-        if self.move_pid_file(&self.current.main, &next.main).is_err() {
+    pub(super) fn take_up(&mut self, mut next: OpenConfig) -> Flow {
+        let begun = listeners::begin(&mut next.listeners, &self.console);
+        let moved = begun.and_then(|()| self.move_pid_file(&self.current.main, &next.main));
+        if moved.is_err() {
             self.refuse(next);
             return Continue(());
         }
@@ -217,6 +218,14 @@ impl Supervisor {
         if number == self.current.number && self.reloading.is_none() {
             self.notify.ready(&self.console);
         }
+        let gone = self.earlier.settle(number).into_iter();
+        let gone = listeners::merged(gone.map(|generation| generation.listeners));
+        listeners::divert(
+            &gone,
+            &self.open_listeners(),
+            self.other_server(),
+            &self.console,
+        );
         for index in 0..self.workers.len() {
             let worker = &self.workers[index];
             if worker.id != id && !worker.leaving && worker.generation <= number {
@@ -225,8 +234,6 @@ impl Supervisor {
         }
         // From now on a worker that is started anew builds for itself.
         self.built = None;
-        let gone = self.earlier.settle(number).into_iter();
-        let gone = listeners::merged(gone.map(|generation| generation.listeners));
         self.remove_unneeded(&gone);
         // Reading a configuration takes much memory for a while, and the next reload may be long in coming.
         trim();
@@ -234,11 +241,16 @@ impl Supervisor {
 
     /// Removes the files of sockets that no generation names which still counts.
     fn remove_unneeded(&mut self, gone: &[Listener]) {
-        let counting = self.earlier.iter().chain([&self.current]);
-        let kept: Vec<Listener> = counting
-            .flat_map(|generation| generation.listeners.iter().cloned())
-            .collect();
+        let kept = self.open_listeners();
         self.remove_unix_files(gone, &kept);
+    }
+
+    /// The listeners of all generations that still count, the current one's first.
+    fn open_listeners(&self) -> Vec<Listener> {
+        let counting = std::iter::once(&self.current).chain(self.earlier.iter());
+        counting
+            .flat_map(|generation| generation.listeners.iter().cloned())
+            .collect()
     }
 
     /// A worker could not take a generation: the one before it goes on.

@@ -370,7 +370,7 @@ impl Worker {
             if !port.is_listening {
                 return Ok(None);
             }
-            let address = port.listen.addr.to_string();
+            let address = port.listen.key();
             let fds = self.listeners.get(&address);
             let fds = fds.ok_or_else(|| format!("no socket came for {address}"))?;
             Ok(Some(Arc::clone(&fds[thread % fds.len()])))

@@ -4,7 +4,8 @@
 //! under the old configuration   listeners that it has alone are polled no more
 //!                               connections of ports that are gone end, or are told that they end with their response
 //!                               the settings of each port are prepared
-//! in one go                     the configuration is changed: requests that begin from here on have the new one
+//! in one go                     the configuration is changed: requests that begin from here on have the new one;
+//!                               connections of ports that are gone move to the ports that have their addresses now
 //! under the new one             new listeners are polled
 //!                               connections that were there before are drained, where that is wanted
 //! when its requests are over    what the thread kept for the old one is freed; the configuration itself is given back to
@@ -39,6 +40,10 @@ pub trait Reloads: EventLoop {
 
     /// Polls the listener of a port no more, if `setup` has another one there or none.
     fn leave_listener(&mut self, port: usize, setup: &Self::Setup);
+
+    /// Polls the listener of a port for a while, then no more: the kernel sends new connections to another port, and those
+    /// that have begun may still come.
+    fn leave_later(&mut self, _port: usize) {}
 
     /// Polls the listener of a port, unless it is polled already.
     fn join_listener(&mut self, port: usize);

@@ -102,6 +102,55 @@ pub struct Listen {
     pub options: SocketOptions,
 }
 
+impl Listen {
+    /// Returns the text by which sockets are matched: the address, and whether it takes IPv4 as well, since that cannot be
+    /// changed on a bound socket.
+    pub fn key(&self) -> String {
+        match self.is_dual() {
+            true => format!("{} ipv6only=off", self.addr),
+            false => self.addr.to_string(),
+        }
+    }
+
+    /// Whether both can be served by the same socket.
+    pub fn shares_socket(&self, other: &Self) -> bool {
+        self.addr == other.addr && self.is_dual() == other.is_dual()
+    }
+
+    /// Whether connections to the address `local` come to this socket, if it is the only one on its port.
+    pub fn covers(&self, local: SocketAddr) -> bool {
+        let ListenAddr::Inet(own) = self.addr else {
+            return false;
+        };
+        let ip = local.ip().to_canonical();
+        let has_address = match own.ip() {
+            IpAddr::V4(any) if any.is_unspecified() => ip.is_ipv4(),
+            IpAddr::V6(any) if any.is_unspecified() => ip.is_ipv6() || self.is_dual(),
+            only => only.to_canonical() == ip,
+        };
+        own.port() == local.port() && has_address
+    }
+
+    /// Whether some address and port belongs to both. The kernel refuses to bind both, unless they share it.
+    pub fn overlaps(&self, other: &Self) -> bool {
+        let (ListenAddr::Inet(own), ListenAddr::Inet(theirs)) = (&self.addr, &other.addr) else {
+            return self.addr == other.addr;
+        };
+        // Two wildcard addresses of one port overlap unless each has a family for itself.
+        let are_wildcards = self.addr.is_wildcard() && other.addr.is_wildcard();
+        let is_shared = own.is_ipv4() == theirs.is_ipv4() || self.is_dual() || other.is_dual();
+        match are_wildcards {
+            true => own.port() == theirs.port() && is_shared,
+            false => self.covers(*theirs) || other.covers(*own),
+        }
+    }
+
+    fn is_dual(&self) -> bool {
+        let is_v6 = matches!(self.addr, ListenAddr::Inet(addr) if addr.is_ipv6());
+        is_v6 && self.addr.is_wildcard() && !self.options.ipv6only
+    }
+}
+
 /// Parses the address part of `listen`: `80`, `*:80`, `127.0.0.1`, `[::]:8080-8090`, `localhost:80`, `unix:/path`. A
 /// port range yields several addresses.
 ///
@@ -211,6 +260,79 @@ mod tests {
         read(text)
             .map(|v| v[0].to_string())
             .unwrap_or_else(|e| e.to_owned())
+    }
+
+    fn listen(text: &str, ipv6only: bool) -> Listen {
+        Listen {
+            addr: read(text).expect("an address").remove(0),
+            options: SocketOptions {
+                ipv6only,
+                ..SocketOptions::default()
+            },
+        }
+    }
+
+    #[test]
+    fn addresses_that_contain_others_overlap() {
+        let cases = [
+            ("127.0.0.1:80", "80", true),
+            ("127.0.0.1:80", "81", false),
+            ("127.0.0.1:80", "127.0.0.2:80", false),
+            ("[::1]:80", "[::]:80", true),
+            ("[::1]:80", "80", false),
+            ("80", "[::]:80", false),
+            ("127.0.0.1:80", "[::]:80", false),
+            ("unix:/a", "unix:/b", false),
+            ("unix:/a", "80", false),
+        ];
+        for (one, other, overlaps) in cases {
+            let (one, other) = (listen(one, true), listen(other, true));
+            assert_eq!(one.overlaps(&other), overlaps, "{one:?} {other:?}");
+            assert_eq!(other.overlaps(&one), overlaps, "{other:?} {one:?}");
+        }
+    }
+
+    #[test]
+    fn wildcard_of_both_families_overlaps_all_of_its_port() {
+        let both = listen("[::]:80", false);
+        for (text, overlaps) in [
+            ("127.0.0.1:80", true),
+            ("80", true),
+            ("[::1]:80", true),
+            ("[::]:80", true),
+            ("127.0.0.1:81", false),
+        ] {
+            let other = listen(text, true);
+            assert_eq!(both.overlaps(&other), overlaps, "{text}");
+            assert!(!both.shares_socket(&other), "{text}");
+            assert_ne!(both.key(), other.key(), "{text}");
+        }
+        // For one address it means nothing.
+        assert!(listen("[::1]:80", false).shares_socket(&listen("[::1]:80", true)));
+    }
+
+    #[test]
+    fn local_address_is_covered_by_its_listener() {
+        let cases = [
+            ("80", true, "127.0.0.1:80", true),
+            ("80", true, "127.0.0.1:81", false),
+            ("80", true, "[::1]:80", false),
+            ("[::]:80", true, "127.0.0.1:80", false),
+            ("[::]:80", false, "127.0.0.1:80", true),
+            // An IPv4 address as a socket of both families has it.
+            ("80", true, "[::ffff:127.0.0.1]:80", true),
+            ("127.0.0.1:80", true, "[::ffff:127.0.0.1]:80", true),
+            ("127.0.0.1:80", true, "127.0.0.2:80", false),
+            ("unix:/a", true, "127.0.0.1:80", false),
+        ];
+        for (text, ipv6only, local, covers) in cases {
+            let local = local.parse().expect("an address");
+            assert_eq!(
+                listen(text, ipv6only).covers(local),
+                covers,
+                "{text} {local}"
+            );
+        }
     }
 
     #[test]

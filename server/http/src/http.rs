@@ -222,6 +222,14 @@ impl Http {
         }
     }
 
+    /// Returns the port that takes connections to the address `local`: the one with that address before a wildcard.
+    pub fn listening_port(&self, local: SocketAddr) -> Option<usize> {
+        let ports = self.ports.iter().enumerate();
+        let covering = ports.filter(|(_, port)| port.is_listening && port.listen.covers(local));
+        let best = covering.min_by_key(|(_, port)| port.listen.addr.is_wildcard());
+        best.map(|(at, _)| at)
+    }
+
     /// The protocols that a connection without TLS may begin with besides HTTP/1: there its default server decides.
     pub fn expected_protocols(&self, addr: &PortAddr) -> Protocols {
         self.protocols(addr, addr.default_server)

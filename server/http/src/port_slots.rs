@@ -34,7 +34,7 @@ impl PortSlots {
         let mut known: HashMap<String, usize> = HashMap::with_capacity(self.0.len());
         let mut empty = Vec::new();
         for (at, place) in self.0.iter_mut().enumerate() {
-            known.insert(place.listen.addr.to_string(), at);
+            known.insert(place.listen.key(), at);
             if !std::mem::take(&mut place.taken) {
                 empty.push(at);
             }
@@ -43,7 +43,7 @@ impl PortSlots {
         let mut arranged: Vec<(usize, Port)> = Vec::with_capacity(ports.len());
         let mut strangers = Vec::new();
         for port in ports {
-            match known.get(&port.listen.addr.to_string()) {
+            match known.get(&port.listen.key()) {
                 Some(at) => {
                     self.0[*at].taken = true;
                     arranged.push((*at, port));

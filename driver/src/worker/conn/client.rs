@@ -23,8 +23,8 @@ pub(super) fn client<N: Net>(
 ) -> Client {
     let port = &sh.generation.http.ports[c.port as usize];
     let wanted = port.needs_local_addr || (hostless && port.listen.addr.is_wildcard());
-    if wanted && c.local.is_none() {
-        c.local = sh.net.local_addr(&mut c.socket).map(Box::new);
+    if wanted {
+        c.local_addr(&mut sh.net);
     }
     let pipelined = match &c.state {
         State::Serving(Protocol::H1(h1)) => h1.exchanges.queued > 0,

@@ -22,6 +22,7 @@ use super::detached::Detached;
 use super::probe::Sample;
 use super::serving::{Exchanges, H1State, MuxState, Protocol};
 use super::tls::{Tls, WRITE_BYTES};
+use crate::worker::net::Net;
 
 /// One connection.
 pub struct Conn<S> {
@@ -364,6 +365,19 @@ impl<S> Conn<S> {
     /// The port on which it was accepted.
     pub fn port(&self) -> usize {
         self.port as usize
+    }
+
+    /// Changes the port: its own is gone, and another one has its address.
+    pub fn set_port(&mut self, port: usize) {
+        self.port = port as u32;
+    }
+
+    /// The address on which it was accepted; a system call the first time.
+    pub fn local_addr<N: Net<Socket = S>>(&mut self, net: &mut N) -> Option<SocketAddr> {
+        if self.local.is_none() {
+            self.local = net.local_addr(&mut self.socket).map(Box::new);
+        }
+        self.local.as_deref().copied()
     }
 
     /// The number of the connection, in the order in which connections are accepted.

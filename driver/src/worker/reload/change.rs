@@ -1,5 +1,12 @@
 //! One change of the configuration, and how far it has come.
 
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use server_base::listen::Listen;
+use server_http::http::Http;
+
 use super::Reloads;
 use crate::worker::config::ThreadConfig;
 use crate::worker::conn::{Readiness, drain};
@@ -14,10 +21,21 @@ pub struct Change<S> {
     target: Option<(S, ThreadConfig)>,
     keep: bool,
     renew: bool,
-    /// Of each port of the configuration before, whether it is gone.
-    gone: Vec<bool>,
+    /// What becomes of each port of the configuration before.
+    fates: Vec<Fate>,
+    /// The next ports of connections whose ports are gone, by address.
+    heirs: HashMap<SocketAddr, Option<usize>>,
     /// Connections up to this number were accepted before the change.
     last_serial: u64,
+}
+
+/// What becomes of a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Stays,
+    /// It is gone, and another port takes some of its addresses: 127.0.0.1:80 becomes *:80.
+    Covered,
+    Gone,
 }
 
 /// See the documentation of the module above.
@@ -42,7 +60,8 @@ impl<S> Change<S> {
             target: Some((setup, config)),
             keep,
             renew,
-            gone: Vec::new(),
+            fates: Vec::new(),
+            heirs: HashMap::new(),
             last_serial: 0,
         }
     }
@@ -71,12 +90,23 @@ impl<S> Change<S> {
         let Some((_, config)) = &self.target else {
             return self.enter(Stage::Done);
         };
+        let mut covering = None;
         let ports = at.parts().1.generation.ports.iter().enumerate();
-        let stays = |(n, port): (usize, &server_http::http::Port)| {
+        let fates = ports.map(|(n, port)| {
             let next = config.ports.get(n);
-            next.is_some_and(|next| next.is_listening && next.listen.addr == port.listen.addr)
-        };
-        self.gone = ports.map(|port| !stays(port)).collect();
+            if next.is_some_and(|next| next.is_listening && next.listen.shares_socket(&port.listen))
+            {
+                return Fate::Stays;
+            }
+            let covering = covering.get_or_insert_with(|| by_number(&config.http));
+            let same_number = covering.get(&port.listen.addr.port());
+            let mut same_number = same_number.into_iter().flatten();
+            match port.is_listening && same_number.any(|next| next.overlaps(&port.listen)) {
+                true => Fate::Covered,
+                false => Fate::Gone,
+            }
+        });
+        self.fates = fates.collect();
         self.enter(Stage::Leave);
     }
 
@@ -86,9 +116,15 @@ impl<S> Change<S> {
         self.next += 1;
         match self.stage {
             Stage::Leave => match &self.target {
-                Some((setup, _)) if n < self.gone.len() => at.leave_listener(n, setup),
-                _ if self.gone.contains(&true) => self.enter(Stage::End),
-                _ => self.enter(Stage::Prepare),
+                Some((setup, _)) if n < self.fates.len() => match self.fates[n] {
+                    // It is left when its last connections have come.
+                    Fate::Covered => {}
+                    Fate::Stays | Fate::Gone => at.leave_listener(n, setup),
+                },
+                _ if self.fates.iter().all(|fate| *fate == Fate::Stays) => {
+                    self.enter(Stage::Prepare);
+                }
+                _ => self.enter(Stage::End),
             },
             Stage::End => match slot(at, n) {
                 Slot::Taken(key) => self.end(at, key),
@@ -110,13 +146,20 @@ impl<S> Change<S> {
     }
 
     /// Ends a connection whose port is gone: at once if it is idle, else after its response.
-    fn end<L: Reloads<Setup = S>>(&self, at: &mut L, key: Key) {
+    fn end<L: Reloads<Setup = S>>(&mut self, at: &mut L, key: Key) {
+        if self.fate(at, key) == Fate::Stays {
+            return;
+        }
+        let Some((_, config)) = &self.target else {
+            return;
+        };
+        let next = Rc::clone(&config.http);
+        if self.heir(at, key, &next).is_some() {
+            return;
+        }
         let Some(conn) = at.parts().0.clients.get_mut(key) else {
             return;
         };
-        if !self.gone.get(conn.port()).is_some_and(|gone| *gone) {
-            return;
-        }
         let closes = conn.is_idle() && !conn.sends_goaway();
         at.ending(key, true);
         if closes {
@@ -142,12 +185,58 @@ impl<S> Change<S> {
         };
         let number = config.http.number;
         self.last_serial = at.last_serial();
+        let next = Rc::clone(&config.http);
         let (old, timeout_ms) = at.switch(setup, config);
+        self.move_covered(at, &next);
         let now_ms = at.parts().1.clock.mono_ms;
         let changes = at.changes();
         changes.retire(old);
         if let Some(timeout_ms) = timeout_ms {
             changes.order_sweep(now_ms + timeout_ms, number);
+        }
+    }
+
+    fn fate<L: Reloads<Setup = S>>(&self, at: &mut L, key: Key) -> Fate {
+        let conn = at.parts().0.clients.get_mut(key);
+        let fate = conn.and_then(|conn| self.fates.get(conn.port()));
+        fate.copied().unwrap_or(Fate::Stays)
+    }
+
+    /// The port of the next configuration that takes a connection, if its own is covered.
+    fn heir<L: Reloads<Setup = S>>(&mut self, at: &mut L, key: Key, next: &Http) -> Option<usize> {
+        if self.fate(at, key) != Fate::Covered {
+            return None;
+        }
+        let (tables, shared) = at.parts();
+        let local = tables.clients.get_mut(key)?.local_addr(&mut shared.net)?;
+        let heir = self.heirs.entry(local);
+        *heir.or_insert_with(|| next.listening_port(local))
+    }
+
+    /// Moves connections of covered ports to those that have their addresses now. At once, because between the change and the
+    /// move a request would find another server. The addresses were looked up before, but for the last connections.
+    fn move_covered<L: Reloads<Setup = S>>(&mut self, at: &mut L, next: &Http) {
+        if !self.fates.contains(&Fate::Covered) {
+            return;
+        }
+        for key in at.parts().0.clients.keys() {
+            if self.fate(at, key) != Fate::Covered {
+                continue;
+            }
+            let heir = self.heir(at, key, next);
+            let Some(conn) = at.parts().0.clients.get_mut(key) else {
+                continue;
+            };
+            match heir {
+                Some(port) => conn.set_port(port),
+                None if conn.is_idle() && !conn.sends_goaway() => at.close(key),
+                None => conn.on_listener_removed(),
+            }
+        }
+        for port in 0..self.fates.len() {
+            if self.fates[port] == Fate::Covered {
+                at.leave_later(port);
+            }
         }
     }
 
@@ -164,6 +253,16 @@ impl<S> Change<S> {
             at.decide(key, drain);
         }
     }
+}
+
+/// The addresses of a configuration that are listened on, by port number.
+fn by_number(http: &Http) -> HashMap<u16, Vec<&Listen>> {
+    let mut listens: HashMap<u16, Vec<&Listen>> = HashMap::new();
+    for port in http.ports.iter().filter(|port| port.is_listening) {
+        let listen = &port.listen;
+        listens.entry(listen.addr.port()).or_default().push(listen);
+    }
+    listens
 }
 
 /// Returns the entry in a slot of the table of clients.

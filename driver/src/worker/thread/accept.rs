@@ -37,6 +37,11 @@ impl Thread {
         self.accepting = Accepting::Never;
     }
 
+    /// Accepts what waits at a listener that is given up.
+    pub(super) fn accept_rest(&mut self, port: usize) {
+        self.accept_most(port, LAST_ACCEPTS);
+    }
+
     fn accept_most(&mut self, port: usize, most: usize) {
         for _ in 0..most {
             if self.accepting != Accepting::Yes {
@@ -65,6 +70,10 @@ impl Thread {
 
     fn accepted(&mut self, socket: OwnedFd, peer: Peer, port: usize) {
         self.tight = socket.as_raw_fd() >= self.setup.descriptor_ceiling;
+        let Some(port) = self.port_of(port, &socket) else {
+            // Its address is not in the configuration any more.
+            return;
+        };
         let serial = self.counters.connections.fetch_add(1, Ordering::Relaxed) + 1;
         let mut conn = Conn::new(socket, peer, port, serial, self.shared.clock.mono_ms);
         self.configure_conn(port, &mut conn);
@@ -84,6 +93,17 @@ impl Thread {
         }
         // Nothing has been read: this only sets the deadline for the first head.
         self.turn(key, Readiness::default());
+    }
+
+    /// The port of a connection that was accepted from the listener of `port`: with a port that is gone, the one that has the
+    /// address now.
+    fn port_of(&self, port: usize, socket: &OwnedFd) -> Option<usize> {
+        let http = &self.shared.generation.http;
+        if http.ports.get(port).is_none_or(|port| port.is_listening) {
+            return Some(port);
+        }
+        let local = socket::local_addr(socket).ok().flatten()?;
+        http.listening_port(local)
     }
 
     /// Sets what the connection's address expects before the first request.

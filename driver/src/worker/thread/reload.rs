@@ -1,5 +1,6 @@
 //! Change of the configuration on a thread.
 
+use std::collections::VecDeque;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -17,13 +18,19 @@ pub(super) struct Deferred {
     changes: Changes<Box<Setup>>,
     /// Logs whose buffers are to be written out, and the sender to drop then.
     flushes: Vec<(Logs, Option<Sender<()>>)>,
+    /// Ports of listeners to leave, each with the time, monotonic milliseconds, in the order of these.
+    leaving: VecDeque<(usize, u64)>,
 }
 
 impl Deferred {
     /// When there is something to do, monotonic milliseconds; 0: at once.
     pub(super) fn due_ms(&self) -> Option<u64> {
         match self.flushes.is_empty() {
-            true => self.changes.due_ms(),
+            true => {
+                let leaving = self.leaving.front().map(|(_, at_ms)| *at_ms);
+                let due = [self.changes.due_ms(), leaving];
+                due.into_iter().flatten().min()
+            }
             false => Some(0),
         }
     }
@@ -55,6 +62,7 @@ impl Thread {
     #[cold]
     pub(super) fn do_deferred(&mut self) {
         self.reload_some(STEPS_A_TURN);
+        self.leave_covered();
         let Some(deferred) = &mut self.deferred else {
             return;
         };
@@ -64,8 +72,27 @@ impl Thread {
             logs.report(&self.setup.log);
             deferred.flushes.remove(0);
         }
-        if deferred.flushes.is_empty() && deferred.changes.is_over() {
+        if deferred.flushes.is_empty() && deferred.leaving.is_empty() && deferred.changes.is_over()
+        {
             self.deferred = None;
+        }
+    }
+
+    /// Leaves listeners whose addresses are another port's, once nothing comes there any more.
+    fn leave_covered(&mut self) {
+        let now_ms = self.shared.clock.mono_ms;
+        while let Some(deferred) = &mut self.deferred
+            && let Some((port, _)) = deferred.leaving.pop_front_if(|(_, at_ms)| *at_ms <= now_ms)
+        {
+            self.accept_rest(port);
+            self.leave(port);
+        }
+    }
+
+    /// Polls a listener no more.
+    fn leave(&mut self, port: usize) {
+        if let Some(listener) = self.listeners.get_mut(port).and_then(Option::take) {
+            let _ = self.poller.remove(listener.as_fd());
         }
     }
 
@@ -107,15 +134,26 @@ impl Reloads for Thread {
     }
 
     fn leave_listener(&mut self, port: usize, setup: &Box<Setup>) {
-        let Some(own) = self.listeners.get_mut(port) else {
-            return;
-        };
         let next = setup.listeners.get(port).and_then(Option::as_ref);
-        if let Some(listener) = own
-            && !next.is_some_and(|next| Arc::ptr_eq(next, listener))
-        {
-            let _ = self.poller.remove(listener.as_fd());
-            *own = None;
+        let own = self.listeners.get(port).and_then(Option::as_ref);
+        if own.is_none_or(|own| next.is_some_and(|next| Arc::ptr_eq(next, own))) {
+            return;
+        }
+        if let Some(deferred) = &mut self.deferred {
+            let before = deferred.leaving.len();
+            deferred.leaving.retain(|(leaving, _)| *leaving != port);
+            if deferred.leaving.len() < before {
+                self.accept_rest(port);
+            }
+        }
+        self.leave(port);
+    }
+
+    fn leave_later(&mut self, port: usize) {
+        if self.listeners.get(port).is_some_and(Option::is_some) {
+            let at_ms = self.shared.clock.mono_ms + COVERED_MS;
+            let deferred = self.deferred.get_or_insert_default();
+            deferred.leaving.push_back((port, at_ms));
         }
     }
 
@@ -169,5 +207,8 @@ impl Reloads for Thread {
     }
 }
 
+/// Time for which a listener is polled on whose address is another port's: handshakes that have begun there end within it, and
+/// those that `deferred` holds back (1 s).
+const COVERED_MS: u64 = 3000;
 /// Buffers of logs written in a turn of the loop: the largest that are usual, compressed, take about a millisecond each.
 const FLUSHES_A_TURN: usize = 8;

@@ -1,0 +1,81 @@
+//! Addresses that contain others: 127.0.0.1:80 becomes *:80 by a reload, or the reverse.
+//!
+//! The kernel refuses to bind both at a time, unless both sockets share the port (SO_REUSEPORT). So sockets that are given up
+//! allow sharing, and the new one is bound beside them. It listens when nothing else can fail any more. Once a worker has
+//! it, new connections are diverted to it. What waits at the old sockets, and handshakes that have begun, are accepted by the
+//! worker before it closes them. So no connection is lost. Sockets of another process are left alone. Source: socket(7).
+
+use server_base::errlog::Level;
+use server_base::listen::Listen;
+use sys::socket::divert_new_connections;
+
+use super::{Listener, Origin, OtherServer, report_failed, report_refused};
+use crate::console::{Console, Logged};
+use driver::listen;
+
+impl Listener {
+    /// Whether no other process serves or keeps the sockets.
+    pub(super) fn is_ours(&self, other_server: OtherServer) -> bool {
+        match self.origin {
+            Origin::Own => other_server != OtherServer::Successor,
+            Origin::Predecessor => other_server == OtherServer::None,
+            Origin::Manager => false,
+        }
+    }
+}
+
+/// Lets `listen` be bound beside sockets of addresses that are given up, if it has a part of these addresses: 127.0.0.1:80
+/// becomes *:80. Returns whether there are such sockets.
+pub(super) fn share_with(given_up: &[&Listener], listen: &Listen, console: &Console) -> bool {
+    let overlaps = |old: &&&Listener| old.listen.overlaps(listen);
+    let mut shares = false;
+    for old in given_up.iter().filter(overlaps) {
+        for socket in &old.sockets {
+            match listen::allow_sharing(socket) {
+                Ok(()) => shares = true,
+                Err(refused) => report_refused(&refused, &old.listen.addr, console),
+            }
+        }
+    }
+    shares
+}
+
+/// Has sockets listen that were bound beside others, now that nothing else can fail.
+///
+/// # Errors
+/// One cannot, which has been reported.
+pub(crate) fn begin(listeners: &mut [Listener], console: &Console) -> Result<(), Logged> {
+    for listener in listeners.iter_mut().filter(|listener| listener.beside) {
+        let Listen { addr, options } = &listener.listen;
+        for socket in &listener.sockets {
+            listen::begin(socket, options).map_err(|error| report_failed(&error, addr, console))?;
+        }
+        listener.beside = false;
+    }
+    Ok(())
+}
+
+/// Has new connections for addresses of `gone` come to the sockets of `current` that have these addresses as well. What waits
+/// at the sockets that are given up, and handshakes that have begun, are left to the worker.
+pub(crate) fn divert(
+    gone: &[Listener],
+    current: &[Listener],
+    other_server: OtherServer,
+    console: &Console,
+) {
+    for old in gone.iter().filter(|old| old.is_ours(other_server)) {
+        let is_kept = current.iter().any(|listener| old.fits(&listener.listen));
+        let overlaps = |listener: &Listener| old.listen.overlaps(&listener.listen);
+        if is_kept || !current.iter().any(overlaps) {
+            continue;
+        }
+        for socket in &old.sockets {
+            if let Err(error) = divert_new_connections(socket) {
+                // The worker accepts what waits there before it closes the socket.
+                let addr = old.addr();
+                let what = format_args!("setsockopt(SO_BINDTOIFINDEX) {addr}");
+                console.failed(Level::Notice, what, &error);
+            }
+        }
+    }
+}
