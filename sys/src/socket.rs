@@ -222,6 +222,14 @@ pub fn is_multipath(socket: impl AsFd) -> bool {
     protocol == Ok(Some(ipproto::MPTCP))
 }
 
+/// The peer's address; `None` for a UNIX-domain socket.
+///
+/// # Errors
+/// `socket` is not connected.
+pub fn peer_addr(socket: impl AsFd) -> io::Result<Option<SocketAddr>> {
+    Ok(rustix::net::getpeername(socket)?.and_then(inet_of))
+}
+
 /// Sets TCP_FASTOPEN: the length of the queue of connections whose handshake brought data.
 ///
 /// # Errors

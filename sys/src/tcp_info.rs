@@ -51,6 +51,12 @@ impl TcpInfo {
         self.u64_at(120)
     }
 
+    /// Of a socket that listens, the number of connections that wait to be accepted (`tcpi_unacked`).
+    #[must_use]
+    pub fn accept_queue(&self) -> Option<u32> {
+        self.u32_at(24)
+    }
+
     /// The least round-trip time of late, in microseconds, if it has been measured.
     #[must_use]
     pub fn min_rtt_us(&self) -> Option<u32> {

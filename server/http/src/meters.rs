@@ -90,10 +90,12 @@ pub enum Event {
     ShedUpstream,
     /// A thread paused accepting, since no connection could be closed.
     AcceptPause,
+    /// A connection was closed that had waited for a place for too long.
+    Refused,
 }
 
 /// How many there are.
-const EVENTS: usize = Event::AcceptPause as usize + 1;
+const EVENTS: usize = Event::Refused as usize + 1;
 
 /// Gauges of a thread's files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

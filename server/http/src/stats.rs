@@ -103,6 +103,14 @@ impl Drop for Counted {
     }
 }
 
+/// A connection was accepted and closed at once, since there was no place for it.
+pub fn refused() {
+    CELL.with(|cell| {
+        add(&cell.accepted, 1);
+        add(&cell.refused, 1);
+    });
+}
+
 /// A request has begun.
 pub fn request() {
     CELL.with(|cell| add(&cell.requests, 1));
@@ -111,7 +119,9 @@ pub fn request() {
 /// The counters of the whole process.
 pub fn totals() -> Totals {
     let mut totals = Totals::default();
+    let mut refused = 0;
     CELLS.each(|cell| {
+        refused += cell.refused.load(Ordering::Relaxed);
         totals.accepted += cell.accepted.load(Ordering::Relaxed);
         totals.requests += cell.requests.load(Ordering::Relaxed);
     });
@@ -120,7 +130,7 @@ pub fn totals() -> Totals {
         totals.reading += open.reading;
         totals.writing += open.writing;
     }
-    totals.handled = totals.accepted;
+    totals.handled = totals.accepted.saturating_sub(refused);
     totals.active = totals.waiting + totals.reading + totals.writing;
     totals
 }
@@ -157,6 +167,7 @@ const PLACES: usize = Protocol::ALL.len() * ACTIVITIES;
 #[repr(align(128))]
 struct Cell {
     accepted: AtomicU64,
+    refused: AtomicU64,
     requests: AtomicU64,
     at: [AtomicI64; PLACES],
 }
@@ -190,6 +201,10 @@ mod tests {
         assert_eq!((totals.accepted, totals.requests), (2, 2));
         assert_eq!((totals.active, totals.writing), (1, 1));
         assert_eq!((totals.reading, totals.waiting), (0, 0));
+        assert_eq!(totals.handled, 2);
+        refused();
+        let totals = super::totals();
+        assert_eq!((totals.accepted, totals.handled), (3, 2));
         one.speak(Protocol::Http2);
         let [http1, _, http2, http3] = open();
         assert_eq!((http1, http3), (Open::default(), Open::default()));

@@ -44,6 +44,9 @@ impl Thread {
 
     fn accept_most(&mut self, port: usize, most: usize) {
         for _ in 0..most {
+            if matches!(self.accepting, Accepting::NotBefore(_)) {
+                return self.refuse_late(port);
+            }
             if self.accepting != Accepting::Yes {
                 return;
             }
@@ -58,7 +61,12 @@ impl Thread {
                     let peer = peer.map_or(Peer::Unix, Peer::Inet);
                     self.accepted(socket, peer, port);
                 }
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return,
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                    if !self.overload.is_empty() {
+                        self.forget_queue(port);
+                    }
+                    return;
+                }
                 Err(e) => {
                     if !self.survive(&e) {
                         return;
@@ -74,7 +82,7 @@ impl Thread {
             // Its address is not in the configuration any more.
             return;
         };
-        let serial = self.counters.connections.fetch_add(1, Ordering::Relaxed) + 1;
+        let serial = self.took_connection();
         let mut conn = Conn::new(socket, peer, port, serial, self.shared.clock.mono_ms);
         self.configure_conn(port, &mut conn);
         conn.set_debug(self.is_debugged(peer));
@@ -198,7 +206,7 @@ impl Thread {
         }
     }
 
-    fn lacks_descriptors(&self) -> bool {
+    pub(super) fn lacks_descriptors(&self) -> bool {
         let short = self.counters.descriptors_short.load(Ordering::Relaxed);
         // Who quits needs none for the supervisor any more.
         (self.tight || short) && self.quit.is_none()
@@ -208,6 +216,7 @@ impl Thread {
     fn make_room_at(&mut self, port: usize) -> bool {
         let listener = self.listeners.get(port).and_then(Option::as_ref);
         if !listener.is_some_and(|listener| socket::is_waiting(listener.as_fd())) {
+            self.forget_queue(port);
             return false;
         }
         let lacks_descriptors = self.lacks_descriptors();
@@ -224,6 +233,7 @@ impl Thread {
             self.tell(Level::Warn, text);
         }
         if !made {
+            self.refuse_late(port);
             self.rest();
         }
         made

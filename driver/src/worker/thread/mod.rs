@@ -4,6 +4,7 @@
 
 mod accept;
 mod coalesce;
+mod overload;
 mod reload;
 mod room;
 
@@ -34,6 +35,7 @@ use super::shared::Shared;
 use super::slab::Key;
 use super::tables::{Tables, TokenKind};
 use coalesce::Coalescing;
+use overload::Overload;
 use reload::Deferred;
 use room::Candidates;
 
@@ -65,6 +67,9 @@ pub struct Thread {
     /// When to say again that there is no room.
     told_full_ms: u64,
     coalescing: Coalescing,
+    overload: Overload,
+    /// Connections that this thread has accepted.
+    taken: u64,
 }
 
 /// Whether the listeners are polled.
@@ -131,6 +136,8 @@ impl Thread {
             search_after_ms: 0,
             told_full_ms: 0,
             coalescing: Coalescing::new(0),
+            overload: Overload::default(),
+            taken: 0,
         };
         thread.tick();
         thread.listen();

@@ -278,6 +278,12 @@ const EVENTS: &[Events] = &[
         events: &[("", Event::AcceptPause)],
     },
     Events {
+        name: "firstbyte_refused_connections",
+        help: "Connections closed unserved, since nobody could be closed for them.",
+        label: "",
+        events: &[("", Event::Refused)],
+    },
+    Events {
         name: "firstbyte_reloads",
         help: "Configurations that came to the worker after its first.",
         label: "result",

@@ -1,0 +1,239 @@
+//! Connections that wait at a listener while no other can be closed for them.
+//!
+//! They wait for [`PATIENCE_MS`]; then they are accepted and closed, as nginx does at once. So a client learns soon that it must
+//! go elsewhere. If a request of this thread waits for a server that is this server itself, it may wait for a place that it
+//! holds: then they wait for [`OWN_PATIENCE_MS`] alone, and the request fails as if its server had closed the connection.
+//!
+//! The kernel does not tell for how long a connection has waited. But a listener's queue is taken in its order, so a note of
+//! its length and of the connections taken until then tells later how many of these still wait. Where threads share a listener
+//! the others take from its queue too, so all that the process has accepted counts as taken.
+//!
+//! Absent: anything to do while there are places. Source: nginx documentation, `worker_connections`; tcp(7).
+
+use std::collections::{HashMap, VecDeque};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+use server_base::errlog::Level;
+use server_http::meters::{self, Event};
+use server_http::stats;
+use sys::socket;
+use sys::tcp_info::tcp_info;
+
+use super::{Ordering, Thread};
+
+/// Connections that wait for a place.
+#[derive(Debug, Default)]
+pub(super) struct Overload {
+    /// Those at listeners, by port.
+    queues: HashMap<usize, Queue>,
+    /// When to say again that connections were refused, monotonic milliseconds.
+    told_ms: u64,
+    /// Whether a request may wait for a place that it holds itself.
+    waits_for_itself: bool,
+    /// When to look for such a request again, monotonic milliseconds.
+    look_ms: u64,
+}
+
+impl Overload {
+    /// Whether no connection waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.queues.is_empty()
+    }
+}
+
+/// Connections that wait at one listener, oldest note first.
+#[derive(Debug, Default)]
+struct Queue(VecDeque<Note>);
+
+/// The queue of a listener at one time.
+#[derive(Clone, Copy, Debug)]
+struct Note {
+    /// Monotonic milliseconds.
+    at_ms: u64,
+    /// Number of connections that had been taken from the queue when the last one of it came is taken.
+    until: u64,
+}
+
+impl Queue {
+    /// Notes that `waiting` connections are behind the `taken` ones.
+    fn note(&mut self, now_ms: u64, taken: u64, waiting: u64) {
+        let last = self.0.back();
+        if last.is_some_and(|last| now_ms.saturating_sub(last.at_ms) > GAP_MS) {
+            // It was empty meanwhile, or nobody looked.
+            self.0.clear();
+        }
+        let last = self.0.back();
+        if last.is_none_or(|last| now_ms >= last.at_ms + NOTE_MS) {
+            self.0.push_back(Note {
+                at_ms: now_ms,
+                until: taken + waiting,
+            });
+        }
+    }
+
+    /// The number of connections that have waited for at least `patience_ms`.
+    fn due(&mut self, now_ms: u64, taken: u64, patience_ms: u64) -> u64 {
+        let mut due = 0;
+        let is_old = |note: &mut Note| now_ms.saturating_sub(note.at_ms) >= patience_ms;
+        while let Some(note) = self.0.pop_front_if(is_old) {
+            due = due.max(note.until.saturating_sub(taken));
+        }
+        due
+    }
+}
+
+impl Thread {
+    /// Connections wait at a port, and none can be closed for them: closes those that have waited for too long.
+    #[cold]
+    pub(super) fn refuse_late(&mut self, port: usize) {
+        let Some(listener) = self.listeners.get(port).cloned().flatten() else {
+            return;
+        };
+        let now_ms = self.shared.clock.mono_ms;
+        let taken = self.taken(port);
+        if now_ms >= self.overload.look_ms {
+            self.overload.look_ms = now_ms + NOTE_MS;
+            self.overload.waits_for_itself = self.may_wait_for_itself();
+        }
+        let patience_ms = match self.overload.waits_for_itself {
+            true => OWN_PATIENCE_MS,
+            false => PATIENCE_MS,
+        };
+        let queue = self.overload.queues.entry(port).or_default();
+        queue.note(now_ms, taken, waiting(&listener));
+        let due = queue.due(now_ms, taken, patience_ms);
+        self.refuse(&listener, due);
+    }
+
+    /// All that waited at a port was taken.
+    #[cold]
+    pub(super) fn forget_queue(&mut self, port: usize) {
+        self.overload.queues.remove(&port);
+    }
+
+    /// Accepts and closes connections.
+    fn refuse(&mut self, listener: &OwnedFd, count: u64) {
+        let mut refused = 0;
+        for _ in 0..count.min(REFUSED_MAX) {
+            if socket::accept(listener.as_fd()).is_err() {
+                break;
+            }
+            refused += 1;
+            self.took_connection();
+            stats::refused();
+            meters::event(Event::Refused);
+        }
+        let now_ms = self.shared.clock.mono_ms;
+        if refused > 0 && now_ms >= self.overload.told_ms {
+            self.overload.told_ms = now_ms + 1000;
+            let short = match self.lacks_descriptors() {
+                true => "open files".to_owned(),
+                false => format!("{} worker_connections", self.setup.worker_connections),
+            };
+            let text = format_args!("{short} are not enough, closing connections that have waited");
+            self.setup.log.write(Level::Alert, text);
+        }
+    }
+
+    /// Counts a connection; returns its number.
+    pub(super) fn took_connection(&mut self) -> u64 {
+        self.taken += 1;
+        self.counters.connections.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// The number of connections that may have been taken from a port's queue.
+    fn taken(&self, port: usize) -> u64 {
+        let ports = &self.shared.generation.http.ports;
+        match ports.get(port) {
+            // No other thread has the socket.
+            Some(port) if port.listen.options.reuseport => self.taken,
+            _ => self.counters.connections.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Whether a request is passed on to an address of this server, so that it may wait for a place that it holds itself.
+    fn may_wait_for_itself(&mut self) -> bool {
+        let http = &self.shared.generation.http;
+        let upstreams = &mut self.tables.upstreams;
+        upstreams.keys().into_iter().take(LOOKED_AT).any(|key| {
+            let Some(conn) = upstreams.get_mut(key) else {
+                return false;
+            };
+            let Ok(Some(server)) = socket::peer_addr(conn.socket()) else {
+                return false;
+            };
+            let local = socket::local_addr(conn.socket()).ok().flatten();
+            // A connection within this machine mostly has one address for both its ends.
+            let is_near = server.ip().is_loopback() || local.is_some_and(|l| l.ip() == server.ip());
+            is_near && http.listening_port(server).is_some()
+        })
+    }
+}
+
+/// The number of connections that wait at a listener. Of a UNIX-domain socket the kernel does not tell it.
+fn waiting(listener: &OwnedFd) -> u64 {
+    let queued = tcp_info(listener.as_raw_fd()).and_then(|info| info.accept_queue());
+    let is_waiting = || socket::is_waiting(listener.as_fd());
+    match queued {
+        Some(queued) => queued.into(),
+        None if is_waiting() => REFUSED_MAX,
+        None => 0,
+    }
+}
+
+/// Time for which a connection waits for a place, milliseconds: it is refused within a second, ticks of the pause included.
+const PATIENCE_MS: u64 = 500;
+/// The same if a request may wait for a place that it holds itself.
+const OWN_PATIENCE_MS: u64 = 50;
+/// Time between two notes, milliseconds.
+const NOTE_MS: u64 = 20;
+/// Time without a note after which a queue is taken to have been empty, milliseconds: more than two pauses of accepting.
+const GAP_MS: u64 = 200;
+/// Most connections that are refused in a turn: others have their turn too.
+const REFUSED_MAX: u64 = 256;
+/// Connections to servers that are looked at for one to this server.
+const LOOKED_AT: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connection_is_due_when_it_has_waited() {
+        let mut queue = Queue::default();
+        // Three wait behind ten that were taken; one of them is taken later, and two come.
+        queue.note(1000, 10, 3);
+        queue.note(1050, 11, 4);
+        assert_eq!(queue.due(1099, 11, 100), 0);
+        assert_eq!(queue.due(1100, 11, 100), 2);
+        // Of the last two, one is left.
+        assert_eq!(queue.due(1149, 13, 100), 0);
+        assert_eq!(queue.due(1150, 14, 100), 1);
+        assert_eq!(queue.due(9999, 15, 100), 0);
+    }
+
+    #[test]
+    fn what_others_have_taken_is_not_due() {
+        let mut queue = Queue::default();
+        queue.note(0, 10, 3);
+        assert_eq!(queue.due(500, 13, 500), 0);
+        let mut queue = Queue::default();
+        queue.note(0, 10, 3);
+        assert_eq!(queue.due(500, 1000, 500), 0);
+    }
+
+    #[test]
+    fn notes_before_a_gap_count_no_more() {
+        let mut queue = Queue::default();
+        queue.note(0, 0, 5);
+        queue.note(GAP_MS, 0, 5);
+        assert_eq!(queue.0.len(), 2);
+        queue.note(2 * GAP_MS + 1, 0, 5);
+        assert_eq!(queue.0.len(), 1);
+        // And there is one in a while.
+        queue.note(2 * GAP_MS + NOTE_MS, 0, 5);
+        assert_eq!(queue.0.len(), 1);
+        queue.note(2 * GAP_MS + 1 + NOTE_MS, 0, 5);
+        assert_eq!(queue.0.len(), 2);
+    }
+}
