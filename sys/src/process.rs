@@ -4,7 +4,7 @@
 //! process before its threads start. Source: fork(2), prctl(2), wait(2), setrlimit(2).
 
 use std::ffi::OsString;
-use std::io;
+use std::io::{self, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 
@@ -61,16 +61,32 @@ pub(super) fn thread_count() -> usize {
     std::fs::read_dir("/proc/self/task").map_or(1, Iterator::count)
 }
 
+/// The parent of a daemon, which waits until the start has succeeded. It exits with 1 if this is dropped before.
+#[derive(Debug)]
+pub struct Starting(PipeWriter);
+
+impl Starting {
+    /// Has the parent exit with 0.
+    pub fn succeeded(mut self) {
+        // A parent that was killed does not wait.
+        let _ = self.0.write_all(&[1]);
+    }
+}
+
 /// Continues in a child that has a session of its own, no umask, and /dev/null for input and output;
-/// the process that called exits with 0, after it has called `leave` with the child's number.
+/// the process that called runs `leave` with the child's number, waits for [`Starting`], and exits.
 ///
 /// # Errors
-/// fork, setsid or opening /dev/null failed; the text names the call.
-pub fn daemonize(leave: impl FnOnce(u32)) -> Result<(), (&'static str, io::Error)> {
+/// pipe, fork, setsid or opening /dev/null failed; the text names the call.
+pub fn daemonize(leave: impl FnOnce(u32)) -> Result<Starting, (&'static str, io::Error)> {
+    let (mut result, starting) = io::pipe().map_err(|error| ("pipe()", error))?;
     if let Fork::Parent(child) = fork().map_err(|error| ("fork()", error))? {
+        drop(starting);
         leave(child);
-        exit_now(0);
+        let started = result.read_exact(&mut [0]).is_ok();
+        exit_now(i32::from(!started));
     }
+    drop(result);
     rustix::process::setsid().map_err(|error| ("setsid()", error.into()))?;
     rustix::process::umask(rustix::fs::Mode::empty());
     let null = std::fs::File::options()
@@ -79,7 +95,8 @@ pub fn daemonize(leave: impl FnOnce(u32)) -> Result<(), (&'static str, io::Error
         .open("/dev/null")
         .map_err(|error| ("open(\"/dev/null\")", error))?;
     duplicate(&null, libc::STDIN_FILENO).map_err(|error| ("dup2(STDIN)", error))?;
-    duplicate(&null, libc::STDOUT_FILENO).map_err(|error| ("dup2(STDOUT)", error))
+    duplicate(&null, libc::STDOUT_FILENO).map_err(|error| ("dup2(STDOUT)", error))?;
+    Ok(Starting(starting))
 }
 
 /// Forbids others to write what this process makes, whatever mode it asks for; returns the umask that was.

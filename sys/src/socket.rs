@@ -255,8 +255,8 @@ pub fn set_tcp_quickack(socket: impl AsFd, on: bool) -> io::Result<()> {
     set_tcp_int(socket, libc::TCP_QUICKACK, i32::from(on))
 }
 
-/// Ends the arrival of new connections at a listener: the kernel gives them to another socket that takes the address, such as
-/// one of a wildcard address. Handshakes that have begun still end at this one, and those that wait there are accepted.
+/// Diverts new connections from a listener to another socket that has its address, such as one of a wildcard address.
+/// Handshakes that have begun end at this listener, and connections that wait there can be accepted.
 ///
 /// The socket is bound to a network interface that does not exist (SO_BINDTOIFINDEX).
 ///

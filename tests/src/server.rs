@@ -209,15 +209,6 @@ impl Server {
         self.wait_for_accept();
     }
 
-    /// Starts a server that has ended once more, in the foreground.
-    ///
-    /// # Panics
-    /// Those of [`Builder::start`].
-    #[track_caller]
-    pub fn start_again(&mut self) {
-        self.launch(false);
-    }
-
     /// The directory everything of this server is in.
     #[must_use]
     pub fn dir(&self) -> &TempDir {
@@ -369,8 +360,9 @@ impl Server {
         assert!(findings.is_empty(), "{findings}");
     }
 
+    /// Starts the server, also once more after its end.
     #[track_caller]
-    fn launch(&mut self, daemon: bool) {
+    pub fn launch(&mut self, daemon: bool) {
         let output = File::create(self.path("output")).expect("the test's directory is writable");
         let second = output.try_clone().expect("a file can be opened twice");
         let own = self.path(OWN_BINARY);

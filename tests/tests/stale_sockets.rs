@@ -37,10 +37,10 @@ fn a_server_that_was_killed_starts_again() {
     for _ in 0..3 {
         kill(&mut server);
         assert!(server.path("socket").exists(), "it left its file");
-        server.start_again();
+        server.launch(false);
         answers(&server, "socket");
     }
-    server.wait_for_text("error.log", "is replaced, nobody listens there");
+    server.wait_for_text("error.log", "is replaced, no server listens there");
     let mode = fs::metadata(server.path("socket"))
         .expect("a socket")
         .mode();

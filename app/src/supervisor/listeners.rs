@@ -5,7 +5,7 @@
 //! shared between generations, and between this process and one that it was started by or has
 //! started: one closes when the last that names it is gone. Source: nginx documentation, `listen`.
 
-mod beside;
+pub(crate) mod beside;
 mod stale;
 
 use std::io;
@@ -19,7 +19,6 @@ use server_base::errlog::{Level, Printable};
 use server_base::listen::{Listen, ListenAddr};
 
 use crate::console::{Console, Logged};
-pub(crate) use beside::{begin, divert};
 
 /// One address and its sockets: one, or with `reuseport` one for each thread.
 #[derive(Debug, Clone)]
@@ -55,6 +54,17 @@ pub(crate) enum OtherServer {
     Predecessor,
     /// The one that this one has started.
     Successor,
+}
+
+impl Listener {
+    /// Whether no other process serves or keeps the sockets.
+    fn is_ours(&self, other_server: OtherServer) -> bool {
+        match self.origin {
+            Origin::Own => other_server != OtherServer::Successor,
+            Origin::Predecessor => other_server == OtherServer::None,
+            Origin::Manager => false,
+        }
+    }
 }
 
 /// State of binding.
@@ -129,11 +139,27 @@ pub(crate) fn prepare(
     let prepared = listens.iter().map(|listen| {
         let mut listener = taken_over(listen, threads, old, console);
         if listener.sockets.is_empty() {
-            listener.beside = beside::share_with(&given_up, listen, console);
+            listener.beside = share_with(&given_up, listen, console);
         }
         listener
     });
     prepared.collect()
+}
+
+/// Lets `listen` be bound beside sockets of addresses that are given up, if it has a part of these addresses: 127.0.0.1:80
+/// becomes *:80. Returns whether there are such sockets.
+fn share_with(given_up: &[&Listener], listen: &Listen, console: &Console) -> bool {
+    let overlaps = |old: &&&Listener| old.listen.overlaps(listen);
+    let mut shares = false;
+    for old in given_up.iter().filter(overlaps) {
+        for socket in &old.sockets {
+            match listen::allow_sharing(socket) {
+                Ok(()) => shares = true,
+                Err(refused) => report_refused(&refused, &old.listen.addr, console),
+            }
+        }
+    }
+    shares
 }
 
 /// Binds what has no socket yet, once.
@@ -322,8 +348,15 @@ fn fill_one(listener: &mut Listener, console: &Console) -> Result<Bind, Logged> 
     while listener.sockets.len() < listener.wanted {
         let bound = match addr {
             ListenAddr::Inet(inet) if listener.beside => listen::bind_beside(*inet, options),
-            ListenAddr::Unix(path) => stale::bind(path, addr, options, console),
-            ListenAddr::Inet(_) => listen::bind(addr, options, listener.sharing),
+            _ => listen::bind(addr, options, listener.sharing),
+        };
+        let bound = match (bound, addr) {
+            (Err(error), ListenAddr::Unix(path)) if is_in_use(&error) && stale::remove(path) => {
+                let text = format_args!("{addr} is replaced, no server listens there");
+                console.report(Level::Notice, text);
+                listen::bind(addr, options, listener.sharing)
+            }
+            (bound, _) => bound,
         };
         match bound {
             Ok(bound) => {
@@ -409,7 +442,7 @@ mod tests {
     ) -> Result<Vec<Listener>, Logged> {
         let mut listeners = prepare(listens, threads, old, OtherServer::None, console);
         fill_waiting(&mut listeners, console)?;
-        begin(&mut listeners, console)?;
+        beside::begin(&mut listeners, console)?;
         Ok(listeners)
     }
 

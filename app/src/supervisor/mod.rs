@@ -84,6 +84,24 @@ fn prepare(
     let inherited = Inheritance::take(&console);
     let built = Built::new(FIRST_GENERATION, &loaded);
     let current = open_first(loaded, &inherited, &console)?;
+    let bound = current.listeners.clone();
+    let given = inherited.listeners.clone();
+    let started = (current, signals, built);
+    let prepared = finish(options, started, inherited, arguments, &console);
+    if prepared.is_err() {
+        listeners::remove_unix_files(&bound, &given, OtherServer::None, &console);
+    }
+    prepared
+}
+
+/// Prepares the supervisor of a configuration that has been opened.
+fn finish(
+    options: LoadOptions,
+    (current, signals, built): (OpenConfig, Signals, Built),
+    inherited: Inheritance,
+    arguments: &[OsString],
+    console: &Console,
+) -> Result<Supervisor, Logged> {
     let left = left_file::unclaimed(&inherited, &current.listeners);
     let predecessor = inherited.predecessor;
     // What the configuration does not name closes.
@@ -94,23 +112,27 @@ fn prepare(
     running.report(Level::Notice, format_args!("built by {compiler}"));
     // Its predecessor has left the terminal already.
     let daemonized = current.main.daemon || predecessor.is_some();
-    let mut notify = Notify::from_environment(predecessor, &console);
+    let mut notify = Notify::from_environment(predecessor, console);
     // The manager must know of the child before this process, which it started, ends.
     let announce = |child| notify.main_process(child, &running);
-    if daemonized
-        && predecessor.is_none()
-        && let Err((call, error)) = process::daemonize(announce)
-    {
-        return Err(console.fatal(format_args!("{call}"), &error));
+    let mut starting = None;
+    if daemonized && predecessor.is_none() {
+        let daemon = process::daemonize(announce);
+        let failed = |(call, error)| console.fatal(format_args!("{call}"), &error);
+        starting = Some(daemon.map_err(failed)?);
     }
-    let poller = reported("epoll_create()", Poller::new(), &console)?;
+    let poller = reported("epoll_create()", Poller::new(), console)?;
     reported(
         "epoll_ctl()",
         poller.add(&signals, SIGNALS_TOKEN, Interest::Readable),
-        &console,
+        console,
     )?;
-    pid_file::write(&current.main.pid, &console)?;
+    pid_file::write(&current.main.pid, console)?;
     current.logs.redirect_stderr(&running);
+    if let Some(starting) = starting {
+        // The command returns: all that a service manager may read is there.
+        starting.succeeded();
+    }
     let mut title = Title::take();
     title.set(&format!("firstbyte: master process {}", joined(arguments)));
     Ok(Supervisor {
@@ -152,7 +174,9 @@ fn open_first(
     };
     let mut first = OpenConfig::open(FIRST_GENERATION, loaded, None, given, other, console)?;
     let filled = listeners::fill_waiting(&mut first.listeners, console);
-    if let Err(reported) = filled.and_then(|()| listeners::begin(&mut first.listeners, console)) {
+    if let Err(reported) =
+        filled.and_then(|()| listeners::beside::begin(&mut first.listeners, console))
+    {
         // What was bound just now closes, and its files must go with it.
         listeners::remove_unix_files(&first.listeners, given, OtherServer::None, console);
         return Err(reported);

@@ -3,43 +3,91 @@
 use std::fmt;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use server_base::errlog::{Level, Printable};
 
 use crate::console::{Console, Logged};
 
-/// Writes this process's number to `path`.
+/// Writes this process's number to `path`. Nobody reads a part of it: the file gets its name when it is whole.
 ///
 /// # Errors
 /// The file cannot be written, which has been reported.
 pub(crate) fn write(path: &Path, console: &Console) -> Result<(), Logged> {
-    let mut options = OpenOptions::new();
-    let opened = options
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(MODE)
-        .open(path);
-    let written = opened.and_then(|mut file| writeln!(file, "{}", std::process::id()));
+    let text = format!("{}\n", std::process::id());
+    let written = match is_replaceable(path) && replace(path, &text).is_ok() {
+        true => Ok(()),
+        false => overwrite(path, &text),
+    };
     reported(written, path, console)
 }
 
-/// Finds out whether `path` could be written, and leaves its content.
-///
-/// # Errors
-/// It cannot, which has been reported.
-pub(crate) fn test(path: &Path, console: &Console) -> Result<(), Logged> {
+/// Whether another file may take the name: there is none, or a regular one with this name alone.
+fn is_replaceable(path: &Path) -> bool {
+    match fs::symlink_metadata(path) {
+        Ok(metadata) => metadata.is_file() && metadata.nlink() == 1,
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    }
+}
+
+/// Writes a file beside `path` and renames it.
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{}.new", std::process::id()));
+    let mut options = OpenOptions::new();
+    let mut file = options
+        .write(true)
+        .create_new(true)
+        .mode(MODE)
+        .open(&name)?;
+    let named = file
+        .write_all(text.as_bytes())
+        .and_then(|()| fs::rename(&name, path));
+    if named.is_err() {
+        // The error of the rename counts.
+        let _ = fs::remove_file(&name);
+    }
+    named
+}
+
+/// Writes to the file that has the name. If it is longer, its end is cut off afterwards, so that it is never empty.
+fn overwrite(path: &Path, text: &str) -> io::Result<()> {
     let mut options = OpenOptions::new();
     let opened = options
-        .read(true)
         .write(true)
         .create(true)
         .truncate(false)
         .mode(MODE)
         .open(path);
-    reported(opened.map(drop), path, console)
+    let mut file = opened?;
+    file.write_all(text.as_bytes())?;
+    match file.metadata()?.is_file() {
+        true => file.set_len(text.len() as u64),
+        false => Ok(()),
+    }
+}
+
+/// Finds out whether `path` could be written, and leaves its content; a file that was not there is removed.
+///
+/// # Errors
+/// It cannot, which has been reported.
+pub(crate) fn test(path: &Path, console: &Console) -> Result<(), Logged> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true);
+    let made = options.clone().create_new(true).mode(MODE).open(path);
+    let result = match made {
+        Ok(_) => fs::remove_file(path),
+        // It is created all the same: the name may be a link to a missing file.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => options
+            .create(true)
+            .truncate(false)
+            .mode(MODE)
+            .open(path)
+            .map(drop),
+        Err(error) => Err(error),
+    };
+    reported(result, path, console)
 }
 
 /// Removes the file.

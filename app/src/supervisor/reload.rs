@@ -125,7 +125,7 @@ impl Supervisor {
     }
 
     pub(super) fn take_up(&mut self, mut next: OpenConfig) -> Flow {
-        let begun = listeners::begin(&mut next.listeners, &self.console);
+        let begun = listeners::beside::begin(&mut next.listeners, &self.console);
         let moved = begun.and_then(|()| self.move_pid_file(&self.current.main, &next.main));
         if moved.is_err() {
             self.refuse(next);
@@ -220,7 +220,7 @@ impl Supervisor {
         }
         let gone = self.earlier.settle(number).into_iter();
         let gone = listeners::merged(gone.map(|generation| generation.listeners));
-        listeners::divert(
+        listeners::beside::divert(
             &gone,
             &self.open_listeners(),
             self.other_server(),

@@ -2,43 +2,16 @@
 //!
 //! The kernel refuses to bind both at a time, unless both sockets share the port (SO_REUSEPORT). So sockets that are given up
 //! allow sharing, and the new one is bound beside them. It listens when nothing else can fail any more. Once a worker has
-//! it, new connections are diverted to it. What waits at the old sockets, and handshakes that have begun, are accepted by the
-//! worker before it closes them. So no connection is lost. Sockets of another process are left alone. Source: socket(7).
+//! it, new connections are diverted to it. The worker accepts connections that wait
+//! at the old sockets, and handshakes that have begun, before it closes them. So no connection is lost. Sockets of another process are left alone. Source: socket(7).
 
 use server_base::errlog::Level;
 use server_base::listen::Listen;
 use sys::socket::divert_new_connections;
 
-use super::{Listener, Origin, OtherServer, report_failed, report_refused};
+use super::{Listener, OtherServer, report_failed};
 use crate::console::{Console, Logged};
 use driver::listen;
-
-impl Listener {
-    /// Whether no other process serves or keeps the sockets.
-    pub(super) fn is_ours(&self, other_server: OtherServer) -> bool {
-        match self.origin {
-            Origin::Own => other_server != OtherServer::Successor,
-            Origin::Predecessor => other_server == OtherServer::None,
-            Origin::Manager => false,
-        }
-    }
-}
-
-/// Lets `listen` be bound beside sockets of addresses that are given up, if it has a part of these addresses: 127.0.0.1:80
-/// becomes *:80. Returns whether there are such sockets.
-pub(super) fn share_with(given_up: &[&Listener], listen: &Listen, console: &Console) -> bool {
-    let overlaps = |old: &&&Listener| old.listen.overlaps(listen);
-    let mut shares = false;
-    for old in given_up.iter().filter(overlaps) {
-        for socket in &old.sockets {
-            match listen::allow_sharing(socket) {
-                Ok(()) => shares = true,
-                Err(refused) => report_refused(&refused, &old.listen.addr, console),
-            }
-        }
-    }
-    shares
-}
 
 /// Has sockets listen that were bound beside others, now that nothing else can fail.
 ///
@@ -55,8 +28,8 @@ pub(crate) fn begin(listeners: &mut [Listener], console: &Console) -> Result<(),
     Ok(())
 }
 
-/// Has new connections for addresses of `gone` come to the sockets of `current` that have these addresses as well. What waits
-/// at the sockets that are given up, and handshakes that have begun, are left to the worker.
+/// Has new connections for addresses of `gone` come to the sockets of `current` that have these addresses as well. Connections
+/// that wait at the old sockets, and handshakes that have begun, are left to the worker.
 pub(crate) fn divert(
     gone: &[Listener],
     current: &[Listener],

@@ -1,12 +1,12 @@
-//! Files of UNIX-domain sockets that nobody listens on, such as those of a server that was killed.
+//! Files of UNIX-domain sockets without a listener, such as those of a server that was killed.
 //!
-//! nginx does not start while such a file is there. Here it is replaced. Before that:
+//! nginx does not start while such a file exists. Here it is removed under two conditions:
 //!
-//! - the file is a socket, and connecting to it is refused twice, [`PROBE_PAUSE`] apart: another server may have bound it and
-//!   not called listen() yet;
-//! - it is renamed, and is still the file that was looked at: of two servers that start at a time only one gets it.
+//! - The file is a socket, and connecting to it is refused twice. Between the tries another server that has bound it can call
+//!   listen().
+//! - The file is renamed first, and is still the one that was checked. So only one of two servers removes it.
 //!
-//! Whatever cannot be found out (no permission, a socket for datagrams, a link) leaves the address in use. Source: unix(7).
+//! In doubt the address is in use: no permission, a socket for datagrams, a link. Source: unix(7).
 
 use std::fs;
 use std::io;
@@ -15,40 +15,10 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use driver::listen::{self, BindError, Bound, Sharing};
-use server_base::errlog::Level;
-use server_base::listen::{ListenAddr, SocketOptions};
 use sys::connect::{self, Address, Options};
 
-use super::is_in_use;
-use crate::console::Console;
-
-/// Binds the address of a UNIX-domain socket, in the place of a file that nobody listens on.
-///
-/// # Errors
-/// Those of [`listen::bind`]: somebody listens there, or the file is no socket or cannot be replaced.
-pub(super) fn bind(
-    path: &Path,
-    addr: &ListenAddr,
-    options: &SocketOptions,
-    console: &Console,
-) -> Result<Bound, BindError> {
-    let error = match listen::bind(addr, options, Sharing::AsConfigured) {
-        Err(error) if is_in_use(&error) => error,
-        other => return other,
-    };
-    if !remove(path) {
-        return Err(error);
-    }
-    console.report(
-        Level::Notice,
-        format_args!("{addr} is replaced, nobody listens there"),
-    );
-    listen::bind(addr, options, Sharing::AsConfigured)
-}
-
-/// Removes the file of a socket on which nobody listens; false if it is none, or not known to be one.
-fn remove(path: &Path) -> bool {
+/// Removes the file of a socket without a listener. Returns false if it is another file, or if a listener may be there.
+pub(super) fn remove(path: &Path) -> bool {
     let Some(file) = identity(path) else {
         return false;
     };
@@ -79,7 +49,7 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
     is_socket.then(|| (metadata.dev(), metadata.ino()))
 }
 
-/// Whether nobody listens: the system says so, which it does not if this process may not connect.
+/// Whether a connection is refused because the socket has no listener. A process that may not connect gets another error.
 fn refuses(path: &Path) -> bool {
     let address = Address::Unix(path.as_os_str().as_bytes());
     let connected = connect::stream_to(address, &Options::default());
@@ -99,7 +69,6 @@ const PROBE_PAUSE: Duration = Duration::from_millis(20);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use server_base::errlog::ErrorLog;
     use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 
     /// A directory that is removed with all files in it.
@@ -125,20 +94,13 @@ mod tests {
         }
     }
 
-    fn bound(path: &Path) -> Result<Bound, BindError> {
-        let console = Console::of_log(ErrorLog::new(Vec::new()));
-        let addr = ListenAddr::Unix(path.to_owned());
-        bind(path, &addr, &SocketOptions::default(), &console)
-    }
-
     #[test]
-    fn file_of_a_dead_server_is_replaced() {
+    fn file_of_a_dead_server_is_removed() {
         let dir = Dir::new("dead");
         let path = dir.0.join("socket");
         drop(UnixListener::bind(&path).expect("bind"));
-        let _bound = bound(&path).expect("replaced");
-        UnixStream::connect(&path).expect("somebody listens");
-        assert_eq!(dir.files(), 1);
+        assert!(remove(&path));
+        assert_eq!(dir.files(), 0);
     }
 
     #[test]
@@ -146,8 +108,7 @@ mod tests {
         let dir = Dir::new("alive");
         let path = dir.0.join("socket");
         let listener = UnixListener::bind(&path).expect("bind");
-        let error = bound(&path).expect_err("in use");
-        assert_eq!(error.error.kind(), io::ErrorKind::AddrInUse);
+        assert!(!remove(&path));
         // Its file is the same one, and connections to it come there.
         let _client = UnixStream::connect(&path).expect("connect");
         listener.set_nonblocking(true).expect("a socket");
@@ -166,8 +127,7 @@ mod tests {
         let link = dir.0.join("link");
         std::os::unix::fs::symlink(&dead, &link).expect("a link");
         for path in [&file, &datagrams, &link] {
-            let error = bound(path).expect_err("in use");
-            assert_eq!(error.error.kind(), io::ErrorKind::AddrInUse, "{path:?}");
+            assert!(!remove(path), "{path:?}");
         }
         assert_eq!(fs::read(&file).expect("the file"), b"text");
         assert_eq!(dir.files(), 4);

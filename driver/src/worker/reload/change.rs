@@ -21,17 +21,17 @@ pub struct Change<S> {
     target: Option<(S, ThreadConfig)>,
     keep: bool,
     renew: bool,
-    /// What becomes of each port of the configuration before.
-    fates: Vec<Fate>,
+    /// Changes of the ports of the configuration before, by index.
+    ports: Vec<PortChange>,
     /// The next ports of connections whose ports are gone, by address.
     heirs: HashMap<SocketAddr, Option<usize>>,
     /// Connections up to this number were accepted before the change.
     last_serial: u64,
 }
 
-/// What becomes of a port.
+/// The change of a port by the next configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
+enum PortChange {
     Stays,
     /// It is gone, and another port takes some of its addresses: 127.0.0.1:80 becomes *:80.
     Covered,
@@ -60,7 +60,7 @@ impl<S> Change<S> {
             target: Some((setup, config)),
             keep,
             renew,
-            fates: Vec::new(),
+            ports: Vec::new(),
             heirs: HashMap::new(),
             last_serial: 0,
         }
@@ -91,22 +91,22 @@ impl<S> Change<S> {
             return self.enter(Stage::Done);
         };
         let mut covering = None;
-        let ports = at.parts().1.generation.ports.iter().enumerate();
-        let fates = ports.map(|(n, port)| {
+        let before = at.parts().1.generation.ports.iter().enumerate();
+        let ports = before.map(|(n, port)| {
             let next = config.ports.get(n);
             if next.is_some_and(|next| next.is_listening && next.listen.shares_socket(&port.listen))
             {
-                return Fate::Stays;
+                return PortChange::Stays;
             }
             let covering = covering.get_or_insert_with(|| by_number(&config.http));
             let same_number = covering.get(&port.listen.addr.port());
             let mut same_number = same_number.into_iter().flatten();
             match port.is_listening && same_number.any(|next| next.overlaps(&port.listen)) {
-                true => Fate::Covered,
-                false => Fate::Gone,
+                true => PortChange::Covered,
+                false => PortChange::Gone,
             }
         });
-        self.fates = fates.collect();
+        self.ports = ports.collect();
         self.enter(Stage::Leave);
     }
 
@@ -116,12 +116,12 @@ impl<S> Change<S> {
         self.next += 1;
         match self.stage {
             Stage::Leave => match &self.target {
-                Some((setup, _)) if n < self.fates.len() => match self.fates[n] {
+                Some((setup, _)) if n < self.ports.len() => match self.ports[n] {
                     // It is left when its last connections have come.
-                    Fate::Covered => {}
-                    Fate::Stays | Fate::Gone => at.leave_listener(n, setup),
+                    PortChange::Covered => {}
+                    PortChange::Stays | PortChange::Gone => at.leave_listener(n, setup),
                 },
-                _ if self.fates.iter().all(|fate| *fate == Fate::Stays) => {
+                _ if self.ports.iter().all(|change| *change == PortChange::Stays) => {
                     self.enter(Stage::Prepare);
                 }
                 _ => self.enter(Stage::End),
@@ -147,7 +147,7 @@ impl<S> Change<S> {
 
     /// Ends a connection whose port is gone: at once if it is idle, else after its response.
     fn end<L: Reloads<Setup = S>>(&mut self, at: &mut L, key: Key) {
-        if self.fate(at, key) == Fate::Stays {
+        if self.port_change(at, key) == PortChange::Stays {
             return;
         }
         let Some((_, config)) = &self.target else {
@@ -196,15 +196,15 @@ impl<S> Change<S> {
         }
     }
 
-    fn fate<L: Reloads<Setup = S>>(&self, at: &mut L, key: Key) -> Fate {
+    fn port_change<L: Reloads<Setup = S>>(&self, at: &mut L, key: Key) -> PortChange {
         let conn = at.parts().0.clients.get_mut(key);
-        let fate = conn.and_then(|conn| self.fates.get(conn.port()));
-        fate.copied().unwrap_or(Fate::Stays)
+        let change = conn.and_then(|conn| self.ports.get(conn.port()));
+        change.copied().unwrap_or(PortChange::Stays)
     }
 
     /// The port of the next configuration that takes a connection, if its own is covered.
     fn heir<L: Reloads<Setup = S>>(&mut self, at: &mut L, key: Key, next: &Http) -> Option<usize> {
-        if self.fate(at, key) != Fate::Covered {
+        if self.port_change(at, key) != PortChange::Covered {
             return None;
         }
         let (tables, shared) = at.parts();
@@ -216,11 +216,11 @@ impl<S> Change<S> {
     /// Moves connections of covered ports to those that have their addresses now. At once, because between the change and the
     /// move a request would find another server. The addresses were looked up before, but for the last connections.
     fn move_covered<L: Reloads<Setup = S>>(&mut self, at: &mut L, next: &Http) {
-        if !self.fates.contains(&Fate::Covered) {
+        if !self.ports.contains(&PortChange::Covered) {
             return;
         }
         for key in at.parts().0.clients.keys() {
-            if self.fate(at, key) != Fate::Covered {
+            if self.port_change(at, key) != PortChange::Covered {
                 continue;
             }
             let heir = self.heir(at, key, next);
@@ -233,8 +233,8 @@ impl<S> Change<S> {
                 None => conn.on_listener_removed(),
             }
         }
-        for port in 0..self.fates.len() {
-            if self.fates[port] == Fate::Covered {
+        for port in 0..self.ports.len() {
+            if self.ports[port] == PortChange::Covered {
                 at.leave_later(port);
             }
         }

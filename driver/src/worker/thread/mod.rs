@@ -7,6 +7,7 @@ mod coalesce;
 mod overload;
 mod reload;
 mod room;
+mod waiting;
 
 use std::io;
 use std::num::NonZeroU64;
@@ -35,9 +36,9 @@ use super::shared::Shared;
 use super::slab::Key;
 use super::tables::{Tables, TokenKind};
 use coalesce::Coalescing;
-use overload::Overload;
 use reload::Deferred;
 use room::Candidates;
+use waiting::Overload;
 
 /// One worker thread.
 pub struct Thread {

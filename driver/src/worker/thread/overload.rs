@@ -10,7 +10,6 @@
 //!
 //! Absent: anything to do while there are places. Source: nginx documentation, `worker_connections`; tcp(7).
 
-use std::collections::{HashMap, VecDeque};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use server_base::errlog::Level;
@@ -19,68 +18,8 @@ use server_http::stats;
 use sys::socket;
 use sys::tcp_info::tcp_info;
 
+use super::waiting::NOTE_MS;
 use super::{Ordering, Thread};
-
-/// Connections that wait for a place.
-#[derive(Debug, Default)]
-pub(super) struct Overload {
-    /// Those at listeners, by port.
-    queues: HashMap<usize, Queue>,
-    /// When to say again that connections were refused, monotonic milliseconds.
-    told_ms: u64,
-    /// Whether a request may wait for a place that it holds itself.
-    waits_for_itself: bool,
-    /// When to look for such a request again, monotonic milliseconds.
-    look_ms: u64,
-}
-
-impl Overload {
-    /// Whether no connection waits.
-    pub(super) fn is_empty(&self) -> bool {
-        self.queues.is_empty()
-    }
-}
-
-/// Connections that wait at one listener, oldest note first.
-#[derive(Debug, Default)]
-struct Queue(VecDeque<Note>);
-
-/// The queue of a listener at one time.
-#[derive(Clone, Copy, Debug)]
-struct Note {
-    /// Monotonic milliseconds.
-    at_ms: u64,
-    /// Number of connections that had been taken from the queue when the last one of it came is taken.
-    until: u64,
-}
-
-impl Queue {
-    /// Notes that `waiting` connections are behind the `taken` ones.
-    fn note(&mut self, now_ms: u64, taken: u64, waiting: u64) {
-        let last = self.0.back();
-        if last.is_some_and(|last| now_ms.saturating_sub(last.at_ms) > GAP_MS) {
-            // It was empty meanwhile, or nobody looked.
-            self.0.clear();
-        }
-        let last = self.0.back();
-        if last.is_none_or(|last| now_ms >= last.at_ms + NOTE_MS) {
-            self.0.push_back(Note {
-                at_ms: now_ms,
-                until: taken + waiting,
-            });
-        }
-    }
-
-    /// The number of connections that have waited for at least `patience_ms`.
-    fn due(&mut self, now_ms: u64, taken: u64, patience_ms: u64) -> u64 {
-        let mut due = 0;
-        let is_old = |note: &mut Note| now_ms.saturating_sub(note.at_ms) >= patience_ms;
-        while let Some(note) = self.0.pop_front_if(is_old) {
-            due = due.max(note.until.saturating_sub(taken));
-        }
-        due
-    }
-}
 
 impl Thread {
     /// Connections wait at a port, and none can be closed for them: closes those that have waited for too long.
@@ -183,57 +122,9 @@ fn waiting(listener: &OwnedFd) -> u64 {
 
 /// Time for which a connection waits for a place, milliseconds: it is refused within a second, ticks of the pause included.
 const PATIENCE_MS: u64 = 500;
-/// The same if a request may wait for a place that it holds itself.
+/// Time for which it waits if a request may wait for a place that it holds itself, milliseconds.
 const OWN_PATIENCE_MS: u64 = 50;
-/// Time between two notes, milliseconds.
-const NOTE_MS: u64 = 20;
-/// Time without a note after which a queue is taken to have been empty, milliseconds: more than two pauses of accepting.
-const GAP_MS: u64 = 200;
 /// Most connections that are refused in a turn: others have their turn too.
 const REFUSED_MAX: u64 = 256;
 /// Connections to servers that are looked at for one to this server.
 const LOOKED_AT: usize = 64;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn connection_is_due_when_it_has_waited() {
-        let mut queue = Queue::default();
-        // Three wait behind ten that were taken; one of them is taken later, and two come.
-        queue.note(1000, 10, 3);
-        queue.note(1050, 11, 4);
-        assert_eq!(queue.due(1099, 11, 100), 0);
-        assert_eq!(queue.due(1100, 11, 100), 2);
-        // Of the last two, one is left.
-        assert_eq!(queue.due(1149, 13, 100), 0);
-        assert_eq!(queue.due(1150, 14, 100), 1);
-        assert_eq!(queue.due(9999, 15, 100), 0);
-    }
-
-    #[test]
-    fn what_others_have_taken_is_not_due() {
-        let mut queue = Queue::default();
-        queue.note(0, 10, 3);
-        assert_eq!(queue.due(500, 13, 500), 0);
-        let mut queue = Queue::default();
-        queue.note(0, 10, 3);
-        assert_eq!(queue.due(500, 1000, 500), 0);
-    }
-
-    #[test]
-    fn notes_before_a_gap_count_no_more() {
-        let mut queue = Queue::default();
-        queue.note(0, 0, 5);
-        queue.note(GAP_MS, 0, 5);
-        assert_eq!(queue.0.len(), 2);
-        queue.note(2 * GAP_MS + 1, 0, 5);
-        assert_eq!(queue.0.len(), 1);
-        // And there is one in a while.
-        queue.note(2 * GAP_MS + NOTE_MS, 0, 5);
-        assert_eq!(queue.0.len(), 1);
-        queue.note(2 * GAP_MS + 1 + NOTE_MS, 0, 5);
-        assert_eq!(queue.0.len(), 2);
-    }
-}

@@ -1,0 +1,115 @@
+//! Notes about connections that wait at listeners: how many of them have waited for how long.
+//!
+//! Absent: listeners and the clock, which are the thread's.
+
+use std::collections::{HashMap, VecDeque};
+
+/// Connections that wait for a place.
+#[derive(Debug, Default)]
+pub(super) struct Overload {
+    /// Those at listeners, by port.
+    pub(super) queues: HashMap<usize, Queue>,
+    /// When to say again that connections were refused, monotonic milliseconds.
+    pub(super) told_ms: u64,
+    /// Whether a request may wait for a place that it holds itself.
+    pub(super) waits_for_itself: bool,
+    /// When to look for such a request again, monotonic milliseconds.
+    pub(super) look_ms: u64,
+}
+
+impl Overload {
+    /// Whether no connection waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.queues.is_empty()
+    }
+}
+
+/// Connections that wait at one listener, oldest note first.
+#[derive(Debug, Default)]
+pub(super) struct Queue(VecDeque<Note>);
+
+/// The queue of a listener at one time.
+#[derive(Clone, Copy, Debug)]
+struct Note {
+    /// Monotonic milliseconds.
+    at_ms: u64,
+    /// Number of connections that had been taken from the queue when the last one of it came is taken.
+    until: u64,
+}
+
+impl Queue {
+    /// Notes that `waiting` connections are behind the `taken` ones.
+    pub(super) fn note(&mut self, now_ms: u64, taken: u64, waiting: u64) {
+        let last = self.0.back();
+        if last.is_some_and(|last| now_ms.saturating_sub(last.at_ms) > GAP_MS) {
+            // It was empty meanwhile, or nobody looked.
+            self.0.clear();
+        }
+        let last = self.0.back();
+        if last.is_none_or(|last| now_ms >= last.at_ms + NOTE_MS) {
+            self.0.push_back(Note {
+                at_ms: now_ms,
+                until: taken + waiting,
+            });
+        }
+    }
+
+    /// The number of connections that have waited for at least `patience_ms`.
+    pub(super) fn due(&mut self, now_ms: u64, taken: u64, patience_ms: u64) -> u64 {
+        let mut due = 0;
+        let is_old = |note: &mut Note| now_ms.saturating_sub(note.at_ms) >= patience_ms;
+        while let Some(note) = self.0.pop_front_if(is_old) {
+            due = due.max(note.until.saturating_sub(taken));
+        }
+        due
+    }
+}
+
+/// Time between two notes, milliseconds.
+pub(super) const NOTE_MS: u64 = 20;
+/// Time without a note after which a queue is taken to have been empty, milliseconds: more than two pauses of accepting.
+const GAP_MS: u64 = 200;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connection_is_due_when_it_has_waited() {
+        let mut queue = Queue::default();
+        // Three wait behind ten that were taken; one of them is taken later, and two come.
+        queue.note(1000, 10, 3);
+        queue.note(1050, 11, 4);
+        assert_eq!(queue.due(1099, 11, 100), 0);
+        assert_eq!(queue.due(1100, 11, 100), 2);
+        // Of the last two, one is left.
+        assert_eq!(queue.due(1149, 13, 100), 0);
+        assert_eq!(queue.due(1150, 14, 100), 1);
+        assert_eq!(queue.due(9999, 15, 100), 0);
+    }
+
+    #[test]
+    fn what_others_have_taken_is_not_due() {
+        let mut queue = Queue::default();
+        queue.note(0, 10, 3);
+        assert_eq!(queue.due(500, 13, 500), 0);
+        let mut queue = Queue::default();
+        queue.note(0, 10, 3);
+        assert_eq!(queue.due(500, 1000, 500), 0);
+    }
+
+    #[test]
+    fn notes_before_a_gap_count_no_more() {
+        let mut queue = Queue::default();
+        queue.note(0, 0, 5);
+        queue.note(GAP_MS, 0, 5);
+        assert_eq!(queue.0.len(), 2);
+        queue.note(2 * GAP_MS + 1, 0, 5);
+        assert_eq!(queue.0.len(), 1);
+        // And there is one in a while.
+        queue.note(2 * GAP_MS + NOTE_MS, 0, 5);
+        assert_eq!(queue.0.len(), 1);
+        queue.note(2 * GAP_MS + 1 + NOTE_MS, 0, 5);
+        assert_eq!(queue.0.len(), 2);
+    }
+}
