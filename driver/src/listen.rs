@@ -408,7 +408,7 @@ mod tests {
         bind_beside(wide, &plain).expect_err("the other one does not share");
         allow_sharing(&narrow.socket).expect("sharing");
         let beside = bind_beside(wide, &plain).expect("bind");
-        // What connects before it listens comes to the other one, and stays there.
+        // A client that connects before it listens is queued at the other one.
         let _early = TcpStream::connect(("127.0.0.1", port)).expect("connect");
         begin(&beside.socket, &plain).expect("listen");
         socket::divert_new_connections(&narrow.socket).expect("diverted");

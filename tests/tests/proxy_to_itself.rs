@@ -1,4 +1,4 @@
-//! A server whose requests are passed on to itself, with all places in use: nothing waits for a place that it holds.
+//! A server that passes requests on to itself, with all places in use: no request waits for a place that it holds.
 //!
 //! nginx resets connections without a place at once. Source: nginx documentation, `worker_connections`.
 

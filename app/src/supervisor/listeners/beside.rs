@@ -44,7 +44,7 @@ pub(crate) fn divert(
         }
         for socket in &old.sockets {
             if let Err(error) = divert_new_connections(socket) {
-                // The worker accepts what waits there before it closes the socket.
+                // The worker accepts waiting connections before it closes the socket.
                 let addr = old.addr();
                 let what = format_args!("setsockopt(SO_BINDTOIFINDEX) {addr}");
                 console.failed(Level::Notice, what, &error);

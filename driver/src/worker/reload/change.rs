@@ -23,7 +23,7 @@ pub struct Change<S> {
     renew: bool,
     /// Changes of the ports of the configuration before, by index.
     ports: Vec<PortChange>,
-    /// The next ports of connections whose ports are gone, by address.
+    /// The next ports of connections without a port, by address.
     heirs: HashMap<SocketAddr, Option<usize>>,
     /// Connections up to this number were accepted before the change.
     last_serial: u64,

@@ -37,7 +37,7 @@ impl Thread {
         self.accepting = Accepting::Never;
     }
 
-    /// Accepts what waits at a listener that is given up.
+    /// Accepts waiting connections of a listener that is given up.
     pub(super) fn accept_rest(&mut self, port: usize) {
         self.accept_most(port, LAST_ACCEPTS);
     }

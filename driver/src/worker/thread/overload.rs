@@ -5,7 +5,7 @@
 //! holds: then they wait for [`OWN_PATIENCE_MS`] alone, and the request fails as if its server had closed the connection.
 //!
 //! The kernel does not tell for how long a connection has waited. But a listener's queue is taken in its order, so a note of
-//! its length and of the connections taken until then tells later how many of these still wait. Where threads share a listener
+//! its length and of the connections taken until then tells later how many of these still wait. If threads share a listener,
 //! the others take from its queue too, so all that the process has accepted counts as taken.
 //!
 //! Absent: anything to do while there are places. Source: nginx documentation, `worker_connections`; tcp(7).

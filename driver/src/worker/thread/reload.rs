@@ -78,7 +78,7 @@ impl Thread {
         }
     }
 
-    /// Leaves listeners whose addresses are another port's, once nothing comes there any more.
+    /// Leaves listeners of covered ports when no connection comes there any more.
     fn leave_covered(&mut self) {
         let now_ms = self.shared.clock.mono_ms;
         while let Some(deferred) = &mut self.deferred
@@ -207,8 +207,8 @@ impl Reloads for Thread {
     }
 }
 
-/// Time for which a listener is polled on whose address is another port's: handshakes that have begun there end within it, and
-/// those that `deferred` holds back (1 s).
+/// Time for which the listener of a covered port is polled, milliseconds. Handshakes that have begun end within it, also those
+/// that `deferred` delays by 1 s.
 const COVERED_MS: u64 = 3000;
 /// Buffers of logs written in a turn of the loop: the largest that are usual, compressed, take about a millisecond each.
 const FLUSHES_A_TURN: usize = 8;
