@@ -7,18 +7,19 @@
 
 pub(crate) mod beside;
 mod stale;
+mod unix_files;
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
 use driver::listen::{self, BindError, Sharing};
-use server_base::errlog::{Level, Printable};
+use server_base::errlog::Level;
 use server_base::listen::{Listen, ListenAddr};
 
 use crate::console::{Console, Logged};
+pub(crate) use unix_files::{remove_unix_files, unlink};
 
 /// One address and its sockets: one, or with `reuseport` one for each thread.
 #[derive(Debug, Clone)]
@@ -259,48 +260,6 @@ pub(crate) fn merged(generations: impl IntoIterator<Item = Vec<Listener>>) -> Ve
         }
     }
     all
-}
-
-/// Removes the files of UNIX-domain sockets that `gone` has and `kept` has not, unless another process still
-/// listens there. Returns those that a predecessor may still need.
-pub(crate) fn remove_unix_files(
-    gone: &[Listener],
-    kept: &[Listener],
-    other_server: OtherServer,
-    console: &Console,
-) -> Vec<PathBuf> {
-    let mut left = Vec::new();
-    for listener in gone.iter().filter(|listener| !listener.sockets.is_empty()) {
-        let is_kept = kept.iter().any(|kept| kept.addr() == listener.addr());
-        let ListenAddr::Unix(path) = listener.addr() else {
-            continue;
-        };
-        match (listener.origin, other_server) {
-            _ if is_kept => {}
-            (Origin::Manager, _) | (_, OtherServer::Successor) => {}
-            (Origin::Predecessor, OtherServer::Predecessor) => left.push(path.clone()),
-            _ => {
-                // As in nginx: a reload reports it, the end of the server does not.
-                if !kept.is_empty() {
-                    let path = Printable::path(path);
-                    console.report(Level::Warn, format_args!("deleting socket {path}"));
-                }
-                unlink(path, console);
-            }
-        }
-    }
-    left
-}
-
-/// Removes the file of a UNIX-domain socket.
-pub(crate) fn unlink(path: &Path, console: &Console) {
-    if let Err(error) = std::fs::remove_file(path) {
-        console.failed(
-            Level::Emerg,
-            format_args!("unlink() {}", Printable::path(path)),
-            &error,
-        );
-    }
 }
 
 fn taken_over(listen: &Listen, threads: u32, old: &[Listener], console: &Console) -> Listener {
