@@ -118,6 +118,10 @@ impl Stream {
     }
 }
 
+/// Longest pause of a client before the response to a counted body is sent, milliseconds. It covers the round trip of a slow
+/// link.
+pub(super) const PAUSE_MS: u64 = 250;
+
 /// Counts a body.
 pub(super) struct Unread {
     /// `client_max_body_size`, bytes.
@@ -129,11 +133,40 @@ impl Unread {
     /// Takes note of a piece of `len` bytes. Returns the time up to which the next one is waited for, monotonic milliseconds.
     pub(super) fn took(&mut self, len: u64, now_ms: u64) -> u64 {
         self.pace.took(len, now_ms);
-        self.pace.until_ms()
+        self.until_ms(now_ms)
+    }
+
+    /// Returns the time up to which the next piece is waited for, monotonic milliseconds.
+    pub(super) fn until_ms(&self, now_ms: u64) -> u64 {
+        self.pace.until_ms().min(now_ms.saturating_add(PAUSE_MS))
     }
 
     /// Returns whether a body of this size is too large.
     pub(super) fn is_exceeded(&self, received: u64) -> bool {
         received > self.most
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::pace::BodyRate;
+    use super::*;
+
+    #[test]
+    fn a_counted_body_is_waited_for_until_a_pause() {
+        for (gap_ms, wait_ms) in [
+            (PAUSE_MS - 1, PAUSE_MS - 1),
+            (PAUSE_MS, PAUSE_MS),
+            (PAUSE_MS + 1, PAUSE_MS),
+        ] {
+            let pace = Pace::begin(gap_ms, 0, BodyRate::default(), 1000);
+            let mut unread = Unread { most: 10, pace };
+            assert_eq!(unread.until_ms(1000), 1000 + wait_ms);
+            assert_eq!(unread.took(5, 1100), 1100 + wait_ms, "each piece counts");
+        }
+        let pace = Pace::begin(1000, 0, BodyRate::default(), 0);
+        let unread = Unread { most: 10, pace };
+        let exceeded = [9, 10, 11].map(|received| unread.is_exceeded(received));
+        assert_eq!(exceeded, [false, false, true]);
     }
 }

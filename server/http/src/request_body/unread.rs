@@ -2,8 +2,8 @@
 //! `client_max_body_size`.
 //!
 //! An announced length is compared before any handler runs. A body without one is counted and dropped here, so that both get
-//! 413. Errors wait for nothing, nor do responses to clients that wait for `100 (Continue)`. A body that stops coming is not
-//! waited for longer than `client_body_timeout`: the response is sent then.
+//! 413. Errors wait for nothing, nor do responses to clients that wait for `100 (Continue)`. If the client pauses for
+//! [`PAUSE_MS`], the response is sent: the client may send the rest after it.
 //!
 //! Source: nginx documentation, `client_max_body_size`; nginx itself counts only bodies that are read.
 
@@ -11,7 +11,7 @@ use engines::http::BodyLength;
 use server_base::errlog::Level;
 
 use super::pace_of;
-use super::pieces::Unread;
+use super::pieces::{PAUSE_MS, Unread};
 use crate::exchange::{Ctx, Exchange, State, Wait};
 use crate::handler::Phase;
 
@@ -78,7 +78,7 @@ pub(crate) fn hold(x: &mut Exchange, cx: &mut Ctx<'_>) {
     let unread = Unread { most, pace };
     let until_ms = match unread.is_exceeded(request_body.received) {
         true => now_ms,
-        false => unread.pace.until_ms(),
+        false => unread.until_ms(now_ms),
     };
     request_body.unread = Some(unread);
     x.input.body = Some(request_body);
