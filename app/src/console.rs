@@ -45,7 +45,7 @@ impl Console {
                 }
             }
             Err(error) => {
-                let reason = conf::os_error(&error);
+                let reason = sys::os_error(&error);
                 let path = Printable::path(path);
                 say(format_args!(
                     "[alert] could not open error log file: open() \"{path}\" failed ({reason})"
@@ -84,7 +84,7 @@ impl Console {
 
     /// Reports a failed call as nginx does: `open() "/x" failed (2: No such file or directory)`.
     pub(crate) fn failed(&self, level: Level, what: fmt::Arguments<'_>, error: &io::Error) {
-        let reason = conf::os_error(error);
+        let reason = sys::os_error(error);
         self.report(level, format_args!("{what} failed ({reason})"));
     }
 

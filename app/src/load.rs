@@ -80,7 +80,10 @@ pub(crate) fn again(options: &LoadOptions, earlier: &Earlier) -> Read {
         Ok(thread) => thread
             .join()
             .unwrap_or_else(|_| Err(failed("reading it panicked"))),
-        Err(error) => Err(failed(&format!("a thread could not start ({error})"))),
+        Err(error) => {
+            let reason = sys::os_error(&error);
+            Err(failed(&format!("a thread could not start ({reason})")))
+        }
     });
     read.map(|(cycle, record)| Loaded {
         cycle,
@@ -170,7 +173,7 @@ pub(crate) fn check_bundle(mut bundle: Bundle) -> Result<(), String> {
 fn build(bundle: &Bundle, mut source: Memory) -> Result<Cycle, String> {
     for (path, fd) in &bundle.data {
         let copy = fd.as_fd().try_clone_to_owned();
-        let copy = copy.map_err(|error| format!("dup() failed ({})", conf::os_error(&error)))?;
+        let copy = copy.map_err(|error| format!("dup() failed ({})", sys::os_error(&error)))?;
         source.add_opened(path, DataFile::from(File::from(copy)));
     }
     for (host, addresses) in &bundle.hosts {

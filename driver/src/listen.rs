@@ -49,7 +49,7 @@ impl BindError {
 
 impl fmt::Display for BindError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} failed ({})", self.call, self.error)
+        write!(f, "{} failed ({})", self.call, sys::os_error(&self.error))
     }
 }
 
@@ -317,6 +317,8 @@ mod tests {
         .expect_err("taken");
         assert_eq!(error.call, "bind()");
         assert_eq!(error.error.raw_os_error(), Some(libc::EADDRINUSE));
+        let shown = "bind() failed (98: Address already in use)";
+        assert_eq!(error.to_string(), shown);
     }
 
     #[test]

@@ -8,6 +8,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use sys::os_error;
+
 use super::Options;
 use super::kinds::{self, FileType};
 use super::url;
@@ -201,9 +203,9 @@ fn join(directory: &str, name: &str) -> String {
     format!("{directory}/{name}")
 }
 
-/// `open /srv/a: No such file or directory`.
+/// `open /srv/a: 2: No such file or directory`.
 pub(super) fn failed(what: &str, path: &Path, error: &io::Error) -> String {
-    format!("{what} {}: {error}", path.display())
+    format!("{what} {}: {}", path.display(), os_error(error))
 }
 
 /// A tree of these paths, which are on no disk.
@@ -226,6 +228,15 @@ pub(super) fn of_paths(paths: &[&str]) -> Tree {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_failure_has_the_systems_error_in_nginx_form() {
+        let error = io::Error::from_raw_os_error(2);
+        assert_eq!(
+            failed("open", Path::new("/srv/a"), &error),
+            "open /srv/a: 2: No such file or directory"
+        );
+    }
 
     #[test]
     fn what_is_at_a_path_is_found() {

@@ -11,6 +11,8 @@ use std::sync::mpsc::{self, Receiver, SyncSender, TryRecvError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use sys::os_error;
+
 /// The end of a capture, where packets go in.
 #[derive(Debug)]
 pub(crate) struct Capture {
@@ -24,7 +26,7 @@ impl Capture {
     /// Makes the file, or empties it, and starts to write.
     pub(crate) fn create(path: &Path) -> io::Result<Self> {
         let file = File::create(path).map_err(|error| {
-            let text = format!("{}: {error}", path.display());
+            let text = format!("{}: {}", path.display(), os_error(&error));
             io::Error::new(error.kind(), text)
         })?;
         let clock = Clock::now();
@@ -34,7 +36,8 @@ impl Capture {
         file.flush()?;
         let thread = thread::Builder::new().name("pcap".into()).spawn(move || {
             if let Err(error) = write(file, clock, &receiver) {
-                let _ = writeln!(io::stderr(), "the link's pcap file ends early: {error}");
+                let reason = os_error(&error);
+                let _ = writeln!(io::stderr(), "the link's pcap file ends early: {reason}");
             }
         })?;
         Ok(Self {
@@ -149,6 +152,14 @@ const WAITING_MAX: usize = 16_384;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_that_cannot_be_made_is_named_with_the_systems_error() {
+        let error = Capture::create(Path::new("/none/at/all"));
+        let text = error.err().map(|error| error.to_string());
+        let shown = "/none/at/all: 2: No such file or directory";
+        assert_eq!(text.as_deref(), Some(shown));
+    }
 
     #[test]
     fn file_and_packets_have_their_heads() {

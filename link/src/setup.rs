@@ -16,6 +16,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 
 use sys::namespace::Network;
+use sys::os_error;
 use sys::tun;
 
 use crate::options::Options;
@@ -262,7 +263,10 @@ fn configure(lines: &str) -> io::Result<()> {
 
 /// There can be no link on this machine, and why.
 fn unsupported(why: &str, error: &io::Error) -> io::Error {
-    io::Error::new(ErrorKind::Unsupported, format!("{why} ({error})"))
+    io::Error::new(
+        ErrorKind::Unsupported,
+        format!("{why} ({})", os_error(error)),
+    )
 }
 
 /// Protocol numbers of IP: their names are in /etc/protocols, which minimal images lack.

@@ -8,6 +8,7 @@
 pub mod clock;
 pub mod connect;
 pub mod device;
+mod error_text;
 pub mod exec;
 pub mod fdpass;
 pub mod heap;
@@ -33,6 +34,8 @@ pub mod trusted;
 pub mod tun;
 
 use std::io;
+
+pub use error_text::os_error;
 
 /// Runs `call` until it is not interrupted by a signal.
 ///

@@ -24,6 +24,7 @@ use super::files::write;
 use super::interruption::{INTERRUPTED, interruptions};
 use super::output::{fail, json, print};
 use super::values::{Spoken, count, positive, protocols, whole};
+use sys::os_error;
 use threshold::Threshold;
 
 /// load servers, and report how fast they answer and at what cost
@@ -190,14 +191,14 @@ fn behind(options: &Options, spec: &Spec) -> ExitCode {
         match entered {
             Ok(inside) => judged(options, Some(&inside)),
             Err(error) => {
-                let _ = fail(NAME, &format!("no link for --via: {error}"));
+                let _ = fail(NAME, &format!("no link for --via: {}", os_error(&error)));
                 FAILED
             }
         }
     });
     match entered {
         Ok(status) => ExitCode::from(status),
-        Err(error) => fail(NAME, &format!("no link for --via: {error}")),
+        Err(error) => fail(NAME, &format!("no link for --via: {}", os_error(&error))),
     }
 }
 
@@ -214,7 +215,7 @@ fn judged(options: &Options, link: Option<&Inside>) -> u8 {
 
 fn measure(options: &Options, link: Option<&Inside>) -> Result<Report, String> {
     let job = servers::job(options)?;
-    let signals = interruptions().map_err(|error| error.to_string())?;
+    let signals = interruptions().map_err(|error| os_error(&error))?;
     let mut bar = Bar::new();
     let filter = link.map(|inside| OnTime(&inside.link));
     let filter = filter.as_ref().map(|filter| filter as &dyn SampleFilter);

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use lab::report::compare::{of_reports, read};
 use lab::report::{Report, text};
+use sys::os_error;
 
 use super::output::{self, fail, print};
 
@@ -46,6 +47,6 @@ fn compared(first: &Path, second: &Path, json: bool) -> Result<String, String> {
 
 fn load(file: &Path) -> Result<Report, String> {
     let (text, file) = (std::fs::read_to_string(file), file.display());
-    let text = text.map_err(|error| format!("cannot read {file}: {error}"))?;
+    let text = text.map_err(|error| format!("cannot read {file}: {}", os_error(&error)))?;
     read(&text).map_err(|why| format!("{file}: {why}"))
 }

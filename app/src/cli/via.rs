@@ -16,6 +16,7 @@ use std::process::ExitCode;
 use link::Spec;
 use link::via::run::{self, Commands, Outcome};
 use link::via::{self, Far, Inside, Wanted};
+use sys::os_error;
 
 pub(super) use link::via::FAILED;
 
@@ -93,7 +94,7 @@ pub(super) fn run(options: &Options) -> ExitCode {
     };
     match via::enter(&wanted, |inside| within(options, far, inside)) {
         Ok(status) => ExitCode::from(status),
-        Err(why) => fail(&why.to_string()),
+        Err(error) => fail(&os_error(&error)),
     }
 }
 
@@ -110,7 +111,7 @@ fn within(options: &Options, far: Far, inside: io::Result<Inside>) -> u8 {
     let (inside, outcome) = match ran {
         Ok(ran) => ran,
         Err(error) => {
-            let mut why = error.to_string();
+            let mut why = os_error(&error);
             if far == Far::Here && error.kind() == io::ErrorKind::Unsupported {
                 why += "; with --server both ends have networks of their own, for which user namespaces are enough";
             }
@@ -141,7 +142,7 @@ fn tell(options: &Options, inside: &Inside, outcome: &Outcome) -> Result<(), Str
         return Ok(());
     };
     let json = report::json(inside, (&options.client, &options.servers), outcome);
-    std::fs::write(path, json).map_err(|error| format!("{}: {error}", path.display()))
+    std::fs::write(path, json).map_err(|error| format!("{}: {}", path.display(), os_error(&error)))
 }
 
 /// Reports an error like the other tools, but with a status that distinguishes this failure from the command's.

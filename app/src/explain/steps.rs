@@ -240,6 +240,6 @@ fn outcome(found: &Result<FileKind, server_base::files::FileError>) -> String {
         Ok(FileKind::Directory) => "a directory".to_owned(),
         Ok(FileKind::Other) => "neither file nor directory".to_owned(),
         Ok(FileKind::Unchanged) => "left as it is".to_owned(),
-        Err(error) => conf::os_error(&std::io::Error::from_raw_os_error(error.errno)),
+        Err(error) => sys::os_error(&std::io::Error::from_raw_os_error(error.errno)),
     }
 }

@@ -353,7 +353,7 @@ fn report_failed(error: &BindError, addr: &ListenAddr, console: &Console) -> Log
 }
 
 fn report_refused(refused: &BindError, addr: &ListenAddr, console: &Console) {
-    let reason = conf::os_error(&refused.error);
+    let reason = sys::os_error(&refused.error);
     console.report(
         Level::Alert,
         format_args!("{} {addr} failed ({reason}), ignored", refused.call),

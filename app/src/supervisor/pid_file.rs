@@ -142,7 +142,7 @@ fn renamed(
     console: &Console,
 ) -> Result<(), Logged> {
     result.map_err(|error| {
-        let reason = conf::os_error(&error);
+        let reason = sys::os_error(&error);
         console.report(
             Level::Alert,
             format_args!("rename() {what} failed {when} ({reason})"),

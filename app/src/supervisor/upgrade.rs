@@ -74,7 +74,7 @@ impl Supervisor {
                 self.successor = Some(Successor { pid, oldbin });
             }
             Err(error) => {
-                let reason = conf::os_error(&error);
+                let reason = sys::os_error(&error);
                 self.console.report(
                     Level::Alert,
                     format_args!(

@@ -65,7 +65,7 @@ impl Supervisor {
         let next = self.current.renewed(number, news);
         let built = match next.bundle(None, &self.options) {
             Ok(bundle) => load::check_bundle(bundle),
-            Err(error) => Err(error.to_string()),
+            Err(error) => Err(sys::os_error(&error)),
         };
         if let Err(why) = built {
             for (path, stamp, _) in news {

@@ -329,7 +329,7 @@ impl<W> Resolver<W> {
     fn failed(&mut self, now_ms: u64, route: Route, failed: &Failed) {
         let Failed { call, error } = failed;
         if error.kind() != io::ErrorKind::UnexpectedEof {
-            let error = conf::os_error(error);
+            let error = sys::os_error(error);
             self.complain(route, format_args!("{call} failed ({error})"));
         }
         self.close_socket(now_ms, route);

@@ -62,7 +62,10 @@ impl Worker {
             // Where the next message begins is not known.
             self.log.write(
                 Level::Alert,
-                format_args!("the control message cannot be read ({error})"),
+                format_args!(
+                    "the control message cannot be read ({})",
+                    sys::os_error(error)
+                ),
             );
         }
         self.terminate();
@@ -94,6 +97,6 @@ fn refusal(unusable: &Unusable) -> FromWorker {
     };
     FromWorker::Failed {
         generation: unusable.generation,
-        message: format!("{what} failed ({})", conf::os_error(&unusable.error)),
+        message: format!("{what} failed ({})", sys::os_error(&unusable.error)),
     }
 }

@@ -65,7 +65,7 @@ impl Keeper {
             .name("config".to_owned())
             .stack_size(STACK_BYTES)
             .spawn(body)
-            .map_err(|error| format!("a thread could not start ({error})"))?;
+            .map_err(|error| format!("a thread could not start ({})", sys::os_error(&error)))?;
         let panicked = |_| Err("building the configuration panicked".to_owned());
         let (bundle, (cycle, texts)) = receiver.recv().unwrap_or_else(panicked)?;
         let keeper = Self {

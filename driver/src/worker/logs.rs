@@ -90,8 +90,11 @@ impl Worker {
             if let Some(file) = self.files.get(&PathBuf::from(&path))
                 && let Err(e) = process::replace_descriptor(file, &fd)
             {
-                self.log
-                    .write(Level::Alert, format_args!("dup3() \"{path}\" failed ({e})"));
+                let reason = sys::os_error(&e);
+                self.log.write(
+                    Level::Alert,
+                    format_args!("dup3() \"{path}\" failed ({reason})"),
+                );
             }
         }
     }

@@ -296,9 +296,12 @@ impl Worker {
         let tasks = TaskTimer::start(&http.periodic_tasks, &self.log);
         self.shutdown_timeout_ms = cycle.main.shutdown_timeout_ms;
         let watch = cycle.main.memory_limit_bytes.map(MemoryWatch::new);
-        self.memory = watch
-            .transpose()
-            .map_err(|e| format!("worker_memory_limit cannot be watched ({e})"))?;
+        self.memory = watch.transpose().map_err(|e| {
+            format!(
+                "worker_memory_limit cannot be watched ({})",
+                sys::os_error(&e)
+            )
+        })?;
         let count = cycle.main.worker_processes.max(1) as usize;
         let files_memory: &FilesMain = http.main();
         let file_limits = Limits {
@@ -334,7 +337,7 @@ impl Worker {
                 }
                 None => self
                     .spawn(n, setup, &cycle.main.cpu_affinity)
-                    .map_err(|e| e.to_string())?,
+                    .map_err(|e| sys::os_error(&e))?,
             }
         }
         self.tasks = tasks;
@@ -426,14 +429,14 @@ impl Worker {
             {
                 log.write(
                     Level::Alert,
-                    format_args!("sched_setaffinity() failed ({e})"),
+                    format_args!("sched_setaffinity() failed ({})", sys::os_error(&e)),
                 );
             }
             match Thread::new(setup, theirs, inbox, counters, env) {
                 Ok(thread) => thread.run(),
                 Err(e) => log.write(
                     Level::Alert,
-                    format_args!("a worker thread could not start ({e})"),
+                    format_args!("a worker thread could not start ({})", sys::os_error(&e)),
                 ),
             }
         };

@@ -132,7 +132,7 @@ impl Names {
                 self.ask(place, now_ms, question);
                 self.deliver(place, now_ms);
             }
-            Err(error) => lookup.complete(Err(error.to_string())),
+            Err(error) => lookup.complete(Err(sys::os_error(&error))),
         }
         lookup
     }

@@ -3,6 +3,8 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use sys::os_error;
+
 /// The absolute path of a browser: `wanted`, which is a path or a name in PATH, or else Chromium or Chrome from PATH.
 ///
 /// # Errors
@@ -11,7 +13,8 @@ pub fn find(wanted: Option<&Path>) -> Result<PathBuf, String> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = found_in(&path, wanted)?;
     // The browser is started in a directory of its own.
-    std::path::absolute(&found).map_err(|error| format!("{}: {error}", found.display()))
+    std::path::absolute(&found)
+        .map_err(|error| format!("{}: {}", found.display(), os_error(&error)))
 }
 
 fn found_in(path: &OsStr, wanted: Option<&Path>) -> Result<PathBuf, String> {

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use sys::os_error;
 
 use super::message::{Message, Messages};
 
@@ -96,7 +97,10 @@ impl Pipe {
                 self.messages.next()
             }
             Err(Errno::AGAIN) => Ok(None),
-            Err(error) => Err(format!("cannot read from the browser: {error}")),
+            Err(error) => {
+                let reason = os_error(&error.into());
+                Err(format!("cannot read from the browser: {reason}"))
+            }
         }
     }
 

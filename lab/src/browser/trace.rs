@@ -7,6 +7,7 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use serde_json::{Value, json};
+use sys::os_error;
 
 /// A trace as it comes, in pieces.
 #[derive(Debug, Default)]
@@ -55,7 +56,9 @@ impl Trace {
                     file.write_all(b"{\"traceEvents\":[\n")?;
                     Ok(file)
                 });
-                Some(file.map_err(|error| format!("cannot write {}: {error}", path.display()))?)
+                Some(file.map_err(|error| {
+                    format!("cannot write {}: {}", path.display(), os_error(&error))
+                })?)
             }
         };
         Ok(Self {
@@ -97,7 +100,8 @@ impl Trace {
         }
         let comma = if self.written_bytes == 0 { "" } else { ",\n" };
         self.written_bytes += text.len();
-        write!(file, "{comma}{text}").map_err(|error| format!("cannot write the trace: {error}"))
+        write!(file, "{comma}{text}")
+            .map_err(|error| format!("cannot write the trace: {}", os_error(&error)))
     }
 
     /// Ends the file.
@@ -109,7 +113,7 @@ impl Trace {
             return Ok(());
         };
         let ended = file.write_all(b"\n]}\n").and_then(|()| file.flush());
-        ended.map_err(|error| format!("cannot write the trace: {error}"))
+        ended.map_err(|error| format!("cannot write the trace: {}", os_error(&error)))
     }
 }
 

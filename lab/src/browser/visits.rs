@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::json;
+use sys::os_error;
 
 use super::devtools::{Devtools, Progress};
 use super::options::{Options, Step};
@@ -66,7 +67,7 @@ fn run(
     progress: &mut Progress<'_>,
 ) -> Result<Run, String> {
     let made = Profile::create(flags::PREFERENCES);
-    let profile = made.map_err(|error| format!("cannot make a profile: {error}"))?;
+    let profile = made.map_err(|error| format!("cannot make a profile: {}", os_error(&error)))?;
     let mut visit = |of| {
         let step = Step {
             runs: (number, options.runs),
@@ -75,8 +76,8 @@ fn run(
             elapsed: Duration::ZERO,
         };
         let started = Process::start(program, options, hosts, &profile);
-        let (mut process, pipe) =
-            started.map_err(|error| format!("cannot start {}: {error}", program.display()))?;
+        let (mut process, pipe) = started
+            .map_err(|error| format!("cannot start {}: {}", program.display(), os_error(&error)))?;
         let mut devtools = Devtools::new(pipe, progress, step);
         let visit = view::visit(&mut devtools, options, program)?;
         // So that caches are written: a browser that is killed leaves them as they were.

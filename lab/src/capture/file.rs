@@ -10,6 +10,7 @@ use pcap_parser::traits::{PcapNGPacketBlock, PcapReaderIterator};
 use pcap_parser::{
     Block, InterfaceDescriptionBlock, LegacyPcapReader, PcapBlockOwned, PcapError, PcapNGReader,
 };
+use sys::os_error;
 
 /// A packet of a file.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +38,8 @@ pub(super) fn packets(
     let mut reader = Full(reader);
     let mut magic = [0; 4];
     let read = reader.read(&mut magic);
-    let length = read.map_err(|error| format!("the capture cannot be read: {error}"))?;
+    let length =
+        read.map_err(|error| format!("the capture cannot be read: {}", os_error(&error)))?;
     if length < magic.len() {
         return Err("the file is too short to be a capture".to_owned());
     }

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
 use rustls::pki_types::ServerName;
+use sys::os_error;
 use sys::poll::Ready;
 use sys::socket;
 use tls::{ClientConfig, ClientConn};
@@ -269,7 +270,7 @@ pub(crate) fn failed(call: &str, error: &io::Error) -> String {
         io::ErrorKind::TimedOut => "timed out",
         io::ErrorKind::BrokenPipe => "closed by the server",
         io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => "unreachable",
-        _ => return format!("{call}: {error}"),
+        _ => return format!("{call}: {}", os_error(error)),
     };
     format!("{call}: {what}")
 }

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{CertificateError, Error, RootCertStore};
+use sys::os_error;
 use tls::{ClientConfig, Fault, ServerTrust};
 
 use super::engine::Protocol;
@@ -27,12 +28,16 @@ impl Trust {
     /// # Errors
     /// The file cannot be read or has no certificate.
     pub fn file(path: &Path) -> Result<Self, String> {
-        let failed = |why: &dyn std::fmt::Display| format!("cannot read {}: {why}", path.display());
-        let found = CertificateDer::pem_file_iter(path).map_err(|error| failed(&error))?;
+        let failed = |why: &str| format!("cannot read {}: {why}", path.display());
+        let unreadable = |error: pem::Error| match error {
+            pem::Error::Io(error) => failed(&os_error(&error)),
+            other => failed(&other.to_string()),
+        };
+        let found = CertificateDer::pem_file_iter(path).map_err(unreadable)?;
         let found: Result<Vec<_>, _> = found.collect();
-        let found = found.map_err(|error| failed(&error))?;
+        let found = found.map_err(unreadable)?;
         if found.is_empty() {
-            return Err(failed(&"it has no certificate"));
+            return Err(failed("it has no certificate"));
         }
         Ok(Self::File(found))
     }
@@ -120,3 +125,15 @@ fn certificate_error_name(error: &CertificateError) -> String {
 
 /// Sessions that are kept for resumption.
 pub(crate) const SESSIONS: usize = 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_not_there_is_named_with_the_systems_error() {
+        let found = Trust::file(Path::new("/none/at/all"));
+        let shown = "cannot read /none/at/all: 2: No such file or directory";
+        assert_eq!(found, Err(shown.to_owned()));
+    }
+}

@@ -8,6 +8,8 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use sys::os_error;
+
 use super::failure::Failure;
 use crate::client::Url;
 
@@ -39,7 +41,7 @@ impl Docroot {
     pub(super) fn new(directory: &Path, target: &Url) -> Result<Self, Failure> {
         let mut number = [0; 8];
         let drawn = sys::random::fill(&mut number);
-        drawn.map_err(|error| Failure::other(format!("no random number: {error}")))?;
+        drawn.map_err(|error| Failure::other(format!("no random number: {}", os_error(&error))))?;
         let path = target.path.split('?').next().unwrap_or_default();
         let end = path.rfind('/').map_or(0, |at| at + 1);
         let base = Url {
@@ -77,7 +79,10 @@ impl Docroot {
                 "no more files are written for one examination",
             ));
         }
-        let failed = |error| Failure::other(format!("cannot write {}: {error}", path.display()));
+        let failed = |error: std::io::Error| {
+            let reason = os_error(&error);
+            Failure::other(format!("cannot write {}: {reason}", path.display()))
+        };
         let mut options = OpenOptions::new();
         // Whoever the server's workers are has to read it.
         let options = options.write(true).create_new(true).mode(0o644);

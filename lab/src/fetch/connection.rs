@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use sys::os_error;
 use sys::poll::{Events, Interest, Poller};
 
 use super::core::Core;
@@ -28,7 +29,10 @@ impl Connection {
     /// The server does not listen, TLS fails, or the time is up.
     pub fn open(dial: &Dial) -> Result<Self, Failure> {
         let core = Core::dial(dial)?;
-        let broken = |error| Failure::new(FailureCause::Connect, format!("no poller: {error}"));
+        let broken = |error: std::io::Error| {
+            let reason = os_error(&error);
+            Failure::new(FailureCause::Connect, format!("no poller: {reason}"))
+        };
         let poller = Poller::new().map_err(broken)?;
         if let Some(socket) = core.socket() {
             poller

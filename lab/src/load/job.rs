@@ -2,6 +2,8 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use sys::os_error;
+
 use super::cpu::Machine;
 use super::filter::SampleFilter;
 use super::plan::Plan;
@@ -90,7 +92,8 @@ pub fn bench(
                 share: share(plan, progress),
             })
         };
-        run(plan, filter, watched).map_err(|error| format!("cannot load {}: {error}", server.name))
+        run(plan, filter, watched)
+            .map_err(|error| format!("cannot load {}: {}", server.name, os_error(&error)))
     };
     'all: {
         if job.warm_up_ns > 0 {

@@ -4,6 +4,8 @@
 
 use std::path::Path;
 
+use sys::os_error;
+
 use crate::client::{Request, Url, has_body};
 
 /// The requests of a file: on each line a method and a path, or a path alone; `#` begins a comment.
@@ -65,8 +67,8 @@ fn request_line(text: &str) -> Option<(&str, &str)> {
 }
 
 fn read(file: &Path) -> Result<String, String> {
-    let bytes =
-        std::fs::read(file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
+    let bytes = std::fs::read(file)
+        .map_err(|error| format!("cannot read {}: {}", file.display(), os_error(&error)))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 

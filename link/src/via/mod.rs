@@ -18,6 +18,7 @@ pub mod run;
 use std::io;
 
 use sys::namespace::Rights;
+use sys::os_error;
 use sys::signal::Signals;
 use sys::{mount, namespace, random};
 
@@ -84,7 +85,8 @@ pub fn enter(wanted: &Wanted, verb: impl FnOnce(io::Result<Inside>) -> u8) -> io
 
 fn link(options: Options, far: Far, rights: Rights) -> io::Result<Link> {
     mount::keep_apart().map_err(|error| {
-        let why = format!("a link needs mounts of its own, which are refused here ({error})");
+        let reason = os_error(&error);
+        let why = format!("a link needs mounts of its own, which are refused here ({reason})");
         io::Error::new(io::ErrorKind::Unsupported, why)
     })?;
     // Refused in some containers: commands then see the processes outside, too.

@@ -8,6 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sys::namespace::{self, Rights};
+use sys::os_error;
 use sys::process::{self, Exit, Fork};
 use sys::signal::{self, Signals};
 
@@ -51,7 +52,8 @@ fn refused(error: io::Error) -> io::Error {
     if !known.contains(&error.kind()) {
         return error;
     }
-    let why = format!("a link needs root, or user namespaces that anybody may make ({error})");
+    let reason = os_error(&error);
+    let why = format!("a link needs root, or user namespaces that anybody may make ({reason})");
     io::Error::new(ErrorKind::Unsupported, why)
 }
 

@@ -13,6 +13,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::Timespec;
+use sys::os_error;
 use sys::{exec, mount, namespace, process, signal};
 
 use super::{FAILED, Inside, pid_namespace};
@@ -54,7 +55,8 @@ pub fn run(at: &Inside, commands: &Commands) -> io::Result<Outcome> {
     let (client, server) = (link.client_address(), link.server_address());
     if let Err(error) = name_ends(client, server) {
         notes.push(format!(
-            "the names server.via and client.via are missing: {error}"
+            "the names server.via and client.via are missing: {}",
+            os_error(&error)
         ));
     }
     let mut ends = Ends {
@@ -71,8 +73,11 @@ pub fn run(at: &Inside, commands: &Commands) -> io::Result<Outcome> {
         Ok(pid) => ends.attend(pid)?,
         Err(error) => {
             let name = commands.client.first().map(|name| name.to_string_lossy());
-            ends.notes
-                .push(format!("{}: {error}", name.unwrap_or_default()));
+            ends.notes.push(format!(
+                "{}: {}",
+                name.unwrap_or_default(),
+                os_error(&error)
+            ));
             unstarted(&error)
         }
     };
@@ -80,7 +85,8 @@ pub fn run(at: &Inside, commands: &Commands) -> io::Result<Outcome> {
     ends.let_connections_end()?;
     ends.stop_servers()?;
     let unread = link.unread().unwrap_or_else(|error| {
-        let note = format!("the link was cut, or what it could not read is not known: {error}");
+        let reason = os_error(&error);
+        let note = format!("the link was cut, or what it could not read is not known: {reason}");
         ends.notes.push(note);
         0
     });

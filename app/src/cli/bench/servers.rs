@@ -6,6 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use lab::client::trust;
 use lab::client::{Protocol, Request, Url};
 use lab::load::{Connect, Job, Plan, Server, tell_apart, workload};
+use sys::os_error;
 
 use super::Options;
 use crate::cli::values;
@@ -175,7 +176,8 @@ fn requests(options: &Options, urls: &[Url]) -> Result<Vec<Request>, String> {
 }
 
 fn read(file: &Path) -> Result<Vec<u8>, String> {
-    std::fs::read(file).map_err(|error| format!("cannot read {}: {error}", file.display()))
+    std::fs::read(file)
+        .map_err(|error| format!("cannot read {}: {}", file.display(), os_error(&error)))
 }
 
 fn ns(seconds: f64) -> u64 {

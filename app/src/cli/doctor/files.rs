@@ -8,6 +8,7 @@ use conf::Disk;
 use lab::capture::{self, KeyLog};
 use lab::doctor::{Code, Diagnosis, Finding, Severity, chain_file, from_har};
 use lint::Weight;
+use sys::os_error;
 
 use crate::console::Console;
 use crate::paths::Paths;
@@ -147,8 +148,8 @@ fn conditions(diagnosis: &mut Diagnosis, source: &str, notes: Vec<String>) {
 
 fn open(path: &Path) -> Result<File, String> {
     let named = |why: String| format!("{}: {why}", path.display());
-    let file = File::open(path).map_err(|error| named(error.to_string()))?;
-    let kind = file.metadata().map_err(|error| named(error.to_string()))?;
+    let file = File::open(path).map_err(|error| named(os_error(&error)))?;
+    let kind = file.metadata().map_err(|error| named(os_error(&error)))?;
     match kind.is_dir() {
         true => Err(named("it is a directory".to_owned())),
         false => Ok(file),
@@ -157,10 +158,10 @@ fn open(path: &Path) -> Result<File, String> {
 
 /// A file of certificates, which is small.
 fn read_limited(path: &Path) -> Result<Vec<u8>, String> {
-    let file = File::open(path).map_err(|error| error.to_string())?;
+    let file = File::open(path).map_err(|error| os_error(&error))?;
     let mut bytes = Vec::new();
     let read = file.take(CERTIFICATE_BYTES_MAX).read_to_end(&mut bytes);
-    read.map(|_| bytes).map_err(|error| error.to_string())
+    read.map(|_| bytes).map_err(|error| os_error(&error))
 }
 
 /// The most that is read of a file of certificates.

@@ -13,6 +13,7 @@ use lab::doctor::{
 use lab::fetch::Lookup;
 use link::via::{self, Far, Wanted};
 use link::{LOCALHOST_PORTS, Link, Options, Spec};
+use sys::os_error;
 
 use super::NAME;
 use super::trials::Trials;
@@ -51,8 +52,12 @@ pub(super) fn examined(
             .into_iter()
             .collect(),
     };
-    let no_link =
-        |error: io::Error| without(&lookup, format!("there is no emulated link: {error}"));
+    let no_link = |error: io::Error| {
+        without(
+            &lookup,
+            format!("there is no emulated link: {}", os_error(&error)),
+        )
+    };
     let entered = via::enter(&wanted, |inside| match inside {
         Ok(inside) => match Links::new(&inside.link, plan.tries) {
             Ok(links) => ended(diagnosis(plan, &lookup, &links)),
@@ -63,7 +68,10 @@ pub(super) fn examined(
     match entered {
         Ok(status) => ExitCode::from(status),
         Err(error) if error.kind() == io::ErrorKind::Unsupported => ExitCode::from(no_link(error)),
-        Err(error) => fail(NAME, &format!("no process for the link: {error}")),
+        Err(error) => fail(
+            NAME,
+            &format!("no process for the link: {}", os_error(&error)),
+        ),
     }
 }
 
@@ -124,7 +132,8 @@ impl<'a> Links<'a> {
             ..self.free.options().clone()
         };
         let made = Link::to_here(options);
-        let link = made.map_err(|error| Failure::other(format!("no link: {error}")))?;
+        let link =
+            made.map_err(|error| Failure::other(format!("no link: {}", os_error(&error))))?;
         let link = Arc::new(link);
         all.insert(hold, Arc::clone(&link));
         Ok(link)

@@ -10,6 +10,7 @@ use std::sync::{Mutex, PoisonError};
 
 use lab::doctor::{Tunable, Tuner};
 use link::{Link, RouteOptions};
+use sys::os_error;
 
 use super::NAME;
 
@@ -32,7 +33,7 @@ impl<'a> Trials<'a> {
             io::ErrorKind::AddrInUse => {
                 "another firstbyte doctor --try changes settings of this kernel now".to_owned()
             }
-            _ => format!("--try: {error}"),
+            _ => format!("--try: {}", os_error(&error)),
         })?;
         Ok(Self {
             link,
@@ -60,7 +61,7 @@ impl Tuner for Trials<'_> {
                 self.link.set_sysctl(name, value)
             }
         };
-        set.map_err(|error| error.to_string())
+        set.map_err(|error| os_error(&error))
     }
 
     fn tell(&self, sentence: &str) {

@@ -12,6 +12,7 @@ use lab::page::View;
 use lab::wire::{self, Kept};
 use link::via::{self, Far, Inside, Wanted};
 use link::{LOCALHOST_PORTS, Spec};
+use sys::os_error;
 use sys::signal::Signals;
 
 use super::options::Options;
@@ -50,7 +51,8 @@ pub(super) fn measure(
         far: Far::Here,
         ports: port.into_iter().collect(),
     };
-    let no_link = |error: io::Error| Failure::Why(format!("no link for --via: {error}"));
+    let no_link =
+        |error: io::Error| Failure::Why(format!("no link for --via: {}", os_error(&error)));
     let entered = via::enter(&wanted, |inside| {
         let entered = inside.and_then(|inside| {
             inside.link.client().enter()?;
@@ -77,7 +79,7 @@ fn spec(options: &Options) -> Option<Spec> {
 
 fn visits(options: &Options, url: &Url, inside: Option<&Inside>) -> Result<Visits, Failure> {
     let began = Instant::now();
-    let mut watch = Watch::new().map_err(|error| error.to_string())?;
+    let mut watch = Watch::new().map_err(|error| os_error(&error))?;
     let visited = match options.wire {
         true => by_wire(options, url, &mut watch),
         false => by_browser(options, url, &mut watch),
@@ -141,7 +143,7 @@ fn by_wire(options: &Options, url: &Url, watch: &mut Watch) -> Result<Vec<Run>, 
 fn key_log(options: &Options) -> Result<Option<KeyLog>, String> {
     let made = keys(options).map(|path| {
         let made = KeyLog::create(&path);
-        made.map_err(|error| format!("cannot write {}: {error}", path.display()))
+        made.map_err(|error| format!("cannot write {}: {}", path.display(), os_error(&error)))
     });
     made.transpose()
 }

@@ -163,7 +163,7 @@ fn not_yet(error: &io::Error) -> bool {
 }
 
 fn failed(call: &'static str) -> impl Fn(io::Error) -> String {
-    move |error| format!("{call} failed ({})", conf::os_error(&error))
+    move |error| format!("{call} failed ({})", sys::os_error(&error))
 }
 
 /// Logs a message with its purpose, in nginx's form.

@@ -141,7 +141,7 @@ fn closed_idle<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>, error: Option<&io::E
 
 fn cause(error: Option<&io::Error>, closed: &str) -> String {
     match error {
-        Some(error) => format!("recv() failed ({})", conf::os_error(error)),
+        Some(error) => format!("recv() failed ({})", sys::os_error(error)),
         None => closed.to_owned(),
     }
 }

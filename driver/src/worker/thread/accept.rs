@@ -166,7 +166,8 @@ impl Thread {
             Some(ECONNABORTED | EPROTO | EPERM) => true,
             Some(EMFILE | ENFILE) if self.close_what_is_spare() => true,
             _ => {
-                self.tell(Level::Crit, format_args!("accept4() failed ({error})"));
+                let reason = sys::os_error(error);
+                self.tell(Level::Crit, format_args!("accept4() failed ({reason})"));
                 self.rest();
                 false
             }

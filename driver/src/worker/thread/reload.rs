@@ -111,7 +111,7 @@ impl Thread {
         if let Err(e) = self.poller.add_exclusive(listener.as_fd(), token) {
             self.setup.log.write(
                 Level::Alert,
-                format_args!("epoll_ctl() failed for a listener ({e})"),
+                format_args!("epoll_ctl() failed for a listener ({})", sys::os_error(&e)),
             );
         }
     }

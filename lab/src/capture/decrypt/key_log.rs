@@ -5,6 +5,8 @@
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read};
 
+use sys::os_error;
+
 /// Keys by the random of the ClientHello.
 #[derive(Debug, Default)]
 pub struct KeyLog {
@@ -33,7 +35,7 @@ impl KeyLog {
         loop {
             line.clear();
             let length = reader.read_until(b'\n', &mut line);
-            if length.map_err(|error| error.to_string())? == 0 {
+            if length.map_err(|error| os_error(&error))? == 0 {
                 break;
             }
             log.add(&String::from_utf8_lossy(&line));

@@ -10,6 +10,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use sys::os_error;
 
 use super::kernel::{Figures, USUAL_WINDOW};
 use super::pick::{self, Picked};
@@ -121,7 +122,7 @@ fn times(
 ) -> Result<Times, Failure> {
     let mut seed = [0; 8];
     let drawn = sys::random::fill(&mut seed);
-    drawn.map_err(|error| Failure::other(format!("no random number: {error}")))?;
+    drawn.map_err(|error| Failure::other(format!("no random number: {}", os_error(&error))))?;
     let mut random = fastrand::Rng::with_seed(u64::from_ne_bytes(seed));
     let changed = Changed::begin(tuner, trial.tunable, &trial.own);
     let mut times = Times::default();

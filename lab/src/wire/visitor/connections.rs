@@ -1,5 +1,6 @@
 //! Which connection carries which request: as browsers choose it.
 
+use sys::os_error;
 use sys::poll::{Interest, Ready};
 
 use super::{Carrier, Visitor, tls_options};
@@ -80,7 +81,7 @@ impl Visitor<'_> {
             match added {
                 Some(Err(error)) => Err(Failure::new(
                     FailureCause::Connect,
-                    format!("no poller: {error}"),
+                    format!("no poller: {}", os_error(&error)),
                 )),
                 _ => Ok(core),
             }

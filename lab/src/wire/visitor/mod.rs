@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use sys::os_error;
 use sys::poll::{Events, Interest, Poller, Waker};
 
 use super::hosts::Hosts;
@@ -66,7 +67,7 @@ struct Carrier {
 
 impl<'a> Visitor<'a> {
     pub(super) fn new(options: &'a Options, kept: &'a mut Kept) -> Result<Self, String> {
-        let broken = |error| format!("a visit cannot begin: {error}");
+        let broken = |error: std::io::Error| format!("a visit cannot begin: {}", os_error(&error));
         let poller = Poller::new().map_err(broken)?;
         let waker = Arc::new(Waker::new().map_err(broken)?);
         poller
