@@ -15,7 +15,7 @@ pub(crate) fn available(made: io::Result<Link>) -> Option<Link> {
     available_or(made, firstbyte_tests::skip::skip)
 }
 
-/// As [`available`], with the function that reports the skipped test.
+/// Returns the link as [`available`] does, with the function that reports a skipped test.
 pub(crate) fn available_or(made: io::Result<Link>, report: impl FnOnce(&str)) -> Option<Link> {
     match made {
         Ok(link) => Some(link),

@@ -3,7 +3,7 @@
 //!
 //! An announced length is compared before any handler runs. A body without one is counted and dropped here, so that both get
 //! 413. Errors wait for nothing, nor do responses to clients that wait for `100 (Continue)`. If the client pauses for
-//! [`PAUSE_MS`], the response is sent: the client may send the rest after it.
+//! `PAUSE_MS`, the response is sent: the client may send the rest after it.
 //!
 //! Source: nginx documentation, `client_max_body_size`; nginx itself counts only bodies that are read.
 
@@ -11,7 +11,7 @@ use engines::http::BodyLength;
 use server_base::errlog::Level;
 
 use super::pace_of;
-use super::pieces::{PAUSE_MS, Unread};
+use super::pieces::Unread;
 use crate::exchange::{Ctx, Exchange, State, Wait};
 use crate::handler::Phase;
 
