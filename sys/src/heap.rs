@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
+use super::os_error;
+
 /// The kernel's figures about this process, opened once so that they can be read when descriptors are short.
 #[derive(Debug)]
 pub struct Resident(File);
@@ -12,9 +14,16 @@ impl Resident {
     /// Opens them.
     ///
     /// # Errors
-    /// There is no `/proc`.
+    /// Without `/proc`: no system call returns these figures. The text names the file.
     pub fn open() -> io::Result<Self> {
-        File::open("/proc/self/statm").map(Self)
+        let opened = File::open(STATM).map(Self);
+        opened.map_err(|error| {
+            let reason = os_error(&error);
+            io::Error::new(
+                error.kind(),
+                format!("open() \"{STATM}\" failed ({reason})"),
+            )
+        })
     }
 
     /// Resident memory in bytes.
@@ -31,6 +40,9 @@ impl Resident {
         Ok(pages * page_bytes())
     }
 }
+
+/// Source: proc(5).
+const STATM: &str = "/proc/self/statm";
 
 fn page_bytes() -> u64 {
     // SAFETY: it takes no pointer and changes nothing.

@@ -16,6 +16,7 @@ pub mod host;
 pub mod huge_pages;
 pub mod identity;
 pub mod inherit;
+pub mod interfaces;
 pub mod mount;
 pub mod namespace;
 pub mod notify;

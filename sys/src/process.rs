@@ -47,8 +47,8 @@ pub fn fork() -> io::Result<Fork> {
             "fork with several threads",
         ));
     }
-    // SAFETY: with one thread, no lock and no half-made change is inherited. Where /proc cannot tell
-    // the number of threads, libc still hands its own locks over in a usable state.
+    // SAFETY: with one thread, no lock and no half-made change is inherited. If the number of threads is unknown, libc
+    // still hands its own locks over in a usable state.
     let pid = check(unsafe { libc::fork() })?;
     Ok(u32::try_from(pid)
         .ok()
@@ -56,9 +56,18 @@ pub fn fork() -> io::Result<Fork> {
         .map_or(Fork::Child, Fork::Parent))
 }
 
-/// The number of threads of this process; 1 where /proc is not mounted.
+/// Returns the number of threads of this process. Without /proc 2 means "several", and 1 may mean "unknown": a filter of
+/// system calls may refuse the call.
 pub(super) fn thread_count() -> usize {
-    std::fs::read_dir("/proc/self/task").map_or(1, Iterator::count)
+    std::fs::read_dir("/proc/self/task").map_or_else(|_| one_or_several(), Iterator::count)
+}
+
+/// Returns 2 if this process has several threads, else 1. Source: unshare(2), `CLONE_THREAD`.
+fn one_or_several() -> usize {
+    // SAFETY: the call changes nothing: with one thread it does nothing, with several the kernel refuses it.
+    let refused = unsafe { libc::unshare(libc::CLONE_THREAD) } != 0;
+    let several = io::Error::last_os_error().raw_os_error() == Some(libc::EINVAL);
+    if refused && several { 2 } else { 1 }
 }
 
 /// The parent of a daemon, which waits until the start has succeeded. It exits with 1 if this is dropped before.
@@ -151,12 +160,11 @@ pub fn memory_file(name: &str) -> io::Result<OwnedFd> {
     Ok(rustix::fs::memfd_create(name, flags)?)
 }
 
-/// The name of this machine in lower case, as logs show it.
+/// Returns the name of this machine in lower case, as logs show it. Source: uname(2), `nodename`.
 #[must_use]
 pub fn hostname() -> Vec<u8> {
-    std::fs::read("/proc/sys/kernel/hostname")
-        .map(|name| name.trim_ascii().to_ascii_lowercase())
-        .unwrap_or_default()
+    let names = rustix::system::uname();
+    names.nodename().to_bytes().to_ascii_lowercase()
 }
 
 /// The number of the calling thread.
@@ -318,13 +326,23 @@ pub fn hard_rlimit_nofile() -> Option<u64> {
     rustix::process::getrlimit(Resource::Nofile).maximum
 }
 
-/// Returns the number of open files of this process; 0 where /proc is not mounted. Its cost grows with that number.
+/// Returns the number of open files of this process. Its cost grows with that number; without /proc, with the limit.
 #[must_use]
 pub fn open_files() -> u64 {
-    std::fs::read_dir("/proc/self/fd").map_or(0, |entries| entries.count() as u64)
+    std::fs::read_dir("/proc/self/fd")
+        .map_or_else(|_| probed_open_files(), |entries| entries.count() as u64)
 }
 
-/// The largest limit of open files that the system lets a process have.
+/// Counts open files one number after the other: some 60 ms for a limit of a million.
+fn probed_open_files() -> u64 {
+    let limit = rlimit_nofile().unwrap_or(NR_OPEN).min(NR_OPEN);
+    let numbers = 0..libc::c_int::try_from(limit).unwrap_or(libc::c_int::MAX);
+    // SAFETY: the call takes no pointer and changes nothing; it refuses a number without a file.
+    let is_open = |fd: &libc::c_int| unsafe { libc::fcntl(*fd, libc::F_GETFD) } != -1;
+    numbers.filter(is_open).count() as u64
+}
+
+/// Returns the largest limit of open files that the system lets a process have: the kernel's default without /proc.
 #[must_use]
 pub fn most_open_files() -> u64 {
     let text = std::fs::read_to_string("/proc/sys/fs/nr_open").unwrap_or_default();
@@ -397,6 +415,32 @@ mod tests {
         set_environment(&[]).expect_err("several threads");
         drop(sender);
         assert!(other.join().is_ok());
+    }
+
+    #[test]
+    fn several_threads_are_known_without_proc() {
+        let (sender, receiver) = std::sync::mpsc::channel::<()>();
+        let other = std::thread::spawn(move || receiver.recv());
+        assert_eq!(one_or_several(), 2);
+        drop(sender);
+        assert!(other.join().is_ok());
+    }
+
+    /// Other tests open and close files meanwhile.
+    #[test]
+    fn open_files_are_counted_without_proc() {
+        let equal = (0..1000).any(|_| {
+            let counted = open_files();
+            // The directory that is read is open too.
+            counted == probed_open_files() + 1
+        });
+        assert!(equal);
+    }
+
+    #[test]
+    fn the_name_of_the_machine_is_the_kernels() {
+        let text = std::fs::read_to_string("/proc/sys/kernel/hostname").expect("/proc is mounted");
+        assert_eq!(hostname(), text.trim().to_ascii_lowercase().into_bytes());
     }
 
     #[test]

@@ -1,15 +1,16 @@
 //! The title that `ps` shows, written over the argument strings of the process.
 //!
-//! The kernel shows in /proc/self/stat where they are; the environment strings that follow are moved first, so that a
-//! title may run over them. The arguments must be read before. Any thread may read arguments and environment at any
-//! time, so both are touched only while there is one thread. Source: proc(5), `arg_start` to `env_end`.
+//! The C library passes the strings to `note` before `main`, so no /proc is needed. The environment strings follow the
+//! arguments; they are moved first, so that a title may run over them. The arguments must be read before. Any thread may
+//! read arguments and environment at any time, so both are touched only while there is one thread. Source: proc(5),
+//! `/proc/PID/cmdline`; glibc, `_dl_init`, which calls the functions of `.init_array` with the arguments of `main`.
 
+#[cfg(target_env = "gnu")]
+use std::ffi::{CStr, c_int};
 use std::ffi::{CString, OsString, c_char};
-use std::fs::File;
-use std::io::Read;
 use std::ops::Range;
 use std::os::unix::ffi::OsStringExt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::process::thread_count;
 
@@ -20,8 +21,8 @@ pub struct Title {
 }
 
 impl Title {
-    /// Takes the title and moves the environment out of its memory. A title shows nothing where there is another one already,
-    /// where the process has several threads, and without /proc.
+    /// Takes the title and moves the environment out of its memory. A title shows nothing if there is another one already,
+    /// if the process has several threads, and with another C library than glibc.
     #[must_use]
     pub fn take() -> Self {
         static TAKEN: AtomicBool = AtomicBool::new(false);
@@ -40,8 +41,7 @@ impl Title {
         let room = self.area.len().saturating_sub(1);
         let bytes: Vec<u8> = text.bytes().filter(|byte| *byte != 0).take(room).collect();
         let start: *mut u8 = std::ptr::with_exposed_provenance_mut(self.area.start);
-        // SAFETY: the kernel said that the area is the process's own writable stack memory, which held the arguments and the
-        // environment. The environment was moved by `take`, which gives the area to one value alone, and the arguments stay
+        // SAFETY: the area is the process's own writable stack memory, which held the arguments and the environment. The environment was moved by `take`, which gives the area to one value alone, and the arguments stay
         // strings that end, because all after the title is zero; nobody reads them meanwhile, as there is one thread.
         // `bytes` is shorter than the area.
         unsafe {
@@ -63,31 +63,62 @@ fn take_area(
     area().unwrap_or(0..0)
 }
 
+/// Addresses of the first and behind the last byte of arguments and environment; both 0 if unknown.
+static AREA: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
+
 fn area() -> Option<Range<usize>> {
-    let mut file = File::open("/proc/self/stat").ok()?;
-    // Another file system there could name any memory.
-    let system = rustix::fs::fstatfs(&file).ok()?;
-    if system.f_type != rustix::fs::PROC_SUPER_MAGIC {
-        return None;
-    }
-    let mut stat = String::new();
-    file.read_to_string(&mut stat).ok()?;
-    parse_area(&stat)
+    let [start, end] = AREA.each_ref().map(|at| at.load(Ordering::Relaxed));
+    (start != 0 && start < end).then_some(start..end)
 }
 
-/// Reads `arg_start`, `arg_end`, `env_start` and `env_end`; the name in parentheses may hold spaces.
-fn parse_area(stat: &str) -> Option<Range<usize>> {
-    let (_, after_name) = stat.rsplit_once(") ")?;
-    let mut fields = after_name
-        .split_ascii_whitespace()
-        .skip(ARG_START_FIELD - FIRST_FIELD);
-    let mut next = || fields.next()?.parse::<usize>().ok();
-    let (arg_start, arg_end, env_start, env_end) = (next()?, next()?, next()?, next()?);
-    if arg_start == 0 || arg_end <= arg_start {
-        return None;
+#[cfg(target_env = "gnu")]
+#[used]
+#[unsafe(link_section = ".init_array")]
+static NOTE: unsafe extern "C" fn(c_int, *const *const c_char, *const *const c_char) = note;
+
+/// Notes the place of the strings. It runs before `main`: there is one thread, and the environment is unchanged.
+///
+/// # Safety
+/// Both lists are those of `main`: strings that end with NUL, and a null pointer behind the last.
+#[cfg(target_env = "gnu")]
+unsafe extern "C" fn note(
+    _: c_int,
+    arguments: *const *const c_char,
+    environment: *const *const c_char,
+) {
+    let mut noted = Adjacent::default();
+    for list in [arguments, environment] {
+        if list.is_null() {
+            continue;
+        }
+        let mut at = list;
+        // SAFETY: the caller's promise: `at` is in the list, which ends with a null pointer.
+        while let Some(string) = unsafe { at.as_ref() }.filter(|string| !string.is_null()) {
+            // SAFETY: the caller's promise: a string that ends with NUL.
+            let bytes = unsafe { CStr::from_ptr(*string) }.count_bytes() + 1;
+            noted.add(string.expose_provenance(), bytes);
+            // SAFETY: the null pointer is still ahead.
+            at = unsafe { at.add(1) };
+        }
     }
-    let adjacent = env_start >= arg_end && env_start - arg_end <= 1 && env_end > env_start;
-    Some(arg_start..if adjacent { env_end } else { arg_end })
+    AREA[0].store(noted.0.start, Ordering::Relaxed);
+    AREA[1].store(noted.0.end, Ordering::Relaxed);
+}
+
+/// Memory of adjacent strings: each begins at the end of the one before.
+#[derive(Default)]
+struct Adjacent(Range<usize>);
+
+impl Adjacent {
+    /// Adds a string with its NUL, unless it is elsewhere.
+    fn add(&mut self, at: usize, bytes: usize) {
+        if self.0.is_empty() {
+            self.0 = at..at;
+        }
+        if at == self.0.end {
+            self.0.end += bytes;
+        }
+    }
 }
 
 /// Puts copies of the environment's strings in place of those on the stack.
@@ -111,25 +142,23 @@ fn move_environment() {
     unsafe { environ = moved.as_ptr() };
 }
 
-/// The number of the field after the name, and of `arg_start`, in proc(5).
-const FIRST_FIELD: usize = 3;
-const ARG_START_FIELD: usize = 48;
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn stat(tail: &str) -> String {
-        let zeros = "0 ".repeat(ARG_START_FIELD - FIRST_FIELD);
-        format!("12 (a) b) {zeros}{tail} 0")
-    }
-
     #[test]
     fn area_covers_arguments_and_adjacent_environment() {
-        assert_eq!(parse_area(&stat("100 120 120 300")), Some(100..300));
-        assert_eq!(parse_area(&stat("100 120 500 600")), Some(100..120));
-        assert_eq!(parse_area(&stat("0 0 0 0")), None);
-        assert_eq!(parse_area("12 (x) S 1"), None);
+        let area = |strings: &[(usize, usize)]| {
+            let mut all = Adjacent::default();
+            strings.iter().for_each(|(at, bytes)| all.add(*at, *bytes));
+            all.0
+        };
+        assert_eq!(area(&[(100, 10), (110, 10), (120, 180)]), 100..300);
+        // The second is one byte behind, one byte before, and elsewhere.
+        for at in [111, 109, 500] {
+            assert_eq!(area(&[(100, 10), (at, 10), (110, 5)]), 100..115);
+        }
+        assert!(area(&[]).is_empty());
     }
 
     #[test]
@@ -152,7 +181,7 @@ mod tests {
         assert!(std::env::args_os().eq(arguments));
         // One that was taken before shows nothing new.
         let mut earlier = Title {
-            area: area().expect("proc is mounted"),
+            area: area().expect("glibc passes them"),
         };
         earlier.set("a title");
         assert!(
@@ -164,10 +193,14 @@ mod tests {
         assert!(other.join().is_ok());
     }
 
+    /// The kernel's own account of the same memory.
     #[test]
-    fn own_area_holds_the_program_name() {
-        let area = area().expect("proc is mounted");
-        let name = std::env::args_os().next().expect("a name").into_vec();
-        assert!(area.len() > name.len());
+    fn own_area_is_that_of_the_kernel() {
+        let stat = std::fs::read_to_string("/proc/self/stat").expect("proc is mounted");
+        let (_, fields) = stat.rsplit_once(") ").expect("a name");
+        // `arg_start` and `env_end` are the fields 48 and 51, and the first after the name is the third.
+        let field = |n: usize| fields.split(' ').nth(n - 3)?.trim().parse().ok();
+        assert_eq!(area().map(|area| area.start), field(48));
+        assert_eq!(area().map(|area| area.end), field(51));
     }
 }

@@ -177,9 +177,8 @@ fn text(asked: &ExplainRequest<'_>) -> String {
 }
 
 fn environment() -> Env {
-    let hostname = std::fs::read("/proc/sys/kernel/hostname").unwrap_or_default();
     Env {
-        hostname: hostname.trim_ascii().to_ascii_lowercase(),
+        hostname: sys::process::hostname(),
         pid: std::process::id(),
         ..Env::default()
     }

@@ -9,6 +9,8 @@ use std::net::IpAddr;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
+
 use super::hosts::Hosts;
 use super::resolv_conf::ResolvConf;
 
@@ -73,14 +75,18 @@ impl SystemNames {
         }
         self.look_again_ms = now_ms + LOOK_MS;
         if let Some(text) = self.resolv_conf.changed() {
-            self.hostname = first_line("/proc/sys/kernel/hostname");
+            self.hostname = String::from_utf8_lossy(&sys::process::hostname()).into_owned();
             self.conf = ResolvConf::parse(&text, &self.hostname, &scope);
             self.changes += 1;
         }
         if let Some(text) = self.hosts_file.changed() {
             self.hosts = Hosts::parse(&text);
         }
-        let ipv6 = has_ipv6(&read("/proc/net/if_inet6".into()).unwrap_or_default());
+        let ipv6 = match read("/proc/net/if_inet6".into()) {
+            Ok(text) => has_ipv6(&text),
+            // Without IPv6 in the kernel there is no such file either: then this finds none.
+            Err(_) => sys::interfaces::have_global_ipv6(),
+        };
         if ipv6 != self.ipv6 {
             self.ipv6 = ipv6;
             self.changes += 1;
@@ -134,19 +140,11 @@ fn read(path: PathBuf) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-fn first_line(path: &str) -> String {
-    let text = read(path.into()).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text);
-    text.lines().next().unwrap_or_default().to_owned()
-}
-
-/// The number of a network interface.
+/// Returns the number of a network interface.
 fn scope(interface: &str) -> Option<u32> {
-    if interface.contains('/') {
-        return None;
-    }
-    let number = first_line(&format!("/sys/class/net/{interface}/ifindex"));
-    number.trim().parse().ok()
+    let flags = SocketFlags::CLOEXEC;
+    let socket = rustix::net::socket_with(AddressFamily::INET, SocketType::DGRAM, flags, None);
+    rustix::net::netdevice::name_to_index(socket.ok()?, interface).ok()
 }
 
 /// Whether an interface has an address of global scope.
@@ -198,6 +196,12 @@ mod tests {
                 "192.0.2.11:53 0"
             ]
         );
+    }
+
+    #[test]
+    fn interfaces_have_numbers() {
+        assert_eq!(scope("lo"), Some(1));
+        assert_eq!(scope("../lo"), None);
     }
 
     #[test]

@@ -22,11 +22,21 @@ pub(super) struct MemoryWatch {
 }
 
 impl MemoryWatch {
-    /// Watches a limit, bytes.
-    ///
+    /// Watches a limit, bytes. Without the kernel's figures, as in a chroot without /proc, requests are served without a
+    /// limit: then this logs an alert and returns `None`.
+    pub(super) fn begin(limit_bytes: u64, log: &ErrorLog) -> Option<Self> {
+        let watch = Self::new(limit_bytes);
+        let refused = |error| {
+            let reason = sys::os_error(&error);
+            let text = format_args!("worker_memory_limit has no effect: {reason}");
+            log.write(Level::Alert, text);
+        };
+        watch.map_err(refused).ok()
+    }
+
     /// # Errors
     /// The kernel's figures cannot be read.
-    pub(super) fn new(limit_bytes: u64) -> io::Result<Self> {
+    fn new(limit_bytes: u64) -> io::Result<Self> {
         let resident = Resident::open()?;
         resident.bytes()?;
         let now = Instant::now();

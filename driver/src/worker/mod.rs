@@ -295,13 +295,8 @@ impl Worker {
         self.change_logs(bundle.logs, &cycle, &http);
         let tasks = TaskTimer::start(&http.periodic_tasks, &self.log);
         self.shutdown_timeout_ms = cycle.main.shutdown_timeout_ms;
-        let watch = cycle.main.memory_limit_bytes.map(MemoryWatch::new);
-        self.memory = watch.transpose().map_err(|e| {
-            format!(
-                "worker_memory_limit cannot be watched ({})",
-                sys::os_error(&e)
-            )
-        })?;
+        let limit = cycle.main.memory_limit_bytes;
+        self.memory = limit.and_then(|bytes| MemoryWatch::begin(bytes, &self.log));
         let count = cycle.main.worker_processes.max(1) as usize;
         let files_memory: &FilesMain = http.main();
         let file_limits = Limits {

@@ -44,7 +44,7 @@ impl ListenDraft {
     /// The listen of a server without `listen`.
     pub fn default_for(server: usize) -> Self {
         // An unprivileged server may not bind port 80; nginx uses 8000 then.
-        let port = if running_as_root() { 80 } else { 8000 };
+        let port = if conf::is_root() { 80 } else { 8000 };
         let addr = ListenAddr::Inet(std::net::SocketAddr::from(([0, 0, 0, 0], port)));
         Self {
             addr,
@@ -65,10 +65,6 @@ impl ListenDraft {
             None => ConfError::new(text),
         }
     }
-}
-
-fn running_as_root() -> bool {
-    std::fs::metadata("/proc/self").is_ok_and(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0)
 }
 
 /// Applies `listen`.

@@ -25,7 +25,7 @@ pub(super) fn server_name(b: &mut ConfigBuilder, d: &Directive) -> Result<(), Co
         }
         if text.eq_ignore_ascii_case(b"$hostname") {
             b.conf_mut::<CoreSrv>().names.push(ServerName {
-                text: hostname(),
+                text: conf::hostname(),
                 kind: NameKind::Exact,
             });
             continue;
@@ -55,10 +55,4 @@ pub(super) fn server_name(b: &mut ConfigBuilder, d: &Directive) -> Result<(), Co
         b.conf_mut::<CoreSrv>().names.push(name);
     }
     Ok(())
-}
-
-fn hostname() -> Vec<u8> {
-    std::fs::read("/proc/sys/kernel/hostname")
-        .map(|h| h.trim_ascii().to_ascii_lowercase())
-        .unwrap_or_default()
 }
