@@ -222,7 +222,7 @@ fn what_is_wrong_is_said_before_anything_is_started() {
         "{said}"
     );
     let said = refused(&["1ms", "--pcap", "/nonexistent/p", "--", "true"]);
-    assert!(said.contains("/nonexistent/p: No such file"), "{said}");
+    assert!(said.contains("/nonexistent/p: 2: No such file"), "{said}");
 }
 
 #[test]

@@ -303,10 +303,10 @@ fn what_cannot_be_read_says_why() {
     let mut broken = known();
     broken["log"]["entries"][1]["timings"]["wait"] = json!([]);
     for (file, why) in [
-        (path("none.har"), "none.har: No such file or directory"),
+        (path("none.har"), "none.har: 2: No such file or directory"),
         (
             "localhost".to_owned(),
-            "cannot read localhost: No such file",
+            "cannot read localhost: 2: No such file",
         ),
         (path("."), "it is a directory"),
         (file("empty", b""), "empty: it is empty"),
@@ -352,7 +352,7 @@ fn what_cannot_be_read_says_why() {
     );
     assert_refused(
         &["compare", &known, &path("none.har")],
-        "none.har: No such file",
+        "none.har: 2: No such file",
     );
 }
 
@@ -368,9 +368,9 @@ fn what_cannot_be_written_says_why_after_the_figures() {
         for (target, why) in [
             (
                 "/dev/full",
-                "cannot write /dev/full: No space left on device",
+                "cannot write /dev/full: 28: No space left on device",
             ),
-            (nowhere.as_str(), "file: No such file or directory"),
+            (nowhere.as_str(), "file: 2: No such file or directory"),
         ] {
             let outcome = waterfall(&[&known, option, target]);
             assert_eq!(outcome.code, 1, "{outcome:?}");

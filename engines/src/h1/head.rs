@@ -70,6 +70,7 @@ impl HeadParser {
     }
 
     /// Swaps the head with `spare`, which provides the memory for the next one, and starts over.
+    #[inline(always)] // The other caller is for heads that end unfinished.
     pub(super) fn take(&mut self, spare: &mut RequestHead, settings: &Settings) {
         spare.clear();
         spare.version = FIRST_VERSION;
@@ -196,7 +197,7 @@ impl HeadParser {
     fn complete_target(&mut self) {
         let target = self.head.target;
         let has_path = !matches!(self.head.bytes(target).first(), None | Some(b'?'));
-        if self.head.authority.is_none() || has_path {
+        if self.head.authority.get().is_none() || has_path {
             return;
         }
         let start = self.head.arena.len();
@@ -302,15 +303,15 @@ impl HeadParser {
             Target::Origin(path) => head.target = span(path),
             Target::Authority(authority) => {
                 check_host(&line[authority.clone()]).map_err(|_| Fault::BadHost)?;
-                head.authority = Some(span(authority));
+                head.authority = Some(span(authority)).into();
             }
             Target::Absolute {
                 scheme,
                 authority,
                 path,
             } => {
-                head.scheme = Some(span(scheme));
-                head.authority = Some(span(authority));
+                head.scheme = Some(span(scheme)).into();
+                head.authority = Some(span(authority)).into();
                 head.target = span(path);
             }
         }
@@ -341,22 +342,32 @@ impl HeadParser {
             return Err(Fault::TooManyHeaders);
         }
         let id = FieldId::of(&line[name.clone()]);
-        let field = Field {
-            name: Span::new(offset + name.start, name.len()),
-            value: Span::new(offset + value.start, value.len()),
-            id,
-        };
         if id != FieldId::Other
-            && let Err(fault) = self.known_field(id, &line[value])
+            && let Err(fault) = self.known_field(id, &line[value.clone()])
         {
             if fault == Fault::BadHost {
                 // The log shows it.
-                self.head.fields.push(field);
+                self.push_field(id, &name, &value, offset);
             }
             return Err(fault);
         }
-        self.head.fields.push(field);
+        self.push_field(id, &name, &value, offset);
         Ok(false)
+    }
+
+    #[inline(always)] // A call would cost as much as the work.
+    fn push_field(
+        &mut self,
+        id: FieldId,
+        name: &Range<usize>,
+        value: &Range<usize>,
+        offset: usize,
+    ) {
+        self.head.fields.push(Field {
+            name: Span::new(offset + name.start, name.len()),
+            value: Span::new(offset + value.start, value.len()),
+            id,
+        });
     }
 
     /// Applies a known field to the connection, and checks whether it may occur here.

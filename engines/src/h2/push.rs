@@ -86,7 +86,10 @@ impl Conn {
             urgency: (stream.out.priority.urgency + 1).min(LEAST_URGENCY),
             incremental: false,
         };
-        let scheme = head.scheme.map_or(&b"http"[..], |span| head.bytes(span));
+        let scheme = head
+            .scheme
+            .get()
+            .map_or(&b"http"[..], |span| head.bytes(span));
         let control: [(&[u8], &[u8]); 4] = [
             (b":method", b"GET"),
             (b":path", target),

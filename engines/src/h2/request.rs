@@ -130,8 +130,11 @@ impl<'a> Builder<'a> {
         if let Some(path) = self.path {
             head.target = path;
         }
-        head.scheme = self.scheme;
-        head.authority = self.authority.filter(|authority| !authority.is_empty());
+        head.scheme = self.scheme.into();
+        head.authority = self
+            .authority
+            .filter(|authority| !authority.is_empty())
+            .into();
     }
 
     /// The part of a head that has come, if the rest does not: it has no request line, as in nginx.
@@ -216,7 +219,7 @@ impl<'a> Builder<'a> {
             self.broken(&text);
         }
         self.common.head.target = path;
-        self.common.head.scheme = self.scheme;
+        self.common.head.scheme = self.scheme.into();
         let target = self.common.head.bytes(path);
         if target.is_empty() {
             self.broken(b"client sent empty :path header");
@@ -259,7 +262,7 @@ impl<'a> Builder<'a> {
                     let text =
                         b"client sent \":authority\" and \"Host\" headers with different values";
                     self.fail_as(Fault::BadHost, text);
-                    self.common.head.authority = Some(authority);
+                    self.common.head.authority = Some(authority).into();
                 }
             }
             (Some(_), None) | (None, Some(_)) => {}

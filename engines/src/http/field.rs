@@ -45,6 +45,26 @@ impl Span {
     }
 }
 
+/// A span or none, in the size of a span. The empty span at 0 is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct OptionalSpan(Span);
+
+impl OptionalSpan {
+    /// Returns the span, if there is one.
+    #[inline]
+    #[must_use]
+    pub fn get(self) -> Option<Span> {
+        (self != Self::default()).then_some(self.0)
+    }
+}
+
+impl From<Option<Span>> for OptionalSpan {
+    #[inline]
+    fn from(span: Option<Span>) -> Self {
+        Self(span.unwrap_or_default())
+    }
+}
+
 /// A field line: name, value, and which well-known name it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Field {

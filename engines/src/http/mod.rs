@@ -38,7 +38,7 @@ pub use decimal::{decimal, parse_decimal, push_decimal};
 pub use escape::{Escape, escape, escape_html, unescape};
 pub use etag::etag_matches;
 pub use fault::Fault;
-pub use field::{Field, Span};
+pub use field::{Field, OptionalSpan, Span};
 pub use field_id::FieldId;
 pub use fields::Fields;
 pub(crate) use host::check_host;

@@ -4,7 +4,7 @@
 //! as was parsed before the fault, so that error pages and logs have something
 //! to show.
 
-use super::field::{self, Field, Span, emptied};
+use super::field::{self, Field, OptionalSpan, Span, emptied};
 use super::{Fault, FieldId, Method, Version};
 
 /// Length of a message body, as its head announces.
@@ -46,9 +46,9 @@ pub struct RequestHead {
     pub target: Span,
     /// `host[:port]` of an absolute-form target; it wins over `Host`
     /// (RFC 9112 section 3.2.2).
-    pub authority: Option<Span>,
+    pub authority: OptionalSpan,
     /// The scheme of an absolute-form target.
-    pub scheme: Option<Span>,
+    pub scheme: OptionalSpan,
     /// The protocol version of the request.
     pub version: Version,
     /// The fields in the order received.

@@ -148,7 +148,7 @@ impl<'a> Builder<'a> {
             return Err(Fault::BadHeader);
         };
         let scheme = self.scheme.ok_or(Fault::BadHeader)?;
-        self.common.head.scheme = Some(scheme);
+        self.common.head.scheme = Some(scheme).into();
         self.common.head.method_name = method;
         self.common.head.target = path;
         self.common.head.method = Method::parse(self.common.head.bytes(method));

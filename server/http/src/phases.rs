@@ -224,7 +224,7 @@ fn is_of_line(fault: Fault) -> bool {
 /// Answers a head that breaks the protocol; the connection ends with it.
 fn refuse(x: &mut Exchange, cx: &mut Ctx<'_>, fault: Fault) {
     let has_line = x.head.version.has_request_line();
-    let is_authority = fault == Fault::BadHost && x.head.authority.is_some();
+    let is_authority = fault == Fault::BadHost && x.head.authority.get().is_some();
     x.progress.action = match has_line && (is_of_line(fault) || is_authority) {
         true => Action::ReadingLine,
         false => Action::ReadingHeaders,
@@ -254,7 +254,7 @@ pub fn refuse_body(x: &mut Exchange, cx: &mut Ctx<'_>, fault: Fault) {
 
 /// Takes the host from the target or the `Host` field; false if it is no host.
 fn take_host(x: &mut Exchange) -> bool {
-    let raw = match x.head.authority {
+    let raw = match x.head.authority.get() {
         Some(span) => Some(x.head.bytes(span)),
         None => x.head.field(FieldId::Host),
     };

@@ -51,7 +51,7 @@ pub(super) fn client<N: Net>(
 /// Whether a request names no host, so that the address itself names the server.
 #[inline]
 pub(super) fn is_hostless(head: &RequestHead) -> bool {
-    head.authority.is_none() && head.field(FieldId::Host).is_none()
+    head.authority.get().is_none() && head.field(FieldId::Host).is_none()
 }
 
 /// Makes the exchange of a request that has just come.

@@ -54,9 +54,9 @@ fn absolute_form_gives_origin_form_and_authority() {
     ] {
         let head = head(&format!("GET {target} HTTP/1.1\r\nHost: other\r\n\r\n"));
         assert_eq!(head.bytes(head.target), path.as_bytes(), "{target}");
-        assert_eq!(head.bytes(head.authority.unwrap()), b"h:80");
+        assert_eq!(head.bytes(head.authority.get().unwrap()), b"h:80");
         assert!(
-            head.bytes(head.scheme.unwrap())
+            head.bytes(head.scheme.get().unwrap())
                 .eq_ignore_ascii_case(b"http")
         );
         assert_eq!(head.bytes(head.fields[0].value), b"other");
@@ -94,7 +94,7 @@ fn trace_and_connect_are_not_allowed() {
     assert_eq!(fault(input), Some(Fault::ConnectForbidden));
     let head = next_head(&mut after(input));
     assert_eq!(head.bytes(head.target), b"/");
-    assert_eq!(head.bytes(head.authority.unwrap()), b"h:80");
+    assert_eq!(head.bytes(head.authority.get().unwrap()), b"h:80");
     assert_eq!(
         fault("CONNECT / HTTP/1.1\r\nHost: h\r\n\r\n"),
         Some(Fault::BadRequestLine)

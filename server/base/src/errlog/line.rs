@@ -11,7 +11,7 @@ use std::fmt::{self, Write};
 
 use engines::http::push_decimal;
 
-use super::printable::{message_text, push_bytes};
+use super::printable::{message_text, restore_bytes};
 use super::stamp::{Rfc3339, ids, push_local};
 use super::{Details, Level, Record};
 
@@ -35,7 +35,9 @@ pub(super) fn text(record: &Record<'_>, now: i64, line: &mut Vec<u8>) {
         push_decimal(line, connection);
         line.push(b' ');
     }
+    let message = line.len();
     let _ = fmt::write(&mut Bytes(line), record.message);
+    restore_bytes(line, message);
     if let Some(details) = told(record) {
         push_details(details, line);
     }
@@ -67,7 +69,7 @@ struct Bytes<'a>(&'a mut Vec<u8>);
 
 impl Write for Bytes<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        push_bytes(text, self.0);
+        self.0.extend_from_slice(text.as_bytes());
         Ok(())
     }
 }

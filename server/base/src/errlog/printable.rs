@@ -4,7 +4,7 @@
 //! attacker reaches a log (CVE-2009-4487). All other bytes stay, so that a file is found by its name in the log.
 //!
 //! A message consists of `fmt` arguments, which are UTF-8. A byte that is not UTF-8 is passed to the line as a character
-//! of private use, and the line writes the byte: [`push_bytes`].
+//! of private use, and the line gets the byte back: [`restore_bytes`].
 
 use std::fmt::{self, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -27,6 +27,13 @@ impl<'a> Printable<'a> {
 
 impl fmt::Display for Printable<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Most names are plain ASCII. All bytes are looked at, since the compiler makes vectors of that.
+        let is_odd = |odd, byte: &u8| odd | !(b' '..=b'~').contains(byte);
+        if !self.0.iter().fold(false, is_odd)
+            && let Ok(text) = str::from_utf8(self.0)
+        {
+            return f.write_str(text);
+        }
         for chunk in self.0.utf8_chunks() {
             write_text(chunk.valid(), f)?;
             for byte in chunk.invalid() {
@@ -54,27 +61,29 @@ fn write_text(mut text: &str, out: &mut impl Write) -> fmt::Result {
     out.write_str(text)
 }
 
-/// Appends the text of a message to a line, with the bytes that [`Printable`] marked.
-pub(super) fn push_bytes(mut text: &str, line: &mut Vec<u8>) {
-    // Nearly no text has a character of so many bytes.
-    while let Some(at) = memchr::memchr(MARK_BYTE, text.as_bytes()) {
-        let (before, rest) = text.split_at(at);
-        line.extend_from_slice(before.as_bytes());
-        let mut chars = rest.chars();
-        match chars.next() {
-            Some(c) if unmark(c).is_some() => line.extend(unmark(c)),
-            Some(c) => line.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
-            None => {}
-        }
-        text = chars.as_str();
+/// Puts the bytes that [`Printable`] marked into a message. The message begins at `start` of the line and ends with it.
+pub(super) fn restore_bytes(line: &mut Vec<u8>, start: usize) {
+    // Nearly no message has a character of so many bytes.
+    if memchr::memchr(MARK_BYTE, &line[start..]).is_some() {
+        let text = String::from_utf8_lossy(&line[start..]).into_owned();
+        line.truncate(start);
+        push_bytes(&text, line);
     }
-    line.extend_from_slice(text.as_bytes());
+}
+
+fn push_bytes(text: &str, line: &mut Vec<u8>) {
+    for c in text.chars() {
+        match unmark(c) {
+            Some(byte) => line.push(byte),
+            None => line.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+        }
+    }
 }
 
 /// A message as the bytes of a line.
 pub fn message_bytes(message: fmt::Arguments<'_>) -> Vec<u8> {
-    let mut line = Vec::new();
-    push_bytes(&message.to_string(), &mut line);
+    let mut line = message.to_string().into_bytes();
+    restore_bytes(&mut line, 0);
     line
 }
 
@@ -112,9 +121,7 @@ mod tests {
     use super::*;
 
     fn line(bytes: &[u8]) -> Vec<u8> {
-        let mut line = Vec::new();
-        push_bytes(&format!("<{}>", Printable(bytes)), &mut line);
-        line
+        message_bytes(format_args!("<{}>", Printable(bytes)))
     }
 
     #[test]
