@@ -345,29 +345,34 @@ impl HeadParser {
         if id != FieldId::Other
             && let Err(fault) = self.known_field(id, &line[value.clone()])
         {
-            if fault == Fault::BadHost {
-                // The log shows it.
-                self.push_field(id, &name, &value, offset);
-            }
-            return Err(fault);
+            return self.refuse_field(fault, id, (name, value), offset);
         }
-        self.push_field(id, &name, &value, offset);
-        Ok(false)
-    }
-
-    #[inline(always)] // A call would cost as much as the work.
-    fn push_field(
-        &mut self,
-        id: FieldId,
-        name: &Range<usize>,
-        value: &Range<usize>,
-        offset: usize,
-    ) {
         self.head.fields.push(Field {
             name: Span::new(offset + name.start, name.len()),
             value: Span::new(offset + value.start, value.len()),
             id,
         });
+        Ok(false)
+    }
+
+    /// Ends the head for the fault of a field. The log shows a bad host.
+    #[cold]
+    #[inline(never)] // It would take registers of each field.
+    fn refuse_field(
+        &mut self,
+        fault: Fault,
+        id: FieldId,
+        (name, value): (Range<usize>, Range<usize>),
+        offset: usize,
+    ) -> Result<bool, Fault> {
+        if fault == Fault::BadHost {
+            self.head.fields.push(Field {
+                name: Span::new(offset + name.start, name.len()),
+                value: Span::new(offset + value.start, value.len()),
+                id,
+            });
+        }
+        Err(fault)
     }
 
     /// Applies a known field to the connection, and checks whether it may occur here.

@@ -293,7 +293,8 @@ fn take_target(x: &mut Exchange) -> bool {
 /// Runs phases until there is a response or a wait.
 pub fn run(x: &mut Exchange, cx: &mut Ctx<'_>) {
     let http = Rc::clone(&x.route.http);
-    while x.progress.state == State::Running {
+    // A comparison would look into the waits of other states, too.
+    while matches!(x.progress.state, State::Running) {
         if x.vars.failed_match == FailedMatch::New {
             reply::status(x, cx, 500);
             continue;
