@@ -60,7 +60,7 @@ impl std::error::Error for BindError {}
 pub enum Sharing {
     /// Only `options.reuseport` permits it.
     AsConfigured,
-    /// It is permitted ([`allow_sharing`]): the new socket replaces one of another protocol.
+    /// It is permitted ([`allow_sharing`]): the new socket replaces one of another protocol, or of a part of its address.
     Replaces,
 }
 

@@ -49,8 +49,8 @@ type Case = (&'static str, &'static str, &'static str, &'static str);
 const LINE: &str = "reading client request line, client: 127.0.0.1, server: first";
 const HEADERS: &str = "reading client request headers, client: 127.0.0.1, server: ";
 
-/// Heads that are incomplete when the client is silent, or closes; the request line, host and agent are logged as far as
-/// they have come, in the log of the server that was named.
+/// Incomplete heads of clients that are silent, or close. The received part of request line, host and agent is logged, in the
+/// log of the named server.
 const INCOMPLETE: [Case; 7] = [
     (
         "GET /slo",

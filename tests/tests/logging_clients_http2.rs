@@ -58,7 +58,7 @@ fn incomplete_head_over_http2_is_logged_as_far_as_it_came() {
     server.wait_for_text("error.log", &format!("{text}{listener}"));
 }
 
-/// A field of HTTP/2 that breaks the request, behind those that every request has; and the message.
+/// Fields of HTTP/2 that break a request, each with its message. They follow the fields of every request.
 const MALFORMED: [(&str, &str, &str); 9] = [
     ("X-Up", "1", "client sent invalid header name: \"X-Up\""),
     (

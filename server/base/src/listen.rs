@@ -103,8 +103,8 @@ pub struct Listen {
 }
 
 impl Listen {
-    /// Returns the text by which sockets are matched: the address, and whether it takes IPv4 as well, since that cannot be
-    /// changed on a bound socket.
+    /// Returns the text by which sockets are matched: the address, and whether it takes IPv4 as well. Neither can be changed on
+    /// a bound socket.
     pub fn key(&self) -> String {
         match self.is_dual() {
             true => format!("{} ipv6only=off", self.addr),

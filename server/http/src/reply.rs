@@ -157,8 +157,8 @@ fn send_page(x: &mut Exchange, cx: &mut Ctx<'_>, html: Vec<u8>) {
     send(x, cx, Some(Chunk::Owned(html)));
 }
 
-/// Removes the content of a response that is not sent, with all that describes it: the page of a status, or a page by
-/// `error_page`, is another representation (RFC 9110 section 8).
+/// Removes the content of a response that is not sent, with its description. The page of a status, or of `error_page`, is
+/// another representation (RFC 9110 section 8).
 fn forget_content(x: &mut Exchange) {
     let reply = &mut x.reply;
     reply.content_type.clear();

@@ -91,8 +91,8 @@ pub(super) fn processing<S>(c: &Conn<S>) -> &'static str {
     }
 }
 
-/// Logs that the client has closed the connection, or with `error` that reading from it failed; nothing if a response was
-/// in progress.
+/// Logs that the client has closed the connection, or with `error` that a read failed. Logs nothing if a response was in
+/// progress.
 #[inline(never)]
 pub(super) fn by_client<N: Net>(
     c: &mut Conn<N::Socket>,

@@ -103,8 +103,8 @@ impl Thread {
         self.turn(key, Readiness::default());
     }
 
-    /// The port of a connection that was accepted from the listener of `port`: with a port that is gone, the one that has the
-    /// address now.
+    /// Returns the port of a connection from the listener of `port`. If the configuration no longer has the port, another one
+    /// may have its address.
     fn port_of(&self, port: usize, socket: &OwnedFd) -> Option<usize> {
         let http = &self.shared.generation.http;
         if http.ports.get(port).is_none_or(|port| port.is_listening) {

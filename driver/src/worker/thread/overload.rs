@@ -1,8 +1,8 @@
 //! Connections that wait at a listener while no other can be closed for them.
 //!
 //! They wait for [`PATIENCE_MS`]; then they are accepted and closed, as nginx does at once. So a client learns soon that it must
-//! go elsewhere. If a request of this thread waits for a server that is this server itself, it may wait for a place that it
-//! holds: then they wait for [`OWN_PATIENCE_MS`] alone, and the request fails as if its server had closed the connection.
+//! go elsewhere. A request that is passed on to this server itself may wait for a place of its own. Then connections wait for
+//! [`OWN_PATIENCE_MS`] alone, and the request fails as if its server had closed the connection.
 //!
 //! The kernel does not tell for how long a connection has waited. But a listener's queue is taken in its order, so a note of
 //! its length and of the connections taken until then tells later how many of these still wait. If threads share a listener,
@@ -90,7 +90,7 @@ impl Thread {
         }
     }
 
-    /// Whether a request is passed on to an address of this server, so that it may wait for a place that it holds itself.
+    /// Returns whether a request is passed on to an address of this server: it may wait for a place of its own.
     fn may_wait_for_itself(&mut self) -> bool {
         let http = &self.shared.generation.http;
         let upstreams = &mut self.tables.upstreams;
