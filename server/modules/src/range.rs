@@ -41,7 +41,7 @@ fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
         Ranges::None => x
             .reply
             .fields
-            .push_id(FieldId::AcceptRanges, b"Accept-Ranges", b"bytes"),
+            .push_own(FieldId::AcceptRanges, b"Accept-Ranges: ", b"bytes"),
         Ranges::NotSatisfiable => {
             let value = format!("bytes */{size}");
             x.reply.fields.remove(FieldId::ContentRange);
