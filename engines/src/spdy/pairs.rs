@@ -81,11 +81,7 @@ impl Writer {
         values: impl Iterator<Item = &'a [u8]>,
         secret: bool,
     ) {
-        self.count += 1;
-        self.put_length(name.len());
-        let start = self.text.len();
-        self.text.extend_from_slice(name);
-        self.text[start..].make_ascii_lowercase();
+        self.put_name(name);
         let length_at = self.text.len();
         self.put_length(0);
         let start = self.text.len();
@@ -103,15 +99,34 @@ impl Writer {
         }
     }
 
-    /// Appends a name with one value.
+    /// Appends a name in lower case with one value, without white space at its ends.
     pub(super) fn single(&mut self, name: &[u8], value: &[u8]) {
-        self.pair(name, std::iter::once(value), false);
+        let value = trim_ows(value);
+        self.text.reserve(8 + name.len() + value.len());
+        self.put_name(name);
+        self.put_length(value.len());
+        self.text.extend_from_slice(value);
     }
 
     /// Ends the block.
     pub(super) fn finish(&mut self) {
         let count = self.count.to_be_bytes();
         self.text[..4].copy_from_slice(&count);
+    }
+
+    /// Begins a pair with its name in lower case.
+    fn put_name(&mut self, name: &[u8]) {
+        self.count += 1;
+        self.put_length(name.len());
+        // Clients write most names in lower case: one look costs less than a second pass.
+        let is_lower = !name
+            .iter()
+            .fold(false, |upper, byte| upper | byte.is_ascii_uppercase());
+        let start = self.text.len();
+        self.text.extend_from_slice(name);
+        if !is_lower {
+            self.text[start..].make_ascii_lowercase();
+        }
     }
 
     fn put_length(&mut self, len: usize) {
