@@ -1,10 +1,13 @@
 //! Figures with their intervals.
 //!
-//! Means of blocks have intervals by Student's t. Percentiles of one run have intervals by the ranks between which the
-//! true one lies (binomial).
+//! Means of runs have intervals by Student's t. Percentiles of one run have intervals by exact order statistics, which
+//! take samples for independent. Percentiles of several runs have intervals from the differences between runs.
+//!
+//! Source: docs/lab.md, "How sure they are".
 
 use hdrhistogram::Histogram;
 
+use super::binomial::ranks;
 use super::student::t_quantile;
 
 /// A figure with its interval.
@@ -12,11 +15,11 @@ use super::student::t_quantile;
 pub struct Estimate {
     /// The figure.
     pub value: f64,
-    /// Lower end of the interval.
+    /// Lower end of the interval; minus infinity if no measurement supports one.
     pub low: f64,
-    /// Upper end.
+    /// Upper end; infinity if no measurement supports one.
     pub high: f64,
-    /// How many measurements it stands on.
+    /// How many measurements the interval stands on: samples of one run, or runs.
     pub n: usize,
 }
 
@@ -58,29 +61,104 @@ pub fn deviation(values: &[f64]) -> f64 {
     (squares / (n - 1.0)).sqrt()
 }
 
-/// The value below which a share `p` of the times lies, nanoseconds, with its interval at 0.95.
+/// The percentile `p`, from 0 to 1, of one run's times, nanoseconds, with its interval at 0.95 by exact order statistics.
 #[must_use]
 pub fn percentile(times: &Histogram<u64>, p: f64) -> Option<Estimate> {
     let n = times.len();
     if n == 0 {
         return None;
     }
-    let at = |share: f64| times.value_at_quantile(share.clamp(0.0, 1.0)) as f64;
-    let half = Z_95 * (p * (1.0 - p) / n as f64).sqrt();
+    let ranks = ranks(n, p, LEVEL);
+    let [low, high] = [ranks.low, ranks.high].map(|rank| rank.map(|rank| at_rank(times, rank)));
     Some(Estimate {
-        value: at(p),
-        low: at(p - half),
-        high: at(p + half),
+        value: times.value_at_quantile(p) as f64,
+        low: low.map_or(f64::NEG_INFINITY, |low| times.lowest_equivalent(low) as f64),
+        high: high.map_or(f64::INFINITY, |high| times.highest_equivalent(high) as f64),
         n: usize::try_from(n).unwrap_or(usize::MAX),
     })
 }
 
-/// The end of the normal distribution's interval at 0.95.
-const Z_95: f64 = 1.959_964;
+/// The percentile `p`, from 0 to 1, of the times of all runs, nanoseconds, with its interval at 0.95.
+///
+/// A time `x` lies in the interval unless the runs contradict it: for each run, the number of its times up to `x` is
+/// compared with the share `p` of its times, and Student's t over the runs tests whether the differences are 0 on average.
+/// So samples of one run may depend on each other. The interval is never narrower than that of independent samples,
+/// which alone knows if no sample supports an end.
+///
+/// Source: R. S. Woodruff, "Confidence intervals for medians and other position measures" (1952), with runs as clusters.
+#[must_use]
+pub fn percentile_of_runs(runs: &[&Histogram<u64>], p: f64) -> Option<Estimate> {
+    let runs: Vec<_> = runs.iter().filter(|run| !run.is_empty()).collect();
+    let mut all = Histogram::clone(runs.first()?);
+    for run in &runs[1..] {
+        all.add(**run).expect("all have the same bounds");
+    }
+    let independent = percentile(&all, p)?;
+    if runs.len() < 2 {
+        return Some(independent);
+    }
+    let (low, high) = not_contradicted(&runs, &all, p);
+    Some(Estimate {
+        value: independent.value,
+        low: independent.low.min(low),
+        high: independent.high.max(high),
+        n: runs.len(),
+    })
+}
+
+/// The least and the greatest time that the runs do not contradict as percentile `p`.
+fn not_contradicted(runs: &[&&Histogram<u64>], all: &Histogram<u64>, p: f64) -> (f64, f64) {
+    let t = t_quantile(0.5 + LEVEL / 2.0, (runs.len() - 1) as f64);
+    let mut differences: Vec<f64> = runs.iter().map(|run| -p * run.len() as f64).collect();
+    let is_possible = |differences: &[f64]| {
+        let n = differences.len() as f64;
+        let mean = differences.iter().sum::<f64>() / n;
+        mean.abs() <= t * deviation(differences) / n.sqrt()
+    };
+    let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
+    // Of times between two that were taken, the counts are those of the lower one.
+    let mut was_possible = is_possible(&differences);
+    if was_possible {
+        low = f64::NEG_INFINITY;
+    }
+    for step in all.iter_recorded() {
+        let time = step.value_iterated_to();
+        if was_possible {
+            high = all.highest_equivalent(time) as f64;
+        }
+        for (difference, run) in differences.iter_mut().zip(runs) {
+            *difference += run.count_at(time) as f64;
+        }
+        was_possible = is_possible(&differences);
+        if was_possible {
+            low = low.min(all.lowest_equivalent(time) as f64);
+        }
+    }
+    match was_possible {
+        true => (low, f64::INFINITY),
+        false => (low, high),
+    }
+}
+
+/// The time at a rank, counted from 1.
+fn at_rank(times: &Histogram<u64>, rank: u64) -> u64 {
+    let mut before = 0;
+    for step in times.iter_recorded() {
+        before += step.count_since_last_iteration();
+        if before >= rank {
+            return step.value_iterated_to();
+        }
+    }
+    times.max()
+}
+
+/// The level of intervals of percentiles.
+const LEVEL: f64 = 0.95;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stats::Times;
 
     #[test]
     fn intervals_shrink_with_more_measurements() {
@@ -91,18 +169,73 @@ mod tests {
         assert_eq!(mean(&[1.0], 0.95).map(|one| one.high), Some(f64::INFINITY));
     }
 
+    fn times(values: impl Iterator<Item = u64>) -> Times {
+        let mut times = Times::default();
+        values.for_each(|ns| times.record(ns));
+        times
+    }
+
     #[test]
     fn percentiles_lie_between_ranks() {
-        let mut times = crate::stats::Times::default();
-        for ns in 1..=10_000 {
-            times.record(ns * 1000);
-        }
+        let times = times((1..=10_000).map(|n| n * 1000));
         let p90 = percentile(&times.valid, 0.9).expect("there are values");
         assert!((p90.value - 9e6).abs() < 9e6 * 0.002, "{p90:?}");
-        assert!(p90.low < p90.value && p90.high > p90.value);
-        assert!(
-            (p90.high - p90.low - 2.0 * 1.96 * 30_000.0).abs() < 30_000.0,
-            "{p90:?}"
-        );
+        assert!((p90.low - 8.941e6).abs() < 9e6 * 0.002, "{p90:?}");
+        assert!((p90.high - 9.059e6).abs() < 9e6 * 0.002, "{p90:?}");
+        assert_eq!(percentile(&Times::default().valid, 0.5), None);
+    }
+
+    #[test]
+    fn an_end_that_no_sample_supports_is_missing() {
+        let few = times((1..=100).map(|n| n * 1_000_000));
+        let p99 = percentile(&few.valid, 0.99).expect("there are values");
+        assert!(p99.low.is_finite() && p99.high.is_infinite(), "{p99:?}");
+        let p90 = percentile(&few.valid, 0.9).expect("there are values");
+        assert!(p90.low.is_finite() && p90.high.is_finite(), "{p90:?}");
+        // Equal runs leave no doubt of their own, and still no sample is above the percentile.
+        let runs = [&few.valid, &few.valid, &few.valid];
+        let p999 = percentile_of_runs(&runs, 0.999).expect("there are values");
+        assert!(p999.high.is_infinite() && p999.n == 3, "{p999:?}");
+    }
+
+    #[test]
+    fn runs_that_differ_widen_the_interval() {
+        let of = |ms: u64| times((0..500).map(move |n| ms * 1_000_000 + n * 100));
+        let runs = [10, 20, 10, 20, 10, 20].map(of);
+        let runs: Vec<_> = runs.iter().map(|run| &run.valid).collect();
+        let p50 = percentile_of_runs(&runs, 0.5).expect("there are values");
+        assert!(p50.low < 10.1e6 && p50.high > 19.9e6, "{p50:?}");
+        let one = percentile_of_runs(&runs[..1], 0.5).expect("there are values");
+        assert_eq!(one, percentile(runs[0], 0.5).expect("there are values"));
+        let nothing = Times::default();
+        assert_eq!(percentile_of_runs(&[&nothing.valid], 0.5), None);
+    }
+
+    /// A server with a state that holds for a third of a run: intervals of six runs hold the percentiles of a long one.
+    #[test]
+    fn intervals_hold_for_a_server_that_changes_its_speed() {
+        let mut random = fastrand::Rng::with_seed(11);
+        let mut run = |pieces: usize| {
+            let mut out = Times::default();
+            for _ in 0..pieces {
+                let ms = [5, 10, 20, 40][random.usize(..4)];
+                for _ in 0..3000 / ms {
+                    out.record((ms as f64 * (0.9 + 0.2 * random.f64()) * 1e6) as u64);
+                }
+            }
+            out
+        };
+        let long = run(6000);
+        for p in [0.5, 0.9, 0.99] {
+            let truth = long.valid.value_at_quantile(p) as f64;
+            let mut held = 0;
+            for _ in 0..100 {
+                let runs: Vec<Times> = (0..6).map(|_| run(3)).collect();
+                let runs: Vec<_> = runs.iter().map(|run| &run.valid).collect();
+                let found = percentile_of_runs(&runs, p).expect("there are values");
+                held += u32::from(found.low <= truth && truth <= found.high);
+            }
+            assert!(held >= 85, "{p}: {held} of 100");
+        }
     }
 }

@@ -2,11 +2,12 @@
 //!
 //! Source: docs/lab.md.
 
+mod binomial;
 mod comparison;
 mod estimate;
 mod student;
 mod times;
 
 pub use comparison::{Comparison, VERDICT_LEVEL, apart, paired};
-pub use estimate::{Estimate, deviation, mean, percentile};
+pub use estimate::{Estimate, deviation, mean, percentile, percentile_of_runs};
 pub use times::{Metric, Times};

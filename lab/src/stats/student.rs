@@ -1,4 +1,4 @@
-//! Student's t distribution.
+//! Student's t distribution, and the incomplete beta function behind it.
 
 /// The value below which Student's t with `freedom` degrees of freedom lies with probability `p`, from 0.5 on.
 pub(super) fn t_quantile(p: f64, freedom: f64) -> f64 {
@@ -24,7 +24,7 @@ fn t_below(t: f64, freedom: f64) -> f64 {
 }
 
 /// The regularized incomplete beta function, by its continued fraction (Lentz).
-fn incomplete_beta(a: f64, b: f64, x: f64) -> f64 {
+pub(super) fn incomplete_beta(a: f64, b: f64, x: f64) -> f64 {
     if x <= 0.0 || x >= 1.0 {
         return x.clamp(0.0, 1.0);
     }
@@ -66,7 +66,8 @@ fn ln_gamma(mut x: f64) -> f64 {
 }
 
 const BISECTIONS: u32 = 60;
-const FRACTIONS: u32 = 300;
+/// Terms of the fraction; large parameters need about the root of the larger one.
+const FRACTIONS: u32 = 20_000;
 const TINY: f64 = 1e-300;
 
 #[cfg(test)]
