@@ -38,10 +38,11 @@ fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
         _ => Ranges::None,
     };
     match ranges {
-        Ranges::None => x
-            .reply
-            .fields
-            .push_own(FieldId::AcceptRanges, b"Accept-Ranges: ", b"bytes"),
+        Ranges::None => {
+            x.reply
+                .fields
+                .push_own(FieldId::AcceptRanges, b"Accept-Ranges: ", b"bytes")
+        }
         Ranges::NotSatisfiable => {
             let value = format!("bytes */{size}");
             x.reply.fields.remove(FieldId::ContentRange);
