@@ -297,7 +297,7 @@ fn verdict(options: &Options, report: &Report) -> u8 {
         .collect();
     // Where the few samples that are left say all is well, it may not be.
     if options.thresholds.iter().any(Threshold::is_of_times) {
-        exceeded.extend(report.warnings.iter().cloned());
+        exceeded.extend(report.void.iter().cloned());
     }
     if !exceeded.is_empty() {
         let _ = fail(NAME, &exceeded.join("\n"));

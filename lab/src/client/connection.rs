@@ -46,6 +46,8 @@ pub(crate) struct Connection {
     events: VecDeque<Event>,
     /// Bytes that were received, those of TLS included, also on earlier connections of this place.
     pub(crate) received_bytes: u64,
+    /// The first response came over HTTP/1.0.
+    is_http10: bool,
 }
 
 /// How far a connection is.
@@ -106,8 +108,17 @@ impl Connection {
         Ok(())
     }
 
+    /// Whether the connection turns out now to be one of HTTP/1.0; true once for each.
+    #[inline]
+    pub(crate) fn turns_out_http10(&mut self) -> bool {
+        let is_first = !self.is_http10 && self.engine.as_ref().is_some_and(Engine::is_http10);
+        self.is_http10 |= is_first;
+        is_first
+    }
+
     fn open(&mut self, target: &Target, protocol: Protocol) {
         self.stage = Stage::Open;
+        self.is_http10 = false;
         let engine = Engine::new(protocol, target.keep_alive, target.spdy_level);
         self.in_flight = InFlight::new(if protocol.has_streams() { 2 } else { 1 });
         self.events.push_back(Event::Open(protocol));

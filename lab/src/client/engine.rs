@@ -1,7 +1,7 @@
 //! HTTP/1.1, HTTP/2 and SPDY/3.1 in the client role, behind one interface.
 
 use engines::client::{self, Bodies, HeadSize, SendError};
-use engines::http::{BodyLength, Chunk, OutputQueue, ResponseHead};
+use engines::http::{BodyLength, Chunk, OutputQueue, ResponseHead, Version};
 use engines::{h1, h2, spdy};
 
 /// A protocol of HTTP.
@@ -208,6 +208,12 @@ impl Engine {
             Self::H2(_) => Protocol::H2,
             Self::Spdy(_) => Protocol::Spdy,
         }
+    }
+
+    /// Whether the last response came over HTTP/1.0, whose connections end with a response unless it has `keep-alive`.
+    #[inline]
+    pub(crate) fn is_http10(&self) -> bool {
+        matches!(self, Self::H1(http1) if http1.client.version() == Version::Http10)
     }
 
     /// How many exchanges can be begun now.

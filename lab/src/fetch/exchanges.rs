@@ -151,13 +151,17 @@ impl Exchanges {
     pub(super) fn absorb(&mut self, now_ns: u64) -> Option<String> {
         while let Some(happened) = self.engine.as_mut()?.whole_event() {
             match happened {
-                Happened::Head { stream, head, size } => self.on(stream, Event::Head, |response| {
-                    response.head = now_ns;
-                    response.status = head.status;
-                    response.fields = response::fields(&head);
-                    response.head_bytes = size.wire_bytes;
-                    response.head_text_bytes = size.text_bytes;
-                }),
+                Happened::Head { stream, head, size } => {
+                    let is_http10 = self.engine.as_ref().is_some_and(Engine::is_http10);
+                    self.on(stream, Event::Head, |response| {
+                        response.is_http10 = is_http10;
+                        response.head = now_ns;
+                        response.status = head.status;
+                        response.fields = response::fields(&head);
+                        response.head_bytes = size.wire_bytes;
+                        response.head_text_bytes = size.text_bytes;
+                    });
+                }
                 Happened::Data { stream, bytes } => {
                     // The window opens at once: no server waits for this client.
                     if let Some(engine) = &mut self.engine {

@@ -15,6 +15,8 @@ pub struct Response {
     pub first_body: Option<u64>,
     /// When the response was complete.
     pub end: u64,
+    /// The server answered over HTTP/1.0.
+    pub is_http10: bool,
     /// The status.
     pub status: u16,
     /// Fields in their order, names as the server wrote them.
@@ -43,6 +45,17 @@ pub struct Piece {
 }
 
 impl Response {
+    /// Whether the server announces the end of the connection: by a field, or by its version (RFC 9112 section 9.3).
+    #[must_use]
+    pub fn announces_close(&self) -> bool {
+        let connection = self.field("connection").unwrap_or_default();
+        let has = |option: &str| {
+            let mut words = connection.split(',');
+            words.any(|word| word.trim().eq_ignore_ascii_case(option))
+        };
+        has("close") || (self.is_http10 && !has("keep-alive"))
+    }
+
     /// The value of the first field with this name, whatever its case.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&str> {

@@ -17,6 +17,9 @@ impl Loader<'_> {
             Some(0) => false,
             Some(left) => {
                 *left -= 1;
+                if *left == 0 && self.plan.rate.is_none() {
+                    self.end.last_begun_ns = Some(now);
+                }
                 true
             }
             None => true,
@@ -36,6 +39,8 @@ impl Loader<'_> {
         if schedule.next_ns() > now {
             self.set_timer(schedule.next_ns());
             self.schedule = Some(schedule);
+        } else {
+            self.schedule_is_over = true;
         }
         for _ in 0..self.slots.len() {
             if self.backlog.is_empty() {
@@ -66,7 +71,11 @@ impl Loader<'_> {
     /// When the next request of a connection should be sent: now, or at the time of one that waits. `None` for no request.
     pub(super) fn next_intended(&mut self, now: u64) -> Option<u64> {
         if self.plan.rate.is_some() {
-            return self.backlog.pop_front();
+            let intended = self.backlog.pop_front();
+            if intended.is_some() && self.backlog.is_empty() && self.schedule_is_over {
+                self.end.last_begun_ns = Some(now);
+            }
+            return intended;
         }
         self.take_budget(now).then_some(now)
     }
@@ -107,6 +116,7 @@ impl Loader<'_> {
         if self.next_request == self.plan.requests.len() {
             self.next_request = 0;
         }
+        self.result.sent += 1;
         let connection = &mut self.slots[at].connection;
         if let Err(why) = connection.request(request, intended_ns, sent_ns) {
             self.count_error(&why, 1, sent_ns);

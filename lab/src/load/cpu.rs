@@ -8,8 +8,23 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// CPU time of this process, nanoseconds.
 pub(super) fn own_ns() -> u64 {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
+    nanoseconds(ClockId::ProcessCPUTime)
+}
+
+/// CPU time of this thread, nanoseconds.
+pub(super) fn thread_ns() -> u64 {
+    nanoseconds(ClockId::ThreadCPUTime)
+}
+
+fn nanoseconds(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Whether a process exists.
+#[must_use]
+pub fn exists(pid: u32) -> bool {
+    fs::exists(format!("/proc/{pid}")).unwrap_or(true)
 }
 
 /// A process and its children, down to the last.

@@ -39,6 +39,8 @@ pub struct Plan {
     pub plain: Protocol,
     /// The requests, which are gone through in turn.
     pub requests: Vec<Request>,
+    /// Lines of an access log that are no such requests.
+    pub passed_over: Option<usize>,
     /// Connections at a time, of all threads.
     pub connections: usize,
     /// Requests at a time on a connection that carries several.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::statuses::Statuses;
 use crate::stats::{Metric, Times};
 
 /// A sample; times are nanoseconds of the monotonic clock.
@@ -17,10 +18,18 @@ pub(super) struct Sample {
 pub struct LoadResult {
     /// How long requests were in progress, nanoseconds, from the first to the last.
     pub elapsed_ns: u64,
+    /// The time that the rate counts, nanoseconds: until the last request began, and the average wait from then on.
+    pub steady_ns: u64,
+    /// The time until the last request began, nanoseconds.
+    pub window_ns: u64,
+    /// Connections at a time; threads are weighed by them.
+    pub(super) connections: u64,
+    /// Requests that were sent.
+    pub sent: u64,
     /// Responses that came whole.
     pub done: u64,
-    /// By the first digit of their status.
-    pub statuses: [u64; 10],
+    /// By status.
+    pub statuses: Statuses,
     /// Requests and connections that failed, by what went wrong.
     pub errors: BTreeMap<String, u64>,
     /// Times by metric.
@@ -41,6 +50,8 @@ pub struct LoadResult {
     pub body_bytes: u64,
     /// Responses by when they came, a number for each [`BIN_NS`].
     pub bins: Vec<u32>,
+    /// The share of its time that the busiest thread of this program used a CPU, 0 to 1.
+    pub busiest_thread: f64,
     /// CPU time that this program used, nanoseconds.
     pub own_cpu_ns: u64,
     /// CPU time that the server used, nanoseconds, where it was looked at.
@@ -82,9 +93,17 @@ impl LoadResult {
         }
     }
 
-    /// Adds what another thread, or run, has counted; the longer time counts.
+    /// Adds the counts of another thread of the run.
     pub fn add(&mut self, other: &Self) {
         self.elapsed_ns = self.elapsed_ns.max(other.elapsed_ns);
+        let (own, more) = (u128::from(self.connections), u128::from(other.connections));
+        let sum = u128::from(self.steady_ns) * own + u128::from(other.steady_ns) * more;
+        self.steady_ns = u64::try_from(sum / (own + more).max(1)).unwrap_or(u64::MAX);
+        self.connections += other.connections;
+        self.window_ns = match self.window_ns {
+            0 => other.window_ns,
+            own => own.min(other.window_ns),
+        };
         self.add_counts(other);
         if self.bins.len() < other.bins.len() {
             self.bins.resize(other.bins.len(), 0);
@@ -97,6 +116,8 @@ impl LoadResult {
     /// Adds a run that came after this one: times add up.
     pub fn append(&mut self, other: &Self) {
         self.elapsed_ns += other.elapsed_ns;
+        self.steady_ns += other.steady_ns;
+        self.window_ns += other.window_ns;
         self.add_counts(other);
         self.own_cpu_ns += other.own_cpu_ns;
         self.server_cpu_ns = match (self.server_cpu_ns, other.server_cpu_ns) {
@@ -105,17 +126,17 @@ impl LoadResult {
         };
         self.server_memory_bytes = self.server_memory_bytes.max(other.server_memory_bytes);
         self.interrupted |= other.interrupted;
-        self.bins.extend_from_slice(&other.bins);
+        self.bins.extend_from_slice(other.whole_bins());
     }
 
     fn add_counts(&mut self, other: &Self) {
         if other.is_filtered() && !self.is_filtered() {
             self.unfiltered = Some(Vec::new());
         }
+        self.busiest_thread = self.busiest_thread.max(other.busiest_thread);
+        self.sent += other.sent;
         self.done += other.done;
-        for (own, more) in self.statuses.iter_mut().zip(other.statuses) {
-            *own += more;
-        }
+        self.statuses.add(&other.statuses);
         for (why, times) in &other.errors {
             self.error(why, *times);
         }
@@ -140,7 +161,7 @@ impl LoadResult {
     /// Responses a second; 0 where nothing came.
     #[must_use]
     pub fn rate(&self) -> f64 {
-        match self.elapsed_ns {
+        match self.steady_ns {
             0 => 0.0,
             ns => self.done as f64 * 1e9 / ns as f64,
         }
@@ -174,11 +195,16 @@ impl LoadResult {
         (self.done > 0).then(|| self.own_cpu_ns as f64 / 1e3 / self.done as f64)
     }
 
-    /// Rates of about `count` pieces of the run, without the begun one at its end.
+    /// Bins of the time in which requests began, without the incomplete one at its end.
+    fn whole_bins(&self) -> &[u32] {
+        let whole = (self.window_ns / BIN_NS) as usize;
+        &self.bins[..self.bins.len().min(whole)]
+    }
+
+    /// Rates of about `count` equal pieces of the run.
     #[must_use]
     pub fn rates(&self, count: usize) -> Vec<f64> {
-        let bins = (self.elapsed_ns / BIN_NS) as usize;
-        let bins = &self.bins[..self.bins.len().min(bins)];
+        let bins = self.whole_bins();
         let each = bins.len() / count.max(1);
         if each == 0 {
             return Vec::new();

@@ -13,10 +13,12 @@ use rustix::time::{TimerfdClockId, TimerfdFlags};
 use sys::poll::{Events, Interest, Poller};
 use tls::ClientConn;
 
+use super::cpu;
 use super::filter::SampleFilter;
 use super::plan::{Connect, Plan};
 use super::result::LoadResult;
 use super::schedule::Schedule;
+use super::window::End;
 use crate::client::{Connection, Stage, Target, now_ns};
 
 /// State that the threads of a run share.
@@ -47,8 +49,13 @@ pub(super) struct Loader<'a> {
     pub(super) left: Option<u64>,
     pub(super) begin_ns: u64,
     pub(super) until_ns: Option<u64>,
+    /// The same of a closed loop.
+    pub(super) closed_until_ns: Option<u64>,
+    pub(super) end: End,
     pub(super) last_ns: u64,
     pub(super) schedule: Option<Schedule>,
+    /// All requests of the schedule were due.
+    pub(super) schedule_is_over: bool,
     /// Times at which requests should have been sent that no connection has had room for.
     pub(super) backlog: VecDeque<u64>,
     pub(super) next_slot: usize,
@@ -119,8 +126,11 @@ impl<'a> Loader<'a> {
             left: total,
             begin_ns: 0,
             until_ns: None,
+            closed_until_ns: None,
+            end: End::default(),
             last_ns: 0,
             schedule: None,
+            schedule_is_over: false,
             backlog: VecDeque::new(),
             next_slot: 0,
             running: false,
@@ -148,7 +158,10 @@ impl<'a> Loader<'a> {
         self.begin_ns = begin_ns;
         self.last_ns = begin_ns;
         self.running = true;
+        let used_ns = cpu::thread_ns();
         self.until_ns = self.plan.duration_ns.map(|duration| begin_ns + duration);
+        self.closed_until_ns = self.until_ns.filter(|_| self.plan.rate.is_none());
+        let scheduled_ns = self.scheduled_ns();
         self.schedule = self
             .plan
             .rate
@@ -169,17 +182,41 @@ impl<'a> Loader<'a> {
             }
             self.wait(TICK_MS);
         }
-        self.result.interrupted = self.is_stopped();
-        self.result.elapsed_ns = match self.result.interrupted {
-            true => now_ns() - begin_ns,
-            false => self.last_ns - begin_ns,
-        };
+        self.measure(scheduled_ns);
+        let used_ns = cpu::thread_ns().saturating_sub(used_ns);
+        self.result.busiest_thread = used_ns as f64 / (now_ns() - begin_ns).max(1) as f64;
         for at in 0..self.slots.len() {
             self.finish(at);
             self.result.received_bytes += self.slots[at].connection.received_bytes;
             self.result.sent_bytes += self.slots[at].connection.sent_bytes();
         }
         self.settle();
+    }
+
+    /// The length of the schedule of a constant rate, nanoseconds.
+    fn scheduled_ns(&self) -> Option<u64> {
+        let rate = self.plan.rate? / self.plan.threads as f64;
+        let of_all = self.left.map(|left| (left as f64 / rate * 1e9) as u64);
+        of_all.into_iter().chain(self.plan.duration_ns).min()
+    }
+
+    /// Notes how long the run was, and which part of it the rate counts.
+    fn measure(&mut self, scheduled_ns: Option<u64>) {
+        let (now, begin_ns) = (now_ns(), self.begin_ns);
+        let result = &mut self.result;
+        result.connections = self.slots.len() as u64;
+        result.interrupted = self.shared.stop.load(Ordering::Relaxed);
+        if result.interrupted {
+            result.elapsed_ns = now - begin_ns;
+            result.window_ns = result.elapsed_ns;
+            result.steady_ns = result.elapsed_ns;
+            return;
+        }
+        result.elapsed_ns = self.last_ns - begin_ns;
+        let last_begun_ns = self.end.last_begun_ns.or(self.closed_until_ns);
+        let window_ns = last_begun_ns.map(|end| end.saturating_sub(begin_ns));
+        result.window_ns = window_ns.or(scheduled_ns).unwrap_or(result.elapsed_ns);
+        result.steady_ns = self.end.steady_ns(result.window_ns, scheduled_ns);
     }
 
     fn is_stopped(&self) -> bool {

@@ -7,7 +7,7 @@ use sys::poll::Ready;
 use super::plan::Connect;
 use super::result::BIN_NS;
 use super::thread::{Loader, PROGRESS, RETRY_NS, TRIES_MAX};
-use crate::client::{Event, Exchange, Stage, now_ns};
+use crate::client::{Event, Exchange, Protocol, Stage, now_ns};
 use crate::stats::Metric;
 
 impl Loader<'_> {
@@ -54,6 +54,12 @@ impl Loader<'_> {
                     *result.protocols.entry(protocol.name()).or_default() += 1;
                 }
                 Event::Head { size, .. } => {
+                    if connection.turns_out_http10() {
+                        // It was opened as HTTP/1.1: the first response has the version.
+                        let opened = result.protocols.entry(Protocol::H1.name()).or_default();
+                        *opened = opened.saturating_sub(1);
+                        *result.protocols.entry("HTTP/1.0").or_default() += 1;
+                    }
                     result.head_wire_bytes += size.wire_bytes;
                     result.head_text_bytes += size.text_bytes;
                 }
@@ -114,7 +120,7 @@ impl Loader<'_> {
     fn complete(&mut self, exchange: Exchange, now: u64) {
         let result = &mut self.result;
         result.done += 1;
-        result.statuses[usize::from(exchange.status / 100).min(9)] += 1;
+        result.statuses.count(exchange.status);
         result.sample(Metric::Service, exchange.sent_ns, now);
         result.sample(Metric::FirstByte, exchange.sent_ns, exchange.first_byte_ns);
         if self.plan.rate.is_some() {
@@ -126,6 +132,7 @@ impl Loader<'_> {
         }
         result.bins[bin] += 1;
         self.last_ns = now;
+        self.end.count(self.closed_until_ns, now);
         if result.done.is_multiple_of(PROGRESS) {
             self.shared.ended.fetch_add(PROGRESS, Ordering::Relaxed);
         }
@@ -141,6 +148,7 @@ impl Loader<'_> {
     pub(super) fn count_error(&mut self, why: &str, times: u64, now: u64) {
         self.result.error(why, times);
         self.last_ns = self.last_ns.max(now);
+        (0..times).for_each(|_| self.end.count(self.closed_until_ns, now));
     }
 
     /// A connection has failed, and with it the requests in progress on it.
@@ -156,6 +164,7 @@ impl Loader<'_> {
         self.count_error(why, (lost + waited).max(1), now);
         if self.answers_nothing() {
             self.until_ns = Some(now);
+            self.closed_until_ns = Some(now);
         }
     }
 

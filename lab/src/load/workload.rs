@@ -40,7 +40,7 @@ pub fn of_file(
 }
 
 /// The requests of an access log in nginx's format `combined`, or any other with the request line in quotes: GET and HEAD in
-/// their order; others, whose bodies no log has, are left out.
+/// their order. Returns the number of the other lines, too: no log has the bodies of their requests.
 ///
 /// # Errors
 /// The file cannot be read, or has no such request.
@@ -48,13 +48,15 @@ pub fn of_log(
     file: &Path,
     server: &Url,
     fields: &[(String, String)],
-) -> Result<Vec<Request>, String> {
+) -> Result<(Vec<Request>, usize), String> {
     let text = read(file)?;
     let requests = text
         .lines()
         .filter_map(|line| line.split('"').find_map(request_line))
         .map(|(method, path)| Request::new(server, method, path, fields, &[]));
-    some(requests.collect(), file)
+    let requests = some(requests.collect(), file)?;
+    let others = text.lines().count() - requests.len();
+    Ok((requests, others))
 }
 
 /// `GET /path HTTP/1.1` as method and path.

@@ -1,6 +1,6 @@
 //! Two reports from different times: which is better, and what was not measured alike.
 
-use super::comparison::{ComparisonReport, of_pieces, of_runs};
+use super::comparison::{self, ComparisonReport};
 use super::format::{FORMAT, Report};
 use super::server::ServerReport;
 use crate::load::tell_apart;
@@ -24,17 +24,11 @@ pub fn of_reports(first: &Report, second: &Report) -> Result<Vec<ComparisonRepor
                 server.name
             ));
         };
-        let mut found = match server.blocks.len().min(other.blocks.len()) {
-            0 => return Err(format!("nothing was measured of {}", server.name)),
-            1 => of_pieces(server, other),
-            _ => of_runs(server, other),
-        };
-        if found.is_empty() {
-            let name = &server.name;
-            return Err(format!(
-                "{name} was measured for too short a time to be compared"
-            ));
+        let is_measured = |one: &ServerReport| one.blocks.iter().any(|block| block.done > 0);
+        if !is_measured(server) || !is_measured(other) {
+            return Err(format!("nothing was measured of {}", server.name));
         }
+        let mut found = comparison::of_reports(server, other);
         for figure in &mut found {
             tell_apart(&mut [&mut figure.first, &mut figure.second]);
         }

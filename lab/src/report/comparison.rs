@@ -16,7 +16,8 @@ pub struct ComparisonReport {
     pub second: String,
     /// The second's over the first's, with an interval at 0.99.
     pub ratio: Figure,
-    /// `second is better`, `first is better` or `no difference seen`.
+    /// `second is better`, `first is better`, `no difference seen`, `not compared: one run each` or
+    /// `not compared: other statuses`.
     pub verdict: String,
     /// Where none was seen: about how many runs of each would be needed for a difference as large as the one measured.
     pub runs_needed: Option<u64>,
@@ -43,6 +44,8 @@ impl ComparisonReport {
             self.ratio.n
         );
         let verdict = match (self.verdict.as_str(), self.runs_needed) {
+            (SINGLE, _) => "no verdict from one run each: measure both with --blocks 10".to_owned(),
+            (UNLIKE, _) => "no verdict: the statuses of their responses differ".to_owned(),
             (SECOND, _) => format!("{} is better", self.second),
             (FIRST, _) => format!("{} is better", self.first),
             (_, Some(runs)) => format!("no difference seen: about {runs} runs would be needed"),
@@ -57,6 +60,8 @@ impl ComparisonReport {
 const FIRST: &str = "first is better";
 const SECOND: &str = "second is better";
 const NEITHER: &str = "no difference seen";
+const SINGLE: &str = "not compared: one run each";
+const UNLIKE: &str = "not compared: other statuses";
 
 type Of = fn(&Block) -> Option<f64>;
 
@@ -69,7 +74,35 @@ const FIGURES: [(&str, bool, Of); 4] = [
 ];
 
 /// Compares two servers that took turns in blocks; the last block may lack one of them.
-pub(super) fn of_blocks(first: &ServerReport, second: &ServerReport) -> Vec<ComparisonReport> {
+pub(super) fn of_turns(first: &ServerReport, second: &ServerReport) -> Vec<ComparisonReport> {
+    judged(first, second, of_blocks)
+}
+
+/// Compares two servers of different reports.
+pub(super) fn of_reports(first: &ServerReport, second: &ServerReport) -> Vec<ComparisonReport> {
+    judged(first, second, of_runs)
+}
+
+type Method = fn(&ServerReport, &ServerReport) -> Vec<ComparisonReport>;
+
+/// Compares two servers by a method for several runs, if they had several and answered alike.
+fn judged(first: &ServerReport, second: &ServerReport, method: Method) -> Vec<ComparisonReport> {
+    let mut figures = match first.blocks.len().min(second.blocks.len()) {
+        1 => of_single_runs(first, second),
+        _ => method(first, second),
+    };
+    if !answered_alike(first, second) {
+        for figure in &mut figures {
+            // Times of different responses are those of different work.
+            figure.verdict = UNLIKE.to_owned();
+            figure.runs_needed = None;
+        }
+    }
+    figures
+}
+
+/// By the ratios within blocks.
+fn of_blocks(first: &ServerReport, second: &ServerReport) -> Vec<ComparisonReport> {
     let figures = FIGURES.iter().filter_map(|(figure, more, value)| {
         let pairs = first.blocks.iter().zip(&second.blocks);
         let pairs = pairs.filter_map(|(own, other)| value(own).zip(value(other)));
@@ -80,8 +113,8 @@ pub(super) fn of_blocks(first: &ServerReport, second: &ServerReport) -> Vec<Comp
     figures.collect()
 }
 
-/// Compares two servers that were measured apart.
-pub(super) fn of_runs(first: &ServerReport, second: &ServerReport) -> Vec<ComparisonReport> {
+/// By the runs of each, which were measured apart.
+fn of_runs(first: &ServerReport, second: &ServerReport) -> Vec<ComparisonReport> {
     let figures = FIGURES.iter().filter_map(|(figure, more, value)| {
         let of = |server: &ServerReport| -> Vec<f64> {
             server.blocks.iter().filter_map(value).collect()
@@ -114,9 +147,45 @@ fn compared(
     }
 }
 
-/// Single runs have pieces alone, which have the rate.
-pub(super) fn of_pieces(first: &ServerReport, second: &ServerReport) -> Vec<ComparisonReport> {
-    let found = stats::apart(&first.rates, &second.rates);
-    let figure = found.map(|found| compared(first, second, "rate", true, found));
-    figure.into_iter().collect()
+/// Ratios of two servers of which one had a single run. Pieces of a run are no repetitions, so there is no interval, and
+/// neither server is called better.
+fn of_single_runs(first: &ServerReport, second: &ServerReport) -> Vec<ComparisonReport> {
+    let figures = FIGURES.iter().filter_map(|(figure, _, value)| {
+        let of = |server: &ServerReport| {
+            let values: Vec<f64> = server.blocks.iter().filter_map(value).collect();
+            stats::mean(&values, stats::VERDICT_LEVEL)
+        };
+        let (own, other) = (of(first)?, of(second)?);
+        let ratio = other.value / own.value;
+        ratio.is_finite().then(|| ComparisonReport {
+            figure: (*figure).to_owned(),
+            first: first.name.clone(),
+            second: second.name.clone(),
+            ratio: Figure {
+                value: ratio,
+                low: None,
+                high: None,
+                n: own.n.min(other.n),
+            },
+            verdict: SINGLE.to_owned(),
+            runs_needed: None,
+        })
+    });
+    figures.collect()
 }
+
+/// Whether two servers answered with the same statuses, in shares that differ by at most [`SHARE_MOST`].
+pub(super) fn answered_alike(first: &ServerReport, second: &ServerReport) -> bool {
+    let share = |server: &ServerReport, status: &String| {
+        let times = server.status_codes.get(status).copied().unwrap_or(0);
+        times as f64 / server.done.max(1) as f64
+    };
+    // Reports of earlier versions have no statuses one by one.
+    let is_known = |server: &ServerReport| server.done == 0 || !server.status_codes.is_empty();
+    let mut all = first.status_codes.keys().chain(second.status_codes.keys());
+    !(is_known(first) && is_known(second))
+        || all.all(|status| (share(first, status) - share(second, status)).abs() <= SHARE_MOST)
+}
+
+/// The share of responses that may have other statuses.
+const SHARE_MOST: f64 = 0.01;

@@ -92,6 +92,7 @@ mod tests {
             tls: None,
             plain: Protocol::H1,
             requests: vec![Request::new(&url, "GET", "/", &[], b"")],
+            passed_over: None,
             connections: 2,
             streams: 1,
             threads: 1,
@@ -175,7 +176,7 @@ mod tests {
         };
         let (report, _) = report(Some(&filter));
         assert_eq!(report.servers[0].times["service"].n, REQUESTS);
-        assert!(report.warnings.is_empty(), "{:?}", report.warnings);
+        assert!(report.void.is_empty(), "{:?}", report.void);
         let text = text::render(&report);
         let sentence = "0 of 602 samples voided: the link was on time for all";
         assert!(unbroken(&text).contains(sentence), "{text}");

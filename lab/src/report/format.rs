@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::comparison::{self, ComparisonReport};
 use super::conditions::Conditions;
 use super::server::ServerReport;
+use super::warnings;
 use crate::load::{Job, Measured, Plan, SampleFilter};
 
 /// A report.
@@ -18,9 +19,12 @@ pub struct Report {
     pub began_unix_s: u64,
     /// It was ended before its end.
     pub interrupted: bool,
-    /// Reasons not to trust it.
+    /// Reasons not to trust it, or to trust it with care.
     #[serde(default)]
     pub warnings: Vec<String>,
+    /// Those of the warnings that void times.
+    #[serde(skip)]
+    pub void: Vec<String>,
     /// Parameters of the bench.
     pub settings: Settings,
     /// Under which conditions it was measured.
@@ -45,16 +49,19 @@ impl Report {
         let least = round_trips.filter_map(|run| run.min_rtt_us).min();
         let first = job.servers.first().map(|server| &server.plan);
         let warning = |one: &ServerReport| one.warning(filter?);
+        let void: Vec<String> = servers.iter().filter_map(warning).collect();
+        let others = warnings::of(job, measured, &servers);
         Self {
             format: FORMAT.to_owned(),
             program: PROGRAM.to_owned(),
             began_unix_s: measured.began_unix_s,
             interrupted: measured.interrupted,
-            warnings: servers.iter().filter_map(warning).collect(),
+            warnings: void.iter().cloned().chain(others).collect(),
+            void,
             settings: first.map_or_else(Settings::default, |plan| Settings::new(plan, job)),
             conditions: Conditions::now(least, measured.busy, measured.steal, first),
             comparison: match &servers[..] {
-                [first, second] => comparison::of_blocks(first, second),
+                [first, second] => comparison::of_turns(first, second),
                 _ => Vec::new(),
             },
             servers,
@@ -81,6 +88,9 @@ pub struct Settings {
     pub connect: String,
     /// Different requests.
     pub mix: usize,
+    /// Lines of the access log that were passed over.
+    #[serde(default)]
+    pub passed_over: Option<usize>,
     /// Runs of each server.
     pub blocks: usize,
     /// Warming up.
@@ -102,6 +112,7 @@ impl Settings {
             rate: plan.rate,
             connect: plan.connect.name().to_owned(),
             mix: plan.requests.len(),
+            passed_over: plan.passed_over,
             blocks: job.blocks,
             warm_up_s: job.warm_up_ns as f64 / 1e9,
             seed: job.seed,

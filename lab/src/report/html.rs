@@ -242,7 +242,17 @@ fn ranged(figure: Option<Figure>) -> String {
             high: Some(high),
             ..
         }) => format!("{value:.3} ({low:.3}-{high:.3})"),
-        Some(Figure { value, .. }) => format!("{value:.3}"),
+        Some(Figure {
+            value,
+            low: Some(low),
+            ..
+        }) => format!("{value:.3} (>{low:.3}, n too small)"),
+        Some(Figure {
+            value,
+            high: Some(high),
+            ..
+        }) => format!("{value:.3} (<{high:.3}, n too small)"),
+        Some(Figure { value, .. }) => format!("{value:.3} (n too small)"),
     }
 }
 

@@ -20,6 +20,7 @@ mod server;
 mod style;
 mod table;
 pub mod text;
+mod warnings;
 pub mod waterfall;
 
 pub use comparison::ComparisonReport;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
 use crate::load::{LoadResult, Server};
@@ -61,13 +62,14 @@ pub struct TimesReport {
 }
 
 impl TimesReport {
-    fn new(times: &Times) -> Option<Self> {
+    /// `times` are those of all runs together.
+    fn new(times: &Times, runs: &[&Histogram<u64>]) -> Option<Self> {
         let histogram = &times.valid;
         if histogram.is_empty() {
             return None;
         }
         let percentiles = PERCENTILES.iter().filter_map(|(name, p)| {
-            let estimate = stats::percentile(histogram, *p)?;
+            let estimate = stats::percentile_of_runs(runs, *p)?;
             Some(((*name).to_owned(), Figure::from(estimate).scaled(1e-6)))
         });
         Some(Self {
@@ -126,10 +128,22 @@ pub struct ServerReport {
     pub server_memory_bytes: Option<u64>,
     /// How long requests were in progress, seconds.
     pub elapsed_s: f64,
+    /// The part of that time that the rate counts, seconds.
+    #[serde(default)]
+    pub steady_s: f64,
+    /// Requests a second that were sent, if a rate was asked for.
+    #[serde(default)]
+    pub sent_rate: Option<f64>,
+    /// The share of its time that the client's busiest thread used a CPU, 0 to 1.
+    #[serde(default)]
+    pub busiest_thread: f64,
     /// Whole responses.
     pub done: u64,
     /// By class, such as `2xx`.
     pub statuses: BTreeMap<String, u64>,
+    /// By status, such as `404`.
+    #[serde(default)]
+    pub status_codes: BTreeMap<String, u64>,
     /// Failures by kind.
     pub errors: BTreeMap<String, u64>,
     /// `service`, `response`, `first_byte`, `connect`, `handshake`.
@@ -160,29 +174,25 @@ impl ServerReport {
         let mut all = LoadResult::default();
         runs.iter().for_each(|run| all.append(run));
         let blocks: Vec<Block> = runs.iter().map(Block::new).collect();
-        let pieces = all.rates(PIECES);
+        let pieces = all.rates(PIECES[0]);
         let rate = match &blocks[..] {
-            // Of one run the pieces tell how steady it was; the figure is the run's.
-            [one] => stats::mean(&pieces, LEVEL)
-                .map(|estimate| {
-                    let off = one.rate - estimate.value;
-                    Figure::from(Estimate {
-                        value: one.rate,
-                        low: estimate.low + off,
-                        high: estimate.high + off,
-                        n: estimate.n,
-                    })
-                })
-                .or_else(|| of_blocks(&blocks, |block| Some(block.rate))),
-            _ => of_blocks(&blocks, |block| Some(block.rate)),
+            [one] => rate_of_pieces(one.rate, &all),
+            _ => None,
         };
-        let times = Metric::ALL.map(|metric| (metric.name().to_owned(), all.times(metric)));
+        let rate = rate.or_else(|| of_blocks(&blocks, |block| Some(block.rate)));
+        let times = Metric::ALL.iter().filter_map(|metric| {
+            let of_runs: Vec<_> = runs.iter().map(|run| &run.times(*metric).valid).collect();
+            let times = TimesReport::new(all.times(*metric), &of_runs)?;
+            Some((metric.name().to_owned(), times))
+        });
+        let is_open = server.plan.rate.is_some() && all.steady_ns > 0;
         Self {
             name: server.name.clone(),
             url: server.url.clone(),
             protocols: all
                 .protocols
                 .iter()
+                .filter(|(_, times)| **times > 0)
                 .map(|(name, times)| ((*name).to_owned(), *times))
                 .collect(),
             rate,
@@ -191,14 +201,15 @@ impl ServerReport {
             blocks,
             server_memory_bytes: all.server_memory_bytes,
             elapsed_s: all.elapsed_ns as f64 / 1e9,
+            steady_s: all.steady_ns as f64 / 1e9,
+            sent_rate: is_open.then(|| all.sent as f64 * 1e9 / all.steady_ns as f64),
+            busiest_thread: all.busiest_thread,
             done: all.done,
-            statuses: statuses(&all),
+            statuses: counted(&all, |status| format!("{}xx", (status / 100).min(9))),
+            status_codes: counted(&all, |status| status.to_string()),
             errors: all.errors.clone(),
             excluded: excluded(&all),
-            times: times
-                .into_iter()
-                .filter_map(|(name, times)| Some((name, TimesReport::new(times)?)))
-                .collect(),
+            times: times.collect(),
             resumed: all.resumed,
             head_saved: all.head_saved(),
             head_wire_bytes: all.head_wire_bytes,
@@ -256,14 +267,32 @@ impl Block {
     }
 }
 
-fn statuses(all: &LoadResult) -> BTreeMap<String, u64> {
-    let seen = all
-        .statuses
-        .iter()
-        .enumerate()
-        .filter(|(_, times)| **times > 0);
-    seen.map(|(class, times)| (format!("{class}xx"), *times))
-        .collect()
+/// Responses by a name of their status.
+fn counted(all: &LoadResult, name: impl Fn(u16) -> String) -> BTreeMap<String, u64> {
+    let mut found = BTreeMap::new();
+    for (status, times) in all.statuses.iter() {
+        *found.entry(name(status)).or_default() += times;
+    }
+    found
+}
+
+/// The rate of a single run with an interval from pieces of it.
+///
+/// Pieces take turns to be slow if the server does. Longer pieces depend less on each other, so the widest interval of
+/// several lengths counts.
+fn rate_of_pieces(rate: f64, run: &LoadResult) -> Option<Figure> {
+    let estimates = PIECES.iter().filter_map(|count| {
+        let pieces = run.rates(*count);
+        stats::mean(&pieces, LEVEL).filter(|_| pieces.len() > 1)
+    });
+    let half = |estimate: &Estimate| estimate.high - estimate.value;
+    let widest = estimates.max_by(|a, b| half(a).total_cmp(&half(b)))?;
+    Some(Figure::from(Estimate {
+        value: rate,
+        low: (rate - half(&widest)).max(0.0),
+        high: rate + half(&widest),
+        n: widest.n,
+    }))
 }
 
 fn of_blocks(blocks: &[Block], figure: impl Fn(&Block) -> Option<f64>) -> Option<Figure> {
@@ -303,5 +332,5 @@ const PERCENTILES: [(&str, f64); 6] = [
     ("p99.9", 0.999),
     ("p99.99", 0.9999),
 ];
-/// Pieces of a run.
-const PIECES: usize = 20;
+/// Pieces of a run, by their length.
+const PIECES: [usize; 3] = [20, 10, 5];

@@ -75,6 +75,9 @@ pub fn settings(settings: &Settings) -> String {
     if settings.mix > 1 {
         let _ = write!(text, ", a mix of {} requests", settings.mix);
     }
+    if let Some(lines) = settings.passed_over {
+        let _ = write!(text, ", {lines} other lines of the access log passed over");
+    }
     if settings.insecure {
         text.push_str("; certificates are NOT verified");
     }
@@ -123,6 +126,9 @@ fn one(out: &mut String, server: &ServerReport, conditions: &Conditions) {
         push_entry("FAILED", &failed, out);
     }
     push_rows(&times(server, conditions), "  ", out);
+    if let Some(text) = about_intervals(server) {
+        push_wrapped("  ", "    ", &text, out);
+    }
     costs(out, server);
 }
 
@@ -177,7 +183,10 @@ pub fn figure(figure: Figure, digits: usize) -> String {
             let n = figure.n;
             format!("{value:.digits$} ({low:.digits$} to {high:.digits$}, n={n})")
         }
-        _ => format!("{value:.digits$} (n={}, no interval)", figure.n),
+        _ => format!(
+            "{value:.digits$} (n={}, n too small for an interval)",
+            figure.n
+        ),
     }
 }
 
@@ -217,16 +226,44 @@ fn times(server: &ServerReport, conditions: &Conditions) -> Vec<Vec<String>> {
             let row = values().map(|value| or_dash(value.map(trips)));
             rows.push(cells("  round trips", row));
         }
-        let intervals = percentiles.map(|found| {
-            let ends = found.and_then(|figure| figure.low.zip(figure.high));
-            ends.map(|(low, high)| format!("{}-{}", milliseconds(low), milliseconds(high)))
-        });
-        if intervals.iter().any(Option::is_some) {
-            let row = intervals.into_iter().map(Option::unwrap_or_default);
-            rows.push(cells("  95 %", [String::new()].into_iter().chain(row)));
-        }
+        let intervals = percentiles.map(|found| found.map(interval).unwrap_or_default());
+        rows.push(cells(
+            "  95 %",
+            [String::new()].into_iter().chain(intervals),
+        ));
     }
     rows
+}
+
+/// `1.20-1.30`; an end that no sample supports is missing.
+fn interval(figure: Figure) -> String {
+    match (figure.low, figure.high) {
+        (Some(low), Some(high)) => format!("{}-{}", milliseconds(low), milliseconds(high)),
+        (Some(low), None) => format!(">{}*", milliseconds(low)),
+        (None, Some(high)) => format!("<{}*", milliseconds(high)),
+        (None, None) => "*".to_owned(),
+    }
+}
+
+/// What the intervals of a server's times are, in a sentence.
+fn about_intervals(server: &ServerReport) -> Option<String> {
+    let shown = || {
+        let times = TIMES.iter().filter_map(|(name, _)| server.times.get(*name));
+        times.flat_map(|times| {
+            PERCENTILES
+                .iter()
+                .filter_map(|name| times.percentiles.get(*name))
+        })
+    };
+    shown().next()?;
+    let mut text = match server.blocks.len() {
+        0 | 1 => "95 %: of this run alone; --blocks 10 measures how runs differ".to_owned(),
+        runs => format!("95 %: from the differences between {runs} runs"),
+    };
+    if shown().any(|figure| figure.low.is_none() || figure.high.is_none()) {
+        text.push_str("; *: n too small for this end");
+    }
+    Some(text)
 }
 
 fn cells(title: &str, others: impl Iterator<Item = String>) -> Vec<String> {

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use lab::client::trust;
 use lab::client::{Protocol, Request, Url};
-use lab::load::{Connect, Job, Plan, Server, tell_apart, workload};
+use lab::load::{Connect, Job, Plan, Server, exists, tell_apart, workload};
 use sys::os_error;
 
 use super::Options;
@@ -16,6 +16,9 @@ use crate::cli::values;
 /// # Errors
 /// A server has no address, or its requests cannot be read.
 pub(super) fn job(options: &Options) -> Result<Job, String> {
+    if let Some(pid) = options.pids.iter().find(|pid| !exists(**pid)) {
+        return Err(format!("--pid {pid}: there is no such process"));
+    }
     let mut servers = match options.table {
         true => table(options)?,
         false => compared(options)?,
@@ -136,6 +139,7 @@ fn server(
         true => Some(DEFAULT_DURATION_S),
         false => options.duration_s,
     };
+    let (requests, passed_over) = requests(options, urls)?;
     Ok(Server {
         name: name.to_owned(),
         url: first.to_string(),
@@ -143,7 +147,8 @@ fn server(
             address: first.addresses()?[0],
             tls,
             plain: protocol.unwrap_or(Protocol::H1),
-            requests: requests(options, urls)?,
+            requests,
+            passed_over,
             connections: options.connections,
             streams: options.streams,
             threads: options.threads,
@@ -158,7 +163,8 @@ fn server(
     })
 }
 
-fn requests(options: &Options, urls: &[Url]) -> Result<Vec<Request>, String> {
+/// The requests, and how many lines of an access log are none.
+fn requests(options: &Options, urls: &[Url]) -> Result<(Vec<Request>, Option<usize>), String> {
     let first = urls.first().ok_or("no URL is given")?;
     let fields = &options.fields;
     let body = match &options.body {
@@ -166,13 +172,14 @@ fn requests(options: &Options, urls: &[Url]) -> Result<Vec<Request>, String> {
         None => Vec::new(),
     };
     if let Some(file) = &options.mix {
-        return workload::of_file(file, first, fields, &body);
+        return Ok((workload::of_file(file, first, fields, &body)?, None));
     }
     if let Some(file) = &options.access_log {
-        return workload::of_log(file, first, fields);
+        let (requests, others) = workload::of_log(file, first, fields)?;
+        return Ok((requests, Some(others)));
     }
     let request = |url: &Url| Request::new(url, options.method(), &url.path, fields, &body);
-    Ok(urls.iter().map(request).collect())
+    Ok((urls.iter().map(request).collect(), None))
 }
 
 fn read(file: &Path) -> Result<Vec<u8>, String> {

@@ -48,6 +48,8 @@ pub struct Http1 {
     receiving: Receiving,
     sending: Sending,
     request_info: RequestInfo,
+    /// The version of the last head.
+    version: Version,
     interim: u32,
     /// Treatment of bytes received while no request is open.
     surplus: ProtocolError,
@@ -128,10 +130,17 @@ impl Client {
             receiving: Receiving::Idle,
             sending: Sending::Ended,
             request_info: RequestInfo::default(),
+            version: Version::Http11,
             interim: 0,
             surplus: ProtocolError::Unasked,
             scratch: Vec::new(),
         })
+    }
+
+    /// The version of the last response head; HTTP/1.1 before the first one.
+    #[must_use]
+    pub fn version(&self) -> Version {
+        self.protocol.version
     }
 
     /// Panics if the connection contradicts itself; for tests and fuzzing.

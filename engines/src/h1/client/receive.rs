@@ -166,6 +166,7 @@ impl Client {
         } = parsed;
         let stream = self.stream;
         let status = head.status;
+        self.protocol.version = version;
         let unasked =
             !self.protocol.request_info.upgrade || self.protocol.sending != Sending::Ended;
         if status == 101 && unasked {

@@ -22,6 +22,7 @@ pub(super) struct Figures {
     pub(super) answered: u32,
     /// Whether the last of these responses had `Connection: close`.
     pub(super) said_close: bool,
+    pub(super) is_http10: bool,
     /// Round trips that a new connection takes before its request: one of TCP and those of TLS.
     pub(super) round_trips: u32,
     /// Milliseconds that opening a connection took, TLS included.
@@ -85,6 +86,7 @@ fn requests(visitor: &Visitor<'_>, protocol: Protocol) -> Result<Figures, Failur
         asked: ASKED,
         answered: 0,
         said_close: false,
+        is_http10: false,
         round_trips: 0,
         round_trip_ms: 0.0,
         open_ms: ms(record.opened.0, ready),
@@ -105,9 +107,8 @@ fn requests(visitor: &Visitor<'_>, protocol: Protocol) -> Result<Figures, Failur
                     figures.asked = figures.answered;
                     break;
                 }
-                let connection = response.field("connection").unwrap_or_default();
-                let mut words = connection.split(',');
-                figures.said_close = words.any(|word| word.trim().eq_ignore_ascii_case("close"));
+                figures.said_close = response.announces_close();
+                figures.is_http10 = response.is_http10;
             }
             // A server may close while the request is on its way, which is no fault of either.
             Err(Failure::Fetch(_)) if session.record().closed.is_some() && figures.answered > 0 => {
@@ -131,24 +132,23 @@ pub(super) fn judge(figures: &Figures) -> Option<Finding> {
     if figures.answered == 0 || figures.answered >= figures.asked {
         return None;
     }
-    let how = match figures.said_close {
-        true => "with Connection: close",
-        false => "without saying so before",
+    let how = match (figures.said_close, figures.is_http10) {
+        (true, true) => "as its version announces",
+        (true, false) => "with Connection: close",
+        (false, _) => "without saying so before",
+    };
+    let protocol = match figures.is_http10 {
+        true => "HTTP/1.0",
+        false => figures.protocol.name(),
     };
     let (severity, title) = match figures.answered {
         1 => (
             Severity::Bad,
-            format!(
-                "The server closes a connection of {} after one response, {how}",
-                figures.protocol.name()
-            ),
+            format!("The server closes a connection of {protocol} after one response, {how}"),
         ),
         some => (
             Severity::Warn,
-            format!(
-                "The server closes a connection of {} after {some} responses, {how}",
-                figures.protocol.name()
-            ),
+            format!("The server closes a connection of {protocol} after {some} responses, {how}"),
         ),
     };
     let lost_ms = f64::from(figures.round_trips) * figures.round_trip_ms;
@@ -177,6 +177,7 @@ mod tests {
             asked: ASKED,
             answered,
             said_close: true,
+            is_http10: false,
             round_trips: 2,
             round_trip_ms: 40.0,
             open_ms: 100.0,
@@ -204,5 +205,16 @@ mod tests {
             ..figures(1)
         };
         assert_eq!(judge(&near).map(|found| found.lost_ms), Some(80.0));
+    }
+
+    #[test]
+    fn version_1_0_announces_the_end_of_its_connections() {
+        let old = Figures {
+            is_http10: true,
+            ..figures(1)
+        };
+        let title = judge(&old).map(|found| found.title);
+        let expected = "The server closes a connection of HTTP/1.0 after one response, as its version announces";
+        assert_eq!(title.as_deref(), Some(expected));
     }
 }

@@ -1,0 +1,90 @@
+//! The time that the rate of a run counts.
+//!
+//! A run begins requests for some time, and then waits for those in progress. In a closed loop each place for a request is
+//! in use until its own last response. The last of them all comes later than most: counted to that one, ten connections
+//! with exponential times would lose a sixth of their rate in nine rounds. So the time counts until the last request began,
+//! and from there the average wait of the requests in progress. The number of responses of a place and the time until its
+//! last one then have the ratio of the mean (Wald's equation), however the times of responses vary.
+//!
+//! A constant rate that is reached needs no such wait: all requests of the time are counted, at the end as at its begin.
+
+/// When a thread ceased to begin requests, and what it waited for then.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct End {
+    /// When the last request was begun that the run has; nanoseconds of the monotonic clock.
+    pub(super) last_begun_ns: Option<u64>,
+    /// Sum of the waits for requests that were in progress then, nanoseconds.
+    pub(super) waited_ns: u64,
+    /// How many they were.
+    pub(super) waited: u64,
+}
+
+impl End {
+    /// Counts a request that ends, with its response or without.
+    #[inline]
+    pub(super) fn count(&mut self, until_ns: Option<u64>, now: u64) {
+        if let Some(end) = self.last_begun_ns.or(until_ns).filter(|end| now > *end) {
+            self.waited_ns += now - end;
+            self.waited += 1;
+        }
+    }
+
+    /// The time that the rate counts, nanoseconds, if requests were begun for `window_ns`. `scheduled_ns` is the length of
+    /// the schedule of a constant rate.
+    pub(super) fn steady_ns(&self, window_ns: u64, scheduled_ns: Option<u64>) -> u64 {
+        match scheduled_ns {
+            Some(scheduled) if is_reached(window_ns, scheduled) => scheduled.max(window_ns),
+            _ => window_ns + self.waited_ns / self.waited.max(1),
+        }
+    }
+}
+
+/// Whether the requests of a schedule left in its time, or at most a hundredth later.
+pub(super) fn is_reached(window_ns: u64, scheduled_ns: u64) -> bool {
+    window_ns <= scheduled_ns + scheduled_ns / 100
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: u64 = 1_000_000_000;
+
+    #[test]
+    fn the_average_wait_counts_behind_the_last_begin() {
+        let mut end = End::default();
+        for now in [9 * S, 10 * S] {
+            end.count(Some(10 * S), now);
+        }
+        assert_eq!(end.waited, 0, "they ended in time");
+        for now in [10 * S + 1, 11 * S, 13 * S - 1] {
+            end.count(Some(10 * S), now);
+        }
+        assert_eq!(end.steady_ns(10 * S, None), 10 * S + 4 * S / 3);
+        // All requests had begun before the time was over.
+        let mut early = End {
+            last_begun_ns: Some(4 * S),
+            ..End::default()
+        };
+        early.count(Some(10 * S), 6 * S);
+        assert_eq!(early.steady_ns(4 * S, None), 6 * S);
+    }
+
+    #[test]
+    fn a_rate_that_is_reached_counts_its_schedule() {
+        let mut end = End {
+            last_begun_ns: Some(9 * S),
+            ..End::default()
+        };
+        end.count(None, 12 * S);
+        assert_eq!(end.steady_ns(9 * S, Some(10 * S)), 10 * S);
+        assert_eq!(
+            end.steady_ns(10 * S + S / 10, Some(10 * S)),
+            10 * S + S / 10
+        );
+        assert_eq!(
+            end.steady_ns(10 * S + S / 10 + 1, Some(10 * S)),
+            13 * S + S / 10 + 1
+        );
+    }
+}
