@@ -1,5 +1,5 @@
-//! Intervals of `firstbyte bench --blocks` hold the percentiles of a long run, for servers whose speed moves: it drifts, or
-//! pauses stop all requests at once.
+//! Intervals of `firstbyte bench --blocks` hold the percentiles of a long run. One server changes its speed slowly, another
+//! one has pauses for all requests at once.
 //!
 //! Takes minutes, so it needs `LAB_LONG`, as `make test-all` sets it.
 
@@ -63,7 +63,7 @@ impl Movement for Pauses {
     }
 }
 
-/// A server whose responses take the times of a movement.
+/// A server with the times of a movement.
 fn moving(movement: impl Movement) -> String {
     let state = Arc::new(Mutex::new((movement, fastrand::Rng::with_seed(3))));
     let began = Instant::now();
@@ -77,7 +77,7 @@ fn moving(movement: impl Movement) -> String {
     format!("http://{}/", serve(work))
 }
 
-/// Counts of trials whose interval holds the value of a long run, by percentile.
+/// Counts of trials with the value of a long run in the interval, by percentile.
 fn held(url: &str) -> [usize; 3] {
     let percentiles = |words: &[&str]| -> Value {
         let report = report(&[&[url][..], words].concat());

@@ -1,5 +1,5 @@
-//! Figures of `firstbyte bench` claim no more than was measured: rates without the wait at the end, intervals that samples
-//! support, warnings, and no winner between single runs.
+//! Figures of `firstbyte bench` claim no more than the measurement: rates, ends of intervals, warnings, and no winner between
+//! single runs.
 
 mod lab;
 

@@ -210,7 +210,7 @@ impl Engine {
         }
     }
 
-    /// Whether the last response came over HTTP/1.0, whose connections end with a response unless it has `keep-alive`.
+    /// Whether the last response came over HTTP/1.0. Without `keep-alive` its connections end with a response.
     #[inline]
     pub(crate) fn is_http10(&self) -> bool {
         matches!(self, Self::H1(http1) if http1.client.version() == Version::Http10)

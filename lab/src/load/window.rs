@@ -1,21 +1,22 @@
 //! The time that the rate of a run counts.
 //!
-//! A run begins requests for some time, and then waits for those in progress. In a closed loop each place for a request is
-//! in use until its own last response. The last of them all comes later than most: counted to that one, ten connections
-//! with exponential times would lose a sixth of their rate in nine rounds. So the time counts until the last request began,
-//! and from there the average wait of the requests in progress. The number of responses of a place and the time until its
-//! last one then have the ratio of the mean (Wald's equation), however the times of responses vary.
+//! A run begins requests for some time, and then waits for the requests in progress. In a closed loop each place for a
+//! request is in use until its own last response. The last response of all comes later than most. Counted to that one, ten
+//! connections with exponential times lose a tenth of their rate in ten rounds.
 //!
-//! A constant rate that is reached needs no such wait: all requests of the time are counted, at the end as at its begin.
+//! So the time counts until the begin of the last request, plus the average wait of the requests in progress. Then the
+//! ratio of responses and time is that of the mean time of a response, for any distribution (Wald's equation).
+//!
+//! A constant rate without delay needs no such wait: its time is that of the schedule.
 
-/// When a thread ceased to begin requests, and what it waited for then.
+/// The end of the requests of a thread, and its wait for those in progress.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct End {
-    /// When the last request was begun that the run has; nanoseconds of the monotonic clock.
+    /// Begin of the last request of the run, nanoseconds of the monotonic clock.
     pub(super) last_begun_ns: Option<u64>,
-    /// Sum of the waits for requests that were in progress then, nanoseconds.
+    /// Sum of the waits for requests in progress at that time, nanoseconds.
     pub(super) waited_ns: u64,
-    /// How many they were.
+    /// Number of those requests.
     pub(super) waited: u64,
 }
 

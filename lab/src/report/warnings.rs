@@ -1,4 +1,4 @@
-//! Warnings of a bench: a rate that was not reached, a client that is the limit, responses that are errors.
+//! Warnings of a bench: a missed rate, a client at its limit, errors as responses, different statuses of two servers.
 //!
 //! Source: docs/lab.md, "Warnings".
 
@@ -16,8 +16,8 @@ pub(super) fn of(job: &Job, measured: &Measured, servers: &[ServerReport]) -> Ve
     }
     if measured.busy >= BUSY_LEAST {
         all.push(format!(
-            "the processors of this machine were busy for {:.0} % of the time: the client, or what ran beside it, limited \
-             the figures",
+            "the processors of this machine were busy for {:.0} % of the time: the client, or another program, limited the \
+             figures",
             measured.busy * 100.0
         ));
     }

@@ -1,7 +1,7 @@
-//! Ranks between which a percentile lies: exact order statistics.
+//! Ranks of samples around a percentile: exact order statistics.
 //!
-//! Of `n` independent samples the number below the percentile `p` is binomial. So the chance that the percentile lies
-//! between two ranks is known without any assumption about the distribution of the samples.
+//! Of `n` independent samples the number below the percentile `p` is binomial. So the chance of a percentile between two
+//! ranks is known for any distribution of the samples.
 //!
 //! Source: W. J. Conover, "Practical Nonparametric Statistics", 3rd edition, section 3.2.
 

@@ -19,7 +19,7 @@ pub struct Estimate {
     pub low: f64,
     /// Upper end; infinity if no measurement supports one.
     pub high: f64,
-    /// How many measurements the interval stands on: samples of one run, or runs.
+    /// Number of measurements behind the interval: samples of one run, or runs.
     pub n: usize,
 }
 
@@ -80,10 +80,9 @@ pub fn percentile(times: &Histogram<u64>, p: f64) -> Option<Estimate> {
 
 /// The percentile `p`, from 0 to 1, of the times of all runs, nanoseconds, with its interval at 0.95.
 ///
-/// A time `x` lies in the interval unless the runs contradict it: for each run, the number of its times up to `x` is
-/// compared with the share `p` of its times, and Student's t over the runs tests whether the differences are 0 on average.
-/// So samples of one run may depend on each other. The interval is never narrower than that of independent samples,
-/// which alone knows if no sample supports an end.
+/// For a time `x`, each run has a difference: its number of times up to `x`, minus the share `p` of all its times. Student's
+/// t over the runs tests if the differences are 0 on average. The interval has all times that pass. So samples of one run
+/// may depend on each other. Independent samples bound the interval from within, because few samples support no end.
 ///
 /// Source: R. S. Woodruff, "Confidence intervals for medians and other position measures" (1952), with runs as clusters.
 #[must_use]
@@ -116,7 +115,7 @@ fn not_contradicted(runs: &[&&Histogram<u64>], all: &Histogram<u64>, p: f64) -> 
         mean.abs() <= t * deviation(differences) / n.sqrt()
     };
     let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
-    // Of times between two that were taken, the counts are those of the lower one.
+    // Times between two samples have the counts of the lower one.
     let mut was_possible = is_possible(&differences);
     if was_possible {
         low = f64::NEG_INFINITY;
@@ -211,7 +210,7 @@ mod tests {
         assert_eq!(percentile_of_runs(&[&nothing.valid], 0.5), None);
     }
 
-    /// A server with a state that holds for a third of a run: intervals of six runs hold the percentiles of a long one.
+    /// A server changes its speed three times in a run. Intervals of six runs hold the percentiles of a long run.
     #[test]
     fn intervals_hold_for_a_server_that_changes_its_speed() {
         let mut random = fastrand::Rng::with_seed(11);
