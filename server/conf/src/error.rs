@@ -132,6 +132,15 @@ impl ConfError {
         self
     }
 
+    /// Names the line of the word it points at, not the line nginx had read up to. Warnings that nginx does not have use it.
+    #[must_use]
+    pub fn on_line_of_caret(mut self) -> Self {
+        if let (Some((_, line)), Some(caret)) = (&mut self.0.place, self.0.caret) {
+            *line = caret.pos.line;
+        }
+        self
+    }
+
     /// Sets the place of an error that has none to that of a directive, as nginx does for a file that cannot be included.
     #[must_use]
     pub fn or_at(self, directive: &Directive, word: &Word) -> Self {
@@ -295,6 +304,16 @@ mod tests {
             ConfError::at_close(&d, "no servers").to_string(),
             "no servers in /a.conf:3"
         );
+    }
+
+    #[test]
+    fn the_line_of_the_caret_can_be_named() {
+        let d = directive("listen\n  80\n  foo;");
+        let word = ConfError::word(&d, d.word(0), "bad");
+        assert_eq!(word.to_string(), "bad in /a.conf:3");
+        assert_eq!(word.on_line_of_caret().to_string(), "bad in /a.conf:2");
+        let nowhere = ConfError::new("bad").on_line_of_caret();
+        assert_eq!(nowhere.to_string(), "bad");
     }
 
     #[test]

@@ -137,7 +137,8 @@ impl Warn<'_> {
     fn push(&mut self, warning: ConfError) {
         self.findings.push(Finding {
             code: self.rule.code,
-            warning,
+            // The line that the excerpt shows; a directive may end lines later.
+            warning: warning.on_line_of_caret(),
         });
     }
 }
@@ -180,5 +181,41 @@ mod testing {
         let source = Memory::default().with_file(MAIN, text);
         let report = crate::check(source, Path::new(MAIN), None).expect("the text is whole");
         report.findings.iter().map(|f| f.code).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use conf::Memory;
+
+    use super::*;
+
+    /// The first lines and excerpts of the warnings about a text.
+    fn rendered(text: &str) -> Vec<String> {
+        let source = Memory::default().with_file("/c", text);
+        let report = check(source, Path::new("/c"), None).expect("the text is whole");
+        report.rendered().collect()
+    }
+
+    #[test]
+    fn a_warning_names_the_line_of_its_excerpt() {
+        for (text, line) in [
+            ("error_log\n  off\n  warn;", 2),
+            ("http { ssl_protocols\n  TLSv1.2\n  TLSv1.1\n; }", 3),
+            ("http { location\n  /a\n{ alias /b/; } }", 2),
+            ("http { add_header\n  Content-Type\n  a; }", 2),
+            ("http { add_header B 'c\n  d'\n; }", 1),
+            ("\n# firstbyte: allow FB1\nhttp { }", 2),
+        ] {
+            let rendered = rendered(text);
+            let [warning] = &rendered[..] else {
+                panic!("{rendered:?}")
+            };
+            let (first, excerpt) = warning.split_once('\n').expect("an excerpt");
+            assert!(first.ends_with(&format!(" in /c:{line}")), "{warning}");
+            assert!(excerpt.starts_with(&format!("{line:>5} | ")), "{warning}");
+        }
     }
 }
