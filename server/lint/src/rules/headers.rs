@@ -70,7 +70,7 @@ fn values(tree: &Tree, id: Id) -> Vec<usize> {
 /// FB303: a second type beside the one that the response has.
 pub(super) fn content_type(tree: &Tree, warn: &mut Warn<'_>) {
     for id in tree.http("add_header") {
-        if tree.arg(id, 0).eq_ignore_ascii_case("content-type") {
+        if tree.arg(id, 0).eq_ignore_ascii_case("content-type") && !is_empty(tree, id) {
             let message =
                 "\"add_header\" puts a second Content-Type beside the one of the response";
             warn.word(
@@ -81,6 +81,15 @@ pub(super) fn content_type(tree: &Tree, warn: &mut Warn<'_>) {
             );
         }
     }
+}
+
+/// Whether the block of a directive answers with 204, a response without content or type.
+fn is_empty(tree: &Tree, id: Id) -> bool {
+    let block = tree.parent(id);
+    block.is_some_and(|block| {
+        tree.within(block, "return")
+            .any(|answer| tree.arg(answer, 0) == "204")
+    })
 }
 
 /// FB304: `server_tokens on`.
@@ -147,6 +156,13 @@ mod tests {
     #[test]
     fn a_second_type_and_the_version_are_found() {
         assert_eq!(in_http("add_header content-TYPE a;"), ["FB303"]);
+        let preflight = |status: &str| {
+            in_http(&format!(
+                "server {{ if ($a) {{ add_header Content-Type a; return {status}; }} }}"
+            ))
+        };
+        assert_eq!(preflight("204"), [""; 0]);
+        assert_eq!(preflight("200"), ["FB303"]);
         assert_eq!(in_http("server_tokens on;"), ["FB304"]);
         assert_eq!(in_http("server_tokens build;"), ["FB304"]);
         assert_eq!(in_http("server_tokens off;"), [""; 0]);

@@ -16,6 +16,9 @@ pub(super) fn settings(tree: &Tree, warn: &mut Warn<'_>) {
         .http("if")
         .filter(|id| in_location(tree, *id).is_some())
     {
+        if answers(tree, id) {
+            continue;
+        }
         let mut children = tree.node(id).children.iter().copied();
         let Some(setting) = children.find(|child| !REWRITING.contains(&tree.name(*child))) else {
             continue;
@@ -56,6 +59,12 @@ fn leaves(tree: &Tree, block: Id) -> bool {
     })
 }
 
+/// Whether the block answers the request itself, as for the preflight of CORS. No later condition is tested then, so the
+/// settings of this block count.
+fn answers(tree: &Tree, block: Id) -> bool {
+    tree.has(block, &["return"])
+}
+
 /// Directives that only change the request, and so work in `if` as they do beside it.
 const REWRITING: [&str; 7] = [
     "return",
@@ -80,6 +89,25 @@ mod tests {
             "if ($a) { return 403; }",
         ] {
             assert_eq!(in_server(text), [""; 0], "{text}");
+        }
+    }
+
+    #[test]
+    fn settings_of_an_if_that_answers_count() {
+        for body in [
+            "add_header Access-Control-Allow-Origin *; return 204;",
+            "access_log off; return 444;",
+            "return 204; add_header A 1;",
+        ] {
+            let text = format!("location / {{ if ($request_method = OPTIONS) {{ {body} }} }}");
+            assert_eq!(in_server(&text), [""; 0], "{body}");
+        }
+        for body in [
+            "add_header A 1; rewrite ^ /b permanent;",
+            "add_header A 1; break;",
+        ] {
+            let text = format!("location / {{ if ($request_method = OPTIONS) {{ {body} }} }}");
+            assert_eq!(in_server(&text), ["FB501"], "{body}");
         }
     }
 

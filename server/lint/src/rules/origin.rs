@@ -16,7 +16,11 @@ pub(super) fn expressions(tree: &Tree, warn: &mut Warn<'_>) {
             .iter()
             .filter(|found| lets_in(tree, found))
         {
-            let Some(why) = found.regex().and_then(|regex| foreign(&regex.ast)) else {
+            let Some(regex) = found.regex() else {
+                continue;
+            };
+            let Some(why) = foreign(&regex.ast).filter(|_| !is_page(tree, found, &regex.ast))
+            else {
                 continue;
             };
             let message = format!(
@@ -52,6 +56,23 @@ fn lets_in(tree: &Tree, found: &Use) -> bool {
 fn refuses(tree: &Tree, block: Id) -> bool {
     tree.within(block, "return")
         .any(|id| tree.arg(id, 0).starts_with('4'))
+}
+
+/// Whether an expression selects pages of this site for a rewrite alone: its text begins with the path of a `Referer`. A
+/// negated condition is a guard: the block handles clients that do not match.
+fn is_page(tree: &Tree, found: &Use, ast: &Ast) -> bool {
+    let positive = uses::condition(tree, found.id)
+        .is_some_and(|test| test.variable == REFERER && !test.negated);
+    let children = &tree.node(found.id).children;
+    let rewrites = || {
+        let mut names = children.iter().map(|id| tree.name(*id));
+        tree.has(found.id, &["rewrite"]) && names.all(|name| REWRITES.contains(&name))
+    };
+    // `//example.com` is a host, whatever its scheme.
+    let is_path = |path: &Vec<Item>| {
+        path.first() == Some(&Item::Byte(b'/')) && path.get(1) != Some(&Item::Byte(b'/'))
+    };
+    positive && rewrites() && Paths::of(ast).is_some_and(|paths| paths.iter().all(is_path))
 }
 
 /// The reason why an expression lets in foreign origins; `None` when it does not, or is not understood.
@@ -111,7 +132,10 @@ pub(super) fn no_referrer(tree: &Tree, warn: &mut Warn<'_>) {
     }
 }
 
-const ORIGINS: [&str; 2] = ["$http_origin", "$http_referer"];
+const REFERER: &str = "$http_referer";
+const ORIGINS: [&str; 2] = ["$http_origin", REFERER];
+/// Directives of a block that does nothing but rewrite.
+const REWRITES: [&str; 3] = ["rewrite", "break", "rewrite_log"];
 
 #[cfg(test)]
 mod tests {
@@ -173,6 +197,33 @@ mod tests {
             in_http("map $http_referer $a { ~spam 1; default 0; }"),
             [""; 0]
         );
+    }
+
+    #[test]
+    fn a_page_of_the_site_for_a_rewrite_is_no_origin() {
+        for condition in [
+            "if ($http_referer ~ /blog/) { rewrite ^/(.*)$ /blog/$1 last; }",
+            r"if ($http_referer ~* \/(blog|shop)\/) { rewrite ^ /a; break; }",
+            "if ($http_referer ~ (/blog|/shop)) { rewrite ^ /a; }",
+        ] {
+            assert_eq!(in_server(condition), [""; 0], "{condition}");
+        }
+        for condition in [
+            // Not only a rewrite, or none.
+            "if ($http_referer ~ /blog/) { set $trusted 1; }",
+            "if ($http_referer ~ /blog/) { rewrite ^ /a; set $trusted 1; }",
+            "if ($http_referer ~ /blog/) { break; }",
+            "if ($http_referer ~ /blog/) { }",
+            // A guard.
+            "if ($http_referer !~ /blog/) { rewrite ^ /denied; }",
+            // A host.
+            r"if ($http_referer ~ //example\.com/) { rewrite ^ /a; }",
+            "if ($http_referer ~ (/blog|shop)) { rewrite ^ /a; }",
+            // No path is in an origin.
+            "if ($http_origin ~ /blog/) { rewrite ^ /a; }",
+        ] {
+            assert_eq!(in_server(condition), ["FB104"], "{condition}");
+        }
     }
 
     #[test]
