@@ -19,7 +19,7 @@ pub(crate) fn print(options: &LoadOptions, record: &Memory) {
     let source = ReplaySource {
         record: record.clone(),
     };
-    let Some(report) = lint::check(source, &options.conf_path, options.globals.as_deref()) else {
+    let Ok(report) = lint::check(source, &options.conf_path, options.globals.as_deref()) else {
         return;
     };
     for warning in report.rendered() {

@@ -12,6 +12,7 @@ mod console;
 mod explain;
 mod flags;
 mod help;
+mod lint_report;
 mod load;
 #[cfg(test)]
 mod manual_tests;

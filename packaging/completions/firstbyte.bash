@@ -31,6 +31,9 @@ _firstbyte() {
             firstbyte,freeze)
                 cmd="firstbyte__subcmd__freeze"
                 ;;
+            firstbyte,lint)
+                cmd="firstbyte__subcmd__lint"
+                ;;
             firstbyte,via)
                 cmd="firstbyte__subcmd__via"
                 ;;
@@ -44,7 +47,7 @@ _firstbyte() {
 
     case "${cmd}" in
         firstbyte)
-            opts="-? -h -v -V -t -T -q -s -p -e -c -g --help --version bench compare doctor explain freeze via waterfall"
+            opts="-? -h -v -V -t -T -q -s -p -e -c -g --help --version bench compare doctor explain freeze lint via waterfall"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -375,6 +378,44 @@ _firstbyte() {
                     ;;
                 --threads)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        firstbyte__subcmd__lint)
+            opts="-c -p -g --json --sarif --fail-on --only --ignore"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                -c)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -p)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -g)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --fail-on)
+                    COMPREPLY=($(compgen -W "notice warn error never" -- "${cur}"))
+                    return 0
+                    ;;
+                --only)
+                    COMPREPLY=($(compgen -W "FB001 FB002 FB101 FB102 FB103 FB104 FB105 FB106 FB107 FB201 FB202 FB203 FB204 FB205 FB206 FB301 FB302 FB303 FB304 FB401 FB402 FB403 FB404 FB501 FB502 FB601 FB602 FB603 FB701 FB702 FB703 FB801 FB802 FB901 FB902 FB903" -- "${cur}"))
+                    return 0
+                    ;;
+                --ignore)
+                    COMPREPLY=($(compgen -W "FB001 FB002 FB101 FB102 FB103 FB104 FB105 FB106 FB107 FB201 FB202 FB203 FB204 FB205 FB206 FB301 FB302 FB303 FB304 FB401 FB402 FB403 FB404 FB501 FB502 FB601 FB602 FB603 FB701 FB702 FB703 FB801 FB802 FB901 FB902 FB903" -- "${cur}"))
                     return 0
                     ;;
                 *)

@@ -172,3 +172,29 @@ fn what_the_command_line_says_is_judged_too() {
         "{warning}"
     );
 }
+
+#[test]
+fn thousands_of_servers_with_one_trap_are_one_warning() {
+    if !peer::is_firstbyte() {
+        return;
+    }
+    let servers: String = (0..5000)
+        .map(|n| {
+            let default = if n == 0 { " default_server" } else { "" };
+            format!(
+                "server {{ listen 127.0.0.1:%%PORT%%{default}; server_name s{n}.example;\n\
+                 location /files {{ alias %%DIR%%/logs/{n}/; }} }}\n"
+            )
+        })
+        .collect();
+    let outcome = test(&Server::http(&servers).written(), "-t");
+    let [warning] = warnings(&outcome)[..] else {
+        panic!("{} lines", outcome.stderr.lines().count())
+    };
+    assert!(
+        warning.contains(" (and 4,999 more like it) in "),
+        "{warning}"
+    );
+    assert!(outcome.stderr.lines().count() < 10, "{}", outcome.stderr);
+    assert_eq!(outcome.code, 0);
+}

@@ -11,6 +11,7 @@ mod explain;
 mod files;
 mod freeze;
 mod interruption;
+mod lint;
 mod output;
 mod values;
 mod via;
@@ -41,6 +42,7 @@ enum Verb {
     Doctor(Box<doctor::Options>),
     Explain(explain::Options),
     Freeze(freeze::Options),
+    Lint(lint::Options),
     Via(via::Options),
     Waterfall(Box<waterfall::Options>),
 }
@@ -53,6 +55,7 @@ impl Verb {
             Self::Doctor(options) => doctor::run(options),
             Self::Explain(options) => explain::run(options),
             Self::Freeze(options) => freeze::run(options),
+            Self::Lint(options) => lint::run(options),
             Self::Via(options) => via::run(options),
             Self::Waterfall(options) => waterfall::run(options),
         }

@@ -209,7 +209,11 @@ finds no server. 2 when
 .B freeze \\-\\-strict
 finds broken references, or a condition of
 .B bench \\-\\-fail\\-if
-holds; 130 when
+holds, or
+.B lint
+finds a trap of the level of
+.BR \\-\\-fail\\-on ;
+130 when
 .B bench
 was interrupted.
 .B via

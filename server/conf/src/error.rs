@@ -15,6 +15,7 @@
 
 use std::fmt::{self, Write as _};
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 
 use sys::os_error;
@@ -38,6 +39,15 @@ struct Fields {
 struct Caret {
     pos: Pos,
     len: u32,
+}
+
+impl Caret {
+    /// The span in the bytes of its line.
+    fn bytes(self, line: &[u8]) -> (usize, usize) {
+        let start = (self.pos.column as usize).saturating_sub(1).min(line.len());
+        let end = start.saturating_add(self.len as usize).min(line.len());
+        (start, end)
+    }
 }
 
 /// Where a word of a directive stands: what an error about it needs once the directive is gone.
@@ -184,6 +194,16 @@ impl ConfError {
         self.0.caret.map(|caret| caret.pos)
     }
 
+    /// The columns it points at, in characters from 1, the end excluded: of the line of [`ConfError::pos`] in `files`.
+    pub fn columns(&self, files: &Files) -> Option<Range<usize>> {
+        let caret = self.0.caret?;
+        let line = files.line(caret.pos.file, caret.pos.line)?;
+        let (start, end) = caret.bytes(line);
+        let count = |bytes: &[u8]| String::from_utf8_lossy(bytes).chars().count();
+        let first = count(&line[..start]) + 1;
+        Some(first..first + count(&line[start..end]).max(1))
+    }
+
     /// The line nginx names, when the error has a place in a file.
     pub fn line(&self) -> Option<u32> {
         match &self.0.place {
@@ -230,10 +250,7 @@ impl std::error::Error for ConfError {}
 /// Appends the line and the carets under it. Tabs are kept in both so that they line up on any terminal; other
 /// control characters show as `?`, since they would act on the terminal.
 fn show_line(out: &mut String, line: &[u8], caret: Caret) {
-    let start = (caret.pos.column as usize)
-        .saturating_sub(1)
-        .min(line.len());
-    let end = start.saturating_add(caret.len as usize).min(line.len());
+    let (start, end) = caret.bytes(line);
     let before = printable(&line[..start]);
     let marked = printable(&line[start..end]);
     let after = printable(&line[end..]);
@@ -326,6 +343,20 @@ mod tests {
             rendered("\tlisten \"8\\\"0\";", 0),
             "bad in /a.conf:1\n    1 | \tlisten \"8\\\"0\";\n      | \t       ^^^^^^"
         );
+    }
+
+    #[test]
+    fn columns_are_counted_in_characters() {
+        let columns = |text: &str, word: usize| {
+            let mut files = Files::default();
+            files.add(Path::new("/a.conf"), &std::sync::Arc::new(text.into()));
+            let d = directive(text);
+            ConfError::word(&d, d.word(word), "bad").columns(&files)
+        };
+        assert_eq!(columns("listen 80 foo;", 1), Some(11..14));
+        assert_eq!(columns("a \u{e9}\u{e9} b\u{e9};", 1), Some(6..8));
+        assert_eq!(columns("a 'bc\nd';", 0), Some(3..6));
+        assert_eq!(ConfError::new("bad").columns(&Files::default()), None);
     }
 
     #[test]

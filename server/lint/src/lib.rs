@@ -14,8 +14,11 @@ mod allow;
 mod bytes;
 mod comments;
 mod delays;
+mod level;
 mod listens;
+mod manual;
 mod regex;
+mod report;
 mod rules;
 mod tree;
 mod uses;
@@ -23,51 +26,31 @@ mod value;
 
 use std::path::Path;
 
-use conf::{ConfError, Files, Pos, Source};
+use conf::{ConfError, Source};
 
 pub use delays::{CertificateFile, Delay, Delays, Weight, delays};
+pub use level::Level;
+pub use manual::section;
+pub use report::{Finding, Group, Report};
+pub use rules::Rule;
+pub use tree::ReadError;
 
-use rules::Rule;
 use tree::{Id, Tree};
 
-/// One warning.
-#[derive(Debug)]
-pub struct Finding {
-    /// Its code, `FB201`.
-    pub code: &'static str,
-    /// The message, which begins with the code, and its place.
-    pub warning: ConfError,
+/// All rules, in the order of their codes.
+pub fn rules() -> &'static [Rule] {
+    rules::RULES
 }
 
-/// The warnings about a configuration, in the order of its text.
-pub struct Report {
-    /// The warnings.
-    pub findings: Vec<Finding>,
-    /// The texts they are about.
-    pub files: Files,
-}
-
-impl Report {
-    /// The warnings as they are shown, each with its line and a caret.
-    pub fn rendered(&self) -> impl Iterator<Item = String> {
-        self.findings
-            .iter()
-            .map(|finding| finding.warning.render(&self.files))
-    }
-}
-
-/// The codes of all warnings with their titles, in order.
-pub fn codes() -> impl Iterator<Item = (&'static str, &'static str)> {
-    rules::RULES.iter().map(|rule| (rule.code, rule.title))
-}
-
-/// Checks the configuration at `conf_path`, with `globals` from the command line. `None` when the text is not whole: a
-/// file cannot be read or has an error of syntax, which is for the load to report.
+/// Checks the configuration at `conf_path`, with `globals` from the command line.
+///
+/// # Errors
+/// The text is not whole: a file cannot be read or has an error of syntax.
 pub fn check(
     source: impl Source + 'static,
     conf_path: &Path,
     globals: Option<&str>,
-) -> Option<Report> {
+) -> Result<Report, Box<ReadError>> {
     let tree = Tree::read(source, conf_path, globals, rules::known)?;
     let mut findings = Vec::new();
     for rule in rules::RULES {
@@ -78,18 +61,7 @@ pub fn check(
         };
         (rule.check)(&tree, &mut warn);
     }
-    let place = |finding: &Finding| {
-        let pos = finding.warning.pos();
-        let key = pos.map_or((0, 0, 0), |Pos { file, line, column }| (file, line, column));
-        (key, finding.code)
-    };
-    findings.sort_by_key(place);
-    // A file that is included twice is warned of once.
-    findings.dedup_by_key(|finding| place(finding));
-    Some(Report {
-        findings,
-        files: tree.files,
-    })
+    Ok(Report::new(findings, tree.files))
 }
 
 /// Where a rule puts its warnings.
@@ -136,7 +108,7 @@ impl Warn<'_> {
     /// Adds a warning that no comment can silence where it stands.
     fn push(&mut self, warning: ConfError) {
         self.findings.push(Finding {
-            code: self.rule.code,
+            rule: self.rule,
             // The line that the excerpt shows; a directive may end lines later.
             warning: warning.on_line_of_caret(),
         });
@@ -165,7 +137,7 @@ mod testing {
         let report = crate::check(source, Path::new(MAIN), None).expect("the text is whole");
         let shown = report.findings.iter().map(|finding| {
             let pos = finding.warning.pos().expect("a warning has a place");
-            format!("{} {}:{}", finding.code, pos.line, pos.column)
+            format!("{} {}:{}", finding.rule.code, pos.line, pos.column)
         });
         shown.collect()
     }
@@ -180,7 +152,7 @@ mod testing {
         let text = format!("events {{}} http {{ {text}\n}}");
         let source = Memory::default().with_file(MAIN, text);
         let report = crate::check(source, Path::new(MAIN), None).expect("the text is whole");
-        report.findings.iter().map(|f| f.code).collect()
+        report.findings.iter().map(|f| f.rule.code).collect()
     }
 }
 

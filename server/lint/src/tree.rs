@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use conf::{Directive, Files, Item, Loader, Pos, Source, Word};
+use conf::{ConfError, Directive, Files, Item, Loader, Pos, Source, Word};
 
 use crate::allow::{Allows, CodeLookup};
 
@@ -65,37 +65,46 @@ pub(crate) struct Tree {
     pub(crate) files: Files,
 }
 
+/// A configuration that cannot be judged, since its text is not whole.
+#[derive(Debug)]
+pub struct ReadError {
+    /// The first error: a file that cannot be read, or an error of syntax.
+    pub error: ConfError,
+    /// The files that were read.
+    pub files: Files,
+}
+
 impl Tree {
-    /// Reads the file at `conf_path`, what it includes, and the argument of `-g`; `None` when a file cannot be read
-    /// or has an error of syntax. Codes that comments silence are `known`.
+    /// Reads the file at `conf_path`, what it includes, and the argument of `-g`. Codes that comments silence are `known`.
+    ///
+    /// # Errors
+    /// A file cannot be read or has an error of syntax.
     pub(crate) fn read(
         source: impl Source + 'static,
         conf_path: &Path,
         globals: Option<&str>,
         known: CodeLookup,
-    ) -> Option<Self> {
+    ) -> Result<Self, Box<ReadError>> {
         let prefix = conf_path.parent().unwrap_or(Path::new(""));
         let mut reader = Reader {
             loader: Loader::new(source, prefix),
             nodes: Vec::new(),
             allows: Allows::new(known),
         };
-        if let Some(globals) = globals {
-            let items = reader.loader.command_line(globals.as_bytes());
-            reader.items(items, Context::default())?;
+        if let Err(error) = reader.whole(conf_path, globals) {
+            let files = reader.loader.into_files();
+            return Err(Box::new(ReadError { error, files }));
         }
-        let items = reader.loader.load(conf_path).ok()?.items();
-        reader.file(items, Context::default())?;
         let mut tree = Self {
             nodes: reader.nodes,
             by_name: HashMap::new(),
             makers: HashMap::new(),
             captured: HashSet::new(),
             allows: reader.allows,
-            files: reader.loader.files().clone(),
+            files: reader.loader.into_files(),
         };
         tree.index();
-        Some(tree)
+        Ok(tree)
     }
 
     /// Fills what finds nodes by names.
@@ -285,8 +294,17 @@ struct Reader {
 }
 
 impl Reader {
+    fn whole(&mut self, conf_path: &Path, globals: Option<&str>) -> Result<(), ConfError> {
+        if let Some(globals) = globals {
+            let items = self.loader.command_line(globals.as_bytes());
+            self.items(items, Context::default())?;
+        }
+        let items = self.loader.load(conf_path)?.items();
+        self.file(items, Context::default())
+    }
+
     /// The items of a file of its own, with its comments.
-    fn file(&mut self, items: Vec<Item>, place: Context) -> Option<()> {
+    fn file(&mut self, items: Vec<Item>, place: Context) -> Result<(), ConfError> {
         let first = items.iter().find_map(|item| match item {
             Item::Directive(d) => Some(d.pos.file),
             Item::Error(_) => None,
@@ -299,10 +317,11 @@ impl Reader {
         self.items(items, place)
     }
 
-    fn items(&mut self, items: Vec<Item>, place: Context) -> Option<()> {
+    fn items(&mut self, items: Vec<Item>, place: Context) -> Result<(), ConfError> {
         for item in items {
-            let Item::Directive(mut directive) = item else {
-                return None;
+            let mut directive = match item {
+                Item::Directive(directive) => directive,
+                Item::Error(error) => return Err(error),
             };
             let inside = directive.block.replace(Vec::new());
             if inside.is_none() {
@@ -336,13 +355,13 @@ impl Reader {
                 self.items(inside, within)?;
             }
         }
-        Some(())
+        Ok(())
     }
 
-    fn include(&mut self, id: Id, place: Context) -> Option<()> {
+    fn include(&mut self, id: Id, place: Context) -> Result<(), ConfError> {
         let include = self.nodes[id].directive.clone();
-        for path in self.loader.include_paths(&include).ok()? {
-            let items = self.loader.enter(&include, &path).ok()?.items();
+        for path in self.loader.include_paths(&include)? {
+            let items = self.loader.enter(&include, &path)?.items();
             let place = Context {
                 via: Some(id),
                 ..place
@@ -350,7 +369,7 @@ impl Reader {
             self.file(items, place)?;
             self.loader.leave();
         }
-        Some(())
+        Ok(())
     }
 }
 
@@ -391,7 +410,7 @@ mod tests {
         for text in ["http { ", "a; }", "include missing;"] {
             let source = Memory::default().with_file("/c/nginx.conf", text);
             assert!(
-                Tree::read(source, Path::new("/c/nginx.conf"), None, |_| None).is_none(),
+                Tree::read(source, Path::new("/c/nginx.conf"), None, |_| None).is_err(),
                 "{text}"
             );
         }

@@ -67,16 +67,27 @@ fn sections() -> Vec<Section> {
 
 /// The codes of the warnings about an example, `comment` standing at the top of the file.
 fn codes(example: &Example, comment: &str) -> Vec<&'static str> {
+    if example.context == "main" {
+        return codes_of(format!("{comment}\n{}\nhttp {{ }}\n", example.text));
+    }
     let inside = match example.context.as_str() {
         "http" => example.text.clone(),
         "server" => format!("server {{\nlisten 80;\n{}}}\n", example.text),
         other => panic!("an example stands in no block {other:?}"),
     };
-    let text = format!("{comment}\nevents {{ }}\nhttp {{\n{inside}}}\n");
+    codes_of(format!("{comment}\nevents {{ }}\nhttp {{\n{inside}}}\n"))
+}
+
+/// The codes of the warnings about a whole configuration.
+fn codes_of(text: String) -> Vec<&'static str> {
     let main = Path::new("/etc/nginx/nginx.conf");
-    let report = lint::check(Memory::default().with_file(main, text), main, None);
-    let report = report.unwrap_or_else(|| panic!("the example is sound: {}", example.text));
-    report.findings.iter().map(|finding| finding.code).collect()
+    let report = lint::check(Memory::default().with_file(main, text.as_str()), main, None);
+    let report = report.unwrap_or_else(|refused| panic!("{}: {text}", refused.error));
+    report
+        .findings
+        .iter()
+        .map(|finding| finding.rule.code)
+        .collect()
 }
 
 #[test]
@@ -85,10 +96,26 @@ fn every_warning_has_its_section() {
         .into_iter()
         .map(|section| (section.code, section.title))
         .collect();
-    let expected: Vec<(String, String)> = lint::codes()
-        .map(|(code, title)| (code.to_owned(), title.to_owned()))
+    let expected: Vec<(String, String)> = lint::rules()
+        .iter()
+        .map(|rule| (rule.code.to_owned(), rule.title.to_owned()))
         .collect();
     assert_eq!(written, expected);
+}
+
+#[test]
+fn the_table_of_levels_is_that_of_the_rules() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/lint.md");
+    let document = fs::read_to_string(path).expect("the document is part of the tree");
+    for level in lint::Level::ALL {
+        let of_level = lint::rules().iter().filter(|rule| rule.level == level);
+        let codes: Vec<&str> = of_level.map(|rule| rule.code).collect();
+        let end = format!(" | {} |", codes.join(", "));
+        let start = format!("| `{level}` | ");
+        let mut lines = document.lines();
+        let row = lines.find(|line| line.starts_with(&start) && line.contains(" | FB"));
+        assert!(row.is_some_and(|row| row.ends_with(&end)), "{level}{end}");
+    }
 }
 
 /// `FIRSTBYTE_UPDATE=1` writes the number. Codes `FB0..` are about silencing comments, not about traps of nginx.conf.
@@ -96,7 +123,9 @@ fn every_warning_has_its_section() {
 fn the_readme_has_the_number_of_traps() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
     let text = fs::read_to_string(&path).expect("README.md is there");
-    let traps = lint::codes().filter(|(code, _)| !code.starts_with("FB0"));
+    let traps = lint::rules()
+        .iter()
+        .filter(|rule| !rule.code.starts_with("FB0"));
     let expected = format!("warns of {} known traps", traps.count());
     let at = text.find("warns of ").expect("README.md tells of traps");
     let end = at + text[at..].find(" known traps").expect("their number") + " known traps".len();

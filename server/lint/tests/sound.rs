@@ -33,7 +33,8 @@ fn warnings(text: &str) -> Vec<String> {
             .with_file(format!("/etc/nginx/site/{name}"), included.as_slice())
             .with_file(format!("/etc/nginx/site/../../conf/{name}"), included);
     }
-    let report = lint::check(source, main, None).unwrap_or_else(|| panic!("not whole: {text}"));
+    let report = lint::check(source, main, None)
+        .unwrap_or_else(|refused| panic!("{}: {text}", refused.error));
     report.rendered().collect()
 }
 

@@ -31,7 +31,7 @@ pub fn delays(
     conf_path: &Path,
     globals: Option<&str>,
 ) -> Option<Delays> {
-    let tree = Tree::read(source, conf_path, globals, rules::known)?;
+    let tree = Tree::read(source, conf_path, globals, rules::known).ok()?;
     let servers = Server::all(&tree);
     let http2 = connections::http2_addresses(&tree);
     let mut report = Report::new(&tree);

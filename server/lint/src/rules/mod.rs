@@ -23,20 +23,43 @@ mod tls;
 
 use crate::Warn;
 use crate::allow;
+use crate::level::Level;
 use crate::tree::Tree;
 
 /// One kind of warning.
-pub(crate) struct Rule {
-    /// The code in messages and silencing comments.
-    pub(crate) code: &'static str,
+#[derive(Debug)]
+pub struct Rule {
+    /// The code in messages and silencing comments, `FB201`.
+    pub code: &'static str,
     /// A short description of the problem: the heading in the documentation.
-    pub(crate) title: &'static str,
+    pub title: &'static str,
+    /// The severity of its warnings.
+    pub level: Level,
     /// Looks for it.
-    pub(crate) check: fn(&Tree, &mut Warn<'_>),
+    pub(crate) check: Check,
 }
 
-const fn rule(code: &'static str, title: &'static str, check: fn(&Tree, &mut Warn<'_>)) -> Rule {
-    Rule { code, title, check }
+type Check = fn(&Tree, &mut Warn<'_>);
+
+const fn error(code: &'static str, title: &'static str, check: Check) -> Rule {
+    rule(Level::Error, code, title, check)
+}
+
+const fn warn(code: &'static str, title: &'static str, check: Check) -> Rule {
+    rule(Level::Warn, code, title, check)
+}
+
+const fn notice(code: &'static str, title: &'static str, check: Check) -> Rule {
+    rule(Level::Notice, code, title, check)
+}
+
+const fn rule(level: Level, code: &'static str, title: &'static str, check: Check) -> Rule {
+    Rule {
+        code,
+        title,
+        level,
+        check,
+    }
 }
 
 /// The code as the table has it, if there is one.
@@ -50,51 +73,51 @@ pub(crate) fn known(code: &str) -> Option<&'static str> {
 /// All rules, by code.
 #[rustfmt::skip] // One line a rule.
 pub(crate) const RULES: &[Rule] = &[
-    rule("FB001", "a silencing comment names an unknown code", allow::unknown_codes),
-    rule("FB002", "a comment for firstbyte silences nothing", allow::useless),
+    warn("FB001", "a silencing comment names an unknown code", allow::unknown_codes),
+    warn("FB002", "a comment for firstbyte silences nothing", allow::useless),
 
-    rule("FB101", "a line end can be put into a header", splitting::check),
-    rule("FB102", "the client chooses the server behind", proxied::check),
-    rule("FB103", "`$http_host` where `$host` is meant", host::check),
-    rule("FB104", "an expression lets foreign origins in", origin::expressions),
-    rule("FB105", "`none` among the valid referrers", origin::no_referrer),
-    rule("FB106", "names are looked up at a foreign server", resolver::check),
-    rule("FB107", "an expression backtracks without end", endless::check),
+    error("FB101", "a line end can be put into a header", splitting::check),
+    error("FB102", "the client chooses the server behind", proxied::check),
+    warn("FB103", "`$http_host` where `$host` is meant", host::check),
+    warn("FB104", "an expression lets foreign origins in", origin::expressions),
+    warn("FB105", "`none` among the valid referrers", origin::no_referrer),
+    warn("FB106", "names are looked up at a foreign server", resolver::check),
+    error("FB107", "an expression backtracks without end", endless::check),
 
-    rule("FB201", "`alias` in a location without a slash", alias::open_location),
-    rule("FB202", "`alias` without the slash of its location", alias::missing_slash),
-    rule("FB203", "`try_files` and `alias` do not fit together", files::try_files_and_alias),
-    rule("FB204", "a location without the `root` of the others", files::root_in_locations),
-    rule("FB205", "`if` asks for a file", files::if_file),
-    rule("FB206", "a dot that matches anything before an extension", files::dot),
+    error("FB201", "`alias` in a location without a slash", alias::open_location),
+    warn("FB202", "`alias` without the slash of its location", alias::missing_slash),
+    error("FB203", "`try_files` and `alias` do not fit together", files::try_files_and_alias),
+    warn("FB204", "a location without the `root` of the others", files::root_in_locations),
+    notice("FB205", "`if` asks for a file", files::if_file),
+    notice("FB206", "a dot that matches anything before an extension", files::dot),
 
-    rule("FB301", "headers of the level above are lost", headers::lost),
-    rule("FB302", "a header over several lines", headers::several_lines),
-    rule("FB303", "`add_header Content-Type`", headers::content_type),
-    rule("FB304", "the version is told on purpose", headers::version),
+    warn("FB301", "headers of the level above are lost", headers::lost),
+    warn("FB302", "a header over several lines", headers::several_lines),
+    warn("FB303", "`add_header Content-Type`", headers::content_type),
+    notice("FB304", "the version is told on purpose", headers::version),
 
-    rule("FB401", "`allow` without `deny`", access::allow_alone),
-    rule("FB402", "an access rule that is never asked", access::unreachable),
-    rule("FB403", "`return` answers before access is checked", access::return_first),
-    rule("FB404", "the client chooses the user file", access::user_file),
+    error("FB401", "`allow` without `deny`", access::allow_alone),
+    error("FB402", "an access rule that is never asked", access::unreachable),
+    error("FB403", "`return` answers before access is checked", access::return_first),
+    error("FB404", "the client chooses the user file", access::user_file),
 
-    rule("FB501", "`if` in a location with more than rewriting", ifs::settings),
-    rule("FB502", "`if` switches `try_files` off", ifs::try_files),
+    warn("FB501", "`if` in a location with more than rewriting", ifs::settings),
+    warn("FB502", "`if` switches `try_files` off", ifs::try_files),
 
-    rule("FB601", "a server name that is taken", servers::taken),
-    rule("FB602", "no default server was chosen", servers::no_default),
-    rule("FB603", "a certificate, but no TLS on port 443", servers::no_tls),
+    warn("FB601", "a server name that is taken", servers::taken),
+    notice("FB602", "no default server was chosen", servers::no_default),
+    error("FB603", "a certificate, but no TLS on port 443", servers::no_tls),
 
-    rule("FB701", "a log file called `off`", logs::called_off),
-    rule("FB702", "the client names the log file", logs::named_by_client),
-    rule("FB703", "a log file is opened for each line", logs::opened_each_time),
+    warn("FB701", "a log file called `off`", logs::called_off),
+    warn("FB702", "the client names the log file", logs::named_by_client),
+    notice("FB703", "a log file is opened for each line", logs::opened_each_time),
 
-    rule("FB801", "obsolete versions of TLS", tls::protocols),
-    rule("FB802", "broken ciphers", tls::ciphers),
+    warn("FB801", "obsolete versions of TLS", tls::protocols),
+    warn("FB802", "broken ciphers", tls::ciphers),
 
-    rule("FB901", "a script that may not exist is given to PHP", gateways::unchecked_script),
-    rule("FB902", "parameters of the level above are lost", gateways::lost),
-    rule("FB903", "an application is not told what is asked for", gateways::untold),
+    error("FB901", "a script that may not exist is given to PHP", gateways::unchecked_script),
+    error("FB902", "parameters of the level above are lost", gateways::lost),
+    error("FB903", "an application is not told what is asked for", gateways::untold),
 ];
 
 #[cfg(test)]

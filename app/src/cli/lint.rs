@@ -1,0 +1,208 @@
+//! `lint`: the warnings of `-t` for pipelines: levels, a choice of rules, reports for programs, an exit status.
+//!
+//! The rules are in the crate `lint`. Only texts are read: no address is bound, no certificate or log opened, no directive
+//! applied. So a configuration can be judged on a machine that does not serve it. Source: of our own; docs/lint.md.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use ::lint::{Level, Report};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use conf::Disk;
+use lab::report::visible;
+
+use super::output::{fail, json, print};
+use crate::argv;
+use crate::lint_report::{self, sarif};
+use crate::paths::Paths;
+
+/// warn of known traps in a configuration, for pipelines
+///
+/// Reads a configuration and the files it includes, and warns of known traps. Nothing is loaded: directives that this server does
+/// not have are judged as well. A comment "# firstbyte: allow CODE" in the configuration silences the directives of its line, or
+/// the next directive. docs/lint.md explains the codes.
+///
+/// Exit status: 0 without warnings of the level of --fail-on or above, 2 with some, 1 if the configuration cannot be read or the
+/// command line is wrong.
+#[derive(Debug, clap::Args)]
+pub(super) struct Options {
+    /// Configuration file; relative to the prefix, or without -p to the current directory
+    #[arg(short = 'c', value_name = "filename")]
+    conf: Option<OsString>,
+    /// Prefix path, as for serving
+    #[arg(short = 'p', value_name = "prefix")]
+    prefix: Option<OsString>,
+    /// Global directives, as for serving
+    #[arg(short = 'g', value_name = "directives")]
+    globals: Option<OsString>,
+    /// Print JSON
+    #[arg(long, conflicts_with = "sarif")]
+    json: bool,
+    /// Print SARIF 2.1.0, which code hosts read; paths are relative to the current directory
+    #[arg(long)]
+    sarif: bool,
+    /// The least level of a warning that makes the exit status 2
+    #[arg(long, value_name = "LEVEL", default_value = "warn", value_parser = levels())]
+    fail_on: FailOn,
+    /// Codes to warn of, with commas between them; may be repeated
+    #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = codes(), hide_possible_values = true, conflicts_with = "ignore")]
+    only: Vec<String>,
+    /// Codes not to warn of, with commas between them; may be repeated
+    #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = codes(), hide_possible_values = true)]
+    ignore: Vec<String>,
+}
+
+/// The least level that fails, or none.
+type FailOn = Option<Level>;
+
+fn levels() -> impl TypedValueParser<Value = FailOn> {
+    let names = Level::ALL.map(Level::name).into_iter().chain([NEVER]);
+    PossibleValuesParser::new(names)
+        .map(|name| Level::ALL.into_iter().find(|level| level.name() == name))
+}
+
+/// The codes are not listed by the help, since there are dozens.
+fn codes() -> impl TypedValueParser<Value = String> {
+    let names = ::lint::rules().iter().map(|rule| rule.code);
+    PossibleValuesParser::new(names)
+}
+
+impl Options {
+    /// The configuration file. Paths of a pipeline are those of its checkout.
+    fn conf_path(&self) -> PathBuf {
+        match (&self.conf, &self.prefix) {
+            (Some(conf), None) => PathBuf::from(conf),
+            (conf, prefix) => {
+                let place = argv::Options {
+                    conf: conf.clone(),
+                    prefix: prefix.clone(),
+                    ..argv::Options::default()
+                };
+                Paths::new(&place).conf
+            }
+        }
+    }
+
+    /// Whether warnings of a code are reported.
+    fn is_chosen(&self, code: &str) -> bool {
+        let has = |codes: &[String]| codes.iter().any(|one| one == code);
+        (self.only.is_empty() || has(&self.only)) && !has(&self.ignore)
+    }
+
+    /// The exit status for a report.
+    fn status(&self, report: &Report) -> ExitCode {
+        let fails = self.fail_on.is_some_and(|least| {
+            let mut levels = report.findings.iter().map(|finding| finding.rule.level);
+            levels.any(|level| level >= least)
+        });
+        match fails {
+            true => ExitCode::from(FOUND),
+            false => ExitCode::SUCCESS,
+        }
+    }
+}
+
+/// Runs the verb.
+pub(super) fn run(options: &Options) -> ExitCode {
+    let conf_path = options.conf_path();
+    let globals = options.globals.as_ref().map(|text| text.to_string_lossy());
+    let mut report = match ::lint::check(Disk::default(), &conf_path, globals.as_deref()) {
+        Ok(report) => report,
+        Err(refused) => return fail(NAME, &refused.error.render(&refused.files)),
+    };
+    report
+        .findings
+        .retain(|finding| options.is_chosen(finding.rule.code));
+    let text = if options.sarif {
+        sarif::log(&report, &conf_path).and_then(|log| json(&log))
+    } else if options.json {
+        json(&lint_report::of(&report, &conf_path))
+    } else {
+        Ok(text(&report))
+    };
+    let printed = match text {
+        Ok(text) => print(&text),
+        Err(why) => fail(NAME, &why),
+    };
+    // A lost report is the graver failure.
+    match printed == ExitCode::SUCCESS {
+        true => options.status(&report),
+        false => printed,
+    }
+}
+
+/// The warnings as `-t` shows them, each with its level, and their number.
+fn text(report: &Report) -> String {
+    let mut text = String::new();
+    for group in report.groups() {
+        let shown = format!("[{}] {}\n", group.level(), group.render(&report.files));
+        for line in shown.split_inclusive(['\n', '\t']) {
+            let (inside, end) = line.split_at(line.len() - 1);
+            text.push_str(&visible(inside));
+            text.push_str(end);
+        }
+    }
+    let counts = lint_report::Counts::of(report);
+    text + &format!("{counts}\n")
+}
+
+/// The verb.
+const NAME: &str = "lint";
+/// No level fails.
+const NEVER: &str = "never";
+/// The exit status for warnings of the level that fails, or above.
+const FOUND: u8 = 2;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::values::parsed;
+
+    #[test]
+    fn options_are_read() {
+        let options: Options = parsed("--only FB201,FB301 --only FB101 --fail-on error --json")
+            .expect("it is accepted");
+        assert_eq!(options.only, ["FB201", "FB301", "FB101"]);
+        assert_eq!((options.fail_on, options.json), (Some(Level::Error), true));
+        assert!(options.is_chosen("FB101") && !options.is_chosen("FB102"));
+        let options: Options = parsed("--ignore FB201 --fail-on never").expect("it is accepted");
+        assert_eq!(options.fail_on, None);
+        assert!(options.is_chosen("FB101") && !options.is_chosen("FB201"));
+        let options: Options = parsed("").expect("it is accepted");
+        assert_eq!(options.fail_on, Some(Level::Warn));
+        assert!(options.is_chosen("FB101"));
+    }
+
+    #[test]
+    fn the_file_is_found_from_the_prefix_or_from_here() {
+        let path = |line: &str| parsed::<Options>(line).expect("accepted").conf_path();
+        assert_eq!(path("-c a/b.conf"), PathBuf::from("a/b.conf"));
+        assert_eq!(path("-c b.conf -p /a"), PathBuf::from("/a/b.conf"));
+        assert_eq!(path("-c /b.conf -p /a"), PathBuf::from("/b.conf"));
+        assert_eq!(path(""), Paths::new(&argv::Options::default()).conf);
+    }
+
+    #[test]
+    fn each_wrong_word_is_named() {
+        for (line, why) in [
+            ("--only FB2", "invalid value 'FB2' for '--only <CODE>'"),
+            (
+                "--ignore FB201,x",
+                "invalid value 'x' for '--ignore <CODE>'",
+            ),
+            (
+                "--fail-on bad",
+                "[possible values: notice, warn, error, never]",
+            ),
+            ("--json --sarif", "cannot be used with '--sarif'"),
+            ("--only FB201 --ignore FB301", "cannot be used with"),
+            ("nginx.conf", "unexpected argument 'nginx.conf'"),
+        ] {
+            let told = parsed::<Options>(line)
+                .map(|_| ())
+                .expect_err("it is refused");
+            assert!(told.contains(why), "{line}: {told}");
+        }
+    }
+}
