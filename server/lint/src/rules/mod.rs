@@ -4,11 +4,13 @@
 
 mod access;
 mod alias;
+mod descriptors;
 mod endless;
 mod files;
 mod gateways;
 mod headers;
 mod host;
+mod hsts;
 mod ifs;
 mod location;
 mod logs;
@@ -19,7 +21,9 @@ pub(crate) mod redirect;
 mod resolver;
 mod servers;
 mod splitting;
+mod status;
 mod tls;
+mod unresolved;
 
 use crate::Warn;
 use crate::allow;
@@ -95,11 +99,14 @@ pub(crate) const RULES: &[Rule] = &[
     warn("FB302", "a header over several lines", headers::several_lines),
     warn("FB303", "`add_header Content-Type`", headers::content_type),
     notice("FB304", "the version is told on purpose", headers::version),
+    notice("FB305", "HSTS without `always`", hsts::sometimes),
+    warn("FB306", "HSTS over plain HTTP", hsts::over_plain),
 
     error("FB401", "`allow` without `deny`", access::allow_alone),
     error("FB402", "an access rule that is never asked", access::unreachable),
     error("FB403", "`return` answers before access is checked", access::return_first),
     error("FB404", "the client chooses the user file", access::user_file),
+    warn("FB405", "a status page for everybody", status::check),
 
     warn("FB501", "`if` in a location with more than rewriting", ifs::settings),
     warn("FB502", "`if` switches `try_files` off", ifs::try_files),
@@ -107,6 +114,7 @@ pub(crate) const RULES: &[Rule] = &[
     warn("FB601", "a server name that is taken", servers::taken),
     notice("FB602", "no default server was chosen", servers::no_default),
     error("FB603", "a certificate, but no TLS on port 443", servers::no_tls),
+    warn("FB604", "fewer descriptors than connections", descriptors::check),
 
     warn("FB701", "a log file called `off`", logs::called_off),
     warn("FB702", "the client names the log file", logs::named_by_client),
@@ -118,6 +126,7 @@ pub(crate) const RULES: &[Rule] = &[
     error("FB901", "a script that may not exist is given to PHP", gateways::unchecked_script),
     error("FB902", "parameters of the level above are lost", gateways::lost),
     error("FB903", "an application is not told what is asked for", gateways::untold),
+    error("FB904", "a name without a `resolver`", unresolved::check),
 ];
 
 #[cfg(test)]

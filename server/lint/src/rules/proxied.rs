@@ -70,7 +70,12 @@ const LEAVES_HOST: &[u8] = b"/?#:@\\";
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::in_server;
+    use crate::testing;
+
+    /// The codes about a server that can look names up.
+    fn in_server(text: &str) -> Vec<&'static str> {
+        testing::in_server(&format!("resolver 127.0.0.1; {text}"))
+    }
 
     #[test]
     fn addresses_from_the_request_are_found() {

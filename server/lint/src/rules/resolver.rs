@@ -9,7 +9,7 @@ use crate::tree::Tree;
 
 pub(super) fn check(tree: &Tree, warn: &mut Warn<'_>) {
     for id in tree.everywhere("resolver") {
-        let foreign = |word: &conf::Word| address(word.as_str()).is_some_and(|ip| !is_near(ip));
+        let foreign = |word: &conf::Word| ip(word.as_str()).is_some_and(|ip| !is_near(ip));
         if let Some(index) = tree.args(*id).iter().position(foreign) {
             let message = format!(
                 "names are looked up at \"{}\", outside of this network, where answers can be forged on the way",
@@ -23,7 +23,7 @@ pub(super) fn check(tree: &Tree, warn: &mut Warn<'_>) {
 }
 
 /// `1.2.3.4`, `1.2.3.4:53`, `[::1]`, `[::1]:53`; names cannot be judged.
-fn address(text: &str) -> Option<IpAddr> {
+pub(super) fn ip(text: &str) -> Option<IpAddr> {
     if let Some(inside) = text.strip_prefix('[') {
         return inside.split(']').next()?.parse().ok();
     }
@@ -34,7 +34,8 @@ fn address(text: &str) -> Option<IpAddr> {
     host.parse().ok()
 }
 
-fn is_near(ip: IpAddr) -> bool {
+/// Whether an address is of this machine, of a private network, or inside a cloud.
+pub(super) fn is_near(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(ip) => {
             // 100.64.0.0/10 is shared space behind a provider's translation (RFC 6598).
