@@ -15,11 +15,12 @@ use sys::os_error;
 use super::kernel::{Figures, USUAL_WINDOW};
 use super::pick::{self, Picked};
 use super::sample::average;
+use crate::client::Url;
 use crate::doctor::figures::estimate;
 use crate::doctor::tunable::{Changed, Tunable, Tuner};
 use crate::doctor::{
-    CONNECTIONS_MAX, Code, Examination, Failure, Finding, NetworkPath, Severity, TRIAL_REQUESTS,
-    Visitor,
+    Body, CONNECTIONS_MAX, Code, Examination, Failure, Finding, NetworkPath, Severity,
+    TRIAL_REQUESTS, Visitor,
 };
 use crate::stats::{Comparison, Estimate, VERDICT_LEVEL, mean, paired};
 
@@ -44,19 +45,13 @@ pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
     let Some(tuner) = network.tuner() else {
         return Ok(Vec::new());
     };
-    let body = match pick::large(x, 1..=BODY_MAX_BYTES, BODY_BYTES)? {
-        None => pick::large(x, 1..=u64::MAX, BODY_BYTES)?,
-        found => found,
-    };
-    let Some(body) = body else {
-        return Err(Failure::other("no body of the site is known"));
-    };
+    let body = body(x)?;
     let (mut findings, mut measured) = (Vec::new(), Vec::new());
     for trial in trials(&Figures::here(x)) {
         match times(x, tuner, &trial, &body) {
             Ok(times) => {
-                measured.push(times.measured(&trial));
-                x.notes.push(times.sentence(&trial));
+                measured.push(times.measured(&trial, &body));
+                x.notes.push(times.sentence(&trial, &body));
                 let found = judge(&trial, &times, &body, x.round_trip_ms());
                 findings.extend(found.map(|found| found.mend(x.plan.command())));
             }
@@ -70,6 +65,36 @@ pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
     }
     x.measure("kernel_trials", measured);
     Ok(findings)
+}
+
+/// The body of all trials: the largest one of `--url`. Without any, one of the docroot or of the site, of a few flights.
+///
+/// # Errors
+/// The site has no body.
+fn body(x: &mut Examination<'_>) -> Result<Picked, Failure> {
+    if !x.plan.more.is_empty() {
+        if let Some(body) = named(&x.site()?, &x.plan.more) {
+            return Ok(body);
+        }
+        let note = "--try: no URL of --url was answered by 200 with a body, another one was used";
+        x.notes.push(note.to_owned());
+    }
+    let body = match pick::large(x, 1..=BODY_MAX_BYTES, BODY_BYTES)? {
+        None => pick::large(x, 1..=u64::MAX, BODY_BYTES)?,
+        found => found,
+    };
+    body.ok_or_else(|| Failure::other("no body of the site is known"))
+}
+
+/// The largest body of some URLs.
+fn named(site: &[Body], urls: &[Url]) -> Option<Picked> {
+    let named = site.iter();
+    let named = named.filter(|body| body.bytes > 0 && urls.contains(&body.url));
+    let largest = named.max_by_key(|body| body.bytes)?;
+    Some(Picked {
+        url: largest.url.clone(),
+        bytes: largest.bytes,
+    })
 }
 
 /// The trials: each setting with the alternative that is said to serve first bytes better, or where that is the one that
@@ -191,13 +216,15 @@ impl Times {
         mean(&lost, VERDICT_LEVEL)
     }
 
-    fn measured(&self, trial: &Trial) -> Value {
+    fn measured(&self, trial: &Trial, body: &Picked) -> Value {
         let shown = |times: Option<Estimate>| times.as_ref().map(estimate);
         let comparison = self.comparison();
         json!({
             "setting": trial.tunable.name(),
             "value": trial.own,
             "tried": trial.other,
+            "url": body.url.to_string(),
+            "bytes": body.bytes,
             "took_ms": shown(average(self.pairs.iter().map(|pair| pair.0))),
             "took_tried_ms": shown(average(self.pairs.iter().map(|pair| pair.1))),
             "ratio": comparison.as_ref().map(|one| estimate(&one.ratio)),
@@ -207,7 +234,7 @@ impl Times {
     }
 
     /// The result in a sentence.
-    fn sentence(&self, trial: &Trial) -> String {
+    fn sentence(&self, trial: &Trial, body: &Picked) -> String {
         let name = trial.tunable.name();
         let tried = format!("tried {name} = {}, which is {}", trial.other, trial.own);
         let (Some(comparison), Some(lost)) = (self.comparison(), self.lost_ms()) else {
@@ -221,7 +248,10 @@ impl Times {
         };
         // Seen from the value that was tried.
         let (value, low, high, n) = (-lost.value, -lost.high, -lost.low, lost.n);
-        format!("{tried}: {verdict}, {value:+.1} ms ({low:+.1} to {high:+.1}, n = {n})")
+        format!(
+            "{tried}: {verdict}, {value:+.1} ms ({low:+.1} to {high:+.1}, n = {n}), with {}",
+            in_words(body)
+        )
     }
 }
 
@@ -235,21 +265,28 @@ fn judge(trial: &Trial, times: &Times, body: &Picked, round_trip_ms: f64) -> Opt
         _ => String::new(),
     };
     let title = format!(
-        "With {name} = {own} a response of {} bytes{pause} takes {:.0} ms ({:.0} to {:.0}, n = {}) longer than with {other}",
-        body.bytes, lost.value, lost.low, lost.high, lost.n
+        "With {name} = {own} {}{pause} takes {:.0} ms ({:.0} to {:.0}, n = {}) longer than with {other}",
+        in_words(body),
+        lost.value,
+        lost.low,
+        lost.high,
+        lost.n
     );
     let (severity, caveat) = weight(trial);
     let mut found = Finding::new(Code::KernelSettings, severity, title)
         .costs(lost.value, lost.value / round_trip_ms.max(f64::EPSILON));
-    if let Value::Object(measured) = times.measured(trial) {
+    if let Value::Object(measured) = times.measured(trial, body) {
         found.evidence = measured;
     }
     let found = found
         .proof("lost_ms", estimate(&lost))
-        .proof("bytes", body.bytes)
-        .proof("url", body.url.to_string())
         .mend(format!("{}; {caveat}", trial.tunable.command(other)));
     Some(found)
+}
+
+/// A body by its URL and size.
+fn in_words(body: &Picked) -> String {
+    format!("{} ({} bytes)", body.url, body.bytes)
 }
 
 /// How bad it is that the alternative was better over a link without loss, and what is to be known of the command that sets it.
@@ -290,7 +327,6 @@ const BODY_MAX_BYTES: u64 = 200_000;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::Url;
     use crate::report::Offloads;
 
     fn figures() -> Figures {
@@ -343,11 +379,41 @@ mod tests {
         let times = Times {
             pairs: pairs.to_vec(),
         };
-        let body = Picked {
-            url: Url::parse("http://h/").expect("a URL"),
-            bytes: 100_000,
+        judge(trial, &times, &picked("http://h/", 100_000), 50.0)
+    }
+
+    fn picked(url: &str, bytes: u64) -> Picked {
+        let url = Url::parse(url).expect("a URL");
+        Picked { url, bytes }
+    }
+
+    #[test]
+    fn largest_body_of_url_options_is_tried_whatever_its_size() {
+        let body = |path: &str, bytes| Body {
+            url: picked(&format!("http://h/{path}"), 0).url,
+            bytes,
+            is_compressed: false,
         };
-        judge(trial, &times, &body, 50.0)
+        let site = [
+            body("page", 900_000),
+            body("a", BODY_MAX_BYTES),
+            body("b", BODY_MAX_BYTES + 1),
+            body("empty", 0),
+        ];
+        let url = |path: &str| body(path, 0).url;
+        let largest = named(&site, &[url("a"), url("b"), url("empty")]);
+        assert_eq!(largest, Some(picked("http://h/b", BODY_MAX_BYTES + 1)));
+        assert_eq!(named(&site, &[url("empty"), url("missing")]), None);
+    }
+
+    #[test]
+    fn findings_and_sentences_name_the_body() {
+        let one = trial(Tunable::InitialWindow, "10", "20");
+        let found = found(&one, &SLOWER).expect("it is better");
+        let title = "With initcwnd = 10 http://h/ (100000 bytes) takes 100 ms (";
+        assert!(found.title.starts_with(title), "{}", found.title);
+        assert_eq!(found.evidence["url"], "http://h/");
+        assert_eq!(found.evidence["bytes"], 100_000);
     }
 
     const SLOWER: [(f64, f64); BLOCKS] = [
@@ -396,13 +462,14 @@ mod tests {
         let one = trial(Tunable::Autocorking, "1", "0");
         let of = |pairs: &[(f64, f64)]| {
             let pairs = pairs.to_vec();
-            Times { pairs }.sentence(&one)
+            Times { pairs }.sentence(&one, &picked("http://h/a", 7))
         };
         let begin = "tried tcp_autocorking = 0, which is 1: ";
         let few = of(&SLOWER[..2]);
         assert!(few.starts_with(begin) && few.contains("no verdict, 2 blocks"));
         assert!(
-            of(&SLOWER).contains("faster, -100.0 ms (-10"),
+            of(&SLOWER).contains("faster, -100.0 ms (-10")
+                && of(&SLOWER).ends_with("n = 6), with http://h/a (7 bytes)"),
             "{}",
             of(&SLOWER)
         );
