@@ -238,13 +238,7 @@ fn handshake_round_trips(capture: &Capture) -> Option<Finding> {
             "retry": one.server.is_retry,
         })
     });
-    // A client that was asked for another key asks with the right one the next time.
-    let severity = if older > 0 {
-        Severity::Bad
-    } else {
-        Severity::Warn
-    };
-    let finding = Finding::new(Code::HandshakeRoundTrips, severity, title)
+    let finding = Finding::new(Code::HandshakeRoundTrips, Severity::Warn, title)
         .costs(round_trip, 1.0)
         .proof("handshakes", all)
         .proof("older_versions", older)

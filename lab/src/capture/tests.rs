@@ -387,7 +387,10 @@ fn a_chain_over_the_window_is_counted_to_the_byte() {
 
 #[test]
 fn an_older_version_costs_a_round_trip() {
-    assert_eq!(codes(&tls(3000, 0x0303, true)), [Code::HandshakeRoundTrips]);
+    let found = findings(&capture(&tls(3000, 0x0303, true)));
+    let judged = found.iter().map(|one| (one.code, one.severity));
+    let expected = (Code::HandshakeRoundTrips, Severity::Warn);
+    assert_eq!(judged.collect::<Vec<_>>(), [expected], "as by URL");
     assert_eq!(codes(&tls(3000, 0x0304, true)), []);
     // A client that has no other version gets what it can.
     assert_eq!(codes(&tls(3000, 0x0303, false)), []);

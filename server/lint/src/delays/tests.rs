@@ -233,6 +233,8 @@ fn handshakes_that_are_long_are_found() {
         found(&https("ssl_protocols TLSv1.2;")),
         ["handshake-round-trips 3"]
     );
+    let old = judged(&https("ssl_protocols TLSv1.2;")).found;
+    assert_eq!(old[0].weight, Weight::Warn, "as by URL and by capture");
     assert_eq!(found(&https("ssl_protocols TLSv1.2 TLSv1.3;")), [""; 0]);
     assert_eq!(
         found(&https("ssl_protocols TLSv1.2; ssl_protocols TLSv1.3;")),
