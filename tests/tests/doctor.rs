@@ -242,6 +242,16 @@ fn a_small_budget_is_kept_to() {
     );
     let notes = found["conditions"]["notes"].to_string();
     assert!(notes.contains("was not judged"), "{notes}");
+    let unjudged = found["coverage"]["unjudged"].as_array().map_or(0, Vec::len);
+    assert!(unjudged > 0, "{found:#}");
+    assert_eq!(found["coverage"]["is_interrupted"], false);
+    let shown = doctor(&[&url, "--max-requests", "7"]).stdout;
+    let checks = &found["coverage"]["checks"];
+    let headline = format!("{unjudged} of {checks} checks could not judge");
+    assert!(
+        shown.lines().any(|line| line.starts_with(&headline)),
+        "{headline}: {shown}"
+    );
 }
 
 #[test]
@@ -250,7 +260,7 @@ fn files_are_removed_when_it_is_interrupted() {
     let docroot = server.path("html");
     let count = || fs::read_dir(&docroot).expect("a directory").count();
     let before = count();
-    let mut examination = Command::new(peer::binary())
+    let examination = Command::new(peer::binary())
         .args(["doctor", &lab::url(&server, 1, "/"), "--docroot"])
         .arg(&docroot)
         .stdout(Stdio::piped())
@@ -259,9 +269,12 @@ fn files_are_removed_when_it_is_interrupted() {
         .expect("it starts");
     wait_until("files are written", || count() > before);
     assert!(process::signal(examination.id(), Signal::INT));
-    let status = examination.wait().expect("it ends");
-    assert_eq!(status.code(), Some(130));
+    let ended = examination.wait_with_output().expect("it ends");
+    assert_eq!(ended.status.code(), Some(130));
     assert_eq!(count(), before);
+    let shown = String::from_utf8_lossy(&ended.stdout);
+    let headline = shown.lines().nth(2).unwrap_or_default();
+    assert!(headline.starts_with("Interrupted: "), "{shown}");
 }
 
 #[test]

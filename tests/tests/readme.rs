@@ -95,7 +95,7 @@ fn each_command_works() {
         (" explain ", "\nanswer    404"),
         (" bench ", "  responses/s "),
         (" freeze ", ""),
-        (" doctor ", "Nothing above note was found."),
+        (" doctor ", "found nothing above note."),
         (" waterfall ", "\n  page            http://127.0.0.1:"),
         (" via ", ""),
     ];

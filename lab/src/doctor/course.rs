@@ -45,14 +45,20 @@ pub fn examine(
             }
             Err(Failure::Interrupted) => {
                 examination.notes.push("interrupted".to_owned());
+                let missing = CHECKS[done..].iter().map(|check| check.name);
+                examination.unjudged.extend(missing);
+                diagnosis.coverage.is_interrupted = true;
                 break;
             }
             Err(failure) => {
                 let note = format!("{} was not judged: {failure}", check.name);
-                examination.notes.push(note);
+                examination.cannot_judge(check.name, note);
             }
         }
     }
+    diagnosis.coverage.checks = CHECKS.len();
+    let unjudged = examination.unjudged.iter();
+    diagnosis.coverage.unjudged = unjudged.map(|name| (*name).to_owned()).collect();
     conditions(&mut diagnosis, examination);
     diagnosis.rank();
     Ok(diagnosis)

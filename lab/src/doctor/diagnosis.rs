@@ -16,10 +16,23 @@ pub struct Diagnosis {
     pub protocol: String,
     /// Its findings, most costly first.
     pub findings: Vec<Finding>,
+    /// Checks with and without a verdict.
+    pub coverage: Coverage,
     /// Figures of what was measured, findings or not, by name.
     pub measured: Map<String, Value>,
     /// How it was measured, and on what machine.
     pub conditions: Map<String, Value>,
+}
+
+/// Checks of a diagnosis with and without a verdict.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Coverage {
+    /// Number of checks; 0 if they are not counted.
+    pub checks: usize,
+    /// Names of the checks without a verdict, or with a part of it.
+    pub unjudged: Vec<String>,
+    /// Whether the examination was interrupted.
+    pub is_interrupted: bool,
 }
 
 impl Diagnosis {
@@ -31,6 +44,7 @@ impl Diagnosis {
             target: target.to_owned(),
             protocol: protocol.to_owned(),
             findings: Vec::new(),
+            coverage: Coverage::default(),
             measured: Map::new(),
             conditions: Map::new(),
         }

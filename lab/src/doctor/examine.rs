@@ -31,6 +31,8 @@ pub struct Examination<'a> {
     pub measured: Map<String, Value>,
     /// Remarks for the reader, in sentences.
     pub notes: Vec<String>,
+    /// Names of checks without a verdict, in their order.
+    pub(super) unjudged: Vec<&'static str>,
     /// Codes that were found above note so far.
     pub(super) found: Vec<Code>,
     /// Files of the doctor, where the plan has a directory for them.
@@ -99,6 +101,7 @@ impl<'a> Examination<'a> {
             first,
             measured: Map::new(),
             notes: Vec::new(),
+            unjudged: Vec::new(),
             found: Vec::new(),
             docroot,
             known_bodies: None,
@@ -147,6 +150,12 @@ impl<'a> Examination<'a> {
     #[must_use]
     pub fn has(&self, code: Code) -> bool {
         self.found.contains(&code)
+    }
+
+    /// Counts a check without a verdict, or with a part of it; the note has the reason.
+    pub(super) fn cannot_judge(&mut self, check: &'static str, note: String) {
+        self.unjudged.push(check);
+        self.notes.push(note);
     }
 
     /// Keeps a figure for the report.

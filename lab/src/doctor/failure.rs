@@ -1,6 +1,7 @@
 //! Why something could not be measured.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 
 use crate::fetch;
 
@@ -18,6 +19,25 @@ pub enum Failure {
 }
 
 impl Failure {
+    /// The failure of a check for lack of a body of these sizes, bytes.
+    pub(super) fn no_body(bytes: RangeInclusive<u64>) -> Self {
+        let (least, most) = (bytes.start(), bytes.end());
+        let sizes = match *most {
+            u64::MAX => format!("{least} bytes or more"),
+            most => format!("{least} to {most} bytes"),
+        };
+        Self::Other(format!(
+            "no body of {sizes} is known: name some with --url, or a directory with --docroot"
+        ))
+    }
+
+    /// The failure of a check that counts round trips by time, if they are too short for that.
+    pub(super) fn short_round_trip(round_trip_ms: f64) -> Self {
+        Self::Other(format!(
+            "a round trip of {round_trip_ms:.1} ms is too short to be counted by time"
+        ))
+    }
+
     /// A failure in words.
     #[must_use]
     pub fn other(why: impl Into<String>) -> Self {

@@ -29,7 +29,7 @@ mod visitor;
 pub use chain_file::chain_file;
 pub use code::Code;
 pub use course::examine;
-pub use diagnosis::{Diagnosis, FORMAT};
+pub use diagnosis::{Coverage, Diagnosis, FORMAT};
 pub use examine::{Body, Examination, FirstLook};
 pub use failure::Failure;
 pub use finding::{Finding, Severity};

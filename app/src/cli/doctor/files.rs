@@ -100,6 +100,8 @@ pub(super) fn loads(path: &Path) -> bool {
 pub(super) fn configuration(path: &Path) -> Option<Diagnosis> {
     let judged = lint::delays(Disk::default(), path, None)?;
     let mut diagnosis = Diagnosis::new(&path.display().to_string(), "");
+    // The text is one check, and so is each file of certificates.
+    diagnosis.coverage.checks = 1 + judged.certificates.len();
     let mut notes = Vec::new();
     for delay in judged.found {
         let code = Code::ALL.iter().find(|code| code.name() == delay.code);
@@ -128,7 +130,10 @@ pub(super) fn configuration(path: &Path) -> Option<Diagnosis> {
                 diagnosis.findings.push(finding);
             }
             Ok(None) => {}
-            Err(why) => notes.push(format!("{} was not judged: {why}", at.display())),
+            Err(why) => {
+                diagnosis.coverage.unjudged.push(at.display().to_string());
+                notes.push(format!("{} was not judged: {why}", at.display()));
+            }
         }
     }
     diagnosis

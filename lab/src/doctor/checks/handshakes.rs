@@ -62,6 +62,10 @@ fn judged(x: &mut Examination<'_>, all: Vec<Series>, spoken: &[Version]) -> Vec<
     // One minimum of all: a kind whose every sample waited a little must not look shorter in round trips.
     let least_ms = all.iter().map(|series| series.round_trip_ms);
     let round_trip_ms = least_ms.fold(f64::INFINITY, f64::min);
+    if round_trip_ms < ROUND_TRIP_MS_MIN {
+        let why = Failure::short_round_trip(round_trip_ms);
+        x.cannot_judge(NAME, format!("{NAME}: no verdict by time: {why}"));
+    }
     let trips = |series: &Series| {
         let took = median(&series.took_ms).filter(|_| round_trip_ms >= ROUND_TRIP_MS_MIN)?;
         let zero = Estimate {
@@ -181,6 +185,8 @@ fn first_flight_bytes(record: &ConnectionRecord, handshake: &Handshake) -> u64 {
     first.map(|one| one.bytes).sum()
 }
 
+/// The check's name in progress and notes.
+pub(super) const NAME: &str = "handshakes";
 /// Handshakes of each kind: the least number of which the median's interval leaves one late sample out on each side.
 const SAMPLES: usize = 9;
 

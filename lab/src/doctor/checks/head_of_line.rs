@@ -18,12 +18,15 @@ use crate::doctor::visitor::Visitor;
 
 pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
     let round_trip_ms = x.round_trip_ms();
-    if !x.first.protocol.has_streams() || round_trip_ms < ROUND_TRIP_MIN_MS {
+    if !x.first.protocol.has_streams() {
         return Ok(Vec::new());
+    }
+    if round_trip_ms < ROUND_TRIP_MIN_MS {
+        return Err(Failure::short_round_trip(round_trip_ms));
     }
     let small = pick::small(x, SMALL_MAX_BYTES)?;
     let Some(small) = small else {
-        return Ok(Vec::new());
+        return Err(Failure::no_body(1..=SMALL_MAX_BYTES));
     };
     // A page that its application makes slowly is the other kind of response that others must not wait for.
     let slow = x.plan.flushed.first().map(|url| Picked {
@@ -31,6 +34,9 @@ pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
         bytes: 0,
     });
     let large = pick::large(x, LARGE_MIN_BYTES..=u64::MAX, LARGE_BYTES)?;
+    if large.is_none() && slow.is_none() {
+        return Err(Failure::no_body(LARGE_MIN_BYTES..=u64::MAX));
+    }
     let mut findings = Vec::new();
     for (kind, other) in [("large", large), ("slow", slow)] {
         let Some(other) = other else { continue };

@@ -59,7 +59,7 @@ pub(super) const CHECKS: &[Check] = &[
         run: http2::run,
     },
     Check {
-        name: "handshakes",
+        name: handshakes::NAME,
         run: handshakes::run,
     },
     Check {

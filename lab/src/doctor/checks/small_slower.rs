@@ -22,8 +22,11 @@ pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
         None => pick::large(x, LARGE_MIN_BYTES..=u64::MAX, LARGE_BYTES)?,
         found => found,
     };
-    let (Some(small), Some(large)) = (small, large) else {
-        return Ok(Vec::new());
+    let Some(small) = small else {
+        return Err(Failure::no_body(1..=SMALL_MAX_BYTES));
+    };
+    let Some(large) = large else {
+        return Err(Failure::no_body(LARGE_MIN_BYTES..=u64::MAX));
     };
     let hold = x.network.holds().first().copied();
     let pairs = x.visit(NetworkPath::Delayed(hold), |visitor| {

@@ -24,8 +24,11 @@ pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
     // A small body fits into the window whatever its record is: its head comes as early as can be.
     let small = pick::small(x, SMALL_MAX_BYTES)?;
     let large = pick::large(x, RECORD_BYTES..=u64::MAX, LARGE_BYTES)?;
-    let (Some(small), Some(large)) = (small, large) else {
-        return Ok(Vec::new());
+    let Some(small) = small else {
+        return Err(Failure::no_body(1..=SMALL_MAX_BYTES));
+    };
+    let Some(large) = large else {
+        return Err(Failure::no_body(RECORD_BYTES..=u64::MAX));
     };
     let samples = x.visit(NetworkPath::Delayed(None), |visitor| {
         samples(visitor, &small, &large)

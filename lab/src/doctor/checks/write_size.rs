@@ -23,7 +23,7 @@ pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
         found => found,
     };
     let Some(body) = picked else {
-        return Ok(Vec::new());
+        return Err(Failure::no_body(BODY_MIN_BYTES..=u64::MAX));
     };
     let samples = x.visit(NetworkPath::Delayed(None), |visitor| {
         samples(visitor, &body)

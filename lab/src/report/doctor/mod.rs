@@ -25,7 +25,7 @@ pub fn html(diagnosis: &Diagnosis) -> String {
     let content = html! {
         h1 { (title) }
         @if !diagnosis.protocol.is_empty() { p .key { "Protocol: " (bounded(&diagnosis.protocol, NAME_MOST)) } }
-        p { (counted(&diagnosis.findings)) }
+        p { (counted(diagnosis)) }
         @if diagnosis.findings.len() > 1 { (contents(&diagnosis.findings)) }
         @for (n, one) in diagnosis.findings.iter().take(FINDINGS_MOST).enumerate() { (finding(n + 1, one)) }
         @if !diagnosis.measured.is_empty() {
@@ -38,18 +38,28 @@ pub fn html(diagnosis: &Diagnosis) -> String {
     document(&title, &[STYLE], PROGRAM, &content)
 }
 
-/// How many findings there are of each severity.
-fn counted(findings: &[Finding]) -> String {
+/// The headline: checks without a verdict, and the number of findings of each severity.
+fn counted(diagnosis: &Diagnosis) -> String {
     let of = |severity| {
-        findings
-            .iter()
-            .filter(|one| one.severity == severity)
-            .count()
+        let findings = diagnosis.findings.iter();
+        findings.filter(|one| one.severity == severity).count()
     };
     let (bad, warn, note) = (of(Severity::Bad), of(Severity::Warn), of(Severity::Note));
+    let found = format!("Found: {bad} bad, {warn} to look at, {note} to note.");
+    let coverage = &diagnosis.coverage;
+    let (missing, all) = (coverage.unjudged.len(), coverage.checks);
+    let begin = match (coverage.is_interrupted, missing) {
+        (false, 0) if bad + warn == 0 => return "Nothing above note was found.".to_owned(),
+        (false, 0) => return found,
+        (true, _) => "Interrupted: ",
+        (false, _) => "",
+    };
+    let begin = format!("{begin}{missing} of {all} checks could not judge");
     match bad + warn {
-        0 => "Nothing above note was found.".to_owned(),
-        _ => format!("Found: {bad} bad, {warn} to look at, {note} to note."),
+        // Without the missing checks this is no clean bill.
+        0 if missing >= all => format!("{begin}."),
+        0 => format!("{begin}; the others found nothing above note."),
+        _ => format!("{begin}. {found}"),
     }
 }
 

@@ -19,7 +19,7 @@ pub fn text(diagnosis: &Diagnosis) -> String {
     let target = format!("{}{spoken}", diagnosis.target);
     push_wrapped("", "    ", &target, &mut out);
     out.push('\n');
-    push_wrapped("", "", &counted(&diagnosis.findings), &mut out);
+    push_wrapped("", "", &counted(diagnosis), &mut out);
     for finding in &diagnosis.findings {
         out.push('\n');
         show(finding, &mut out);
@@ -73,6 +73,29 @@ mod tests {
         let shown = text(&healthy);
         assert!(shown.contains("Nothing above note was found."), "{shown}");
         assert!(shown.contains("NOTE  no-early-data\n      no ticket allows it\n"));
+    }
+
+    #[test]
+    fn checks_without_a_verdict_are_in_the_headline() {
+        let mut partial = diagnosis("https://h/");
+        let headline = |one: &Diagnosis| text(one).lines().nth(2).map(str::to_owned);
+        partial.coverage.checks = 17;
+        let clean = "Nothing above note was found.";
+        assert_eq!(headline(&partial).as_deref(), Some(clean));
+        partial.coverage.unjudged = vec!["redirects".to_owned(), "handshakes".to_owned()];
+        let some = "2 of 17 checks could not judge; the others found nothing above note.";
+        assert_eq!(headline(&partial).as_deref(), Some(some));
+        partial.coverage.is_interrupted = true;
+        let interrupted = format!("Interrupted: {some}");
+        assert_eq!(headline(&partial), Some(interrupted));
+        partial.coverage.checks = 2;
+        let none = "Interrupted: 2 of 2 checks could not judge.";
+        assert_eq!(headline(&partial).as_deref(), Some(none));
+        partial.coverage.is_interrupted = false;
+        let bad = Finding::new(Code::SlowDns, Severity::Bad, "it is slow");
+        partial.findings.push(bad);
+        let both = "2 of 2 checks could not judge. Found: 1 bad, 0 to look at, 0 to note.";
+        assert_eq!(headline(&partial).as_deref(), Some(both));
     }
 
     #[test]

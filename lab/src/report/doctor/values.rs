@@ -51,10 +51,69 @@ fn list(objects: &[&Map<String, Value>]) -> Markup {
     }
 }
 
-/// A member's name for people.
+/// A member's name for people: that of [`WORDS`], else its own with spaces.
 pub(super) fn title(name: &str) -> String {
-    bounded(name, NAME_MOST).replace('_', " ")
+    let known = WORDS.iter().find(|(known, _)| *known == name);
+    match known {
+        Some((_, words)) => (*words).to_owned(),
+        None => bounded(name, NAME_MOST).replace('_', " "),
+    }
 }
+
+/// Names in JSON that are no English once their underscores are spaces.
+const WORDS: &[(&str, &str)] = &[
+    ("alpn", "ALPN"),
+    ("bytes_over_window_about", "bytes over the window, about"),
+    (
+        "bytes_that_do_not_gzip",
+        "sizes that do not stall, with gzip",
+    ),
+    (
+        "bytes_that_do_not_identity",
+        "sizes that do not stall, without gzip",
+    ),
+    ("bytes_that_stall_gzip", "sizes that stall, with gzip"),
+    (
+        "bytes_that_stall_identity",
+        "sizes that stall, without gzip",
+    ),
+    (
+        "bytes_that_wait_the_whole_hold",
+        "sizes that wait for the whole hold",
+    ),
+    ("computed_ms", "time without the network, ms"),
+    ("edge_gzip", "edge, with gzip"),
+    ("edge_identity", "edge, without gzip"),
+    ("first_bytes", "bytes that leave at once"),
+    ("flight_bytes_about", "bytes of the flight, about"),
+    ("full_segments", "segments, if all were full"),
+    ("first_that_does_not", "smallest size beyond that does not"),
+    ("first_that_does_not_sent", "its bytes as sent"),
+    ("gso", "GSO"),
+    ("gro", "GRO"),
+    ("hello_retry_request", "HelloRetryRequest"),
+    ("is_pause_seen", "pause after the first window seen"),
+    ("last_that_stalls", "largest size that stalls"),
+    ("last_that_stalls_sent", "its bytes as sent"),
+    ("later_ms", "later by, ms"),
+    ("lost_ms", "lost, ms"),
+    ("older_versions", "handshakes with an older version"),
+    ("other", "other response"),
+    ("other_ms", "time of the other response, ms"),
+    ("pauses_that_ended_otherwise", "other pauses of the server"),
+    ("needs", "round trips needed"),
+    ("ratio", "ratio of the times"),
+    ("requests_that_stall", "places on the connection that stall"),
+    ("retries", "handshakes with a HelloRetryRequest"),
+    ("round_trip_ms", "round trip, ms"),
+    ("share_of_the_other", "share of the other response's time"),
+    ("small_ms", "time of the small response, ms"),
+    ("syn_sent_again", "connections with a repeated SYN"),
+    ("took_ms", "time, ms"),
+    ("took_tried_ms", "time with the value that was tried, ms"),
+    ("tried", "value that was tried"),
+    ("tso", "TSO"),
+];
 
 /// Whether a value says something in a line: there is one, and it is no table.
 pub(super) fn is_telling(value: &Value) -> bool {
@@ -103,23 +162,32 @@ fn plain_within(value: &Value, depth: usize) -> String {
             }
         }
         Value::Object(members) => estimate(members).unwrap_or_else(|| {
-            let members = members.iter().take(LIST_MOST);
-            let shown = members
-                .map(|(name, value)| format!("{} {}", title(name), plain_within(value, depth - 1)));
-            shown.collect::<Vec<_>>().join(", ")
+            let members = members.iter().filter(|(_, value)| !value.is_null());
+            let shown = members.take(LIST_MOST).map(|(name, value)| {
+                format!("{}: {}", title(name), plain_within(value, depth - 1))
+            });
+            // Figures with an interval have commas of their own.
+            shown.collect::<Vec<_>>().join("; ")
         }),
     }
 }
 
-/// A figure with its interval: `12.3 (11.9 to 12.7), n=20`.
+/// A figure with its interval: `12.3 (11.9 to 12.7), n=20`; without one `12.3, n=4 is too small for an interval`.
 fn estimate(members: &Map<String, Value>) -> Option<String> {
     let number = |name: &str| members.get(name).and_then(Value::as_f64);
     let value = number("value")?;
-    let between = number("low").zip(number("high"));
-    let between = between.map_or_else(String::new, |(low, high)| {
-        format!(" ({low:.1} to {high:.1})")
-    });
-    let n = number("n").map_or_else(String::new, |n| format!(", n={n:.0}"));
+    let has_ends = members.contains_key("low") && members.contains_key("high");
+    let between = match (number("low"), number("high")) {
+        (Some(low), Some(high)) => format!(" ({low:.1} to {high:.1})"),
+        (Some(low), None) => format!(" ({low:.1} or more)"),
+        (None, Some(high)) => format!(" ({high:.1} or less)"),
+        (None, None) => String::new(),
+    };
+    let few = match has_ends && between.is_empty() {
+        true => " is too small for an interval",
+        false => "",
+    };
+    let n = number("n").map_or_else(String::new, |n| format!(", n={n:.0}{few}"));
     let late = number("late").zip(number("of"));
     let late = late.map_or_else(String::new, |(late, of)| {
         format!(", {late:.0} of {of:.0} late")
@@ -135,3 +203,45 @@ const DEPTH_MOST: usize = 3;
 /// Characters of a name and of a text.
 const NAME_MOST: usize = 60;
 const TEXT_MOST: usize = 1_000;
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn names_are_english() {
+        let stalls = "bytes_that_do_not_identity";
+        assert_eq!(title(stalls), "sizes that do not stall, without gzip");
+        assert_eq!(title("data_segments"), "data segments");
+        let mut names: Vec<&str> = WORDS.iter().map(|(name, _)| *name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), WORDS.len(), "each name once");
+    }
+
+    #[test]
+    fn figures_without_an_interval_have_too_few_samples() {
+        let figure = |low: Value, high: Value| {
+            plain(&json!({"value": 5.0, "low": low, "high": high, "n": 4}))
+        };
+        assert_eq!(figure(json!(4.0), json!(6.5)), "5.0 (4.0 to 6.5), n=4");
+        assert_eq!(figure(json!(4.0), Value::Null), "5.0 (4.0 or more), n=4");
+        assert_eq!(figure(Value::Null, json!(6.5)), "5.0 (6.5 or less), n=4");
+        let none = "5.0, n=4 is too small for an interval";
+        assert_eq!(figure(Value::Null, Value::Null), none);
+        assert_eq!(plain(&json!({"value": 5.0, "n": 4})), "5.0, n=4");
+    }
+
+    #[test]
+    fn members_are_apart_from_figures_with_commas() {
+        let shown = plain(&json!({
+            "computed_ms": Value::Null,
+            "needs": 1,
+            "round_trips": {"value": 2.0, "low": 1.9, "high": 2.1, "n": 9},
+        }));
+        let expected = "round trips needed: 1; round trips: 2.0 (1.9 to 2.1), n=9";
+        assert_eq!(shown, expected);
+    }
+}

@@ -24,11 +24,9 @@ use crate::doctor::finding::Finding;
 pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
     let subjects = bodies::gather(x)?;
     if subjects.is_empty() {
-        return Err(Failure::other(format!(
-            "no body of {} to {} bytes is known: name some with --url, or a directory with --docroot",
-            bodies::BYTES.start(),
-            bodies::BYTES.end(),
-        )));
+        return Err(Failure::no_body(
+            *bodies::BYTES.start() as u64..=*bodies::BYTES.end() as u64,
+        ));
     }
     let mut sweep = Sweep::new(subjects, x);
     sweep.screen(x)?;
