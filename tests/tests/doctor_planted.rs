@@ -109,7 +109,9 @@ fn what_was_planted_is_the_first_finding() {
         uncompressed_text_is_found
         poor_compression_is_found
         chain_of_redirects_is_found
+        redirect_to_a_place_that_does_not_answer_is_found
         redirect_to_https_without_strict_transport_security_is_found
+        redirect_to_itself_is_found
         large_heads_are_found
     };
     let next = AtomicUsize::new(0);
@@ -263,6 +265,35 @@ fn chain_of_redirects_is_found() {
         let hops = &found["evidence"]["redirects"]["hops"];
         assert_eq!(hops.as_array().map(Vec::len), Some(3), "{found}");
         assert!(mends(found, &format!("return 301 {last};")), "{found}");
+    });
+}
+
+fn redirect_to_itself_is_found() {
+    let server = with(&[(
+        "location /answer { return 200 hello; }",
+        "location = /a { return 301 /a; }",
+    )]);
+    let url = https(&server, "/a");
+    finds(&url, "redirect-chain", "bad", |found, _| {
+        let redirects = &found["evidence"]["redirects"];
+        assert_eq!(redirects["hops"].as_array().map(Vec::len), Some(1));
+        assert_eq!(redirects["stopped"], "they lead in a circle", "{found}");
+    });
+}
+
+fn redirect_to_a_place_that_does_not_answer_is_found() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let free = listener.local_addr().expect("it is bound").port();
+    drop(listener);
+    let location = format!("location = /a {{ return 301 http://127.0.0.1:{free}/; }}");
+    let server = with(&[("location /answer { return 200 hello; }", &location)]);
+    let url = https(&server, "/a");
+    finds(&url, "redirect-chain", "bad", |found, _| {
+        let failure = found["evidence"]["redirects"]["failure"].as_str();
+        assert!(
+            failure.is_some_and(|why| why.contains("refused")),
+            "{found}"
+        );
     });
 }
 

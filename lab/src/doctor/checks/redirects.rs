@@ -25,6 +25,27 @@ pub(super) struct Hop {
     pub(super) round_trips: u32,
 }
 
+/// Why redirects were not followed further.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// A place on the way comes again.
+    Circle,
+    /// The last place does not answer, with the failure in words.
+    Unreachable(String),
+    /// There are more than [`HOPS_MAX`].
+    TooMany,
+}
+
+impl Stop {
+    const fn words(&self) -> &'static str {
+        match self {
+            Self::Circle => "they lead in a circle",
+            Self::Unreachable(_) => "the last place cannot be reached",
+            Self::TooMany => "there are more than a client should follow",
+        }
+    }
+}
+
 /// All redirects on the way.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Figures {
@@ -32,13 +53,21 @@ pub(super) struct Figures {
     pub(super) hops: Vec<Hop>,
     /// The round trip of visitors, which may be longer than that of these connections.
     pub(super) round_trip_ms: f64,
-    /// Why the way was not followed further: more than [`HOPS_MAX`], a circle, a place that cannot be reached; `None` at the page.
-    pub(super) stopped: Option<&'static str>,
+    /// Why the way was not followed further; `None` at the page.
+    pub(super) stopped: Option<Stop>,
+    /// Whether a response on the way set a cookie, which the doctor does not send back.
+    pub(super) sets_cookies: bool,
     /// `Strict-Transport-Security` of the first response by https on the way, if there was such a response.
     pub(super) strict: Option<Option<String>>,
 }
 
 impl Figures {
+    /// Redirects beyond the one that may be needed; all of them if no page is reached.
+    fn needless(&self) -> &[Hop] {
+        let needed = usize::from(self.stopped.is_none());
+        self.hops.get(needed..).unwrap_or_default()
+    }
+
     /// Milliseconds that a visitor loses by a redirect.
     fn lost_ms(&self, hop: &Hop) -> f64 {
         let trips_ms = f64::from(hop.round_trips) * self.round_trip_ms;
@@ -57,7 +86,12 @@ impl Figures {
         };
         json!({
             "hops": self.hops.iter().map(hop).collect::<Vec<_>>(),
-            "stopped": self.stopped,
+            "stopped": self.stopped.as_ref().map(Stop::words),
+            "failure": match &self.stopped {
+                Some(Stop::Unreachable(why)) => Some(why),
+                _ => None,
+            },
+            "sets_cookies": self.sets_cookies,
             "strict_transport_security": self.strict,
         })
     }
@@ -104,7 +138,7 @@ fn plain_form(url: &Url) -> Option<Url> {
     usual.then(|| Url::parse(&format!("http://{}{}", url.authority, url.path)).ok())?
 }
 
-/// Asks for a URL and for each place that a response names.
+/// Asks for a URL and for each place that a response names. The timeout is that of the first place.
 fn follow(visitor: &Visitor<'_>, start: Url, timeout: Duration) -> Result<Figures, Failure> {
     let mut figures = Figures {
         url: start.to_string(),
@@ -112,16 +146,20 @@ fn follow(visitor: &Visitor<'_>, start: Url, timeout: Duration) -> Result<Figure
     };
     let mut at = start;
     loop {
-        let answer = ask(visitor, &at, timeout.min(visitor.plan().timeout));
+        // A later place may be a slow page.
+        let first = figures.hops.is_empty();
+        let usual = visitor.plan().timeout;
+        let answer = ask(visitor, &at, if first { timeout.min(usual) } else { usual });
         let (response, took_ms, round_trips) = match answer {
             Ok(answer) => answer,
             // Of the first place there is nothing to say.
-            Err(Failure::Fetch(_)) if !figures.hops.is_empty() => {
-                figures.stopped = Some("the last place cannot be reached");
+            Err(Failure::Fetch(why)) if !figures.hops.is_empty() => {
+                figures.stopped = Some(Stop::Unreachable(why));
                 return Ok(figures);
             }
             Err(failure) => return Err(failure),
         };
+        figures.sets_cookies |= response.field("set-cookie").is_some();
         if at.tls && figures.strict.is_none() {
             let strict = response.field("strict-transport-security");
             figures.strict = Some(strict.map(|value| value.chars().take(STRICT_CHARS).collect()));
@@ -141,11 +179,11 @@ fn follow(visitor: &Visitor<'_>, start: Url, timeout: Duration) -> Result<Figure
             round_trips,
         });
         if is_known {
-            figures.stopped = Some("they lead in a circle");
+            figures.stopped = Some(Stop::Circle);
             return Ok(figures);
         }
         if figures.hops.len() >= HOPS_MAX {
-            figures.stopped = Some("there are more than a client should follow");
+            figures.stopped = Some(Stop::TooMany);
             return Ok(figures);
         }
         at = to;
@@ -189,39 +227,68 @@ fn ask(
 const PLAIN_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// redirect-chain: one redirect may be needed, from http to https or to the name of the site. Warned of from the second on, bad
-/// from the third on and where the page is never reached.
+/// from the third on and if the page is never reached, also by the first.
 pub(super) fn judge_chain(figures: &Figures) -> Option<Finding> {
-    let needless = figures.hops.get(1..).unwrap_or_default();
-    if needless.is_empty() {
-        return None;
-    }
-    let severity = match (needless.len(), figures.stopped) {
-        (1, None) => Severity::Warn,
+    let needless = figures.needless();
+    let (first, last) = (figures.hops.first()?, figures.hops.last()?);
+    let redirects = match figures.hops.len() {
+        1 => "1 redirect".to_owned(),
+        more => format!("{more} redirects"),
+    };
+    let severity = match (&figures.stopped, needless.len()) {
+        (None, 0) => return None,
+        (None, 1) => Severity::Warn,
+        // A client that keeps cookies may get further.
+        (Some(Stop::Circle), _) if figures.sets_cookies => Severity::Warn,
         _ => Severity::Bad,
+    };
+    let title = match &figures.stopped {
+        None => format!("{redirects} lead to the page, where one is enough"),
+        Some(Stop::Circle) if figures.hops.len() == 1 && first.from == first.to => {
+            format!("A redirect leads to itself: {}", first.from)
+        }
+        Some(Stop::Unreachable(why)) => {
+            format!(
+                "{redirects} to a place that cannot be reached: {}: {why}",
+                last.to
+            )
+        }
+        Some(stop) => format!("{redirects} do not lead to a page: {}", stop.words()),
+    };
+    let title = match severity {
+        Severity::Warn if figures.stopped.is_some() => {
+            format!("{title} (for a client that sends no cookies)")
+        }
+        _ => title,
     };
     let lost_ms = needless.iter().map(|hop| figures.lost_ms(hop)).sum();
     let trips: u32 = needless.iter().map(|hop| hop.round_trips).sum();
-    let title = match figures.stopped {
-        None => format!(
-            "{} redirects lead to the page, where one is enough",
-            figures.hops.len()
-        ),
-        Some(why) => format!(
-            "{} redirects do not lead to a page: {why}",
-            figures.hops.len()
-        ),
-    };
-    let last = figures.hops.last()?;
+    let test = format!(
+        "curl -sIL -o /dev/null -w '%{{num_redirects}} %{{time_redirect}}\\n' {}",
+        quoted(&figures.url)
+    );
     Some(
         Finding::new(Code::RedirectChain, severity, title)
             .costs(lost_ms, f64::from(trips))
             .proof("redirects", figures.measured())
-            .mend(format!("nginx and firstbyte: the first redirect goes to the last place at once: return 301 {};", word(&last.to)))
-            .mend(format!(
-                "curl -sIL -o /dev/null -w '%{{num_redirects}} %{{time_redirect}}\\n' {}",
-                quoted(&figures.url)
-            )),
+            .mend(mend(figures, last))
+            .mend(test),
     )
+}
+
+fn mend(figures: &Figures, last: &Hop) -> String {
+    match &figures.stopped {
+        None | Some(Stop::TooMany) => format!(
+            "nginx and firstbyte: the first redirect goes to the last place at once: return 301 {};",
+            word(&last.to)
+        ),
+        Some(Stop::Circle) => "nginx and firstbyte: one place of the circle has to answer itself; behind a proxy that ends TLS \
+                               test $http_x_forwarded_proto, not $scheme"
+            .to_owned(),
+        Some(Stop::Unreachable(_)) => {
+            format!("{} has to answer, or the redirect has to name another place", last.to)
+        }
+    }
 }
 
 /// redirect-to-https-late: warned of, since each visit that begins by http loses a connection and a request.
@@ -308,6 +375,7 @@ mod tests {
             hops: urls.windows(2).map(hop).collect(),
             round_trip_ms: 0.0,
             stopped: None,
+            sets_cookies: false,
             strict: strict.map(|value| value.map(str::to_owned)),
         }
     }
@@ -339,11 +407,31 @@ mod tests {
     #[test]
     fn circle_is_bad() {
         let mut circle = figures(&["http://h/", "http://h/a", "http://h/"], None);
-        circle.stopped = Some("they lead in a circle");
-        assert_eq!(
-            judge_chain(&circle).map(|one| one.severity),
-            Some(Severity::Bad)
-        );
+        circle.stopped = Some(Stop::Circle);
+        let found = judge_chain(&circle).expect("it is one");
+        assert_eq!(found.severity, Severity::Bad);
+        assert!(!found.mend[0].contains("return 301"), "it would stay one");
+        circle.sets_cookies = true;
+        let found = judge_chain(&circle).expect("it is one without cookies");
+        assert_eq!(found.severity, Severity::Warn);
+        assert!(found.title.ends_with("no cookies)"), "{}", found.title);
+    }
+
+    #[test]
+    fn first_redirect_is_bad_if_it_reaches_no_page() {
+        let mut itself = figures(&["http://h/", "http://h/"], None);
+        assert_eq!(judge_chain(&itself), None, "one redirect to a page");
+        itself.stopped = Some(Stop::Circle);
+        let found = judge_chain(&itself).expect("it is a circle");
+        assert_eq!(found.severity, Severity::Bad);
+        assert_eq!(found.title, "A redirect leads to itself: http://h/");
+        assert_eq!((found.lost_ms, found.lost_round_trips), (20.0, 2.0));
+        let mut gone = figures(&["http://h/", "http://i/"], None);
+        gone.stopped = Some(Stop::Unreachable("refused".to_owned()));
+        let found = judge_chain(&gone).expect("it leads nowhere");
+        assert_eq!(found.severity, Severity::Bad);
+        let title = "1 redirect to a place that cannot be reached: http://i/: refused";
+        assert_eq!(found.title, title);
     }
 
     #[test]

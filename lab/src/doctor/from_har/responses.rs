@@ -87,7 +87,12 @@ pub(super) fn redirect_chain(page: &Page<'_>) -> Option<Finding> {
     let mend = [
         "return 301 https://NAME$request_uri; straight to the last address, from each of the others",
     ];
-    finding(Code::RedirectChain, Severity::Bad, vec![case], title, &mend)
+    // As by URL.
+    let severity = match hops.len() {
+        REDIRECTS_MIN => Severity::Warn,
+        _ => Severity::Bad,
+    };
+    finding(Code::RedirectChain, severity, vec![case], title, &mend)
 }
 
 pub(super) fn header_bloat(page: &Page<'_>) -> Option<Finding> {

@@ -171,6 +171,9 @@ fn redirects_one_after_the_other_are_a_chain() {
         (found[0].code, found[0].lost_ms),
         (Code::RedirectChain, 112.0)
     );
+    assert_eq!(found[0].severity, Severity::Warn, "as by URL");
+    let more = judge(page(REDIRECTS_MIN + 1));
+    assert_eq!(more[0].severity, Severity::Bad);
     assert_eq!(codes(page(REDIRECTS_MIN - 1)), []);
 }
 
