@@ -356,6 +356,7 @@ fn explained(error: &str) -> String {
     let meaning = match error {
         "net::ERR_CONNECTION_REFUSED" => "the connection was refused",
         "net::ERR_NAME_NOT_RESOLVED" => "the name has no address",
+        "net::ERR_SSL_PROTOCOL_ERROR" => "TLS fails; a server of plain HTTP needs http://",
         "net::ERR_NETWORK_CHANGED" => "network devices of this machine come and go all the time",
         "net::ERR_INVALID_HTTP_RESPONSE" => "the server does not answer in HTTP",
         "net::ERR_EMPTY_RESPONSE" => "the server has closed the connection without an answer",

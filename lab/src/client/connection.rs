@@ -15,6 +15,7 @@ use super::clock::now_ns;
 use super::engine::{Engine, Event, Protocol};
 use super::in_flight::{Exchange, InFlight};
 use super::request::Request;
+use super::scheme;
 use super::transport::{Broken, Transport};
 use super::trust::error_name;
 
@@ -40,6 +41,8 @@ pub(crate) struct Connection {
     /// When it was begun, and when TCP was connected, nanoseconds.
     pub(crate) begun_ns: u64,
     connected_ns: u64,
+    /// Whether nothing was received yet on a connection without TLS.
+    is_unanswered: bool,
     /// Plaintext that came with the end of the handshake.
     early: Vec<u8>,
     /// Events below the engine.
@@ -98,7 +101,10 @@ impl Connection {
             to_ns: self.connected_ns,
         });
         match &target.tls {
-            None => self.open(target, target.plain),
+            None => {
+                self.is_unanswered = true;
+                self.open(target, target.plain);
+            }
             Some((config, name)) => {
                 let tls = ClientConn::new(config, name.clone());
                 self.transport.tls = Some(tls.map_err(|error| error_name(&error))?);
@@ -156,11 +162,18 @@ impl Connection {
 
     fn decrypt(&mut self, bytes: &mut [u8], target: &Target) -> Result<(), String> {
         let Some(tls) = &mut self.transport.tls else {
+            if std::mem::take(&mut self.is_unanswered)
+                && let Some(why) = scheme::instead_of_plain(bytes)
+            {
+                return Err(why.to_owned());
+            }
             if let Some(engine) = &mut self.engine {
                 engine.receive(bytes);
             }
             return Ok(());
         };
+        let is_handshake = self.stage == Stage::Handshake;
+        let no_tls = scheme::instead_of_tls(bytes).filter(|_| is_handshake);
         let (engine, early) = (&mut self.engine, &mut self.early);
         let result = tls.receive(bytes, &mut |plain| match engine {
             Some(engine) => engine.receive(plain),
@@ -180,7 +193,7 @@ impl Connection {
                 self.early.clear();
             }
         }
-        result.map_err(|error| error_name(&error))
+        result.map_err(|error| no_tls.map_or_else(|| error_name(&error), str::to_owned))
     }
 
     /// The next of what has happened; `now_ns` is the time of what was received last.

@@ -9,6 +9,7 @@ mod connection;
 mod engine;
 mod in_flight;
 mod request;
+pub(crate) mod scheme;
 mod transport;
 pub mod trust;
 mod url;

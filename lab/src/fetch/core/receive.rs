@@ -6,7 +6,7 @@ use sys::socket;
 use tls::ClientConn;
 
 use super::{Core, MAX_READS, MAX_RECEIVED_BYTES, Stage};
-use crate::client::{failed, now_ns};
+use crate::client::{failed, now_ns, scheme};
 use crate::fetch::event::Event;
 use crate::fetch::failure::{Failure, FailureCause};
 use crate::fetch::record::{Read, TlsRecord};
@@ -72,11 +72,18 @@ impl Core {
 
     /// Takes what came: through TLS, until its handshake ends record by record, so that its last byte is known.
     fn take(&mut self, mut bytes: &mut [u8], now: u64) -> Result<(), Failure> {
+        let is_first = self.record.reads.len() == 1;
         if self.transport.tls.is_none() {
+            if let Some(why) = scheme::instead_of_plain(bytes).filter(|_| is_first) {
+                return Err(Failure::new(FailureCause::Protocol, why));
+            }
             if let Some(engine) = self.exchanges.engine() {
                 engine.receive(bytes);
             }
             return self.absorb(now);
+        }
+        if let Some(why) = scheme::instead_of_tls(bytes).filter(|_| is_first) {
+            return Err(Failure::new(FailureCause::Tls, why));
         }
         while !bytes.is_empty() {
             let (len, ended) = self.boundaries.advance(bytes);
