@@ -1,5 +1,6 @@
 //! Segments as they were captured, before anything is known of their ends.
 
+use std::collections::HashMap;
 use std::net::SocketAddr;
 
 use super::tcp::Header;
@@ -12,11 +13,39 @@ pub(super) struct Captured {
     /// Whether it is from the lower one of the flow's two ends.
     pub(super) is_from_lower: bool,
     pub(super) header: Header,
+    /// Where it was captured: an interface, with or without VLAN tags, as [`Points`] numbers them.
+    pub(super) point: u16,
+    /// Identification of its IPv4 packet; 0 if it has none.
+    pub(super) identification: u16,
+    /// Hash of sequence numbers, flags and payload; without an identification also of window and options.
+    pub(super) digest: u64,
     /// Bytes of payload on the wire.
     pub(super) payload_bytes: u32,
     /// Begin and length of the part of the payload that is kept in [`Collected::bytes`].
     pub(super) kept: (u32, u32),
 }
+
+/// A point of capture: interface of the file, interface of the kernel, and bytes before IP, which VLAN tags change.
+pub(super) type Point = (u32, u32, usize);
+
+/// Numbers of the points of capture.
+#[derive(Debug, Default)]
+pub(super) struct Points(HashMap<Point, u16>);
+
+impl Points {
+    /// The number of a point; points beyond [`POINTS_MAX`] share the last one.
+    pub(super) fn number(&mut self, point: Point) -> u16 {
+        let next = self.0.len().min(POINTS_MAX - 1) as u16;
+        match self.0.get(&point) {
+            Some(number) => *number,
+            None if usize::from(next) < POINTS_MAX - 1 => *self.0.entry(point).or_insert(next),
+            None => next,
+        }
+    }
+}
+
+/// Points of capture that are told apart.
+pub(super) const POINTS_MAX: usize = 4096;
 
 /// All that was captured of a flow.
 #[derive(Debug)]

@@ -1,15 +1,17 @@
 //! Packets into flows, within limits.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Read;
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
 
-use super::captured::{Captured, Collected};
+use super::captured::{Captured, Collected, Points};
+use super::copies;
 use super::decrypt::{self, KeyLog, Opened};
 use super::file::{self, Packet};
 use super::flow::Flow;
-use super::packet::{self, Found};
+use super::packet::{self, Carried, Found};
 use super::paths::{self, Path};
 use super::tcp::Header;
 
@@ -55,6 +57,7 @@ pub(super) fn read_within(reader: impl Read, limits: Limits) -> Result<Capture, 
         packets: 0,
         segments: 0,
         kept_bytes: 0,
+        points: Points::default(),
         left_out: LeftOut::default(),
     };
     let notes = file::packets(reader, |packet| collector.packet(&packet))?;
@@ -82,6 +85,7 @@ struct Collector {
     packets: u64,
     segments: usize,
     kept_bytes: usize,
+    points: Points,
     left_out: LeftOut,
 }
 
@@ -92,6 +96,10 @@ struct LeftOut {
     unknown_links: u64,
     beyond_flows: u64,
     payloads: u64,
+    /// Packets that were cut within their headers, within the options of TCP, and behind.
+    cut_heads: u64,
+    cut_options: u64,
+    cut_payloads: u64,
     is_cut: bool,
 }
 
@@ -112,15 +120,27 @@ impl Collector {
                 self.left_out.unknown_links += 1;
                 return ControlFlow::Continue(());
             }
-            Found::Other => return ControlFlow::Continue(()),
+            Found::Other => {
+                let is_cut = packet.bytes.len() < packet.wire_bytes.min(HEADS_BYTES);
+                self.left_out.cut_heads += u64::from(is_cut);
+                return ControlFlow::Continue(());
+            }
         };
         let Some(header) = Header::parse(carried.bytes) else {
+            let is_cut = carried.bytes.len() < carried.wire_bytes.min(TCP_HEAD_BYTES);
+            self.left_out.cut_heads += u64::from(is_cut);
             return ControlFlow::Continue(());
         };
         let Some(payload_bytes) = carried.wire_bytes.checked_sub(header.bytes) else {
             return ControlFlow::Continue(());
         };
         let payload = carried.bytes.get(header.bytes..).unwrap_or_default();
+        match header.options.are_cut {
+            true => self.left_out.cut_options += 1,
+            false => self.left_out.cut_payloads += u64::from(payload.len() < payload_bytes),
+        }
+        let point = (packet.interface, carried.interface, carried.link_bytes);
+        let point = self.points.number(point);
         let from = SocketAddr::new(carried.from, header.from_port);
         let to = SocketAddr::new(carried.to, header.to_port);
         let Some(place) = self.flow(from, to, &header) else {
@@ -145,6 +165,9 @@ impl Collector {
             at_ns: packet.at_ns,
             is_from_lower: from == flow.ends[0],
             header,
+            point,
+            identification: carried.identification,
+            digest: digest(&carried, &header),
             payload_bytes: u32::try_from(payload_bytes).unwrap_or(u32::MAX),
             // Both are at most those that are kept of a flow.
             kept: (begin as u32, kept as u32),
@@ -183,7 +206,7 @@ impl Collector {
         Some(place)
     }
 
-    fn finish(self, mut notes: Vec<String>) -> Result<Capture, String> {
+    fn finish(mut self, mut notes: Vec<String>) -> Result<Capture, String> {
         self.left_out.tell(self.packets, self.limits, &mut notes);
         if self.flows.is_empty() {
             let why: String = notes.iter().map(|note| format!("; {note}")).collect();
@@ -192,6 +215,7 @@ impl Collector {
                 self.packets
             ));
         }
+        copies::remove(&mut self.flows).tell(&mut notes);
         let mut one_way = 0;
         let mut flows = Vec::new();
         for collected in self.flows {
@@ -228,6 +252,9 @@ impl LeftOut {
             unknown_links,
             beyond_flows,
             payloads,
+            cut_heads,
+            cut_options,
+            cut_payloads,
             is_cut,
         } = self;
         note(
@@ -253,6 +280,22 @@ impl LeftOut {
             ),
         );
         note(
+            *cut_heads,
+            format!("{cut_heads} packets are cut within their headers: {SNAP_LENGTH}"),
+        );
+        note(
+            *cut_options,
+            format!(
+                "{cut_options} packets are cut within the options of TCP, so that sizes of segments and windows are unknown: {SNAP_LENGTH}"
+            ),
+        );
+        note(
+            *cut_payloads,
+            format!(
+                "{cut_payloads} packets are cut within their payload, so that handshakes and requests may be unknown: {SNAP_LENGTH}"
+            ),
+        );
+        note(
             u64::from(*is_cut),
             format!(
                 "the first {packets} packets were read: there are more than {} of TCP",
@@ -261,6 +304,27 @@ impl LeftOut {
         );
     }
 }
+
+/// The hash of a segment by which copies of it are found.
+fn digest(carried: &Carried<'_>, header: &Header) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    let numbers = (header.sequence, header.acknowledged, header.flags);
+    (numbers, carried.wire_bytes).hash(&mut hasher);
+    let bytes = carried.bytes;
+    bytes.get(header.bytes..).hash(&mut hasher);
+    if carried.identification == 0 {
+        let options = bytes.get(TCP_HEAD_BYTES..header.bytes.min(bytes.len()));
+        (header.window, options).hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+/// The advice of notes about packets that are cut.
+const SNAP_LENGTH: &str = "capture with tcpdump -s 0";
+/// TCP's header without options.
+const TCP_HEAD_BYTES: usize = 20;
+/// Headers of Ethernet, IPv4 and TCP without options: with fewer bytes, nobody knows what the packet was.
+const HEADS_BYTES: usize = 14 + 20 + TCP_HEAD_BYTES;
 
 /// 20,000 connections; 2,000,000 segments, which take some 300 MB while they are read; 4 MiB of payload a connection, and 256 MiB
 /// in all.

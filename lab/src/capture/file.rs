@@ -19,6 +19,8 @@ pub(super) struct Packet<'a> {
     pub(super) number: u64,
     /// When it was captured: nanoseconds since 1970.
     pub(super) at_ns: u64,
+    /// The number of its interface in the section of a pcapng file; 0 in a classic one.
+    pub(super) interface: u32,
     /// The type of its first header, as tcpdump.org numbers them.
     pub(super) link: i32,
     /// The bytes that were captured.
@@ -213,7 +215,7 @@ impl<F: FnMut(Packet<'_>) -> ControlFlow<()>> Walk<F> {
                 let at_ns =
                     u64::from(packet.ts_sec) * 1_000_000_000 + u64::from(packet.ts_usec) * unit;
                 let link = self.section.link;
-                self.packet(at_ns, Some(link), packet.data, packet.origlen as usize)
+                self.packet(at_ns, (0, Some(link)), packet.data, packet.origlen as usize)
             }
             PcapBlockOwned::NG(block) => self.block_of_ng(block),
         }
@@ -236,8 +238,8 @@ impl<F: FnMut(Packet<'_>) -> ControlFlow<()>> Walk<F> {
                 let on = self.section.interfaces.get(packet.if_id as usize);
                 let time = u64::from(packet.ts_high) << 32 | u64::from(packet.ts_low);
                 let at_ns = on.map_or(0, |on| on.nanoseconds(time));
-                let link = on.map(|on| on.link);
-                return self.packet(at_ns, link, packet.packet_data(), packet.origlen as usize);
+                let on = (packet.if_id, on.map(|on| on.link));
+                return self.packet(at_ns, on, packet.packet_data(), packet.origlen as usize);
             }
             Block::SimplePacket(packet) => {
                 let on = self.section.interfaces.first();
@@ -249,7 +251,7 @@ impl<F: FnMut(Packet<'_>) -> ControlFlow<()>> Walk<F> {
                 if !self.notes.iter().any(|known| known == note) {
                     self.notes.push(note.to_owned());
                 }
-                return self.packet(0, None, bytes, packet.origlen as usize);
+                return self.packet(0, (0, None), bytes, packet.origlen as usize);
             }
             // Wireshark numbers these, too.
             Block::SystemdJournalExport(_) => self.number += 1,
@@ -262,7 +264,7 @@ impl<F: FnMut(Packet<'_>) -> ControlFlow<()>> Walk<F> {
     fn packet(
         &mut self,
         at_ns: u64,
-        link: Option<i32>,
+        (interface, link): (u32, Option<i32>),
         bytes: &[u8],
         wire_bytes: usize,
     ) -> ControlFlow<()> {
@@ -273,6 +275,7 @@ impl<F: FnMut(Packet<'_>) -> ControlFlow<()>> Walk<F> {
         (self.each)(Packet {
             number: self.number,
             at_ns,
+            interface,
             link,
             bytes,
             wire_bytes: wire_bytes.max(bytes.len()),

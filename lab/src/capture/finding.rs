@@ -6,28 +6,57 @@ use serde_json::{Value, json};
 
 use super::collect::Capture;
 use super::connect;
-use super::flow::Flow;
+use super::flow::{Flow, Side};
 use super::handshake::{self, Handshake};
 use super::hello::TLS13;
 use super::paths::Path;
 use super::stall::{self, Stall, milliseconds};
 use super::writes;
-use crate::doctor::{Code, Finding, Severity};
+use crate::doctor::{Code, Coverage, Finding, Severity};
 
 /// Judges a capture by the doctor's rules. Each code has one finding at most, with the packets of its worst cases.
 #[must_use]
 pub fn findings(capture: &Capture) -> Vec<Finding> {
-    [
-        stalls,
-        chain_over_window,
-        handshake_round_trips,
-        slow_connect,
-        tls_record_size,
-        write_size,
-    ]
-    .into_iter()
-    .filter_map(|rule| rule(capture))
-    .collect()
+    let found = RULES.iter().filter_map(|rule| rule(capture));
+    found.collect()
+}
+
+type Rule = fn(&Capture) -> Option<Finding>;
+
+const RULES: [Rule; 6] = [
+    stalls,
+    chain_over_window,
+    handshake_round_trips,
+    slow_connect,
+    tls_record_size,
+    write_size,
+];
+
+/// The rules with and without a verdict. Rules about pauses have none for connections with an unknown round trip; a note has
+/// their number.
+#[must_use]
+pub fn coverage(capture: &Capture) -> (Coverage, Option<String>) {
+    let has_data = |flow: &Flow| {
+        let mut segments = flow.segments.iter();
+        segments.any(|one| one.from == Side::Server && one.bytes > 0)
+    };
+    let with_data = each(capture).filter(|(flow, _)| has_data(flow));
+    let trips: Vec<_> = with_data.map(|(_, path)| path.round_trip_ns()).collect();
+    let unknown = trips.iter().filter(|trip| trip.is_none()).count();
+    let of_pauses = [Code::DelayedAckStall, Code::TlsRecordSize];
+    let names = of_pauses.iter().filter(|_| unknown > 0);
+    let coverage = Coverage {
+        checks: RULES.len(),
+        unjudged: names.map(|code| code.name().to_owned()).collect(),
+        is_interrupted: false,
+    };
+    let note = (unknown > 0).then(|| {
+        format!(
+            "pauses of {unknown} of {} connections were not judged: no acknowledgement shows how far both ends are",
+            trips.len()
+        )
+    });
+    (coverage, note)
 }
 
 fn each(capture: &Capture) -> impl Iterator<Item = (&Flow, &Path)> {

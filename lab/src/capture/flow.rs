@@ -205,10 +205,11 @@ fn place(one: &Captured, from: Side, scales: Option<[u8; 2]>, tracks: &mut [Trac
 /// The shifts of both sides' windows, where both SYNs were captured; they hold if both have the option.
 fn scales(segments: &[Captured], side: impl Fn(&Captured) -> Side) -> Option<[u8; 2]> {
     let syn = |of: Side| {
-        segments
-            .iter()
-            .find(|one| one.header.has(Header::SYN) && side(one) == of)
-            .map(|one| one.header.options.window_scale)
+        let mut syns = segments.iter();
+        let syn = syns.find(|one| one.header.has(Header::SYN) && side(one) == of)?;
+        // An option that was cut off may be a scale.
+        let options = &syn.header.options;
+        (!options.are_cut).then_some(options.window_scale)
     };
     let (client, server) = (syn(Side::Client)?, syn(Side::Server)?);
     Some(match (client, server) {
@@ -219,6 +220,10 @@ fn scales(segments: &[Captured], side: impl Fn(&Captured) -> Side) -> Option<[u8
 
 /// The payload of a full segment, as the handshake has it: the lesser size of both ends, without timestamps.
 fn segment_bytes_said(segments: &[Captured]) -> Option<u32> {
+    // Without all options nobody knows whether there are timestamps.
+    if segments.iter().any(|one| one.header.options.are_cut) {
+        return None;
+    }
     let syns = segments.iter().filter(|one| one.header.has(Header::SYN));
     let size = syns
         .filter_map(|one| one.header.options.segment_bytes)

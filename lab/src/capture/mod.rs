@@ -1,7 +1,8 @@
 //! Captures of packets: flows of TCP, what delayed them, and the packets that prove it.
 //!
 //! Bytes of a file enter by [`read`]: classic pcap and pcapng, from tcpdump, Wireshark or the emulated link. The file is cut
-//! into packets (`file`), these into segments (`packet`, `tcp`), which belong to flows in sequence space (`collect`, `flow`).
+//! into packets (`file`), these into segments (`packet`, `tcp`), which belong to flows in sequence space (`collect`, `flow`). Of
+//! packets that were captured more than once, one is kept (`copies`).
 //! [`findings`] applies the doctor's rules. A capture is made anywhere between client and server: the times from that point to
 //! either end are taken from the flows themselves (`paths`), and every rule allows for both. With the keys of a connection
 //! ([`Capture::decrypt`]) its requests have names.
@@ -12,6 +13,7 @@
 mod captured;
 mod collect;
 mod connect;
+mod copies;
 mod decrypt;
 mod file;
 mod finding;
@@ -33,6 +35,8 @@ mod writes;
 #[cfg(test)]
 mod build;
 #[cfg(test)]
+mod copies_tests;
+#[cfg(test)]
 mod files_tests;
 #[cfg(test)]
 mod limits_tests;
@@ -43,7 +47,7 @@ mod tests;
 
 pub use collect::{Capture, read};
 pub use decrypt::KeyLog;
-pub use finding::findings;
+pub use finding::{coverage, findings};
 pub use flow::{Flow, Segment, Side};
 pub use requests::Counted;
 pub use stall::Stall;

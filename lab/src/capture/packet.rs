@@ -13,6 +13,12 @@ pub(super) struct Carried<'a> {
     pub(super) bytes: &'a [u8],
     /// Length of header and payload on the wire.
     pub(super) wire_bytes: usize,
+    /// Identification of the IPv4 packet; 0 if it has none.
+    pub(super) identification: u16,
+    /// Number of the interface in the kernel, if the link's header has it, else 0.
+    pub(super) interface: u32,
+    /// Bytes before IP.
+    pub(super) link_bytes: usize,
 }
 
 /// Outcome of a packet.
@@ -42,12 +48,28 @@ pub(super) fn find(link: i32, bytes: &[u8], wire_bytes: usize) -> Found<'_> {
     };
     let ip = &bytes[head..];
     let left = wire_bytes.saturating_sub(head).max(ip.len());
-    match ip[0] >> 4 {
+    let found = match ip[0] >> 4 {
         4 => ipv4(ip, left),
         6 => ipv6(ip, left),
         _ => None,
+    };
+    match found {
+        Some(Found::Tcp(carried)) => Found::Tcp(Carried {
+            interface: interface(link, bytes),
+            link_bytes: head,
+            ..carried
+        }),
+        other => other.unwrap_or(Found::Other),
     }
-    .unwrap_or(Found::Other)
+}
+
+/// The interface in the header of `LINKTYPE_LINUX_SLL2`; 0 of others.
+fn interface(link: i32, bytes: &[u8]) -> u32 {
+    let number = bytes.get(4..).and_then(|rest| rest.first_chunk());
+    match (link, number) {
+        (LINK_SLL2, Some(number)) => u32::from_be_bytes(*number),
+        _ => 0,
+    }
 }
 
 /// The place where IP begins, if its version is there.
@@ -107,6 +129,9 @@ fn ipv4(ip: &[u8], left: usize) -> Option<Found<'_>> {
         to: IpAddr::V4(Ipv4Addr::from(address(16))),
         bytes: ip.get(head..total.min(ip.len()))?,
         wire_bytes: total - head,
+        identification: u16::from_be_bytes([fixed[4], fixed[5]]),
+        interface: 0,
+        link_bytes: 0,
     }))
 }
 
@@ -142,6 +167,9 @@ fn ipv6(ip: &[u8], left: usize) -> Option<Found<'_>> {
         to: IpAddr::V6(Ipv6Addr::from(address(24))),
         bytes: ip.get(at..total.min(ip.len()))?,
         wire_bytes: total - at,
+        identification: 0,
+        interface: 0,
+        link_bytes: 0,
     }))
 }
 

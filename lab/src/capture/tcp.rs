@@ -28,6 +28,8 @@ pub(super) struct Options {
     pub(super) has_timestamps: bool,
     /// Number of SACK blocks.
     pub(super) sack_blocks: u8,
+    /// Whether the capture has only a part of them.
+    pub(super) are_cut: bool,
 }
 
 impl Header {
@@ -55,7 +57,10 @@ impl Header {
             flags: fixed[13],
             window: two(14),
             bytes: length,
-            options: Options::parse(options),
+            options: Options {
+                are_cut: bytes.len() < length,
+                ..Options::parse(options)
+            },
         })
     }
 

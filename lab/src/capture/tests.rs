@@ -386,6 +386,22 @@ fn a_chain_over_the_window_is_counted_to_the_byte() {
 }
 
 #[test]
+fn connections_without_a_round_trip_are_counted() {
+    let script = withheld(0, 50 * MS, 40 * MS, 100);
+    let (whole, note) = coverage(&capture(&script));
+    assert_eq!((whole.checks, whole.unjudged, note), (6, vec![], None));
+    let mut one_way = withheld(0, 50 * MS, 40 * MS, 100);
+    one_way.packets.retain(|(_, packet)| packet[15] == 2);
+    let (partial, note) = coverage(&capture(&one_way));
+    assert_eq!(partial.unjudged, ["delayed-ack-stall", "tls-record-size"]);
+    let note = note.expect("it has the number");
+    assert!(note.starts_with("pauses of 1 of 1 connections"), "{note}");
+    // A connection that is refused has no pauses.
+    one_way.packets.truncate(1);
+    assert_eq!(coverage(&capture(&one_way)).1, None);
+}
+
+#[test]
 fn an_older_version_costs_a_round_trip() {
     let found = findings(&capture(&tls(3000, 0x0303, true)));
     let judged = found.iter().map(|one| (one.code, one.severity));

@@ -30,6 +30,9 @@ pub(super) fn capture(path: &Path, key_log: Option<&Path>) -> Result<Diagnosis, 
     }
     let mut diagnosis = Diagnosis::new(&path.display().to_string(), "");
     diagnosis.findings = capture::findings(&capture);
+    let (coverage, note) = capture::coverage(&capture);
+    diagnosis.coverage = coverage;
+    capture.notes.extend(note);
     diagnosis
         .measured
         .insert("packets".into(), capture.packets.into());
