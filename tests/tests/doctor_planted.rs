@@ -113,6 +113,9 @@ fn what_was_planted_is_the_first_finding() {
         redirect_to_https_without_strict_transport_security_is_found
         redirect_to_itself_is_found
         large_heads_are_found
+        style_sheet_that_is_not_stored_is_found
+        validator_that_the_server_ignores_is_found
+        files_of_this_server_are_asked_about_with_success
     };
     let next = AtomicUsize::new(0);
     thread::scope(|scope| {
@@ -252,6 +255,47 @@ fn poor_compression_is_found() {
     let url = https(&server, "/repeated.html");
     finds(&url, "poor-compression", "warn", |found, _| {
         assert_eq!(found["evidence"]["response"]["coding"], "gzip");
+    });
+}
+
+/// A style sheet with these fields, as the target of an examination.
+fn style_sheet(fields: &str) -> Server {
+    let location =
+        format!("location = /app.css {{ default_type text/css; {fields} return 200 '#a {{}}'; }}");
+    with(&[("location /answer { return 200 hello; }", &location)])
+}
+
+fn style_sheet_that_is_not_stored_is_found() {
+    let server = style_sheet("add_header Cache-Control no-store;");
+    let url = https(&server, "/app.css");
+    finds(&url, "poor-caching", "warn", |found, _| {
+        let again = found["evidence"]["downloaded_again"].to_string();
+        assert!(again.contains("no-store"), "{found}");
+        assert!(mends(found, "expires 1h;"), "{found}");
+    });
+}
+
+fn validator_that_the_server_ignores_is_found() {
+    let server = style_sheet("add_header Cache-Control no-cache; add_header ETag '\"1\"';");
+    let url = https(&server, "/app.css");
+    finds(&url, "poor-caching", "warn", |found, _| {
+        let ignored = &found["evidence"]["validator_ignored"];
+        assert!(ignored.to_string().contains("no-cache"), "{found}");
+    });
+}
+
+fn files_of_this_server_are_asked_about_with_success() {
+    let change = (
+        "location /answer { return 200 hello; }",
+        "location = /a.css { }",
+    );
+    let server = with(&[change]);
+    std::fs::write(server.path("html/a.css"), "#a {}").expect("it is written");
+    examined(&https(&server, "/a.css"), |found| {
+        assert!(above_note(found).is_empty(), "{found:#}");
+        let file = &found["measured"]["static_files"][0];
+        assert_eq!(file["revalidated"], true, "{file}");
+        assert_eq!(file["fault"], "no_lifetime", "{file}");
     });
 }
 

@@ -42,6 +42,7 @@ codes! {
     NoKeepalive "no-keepalive" "The server closes connections after a response."
     NoCompression "no-compression" "Text is sent uncompressed to clients that accept compression."
     PoorCompression "poor-compression" "Another coding or level would make text noticeably smaller."
+    PoorCaching "poor-caching" "Static files are requested again although clients could keep them."
     RedirectChain "redirect-chain" "Several redirects lead to the page."
     RedirectToHttpsLate "redirect-to-https-late" "Each visit by http is redirected, because the server does not ask for https (RFC 6797)."
     HeaderBloat "header-bloat" "Heads of responses are large."

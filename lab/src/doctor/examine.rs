@@ -63,6 +63,20 @@ pub struct Body {
     pub bytes: u64,
     /// Whether it comes compressed when gzip is accepted.
     pub is_compressed: bool,
+    /// Its bytes as they were sent to a client that accepts gzip.
+    pub sent_bytes: u64,
+    /// Fields of that response.
+    pub fields: Vec<(String, String)>,
+}
+
+impl Body {
+    /// The value of the first field with this name, whatever its case.
+    #[must_use]
+    pub fn field(&self, name: &str) -> Option<&str> {
+        let mut fields = self.fields.iter();
+        let found = fields.find(|(known, _)| known.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| value.as_str())
+    }
 }
 
 impl<'a> Examination<'a> {

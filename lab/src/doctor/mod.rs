@@ -6,6 +6,7 @@
 //!
 //! Source: docs/doctor.md.
 
+mod caching;
 mod chain;
 mod chain_file;
 mod checks;

@@ -58,6 +58,8 @@ fn look(x: &Examination<'_>) -> Result<Vec<Body>, Failure> {
                     url,
                     bytes: plain.body_bytes,
                     is_compressed: coding.is_some_and(|coding| coding.eq_ignore_ascii_case("gzip")),
+                    sent_bytes: gzip.body_bytes,
+                    fields: gzip.fields.clone(),
                 });
             }
         }

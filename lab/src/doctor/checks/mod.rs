@@ -3,6 +3,7 @@
 //! A check is a file with `pub(super) fn run(&mut Examination<'_>) -> Result<Vec<Finding>, Failure>` and a line of [`CHECKS`].
 //! What costs few requests comes first, so that a small budget gets as far as it can.
 
+mod caching;
 mod codings;
 mod compression;
 mod delayed_ack_stall;
@@ -69,6 +70,10 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         name: "compression",
         run: compression::run,
+    },
+    Check {
+        name: "caching",
+        run: caching::run,
     },
     Check {
         name: "time of the server",

@@ -393,6 +393,8 @@ mod tests {
             url: picked(&format!("http://h/{path}"), 0).url,
             bytes,
             is_compressed: false,
+            sent_bytes: bytes,
+            fields: Vec::new(),
         };
         let site = [
             body("page", 900_000),

@@ -4,6 +4,7 @@
 //! would prove, a finding here is a warning. Each code has one finding at most, with the resources that lost most by it.
 //! Resources from a cache asked no server, and are left out.
 
+mod caching;
 mod network;
 mod page;
 mod responses;
@@ -23,6 +24,7 @@ pub fn from_har(visit: &Visit) -> Vec<Finding> {
         network::no_http2,
         network::no_keepalive,
         responses::no_compression,
+        caching::poor_caching,
         responses::redirect_chain,
         responses::header_bloat,
         responses::slow_server,

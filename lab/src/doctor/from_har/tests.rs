@@ -178,6 +178,37 @@ fn redirects_one_after_the_other_are_a_chain() {
 }
 
 #[test]
+fn static_files_of_the_site_are_kept() {
+    let file = |url: &str, fields: &[(&str, &str)]| {
+        let mut one = resource(url);
+        one.mime_type = "text/css".to_owned();
+        let fields = fields.iter();
+        one.response_fields = fields
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
+        vec![document(), one]
+    };
+    let never: &[(&str, &str)] = &[("cache-control", "no-store")];
+    let found = judge(file("https://h/a.css", never));
+    assert_eq!(
+        (found[0].code, found[0].severity),
+        (Code::PoorCaching, Severity::Warn)
+    );
+    assert_eq!((found[0].lost_ms, found[0].lost_round_trips), (50.0, 1.0));
+    assert_eq!(
+        codes(file("https://static.h/a.css", never)),
+        [Code::PoorCaching]
+    );
+    assert_eq!(codes(file("https://other/a.css", never)), []);
+    assert_eq!(codes(file("https://noth/a.css", never)), []);
+    assert_eq!(
+        codes(file("https://h/a.css", &[("cache-control", "max-age=60")])),
+        []
+    );
+    assert_eq!(codes(file("https://h/a.css", &[])), [], "nothing is known");
+}
+
+#[test]
 fn heads_are_small() {
     let head = |bytes| with(|one| one.head_bytes = Some(bytes));
     assert_eq!(codes(head(HEAD_BYTES)), [Code::HeaderBloat]);
