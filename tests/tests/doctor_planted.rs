@@ -451,8 +451,12 @@ fn by_name_server(delay: Duration, judge: impl Fn(&Value) + Send + Sync) {
 const NAME: &str = "name.example";
 
 /// Examines a healthy server in a network with these options of the route to visitors, and this setting of
-/// `tcp_slow_start_after_idle`, with `--try`; judges what is found.
-fn tried(route: &str, slow_start_after_idle: &str, judge: impl Fn(&Value) + Send + Sync) {
+/// `tcp_slow_start_after_idle`, with `--try`, and with `--url` if there is to be a large body; judges what is found.
+fn tried(
+    (route, slow_start_after_idle): (&str, &str),
+    has_large_body: bool,
+    judge: impl Fn(&Value) + Send + Sync,
+) {
     in_own_network(route, || {
         let settings = [
             (IDLE, slow_start_after_idle),
@@ -464,9 +468,17 @@ fn tried(route: &str, slow_start_after_idle: &str, judge: impl Fn(&Value) + Send
         }
         let corking = sysctl(CORKING);
         let server = with(&[]);
+        let large = vec![b'x'; LARGE_BYTES];
+        std::fs::write(server.path("html/large.bin"), large).expect("it is written");
         // Without TLS, whose handshake widens the window before the first response.
         let url = format!("http://localhost:{}/", server.port_number(3));
-        let doctor = || diagnosis_by(Command::new(peer::binary()), &url, &["--try"]);
+        let words = ["--try", "--url", &format!("{url}large.bin")];
+        let words = if has_large_body {
+            &words[..]
+        } else {
+            &words[..1]
+        };
+        let doctor = || diagnosis_by(Command::new(peer::binary()), &url, words);
         let what = format!("{route}, {slow_start_after_idle}");
         judged(&what, BUSY, doctor, |found| {
             judge(found);
@@ -479,6 +491,9 @@ fn tried(route: &str, slow_start_after_idle: &str, judge: impl Fn(&Value) + Send
     });
 }
 
+/// Bytes of a body of `--url`, more than of one that the doctor would choose.
+const LARGE_BYTES: usize = 250_000;
+
 const IDLE: &str = "net.ipv4.tcp_slow_start_after_idle";
 const CORKING: &str = "net.ipv4.tcp_autocorking";
 
@@ -486,9 +501,9 @@ const CORKING: &str = "net.ipv4.tcp_autocorking";
 #[test]
 fn settings_that_delay_first_bytes_are_found_by_trial_and_others_are_not() {
     thread::scope(|scope| {
-        scope.spawn(|| tried("initcwnd 3", "0", narrow_initial_window));
-        scope.spawn(|| tried("", "1", slow_start_after_idle));
-        scope.spawn(|| tried("initcwnd 10", "0", good_settings));
+        scope.spawn(|| tried(("initcwnd 3", "0"), true, narrow_initial_window));
+        scope.spawn(|| tried(("", "1"), false, slow_start_after_idle));
+        scope.spawn(|| tried(("initcwnd 10", "0"), false, good_settings));
     });
 }
 
@@ -497,6 +512,10 @@ fn narrow_initial_window(found: &Value) {
     assert_eq!(found["evidence"]["setting"], "initcwnd");
     let values = [&found["evidence"]["value"], &found["evidence"]["tried"]];
     assert_eq!(values, ["3", "10"], "{found}");
+    assert_eq!(found["evidence"]["bytes"], LARGE_BYTES);
+    let named = format!("large.bin ({LARGE_BYTES} bytes)");
+    let title = found["title"].as_str().unwrap_or_default();
+    assert!(title.contains(&named), "{title}");
     assert!(mends(&found, "initcwnd 10;"), "{found}");
 }
 

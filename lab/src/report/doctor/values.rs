@@ -150,11 +150,11 @@ fn plain_within(value: &Value, depth: usize) -> String {
             if list.len() > LIST_MOST {
                 shown.push(format!("and {} more", list.len() - LIST_MOST));
             }
-            // Sentences have commas of their own.
-            let between = if list.iter().all(Value::is_string) {
-                "; "
-            } else {
-                ", "
+            // Sentences have commas of their own, and members of objects have semicolons between.
+            let between = match list.iter().any(Value::is_object) {
+                true => " | ",
+                false if list.iter().all(Value::is_string) => "; ",
+                false => ", ",
             };
             match shown.is_empty() {
                 true => "none".to_owned(),
@@ -162,7 +162,8 @@ fn plain_within(value: &Value, depth: usize) -> String {
             }
         }
         Value::Object(members) => estimate(members).unwrap_or_else(|| {
-            let members = members.iter().filter(|(_, value)| !value.is_null());
+            let is_there = |value: &Value| !value.is_null() && value != "";
+            let members = members.iter().filter(|(_, value)| is_there(value));
             let shown = members.take(LIST_MOST).map(|(name, value)| {
                 format!("{}: {}", title(name), plain_within(value, depth - 1))
             });
@@ -172,15 +173,17 @@ fn plain_within(value: &Value, depth: usize) -> String {
     }
 }
 
-/// A figure with its interval: `12.3 (11.9 to 12.7), n=20`; without one `12.3, n=4 is too small for an interval`.
+/// A figure with its interval: `12.3 (11.9 to 12.7), n=20`; without one `12.3, n=4 is too small for an interval`. Figures
+/// below 10, such as ratios and round trips, have two decimals.
 fn estimate(members: &Map<String, Value>) -> Option<String> {
     let number = |name: &str| members.get(name).and_then(Value::as_f64);
     let value = number("value")?;
+    let decimals = if value.abs() < 10.0 { 2 } else { 1 };
     let has_ends = members.contains_key("low") && members.contains_key("high");
     let between = match (number("low"), number("high")) {
-        (Some(low), Some(high)) => format!(" ({low:.1} to {high:.1})"),
-        (Some(low), None) => format!(" ({low:.1} or more)"),
-        (None, Some(high)) => format!(" ({high:.1} or less)"),
+        (Some(low), Some(high)) => format!(" ({low:.decimals$} to {high:.decimals$})"),
+        (Some(low), None) => format!(" ({low:.decimals$} or more)"),
+        (None, Some(high)) => format!(" ({high:.decimals$} or less)"),
         (None, None) => String::new(),
     };
     let few = match has_ends && between.is_empty() {
@@ -192,7 +195,7 @@ fn estimate(members: &Map<String, Value>) -> Option<String> {
     let late = late.map_or_else(String::new, |(late, of)| {
         format!(", {late:.0} of {of:.0} late")
     });
-    Some(format!("{value:.1}{between}{n}{late}"))
+    Some(format!("{value:.decimals$}{between}{n}{late}"))
 }
 
 /// Rows and columns of a table, members of a list within a line, levels of lists within lists.
@@ -226,12 +229,12 @@ mod tests {
         let figure = |low: Value, high: Value| {
             plain(&json!({"value": 5.0, "low": low, "high": high, "n": 4}))
         };
-        assert_eq!(figure(json!(4.0), json!(6.5)), "5.0 (4.0 to 6.5), n=4");
-        assert_eq!(figure(json!(4.0), Value::Null), "5.0 (4.0 or more), n=4");
-        assert_eq!(figure(Value::Null, json!(6.5)), "5.0 (6.5 or less), n=4");
-        let none = "5.0, n=4 is too small for an interval";
+        assert_eq!(figure(json!(4.0), json!(6.5)), "5.00 (4.00 to 6.50), n=4");
+        assert_eq!(figure(json!(4.0), Value::Null), "5.00 (4.00 or more), n=4");
+        assert_eq!(figure(Value::Null, json!(6.5)), "5.00 (6.50 or less), n=4");
+        let none = "5.00, n=4 is too small for an interval";
         assert_eq!(figure(Value::Null, Value::Null), none);
-        assert_eq!(plain(&json!({"value": 5.0, "n": 4})), "5.0, n=4");
+        assert_eq!(plain(&json!({"value": 5.0, "n": 4})), "5.00, n=4");
     }
 
     #[test]
@@ -241,7 +244,9 @@ mod tests {
             "needs": 1,
             "round_trips": {"value": 2.0, "low": 1.9, "high": 2.1, "n": 9},
         }));
-        let expected = "round trips needed: 1; round trips: 2.0 (1.9 to 2.1), n=9";
+        let expected = "round trips needed: 1; round trips: 2.00 (1.90 to 2.10), n=9";
         assert_eq!(shown, expected);
+        let hops = json!([{"from": "a", "to": "b"}, {"from": "b", "to": ""}]);
+        assert_eq!(plain(&hops), "from: a; to: b | from: b");
     }
 }

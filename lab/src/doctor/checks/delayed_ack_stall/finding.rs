@@ -24,7 +24,7 @@ pub(super) fn of(x: &Examination<'_>, sweep: &Sweep, edges: &[Edge]) -> Option<F
     let (least, most) = (sizes.iter().min()?, sizes.iter().max()?);
     let of_each = stalled
         .iter()
-        .filter_map(|n| Some((*n, verdict.late_ms_of(*n)?)));
+        .filter_map(|n| Some((*n, verdict.late_ms_of(0, *n)?)));
     let of_each: Vec<(usize, f64)> = of_each.collect();
     let worst_ms = of_each.iter().map(|(_, ms)| *ms).fold(late.value, f64::max);
     let title = format!(

@@ -67,20 +67,21 @@ impl Verdict<'_> {
         stalled
     }
 
-    /// By how much responses of cells that stall are late at a hold, ms.
+    /// Mean delay of the subjects that stall at a hold, ms. `n` is the number of subjects: samples of one subject share its
+    /// size and its time without a hold, so that they are not independent.
     pub(super) fn late_ms(&self, hold: usize) -> Option<Estimate> {
-        let cells = self.cells().into_iter();
-        let all: Vec<f64> = cells
-            .flat_map(|(subject, place)| self.lateness(hold, subject, place))
+        let stalled = self.stalled().into_iter();
+        let means: Vec<f64> = stalled
+            .filter_map(|subject| self.late_ms_of(hold, subject))
             .collect();
-        mean(&all, LEVEL)
+        mean(&means, LEVEL)
     }
 
-    /// By how much responses of a subject are late at the longest hold where it stalls, on average, ms.
-    pub(super) fn late_ms_of(&self, subject: usize) -> Option<f64> {
+    /// Mean delay of a subject at a hold, ms, at the places at which it stalls.
+    pub(super) fn late_ms_of(&self, hold: usize, subject: usize) -> Option<f64> {
         let cells = self.cells().into_iter().filter(|(n, _)| *n == subject);
         let all: Vec<f64> = cells
-            .flat_map(|(_, place)| self.lateness(0, subject, place))
+            .flat_map(|(_, place)| self.lateness(hold, subject, place))
             .collect();
         mean(&all, LEVEL).map(|late| late.value)
     }
@@ -156,6 +157,27 @@ mod tests {
         assert_eq!(held(&[52.0, 51.0, 52.0]), (vec![], vec![]));
         // Of five, one may be in time.
         assert_eq!(held(&[300.0, 301.0, 52.0, 300.0, 300.0]).1, [(0, 2)]);
+    }
+
+    #[test]
+    fn interval_of_the_delay_is_of_bodies_not_of_samples() {
+        let free = [samples(0, 0, &[50.0]), samples(1, 0, &[50.0])].concat();
+        let late_ms = |held: Vec<Sample>| {
+            let verdict = Verdict {
+                subjects: 2,
+                free: &free,
+                held: &[held],
+                late_after_ms: &AFTER,
+            };
+            verdict.late_ms(0).expect("it stalls")
+        };
+        let one = samples(0, 2, &[150.0, 151.0, 149.0, 150.0]);
+        let alone = late_ms(one.clone());
+        assert_eq!((alone.value, alone.n), (100.0, 1));
+        assert!(alone.low.is_infinite() && alone.high.is_infinite());
+        let both = late_ms([one, samples(1, 2, &[250.0; 3])].concat());
+        assert_eq!((both.value, both.n), (150.0, 2));
+        assert!(both.low < 100.0 && both.high > 200.0, "{both:?}");
     }
 
     #[test]
