@@ -282,8 +282,8 @@ fn mend(figures: &Figures, last: &Hop) -> String {
             "nginx and firstbyte: the first redirect goes to the last place at once: return 301 {};",
             word(&last.to)
         ),
-        Some(Stop::Circle) => "nginx and firstbyte: one place of the circle has to answer itself; behind a proxy that ends TLS \
-                               test $http_x_forwarded_proto, not $scheme"
+        Some(Stop::Circle) => "one place of the circle has to answer itself; a server behind a proxy that ends TLS tests \
+                               $http_x_forwarded_proto, not $scheme"
             .to_owned(),
         Some(Stop::Unreachable(_)) => {
             format!("{} has to answer, or the redirect has to name another place", last.to)
