@@ -12,7 +12,7 @@ const VERBS: [&[&str]; 3] = [
     &["waterfall", "--wire", "--insecure"],
 ];
 
-/// Runs each verb with the URL, over each protocol; the reason is in what it prints.
+/// Runs each verb with the URL, over each protocol; its output has the reason.
 #[track_caller]
 fn each_names(url: &str, protocols: &[&str], reason: &str) {
     for verb in VERBS {

@@ -13,7 +13,7 @@ pub(super) struct Captured {
     /// Whether it is from the lower one of the flow's two ends.
     pub(super) is_from_lower: bool,
     pub(super) header: Header,
-    /// Where it was captured: an interface, with or without VLAN tags, as [`Points`] numbers them.
+    /// Its point of capture, by [`Points::number`].
     pub(super) point: u16,
     /// Identification of its IPv4 packet; 0 if it has none.
     pub(super) identification: u16,
@@ -25,7 +25,7 @@ pub(super) struct Captured {
     pub(super) kept: (u32, u32),
 }
 
-/// A point of capture: interface of the file, interface of the kernel, and bytes before IP, which VLAN tags change.
+/// A point of capture: interface of the file, interface of the kernel, and the number of bytes before IP.
 pub(super) type Point = (u32, u32, usize);
 
 /// Numbers of the points of capture.
@@ -44,7 +44,7 @@ impl Points {
     }
 }
 
-/// Points of capture that are told apart.
+/// Points of capture with a number of their own.
 pub(super) const POINTS_MAX: usize = 4096;
 
 /// All that was captured of a flow.

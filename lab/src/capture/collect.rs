@@ -208,6 +208,7 @@ impl Collector {
 
     fn finish(mut self, mut notes: Vec<String>) -> Result<Capture, String> {
         self.left_out.tell(self.packets, self.limits, &mut notes);
+        tell_cuts(&self.left_out, &mut notes);
         if self.flows.is_empty() {
             let why: String = notes.iter().map(|note| format!("; {note}")).collect();
             return Err(format!(
@@ -252,10 +253,8 @@ impl LeftOut {
             unknown_links,
             beyond_flows,
             payloads,
-            cut_heads,
-            cut_options,
-            cut_payloads,
             is_cut,
+            ..
         } = self;
         note(
             *fragments,
@@ -280,28 +279,33 @@ impl LeftOut {
             ),
         );
         note(
-            *cut_heads,
-            format!("{cut_heads} packets are cut within their headers: {SNAP_LENGTH}"),
-        );
-        note(
-            *cut_options,
-            format!(
-                "{cut_options} packets are cut within the options of TCP, so that sizes of segments and windows are unknown: {SNAP_LENGTH}"
-            ),
-        );
-        note(
-            *cut_payloads,
-            format!(
-                "{cut_payloads} packets are cut within their payload, so that handshakes and requests may be unknown: {SNAP_LENGTH}"
-            ),
-        );
-        note(
             u64::from(*is_cut),
             format!(
                 "the first {packets} packets were read: there are more than {} of TCP",
                 limits.segments
             ),
         );
+    }
+}
+
+/// Sentences about packets that a short snap length has cut.
+fn tell_cuts(left_out: &LeftOut, notes: &mut Vec<String>) {
+    for (count, part) in [
+        (left_out.cut_heads, "headers"),
+        (
+            left_out.cut_options,
+            "TCP options, so that sizes of segments and windows are unknown",
+        ),
+        (
+            left_out.cut_payloads,
+            "payload, so that handshakes and requests may be unknown",
+        ),
+    ] {
+        if count > 0 {
+            notes.push(format!(
+                "{count} packets are cut within their {part}: capture with tcpdump -s 0"
+            ));
+        }
     }
 }
 
@@ -319,11 +323,9 @@ fn digest(carried: &Carried<'_>, header: &Header) -> u64 {
     hasher.finish()
 }
 
-/// The advice of notes about packets that are cut.
-const SNAP_LENGTH: &str = "capture with tcpdump -s 0";
 /// TCP's header without options.
 const TCP_HEAD_BYTES: usize = 20;
-/// Headers of Ethernet, IPv4 and TCP without options: with fewer bytes, nobody knows what the packet was.
+/// Headers of Ethernet, IPv4 and TCP without options: a packet with fewer captured bytes is of an unknown protocol.
 const HEADS_BYTES: usize = 14 + 20 + TCP_HEAD_BYTES;
 
 /// 20,000 connections; 2,000,000 segments, which take some 300 MB while they are read; 4 MiB of payload a connection, and 256 MiB

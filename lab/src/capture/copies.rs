@@ -1,10 +1,12 @@
-//! Packets that were captured more than once: at several interfaces, on both sides of a NAT, or twice at one.
+//! Packets with more than one copy in a capture: from several interfaces, on both sides of a NAT, or twice at one.
 //!
 //! `tcpdump -i any` sees a packet at the device of a container, at the bridge and at the card. Copies look like repeated
-//! segments, so that no rule finds anything. Of each connection one point of the capture is judged: the one that has most packets
-//! in the whole file, among those that have all bytes of both directions. Without such a point, and at one point, a packet is
-//! a copy if another one has the same IP identification, sequence number and payload. Without an identification (0, or
-//! IPv6) it also has the same options and comes within [`COPY_NS`], and a third of its connection has copies.
+//! segments, so that no rule finds anything. Each connection is judged at one point of capture with all bytes of both
+//! directions. Of several such points, the one with most packets in the file is chosen.
+//!
+//! Without such a point, and at one point, a packet is a copy if an earlier one has the same IP identification, sequence
+//! number and payload. Without an identification (0, or IPv6) it also needs the same options and comes within [`COPY_NS`].
+//! A third of its connection has to have such copies.
 //!
 //! Source: RFC 6864 (identifications), tcpdump.org/linktypes/LINKTYPE_LINUX_SLL2.html (interfaces).
 
@@ -127,7 +129,7 @@ fn point_of_all(flow: &Collected, at_point: &HashMap<u16, usize>) -> Option<u16>
     whole.max_by_key(|point| (at_point.get(point).copied(), Reverse(*point)))
 }
 
-/// For each segment of a direction its point, and begin and end of its bytes in sequence space that does not wrap.
+/// Point of capture, begin and end of each segment of a direction, in sequence space that does not wrap.
 fn ranges(segments: &[Captured], is_from_lower: bool) -> Vec<(u16, i64, i64)> {
     let mut last: Option<(u32, i64)> = None;
     let own = segments.iter();
@@ -183,7 +185,7 @@ fn remove_again(flow: &mut Collected) {
         .retain(|_| !is_copy.next().unwrap_or_default());
 }
 
-/// Points of capture of a connection that are looked at: those with most of its packets.
+/// The most points of capture of a connection that are compared: those with most of its packets.
 pub(super) const POINTS_MAX: usize = 16;
 /// How long an identification is of one packet, ns: hosts repeat them after 65,536.
 pub(super) const IDENTIFICATION_NS: u64 = 1_000_000_000;

@@ -82,7 +82,7 @@ fn copies_at_other_interfaces_and_vlans_are_left_out() {
     }
 }
 
-/// A mirror port sends what a switch receives and what it sends.
+/// A mirror port sends each packet at its way in and at its way out.
 #[test]
 fn copies_at_one_interface_are_left_out_while_they_are_copies() {
     let script = script();
@@ -213,7 +213,7 @@ fn packets_that_are_cut_are_noted() {
     assert_eq!(notes(20 + 20 + 399), Ok((vec![payload.to_owned()], true)));
     let (found, is_known) = notes(20 + 20 + 7).expect("there is TCP");
     assert!(
-        found[0].starts_with("2 packets are cut within the options of TCP"),
+        found[0].starts_with("2 packets are cut within their TCP options"),
         "{found:?}"
     );
     assert!(

@@ -1,8 +1,8 @@
-//! poor-caching: fields of static files by which clients keep them, and names that promise more.
+//! poor-caching: the caching fields of static files.
 //!
-//! Few false alarms come before completeness. A file is static by the extension of its path and by its type; a response that
-//! sets a cookie is not. Files with a validator that clients ask about at each visit are a choice of their server, unless
-//! their name has a hash of the content.
+//! Few false alarms come before completeness. A file is static by the extension of its path and by its type. A response with
+//! a cookie is not static. A file with a validator and a short lifetime is a choice of its server, unless its name has a
+//! hash of the content.
 //!
 //! Source: RFC 9111 sections 4.2 and 5.2.2, RFC 9110 section 8.8, RFC 8246.
 
@@ -23,7 +23,7 @@ pub(super) struct StaticFile {
     has_hash: bool,
     has_etag: bool,
     has_date: bool,
-    /// Whether the server answers a conditional request by 304; `None` if nobody asked.
+    /// Whether the server answers a conditional request by 304; `None` if none was sent.
     pub(super) is_revalidated: Option<bool>,
     /// `Cache-Control` and `Expires`, for the report.
     shown: String,

@@ -31,7 +31,7 @@ impl Failure {
         ))
     }
 
-    /// The failure of a check that counts round trips by time, if they are too short for that.
+    /// The failure of a check by time for lack of a longer round trip.
     pub(super) fn short_round_trip(round_trip_ms: f64) -> Self {
         Self::Other(format!(
             "a round trip of {round_trip_ms:.1} ms is too short to be counted by time"

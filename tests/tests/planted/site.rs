@@ -1,4 +1,5 @@
 //! A site in which nothing is to be found but what a test plants, and the doctor's diagnosis of it.
+#![allow(dead_code, reason = "each test file uses its own part")]
 
 use std::fmt::Write as _;
 use std::process::{Command, Stdio};

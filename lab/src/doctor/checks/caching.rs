@@ -50,7 +50,7 @@ fn revalidate(visitor: &Visitor<'_>, files: &mut [(Body, StaticFile)]) -> Result
             file.is_revalidated = match response.status {
                 304 => Some(true),
                 200 => Some(false),
-                // An error says nothing about the copy.
+                // An error proves nothing about the copy.
                 _ => None,
             };
             if response.status != 200 {

@@ -66,28 +66,10 @@ fn judged(x: &mut Examination<'_>, all: Vec<Series>, spoken: &[Version]) -> Vec<
         let why = Failure::short_round_trip(round_trip_ms);
         x.cannot_judge(NAME, format!("{NAME}: no verdict by time: {why}"));
     }
-    let trips = |series: &Series| {
-        let took = median(&series.took_ms).filter(|_| round_trip_ms >= ROUND_TRIP_MS_MIN)?;
-        let zero = Estimate {
-            value: 0.0,
-            low: 0.0,
-            high: 0.0,
-            n: took.n,
-        };
-        let computed = series.computed_ms.unwrap_or(zero);
-        let trips = |took: f64, computed: f64| (took - computed).max(0.0) / round_trip_ms;
-        Some(Estimate {
-            value: trips(took.value, computed.value),
-            // Ends that hold whatever the other median is within its own.
-            low: trips(took.low, computed.high),
-            high: trips(took.high, computed.low),
-            n: took.n,
-        })
-    };
     let flights = all.iter().map(|series| Flight {
         asked: series.asked,
         bytes: series.flight_bytes,
-        round_trips: trips(series),
+        round_trips: trips(series, round_trip_ms),
     });
     let figures = first_flight::Figures {
         flights: flights.collect(),
@@ -113,7 +95,7 @@ fn judged(x: &mut Examination<'_>, all: Vec<Series>, spoken: &[Version]) -> Vec<
             version: series.asked.version(),
             is_preferred: Some(&series.asked.version()) == spoken.first(),
             retried: series.retried,
-            round_trips: trips(series),
+            round_trips: trips(series, round_trip_ms),
             flight_bytes: series.flight_bytes,
             computed_ms: series.computed_ms,
             round_trip_ms,
@@ -129,6 +111,26 @@ fn judged(x: &mut Examination<'_>, all: Vec<Series>, spoken: &[Version]) -> Vec<
         Value::Object(by_version.collect::<Map<_, _>>()),
     );
     findings
+}
+
+/// Round trips of a series by time, without the time of handshakes over no network; `None` below [`ROUND_TRIP_MS_MIN`].
+fn trips(series: &Series, round_trip_ms: f64) -> Option<Estimate> {
+    let took = median(&series.took_ms).filter(|_| round_trip_ms >= ROUND_TRIP_MS_MIN)?;
+    let zero = Estimate {
+        value: 0.0,
+        low: 0.0,
+        high: 0.0,
+        n: took.n,
+    };
+    let computed = series.computed_ms.unwrap_or(zero);
+    let trips = |took: f64, computed: f64| (took - computed).max(0.0) / round_trip_ms;
+    Some(Estimate {
+        value: trips(took.value, computed.value),
+        // Ends that hold whatever the other median is within its own.
+        low: trips(took.low, computed.high),
+        high: trips(took.high, computed.low),
+        n: took.n,
+    })
 }
 
 fn series(visitor: &Visitor<'_>, asked: Asked) -> Result<Series, Failure> {

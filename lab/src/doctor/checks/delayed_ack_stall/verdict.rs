@@ -67,8 +67,8 @@ impl Verdict<'_> {
         stalled
     }
 
-    /// Mean delay of the subjects that stall at a hold, ms. `n` is the number of subjects: samples of one subject share its
-    /// size and its time without a hold, so that they are not independent.
+    /// Mean delay of the subjects that stall at a hold, ms. `n` is the number of subjects. Samples of one subject are not
+    /// independent: they share its size and its time without a hold.
     pub(super) fn late_ms(&self, hold: usize) -> Option<Estimate> {
         let stalled = self.stalled().into_iter();
         let means: Vec<f64> = stalled
