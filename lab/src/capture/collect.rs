@@ -328,7 +328,7 @@ const TCP_HEAD_BYTES: usize = 20;
 /// Headers of Ethernet, IPv4 and TCP without options: a packet with fewer captured bytes is of an unknown protocol.
 const HEADS_BYTES: usize = 14 + 20 + TCP_HEAD_BYTES;
 
-/// 20,000 connections; 2,000,000 segments, which take some 300 MB while they are read; 4 MiB of payload a connection, and 256 MiB
+/// 20,000 connections; 2,000,000 segments, which take some 350 MB while they are read; 4 MiB of payload a connection, and 256 MiB
 /// in all.
 pub(super) const LIMITS: Limits = Limits {
     flows: 20_000,
