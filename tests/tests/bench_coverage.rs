@@ -6,12 +6,12 @@
 mod lab;
 
 use std::sync::{Arc, Mutex};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use firstbyte_tests::answers::serve;
 use firstbyte_tests::busy::{inconclusive, worst_stall_while};
 use firstbyte_tests::skip::skip;
+use firstbyte_tests::wait::pause;
 use lab::{number, report};
 use serde_json::Value;
 
@@ -72,7 +72,7 @@ fn moving(movement: impl Movement) -> String {
             let (movement, random) = &mut *state.lock().expect("nobody panics");
             movement.next(began.elapsed().as_secs_f64(), random)
         };
-        thread::sleep(time);
+        pause(time);
     };
     format!("http://{}/", serve(work))
 }

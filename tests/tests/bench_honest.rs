@@ -10,6 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use firstbyte_tests::answers::serve;
+use firstbyte_tests::wait::pause;
 use firstbyte_tests::{TempDir, run};
 use lab::{bench, number, report, server, url};
 use serde_json::Value;
@@ -19,7 +20,7 @@ fn exponential(mean_ms: f64) -> String {
     let random = Arc::new(Mutex::new(fastrand::Rng::with_seed(1)));
     let wait = move || {
         let share = random.lock().expect("nobody panics").f64().max(1e-9);
-        thread::sleep(Duration::from_secs_f64(-share.ln() * mean_ms / 1000.0));
+        pause(Duration::from_secs_f64(-share.ln() * mean_ms / 1000.0));
     };
     format!("http://{}/", serve(wait))
 }

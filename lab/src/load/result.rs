@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::statuses::Statuses;
+use crate::client::Protocol;
 use crate::stats::{Metric, Times};
 
 /// A sample; times are nanoseconds of the monotonic clock.
@@ -80,6 +81,13 @@ impl LoadResult {
     /// Whether its samples are filtered.
     pub(crate) fn is_filtered(&self) -> bool {
         self.unfiltered.is_some()
+    }
+
+    /// Counts a connection as HTTP/1.0. It was opened as HTTP/1.1, because the first response has the version.
+    pub(super) fn rename_http10(&mut self) {
+        let opened = self.protocols.entry(Protocol::H1.name()).or_default();
+        *opened = opened.saturating_sub(1);
+        *self.protocols.entry("HTTP/1.0").or_default() += 1;
     }
 
     /// Counts an error.

@@ -49,7 +49,7 @@ pub(super) struct Loader<'a> {
     pub(super) left: Option<u64>,
     pub(super) begin_ns: u64,
     pub(super) until_ns: Option<u64>,
-    /// The same of a closed loop.
+    /// End of the time of a closed loop; nothing at a constant rate.
     pub(super) closed_until_ns: Option<u64>,
     pub(super) end: End,
     pub(super) last_ns: u64,

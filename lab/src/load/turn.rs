@@ -7,7 +7,7 @@ use sys::poll::Ready;
 use super::plan::Connect;
 use super::result::BIN_NS;
 use super::thread::{Loader, PROGRESS, RETRY_NS, TRIES_MAX};
-use crate::client::{Event, Exchange, Protocol, Stage, now_ns};
+use crate::client::{Event, Exchange, Stage, now_ns};
 use crate::stats::Metric;
 
 impl Loader<'_> {
@@ -55,10 +55,7 @@ impl Loader<'_> {
                 }
                 Event::Head { size, .. } => {
                     if connection.turns_out_http10() {
-                        // It was opened as HTTP/1.1: the first response has the version.
-                        let opened = result.protocols.entry(Protocol::H1.name()).or_default();
-                        *opened = opened.saturating_sub(1);
-                        *result.protocols.entry("HTTP/1.0").or_default() += 1;
+                        result.rename_http10();
                     }
                     result.head_wire_bytes += size.wire_bytes;
                     result.head_text_bytes += size.text_bytes;

@@ -12,6 +12,7 @@ use super::document::document;
 use super::escape::escaped;
 use super::format::Report;
 use super::server::{Figure, ServerReport, TimesReport};
+use super::table::counted;
 use super::text;
 
 /// The whole page.
@@ -191,7 +192,7 @@ fn one(out: &mut String, server: &ServerReport) {
             "{} responses in {:.3} s ({}); {} bytes of bodies, {} received, {} sent.",
             server.done,
             server.elapsed_s,
-            text::counted(&server.statuses),
+            counted(&server.statuses),
             server.body_bytes,
             server.received_bytes,
             server.sent_bytes
@@ -200,11 +201,7 @@ fn one(out: &mut String, server: &ServerReport) {
     if !server.errors.is_empty() {
         paragraph(
             out,
-            &format!(
-                "Failed: {} ({}).",
-                server.failed(),
-                text::counted(&server.errors)
-            ),
+            &format!("Failed: {} ({}).", server.failed(), counted(&server.errors)),
         );
     }
     if let Some(times) = server.main_times() {

@@ -1,6 +1,8 @@
 //! Text for a terminal: aligned columns, and sentences broken at [`WIDTH`]. Characters that a terminal would obey are written
 //! out.
 
+use std::collections::BTreeMap;
+
 use super::escape::visible;
 
 /// Columns of a report.
@@ -71,6 +73,15 @@ pub(crate) fn push_wrapped(start: &str, next: &str, text: &str, out: &mut String
 
 /// Characters of the titles of entries.
 const TITLE: usize = 14;
+
+/// `2xx: 12, 4xx: 3`.
+pub(super) fn counted(counts: &BTreeMap<String, u64>) -> String {
+    let parts: Vec<String> = counts
+        .iter()
+        .map(|(what, n)| format!("{what}: {n}"))
+        .collect();
+    parts.join(", ")
+}
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,5 @@
 //! The report for people at a terminal, at most 100 columns wide.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::compare::differences;
@@ -8,7 +7,7 @@ use super::comparison::ComparisonReport;
 use super::conditions::Conditions;
 use super::format::{Report, Settings};
 use super::server::{Figure, ServerReport};
-use super::table::{push_entry, push_rows, push_wrapped};
+use super::table::{counted, push_entry, push_rows, push_wrapped};
 
 /// The whole report.
 #[must_use]
@@ -165,15 +164,6 @@ fn costs(out: &mut String, server: &ServerReport) {
     }
 }
 
-/// `2xx: 12, 4xx: 3`.
-pub(super) fn counted(counts: &BTreeMap<String, u64>) -> String {
-    let parts: Vec<String> = counts
-        .iter()
-        .map(|(what, n)| format!("{what}: {n}"))
-        .collect();
-    parts.join(", ")
-}
-
 /// `12.3 (11.9 to 12.7, n=20)`.
 #[must_use]
 pub fn figure(figure: Figure, digits: usize) -> String {
@@ -245,7 +235,7 @@ fn interval(figure: Figure) -> String {
     }
 }
 
-/// What the intervals of a server's times are, in a sentence.
+/// A sentence about the intervals of a server's times.
 fn about_intervals(server: &ServerReport) -> Option<String> {
     let shown = || {
         let times = TIMES.iter().filter_map(|(name, _)| server.times.get(*name));

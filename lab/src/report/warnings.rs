@@ -4,6 +4,7 @@
 
 use super::comparison::answered_alike;
 use super::server::ServerReport;
+use super::table::counted;
 use crate::load::{Job, Measured};
 
 /// All warnings but those of an emulated link.
@@ -70,7 +71,7 @@ fn errors(server: &ServerReport) -> Option<String> {
 
 /// `404: 12, 500: 3`.
 fn statuses(server: &ServerReport) -> String {
-    super::text::counted(&server.status_codes)
+    counted(&server.status_codes)
 }
 
 /// The share of the time from which on a processor is busy all the time.
