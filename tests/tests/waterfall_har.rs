@@ -54,7 +54,7 @@ fn known() -> Value {
     let mut document = entry("/", 0, "7", opening);
     document["response"]["headers"] = json!([{ "name": "Server-Timing", "value": "app;dur=20" }]);
     let mut stalled = entry("/b.css", 200, "7", timings(65.0, 50.0, 250.0));
-    stalled["_chunks"] = json!([{ "ts": 315, "bytes": 900 }, { "ts": 565, "bytes": 100 }]);
+    stalled["_chunks"] = json!([{ "ts": 315, "bytes": 1400 }, { "ts": 565, "bytes": 100 }]);
     let styles = [entry("/a.css", 200, "7", timings(0.0, 50.0, 15.0)), stalled];
     let all: Vec<Value> = std::iter::once(document).chain(styles).collect();
     archive(&all, 570.0)

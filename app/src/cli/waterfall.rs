@@ -5,6 +5,7 @@
 //!
 //! Source: of our own; docs/waterfall.md.
 
+mod evidence;
 mod json;
 mod measure;
 mod options;

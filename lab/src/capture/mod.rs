@@ -30,6 +30,7 @@ mod roles;
 mod stall;
 mod stream;
 mod tcp;
+mod withheld;
 mod writes;
 
 #[cfg(test)]
@@ -51,3 +52,4 @@ pub use finding::{coverage, findings};
 pub use flow::{Flow, Segment, Side};
 pub use requests::Counted;
 pub use stall::Stall;
+pub use withheld::note_withheld;

@@ -36,6 +36,8 @@ pub struct Stall {
     pub withheld_bytes: u32,
     /// From the segment to the packet that was kept: all of what the client lost, ms.
     pub lost_ms: f64,
+    /// When the short segment and the packet that was kept were captured, nanoseconds since 1970.
+    pub span_ns: (u64, u64),
     /// Bytes that the server sent since the request, before the stall.
     pub sent_bytes: u64,
     /// The request that is answered, from 1 on its connection; 0 where none was captured.
@@ -295,6 +297,7 @@ impl Watch<'_> {
             next_packet: next.packet,
             withheld_bytes: next.bytes,
             lost_ms: milliseconds(next.at_ns.saturating_sub(before.at_ns)),
+            span_ns: (before.at_ns, next.at_ns),
             sent_bytes: self.sent_bytes,
             request: told.request,
             counted: asked.counted,

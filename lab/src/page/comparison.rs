@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use super::figure::{FIGURES, Figure};
 use super::resource::Resource;
-use super::runs::{LEVEL, Runs};
+use super::runs::{self, Runs};
 use super::visit::Visit;
 use crate::client::Url;
 use crate::stats::{self, Comparison, Estimate};
@@ -209,7 +209,7 @@ fn figures(all: &[&Resource]) -> Option<ResourceFigures> {
     let first = all.first()?;
     let mean = |of: fn(&Resource) -> f64| {
         let values: Vec<f64> = all.iter().map(|resource| of(resource)).collect();
-        stats::mean(&values, LEVEL)
+        runs::mean(&values)
     };
     Some(ResourceFigures {
         start_ms: mean(|one| one.start_ms)?,

@@ -16,4 +16,4 @@ mod visit;
 pub use figure::{FIGURES, Figure};
 pub use resource::{Kind, Phases, Piece, Resource, origin};
 pub use runs::{AnalysedVisit, Runs, Views};
-pub use visit::{Agent, Frame, PageTimings, TITLE_BYTES_MAX, View, Visit};
+pub use visit::{Agent, Frame, PROGRAM, PageTimings, TITLE_BYTES_MAX, View, Visit, Withheld};

@@ -1,5 +1,7 @@
 //! One resource of a page: its request, its response, and the time of each phase.
 
+use engines::http::parse_decimal;
+
 /// A request and its response.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Resource {
@@ -168,6 +170,30 @@ impl Resource {
         parts.reduce(u64::saturating_add)
     }
 
+    /// The part of its URL after the origin: path and query, `/` if there is none.
+    #[must_use]
+    pub fn target(&self) -> &str {
+        match &self.url[self.origin().len()..] {
+            "" => "/",
+            target => target,
+        }
+    }
+
+    /// The server's port: of its address, else of its URL, else that of the scheme; `None` for other schemes.
+    #[must_use]
+    pub fn port(&self) -> Option<u16> {
+        let port = |text: &str| parse_decimal(text.rsplit_once(':')?.1.as_bytes());
+        let remote = self.remote.as_deref().and_then(port);
+        remote.or_else(|| port(self.origin())).or_else(|| {
+            let (scheme, _) = self.url.split_once("://")?;
+            match scheme {
+                "http" => Some(80),
+                "https" => Some(443),
+                _ => None,
+            }
+        })
+    }
+
     /// Scheme, host and port of its URL, as they are written there.
     #[must_use]
     pub fn origin(&self) -> &str {
@@ -196,6 +222,25 @@ mod tests {
             ("", ""),
         ] {
             assert_eq!(origin(url), expected);
+        }
+    }
+
+    #[test]
+    fn a_resource_has_a_target_and_the_port_of_its_server() {
+        for (url, remote, target, port) in [
+            ("https://h.test:8443/a?b", None, "/a?b", Some(8443)),
+            ("https://h.test?b", None, "?b", Some(443)),
+            ("http://h.test", Some("[::1]:81"), "/", Some(81)),
+            ("http://[::1]/", Some("unix:/a"), "/", Some(80)),
+            ("blob:x", None, "/", None),
+            ("", None, "/", None),
+        ] {
+            let one = Resource {
+                url: url.to_owned(),
+                remote: remote.map(str::to_owned),
+                ..Resource::default()
+            };
+            assert_eq!((one.target(), one.port()), (target, port), "{url}");
         }
     }
 

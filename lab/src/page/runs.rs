@@ -74,11 +74,25 @@ impl<'a> Runs<'a> {
             .collect()
     }
 
-    /// The mean of a figure over the runs that have it, with its interval at 95 %.
+    /// The mean of a figure over the runs that have it, with its interval at 95 %, as [`mean`] has it.
     #[must_use]
     pub fn mean(&self, figure: &Figure) -> Option<Estimate> {
-        stats::mean(&self.values(figure), LEVEL)
+        mean(&self.values(figure))
     }
+}
+
+/// The mean over independent visits, with its interval at 95 % by Student's t; `None` without a value.
+///
+/// An end without support is infinite: both of one visit, and both of visits with equal values, which do not show how much
+/// the next one may differ. No figure of a visit is negative, so that no interval goes below 0.
+pub(super) fn mean(values: &[f64]) -> Option<Estimate> {
+    let found = stats::mean(values, LEVEL)?;
+    let is_varied = values.iter().any(|value| *value != values[0]);
+    let (low, high) = match is_varied {
+        true => (found.low.max(0.0), found.high),
+        false => (f64::NEG_INFINITY, f64::INFINITY),
+    };
+    Some(Estimate { low, high, ..found })
 }
 
 /// The place of the visit in the middle.
@@ -95,7 +109,7 @@ fn duration_ms(visit: &Visit) -> f64 {
 }
 
 /// The level of intervals of means.
-pub(super) const LEVEL: f64 = 0.95;
+const LEVEL: f64 = 0.95;
 
 #[cfg(test)]
 mod tests {
@@ -132,6 +146,41 @@ mod tests {
         assert_eq!((load.value, load.n), (10.0, 4));
         assert!((load.high - 11.837).abs() < 0.001, "{load:?}");
         assert_eq!(mean("first_byte_ms"), None);
+    }
+
+    #[test]
+    fn an_interval_has_the_ends_that_visits_support() {
+        let ends = |values: &[f64]| mean(values).map(|found| (found.low, found.high));
+        let none = Some((f64::NEG_INFINITY, f64::INFINITY));
+        assert_eq!(ends(&[]), None);
+        assert_eq!(ends(&[5.0]), none);
+        assert_eq!(ends(&[5.0, 5.0, 5.0]), none);
+        // By Student's t with one degree of freedom: 12.706 times the standard error of 5.
+        let (low, high) = ends(&[10.0, 20.0]).expect("two values");
+        assert_eq!(low, 0.0);
+        assert!((high - 78.53).abs() < 0.01, "{high}");
+        let (low, high) = ends(&[100.0, 101.0]).expect("two values");
+        assert!(
+            (low - 94.147).abs() < 0.01 && (high - 106.853).abs() < 0.01,
+            "{low} {high}"
+        );
+    }
+
+    /// Times that are skewed, as load times are, cost the interval of few visits some of its 95 %.
+    #[test]
+    fn intervals_hold_the_true_mean() {
+        let mut rng = fastrand::Rng::with_seed(5);
+        for n in [3, 5, 10] {
+            // 500 ms, and an exponential share of 50 ms.
+            let mut time = || 500.0 - 50.0 * (1.0 - rng.f64()).ln();
+            let mut holds = 0;
+            for _ in 0..1000 {
+                let values: Vec<f64> = (0..n).map(|_| time()).collect();
+                let found = mean(&values).expect("there are some");
+                holds += usize::from(found.low <= 550.0 && found.high >= 550.0);
+            }
+            assert!(holds >= 870, "n={n}: {holds} of 1000");
+        }
     }
 
     #[test]

@@ -23,8 +23,25 @@ pub struct Visit {
     pub filmstrip: Vec<Frame>,
     /// The least round trip to the page's server, ms, where it was measured.
     pub round_trip_ms: Option<f64>,
+    /// Pauses of servers that packets of the visit prove, in order; `None` without a capture.
+    pub withheld: Option<Vec<Withheld>>,
     /// Remarks that a reader needs to judge the figures.
     pub notes: Vec<String>,
+}
+
+/// A time for which a server kept bytes until a late acknowledgement came, by a capture; ms from the visit's start.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Withheld {
+    /// Port of the server. The link of a visit may change addresses, but no ports of servers.
+    pub port: u16,
+    /// Method and target of the request, such as `GET /a`; `None` if the capture does not show it.
+    pub request: Option<String>,
+    /// When the segment came that was acknowledged late.
+    pub from_ms: f64,
+    /// When the withheld bytes came.
+    pub to_ms: f64,
+    /// Bytes of their packet.
+    pub bytes: u64,
 }
 
 /// The program that visited a page.
@@ -37,6 +54,17 @@ pub struct Agent {
     /// Whether it is a browser, which runs scripts and paints; else requests are made by the clients of this crate.
     pub is_browser: bool,
 }
+
+impl Agent {
+    /// Returns whether the pieces of its resources are single reads of a socket, by the clients of this crate.
+    #[must_use]
+    pub fn reads_sockets(&self) -> bool {
+        !self.is_browser && self.name == PROGRAM
+    }
+}
+
+/// The name of visits by the clients of this crate.
+pub const PROGRAM: &str = "firstbyte";
 
 /// Contents of the caches at the start of a visit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::{Wire, size};
+use super::{Wire, body};
 
 pub(super) fn converse(mut wire: Wire) -> io::Result<()> {
     let mut request = [0; 2048];
@@ -20,10 +20,11 @@ pub(super) fn converse(mut wire: Wire) -> io::Result<()> {
             wire.respond_in_two(&first, &[b'b'; 500])?;
             continue;
         }
-        let size = size(path);
+        let body = body(path);
+        let size = body.len();
         let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {size}\r\n\r\n");
         let mut response = head.into_bytes();
-        response.resize(response.len() + size, b'x');
+        response.extend(body);
         wire.respond(&response, size)?;
     }
 }

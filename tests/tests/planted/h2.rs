@@ -6,7 +6,7 @@ use std::io;
 use firstbyte_tests::h2::{ACK, DATA, END_HEADERS, END_STREAM, HEADERS, PREFACE, SETTINGS, frame};
 use firstbyte_tests::hpack::{self, Reader};
 
-use super::{Wire, size};
+use super::{Wire, body};
 
 pub(super) fn converse(mut wire: Wire) -> io::Result<()> {
     let mut reader = Reader::default();
@@ -40,14 +40,13 @@ pub(super) fn converse(mut wire: Wire) -> io::Result<()> {
                 wire.respond_in_two(&response, &rest)?;
                 continue;
             }
-            let size = size(path);
-            let body = vec![b'x'; size];
+            let body = body(path);
             let last = body.len().div_ceil(FRAME_BYTES).max(1) - 1;
             for (n, part) in body.chunks(FRAME_BYTES).enumerate() {
                 let flags = if n == last { END_STREAM } else { 0 };
                 response.extend(frame(DATA, flags, stream, part));
             }
-            wire.respond(&response, size)?;
+            wire.respond(&response, body.len())?;
         }
     }
 }

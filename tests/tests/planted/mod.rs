@@ -1,6 +1,6 @@
 //! Servers with one fault each, for the doctor to find: over HTTP/1.1, HTTP/2 and SPDY by prior knowledge, and HTTP/1.1 over TLS.
 //!
-//! `/N` is a body of N bytes, `/flush` one whose application flushes its first half 300 ms before the rest, everything else
+//! `/N` is a body of N bytes, `/page` a document that names `/100`, `/flush` one whose application flushes its first half 300 ms before the rest, everything else
 //! 800 bytes, which are no more than ten pieces of a hundred with their head. They serve until they are dropped; each connection has a thread.
 
 mod h1;
@@ -185,10 +185,17 @@ impl Wire {
     }
 }
 
-/// The size of body that a path asks for.
-fn size(path: &str) -> usize {
-    path.trim_start_matches('/').parse().unwrap_or(800)
+/// The body that a path requests.
+fn body(path: &str) -> Vec<u8> {
+    if path == "/page" {
+        return PAGE.to_vec();
+    }
+    let size = path.trim_start_matches('/').parse().unwrap_or(800);
+    vec![b'x'; size]
 }
+
+/// A document that names a body of 100 bytes.
+const PAGE: &[u8] = b"<!doctype html><title>t</title><link rel=icon href=data:,><img src=/100>";
 
 fn pause(time: Duration) {
     let end = Instant::now() + time;

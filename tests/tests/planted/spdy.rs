@@ -6,7 +6,7 @@ use std::rc::Rc;
 use engines::spdy::{Conn, Event, Settings};
 
 use super::spdy_response::response;
-use super::{Wire, size};
+use super::{Wire, body};
 
 pub(super) fn converse(mut wire: Wire) -> io::Result<()> {
     let mut conn = Conn::new(Rc::new(Settings::default()));
@@ -22,8 +22,11 @@ pub(super) fn converse(mut wire: Wire) -> io::Result<()> {
                 continue;
             };
             let path = String::from_utf8_lossy(head.bytes(head.target)).into_owned();
-            let size = size(&path);
-            let response = response(&mut conn, stream, size);
+            let body = body(&path);
+            let size = body.len();
+            let mut response = response(&mut conn, stream, size);
+            let head_bytes = response.len() - size;
+            response[head_bytes..].copy_from_slice(&body);
             if path == "/flush" {
                 // Somewhere inside the frame of the body: a client shows what it has of a frame.
                 let (first, rest) = response.split_at(response.len() - size / 2);

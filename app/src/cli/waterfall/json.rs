@@ -83,7 +83,7 @@ fn compared_resource(found: &ResourceComparison) -> Value {
     })
 }
 
-/// A mean; without an interval where one run is all there is.
+/// A mean; `low` and `high` are null if the runs support no interval.
 fn estimate(found: Estimate) -> Value {
     json!(Figure::from(found))
 }

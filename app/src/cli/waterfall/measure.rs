@@ -15,6 +15,7 @@ use link::{LOCALHOST_PORTS, Spec};
 use sys::os_error;
 use sys::signal::Signals;
 
+use super::evidence::{self, Unnamed};
 use super::options::Options;
 use super::views::Visits;
 use crate::cli::interruption::interruptions;
@@ -42,9 +43,14 @@ pub(super) fn measure(
     url: &Url,
     show: impl Fn(Result<Visits, Failure>) -> u8,
 ) -> u8 {
-    let Some(spec) = spec(options) else {
+    let Some(mut spec) = spec(options) else {
         return show(visits(options, url, None));
     };
+    let unnamed = match spec.pcap {
+        Some(_) => None,
+        None => Unnamed::create(),
+    };
+    spec.pcap = spec.pcap.or_else(|| unnamed.as_ref().map(Unnamed::path));
     let port = Some(url.port).filter(|port| *port > LOCALHOST_PORTS.1);
     let wanted = Wanted {
         spec,
@@ -59,7 +65,7 @@ pub(super) fn measure(
             Ok(inside)
         });
         show(match entered {
-            Ok(inside) => visits(options, url, Some(&inside)),
+            Ok(inside) => visits(options, url, Some((&inside, unnamed.is_none()))),
             Err(error) => Err(no_link(error)),
         })
     });
@@ -77,7 +83,8 @@ fn spec(options: &Options) -> Option<Spec> {
     Some(spec)
 }
 
-fn visits(options: &Options, url: &Url, inside: Option<&Inside>) -> Result<Visits, Failure> {
+/// Visits the page, behind a link if there is one; the flag says that its packets have a file with a name.
+fn visits(options: &Options, url: &Url, link: Option<(&Inside, bool)>) -> Result<Visits, Failure> {
     let began = Instant::now();
     let mut watch = Watch::new().map_err(|error| os_error(&error))?;
     let visited = match options.wire {
@@ -91,8 +98,9 @@ fn visits(options: &Options, url: &Url, inside: Option<&Inside>) -> Result<Visit
         Err(why) => return Err(Failure::Why(why)),
     };
     let mut visits = Visits::of_runs(runs);
-    if let Some(inside) = inside {
-        visits.note(&conditions(inside, began));
+    if let Some((inside, has_name)) = link {
+        visits.note(&conditions(inside, began, has_name));
+        evidence::add(&mut visits, inside, keys(options).as_deref());
     }
     Ok(visits)
 }
@@ -159,12 +167,14 @@ fn keys(options: &Options) -> Option<PathBuf> {
 }
 
 /// The link, and how exact it was meanwhile.
-fn conditions(inside: &Inside, began: Instant) -> String {
+fn conditions(inside: &Inside, began: Instant, has_name: bool) -> String {
+    let mut spec = inside.spec.clone();
+    spec.pcap = spec.pcap.filter(|_| has_name);
     let late = inside.link.worst_between(began, Instant::now());
     let counters = inside.link.counters();
     format!(
         "behind an emulated link, {}; {} packets, {} dropped, delivered at most {:.2} ms late",
-        inside.spec,
+        spec,
         counters.packets(),
         counters.dropped(),
         late.as_secs_f64() * 1000.0

@@ -47,9 +47,14 @@ impl Visits {
 
     /// Adds a note to all visits.
     pub(super) fn note(&mut self, note: &str) {
-        for visit in self.first.iter_mut().chain(&mut self.warm) {
+        for visit in self.all_mut() {
             visit.notes.push(note.to_owned());
         }
+    }
+
+    /// All visits, to be changed.
+    pub(super) fn all_mut(&mut self) -> impl Iterator<Item = &mut Visit> {
+        self.first.iter_mut().chain(&mut self.warm)
     }
 
     /// All visits, those of the first view before the others.

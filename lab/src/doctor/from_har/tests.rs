@@ -242,13 +242,14 @@ fn servers_say_or_show_that_they_are_slow() {
 fn a_pause_of_an_acknowledgements_length_is_a_warning() {
     let pause = |ms: f64| {
         with(|one| {
-            one.body_bytes = Some(1000);
+            one.body_bytes = Some(1500);
+            one.mime_type = "image/png".to_owned();
             one.phases.receive_ms = Some(ms + 1.0);
             let first = one.first_byte_ms();
             one.pieces = vec![
                 Piece {
                     at_ms: first + 0.5,
-                    bytes: 900,
+                    bytes: 1400,
                 },
                 Piece {
                     at_ms: first + 0.5 + ms,

@@ -4,8 +4,8 @@ use serde::Deserialize;
 
 use super::entry::Entry;
 use super::lenient::{Element, List, Object, Value};
-use super::{Fault, PAGES_MAX};
-use crate::page::visit::{Agent, PageTimings, View};
+use super::{Fault, PAGES_MAX, WITHHELD_MAX};
+use crate::page::visit::{Agent, PageTimings, View, Withheld};
 
 /// The whole file.
 #[derive(Debug, Default, Deserialize)]
@@ -58,6 +58,7 @@ pub(super) struct PageHead {
     pub(super) url: Option<String>,
     pub(super) view: View,
     pub(super) round_trip_ms: Option<f64>,
+    pub(super) withheld: Option<Vec<Withheld>>,
     pub(super) notes: Vec<String>,
     pub(super) agent: Option<Agent>,
     pub(super) timings: PageTimings,
@@ -84,6 +85,8 @@ pub(super) struct RawPage {
     cached: Value,
     #[serde(rename = "_roundTripMs")]
     round_trip_ms: Value,
+    #[serde(rename = "_withheld")]
+    withheld: Option<List<Withheld>>,
     #[serde(rename = "_notes")]
     notes: List<String>,
     #[serde(rename = "_agent")]
@@ -161,9 +164,42 @@ impl Element for PageHead {
             url: url.or(url_of_webpagetest),
             view: if is_warm { View::Warm } else { View::Cold },
             round_trip_ms: raw.round_trip_ms.time_ms("_roundTripMs")?,
+            withheld: raw
+                .withheld
+                .map(|all| all.elements("_withheld"))
+                .transpose()?,
             notes: raw.notes.elements("_notes")?,
             agent: agent.map_err(|fault| fault.within("_agent"))?,
             timings,
+        })
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct RawWithheld {
+    port: Value,
+    request: Value,
+    from_ms: Value,
+    to_ms: Value,
+    bytes: Value,
+}
+
+impl Element for Withheld {
+    type Raw = Object<RawWithheld>;
+    const MOST: usize = WITHHELD_MAX;
+    const NAME: &'static str = "pauses";
+
+    fn new(raw: Object<RawWithheld>) -> Result<Self, Fault> {
+        let raw = raw.required("")?;
+        let port = raw.port.number("port")?.unwrap_or_default();
+        Ok(Self {
+            // Of a number that is no port the nearest.
+            port: port as u16,
+            request: raw.request.known_text("request")?,
+            from_ms: raw.from_ms.number("fromMs")?.unwrap_or_default(),
+            to_ms: raw.to_ms.number("toMs")?.unwrap_or_default(),
+            bytes: raw.bytes.bytes("bytes")?.unwrap_or_default(),
         })
     }
 }

@@ -6,6 +6,7 @@
 //! | member | of | meaning |
 //! |---|---|---|
 //! | `_url`, `_view`, `_roundTripMs`, `_startedUnixMs`, `_notes`, `_agent` | page | [`Visit`](super::Visit)'s fields |
+//! | `_withheld` | page | pauses of servers that a capture proves, `[{"port", "request", "fromMs", "toMs", "bytes"}]` |
 //! | `_firstByte`, `_firstPaint`, `_firstContentfulPaint`, `_largestContentfulPaint` | pageTimings | ms, as browsertime has them |
 //! | `_startMs` | entry | exact start after the page's, ms; archives of ours are known by it |
 //! | `_priority`, `_resourceType`, `_fromCache`, `_initiator` | entry | as Chrome has them; `_index` of the initiator is its place among the page's entries |
@@ -126,6 +127,8 @@ pub const FIELDS_MAX: usize = 1000;
 pub const PIECES_MAX: usize = 100_000;
 /// The most notes of a page.
 pub const NOTES_MAX: usize = 1000;
+/// The most pauses of a page's servers that a capture proves.
+pub const WITHHELD_MAX: usize = 10_000;
 /// The longest time that is taken for one, ms: a week.
 pub const TIME_MS_MAX: f64 = 604_800_000.0;
 /// The most bytes that are taken for a size: a pebibyte, which a number of JSON has exactly.

@@ -165,6 +165,7 @@ impl Source {
             timings,
             filmstrip: Vec::new(),
             round_trip_ms: head.round_trip_ms,
+            withheld: head.withheld,
             notes,
             url,
         };

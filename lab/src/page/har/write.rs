@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::{BYTES_MAX, date, names};
 use crate::page::resource::{Phases, Resource};
-use crate::page::visit::{Agent, PageTimings, Visit};
+use crate::page::visit::{Agent, PageTimings, Visit, Withheld};
 
 /// Writes an archive with a page of each visit. What is not finite is written as unknown.
 #[must_use]
@@ -53,6 +53,9 @@ fn page(visit: &Visit, number: usize, browser: &Agent) -> Value {
     page.insert("_view".to_owned(), json!(visit.view.name()));
     put_ms(&mut page, "_startedUnixMs", Some(visit.started_unix_ms));
     put_ms(&mut page, "_roundTripMs", visit.round_trip_ms);
+    if let Some(all) = &visit.withheld {
+        page.insert("_withheld".to_owned(), all.iter().map(withheld).collect());
+    }
     if !visit.notes.is_empty() {
         page.insert("_notes".to_owned(), json!(visit.notes));
     }
@@ -60,6 +63,17 @@ fn page(visit: &Visit, number: usize, browser: &Agent) -> Value {
         page.insert("_agent".to_owned(), agent(&visit.agent));
     }
     Value::Object(page)
+}
+
+fn withheld(one: &Withheld) -> Value {
+    let (from_ms, to_ms) = (finite(one.from_ms), finite(one.to_ms));
+    json!({
+        "port": one.port,
+        "request": one.request,
+        "fromMs": from_ms,
+        "toMs": to_ms,
+        "bytes": size(one.bytes),
+    })
 }
 
 fn page_timings(timings: &PageTimings) -> Value {

@@ -18,7 +18,7 @@ use super::progress::Progress;
 use super::row::Row;
 use crate::client::now_ns;
 use crate::fetch::{Core, Failure, FailureCause, TlsOptions};
-use crate::page::{Agent, PageTimings, View, Visit};
+use crate::page::{Agent, PROGRAM, PageTimings, View, Visit};
 
 /// A visit in progress.
 pub(super) struct Visitor<'a> {
@@ -226,7 +226,7 @@ impl<'a> Visitor<'a> {
             url: self.options.url.to_string(),
             title: self.title,
             agent: Agent {
-                name: "firstbyte".to_owned(),
+                name: PROGRAM.to_owned(),
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 is_browser: false,
             },
@@ -235,6 +235,7 @@ impl<'a> Visitor<'a> {
             resources: self.rows.into_iter().map(|row| row.resource).collect(),
             timings,
             filmstrip: Vec::new(),
+            withheld: None,
             round_trip_ms: round_trip_ns.map(|ns| ns as f64 / 1e6),
             notes,
         })

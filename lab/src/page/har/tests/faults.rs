@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::super::{
-    ENTRIES_MAX, FIELDS_MAX, FILE_BYTES_MAX, NOTES_MAX, PAGES_MAX, PIECES_MAX, TIME_MS_MAX, read,
-    write,
+    ENTRIES_MAX, FIELDS_MAX, FILE_BYTES_MAX, NOTES_MAX, PAGES_MAX, PIECES_MAX, TIME_MS_MAX,
+    WITHHELD_MAX, read, write,
 };
 use super::{one, visits, with};
 
@@ -285,6 +285,11 @@ fn lists_have_limits() {
     let notes = |n: usize| with(json!({}), json!({ "_notes": vec!["a"; n] }));
     assert_eq!(visits(&notes(NOTES_MAX))[0].notes.len(), NOTES_MAX + 1);
     assert!(refused(notes(NOTES_MAX + 1).as_bytes()).starts_with("log.pages[0]._notes: "));
+    let pauses = |n: usize| with(json!({}), json!({ "_withheld": vec![json!({}); n] }));
+    let found = visits(&pauses(WITHHELD_MAX)).remove(0).withheld;
+    assert_eq!(found.map(|all| all.len()), Some(WITHHELD_MAX));
+    let why = refused(pauses(WITHHELD_MAX + 1).as_bytes());
+    assert!(why.starts_with("log.pages[0]._withheld: "), "{why}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::super::{BYTES_MAX, write};
 use super::visits;
-use crate::page::{Agent, Kind, PageTimings, Phases, Piece, Resource, View, Visit};
+use crate::page::{Agent, Kind, PageTimings, Phases, Piece, Resource, View, Visit, Withheld};
 
 /// A visit with any values that a source may have, by chance.
 fn any_visit(rng: &mut fastrand::Rng) -> Visit {
@@ -39,6 +39,17 @@ fn any_visit(rng: &mut fastrand::Rng) -> Visit {
         timings,
         filmstrip: Vec::new(),
         round_trip_ms,
+        withheld: rng.bool().then(|| {
+            let request = [None, Some("GET /a".to_owned())];
+            let one = Withheld {
+                port: rng.u16(..),
+                request: request[rng.usize(0..2)].clone(),
+                from_ms: rng.f64() * -100.0,
+                to_ms: rng.f64() * 100.0,
+                bytes: rng.u64(..1500),
+            };
+            vec![one; rng.usize(0..3)]
+        }),
         notes: vec!["busy".to_owned(); rng.usize(0..3)],
     }
 }

@@ -156,7 +156,7 @@ fn a_page_has_its_figures_runs_fields_and_phases() {
         "Waterfall of https://www.example.org/",
         "\u{201c}An example\u{201d}",
         "Chromium 126, cold view",
-        "mean 170.0 ms (-465.3 to 805.3, n=2)",
+        "mean 170.0 ms (0.0 to 805.3, n=2)",
         "Runs, cold view",
         "2 (shown)",
         "server-timing",
