@@ -1,8 +1,8 @@
 //! Stalls of `firstbyte waterfall`: each planted one is found, by the wire, in Chromium and from packets, and pages of small
 //! responses on a busy machine have none.
 //!
-//! What needs a link or a browser is skipped where there is none, and says so. Pages of 2,500 resources, and ten visits of each
-//! page, are done where `LAB_LONG` is set, as `make test-all` does.
+//! Tests that need a link or a browser are skipped without one, and report it. Ten visits of each page, and pages of 2,500
+//! resources, need `LAB_LONG`, as `make test-all` sets it.
 
 #[allow(dead_code, reason = "the lab's other tests use the rest")]
 mod lab;

@@ -33,7 +33,7 @@ mod tests {
     use super::*;
     use crate::capture::tests::{MS, capture, withheld as script};
 
-    /// A response of 401 bytes whose last byte waited, seen at the client: from 1,101 to 1,191.1 ms of the capture's clock.
+    /// A response of 401 bytes, captured at the client. Its last byte waited from 1,101 to 1,191.1 ms of the capture's clock.
     fn noted(started_unix_ms: f64, end_ms: f64) -> Vec<Withheld> {
         let mut visit = Visit {
             started_unix_ms,

@@ -83,8 +83,8 @@ impl<'a> Runs<'a> {
 
 /// The mean over independent visits, with its interval at 95 % by Student's t; `None` without a value.
 ///
-/// An end without support is infinite: both of one visit, and both of visits with equal values, which do not show how much
-/// the next one may differ. No figure of a visit is negative, so that no interval goes below 0.
+/// Both ends are infinite for one visit, and for visits with equal values: these do not show by how much the next one may
+/// differ. Figures of visits are not negative, so no interval goes below 0.
 pub(super) fn mean(values: &[f64]) -> Option<Estimate> {
     let found = stats::mean(values, LEVEL)?;
     let is_varied = values.iter().any(|value| *value != values[0]);

@@ -1,7 +1,11 @@
 //! Servers with one fault each, for the doctor to find: over HTTP/1.1, HTTP/2 and SPDY by prior knowledge, and HTTP/1.1 over TLS.
 //!
-//! `/N` is a body of N bytes, `/page` a document that names `/100`, `/flush` one whose application flushes its first half 300 ms before the rest, everything else
-//! 800 bytes, which are no more than ten pieces of a hundred with their head. They serve until they are dropped; each connection has a thread.
+//! - `/N`: a body of N bytes.
+//! - `/page`: a document that names `/100`.
+//! - `/flush`: the application flushes the first half 300 ms before the rest.
+//! - Any other path: 800 bytes, at most ten pieces of a hundred with their head.
+//!
+//! They serve until they are dropped; each connection has a thread.
 
 mod h1;
 mod h2;

@@ -83,7 +83,7 @@ fn spec(options: &Options) -> Option<Spec> {
     Some(spec)
 }
 
-/// Visits the page, behind a link if there is one; the flag says that its packets have a file with a name.
+/// Visits the page, behind a link if there is one. The flag of the link is true if its packets have a file with a name.
 fn visits(options: &Options, url: &Url, link: Option<(&Inside, bool)>) -> Result<Visits, Failure> {
     let began = Instant::now();
     let mut watch = Watch::new().map_err(|error| os_error(&error))?;

@@ -3,11 +3,11 @@
 //! A sender that keeps its last, small piece until the piece before it is acknowledged is late by the hold of the
 //! acknowledgement and a round trip. Linux holds it for 40 ms, other systems and Linux under some loads for 200 ms.
 //!
-//! A browser that has no CPU, or too much to do, is late with pieces that it has. So a pause needs evidence:
+//! A busy browser is late with pieces that it has. So a pause needs evidence. One of these is enough:
 //!
-//! - The packets of a capture show it ([`Packets`]), or
-//! - the response was longer than a segment, a part of it was left, its connection carried nothing else, and other responses
-//!   did not pause with it ([`Traffic`]).
+//! - The packets of a capture show it ([`Packets`]).
+//! - The response was longer than a segment and not complete. Its connection carried nothing else, and other responses did not
+//!   pause with it ([`Traffic`]).
 //!
 //! Only the pieces of a body show a pause. Source: RFC 1122 section 4.2.3.2 and 4.2.3.4, docs/link.md, docs/waterfall.md.
 
@@ -214,8 +214,8 @@ fn cause(gap: &Stall, round_trip_ms: Option<f64>) -> StallCause {
     }
 }
 
-/// A pause is longer than a round trip by this at least: the congestion window explains a round trip, and the shortest timer
-/// of acknowledgements that is in use is that of Linux, 40 ms.
+/// Least time by which a pause is longer than a round trip, ms. The congestion window explains a round trip. The shortest hold of
+/// acknowledgements in use is that of Linux, 40 ms.
 pub(super) const PAUSE_LEAST_MS: f64 = 30.0;
 /// A pause before more bytes than these may be that of a window: ten segments, an initial window (RFC 6928).
 pub(super) const REST_BYTES_MAX: u64 = 14_600;

@@ -1,10 +1,10 @@
-//! The rule of the stall, with recorded times: what proves one, and what does not.
+//! The rule of the stall, with recorded times: evidence that proves a stall, and evidence that does not.
 
 use super::traffic::RESUMED_MS;
 use super::*;
 use crate::page::{Agent, PROGRAM, Phases, Withheld};
 
-/// A response whose head comes at 100 ms, and then pieces.
+/// A response: its head comes at 100 ms, then its pieces.
 fn response(url: &str, connection: u64, pieces: &[(f64, u64)]) -> Resource {
     let end = pieces.last().map_or(100.0, |(at, _)| *at);
     Resource {
@@ -129,8 +129,8 @@ fn a_late_end_with_nothing_left_proves_nothing() {
     assert_eq!(found(vec![late], Some(40.0)), []);
 }
 
-/// The network process of a browser sees the first byte, and the page the pieces: the time between the two is the browser's own,
-/// and other pieces may be as late.
+/// The network process of a browser sees the first byte, and the page the pieces. The time between the two is the browser's own.
+/// Other pieces may be as late.
 #[test]
 fn time_in_which_a_browser_hands_a_response_on_proves_nothing() {
     assert_eq!(causes(&[(200.0, WHOLE)], Some(1.0)), []);
@@ -296,7 +296,7 @@ fn a_stall_of_a_capture_is_half_of_a_pause_or_half_within_its_request() {
     // From 100 to 350 ms.
     assert_eq!(count(shown(None, 0.0, 225.0)), 1);
     assert_eq!(count(shown(None, 0.0, 224.9)), 0);
-    // A pause that is proven may be shorter than a round trip and 30 ms, as a client that was late sees it.
+    // A late client sees a shorter pause. A proven one needs 30 ms only.
     let seen_from = |from_ms: f64| {
         let mut one = response("http://a.test/x", 1, &[(from_ms, 90), (175.0, 10)]);
         one.phases.wait_ms = Some(from_ms);
@@ -358,8 +358,8 @@ fn a_recorded_page_of_small_images_has_no_stall() {
     assert_eq!(recorded(WHOLE), []);
 }
 
-/// Requests for images of 68 bytes in Chromium 156, over HTTP/1.1 and loopback, on a machine with two busy CPUs: connection, and
-/// when the request was sent, when its first byte, the page's piece and the end came, ms.
+/// Requests for images of 68 bytes, recorded with Chromium 156 over HTTP/1.1 and loopback while two CPUs were busy. Each has its
+/// connection, and four times in ms: request sent, first byte, piece, end.
 const RECORDED: [(u64, [f64; 4]); 27] = [
     (28, [24.4, 31.3, 41.4, 41.4]),
     (39, [24.5, 41.2, 41.8, 41.8]),

@@ -143,5 +143,5 @@ fn joined(mut spans: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
 const TOGETHER_MS: f64 = 1.0;
 /// A browser that was late reads everything at once: the ends of its pauses are within this of each other, ms.
 pub(super) const RESUMED_MS: f64 = 30.0;
-/// The most moments near the end of a pause that are looked at, which bounds the work for a file with a million of them.
+/// Maximum number of moments read near the end of a pause. It bounds the work for a file with a million of them.
 const LOOKED_AT_MAX: usize = 1000;
