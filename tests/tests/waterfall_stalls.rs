@@ -4,7 +4,6 @@
 //! Tests that need a link or a browser are skipped without one, and report it. Ten visits of each page, and pages of 2,500
 //! resources, need `LAB_LONG`, as `make test-all` sets it.
 
-#[allow(dead_code, reason = "the lab's other tests use the rest")]
 mod lab;
 #[allow(dead_code, reason = "the doctor's tests use the rest")]
 mod planted;

@@ -1,4 +1,4 @@
-//! Packets of visits as evidence for their stalls: those of `--pcap`, or of a capture without a name on any other link.
+//! Packets of visits as evidence for their stalls. `--pcap` names their file; with `--via` alone it has no name.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::BufReader;
@@ -12,7 +12,7 @@ use link::via::Inside;
 
 use super::views::Visits;
 
-/// A file for packets that nobody asked for. It has no name, so that nothing is left of it.
+/// A file for the packets of a visit without `--pcap`. It has no name, so that nothing is left of it.
 pub(super) struct Unnamed(File);
 
 impl Unnamed {
@@ -32,7 +32,7 @@ impl Unnamed {
     }
 }
 
-/// Gives visits the stalls that packets of their link prove. Without whole packets the visits have no evidence.
+/// Adds the stalls that packets of the link prove to the visits. If packets are missing, the visits get no evidence.
 pub(super) fn add(visits: &mut Visits, inside: &Inside, key_log: Option<&Path>) {
     let Some(path) = &inside.spec.pcap else {
         return;
@@ -48,7 +48,7 @@ pub(super) fn add(visits: &mut Visits, inside: &Inside, key_log: Option<&Path>) 
 
 /// The packets so far. The link writes them from a thread of its own, which may be a moment late.
 fn captured(path: &Path, inside: &Inside) -> Option<Capture> {
-    thread::sleep(SETTLING);
+    thread::park_timeout(SETTLING);
     let counters = inside.link.counters();
     let end = Instant::now() + WRITING_MAX;
     loop {
@@ -59,7 +59,7 @@ fn captured(path: &Path, inside: &Inside) -> Option<Capture> {
         if counters.uncaptured > 0 || Instant::now() > end {
             return None;
         }
-        thread::sleep(SETTLING);
+        thread::park_timeout(SETTLING);
     }
 }
 

@@ -64,7 +64,7 @@ impl<'v> Packets<'v> {
     }
 }
 
-/// The one of several resources that was under way for most of a stall, and for half of it at least.
+/// The place of the resource in progress for most of a stall, and for half of it at least.
 fn carrier(visit: &Visit, stall: &Withheld, places: &[usize]) -> Option<usize> {
     let span = (stall.from_ms, stall.to_ms);
     let common_ms = |place: &usize| -> f64 {

@@ -162,7 +162,7 @@ fn two_reads_of_a_socket_are_two_segments() {
     assert_eq!(stalls.len(), 1);
     assert_eq!(stalls[0].cause, StallCause::DelayedAck);
     assert_eq!(found(vec![small()], Some(50.0)), []);
-    // Of a connection with other requests under way nothing tells which read belongs to which response.
+    // If a connection has other requests in progress, a read may belong to any of them.
     let other = |connection| {
         let mut other = response("http://a.test/b", connection, &[(900.0, 50)]);
         other.phases.wait_ms = Some(900.0);
@@ -317,7 +317,7 @@ fn a_stall_of_a_capture_is_half_of_a_pause_or_half_within_its_request() {
     assert_eq!(found, [StallCause::DelayedAck]);
 }
 
-/// Of a resource that was requested twice, the one has the stall that was under way.
+/// A stall of a URL that was requested twice belongs to the request in progress.
 #[test]
 fn a_stall_of_a_capture_has_one_resource() {
     let mut second = response("http://a.test/x", 1, &[(1100.0, 90), (1350.0, 10)]);

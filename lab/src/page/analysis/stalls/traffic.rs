@@ -100,8 +100,8 @@ impl Traffic {
             || unseen.is_some_and(|(first, _)| *first < pause.to_ms)
     }
 
-    /// Returns whether the connection of a pause had no other request under way meanwhile. Without a number of the connection
-    /// nothing is known of others.
+    /// Returns whether the connection of a pause had no other request in progress. Without a number of the connection it is not
+    /// known: false.
     pub(super) fn is_alone(&self, resource: &Resource, pause: &Stall) -> bool {
         let exchanges = resource.connection.and_then(|one| self.exchanges.get(&one));
         exchanges.is_some_and(|(sent, ends)| {
