@@ -69,6 +69,7 @@ pub(super) fn stalls(visit: &Visit, round_trips: &RoundTrips) -> Vec<Stall> {
     let evidence = Evidence {
         traffic: Traffic::of(visit),
         packets: Packets::of(visit),
+        by_browser: visit.agent.is_browser,
         reads_sockets: visit.agent.reads_sockets(),
     };
     let named = evidence.packets.iter().flat_map(Packets::named);
@@ -78,7 +79,7 @@ pub(super) fn stalls(visit: &Visit, round_trips: &RoundTrips) -> Vec<Stall> {
             continue;
         }
         let round_trip_ms = round_trips.to(resource);
-        let response = Response::of(resource, round_trip_ms, visit.agent.is_browser);
+        let response = Response::of(resource, round_trip_ms, evidence.by_browser);
         let gaps = gaps(place, resource).into_iter();
         let long = gaps.filter(|gap| gap.length_ms() >= PAUSE_LEAST_MS);
         let small = long.filter(|gap| gap.rest_bytes <= REST_BYTES_MAX);
@@ -129,6 +130,7 @@ impl<'r> Response<'r> {
 struct Evidence<'v> {
     traffic: Traffic,
     packets: Option<Packets<'v>>,
+    by_browser: bool,
     /// Pieces are single reads of a socket.
     reads_sockets: bool,
 }
@@ -151,7 +153,7 @@ impl Evidence<'_> {
             && gap.length_ms() >= least_ms + response.handed_on_ms
             && gap.rest_bytes > 0
             && self.is_of_segments(response, gap)
-            && !self.traffic.is_shared(gap);
+            && !self.traffic.is_shared(gap, self.by_browser);
         is_evident.then(|| match packets {
             // Packets that do not show it are evidence against it.
             Some(_) => StallCause::Gap,

@@ -111,13 +111,17 @@ impl Traffic {
         })
     }
 
-    /// Returns whether another response paused with this one: for half of the pause or longer nothing came of it, and it went
-    /// on within [`RESUMED_MS`] of its end. Then the browser or the machine was busy, or the network was at rest.
-    pub(super) fn is_shared(&self, pause: &Stall) -> bool {
-        let first_ms = pause.to_ms - RESUMED_MS;
+    /// Returns whether another response paused with this one for half of its length or longer. Then the receiver or the machine
+    /// was busy, or the network was at rest. A browser goes on with its responses one by one; other receivers read all of them
+    /// within [`RESUMED_MS`].
+    pub(super) fn is_shared(&self, pause: &Stall, by_browser: bool) -> bool {
+        let (first_ms, last_ms) = match by_browser {
+            true => (pause.from_ms, f64::INFINITY),
+            false => (pause.to_ms - RESUMED_MS, pause.to_ms + RESUMED_MS),
+        };
         let begin = self.all.partition_point(|moment| moment.at_ms < first_ms);
         let near = self.all.iter().skip(begin).take(LOOKED_AT_MAX);
-        let near = near.take_while(|moment| moment.at_ms <= pause.to_ms + RESUMED_MS);
+        let near = near.take_while(|moment| moment.at_ms <= last_ms);
         let mut others = near.filter(|moment| moment.resource != pause.resource);
         others.any(|other| {
             let common_ms = other.at_ms.min(pause.to_ms) - other.since_ms.max(pause.from_ms);
@@ -141,7 +145,7 @@ fn joined(mut spans: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
 
 /// Bytes that come within this are taken to come together, ms.
 const TOGETHER_MS: f64 = 1.0;
-/// A browser that was late reads everything at once: the ends of its pauses are within this of each other, ms.
+/// Most time between the ends of pauses with one cause, ms.
 pub(super) const RESUMED_MS: f64 = 30.0;
-/// Maximum number of moments read near the end of a pause. It bounds the work for a file with a million of them.
+/// Maximum number of moments read for a pause. It bounds the work for a file with a million of them.
 const LOOKED_AT_MAX: usize = 1000;
