@@ -12,57 +12,16 @@
 //! Only the pieces of a body show a pause. Source: RFC 1122 section 4.2.3.2 and 4.2.3.4, docs/link.md, docs/waterfall.md.
 
 mod packets;
+mod stall;
 mod traffic;
 
 use super::wait::RoundTrips;
 use crate::page::resource::{Piece, Resource};
 use crate::page::visit::Visit;
 use packets::Packets;
+use stall::PAUSE_LEAST_MS;
+pub use stall::{Stall, StallCause};
 use traffic::Traffic;
-
-/// A pause within a response.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Stall {
-    /// The place of the resource in [`Visit::resources`].
-    pub resource: usize,
-    /// When the pause began: the byte before it came, ms.
-    pub from_ms: f64,
-    /// When it ended: the next byte came, ms.
-    pub to_ms: f64,
-    /// Bytes of the body that came after it; 0 only with a capture.
-    pub rest_bytes: u64,
-    /// Its cause, as far as the evidence goes.
-    pub cause: StallCause,
-}
-
-impl Stall {
-    /// How long it was, ms.
-    #[must_use]
-    pub fn length_ms(&self) -> f64 {
-        self.to_ms - self.from_ms
-    }
-}
-
-/// The cause of a stall.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StallCause {
-    /// The sender waited for an acknowledgement that the receiver held back. A capture shows it; without one the length is
-    /// that of the timer and a round trip, and less than a segment was left.
-    DelayedAck,
-    /// The cause is not known.
-    Gap,
-}
-
-impl StallCause {
-    /// Its name in pictures and reports.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::DelayedAck => "delayed acknowledgement",
-            Self::Gap => "gap",
-        }
-    }
-}
 
 /// The stalls of a visit, in the order of resources and of time.
 pub(super) fn stalls(visit: &Visit, round_trips: &RoundTrips) -> Vec<Stall> {
@@ -216,9 +175,6 @@ fn cause(gap: &Stall, round_trip_ms: Option<f64>) -> StallCause {
     }
 }
 
-/// Least time by which a pause is longer than a round trip, ms. The congestion window explains a round trip. The shortest hold of
-/// acknowledgements in use is that of Linux, 40 ms.
-pub(super) const PAUSE_LEAST_MS: f64 = 30.0;
 /// A pause before more bytes than these may be that of a window: ten segments, an initial window (RFC 6928).
 pub(super) const REST_BYTES_MAX: u64 = 14_600;
 /// Payload of a segment over Ethernet, bytes. Nagle's algorithm (RFC 896) withholds less than this.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Stall, StallCause};
+use super::stall::{Stall, StallCause};
 use crate::page::resource::Resource;
 use crate::page::visit::{Visit, Withheld};
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{PAUSE_LEAST_MS, Stall};
+use super::stall::{PAUSE_LEAST_MS, Stall};
 use crate::page::resource::Resource;
 use crate::page::visit::Visit;
 
