@@ -2,15 +2,16 @@
 //!
 //! Source: nginx documentation, "Command-line parameters".
 
-use std::io::{self, Write};
-
 use crate::argv::{self, Show};
 use crate::flags::{FLAGS, LONG_FLAGS};
 use crate::version::{configure, name};
-use crate::{cli, paths};
+use crate::{cli, paths, stdout};
 
 /// Prints the version, and what else is asked for.
-pub(crate) fn print(show: Show) {
+///
+/// # Errors
+/// A sentence: the output cannot be written.
+pub(crate) fn print(show: Show) -> Result<(), String> {
     let mut text = format!("nginx version: {}\n", name());
     if show.help {
         text.push_str(&help(&argv::program()));
@@ -18,11 +19,10 @@ pub(crate) fn print(show: Show) {
     if show.configure {
         text.push_str(&configure());
     }
-    // Nobody reads a closed output.
-    let _ = match show.on_stdout {
-        true => io::stdout().write_all(text.as_bytes()),
-        false => io::stderr().write_all(text.as_bytes()),
-    };
+    match show.on_stdout {
+        true => stdout::write(&text),
+        false => stdout::write_stderr(&text),
+    }
 }
 
 /// The options, in nginx's layout and words, then those that nginx does not have, and the verbs.

@@ -18,6 +18,7 @@ mod load;
 mod manual_tests;
 mod paths;
 mod signal_cmd;
+mod stdout;
 mod supervisor;
 mod test_conf;
 mod version;
@@ -51,7 +52,10 @@ fn main() -> ExitCode {
         }
     };
     if let Some(show) = options.show {
-        help::print(show);
+        if let Err(why) = help::print(show) {
+            console::say(format_args!("{why}"));
+            return ExitCode::FAILURE;
+        }
         if !options.test {
             return ExitCode::SUCCESS;
         }

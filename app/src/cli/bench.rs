@@ -20,10 +20,11 @@ use link::is_conclusive;
 use link::via::{self, Far, Inside, Wanted};
 use link::{LOCALHOST_PORTS, Link, Spec};
 
-use super::files::write;
+use super::files::written;
 use super::interruption::{INTERRUPTED, interruptions};
-use super::output::{fail, json, print};
+use super::output::{all, fail, json};
 use super::values::{Spoken, count, positive, protocols, whole};
+use crate::stdout;
 use sys::os_error;
 use threshold::Threshold;
 
@@ -267,12 +268,6 @@ fn conditions(inside: &Inside) -> String {
 
 /// Prints the report, and writes the files that were asked for.
 fn told(options: &Options, report: &Report, measured: &Measured) -> Result<(), String> {
-    if let Some(path) = &options.hdr {
-        write(path, &hdr::log(report, measured)?)?;
-    }
-    if let Some(path) = &options.html {
-        write(path, &html::render(report))?;
-    }
     let text = if options.json {
         json(report)?
     } else if options.table {
@@ -280,8 +275,11 @@ fn told(options: &Options, report: &Report, measured: &Measured) -> Result<(), S
     } else {
         text::render(report)
     };
-    let _ = print(&text);
-    Ok(())
+    // What was measured is printed first, whatever happens to the files.
+    let printed = stdout::write(&text);
+    let times = written(&options.hdr, || hdr::log(report, measured));
+    let page = written(&options.html, || Ok(html::render(report)));
+    all([printed, times, page])
 }
 
 /// The exit status: 0 when all went well, 1 when nothing was answered, 2 when a threshold is exceeded, 130 when the bench

@@ -9,7 +9,8 @@ use lab::report::compare::{of_reports, read};
 use lab::report::{Report, text};
 use sys::os_error;
 
-use super::output::{self, fail, print};
+use super::output;
+use crate::stdout;
 
 /// compare two reports of bench
 ///
@@ -30,10 +31,8 @@ pub(super) struct Options {
 
 /// Runs the verb.
 pub(super) fn run(options: &Options) -> ExitCode {
-    match compared(&options.first, &options.second, options.json) {
-        Ok(text) => print(&text),
-        Err(why) => fail("compare", &why),
-    }
+    let compared = compared(&options.first, &options.second, options.json);
+    output::status("compare", compared.and_then(|text| stdout::write(&text)))
 }
 
 fn compared(first: &Path, second: &Path, json: bool) -> Result<String, String> {

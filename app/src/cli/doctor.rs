@@ -18,10 +18,11 @@ use lab::client::Url;
 use lab::doctor::{Diagnosis, REQUESTS_MAX};
 use lab::report::doctor::{html, text};
 
-use super::files::write;
+use super::files::written;
 use super::interruption::INTERRUPTED;
-use super::output::{fail, json, print};
+use super::output::{all, fail, json};
 use super::values::{Spoken, positive, protocols, whole};
+use crate::stdout;
 use source::Source;
 
 /// find what delays the first byte of a server, and what mends it
@@ -144,15 +145,13 @@ fn ended(options: &Options, result: Result<(Diagnosis, bool), String>) -> u8 {
 
 /// Prints a diagnosis, and writes the page that was asked for.
 fn shown(options: &Options, diagnosis: &Diagnosis) -> Result<(), String> {
-    if let Some(path) = &options.html {
-        write(path, &html(diagnosis))?;
-    }
     let text = match options.json {
         true => json(diagnosis)?,
         false => text(diagnosis),
     };
-    let _ = print(&text);
-    Ok(())
+    let printed = stdout::write(&text);
+    let page = written(&options.html, || Ok(html(diagnosis)));
+    all([printed, page])
 }
 
 /// The verb.

@@ -11,12 +11,12 @@ use std::process::ExitCode;
 use engines::http::is_token;
 use server_http::exchange::Peer;
 
-use super::output::{fail, print};
+use super::output::{fail, json, status};
 use crate::argv;
 use crate::console::Console;
 use crate::explain::{CLIENT_PORT, ExplainRequest, Url, explain, render};
 use crate::paths::Paths;
-use crate::{load, supervisor};
+use crate::{load, stdout, supervisor};
 
 /// explain how a request is handled and which configuration lines decide it
 ///
@@ -136,14 +136,12 @@ pub(super) fn run(options: &Options) -> ExitCode {
         to: options.to,
         all: options.all,
     };
-    match explain(&asked, http, &written, &cycle.files) {
-        Err(why) => fail(NAME, &why),
-        Ok(report) if options.json => match serde_json::to_string_pretty(&report) {
-            Ok(json) => print(&(json + "\n")),
-            Err(error) => fail(NAME, &error.to_string()),
-        },
-        Ok(report) => print(&render(&report)),
-    }
+    let explained = explain(&asked, http, &written, &cycle.files);
+    let text = explained.and_then(|report| match options.json {
+        true => json(&report),
+        false => Ok(render(&report)),
+    });
+    status(NAME, text.and_then(|text| stdout::write(&text)))
 }
 
 /// The verb.

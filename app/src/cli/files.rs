@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use lab::page::har::{self, FILE_BYTES_MAX};
 use sys::os_error;
@@ -24,6 +24,17 @@ pub(super) fn archive(path: &Path) -> Result<Vec<har::Page>, String> {
     let read = file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes);
     read.map_err(|error| cannot(&os_error(&error)))?;
     har::read(&bytes).map_err(|fault| format!("{shown}: {fault}"))
+}
+
+/// Writes a file that an option asks for.
+///
+/// # Errors
+/// See [`write`].
+pub(super) fn written(
+    path: &Option<PathBuf>,
+    text: impl FnOnce() -> Result<String, String>,
+) -> Result<(), String> {
+    path.as_ref().map_or(Ok(()), |path| write(path, &text()?))
 }
 
 /// Writes a file; a file whose writing fails is not left behind half.

@@ -8,8 +8,9 @@ use std::process::ExitCode;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use freeze::{Coding, Effort, Site};
 
-use super::output::{fail, print};
+use super::output::{fail, status};
 use super::values::count;
+use crate::stdout;
 
 /// copy a static site, with hashes in names and compressed copies
 ///
@@ -104,13 +105,10 @@ impl Options {
 /// Runs the verb.
 pub(super) fn run(options: &Options) -> ExitCode {
     match freeze::freeze(&options.work()) {
-        Ok(frozen) => {
-            let printed = print(&frozen.summary);
-            match options.strict && frozen.broken > 0 {
-                true => ExitCode::from(BROKEN),
-                false => printed,
-            }
-        }
+        Ok(frozen) => match stdout::write(&frozen.summary) {
+            Ok(()) if options.strict && frozen.broken > 0 => ExitCode::from(BROKEN),
+            printed => status("freeze", printed),
+        },
         Err(why) => fail("freeze", &why),
     }
 }

@@ -12,10 +12,11 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use conf::Disk;
 use lab::report::visible;
 
-use super::output::{fail, json, print};
+use super::output::{fail, json};
 use crate::argv;
 use crate::lint_report::{self, sarif};
 use crate::paths::Paths;
+use crate::stdout;
 
 /// warn of known traps in a configuration, for pipelines
 ///
@@ -121,14 +122,10 @@ pub(super) fn run(options: &Options) -> ExitCode {
     } else {
         Ok(text(&report))
     };
-    let printed = match text {
-        Ok(text) => print(&text),
-        Err(why) => fail(NAME, &why),
-    };
     // A lost report is the graver failure.
-    match printed == ExitCode::SUCCESS {
-        true => options.status(&report),
-        false => printed,
+    match text.and_then(|text| stdout::write(&text)) {
+        Ok(()) => options.status(&report),
+        Err(why) => fail(NAME, &why),
     }
 }
 

@@ -24,7 +24,7 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::argv;
+use crate::{argv, stdout};
 
 /// A command line that begins with a verb.
 #[derive(Debug, Parser)]
@@ -90,7 +90,10 @@ pub(crate) fn run(arguments: &[OsString], before: impl FnOnce()) -> Option<ExitC
     let parsed = parsed.and_then(|found| CommandLine::from_arg_matches(&found));
     Some(match parsed {
         Ok(line) => line.verb.run(),
-        Err(error) if error.kind() == ErrorKind::DisplayHelp => output::print(&error.to_string()),
+        Err(error) if error.kind() == ErrorKind::DisplayHelp => {
+            let verb = name.to_string_lossy();
+            output::status(&verb, stdout::write(&error.to_string()))
+        }
         Err(error) => {
             let _ = write!(io::stderr(), "{error}");
             Verb::misused(name)

@@ -6,11 +6,24 @@ use std::process::ExitCode;
 use lab::report::{escaped_json, visible};
 use serde::Serialize;
 
-/// Prints on standard output. Errors of a closed one are ignored.
-pub(super) fn print(text: &str) -> ExitCode {
-    let mut out = io::stdout().lock();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-    ExitCode::SUCCESS
+/// The exit status of a verb; an error is reported on standard error.
+pub(super) fn status(verb: &str, done: Result<(), String>) -> ExitCode {
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => fail(verb, &why),
+    }
+}
+
+/// The errors of several outputs, a line each. One that fails keeps back none of the others.
+///
+/// # Errors
+/// All errors, in their order.
+pub(super) fn all<const N: usize>(written: [Result<(), String>; N]) -> Result<(), String> {
+    let errors: Vec<String> = written.into_iter().filter_map(Result::err).collect();
+    match errors.is_empty() {
+        true => Ok(()),
+        false => Err(errors.join("\n")),
+    }
 }
 
 /// A report as `--json` prints it: what a terminal would obey is escaped.
@@ -28,4 +41,16 @@ pub(super) fn fail(verb: &str, why: &str) -> ExitCode {
     let lines: Vec<_> = why.split('\n').map(visible).collect();
     let _ = writeln!(io::stderr(), "firstbyte {verb}: {}", lines.join("\n"));
     ExitCode::FAILURE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_errors_of_outputs_are_reported() {
+        let error = |why: &str| Err(why.to_owned());
+        assert_eq!(all([Ok(()), Ok(())]), Ok(()));
+        assert_eq!(all([error("a"), Ok(()), error("b")]), error("a\nb"));
+    }
 }

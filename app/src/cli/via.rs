@@ -20,8 +20,8 @@ use sys::os_error;
 
 pub(super) use link::via::FAILED;
 
-use super::output;
 use super::values::whole;
+use super::{files, output};
 
 /// run a command behind a link with delay, rate, loss and jitter
 ///
@@ -142,7 +142,7 @@ fn tell(options: &Options, inside: &Inside, outcome: &Outcome) -> Result<(), Str
         return Ok(());
     };
     let json = report::json(inside, (&options.client, &options.servers), outcome);
-    std::fs::write(path, json).map_err(|error| format!("{}: {}", path.display(), os_error(&error)))
+    files::write(path, &json)
 }
 
 /// Reports an error like the other tools, but with a status that distinguishes this failure from the command's.

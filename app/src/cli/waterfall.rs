@@ -18,9 +18,10 @@ use lab::page::comparison::{Match, compare};
 use lab::page::har;
 use lab::report::waterfall;
 
-use super::files::{archive, write};
+use super::files::{archive, written};
 use super::interruption::INTERRUPTED;
-use super::output::{fail, json as pretty, print};
+use super::output::{all, fail, json as pretty};
+use crate::stdout;
 use measure::{Failure, measure};
 use options::Task;
 use views::Visits;
@@ -74,17 +75,11 @@ fn show(options: &Options, visits: &Visits) -> Result<(), String> {
         true => pretty(&json::views(&views))?,
         false => waterfall::text(&views),
     };
-    let _ = print(&text);
-    if let Some(path) = &options.har {
-        write(path, &har::write(&visits.all()))?;
-    }
-    if let Some(path) = &options.html {
-        write(path, &waterfall::html(&views))?;
-    }
-    if let Some(path) = &options.svg {
-        write(path, &waterfall::svg(views.first.shown()))?;
-    }
-    Ok(())
+    let printed = stdout::write(&text);
+    let har = written(&options.har, || Ok(har::write(&visits.all())));
+    let page = written(&options.html, || Ok(waterfall::html(&views)));
+    let picture = written(&options.svg, || Ok(waterfall::svg(views.first.shown())));
+    all([printed, har, page, picture])
 }
 
 /// Prints the comparison of two files, and writes its pictures.
@@ -101,16 +96,14 @@ fn compared(options: &Options, before: &Visits, after: &Visits) -> Result<(), St
         }
         false => waterfall::compare::text(&before, &after, by),
     };
-    let _ = print(&text);
-    if let Some(path) = &options.html {
-        let page = waterfall::compare::html(&before, &after, by);
-        write(path, &page)?;
-    }
-    if let Some(path) = &options.svg {
-        let picture = waterfall::compare::svg(before.shown(), after.shown(), by);
-        write(path, &picture)?;
-    }
-    Ok(())
+    let printed = stdout::write(&text);
+    let page = written(&options.html, || {
+        Ok(waterfall::compare::html(&before, &after, by))
+    });
+    let picture = written(&options.svg, || {
+        Ok(waterfall::compare::svg(before.shown(), after.shown(), by))
+    });
+    all([printed, page, picture])
 }
 
 /// The verb.
