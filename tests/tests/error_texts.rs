@@ -23,11 +23,15 @@ fn verbs_write_system_errors_as_nginx_does() {
     let url = "https://127.0.0.1:1/";
     let absent = "2: No such file or directory";
     let no_folder = "20: Not a directory";
-    let cases: [(&[&str], &str); 9] = [
+    let plain = "http://127.0.0.1:1/";
+    let cases: [(&[&str], &str); 12] = [
         (&["compare", missing, missing], absent),
         (&["bench", url, "--mix", missing], absent),
         (&["bench", url, "--body", missing], absent),
         (&["bench", url, "--cacert", missing], absent),
+        (&["bench", plain, "--cacert", missing], absent),
+        (&["waterfall", plain, "--wire", "--cacert", missing], absent),
+        (&["doctor", plain, "--cacert", missing], absent),
         (&["waterfall", "/none/at/all.har"], absent),
         (&["waterfall", &below], no_folder),
         (&["waterfall", &har, "--html", &below], no_folder),

@@ -115,10 +115,11 @@ fn server(
     number: usize,
 ) -> Result<Server, String> {
     let first = urls.first().ok_or("no URL is given")?;
+    // A file that is missing is an error without TLS, too.
+    let trust = values::trust(options.cacert.as_deref(), options.insecure)?;
     let tls = match first.tls {
         false => None,
         true => {
-            let trust = values::trust(options.cacert.as_deref(), options.insecure)?;
             // SPDY is measured only where it is asked for: no client of today would choose it.
             let offered = match &protocol {
                 Some(one) => std::slice::from_ref(one),
