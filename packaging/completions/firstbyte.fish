@@ -129,7 +129,7 @@ complete -c firstbyte -n "__fish_firstbyte_using_subcommand explain" -s e -d 'Er
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand explain" -s H -d 'A field of the request, "Name: value"; may be repeated' -r
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand explain" -l method -d 'The method of the request' -r
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand explain" -l from -d 'The client, with or without a port, or unix: (127.0.0.1)' -r
-complete -c firstbyte -n "__fish_firstbyte_using_subcommand explain" -l to -d 'The address that the request is sent to, where the name does not say which' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand explain" -l to -d 'The address that the request is sent to, with or without a port (that of the URL)' -r
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand explain" -l all -d 'Print settings at their default, too'
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand explain" -l json -d 'Print JSON'
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand freeze" -l out -d 'Where the frozen tree goes' -r -F

@@ -33,6 +33,77 @@ fn an_address_chooses_the_listener_and_a_name_the_wildcard() {
     );
 }
 
+/// The port of `--to` chooses the socket, and that of the URL stays in `Host`.
+#[test]
+fn a_destination_may_have_a_port() {
+    if !peer::is_firstbyte() {
+        return;
+    }
+    let server = Server::http(
+        "server { listen 127.0.0.1:%%PORT%%; return 200 \"one $host:$server_port $http_host\"; }
+         server { listen [::1]:%%PORT2%%; return 200 two; }",
+    )
+    .written();
+    let report = |to: &str| explained(&server, &["--to", to, "http://a.test/"]);
+    let one = report("127.0.0.1:%%PORT%%");
+    let text = server.expand("one a.test:%%PORT%% a.test");
+    assert_eq!(one["answer"]["text"], text, "{one}");
+    assert_eq!(
+        one["listener"]["address"],
+        server.expand("127.0.0.1:%%PORT%%")
+    );
+    assert_eq!(report("[::1]:%%PORT2%%")["answer"]["text"], "two");
+    let same = explained(&server, &["--to", "127.0.0.1", "http://a.test:%%PORT%%/"]);
+    let text = server.expand("one a.test:%%PORT%% a.test:%%PORT%%");
+    assert_eq!(same["answer"]["text"], text, "{same}");
+    for (to, why) in [
+        (
+            "127.0.0.1:%%PORT2%%",
+            "no server listens on 127.0.0.1:%%PORT2%%",
+        ),
+        ("127.0.0.1:0", "it is no address"),
+    ] {
+        let outcome = outcome(&server, &["--to", to, "http://a.test/"]);
+        assert!(outcome.stderr.contains(&server.expand(why)), "{outcome:?}");
+        assert_eq!(outcome.code, 1, "{outcome:?}");
+    }
+}
+
+#[test]
+fn the_reason_of_an_answer_is_the_step_that_decided_it() {
+    if !peer::is_firstbyte() {
+        return;
+    }
+    let server = Server::http(
+        "server {
+             listen 127.0.0.1:%%PORT%%; root %%DIR%%/html;
+             rewrite ^/old$ /new permanent;
+             error_page 410 /page;
+             location /denied { deny all; }
+             location /text { return 200 ok; }
+             location /gone { return 410; }
+             location /closed { return 444; }
+         }",
+    )
+    .file("html/file", "x")
+    .file("html/page", "x")
+    .written();
+    for (path, reason) in [
+        ("file", "content by the module static"),
+        ("none", "status 404 Not Found"),
+        ("denied", "deny all: denies"),
+        ("text", "return 200 ok: answers"),
+        ("old", "rewrite ^/old$ /new permanent: "),
+        ("gone", "content by the module static"),
+        ("closed", "the connection is closed (444)"),
+        ("%00", "status 400 Bad Request"),
+    ] {
+        let report = explained(&server, &[&format!("{ROOT}{path}")]);
+        let found = report["answer"]["reason"].as_str().unwrap_or_default();
+        assert!(found.starts_with(reason), "{path}: {report}");
+    }
+}
+
 #[test]
 fn what_cannot_be_explained_says_why() {
     if !peer::is_firstbyte() {
@@ -44,6 +115,10 @@ fn what_cannot_be_explained_says_why() {
         (&["gopher://localhost/"], "unknown scheme \"gopher\""),
         (&["http://localhost:99999/"], "its port is no number"),
         (&[], "<URL>"),
+        (
+            &["--to", "::1", "http://unix:/s:/"],
+            "--to is for URLs with a host",
+        ),
         (&[ROOT, "--wrong"], "unexpected argument '--wrong'"),
         (&[ROOT, "-t"], "unexpected argument '-t'"),
         (

@@ -48,9 +48,9 @@ pub(super) struct Options {
     /// The client, with or without a port, or unix: (127.0.0.1)
     #[arg(long, value_name = "ADDRESS", value_parser = peer)]
     from: Option<Peer>,
-    /// The address that the request is sent to, where the name does not say which
+    /// The address that the request is sent to, with or without a port (that of the URL)
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
-    to: Option<IpAddr>,
+    to: Option<(IpAddr, Option<u16>)>,
     /// Print settings at their default, too
     #[arg(long)]
     all: bool,
@@ -79,9 +79,20 @@ fn method(text: &str) -> Result<String, String> {
     }
 }
 
-fn address(text: &str) -> Result<IpAddr, String> {
-    let bare = text.trim_start_matches('[').trim_end_matches(']');
-    bare.parse().map_err(|_| "it is no address".to_owned())
+/// An address with or without a port; one of IPv6 may have brackets, and has them before a port.
+fn address(text: &str) -> Result<(IpAddr, Option<u16>), String> {
+    let bare = text
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'));
+    if let Ok(ip) = bare.unwrap_or(text).parse::<IpAddr>() {
+        return Ok((ip, None));
+    }
+    let addr = text
+        .parse::<SocketAddr>()
+        .ok()
+        .filter(|addr| addr.port() != 0);
+    let parts = addr.map(|addr| (addr.ip(), Some(addr.port())));
+    parts.ok_or_else(|| "it is no address".to_owned())
 }
 
 /// A field is a name, a colon and a value, and one line.
@@ -101,12 +112,9 @@ fn peer(text: &str) -> Result<Peer, String> {
     if text == "unix:" {
         return Ok(Peer::Unix);
     }
-    let bare = text.trim_start_matches('[').trim_end_matches(']');
-    if let Ok(ip) = bare.parse::<IpAddr>() {
-        return Ok(Peer::Inet(SocketAddr::new(ip, CLIENT_PORT)));
-    }
-    let addr = text.parse().map(Peer::Inet);
-    addr.map_err(|_| "it is no address of a client".to_owned())
+    let (ip, port) = address(text).map_err(|why| format!("{why} of a client"))?;
+    let addr = SocketAddr::new(ip, port.unwrap_or(CLIENT_PORT));
+    Ok(Peer::Inet(addr))
 }
 
 /// Runs the verb.
@@ -175,6 +183,33 @@ mod tests {
         let bare = Peer::Inet("[::1]:40000".parse().expect("one"));
         assert_eq!((peer("::1"), peer("[::1]")), (Ok(bare), Ok(bare)));
         assert!(peer("localhost").is_err());
+    }
+
+    #[test]
+    fn destinations_have_addresses_with_or_without_ports() {
+        let ip = |text: &str| text.parse::<IpAddr>().expect("one");
+        for (text, expected) in [
+            ("127.0.0.1", (ip("127.0.0.1"), None)),
+            ("127.0.0.1:1", (ip("127.0.0.1"), Some(1))),
+            ("127.0.0.1:65535", (ip("127.0.0.1"), Some(65535))),
+            ("::1", (ip("::1"), None)),
+            ("[::1]", (ip("::1"), None)),
+            ("[::1]:8080", (ip("::1"), Some(8080))),
+        ] {
+            assert_eq!(address(text), Ok(expected), "{text}");
+        }
+        for wrong in [
+            "",
+            "127.0.0.1:0",
+            "127.0.0.1:65536",
+            "127.0.0.1:",
+            "[::1",
+            "::1]",
+            "[::1]:0",
+            "a:80",
+        ] {
+            assert!(address(wrong).is_err() && peer(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -25,10 +25,16 @@ pub(super) struct Taken {
 pub(super) fn choose(
     http: &Http,
     destination: &Endpoint,
-    to: Option<IpAddr>,
+    to: Option<(IpAddr, Option<u16>)>,
 ) -> Result<Taken, String> {
     let (ip, number) = match destination {
-        Endpoint::Inet(ip, port) => (to.or(*ip), *port),
+        Endpoint::Inet(ip, port) => match to {
+            Some((ip, number)) => (Some(ip), number.unwrap_or(*port)),
+            None => (*ip, *port),
+        },
+        Endpoint::Unix(_) if to.is_some() => {
+            return Err("--to is for URLs with a host: this one names a socket".to_owned());
+        }
         Endpoint::Unix(path) => {
             let same = |port: &Port| port.listen.addr == ListenAddr::Unix(path.clone());
             let port = http.ports.iter().position(same);

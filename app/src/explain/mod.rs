@@ -41,8 +41,8 @@ pub(crate) struct ExplainRequest<'a> {
     pub(crate) fields: &'a [String],
     /// Where it comes from, where that is said.
     pub(crate) from: Option<Peer>,
-    /// The address it is sent to.
-    pub(crate) to: Option<IpAddr>,
+    /// The address it is sent to, and the port if it is not that of the URL.
+    pub(crate) to: Option<(IpAddr, Option<u16>)>,
     /// Settings at their default, too.
     pub(crate) all: bool,
 }
@@ -66,6 +66,7 @@ pub(crate) fn explain(
     let config = ThreadConfig::new(Arc::clone(http), 1);
     let run = request::run(asked, &config, &taken)?;
     let host = run.x.head.field(FieldId::Host).unwrap_or_default();
+    let steps = teller.steps(&run.events);
     Ok(Report {
         request: Request {
             method: asked.method.to_owned(),
@@ -76,11 +77,11 @@ pub(crate) fn explain(
         listener: sections::listener_of(&run, taken, teller),
         handshake: handshake::report(&run.greeting, teller),
         server: sections::server_of(&run, teller),
-        steps: teller.steps(&run.events),
         passed: run
             .passed
             .report(http, teller.url_behind(run.x.route.location)),
-        answer: sections::answer_of(&run),
+        answer: sections::answer_of(&run, &steps),
+        steps,
         location: teller.level(run.x.route.location),
         settings: teller.settings(run.x.route.location, asked.all),
     })

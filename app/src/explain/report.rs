@@ -100,6 +100,7 @@ pub(super) struct Passed {
 pub(super) struct Answer {
     /// Its status; none where the connection is closed without an answer.
     pub(super) status: Option<u16>,
+    /// The step that decided it, or the reason why there is none.
     pub(super) reason: String,
     /// The file it is made from.
     pub(super) file: Option<String>,

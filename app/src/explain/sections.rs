@@ -8,9 +8,9 @@ use server_http::names::NameMatch;
 use server_http::trace::{Event, FileKind, Noted};
 
 use super::listener::Taken;
-use super::report::{Answer, Listener, Server};
+use super::report::{Answer, Listener, Server, Step};
 use super::request::Run;
-use super::steps::{Teller, shown};
+use super::steps::{Teller, shown, status_line};
 
 /// The socket, and the `listen` of the chosen server.
 pub(super) fn listener_of(run: &Run, taken: Taken, teller: &Teller<'_>) -> Listener {
@@ -91,8 +91,8 @@ fn default_reason(run: &Run, host: &str, teller: &Teller<'_>) -> String {
     format!("no server has the name \"{host}\"; {why}")
 }
 
-/// Response to the client.
-pub(super) fn answer_of(run: &Run) -> Answer {
+/// Response to the client, after these steps.
+pub(super) fn answer_of(run: &Run, steps: &[Step]) -> Answer {
     let x = &run.x;
     let mut answer = Answer {
         status: None,
@@ -118,6 +118,10 @@ pub(super) fn answer_of(run: &Run) -> Answer {
     }
     let head = &x.response.head;
     answer.status = Some(head.status);
+    answer.reason = match decisive(steps) {
+        Some(step) => format!("{} {}", step.step, step.text),
+        None => status_line(head.status),
+    };
     answer.location = head.get(FieldId::Location).map(shown);
     let fields = head.fields.iter().filter(|field| field.id != FieldId::Date);
     answer.fields = fields
@@ -146,6 +150,19 @@ pub(super) fn answer_of(run: &Run) -> Answer {
     answer
 }
 
+/// The step that decided the answer: the directive behind a status, if there is one.
+fn decisive(steps: &[Step]) -> Option<&Step> {
+    let last = steps
+        .iter()
+        .rposition(|step| DECISIVE.contains(&step.step))?;
+    let mut before = steps[..last].iter().rev().filter(|step| step.step != "log");
+    let directive = before.next().filter(|step| REFUSING.contains(&step.step));
+    match steps[last].step {
+        "status" => directive.or(steps.get(last)),
+        _ => steps.get(last),
+    }
+}
+
 /// The file that the body comes from: the last that was opened, unless something else was decided after it.
 fn file_of(events: &[Noted]) -> Option<String> {
     let mut file = None;
@@ -170,6 +187,11 @@ fn own_page(events: &[Noted]) -> bool {
     });
     last == Some(true)
 }
+
+/// Steps that end with an answer; the last of them decides which.
+const DECISIVE: [&str; 3] = ["content", "return", "status"];
+/// Directives that a status can follow at once.
+const REFUSING: [&str; 3] = ["deny", "rewrite", "try_files"];
 
 /// The longest body that is shown, in bytes.
 const TEXT_MAX: usize = 512;
