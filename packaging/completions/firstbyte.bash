@@ -234,7 +234,7 @@ _firstbyte() {
             return 0
             ;;
         firstbyte__subcmd__doctor)
-            opts="-c -k --pcap --keylog --har --url --flush --docroot --protocol --cacert --insecure --try --max-requests --timeout --json --html"
+            opts="-c -k --pcap --keylog --har --url --flush --docroot --protocol --cacert --insecure --try --max-requests --timeout --fail-on --json --html"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -282,6 +282,10 @@ _firstbyte() {
                     ;;
                 --timeout)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --fail-on)
+                    COMPREPLY=($(compgen -W "note warn bad never" -- "${cur}"))
                     return 0
                     ;;
                 --html)
@@ -456,7 +460,7 @@ _firstbyte() {
             return 0
             ;;
         firstbyte__subcmd__waterfall)
-            opts="-k --wire --protocol --runs --warm --timeout --insecure --cacert --browser --via --pcap --page --any-host --json --har --html --svg"
+            opts="-k --wire --protocol --runs --warm --timeout --insecure --cacert --browser --via --pcap --page --any-host --fail-if --json --har --html --svg"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -491,6 +495,10 @@ _firstbyte() {
                     return 0
                     ;;
                 --page)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --fail-if)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -97,7 +97,7 @@ complete -c firstbyte -n "__fish_firstbyte_using_subcommand bench" -l pid -d 'A 
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand bench" -l cacert -d 'Certificates of authorities that are trusted, PEM (those of browsers)' -r -F
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand bench" -l spdy-level -d 'zlib\'s level for request heads of SPDY' -r
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand bench" -l via -d 'Measure through an emulated link, such as 50ms,20mbit; `firstbyte via -h` has the rest' -r
-complete -c firstbyte -n "__fish_firstbyte_using_subcommand bench" -l fail-if -d 'End with status 2 if so: "p99>50", "rate<1000", "errors>0"; may be repeated' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand bench" -l fail-if -d 'End with status 2 if so: "p95>50", "rate<1000", "errors>0", "status.5xx>0"; may be repeated' -r
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand bench" -l html -d 'Write the report as a page' -r -F
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand bench" -l hdr -d 'Write all times as a log of HdrHistogram' -r -F
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand bench" -s k -l insecure -d 'Take any certificate'
@@ -118,6 +118,10 @@ spdy\t''"
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand doctor" -l cacert -d 'Certificates of authorities that are trusted, PEM (those of browsers)' -r -F
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand doctor" -l max-requests -d 'How many requests may be sent' -r
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand doctor" -l timeout -d 'How long a connection or a response may take' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand doctor" -l fail-on -d 'End with status 2 if there is a finding of this level or above' -r -f -a "note\t''
+warn\t''
+bad\t''
+never\t''"
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand doctor" -l html -d 'Write the findings as a page' -r -F
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand doctor" -s k -l insecure -d 'Take any certificate'
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand doctor" -l try -d 'Change settings of this machine\'s kernel for a while, one after the other, to see what they cost, and restore them; needs root, and a target on this machine'
@@ -256,6 +260,7 @@ complete -c firstbyte -n "__fish_firstbyte_using_subcommand waterfall" -l browse
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand waterfall" -l via -d 'Visit through an emulated link, such as 50ms,20mbit; `firstbyte via -h` has the rest' -r
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand waterfall" -l pcap -d 'Write packets there as they leave the link (0ms, without --via), and TLS secrets to FILE.keys' -r -F
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand waterfall" -l page -d 'The page of a HAR file, by its name or its number (the first one, with others of its URL as further runs)' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand waterfall" -l fail-if -d 'End with status 2 if so: "load>2000", "requests>50", "bytes>1e6", "status.404>0"; may be repeated' -r
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand waterfall" -l har -d 'Write the visits as a HAR file' -r -F
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand waterfall" -l html -d 'Write the waterfall as a page that needs nothing else' -r -F
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand waterfall" -l svg -d 'Write the waterfall as a picture' -r -F

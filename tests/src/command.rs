@@ -48,6 +48,19 @@ pub fn run<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Outcome {
     run_within(ENDS_WITHIN, arguments)
 }
 
+/// Names of all verbs, as the help lists them.
+///
+/// # Panics
+/// The help lists none.
+#[must_use]
+pub fn verbs() -> Vec<String> {
+    let help = run(["help"]).stdout;
+    let (_, list) = help.split_once("\nVerbs").expect("the help lists verbs");
+    let lines = list.lines().skip(1);
+    let names = lines.filter_map(|line| line.strip_prefix("  ")?.split_whitespace().next());
+    names.map(str::to_owned).collect()
+}
+
 /// The report that a verb prints with `--json`.
 ///
 /// # Panics

@@ -53,7 +53,7 @@ pub mod wait;
 
 pub use backend::Backend;
 pub use client::Client;
-pub use command::{Outcome, report, run};
+pub use command::{Outcome, report, run, verbs};
 pub use dir::TempDir;
 pub use h2::{H2Client, Reply};
 pub use response::Response;

@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 
 use firstbyte_tests::source::{code, is_test_file, read, rust_files, shipped_lines, shown};
 use firstbyte_tests::via::{NO_LINK, possible};
-use firstbyte_tests::{Server, TempDir, peer, run};
+use firstbyte_tests::{Server, TempDir, peer, run, verbs};
 use lab::{bench, server, url};
 
 /// Runs the binary with standard output in a place of its own.
@@ -23,20 +23,11 @@ fn full() -> Stdio {
     file.expect("the system has one").into()
 }
 
-/// A pipe that nobody reads.
+/// A pipe without a reader.
 fn closed() -> Stdio {
     let (reader, writer) = std::io::pipe().expect("there are descriptors");
     drop(reader);
     writer.into()
-}
-
-/// Names of all verbs, as the help lists them.
-fn verbs() -> Vec<String> {
-    let help = run(["help"]).stdout;
-    let (_, list) = help.split_once("\nVerbs").expect("the help lists verbs");
-    let lines = list.lines().skip(1);
-    let names = lines.filter_map(|line| line.strip_prefix("  ")?.split_whitespace().next());
-    names.map(str::to_owned).collect()
 }
 
 /// Command lines of verbs that print a report, with the files and servers that they need.

@@ -4,8 +4,8 @@
 //!
 //! Source: of our own; docs/lab.md.
 
+mod figures;
 mod servers;
-mod threshold;
 
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
@@ -20,13 +20,14 @@ use link::is_conclusive;
 use link::via::{self, Far, Inside, Wanted};
 use link::{LOCALHOST_PORTS, Link, Spec};
 
+use super::condition::Condition;
 use super::files::written;
-use super::interruption::{INTERRUPTED, interruptions};
+use super::interruption::interruptions;
 use super::output::{all, fail, json};
+use super::status::{CONDITION, FAILED, INTERRUPTED};
 use super::values::{Spoken, count, positive, protocols, whole};
 use crate::stdout;
 use sys::os_error;
-use threshold::Threshold;
 
 /// load servers, and report how fast they answer and at what cost
 ///
@@ -107,9 +108,9 @@ pub(super) struct Options {
     /// Measure through an emulated link, such as 50ms,20mbit; `firstbyte via -h` has the rest
     #[arg(long, value_name = "SPEC")]
     via: Option<Spec>,
-    /// End with status 2 if so: "p99>50", "rate<1000", "errors>0"; may be repeated
-    #[arg(long = "fail-if", value_name = "CONDITION", value_parser = Threshold::parse)]
-    thresholds: Vec<Threshold>,
+    /// End with status 2 if so: "p95>50", "rate<1000", "errors>0", "status.5xx>0"; may be repeated
+    #[arg(long = "fail-if", value_name = "CONDITION", value_parser = figures::condition)]
+    conditions: Vec<Condition>,
     /// A row for each of HTTP/2, HTTP/1.1 over TLS and plain, of several servers
     #[arg(long)]
     table: bool,
@@ -206,7 +207,7 @@ fn behind(options: &Options, spec: &Spec) -> ExitCode {
 /// Measures and judges; returns the exit status.
 fn judged(options: &Options, link: Option<&Inside>) -> u8 {
     match measure(options, link) {
-        Ok(report) => verdict(options, &report),
+        Ok((report, measured)) => verdict(options, &report, &measured),
         Err(why) => {
             let _ = fail(NAME, &why);
             FAILED
@@ -214,7 +215,7 @@ fn judged(options: &Options, link: Option<&Inside>) -> u8 {
     }
 }
 
-fn measure(options: &Options, link: Option<&Inside>) -> Result<Report, String> {
+fn measure(options: &Options, link: Option<&Inside>) -> Result<(Report, Measured), String> {
     let job = servers::job(options)?;
     let signals = interruptions().map_err(|error| os_error(&error))?;
     let mut bar = Bar::new();
@@ -234,7 +235,7 @@ fn measure(options: &Options, link: Option<&Inside>) -> Result<Report, String> {
         report.conditions.offloads = Offloads::of(inside.link.client_device());
     }
     told(options, &report, &measured)?;
-    Ok(report)
+    Ok((report, measured))
 }
 
 /// Excludes samples during which the link was late.
@@ -282,24 +283,15 @@ fn told(options: &Options, report: &Report, measured: &Measured) -> Result<(), S
     all([printed, times, page])
 }
 
-/// The exit status: 0 when all went well, 1 when nothing was answered, 2 when a threshold is exceeded, 130 when the bench
-/// was ended before its end.
-fn verdict(options: &Options, report: &Report) -> u8 {
+/// The exit status: that of an interruption, of a condition that holds, of a server that has answered nothing, or 0.
+fn verdict(options: &Options, report: &Report, measured: &Measured) -> u8 {
     if report.interrupted {
         return INTERRUPTED;
     }
-    let mut exceeded: Vec<String> = options
-        .thresholds
-        .iter()
-        .flat_map(|threshold| threshold.exceeded(report))
-        .collect();
-    // Where the few samples that are left say all is well, it may not be.
-    if options.thresholds.iter().any(Threshold::is_of_times) {
-        exceeded.extend(report.void.iter().cloned());
-    }
-    if !exceeded.is_empty() {
-        let _ = fail(NAME, &exceeded.join("\n"));
-        return EXCEEDED;
+    let failures = figures::failures(&options.conditions, report, measured);
+    if !failures.is_empty() {
+        let _ = fail(NAME, &failures.join("\n"));
+        return CONDITION;
     }
     if let Some(silent) = report.servers.iter().find(|server| server.done == 0) {
         let _ = fail(NAME, &format!("{} has answered nothing", silent.name));
@@ -354,10 +346,6 @@ const NAME: &str = "bench";
 
 /// A sample is excluded when the link delivered a packet later than this meanwhile.
 const LATE_THRESHOLD: Duration = Duration::from_millis(2);
-/// The exit status when nothing could be measured.
-const FAILED: u8 = 1;
-/// The exit status when a threshold is exceeded.
-const EXCEEDED: u8 = 2;
 /// Minimum duration of a run that has a progress bar.
 const BAR_AFTER_MS: u128 = 1000;
 const WIDTH: usize = 30;

@@ -14,13 +14,15 @@ mod watch;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use clap::builder::TypedValueParser;
 use lab::client::Url;
-use lab::doctor::{Diagnosis, REQUESTS_MAX};
+use lab::doctor::{Diagnosis, REQUESTS_MAX, Severity};
 use lab::report::doctor::{html, text};
 
+use super::condition::FailOn;
 use super::files::written;
-use super::interruption::INTERRUPTED;
 use super::output::{all, fail, json};
+use super::status::{CONDITION, FAILED, INTERRUPTED};
 use super::values::{Spoken, positive, protocols, whole};
 use crate::stdout;
 use source::Source;
@@ -81,12 +83,24 @@ pub(super) struct Options {
     /// How long a connection or a response may take
     #[arg(long = "timeout", value_name = "SECONDS", default_value = "30", value_parser = positive)]
     timeout_s: f64,
+    /// End with status 2 if there is a finding of this level or above
+    #[arg(long = "fail-on", value_name = "LEVEL", default_value = "bad", value_parser = levels())]
+    fail_on: FailOn<Severity>,
     /// Print the findings as JSON
     #[arg(long)]
     json: bool,
     /// Write the findings as a page
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+}
+
+/// Levels of findings, for options.
+fn levels() -> impl TypedValueParser<Value = FailOn<Severity>> {
+    FailOn::parser([
+        ("note", Severity::Note),
+        ("warn", Severity::Warn),
+        ("bad", Severity::Bad),
+    ])
 }
 
 /// Runs the verb.
@@ -136,9 +150,10 @@ fn ended(options: &Options, result: Result<(Diagnosis, bool), String>) -> u8 {
         let _ = fail(NAME, &why);
         return FAILED;
     }
-    match (interrupted, diagnosis.is_bad()) {
+    let levels = diagnosis.findings.iter().map(|one| one.severity);
+    match (interrupted, options.fail_on.fails(levels)) {
         (true, _) => INTERRUPTED,
-        (false, true) => BAD,
+        (false, true) => CONDITION,
         (false, false) => 0,
     }
 }
@@ -156,11 +171,6 @@ fn shown(options: &Options, diagnosis: &Diagnosis) -> Result<(), String> {
 
 /// The verb.
 const NAME: &str = "doctor";
-
-/// The exit status when nothing could be measured.
-const FAILED: u8 = 1;
-/// The exit status when something bad was found.
-const BAD: u8 = 2;
 
 #[cfg(test)]
 mod tests {
@@ -203,6 +213,10 @@ mod tests {
             ("http://h/ --max-requests 0", "0 is not in"),
             ("http://h/ --max-requests 100001", "100001 is not in"),
             ("http://h/ --timeout 0", "positive"),
+            (
+                "http://h/ --fail-on worse",
+                "[possible values: note, warn, bad, never]",
+            ),
             ("http://h/ -k --cacert f", "cannot be used"),
             ("http://h/ --pcap f", "cannot be used"),
             ("--har f --pcap g", "cannot be used"),

@@ -9,6 +9,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use freeze::{Coding, Effort, Site};
 
 use super::output::{fail, status};
+use super::status::CONDITION;
 use super::values::count;
 use crate::stdout;
 
@@ -106,15 +107,13 @@ impl Options {
 pub(super) fn run(options: &Options) -> ExitCode {
     match freeze::freeze(&options.work()) {
         Ok(frozen) => match stdout::write(&frozen.summary) {
-            Ok(()) if options.strict && frozen.broken > 0 => ExitCode::from(BROKEN),
+            Ok(()) if options.strict && frozen.broken > 0 => ExitCode::from(CONDITION),
             printed => status("freeze", printed),
         },
         Err(why) => fail("freeze", &why),
     }
 }
 
-/// The exit status for broken references.
-const BROKEN: u8 = 2;
 /// More threads than this are a mistake.
 const THREADS_MAX: usize = 256;
 

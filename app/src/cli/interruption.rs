@@ -16,6 +16,3 @@ pub(super) fn interruptions() -> io::Result<Signals> {
     };
     Signals::new(all)
 }
-
-/// The exit status of a program that SIGINT has ended.
-pub(super) const INTERRUPTED: u8 = 130;

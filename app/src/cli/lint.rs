@@ -12,7 +12,9 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use conf::Disk;
 use lab::report::visible;
 
+use super::condition::FailOn;
 use super::output::{fail, json};
+use super::status::CONDITION;
 use crate::argv;
 use crate::lint_report::{self, sarif};
 use crate::paths::Paths;
@@ -23,9 +25,6 @@ use crate::stdout;
 /// Reads a configuration and the files it includes, and warns of known traps. Nothing is loaded: directives that this server does
 /// not have are judged as well. A comment "# firstbyte: allow CODE" in the configuration silences the directives of its line, or
 /// the next directive. docs/lint.md explains the codes.
-///
-/// Exit status: 0 without warnings of the level of --fail-on or above, 2 with some, 1 if the configuration cannot be read or the
-/// command line is wrong.
 #[derive(Debug, clap::Args)]
 pub(super) struct Options {
     /// Configuration file; relative to the prefix, or without -p to the current directory
@@ -45,7 +44,7 @@ pub(super) struct Options {
     sarif: bool,
     /// The least level of a warning that makes the exit status 2
     #[arg(long, value_name = "LEVEL", default_value = "warn", value_parser = levels())]
-    fail_on: FailOn,
+    fail_on: FailOn<Level>,
     /// Codes to warn of, with commas between them; may be repeated
     #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = codes(), hide_possible_values = true, conflicts_with = "ignore")]
     only: Vec<String>,
@@ -54,13 +53,8 @@ pub(super) struct Options {
     ignore: Vec<String>,
 }
 
-/// The least level that fails, or none.
-type FailOn = Option<Level>;
-
-fn levels() -> impl TypedValueParser<Value = FailOn> {
-    let names = Level::ALL.map(Level::name).into_iter().chain([NEVER]);
-    PossibleValuesParser::new(names)
-        .map(|name| Level::ALL.into_iter().find(|level| level.name() == name))
+fn levels() -> impl TypedValueParser<Value = FailOn<Level>> {
+    FailOn::parser(Level::ALL.map(|level| (level.name(), level)))
 }
 
 /// The codes are not listed by the help, since there are dozens.
@@ -93,12 +87,9 @@ impl Options {
 
     /// The exit status for a report.
     fn status(&self, report: &Report) -> ExitCode {
-        let fails = self.fail_on.is_some_and(|least| {
-            let mut levels = report.findings.iter().map(|finding| finding.rule.level);
-            levels.any(|level| level >= least)
-        });
-        match fails {
-            true => ExitCode::from(FOUND),
+        let levels = report.findings.iter().map(|finding| finding.rule.level);
+        match self.fail_on.fails(levels) {
+            true => ExitCode::from(CONDITION),
             false => ExitCode::SUCCESS,
         }
     }
@@ -146,10 +137,6 @@ fn text(report: &Report) -> String {
 
 /// The verb.
 const NAME: &str = "lint";
-/// No level fails.
-const NEVER: &str = "never";
-/// The exit status for warnings of the level that fails, or above.
-const FOUND: u8 = 2;
 
 #[cfg(test)]
 mod tests {
@@ -161,13 +148,16 @@ mod tests {
         let options: Options = parsed("--only FB201,FB301 --only FB101 --fail-on error --json")
             .expect("it is accepted");
         assert_eq!(options.only, ["FB201", "FB301", "FB101"]);
-        assert_eq!((options.fail_on, options.json), (Some(Level::Error), true));
+        assert_eq!(
+            (options.fail_on, options.json),
+            (FailOn::Level(Level::Error), true)
+        );
         assert!(options.is_chosen("FB101") && !options.is_chosen("FB102"));
         let options: Options = parsed("--ignore FB201 --fail-on never").expect("it is accepted");
-        assert_eq!(options.fail_on, None);
+        assert_eq!(options.fail_on, FailOn::Never);
         assert!(options.is_chosen("FB101") && !options.is_chosen("FB201"));
         let options: Options = parsed("").expect("it is accepted");
-        assert_eq!(options.fail_on, Some(Level::Warn));
+        assert_eq!(options.fail_on, FailOn::Level(Level::Warn));
         assert!(options.is_chosen("FB101"));
     }
 

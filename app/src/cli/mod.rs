@@ -6,13 +6,16 @@
 
 mod bench;
 mod compare;
+mod condition;
 mod doctor;
 mod explain;
 mod files;
 mod freeze;
 mod interruption;
 mod lint;
+pub(crate) mod manual;
 mod output;
+pub(crate) mod status;
 mod values;
 mod via;
 mod waterfall;
@@ -103,7 +106,7 @@ pub(crate) fn run(arguments: &[OsString], before: impl FnOnce()) -> Option<ExitC
 
 /// The command line of verbs, from which documents are made as well.
 pub(crate) fn command() -> Command {
-    CommandLine::command()
+    CommandLine::command().mut_subcommands(manual::completed)
 }
 
 /// The verbs for `-h`, a line each.
@@ -126,5 +129,21 @@ mod tests {
     #[test]
     fn the_command_line_contradicts_itself_nowhere() {
         command().debug_assert();
+    }
+
+    #[test]
+    fn examples_of_manuals_are_command_lines() {
+        for manual in &manual::MANUALS {
+            for (line, _) in manual.examples {
+                let parts = line.split('\'').enumerate();
+                let words = parts.flat_map(|(n, part)| match n % 2 {
+                    1 => vec![part],
+                    _ => part.split_whitespace().collect(),
+                });
+                let parsed = CommandLine::try_parse_from(words);
+                assert!(parsed.is_ok(), "{line}: {parsed:?}");
+                assert!(line.starts_with(&format!("firstbyte {} ", manual.verb)));
+            }
+        }
     }
 }

@@ -6,6 +6,7 @@
 //! Source: of our own; docs/waterfall.md.
 
 mod evidence;
+mod figures;
 mod json;
 mod measure;
 mod options;
@@ -19,8 +20,8 @@ use lab::page::har;
 use lab::report::waterfall;
 
 use super::files::{archive, written};
-use super::interruption::INTERRUPTED;
 use super::output::{all, fail, json as pretty};
+use super::status::{CONDITION, FAILED, INTERRUPTED};
 use crate::stdout;
 use measure::{Failure, measure};
 use options::Task;
@@ -30,24 +31,30 @@ pub(super) use options::Options;
 
 /// Runs the verb.
 pub(super) fn run(options: &Options) -> ExitCode {
-    let done = |result: Result<(), String>| match result {
+    let ended = |result: Result<(), String>, status: u8| match result {
         Ok(()) => 0,
         Err(why) => {
             let _ = fail(NAME, &why);
-            FAILED
+            status
         }
+    };
+    let done = |result| ended(result, FAILED);
+    let shown = |visits: &Visits| match show(options, visits) {
+        Ok(()) => ended(figures::kept(&options.conditions, visits), CONDITION),
+        failed => done(failed),
     };
     ExitCode::from(match options.task() {
         Err(why) => done(Err(why)),
-        Ok(Task::Show(file)) => {
-            done(read(options, &file).and_then(|visits| show(options, &visits)))
-        }
+        Ok(Task::Show(file)) => match read(options, &file) {
+            Ok(visits) => shown(&visits),
+            Err(why) => done(Err(why)),
+        },
         Ok(Task::Compare(before, after)) => {
             let both = read(options, &before).and_then(|first| Ok((first, read(options, &after)?)));
             done(both.and_then(|(before, after)| compared(options, &before, &after)))
         }
         Ok(Task::Visit(url)) => measure(options, &url, |visited| match visited {
-            Ok(visits) => done(show(options, &visits)),
+            Ok(visits) => shown(&visits),
             Err(Failure::Interrupted) => INTERRUPTED,
             Err(Failure::Why(why)) => done(Err(why)),
         }),
@@ -108,5 +115,3 @@ fn compared(options: &Options, before: &Visits, after: &Visits) -> Result<(), St
 
 /// The verb.
 const NAME: &str = "waterfall";
-/// The exit status when nothing could be measured, read or written.
-const FAILED: u8 = 1;

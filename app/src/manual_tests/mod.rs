@@ -7,6 +7,7 @@
 
 mod page;
 mod shells;
+mod statuses;
 
 use std::path::Path;
 

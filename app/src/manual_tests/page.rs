@@ -3,8 +3,10 @@
 use clap::Command;
 use clap_mangen::Man;
 
+use super::statuses::TABLE;
 use crate::argv::COMMANDS;
 use crate::cli;
+use crate::cli::manual::Manual;
 use crate::flags::{FLAGS, Flag, LONG_FLAGS};
 
 /// The page.
@@ -39,7 +41,7 @@ pub(super) fn render() -> String {
     page.push_str(&table("SIGNALS", SIGNALS_HEAD, SIGNALS));
     page.push_str(&table("FILES", FILES_HEAD, FILES));
     page.push_str(&table("ENVIRONMENT", "", ENVIRONMENT));
-    page.push_str(&named("EXIT STATUS", EXIT_STATUS));
+    page.push_str(&table("EXIT STATUS", EXIT_STATUS, &TABLE));
     page.push_str(&named("SEE ALSO", SEE_ALSO));
     page
 }
@@ -52,9 +54,53 @@ pub(super) fn of_verb(verb: &Command, name: &str) -> String {
         .clone()
         .name(name.to_owned())
         .bin_name(name.replace('-', " "));
+    // The sections of the long help follow in the page's own form.
+    let command = command.after_long_help(None);
+    let more = command.get_after_help().map(ToString::to_string);
     let man = Man::new(command).source(format!("firstbyte {version}"));
-    man.render(&mut page).expect("memory takes everything");
-    String::from_utf8(page).expect("it is text")
+    let mut render = || -> std::io::Result<()> {
+        man.render_title(&mut page)?;
+        man.render_name_section(&mut page)?;
+        man.render_synopsis_section(&mut page)?;
+        man.render_description_section(&mut page)?;
+        man.render_options_section(&mut page)
+    };
+    render().expect("memory takes everything");
+    let mut page = String::from_utf8(page).expect("it is text");
+    if let Some(more) = more {
+        // Its lines are columns, which must not be filled.
+        page.push_str(&format!(
+            ".SH \"ARGUMENTS\"\n.EX\n{}\n.EE\n",
+            escaped(&more)
+        ));
+    }
+    page + &manual(verb.get_name())
+}
+
+/// Exit status, examples and references of a verb.
+fn manual(verb: &str) -> String {
+    let manual = Manual::of(verb).unwrap_or_else(|| panic!("{verb} has no manual"));
+    let statuses: Vec<(&str, String)> = manual
+        .statuses
+        .iter()
+        .map(|(status, meaning)| (*status, format!("{}.", capital(meaning))))
+        .collect();
+    let rows: Vec<(&str, &str)> = statuses.iter().map(|(term, doc)| (*term, &**doc)).collect();
+    let mut text = table("EXIT STATUS", "", &rows) + ".SH \"EXAMPLES\"\n";
+    for (line, purpose) in manual.examples {
+        let line = escaped(line).replace('\'', "\\(aq");
+        let purpose = capital(purpose);
+        text.push_str(&format!(".TP\n{purpose}:\n.EX\n{line}\n.EE\n"));
+    }
+    text + &named(
+        "SEE ALSO",
+        &manual
+            .see_also
+            .iter()
+            .map(|place| escaped(place))
+            .collect::<Vec<_>>()
+            .join(",\n"),
+    )
 }
 
 /// Verbs of the program: command lines whose first word is a verb.
@@ -201,24 +247,13 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ),
 ];
 
-const EXIT_STATUS: &str = "\\
+const EXIT_STATUS: &str = "\
 0 when all went well, and when the server was told to end. 1 when the configuration is refused, when something it
-needs cannot be opened, or when
+needs cannot be opened, when an output cannot be written, or when
 .B \\-s
-finds no server. 2 when
-.B freeze \\-\\-strict
-finds broken references, or a condition of
-.B bench \\-\\-fail\\-if
-holds, or
-.B lint
-finds a trap of the level of
-.BR \\-\\-fail\\-on ;
-130 when
-.B bench
-was interrupted.
-.B via
-has the status of its command, 128 and the number of the signal that ended it, 127 when there is no such command, 126
-when it cannot be started, and 125 when there is no link.";
+finds no server. Verbs have these statuses; the page of a verb
+has its own:
+";
 
 const SEE_ALSO: &str = "\\
 .BR firstbyte.conf (5),

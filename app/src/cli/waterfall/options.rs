@@ -8,6 +8,8 @@ use lab::browser::RUNS_MAX;
 use lab::client::{Protocol, Url};
 use link::Spec;
 
+use super::figures;
+use crate::cli::condition::Condition;
 use crate::cli::values::{Spoken, count, positive, protocols};
 
 /// draw how a page loads: its requests on a time axis, and what they waited for
@@ -61,6 +63,9 @@ pub(crate) struct Options {
     /// Compare resources by path, whatever their hosts are
     #[arg(long)]
     pub(super) any_host: bool,
+    /// End with status 2 if so: "load>2000", "requests>50", "bytes>1e6", "status.404>0"; may be repeated
+    #[arg(long = "fail-if", value_name = "CONDITION", value_parser = figures::condition)]
+    pub(super) conditions: Vec<Condition>,
     /// Print the figures as JSON
     #[arg(long)]
     pub(super) json: bool,
@@ -144,7 +149,9 @@ impl Options {
                 .then(|| "--any-host is for a comparison".to_owned()),
             Task::Compare(..) => {
                 let har = self.har.is_some();
-                har.then(|| "--har is not written of a comparison".to_owned())
+                let budget = !self.conditions.is_empty();
+                let har = har.then(|| "--har is not written of a comparison".to_owned());
+                har.or_else(|| budget.then(|| "--fail-if is not for a comparison".to_owned()))
             }
         };
         why.map_or(Ok(()), Err)
@@ -243,6 +250,18 @@ mod tests {
             (
                 "compare a b --har c",
                 "--har is not written of a comparison",
+            ),
+            (
+                "compare a b --fail-if load>1",
+                "--fail-if is not for a comparison",
+            ),
+            (
+                "http://h/ --fail-if load",
+                "is no condition such as \"load>500\"",
+            ),
+            (
+                "http://h/ --fail-if p99>1",
+                "is none of first_byte, first_paint",
             ),
             ("http://h/ --runs 0", "it is no number from 1 to 100"),
             ("http://h/ --runs 101", "it is no number from 1 to 100"),
