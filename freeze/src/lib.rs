@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod compress;
+mod integrity;
 mod kinds;
 mod names;
 mod output;
@@ -32,7 +33,7 @@ pub use compress::{Coding, Effort};
 use names::{Names, Read};
 use output::Done;
 use stage::Stage;
-use tree::{Tree, failed};
+use tree::Tree;
 pub use url::Site;
 
 /// Options of a freeze.
@@ -69,6 +70,8 @@ pub struct Options {
 pub struct Frozen {
     /// References to files that are not there.
     pub broken: usize,
+    /// References that browsers block, since the digest with them is wrong.
+    pub blocked: usize,
     /// Numbers of files, references, copies and writes, a line each.
     pub summary: String,
 }
@@ -79,11 +82,14 @@ pub struct Frozen {
 /// A file cannot be read or written.
 pub fn freeze(options: &Options) -> Result<Frozen, String> {
     let begin = Instant::now();
-    let stage = Stage::open(options)?;
+    let mut stage = Stage::find(options)?;
+    // A run waits for another one before it reads. A directory that is missing is made at the end, so that a source that cannot be
+    // read leaves nothing behind.
+    stage.lock_if_possible()?;
     let tree = Tree::read(options)?;
     let read = pool::each(options.threads, "reading", tree.files.len(), |index| {
         let file = &tree.files[index];
-        let bytes = fs::read(&file.disk).map_err(|error| failed("read", &file.disk, &error))?;
+        let bytes = fs::read(&file.disk).map_err(|error| file.unreadable(&error))?;
         Ok(Read {
             hash: Sha256::digest(&bytes).into(),
             found: scan::scan(&tree, &options.site, index, &bytes),
@@ -92,7 +98,9 @@ pub fn freeze(options: &Options) -> Result<Frozen, String> {
     let files = taken(&tree, &read);
     let renamed = renamed(options, &tree, &read, &files);
     let names = Names::new(&tree, &read, &renamed)?;
-    let broken = warn(options, &tree, &read);
+    let blocked = blocked(&tree, &names)?;
+    let broken = warn(options, &tree, &read, &blocked);
+    stage.lock()?;
     let done = output::write(options, &tree, &files, &names, &stage)?;
     let count = files.iter().filter(|file| names.is_renamed(**file)).count();
     let references: usize = read.iter().map(|read| read.found.resolved).sum();
@@ -102,11 +110,13 @@ pub fn freeze(options: &Options) -> Result<Frozen, String> {
         named: named(&read).len(),
         references,
         broken,
+        blocked: blocked.len(),
         seconds: begin.elapsed().as_secs_f64(),
     };
     let manifest = format!("manifest: {}\n", stage.manifest().display());
     Ok(Frozen {
         broken,
+        blocked: blocked.len(),
         summary: summary.text(&done) + &manifest,
     })
 }
@@ -157,11 +167,28 @@ fn renamed(options: &Options, tree: &Tree, read: &[Read], files: &[usize]) -> Ve
     renamed
 }
 
-/// Reports broken references and files left out; returns the number of broken references.
-fn warn(options: &Options, tree: &Tree, read: &[Read]) -> usize {
+/// Sentences about references that browsers block, since the digest with them is wrong.
+fn blocked(tree: &Tree, names: &Names<'_>) -> Result<Vec<String>, String> {
+    let mut sentences = Vec::new();
+    for (page, file) in tree.files.iter().enumerate() {
+        for (line, target) in names.blocked(page)? {
+            let (page, target) = (&file.path, &tree.files[target].path);
+            sentences.push(format!(
+                "{page}:{line}: integrity has a wrong digest of \"{target}\", so browsers block it; it is left as it is"
+            ));
+        }
+    }
+    Ok(sentences)
+}
+
+/// Reports broken and blocked references, and files left out; returns the number of broken references.
+fn warn(options: &Options, tree: &Tree, read: &[Read], blocked: &[String]) -> usize {
     let mut text = String::new();
     for left_out in &tree.left_out {
         text.push_str(&format!("warning: {left_out}; it is left out\n"));
+    }
+    for sentence in blocked {
+        text.push_str(&format!("warning: {sentence}\n"));
     }
     let mut broken = 0;
     let mut said = HashSet::new();
@@ -193,6 +220,7 @@ struct Summary {
     named: usize,
     references: usize,
     broken: usize,
+    blocked: usize,
     seconds: f64,
 }
 
@@ -201,7 +229,7 @@ impl Summary {
         let share = (done.siblings_bytes * 100).checked_div(done.packed_bytes);
         format!(
             "files: {}, {} with a hash in their name, {} that scripts name\n\
-             references: {}, {} broken\n\
+             references: {}, {} broken, {} blocked\n\
              compressed copies: {}, {}% of the originals\n\
              written: {}, unchanged: {}, removed: {}\n\
              time: {:.1} s\n",
@@ -210,6 +238,7 @@ impl Summary {
             self.named,
             self.references + self.broken,
             self.broken,
+            self.blocked,
             done.siblings,
             share.unwrap_or(100),
             done.written,

@@ -10,10 +10,10 @@ use std::fs;
 use std::ops::Range;
 use std::sync::Mutex;
 
-use base64ct::{Base64, Encoding};
 use server_modules::freeze_manifest::format::{HASH_DIGITS, hashed_name};
-use sha2::{Digest, Sha256, Sha384, Sha512};
+use sha2::{Digest, Sha256};
 
+use super::integrity::{self, Algorithm};
 use super::scan::Found;
 use super::tree::{Tree, failed};
 
@@ -33,15 +33,19 @@ pub(super) struct Names<'t> {
     /// The digits in the name of each file; `None` for one that keeps its own.
     digits: Vec<Option<String>>,
     /// Digests of files for pages that name them, once they are asked for.
-    digests: Mutex<Vec<((usize, Algorithm), String)>>,
+    digests: Mutex<Vec<(Digested, String)>>,
 }
 
-/// Form in which a page has the digest of another file.
+/// A file, the algorithm of a digest, and the content that it is of.
+type Digested = (usize, Algorithm, Content);
+
+/// A content of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Algorithm {
-    Sha256,
-    Sha384,
-    Sha512,
+enum Content {
+    /// That of the source.
+    Source,
+    /// That of the frozen tree.
+    Frozen,
 }
 
 impl<'t> Names<'t> {
@@ -120,12 +124,8 @@ impl<'t> Names<'t> {
     /// # Errors
     /// A file cannot be read, or was changed meanwhile.
     pub(super) fn content(&self, file: usize) -> Result<Vec<u8>, String> {
-        let disk = &self.tree.files[file].disk;
-        let bytes = fs::read(disk).map_err(|error| failed("read", disk, &error))?;
+        let bytes = self.source(file)?;
         let read = &self.read[file];
-        if <[u8; 32]>::from(Sha256::digest(&bytes)) != read.hash {
-            return Err(format!("{}: changed while it was read", disk.display()));
-        }
         let mut edits: Vec<(Range<usize>, String)> = Vec::new();
         for edge in &read.found.edges {
             if let Some(digits) = &self.digits[edge.target] {
@@ -133,9 +133,8 @@ impl<'t> Names<'t> {
             }
             if let Some(range) = &edge.integrity
                 && edge.target != file
-                && let Some(new) = self.integrity(&bytes[range.clone()], edge.target)?
             {
-                edits.push((range.clone(), new));
+                edits.extend(self.follow(&bytes, range.clone(), edge.target)?);
             }
         }
         if edits.is_empty() {
@@ -159,52 +158,79 @@ impl<'t> Names<'t> {
         Ok(out)
     }
 
-    /// The digests of a file whose content is another than before, in the place of those that a page has.
-    fn integrity(&self, said: &[u8], target: usize) -> Result<Option<String>, String> {
+    /// New digests of a file whose content is another than before, by their places in a page. A digest that was wrong stays.
+    fn follow(
+        &self,
+        page: &[u8],
+        place: Range<usize>,
+        target: usize,
+    ) -> Result<Vec<(Range<usize>, String)>, String> {
         let edges = &self.read[target].found.edges;
         if !edges.iter().any(|edge| self.digits[edge.target].is_some()) {
-            return Ok(None);
+            return Ok(Vec::new());
         }
-        let mut words = Vec::new();
-        for word in String::from_utf8_lossy(said).split_ascii_whitespace() {
-            let algorithm = match word.split_once('-') {
-                Some(("sha256", _)) => Algorithm::Sha256,
-                Some(("sha384", _)) => Algorithm::Sha384,
-                Some(("sha512", _)) => Algorithm::Sha512,
-                _ => continue,
-            };
-            words.push(self.digest(target, algorithm)?);
+        let mut edits = Vec::new();
+        for one in integrity::stated(page, place) {
+            if one.is(&self.digest(target, one.algorithm, Content::Source)?) {
+                let new = self.digest(target, one.algorithm, Content::Frozen)?;
+                edits.push((one.place, new));
+            }
         }
-        words.dedup();
-        Ok((!words.is_empty()).then(|| words.join(" ")))
+        Ok(edits)
     }
 
-    fn digest(&self, target: usize, algorithm: Algorithm) -> Result<String, String> {
-        let key = (target, algorithm);
+    /// The files that browsers block by digests in a page, with the line of each.
+    ///
+    /// # Errors
+    /// A file cannot be read, or was changed meanwhile.
+    pub(super) fn blocked(&self, file: usize) -> Result<Vec<(usize, usize)>, String> {
+        let edges = &self.read[file].found.edges;
+        let mut stating = edges.iter().filter(|edge| edge.integrity.is_some());
+        let Some(first) = stating.next() else {
+            return Ok(Vec::new());
+        };
+        let page = self.source(file)?;
+        let mut found = Vec::new();
+        for edge in std::iter::once(first).chain(stating) {
+            let place = edge.integrity.clone().unwrap_or_default();
+            let line = page[..place.start].iter().filter(|byte| **byte == b'\n');
+            let line = line.count() + 1;
+            let stated = integrity::stated(&page, place);
+            let digest = |algorithm| self.digest(edge.target, algorithm, Content::Source);
+            if integrity::block(&stated, digest)? {
+                found.push((line, edge.target));
+            }
+        }
+        // Two readers may have found the same reference.
+        found.dedup();
+        Ok(found)
+    }
+
+    fn digest(&self, file: usize, algorithm: Algorithm, of: Content) -> Result<String, String> {
+        let key = (file, algorithm, of);
         let poisoned = std::sync::PoisonError::into_inner;
         let known = self.digests.lock().unwrap_or_else(poisoned);
         if let Some((_, digest)) = known.iter().find(|(of, _)| *of == key) {
             return Ok(digest.clone());
         }
         drop(known);
-        let content = self.content(target)?;
-        let digest = match algorithm {
-            Algorithm::Sha256 => format!(
-                "sha256-{}",
-                Base64::encode_string(&Sha256::digest(&content))
-            ),
-            Algorithm::Sha384 => format!(
-                "sha384-{}",
-                Base64::encode_string(&Sha384::digest(&content))
-            ),
-            Algorithm::Sha512 => format!(
-                "sha512-{}",
-                Base64::encode_string(&Sha512::digest(&content))
-            ),
-        };
+        let digest = algorithm.digest(&match of {
+            Content::Source => self.source(file)?,
+            Content::Frozen => self.content(file)?,
+        });
         let mut known = self.digests.lock().unwrap_or_else(poisoned);
         known.push((key, digest.clone()));
         Ok(digest)
+    }
+
+    /// The content of a file in the source.
+    fn source(&self, file: usize) -> Result<Vec<u8>, String> {
+        let disk = &self.tree.files[file].disk;
+        let bytes = fs::read(disk).map_err(|error| failed("read", disk, &error))?;
+        match <[u8; 32]>::from(Sha256::digest(&bytes)) == self.read[file].hash {
+            true => Ok(bytes),
+            false => Err(format!("{}: changed while it was read", disk.display())),
+        }
     }
 }
 

@@ -27,8 +27,9 @@ pub(super) struct Stage {
     old: PathBuf,
     manifest: PathBuf,
     next: PathBuf,
-    /// Held for as long as this runs; another run waits.
-    _lock: File,
+    /// The directory of the frozen tree, and its lock once it is there. Held for as long as this runs; another run waits.
+    parent: PathBuf,
+    lock: Option<File>,
 }
 
 /// State left by the last run.
@@ -41,11 +42,11 @@ pub(super) struct Before {
 }
 
 impl Stage {
-    /// Finds the places and takes the lock.
+    /// Finds the places and makes nothing.
     ///
     /// # Errors
     /// An obstacle.
-    pub(super) fn open(options: &Options) -> Result<Self, String> {
+    pub(super) fn find(options: &Options) -> Result<Self, String> {
         let wanted =
             std::path::absolute(&options.out).map_err(|e| failed("find", &options.out, &e))?;
         // A link to the frozen tree stays one.
@@ -54,13 +55,7 @@ impl Stage {
         else {
             return Err(format!("{}: not a name for a tree", out.display()));
         };
-        let parent = match fs::canonicalize(parent) {
-            Ok(parent) => parent,
-            Err(_) => {
-                fs::create_dir_all(parent).map_err(|e| failed("create", parent, &e))?;
-                fs::canonicalize(parent).map_err(|e| failed("open", parent, &e))?
-            }
-        };
+        let parent = resolved(parent)?;
         let out = parent.join(name);
         let dir = fs::canonicalize(&options.dir).map_err(|e| failed("open", &options.dir, &e))?;
         if out.starts_with(&dir) || dir.starts_with(&out) {
@@ -75,8 +70,6 @@ impl Stage {
                 "the manifest is inside of a tree: it would be served or frozen".to_owned(),
             );
         }
-        let lock = File::open(&parent).map_err(|e| failed("open", &parent, &e))?;
-        lock.lock().map_err(|e| failed("lock", &parent, &e))?;
         let mut next = manifest.clone().into_os_string();
         next.push(".next");
         Ok(Self {
@@ -85,8 +78,36 @@ impl Stage {
             out,
             next: next.into(),
             manifest,
-            _lock: lock,
+            parent,
+            lock: None,
         })
+    }
+
+    /// Takes the lock if the directory of the frozen tree is there.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub(super) fn lock_if_possible(&mut self) -> Result<(), String> {
+        match self.parent.is_dir() {
+            true => self.lock(),
+            false => Ok(()),
+        }
+    }
+
+    /// Takes the lock, unless it is held; makes its directory if it is missing.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub(super) fn lock(&mut self) -> Result<(), String> {
+        if self.lock.is_some() {
+            return Ok(());
+        }
+        let parent = &self.parent;
+        fs::create_dir_all(parent).map_err(|e| failed("create", parent, &e))?;
+        let lock = File::open(parent).map_err(|e| failed("open", parent, &e))?;
+        lock.lock().map_err(|e| failed("lock", parent, &e))?;
+        self.lock = Some(lock);
+        Ok(())
     }
 
     /// Reads the last run's state, after leftovers of an interrupted run are cleared away.
@@ -218,6 +239,17 @@ impl Stage {
     /// Where the manifest is.
     pub(super) fn manifest(&self) -> &Path {
         &self.manifest
+    }
+}
+
+/// A path without links, of which the last directories may be missing.
+fn resolved(path: &Path) -> Result<PathBuf, String> {
+    match (fs::canonicalize(path), path.parent(), path.file_name()) {
+        (Ok(path), ..) => Ok(path),
+        (Err(error), Some(parent), Some(name)) if error.kind() == ErrorKind::NotFound => {
+            Ok(resolved(parent)?.join(name))
+        }
+        (Err(error), ..) => Err(failed("open", path, &error)),
     }
 }
 

@@ -28,6 +28,15 @@ pub(super) struct File {
 }
 
 impl File {
+    /// The sentence about a file that cannot be read; one behind a link has both names.
+    pub(super) fn unreadable(&self, error: &io::Error) -> String {
+        let why = failed("read", &self.disk, error);
+        excludable(match self.disk.ends_with(&self.path) {
+            true => why,
+            false => format!("{}: {why}", self.path),
+        })
+    }
+
     /// Its directory: empty, or with a slash at its end.
     pub(super) fn dir(&self) -> &str {
         &self.path[..self.path.rfind('/').map_or(0, |slash| slash + 1)]
@@ -133,32 +142,51 @@ impl Walk<'_> {
         }
         self.open.push(disk.to_owned());
         let entries = fs::read_dir(disk).and_then(Iterator::collect::<io::Result<Vec<_>>>);
-        for entry in entries.map_err(|e| failed("read", disk, &e))? {
+        let entries = entries.map_err(|e| failed("read", disk, &e));
+        // The source itself cannot be left out.
+        let entries = entries.map_err(|why| match path {
+            "" => why,
+            _ => excludable(why),
+        });
+        for entry in entries? {
             let name = entry.file_name();
+            // A pattern matches the replacement character by "?" or "*".
+            let shown = name.to_string_lossy();
+            let path = join(path, &shown);
+            if self.is_excluded(&path) {
+                continue;
+            }
             let Some(name) = name.to_str() else {
                 return Err(format!(
-                    "{}: a name that is not UTF-8",
-                    entry.path().display()
+                    "{:?}: a name that is not UTF-8; {EXCLUDE}",
+                    entry.path()
                 ));
             };
-            self.entry(&entry.path(), &join(path, name), name)?;
+            self.entry(&entry.path(), &path, name).map_err(excludable)?;
         }
         self.open.pop();
         Ok(())
     }
 
-    fn entry(&mut self, disk: &Path, path: &str, name: &str) -> Result<(), String> {
+    fn is_excluded(&self, path: &str) -> bool {
         let excluded = |glob: &String| kinds::matches(glob, path);
-        if self.options.exclude.iter().any(excluded) {
-            return Ok(());
-        }
+        self.options.exclude.iter().any(excluded)
+    }
+
+    fn entry(&mut self, disk: &Path, path: &str, name: &str) -> Result<(), String> {
         let own = fs::symlink_metadata(disk).map_err(|e| failed("stat", disk, &e))?;
         let (disk, meta) = if own.is_symlink() {
-            let Ok(target) = fs::canonicalize(disk) else {
-                self.tree
-                    .left_out
-                    .push(format!("{path}: a link to nothing"));
-                return Ok(());
+            let target = match fs::canonicalize(disk) {
+                Ok(target) => target,
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                    return Err(failed("open", disk, &error));
+                }
+                Err(_) => {
+                    self.tree
+                        .left_out
+                        .push(format!("{path}: a link to nothing"));
+                    return Ok(());
+                }
             };
             if !self.options.follow && !target.starts_with(self.root) {
                 self.tree
@@ -172,7 +200,11 @@ impl Walk<'_> {
             (disk.to_owned(), own)
         };
         if meta.is_dir() {
-            return self.directory(&disk, path);
+            // All below is left out: there is no need to read it, which may not be allowed.
+            return match self.is_excluded(&format!("{path}/")) {
+                true => Ok(()),
+                false => self.directory(&disk, path),
+            };
         }
         if !meta.is_file() {
             self.tree
@@ -202,6 +234,17 @@ fn join(directory: &str, name: &str) -> String {
     }
     format!("{directory}/{name}")
 }
+
+/// An error about a file of the tree, with the way round it.
+fn excludable(why: String) -> String {
+    match why.ends_with(EXCLUDE) {
+        true => why,
+        false => format!("{why}; {EXCLUDE}"),
+    }
+}
+
+/// The way round a file that cannot be frozen.
+const EXCLUDE: &str = "--exclude leaves it out";
 
 /// `open /srv/a: 2: No such file or directory`.
 pub(super) fn failed(what: &str, path: &Path, error: &io::Error) -> String {

@@ -151,7 +151,7 @@ best\t''"
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand freeze" -l threads -d 'How many threads work (one for each processor)' -r
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand freeze" -l all -d 'Rename also what nothing refers to'
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand freeze" -l follow -d 'Follow symbolic links that lead out of the tree'
-complete -c firstbyte -n "__fish_firstbyte_using_subcommand freeze" -l strict -d 'End with status 2 when a reference is broken'
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand freeze" -l strict -d 'End with status 2 if a reference is broken, or blocked by a wrong digest'
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand freeze" -l verbose -d 'Report what keeps its name because a script names it'
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand lint" -s c -d 'Configuration file; relative to the prefix, or without -p to the current directory' -r
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand lint" -s p -d 'Prefix path, as for serving' -r

@@ -53,7 +53,7 @@ pub(super) struct Options {
     /// Follow symbolic links that lead out of the tree
     #[arg(long)]
     follow: bool,
-    /// End with status 2 when a reference is broken
+    /// End with status 2 if a reference is broken, or blocked by a wrong digest
     #[arg(long)]
     strict: bool,
     /// Report what keeps its name because a script names it
@@ -107,7 +107,9 @@ impl Options {
 pub(super) fn run(options: &Options) -> ExitCode {
     match freeze::freeze(&options.work()) {
         Ok(frozen) => match stdout::write(&frozen.summary) {
-            Ok(()) if options.strict && frozen.broken > 0 => ExitCode::from(CONDITION),
+            Ok(()) if options.strict && frozen.broken + frozen.blocked > 0 => {
+                ExitCode::from(CONDITION)
+            }
             printed => status("freeze", printed),
         },
         Err(why) => fail("freeze", &why),

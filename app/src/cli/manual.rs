@@ -169,7 +169,7 @@ pub(crate) const MANUALS: [Manual; 8] = [
             ),
             (
                 "2",
-                "with --strict: a reference is broken; the tree is written all the same",
+                "with --strict: a reference is broken or blocked; the tree is written all the same",
             ),
         ],
         examples: &[
