@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use firstbyte_tests::via::possible;
-use firstbyte_tests::{Signal, peer, process, wait_until};
+use firstbyte_tests::{Signal, peer, process, run, wait_until};
 use lab::{number, server, url};
 use serde_json::Value;
 
@@ -78,4 +78,78 @@ fn samples_during_which_the_link_was_late_are_void() {
     let warning = report["warnings"][0].as_str().unwrap_or_default();
     let expected = format!("because the link was late (response {waited} of {REQUESTS}");
     assert!(warning.contains(&expected), "{report}");
+}
+
+/// No link is made for it, so that the answer is the same for every user.
+#[test]
+fn a_url_of_ipv6_is_refused_with_what_a_link_carries() {
+    if !peer::is_firstbyte() {
+        return;
+    }
+    let url = "http://[::1]:8080/";
+    let told = "an emulated link carries IPv4 alone, and [::1]:8080 has ::1";
+    for words in [
+        &["bench", "--via", "5ms", url][..],
+        &[
+            "bench",
+            "--via",
+            "5ms",
+            "http://127.0.0.1:1/",
+            "--against",
+            url,
+        ],
+        &[
+            "bench",
+            "--via",
+            "5ms",
+            "--table",
+            "a=http://127.0.0.1:1/,http://[::1]:8080/",
+        ],
+        &["waterfall", "--wire", "--via", "5ms", url],
+        &["waterfall", "--wire", "--pcap", "/none/at/all", url],
+    ] {
+        let outcome = run(words);
+        assert_eq!(outcome.code, 1, "{words:?}: {outcome:?}");
+        assert!(outcome.stderr.contains(told), "{words:?}: {outcome:?}");
+    }
+}
+
+#[test]
+fn a_command_with_a_url_of_ipv6_is_remarked() {
+    if !possible() {
+        return;
+    }
+    let remark =
+        "firstbyte via: an emulated link carries IPv4 alone: [::1] is not reached over it\n";
+    for (url, is_told) in [("http://[::1]:8080/", true), ("http://127.0.0.1/", false)] {
+        let outcome = run(["via", "0ms", "--quiet", "--", "true", url]);
+        assert_eq!(
+            (outcome.code, outcome.stderr == remark),
+            (0, is_told),
+            "{outcome:?}"
+        );
+    }
+}
+
+/// Ports above those of every link are carried for rows with names, too.
+#[test]
+fn rows_of_a_table_are_reached_over_the_link() {
+    if !possible() {
+        return;
+    }
+    let server = server();
+    let rows = format!("name={}", url(&server, 1, "/100.txt"));
+    let words = [
+        "bench",
+        "--via",
+        "1ms",
+        "--table",
+        &rows,
+        "--requests",
+        "10",
+        "--blocks",
+        "1",
+    ];
+    let outcome = run(words);
+    assert_eq!(outcome.code, 0, "{outcome:?}");
 }

@@ -20,6 +20,7 @@ use link::is_conclusive;
 use link::via::{self, Far, Inside, Wanted};
 use link::{LOCALHOST_PORTS, Link, Spec};
 
+use super::carried::refused;
 use super::condition::Condition;
 use super::files::written;
 use super::interruption::interruptions;
@@ -175,12 +176,18 @@ pub(super) fn run(options: &Options) -> ExitCode {
 
 /// Measures through an emulated link, whose other end is this machine's network.
 fn behind(options: &Options, spec: &Spec) -> ExitCode {
-    let urls = options.urls.iter().filter_map(|url| Url::parse(url).ok());
-    let all = urls.chain(options.against.clone());
+    let all = match servers::urls(options) {
+        Ok(urls) => urls,
+        Err(why) => return fail(NAME, &why),
+    };
+    if let Some(why) = all.iter().find_map(refused) {
+        return fail(NAME, &why);
+    }
     let wanted = Wanted {
         spec: spec.clone(),
         far: Far::Here,
         ports: all
+            .iter()
             .map(|url| url.port)
             .filter(|port| *port > LOCALHOST_PORTS.1)
             .collect(),

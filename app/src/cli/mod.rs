@@ -5,6 +5,7 @@
 //! command line (`crate::argv`).
 
 mod bench;
+mod carried;
 mod compare;
 mod condition;
 mod doctor;

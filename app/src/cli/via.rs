@@ -20,6 +20,7 @@ use sys::os_error;
 
 pub(super) use link::via::FAILED;
 
+use super::carried::remark;
 use super::values::whole;
 use super::{files, output};
 
@@ -131,7 +132,12 @@ fn within(options: &Options, far: Far, inside: io::Result<Inside>) -> u8 {
 /// Says what became of the command and the link.
 fn tell(options: &Options, inside: &Inside, outcome: &Outcome) -> Result<(), String> {
     let mut text = String::new();
-    for note in &outcome.notes {
+    let words: Vec<_> = options
+        .client
+        .iter()
+        .map(|word| word.to_string_lossy())
+        .collect();
+    for note in outcome.notes.iter().chain(&remark(&words)) {
         text.push_str(&format!("firstbyte {NAME}: {note}\n"));
     }
     if !options.quiet {

@@ -9,6 +9,7 @@ use lab::load::{Connect, Job, Plan, Server, exists, tell_apart, workload};
 use sys::os_error;
 
 use super::Options;
+use crate::cli::carried::carried;
 use crate::cli::values;
 
 /// Task to run.
@@ -39,6 +40,28 @@ pub(super) fn job(options: &Options) -> Result<Job, String> {
         insecure: options.insecure,
         servers,
     })
+}
+
+/// All URLs that are requested.
+///
+/// # Errors
+/// One of them is none.
+pub(super) fn urls(options: &Options) -> Result<Vec<Url>, String> {
+    let words = options.urls.iter();
+    let urls = words.flat_map(|word| match options.table {
+        true => row(word).1.split(',').collect(),
+        false => vec![word.as_str()],
+    });
+    let urls = urls.map(Url::parse).collect::<Result<Vec<Url>, _>>()?;
+    Ok(urls.into_iter().chain(options.against.clone()).collect())
+}
+
+/// The name of a row of a table, which may be empty, and its URLs.
+fn row(word: &str) -> (&str, &str) {
+    match word.split_once('=') {
+        Some((name, urls)) if !name.contains("://") => (name, urls),
+        _ => ("", word),
+    }
 }
 
 /// One server, or two.
@@ -80,13 +103,10 @@ fn compared(options: &Options) -> Result<Vec<Server>, String> {
 fn table(options: &Options) -> Result<Vec<Server>, String> {
     let mut rows = Vec::new();
     for (number, text) in options.urls.iter().enumerate() {
-        let (name, urls) = match text.split_once('=') {
-            Some((name, urls)) if !name.contains("://") => (name.to_owned(), urls),
-            _ => (String::new(), text.as_str()),
-        };
+        let (name, urls) = row(text);
         for url in urls.split(',') {
             let url = Url::parse(url)?;
-            let name = match name.as_str() {
+            let name = match name {
                 "" => url.authority.clone(),
                 name => name.to_owned(),
             };
@@ -145,7 +165,10 @@ fn server(
         name: name.to_owned(),
         url: first.to_string(),
         plan: Plan {
-            address: first.addresses()?[0],
+            address: match options.via {
+                Some(_) => carried(first)?[0],
+                None => first.addresses()?[0],
+            },
             tls,
             plain: protocol.unwrap_or(Protocol::H1),
             requests,

@@ -18,6 +18,7 @@ use sys::signal::Signals;
 use super::evidence::{self, Unnamed};
 use super::options::Options;
 use super::views::Visits;
+use crate::cli::carried::refused;
 use crate::cli::interruption::interruptions;
 use crate::cli::values::trust;
 
@@ -46,6 +47,9 @@ pub(super) fn measure(
     let Some(mut spec) = spec(options) else {
         return show(visits(options, url, None));
     };
+    if let Some(why) = refused(url) {
+        return show(Err(Failure::Why(why)));
+    }
     let unnamed = match spec.pcap {
         Some(_) => None,
         None => Unnamed::create(),
