@@ -48,6 +48,9 @@ fn main() -> ExitCode {
         Ok(options) => options,
         Err(error) => {
             console::say(format_args!("{error}"));
+            if let Some(verb) = misspelt(&arguments) {
+                console::say(format_args!("a similar verb exists: \"{verb}\""));
+            }
             return ExitCode::FAILURE;
         }
     };
@@ -69,6 +72,16 @@ fn main() -> ExitCode {
     };
     let console = Console::open(paths.error_log.as_deref(), level);
     start(&options, &paths, console, &arguments)
+}
+
+/// The verb that the first word resembles, or the word behind `help`.
+fn misspelt(arguments: &[std::ffi::OsString]) -> Option<String> {
+    let word = match arguments {
+        [_, help, word, ..] if help == argv::HELP => word,
+        [_, word, ..] => word,
+        _ => return None,
+    };
+    cli::similar(word.to_str()?)
 }
 
 /// Loads the configuration and does what the command line asks for.

@@ -262,6 +262,27 @@ fn wrong_options_are_named() {
 }
 
 #[test]
+fn misspelt_verbs_and_options_have_the_nearest_one_beside_them() {
+    if !peer::is_firstbyte() {
+        return;
+    }
+    let similar = |words: &[&str]| {
+        let outcome = run(words);
+        assert_eq!(outcome.code, 1, "{outcome:?}");
+        let told = outcome.stderr.split_once("a similar verb exists: ");
+        told.map(|(_, verb)| verb.trim().to_owned())
+    };
+    assert_eq!(similar(&["benhc"]).as_deref(), Some("\"bench\""));
+    assert_eq!(similar(&["help", "docter"]).as_deref(), Some("\"doctor\""));
+    for words in [&["reload"][..], &["-t", "benhc"], &["-z"]] {
+        assert_eq!(similar(words), None);
+    }
+    let outcome = run(["bench", "--fail-fi", "p99>1", "http://h/"]);
+    let told = "a similar argument exists: '--fail-if'";
+    assert!(outcome.stderr.contains(told), "{outcome:?}");
+}
+
+#[test]
 fn options_may_be_joined_with_their_values() {
     let server = Server::http(HTTP).written();
     let dir = server.dir().path().display();

@@ -25,7 +25,7 @@ use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::{argv, stdout};
@@ -110,6 +110,17 @@ pub(crate) fn command() -> Command {
     CommandLine::command().mut_subcommands(manual::completed)
 }
 
+/// The verb that a first word resembles, but is not.
+pub(crate) fn similar(word: &str) -> Option<String> {
+    let line = ["firstbyte", word];
+    let error = command().try_get_matches_from(line).err()?;
+    match error.get(ContextKind::SuggestedSubcommand)? {
+        ContextValue::Strings(verbs) => verbs.first().cloned(),
+        ContextValue::String(verb) => Some(verb.clone()),
+        _ => None,
+    }
+}
+
 /// The verbs for `-h`, a line each.
 pub(crate) fn list() -> String {
     let command = command();
@@ -130,6 +141,26 @@ mod tests {
     #[test]
     fn the_command_line_contradicts_itself_nowhere() {
         command().debug_assert();
+    }
+
+    #[test]
+    fn words_resemble_verbs_or_nothing() {
+        for (word, verb) in [
+            ("benhc", Some("bench")),
+            ("bnech", Some("bench")),
+            ("benches", Some("bench")),
+            ("compar", Some("compare")),
+            ("docter", Some("doctor")),
+            ("waterfal", Some("waterfall")),
+            ("start", None),
+            ("stop", None),
+            ("reload", None),
+            ("nginx.conf", None),
+            ("", None),
+            ("--json", None),
+        ] {
+            assert_eq!(similar(word).as_deref(), verb, "{word}");
+        }
     }
 
     #[test]
