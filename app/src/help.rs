@@ -2,8 +2,11 @@
 //!
 //! Source: nginx documentation, "Command-line parameters".
 
+use std::io;
+
 use crate::argv::{self, Show};
 use crate::flags::{FLAGS, LONG_FLAGS};
+use crate::terminal::{broken, columns};
 use crate::version::{configure, name};
 use crate::{cli, paths, stdout};
 
@@ -14,7 +17,12 @@ use crate::{cli, paths, stdout};
 pub(crate) fn print(show: Show) -> Result<(), String> {
     let mut text = format!("nginx version: {}\n", name());
     if show.help {
-        text.push_str(&help(&argv::program()));
+        let columns = match show.on_stdout {
+            true => columns(io::stdout()),
+            false => columns(io::stderr()),
+        };
+        // Scripts read the other lines, which stay whole.
+        text.push_str(&broken(&help(&argv::program()), columns, INDENT));
     }
     if show.configure {
         text.push_str(&configure());
@@ -78,6 +86,8 @@ fn default_of(flag: char) -> Option<String> {
     }
 }
 
+/// Columns before the purpose of an option or a verb.
+const INDENT: usize = 18;
 /// Maximum width of a line of the usage.
 const USAGE_COLUMNS: usize = 60;
 

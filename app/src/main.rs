@@ -20,6 +20,7 @@ mod paths;
 mod signal_cmd;
 mod stdout;
 mod supervisor;
+mod terminal;
 mod test_conf;
 mod version;
 

@@ -29,6 +29,7 @@ pub mod schedule;
 pub mod signal;
 pub mod socket;
 pub mod tcp_info;
+pub mod terminal;
 pub mod timestamps;
 pub mod title;
 pub mod trusted;

@@ -28,6 +28,7 @@ use super::output::{all, fail, json};
 use super::status::{CONDITION, FAILED, INTERRUPTED};
 use super::values::{Spoken, count, positive, protocols, whole};
 use crate::stdout;
+use crate::terminal::fitted;
 use sys::os_error;
 
 /// load servers, and report how fast they answer and at what cost
@@ -279,9 +280,9 @@ fn told(options: &Options, report: &Report, measured: &Measured) -> Result<(), S
     let text = if options.json {
         json(report)?
     } else if options.table {
-        text::table(report)
+        fitted(|| text::table(report))
     } else {
-        text::render(report)
+        fitted(|| text::render(report))
     };
     // What was measured is printed first, whatever happens to the files.
     let printed = stdout::write(&text);

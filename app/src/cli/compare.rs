@@ -11,6 +11,7 @@ use sys::os_error;
 
 use super::output;
 use crate::stdout;
+use crate::terminal::fitted;
 
 /// compare two reports of bench
 ///
@@ -41,7 +42,7 @@ fn compared(first: &Path, second: &Path, json: bool) -> Result<String, String> {
     if json {
         return output::json(&found);
     }
-    Ok(text::compared(&found, &first, &second))
+    Ok(fitted(|| text::compared(&found, &first, &second)))
 }
 
 fn load(file: &Path) -> Result<Report, String> {

@@ -25,6 +25,7 @@ use super::output::{all, fail, json};
 use super::status::{CONDITION, FAILED, INTERRUPTED};
 use super::values::{Spoken, positive, protocols, whole};
 use crate::stdout;
+use crate::terminal::fitted;
 use source::Source;
 
 /// find what delays the first byte of a server, and what mends it
@@ -162,7 +163,7 @@ fn ended(options: &Options, result: Result<(Diagnosis, bool), String>) -> u8 {
 fn shown(options: &Options, diagnosis: &Diagnosis) -> Result<(), String> {
     let text = match options.json {
         true => json(diagnosis)?,
-        false => text(diagnosis),
+        false => fitted(|| text(diagnosis)),
     };
     let printed = stdout::write(&text);
     let page = written(&options.html, || Ok(html(diagnosis)));

@@ -28,7 +28,9 @@ use std::process::ExitCode;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::{argv, stdout};
+use lab::report::WIDTH_MIN;
+
+use crate::{argv, stdout, terminal};
 
 /// A command line that begins with a verb.
 #[derive(Debug, Parser)]
@@ -89,7 +91,9 @@ pub(crate) fn run(arguments: &[OsString], before: impl FnOnce()) -> Option<ExitC
     }
     before();
     let line = std::iter::once(program.clone()).chain(words);
-    let command = command().bin_name(argv::program());
+    let columns = terminal::columns(io::stdout()).unwrap_or(COLUMNS);
+    let width = columns.clamp(WIDTH_MIN, COLUMNS);
+    let command = command().bin_name(argv::program()).term_width(width);
     let parsed = command.try_get_matches_from(line);
     let parsed = parsed.and_then(|found| CommandLine::from_arg_matches(&found));
     Some(match parsed {
@@ -131,7 +135,7 @@ pub(crate) fn list() -> String {
     command.get_subcommands().map(line).collect()
 }
 
-/// Width of help, characters.
+/// Width of help, characters, unless a terminal is narrower.
 const COLUMNS: usize = 100;
 
 #[cfg(test)]

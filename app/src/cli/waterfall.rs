@@ -23,6 +23,7 @@ use super::files::{archive, written};
 use super::output::{all, fail, json as pretty};
 use super::status::{CONDITION, FAILED, INTERRUPTED};
 use crate::stdout;
+use crate::terminal::fitted;
 use measure::{Failure, measure};
 use options::Task;
 use views::Visits;
@@ -80,7 +81,7 @@ fn show(options: &Options, visits: &Visits) -> Result<(), String> {
     let views = visits.analysed()?;
     let text = match options.json {
         true => pretty(&json::views(&views))?,
-        false => waterfall::text(&views),
+        false => fitted(|| waterfall::text(&views)),
     };
     let printed = stdout::write(&text);
     let har = written(&options.har, || Ok(har::write(&visits.all())));
@@ -101,7 +102,7 @@ fn compared(options: &Options, before: &Visits, after: &Visits) -> Result<(), St
             let found = compare(&before, &after, by);
             pretty(&json::comparison(&found, &before, &after))?
         }
-        false => waterfall::compare::text(&before, &after, by),
+        false => fitted(|| waterfall::compare::text(&before, &after, by)),
     };
     let printed = stdout::write(&text);
     let page = written(&options.html, || {

@@ -4,10 +4,14 @@ use server_base::errlog;
 
 use super::report::{Answer, Passed, Report, Setting, SourceLocation};
 use super::steps::status_line;
+use crate::terminal::broken;
 
-/// Writes a report.
-pub(crate) fn render(report: &Report) -> String {
-    let mut rows = Rows::default();
+/// Writes a report: within a number of columns, if that is known.
+pub(crate) fn render(report: &Report, columns: Option<usize>) -> String {
+    let mut rows = Rows {
+        text: String::new(),
+        columns,
+    };
     let (request, listener, server) = (&report.request, &report.listener, &report.server);
     rows.plain(&format!(
         "{} {} for host {}, from {}",
@@ -50,7 +54,7 @@ pub(crate) fn render(report: &Report) -> String {
     for each in &report.settings {
         setting(&mut rows, each);
     }
-    rows.0
+    rows.text
 }
 
 fn or_nameless(name: &str) -> &str {
@@ -110,13 +114,15 @@ fn setting(rows: &mut Rows, setting: &Setting) {
 }
 
 /// Lines as they are printed. Nothing in one acts on a terminal, whatever a URL or a file name holds.
-#[derive(Default)]
-struct Rows(String);
+struct Rows {
+    text: String,
+    columns: Option<usize>,
+}
 
 impl Rows {
     fn plain(&mut self, text: &str) {
-        self.0.push_str(&safe(text));
-        self.0.push('\n');
+        let line = safe(text) + "\n";
+        self.text.push_str(&broken(&line, self.columns, INDENT));
     }
 
     fn push(&mut self, text: &str, at: &Option<SourceLocation>) {
@@ -127,8 +133,18 @@ impl Rows {
     }
 
     fn right(&mut self, text: &str, right: &str) {
-        let text = safe(text);
-        self.plain(&format!("{text:<WIDTH$}  {right}"));
+        let (text, right) = (safe(text), safe(right));
+        let taken = right.chars().count() + 2;
+        let room = self
+            .columns
+            .map_or(WIDTH, |all| all.saturating_sub(taken).min(WIDTH));
+        if self.columns.is_none() || text.chars().count() <= room {
+            return self.plain(&format!("{text:<room$}  {right}"));
+        }
+        // The place has a line of its own, at the right edge.
+        self.plain(text.trim_end());
+        let all = self.columns.unwrap_or(WIDTH);
+        self.plain(&format!("{right:>all$}"));
     }
 }
 
@@ -149,6 +165,8 @@ fn shown(place: &SourceLocation) -> String {
     format!("{}:{}", place.file, place.line)
 }
 
+/// Columns before the rest of a line that is broken.
+const INDENT: usize = 14;
 /// The column from which lines are named.
 const WIDTH: usize = 70;
 
@@ -164,7 +182,10 @@ mod tests {
     #[test]
     fn a_setting_ends_as_it_was_written() {
         let told = |name, value: &str| {
-            let mut rows = Rows::default();
+            let mut rows = Rows {
+                text: String::new(),
+                columns: None,
+            };
             let each = Setting {
                 name,
                 value: value.to_owned(),
@@ -172,7 +193,7 @@ mod tests {
                 at: None,
             };
             setting(&mut rows, &each);
-            rows.0.trim().to_owned()
+            rows.text.trim().to_owned()
         };
         assert!(told("etag", "on").starts_with("etag on; "));
         assert!(told("internal", "").starts_with("internal; "));

@@ -237,6 +237,10 @@ const FILES: &[(&str, &str)] = &[
 
 const ENVIRONMENT: &[(&str, &str)] = &[
     (
+        "COLUMNS",
+        "The width of help and of the reports of verbs, if the terminal is not to be asked; at most 100.",
+    ),
+    (
         "NOTIFY_SOCKET",
         "The service manager's socket, as sd_notify(3) has it. It is told when the server is ready, reloads or \
          stops, and which process is the main one.",

@@ -5,6 +5,7 @@
 //!
 //! Source: docs/lab.md.
 
+mod columns;
 pub mod compare;
 mod comparison;
 mod conditions;
@@ -23,6 +24,7 @@ pub mod text;
 mod warnings;
 pub mod waterfall;
 
+pub use columns::{WIDTH, WIDTH_MIN, within};
 pub use comparison::ComparisonReport;
 pub(crate) use conditions::is_own;
 pub use conditions::{Conditions, Offloads};
@@ -30,3 +32,4 @@ pub use escape::{escaped_json, visible};
 pub use format::{FORMAT, PROGRAM, Report, Settings};
 pub(crate) use route::device_to;
 pub use server::{Block, Excluded, Figure, ServerReport, TimesReport};
+pub use table::push_lines;

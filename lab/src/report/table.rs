@@ -1,15 +1,13 @@
-//! Text for a terminal: aligned columns, and sentences broken at [`WIDTH`]. Characters that a terminal would obey are written
-//! out.
+//! Text for a terminal: aligned columns, and sentences broken at the width of the report. Characters that a terminal would obey
+//! are written out.
 
 use std::collections::BTreeMap;
 
+use super::columns::columns;
 use super::escape::visible;
 
-/// Columns of a report.
-pub(crate) const WIDTH: usize = 100;
-
 /// Appends rows with columns as wide as their widest cell: the first to the left, the others to the right, two spaces between
-/// them. Rows may differ in length.
+/// them. Rows may differ in length. A table that is too wide continues below, with its first column again.
 pub(crate) fn push_rows(rows: &[Vec<String>], indent: &str, out: &mut String) {
     let cells = |row: &Vec<String>| row.iter().map(|cell| visible(cell).into_owned()).collect();
     let rows: Vec<Vec<String>> = rows.iter().map(cells).collect();
@@ -18,20 +16,45 @@ pub(crate) fn push_rows(rows: &[Vec<String>], indent: &str, out: &mut String) {
         let cells = rows.iter().filter_map(|row| row.get(column));
         cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
     };
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    for row in &rows {
-        let mut line = indent.to_owned();
-        for (n, cell) in row.iter().enumerate() {
-            let pad = " ".repeat(widths[n] - cell.chars().count());
-            match n {
-                0 => line.extend([cell, pad.as_str()]),
-                _ => line.extend(["  ", &pad, cell]),
+    let all = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..all).map(width).collect();
+    let mut from = 1;
+    loop {
+        let to = fitting(
+            &widths,
+            from,
+            columns().saturating_sub(indent.chars().count()),
+        );
+        for row in &rows {
+            let mut line = indent.to_owned();
+            let cells = row.iter().enumerate();
+            for (n, cell) in cells.filter(|(n, _)| *n == 0 || (from..to).contains(n)) {
+                let pad = " ".repeat(widths[n] - cell.chars().count());
+                match n {
+                    0 => line.extend([cell, pad.as_str()]),
+                    _ => line.extend(["  ", &pad, cell]),
+                }
             }
+            out.push_str(line.trim_end());
+            out.push('\n');
         }
-        out.push_str(line.trim_end());
-        out.push('\n');
+        if to >= all {
+            return;
+        }
+        from = to;
     }
+}
+
+/// The end of the columns from `from` on, one at least, that fit beside the first one into a width.
+fn fitting(widths: &[usize], from: usize, width: usize) -> usize {
+    let mut used = widths.first().copied().unwrap_or(0);
+    for (n, own) in widths.iter().enumerate().skip(from) {
+        used += own + 2;
+        if used > width && n > from {
+            return n;
+        }
+    }
+    widths.len()
 }
 
 /// Appends a title and its text, of which each further line begins below the first one's text.
@@ -40,8 +63,14 @@ pub(crate) fn push_entry(title: &str, text: &str, out: &mut String) {
     push_wrapped(&start, &" ".repeat(TITLE + 4), text, out);
 }
 
-/// Appends a text broken between words; a word that is longer than a line is broken, too.
+/// Appends a text broken between words at the width of the report.
 pub(crate) fn push_wrapped(start: &str, next: &str, text: &str, out: &mut String) {
+    push_lines(columns(), start, next, text, out);
+}
+
+/// Appends a text broken between words at a width; a word that is longer than a line is broken, too. The first line begins with
+/// `start`, each further one with `next`.
+pub fn push_lines(width: usize, start: &str, next: &str, text: &str, out: &mut String) {
     let text = visible(text);
     let (mut line, mut is_empty) = (start.to_owned(), true);
     let end_line = |line: &mut String, out: &mut String| {
@@ -51,14 +80,14 @@ pub(crate) fn push_wrapped(start: &str, next: &str, text: &str, out: &mut String
     };
     for mut word in text.split(' ') {
         let length = line.chars().count() + usize::from(!is_empty) + word.chars().count();
-        if !is_empty && length > WIDTH {
+        if !is_empty && length > width {
             end_line(&mut line, out);
             is_empty = true;
         }
         if !is_empty {
             line.push(' ');
         }
-        let room = |line: &str| WIDTH.saturating_sub(line.chars().count()).max(1);
+        let room = |line: &str| width.saturating_sub(line.chars().count()).max(1);
         while let Some((end, _)) = word.char_indices().nth(room(&line)) {
             let (fits, rest) = word.split_at(end);
             line.push_str(fits);
@@ -86,6 +115,27 @@ pub(super) fn counted(counts: &BTreeMap<String, u64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::columns::{WIDTH, within};
+
+    #[test]
+    fn a_table_that_is_too_wide_continues_below() {
+        let row = |cells: &[&str]| cells.iter().map(|cell| (*cell).to_owned()).collect();
+        let eight = "12345678";
+        let rows: Vec<Vec<String>> = vec![
+            row(&["", "aaaaaaaa", "b", "c", "d"]),
+            row(&["name", eight, eight, eight, eight]),
+        ];
+        let table = |columns| {
+            let mut out = String::new();
+            within(columns, || push_rows(&rows, "  ", &mut out));
+            out
+        };
+        // Two of indent, four of the first column, ten of each other one.
+        let whole = "        aaaaaaaa         b         c         d\n  name  12345678  12345678  12345678  12345678\n";
+        assert_eq!(table(46), whole);
+        let folded = "        aaaaaaaa         b         c\n  name  12345678  12345678  12345678\n               d\n  name  12345678\n";
+        assert_eq!(table(45), folded);
+    }
 
     #[test]
     fn columns_are_as_wide_as_their_widest_cell() {

@@ -1,4 +1,4 @@
-//! The report for people at a terminal, at most 100 columns wide.
+//! The report for people at a terminal, as wide as a report at most.
 
 use std::fmt::Write as _;
 
@@ -364,8 +364,8 @@ mod tests {
 
     use super::*;
     use crate::report::Block;
+    use crate::report::columns::WIDTH;
     use crate::report::compare::of_reports;
-    use crate::report::table::WIDTH;
 
     fn figure(value: f64) -> Value {
         json!({ "value": value, "low": value * 0.98, "high": value * 1.07, "n": 20 })

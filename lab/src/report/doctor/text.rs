@@ -1,4 +1,4 @@
-//! A diagnosis as text for a terminal, at most 100 columns wide.
+//! A diagnosis as text for a terminal, as wide as a report at most.
 
 use serde_json::{Map, Value};
 
@@ -58,7 +58,7 @@ mod tests {
 
     use super::*;
     use crate::doctor::{Code, Severity};
-    use crate::report::table::WIDTH;
+    use crate::report::columns::WIDTH;
 
     fn diagnosis(target: &str) -> Diagnosis {
         Diagnosis::new(target, "h2")

@@ -1,8 +1,9 @@
-//! A waterfall for a terminal: ASCII alone, at most 100 columns wide.
+//! A waterfall for a terminal: ASCII alone, as wide as a report at most.
 
 use crate::page::{AnalysedVisit, FIGURES, Runs, Views};
+use crate::report::columns::columns;
 use crate::report::escape::{ascii, shortened};
-use crate::report::table::{WIDTH, push_entry, push_wrapped};
+use crate::report::table::{push_entry, push_wrapped};
 
 use super::figures::{self, bytes, ms};
 use super::rows::{Drawing, Phase, Row, left_out, stall_words};
@@ -38,7 +39,13 @@ fn view(runs: &Runs<'_>, out: &mut String) {
     push_wrapped("", "", &words, out);
     for figure in &FIGURES {
         if let Some(found) = of_runs(figure, runs) {
-            push_line(out, &format!("  {:<25}{found}", figure.title));
+            let start = format!("  {:<FIGURE_COLUMNS$}", figure.title);
+            push_wrapped(
+                &start,
+                &" ".repeat(FIGURE_COLUMNS + 2),
+                &found.to_string(),
+                out,
+            );
         }
     }
 }
@@ -61,14 +68,20 @@ fn table(drawing: &Drawing<'_>, out: &mut String) {
         .max()
         .unwrap_or(0)
         .max("start ms".len());
+    // In a narrow terminal names are cut before the chart.
+    let others = number_columns + start_columns + OTHER_COLUMNS;
+    let room = columns().saturating_sub(others + CHART_COLUMNS_MIN);
+    let name_columns = room.clamp(NAME_COLUMNS_MIN, NAME_COLUMNS);
     let line = |cells: [&str; 7]| {
         let [number, name, kind, status, protocol, bytes, start] = cells;
         format!(
-            "{number:>number_columns$} {name:<NAME_COLUMNS$} {kind:<4} {status:>3} {protocol:<4} {bytes:>8} {start:>start_columns$} |"
+            "{number:>number_columns$} {name:<name_columns$} {kind:<4} {status:>3} {protocol:<4} {bytes:>8} {start:>start_columns$} |"
         )
     };
     let head = line(["#", "resource", "kind", "st", "prot", "bytes", "start ms"]);
-    let columns = WIDTH - head.len() - 1;
+    let columns = columns()
+        .saturating_sub(head.len() + 1)
+        .max(CHART_COLUMNS_MIN);
     let scale = Scale::new(drawing.end_ms, 0.0, columns as f64);
     push_line(out, &format!("{head}{}", axis(scale, columns)));
     let host = drawing.host();
@@ -79,7 +92,7 @@ fn table(drawing: &Drawing<'_>, out: &mut String) {
             .map_or_else(|| "-".to_owned(), bytes);
         let cells = line([
             &row.number.to_string(),
-            &figures::name(&resource.url, host, NAME_COLUMNS),
+            &figures::name(&resource.url, host, name_columns),
             figures::kind_short(resource.kind),
             &figures::status(resource),
             &figures::protocol(resource),
@@ -92,9 +105,14 @@ fn table(drawing: &Drawing<'_>, out: &mut String) {
         push_line(out, &format!("{}{moments}", " ".repeat(head.len())));
     }
     let phases = Phase::ALL.map(|phase| format!("{} {}", phase.character(), phase.name()));
-    push_line(out, &format!("{}  {STALL} stall", phases.join("  ")));
+    push_wrapped(
+        "",
+        "",
+        &format!("{}  {STALL} stall", phases.join("  ")),
+        out,
+    );
     if let Some(words) = left_out(drawing.rows.len()) {
-        push_line(out, &words);
+        push_wrapped("", "", &words, out);
     }
 }
 
@@ -255,8 +273,15 @@ const SHORT: [&str; 6] = [
 const STALL: char = '!';
 /// Character of a resource that took no time.
 const INSTANT: char = '|';
-/// Columns of a resource's name.
+/// Columns of a resource's name, and those that it keeps in a narrow terminal.
 const NAME_COLUMNS: usize = 20;
+const NAME_COLUMNS_MIN: usize = 8;
+/// Columns of the other cells but number and start, with spaces and the lines around the chart.
+const OTHER_COLUMNS: usize = 4 + 3 + 4 + 8 + 9;
+/// Columns that the chart keeps in a narrow terminal.
+const CHART_COLUMNS_MIN: usize = 12;
+/// Columns of a figure's title.
+const FIGURE_COLUMNS: usize = 25;
 /// Columns from a tick to the next, at least.
 const TICK_COLUMNS: usize = 10;
 /// Columns of an entry's text.

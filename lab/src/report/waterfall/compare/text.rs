@@ -1,4 +1,4 @@
-//! Visits before and after a change, for a terminal: ASCII alone, at most 100 columns wide.
+//! Visits before and after a change, for a terminal: ASCII alone, as wide as a report at most.
 
 use crate::page::Runs;
 use crate::page::comparison::{
