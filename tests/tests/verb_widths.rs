@@ -52,7 +52,12 @@ fn reports_fit_the_columns_that_there_are() {
         0
     );
     let conf = server.path("nginx.conf").display().to_string();
-    let lines: [&[&str]; 9] = [
+    dir.write(
+        "trap.conf",
+        "http { server { location /a { alias /b/; } } }",
+    );
+    let trap = path("trap.conf");
+    let lines: [&[&str]; 10] = [
         &["bench", "--requests", "20", &page],
         &[
             "bench",
@@ -68,6 +73,7 @@ fn reports_fit_the_columns_that_there_are() {
         &["doctor", "--har", &har],
         &["explain", "-c", &conf, &page],
         &["freeze", &www, "--out", &out],
+        &["lint", "-c", &trap],
         &["waterfall", &har],
         &["waterfall", "compare", &har, &har],
     ];

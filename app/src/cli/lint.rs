@@ -4,6 +4,7 @@
 //! applied. So a configuration can be judged on a machine that does not serve it. Source: of our own; docs/lint.md.
 
 use std::ffi::OsString;
+use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -19,6 +20,7 @@ use crate::argv;
 use crate::lint_report::{self, sarif};
 use crate::paths::Paths;
 use crate::stdout;
+use crate::terminal::{broken, columns};
 
 /// warn of known traps in a configuration, for pipelines
 ///
@@ -120,20 +122,30 @@ pub(super) fn run(options: &Options) -> ExitCode {
     }
 }
 
-/// The warnings as `-t` shows them, each with its level, and their number.
+/// The warnings as `-t` shows them, each with its level, and their number. Sentences fit a terminal; excerpts, whose carets
+/// have a place, are as they are.
 fn text(report: &Report) -> String {
+    let columns = columns(io::stdout());
     let mut text = String::new();
     for group in report.groups() {
         let shown = format!("[{}] {}\n", group.level(), group.render(&report.files));
-        for line in shown.split_inclusive(['\n', '\t']) {
-            let (inside, end) = line.split_at(line.len() - 1);
-            text.push_str(&visible(inside));
-            text.push_str(end);
+        for line in shown.lines() {
+            let words: Vec<_> = line.split('\t').map(visible).collect();
+            let line = words.join("\t") + "\n";
+            match line.get(5..8) == Some(EXCERPT) {
+                true => text.push_str(&line),
+                false => text.push_str(&broken(&line, columns, INDENT)),
+            }
         }
     }
     let counts = lint_report::Counts::of(report);
     text + &format!("{counts}\n")
 }
+
+/// Columns before the rest of a sentence that is broken.
+const INDENT: usize = 4;
+/// The separator between number and text of a line in an excerpt.
+const EXCERPT: &str = " | ";
 
 /// The verb.
 const NAME: &str = "lint";
