@@ -2,11 +2,9 @@
 //!
 //! Source: nginx documentation, "Command-line parameters".
 
-use std::io;
-
 use crate::argv::{self, Show};
 use crate::flags::{FLAGS, LONG_FLAGS};
-use crate::terminal::{broken, columns};
+use crate::terminal::{broken, stderr_columns, stdout_columns};
 use crate::version::{configure, name};
 use crate::{cli, paths, stdout};
 
@@ -18,8 +16,8 @@ pub(crate) fn print(show: Show) -> Result<(), String> {
     let mut text = format!("nginx version: {}\n", name());
     if show.help {
         let columns = match show.on_stdout {
-            true => columns(io::stdout()),
-            false => columns(io::stderr()),
+            true => stdout_columns(),
+            false => stderr_columns(),
         };
         // Scripts read the other lines, which stay whole.
         text.push_str(&broken(&help(&argv::program()), columns, INDENT));

@@ -1,4 +1,4 @@
-//! Width of the terminal that an output goes to: the variable `COLUMNS`, or the size that the terminal knows.
+//! Width of the output's terminal: the variable `COLUMNS`, or the terminal's own size.
 //!
 //! A pipe or a file has no width unless `COLUMNS` gives one. Source: POSIX.1-2024, Environment Variables, `COLUMNS`.
 
@@ -10,8 +10,17 @@ use std::os::fd::AsFd;
 use engines::http::parse_decimal;
 use lab::report::{push_lines, within};
 
-/// Columns of an output, if it has a width.
-pub(crate) fn columns(output: impl AsFd) -> Option<usize> {
+/// Columns of standard output, if it has a width.
+pub(crate) fn stdout_columns() -> Option<usize> {
+    columns(io::stdout())
+}
+
+/// Columns of standard error, if it has a width.
+pub(crate) fn stderr_columns() -> Option<usize> {
+    columns(io::stderr())
+}
+
+fn columns(output: impl AsFd) -> Option<usize> {
     let given = env::var_os("COLUMNS").and_then(|text| number(&text));
     given.or_else(|| sys::terminal::columns(output))
 }
@@ -23,13 +32,13 @@ fn number(text: &OsStr) -> Option<usize> {
 
 /// Renders a report of the lab for standard output.
 pub(crate) fn fitted<T>(render: impl FnOnce() -> T) -> T {
-    match columns(io::stdout()) {
+    match stdout_columns() {
         Some(columns) => within(columns, render),
         None => render(),
     }
 }
 
-/// Lines that are broken at a width between words; what is behind a break begins below `indent` columns.
+/// Lines broken between words at a width. The rest of a line begins below `indent` columns.
 pub(crate) fn broken(text: &str, columns: Option<usize>, indent: usize) -> String {
     let Some(columns) = columns else {
         return text.to_owned();

@@ -1,7 +1,7 @@
 //! Digests of scripts and style sheets in the attribute `integrity` of pages.
 //!
-//! A digest that was right follows its file. One that was wrong is reported and left: browsers block that file, and a repair
-//! would make trusted what somebody may have changed.
+//! A right digest follows its file. A wrong digest is reported and left. Browsers block that file, and a repair would make a
+//! changed file trusted.
 //!
 //! Source: W3C Subresource Integrity, sections 3.1 to 3.3.
 

@@ -83,8 +83,8 @@ pub struct Frozen {
 pub fn freeze(options: &Options) -> Result<Frozen, String> {
     let begin = Instant::now();
     let mut stage = Stage::find(options)?;
-    // A run waits for another one before it reads. A directory that is missing is made at the end, so that a source that cannot be
-    // read leaves nothing behind.
+    // A run waits for another one before it reads. A missing directory is made at the end: an unreadable source must leave
+    // nothing behind.
     stage.lock_if_possible()?;
     let tree = Tree::read(options)?;
     let read = pool::each(options.threads, "reading", tree.files.len(), |index| {

@@ -158,7 +158,7 @@ impl<'t> Names<'t> {
         Ok(out)
     }
 
-    /// New digests of a file whose content is another than before, by their places in a page. A digest that was wrong stays.
+    /// New digests of a changed file, by their places in a page. A wrong digest stays.
     fn follow(
         &self,
         page: &[u8],

@@ -1,4 +1,4 @@
-//! `firstbyte bench` and `compare`: what is counted over every protocol, what fails, and the end by a signal.
+//! `firstbyte bench` and `compare`: counts over every protocol, failures, and the end by a signal.
 
 mod lab;
 

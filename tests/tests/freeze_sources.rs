@@ -1,4 +1,4 @@
-//! `firstbyte freeze` of sources that cannot be read whole, and digests of `integrity` that were wrong before.
+//! `firstbyte freeze` of unreadable sources, and wrong digests in `integrity`.
 
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};
@@ -81,7 +81,7 @@ fn a_wrong_digest_is_reported_and_left() {
     }
 }
 
-/// A digest of a file whose content stays is compared, too.
+/// The digest of an unchanged file is compared, too.
 #[test]
 fn a_wrong_digest_of_a_file_that_stays_is_reported() {
     if !peer::is_firstbyte() {
@@ -98,7 +98,7 @@ fn a_wrong_digest_of_a_file_that_stays_is_reported() {
     assert_eq!(frozen(&dir).0, digest("sha256", "other"));
 }
 
-/// A digest of a file whose content stays is left, byte by byte.
+/// The right digest of an unchanged file is left, byte by byte.
 #[test]
 fn a_right_digest_of_a_file_that_stays_is_left() {
     if !peer::is_firstbyte() {
@@ -137,7 +137,7 @@ fn right_digests_follow_their_file_and_others_beside_them_stay() {
     assert_eq!(freeze(&dir, &["--strict"]).stderr, "");
     let (integrity, script) = frozen(&dir);
     assert_eq!(integrity, format!("{weak} {}", digest("sha512", &script)));
-    // The strongest is wrong: that it stays keeps the file blocked, whatever the weaker says.
+    // The strongest is wrong and stays, so that the file is blocked in spite of the weaker one.
     let dir = TempDir::new();
     let strong = digest("sha512", "other");
     page_with(&dir, &format!("{} {strong}", digest("sha256", SCRIPT)));

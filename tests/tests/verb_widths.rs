@@ -1,4 +1,4 @@
-//! Text of all verbs fits a terminal: by `COLUMNS`, or by the size of the terminal. A pipe gets what it always got.
+//! Text of all verbs fits a terminal: by `COLUMNS`, or by the size of the terminal. A pipe gets the full width.
 
 mod lab;
 

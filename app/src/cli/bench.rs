@@ -284,14 +284,14 @@ fn told(options: &Options, report: &Report, measured: &Measured) -> Result<(), S
     } else {
         fitted(|| text::render(report))
     };
-    // What was measured is printed first, whatever happens to the files.
+    // The report is printed first: a file that fails must not lose it.
     let printed = stdout::write(&text);
     let times = written(&options.hdr, || hdr::log(report, measured));
     let page = written(&options.html, || Ok(html::render(report)));
     all([printed, times, page])
 }
 
-/// The exit status: that of an interruption, of a condition that holds, of a server that has answered nothing, or 0.
+/// Returns the exit status: an interruption goes before conditions, and conditions before silent servers.
 fn verdict(options: &Options, report: &Report, measured: &Measured) -> u8 {
     if report.interrupted {
         return INTERRUPTED;

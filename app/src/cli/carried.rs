@@ -1,6 +1,6 @@
 //! Addresses that an emulated link carries: those of IPv4.
 //!
-//! The network at the client's end has no IPv6, so that a connection to it is refused, which tells nothing of the server.
+//! The network at the client's end has no IPv6. A connection to such an address is refused there, whatever the server does.
 
 use std::net::SocketAddr;
 

@@ -5,7 +5,6 @@
 //! written. Absent: request bodies, and all that only the running server knows (counters of limits, caches).
 
 use std::ffi::OsString;
-use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::process::ExitCode;
 
@@ -17,7 +16,7 @@ use crate::argv;
 use crate::console::Console;
 use crate::explain::{CLIENT_PORT, ExplainRequest, Url, explain, render};
 use crate::paths::Paths;
-use crate::terminal::columns;
+use crate::terminal::stdout_columns;
 use crate::{load, stdout, supervisor};
 
 /// explain how a request is handled and which configuration lines decide it
@@ -149,7 +148,7 @@ pub(super) fn run(options: &Options) -> ExitCode {
     let explained = explain(&asked, http, &written, &cycle.files);
     let text = explained.and_then(|report| match options.json {
         true => json(&report),
-        false => Ok(render(&report, columns(io::stdout()))),
+        false => Ok(render(&report, stdout_columns())),
     });
     status(NAME, text.and_then(|text| stdout::write(&text)))
 }

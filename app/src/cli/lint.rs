@@ -4,7 +4,6 @@
 //! applied. So a configuration can be judged on a machine that does not serve it. Source: of our own; docs/lint.md.
 
 use std::ffi::OsString;
-use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -20,7 +19,7 @@ use crate::argv;
 use crate::lint_report::{self, sarif};
 use crate::paths::Paths;
 use crate::stdout;
-use crate::terminal::{broken, columns};
+use crate::terminal::{broken, stdout_columns};
 
 /// warn of known traps in a configuration, for pipelines
 ///
@@ -122,10 +121,10 @@ pub(super) fn run(options: &Options) -> ExitCode {
     }
 }
 
-/// The warnings as `-t` shows them, each with its level, and their number. Sentences fit a terminal; excerpts, whose carets
-/// have a place, are as they are.
+/// The warnings as `-t` shows them, each with its level, and their number. Sentences fit a terminal. Excerpts
+/// stay as they are, since a caret has its place below them.
 fn text(report: &Report) -> String {
-    let columns = columns(io::stdout());
+    let columns = stdout_columns();
     let mut text = String::new();
     for group in report.groups() {
         let shown = format!("[{}] {}\n", group.level(), group.render(&report.files));

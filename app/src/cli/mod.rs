@@ -91,7 +91,7 @@ pub(crate) fn run(arguments: &[OsString], before: impl FnOnce()) -> Option<ExitC
     }
     before();
     let line = std::iter::once(program.clone()).chain(words);
-    let columns = terminal::columns(io::stdout()).unwrap_or(COLUMNS);
+    let columns = terminal::stdout_columns().unwrap_or(COLUMNS);
     let width = columns.clamp(WIDTH_MIN, COLUMNS);
     let command = command().bin_name(argv::program()).term_width(width);
     let parsed = command.try_get_matches_from(line);

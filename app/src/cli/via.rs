@@ -23,7 +23,7 @@ pub(super) use link::via::FAILED;
 use super::carried::remark;
 use super::values::whole;
 use super::{files, output};
-use crate::terminal::{broken, columns};
+use crate::terminal::{broken, stderr_columns};
 
 /// run a command behind a link with delay, rate, loss and jitter
 ///
@@ -144,7 +144,7 @@ fn tell(options: &Options, inside: &Inside, outcome: &Outcome) -> Result<(), Str
     if !options.quiet {
         text.push_str(&report::text(inside, outcome));
     }
-    let text = broken(&text, columns(io::stderr()), 2);
+    let text = broken(&text, stderr_columns(), 2);
     let _ = io::stderr().write_all(text.as_bytes());
     let Some(path) = &options.json else {
         return Ok(());

@@ -1,6 +1,6 @@
 //! The width of text: [`WIDTH`], or that of a narrower terminal.
 //!
-//! A thread renders one report at a time, so that the width is the thread's, not an argument of each function that writes a line.
+//! A thread renders one report at a time. So the width belongs to the thread, and no function needs it as an argument.
 
 use std::cell::Cell;
 

@@ -22,7 +22,7 @@ pub(super) fn condition(text: &str) -> Result<Condition, String> {
 /// Compares visits with their budgets.
 ///
 /// # Errors
-/// Sentences about the conditions that hold, and about figures that some run does not have.
+/// Sentences about conditions that hold and figures without a value.
 pub(super) fn kept(conditions: &[Condition], visits: &Visits) -> Result<(), String> {
     if conditions.is_empty() {
         return Ok(());
