@@ -21,7 +21,7 @@ use crate::FORWARDER_PRIORITY;
 use crate::ack_delay::{AckDelay, Released};
 use crate::cpu_latency::CpuLatencyGuard;
 use crate::options::{MTU_MAX, Options};
-use crate::pcap::Capture;
+use crate::pcap::{Capture, Failure};
 use crate::pipe::{Moving, Pipe};
 use crate::record::Record;
 use crate::segment::{Direction, Segment, Verdict};
@@ -33,6 +33,7 @@ pub(crate) struct Forwarder {
     losses: Arc<Losses>,
     stop: Arc<OwnedFd>,
     thread: Option<JoinHandle<()>>,
+    capture_failure: Failure,
     _awake: Option<CpuLatencyGuard>,
 }
 
@@ -43,6 +44,7 @@ impl Forwarder {
         let awake = CpuLatencyGuard::keep();
         let waits_known = RunDelay::of_this_thread().is_some();
         let capture = options.pcap.as_deref().map(Capture::create).transpose()?;
+        let capture_failure = capture.as_ref().map(Capture::failure).unwrap_or_default();
         let record = Arc::new(Mutex::new(Record::new(
             options.trace,
             waits_known,
@@ -80,6 +82,7 @@ impl Forwarder {
             losses,
             stop,
             thread: Some(thread),
+            capture_failure,
             _awake: awake,
         })
     }
@@ -89,6 +92,11 @@ impl Forwarder {
         self.losses
             .of(direction)
             .fetch_add(segments, Ordering::Relaxed);
+    }
+
+    /// Returns the reason why the file of packets ended early, if it did.
+    pub(crate) fn capture_failure(&self) -> Option<&str> {
+        self.capture_failure.get().map(String::as_str)
     }
 
     /// Returns the record so far.

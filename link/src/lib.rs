@@ -189,6 +189,17 @@ impl Link {
         self.forwarder.record().counters()
     }
 
+    /// Checks that the file of packets has not ended early.
+    ///
+    /// # Errors
+    /// A sentence with the file's name and the system's error.
+    pub fn captured(&self) -> Result<(), String> {
+        match self.forwarder.capture_failure() {
+            Some(why) => Err(why.to_owned()),
+            None => Ok(()),
+        }
+    }
+
     /// Returns the number of packets that the ends sent faster than the link could read them, so far; the kernel
     /// dropped those.
     ///

@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver, SyncSender, TryRecvError};
+use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -20,7 +21,12 @@ pub(crate) struct Capture {
     thread: Option<JoinHandle<()>>,
     /// Number of packets that were not written.
     pub(crate) left_out: u64,
+    /// The sentence about an end before the last packet.
+    failure: Failure,
 }
+
+/// The sentence about a file that ends early, shared with the thread that writes it.
+pub(crate) type Failure = Arc<OnceLock<String>>;
 
 impl Capture {
     /// Makes the file, or empties it, and starts to write.
@@ -34,17 +40,26 @@ impl Capture {
         let mut file = BufWriter::new(file);
         file.write_all(&head())?;
         file.flush()?;
+        let failure = Failure::default();
+        let (told, path) = (Arc::clone(&failure), path.to_owned());
         let thread = thread::Builder::new().name("pcap".into()).spawn(move || {
             if let Err(error) = write(file, clock, &receiver) {
                 let reason = os_error(&error);
-                let _ = writeln!(io::stderr(), "the link's pcap file ends early: {reason}");
+                let why = format!("{} ends early: {reason}", path.display());
+                told.get_or_init(|| why);
             }
         })?;
         Ok(Self {
             packets: Some(sender),
             thread: Some(thread),
             left_out: 0,
+            failure,
         })
+    }
+
+    /// Returns the place of the sentence about an end before the last packet.
+    pub(crate) fn failure(&self) -> Failure {
+        Arc::clone(&self.failure)
     }
 
     /// Hands on a packet that left at this time.

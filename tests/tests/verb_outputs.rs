@@ -202,6 +202,51 @@ fn a_file_about_a_link_that_cannot_be_written_is_an_error_of_the_link() {
     assert!(outcome.stderr.contains("28: No space left"), "{outcome:?}");
 }
 
+/// The file system has a page; the head of the file fits, its packets do not.
+#[test]
+fn packets_that_cannot_be_written_are_an_error() {
+    if !possible() {
+        return;
+    }
+    let (server, dir) = (server(), TempDir::new());
+    let page = url(&server, 1, "/100.txt");
+    let small = dir.path().join("small").display().to_string();
+    std::fs::create_dir(&small).expect("it is made");
+    let file = format!("{small}/packets");
+    let spec = format!("0ms,pcap={file}");
+    let curl = format!("for i in $(seq 40); do curl -s -o /dev/null {page}; done");
+    let cases: [(&[&str], i32); 3] = [
+        (
+            &["via", "0ms", "--pcap", &file, "--", "sh", "-c", &curl],
+            NO_LINK,
+        ),
+        (&["bench", "--via", &spec, "--requests", "200", &page], 1),
+        (
+            &[
+                "waterfall",
+                "--wire",
+                "--runs",
+                "20",
+                "--pcap",
+                &file,
+                &page,
+            ],
+            1,
+        ),
+    ];
+    for (words, code) in cases {
+        let mount = "mount -t tmpfs -o size=4k small \"$0\" && exec \"$@\"";
+        let mut command = Command::new("unshare");
+        let command = command.args(["--mount", "sh", "-c", mount, &small]);
+        let output = command.arg(peer::binary()).args(words).output();
+        let output = output.expect("unshare starts");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        let told = format!("{file} ends early: 28: No space left on device");
+        assert!(stderr.contains(&told), "{words:?}: {stderr}");
+        assert_eq!(output.status.code(), Some(code), "{words:?}: {stderr}");
+    }
+}
+
 #[test]
 fn standard_output_has_one_writer() {
     let mut findings = Vec::new();

@@ -242,7 +242,8 @@ fn measure(options: &Options, link: Option<&Inside>) -> Result<(Report, Measured
         // This thread is in the client's network, where the device is.
         report.conditions.offloads = Offloads::of(inside.link.client_device());
     }
-    told(options, &report, &measured)?;
+    let captured = link.map_or(Ok(()), |inside| inside.link.captured());
+    all([told(options, &report, &measured), captured])?;
     Ok((report, measured))
 }
 

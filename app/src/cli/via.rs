@@ -146,11 +146,12 @@ fn tell(options: &Options, inside: &Inside, outcome: &Outcome) -> Result<(), Str
     }
     let text = broken(&text, stderr_columns(), 2);
     let _ = io::stderr().write_all(text.as_bytes());
+    let captured = inside.link.captured();
     let Some(path) = &options.json else {
-        return Ok(());
+        return captured;
     };
     let json = report::json(inside, (&options.client, &options.servers), outcome);
-    files::write(path, &json)
+    output::all([captured, files::write(path, &json)])
 }
 
 /// Reports an error like the other tools, but with a status that distinguishes this failure from the command's.

@@ -15,11 +15,14 @@ use link::{LOCALHOST_PORTS, Spec};
 use sys::os_error;
 use sys::signal::Signals;
 
+use super::NAME;
 use super::evidence::{self, Unnamed};
 use super::options::Options;
 use super::views::Visits;
 use crate::cli::carried::refused;
 use crate::cli::interruption::interruptions;
+use crate::cli::output::fail;
+use crate::cli::status::{FAILED, INTERRUPTED};
 use crate::cli::values::trust;
 
 /// Why there are no visits.
@@ -68,10 +71,19 @@ pub(super) fn measure(
             inside.link.client().enter()?;
             Ok(inside)
         });
-        show(match entered {
-            Ok(inside) => visits(options, url, Some((&inside, unnamed.is_none()))),
-            Err(error) => Err(no_link(error)),
-        })
+        let inside = match entered {
+            Ok(inside) => inside,
+            Err(error) => return show(Err(no_link(error))),
+        };
+        let status = show(visits(options, url, Some((&inside, unnamed.is_none()))));
+        match inside.link.captured() {
+            // A file for evidence alone is not the caller's.
+            Err(why) if status != INTERRUPTED && unnamed.is_none() => {
+                let _ = fail(NAME, &why);
+                FAILED
+            }
+            _ => status,
+        }
     });
     entered.unwrap_or_else(|error| show(Err(no_link(error))))
 }
