@@ -1,8 +1,8 @@
 //! Stalls of `firstbyte waterfall`: each planted one is found, by the wire, in Chromium and from packets, and pages of small
 //! responses on a busy machine have none.
 //!
-//! Tests that need a link or a browser are skipped without one, and report it. Ten visits of each page, and pages of 2,500
-//! resources, need `LAB_LONG`, as `make test-all` sets it.
+//! Tests that need a link or a browser are skipped without one, and report it. Ten visits of each page, pages of 500 and
+//! 2,500 resources, and visits over TLS need `LAB_LONG`, as `make test-all` sets it.
 
 mod lab;
 #[allow(dead_code, reason = "the doctor's tests use the rest")]
@@ -205,7 +205,7 @@ fn small() -> Server {
         .bytes("leaf.pem", leaf.certificate.as_bytes())
         .bytes("leaf.key", leaf.key.as_bytes())
         .bytes("html/dot.gif", GIF);
-    let pages = [500, 2500].into_iter();
+    let pages = [250, 500, 2500].into_iter();
     let server = pages.fold(server, |server, images| {
         server.file(&format!("html/{images}.html"), &page(images))
     });
@@ -239,15 +239,19 @@ fn while_cpus_are_busy(task: impl FnOnce()) {
     });
 }
 
-/// Visits a page of small images by every way, and finds no stall.
-fn page_has_no_stall(server: &Server, images: usize) {
-    let plain = format!("http://localhost:{}/{images}.html", server.port_number(1));
-    let tls = format!("https://localhost:{}/{images}.html", server.port_number(2));
-    let mut ways = vec![(&plain, WIRE), (&tls, WIRE)];
-    if has_browser() {
-        ways.extend([(&plain, BROWSER), (&tls, BROWSER)]);
+/// The ways to visit a page: the built-in clients, and the browser if it is installed.
+fn ways() -> Vec<&'static [&'static str]> {
+    match has_browser() {
+        true => vec![WIRE, BROWSER],
+        false => vec![WIRE],
     }
-    for (url, way) in ways {
+}
+
+/// Visits a page of small images by every way, and finds no stall. `scheme` is `http` or `https`.
+fn page_has_no_stall(server: &Server, scheme: &str, images: usize) {
+    let port = server.port_number(if scheme == "http" { 1 } else { 2 });
+    let url = format!("{scheme}://localhost:{port}/{images}.html");
+    for way in ways() {
         let words = [&[url.as_str(), "-k"], way].concat();
         let found = report("waterfall", &words);
         let resources = list(&found["cold"]["visit"]["resources"]);
@@ -270,7 +274,7 @@ fn small_responses_have_no_stall_on_a_busy_machine() {
         return;
     }
     let server = small();
-    while_cpus_are_busy(|| page_has_no_stall(&server, 500));
+    while_cpus_are_busy(|| page_has_no_stall(&server, "http", 250));
 }
 
 /// Packets of such a page show no stall either.
@@ -281,13 +285,9 @@ fn a_capture_of_small_responses_has_no_stall_on_a_busy_machine() {
     }
     let (server, dir) = (small(), TempDir::new());
     let pcap = dir.path().join("a.pcap").display().to_string();
-    let url = format!("http://localhost:{}/500.html", server.port_number(1));
-    let mut ways = vec![WIRE];
-    if has_browser() {
-        ways.push(BROWSER);
-    }
+    let url = format!("http://localhost:{}/250.html", server.port_number(1));
     while_cpus_are_busy(|| {
-        for way in ways {
+        for way in ways() {
             let found = report(
                 "waterfall",
                 &[&[url.as_str(), "--pcap", &pcap], way].concat(),
@@ -312,7 +312,9 @@ fn ten_pages_of_small_responses_have_no_stall_on_a_busy_machine() {
     while_cpus_are_busy(|| {
         for page in 1..=10 {
             for images in [500, 2500] {
-                page_has_no_stall(&server, images);
+                for scheme in ["http", "https"] {
+                    page_has_no_stall(&server, scheme, images);
+                }
                 println!("page {page} of {images} images: no stall");
             }
         }
