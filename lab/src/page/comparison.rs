@@ -65,7 +65,8 @@ pub struct ResourceComparison {
     pub before: Option<ResourceFigures>,
     /// The resource after.
     pub after: Option<ResourceFigures>,
-    /// Its whole time after over that before, with an interval at 99 %; `None` without two runs of each side.
+    /// Its whole time after over that before, with an interval at 99 %; `None` without two runs of each side. Of all resources
+    /// of two equal pages, one differs in one comparison of a hundred.
     pub ratio: Option<Comparison>,
 }
 
@@ -160,7 +161,8 @@ fn resources(before: &Runs<'_>, after: &Runs<'_>, by: Match) -> Vec<ResourceComp
             }
         }
     }
-    found.iter().map(compared).collect()
+    let count = found.len();
+    found.iter().map(|sides| compared(sides, count)).collect()
 }
 
 /// Places of the resources of two visits that belong together: those of the first visit in their order, then what the second
@@ -189,7 +191,8 @@ fn keys(visit: &Visit, by: Match) -> impl Iterator<Item = Key> {
     })
 }
 
-fn compared(sides: &Sides<'_>) -> ResourceComparison {
+/// Compares a resource, one of `count`.
+fn compared(sides: &Sides<'_>, count: usize) -> ResourceComparison {
     let first = sides.before.first().or(sides.after.first());
     let totals = |all: &[&Resource]| -> Vec<f64> {
         all.iter()
@@ -201,7 +204,7 @@ fn compared(sides: &Sides<'_>) -> ResourceComparison {
         url: first.map(|one| one.url.clone()).unwrap_or_default(),
         before: figures(&sides.before),
         after: figures(&sides.after),
-        ratio: stats::apart(&totals(&sides.before), &totals(&sides.after)),
+        ratio: stats::apart_among(&totals(&sides.before), &totals(&sides.after), count),
     }
 }
 

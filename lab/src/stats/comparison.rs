@@ -12,7 +12,7 @@ use super::student::t_quantile;
 pub struct Comparison {
     /// The second over the first: 1.05 is 5 % more. Its interval is at [`VERDICT_LEVEL`].
     pub ratio: Estimate,
-    /// Whether the interval leaves out 1.
+    /// Whether the interval leaves out 1; of several comparisons, the wider interval for all together.
     pub differs: bool,
     /// Where it does not: about how many measurements of each would be needed to see a difference as large as the one that
     /// was measured, four times of five; none where that is beyond reason.
@@ -32,12 +32,20 @@ pub fn paired(first: &[f64], second: &[f64]) -> Option<Comparison> {
         return None;
     }
     let estimate = mean(&logs, VERDICT_LEVEL)?;
-    Some(verdict(estimate, deviation(&logs)))
+    let differs = estimate.low > 0.0 || estimate.high < 0.0;
+    Some(verdict(estimate, differs, deviation(&logs)))
 }
 
 /// Compares two series that were measured apart; values above 0.
 #[must_use]
 pub fn apart(first: &[f64], second: &[f64]) -> Option<Comparison> {
+    apart_among(first, second, 1)
+}
+
+/// Compares two series that were measured apart, as one of several comparisons: of all together, one in a hundred calls a
+/// difference by chance (Bonferroni). The interval is that of one comparison.
+#[must_use]
+pub fn apart_among(first: &[f64], second: &[f64], comparisons: usize) -> Option<Comparison> {
     let logs = |values: &[f64]| -> Vec<f64> {
         let positive = values.iter().filter(|value| **value > 0.0);
         positive.map(|value| value.ln()).collect()
@@ -58,7 +66,10 @@ pub fn apart(first: &[f64], second: &[f64]) -> Option<Comparison> {
     } else {
         (a.len() + b.len() - 2) as f64
     };
-    let half = t_quantile(0.5 + VERDICT_LEVEL / 2.0, freedom) * sum.sqrt();
+    let half_at = |chance: f64| t_quantile(1.0 - chance / 2.0, freedom) * sum.sqrt();
+    let chance = 1.0 - VERDICT_LEVEL;
+    let half = half_at(chance);
+    let differs = value.abs() > half_at(chance / comparisons.max(1) as f64);
     let n = a.len().min(b.len());
     let estimate = Estimate {
         value,
@@ -66,12 +77,11 @@ pub fn apart(first: &[f64], second: &[f64]) -> Option<Comparison> {
         high: value + half,
         n,
     };
-    Some(verdict(estimate, (sum * n as f64).sqrt()))
+    Some(verdict(estimate, differs, (sum * n as f64).sqrt()))
 }
 
 /// From a difference of logarithms and the deviation of one pair.
-fn verdict(difference: Estimate, deviation: f64) -> Comparison {
-    let differs = difference.low > 0.0 || difference.high < 0.0;
+fn verdict(difference: Estimate, differs: bool, deviation: f64) -> Comparison {
     let needed = (Z_VERDICT + Z_POWER) * deviation / difference.value.abs();
     let needed = (needed.powi(2).ceil() + SMALL_SAMPLE).max((difference.n + 1) as f64);
     let none = difference.value == 0.0;
@@ -164,6 +174,30 @@ mod tests {
         assert!(apart.needed.is_none_or(|n| n > 20), "{apart:?}");
         let same = super::apart(&[5.0, 5.0], &[5.0, 5.0]).expect("two of each");
         assert!(!same.differs && same.needed.is_none(), "{same:?}");
+    }
+
+    #[test]
+    fn many_comparisons_of_one_server_call_few_winners_together() {
+        let mut random = Random::new(17);
+        let (mut alone, mut among) = (0, 0);
+        for _ in 0..40 {
+            let mut found = [0, 0];
+            for _ in 0..100 {
+                // Of different blocks, as series at different times are.
+                let (first, _) = random.blocks(5, 1.0);
+                let (second, _) = random.blocks(5, 1.0);
+                let differs = |comparison: Option<Comparison>| {
+                    usize::from(comparison.expect("five of each").differs)
+                };
+                found[0] += differs(apart(&first, &second));
+                found[1] += differs(apart_among(&first, &second, 100));
+            }
+            alone += usize::from(found[0] > 0);
+            among += usize::from(found[1] > 0);
+        }
+        assert!(alone >= 15 && among <= 3, "{alone} and {among} of 40");
+        let found = apart_among(&[5.0, 5.1, 4.9, 5.0], &[9.0, 9.1, 9.2, 8.9], 100);
+        assert!(found.is_some_and(|found| found.differs), "{found:?}");
     }
 
     /// With as many runs as were said to be needed, a difference of the size that was measured is found in about four cases
