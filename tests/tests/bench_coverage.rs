@@ -27,7 +27,7 @@ struct Drift {
 }
 
 impl Drift {
-    const MEMORY_S: f64 = 0.4;
+    const MEMORY_S: f64 = 0.25;
 }
 
 impl Movement for Drift {
@@ -41,14 +41,14 @@ impl Movement for Drift {
     }
 }
 
-/// Times of 4 to 6 ms; about every 250 ms a pause of 30 to 80 ms, in which nothing is answered.
+/// Exponential times of 10 ms; about every 250 ms a pause of 30 to 80 ms without any response.
 struct Pauses {
     pause_s: (f64, f64),
 }
 
 impl Movement for Pauses {
     fn next(&mut self, now_s: f64, random: &mut fastrand::Rng) -> Duration {
-        let done_s = now_s + 0.004 + 0.002 * random.f64();
+        let done_s = now_s - 0.01 * random.f64().max(1e-9).ln();
         while self.pause_s.1 < now_s {
             let begin_s = self.pause_s.1 - 0.25 * random.f64().max(1e-9).ln();
             self.pause_s = (begin_s, begin_s + 0.03 + 0.05 * random.f64());
@@ -80,7 +80,8 @@ fn moving(movement: impl Movement) -> String {
 /// Counts of trials with the value of a long run in the interval, by percentile.
 fn held(url: &str) -> [usize; 3] {
     let percentiles = |words: &[&str]| -> Value {
-        let report = report(&[&[url][..], words].concat());
+        // With few connections the noise of a busy machine stays below the width of an interval.
+        let report = report(&[&[url, "--connections", "4"][..], words].concat());
         report["servers"][0]["times"]["first_byte"]["percentiles"].clone()
     };
     let long = percentiles(&["--duration", "60"]);
@@ -133,7 +134,7 @@ fn intervals_hold_for_a_server_with_pauses() {
 
 const PERCENTILES: [&str; 3] = ["p50", "p90", "p99"];
 const TRIALS: usize = 12;
-/// Of 12 intervals at 95 %, fewer hold in one of 500 cases.
-const LEAST: usize = 9;
+/// Of 12 intervals at 95 %, fewer hold in one of 10,000 cases. The long run is a measurement itself.
+const LEAST: usize = 8;
 /// A thread that waits longer for a processor shifts the times of a run.
 const STALL_MOST: Duration = Duration::from_millis(50);

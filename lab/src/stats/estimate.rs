@@ -64,12 +64,20 @@ pub fn deviation(values: &[f64]) -> f64 {
 /// The percentile `p`, from 0 to 1, of one run's times, nanoseconds, with its interval at 0.95 by exact order statistics.
 #[must_use]
 pub fn percentile(times: &Histogram<u64>, p: f64) -> Option<Estimate> {
+    of_samples(times, p, times.len())
+}
+
+/// The percentile `p` of times that are worth as much as `effective` independent samples, at most as many as they are.
+fn of_samples(times: &Histogram<u64>, p: f64, effective: u64) -> Option<Estimate> {
     let n = times.len();
     if n == 0 {
         return None;
     }
-    let ranks = ranks(n, p, LEVEL);
-    let [low, high] = [ranks.low, ranks.high].map(|rank| rank.map(|rank| at_rank(times, rank)));
+    let ranks = ranks(effective, p, LEVEL);
+    let (all, effective) = (u128::from(n), u128::from(effective));
+    let rank = |rank: u128| at_rank(times, u64::try_from(rank).unwrap_or(n));
+    let low = (ranks.low).map(|low| rank((u128::from(low) - 1) * all / effective + 1));
+    let high = (ranks.high).map(|high| rank((u128::from(high) * all).div_ceil(effective)));
     Some(Estimate {
         value: times.value_at_quantile(p) as f64,
         low: low.map_or(f64::NEG_INFINITY, |low| times.lowest_equivalent(low) as f64),
@@ -82,9 +90,15 @@ pub fn percentile(times: &Histogram<u64>, p: f64) -> Option<Estimate> {
 ///
 /// For a time `x`, each run has a difference: its number of times up to `x`, minus the share `p` of all its times. Student's
 /// t over the runs tests if the differences are 0 on average. The interval has all times that pass. So samples of one run
-/// may depend on each other. Independent samples bound the interval from within, because few samples support no end.
+/// may depend on each other.
 ///
-/// Source: R. S. Woodruff, "Confidence intervals for medians and other position measures" (1952), with runs as clusters.
+/// A tail that few runs have seen may still be longer. The spread of the differences shows the worth of the samples: as
+/// many independent ones would spread as much. The interval has the exact ranks of that number, too. Without enough of
+/// them it has no end.
+///
+/// Sources: R. S. Woodruff, "Confidence intervals for medians and other position measures" (1952), with runs as clusters;
+/// E. L. Korn and B. I. Graubard, "Confidence intervals for proportions with small expected number of positive counts
+/// estimated from survey data" (1998), for the effective number of samples.
 #[must_use]
 pub fn percentile_of_runs(runs: &[&Histogram<u64>], p: f64) -> Option<Estimate> {
     let runs: Vec<_> = runs.iter().filter(|run| !run.is_empty()).collect();
@@ -92,17 +106,31 @@ pub fn percentile_of_runs(runs: &[&Histogram<u64>], p: f64) -> Option<Estimate> 
     for run in &runs[1..] {
         all.add(**run).expect("all have the same bounds");
     }
-    let independent = percentile(&all, p)?;
     if runs.len() < 2 {
-        return Some(independent);
+        return percentile(&all, p);
     }
+    let exact = of_samples(&all, p, effective_samples(&runs, &all, p))?;
     let (low, high) = not_contradicted(&runs, &all, p);
     Some(Estimate {
-        value: independent.value,
-        low: independent.low.min(low),
-        high: independent.high.max(high),
+        value: exact.value,
+        low: exact.low.min(low),
+        high: exact.high.max(high),
         n: runs.len(),
     })
+}
+
+/// Number of independent samples with as much spread at the percentile `p` as the runs have; 1 to the number of samples.
+fn effective_samples(runs: &[&&Histogram<u64>], all: &Histogram<u64>, p: f64) -> u64 {
+    let value = all.value_at_quantile(p);
+    let difference =
+        |run: &&&Histogram<u64>| run.count_between(0, value) as f64 - p * run.len() as f64;
+    let differences: Vec<f64> = runs.iter().map(difference).collect();
+    let (n, count) = (all.len() as f64, runs.len() as f64);
+    // The variance of independent samples over that of the runs. Few runs know their variance badly: hence the square of t.
+    let share = n * p * (1.0 - p) / (count * deviation(&differences).powi(2));
+    let quantile = |freedom: f64| t_quantile(0.5 + LEVEL / 2.0, freedom);
+    let certainty = (quantile(n) / quantile(count - 1.0)).powi(2);
+    (n * share * certainty).clamp(1.0, n) as u64
 }
 
 /// The least and the greatest time that the runs do not contradict as percentile `p`.
@@ -225,6 +253,11 @@ mod tests {
             out
         };
         let long = run(6000);
+        // Six runs have seen 18 states, too few for the end of a tail.
+        let runs: Vec<Times> = (0..6).map(|_| run(3)).collect();
+        let runs: Vec<_> = runs.iter().map(|run| &run.valid).collect();
+        let p999 = percentile_of_runs(&runs, 0.999).expect("there are values");
+        assert!(p999.high.is_infinite(), "{p999:?}");
         for p in [0.5, 0.9, 0.99] {
             let truth = long.valid.value_at_quantile(p) as f64;
             let mut held = 0;
