@@ -49,8 +49,6 @@ pub(super) struct Loader<'a> {
     pub(super) left: Option<u64>,
     pub(super) begin_ns: u64,
     pub(super) until_ns: Option<u64>,
-    /// End of the time of a closed loop; nothing at a constant rate.
-    pub(super) closed_until_ns: Option<u64>,
     pub(super) end: End,
     pub(super) last_ns: u64,
     pub(super) schedule: Option<Schedule>,
@@ -126,7 +124,6 @@ impl<'a> Loader<'a> {
             left: total,
             begin_ns: 0,
             until_ns: None,
-            closed_until_ns: None,
             end: End::default(),
             last_ns: 0,
             schedule: None,
@@ -160,7 +157,6 @@ impl<'a> Loader<'a> {
         self.running = true;
         let used_ns = cpu::thread_ns();
         self.until_ns = self.plan.duration_ns.map(|duration| begin_ns + duration);
-        self.closed_until_ns = self.until_ns.filter(|_| self.plan.rate.is_none());
         let scheduled_ns = self.scheduled_ns();
         self.schedule = self
             .plan
@@ -200,9 +196,16 @@ impl<'a> Loader<'a> {
         of_all.into_iter().chain(self.plan.duration_ns).min()
     }
 
+    /// End of the time of a closed loop; nothing at a constant rate.
+    #[inline]
+    pub(super) fn closed_until_ns(&self) -> Option<u64> {
+        self.until_ns.filter(|_| self.plan.rate.is_none())
+    }
+
     /// Notes how long the run was, and which part of it the rate counts.
     fn measure(&mut self, scheduled_ns: Option<u64>) {
         let (now, begin_ns) = (now_ns(), self.begin_ns);
+        let closed_until_ns = self.closed_until_ns();
         let result = &mut self.result;
         result.connections = self.slots.len() as u64;
         result.interrupted = self.shared.stop.load(Ordering::Relaxed);
@@ -213,7 +216,7 @@ impl<'a> Loader<'a> {
             return;
         }
         result.elapsed_ns = self.last_ns - begin_ns;
-        let last_begun_ns = self.end.last_begun_ns.or(self.closed_until_ns);
+        let last_begun_ns = self.end.last_begun_ns.or(closed_until_ns);
         let window_ns = last_begun_ns.map(|end| end.saturating_sub(begin_ns));
         result.window_ns = window_ns.or(scheduled_ns).unwrap_or(result.elapsed_ns);
         result.steady_ns = self.end.steady_ns(result.window_ns, scheduled_ns);

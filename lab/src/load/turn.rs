@@ -115,6 +115,7 @@ impl Loader<'_> {
     }
 
     fn complete(&mut self, exchange: Exchange, now: u64) {
+        self.end.count(1, self.closed_until_ns(), now);
         let result = &mut self.result;
         result.done += 1;
         result.statuses.count(exchange.status);
@@ -129,7 +130,6 @@ impl Loader<'_> {
         }
         result.bins[bin] += 1;
         self.last_ns = now;
-        self.end.count(self.closed_until_ns, now);
         if result.done.is_multiple_of(PROGRESS) {
             self.shared.ended.fetch_add(PROGRESS, Ordering::Relaxed);
         }
@@ -145,7 +145,7 @@ impl Loader<'_> {
     pub(super) fn count_error(&mut self, why: &str, times: u64, now: u64) {
         self.result.error(why, times);
         self.last_ns = self.last_ns.max(now);
-        (0..times).for_each(|_| self.end.count(self.closed_until_ns, now));
+        self.end.count(times, self.closed_until_ns(), now);
     }
 
     /// A connection has failed, and with it the requests in progress on it.
@@ -161,7 +161,6 @@ impl Loader<'_> {
         self.count_error(why, (lost + waited).max(1), now);
         if self.answers_nothing() {
             self.until_ns = Some(now);
-            self.closed_until_ns = Some(now);
         }
     }
 

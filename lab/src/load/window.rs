@@ -21,12 +21,12 @@ pub(super) struct End {
 }
 
 impl End {
-    /// Counts a request that ends, with its response or without.
+    /// Counts requests that end now, with their responses or without.
     #[inline]
-    pub(super) fn count(&mut self, until_ns: Option<u64>, now: u64) {
+    pub(super) fn count(&mut self, requests: u64, until_ns: Option<u64>, now: u64) {
         if let Some(end) = self.last_begun_ns.or(until_ns).filter(|end| now > *end) {
-            self.waited_ns += now - end;
-            self.waited += 1;
+            self.waited_ns += (now - end) * requests;
+            self.waited += requests;
         }
     }
 
@@ -41,7 +41,7 @@ impl End {
 }
 
 /// Whether the requests of a schedule left in its time, or at most a hundredth later.
-pub(super) fn is_reached(window_ns: u64, scheduled_ns: u64) -> bool {
+fn is_reached(window_ns: u64, scheduled_ns: u64) -> bool {
     window_ns <= scheduled_ns + scheduled_ns / 100
 }
 
@@ -55,11 +55,11 @@ mod tests {
     fn the_average_wait_counts_behind_the_last_begin() {
         let mut end = End::default();
         for now in [9 * S, 10 * S] {
-            end.count(Some(10 * S), now);
+            end.count(1, Some(10 * S), now);
         }
         assert_eq!(end.waited, 0, "they ended in time");
         for now in [10 * S + 1, 11 * S, 13 * S - 1] {
-            end.count(Some(10 * S), now);
+            end.count(1, Some(10 * S), now);
         }
         assert_eq!(end.steady_ns(10 * S, None), 10 * S + 4 * S / 3);
         // All requests had begun before the time was over.
@@ -67,7 +67,7 @@ mod tests {
             last_begun_ns: Some(4 * S),
             ..End::default()
         };
-        early.count(Some(10 * S), 6 * S);
+        early.count(2, Some(10 * S), 6 * S);
         assert_eq!(early.steady_ns(4 * S, None), 6 * S);
     }
 
@@ -77,7 +77,7 @@ mod tests {
             last_begun_ns: Some(9 * S),
             ..End::default()
         };
-        end.count(None, 12 * S);
+        end.count(1, None, 12 * S);
         assert_eq!(end.steady_ns(9 * S, Some(10 * S)), 10 * S);
         assert_eq!(
             end.steady_ns(10 * S + S / 10, Some(10 * S)),

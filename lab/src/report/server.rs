@@ -69,7 +69,7 @@ impl TimesReport {
             return None;
         }
         let percentiles = PERCENTILES.iter().filter_map(|(name, p)| {
-            let estimate = stats::percentile_of_runs(runs, *p)?;
+            let estimate = stats::percentile_of_runs(histogram, runs, *p)?;
             Some(((*name).to_owned(), Figure::from(estimate).scaled(1e-6)))
         });
         Some(Self {

@@ -86,7 +86,7 @@ fn of_samples(times: &Histogram<u64>, p: f64, effective: u64) -> Option<Estimate
     })
 }
 
-/// The percentile `p`, from 0 to 1, of the times of all runs, nanoseconds, with its interval at 0.95.
+/// The percentile `p`, from 0 to 1, of the times of `all` runs together, nanoseconds, with its interval at 0.95.
 ///
 /// For a time `x`, each run has a difference: its number of times up to `x`, minus the share `p` of all its times. Student's
 /// t over the runs tests if the differences are 0 on average. The interval has all times that pass. So samples of one run
@@ -100,17 +100,17 @@ fn of_samples(times: &Histogram<u64>, p: f64, effective: u64) -> Option<Estimate
 /// E. L. Korn and B. I. Graubard, "Confidence intervals for proportions with small expected number of positive counts
 /// estimated from survey data" (1998), for the effective number of samples.
 #[must_use]
-pub fn percentile_of_runs(runs: &[&Histogram<u64>], p: f64) -> Option<Estimate> {
+pub fn percentile_of_runs(
+    all: &Histogram<u64>,
+    runs: &[&Histogram<u64>],
+    p: f64,
+) -> Option<Estimate> {
     let runs: Vec<_> = runs.iter().filter(|run| !run.is_empty()).collect();
-    let mut all = Histogram::clone(runs.first()?);
-    for run in &runs[1..] {
-        all.add(**run).expect("all have the same bounds");
-    }
     if runs.len() < 2 {
-        return percentile(&all, p);
+        return percentile(all, p);
     }
-    let exact = of_samples(&all, p, effective_samples(&runs, &all, p))?;
-    let (low, high) = not_contradicted(&runs, &all, p);
+    let exact = of_samples(all, p, effective_samples(&runs, all, p))?;
+    let (low, high) = not_contradicted(&runs, all, p);
     Some(Estimate {
         value: exact.value,
         low: exact.low.min(low),
@@ -202,6 +202,14 @@ mod tests {
         times
     }
 
+    /// The percentile of runs.
+    fn of_runs(runs: &[&Histogram<u64>], p: f64) -> Option<Estimate> {
+        let mut all = Times::default().valid;
+        runs.iter()
+            .for_each(|run| all.add(*run).expect("equal bounds"));
+        percentile_of_runs(&all, runs, p)
+    }
+
     #[test]
     fn percentiles_lie_between_ranks() {
         let times = times((1..=10_000).map(|n| n * 1000));
@@ -221,7 +229,7 @@ mod tests {
         assert!(p90.low.is_finite() && p90.high.is_finite(), "{p90:?}");
         // Equal runs leave no doubt of their own, and still no sample is above the percentile.
         let runs = [&few.valid, &few.valid, &few.valid];
-        let p999 = percentile_of_runs(&runs, 0.999).expect("there are values");
+        let p999 = of_runs(&runs, 0.999).expect("there are values");
         assert!(p999.high.is_infinite() && p999.n == 3, "{p999:?}");
     }
 
@@ -230,12 +238,12 @@ mod tests {
         let of = |ms: u64| times((0..500).map(move |n| ms * 1_000_000 + n * 100));
         let runs = [10, 20, 10, 20, 10, 20].map(of);
         let runs: Vec<_> = runs.iter().map(|run| &run.valid).collect();
-        let p50 = percentile_of_runs(&runs, 0.5).expect("there are values");
+        let p50 = of_runs(&runs, 0.5).expect("there are values");
         assert!(p50.low < 10.1e6 && p50.high > 19.9e6, "{p50:?}");
-        let one = percentile_of_runs(&runs[..1], 0.5).expect("there are values");
+        let one = of_runs(&runs[..1], 0.5).expect("there are values");
         assert_eq!(one, percentile(runs[0], 0.5).expect("there are values"));
         let nothing = Times::default();
-        assert_eq!(percentile_of_runs(&[&nothing.valid], 0.5), None);
+        assert_eq!(of_runs(&[&nothing.valid], 0.5), None);
     }
 
     /// A server changes its speed three times in a run. Intervals of six runs hold the percentiles of a long run.
@@ -256,7 +264,7 @@ mod tests {
         // Six runs have seen 18 states, too few for the end of a tail.
         let runs: Vec<Times> = (0..6).map(|_| run(3)).collect();
         let runs: Vec<_> = runs.iter().map(|run| &run.valid).collect();
-        let p999 = percentile_of_runs(&runs, 0.999).expect("there are values");
+        let p999 = of_runs(&runs, 0.999).expect("there are values");
         assert!(p999.high.is_infinite(), "{p999:?}");
         for p in [0.5, 0.9, 0.99] {
             let truth = long.valid.value_at_quantile(p) as f64;
@@ -264,7 +272,7 @@ mod tests {
             for _ in 0..100 {
                 let runs: Vec<Times> = (0..6).map(|_| run(3)).collect();
                 let runs: Vec<_> = runs.iter().map(|run| &run.valid).collect();
-                let found = percentile_of_runs(&runs, p).expect("there are values");
+                let found = of_runs(&runs, p).expect("there are values");
                 held += u32::from(found.low <= truth && truth <= found.high);
             }
             assert!(held >= 85, "{p}: {held} of 100");
