@@ -42,8 +42,8 @@ pub fn apart(first: &[f64], second: &[f64]) -> Option<Comparison> {
     apart_among(first, second, 1)
 }
 
-/// Compares two series that were measured apart, as one of several comparisons: of all together, one in a hundred calls a
-/// difference by chance (Bonferroni). The interval is that of one comparison.
+/// Compares two series of different times, as one of several comparisons. All of them together call a difference by chance
+/// in one of a hundred cases (Bonferroni). The interval is that of one comparison.
 #[must_use]
 pub fn apart_among(first: &[f64], second: &[f64], comparisons: usize) -> Option<Comparison> {
     let logs = |values: &[f64]| -> Vec<f64> {

@@ -11,6 +11,16 @@ use conf::{ConfError, Directive, Files, Item, Loader, Pos, Source, Word};
 
 use crate::allow::{Allows, CodeLookup};
 
+/// Directives that pass requests on to a server.
+pub(crate) const PASSES: [&str; 6] = [
+    "proxy_pass",
+    "grpc_pass",
+    "fastcgi_pass",
+    "uwsgi_pass",
+    "scgi_pass",
+    "memcached_pass",
+];
+
 /// Which node of a tree.
 pub(crate) type Id = usize;
 

@@ -1,7 +1,7 @@
 //! FB102: the client chooses which server a request is sent to.
 
 use crate::Warn;
-use crate::tree::Tree;
+use crate::tree::{PASSES, Tree};
 use crate::value::{Piece, ways};
 
 pub(super) fn check(tree: &Tree, warn: &mut Warn<'_>) {
@@ -57,14 +57,6 @@ fn pinned(rest: &[Piece]) -> bool {
     }
 }
 
-const PASSES: [&str; 6] = [
-    "proxy_pass",
-    "grpc_pass",
-    "fastcgi_pass",
-    "uwsgi_pass",
-    "scgi_pass",
-    "memcached_pass",
-];
 /// With one of these a value ends the name of a host and goes on with something else.
 const LEAVES_HOST: &[u8] = b"/?#:@\\";
 

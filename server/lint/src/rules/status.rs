@@ -6,7 +6,7 @@
 use crate::Warn;
 use crate::listens::address;
 use crate::rules::resolver::{ip, is_near};
-use crate::tree::{Id, Tree};
+use crate::tree::{Id, PASSES, Tree};
 
 pub(super) fn check(tree: &Tree, warn: &mut Warn<'_>) {
     for id in tree.http_all(&PAGES) {
@@ -77,15 +77,6 @@ const GUARDS: [&str; 9] = [
     "auth_request",
     "ssl_verify_client",
     "if",
-];
-/// Directives that answer in their place.
-const PASSES: [&str; 6] = [
-    "proxy_pass",
-    "fastcgi_pass",
-    "uwsgi_pass",
-    "scgi_pass",
-    "grpc_pass",
-    "memcached_pass",
 ];
 
 #[cfg(test)]

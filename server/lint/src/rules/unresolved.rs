@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::Warn;
-use crate::tree::{Id, Tree};
+use crate::tree::{Id, PASSES, Tree};
 use crate::value::{Piece, variables, ways};
 
 pub(super) fn check(tree: &Tree, warn: &mut Warn<'_>) {
@@ -127,15 +127,6 @@ fn default_port(tree: &Tree, pass: Id) -> &'static str {
         _ => "",
     }
 }
-
-const PASSES: [&str; 6] = [
-    "proxy_pass",
-    "grpc_pass",
-    "fastcgi_pass",
-    "uwsgi_pass",
-    "scgi_pass",
-    "memcached_pass",
-];
 
 #[cfg(test)]
 mod tests {

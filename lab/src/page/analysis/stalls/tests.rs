@@ -1,4 +1,4 @@
-//! The rule of the stall, with recorded times: evidence that proves a stall, and evidence that does not.
+//! The rule of the stall, tried with recorded times.
 
 use super::traffic::RESUMED_MS;
 use super::*;
