@@ -185,7 +185,7 @@ fn remove_again(flow: &mut Collected) {
         .retain(|_| !is_copy.next().unwrap_or_default());
 }
 
-/// The most points of capture of a connection that are compared: those with most of its packets.
+/// Most points of capture compared for one connection; those with most of its packets come first.
 pub(super) const POINTS_MAX: usize = 16;
 /// How long an identification is of one packet, ns: hosts repeat them after 65,536.
 pub(super) const IDENTIFICATION_NS: u64 = 1_000_000_000;

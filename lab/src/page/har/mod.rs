@@ -127,7 +127,7 @@ pub const FIELDS_MAX: usize = 1000;
 pub const PIECES_MAX: usize = 100_000;
 /// The most notes of a page.
 pub const NOTES_MAX: usize = 1000;
-/// The most pauses of a page's servers that a capture proves.
+/// Most proven pauses read for a page.
 pub const WITHHELD_MAX: usize = 10_000;
 /// The longest time that is taken for one, ms: a week.
 pub const TIME_MS_MAX: f64 = 604_800_000.0;

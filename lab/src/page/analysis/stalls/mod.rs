@@ -1,7 +1,7 @@
 //! Stalls: pauses of a response well over a round trip, with little left to come.
 //!
-//! A sender that keeps its last, small piece until the piece before it is acknowledged is late by the hold of the
-//! acknowledgement and a round trip. Linux holds it for 40 ms, other systems and Linux under some loads for 200 ms.
+//! A sender may withhold its last, small piece until the acknowledgement of the piece before it. Then it is late by a round
+//! trip and the hold of the acknowledgement. Linux holds it for 40 ms, other systems and Linux under some loads for 200 ms.
 //!
 //! A busy browser is late with pieces that it has. So a pause needs evidence. One of these is enough:
 //!

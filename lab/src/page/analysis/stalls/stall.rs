@@ -26,8 +26,8 @@ impl Stall {
 /// The cause of a stall.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StallCause {
-    /// The sender waited for an acknowledgement that the receiver held back. A capture shows it; without one the length is
-    /// that of the timer and a round trip, and less than a segment was left.
+    /// The sender waited for an acknowledgement that the receiver held back. A capture shows it. Without one, the
+    /// length fits the timer and a round trip, and less than a segment was left.
     DelayedAck,
     /// The cause is not known.
     Gap,
