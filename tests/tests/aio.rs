@@ -181,6 +181,22 @@ fn clients_that_leave_meanwhile_cost_nothing() {
     assert!(server.get("/large").body == content());
 }
 
+/// Length of the file of a test after it was cut, in bytes.
+const CUT_AT: usize = 1000;
+/// Bytes of a page of memory, on every system that runs the tests.
+const PAGE_BYTES: usize = 4096;
+
+/// Returns whether these bytes are the begin of the file of a test that was cut while it was sent.
+///
+/// truncate() fills the rest of the last page with zeros. sendfile() queues this page without a copy.
+/// So the client may receive the zeros.
+fn is_begin_of_cut_file(body: &[u8]) -> bool {
+    let content = content();
+    let zeroed = CUT_AT..PAGE_BYTES;
+    let differs = |at: usize| body[at] != content[at] && !(zeroed.contains(&at) && body[at] == 0);
+    body.len() <= content.len() && !(0..body.len()).any(differs)
+}
+
 #[test]
 fn a_file_that_is_cut_while_it_is_sent_ends_the_connection() {
     for aio in ["", "aio off;"] {
@@ -190,16 +206,16 @@ fn a_file_that_is_cut_while_it_is_sent_ends_the_connection() {
         let mut client = server.client();
         client.send(LAST_REQUEST);
         let file = std::fs::File::options().write(true).open(&path);
-        let cut = file.and_then(|file| file.set_len(1000));
+        let cut = file.and_then(|file| file.set_len(CUT_AT as u64));
         cut.expect("the file is ours");
         let got = client.rest();
         let end = got.windows(4).position(|bytes| bytes == b"\r\n\r\n");
         let (head, body) = got.split_at(end.expect("a head") + 4);
-        assert!(content().starts_with(body), "{aio}");
+        assert!(is_begin_of_cut_file(body), "{aio}");
         // It was cut before its head was written, or the head may promise more than has come.
         let head = String::from_utf8_lossy(head);
         let promises = |len: usize| head.contains(&format!("Content-Length: {len}\r\n"));
-        let is_sound = promises(FILE_BYTES) || promises(1000) && body.len() == 1000;
+        let is_sound = promises(FILE_BYTES) || promises(CUT_AT) && body.len() == CUT_AT;
         assert!(is_sound, "{} bytes after {head}", body.len());
     }
 }
