@@ -13,6 +13,7 @@ pub mod client;
 pub mod doctor;
 pub mod fetch;
 pub mod load;
+pub mod map;
 pub mod page;
 pub mod report;
 pub mod stats;

@@ -1,0 +1,46 @@
+//! The figures of a map, by country.
+
+use std::collections::BTreeMap;
+
+use store::Histogram;
+
+/// ISO 3166-1 alpha-2 code of a country, in capitals.
+pub type CountryCode = [u8; 2];
+
+/// Figures of one country.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CountryFigures {
+    /// Number of requests; of a store, those of all recorded connections.
+    pub requests: u64,
+    /// Round-trip times, one for each connection if connections are known.
+    pub rtt: Histogram,
+}
+
+/// Figures of all countries.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RttMap {
+    /// By code.
+    pub countries: BTreeMap<CountryCode, CountryFigures>,
+    /// Clients whose country is unknown.
+    pub unknown: CountryFigures,
+}
+
+impl RttMap {
+    /// Returns the figures of a country, `None` for clients of an unknown country.
+    pub fn country_mut(&mut self, code: Option<CountryCode>) -> &mut CountryFigures {
+        match code {
+            Some(code) => self.countries.entry(code).or_default(),
+            None => &mut self.unknown,
+        }
+    }
+
+    /// Adds another map.
+    pub fn merge(&mut self, other: &Self) {
+        let known = other.countries.iter().map(|(code, own)| (Some(*code), own));
+        for (code, theirs) in known.chain([(None, &other.unknown)]) {
+            let own = self.country_mut(code);
+            own.requests += theirs.requests;
+            own.rtt.merge(&theirs.rtt);
+        }
+    }
+}
