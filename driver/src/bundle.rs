@@ -16,6 +16,8 @@ use conf::Memory;
 use serde::{Deserialize, Serialize};
 use sys::fdpass;
 
+pub use crate::worker::samples::SampleChannel;
+
 /// Purpose of a bundle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Step {
@@ -66,6 +68,8 @@ pub struct Bundle {
     pub listeners: Vec<(String, OwnedFd)>,
     /// Log files by path.
     pub logs: Vec<(String, OwnedFd)>,
+    /// The way of samples to the store process, if connections are recorded.
+    pub samples: Option<SampleChannel>,
 }
 
 impl Bundle {
@@ -170,7 +174,8 @@ impl ToWorker {
     pub fn descriptors(&self) -> usize {
         match self {
             Self::Configure(bundle) => {
-                bundle.data.len() * 2 + bundle.listeners.len() + bundle.logs.len()
+                let samples = if bundle.samples.is_some() { 2 } else { 0 };
+                bundle.data.len() * 2 + bundle.listeners.len() + bundle.logs.len() + samples
             }
             Self::Reopen(logs) => logs.len(),
             Self::Quit | Self::Terminate => 0,
@@ -321,6 +326,7 @@ struct Description {
     hosts: Vec<(String, Vec<IpAddr>)>,
     listeners: Vec<String>,
     logs: Vec<String>,
+    has_samples: bool,
 }
 
 /// A message as it is sent: [`Wire`] without copies of what there may be ten thousand of.
@@ -349,12 +355,18 @@ struct Described<'a> {
     hosts: &'a [(String, Vec<IpAddr>)],
     listeners: Vec<&'a str>,
     logs: Vec<&'a str>,
+    has_samples: bool,
 }
 
 impl<'a> Described<'a> {
     /// Adds the descriptors in their order.
     fn new(bundle: &'a Bundle, fds: &mut Vec<BorrowedFd<'a>>) -> Self {
         let files = bundle.files.iter();
+        let (data, listeners) = (names(&bundle.data, fds), names(&bundle.listeners, fds));
+        let logs = names(&bundle.logs, fds);
+        if let Some(samples) = &bundle.samples {
+            fds.extend([samples.socket.as_fd(), samples.figures.as_fd()]);
+        }
         Self {
             generation: bundle.generation,
             step: bundle.step,
@@ -368,10 +380,11 @@ impl<'a> Described<'a> {
                 .map(|(path, text)| (path.as_str(), text.len()))
                 .collect(),
             globs: &bundle.globs,
-            data: names(&bundle.data, fds),
+            data,
             hosts: &bundle.hosts,
-            listeners: names(&bundle.listeners, fds),
-            logs: names(&bundle.logs, fds),
+            listeners,
+            logs,
+            has_samples: bundle.samples.is_some(),
         }
     }
 }
@@ -403,6 +416,13 @@ impl Description {
             hosts: self.hosts,
             listeners: named(self.listeners, fds)?,
             logs: named(self.logs, fds)?,
+            samples: match self.has_samples {
+                true => Some(SampleChannel {
+                    socket: fds.next().ok_or_else(invalid)?,
+                    figures: fds.next().ok_or_else(invalid)?,
+                }),
+                false => None,
+            },
         })
     }
 }

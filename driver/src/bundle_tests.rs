@@ -49,6 +49,10 @@ fn bundle() -> Bundle {
         )],
         listeners: vec![null("0.0.0.0:80"), null("0.0.0.0:80")],
         logs: vec![zero("/var/log/nginx/access.log")],
+        samples: Some(SampleChannel {
+            socket: zero("").1,
+            figures: null("").1,
+        }),
     }
 }
 

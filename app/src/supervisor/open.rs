@@ -190,6 +190,7 @@ fn described(number: u64, step: Step, options: &LoadOptions) -> Bundle {
         hosts: Vec::new(),
         listeners: Vec::new(),
         logs: Vec::new(),
+        samples: None,
     }
 }
 

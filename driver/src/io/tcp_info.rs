@@ -22,6 +22,8 @@ pub fn tcp_info(socket: i32) -> Option<TcpInfo> {
         busy_time_us: info.u64_at(168),
         rwnd_limited_us: info.u64_at(176),
         sndbuf_limited_us: info.u64_at(184),
+        bytes_acked: info.bytes_acked().unwrap_or(0),
+        bytes_received: info.u64_at(128).unwrap_or(0),
         dsack_dups: info.u32_at(216),
     })
 }

@@ -64,6 +64,7 @@ impl Worker {
             .ok_or("the configuration was not prepared")?;
         built.bundle.listeners = std::mem::take(&mut bundle.listeners);
         built.bundle.logs = std::mem::take(&mut bundle.logs);
+        built.bundle.samples = bundle.samples.take();
         Ok(built)
     }
 

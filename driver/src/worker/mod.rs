@@ -21,6 +21,7 @@ mod offload;
 mod periodic_task;
 pub mod reload;
 mod reserve;
+pub mod samples;
 pub mod shared;
 pub mod slab;
 pub mod tables;
@@ -58,6 +59,7 @@ use keeper::{Built, Keeper};
 use limit::MemoryWatch;
 use periodic_task::TaskTimer;
 use reserve::Reserve;
+use samples::SampleQueue;
 use thread::Thread;
 
 /// Builds a configuration from a bundle and the files of it, or has it already; returns the files, too, as the worker keeps them.
@@ -75,6 +77,7 @@ pub fn run(control: OwnedFd, load: Load) -> i32 {
     };
     let code = worker.serve();
     worker.join();
+    worker.samples.flush();
     code
 }
 
@@ -103,6 +106,7 @@ struct Worker {
     /// Configurations that requests may still run under.
     older: Vec<Weak<Http>>,
     env: Env,
+    samples: Arc<SampleQueue>,
     tasks: TaskTimer,
     fetches: BackgroundFetches,
     shutdown_timeout_ms: Option<u64>,
@@ -137,12 +141,14 @@ impl Worker {
         };
         let (poller, signals, ended) = prepared().map_err(|_| 1)?;
         errlog::set_thread(process::thread_id());
+        let samples: Arc<SampleQueue> = Arc::default();
         let env = Env {
             hostname: process::hostname(),
             pid: std::process::id(),
             tcp_info: Some(tcp_info),
             clock_us: Some(clock::monotonic_us),
             offload: Some(offload::offload),
+            samples: Some(Arc::clone(&samples) as _),
         };
         let counters: Arc<Counters> = Arc::default();
         counters.returned.wake(&ended);
@@ -165,6 +171,7 @@ impl Worker {
             keepers: Vec::new(),
             older: Vec::new(),
             env,
+            samples,
             tasks: TaskTimer::default(),
             fetches: BackgroundFetches::new(&[], FETCHES),
             shutdown_timeout_ms: None,
@@ -292,6 +299,8 @@ impl Worker {
         }
         let renewed = bundle.renewed;
         self.take_listeners(bundle.listeners);
+        let attached = self.samples.attach(bundle.samples);
+        attached.map_err(|error| sys::os_error(&error))?;
         self.change_logs(bundle.logs, &cycle, &http);
         let tasks = TaskTimer::start(&http.periodic_tasks, &self.log);
         self.shutdown_timeout_ms = cycle.main.shutdown_timeout_ms;

@@ -1,12 +1,14 @@
 //! The context of handlers: settings, clock, files and services of the thread.
 
 use std::cell::Cell;
+use std::sync::Arc;
 
 use crate::clock::{Clock, ReadClock};
 use crate::connector::Connector;
 use crate::files::Files;
 use crate::logs::Logs;
 use crate::offload::Offload;
+use crate::samples::SampleSink;
 use crate::transport::ReadTcpInfo;
 use crate::waker::WakeQueue;
 
@@ -45,6 +47,8 @@ pub struct Env {
     pub clock_us: Option<ReadClock>,
     /// The queue of the offload threads, where the driver has any.
     pub offload: Option<Offload>,
+    /// Receiver of samples of connections, where the driver has one.
+    pub samples: Option<Arc<dyn SampleSink>>,
 }
 
 impl Env {

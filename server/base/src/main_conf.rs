@@ -8,6 +8,7 @@ use conf::{ConfError, Directive};
 
 use crate::affinity::auto_affinity;
 use crate::config::LoadOptions;
+use crate::lab_store::LabStoreConf;
 use crate::networks::Network;
 use crate::opened::{ErrorLogConf, LogTarget};
 use crate::thread_pool::ThreadPools;
@@ -63,6 +64,8 @@ pub struct MainConf {
     pub multi_accept: bool,
     /// Gather events before they are taken, where many requests are in progress with servers.
     pub event_coalescing: bool,
+    /// Settings of the store process, if connections are recorded.
+    pub lab_store: Option<LabStoreConf>,
     /// The pools of `thread_pool` and the directives that name them.
     pub thread_pools: ThreadPools,
     set: Vec<String>,
@@ -96,6 +99,7 @@ impl MainConf {
             temp_paths: Vec::new(),
             multi_accept: false,
             event_coalescing: true,
+            lab_store: None,
             thread_pools: ThreadPools::default(),
             set: Vec::new(),
         }

@@ -23,6 +23,10 @@ pub struct TcpInfo {
     pub total_retrans: u32,
     /// Bytes that wait to be sent for the first time.
     pub notsent_bytes: u32,
+    /// Bytes that the peer has acknowledged.
+    pub bytes_acked: u64,
+    /// Bytes received from the peer.
+    pub bytes_received: u64,
     /// Segments sent again of which the peer said that it had them already.
     pub dsack_dups: Option<u32>,
     /// The least round-trip time of late, microseconds.

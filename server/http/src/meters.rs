@@ -92,10 +92,14 @@ pub enum Event {
     AcceptPause,
     /// A connection was closed that had waited for a place for too long.
     Refused,
+    /// A sample of a connection was queued for the store process.
+    SampleQueued,
+    /// A sample of a connection was dropped, since the store process is behind.
+    SampleDropped,
 }
 
 /// How many there are.
-const EVENTS: usize = Event::Refused as usize + 1;
+const EVENTS: usize = Event::SampleDropped as usize + 1;
 
 /// Gauges of a thread's files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

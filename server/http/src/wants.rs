@@ -12,6 +12,10 @@ pub struct Wants {
     pub samples: bool,
     /// The log of a sampled response waits for the kernel's times.
     pub holds_log: bool,
+    /// Share of the connections that are recorded for the store, in hundredths of a percent.
+    pub connections: u64,
+    /// Whether anything is wanted: read for each request, so it is one field.
+    any: bool,
 }
 
 impl Wants {
@@ -24,10 +28,28 @@ impl Wants {
         }
     }
 
+    /// Returns those of a share of responses that are sampled, in hundredths of a percent; `holds_log`: their log waits.
+    pub fn samples(share: u64, holds_log: bool) -> Self {
+        Self {
+            share,
+            samples: share > 0,
+            holds_log,
+            ..Self::default()
+        }
+    }
+
+    /// Returns those of a share of recorded connections, in hundredths of a percent.
+    pub fn connections(share: u64) -> Self {
+        Self {
+            connections: share,
+            ..Self::default()
+        }
+    }
+
     /// Whether any events are wanted.
     #[inline]
     pub fn any(&self) -> bool {
-        self.share != 0
+        self.any
     }
 
     /// Adds what another module wants.
@@ -35,5 +57,7 @@ impl Wants {
         self.share = self.share.max(other.share);
         self.samples |= other.samples;
         self.holds_log |= other.holds_log;
+        self.connections = self.connections.max(other.connections);
+        self.any = self.share != 0 || self.connections != 0;
     }
 }

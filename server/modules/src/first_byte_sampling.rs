@@ -85,11 +85,7 @@ const VARIABLES: &[Variable] = variables! {
 fn wants(b: &mut ConfigBuilder, is_used: bool) -> Wants {
     let shares = b.location_confs_mut::<SamplingLoc>();
     let share = shares.map(|loc| loc.share.0).max().unwrap_or(0);
-    Wants {
-        share,
-        samples: share > 0,
-        holds_log: is_used,
-    }
+    Wants::samples(share, is_used)
 }
 
 /// Draws from those for which the driver has read the clock.

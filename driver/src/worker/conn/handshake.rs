@@ -153,7 +153,7 @@ fn choose_protocol<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, tls: &Tl
 }
 
 /// Notes what the handshake agreed on, once it is over.
-fn note_facts<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>, tls: &mut Tls) {
+fn note_facts<N: Net>(c: &mut Conn<N::Socket>, sh: &Shared<N>, tls: &mut Tls) {
     if tls.facts.is_none()
         && let Some(info) = tls.conn.info()
         && let Some(config) = &tls.config
@@ -163,7 +163,7 @@ fn note_facts<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>, tls: &mut Tls) {
             false => Event::HandshakeFull,
         });
         let mut facts = exchange::Tls::new(Arc::clone(config), info);
-        facts.handshake_us = probe::handshake(c, sh, tls.client_hello_us);
+        facts.handshake_us = probe::handshake(c, sh, tls);
         tls.facts = Some(Rc::new(facts));
     }
     if let Some(facts) = &tls.facts {

@@ -45,7 +45,7 @@ use transport::write;
 
 pub use lifecycle::ENDED_MS;
 pub(crate) use probe::accepted;
-pub use probe::end as end_probe;
+pub use probe::closed as end_probe;
 pub use serving::{H1State, PIPELINE_DEPTH, QUEUE_BYTES};
 pub use standing::Standing;
 pub use state::{BYTES_A_TURN, Conn, Disposition, PASSES_A_TURN, Part, Readiness};

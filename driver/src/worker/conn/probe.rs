@@ -1,11 +1,14 @@
 //! The probe of a connection: where its events are emitted, and where the kernel is asked about those that only it sees.
 
+mod kept;
 mod points;
+mod recording;
 mod sample;
 mod sampling;
 
+pub(super) use kept::Kept;
 pub(crate) use points::accepted;
+pub use points::closed;
 pub(super) use points::{fed, handshake, head, is_first_byte_wanted, read, written};
-pub(super) use sample::{Sample, StampedByte};
-pub use sampling::end;
-pub(super) use sampling::{begin, deadline, expire, finish, nothing_read};
+pub(super) use sample::StampedByte;
+pub(super) use sampling::{begin, deadline, end, expire, finish, nothing_read};

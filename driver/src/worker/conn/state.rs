@@ -19,7 +19,7 @@ use server_http::exchange::Peer;
 use server_http::stats::{Activity, Counted};
 
 use super::detached::Detached;
-use super::probe::Sample;
+use super::probe::Kept;
 use super::serving::{Exchanges, H1State, MuxState, Protocol};
 use super::tls::{Tls, WRITE_BYTES};
 use crate::worker::net::Net;
@@ -59,8 +59,8 @@ pub struct Conn<S> {
     pub(super) state: State,
     /// The header of the PROXY protocol.
     pub(super) proxied: Option<Rc<proxy_protocol::Header>>,
-    /// The response about which the kernel is asked.
-    pub(super) probe: Option<Box<Sample>>,
+    /// State of the probe.
+    pub(super) probe: Kept,
 }
 
 /// Transport of the protocol's bytes.
@@ -274,7 +274,7 @@ impl<S> Conn<S> {
             transport: Transport::Plain,
             state: State::Idle,
             proxied: None,
-            probe: None,
+            probe: Kept::default(),
         }
     }
 

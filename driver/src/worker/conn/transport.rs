@@ -102,7 +102,7 @@ pub(super) fn write<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resu
             let left = exchanges.out.len();
             let more = left > 0 || !exchanges.active.is_empty();
             let has_ahead = exchanges.ahead.is_some();
-            probe::written(exchanges, sh);
+            probe::written(exchanges, &mut c.probe, sh);
             trace::sent(c, sh, sent.bytes, left);
             let at_missing = left > 0 && c.writable && sent.bytes < WRITE_BYTES && !is_handshaking;
             if at_missing || has_ahead {

@@ -86,7 +86,7 @@ impl Thread {
         let mut conn = Conn::new(socket, peer, port, serial, self.shared.clock.mono_ms);
         self.configure_conn(port, &mut conn);
         conn.set_debug(self.is_debugged(peer));
-        accepted(&conn, &self.shared);
+        accepted(&mut conn, &self.shared);
         self.tell_accepted(&conn);
         let clients = &mut self.tables.clients;
         let key = clients.insert(conn);

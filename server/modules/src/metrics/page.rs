@@ -4,6 +4,7 @@ use std::fmt::Display;
 
 use engines::http::probe::Stall;
 use engines::http::{Protocol, Version};
+use server_base::samples::StoreFigures;
 use server_http::builtin::NGINX_VERSION;
 use server_http::meters::{self, BOUNDS, CLASSES, Event, Sums, Time};
 use server_http::stats::{self, Open, Totals};
@@ -16,6 +17,7 @@ pub(super) struct Facts {
     totals: Totals,
     open: [Open; Protocol::ALL.len()],
     sums: Sums,
+    store: Option<StoreFigures>,
     process: Option<Process>,
 }
 
@@ -26,6 +28,7 @@ impl Facts {
             totals: stats::totals(),
             open: stats::open(),
             sums: meters::sums(),
+            store: StoreFigures::published(),
             process: Process::now(),
         }
     }
@@ -39,6 +42,9 @@ pub(super) fn render(format: Format, facts: &Facts) -> String {
     requests(&mut page, &facts.sums);
     times(&mut page, &facts.sums);
     events(&mut page, &facts.sums);
+    if let Some(figures) = &facts.store {
+        store(&mut page, figures);
+    }
     files(&mut page, &facts.sums);
     if let Some(process) = &facts.process {
         self::process(&mut page, process);
@@ -175,6 +181,31 @@ fn events(page: &mut Writer, sums: &Sums) {
     }
 }
 
+/// Figures of the store process.
+fn store(page: &mut Writer, figures: &StoreFigures) {
+    page.family(
+        "firstbyte_lab_store_samples",
+        MetricType::Counter,
+        "",
+        "Samples that the store process has received, by whether it could write them.",
+    );
+    for (result, count) in [("written", figures.written), ("dropped", figures.dropped)] {
+        let labels = [("result", result)];
+        page.sample("firstbyte_lab_store_samples_total", &labels, count);
+    }
+    page.family(
+        "firstbyte_lab_store_failed_writes",
+        MetricType::Counter,
+        "",
+        "Writes to the store that failed and are tried again.",
+    );
+    let failed = figures.failed_writes;
+    page.sample("firstbyte_lab_store_failed_writes_total", &[], failed);
+    let help = "Whether the store cannot be written at present.";
+    let failing = u64::from(figures.is_failing);
+    gauge(page, "firstbyte_lab_store_failing", "", help, failing);
+}
+
 fn files(page: &mut Writer, sums: &Sums) {
     let files = sums.files();
     let help = "Files that are kept open to be served again.";
@@ -288,5 +319,14 @@ const EVENTS: &[Events] = &[
         help: "Configurations that came to the worker after its first.",
         label: "result",
         events: &[("taken", Event::Reload), ("failed", Event::ReloadFailed)],
+    },
+    Events {
+        name: "firstbyte_lab_samples",
+        help: "Samples of connections for the store, by whether the worker could queue them.",
+        label: "result",
+        events: &[
+            ("queued", Event::SampleQueued),
+            ("dropped", Event::SampleDropped),
+        ],
     },
 ];

@@ -11,7 +11,11 @@ use server_http::timing::{ALL, Sampling, is_drawn};
 
 use super::super::serving::Exchanges;
 use super::super::state::Conn;
+use super::super::tls::Tls;
 use super::super::trace;
+use super::kept::Kept;
+use super::recording;
+use super::sampling;
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
 
@@ -29,21 +33,32 @@ fn emit<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>, point: Point, at_us: u64) {
 }
 
 /// The connection has just been accepted.
-pub(crate) fn accepted<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>) {
+pub(crate) fn accepted<N: Net>(c: &mut Conn<N::Socket>, sh: &Shared<N>) {
+    if !sh.wants.any() {
+        return;
+    }
     if sh.wants.share == ALL {
         emit(c, sh, Point::Accepted, sh.env.now_us());
     }
+    recording::accepted(c, sh);
+}
+
+/// The connection is closed: its socket is still open.
+pub fn closed<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
+    sampling::end(c, sh);
+    recording::end(c, sh);
 }
 
 /// Bytes have been read.
 #[inline]
-pub(crate) fn read<N: Net>(c: &Conn<N::Socket>, sh: &mut Shared<N>, bytes: usize) {
+pub(crate) fn read<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, bytes: usize) {
     trace::received(c, sh, bytes);
     if sh.wants.any() {
         sh.read_us = match is_drawn(sh.wants.share, ALL) {
             true => sh.env.now_us(),
             false => 0,
         };
+        recording::read(c, sh);
     }
 }
 
@@ -59,24 +74,26 @@ pub(crate) fn fed<N: Net>(c: &mut Conn<N::Socket>, sh: &Shared<N>) {
 }
 
 /// The handshake has ended with the last read; returns how long it took, microseconds, where events are wanted.
-pub(crate) fn handshake<N: Net>(
-    c: &Conn<N::Socket>,
-    sh: &Shared<N>,
-    client_hello_us: u64,
-) -> Option<u64> {
+pub(crate) fn handshake<N: Net>(c: &mut Conn<N::Socket>, sh: &Shared<N>, tls: &Tls) -> Option<u64> {
     if !sh.wants.any() {
         return None;
     }
+    recording::handshake(c, tls);
+    if sh.wants.share == 0 {
+        return None;
+    }
+    let client_hello_us = tls.client_hello_us;
     emit(c, sh, Point::Handshake { client_hello_us }, sh.read_us);
     between(client_hello_us, sh.read_us)
 }
 
 /// A request has come, and work on it begins.
 #[inline]
-pub(crate) fn head<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>, x: &mut Exchange) {
+pub(crate) fn head<N: Net>(c: &mut Conn<N::Socket>, sh: &Shared<N>, x: &mut Exchange) {
     if !sh.wants.any() {
         return;
     }
+    recording::head(c);
     if let Some(exchanges) = c.state.exchanges()
         && exchanges.read_us != 0
     {
@@ -94,8 +111,12 @@ pub(crate) fn is_first_byte_wanted(x: &Exchange) -> bool {
 
 /// Bytes have been written: emits the first bytes of responses among them.
 #[inline]
-pub(crate) fn written<N: Net>(exchanges: &mut Exchanges, sh: &Shared<N>) {
-    if !sh.wants.any() || sh.wants.share != ALL {
+pub(crate) fn written<N: Net>(exchanges: &mut Exchanges, kept: &mut Kept, sh: &Shared<N>) {
+    if !sh.wants.any() {
+        return;
+    }
+    recording::written(kept, exchanges, sh);
+    if sh.wants.share != ALL {
         return;
     }
     let (now_us, sent) = (sh.env.now_us(), exchanges.sent);

@@ -27,7 +27,9 @@ use super::super::client::log_truncated;
 use super::super::serving::Exchanges;
 use super::super::state::{Closed, Conn};
 use super::super::tls;
+use super::kept::Kept;
 use super::points;
+use super::recording;
 use super::sample::{HeldLog, STALL_US, Sample, StampedByte};
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
@@ -58,7 +60,7 @@ fn asked<S>(c: &mut Conn<S>) -> Option<&mut Exchange> {
 pub(crate) fn begin<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Closed> {
     let tls = c.transport.tls();
     let is_held = tls.is_some_and(|tls| tls.is_handshaking() || tls.has_unsent());
-    if c.probe.is_some() || is_held || !c.nodelay || !matches!(c.peer, Peer::Inet(_)) {
+    if c.probe.sample().is_some() || is_held || !c.nodelay || !matches!(c.peer, Peer::Inet(_)) {
         return Ok(true);
     }
     let Some(exchanges) = c.state.exchanges_mut() else {
@@ -113,8 +115,8 @@ pub(crate) fn begin<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resu
         until_ms,
         held: None,
     };
-    c.probe = Some(Box::new(sample));
-    points::written(exchanges, sh);
+    c.probe.set_sample(sample);
+    points::written(exchanges, &mut c.probe, sh);
     Ok(c.writable && !exchanges.out.is_empty())
 }
 
@@ -170,22 +172,18 @@ fn send<N: Net>(
 
 /// Ends an exchange whose last byte has been written; one that is sampled may have to wait for its log.
 #[inline]
-pub(crate) fn finish<N: Net>(
-    sample: &mut Option<Box<Sample>>,
-    sh: &mut Shared<N>,
-    x: Box<Exchange>,
-) {
+pub(crate) fn finish<N: Net>(kept: &mut Kept, sh: &mut Shared<N>, x: Box<Exchange>) {
     if x.sampled.state == Sampling::Asked {
-        hold(sample, sh, x);
+        hold(kept, sh, x);
     } else {
         sh.finish(x);
     }
 }
 
 #[cold]
-fn hold<N: Net>(sample: &mut Option<Box<Sample>>, sh: &mut Shared<N>, mut x: Box<Exchange>) {
-    let waits = |sample: &&mut Box<Sample>| sample.until_ms != u64::MAX && sample.held.is_none();
-    let held = sample.as_mut().filter(waits);
+fn hold<N: Net>(kept: &mut Kept, sh: &mut Shared<N>, mut x: Box<Exchange>) {
+    let waits = |sample: &&mut Sample| sample.until_ms != u64::MAX && sample.held.is_none();
+    let held = kept.sample_mut().filter(waits);
     let Some(sample) = held.filter(|_| x.route.http.wants.holds_log) else {
         return sh.finish(x);
     };
@@ -209,7 +207,7 @@ pub(crate) fn nothing_read<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) 
 fn take_timestamps<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
     let now_us = sh.env.now_us();
     while let Some(stamp) = sh.net.stamp(&mut c.socket) {
-        let Some(sample) = &mut c.probe else {
+        let Some(sample) = c.probe.sample_mut() else {
             continue;
         };
         let us = sample.monotonic(stamp.wall_us, now_us);
@@ -221,12 +219,12 @@ fn take_timestamps<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
             Passed::Left => sample.again_us = sample.again_us.or(us),
             Passed::Acked => {
                 tell(c, sh, us);
-                c.probe = None;
+                c.probe.drop_sample();
                 return;
             }
         }
     }
-    if let Some(sample) = &c.probe {
+    if let Some(sample) = c.probe.sample() {
         let sent_us = sample
             .left_us
             .and_then(|us| between(sample.event.head_us, us));
@@ -248,12 +246,12 @@ fn tell<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, acked_us: Option<u6
 /// Emits what is known; returns the exchange if its log waits.
 fn emit<N: Net>(c: &mut Conn<N::Socket>, sh: &Shared<N>, acked_us: Option<u64>) -> Option<HeldLog> {
     let end_us = acked_us.unwrap_or_else(|| sh.env.now_us());
-    let sample = c.probe.as_ref()?;
+    let sample = c.probe.sample()?;
     let info = match end_us > sample.given_us + STALL_US {
         true => tcp_info(c, sh),
         false => None,
     };
-    let sample = c.probe.as_mut()?;
+    let sample = c.probe.sample_mut()?;
     let mut held = sample.held.take();
     if sample.void {
         return held;
@@ -263,6 +261,9 @@ fn emit<N: Net>(c: &mut Conn<N::Socket>, sh: &Shared<N>, acked_us: Option<u64>) 
     let (mut event, sent_us) = (sample.event, sample.left_us.filter(|_| is_first));
     let stall = (is_first && sample.idle).then(|| sample.stall(end_us, info));
     let stall = stall.filter(|stall| acked_us.is_some() || stall.is_some());
+    if let Some(stall) = stall.flatten() {
+        recording::stalled(&mut c.probe, stall);
+    }
     let mut x = match &mut held {
         Some(held) => Some(&mut *held.exchange),
         None => asked(c).filter(|_| is_first),
@@ -287,32 +288,32 @@ fn emit<N: Net>(c: &mut Conn<N::Socket>, sh: &Shared<N>, acked_us: Option<u64>) 
 pub(crate) fn expire<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
     let now_ms = sh.clock.mono_ms;
     if c.probe
-        .as_ref()
+        .sample()
         .is_none_or(|sample| sample.until_ms > now_ms)
     {
         return;
     }
     take_timestamps(c, sh);
     tell(c, sh, None);
-    if let Some(sample) = &mut c.probe {
+    if let Some(sample) = c.probe.sample_mut() {
         sample.until_ms = u64::MAX;
     }
 }
 
 /// Completes the sample of a connection that ends with the times known by now.
-pub fn end<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
-    if c.probe.is_none() {
+pub(crate) fn end<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
+    if c.probe.sample().is_none() {
         return;
     }
     take_timestamps(c, sh);
     tell(c, sh, None);
-    c.probe = None;
+    c.probe.drop_sample();
 }
 
 /// Returns the deadline of a connection, no later than that of its sample.
 #[inline(always)] // As the `deadline` of connections, which alone calls it.
 pub(crate) fn deadline<S>(c: &Conn<S>, deadline_ms: u64) -> u64 {
-    match &c.probe {
+    match c.probe.sample() {
         None => deadline_ms,
         Some(sample) => deadline_ms.min(sample.until_ms),
     }

@@ -1,0 +1,180 @@
+//! Recorded connections: one sample for the store at the close of each.
+//!
+//! `rtt_map` decides the share of connections. Of a recorded connection the clock is read until its first response has begun,
+//! and the kernel is asked once, at the close. Absent: connections without a response, and those of UNIX-domain sockets.
+//!
+//! Source: docs/map.md.
+
+use std::net::IpAddr;
+
+use engines::http::Version;
+use engines::http::probe::{Stall, between};
+use server_base::samples::{ConnectionSample, Handshake};
+use server_http::exchange::{Exchange, Peer};
+use server_http::timing::{ALL, is_drawn};
+
+use super::super::serving::Exchanges;
+use super::super::state::{Conn, State};
+use super::super::tls::Tls;
+use super::kept::Kept;
+use crate::worker::net::Net;
+use crate::worker::shared::Shared;
+
+/// Times and counts of a connection that is recorded.
+#[derive(Debug, Default)]
+pub(crate) struct Recording {
+    /// When the first bytes were read, monotonic microseconds.
+    first_read_us: u64,
+    /// When bytes were last read, while the first response has not begun.
+    read_us: u64,
+    /// When the head of the first request ended.
+    head_us: u64,
+    first: Option<FirstResponse>,
+    tls: u16,
+    handshake: Handshake,
+    handshake_us: Option<u64>,
+    stalls: [u16; 3],
+    /// A header of the PROXY protocol comes first.
+    behind_proxy: bool,
+}
+
+/// The begin of the first response.
+#[derive(Debug)]
+struct FirstResponse {
+    client: Option<IpAddr>,
+    via_proxy: bool,
+    version: Version,
+    /// Time since the end of the request's head, microseconds.
+    us: Option<u64>,
+}
+
+/// A connection was accepted: begins to record it if it is drawn.
+pub(super) fn accepted<N: Net>(c: &mut Conn<N::Socket>, sh: &Shared<N>) {
+    let share = sh.wants.connections;
+    if share > 0 && matches!(c.peer, Peer::Inet(_)) && is_drawn(share, ALL) {
+        let recording = Recording {
+            behind_proxy: matches!(c.state, State::ProxyHeader(..)),
+            ..Recording::default()
+        };
+        c.probe.record(recording);
+    }
+}
+
+/// Bytes were read: notes the time until the first response has begun.
+pub(super) fn read<N: Net>(c: &mut Conn<N::Socket>, sh: &Shared<N>) {
+    if let Some(recording) = c.probe.recording_mut()
+        && recording.first.is_none()
+    {
+        recording.read_us = sh.env.now_us();
+        if recording.first_read_us == 0 {
+            recording.first_read_us = recording.read_us;
+        }
+    }
+}
+
+/// The handshake is over, or early data was accepted before its end.
+pub(super) fn handshake<S>(c: &mut Conn<S>, tls: &Tls) {
+    let Some(recording) = c.probe.recording_mut() else {
+        return;
+    };
+    if tls.conn.is_early() {
+        recording.handshake = Handshake::Early;
+    }
+    if recording.tls == 0
+        && let Some(info) = tls.conn.info()
+    {
+        recording.tls = info.version.map_or(0, u16::from);
+        recording.handshake_us = between(recording.first_read_us, recording.read_us);
+        recording.handshake = match recording.handshake {
+            Handshake::None if info.resumed => Handshake::Resumed,
+            Handshake::None => Handshake::Full,
+            early => early,
+        };
+    }
+}
+
+/// The head of a request has come.
+pub(super) fn head<S>(c: &mut Conn<S>) {
+    if let Some(recording) = c.probe.recording_mut()
+        && recording.head_us == 0
+    {
+        recording.head_us = recording.read_us;
+    }
+}
+
+/// Bytes were written: notes the first response if it has begun.
+pub(super) fn written<N: Net>(kept: &mut Kept, exchanges: &mut Exchanges, sh: &Shared<N>) {
+    let Some(recording) = kept.recording_mut() else {
+        return;
+    };
+    if recording.first.is_some() {
+        return;
+    }
+    let sent = exchanges.sent;
+    let has_begun = |start: u64, x: &Exchange| start < sent && x.response.header_bytes > 0;
+    let mut all = exchanges.in_progress();
+    if let Some((_, x)) = all.find(|(start, x)| has_begun(*start, x)) {
+        recording.first = Some(FirstResponse {
+            client: client(x),
+            via_proxy: recording.behind_proxy || x.proxy.is_some(),
+            version: x.head.version,
+            us: between(recording.head_us, sh.env.now_us()),
+        });
+    }
+}
+
+/// Returns the address of a request's client, `None` if a proxy has not named it.
+fn client(x: &Exchange) -> Option<IpAddr> {
+    let is_named = x.proxy.is_some();
+    match (x.client.peer, &x.proxied) {
+        (Peer::Inet(addr), None) => Some(addr.ip()),
+        (Peer::Inet(addr), Some(_)) if is_named => Some(addr.ip()),
+        (_, Some(header)) => Some(header.source.ip()),
+        (Peer::Unix, None) => None,
+    }
+}
+
+/// A sampled first byte was acknowledged late.
+pub(super) fn stalled(kept: &mut Kept, stall: Stall) {
+    if let Some(recording) = kept.recording_mut() {
+        let count = &mut recording.stalls[stall as usize];
+        *count = count.saturating_add(1);
+    }
+}
+
+/// The connection closes: gives its sample to the sink.
+#[cold]
+pub(super) fn end<N: Net>(c: &mut Conn<N::Socket>, sh: &Shared<N>) {
+    let Some(recording) = c.probe.take_recording() else {
+        return;
+    };
+    let (Some(sink), Some(first)) = (&sh.env.samples, recording.first) else {
+        return;
+    };
+    let info = sh
+        .env
+        .tcp_info
+        .and_then(|read| read(sh.net.number(&c.socket)));
+    let (Some(client), Some(info)) = (first.client, info) else {
+        return;
+    };
+    let narrow = |us: u64| u32::try_from(us).unwrap_or(u32::MAX);
+    sink.record(&ConnectionSample {
+        closed_ms: sh.clock.unix_ms,
+        duration_ms: narrow(sh.clock.mono_ms.saturating_sub(c.since_ms)),
+        client,
+        via_proxy: first.via_proxy,
+        version: first.version,
+        tls: recording.tls,
+        handshake: recording.handshake,
+        handshake_us: recording.handshake_us.map(narrow),
+        first_byte_us: first.us.map(narrow),
+        min_rtt_us: info.min_rtt_us,
+        rtt_us: info.rtt_us,
+        retransmits: info.total_retrans,
+        bytes_sent: info.bytes_acked,
+        bytes_received: info.bytes_received,
+        requests: c.requests,
+        stalls: recording.stalls,
+    });
+}

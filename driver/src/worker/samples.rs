@@ -1,0 +1,188 @@
+//! Samples on their way to the store process: a queue of the worker, and the thread that sends it.
+//!
+//! Threads that serve add records without waiting. A full queue drops and counts them. The sending thread gathers records for
+//! [`GATHER`] and writes them to a socket of the supervisor, several in one message. It waits while the store process is behind.
+//! Absent: the store, which the worker does not know.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::net::SendFlags;
+use server_base::samples::{
+    ConnectionSample, FIGURES_BYTES, SAMPLE_BYTES, SampleSink, StoreFigures,
+};
+use server_http::meters::{self, Event};
+
+/// The way to the store process.
+#[derive(Debug)]
+pub struct SampleChannel {
+    /// Takes messages of records.
+    pub socket: OwnedFd,
+    /// The store process writes its figures into this file.
+    pub figures: OwnedFd,
+}
+
+/// Records of the threads that serve, until they are sent.
+#[derive(Debug, Default)]
+pub(super) struct SampleQueue {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    records: Vec<u8>,
+    channel: Option<Arc<SampleChannel>>,
+    has_thread: bool,
+    /// Records were taken out and are being sent.
+    is_sending: bool,
+    /// Records are sent at once: the worker ends.
+    is_ending: bool,
+}
+
+impl SampleSink for SampleQueue {
+    fn record(&self, sample: &ConnectionSample) {
+        let mut state = self.state();
+        if state.channel.is_none() || state.records.len() + SAMPLE_BYTES > QUEUE_BYTES {
+            drop(state);
+            return meters::event(Event::SampleDropped);
+        }
+        let was_empty = state.records.is_empty();
+        state.records.extend_from_slice(&sample.encode());
+        drop(state);
+        meters::event(Event::SampleQueued);
+        if was_empty {
+            self.changed.notify_all();
+        }
+    }
+}
+
+impl SampleQueue {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends over another channel from now on; without one the queue takes nothing.
+    ///
+    /// # Errors
+    /// The sending thread cannot be started.
+    pub(super) fn attach(self: &Arc<Self>, channel: Option<SampleChannel>) -> io::Result<()> {
+        let mut state = self.state();
+        state.channel = channel.map(Arc::new);
+        if state.channel.is_some() && !state.has_thread {
+            let queue = Arc::clone(self);
+            let sender = thread::Builder::new().name("samples".to_owned());
+            sender.spawn(move || queue.send_all())?;
+            state.has_thread = true;
+        }
+        drop(state);
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    /// Sends what is queued, for [`END_WAIT`] at most.
+    pub(super) fn flush(&self) {
+        let until = Instant::now() + END_WAIT;
+        let mut state = self.state();
+        state.is_ending = true;
+        self.changed.notify_all();
+        while state.channel.is_some() && (state.is_sending || !state.records.is_empty()) {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            state = self.wait(state, left);
+        }
+    }
+
+    fn wait<'a>(&self, state: MutexGuard<'a, State>, limit: Duration) -> MutexGuard<'a, State> {
+        let waited = self.changed.wait_timeout(state, limit);
+        waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// Sends records as long as the process lives.
+    fn send_all(&self) {
+        loop {
+            let (records, channel) = self.next();
+            if let Some(channel) = &channel {
+                send(channel, &records);
+                publish(channel);
+            }
+            let mut state = self.state();
+            state.is_sending = false;
+            if state.records.is_empty() && state.records.capacity() == 0 {
+                // The memory is used again.
+                state.records = records;
+                state.records.clear();
+            }
+            drop(state);
+            self.changed.notify_all();
+        }
+    }
+
+    /// Waits for records and gathers more; without any returns after [`PUBLISH_EVERY`].
+    fn next(&self) -> (Vec<u8>, Option<Arc<SampleChannel>>) {
+        let until = Instant::now() + PUBLISH_EVERY;
+        let mut state = self.state();
+        while state.records.is_empty() && Instant::now() < until {
+            let left = until.saturating_duration_since(Instant::now());
+            state = self.wait(state, left);
+        }
+        let until = Instant::now() + GATHER;
+        while !state.is_ending && Instant::now() < until {
+            let left = until.saturating_duration_since(Instant::now());
+            state = self.wait(state, left);
+        }
+        state.is_sending = true;
+        (std::mem::take(&mut state.records), state.channel.clone())
+    }
+}
+
+/// Sends records in messages of [`MESSAGE_BYTES`]. If the supervisor is gone, they are lost.
+fn send(channel: &SampleChannel, records: &[u8]) {
+    for message in records.chunks(MESSAGE_BYTES) {
+        let sent = loop {
+            match rustix::net::send(&channel.socket, message, SendFlags::NOSIGNAL) {
+                Err(rustix::io::Errno::INTR) => {}
+                other => break other,
+            }
+        };
+        if sent.is_err() {
+            for _ in 0..message.len() / SAMPLE_BYTES {
+                meters::event(Event::SampleDropped);
+            }
+        }
+    }
+}
+
+/// Shows the figures of the store process to the metrics of this process.
+fn publish(channel: &SampleChannel) {
+    let mut bytes = [0; FIGURES_BYTES];
+    let file = channel.figures.try_clone().map(File::from);
+    if file
+        .and_then(|file| file.read_exact_at(&mut bytes, 0))
+        .is_ok()
+    {
+        StoreFigures::decode(&bytes).publish();
+    }
+}
+
+/// Bytes that may wait: 13,107 samples.
+const QUEUE_BYTES: usize = 1 << 20;
+/// Bytes of a message, a whole number of records.
+const MESSAGE_BYTES: usize = 256 * SAMPLE_BYTES;
+/// Time for which records are gathered.
+const GATHER: Duration = Duration::from_millis(100);
+/// Interval of the figures for metrics.
+const PUBLISH_EVERY: Duration = Duration::from_secs(1);
+/// Maximum time for which the end of the worker waits for the queue.
+const END_WAIT: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+#[path = "samples_tests.rs"]
+mod tests;

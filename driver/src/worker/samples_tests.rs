@@ -1,0 +1,130 @@
+use std::io::Read;
+use std::net::Ipv4Addr;
+use std::os::unix::net::UnixStream;
+
+use engines::http::Version;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use server_base::samples::Handshake;
+
+use super::*;
+
+fn sample(requests: u32) -> ConnectionSample {
+    ConnectionSample {
+        closed_ms: 1,
+        duration_ms: 2,
+        client: Ipv4Addr::LOCALHOST.into(),
+        via_proxy: false,
+        version: Version::Http11,
+        tls: 0,
+        handshake: Handshake::None,
+        handshake_us: None,
+        first_byte_us: None,
+        min_rtt_us: None,
+        rtt_us: 3,
+        retransmits: 0,
+        bytes_sent: 0,
+        bytes_received: 0,
+        requests,
+        stalls: [0; 3],
+    }
+}
+
+/// A queue with its channel, and the other end.
+fn attached() -> (Arc<SampleQueue>, UnixStream, File) {
+    let flags = SocketFlags::CLOEXEC;
+    let pair = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None);
+    let (ours, theirs) = pair.expect("a pair");
+    let figures = sys::process::memory_file("figures").expect("memory");
+    let kept = File::from(figures.try_clone().expect("a descriptor"));
+    let queue: Arc<SampleQueue> = Arc::default();
+    let channel = SampleChannel {
+        socket: ours,
+        figures,
+    };
+    queue.attach(Some(channel)).expect("a thread starts");
+    (queue, theirs.into(), kept)
+}
+
+/// Numbers of requests of the samples in the next message.
+fn received(socket: &mut UnixStream) -> Vec<u32> {
+    let mut message = [0; 2 * MESSAGE_BYTES];
+    let length = socket.read(&mut message).expect("a message");
+    let records = message[..length].chunks(SAMPLE_BYTES);
+    let samples = records.map(|record| {
+        let record = record.try_into().expect("a whole record");
+        ConnectionSample::decode(record).expect("a sample")
+    });
+    samples.map(|sample| sample.requests).collect()
+}
+
+#[test]
+fn samples_arrive_in_order_and_together() {
+    let (queue, mut theirs, _) = attached();
+    for n in 0..300 {
+        queue.record(&sample(n));
+    }
+    let mut all = Vec::new();
+    while all.len() < 300 {
+        let message = received(&mut theirs);
+        assert!(message.len() <= MESSAGE_BYTES / SAMPLE_BYTES);
+        all.extend(message);
+    }
+    assert!(all.into_iter().eq(0..300));
+}
+
+#[test]
+fn end_sends_all_at_once() {
+    let (queue, mut theirs, _) = attached();
+    queue.record(&sample(7));
+    queue.flush();
+    assert!(queue.state().records.is_empty());
+    assert_eq!(received(&mut theirs), [7]);
+}
+
+#[test]
+fn queue_takes_its_limit_and_no_more() {
+    let queue = SampleQueue::default();
+    let room = QUEUE_BYTES / SAMPLE_BYTES;
+    // A channel without a thread: nothing is taken out.
+    let (ours, _theirs) = UnixStream::pair().expect("a pair");
+    queue.state().channel = Some(Arc::new(SampleChannel {
+        socket: ours.into(),
+        figures: sys::process::memory_file("figures").expect("memory"),
+    }));
+    let dropped = || meters::sums().events(Event::SampleDropped);
+    let before = dropped();
+    for n in 0..room - 1 {
+        queue.record(&sample(n as u32));
+    }
+    assert_eq!(queue.state().records.len(), (room - 1) * SAMPLE_BYTES);
+    queue.record(&sample(0));
+    assert_eq!(
+        (queue.state().records.len(), dropped()),
+        (room * SAMPLE_BYTES, before)
+    );
+    queue.record(&sample(0));
+    assert_eq!(
+        (queue.state().records.len(), dropped()),
+        (room * SAMPLE_BYTES, before + 1)
+    );
+}
+
+#[test]
+fn figures_of_the_store_are_published() {
+    let (queue, mut theirs, figures) = attached();
+    let written = StoreFigures {
+        written: 5,
+        dropped: 6,
+        failed_writes: 7,
+        is_failing: true,
+    };
+    figures.write_all_at(&written.encode(), 0).expect("memory");
+    queue.record(&sample(1));
+    received(&mut theirs);
+    queue.flush();
+    let until = Instant::now() + Duration::from_secs(10);
+    while StoreFigures::published() != Some(written) {
+        assert!(Instant::now() < until, "they are not published");
+        thread::yield_now();
+    }
+}
