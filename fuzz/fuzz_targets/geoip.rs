@@ -8,16 +8,6 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use libfuzzer_sys::fuzz_target;
 
-#[allow(dead_code, reason = "the server alone calls the rest")]
-#[path = "../../server/modules/src/geoip"]
-mod geoip {
-    pub(crate) mod countries;
-    pub(crate) mod legacy;
-    pub(crate) mod mmdb;
-    pub(crate) mod mmdb_data;
-    pub(crate) mod ranges;
-}
-
 use geoip::legacy::{Legacy, TEXT_BYTES_MAX};
 use geoip::mmdb::Mmdb;
 use geoip::mmdb_data::{Data, Value};

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use firstbyte_tests::{Builder, Server, Signal, peer, process, wait_until};
 
-#[path = "../../server/modules/src/geoip/testing.rs"]
+#[path = "../../engines/geoip/src/testing.rs"]
 mod testing;
 
 use testing::{Field, legacy, mmdb};

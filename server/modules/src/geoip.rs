@@ -6,16 +6,8 @@
 //!
 //! Source: nginx documentation, `ngx_http_geoip_module`.
 
-mod countries;
-mod database;
 mod decimal;
-mod legacy;
-pub(crate) mod mmdb;
-pub(crate) mod mmdb_data;
-mod ranges;
-mod regions;
-#[cfg(test)]
-mod testing;
+mod fields;
 
 use std::ffi::OsStr;
 use std::net::IpAddr;
@@ -24,6 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use conf::{Builder, ConfError, Contexts, Directive, os_error};
+use geoip::database::{Database, Purpose};
 use server_http::build::ConfigBuilder;
 use server_http::exchange::{Exchange, Peer};
 use server_http::module::Module;
@@ -32,8 +25,8 @@ use server_http::variables;
 use server_http::vars::Variable;
 
 use crate::networks::{self, Network};
-pub(crate) use database::append_value;
-use database::{CityPart, CountryPart, Database, Purpose};
+pub(crate) use fields::append_value;
+use fields::{CityPart, CountryPart};
 
 /// The module.
 pub(crate) const MODULE: Module = Module {
@@ -188,9 +181,8 @@ fn country(x: &Exchange, part: CountryPart, out: &mut Vec<u8>) -> bool {
     let Some(source) = &conf.country else {
         return false;
     };
-    source
-        .database
-        .country(address(x, conf), part, source.utf8, out)
+    let ip = address(x, conf);
+    fields::country(&source.database, ip, part, source.utf8, out)
 }
 
 fn city(x: &Exchange, part: CityPart, out: &mut Vec<u8>) -> bool {
@@ -198,9 +190,8 @@ fn city(x: &Exchange, part: CityPart, out: &mut Vec<u8>) -> bool {
     let Some(source) = &conf.city else {
         return false;
     };
-    source
-        .database
-        .city(address(x, conf), part, source.utf8, out)
+    let ip = address(x, conf);
+    fields::city(&source.database, ip, part, source.utf8, out)
 }
 
 fn org(x: &Exchange, out: &mut Vec<u8>) -> bool {
@@ -208,7 +199,7 @@ fn org(x: &Exchange, out: &mut Vec<u8>) -> bool {
     let Some(source) = &conf.org else {
         return false;
     };
-    source.database.org(address(x, conf), source.utf8, out)
+    fields::org(&source.database, address(x, conf), source.utf8, out)
 }
 
 const VARIABLES: &[Variable] = variables! {

@@ -9,10 +9,9 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock};
 
 use conf::{DataFile, Stamp, os_error};
+use geoip::mmdb::Mmdb;
 use server_base::errlog::{ErrorLog, Level};
 use server_base::periodic_task::PeriodicTask;
-
-use crate::geoip::mmdb::Mmdb;
 
 /// The file.
 pub(super) struct Live {

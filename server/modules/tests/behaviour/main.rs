@@ -35,7 +35,7 @@ mod servers;
 mod site;
 mod ssi;
 mod subrequests;
-#[path = "../../src/geoip/testing.rs"]
+#[path = "../../../../engines/geoip/src/testing.rs"]
 mod testing;
 mod tls_clients;
 mod tls_settings;

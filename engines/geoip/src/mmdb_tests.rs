@@ -1,8 +1,8 @@
 //! MaxMind DB files, written here, whole and broken.
 
-use super::super::mmdb_data::{DEPTH_MAX, FIELDS_MAX};
-use super::super::testing::{BUILD_EPOCH, Field, head, metadata, mmdb};
 use super::*;
+use crate::mmdb_data::{DEPTH_MAX, FIELDS_MAX};
+use crate::testing::{BUILD_EPOCH, Field, head, metadata, mmdb};
 
 fn open(bytes: Vec<u8>) -> Mmdb {
     Mmdb::open(bytes).expect("a database")
@@ -135,7 +135,7 @@ fn pointers_lead_to_fields_but_not_to_pointers() {
     assert_eq!(data.find(2, &none), Some(Value::Text(b"x")));
     assert_eq!(data.find(4, &none), None);
     assert_eq!(data.find(6, &["x"]), Some(Value::Text(b"x")));
-    // Pointers of each length, to where the field is.
+    // Pointers of each length.
     for (pointer, at) in [
         (&[0x21, 0x02][..], 0x102),
         (&[0x29, 0x00, 0x00], 2048 + 0x1_0000),

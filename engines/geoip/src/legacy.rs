@@ -1,17 +1,18 @@
 //! MaxMind's older databases, `GeoIP.dat` and its kin: countries, cities, organisations, for IPv4 and IPv6.
 //!
-//! A file is a binary tree of pairs of little-endian records, walked by the bits of an address from the highest; a
-//! record below the number of segments is the next pair, any other the result. The last bytes say what kind it is.
-//! Every read is checked against the file's end, and a walk is no longer than an address: a broken file yields wrong
-//! answers or none. Absent: the editions that no directive of nginx reads, and files of before 2003 without a kind.
+//! A file is a binary tree of pairs of little-endian records. The bits of an address select the records, from the
+//! highest bit. A record below the number of segments is the next pair; any other is the result. The last bytes have
+//! the number of the edition. Every read is checked against the file's end, and a walk is as long as an address at
+//! most: a broken file yields wrong answers or none. Absent: editions without a directive of nginx, and files from
+//! before 2003 without an edition.
 //!
 //! Source: the files themselves, and nginx documentation, `ngx_http_geoip_module`.
 
-use std::net::IpAddr;
+use core::net::IpAddr;
 
 /// A database in memory.
 #[derive(Debug)]
-pub(crate) struct Legacy {
+pub struct Legacy {
     bytes: Vec<u8>,
     edition: Edition,
     /// Records from here on are results.
@@ -22,45 +23,55 @@ pub(crate) struct Legacy {
 
 /// The contents of a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Edition {
-    pub(crate) kind: DatabaseKind,
+pub struct Edition {
+    /// The record at an address.
+    pub kind: DatabaseKind,
     /// Whether it is of IPv6 addresses.
-    pub(crate) v6: bool,
+    pub v6: bool,
     /// The number in the file.
-    pub(crate) number: u8,
+    pub number: u8,
 }
 
 /// The record at an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum DatabaseKind {
+pub enum DatabaseKind {
+    /// The number of a country.
     Country,
-    /// With the codes of metropolitan and telephone areas, or in the first revision without.
+    /// A city.
     City {
+        /// Whether it has the codes of metropolitan and telephone areas; the first revision has none.
         areas: bool,
     },
     /// An organisation, a provider, a domain or an autonomous system, with the size of records in bytes.
     Name(usize),
-    /// A database that nginx has no directive for.
+    /// A database without a directive of nginx.
     Other,
 }
 
-/// A city's record; texts are ISO 8859-1, `None` where they are empty.
+/// A city's record; texts are ISO 8859-1, `None` if they are empty.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(crate) struct City<'a> {
+pub struct City<'a> {
     /// Index in the table of countries.
-    pub(crate) country: u8,
-    pub(crate) region: Option<&'a [u8]>,
-    pub(crate) name: Option<&'a [u8]>,
-    pub(crate) postal_code: Option<&'a [u8]>,
-    pub(crate) latitude: f32,
-    pub(crate) longitude: f32,
-    pub(crate) dma_code: u32,
-    pub(crate) area_code: u32,
+    pub country: u8,
+    /// A code of FIPS 10-4, or a postal one in the United States and Canada.
+    pub region: Option<&'a [u8]>,
+    /// Name of the city.
+    pub name: Option<&'a [u8]>,
+    /// Postal code.
+    pub postal_code: Option<&'a [u8]>,
+    /// Degrees, north is positive.
+    pub latitude: f32,
+    /// Degrees, east is positive.
+    pub longitude: f32,
+    /// Metropolitan area of the United States, or 0.
+    pub dma_code: u32,
+    /// Telephone area of the United States, or 0.
+    pub area_code: u32,
 }
 
 impl Legacy {
-    /// Takes a file's bytes; `None` if it does not say what it is, or is cut in what it says.
-    pub(crate) fn open(bytes: Vec<u8>) -> Option<Self> {
+    /// Reads a file's bytes; `None` without an edition, or if the number of segments is cut.
+    pub fn open(bytes: Vec<u8>) -> Option<Self> {
         let (number, after) = structure(&bytes)?;
         let edition = Edition::of(number);
         let (segments, record_bytes) = match edition.kind {
@@ -78,18 +89,18 @@ impl Legacy {
     }
 
     /// The edition of the database.
-    pub(crate) fn edition(&self) -> Edition {
+    pub fn edition(&self) -> Edition {
         self.edition
     }
 
     /// The index of a country, never 0.
-    pub(crate) fn country(&self, ip: Option<IpAddr>) -> Option<u8> {
+    pub fn country(&self, ip: Option<IpAddr>) -> Option<u8> {
         let found = self.walk(ip)?.checked_sub(self.segments)?;
         u8::try_from(found).ok().filter(|country| *country != 0)
     }
 
     /// The record of a city.
-    pub(crate) fn city(&self, ip: Option<IpAddr>) -> Option<City<'_>> {
+    pub fn city(&self, ip: Option<IpAddr>) -> Option<City<'_>> {
         let at = self.record(ip)?;
         let mut rest = self.bytes.get(at..)?;
         let (country, after) = rest.split_first()?;
@@ -115,20 +126,20 @@ impl Legacy {
     }
 
     /// A name, in ISO 8859-1.
-    pub(crate) fn name(&self, ip: Option<IpAddr>) -> Option<&[u8]> {
+    pub fn name(&self, ip: Option<IpAddr>) -> Option<&[u8]> {
         let at = self.record(ip)?;
         Some(text(&mut self.bytes.get(at..)?)?.unwrap_or_default())
     }
 
-    /// Where the record of an address is; `None` for an address without one.
+    /// Returns the offset of an address's record; `None` for an address without one.
     fn record(&self, ip: Option<IpAddr>) -> Option<usize> {
         let into = self.walk(ip)?.checked_sub(self.segments)? as usize;
         let tree = (self.segments as usize).checked_mul(2 * self.record_bytes)?;
         (into != 0).then(|| tree.checked_add(into))?
     }
 
-    /// The result of the tree. An address that an edition cannot have counts as its own sort of none: nginx looks up
-    /// 255.255.255.255 among IPv4 addresses, `::` among IPv6 addresses, and IPv4 addresses there as mapped ones.
+    /// Returns the result of the tree. nginx replaces addresses that an edition cannot have: it looks up
+    /// 255.255.255.255 among IPv4 addresses and `::` among IPv6 addresses, and IPv4 addresses there as mapped ones.
     fn walk(&self, ip: Option<IpAddr>) -> Option<u32> {
         let ip = ip.map(|ip| ip.to_canonical());
         let (bits, mut mask) = match (self.edition.v6, ip) {
@@ -174,7 +185,7 @@ impl Edition {
     }
 }
 
-/// The number of the edition, which follows three bytes of 255 near the end, and where what follows it begins.
+/// Returns the number of the edition, which follows three bytes of 255 near the end, and the offset behind it.
 fn structure(bytes: &[u8]) -> Option<(u8, usize)> {
     let last = bytes.len().checked_sub(MARK.len())?;
     let first = last.saturating_sub(STRUCTURE_BYTES - 1);
@@ -194,7 +205,7 @@ fn number_at(bytes: &[u8], at: usize, length: usize) -> Option<u32> {
     Some(number.fold(0, |number, byte| (number << 8) | u32::from(*byte)))
 }
 
-/// Takes a text that ends with a zero byte; inside is `None` if it is empty.
+/// Takes a text that ends with a zero byte; the inner option is `None` if it is empty.
 fn text<'a>(rest: &mut &'a [u8]) -> Option<Option<&'a [u8]>> {
     let window = &rest[..rest.len().min(TEXT_BYTES_MAX + 1)];
     let end = window.iter().position(|byte| *byte == 0)?;
@@ -213,12 +224,12 @@ const MARK: [u8; 3] = [0xff; 3];
 const STRUCTURE_BYTES: usize = 20;
 /// The size of a record, but of names with a byte more.
 const RECORD_BYTES: usize = 3;
-/// Where countries begin in every tree of them.
+/// The number of segments of every tree of countries.
 const COUNTRY_BEGIN: u32 = 0xff_ff00;
-/// The one country that has areas.
+/// The only country with areas.
 const UNITED_STATES: u8 = 225;
-/// A longer text is none: it is the rest of a file that is broken.
-pub(crate) const TEXT_BYTES_MAX: usize = 300;
+/// Maximum length of a text, bytes. A longer one is the rest of a broken file.
+pub const TEXT_BYTES_MAX: usize = 300;
 
 #[cfg(test)]
 #[path = "legacy_tests.rs"]

@@ -1,31 +1,41 @@
-//! The typed data of MaxMind DB files: a value at a path, found without building what is around it.
+//! The typed data of MaxMind DB files: a value at a path, without building the containers around it.
 //!
-//! A field is a byte of type and size, then its content; a pointer stands for a field elsewhere in the section. Nothing
-//! is copied. Depth, pointers and the number of fields passed over are limited, so that a broken or hostile file costs
-//! a bounded time.
+//! A field is a byte of type and size, then its content; a pointer refers to a field elsewhere in the section. Nothing
+//! is copied. Depth, pointers and the number of skipped fields are limited, so that a broken or hostile file costs a
+//! bounded time.
 //!
 //! Source: MaxMind DB File Format Specification, version 2.0, "Output Data Section".
 
 /// A section of data.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Data<'a>(&'a [u8]);
+pub struct Data<'a>(&'a [u8]);
 
 /// A value. Of maps and arrays only the presence is known.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Value<'a> {
+pub enum Value<'a> {
+    /// UTF-8, unchecked.
     Text(&'a [u8]),
+    /// Bytes without a meaning.
     Bytes(&'a [u8]),
+    /// A number of 64 bits.
     Double(f64),
+    /// A number of 32 bits.
     Float(f32),
+    /// A number of 16, 32 or 64 bits.
     Unsigned(u64),
+    /// A number of 128 bits.
     Wide(u128),
+    /// A number of 32 bits with a sign.
     Signed(i32),
+    /// Yes or no.
     Bool(bool),
+    /// A map; paths select its entries.
     Map,
+    /// An array; paths select its elements.
     Array,
 }
 
-/// The head of a field, with where its content begins.
+/// The head of a field, with the offset of its content.
 #[derive(Debug, Clone, Copy)]
 struct Head {
     kind: u8,
@@ -35,12 +45,14 @@ struct Head {
 }
 
 impl<'a> Data<'a> {
-    pub(crate) fn new(section: &'a [u8]) -> Self {
+    /// Takes the bytes of a section.
+    #[must_use]
+    pub fn new(section: &'a [u8]) -> Self {
         Self(section)
     }
 
-    /// The value at a path inside the field at an offset.
-    pub(crate) fn find<P: AsRef<[u8]>>(&self, offset: usize, path: &[P]) -> Option<Value<'a>> {
+    /// Returns the value at a path inside the field at an offset.
+    pub fn find<P: AsRef<[u8]>>(&self, offset: usize, path: &[P]) -> Option<Value<'a>> {
         let mut budget = FIELDS_MAX;
         let mut head = self.resolve(offset)?.0;
         for step in path {
@@ -54,7 +66,7 @@ impl<'a> Data<'a> {
         self.value(head)
     }
 
-    /// Where the value of a key begins.
+    /// Returns the offset of a key's value.
     fn entry(&self, map: Head, key: &[u8], budget: &mut usize) -> Option<usize> {
         let mut at = map.content;
         for _ in 0..map.size {
@@ -71,7 +83,7 @@ impl<'a> Data<'a> {
         None
     }
 
-    /// Where an element begins.
+    /// Returns the offset of an element.
     fn element(&self, array: Head, index: &[u8], budget: &mut usize) -> Option<usize> {
         let index: i64 = std::str::from_utf8(index).ok()?.parse().ok()?;
         let index = match usize::try_from(index) {
@@ -90,19 +102,19 @@ impl<'a> Data<'a> {
         Some(at)
     }
 
-    /// The head at an offset, that of a pointer's target for a pointer, and where the field after it begins if it has
-    /// no entries.
+    /// Returns the head at an offset, or of a pointer's target, and the offset of the next field. For maps and arrays
+    /// the next field is the first entry.
     fn resolve(&self, at: usize) -> Option<(Head, usize)> {
         let head = self.head(at)?;
         if head.kind != POINTER {
             return Some((head, head.end()?));
         }
         let target = self.head(head.size)?;
-        // A pointer to a pointer is not allowed, which is what keeps them from going round.
+        // Pointers to pointers are not allowed, so pointers cannot form circles.
         (target.kind != POINTER).then_some((target, head.content))
     }
 
-    /// The head at an offset. The content of a pointer is behind it; its size is where it points to.
+    /// Returns the head at an offset. The size of a pointer is the offset of its target.
     fn head(&self, at: usize) -> Option<Head> {
         let control = *self.0.get(at)?;
         let mut content = at + 1;
@@ -140,7 +152,7 @@ impl<'a> Data<'a> {
         })
     }
 
-    /// Where the field after the one at an offset begins.
+    /// Returns the offset of the field after the one at an offset.
     fn skip(&self, at: usize, depth: usize, budget: &mut usize) -> Option<usize> {
         *budget = budget.checked_sub(1)?;
         let head = self.head(at)?;
@@ -194,7 +206,7 @@ impl<'a> Data<'a> {
 }
 
 impl Head {
-    /// Where a field without entries ends.
+    /// Returns the offset of the end of a field without entries.
     fn end(self) -> Option<usize> {
         match self.kind {
             POINTER | BOOL | MAP | ARRAY => Some(self.content),
@@ -218,7 +230,7 @@ const ARRAY: u8 = 11;
 const BOOL: u8 = 14;
 const FLOAT: u8 = 15;
 
-/// Fields that are looked at for one value: records known have some hundred.
-pub(crate) const FIELDS_MAX: usize = 65_536;
-/// Maps and arrays in one another that are passed over: records known have four.
-pub(crate) const DEPTH_MAX: usize = 64;
+/// Maximum number of fields that are examined for one value: known records have about a hundred.
+pub const FIELDS_MAX: usize = 65_536;
+/// Maximum depth of skipped maps and arrays: known records have four.
+pub const DEPTH_MAX: usize = 64;

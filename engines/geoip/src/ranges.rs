@@ -1,35 +1,35 @@
 //! Lists of address ranges with a country each, one a line, as the anonymity network Tor distributes them.
 //!
-//! `first,last,code`: IPv4 addresses are written as numbers, IPv6 addresses as such. Ranges of one sort come in order
-//! and do not overlap; a file may have both sorts. A line that begins with `#` is a comment. `??` and unknown codes
-//! are no country.
+//! `first,last,code`: IPv4 addresses are written as numbers, IPv6 addresses in their own form. Ranges of one family
+//! are in order and do not overlap; a file may have both families. A line that begins with `#` is a comment. `??` and
+//! unknown codes are no country.
 //!
 //! Source: tor(1), `GeoIPFile` and `GeoIPv6File`.
 
-use std::net::{IpAddr, Ipv6Addr};
+use core::net::{IpAddr, Ipv6Addr};
 
-use super::countries::Country;
+use crate::countries::Country;
 
 /// Countries by range.
 #[derive(Debug, Default)]
-pub(crate) struct Ranges {
+pub struct Ranges {
     v4: Spans<u32>,
     v6: Spans<u128>,
 }
 
-/// Spans by their first address, each up to where the next begins, with the number of a country or 0.
+/// Spans by their first address, each up to the next one, with the number of a country or 0.
 #[derive(Debug, Default)]
 struct Spans<K> {
     starts: Vec<K>,
     countries: Vec<u8>,
-    /// Where the next may begin; `None` behind the last address there is.
+    /// The lowest address of the next range; `None` behind the last address of the family.
     free: Option<K>,
     any: bool,
 }
 
 impl Ranges {
     /// Whether these are the bytes of a text.
-    pub(crate) fn is_one(bytes: &[u8]) -> bool {
+    pub fn is_one(bytes: &[u8]) -> bool {
         let beginning = &bytes[..bytes.len().min(LOOKED_AT_BYTES)];
         let text = |byte: &u8| matches!(byte, b' '..=b'~' | b'\t' | b'\n' | b'\r');
         !beginning.is_empty() && beginning.iter().all(text)
@@ -38,8 +38,8 @@ impl Ranges {
     /// Reads a list.
     ///
     /// # Errors
-    /// The number of the line that is wrong.
-    pub(crate) fn read(bytes: &[u8]) -> Result<Self, usize> {
+    /// The number of the first wrong line, from 1.
+    pub fn read(bytes: &[u8]) -> Result<Self, usize> {
         let numbers = numbers();
         let mut ranges = Self::default();
         for (index, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
@@ -65,12 +65,11 @@ impl Ranges {
                 .v6
                 .push(address(first)?.to_bits(), address(last)?.to_bits(), country);
         }
-        let number = |word| u32::try_from(conf::parse_number(word)?).ok();
-        self.v4.push(number(first)?, number(last)?, country)
+        self.v4.push(decimal(first)?, decimal(last)?, country)
     }
 
-    /// The number of the country of an address.
-    pub(crate) fn country(&self, ip: IpAddr) -> Option<u8> {
+    /// Returns the number of an address's country.
+    pub fn country(&self, ip: IpAddr) -> Option<u8> {
         let country = match ip.to_canonical() {
             IpAddr::V4(ip) => self.v4.find(ip.to_bits()),
             IpAddr::V6(ip) => self.v6.find(ip.to_bits()),
@@ -78,8 +77,8 @@ impl Ranges {
         (country != 0).then_some(country)
     }
 
-    /// Takes in ranges of the other sort of address; false if one sort is in both.
-    pub(crate) fn join(&mut self, other: Self) -> bool {
+    /// Adds the ranges of another list; false if both lists have ranges of one family.
+    pub fn join(&mut self, other: Self) -> bool {
         if (self.v4.any && other.v4.any) || (self.v6.any && other.v6.any) {
             return false;
         }
@@ -143,6 +142,13 @@ impl<K: Address> Spans<K> {
             n => self.countries[n - 1],
         }
     }
+}
+
+/// Decimal digits, at least one, as a number. Unlike `str::parse` it accepts no `+`.
+fn decimal(text: &[u8]) -> Option<u32> {
+    let digits = std::str::from_utf8(text).ok()?;
+    digits.bytes().all(|b| b.is_ascii_digit()).then_some(())?;
+    digits.parse().ok()
 }
 
 /// Numbers of countries by the two characters of their codes.

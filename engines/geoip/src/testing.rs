@@ -1,9 +1,9 @@
 //! Writers of small databases, for tests: MaxMind's older ones and MaxMind DB files.
 //!
-//! Absent: everything that makes a file small, such as sharing data between addresses.
+//! Absent: means to make files small, such as shared data.
 #![allow(dead_code, reason = "each set of tests needs a part of it")]
 
-use std::net::IpAddr;
+use core::net::IpAddr;
 
 /// A value to be written into a MaxMind DB file.
 #[derive(Debug, Clone)]
@@ -78,7 +78,7 @@ pub(crate) fn head(kind: u8, size: usize, out: &mut Vec<u8>) {
     out.extend_from_slice(more);
 }
 
-/// A tree of addresses: each record is empty, a node, or a place in the data.
+/// A tree of addresses: each record is empty, a node, or an offset in the data.
 #[derive(Debug, Default)]
 struct Tree(Vec<[Record; 2]>);
 
@@ -178,11 +178,11 @@ pub(crate) fn metadata(entries: &[(&'static str, Field)]) -> Vec<u8> {
     out
 }
 
-/// When files of tests were built.
+/// Build time of the files of tests, seconds since 1970.
 pub(crate) const BUILD_EPOCH: u64 = 1_700_000_000;
 
-/// One of MaxMind's older databases, of edition `number`, with these networks. Data are records of countries' numbers
-/// where the edition is of countries, else what is found behind the tree.
+/// Makes one of MaxMind's older databases, of edition `number`, with these networks. Data are numbers of countries if
+/// the edition has countries, else records behind the tree.
 pub(crate) fn legacy(number: u8, networks: &[(&str, u32, Vec<u8>)]) -> Vec<u8> {
     let countries = matches!(number, 1 | 12);
     let v6 = matches!(number, 12 | 21 | 22 | 23 | 24 | 30 | 31);
@@ -191,7 +191,7 @@ pub(crate) fn legacy(number: u8, networks: &[(&str, u32, Vec<u8>)]) -> Vec<u8> {
     } else {
         3
     };
-    // The first byte stands for nothing, since a result of nothing points to it.
+    // An empty result points to the first byte, so no record begins there.
     let (mut tree, mut data) = (Tree::default(), vec![0]);
     for (address, count, bytes) in networks {
         let bits = match address.parse().expect("an address") {

@@ -1,17 +1,17 @@
-//! Names of regions by the codes that MaxMind's older databases have for them.
+//! Names of regions by the codes of MaxMind's older databases.
 //!
 //! The codes are those of FIPS PUB 10-4, but postal ones for the United States and Canada. Absent: MaxMind's own
 //! spelling of names, and codes that FIPS 10-4 withdrew before its last change.
 //!
-//! Source: FIPS PUB 10-4, a work of the United States government, to its change notice 14, without marks above and
-//! below letters; of names in two languages the English one, or the first. Moscow City as in nginx documentation,
+//! Source: FIPS PUB 10-4, a work of the United States government, to its change notice 14. Diacritics are left out; of
+//! names in two languages the English one is used, or the first. Moscow City as in nginx documentation,
 //! `ngx_http_geoip_module`.
 
 /// Lines of a country's code, a region's code, a space and a name, sorted.
 const REGIONS: &str = include_str!("regions.txt");
 
-/// The name of a country's region.
-pub(crate) fn name(country: &[u8], region: &[u8]) -> Option<&'static str> {
+/// Returns the name of a country's region.
+pub fn name(country: &[u8], region: &[u8]) -> Option<&'static str> {
     let ([_, _], [_, _]) = (country, region) else {
         return None;
     };
@@ -19,7 +19,7 @@ pub(crate) fn name(country: &[u8], region: &[u8]) -> Option<&'static str> {
     let (mut low, mut high) = (0, REGIONS.len());
     while low < high {
         let middle = low + (high - low) / 2;
-        // The line that has the byte in the middle.
+        // The line with the byte in the middle.
         let start = REGIONS.as_bytes()[..middle]
             .iter()
             .rposition(|b| *b == b'\n');

@@ -1,21 +1,20 @@
 //! MaxMind DB files (`.mmdb`): a tree of addresses over a section of typed data.
 //!
-//! The metadata is at the end, behind a mark. The tree has nodes of two records of 24, 28 or 32 bits, walked by the
-//! bits of an address from the highest; a record past the nodes points into the data, which `mmdb_data` reads. IPv4
-//! addresses lie below the first 96 zero bits of a tree of IPv6 addresses. Every read is checked against the end: a
-//! broken file yields wrong answers or none. A reader of our own, because a library would bring serde's derivation and
-//! an error library for what are two short files, and would decode a whole record for one value.
+//! The metadata is at the end, behind a mark. The tree has nodes of two records of 24, 28 or 32 bits. The bits of an
+//! address select the records, from the highest bit. A record past the nodes points into the data, which `mmdb_data`
+//! reads. A tree of IPv6 addresses has IPv4 addresses below its first 96 zero bits. Every read is checked against the
+//! end: a broken file yields wrong answers or none. docs/dependencies.md compares this reader with a library.
 //!
 //! Source: MaxMind DB File Format Specification, version 2.0.
 
+use core::net::IpAddr;
 use std::fmt;
-use std::net::IpAddr;
 
-use super::mmdb_data::{Data, Value};
+use crate::mmdb_data::{Data, Value};
 
 /// A database in memory.
 #[derive(Debug)]
-pub(crate) struct Mmdb {
+pub struct Mmdb {
     bytes: Vec<u8>,
     /// Number of nodes.
     nodes: usize,
@@ -23,25 +22,25 @@ pub(crate) struct Mmdb {
     node_bytes: usize,
     /// Bytes of the tree; the data begins after a gap behind it.
     tree_bytes: usize,
-    /// Where the metadata begins, which is the end of the data.
+    /// Offset of the metadata, the end of the data.
     data_end: usize,
     v6: bool,
-    /// The node below which IPv4 addresses are, or the record that stands for all of them.
+    /// The node above all IPv4 addresses, or the record of all of them.
     v4_root: usize,
-    /// Which data it has, such as `GeoLite2-City`.
-    pub(crate) database_type: String,
+    /// Type of its data, such as `GeoLite2-City`.
+    pub database_type: String,
     /// When it was built, seconds since 1970.
-    pub(crate) build_epoch: u64,
+    pub build_epoch: u64,
 }
 
-/// Why a file is not taken.
+/// The reason why a file is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Refused {
+pub enum Refused {
     /// It has no metadata.
     NoMetadata,
-    /// Its metadata lacks something or contradicts the file.
+    /// Its metadata lacks a field or contradicts the file.
     Metadata,
-    /// A version or a record size that is not known.
+    /// An unknown version or record size.
     Format,
 }
 
@@ -57,15 +56,15 @@ impl fmt::Display for Refused {
 
 impl Mmdb {
     /// Whether these are the bytes of such a file.
-    pub(crate) fn is_one(bytes: &[u8]) -> bool {
+    pub fn is_one(bytes: &[u8]) -> bool {
         metadata_start(bytes).is_some()
     }
 
-    /// Takes a file's bytes.
+    /// Reads a file's bytes.
     ///
     /// # Errors
-    /// The error in the file as a whole; its data is not looked at.
-    pub(crate) fn open(bytes: Vec<u8>) -> Result<Self, Refused> {
+    /// The fault of the tree or the metadata; the data is not examined.
+    pub fn open(bytes: Vec<u8>) -> Result<Self, Refused> {
         let start = metadata_start(&bytes).ok_or(Refused::NoMetadata)?;
         let metadata = Metadata(Data::new(&bytes[start..]));
         if metadata.number("binary_format_major_version") != Some(FORMAT_VERSION) {
@@ -113,13 +112,13 @@ impl Mmdb {
         Ok(database)
     }
 
-    /// The value at a path inside what an address has: names in maps, numbers in arrays, from the end if negative.
-    pub(crate) fn value<P: AsRef<[u8]>>(&self, ip: IpAddr, path: &[P]) -> Option<Value<'_>> {
+    /// Returns the value at a path in an address's data: names in maps, numbers in arrays, from the end if negative.
+    pub fn value<P: AsRef<[u8]>>(&self, ip: IpAddr, path: &[P]) -> Option<Value<'_>> {
         let offset = self.find(ip)?;
         self.data().find(offset, path)
     }
 
-    /// Where the data of an address is, from the beginning of the data.
+    /// Returns the offset of an address's data, from the beginning of the data.
     fn find(&self, ip: IpAddr) -> Option<usize> {
         let found = match ip.to_canonical() {
             IpAddr::V4(ip) => {
@@ -129,11 +128,11 @@ impl Mmdb {
             IpAddr::V6(_) if !self.v6 => return None,
             IpAddr::V6(ip) => self.descend(0, ip.to_bits(), 128)?,
         };
-        // The record of the number of nodes itself says that there is nothing.
+        // A record equal to the number of nodes has no data.
         found.checked_sub(self.nodes + GAP_BYTES)
     }
 
-    /// Walks from a record by the highest `count` bits; ends early where there is no further node.
+    /// Walks from a record by the highest `count` bits; ends early if a record is no node.
     fn descend(&self, mut record: usize, mut bits: u128, count: u32) -> Option<usize> {
         for _ in 0..count {
             if record >= self.nodes {
@@ -188,7 +187,7 @@ impl Metadata<'_> {
     }
 }
 
-/// Where the metadata begins: behind the last mark.
+/// Returns the offset of the metadata, behind the last mark.
 fn metadata_start(bytes: &[u8]) -> Option<usize> {
     let window = bytes.len().saturating_sub(METADATA_BYTES_MAX);
     let tail = &bytes[window..];

@@ -4,19 +4,19 @@
 
 /// A country's codes and name, as variables show them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Country {
+pub struct Country {
     /// Two letters.
-    pub(crate) code: &'static str,
+    pub code: &'static str,
     /// Three letters.
-    pub(crate) code3: &'static str,
+    pub code3: &'static str,
     /// The continent's two letters.
-    pub(crate) continent: &'static str,
+    pub continent: &'static str,
     name: &'static str,
 }
 
 impl Country {
-    /// The country with this number; 0 is none.
-    pub(crate) fn numbered(number: u8) -> Option<Self> {
+    /// Returns the country with this number; 0 is none.
+    pub fn numbered(number: u8) -> Option<Self> {
         let (code, code3, continent, name) = *COUNTRIES.get(usize::from(number))?;
         Some(Self {
             code,
@@ -26,24 +26,24 @@ impl Country {
         })
     }
 
-    /// The number of the country with this two-letter code, in capitals.
-    pub(crate) fn number(code: &[u8]) -> Option<u8> {
+    /// Returns the number of the country with this two-letter code, in capitals.
+    pub fn number(code: &[u8]) -> Option<u8> {
         let at = COUNTRIES.iter().position(|row| row.0.as_bytes() == code)?;
         u8::try_from(at).ok().filter(|number| *number != 0)
     }
 
-    /// The country with this two-letter code.
-    pub(crate) fn coded(code: &[u8]) -> Option<Self> {
+    /// Returns the country with this two-letter code, in capitals.
+    pub fn coded(code: &[u8]) -> Option<Self> {
         Self::numbered(Self::number(code)?)
     }
 
-    /// Its name in UTF-8; empty for none.
-    pub(crate) fn name(self) -> &'static str {
+    /// Returns its name in UTF-8; empty for none.
+    pub fn name(self) -> &'static str {
         self.name
     }
 
-    /// Its name without the one letter that ASCII does not have, as MaxMind's library gave it by default.
-    pub(crate) fn plain_name(self) -> String {
+    /// Returns its name with `c` for `ç`, the only letter outside ASCII, as MaxMind's library does by default.
+    pub fn plain_name(self) -> String {
         self.name.replace('ç', "c")
     }
 }
@@ -336,9 +336,9 @@ mod tests {
     }
 
     #[test]
-    fn each_code_stands_once() {
+    fn each_code_has_one_row() {
         for (number, row) in COUNTRIES.iter().enumerate().skip(1) {
-            // What is other has two numbers.
+            // `O1` has two numbers.
             if row.0 != "O1" {
                 assert_eq!(
                     Country::number(row.0.as_bytes()).map(usize::from),

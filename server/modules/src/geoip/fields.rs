@@ -1,33 +1,17 @@
-//! A database of any of the formats, and what the variables find in it.
+//! Values of the variables of `geoip`, from a database of any format.
 //!
-//! Which format a file has is found from its content: MaxMind DB files by their mark, lists of ranges by being text,
-//! the older databases by their structure. A directive takes a file if it can have what the directive is for.
+//! Source: nginx documentation, `ngx_http_geoip_module`.
 
 use std::net::IpAddr;
 
-use super::countries::Country;
+use geoip::countries::Country;
+use geoip::database::Database;
+use geoip::legacy::Legacy;
+use geoip::mmdb::Mmdb;
+use geoip::mmdb_data::Value;
+use geoip::regions;
+
 use super::decimal;
-use super::legacy::{DatabaseKind, Legacy};
-use super::mmdb::Mmdb;
-use super::mmdb_data::Value;
-use super::ranges::Ranges;
-use super::regions;
-
-/// A database in memory.
-#[derive(Debug)]
-pub(crate) enum Database {
-    Legacy(Legacy),
-    Mmdb(Mmdb),
-    Ranges(Ranges),
-}
-
-/// The purpose of a directive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Purpose {
-    Country,
-    City,
-    Org,
-}
 
 /// The fields of a country.
 #[derive(Debug, Clone, Copy)]
@@ -52,114 +36,56 @@ pub(crate) enum CityPart {
     AreaCode,
 }
 
-impl Database {
-    /// Takes a file's bytes.
-    ///
-    /// # Errors
-    /// Why it is none.
-    pub(crate) fn open(bytes: Vec<u8>) -> Result<Self, String> {
-        if Mmdb::is_one(&bytes) {
-            return Mmdb::open(bytes).map(Self::Mmdb).map_err(|e| e.to_string());
+/// Appends a field of an address's country; false without one. Texts of older databases are given in UTF-8 if `utf8`.
+pub(crate) fn country(
+    source: &Database,
+    ip: Option<IpAddr>,
+    part: CountryPart,
+    utf8: bool,
+    out: &mut Vec<u8>,
+) -> bool {
+    let number = match source {
+        Database::Legacy(database) => database.country(ip),
+        Database::Ranges(ranges) => ip.and_then(|ip| ranges.country(ip)),
+        Database::Mmdb(database) => {
+            return ip.is_some_and(|ip| country_of_mmdb(database, ip, part, out));
         }
-        if Ranges::is_one(&bytes) {
-            let ranges = Ranges::read(&bytes).map(Self::Ranges);
-            return ranges.map_err(|line| format!("line {line} is no range with a country"));
-        }
-        let legacy = Legacy::open(bytes).map(Self::Legacy);
-        legacy.ok_or_else(|| "the format is not known".to_owned())
+    };
+    match number.and_then(Country::numbered) {
+        Some(country) => append_country(country, part, utf8, out),
+        None => false,
     }
+}
 
-    /// Whether it can have what a directive is for; if not, what it is.
-    pub(crate) fn is_for(&self, purpose: Purpose) -> Result<(), String> {
-        let (fits, kind) = match self {
-            Self::Legacy(database) => {
-                let edition = database.edition();
-                let fits = match edition.kind {
-                    DatabaseKind::Country => purpose == Purpose::Country,
-                    DatabaseKind::City { .. } => purpose == Purpose::City,
-                    DatabaseKind::Name(_) => purpose == Purpose::Org,
-                    DatabaseKind::Other => false,
-                };
-                (fits, edition.number.to_string())
-            }
-            Self::Mmdb(database) => {
-                let kind = &database.database_type;
-                (type_fits(kind, purpose), kind.clone())
-            }
-            Self::Ranges(_) => (purpose == Purpose::Country, "ranges".to_owned()),
-        };
-        if fits { Ok(()) } else { Err(kind) }
+/// Appends a field of an address's city; false without one.
+pub(crate) fn city(
+    source: &Database,
+    ip: Option<IpAddr>,
+    part: CityPart,
+    utf8: bool,
+    out: &mut Vec<u8>,
+) -> bool {
+    match source {
+        Database::Legacy(database) => city_of_legacy(database, ip, part, utf8, out),
+        Database::Mmdb(database) => ip.is_some_and(|ip| city_of_mmdb(database, ip, part, out)),
+        Database::Ranges(_) => false,
     }
+}
 
-    /// Appends what is asked of the country of an address; false without one.
-    pub(crate) fn country(
-        &self,
-        ip: Option<IpAddr>,
-        part: CountryPart,
-        utf8: bool,
-        out: &mut Vec<u8>,
-    ) -> bool {
-        let number = match self {
-            Self::Legacy(database) => database.country(ip),
-            Self::Ranges(ranges) => ip.and_then(|ip| ranges.country(ip)),
-            Self::Mmdb(database) => {
-                return ip.is_some_and(|ip| country_of_mmdb(database, ip, part, out));
+/// Appends the organisation of an address; false without one.
+pub(crate) fn org(source: &Database, ip: Option<IpAddr>, utf8: bool, out: &mut Vec<u8>) -> bool {
+    match source {
+        Database::Legacy(database) => match database.name(ip) {
+            Some(name) => {
+                append_text(name, utf8, out);
+                true
             }
-        };
-        match number.and_then(Country::numbered) {
-            Some(country) => append_country(country, part, utf8, out),
             None => false,
-        }
-    }
-
-    /// Appends what is asked of the city of an address; false without one.
-    pub(crate) fn city(
-        &self,
-        ip: Option<IpAddr>,
-        part: CityPart,
-        utf8: bool,
-        out: &mut Vec<u8>,
-    ) -> bool {
-        match self {
-            Self::Legacy(database) => city_of_legacy(database, ip, part, utf8, out),
-            Self::Mmdb(database) => ip.is_some_and(|ip| city_of_mmdb(database, ip, part, out)),
-            Self::Ranges(_) => false,
-        }
-    }
-
-    /// Appends the organisation of an address; false without one.
-    pub(crate) fn org(&self, ip: Option<IpAddr>, utf8: bool, out: &mut Vec<u8>) -> bool {
-        match self {
-            Self::Legacy(database) => match database.name(ip) {
-                Some(name) => {
-                    append_text(name, utf8, out);
-                    true
-                }
-                None => false,
-            },
-            Self::Mmdb(database) => ip.is_some_and(|ip| org_of_mmdb(database, ip, out)),
-            Self::Ranges(_) => false,
-        }
+        },
+        Database::Mmdb(database) => ip.is_some_and(|ip| org_of_mmdb(database, ip, out)),
+        Database::Ranges(_) => false,
     }
 }
-
-/// Whether a database of this type can have the fields for a purpose. An unspecific type can have all.
-fn type_fits(database_type: &str, purpose: Purpose) -> bool {
-    let name = database_type.to_ascii_lowercase();
-    let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
-    let (places, cities) = (has(PLACES), has(CITIES));
-    let names = has(NAMES);
-    match purpose {
-        Purpose::Country => places || !names,
-        Purpose::City => cities || !(places || names),
-        Purpose::Org => names || !places,
-    }
-}
-
-/// Words in types of databases that have countries, of those that have cities, of those that have organisations.
-const PLACES: &[&str] = &["country", "city", "location", "enterprise", "insights"];
-const CITIES: &[&str] = &["city", "location", "enterprise", "insights"];
-const NAMES: &[&str] = &["asn", "isp", "org", "domain", "enterprise", "insights"];
 
 fn append_country(country: Country, part: CountryPart, utf8: bool, out: &mut Vec<u8>) -> bool {
     let name;

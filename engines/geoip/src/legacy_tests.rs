@@ -1,7 +1,7 @@
 //! MaxMind's older databases, made by hand, whole and broken.
 
 use super::*;
-use crate::geoip::testing::{city, legacy};
+use crate::testing::{city, legacy};
 
 fn ip(text: &str) -> Option<IpAddr> {
     Some(text.parse().expect("an address"))

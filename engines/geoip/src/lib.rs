@@ -1,0 +1,18 @@
+//! Databases of addresses: bytes of a file in, countries, cities and network operators out.
+//!
+//! [`database::Database`] recognises the format of a file: MaxMind DB ([`mmdb`]), MaxMind's older databases
+//! ([`legacy`]) and lists of ranges ([`ranges`]). A broken file yields wrong answers or none, but no panic.
+//!
+//! A crate of its own, since the server and the tools that measure both use it, and the protocol engines do not. Like
+//! these it is pure: callers read the files.
+#![forbid(unsafe_code)]
+
+pub mod countries;
+pub mod database;
+pub mod legacy;
+pub mod mmdb;
+pub mod mmdb_data;
+pub mod ranges;
+pub mod regions;
+#[cfg(test)]
+mod testing;
