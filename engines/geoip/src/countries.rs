@@ -28,8 +28,8 @@ impl Country {
 
     /// Returns the number of the country with this two-letter code, in capitals.
     pub fn number(code: &[u8]) -> Option<u8> {
-        let at = COUNTRIES.iter().position(|row| row.0.as_bytes() == code)?;
-        u8::try_from(at).ok().filter(|number| *number != 0)
+        let number = NUMBERS[index(code)?];
+        (number != 0).then_some(number)
     }
 
     /// Returns the country with this two-letter code, in capitals.
@@ -47,6 +47,43 @@ impl Country {
         self.name.replace('ç', "c")
     }
 }
+
+/// Returns the index in `NUMBERS` of a code of two characters.
+const fn index(code: &[u8]) -> Option<usize> {
+    let &[a, b] = code else {
+        return None;
+    };
+    let (Some(a), Some(b)) = (digit(a), digit(b)) else {
+        return None;
+    };
+    Some(a * CHARACTERS + b)
+}
+
+/// Returns the index of a digit or a capital among both.
+const fn digit(character: u8) -> Option<usize> {
+    match character {
+        b'0'..=b'9' => Some((character - b'0') as usize),
+        b'A'..=b'Z' => Some((character - b'A') as usize + 10),
+        _ => None,
+    }
+}
+
+/// Digits and capitals.
+const CHARACTERS: usize = 36;
+
+/// Numbers of countries by their codes, or 0.
+static NUMBERS: [u8; CHARACTERS * CHARACTERS] = {
+    let mut numbers = [0; CHARACTERS * CHARACTERS];
+    // Downwards, since `O1` has two rows and the first one counts.
+    let mut number = COUNTRIES.len() - 1;
+    while number > 0 {
+        if let Some(at) = index(COUNTRIES[number].0.as_bytes()) {
+            numbers[at] = number as u8;
+        }
+        number -= 1;
+    }
+    numbers
+};
 
 /// Two-letter code, three-letter code, continent, name.
 const COUNTRIES: &[(&str, &str, &str, &str)] = &[

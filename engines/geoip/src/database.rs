@@ -51,24 +51,27 @@ impl Database {
     /// # Errors
     /// The type of a database that cannot.
     pub fn is_for(&self, purpose: Purpose) -> Result<(), String> {
-        let (fits, kind) = match self {
-            Self::Legacy(database) => {
-                let edition = database.edition();
-                let fits = match edition.kind {
-                    DatabaseKind::Country => purpose == Purpose::Country,
-                    DatabaseKind::City { .. } => purpose == Purpose::City,
-                    DatabaseKind::Name(_) => purpose == Purpose::Org,
-                    DatabaseKind::Other => false,
-                };
-                (fits, edition.number.to_string())
-            }
-            Self::Mmdb(database) => {
-                let kind = &database.database_type;
-                (type_fits(kind, purpose), kind.clone())
-            }
-            Self::Ranges(_) => (purpose == Purpose::Country, "ranges".to_owned()),
+        let fits = match self {
+            Self::Legacy(database) => match database.edition().kind {
+                DatabaseKind::Country => purpose == Purpose::Country,
+                DatabaseKind::City { .. } => purpose == Purpose::City,
+                DatabaseKind::Name(_) => purpose == Purpose::Org,
+                DatabaseKind::Other => false,
+            },
+            Self::Mmdb(database) => type_fits(&database.database_type, purpose),
+            Self::Ranges(_) => purpose == Purpose::Country,
         };
-        if fits { Ok(()) } else { Err(kind) }
+        if fits { Ok(()) } else { Err(self.type_name()) }
+    }
+
+    /// Returns the type: that of the metadata, the number of an older database, or `ranges`.
+    #[must_use]
+    pub fn type_name(&self) -> String {
+        match self {
+            Self::Legacy(database) => database.edition().number.to_string(),
+            Self::Mmdb(database) => database.database_type.clone(),
+            Self::Ranges(_) => "ranges".to_owned(),
+        }
     }
 }
 

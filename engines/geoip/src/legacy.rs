@@ -93,6 +93,12 @@ impl Legacy {
         self.edition
     }
 
+    /// Whether the database can have an address: IPv4 addresses are in each, IPv6 addresses in those of IPv6.
+    #[must_use]
+    pub fn has_family(&self, ip: IpAddr) -> bool {
+        self.edition.v6 || ip.to_canonical().is_ipv4()
+    }
+
     /// The index of a country, never 0.
     pub fn country(&self, ip: Option<IpAddr>) -> Option<u8> {
         let found = self.walk(ip)?.checked_sub(self.segments)?;

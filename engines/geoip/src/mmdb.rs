@@ -114,12 +114,30 @@ impl Mmdb {
 
     /// Returns the value at a path in an address's data: names in maps, numbers in arrays, from the end if negative.
     pub fn value<P: AsRef<[u8]>>(&self, ip: IpAddr, path: &[P]) -> Option<Value<'_>> {
-        let offset = self.find(ip)?;
-        self.data().find(offset, path)
+        self.value_of(self.record_of(ip)?, path)
     }
 
-    /// Returns the offset of an address's data, from the beginning of the data.
-    fn find(&self, ip: IpAddr) -> Option<usize> {
+    /// Returns the value at a path in a record of [`Self::record_of`] or [`Self::records`].
+    #[must_use]
+    pub fn value_of<P: AsRef<[u8]>>(&self, record: usize, path: &[P]) -> Option<Value<'_>> {
+        self.data().find(record, path)
+    }
+
+    /// Returns the records of the tree, those of neighbouring networks once, in the order of the nodes.
+    pub fn records(&self) -> impl Iterator<Item = usize> {
+        let mut before = None;
+        let sides = (0..self.nodes).flat_map(|node| [(node, false), (node, true)]);
+        sides.filter_map(move |(node, right)| {
+            let found = self
+                .record(node, right)?
+                .checked_sub(self.nodes + GAP_BYTES)?;
+            (before.replace(found) != Some(found)).then_some(found)
+        })
+    }
+
+    /// Returns an address's record: the offset of its data, from the beginning of the data.
+    #[must_use]
+    pub fn record_of(&self, ip: IpAddr) -> Option<usize> {
         let found = match ip.to_canonical() {
             IpAddr::V4(ip) => {
                 let bits = u128::from(ip.to_bits()) << 96;

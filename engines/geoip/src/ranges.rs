@@ -1,14 +1,12 @@
 //! Lists of address ranges with a country each, one a line, as the anonymity network Tor distributes them.
 //!
 //! `first,last,code`: IPv4 addresses are written as numbers, IPv6 addresses in their own form. Ranges of one family
-//! are in order and do not overlap; a file may have both families. A line that begins with `#` is a comment. `??` and
-//! unknown codes are no country.
+//! are in order and do not overlap; a file may have both families. A line that begins with `#` is a comment. A code has
+//! two characters; the caller decides which codes are countries. `??` is none.
 //!
 //! Source: tor(1), `GeoIPFile` and `GeoIPv6File`.
 
 use core::net::{IpAddr, Ipv6Addr};
-
-use crate::countries::Country;
 
 /// Countries by range.
 #[derive(Debug, Default)]
@@ -17,11 +15,11 @@ pub struct Ranges {
     v6: Spans<u128>,
 }
 
-/// Spans by their first address, each up to the next one, with the number of a country or 0.
+/// Spans by their first address, each up to the next one, with a code or zeros.
 #[derive(Debug, Default)]
 struct Spans<K> {
     starts: Vec<K>,
-    countries: Vec<u8>,
+    codes: Vec<Code>,
     /// The lowest address of the next range; `None` behind the last address of the family.
     free: Option<K>,
     any: bool,
@@ -40,41 +38,47 @@ impl Ranges {
     /// # Errors
     /// The number of the first wrong line, from 1.
     pub fn read(bytes: &[u8]) -> Result<Self, usize> {
-        let numbers = numbers();
         let mut ranges = Self::default();
         for (index, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
             let line = line.trim_ascii();
             if line.is_empty() || line.starts_with(b"#") {
                 continue;
             }
-            ranges.line(line, &numbers).ok_or(index + 1)?;
+            ranges.line(line).ok_or(index + 1)?;
         }
         Ok(ranges)
     }
 
-    fn line(&mut self, line: &[u8], numbers: &Numbers) -> Option<()> {
+    fn line(&mut self, line: &[u8]) -> Option<()> {
         let mut words = line.split(|byte| *byte == b',');
         let (first, last, code) = (words.next()?, words.next()?, words.next()?);
-        let (&[a, b], None) = (code, words.next()) else {
+        let (Ok(code), None) = (Code::try_from(code), words.next()) else {
             return None;
         };
-        let country = numbers[usize::from(a & 0x7f)][usize::from(b & 0x7f)];
+        let code = if code == *b"??" { NONE } else { code };
         if first.contains(&b':') {
             let address = |word| std::str::from_utf8(word).ok()?.parse::<Ipv6Addr>().ok();
             return self
                 .v6
-                .push(address(first)?.to_bits(), address(last)?.to_bits(), country);
+                .push(address(first)?.to_bits(), address(last)?.to_bits(), code);
         }
-        self.v4.push(decimal(first)?, decimal(last)?, country)
+        self.v4.push(decimal(first)?, decimal(last)?, code)
     }
 
-    /// Returns the number of an address's country.
-    pub fn country(&self, ip: IpAddr) -> Option<u8> {
-        let country = match ip.to_canonical() {
+    /// Whether the list has no ranges.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        !self.v4.any && !self.v6.any
+    }
+
+    /// Returns the code of an address's range.
+    #[must_use]
+    pub fn code(&self, ip: IpAddr) -> Option<[u8; 2]> {
+        let code = match ip.to_canonical() {
             IpAddr::V4(ip) => self.v4.find(ip.to_bits()),
             IpAddr::V6(ip) => self.v6.find(ip.to_bits()),
         };
-        (country != 0).then_some(country)
+        (code != NONE).then_some(code)
     }
 
     /// Adds the ranges of another list; false if both lists have ranges of one family.
@@ -112,34 +116,34 @@ impl Address for u128 {
 
 impl<K: Address> Spans<K> {
     /// Adds a range behind all others.
-    fn push(&mut self, first: K, last: K, country: u8) -> Option<()> {
+    fn push(&mut self, first: K, last: K, code: Code) -> Option<()> {
         let free = if self.any { self.free? } else { K::default() };
         if first < free || last < first {
             return None;
         }
         if first > free {
-            self.begin(free, 0);
+            self.begin(free, NONE);
         }
-        self.begin(first, country);
+        self.begin(first, code);
         self.free = last.next();
         self.any = true;
         Some(())
     }
 
-    fn begin(&mut self, start: K, country: u8) {
-        if self.countries.last() != Some(&country) {
+    fn begin(&mut self, start: K, code: Code) {
+        if self.codes.last() != Some(&code) {
             self.starts.push(start);
-            self.countries.push(country);
+            self.codes.push(code);
         }
     }
 
-    fn find(&self, at: K) -> u8 {
+    fn find(&self, at: K) -> Code {
         if self.any && self.free.is_some_and(|free| at >= free) {
-            return 0;
+            return NONE;
         }
         match self.starts.partition_point(|start| *start <= at) {
-            0 => 0,
-            n => self.countries[n - 1],
+            0 => NONE,
+            n => self.codes[n - 1],
         }
     }
 }
@@ -151,21 +155,11 @@ fn decimal(text: &[u8]) -> Option<u32> {
     digits.parse().ok()
 }
 
-/// Numbers of countries by the two characters of their codes.
-type Numbers = Vec<[u8; 128]>;
+/// The two characters of a line's code.
+type Code = [u8; 2];
 
-/// Made once for a list of hundreds of thousands of lines.
-fn numbers() -> Numbers {
-    let mut numbers = vec![[0; 128]; 128];
-    for number in 1..=u8::MAX {
-        if let Some(country) = Country::numbered(number)
-            && let &[a, b] = country.code.as_bytes()
-        {
-            numbers[usize::from(a & 0x7f)][usize::from(b & 0x7f)] = number;
-        }
-    }
-    numbers
-}
+/// The code of addresses without one.
+const NONE: Code = [0; 2];
 
 /// Maximum number of bytes that are examined to recognise a text.
 const LOOKED_AT_BYTES: usize = 512;
@@ -174,9 +168,9 @@ const LOOKED_AT_BYTES: usize = 512;
 mod tests {
     use super::*;
 
-    fn code(ranges: &Ranges, ip: &str) -> Option<&'static str> {
-        let number = ranges.country(ip.parse().expect("an address"))?;
-        Country::numbered(number).map(|country| country.code)
+    fn code(ranges: &Ranges, ip: &str) -> Option<String> {
+        let code = ranges.code(ip.parse().expect("an address"))?;
+        Some(String::from_utf8_lossy(&code).into_owned())
     }
 
     #[test]
@@ -201,10 +195,10 @@ mod tests {
             ("2001:db8::1", Some("US")),
             ("2001:db8::2", None),
         ] {
-            assert_eq!(code(&ranges, ip), expected, "{ip}");
+            assert_eq!(code(&ranges, ip).as_deref(), expected, "{ip}");
         }
         let last = Ranges::read(b"4294967295,4294967295,US").expect("a list");
-        assert_eq!(code(&last, "255.255.255.255"), Some("US"));
+        assert_eq!(code(&last, "255.255.255.255").as_deref(), Some("US"));
         assert_eq!(code(&last, "255.255.255.254"), None);
     }
 
@@ -234,8 +228,8 @@ mod tests {
         let mut both = read("1,2,US");
         assert!(both.join(read("::1,::2,FR")));
         assert_eq!(
-            (code(&both, "0.0.0.1"), code(&both, "::2")),
-            (Some("US"), Some("FR"))
+            [code(&both, "0.0.0.1"), code(&both, "::2")],
+            [Some("US".to_owned()), Some("FR".to_owned())]
         );
         assert!(!both.join(read("5,6,DE")));
         assert!(!both.join(read("::5,::6,DE")));

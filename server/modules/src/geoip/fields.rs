@@ -44,14 +44,17 @@ pub(crate) fn country(
     utf8: bool,
     out: &mut Vec<u8>,
 ) -> bool {
-    let number = match source {
-        Database::Legacy(database) => database.country(ip),
-        Database::Ranges(ranges) => ip.and_then(|ip| ranges.country(ip)),
+    let country = match source {
+        Database::Legacy(database) => database.country(ip).and_then(Country::numbered),
+        Database::Ranges(ranges) => {
+            let code = ip.and_then(|ip| ranges.code(ip));
+            code.and_then(|code| Country::coded(&code))
+        }
         Database::Mmdb(database) => {
             return ip.is_some_and(|ip| country_of_mmdb(database, ip, part, out));
         }
     };
-    match number.and_then(Country::numbered) {
+    match country {
         Some(country) => append_country(country, part, utf8, out),
         None => false,
     }
