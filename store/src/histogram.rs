@@ -1,7 +1,7 @@
 //! Histograms of times with logarithmic buckets.
 //!
 //! Each doubling of the time has [`PARTS`] buckets of equal width, so a bucket is 3.1 to 6.3 % wide. A bucket keeps the number
-//! and the sum of its times. Histograms merge by addition, in SQL as well. A quantile is interpolated within its bucket:
+//! and the sum of its times. Histograms merge by addition. A quantile is interpolated within its bucket:
 //! times are spread evenly around their mean, as far as the nearer bound of the bucket.
 
 /// Buckets of one doubling.

@@ -1,0 +1,178 @@
+//! The store in SQLite.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use crate::connection::Connection;
+use crate::error::Error;
+use crate::query::{MapAnswer, Query, Totals};
+use crate::retention::{Maintained, Retention};
+use crate::store::Store;
+
+mod aside;
+mod open;
+mod read;
+mod retain;
+mod roll;
+mod table;
+
+pub use aside::MovedAside;
+pub use table::NAMES_MAX;
+
+use open::FileId;
+use table::uint;
+
+/// Names that a writer remembers.
+const KNOWN_NAMES_MAX: usize = 1 << 16;
+
+/// A store that is open for writing.
+#[derive(Debug)]
+pub struct Opened {
+    /// The store.
+    pub store: Sqlite,
+    /// The damaged file that was in its place.
+    pub moved_aside: Option<MovedAside>,
+}
+
+/// An open store in a file of SQLite.
+#[derive(Debug)]
+pub struct Sqlite {
+    db: rusqlite::Connection,
+    path: PathBuf,
+    file: FileId,
+    names: HashMap<String, i64>,
+}
+
+impl Sqlite {
+    /// Opens a store for writing, and makes it if there is no file. A damaged store is moved aside, and a new one begins.
+    ///
+    /// # Errors
+    /// [`Error::Foreign`] and [`Error::Newer`] for files that are not of this program, which stay as they are; errors of the
+    /// system.
+    pub fn open(path: &Path) -> Result<Opened, Error> {
+        // Only one process at a time makes a file or moves it aside.
+        let _lock = open::lock_directory(path);
+        match open::to_write(path) {
+            Ok(opened) => Ok(Opened {
+                store: Self::of(path, opened),
+                moved_aside: None,
+            }),
+            Err(Error::Damaged(reason)) => Self::begin_anew(path, &reason),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Moves aside this store, which turned out to be damaged, and begins a new one.
+    ///
+    /// If another process was quicker, its new store is opened.
+    ///
+    /// # Errors
+    /// See [`Sqlite::open`].
+    pub fn replace(self, reason: &str) -> Result<Opened, Error> {
+        let (path, file) = (self.path.clone(), self.file);
+        drop(self);
+        let lock = open::lock_directory(&path);
+        if FileId::of(&path).is_ok_and(|found| found == file) {
+            return Self::begin_anew(&path, reason);
+        }
+        drop(lock);
+        Self::open(&path)
+    }
+
+    /// Opens a store for reading.
+    ///
+    /// # Errors
+    /// If there is no file, if it is not a store of this program, or if it is damaged.
+    pub fn open_to_read(path: &Path) -> Result<Self, Error> {
+        Ok(Self::of(path, open::to_read(path)?))
+    }
+
+    fn begin_anew(path: &Path, reason: &str) -> Result<Opened, Error> {
+        let moved = aside::move_aside(path, reason)?;
+        Ok(Opened {
+            store: Self::of(path, open::to_write(path)?),
+            moved_aside: Some(moved),
+        })
+    }
+
+    fn of(path: &Path, (db, file): (rusqlite::Connection, FileId)) -> Self {
+        Self {
+            db,
+            path: path.to_owned(),
+            file,
+            names: HashMap::new(),
+        }
+    }
+
+    /// Path of the file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Size of the file in bytes, without its write-ahead log.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn size_bytes(&self) -> Result<u64, Error> {
+        Ok(self.pragma("page_count")? * self.pragma("page_size")?)
+    }
+
+    /// Returns whether the path still leads to the open file.
+    #[must_use]
+    pub fn is_in_place(&self) -> bool {
+        FileId::of(&self.path).is_ok_and(|found| found == self.file)
+    }
+
+    fn pragma(&self, name: &str) -> Result<u64, Error> {
+        let value = self
+            .db
+            .pragma_query_value(None, name, |row| row.get::<_, i64>(0))?;
+        Ok(uint(value))
+    }
+}
+
+impl Store for Sqlite {
+    fn insert(&mut self, rows: &[Connection]) -> Result<(), Error> {
+        let done = table::insert(&mut self.db, &mut self.names, rows);
+        if done.is_err() || self.names.len() > KNOWN_NAMES_MAX {
+            // Names of a transaction that was rolled back have no numbers.
+            self.names.clear();
+        }
+        done
+    }
+
+    fn map(&self, query: &Query) -> Result<MapAnswer, Error> {
+        read::answer(&self.db, query, true)
+    }
+
+    fn totals(&self, query: &Query) -> Result<Totals, Error> {
+        Ok(read::answer(&self.db, query, false)?.totals())
+    }
+
+    fn maintain(
+        &mut self,
+        now_s: u64,
+        retention: &Retention,
+        limit: Duration,
+    ) -> Result<Maintained, Error> {
+        let until = Instant::now() + limit;
+        let mut done = Maintained::default();
+        loop {
+            let rolled = roll::step(&mut self.db)?;
+            done.rolled_rows += rolled;
+            let deleted = if rolled == 0 {
+                retain::step(&mut self.db, now_s, retention)?
+            } else {
+                retain::Deleted::default()
+            };
+            done.deleted_rows += deleted.rows;
+            done.deleted_rollups += deleted.rollups;
+            done.more = rolled > 0 || deleted.more;
+            if !done.more || Instant::now() >= until {
+                return Ok(done);
+            }
+        }
+    }
+}

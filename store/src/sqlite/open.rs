@@ -1,0 +1,188 @@
+//! Opening: whose file it is, whether it is whole, and a new one in place of a damaged one.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Read;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use crate::error::Error;
+use crate::sql;
+
+/// Mode of new files: the server writes, its group reads.
+const MODE: u32 = 0o640;
+/// Time that a transaction waits for the lock of another process.
+const LOCK_WAIT: Duration = Duration::from_secs(2);
+/// Time of the integrity check at opening. It reads all of a file of 1 GB; of a larger file it reads the first tables.
+const CHECK_TIME_MAX: Duration = Duration::from_secs(2);
+/// First bytes of a file of SQLite, <https://www.sqlite.org/fileformat.html>, section 1.3.
+const MAGIC: &[u8; 16] = b"SQLite format 3\0";
+/// Length of the header of a file, and place of `application_id` in it.
+const HEADER_BYTES: usize = 100;
+const APPLICATION_ID_AT: usize = 68;
+
+/// Identity of a file: device and inode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FileId(u64, u64);
+
+impl FileId {
+    pub(super) fn of(path: &Path) -> std::io::Result<Self> {
+        let found = fs::metadata(path)?;
+        Ok(Self(found.dev(), found.ino()))
+    }
+}
+
+/// Opens a file for writing, and makes it if there is none.
+pub(super) fn to_write(path: &Path) -> Result<(Connection, FileId), Error> {
+    make(path)?;
+    let file = FileId::of(path)?;
+    whose(path)?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let db = Connection::open_with_flags(path, flags)?;
+    db.busy_timeout(LOCK_WAIT)?;
+    if belongs(&db, path)? {
+        check(&db)?;
+    } else {
+        db.execute_batch(sql::NEW_FILE)?;
+        db.execute_batch(&format!(
+            "BEGIN IMMEDIATE; {} PRAGMA application_id = {}; PRAGMA user_version = {}; COMMIT;",
+            sql::SCHEMA,
+            sql::APPLICATION_ID,
+            sql::SCHEMA_VERSION
+        ))?;
+        // From now on the header names the program.
+        db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+    }
+    db.execute_batch(sql::WRITER)?;
+    Ok((db, file))
+}
+
+/// Opens a file for reading.
+pub(super) fn to_read(path: &Path) -> Result<(Connection, FileId), Error> {
+    let file =
+        FileId::of(path).map_err(|error| Error::Other(format!("{}: {error}", path.display())))?;
+    whose(path)?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let db = Connection::open_with_flags(path, flags)?;
+    db.busy_timeout(LOCK_WAIT)?;
+    db.execute_batch(sql::READER)?;
+    if !belongs(&db, path)? {
+        return Err(Error::Foreign(path.to_owned()));
+    }
+    Ok((db, file))
+}
+
+/// Locks the directory of a path until the result is dropped. Some network file systems cannot.
+pub(super) fn lock_directory(path: &Path) -> Option<File> {
+    let parent = path.parent().filter(|name| !name.as_os_str().is_empty());
+    let directory = File::open(parent.unwrap_or(Path::new("."))).ok()?;
+    directory.lock().ok()?;
+    Some(directory)
+}
+
+/// Makes an empty file if there is none.
+fn make(path: &Path) -> Result<(), Error> {
+    let made = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(MODE)
+        .open(path);
+    match made {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+            Err(match Error::from(error) {
+                Error::Other(why) => Error::Other(format!("{}: {why}", path.display())),
+                known => known,
+            })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Judges a file by its header.
+fn whose(path: &Path) -> Result<(), Error> {
+    let found = fs::metadata(path)?;
+    if !found.is_file() {
+        return Err(Error::Other(format!(
+            "{} is no regular file",
+            path.display()
+        )));
+    }
+    let mut header = Vec::new();
+    let file = File::open(path)?;
+    file.take(HEADER_BYTES as u64).read_to_end(&mut header)?;
+    let id = header.get(APPLICATION_ID_AT..APPLICATION_ID_AT + 4);
+    let ours = id.is_some_and(|id| id == (sql::APPLICATION_ID as u32).to_be_bytes());
+    if header.is_empty() || header.starts_with(MAGIC) && header.len() == HEADER_BYTES {
+        return Ok(());
+    }
+    if ours || header.starts_with(MAGIC) {
+        return Err(Error::Damaged("its header is damaged".to_owned()));
+    }
+    Err(Error::Foreign(path.to_owned()))
+}
+
+/// Returns whether a file has the tables of a store; `false` for a file without tables.
+fn belongs(db: &Connection, path: &Path) -> Result<bool, Error> {
+    let number = |name| db.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    let application = number("application_id")?;
+    let version = number("user_version")?;
+    let tables: i64 = db.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    if application == 0 && version == 0 && tables == 0 {
+        return Ok(false);
+    }
+    if application != sql::APPLICATION_ID {
+        return Err(Error::Foreign(path.to_owned()));
+    }
+    if version > sql::SCHEMA_VERSION {
+        return Err(Error::Newer {
+            path: path.to_owned(),
+            version,
+        });
+    }
+    if version < sql::SCHEMA_VERSION {
+        return Err(Error::Damaged(format!("its schema has version {version}")));
+    }
+    Ok(true)
+}
+
+/// Checks the tables, the small and the valuable ones first, until [`CHECK_TIME_MAX`] is over.
+fn check(db: &Connection) -> Result<(), Error> {
+    let (done, over) = mpsc::channel::<()>();
+    let interrupt = db.get_interrupt_handle();
+    let timer = std::thread::spawn(move || {
+        if over.recv_timeout(CHECK_TIME_MAX) == Err(mpsc::RecvTimeoutError::Timeout) {
+            interrupt.interrupt();
+        }
+    });
+    let found = check_tables(db);
+    drop(done);
+    // It ends at once.
+    let _ = timer.join();
+    found
+}
+
+fn check_tables(db: &Connection) -> Result<(), Error> {
+    let begin = Instant::now();
+    for table in ["state", "name", "rollup", "connection"] {
+        let check = format!("PRAGMA quick_check('{table}')");
+        match db.query_row(&check, [], |row| row.get::<_, String>(0)) {
+            Ok(found) if found == "ok" => {}
+            Ok(found) => return Err(Error::Damaged(found)),
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted) => {
+                return Ok(());
+            }
+            Err(error) => return Err(error.into()),
+        }
+        if begin.elapsed() >= CHECK_TIME_MAX {
+            break;
+        }
+    }
+    for text in [sql::STATE, sql::NAME_OF, sql::ROWS, sql::FIND_ROLLUP] {
+        db.prepare(text)
+            .map_err(|error| Error::Damaged(error.to_string()))?;
+    }
+    Ok(())
+}
