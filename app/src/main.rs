@@ -17,6 +17,7 @@ mod load;
 #[cfg(test)]
 mod manual_tests;
 mod paths;
+mod recorder;
 mod signal_cmd;
 mod stdout;
 mod supervisor;

@@ -21,6 +21,7 @@ mod reload;
 mod rings;
 mod run;
 mod state;
+mod store_process;
 mod upgrade;
 mod watch;
 mod watcher;
@@ -50,6 +51,7 @@ use listeners::OtherServer;
 use notify::Notify;
 use open::OpenConfig;
 use state::{LoopExit, Phase, SIGNALS_TOKEN, Supervisor};
+use store_process::StoreProcess;
 use watcher::Watcher;
 use worker::Respawn;
 
@@ -67,6 +69,7 @@ pub(crate) fn run(
     match supervisor.run() {
         LoopExit::Exit(code) => ExitCode::from(code),
         LoopExit::Worker(seed) => process::exit_now(work::work(*seed)),
+        LoopExit::Store(spawn) => process::exit_now(store_process::serve(*spawn)),
     }
 }
 
@@ -155,6 +158,7 @@ fn finish(
         workers: Vec::new(),
         workers_started: 0,
         respawn: Respawn::new(),
+        store: StoreProcess::new(),
         predecessor,
         successor: None,
         left,

@@ -135,6 +135,7 @@ impl Supervisor {
         next.logs.redirect_stderr(&self.console);
         listeners::apply_options(&next.listeners, &self.current.listeners, &self.console);
         let replaced = std::mem::replace(&mut self.current, next);
+        self.store.renew();
         if let Some(unneeded) = self.earlier.push(replaced.number, replaced) {
             self.remove_unneeded(&unneeded.listeners);
         }
@@ -169,7 +170,7 @@ impl Supervisor {
 
     fn configure(&mut self, index: usize) {
         let id = self.workers[index].id;
-        match self.current.bundle(Some(id), &self.options) {
+        match self.bundle(id) {
             Ok(bundle) => {
                 self.workers[index].generation = self.current.number;
                 self.tell(id, &ToWorker::Configure(Box::new(bundle)));
@@ -291,6 +292,7 @@ impl Supervisor {
         // Reported where it fails; the file then keeps the newer path.
         let _ = self.move_pid_file(&self.current.main, &before.main);
         let failed = std::mem::replace(&mut self.current, before);
+        self.store.renew();
         self.console = Console::of_log(self.current.logs.error_log());
         self.current.logs.redirect_stderr(&self.console);
         self.remove_unneeded(&failed.listeners);
@@ -310,6 +312,7 @@ impl Supervisor {
         self.console = Console::of_log(self.current.logs.error_log());
         self.current.logs.redirect_stderr(&self.console);
         self.current.logs.save_rings(&self.console);
+        self.store.renew();
         for worker in &self.workers {
             match self.current.logs.duplicates() {
                 Ok(logs) => self.tell(worker.id, &ToWorker::Reopen(logs)),

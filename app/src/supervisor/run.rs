@@ -61,10 +61,19 @@ impl Supervisor {
         let watch = self.watcher.due(&self.current);
         let message = self.workers.iter().filter_map(|w| w.inbox.due()).min();
         let prepare = self.preparing.as_ref().map(|next| next.due);
-        let next = [self.respawn.due, kill_at, reload, prepare, watch, message]
-            .into_iter()
-            .flatten()
-            .min()?;
+        let store = self.store.due(self.phase);
+        let next = [
+            self.respawn.due,
+            kill_at,
+            reload,
+            prepare,
+            watch,
+            message,
+            store,
+        ]
+        .into_iter()
+        .flatten()
+        .min()?;
         let left = next.saturating_duration_since(Instant::now());
         // Rounded up, so that it is due when the wait ends.
         Some(u64::try_from(left.as_micros().div_ceil(1000)).unwrap_or(u64::MAX))
@@ -250,6 +259,7 @@ impl Supervisor {
                     self.report_last_words(&mut worker);
                     self.worker_ended(worker, exit);
                 }
+                None if self.store.ended(pid, exit, &self.console) => {}
                 None => match self.successor.take_if(|successor| successor.pid == pid) {
                     Some(successor) => self.successor_ended(&successor, exit)?,
                     None => log_exit(&self.console, &format!("unknown process {pid}"), exit),
@@ -285,6 +295,7 @@ impl Supervisor {
         }
         self.prepare_otherwise(now)?;
         self.watch(now)?;
+        self.settle_store(now)?;
         if let Phase::Terminating {
             kill_at: Some(kill_at),
         } = self.phase
@@ -303,7 +314,7 @@ impl Supervisor {
 
     fn leave_if_stopped(&mut self) -> Flow {
         let stopping = matches!(self.phase, Phase::Quitting | Phase::Terminating { .. });
-        if !stopping || !self.workers.is_empty() {
+        if !stopping || !self.workers.is_empty() || !self.store.finish(Instant::now()) {
             return Continue(());
         }
         let aside = self.successor.as_ref().map(|successor| &successor.oldbin);

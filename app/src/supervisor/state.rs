@@ -16,6 +16,7 @@ use super::earlier::Earlier;
 use super::left_file::LeftFile;
 use super::notify::Notify;
 use super::open::OpenConfig;
+use super::store_process::{StoreProcess, StoreSpawn};
 use super::watcher::Watcher;
 use super::work::WorkerSpawn;
 use super::worker::{Respawn, Worker};
@@ -29,6 +30,8 @@ pub(super) enum LoopExit {
     /// This process is the child of a fork: it becomes a worker when the supervisor's descriptors are
     /// dropped.
     Worker(Box<WorkerSpawn>),
+    /// This process is the child of a fork, likewise: it becomes the store process.
+    Store(Box<StoreSpawn>),
 }
 
 /// A step of the supervisor; `Break` leads straight out of its loop.
@@ -74,6 +77,7 @@ pub(super) struct Supervisor {
     pub(super) workers: Vec<Worker>,
     pub(super) workers_started: u64,
     pub(super) respawn: Respawn,
+    pub(super) store: StoreProcess,
     /// The supervisor that started this one in its place.
     pub(super) predecessor: Option<u32>,
     /// The new binary that this one has started.

@@ -103,6 +103,26 @@ fn become_worker(
     Ok(())
 }
 
+/// Takes on the user and the priority of the store process: signals stay blocked, since its sockets say when it finishes.
+///
+/// # Errors
+/// The cause, which has been logged.
+pub(super) fn become_store(account: Option<&Account>, console: &Console) -> Result<(), Logged> {
+    if let Err(error) = schedule::set_priority(STORE_PRIORITY) {
+        let text = format_args!("setpriority({STORE_PRIORITY})");
+        console.failed(Level::Alert, text, &error);
+    }
+    if let Some(account) = account {
+        change_user(account, false, console)?;
+    }
+    if let Err(error) = identity::forbid_new_privileges() {
+        let text = format_args!("prctl(PR_SET_NO_NEW_PRIVS)");
+        console.failed(Level::Alert, text, &error);
+    }
+    let _ = process::restrict_umask();
+    Ok(())
+}
+
 /// Drops root's rights for those of the worker's user; without root's rights, and where the supervisor serves itself,
 /// nothing changes.
 ///
@@ -161,6 +181,9 @@ const IGNORED: &[i32] = &[
     signal::ALRM,
     signal::IO,
 ];
+
+/// Nice value of the store process: threads that serve come first.
+const STORE_PRIORITY: i32 = 10;
 
 /// The exit code of a worker that another one would not fare better than.
 pub(super) const FATAL_CODE: i32 = 2;

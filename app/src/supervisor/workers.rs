@@ -8,7 +8,7 @@ use std::ops::ControlFlow::{Break, Continue};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use driver::bundle::ToWorker;
+use driver::bundle::{Bundle, ToWorker};
 use driver::inbox::{Inbox, MESSAGE_TIME};
 use server_base::errlog::Level;
 use sys::fdpass;
@@ -107,13 +107,20 @@ impl Supervisor {
         equipped
     }
 
-    fn equip(&self, id: u64) -> std::io::Result<()> {
+    fn equip(&mut self, id: u64) -> std::io::Result<()> {
         for worker in self.workers.iter().filter(|worker| worker.id == id) {
             self.poller.add(&worker.control, id, Interest::Readable)?;
         }
-        let bundle = self.current.bundle(Some(id), &self.options)?;
+        let bundle = self.bundle(id)?;
         self.tell(id, &ToWorker::Configure(Box::new(bundle)));
         Ok(())
+    }
+
+    /// Returns the bundle of the current configuration for a worker.
+    pub(super) fn bundle(&mut self, worker: u64) -> std::io::Result<Bundle> {
+        let mut bundle = self.current.bundle(Some(worker), &self.options)?;
+        self.add_samples(&mut bundle)?;
+        Ok(bundle)
     }
 
     /// Sends a message; a worker that does not take it is killed, and its end is noticed as any other.

@@ -44,6 +44,7 @@ mod range;
 mod realip;
 mod referer;
 mod rewrite;
+mod rtt_map;
 mod scgi;
 mod secrets;
 mod secure_link;
@@ -124,6 +125,7 @@ pub const MODULES: &[&Module] = &[
     &http2_push::MODULE,
     &log::MODULE,
     &first_byte_sampling::MODULE,
+    &rtt_map::MODULE,
 ];
 
 /// Modules that nginx builds only on request and that are built in, as `configure` names them.

@@ -44,7 +44,7 @@ use state::{Closed, ClosedBy, State};
 use transport::write;
 
 pub use lifecycle::ENDED_MS;
-pub(crate) use probe::accepted;
+pub use probe::accepted;
 pub use probe::closed as end_probe;
 pub use serving::{H1State, PIPELINE_DEPTH, QUEUE_BYTES};
 pub use standing::Standing;

@@ -2,13 +2,13 @@
 
 mod kept;
 mod points;
+mod record;
 mod recording;
 mod sample;
 mod sampling;
 
 pub(super) use kept::Kept;
-pub(crate) use points::accepted;
-pub use points::closed;
+pub use points::{accepted, closed};
 pub(super) use points::{fed, handshake, head, is_first_byte_wanted, read, written};
 pub(super) use sample::StampedByte;
 pub(super) use sampling::{begin, deadline, end, expire, finish, nothing_read};

@@ -31,6 +31,7 @@ mod proxy_targets;
 mod proxying;
 mod referers;
 mod rewriting;
+mod rtt_map;
 mod servers;
 mod site;
 mod ssi;

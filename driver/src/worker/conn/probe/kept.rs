@@ -1,6 +1,6 @@
 //! State that the probe keeps of a connection; most have none, and pay one pointer.
 
-use super::recording::Recording;
+use super::record::Recording;
 use super::sample::Sample;
 
 /// The sampled response and the recording of a connection.

@@ -33,7 +33,7 @@ fn emit<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>, point: Point, at_us: u64) {
 }
 
 /// The connection has just been accepted.
-pub(crate) fn accepted<N: Net>(c: &mut Conn<N::Socket>, sh: &Shared<N>) {
+pub fn accepted<N: Net>(c: &mut Conn<N::Socket>, sh: &Shared<N>) {
     if !sh.wants.any() {
         return;
     }

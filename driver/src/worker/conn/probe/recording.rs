@@ -7,7 +7,6 @@
 
 use std::net::IpAddr;
 
-use engines::http::Version;
 use engines::http::probe::{Stall, between};
 use server_base::samples::{ConnectionSample, Handshake};
 use server_http::exchange::{Exchange, Peer};
@@ -17,36 +16,9 @@ use super::super::serving::Exchanges;
 use super::super::state::{Conn, State};
 use super::super::tls::Tls;
 use super::kept::Kept;
+use super::record::{FirstResponse, Recording};
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
-
-/// Times and counts of a connection that is recorded.
-#[derive(Debug, Default)]
-pub(crate) struct Recording {
-    /// When the first bytes were read, monotonic microseconds.
-    first_read_us: u64,
-    /// When bytes were last read, while the first response has not begun.
-    read_us: u64,
-    /// When the head of the first request ended.
-    head_us: u64,
-    first: Option<FirstResponse>,
-    tls: u16,
-    handshake: Handshake,
-    handshake_us: Option<u64>,
-    stalls: [u16; 3],
-    /// A header of the PROXY protocol comes first.
-    behind_proxy: bool,
-}
-
-/// The begin of the first response.
-#[derive(Debug)]
-struct FirstResponse {
-    client: Option<IpAddr>,
-    via_proxy: bool,
-    version: Version,
-    /// Time since the end of the request's head, microseconds.
-    us: Option<u64>,
-}
 
 /// A connection was accepted: begins to record it if it is drawn.
 pub(super) fn accepted<N: Net>(c: &mut Conn<N::Socket>, sh: &Shared<N>) {
@@ -142,7 +114,7 @@ pub(super) fn stalled(kept: &mut Kept, stall: Stall) {
     }
 }
 
-/// The connection closes: gives its sample to the sink.
+/// Makes the sample of a connection that closes, for the sink.
 #[cold]
 pub(super) fn end<N: Net>(c: &mut Conn<N::Socket>, sh: &Shared<N>) {
     let Some(recording) = c.probe.take_recording() else {

@@ -1,0 +1,34 @@
+//! State of a recorded connection; [`super::recording`] fills it.
+
+use std::net::IpAddr;
+
+use engines::http::Version;
+use server_base::samples::Handshake;
+
+/// Times and counts of a connection that is recorded.
+#[derive(Debug, Default)]
+pub(crate) struct Recording {
+    /// When the first bytes were read, monotonic microseconds.
+    pub(super) first_read_us: u64,
+    /// When bytes were last read, while the first response has not begun.
+    pub(super) read_us: u64,
+    /// When the head of the first request ended.
+    pub(super) head_us: u64,
+    pub(super) first: Option<FirstResponse>,
+    pub(super) tls: u16,
+    pub(super) handshake: Handshake,
+    pub(super) handshake_us: Option<u64>,
+    pub(super) stalls: [u16; 3],
+    /// A header of the PROXY protocol comes first.
+    pub(super) behind_proxy: bool,
+}
+
+/// The begin of the first response.
+#[derive(Debug)]
+pub(super) struct FirstResponse {
+    pub(super) client: Option<IpAddr>,
+    pub(super) via_proxy: bool,
+    pub(super) version: Version,
+    /// Time since the end of the request's head, microseconds.
+    pub(super) us: Option<u64>,
+}
