@@ -7,6 +7,9 @@
 //! pass their requests on to a server whose sockets are memory, too. `benches/run` counts the instructions of two runs
 //! with different N; their difference is the cost of the exchanges alone.
 //!
+//! `recorded` records the connection for the map of round-trip times. `connection` and `connection-recorded` take a new
+//! connection for each request.
+//!
 //! `costly.rs` configures long lists of expressions, and bodies that are changed.
 
 #[path = "worker_exchange/costly.rs"]
@@ -24,7 +27,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use driver::worker::config::ThreadConfig;
-use driver::worker::conn::{Conn, Disposition, Readiness, read_ready, turn};
+use driver::worker::conn::{Conn, Disposition, Readiness, accepted, end_probe, read_ready, turn};
 use driver::worker::net::Net;
 use driver::worker::shared::{SCRATCH_BYTES, Shared};
 use engines::client::Bodies;
@@ -41,7 +44,7 @@ use sys::connect::{ConnectError, Connecting};
 use sys::socket::Sent;
 
 /// Requests, and their number in one read.
-const CASES: [(&str, &str, usize); 16] = [
+const CASES: [(&str, &str, usize); 19] = [
     ("return", "/text", 1),
     ("file", "/page.html", 1),
     ("logged", "/logged/page.html", 1),
@@ -58,6 +61,9 @@ const CASES: [(&str, &str, usize); 16] = [
     ("sub_filter", "/sub/text.html", 1),
     ("sub_filter-20", "/sub/text.html", 1),
     ("charset", "/charset/text.html", 1),
+    ("recorded", "/page.html", 1),
+    ("connection", "/page.html", 1),
+    ("connection-recorded", "/page.html", 1),
 ];
 
 /// Bytes of the small file and of the large one.
@@ -98,18 +104,27 @@ fn site(root: &Path) -> io::Result<()> {
 fn serve(root: &Path, name: &str, path: &str, times: usize, count: usize) -> io::Result<bool> {
     let proxies = name.starts_with("proxied");
     let generation = ThreadConfig::new(configuration(root, name)?, 1);
-    let mut shared = Shared::new(Memory, generation, Env::default());
+    let env = Env {
+        clock_us: Some(sys::clock::monotonic_us),
+        ..Env::default()
+    };
+    let mut shared = Shared::new(Memory, generation, env);
     let mut http2 = name.contains("h2").then(Http2::new);
     let request = format!(
         "GET {path} HTTP/1.1\r\nHost: www.example.org\r\nUser-Agent: client/1.0\r\nAccept: */*\r\n\
          Accept-Encoding: gzip\r\nConnection: keep-alive\r\n\r\n"
     );
-    let socket = Socket {
-        request: request.repeat(times).into_bytes(),
-        ..Socket::default()
+    let connect = |shared: &Shared<Memory>| {
+        let socket = Socket {
+            request: request.repeat(times).into_bytes(),
+            ..Socket::default()
+        };
+        let peer = Peer::Inet(SocketAddr::from(([127, 0, 0, 1], 40_000)));
+        let mut conn = Conn::new(socket, peer, 0, 1, 1);
+        accepted(&mut conn, shared);
+        conn
     };
-    let peer = Peer::Inet(SocketAddr::from(([127, 0, 0, 1], 40_000)));
-    let mut conn = Conn::new(socket, peer, 0, 1, 1);
+    let mut conn = connect(&shared);
     let mut spdy = name.starts_with("spdy").then(Spdy::new);
     conn.expect(match (&http2, &spdy) {
         (Some(_), _) => Protocols::default().with(Protocol::Http2),
@@ -125,6 +140,10 @@ fn serve(root: &Path, name: &str, path: &str, times: usize, count: usize) -> io:
         let now_ms = n as u64 / EXCHANGES_A_MS + 1;
         shared.clock.set(now_ms, UNIX_MS + now_ms);
         shared.files.set_now(now_ms, UNIX_MS + now_ms);
+        if name.starts_with("connection") && n > 0 {
+            end_probe(&mut conn, &mut shared);
+            conn = connect(&shared);
+        }
         conn.socket_mut().asked = true;
         if let Some(client) = &mut http2 {
             client.ask(path, times, &mut conn.socket_mut().request);
@@ -303,6 +322,7 @@ fn configuration(root: &Path, name: &str) -> io::Result<Arc<server_http::http::H
             root {root};
             access_log off;
             keepalive_requests 1000000000;
+            {recorded}
             {group}
             {http}
             server {{
@@ -316,6 +336,10 @@ fn configuration(root: &Path, name: &str) -> io::Result<Arc<server_http::http::H
             }}
         }}",
         root = root.display(),
+        recorded = match name.ends_with("recorded") {
+            true => "rtt_map on; lab_store sqlite:/bench/store;",
+            false => "",
+        },
         group = if proxies { proxied::GROUP } else { "" },
         proxied = if proxies { proxied::LOCATION } else { "" },
     );
