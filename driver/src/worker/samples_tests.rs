@@ -1,3 +1,5 @@
+//! Tests of the queue of samples: order, limits, the end of the worker.
+
 use std::io::Read;
 use std::net::Ipv4Addr;
 use std::os::unix::net::UnixStream;
