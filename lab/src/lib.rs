@@ -12,6 +12,7 @@ pub mod capture;
 pub mod client;
 pub mod doctor;
 pub mod fetch;
+pub mod host;
 pub mod load;
 pub mod map;
 pub mod page;

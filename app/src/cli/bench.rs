@@ -14,8 +14,9 @@ use std::time::{Duration, Instant};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use lab::client::{Url, has_body};
+use lab::host::Offloads;
 use lab::load::{Connect, Measured, SampleFilter, Step, bench};
-use lab::report::{Offloads, Report, hdr, html, text};
+use lab::report::{Report, hdr, html, text};
 use link::is_conclusive;
 use link::via::{self, Far, Inside, Wanted};
 use link::{LOCALHOST_PORTS, Link, Spec};

@@ -12,7 +12,7 @@ use std::str::FromStr;
 use serde_json::{Value, json};
 
 use crate::doctor::{Code, Examination, Failure, Finding, Plan, Severity, Tunable};
-use crate::report::{Offloads, device_to, is_own};
+use crate::host::{Offloads, device_to, is_own};
 
 /// Settings of a kernel; `None` for what cannot be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

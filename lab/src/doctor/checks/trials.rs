@@ -327,7 +327,7 @@ const BODY_MAX_BYTES: u64 = 200_000;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::Offloads;
+    use crate::host::Offloads;
 
     fn figures() -> Figures {
         let offloads = Offloads {

@@ -1,13 +1,13 @@
-//! The network device by which an address is reached, as the main routing table has it.
+//! The network device on the way to an address, from the main routing table.
 //!
-//! Absent: rules that choose another table, by the source or by marks; multipath routes, of which one is named.
+//! Absent: policy rules (by source or mark) and multipath routes, which name one device.
 //!
 //! Source: proc_pid_net(5), and for IPv6 the columns of net/ipv6/route.c of the kernel.
 
 use std::fs;
 use std::net::IpAddr;
 
-/// The device for an address, in the calling thread's network; nothing where no route leads there.
+/// Returns the device for an address in the network namespace of the calling thread, `None` without a route.
 pub(crate) fn device_to(address: IpAddr) -> Option<String> {
     let address = address.to_canonical();
     let table = match address {
