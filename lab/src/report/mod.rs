@@ -22,6 +22,8 @@ mod table;
 pub mod text;
 mod warnings;
 pub mod waterfall;
+#[cfg(test)]
+pub(crate) mod xml_tests;
 
 pub use columns::{WIDTH, WIDTH_MIN, within};
 pub use comparison::ComparisonReport;

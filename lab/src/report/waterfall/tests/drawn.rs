@@ -2,11 +2,11 @@
 
 use std::time::Instant;
 
-use super::xml::{Element, elements};
 use super::{SLOW, resource, runs, svg, text, visit};
 use crate::page::comparison::Match;
 use crate::page::{Piece, Visit};
 use crate::report::waterfall::compare;
+use crate::report::xml_tests::{Element, elements};
 
 /// The elements of the picture of a visit, which is well-formed.
 fn drawn(visit: &Visit) -> Vec<Element> {

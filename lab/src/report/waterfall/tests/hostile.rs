@@ -1,9 +1,9 @@
 //! Texts of others: markup, control characters, marks of direction, a megabyte.
 
 use super::drawn::assert_inside;
-use super::xml::elements;
 use super::{svg, text, visit};
 use crate::page::{Agent, Visit};
+use crate::report::xml_tests::elements;
 
 /// Texts that must not become anything but text.
 pub(super) const TEXTS: [&str; 7] = [

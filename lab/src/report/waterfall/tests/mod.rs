@@ -4,7 +4,6 @@ mod drawn;
 mod hostile;
 mod overlay;
 mod pages;
-mod xml;
 
 use std::slice::from_ref;
 

@@ -4,11 +4,11 @@ use std::slice::from_ref;
 
 use super::drawn::{assert_inside, assert_near, axis};
 use super::hostile::{TEXTS, made_of};
-use super::xml::{Element, elements};
 use super::{runs, visit};
 use crate::page::Visit;
 use crate::page::comparison::{self, Match, ResourceComparison};
 use crate::report::waterfall::compare;
+use crate::report::xml_tests::{Element, elements};
 
 /// Two visits for a terminal.
 fn compared(before: &Visit, after: &Visit) -> String {

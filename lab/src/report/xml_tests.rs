@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 
 /// An element: its name, its attributes, its own text.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Element {
-    pub(super) name: String,
-    pub(super) attributes: BTreeMap<String, String>,
-    pub(super) text: String,
+pub(crate) struct Element {
+    pub(crate) name: String,
+    pub(crate) attributes: BTreeMap<String, String>,
+    pub(crate) text: String,
 }
 
 impl Element {
     /// An attribute as a number.
     #[track_caller]
-    pub(super) fn number(&self, name: &str) -> f64 {
+    pub(crate) fn number(&self, name: &str) -> f64 {
         let value = self.attributes.get(name);
         let value = value.unwrap_or_else(|| panic!("{name} is in {self:?}"));
         value
@@ -22,14 +22,14 @@ impl Element {
     }
 
     /// Whether it has a class.
-    pub(super) fn is(&self, class: &str) -> bool {
+    pub(crate) fn is(&self, class: &str) -> bool {
         let classes = self.attributes.get("class");
         classes.is_some_and(|classes| classes.split(' ').any(|one| one == class))
     }
 }
 
 /// The elements of a document in the order of their begins, or what is wrong with it.
-pub(super) fn elements(text: &str) -> Result<Vec<Element>, String> {
+pub(crate) fn elements(text: &str) -> Result<Vec<Element>, String> {
     let (mut found, mut open) = (Vec::<Element>::new(), Vec::<usize>::new());
     let mut rest = text;
     while let Some(at) = rest.find('<') {
