@@ -3,5 +3,8 @@
 //! Source: docs/map.md.
 
 mod figures;
+mod output;
+mod world;
 
 pub use figures::{CountryCode, CountryFigures, RttMap};
+pub use output::{MIN_SAMPLES, Options, csv, html, json, svg, text};

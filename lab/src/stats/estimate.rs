@@ -119,6 +119,15 @@ pub fn percentile_of_runs(
     })
 }
 
+/// Returns the ranks, from 1, of the samples at both ends of the interval of the median at 0.95, by exact order statistics.
+///
+/// `None` below 6 samples. The samples have to be independent.
+#[must_use]
+pub fn median_ranks(n: u64) -> Option<(u64, u64)> {
+    let ranks = ranks(n, 0.5, LEVEL);
+    ranks.low.zip(ranks.high)
+}
+
 /// Number of independent samples with as much spread at the percentile `p` as the runs have; 1 to the number of samples.
 fn effective_samples(runs: &[&&Histogram<u64>], all: &Histogram<u64>, p: f64) -> u64 {
     let value = all.value_at_quantile(p);
@@ -218,6 +227,14 @@ mod tests {
         assert!((p90.low - 8.941e6).abs() < 9e6 * 0.002, "{p90:?}");
         assert!((p90.high - 9.059e6).abs() < 9e6 * 0.002, "{p90:?}");
         assert_eq!(percentile(&Times::default().valid, 0.5), None);
+    }
+
+    #[test]
+    fn ranks_of_medians_need_six_samples() {
+        assert_eq!(median_ranks(0), None);
+        assert_eq!(median_ranks(5), None);
+        assert_eq!(median_ranks(6), Some((1, 6)));
+        assert_eq!(median_ranks(20), Some((6, 15)));
     }
 
     #[test]

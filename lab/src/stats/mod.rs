@@ -9,5 +9,5 @@ mod student;
 mod times;
 
 pub use comparison::{Comparison, VERDICT_LEVEL, apart, apart_among, paired};
-pub use estimate::{Estimate, deviation, mean, percentile, percentile_of_runs};
+pub use estimate::{Estimate, deviation, mean, median_ranks, percentile, percentile_of_runs};
 pub use times::{Metric, Times};
