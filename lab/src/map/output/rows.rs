@@ -79,7 +79,7 @@ impl Row {
         };
         let country = code.and_then(world::find);
         let text = code.map(|code| String::from_utf8_lossy(&code).into_owned());
-        let name = country.map(|country| country.name.to_owned());
+        let name = code.and_then(geoip::name_of).map(str::to_owned);
         Self {
             name: name
                 .or_else(|| text.clone())

@@ -113,7 +113,7 @@ fn on_map(fill: Fill) -> &'static str {
 }
 
 fn tooltip(country: &Country, row: Option<&Row>) -> String {
-    let name = visible(country.name);
+    let name = geoip::name_of(country.code).unwrap_or_default();
     let Some(row) = row else {
         return format!("{name}: no samples");
     };

@@ -7,7 +7,7 @@ usage: npm install world-atlas@2.0.2; apt-get install iso-codes
 Input: TopoJSON of Natural Earth at 1:50 million (public domain). Its arcs are shared by neighbours, and they are
 simplified before shapes are built, so borders stay without gaps. iso-codes gives the alpha-2 code of a numeric one.
 
-Output: a line per country: code, name, x and y of its marker, area, path; separated by tabs. `-` is an absent path.
+Output: a line per country: code, x and y of its marker, area, path; separated by tabs. `-` is an absent path.
 Lengths are quarters of a pixel of a map 1,000 pixels wide. The path has relative coordinates.
 
 Projection: Equal Earth, with 11 degrees east in the middle, so the edge is in the Bering Strait and divides no
@@ -27,26 +27,20 @@ WIDTH, UNITS, MIDDLE = 1000, 4, 11
 TRIANGLE, ISLAND = 0.20, 0.35
 
 BY_NAME = {"N. Cyprus": "CY", "Somaliland": "SO", "Kosovo": "XK"}
-# Shapes of several codes: (name of the shape, code, name, west, south, east, north).
+# Shapes of several codes: name of the shape, code, west, south, east, north.
 PARTS = [
-    ("France", "GF", "French Guiana", -55, 2, -51, 6),
-    ("France", "GP", "Guadeloupe", -62, 15.8, -60.9, 16.6),
-    ("France", "MQ", "Martinique", -61.3, 14.3, -60.7, 15),
-    ("France", "YT", "Mayotte", 44.9, -13.1, 45.4, -12.5),
-    ("France", "RE", "R\u00e9union", 55, -21.5, 56, -20.7),
-    ("Norway", "SJ", "Svalbard and Jan Mayen", 10, 74, 35, 81),
-    ("Netherlands", "BQ", "Caribbean Netherlands", -69, 11, -62, 18),
-    ("Indian Ocean Ter.", "CX", "Christmas Island", 105, -11, 106, -10),
-    ("Indian Ocean Ter.", "CC", "Cocos Islands", 96, -13, 97, -11),
+    ("France", "GF", -55, 2, -51, 6),
+    ("France", "GP", -62, 15.8, -60.9, 16.6),
+    ("France", "MQ", -61.3, 14.3, -60.7, 15),
+    ("France", "YT", 44.9, -13.1, 45.4, -12.5),
+    ("France", "RE", 55, -21.5, 56, -20.7),
+    ("Norway", "SJ", 10, 74, 35, 81),
+    ("Netherlands", "BQ", -69, 11, -62, 18),
+    ("Indian Ocean Ter.", "CX", 105, -11, 106, -10),
+    ("Indian Ocean Ter.", "CC", 96, -13, 97, -11),
 ]
 # Countries without a shape at this scale: longitude and latitude.
-POINTS = [
-    ("BV", "Bouvet Island", 3.4, -54.4), ("GI", "Gibraltar", -5.35, 36.14), ("TK", "Tokelau", -171.8, -9.2),
-    ("TV", "Tuvalu", 179.2, -8.5), ("UM", "U.S. Outlying Islands", 166.6, 19.3),
-    ("BQ", "Caribbean Netherlands", -68.27, 12.18), ("GP", "Guadeloupe", -61.55, 16.25),
-    ("MQ", "Martinique", -61.0, 14.65), ("YT", "Mayotte", 45.15, -12.83), ("RE", "R\u00e9union", 55.53, -21.13),
-    ("CX", "Christmas Island", 105.67, -10.49), ("CC", "Cocos Islands", 96.83, -12.17),
-]
+POINTS = [("BV", 3.4, -54.4), ("GI", -5.35, 36.14), ("TK", -171.8, -9.2), ("TV", 179.2, -8.5), ("UM", 166.6, 19.3)]
 
 
 def project(lon, lat):
@@ -116,6 +110,7 @@ class Atlas:
             line = []
             for dx, dy in arc:
                 x, y = x + dx, y + dy
+                # The South Pole, which is on every meridian, is not drawn.
                 line.append((x * sx + tx, max(y * sy + ty, -60)))
             self.degrees.append(line)
             self.pixels.append(simplified(pixels(line)))
@@ -140,10 +135,10 @@ class Atlas:
 
 def code_of(country, middle, numbers):
     name = country["properties"]["name"]
-    for shape, code, own, west, south, east, north in PARTS:
+    for shape, code, west, south, east, north in PARTS:
         if shape == name and west < middle[0] < east and south < middle[1] < north:
-            return code, own
-    return numbers.get(country.get("id")) or BY_NAME.get(name), name
+            return code
+    return numbers.get(country.get("id")) or BY_NAME.get(name)
 
 
 def path(rings):
@@ -168,24 +163,25 @@ def main():
     shapes = {}
     for country in atlas.countries:
         for middle, rings in atlas.polygons(country):
-            code, name = code_of(country, middle, numbers)
+            code = code_of(country, middle, numbers)
             if code in (None, "AQ"):
                 continue
             # A shape as wide as the map would cross its edge.
-            assert max(p[0] for p in rings[0]) - min(p[0] for p in rings[0]) < WIDTH / 2, name
-            shapes.setdefault(code, []).append((abs(area(rings[0])), name, rings))
+            assert max(p[0] for p in rings[0]) - min(p[0] for p in rings[0]) < WIDTH / 2, code
+            shapes.setdefault(code, []).append((abs(area(rings[0])), rings))
     lines = {}
     for code, polygons in shapes.items():
-        # The largest part has the name and the marker of the country.
+        # The largest part has the marker of the country.
         polygons.sort(key=lambda polygon: -polygon[0])
-        total, name = sum(size for size, _, _ in polygons), polygons[0][1]
-        kept = [rings for n, (size, _, rings) in enumerate(polygons) if n == 0 or size > ISLAND]
+        total = sum(size for size, _ in polygons)
+        kept = [rings for n, (size, rings) in enumerate(polygons) if n == 0 or size > ISLAND]
         x, y = centre(kept[0][0])
         drawn = path([ring for rings in kept for ring in rings]) or "-"
-        lines[code] = f"{code}\t{name}\t{x * UNITS:.0f}\t{y * UNITS:.0f}\t{total * UNITS**2:.0f}\t{drawn}"
-    for code, name, lon, lat in POINTS:
+        lines[code] = f"{code}\t{x * UNITS:.0f}\t{y * UNITS:.0f}\t{total * UNITS**2:.0f}\t{drawn}"
+    for code, lon, lat in POINTS:
         [(x, y)] = pixels([(lon, lat)])
-        lines.setdefault(code, f"{code}\t{name}\t{x * UNITS:.0f}\t{y * UNITS:.0f}\t0\t-")
+        assert code not in lines, code
+        lines[code] = f"{code}\t{x * UNITS:.0f}\t{y * UNITS:.0f}\t0\t-"
     missing = {one["alpha_2"] for one in codes} - set(lines)
     assert missing == {"AQ"}, missing
     print("\n".join(lines[code] for code in sorted(lines)))
