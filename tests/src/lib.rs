@@ -27,6 +27,7 @@ pub mod files;
 pub mod flushed;
 pub mod h2;
 pub mod hpack;
+pub mod judge;
 pub mod limited;
 pub mod load;
 pub mod mux;

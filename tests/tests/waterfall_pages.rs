@@ -1,35 +1,13 @@
 //! Pages and pictures of waterfalls and pages of the doctor in Chromium: axe-core finds nothing in light and dark, wide and as
 //! narrow as a telephone, with all details closed and open; without script a page looks the same, and it is opened by keyboard;
-//! texts of others stay texts. HAR files in a validator and a viewer of others. `tests/peers/pages.js` does the judging.
-//!
-//! `.ci/setup` installs Chromium and the libraries. Where one is missing the tests are skipped, and say so; with `CI=true` that
-//! is a failure.
-
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::Duration;
+//! texts of others stay texts. HAR files in a validator and a viewer of others.
 
 use firstbyte_tests::command::run;
 use firstbyte_tests::dir::TempDir;
+use firstbyte_tests::judge::{browser, judge, judged};
 use firstbyte_tests::port::Port;
-use firstbyte_tests::wait::holds_within;
-use firstbyte_tests::{Server, node, programs, report, skip};
+use firstbyte_tests::{Server, report};
 use serde_json::{Value, json};
-
-/// Chromium, where it and what judges are installed.
-fn browser() -> Option<PathBuf> {
-    let found = programs::command("chromium")?;
-    let peers = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/peers/node_modules");
-    for library in ["axe-core", "perf-cascade", "@har-sdk/validator"] {
-        if !peers.join(library).is_dir() {
-            skip::skip_outside_ci(&format!(
-                "{library} is not installed; .ci/setup installs it"
-            ));
-            return None;
-        }
-    }
-    Some(found)
-}
 
 /// An archive of a page with this number of resources, in which `text` stands wherever a server or a page chooses the words.
 fn archive(resources: usize, text: &str) -> Value {
@@ -85,43 +63,6 @@ fn archive(resources: usize, text: &str) -> Value {
 fn waterfall(arguments: &[&str]) {
     let outcome = run([&["waterfall"], arguments].concat());
     assert_eq!(outcome.code, 0, "{arguments:?}: {}", outcome.stderr);
-}
-
-/// Asserts that the judge finds no fault with files of a folder.
-#[track_caller]
-fn judge(browser: &Path, dir: &TempDir, files: &[&str]) {
-    let found = judged(browser, dir, files);
-    assert_eq!(found, format!("judged {}\n", files.len()));
-}
-
-/// The faults that the judge finds, a line each, and a last line with the number of files.
-#[track_caller]
-fn judged(browser: &Path, dir: &TempDir, files: &[&str]) -> String {
-    let mut child = Command::new("node")
-        .arg(node::script("pages.js"))
-        .arg(node::modules())
-        .arg(browser)
-        .arg(dir.path().join("profile"))
-        .args(files.iter().map(|file| dir.path().join(file)))
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::inherit())
-        .spawn()
-        .expect("node is there; .ci/setup installs it");
-    // The judge prints little, so nobody waits for it to be read. It ends the browser when it is ended.
-    let ended = holds_within(PATIENCE, || {
-        child.try_wait().is_ok_and(|status| status.is_some())
-    });
-    if !ended {
-        let _ = child.kill();
-    }
-    let output = child.wait_with_output().expect("it has ended");
-    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(
-        ended,
-        "the judge did not end within {PATIENCE:?}: {printed}"
-    );
-    printed
 }
 
 /// Paths below a folder as arguments.
@@ -253,6 +194,3 @@ const HOSTILE: [&str; 2] = [
     "</title></style></svg><script>document.body.remove()</script><img src=x onerror=alert(1)>]]>",
     "\" onload=\"alert(1)\" ' onload='alert(1) \u{202e}\u{2066}\u{200b}\u{7f}\u{1b}[31m&lt;",
 ];
-
-/// How long the judge may take, on a machine that may have other work.
-const PATIENCE: Duration = Duration::from_secs(600);
