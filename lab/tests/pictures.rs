@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use firstbyte_tests::{Server, TempDir, peer, programs, run};
+use lab::map::{self, RttMap};
 use serde_json::{Value, json};
 
 /// Colours of a picture's pixels, on white.
@@ -210,6 +211,45 @@ fn charts_of_bench_are_drawn_by_librsvg() {
 }
 
 #[test]
+fn maps_are_drawn_by_librsvg() {
+    let mut map = RttMap::default();
+    // Class by class, with its colour.
+    let all = [
+        (b"DE", 10, "#ffe547"),
+        (b"PL", 30, "#fdb339"),
+        (b"EG", 70, "#fd7f24"),
+        (b"US", 120, "#eb514f"),
+        (b"BR", 250, "#c63271"),
+        (b"AU", 500, "#8f2697"),
+    ];
+    for (code, ms, _) in all {
+        let figures = map.country_mut(Some(*code));
+        (0..50).for_each(|_| figures.rtt.add(ms * 1000));
+    }
+    (0..5).for_each(|_| map.country_mut(Some(*b"RU")).rtt.add(1));
+    let picture = map::svg(&map, &map::Options::default());
+    let Some(pixels) = Pixels::of(&picture) else {
+        return;
+    };
+    pixels.assert_readable("map");
+    for (code, _, colour) in all {
+        // More than the legend.
+        let count = pixels.count(colour);
+        assert!(
+            count > 27 * 17 + 100,
+            "{code:?}: {count} pixels are {colour}"
+        );
+    }
+    let stripes = pixels.count("#9aa4af");
+    // Edges of stripes are between both colours.
+    assert!(stripes > 100, "{stripes} pixels are stripes of Russia");
+    assert!(
+        pixels.count("#eef1f4") > 10_000,
+        "countries without samples"
+    );
+}
+
+#[test]
 fn pictures_of_the_documents_are_drawn_by_librsvg() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/pictures");
     let files = fs::read_dir(folder).expect("the pictures").flatten();
@@ -225,6 +265,7 @@ fn pictures_of_the_documents_are_drawn_by_librsvg() {
         let wanted: &[&str] = match name.starts_with("waterfall") {
             true => &["#8b949e", "#1a7f37", "#a9cbf0"],
             // Text, and places in the configuration.
+            false if name.starts_with("map") => &["#ffe547", "#eb514f", "#eef1f4"],
             false if name == "explain.svg" => &["#1f2328", "#656d76"],
             false => &["#1f2328"],
         };
