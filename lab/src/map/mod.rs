@@ -3,6 +3,7 @@
 //! Source: docs/map.md.
 
 mod figures;
+pub mod log;
 mod output;
 mod world;
 

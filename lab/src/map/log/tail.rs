@@ -1,0 +1,265 @@
+//! A log that is followed: by rotation of its file by another, and by truncation behind a copy, without a lost line.
+//!
+//! A server writes to a renamed file until it opens its logs anew, so such a file is read on for [`RETIRED_S`]. A file that was
+//! copied and truncated may have had lines since the last look; they are read of the copy. The bytes before the last place
+//! identify the copy, and show a truncation also if the file has grown beyond that place again.
+//!
+//! Source: logrotate(8), `create`, `copytruncate`, `compress`.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+use sys::os_error;
+
+use super::feed::Feed;
+use super::parsers::Parsers;
+use super::source::Source;
+
+/// A followed log.
+pub(super) struct Tail {
+    path: PathBuf,
+    /// The file of the path. `None` until it exists.
+    current: Option<Open>,
+    /// Files that had the path before.
+    retired: Vec<(Open, Instant)>,
+    /// For the first file.
+    feed: Option<Feed>,
+    /// Sentences about lost lines.
+    pub(super) lost: Vec<String>,
+}
+
+/// An open file.
+struct Open {
+    file: File,
+    id: (u64, u64),
+    offset: u64,
+    /// The last bytes before the offset.
+    mark: Vec<u8>,
+    feed: Feed,
+}
+
+impl Tail {
+    /// Follows the file of a path, which need not exist.
+    pub(super) fn new(path: &Path, feed: Feed) -> Self {
+        Self {
+            path: path.to_owned(),
+            current: None,
+            retired: Vec::new(),
+            feed: Some(feed),
+            lost: Vec::new(),
+        }
+    }
+
+    /// The name in messages.
+    pub(super) fn name(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    /// The feed of the current file.
+    pub(super) fn feed(&self) -> Option<&Feed> {
+        let current = self.current.as_ref().map(|open| &open.feed);
+        current.or(self.feed.as_ref())
+    }
+
+    /// Reads what there is, at most a block of each file. Returns the number of lines, and whether there may be more.
+    ///
+    /// # Errors
+    /// A file cannot be read, or its format is unknown.
+    pub(super) fn step(&mut self, parsers: &mut Parsers<'_>) -> Result<(u64, bool), String> {
+        let mut lines = self.look(parsers)?;
+        let mut is_more = false;
+        let cannot =
+            |error: io::Error| format!("cannot read {}: {}", self.path.display(), os_error(&error));
+        for (open, since) in &mut self.retired {
+            let (count, own) = open.read(parsers, &cannot)?;
+            if count > 0 {
+                *since = Instant::now();
+            }
+            (lines, is_more) = (lines + own, is_more | (count > 0));
+        }
+        if let Some(open) = &mut self.current {
+            if open.is_truncated().map_err(cannot)? {
+                let (count, is_found) = open.rest_of_copy(&self.path, parsers)?;
+                lines += count + open.feed.finish(parsers)?;
+                if !is_found {
+                    let name = self.path.display();
+                    self.lost.push(format!(
+                        "{name} was truncated, and no copy was found: its last lines may be lost"
+                    ));
+                }
+                open.feed = open.feed.successor();
+                (open.offset, open.mark) = (0, Vec::new());
+            }
+            let (count, own) = open.read(parsers, &cannot)?;
+            (lines, is_more) = (lines + own, is_more | (count > 0));
+        }
+        Ok((lines, is_more))
+    }
+
+    /// Opens the file of the path if it is another, and gives up old files.
+    fn look(&mut self, parsers: &mut Parsers<'_>) -> Result<u64, String> {
+        let mut lines = 0;
+        let is_over = |since: &Instant| since.elapsed() >= Duration::from_secs(RETIRED_S);
+        while let Some(at) = self.retired.iter().position(|(_, since)| is_over(since)) {
+            lines += self.retired.remove(at).0.feed.finish(parsers)?;
+        }
+        if let Some(open) = &self.current
+            && identity(&self.path).is_some_and(|id| id == open.id)
+        {
+            return Ok(lines);
+        }
+        // Between two files of a path there may be none.
+        let Ok(file) = File::open(&self.path) else {
+            return Ok(lines);
+        };
+        let metadata = file.metadata().map_err(|error| os_error(&error))?;
+        let id = (metadata.dev(), metadata.ino());
+        let feed = match (&self.current, self.feed.take()) {
+            (Some(open), _) if open.id == id => return Ok(lines),
+            (Some(open), _) => open.feed.successor(),
+            (None, Some(feed)) => feed,
+            (None, None) => return Ok(lines),
+        };
+        let open = Open {
+            file,
+            id,
+            offset: 0,
+            mark: Vec::new(),
+            feed,
+        };
+        if let Some(before) = self.current.replace(open) {
+            self.retired.push((before, Instant::now()));
+        }
+        if self.retired.len() > RETIRED_MAX {
+            lines += self.retired.remove(0).0.feed.finish(parsers)?;
+        }
+        Ok(lines)
+    }
+
+    /// Parses lines without an end. Returns the number of lines.
+    ///
+    /// # Errors
+    /// The format is unknown.
+    pub(super) fn finish(&mut self, parsers: &mut Parsers<'_>) -> Result<u64, String> {
+        let mut lines = 0;
+        let retired = self.retired.iter_mut().map(|(open, _)| open);
+        for open in retired.chain(&mut self.current) {
+            lines += open.feed.finish(parsers)?;
+        }
+        Ok(lines)
+    }
+}
+
+impl Open {
+    /// Reads once at the offset. Returns the numbers of bytes and of lines.
+    fn read(
+        &mut self,
+        parsers: &mut Parsers<'_>,
+        cannot: &dyn Fn(io::Error) -> String,
+    ) -> Result<(usize, u64), String> {
+        let room = self.feed.room();
+        let count = self.file.read_at(room, self.offset).map_err(cannot)?;
+        if count == 0 {
+            return Ok((0, 0));
+        }
+        let added = &room[..count];
+        let kept = MARK_BYTES.saturating_sub(count).min(self.mark.len());
+        self.mark.drain(..self.mark.len() - kept);
+        self.mark
+            .extend_from_slice(&added[count - count.min(MARK_BYTES)..]);
+        self.offset += count as u64;
+        let lines = self.feed.filled(count, parsers)?;
+        Ok((count, lines + self.feed.flush(parsers)?))
+    }
+
+    /// Whether the file has no longer the bytes that were read.
+    fn is_truncated(&self) -> io::Result<bool> {
+        let size = self.file.metadata()?.len();
+        if size <= self.offset {
+            return Ok(size < self.offset);
+        }
+        let mut now = vec![0; self.mark.len()];
+        let begin = self.offset - now.len() as u64;
+        Ok(match self.file.read_exact_at(&mut now, begin) {
+            Ok(()) => now != self.mark,
+            // It was truncated a moment ago.
+            Err(_) => true,
+        })
+    }
+
+    /// Reads the rest of a copy that was made before the file was truncated. Returns the number of lines, and whether there is a
+    /// copy.
+    fn rest_of_copy(
+        &mut self,
+        path: &Path,
+        parsers: &mut Parsers<'_>,
+    ) -> Result<(u64, bool), String> {
+        for copy in copies(path) {
+            let Some(mut rest) = self.rest_of(&copy) else {
+                continue;
+            };
+            let mut lines = 0;
+            loop {
+                match rest.read(self.feed.room()) {
+                    Ok(count @ 1..) => lines += self.feed.filled(count, parsers)?,
+                    Ok(0) | Err(_) => return Ok((lines, true)),
+                }
+            }
+        }
+        Ok((0, false))
+    }
+
+    /// The bytes of a copy from the offset on. `None` if it has other bytes before.
+    fn rest_of(&self, copy: &Path) -> Option<Box<dyn Read>> {
+        let mut bytes = Source::new(File::open(copy).ok()?).ok()?.bytes;
+        let before = self.offset - self.mark.len() as u64;
+        let skipped = io::copy(&mut bytes.by_ref().take(before), &mut io::sink()).ok()?;
+        let mut mark = vec![0; self.mark.len()];
+        bytes.read_exact(&mut mark).ok()?;
+        (skipped == before && mark == self.mark).then_some(bytes)
+    }
+}
+
+/// Files beside a log that may be copies of it, the latest first.
+fn copies(path: &Path) -> Vec<PathBuf> {
+    let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
+        return Vec::new();
+    };
+    let directory = match directory.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => directory,
+    };
+    let stem = Path::new(name).file_stem().unwrap_or(name).as_bytes();
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut found: Vec<(SystemTime, PathBuf)> = entries
+        .filter(|entry| {
+            let own = entry.file_name();
+            own != name && own.as_bytes().starts_with(stem)
+        })
+        .filter_map(|entry| {
+            let metadata = entry.metadata().ok().filter(fs::Metadata::is_file)?;
+            Some((metadata.modified().ok()?, entry.path()))
+        })
+        .collect();
+    found.sort_by(|one, other| other.cmp(one));
+    found.truncate(COPIES_MAX);
+    found.into_iter().map(|(_, path)| path).collect()
+}
+
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    let metadata = fs::metadata(path).ok()?;
+    Some((metadata.dev(), metadata.ino()))
+}
+
+/// Seconds for which a renamed file is read after its last line.
+const RETIRED_S: u64 = 60;
+/// Renamed files that are read; an older one is given up.
+const RETIRED_MAX: usize = 8;
+/// Bytes that identify a file.
+const MARK_BYTES: usize = 1024;
+/// Files that are compared with a truncated one.
+const COPIES_MAX: usize = 8;
