@@ -166,18 +166,16 @@ impl Mmdb {
     fn record(&self, node: usize, right: bool) -> Option<usize> {
         let at = node.checked_mul(self.node_bytes)?;
         let node = self.bytes.get(at..at.checked_add(self.node_bytes)?)?;
-        let number = |bytes: &[u8]| {
-            bytes
-                .iter()
-                .fold(0, |n, byte| (n << 8) | usize::from(*byte))
-        };
-        Some(match (node.len(), right) {
+        // One pattern for each size: a lookup reads up to 128 records.
+        let digits = match (node, right) {
+            (&[a, b, c, _, _, _], false) | (&[_, _, _, a, b, c], true) => [0, a, b, c],
             // The byte in the middle has the highest four bits of both.
-            (7, false) => (usize::from(node[3] >> 4) << 24) | number(&node[..3]),
-            (7, true) => (usize::from(node[3] & 0xf) << 24) | number(&node[4..]),
-            (length, false) => number(&node[..length / 2]),
-            (length, true) => number(&node[length / 2..]),
-        })
+            (&[a, b, c, high, _, _, _], false) => [high >> 4, a, b, c],
+            (&[_, _, _, high, a, b, c], true) => [high & 0xf, a, b, c],
+            (&[a, b, c, d, _, _, _, _], false) | (&[_, _, _, _, a, b, c, d], true) => [a, b, c, d],
+            _ => return None,
+        };
+        usize::try_from(u32::from_be_bytes(digits)).ok()
     }
 
     fn data(&self) -> Data<'_> {
