@@ -3,6 +3,8 @@
 //! A period is read from whole days, and its ends from whole hours and whole minutes, so each connection counts once. Ends between
 //! two minutes move to the later one: adjoining periods neither share a connection nor lose one.
 
+use crate::query::Dimension;
+
 /// Length of a roll-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Resolution {
@@ -39,6 +41,15 @@ impl Resolution {
     }
 }
 
+/// Returns the dimensions with roll-ups of a resolution. Subdivisions and operators have none by minute: most of them would
+/// have a single connection, and take more room than the rows.
+pub(crate) fn dimensions_of(resolution: Resolution) -> &'static [Dimension] {
+    match resolution {
+        Resolution::Minute => &[Dimension::Country],
+        Resolution::Hour | Resolution::Day => &Dimension::ALL,
+    }
+}
+
 /// Begins of stored roll-ups, Unix seconds; earlier ones are deleted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Kept {
@@ -58,6 +69,15 @@ impl Kept {
             Resolution::Hour => self.hours_from_s,
             Resolution::Day => self.days_from_s,
         }
+    }
+
+    /// Begins of the roll-ups of a dimension.
+    pub(crate) fn of(&self, dimension: Dimension) -> Self {
+        let mut kept = *self;
+        if !dimensions_of(Resolution::Minute).contains(&dimension) {
+            kept.minutes_from_s = u64::MAX;
+        }
+        kept
     }
 
     /// Moves an end of a period to the next end of a stored roll-up.

@@ -24,7 +24,7 @@ const BATCH_ROWS: usize = 8192;
 /// Time between two roll-ups, and between two looks for old rows.
 const MAINTAIN_PAUSE: Duration = Duration::from_secs(60);
 /// Rows after which a roll-up does not wait longer.
-const ROLL_ROWS: u64 = 50_000;
+const ROLL_ROWS: u64 = 100_000;
 /// Time of one maintenance; rows wait meanwhile.
 const MAINTAIN_TIME: Duration = Duration::from_millis(200);
 /// Time between two tries to write a store that fails.

@@ -25,7 +25,7 @@ pub(super) fn answer(db: &Connection, query: &Query, histograms: bool) -> Result
     // One transaction: rows and roll-ups are of the same moment.
     let transaction = db.unchecked_transaction()?;
     let state = state(&transaction)?;
-    let cover = cover(query.from_s, query.to_s, &state.kept);
+    let cover = cover(query.from_s, query.to_s, &state.kept.of(query.dimension));
     let mut answer = MapAnswer {
         from_s: cover.from_s,
         to_s: cover.to_s,

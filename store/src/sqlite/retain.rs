@@ -7,7 +7,7 @@ use rusqlite::{Transaction, params};
 
 use super::table::{State, int, state, uint, write};
 use crate::error::Error;
-use crate::period::{Kept, Resolution};
+use crate::period::{Kept, Resolution, dimensions_of};
 use crate::query::Dimension;
 use crate::retention::{HOURS_KEPT_S, MAX_BYTES_LEAST, MINUTES_KEPT_S, Retention};
 use crate::sql;
@@ -72,7 +72,7 @@ fn expire(
     let before = state(db)?;
     let kept = kept(&before.kept, now_s, retention);
     for resolution in Resolution::ALL {
-        for dimension in Dimension::ALL {
+        for &dimension in dimensions_of(resolution) {
             let oldest = oldest(db, resolution, dimension)?;
             if oldest.is_some_and(|start_s| start_s < kept.begin_s(resolution)) {
                 let transaction = write(db)?;
@@ -182,7 +182,7 @@ fn free(db: &mut rusqlite::Connection) -> Result<Deleted, Error> {
     }
     let first = |resolution| -> Result<Option<u64>, Error> {
         let mut first = None;
-        for dimension in Dimension::ALL {
+        for &dimension in dimensions_of(resolution) {
             let start_s = oldest(db, resolution, dimension)?;
             first = [first, start_s].into_iter().flatten().min();
         }

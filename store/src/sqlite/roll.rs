@@ -9,12 +9,12 @@ use super::table::{CLOSED_S_MAX, State, int, state, uint, write};
 use crate::connection::Stalls;
 use crate::error::Error;
 use crate::packed::Packed;
-use crate::period::Resolution;
+use crate::period::{Resolution, dimensions_of};
 use crate::query::{Dimension, Totals};
 use crate::sql;
 
 /// Rows of one step, which is one transaction.
-const STEP_ROWS: u32 = 50_000;
+const STEP_ROWS: u32 = 100_000;
 /// Metrics of a row.
 pub(super) const METRICS: usize = 4;
 
@@ -132,7 +132,7 @@ fn add(transaction: &Transaction<'_>, state: &State, samples: &[Sample]) -> Resu
     for resolution in Resolution::ALL {
         let seconds = resolution.seconds();
         let from_s = state.kept.begin_s(resolution);
-        for dimension in Dimension::ALL {
+        for &dimension in dimensions_of(resolution) {
             order.clear();
             for (at, sample) in samples.iter().enumerate() {
                 let key = sample.keys[dimension as usize];
