@@ -263,6 +263,10 @@ impl Worker {
                     (self.on_report)(Report::CannotWrite { reason });
                 }
                 self.failing[work as usize] = Some(Failing { since, reason });
+                if work == Work::Maintain {
+                    // A store that could not be opened is tried again as soon as one that could not be written.
+                    self.maintain_at = Instant::now() + RETRY_PAUSE;
+                }
             }
         }
         let fails = self.failing.iter().any(Option::is_some);
