@@ -6,9 +6,10 @@
 mod tls_client;
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use firstbyte_tests::small_disk::on_small_disk;
 use firstbyte_tests::tls_pipe::tls_pipe;
@@ -313,7 +314,7 @@ fn killed_store_process_is_started_again() {
     let server = site(STORE, "").allow("exited on signal 9").start();
     visit(&server);
     wait_for_rows(&server, 1);
-    for n in 2..5 {
+    for n in 2..4 {
         let [pid] = store_processes(&server)[..] else {
             panic!("one store process");
         };
@@ -425,6 +426,73 @@ fn damaged_store_is_moved_aside() {
         name.to_string_lossy().contains(".damaged-")
     });
     assert!(aside.count() >= 1);
+}
+
+#[test]
+fn store_process_that_hangs_slows_nothing() {
+    let server = site(STORE, "").start();
+    visit(&server);
+    wait_for_rows(&server, 1);
+    let [pid] = store_processes(&server)[..] else {
+        panic!("one store process");
+    };
+    assert!(process::signal(pid, Signal::STOP));
+    wait_until("it is stopped", || process::is_stopped(pid));
+    for _ in 0..300 {
+        visit(&server);
+    }
+    assert_eq!(count(&server), 1);
+    assert!(process::signal(pid, Signal::CONT));
+    wait_for_rows(&server, 301);
+}
+
+#[test]
+fn lock_of_another_program_slows_nothing() {
+    let server = site(STORE, "").allow("cannot write the store").start();
+    visit(&server);
+    wait_for_rows(&server, 1);
+    let script = "import sqlite3, sys
+db = sqlite3.connect(sys.argv[1], isolation_level=None)
+db.execute('BEGIN IMMEDIATE')
+print('locked', flush=True)
+sys.stdin.read()";
+    let mut locker = Command::new("python3")
+        .args([
+            "-c",
+            script,
+            &server.path("lab/store.db").display().to_string(),
+        ])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("python3 runs");
+    let mut line = String::new();
+    let output = locker.stdout.take().expect("a pipe");
+    BufReader::new(output).read_line(&mut line).expect("text");
+    assert_eq!(line, "locked\n");
+    for _ in 0..50 {
+        visit(&server);
+    }
+    assert_eq!(count(&server), 1);
+    drop(locker.stdin.take());
+    assert!(locker.wait().expect("it ends").success());
+    wait_for_rows(&server, 51);
+}
+
+#[test]
+fn kill_of_the_server_loses_the_last_second_at_most() {
+    let mut server = site(STORE, "").start();
+    for _ in 0..100 {
+        visit(&server);
+    }
+    wait_for_rows(&server, 100);
+    visit(&server);
+    server.signal(Signal::KILL);
+    assert_eq!(server.wait_for_exit(), -1);
+    // The store process ends with the last worker, and writes what it has received.
+    let file = server.path("lab/store.db-wal");
+    wait_until("the store is closed", || !file.exists());
+    assert!((100..=101).contains(&count(&server)), "{}", count(&server));
 }
 
 #[test]
