@@ -1,5 +1,5 @@
-//! Pages and pictures of maps in Chromium: no fault of accessibility, no script, no request to other hosts, and no scrolling
-//! to the side on a telephone.
+//! Pages and pictures of maps in Chromium. They are accessible, have no script, request nothing from other hosts, and fit a
+//! telephone.
 
 use firstbyte_tests::TempDir;
 use firstbyte_tests::judge::{browser, judge};

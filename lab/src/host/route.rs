@@ -17,7 +17,7 @@ pub(crate) fn device_to(address: IpAddr) -> Option<String> {
     best(&fs::read_to_string(table).ok()?, address).map(str::to_owned)
 }
 
-/// The device of the route with the longest prefix, and of those the one with the least metric.
+/// Returns the device of the route with the longest prefix, then the least metric.
 fn best(table: &str, address: IpAddr) -> Option<&str> {
     let (address, parse): (_, fn(&str) -> Option<Route<'_>>) = match address {
         IpAddr::V4(address) => (u128::from(address.to_bits()) << 96, v4),
@@ -30,7 +30,7 @@ fn best(table: &str, address: IpAddr) -> Option<&str> {
 }
 
 struct Route<'a> {
-    /// The first bits; an address of IPv4 is at the upper end.
+    /// Destination; an IPv4 address has the upper 32 bits.
     to: u128,
     prefix_bits: u32,
     flags: u32,
@@ -73,7 +73,7 @@ fn v6(line: &str) -> Option<Route<'_>> {
     })
 }
 
-/// Flags of a route: it is usable; what matches it is refused.
+/// Flags of a route: usable, and a refusal of its addresses.
 const UP: u32 = 1;
 const REJECT: u32 = 0x200;
 

@@ -21,7 +21,7 @@ pub struct CountryFigures {
 pub struct RttMap {
     /// By code.
     pub countries: BTreeMap<CountryCode, CountryFigures>,
-    /// Clients whose country is unknown.
+    /// Clients of unknown countries.
     pub unknown: CountryFigures,
 }
 

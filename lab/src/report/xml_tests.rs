@@ -1,8 +1,8 @@
-//! A strict small check of XML, enough for what pictures are written in, and its elements with their attributes.
+//! A strict parser of the XML that pictures use: elements with their attributes.
 
 use std::collections::BTreeMap;
 
-/// An element: its name, its attributes, its own text.
+/// An element with its attributes and its own text.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Element {
     pub(crate) name: String,
@@ -11,7 +11,7 @@ pub(crate) struct Element {
 }
 
 impl Element {
-    /// An attribute as a number.
+    /// Returns an attribute as a number.
     #[track_caller]
     pub(crate) fn number(&self, name: &str) -> f64 {
         let value = self.attributes.get(name);
@@ -28,7 +28,10 @@ impl Element {
     }
 }
 
-/// The elements of a document in the order of their begins, or what is wrong with it.
+/// Returns the elements of a document in the order of their start tags.
+///
+/// # Errors
+/// The first fault.
 pub(crate) fn elements(text: &str) -> Result<Vec<Element>, String> {
     let (mut found, mut open) = (Vec::<Element>::new(), Vec::<usize>::new());
     let mut rest = text;
@@ -68,7 +71,7 @@ pub(crate) fn elements(text: &str) -> Result<Vec<Element>, String> {
     }
 }
 
-/// An element of what is between `<` and `>`.
+/// Parses the text between `<` and `>`.
 fn element(tag: &str) -> Result<Element, String> {
     let (name, mut rest) = tag.split_once(' ').unwrap_or((tag, ""));
     if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
@@ -105,7 +108,7 @@ fn element(tag: &str) -> Result<Element, String> {
     Ok(element)
 }
 
-/// A text without its references, of characters that XML allows.
+/// Resolves the references of a text; characters that XML forbids are errors.
 fn unescaped(text: &str) -> Result<String, String> {
     let is_allowed =
         |c: char| matches!(c, '\t' | '\n' | ' '..='\u{7e}' | '\u{a0}'..='\u{fffd}' | '\u{10000}'..);

@@ -1,7 +1,7 @@
 //! The figures by country as CSV.
 //!
-//! Programs for tables take a cell that begins with `=`, `+`, `-` or `@` for a formula. Such a cell gets an apostrophe in
-//! front, and all texts are quoted.
+//! Spreadsheets execute a cell that begins with `=`, `+`, `-` or `@`. Such a cell gets an apostrophe in front. All texts are
+//! quoted.
 //!
 //! Source: RFC 4180; OWASP, "CSV Injection".
 

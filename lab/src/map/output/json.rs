@@ -29,7 +29,7 @@ pub fn json(map: &RttMap, options: &Options) -> String {
             Measure::RoundTrip => "round_trip",
             Measure::Requests => "requests",
         },
-        min_samples: options.min_samples,
+        min_samples: options.min_samples.max(1),
         samples: rows.samples,
         requests: rows.requests,
         countries: rows.countries.iter().map(Figures::of).collect(),

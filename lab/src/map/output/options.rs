@@ -29,5 +29,5 @@ impl Default for Options {
 
 /// Default of [`Options::min_samples`].
 ///
-/// With 20 samples, the interval of the median at 95 % has the ranks 6 to 15, so it covers the middle half of the times.
+/// With 20 samples, the 95 % interval of the median has the ranks 6 to 15: the middle half of the times.
 pub const MIN_SAMPLES: u64 = 20;

@@ -121,7 +121,7 @@ impl Row {
     }
 }
 
-/// Rows of a map, with what all outputs have in their heads.
+/// Rows of a map, with texts and sums of all outputs.
 #[derive(Clone, Debug)]
 pub(super) struct Rows<'a> {
     pub(super) options: &'a Options,
@@ -236,10 +236,7 @@ impl<'a> Rows<'a> {
 
     /// Returns the sentence about countries below the least number of samples.
     pub(super) fn least(&self) -> String {
-        let of = match self.measure {
-            Measure::RoundTrip => "samples",
-            Measure::Requests => "requests",
-        };
+        let of = self.measure.counted();
         format!(
             "Countries with fewer than {} {of} have no colour.",
             self.options.min_samples.max(1)

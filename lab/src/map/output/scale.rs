@@ -1,8 +1,7 @@
 //! Measures of a map, their classes and colours.
 //!
-//! Classes have fixed bounds, so maps of different days can be compared. Each colour is darker than the one before by the
-//! same contrast (1.4 to 1), so readers who do not see hues, and prints in grey, keep the order. The colours are the same on
-//! light and dark grounds.
+//! Classes have fixed bounds, so maps of different days can be compared. The contrast of neighbouring colours is 1.4 to 1.
+//! So the order is visible without hues, in grey prints too. Light and dark grounds have the same colours.
 
 use std::fmt;
 
@@ -44,6 +43,14 @@ impl Measure {
             (None, Some(high)) => format!("<{high} {unit}"),
             (Some(low), Some(high)) => format!("{low}-{high} {unit}"),
             (low, None) => format!(">={} {unit}", low.unwrap_or_default()),
+        }
+    }
+
+    /// Returns the name of the things that a country needs a least number of.
+    pub(super) fn counted(self) -> &'static str {
+        match self {
+            Self::RoundTrip => "samples",
+            Self::Requests => "requests",
         }
     }
 

@@ -59,7 +59,7 @@ pub(super) fn swatch(fill: Fill) -> Markup {
 
 fn picture(rows: &Rows<'_>, height: f64, content: &Markup) -> Markup {
     let title = rows.title();
-    // Width and height are for programs that show the picture by itself; in a page the style lets it fit.
+    // Programs that show the picture by itself need width and height; in a page the style overrides both.
     html! {
         svg xmlns="http://www.w3.org/2000/svg" .map viewBox={ "0 0 " (SIZE.0) " " (height) } width=(SIZE.0)
             height=(height) font-family=(FONT) role="img" aria-label=(title) {
@@ -93,18 +93,18 @@ fn shapes(rows: &Rows<'_>) -> Markup {
         g transform={ "scale(" (1.0 / UNITS) ")" } stroke=(BORDER) stroke-width="2" stroke-linejoin="round" {
             @for (country, row) in &all {
                 @if let Some(path) = country.path {
-                    path class=(of(*row).class()) fill=(on_map(of(*row))) d=(path) { title { (tooltip(country, *row)) } }
+                    path class=(of(*row).class()) fill=(on_map(of(*row))) d=(path) { title { (tooltip(rows.measure, country, *row)) } }
                 }
             }
             @for (country, row) in all.iter().filter(|(one, row)| one.needs_marker() && of(*row) != Fill::None) {
                 circle class=(of(*row).class()) fill=(on_map(of(*row))) cx=(country.middle.0) cy=(country.middle.1)
-                    r=(RADIUS) { title { (tooltip(country, *row)) } }
+                    r=(RADIUS) { title { (tooltip(rows.measure, country, *row)) } }
             }
         }
     }
 }
 
-/// Returns the fill in units of the map, whose stripes would be too narrow otherwise.
+/// Returns the fill in units of the map; stripes in pixels would be too narrow.
 fn on_map(fill: Fill) -> &'static str {
     match fill {
         Fill::TooFew => "url(#fewmap)",
@@ -112,11 +112,12 @@ fn on_map(fill: Fill) -> &'static str {
     }
 }
 
-fn tooltip(country: &Country, row: Option<&Row>) -> String {
+fn tooltip(measure: Measure, country: &Country, row: Option<&Row>) -> String {
     let name = geoip::name_of(country.code).unwrap_or_default();
     let Some(row) = row else {
         return format!("{name}: no samples");
     };
+    let counted = measure.counted();
     let counts = format!("{} samples, {} requests", row.samples, row.requests);
     match row.shown() {
         Some(times) => format!(
@@ -126,7 +127,7 @@ fn tooltip(country: &Country, row: Option<&Row>) -> String {
             Ms(times.p95)
         ),
         None if row.enough => format!("{name}: {counts}"),
-        None => format!("{name}: too few samples; {counts}"),
+        None => format!("{name}: too few {counted}; {counts}"),
     }
 }
 
@@ -239,7 +240,7 @@ fn column(c: char) -> f64 {
 /// Pixels at the sides and between parts.
 const MARGIN: f64 = 12.0;
 const GAP: f64 = 12.0;
-/// Width of a character by the size of the font: that of the widest usual font, and a little more.
+/// Width of a character, as a share of the size of the font. The widest usual font has 0.602.
 const COLUMN: f64 = 0.61;
 /// Height of a field of the legend with its border, and the place of its label.
 const FIELD: f64 = 18.0;

@@ -1,6 +1,6 @@
 //! Shapes of countries in the Equal Earth projection.
 //!
-//! `world.txt` is made by `convert.py`, which names the source, the projection and the treatment of disputed territories.
+//! `convert.py` made `world.txt`. It names source and projection, and assigns disputed territories.
 
 use std::str::FromStr;
 use std::sync::LazyLock;
@@ -62,7 +62,7 @@ const WORLD: &str = include_str!("world.txt");
 pub(super) const UNITS: f64 = 4.0;
 /// Width and height of the map, pixels.
 pub(super) const SIZE: (f64, f64) = (1000.0, 440.0);
-/// Square units of a shape below which a marker is drawn: 12.5 square pixels, which is less than half of a marker's area.
+/// Area of a shape, square units, below which a marker is drawn: a third of a marker's area.
 const MARKER_BELOW: u32 = 200;
 
 #[cfg(test)]
