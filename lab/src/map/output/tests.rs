@@ -374,3 +374,32 @@ fn texts_of_others_command_no_terminal_and_break_no_json() {
         assert_eq!(report["warnings"][2], words);
     }
 }
+
+#[test]
+fn document_has_all_members_columns_and_colours() {
+    let document = include_str!("../../../../docs/map.md");
+    let mut made = map(&[(b"DE", 30, 70)]);
+    made.unknown.requests = 1;
+    let options = Options::default();
+    let report: Value = serde_json::from_str(&json(&made, &options)).expect("it is JSON");
+    let members = |value: &Value| -> Vec<String> {
+        let members = value.as_object().expect("an object").keys();
+        members.cloned().collect()
+    };
+    let mut names = [members(&report), members(&report["countries"][0])].concat();
+    let table = csv(&made, &options);
+    names.extend(
+        table
+            .lines()
+            .next()
+            .expect("heads")
+            .split(',')
+            .map(str::to_owned),
+    );
+    assert_eq!(names.len(), 11 + 10 + 10);
+    let fills = scale::Fill::all().map(|fill| fill.paint().to_owned());
+    names.extend(fills.take(6));
+    for name in names {
+        assert!(document.contains(&format!("`{name}`")), "{name}");
+    }
+}
