@@ -46,7 +46,7 @@ impl Measure {
         }
     }
 
-    /// Returns the name of the things that a country needs a least number of.
+    /// Returns the unit of the least number of a country: samples or requests.
     pub(super) fn counted(self) -> &'static str {
         match self {
             Self::RoundTrip => "samples",
