@@ -17,7 +17,7 @@ use crate::retention::Retention;
 use crate::sqlite::{MovedAside, Opened, Sqlite};
 use crate::store::Store;
 
-/// Longest time of a row before its commit begins.
+/// Default of [`Settings::commit_pause`].
 const COMMIT_PAUSE: Duration = Duration::from_millis(500);
 /// Rows of one transaction.
 const BATCH_ROWS: usize = 8192;
@@ -27,8 +27,9 @@ const MAINTAIN_PAUSE: Duration = Duration::from_secs(60);
 const ROLL_ROWS: u64 = 100_000;
 /// Time of one maintenance; rows wait meanwhile.
 const MAINTAIN_TIME: Duration = Duration::from_millis(200);
-/// Time between two tries to write a store that fails.
+/// Time before the first retry of a failed commit. It doubles with each failure, up to [`RETRY_DOUBLINGS`] times.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
+const RETRY_DOUBLINGS: u32 = 3;
 /// Least time between two reports of dropped rows.
 const DROPPED_PAUSE: Duration = Duration::from_secs(60);
 
@@ -39,17 +40,20 @@ pub struct Settings {
     pub path: PathBuf,
     /// Rows in the queue at most.
     pub queue_rows: usize,
-    /// What to delete.
+    /// Longest time of a row before its commit begins. A process that is killed loses the rows of this time and of one commit.
+    pub commit_pause: Duration,
+    /// Limits of age and size.
     pub retention: Retention,
 }
 
 impl Settings {
-    /// Settings of a store with a queue of 65,536 rows and the default retention.
+    /// Settings of a store with a queue of 65,536 rows, a commit every 500 ms and the default retention.
     #[must_use]
     pub fn new(path: &Path) -> Self {
         Self {
             path: path.to_owned(),
             queue_rows: 1 << 16,
+            commit_pause: COMMIT_PAUSE,
             retention: Retention::default(),
         }
     }
@@ -157,6 +161,8 @@ enum Work {
 struct Failing {
     since: Instant,
     reason: String,
+    /// Failures in a row.
+    count: u32,
 }
 
 struct Worker {
@@ -192,12 +198,13 @@ impl Worker {
                 self.work(Work::Maintain);
             }
             self.report_dropped(over);
-            let fails = self.failing[Work::Commit as usize].is_some();
-            if over && (self.batch.is_empty() || fails) {
+            let failures = self.failing[Work::Commit as usize].as_ref();
+            let failures = failures.map_or(0, |failing| failing.count);
+            if over && (self.batch.is_empty() || failures > 0) {
                 break;
             }
-            if fails {
-                self.pause();
+            if failures > 0 {
+                self.pause(RETRY_PAUSE * (1 << (failures - 1).min(RETRY_DOUBLINGS)));
             }
         }
         let lost = (self.batch.len() + self.rows.try_iter().count()) as u64;
@@ -216,8 +223,8 @@ impl Worker {
             match self.rows.recv_timeout(wait) {
                 Ok(row) => {
                     self.batch.push(row);
-                    self.commit_at
-                        .get_or_insert_with(|| Instant::now() + COMMIT_PAUSE);
+                    let pause = self.settings.commit_pause;
+                    self.commit_at.get_or_insert_with(|| Instant::now() + pause);
                 }
                 Err(RecvTimeoutError::Timeout) => return false,
                 Err(RecvTimeoutError::Disconnected) => return true,
@@ -227,8 +234,8 @@ impl Worker {
     }
 
     /// Waits before the next try, but not while the writer is closed.
-    fn pause(&self) {
-        let until = Instant::now() + RETRY_PAUSE;
+    fn pause(&self, time: Duration) {
+        let until = Instant::now() + time;
         while !self.closing.load(Ordering::Relaxed) {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -256,13 +263,21 @@ impl Worker {
             }
             Err(error) => {
                 self.counters.failed.fetch_add(1, Ordering::Relaxed);
+                if matches!(error, Error::ReadOnly | Error::Other(_)) {
+                    // Its descriptors may be of no use after a remount or an error of the device.
+                    self.store = None;
+                }
                 let reason = error.to_string();
-                let since = failing.as_ref().map_or_else(Instant::now, |it| it.since);
-                if failing.is_none_or(|it| it.reason != reason) {
+                let is_new = failing.as_ref().is_none_or(|it| it.reason != reason);
+                if is_new {
                     let reason = reason.clone();
                     (self.on_report)(Report::CannotWrite { reason });
                 }
-                self.failing[work as usize] = Some(Failing { since, reason });
+                self.failing[work as usize] = Some(Failing {
+                    since: failing.as_ref().map_or_else(Instant::now, |it| it.since),
+                    count: failing.map_or(1, |it| it.count.saturating_add(1)),
+                    reason,
+                });
                 if work == Work::Maintain {
                     // A store that could not be opened is tried again as soon as one that could not be written.
                     self.maintain_at = Instant::now() + RETRY_PAUSE;

@@ -47,7 +47,10 @@ pub(super) fn step(
     }
     let pages = pages(db, retention)?;
     if pages.used > pages.most {
-        return free(db);
+        let deleted = free(db)?;
+        if deleted.more {
+            return Ok(deleted);
+        }
     }
     let unused = pages.size - pages.used;
     let shrinks = pages.size > pages.most || unused > pages.size / FREE_SHARE;

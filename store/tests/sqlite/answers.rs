@@ -1,54 +1,9 @@
 //! Answers of a store: maps, totals, and periods that count each connection once.
 
-use std::time::Duration;
-
 use firstbyte_tests::TempDir;
-use store::{
-    Connection, Dimension, Histogram, MapAnswer, Metric, Network, Prefixes, Query, Retention,
-    Sqlite, Stalls, Store,
-};
+use store::{Dimension, Histogram, MapAnswer, Metric, Query, Retention, Stalls, Store};
 
-const DAY: u64 = 86_400;
-/// Begin of a day in 2026.
-const NOON: u64 = 20_500 * DAY + DAY / 2;
-
-fn row(closed_s: u64, country: &str, min_rtt_us: u32) -> Connection {
-    let bytes = country.as_bytes();
-    Connection {
-        closed_s,
-        server: "a.example".to_owned(),
-        protocol: "HTTP/2.0".to_owned(),
-        tls: "TLSv1.3".to_owned(),
-        network: Some(Network::of([192, 0, 2, 1].into(), Prefixes::default())),
-        country: bytes.try_into().ok(),
-        operator: "AS64496 Example".to_owned(),
-        min_rtt_us: Some(min_rtt_us),
-        rtt_us: Some(min_rtt_us * 2),
-        bytes_sent: 1000,
-        bytes_received: 10,
-        requests: 3,
-        retransmits: 1,
-        first_byte_us: Some(7),
-        stalls: Stalls {
-            delayed_ack: 1,
-            retransmit: 2,
-            window: 3,
-        },
-        ..Connection::default()
-    }
-}
-
-fn open(dir: &TempDir) -> Sqlite {
-    let opened = Sqlite::open(&dir.path().join("store")).expect("it opens");
-    assert_eq!(opened.moved_aside, None);
-    opened.store
-}
-
-fn roll(store: &mut Sqlite, now_s: u64) {
-    let limit = Duration::from_secs(60);
-    let done = store.maintain(now_s, &Retention::default(), limit);
-    assert!(!done.expect("roll-ups").more);
-}
+use crate::rows::{DAY, NOON, file, maintain, open, row};
 
 fn query(from_s: u64, to_s: u64) -> Query {
     Query {
@@ -81,7 +36,7 @@ fn sqlite_is_new_enough() {
 #[test]
 fn rows_count_once_before_and_after_their_roll_up() {
     let dir = TempDir::new();
-    let mut store = open(&dir);
+    let mut store = open(&file(&dir));
     let whole = query(NOON - DAY, NOON + DAY);
     let rows = [
         row(NOON, "DE", 5000),
@@ -91,14 +46,14 @@ fn rows_count_once_before_and_after_their_roll_up() {
     store.insert(&rows).expect("it is stored");
     let before = store.map(&whole).expect("an answer");
     assert_eq!(counts(&before), [("", 1, 1), ("DE", 2, 2)]);
-    roll(&mut store, NOON);
+    maintain(&mut store, NOON, &Retention::default());
     assert_eq!(store.map(&whole).expect("an answer"), before);
     store
         .insert(&[row(NOON + 2, "DE", 6000)])
         .expect("it is stored");
     let after = store.map(&whole).expect("an answer");
     assert_eq!(counts(&after), [("", 1, 1), ("DE", 3, 3)]);
-    roll(&mut store, NOON);
+    maintain(&mut store, NOON, &Retention::default());
     assert_eq!(store.map(&whole).expect("an answer"), after);
     let mut expected = Histogram::default();
     [5000, 6000, 6000].iter().for_each(|us| expected.add(*us));
@@ -121,7 +76,7 @@ fn rows_count_once_before_and_after_their_roll_up() {
 #[test]
 fn dimensions_metrics_and_filters_choose() {
     let dir = TempDir::new();
-    let mut store = open(&dir);
+    let mut store = open(&file(&dir));
     let mut other = row(NOON, "FR", 800);
     other.server = "b.example".to_owned();
     other.protocol = "HTTP/1.1".to_owned();
@@ -156,14 +111,14 @@ fn dimensions_metrics_and_filters_choose() {
         assert_eq!(first.groups[0].histogram.quantile_us(0.5), Some(7.0));
         let none = ask(&|query| query.metric = Metric::Handshake);
         assert_eq!(counts(&none), [("DE", 1, 0), ("FR", 1, 0)]);
-        roll(&mut store, NOON);
+        maintain(&mut store, NOON, &Retention::default());
     }
 }
 
 #[test]
 fn connections_through_a_proxy_have_no_rtt() {
     let dir = TempDir::new();
-    let mut store = open(&dir);
+    let mut store = open(&file(&dir));
     let mut proxied = row(NOON, "DE", 500);
     proxied.via_proxy = true;
     store
@@ -183,6 +138,101 @@ fn connections_through_a_proxy_have_no_rtt() {
             assert_eq!(counts(&answer), [("DE", 2, count)], "{metric:?}");
             assert_eq!(answer.totals().via_proxy, 1);
         }
-        roll(&mut store, NOON);
+        maintain(&mut store, NOON, &Retention::default());
+    }
+}
+
+/// A period at the edges of minutes, hours and days counts each connection once, from rows and from roll-ups.
+#[test]
+fn edges_of_periods_count_once() {
+    let dir = TempDir::new();
+    let mut store = open(&file(&dir));
+    let day = NOON - DAY / 2;
+    let edges = [day, day + 60, day + 3600, day + DAY, day + DAY + 3660];
+    let mut rows = Vec::new();
+    for edge in edges {
+        // Below, at and above.
+        rows.extend([edge - 1, edge, edge + 1].map(|at| row(at, "DE", 5)));
+    }
+    store.insert(&rows).expect("they are stored");
+    let later = day + DAY + 7200;
+    for rolled in [false, true] {
+        for from_s in edges {
+            for to_s in edges {
+                let found = store.totals(&query(from_s, to_s)).expect("totals");
+                let within = rows
+                    .iter()
+                    .filter(|row| (from_s..to_s).contains(&row.closed_s));
+                let expected = within.count() as u64;
+                assert_eq!(found.connections, expected, "{from_s} to {to_s}, {rolled}");
+            }
+        }
+        let answer = store.map(&query(day - 1, later)).expect("an answer");
+        assert_eq!((answer.from_s, answer.to_s), (day, later));
+        // The edge of a query moves to the next minute: two adjoining periods share nothing.
+        for edge in day + DAY..day + DAY + 120 {
+            let count = |from_s, to_s| store.totals(&query(from_s, to_s)).expect("totals");
+            let (first, second) = (count(0, edge), count(edge, later));
+            let both = first.connections + second.connections;
+            assert_eq!(both, rows.len() as u64, "{edge}");
+        }
+        maintain(&mut store, later, &Retention::default());
+    }
+}
+
+#[test]
+fn operators_are_read_by_whole_hours() {
+    let dir = TempDir::new();
+    let mut store = open(&file(&dir));
+    store
+        .insert(&[NOON - 1, NOON, NOON + 3599, NOON + 3600].map(|at| row(at, "DE", 5)))
+        .expect("they are stored");
+    for _ in 0..2 {
+        let query = Query {
+            dimension: Dimension::Operator,
+            ..query(NOON - 60, NOON + 60)
+        };
+        let answer = store.map(&query).expect("an answer");
+        assert_eq!((answer.from_s, answer.to_s), (NOON, NOON + 3600));
+        assert_eq!(counts(&answer), [("AS64496 Example", 2, 2)]);
+        maintain(&mut store, NOON, &Retention::default());
+    }
+}
+
+/// Times before 1970 + 60 s, after the year 9999, and going back: none is lost, and none spoils the others.
+#[test]
+fn clock_may_jump() {
+    let dir = TempDir::new();
+    let mut store = open(&file(&dir));
+    let times = [NOON, 1, NOON - 10 * DAY, u64::MAX, NOON + 1, 0, NOON - 1];
+    for at in times {
+        store.insert(&[row(at, "DE", 5)]).expect("it is stored");
+        maintain(&mut store, at.min(NOON), &Retention::default());
+    }
+    // The roll-ups of 1970 were too old when their rows came.
+    let all = store.totals(&query(0, u64::MAX)).expect("totals");
+    assert_eq!(all.connections, times.len() as u64 - 2);
+    let near = store.totals(&query(NOON - 60, NOON + 60)).expect("totals");
+    assert_eq!(near.connections, 3);
+}
+
+#[test]
+fn largest_numbers_come_back() {
+    let dir = TempDir::new();
+    let mut store = open(&file(&dir));
+    let mut large = row(NOON, "DE", u32::MAX / 2);
+    large.bytes_sent = u64::MAX;
+    large.requests = u32::MAX;
+    large.rtt_us = Some(u32::MAX);
+    large.handshake_us = Some(0);
+    store
+        .insert(&[large.clone(), large])
+        .expect("they are stored");
+    for _ in 0..2 {
+        let totals = store.totals(&query(0, u64::MAX)).expect("totals");
+        // SQLite's integers end there.
+        assert!(totals.bytes_sent >= i64::MAX as u64);
+        assert_eq!(totals.requests, 2 * u64::from(u32::MAX));
+        maintain(&mut store, NOON, &Retention::default());
     }
 }

@@ -1,0 +1,10 @@
+//! The store in SQLite, as its users see it: answers, damaged files, killed processes, full disks.
+
+mod answers;
+mod kept;
+mod kills;
+mod opening;
+mod privacy;
+mod processes;
+mod rows;
+mod writing;

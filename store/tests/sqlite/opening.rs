@@ -1,0 +1,270 @@
+//! Opening of files that are damaged, of other programs, or of another version.
+
+use std::fs;
+use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use firstbyte_tests::TempDir;
+use store::{Error, MovedAside, Retention, Sqlite, Store};
+
+use crate::rows::{NOON, file, maintain, open, row, totals};
+
+const PAGE: u64 = 8192;
+
+/// A way to damage a file.
+type Damage = fn(&Path);
+
+/// Makes a store of many pages.
+fn filled(path: &Path) {
+    let mut store = open(path);
+    let rows: Vec<_> = (0..20_000)
+        .map(|n| row(NOON + n, "DE", 1000 + n as u32))
+        .collect();
+    store.insert(&rows).expect("they are stored");
+    maintain(&mut store, NOON, &Retention::default());
+}
+
+fn write_at(path: &Path, at: u64, bytes: &[u8]) {
+    let file = fs::OpenOptions::new()
+        .write(true)
+        .open(path)
+        .expect("a file");
+    file.write_all_at(bytes, at).expect("it is written");
+}
+
+/// Names in the directory of a test, sorted.
+fn names(dir: &TempDir) -> Vec<String> {
+    let entries = fs::read_dir(dir.path()).expect("a directory");
+    let mut names: Vec<_> = entries
+        .map(|entry| {
+            entry
+                .expect("an entry")
+                .file_name()
+                .to_string_lossy()
+                .into_owned()
+        })
+        .collect();
+    names.sort();
+    names
+}
+
+/// Opens a damaged store, and checks that it is kept under another name while a new one begins.
+#[track_caller]
+fn moved(dir: &TempDir, what: &str) -> PathBuf {
+    let path = file(dir);
+    let before = fs::read(&path).expect("a file");
+    let opened = Sqlite::open(&path).unwrap_or_else(|error| panic!("{what}: {error}"));
+    let MovedAside { to, reason } = opened.moved_aside.unwrap_or_else(|| panic!("{what}"));
+    assert!(!reason.is_empty());
+    assert_eq!(fs::read(&to).expect("the old file"), before, "{what}");
+    let name = to
+        .file_name()
+        .expect("a name")
+        .to_string_lossy()
+        .into_owned();
+    let stamp = name
+        .strip_prefix("visitors.db.damaged-")
+        .expect("its new name");
+    assert_eq!((stamp.len(), stamp.find('-')), (15, Some(8)), "{name}");
+    let mut store = opened.store;
+    store
+        .insert(&[row(NOON, "DE", 5)])
+        .expect("the new file is whole");
+    assert_eq!(totals(&path).connections, 1, "{what}");
+    to
+}
+
+#[test]
+fn damaged_files_are_moved_aside() {
+    let damages: [(&str, Damage); 8] = [
+        ("magic", |path| write_at(path, 0, b"SQLite formaT")),
+        ("page size", |path| write_at(path, 16, &[3, 3])),
+        ("first table", |path| write_at(path, 100, &[0xff; 60])),
+        ("schema", |path| write_at(path, PAGE - 400, &[0; 300])),
+        ("a page in the middle", |path| {
+            let middle = fs::metadata(path).expect("a file").len() / PAGE / 2;
+            write_at(path, middle * PAGE, &[0xa5; PAGE as usize]);
+        }),
+        ("last page", |path| {
+            let last = fs::metadata(path).expect("a file").len() - PAGE;
+            write_at(path, last, &[0x5a; 64]);
+        }),
+        ("cut in the middle", |path| {
+            let length = fs::metadata(path).expect("a file").len();
+            let file = fs::OpenOptions::new()
+                .write(true)
+                .open(path)
+                .expect("a file");
+            file.set_len(length / 2 + 100).expect("it is cut");
+        }),
+        ("cut in the header", |path| {
+            let file = fs::OpenOptions::new()
+                .write(true)
+                .open(path)
+                .expect("a file");
+            file.set_len(60).expect("it is cut");
+        }),
+    ];
+    let first = TempDir::new();
+    filled(&file(&first));
+    for (what, damage) in damages {
+        let dir = TempDir::new();
+        fs::copy(file(&first), file(&dir)).expect("a copy");
+        damage(&file(&dir));
+        moved(&dir, what);
+    }
+}
+
+#[test]
+fn several_files_are_moved_aside_within_a_second() {
+    let dir = TempDir::new();
+    let mut found = std::collections::BTreeSet::new();
+    for _ in 0..4 {
+        filled(&file(&dir));
+        write_at(&file(&dir), 0, b"?");
+        let opened = Sqlite::open(&file(&dir)).expect("it opens");
+        found.insert(opened.moved_aside.expect("it was damaged").to);
+        drop(opened.store);
+        fs::remove_file(file(&dir)).expect("it is removed");
+    }
+    assert_eq!(found.len(), 4);
+}
+
+/// A write-ahead log of garbage is no log: SQLite checks its frames.
+#[test]
+fn garbage_in_the_log_loses_nothing_older() {
+    let dir = TempDir::new();
+    let path = file(&dir);
+    filled(&path);
+    let wal = dir.path().join("visitors.db-wal");
+    fs::write(&wal, [0x37; 5000]).expect("it is written");
+    drop(open(&path));
+    assert_eq!(totals(&path).connections, 20_000);
+    // A log that is cut in a transaction lacks this transaction alone.
+    let mut store = open(&path);
+    store.insert(&[row(NOON, "DE", 1)]).expect("it is stored");
+    let whole = fs::metadata(&wal).expect("a log").len();
+    store.insert(&[row(NOON, "DE", 1)]).expect("it is stored");
+    let copy = TempDir::new();
+    fs::copy(&path, file(&copy)).expect("a copy");
+    let bytes = fs::read(&wal).expect("a log");
+    fs::write(
+        copy.path().join("visitors.db-wal"),
+        &bytes[..whole as usize + 100],
+    )
+    .expect("a copy");
+    drop(open(&file(&copy)));
+    assert_eq!(totals(&file(&copy)).connections, 20_001);
+}
+
+#[test]
+fn files_of_other_programs_stay() {
+    let dir = TempDir::new();
+    let path = file(&dir);
+    let other = rusqlite::Connection::open(&path).expect("it opens");
+    other
+        .execute_batch("CREATE TABLE t (x); INSERT INTO t VALUES (1);")
+        .expect("a table");
+    drop(other);
+    let texts: [&[u8]; 4] = [
+        &fs::read(&path).expect("a file"),
+        b"text",
+        &[0; 8192],
+        &[b'x'; 20_000],
+    ];
+    for content in texts {
+        fs::write(&path, content).expect("it is written");
+        for open in [
+            Sqlite::open(&path).map(|_| ()),
+            Sqlite::open_to_read(&path).map(|_| ()),
+        ] {
+            assert_eq!(open, Err(Error::Foreign(path.clone())));
+        }
+        assert_eq!(fs::read(&path).expect("a file"), content);
+        assert_eq!(names(&dir), ["visitors.db"]);
+    }
+}
+
+#[test]
+fn newer_schemas_stay() {
+    let dir = TempDir::new();
+    let path = file(&dir);
+    drop(open(&path));
+    let version = |version: i64| {
+        let db = rusqlite::Connection::open(&path).expect("it opens");
+        db.pragma_update(None, "user_version", version)
+            .expect("a version");
+    };
+    version(2);
+    let newer = Error::Newer {
+        path: path.clone(),
+        version: 2,
+    };
+    assert_eq!(Sqlite::open(&path).map(|_| ()), Err(newer.clone()));
+    assert_eq!(Sqlite::open_to_read(&path).map(|_| ()), Err(newer));
+    version(1);
+    drop(open(&path));
+    version(0);
+    moved(&dir, "no version");
+}
+
+#[test]
+fn other_kinds_of_files_are_errors() {
+    let dir = TempDir::new();
+    let path = file(&dir);
+    assert!(Sqlite::open_to_read(&path).is_err());
+    assert_eq!(names(&dir), [""; 0]);
+    fs::create_dir(&path).expect("a directory");
+    for error in [
+        Sqlite::open(&path).map(|_| ()),
+        Sqlite::open_to_read(&path).map(|_| ()),
+    ] {
+        let error = error.expect_err("a directory is no store").to_string();
+        assert!(error.contains("no regular file"), "{error}");
+    }
+    let missing = dir.path().join("missing/visitors.db");
+    let error = Sqlite::open(&missing)
+        .expect_err("no directory")
+        .to_string();
+    assert!(error.contains("missing/visitors.db"), "{error}");
+}
+
+/// A file without content is a new store: a process may have been killed between the two.
+#[test]
+fn empty_files_become_stores() {
+    let dir = TempDir::new();
+    fs::write(file(&dir), "").expect("it is written");
+    drop(open(&file(&dir)));
+    assert_eq!(totals(&file(&dir)).connections, 0);
+}
+
+#[test]
+fn others_cannot_read_files() {
+    let dir = TempDir::new();
+    let mut store = open(&file(&dir));
+    store.insert(&[row(NOON, "DE", 5)]).expect("it is stored");
+    for name in names(&dir) {
+        let mode = fs::metadata(dir.path().join(&name))
+            .expect("a file")
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o7777, 0o640, "{name}");
+    }
+    assert_eq!(names(&dir).len(), 3);
+}
+
+/// A page that is found to be damaged at a commit: the store is replaced, unless another process has done it.
+#[test]
+fn damage_that_is_met_later_replaces_the_store() {
+    let dir = TempDir::new();
+    let path = file(&dir);
+    let (one, two) = (open(&path), open(&path));
+    let opened = one.replace("a test").expect("it is replaced");
+    let moved = opened.moved_aside.expect("its new name");
+    assert_eq!(moved.reason, "a test");
+    assert!(opened.store.is_in_place());
+    assert!(!two.is_in_place());
+    let again = two.replace("a test").expect("it is opened");
+    assert_eq!(again.moved_aside, None);
+    assert!(again.store.is_in_place() && opened.store.is_in_place());
+}

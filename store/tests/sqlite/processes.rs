@@ -1,0 +1,79 @@
+//! Two processes on one file: both work.
+
+use std::path::PathBuf;
+
+use firstbyte_tests::{TempDir, wait_until};
+use store::{Query, Settings, Store};
+
+use crate::rows::{NOON, child, child_argument, file, open, row, start, succeeds, totals};
+
+const ROWS: u64 = 20_000;
+
+/// Writes rows under the name of a server.
+#[test]
+fn child_writes_as_a_server() {
+    let Some(argument) = child_argument() else {
+        return;
+    };
+    let (name, path) = argument.split_once(' ').expect("a name and a path");
+    let mut settings = Settings::new(&PathBuf::from(path));
+    settings.commit_pause = std::time::Duration::from_millis(1);
+    let (writer, reports) = start(settings);
+    for n in 0..ROWS {
+        let mut row = row(NOON + n, "DE", 1000);
+        row.server = name.to_owned();
+        assert!(writer.offer(row), "the queue has room");
+        if n % 1000 == 0 {
+            // Several commits, so that the processes meet.
+            wait_until("a commit", || writer.counters().counts().written == n + 1);
+        }
+    }
+    let counters = std::sync::Arc::clone(writer.counters());
+    writer.close();
+    let counts = counters.counts();
+    assert_eq!(
+        (counts.written, counts.dropped, counts.queued),
+        (ROWS, 0, 0)
+    );
+    for report in reports {
+        assert!(!report.to_string().contains("cannot"), "{report}");
+    }
+}
+
+#[test]
+fn two_servers_share_a_file() {
+    let dir = TempDir::new();
+    let path = file(&dir);
+    let processes = ["a.example", "b.example"].map(|name| {
+        let argument = format!("{name} {}", path.display());
+        child("processes::child_writes_as_a_server", &argument, &[])
+            .spawn()
+            .expect("it starts")
+    });
+    processes.into_iter().for_each(succeeds);
+    assert_eq!(totals(&path).connections, 2 * ROWS);
+    let store = open(&path);
+    for name in ["a.example", "b.example"] {
+        let query = Query {
+            to_s: u64::MAX,
+            server: Some(name.to_owned()),
+            ..Query::default()
+        };
+        assert_eq!(store.totals(&query).expect("totals").connections, ROWS);
+    }
+}
+
+/// A reader sees whole commits while another process writes.
+#[test]
+fn readers_do_not_wait() {
+    let dir = TempDir::new();
+    let path = file(&dir);
+    let mut store = open(&path);
+    store.insert(&[row(NOON, "DE", 1)]).expect("it is stored");
+    let db = rusqlite::Connection::open(&path).expect("it opens");
+    db.execute_batch("BEGIN IMMEDIATE; DELETE FROM connection;")
+        .expect("a lock");
+    assert_eq!(totals(&path).connections, 1);
+    db.execute_batch("COMMIT").expect("a commit");
+    assert_eq!(totals(&path).connections, 0);
+}
