@@ -3,7 +3,7 @@
 //! A failed write is an error for all callers, so that a full disk never passes for success. A closed pipe is none: its reader
 //! has seen enough, as `head` has.
 
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, IsTerminal, Write};
 
 use sys::os_error;
 
@@ -22,6 +22,11 @@ pub(crate) fn write(text: &str) -> Result<(), String> {
 pub(crate) fn write_with(put: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), String> {
     let mut out = io::stdout().lock();
     outcome("output", put(&mut out).and_then(|()| out.flush()))
+}
+
+/// Whether standard output is a terminal.
+pub(crate) fn is_terminal() -> bool {
+    io::stdout().is_terminal()
 }
 
 /// Writes a text to standard error, in place of standard output, as nginx does with `-v`, `-V` and `-h`.

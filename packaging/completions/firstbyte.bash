@@ -34,6 +34,9 @@ _firstbyte() {
             firstbyte,lint)
                 cmd="firstbyte__subcmd__lint"
                 ;;
+            firstbyte,map)
+                cmd="firstbyte__subcmd__map"
+                ;;
             firstbyte,via)
                 cmd="firstbyte__subcmd__via"
                 ;;
@@ -47,7 +50,7 @@ _firstbyte() {
 
     case "${cmd}" in
         firstbyte)
-            opts="-? -h -v -V -t -T -q -s -p -e -c -g --help --version bench compare doctor explain freeze lint via waterfall"
+            opts="-? -h -v -V -t -T -q -s -p -e -c -g --help --version bench compare doctor explain freeze lint map via waterfall"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -420,6 +423,60 @@ _firstbyte() {
                     ;;
                 --ignore)
                     COMPREPLY=($(compgen -W "FB001 FB002 FB101 FB102 FB103 FB104 FB105 FB106 FB107 FB201 FB202 FB203 FB204 FB205 FB206 FB301 FB302 FB303 FB304 FB305 FB306 FB401 FB402 FB403 FB404 FB405 FB501 FB502 FB601 FB602 FB603 FB604 FB701 FB702 FB703 FB801 FB802 FB901 FB902 FB903 FB904" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        firstbyte__subcmd__map)
+            opts="-c --format --client --follow --threads --geoip --min-samples --json --html --svg --csv"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --format)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -c)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --client)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --threads)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --geoip)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --min-samples)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --json)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --html)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --svg)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --csv)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 *)

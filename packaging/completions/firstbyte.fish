@@ -68,6 +68,7 @@ complete -c firstbyte -n "__fish_firstbyte_needs_command" -f -a "doctor" -d 'fin
 complete -c firstbyte -n "__fish_firstbyte_needs_command" -f -a "explain" -d 'explain how a request is handled and which configuration lines decide it'
 complete -c firstbyte -n "__fish_firstbyte_needs_command" -f -a "freeze" -d 'copy a static site, with hashes in names and compressed copies'
 complete -c firstbyte -n "__fish_firstbyte_needs_command" -f -a "lint" -d 'warn of known traps in a configuration, for pipelines'
+complete -c firstbyte -n "__fish_firstbyte_needs_command" -f -a "map" -d 'draw a world map of round-trip times from access logs'
 complete -c firstbyte -n "__fish_firstbyte_needs_command" -f -a "via" -d 'run a command behind a link with delay, rate, loss and jitter'
 complete -c firstbyte -n "__fish_firstbyte_needs_command" -f -a "waterfall" -d 'draw how a page loads: its requests on a time axis, and what they waited for'
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand bench" -l connections -d 'Connections at a time' -r
@@ -244,6 +245,17 @@ FB903\t''
 FB904\t''"
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand lint" -l json -d 'Print JSON'
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand lint" -l sarif -d 'Print SARIF 2.1.0, which code hosts read; paths are relative to the current directory'
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand map" -l format -d 'The format of the logs: its text, its name in the configuration, or one of the names below (detected)' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand map" -s c -d 'The configuration of the server: the access_log that writes a log names its format' -r -F
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand map" -l client -d 'The variable with the client\'s address; of a list, the last public address counts' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand map" -l threads -d 'Threads that parse (one for each processor)' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand map" -l geoip -d 'A database of countries: MMDB, or a list of Tor (those of Debian\'s tor-geoipdb); may be repeated' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand map" -l min-samples -d 'Least number of samples of a country with a colour' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand map" -l json -d 'Print JSON, or write it to a file' -r -F
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand map" -l html -d 'Write the map and its table as a page' -r -F
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand map" -l svg -d 'Write the map as a picture' -r -F
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand map" -l csv -d 'Write the figures as a table' -r -F
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand map" -l follow -d 'Wait for further lines, also of rotated logs, and report every 5 seconds, until a signal comes'
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand via" -l server -d 'A command for the shell that serves at the other end; may be repeated' -r
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand via" -l port -d 'A port of localhost from 32768 on that is reached over the link, too; may be repeated' -r
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand via" -l pcap -d 'Write packets there as they leave the link' -r -F

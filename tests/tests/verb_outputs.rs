@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 use firstbyte_tests::source::{code, is_test_file, read, rust_files, shipped_lines, shown};
 use firstbyte_tests::via::{NO_LINK, possible};
 use firstbyte_tests::{Server, TempDir, peer, run, verbs};
-use lab::{bench, server, url};
+use lab::{COUNTRIES, LOG_LINE, bench, server, url};
 
 /// Runs the binary with standard output in a place of its own.
 fn run_to(stdout: Stdio, words: &[&str]) -> Output {
@@ -43,6 +43,8 @@ impl Reports {
         let short = ["--requests", "20", "--blocks", "2", "--json", &page];
         dir.write("a.json", bench(&short).stdout);
         dir.write("www/index.html", "<p>");
+        dir.write("geoip", COUNTRIES);
+        dir.write("a.log", LOG_LINE);
         Self { server, dir }
     }
 
@@ -56,7 +58,8 @@ impl Reports {
         let conf = self.server.path("nginx.conf").display().to_string();
         let prefix = self.server.dir().path().display().to_string();
         let (report, www, out) = (self.path("a.json"), self.path("www"), self.path("out"));
-        let lines: [&[&str]; 11] = [
+        let (geoip, log) = (self.path("geoip"), self.path("a.log"));
+        let lines: [&[&str]; 13] = [
             &["bench", "--requests", "20", &page],
             &["bench", "--requests", "20", "--json", &page],
             &["compare", &report, &report],
@@ -67,6 +70,8 @@ impl Reports {
             &["freeze", &www, "--out", &out],
             &["lint", "-c", &conf],
             &["lint", "--sarif", "-c", &conf],
+            &["map", "--geoip", &geoip, &log],
+            &["map", "--json", "--geoip", &geoip, &log],
             &["waterfall", "--wire", &page],
         ];
         let owned = |words: &&[&str]| words.iter().map(|word| (*word).to_owned()).collect();

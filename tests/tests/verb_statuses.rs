@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use firstbyte_tests::source::{read, root};
 use firstbyte_tests::via::possible;
 use firstbyte_tests::{TempDir, peer, run, verbs};
-use lab::{bench, server, url};
+use lab::{COUNTRIES, LOG_LINE, bench, server, url};
 
 /// Pairs of a status and a verb of the table; `all` is every verb of the help.
 fn table() -> BTreeSet<(String, String)> {
@@ -54,6 +54,9 @@ fn statuses_are_those_of_the_table() {
         "http { server { location /a { alias /b/; } } }",
     );
     let trap = path("trap.conf");
+    dir.write("geoip", COUNTRIES);
+    dir.write("a.log", LOG_LINE);
+    let (geoip, log) = (path("geoip"), path("a.log"));
     let mut cases: Vec<(i32, Vec<&str>)> = vec![
         (0, vec!["bench", "--requests", "20", &page]),
         (
@@ -73,6 +76,7 @@ fn statuses_are_those_of_the_table() {
         ),
         (0, vec!["lint", "-c", &conf, "--fail-on", "never"]),
         (2, vec!["lint", "-c", &trap]),
+        (0, vec!["map", "--geoip", &geoip, &log]),
         (125, vec!["via", "--wrong"]),
     ];
     for verb in [
@@ -82,6 +86,7 @@ fn statuses_are_those_of_the_table() {
         "explain",
         "freeze",
         "lint",
+        "map",
         "waterfall",
     ] {
         cases.push((1, vec![verb, "--wrong"]));
@@ -103,7 +108,7 @@ fn statuses_are_those_of_the_table() {
     }
     pairs.remove(&("other".to_owned(), "via".to_owned()));
     // Signals are sent in the tests of these verbs.
-    for verb in ["bench", "doctor", "waterfall"] {
+    for verb in ["bench", "doctor", "map", "waterfall"] {
         assert!(pairs.remove(&("130".to_owned(), verb.to_owned())), "{verb}");
     }
     let mut seen = BTreeSet::new();

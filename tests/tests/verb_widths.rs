@@ -5,7 +5,7 @@ mod lab;
 use std::process::{Command, Output, Stdio};
 
 use firstbyte_tests::{TempDir, peer, run, verbs};
-use lab::{bench, server, url};
+use lab::{COUNTRIES, LOG_LINE, bench, server, url};
 
 fn in_columns(columns: &str, words: &[&str]) -> Output {
     let mut command = Command::new(peer::binary());
@@ -57,7 +57,10 @@ fn reports_fit_the_columns_that_there_are() {
         "http { server { location /a { alias /b/; } } }",
     );
     let trap = path("trap.conf");
-    let lines: [&[&str]; 10] = [
+    dir.write("geoip", COUNTRIES);
+    dir.write("a.log", LOG_LINE);
+    let (geoip, log) = (path("geoip"), path("a.log"));
+    let lines: [&[&str]; 11] = [
         &["bench", "--requests", "20", &page],
         &[
             "bench",
@@ -74,6 +77,7 @@ fn reports_fit_the_columns_that_there_are() {
         &["explain", "-c", &conf, &page],
         &["freeze", &www, "--out", &out],
         &["lint", "-c", &trap],
+        &["map", "--geoip", &geoip, &log],
         &["waterfall", &har],
         &["waterfall", "compare", &har, &har],
     ];

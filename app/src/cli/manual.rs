@@ -46,7 +46,7 @@ pub(super) fn completed(verb: Command) -> Command {
 }
 
 /// Manuals of all verbs.
-pub(crate) const MANUALS: [Manual; 8] = [
+pub(crate) const MANUALS: [Manual; 9] = [
     Manual {
         verb: "bench",
         statuses: &[
@@ -208,6 +208,40 @@ pub(crate) const MANUALS: [Manual; 8] = [
             "firstbyte(8)",
             "firstbyte-explain(1)",
             "docs/lint.md",
+            "docs/verbs.md",
+        ],
+    },
+    Manual {
+        verb: "map",
+        statuses: &[
+            ("0", "the map is drawn, or a signal ended --follow"),
+            (
+                "1",
+                "the command line is wrong, no line can be used, or a file could not be read or written",
+            ),
+            (
+                "130",
+                "a signal ended the reading; the report has the lines until then",
+            ),
+        ],
+        examples: &[
+            (
+                "firstbyte map -c /etc/nginx/nginx.conf /var/log/nginx/access.log --html map.html",
+                "the log of a server, with the format of its configuration",
+            ),
+            (
+                "firstbyte map access.log access.log.1 access.log.2.gz --json",
+                "a log and its rotated files, as figures for programs",
+            ),
+            (
+                "firstbyte map --follow access.log --svg map.svg",
+                "a map that is drawn anew every 5 seconds",
+            ),
+        ],
+        see_also: &[
+            "firstbyte(8)",
+            "firstbyte-lint(1)",
+            "docs/map.md",
             "docs/verbs.md",
         ],
     },

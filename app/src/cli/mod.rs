@@ -15,6 +15,7 @@ mod freeze;
 mod interruption;
 mod lint;
 pub(crate) mod manual;
+mod map;
 mod output;
 pub(crate) mod status;
 mod values;
@@ -49,6 +50,7 @@ enum Verb {
     Explain(explain::Options),
     Freeze(freeze::Options),
     Lint(lint::Options),
+    Map(Box<map::Options>),
     Via(via::Options),
     Waterfall(Box<waterfall::Options>),
 }
@@ -62,6 +64,7 @@ impl Verb {
             Self::Explain(options) => explain::run(options),
             Self::Freeze(options) => freeze::run(options),
             Self::Lint(options) => lint::run(options),
+            Self::Map(options) => map::run(options),
             Self::Via(options) => via::run(options),
             Self::Waterfall(options) => waterfall::run(options),
         }

@@ -28,6 +28,12 @@ pub(crate) fn server() -> Server {
     .start()
 }
 
+/// A line of an access log, of a client in [`COUNTRIES`].
+pub(crate) const LOG_LINE: &str = "192.0.2.1 - - [29/Nov/2026:11:00:00 +0000] \"GET / HTTP/1.1\" 200 612 \"-\" \"curl\" min_rtt=20000 requests=1\n";
+
+/// A database of countries in Tor's format: 192.0.2.0/24 is Germany.
+pub(crate) const COUNTRIES: &str = "3221225984,3221226239,DE\n";
+
 pub(crate) fn url(server: &Server, port: usize, path: &str) -> String {
     let scheme = if port == 3 { "https" } else { "http" };
     format!("{scheme}://localhost:{}{path}", server.port_number(port))

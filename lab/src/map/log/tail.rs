@@ -198,19 +198,18 @@ impl Open {
         path: &Path,
         parsers: &mut Parsers<'_>,
     ) -> Result<(u64, bool), String> {
-        for copy in copies(path) {
-            let Some(mut rest) = self.rest_of(&copy) else {
-                continue;
-            };
-            let mut lines = 0;
-            loop {
-                match rest.read(self.feed.room()) {
-                    Ok(count @ 1..) => lines += self.feed.filled(count, parsers)?,
-                    Ok(0) | Err(_) => return Ok((lines, true)),
-                }
+        // A copy that is compressed meanwhile has another name in the second list.
+        let rest = (0..2).find_map(|_| copies(path).iter().find_map(|copy| self.rest_of(copy)));
+        let Some(mut rest) = rest else {
+            return Ok((0, false));
+        };
+        let mut lines = 0;
+        loop {
+            match rest.read(self.feed.room()) {
+                Ok(count @ 1..) => lines += self.feed.filled(count, parsers)?,
+                Ok(0) | Err(_) => return Ok((lines, true)),
             }
         }
-        Ok((0, false))
     }
 
     /// The bytes of a copy from the offset on. `None` if it has other bytes before.
@@ -224,7 +223,7 @@ impl Open {
     }
 }
 
-/// Files beside a log that may be copies of it, the latest first.
+/// Files beside a log that may be copies of it, the latest first. A file that is being compressed is there as well, and whole.
 fn copies(path: &Path) -> Vec<PathBuf> {
     let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
         return Vec::new();
@@ -235,19 +234,23 @@ fn copies(path: &Path) -> Vec<PathBuf> {
     };
     let stem = Path::new(name).file_stem().unwrap_or(name).as_bytes();
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    let mut found: Vec<(SystemTime, PathBuf)> = entries
+    let mut found: Vec<(bool, SystemTime, PathBuf)> = entries
         .filter(|entry| {
             let own = entry.file_name();
             own != name && own.as_bytes().starts_with(stem)
         })
         .filter_map(|entry| {
             let metadata = entry.metadata().ok().filter(fs::Metadata::is_file)?;
-            Some((metadata.modified().ok()?, entry.path()))
+            let path = entry.path();
+            let is_plain = !COMPRESSED
+                .iter()
+                .any(|end| path.extension() == Some(end.as_ref()));
+            Some((is_plain, metadata.modified().ok()?, path))
         })
         .collect();
     found.sort_by(|one, other| other.cmp(one));
     found.truncate(COPIES_MAX);
-    found.into_iter().map(|(_, path)| path).collect()
+    found.into_iter().map(|(.., path)| path).collect()
 }
 
 fn identity(path: &Path) -> Option<(u64, u64)> {
@@ -255,6 +258,8 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
     Some((metadata.dev(), metadata.ino()))
 }
 
+/// Ends of names of compressed files.
+const COMPRESSED: [&str; 3] = ["gz", "zst", "zstd"];
 /// Seconds for which a renamed file is read after its last line.
 const RETIRED_S: u64 = 60;
 /// Renamed files that are read; an older one is given up.

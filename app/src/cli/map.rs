@@ -1,0 +1,235 @@
+//! `map`: a map of round-trip times by country, from access logs.
+//!
+//! Logs are read and maps drawn by the crate `lab`, addresses are looked up by `geoip`; here are the command line, the formats
+//! of a configuration, progress, files and the exit status.
+//!
+//! Source: of our own; docs/map.md.
+
+mod access_logs;
+mod formats;
+mod progress;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use geoip::{Places, PlacesError};
+use lab::map::log::{Event, Field, Job, Report, names, read, warnings};
+use lab::map::{self, MIN_SAMPLES};
+
+use super::files::{write, written};
+use super::interruption::interruptions;
+use super::output::{all, fail};
+use super::status::INTERRUPTED;
+use super::values::{count, whole};
+use crate::stdout;
+use crate::terminal::fitted;
+use progress::Bar;
+use sys::os_error;
+
+/// draw a world map of round-trip times from access logs
+///
+/// Reads access logs of nginx or firstbyte, compressed or not, and reports the round-trip times of the clients by country. Logs
+/// without these times give the number of requests. docs/map.md explains the figures and the formats.
+#[derive(Debug, clap::Args)]
+#[command(after_help = format!("Formats by name: {}", names()))]
+pub(super) struct Options {
+    /// Access logs, plain or compressed by gzip or zstd; - is standard input
+    #[arg(value_name = "LOG", required = true)]
+    logs: Vec<PathBuf>,
+    /// The format of the logs: its text, its name in the configuration, or one of the names below (detected)
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<String>,
+    /// The configuration of the server: the access_log that writes a log names its format
+    #[arg(short = 'c', value_name = "filename")]
+    conf: Option<PathBuf>,
+    /// The variable with the client's address; of a list, the last public address counts
+    #[arg(long, value_name = "FIELD", default_value = "$remote_addr", value_parser = Field::of_name)]
+    client: Field,
+    /// Wait for further lines, also of rotated logs, and report every 5 seconds, until a signal comes
+    #[arg(long)]
+    follow: bool,
+    /// Threads that parse (one for each processor)
+    #[arg(long, value_name = "N", value_parser = count::<THREADS_MAX>)]
+    threads: Option<usize>,
+    /// A database of countries: MMDB, or a list of Tor (those of Debian's tor-geoipdb); may be repeated
+    #[arg(long = "geoip", value_name = "FILE")]
+    databases: Vec<String>,
+    /// Least number of samples of a country with a colour
+    #[arg(long, value_name = "N", default_value_t = MIN_SAMPLES, value_parser = |text: &str| whole::<u64>(text, 1..=u64::MAX))]
+    min_samples: u64,
+    /// Print JSON, or write it to a file
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = STDOUT)]
+    json: Option<PathBuf>,
+    /// Write the map and its table as a page
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Write the map as a picture
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// Write the figures as a table
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+}
+
+impl Options {
+    /// Threads that parse.
+    fn threads(&self) -> usize {
+        let available = || std::thread::available_parallelism().map_or(1, usize::from);
+        self.threads.unwrap_or_else(|| available().min(THREADS_MAX))
+    }
+
+    /// Names of the logs.
+    fn source(&self) -> String {
+        let name = |path: &PathBuf| match path == Path::new(STDOUT) {
+            true => "standard input".to_owned(),
+            false => path.display().to_string(),
+        };
+        self.logs.iter().map(name).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Runs the verb.
+pub(super) fn run(options: &Options) -> ExitCode {
+    let report = match measure(options) {
+        Ok(report) => report,
+        Err(why) => return fail(NAME, &why),
+    };
+    for (log, format) in &report.detected {
+        let _ = fail(NAME, &format!("{log}: the format \"{format}\" is assumed"));
+    }
+    let warnings = warnings(&report);
+    for warning in &warnings {
+        let _ = fail(NAME, &format!("warning: {warning}"));
+    }
+    if let Err(why) = shown(options, &report) {
+        return fail(NAME, &why);
+    }
+    if report.interrupted {
+        return ExitCode::from(INTERRUPTED);
+    }
+    match report.counts.usable() {
+        0 => fail(NAME, &format!("no line can be used: {}", options.source())),
+        _ => ExitCode::SUCCESS,
+    }
+}
+
+/// Reads the logs.
+fn measure(options: &Options) -> Result<Report, String> {
+    let inputs = formats::inputs(options)?;
+    let places = places(&options.databases)?;
+    let signals = interruptions().map_err(|error| os_error(&error))?;
+    let mut bar = Bar::new(options.follow);
+    let mut failure = None;
+    let job = Job {
+        inputs,
+        client: options.client.clone(),
+        threads: options.threads(),
+        follows: options.follow,
+        countries: &|ip| places.country(ip),
+    };
+    let mut goes_on = |event: Event<'_>| {
+        match event {
+            Event::Progress(progress) => bar.show(progress),
+            Event::Refresh(report) => failure = shown(options, report).err(),
+        }
+        failure.is_none() && !matches!(signals.receive(), Ok(Some(_)))
+    };
+    let report = read(&job, &mut goes_on);
+    bar.clear();
+    failure.map_or(report, Err)
+}
+
+/// Opens the databases of countries.
+fn places(files: &[String]) -> Result<Places, String> {
+    let opened = Places::open(files, |file| std::fs::read(file));
+    opened.map_err(|error| match error {
+        PlacesError::NotInstalled => format!(
+            "no database of countries: install {package} (apt-get install {package}) or name a file by --geoip",
+            package = geoip::DEBIAN_PACKAGE
+        ),
+        error => error.to_string(),
+    })
+}
+
+/// Prints the map, and writes the files that were asked for.
+fn shown(options: &Options, report: &Report) -> Result<(), String> {
+    let of_map = map::Options {
+        source: options.source(),
+        min_samples: options.min_samples,
+        warnings: warnings(report),
+        ..map::Options::default()
+    };
+    let figures = &report.map;
+    let is_printed = options.json.as_deref() == Some(Path::new(STDOUT));
+    let text = match is_printed {
+        true => map::json(figures, &of_map),
+        false => fitted(|| map::text(figures, &of_map)),
+    };
+    let is_screen = options.follow && stdout::is_terminal();
+    let printed = stdout::write(&match is_screen {
+        true => CLEARED.to_owned() + &text,
+        false => text,
+    });
+    let json = match &options.json {
+        Some(file) if !is_printed => write(file, &map::json(figures, &of_map)),
+        _ => Ok(()),
+    };
+    let page = written(&options.html, || Ok(map::html(figures, &of_map)));
+    let picture = written(&options.svg, || Ok(map::svg(figures, &of_map)));
+    let table = written(&options.csv, || Ok(map::csv(figures, &of_map)));
+    all([printed, json, page, picture, table])
+}
+
+/// The verb.
+const NAME: &str = "map";
+/// Standard input as a log, and standard output as a file.
+const STDOUT: &str = "-";
+/// More are a mistake.
+const THREADS_MAX: usize = 256;
+/// Clears a terminal.
+const CLEARED: &str = "\x1b[H\x1b[2J";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::values::parsed;
+
+    #[test]
+    fn options_are_read() {
+        let line = "a.log - --client ${http_x_real_ip} --threads 256 --json --min-samples 1";
+        let options: Options = parsed(line).expect("it is accepted");
+        assert_eq!(options.logs.len(), 2);
+        assert_eq!(options.client.variable(), "$http_x_real_ip");
+        assert_eq!((options.threads(), options.min_samples), (256, 1));
+        assert_eq!(options.json.as_deref(), Some(Path::new("-")));
+        assert_eq!(options.source(), "a.log, standard input");
+        let options: Options = parsed("--json=f a.log --geoip x --geoip y").expect("accepted");
+        assert_eq!(options.json.as_deref(), Some(Path::new("f")));
+        assert_eq!((options.databases.len(), options.logs.len()), (2, 1));
+        assert!((1..=THREADS_MAX).contains(&options.threads()));
+    }
+
+    #[test]
+    fn wrong_options_are_refused() {
+        for (line, why) in [
+            ("", "LOG"),
+            ("a --threads 0", "it is no number from 1 to 256"),
+            ("a --threads 257", "it is no number from 1 to 256"),
+            ("a --min-samples 0", "0 is not in"),
+            ("a --client a-b", "it is no variable"),
+            ("a --jsno", "a similar argument exists: '--json'"),
+        ] {
+            let error = parsed::<Options>(line).expect_err(line);
+            assert!(error.contains(why), "{line}: {error}");
+        }
+    }
+
+    #[test]
+    fn wrong_databases_are_named() {
+        let refused = |file: &str| places(&[file.to_owned()]).map(drop);
+        let why = refused("/none/at/all").expect_err("it does not exist");
+        assert!(why.contains("/none/at/all"), "{why}");
+        let why = refused("/dev/null").expect_err("it is empty");
+        assert_eq!(why, "\"/dev/null\": the file is empty");
+    }
+}

@@ -1,0 +1,153 @@
+//! The formats of the logs: by `--format`, by a configuration, or detected.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use conf::{Item, Origin, parse};
+use lab::map::log::{Field, Format, Input, LineFormat, named, names};
+
+use super::access_logs::AccessLogs;
+use super::{NAME, Options, STDOUT};
+use crate::cli::output::fail;
+
+/// The logs with their formats.
+///
+/// # Errors
+/// A sentence: a format is wrong or unknown, or the configuration cannot be read.
+pub(super) fn inputs(options: &Options) -> Result<Vec<Input>, String> {
+    let conf = options.conf.as_deref().map(AccessLogs::read).transpose()?;
+    let client = &options.client;
+    let given = options.format.as_deref();
+    let given = given.map(|text| of_option(text, conf.as_ref(), client));
+    let given = given.transpose()?.map(|format| Arc::new(vec![format]));
+    let input = |path: &Path| {
+        let path = (path != Path::new(STDOUT)).then(|| path.to_owned());
+        let formats = match (&given, &conf, &path) {
+            (Some(given), ..) => Some(Arc::clone(given)),
+            (None, Some(conf), Some(path)) => Some(Arc::new(of_log(conf, path, client)?)),
+            (None, Some(_), None) => {
+                return Err("standard input has no name; --format names its format".to_owned());
+            }
+            (None, None, _) => None,
+        };
+        Ok(Input { path, formats })
+    };
+    options.logs.iter().map(|path| input(path)).collect()
+}
+
+/// The formats of the `access_log` directives that write a log.
+fn of_log(conf: &AccessLogs, path: &Path, client: &Field) -> Result<Vec<LineFormat>, String> {
+    let found = conf.of_log(path)?;
+    let mut formats = Vec::new();
+    for one in found {
+        let name = format!(
+            "{}: the format is \"{}\", by {}",
+            path.display(),
+            one.name,
+            one.place
+        );
+        let _ = fail(NAME, &name);
+        formats.push(compiled(&one.name, one.format.as_ref(), client)?);
+    }
+    Ok(formats)
+}
+
+/// The format of `--format`.
+fn of_option(text: &str, conf: Option<&AccessLogs>, client: &Field) -> Result<LineFormat, String> {
+    let of_conf = conf.and_then(|conf| conf.format(text));
+    if of_conf.is_some() || named(text, client).is_some() {
+        return compiled(text, of_conf, client);
+    }
+    let wrong = |why: String| format!("--format: {why}");
+    if let Some(words) = text.trim_start().strip_prefix(DIRECTIVE) {
+        let (name, format) = directive(words).map_err(wrong)?;
+        return LineFormat::compile(&name, &format, client);
+    }
+    if text.contains('$') {
+        let format = Format::of_option(text).map_err(wrong)?;
+        return LineFormat::compile("of --format", &format, client);
+    }
+    Err(wrong(format!(
+        "no format is named \"{text}\"; known are {}, and formats of -c; a text has variables such as $remote_addr",
+        names()
+    )))
+}
+
+/// A format of a configuration, or of a known name.
+fn compiled(name: &str, format: Option<&Format>, client: &Field) -> Result<LineFormat, String> {
+    match format {
+        Some(format) => LineFormat::compile(name, format, client),
+        None => {
+            named(name, client).unwrap_or_else(|| Err(format!("unknown log format \"{name}\"")))
+        }
+    }
+}
+
+/// The words of a whole directive behind `log_format`.
+fn directive(words: &str) -> Result<(String, Format), String> {
+    let text = format!("{DIRECTIVE}{}", words.trim_end().trim_end_matches(';'));
+    let text = text.into_bytes();
+    let items = parse(
+        &Arc::new([&text[..], b";"].concat()),
+        0,
+        &Origin::CommandLine,
+    );
+    let Some(Item::Directive(directive)) = items.into_iter().next() else {
+        return Err("it is no whole directive".to_owned());
+    };
+    if directive.args.len() < 2 {
+        return Err("it has no name and text".to_owned());
+    }
+    let words = directive.args[1..].iter().map(|word| word.as_bytes());
+    Ok((directive.arg_str(0).to_owned(), Format::of_words(words)?))
+}
+
+const DIRECTIVE: &str = "log_format ";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(text: &str) -> Result<String, String> {
+        of_option(text, None, &Field::default()).map(|format| format.name)
+    }
+
+    #[test]
+    fn formats_have_a_name_a_text_or_a_directive() {
+        for (text, expected) in [
+            ("combined", "combined"),
+            ("json", "json"),
+            ("$remote_addr $status", "of --format"),
+            ("escape=json {\"a\":\"$remote_addr\"}", "of --format"),
+            ("log_format x '$remote_addr ' '$status';", "x"),
+            ("log_format y escape=none \"$remote_addr\"", "y"),
+        ] {
+            assert_eq!(name(text), Ok(expected.to_owned()), "{text}");
+        }
+    }
+
+    #[test]
+    fn wrong_formats_are_refused() {
+        for (text, why) in [
+            (
+                "none",
+                "no format is named \"none\"; known are min_rtt, rtt, combined",
+            ),
+            ("$status", "has no $remote_addr"),
+            ("$remote_addr ${x", "--format: the closing bracket"),
+            (
+                "$remote_addr$status",
+                "follow each other without a separator",
+            ),
+            ("log_format x", "it has no name and text"),
+            ("log_format x '$remote_addr", "it is no whole directive"),
+            (
+                "log_format x escape=a '$remote_addr'",
+                "unknown log format escaping",
+            ),
+        ] {
+            let error = name(text).expect_err(text);
+            assert!(error.contains(why), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,587 @@
+//! `firstbyte map LOG`: formats, compressed and damaged logs, standard input, logs that rotate while they are followed.
+//!
+//! Single lines are tested beside the reader (`lab/src/map/log`), the picture in `map_pictures.rs`. nginx has none of this.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+
+use firstbyte_tests::client::request;
+use firstbyte_tests::{Client, Outcome, Server, Signal, TempDir, peer, process, run, wait_until};
+use serde_json::Value;
+
+/// 192.0.2.0/24 is Germany, 127.0.0.0/8 is France; as Tor writes it.
+const COUNTRIES: &str = "2130706432,2147483647,FR\n3221225984,3221226239,DE\n";
+const LINE: &str =
+    "192.0.2.1 - - [29/Nov/2026:11:00:00 +0000] \"GET / HTTP/1.1\" 200 612 \"-\" \"curl\"";
+
+/// A directory with a database of countries.
+struct Logs(TempDir);
+
+impl Logs {
+    fn new() -> Self {
+        let dir = TempDir::new();
+        dir.write("geoip", COUNTRIES);
+        Self(dir)
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.path().join(name).display().to_string()
+    }
+
+    fn write(&self, name: &str, content: impl AsRef<[u8]>) -> String {
+        self.0.write(name, content);
+        self.path(name)
+    }
+
+    /// Runs the verb.
+    fn map(&self, words: &[&str]) -> Outcome {
+        let geoip = self.path("geoip");
+        run([&["map", "--geoip", &geoip], words].concat())
+    }
+
+    /// Runs the verb, which has to succeed; returns its JSON and its messages.
+    #[track_caller]
+    fn json(&self, words: &[&str]) -> (Value, String) {
+        let outcome = self.map(&[&["--json"], words].concat());
+        assert_eq!(outcome.code, 0, "{words:?}: {outcome:?}");
+        let json = serde_json::from_str(&outcome.stdout).expect("it is JSON");
+        (json, outcome.stderr)
+    }
+}
+
+/// Requests and samples of a country.
+#[track_caller]
+fn figures(json: &Value, code: &str) -> (u64, u64) {
+    let countries = json["countries"].as_array().expect("a list");
+    let mut own = countries.iter().filter(|one| one["country"] == code);
+    let own = own.next().unwrap_or_else(|| panic!("no {code} in {json}"));
+    let number = |name: &str| own[name].as_u64().expect("a number");
+    (number("requests"), number("samples"))
+}
+
+fn lines(count: usize, suffix: &str) -> String {
+    format!("{LINE}{suffix}\n").repeat(count)
+}
+
+/// A file compressed by a program.
+fn packed(program: &str, text: &str) -> Option<Vec<u8>> {
+    let piped = || Stdio::piped();
+    let mut command = Command::new(program);
+    let mut child = command
+        .arg("-c")
+        .stdin(piped())
+        .stdout(piped())
+        .spawn()
+        .ok()?;
+    let mut input = child.stdin.take()?;
+    let text = text.to_owned();
+    let writing = std::thread::spawn(move || input.write_all(text.as_bytes()));
+    let output = child.wait_with_output().ok()?;
+    let written = writing.join().ok()?;
+    (written.is_ok() && output.status.success()).then_some(output.stdout)
+}
+
+#[test]
+fn formats_are_detected_named_and_given() {
+    if !peer::is_firstbyte() {
+        return;
+    }
+    let logs = Logs::new();
+    let own = logs.write("own", "200|192.0.2.1|20000|1\n200|192.0.2.1|20000|2\n");
+    let (json, _) = logs.json(&[
+        "--format",
+        "$status|$remote_addr|$tcpinfo_min_rtt|$connection_requests",
+        &own,
+    ]);
+    assert_eq!(figures(&json, "DE"), (2, 1));
+    assert_eq!(json["countries"][0]["median_ms"], 20.0);
+    let combined = logs.write("combined", lines(5, ""));
+    let (json, told) = logs.json(&[&combined]);
+    assert_eq!(figures(&json, "DE"), (5, 0));
+    assert!(
+        told.contains("combined: the format \"combined\" is assumed"),
+        "{told}"
+    );
+    assert!(told.contains("the log has no round-trip times"), "{told}");
+    let rows = "{\"remote_addr\":\"192.0.2.1\",\"tcpinfo_min_rtt\":5000}\n".repeat(3);
+    let rows = logs.write("rows", rows);
+    for words in [&[&rows[..]][..], &["--format", "json", &rows]] {
+        assert_eq!(figures(&logs.json(words).0, "DE"), (3, 3));
+    }
+    let outcome = logs.map(&["--format", "main", &combined]);
+    assert_eq!(outcome.code, 1);
+    assert!(
+        outcome.stderr.contains("no line can be used"),
+        "{outcome:?}"
+    );
+    let outcome = logs.map(&[&own]);
+    assert_eq!(outcome.code, 1);
+    assert!(
+        outcome
+            .stderr
+            .contains("own: no known format with $remote_addr"),
+        "{outcome:?}"
+    );
+}
+
+#[test]
+fn a_configuration_names_the_formats_of_its_logs() {
+    if !peer::is_firstbyte() {
+        return;
+    }
+    let logs = Logs::new();
+    let conf = format!(
+        "nonsense on; http {{ log_format a '$status ' '$remote_addr $tcpinfo_rtt'; log_format b '$remote_addr';
+         server {{ access_log {0} a; access_log {0} b if=$x; access_log off; access_log {1}; }} }}",
+        logs.path("one.log"),
+        logs.path("two.log"),
+    );
+    let conf = logs.write("nginx.conf", conf);
+    let one = logs.write("one.log.1", "200 192.0.2.1 500\n192.0.2.1\n");
+    let two = logs.write("two.log-20261129", lines(3, ""));
+    let (json, told) = logs.json(&["-c", &conf, &one, &two]);
+    assert_eq!(figures(&json, "DE"), (5, 1));
+    for word in [
+        "one.log.1: the format is \"a\", by access_log in ",
+        "nginx.conf:2",
+        "the format is \"combined\"",
+    ] {
+        assert!(told.contains(word), "{word}: {told}");
+    }
+    let other = logs.write("three.log", "");
+    let outcome = logs.map(&["-c", &conf, &other]);
+    assert_eq!(outcome.code, 1);
+    assert!(outcome.stderr.contains("no access_log in "), "{outcome:?}");
+    // A name of the configuration.
+    let (json, _) = logs.json(&[
+        "-c",
+        &conf,
+        "--format",
+        "b",
+        &logs.write("x", "192.0.2.1\n"),
+    ]);
+    assert_eq!(figures(&json, "DE"), (1, 0));
+}
+
+#[test]
+fn compressed_logs_and_standard_input_are_read() {
+    if !peer::is_firstbyte() {
+        return;
+    }
+    let logs = Logs::new();
+    let text = lines(20_000, " min_rtt=7000 requests=1");
+    let gzip = packed("gzip", &text).expect("gzip is there: .ci/setup installs it");
+    let mut all = vec![
+        logs.write("plain", &text),
+        logs.write("named-otherwise", &gzip),
+    ];
+    if let Some(zstd) = packed("zstd", &text) {
+        all.push(logs.write("c.zst", zstd));
+    }
+    let words: Vec<&str> = all.iter().map(String::as_str).collect();
+    let count = 20_000 * all.len() as u64;
+    for threads in ["1", "2", "9"] {
+        let words = [&["--threads", threads], &words[..]].concat();
+        assert_eq!(figures(&logs.json(&words).0, "DE"), (count, count));
+    }
+    let mut command = Command::new(peer::binary());
+    command.args(["map", "--json", "--geoip", &logs.path("geoip"), "-"]);
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    let mut child = command.spawn().expect("it starts");
+    let mut input = child.stdin.take().expect("it is piped");
+    input.write_all(&gzip).expect("it reads");
+    drop(input);
+    let output = child.wait_with_output().expect("it ends");
+    let json: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
+    assert_eq!(figures(&json, "DE"), (20_000, 20_000));
+}
+
+#[test]
+fn damaged_lines_are_counted_and_the_rest_is_read() {
+    if !peer::is_firstbyte() {
+        return;
+    }
+    let logs = Logs::new();
+    let long = "a".repeat(100_000);
+    let text = format!(
+        "{LINE}\r\n{LINE}\n\n192.0.2.1 - -\n\x00\x01\x1b[2J\n{}\n{long}\n{LINE}",
+        LINE.replace("192.0.2.1", "192.0.2.999")
+    );
+    let log = logs.write("a.log", text);
+    let (json, told) = logs.json(&["--format", "combined", &log]);
+    assert_eq!(figures(&json, "DE"), (3, 0));
+    let word = "a.log:4: it does not have the format: \"192.0.2.1 - -\"";
+    assert!(
+        told.contains("4 of 7 lines are damaged and were skipped"),
+        "{told}"
+    );
+    assert!(told.contains(word) && !told.contains('\x1b'), "{told}");
+    let warnings = json["warnings"].as_array().expect("a list");
+    assert!(
+        warnings
+            .iter()
+            .any(|one| one.as_str().is_some_and(|one| one.contains(word)))
+    );
+    let gzip = packed("gzip", &lines(9999, "")).expect("gzip is there: .ci/setup installs it");
+    let cut = logs.write("cut.gz", &gzip[..gzip.len() - 20]);
+    let (json, told) = logs.json(&[&cut]);
+    assert!(figures(&json, "DE").0 > 0);
+    assert!(
+        told.contains("cut.gz: it ends within a compressed block"),
+        "{told}"
+    );
+}
+
+#[test]
+fn files_that_cannot_be_read_are_errors_with_their_names() {
+    if !peer::is_firstbyte() {
+        return;
+    }
+    let logs = Logs::new();
+    let good = logs.write("good", lines(1, ""));
+    let empty = logs.write("empty", "");
+    let none = logs.path("none");
+    for (words, why) in [
+        (
+            vec![good.as_str(), &none],
+            "none: 2: No such file or directory",
+        ),
+        (vec!["/"], "cannot read /: it is a directory"),
+        (vec![&empty], "no line can be used"),
+        (vec!["-c", &none, &good], "none"),
+        (
+            vec!["--html", "/none/a.html", &good],
+            "cannot write /none/a.html",
+        ),
+        (vec!["--format", "x", &good], "no format is named \"x\""),
+    ] {
+        let outcome = logs.map(&words);
+        assert_eq!(outcome.code, 1, "{words:?}: {outcome:?}");
+        assert!(outcome.stderr.contains(why), "{words:?}: {outcome:?}");
+    }
+    let outcome = run(["map", "--geoip", &none, &good]);
+    assert!(
+        outcome.code == 1 && outcome.stderr.contains(&none),
+        "{outcome:?}"
+    );
+}
+
+#[test]
+fn biased_times_are_warned_of_and_the_minimum_is_not() {
+    if !peer::is_firstbyte() {
+        return;
+    }
+    let logs = Logs::new();
+    let smoothed = logs.write("a", lines(30, " rtt=204000 requests=1"));
+    let (json, told) = logs.json(&[&smoothed]);
+    assert_eq!(figures(&json, "DE"), (30, 30));
+    for word in [
+        "$tcpinfo_rtt, which is biased",
+        "log_format min_rtt '$remote_addr",
+        "$tcpinfo_min_rtt",
+    ] {
+        assert!(told.contains(word), "{word}: {told}");
+    }
+    let minimum = logs.write("b", lines(30, " min_rtt=50000 requests=1"));
+    let (json, told) = logs.json(&[&minimum]);
+    assert!(!told.contains("warning"), "{told}");
+    assert_eq!(json["warnings"].as_array().map(Vec::len), Some(0));
+}
+
+#[test]
+fn clients_behind_proxies_have_requests_and_no_times() {
+    if !peer::is_firstbyte() {
+        return;
+    }
+    let logs = Logs::new();
+    let log = logs.write(
+        "a",
+        "127.0.0.1 500 \"10.9.8.7, 192.0.2.7, 10.0.0.1\"\n127.0.0.1 500 \"-\"\n",
+    );
+    let format = "$remote_addr $tcpinfo_min_rtt \"$http_x_forwarded_for\"";
+    let (json, told) = logs.json(&["--format", format, "--client", "http_x_forwarded_for", &log]);
+    assert_eq!(figures(&json, "DE"), (1, 0));
+    assert!(told.contains("2 round-trip times were left out"), "{told}");
+}
+
+const HOSTILE: [&str; 9] = [
+    "curl/8",
+    "\" 5 1",
+    "x\" 77 1",
+    "\\\" 5 \\x22",
+    "a\\",
+    "[2J\t\u{e9}\u{202e}",
+    "<script>alert(1)</script>",
+    "{\"tcpinfo_min_rtt\":1,\"remote_addr\":\"192.0.2.1\"}",
+    "\",\"rtt\":9,\"remote_addr\":\"192.0.2.1\",\"x\":\"",
+];
+
+/// Each request has a line in a log of each escaping, and a line of its numbers alone.
+#[test]
+fn logs_of_the_server_are_read_as_they_were_written() {
+    if !peer::is_firstbyte() {
+        return;
+    }
+    let server = Server::http(
+        "log_format plain '$remote_addr \"$http_user_agent\" $tcpinfo_min_rtt $connection_requests';
+         log_format bare escape=none '$remote_addr \"$http_user_agent\" $tcpinfo_min_rtt $connection_requests';
+         log_format objects escape=json '{\"ua\":\"$http_user_agent\",\"remote_addr\":\"$remote_addr\",'
+             '\"tcpinfo_min_rtt\":$tcpinfo_min_rtt,\"connection_requests\":$connection_requests}';
+         log_format numbers '$remote_addr $tcpinfo_min_rtt $connection_requests';
+         server {
+             listen 127.0.0.1:%%PORT%%; root %%DIR%%/html;
+             access_log %%DIR%%/plain.log plain; access_log %%DIR%%/bare.log bare;
+             access_log %%DIR%%/objects.log objects; access_log %%DIR%%/numbers.log numbers;
+             access_log %%DIR%%/combined.log;
+         }",
+    )
+    .file("html/index.html", "x")
+    .start();
+    for agent in HOSTILE {
+        let mut client = server.client();
+        for _ in 0..3 {
+            client.send(request("GET", "/", &[&format!("User-Agent: {agent}")]));
+            assert_eq!(client.response().status, 200);
+        }
+    }
+    let count = 3 * HOSTILE.len() as u64;
+    wait_until("all lines are written", || {
+        server.dir().read("numbers.log").lines().count() as u64 == count
+    });
+    let logs = Logs::new();
+    let path = |name: &str| server.path(name).display().to_string();
+    let conf = path("nginx.conf");
+    let numbers = logs.json(&["-c", &conf, &path("numbers.log")]).0;
+    assert_eq!(figures(&numbers, "FR"), (count, HOSTILE.len() as u64));
+    for name in ["plain.log", "bare.log", "objects.log"] {
+        let (json, told) = logs.json(&["-c", &conf, &path(name)]);
+        assert!(!told.contains("damaged"), "{name}: {told}");
+        assert_eq!(figures(&json, "FR"), figures(&numbers, "FR"), "{name}");
+        assert_eq!(
+            json["countries"].as_array().map(Vec::len),
+            Some(1),
+            "{name}"
+        );
+    }
+    // Without a format, by names.
+    let (json, _) = logs.json(&[&path("objects.log")]);
+    assert_eq!(figures(&json, "FR"), figures(&numbers, "FR"));
+    let (json, told) = logs.json(&["-c", &conf, &path("combined.log")]);
+    assert_eq!(figures(&json, "FR"), (count, 0), "{told}");
+}
+
+/// The verb while it follows logs; it writes its figures to a file.
+struct Follower {
+    child: Child,
+    logs: Logs,
+}
+
+impl Follower {
+    fn start(words: &[&str], opened: &Path) -> Self {
+        let logs = Logs::new();
+        let mut command = Command::new(peer::binary());
+        command.args(["map", "--follow", "--geoip", &logs.path("geoip")]);
+        command.arg(format!("--json={}", logs.path("map.json")));
+        command
+            .args(words)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let child = command.spawn().expect("it starts");
+        let follower = Self { child, logs };
+        follower.wait_for(opened);
+        follower
+    }
+
+    /// Waits until the file that now has a path is open.
+    fn wait_for(&self, path: &Path) {
+        let descriptors = format!("/proc/{}/fd", self.child.id());
+        wait_until("the log is opened", || {
+            let entries = fs::read_dir(&descriptors).into_iter().flatten().flatten();
+            let mut targets = entries.filter_map(|entry| fs::read_link(entry.path()).ok());
+            targets.any(|target| target == path)
+        });
+    }
+
+    /// Bytes that it has read of all files.
+    fn bytes_read(&self) -> u64 {
+        let text = fs::read_to_string(format!("/proc/{}/io", self.child.id()));
+        let text = text.expect("it runs");
+        let number = text.lines().find_map(|line| line.strip_prefix("rchar: "));
+        number
+            .and_then(|number| number.parse().ok())
+            .expect("a number")
+    }
+
+    /// Ends it by a signal; returns the number of requests.
+    fn end(mut self, signal: Signal) -> u64 {
+        assert!(process::signal(self.child.id(), signal));
+        let status = self.child.wait().expect("it ends");
+        assert_eq!(status.code(), Some(0));
+        let text = self.logs.0.read("map.json");
+        let json: Value = serde_json::from_str(&text).expect("it is JSON");
+        figures(&json, "FR").0
+    }
+}
+
+/// Requests from clients of their own until they are ended.
+struct Load {
+    stop: Arc<AtomicBool>,
+    asked: Arc<AtomicU64>,
+    clients: Vec<JoinHandle<()>>,
+}
+
+impl Load {
+    fn start(port: u16) -> Self {
+        let (stop, asked) = (
+            Arc::new(AtomicBool::new(false)),
+            Arc::new(AtomicU64::new(0)),
+        );
+        let client = |_| {
+            let (stop, asked) = (Arc::clone(&stop), Arc::clone(&asked));
+            std::thread::spawn(move || {
+                let mut client = Client::connect(port);
+                while !stop.load(Ordering::Relaxed) {
+                    // Each line is another: bytes of a file identify it.
+                    let number = asked.fetch_add(1, Ordering::Relaxed);
+                    let target = format!("/index.html?{number}");
+                    assert_eq!(client.get(&target).status, 200);
+                }
+            })
+        };
+        let clients = (0..2).map(client).collect();
+        Self {
+            stop,
+            asked,
+            clients,
+        }
+    }
+
+    /// Waits for a number of requests from now on.
+    fn goes_on(&self) {
+        let before = self.asked.load(Ordering::Relaxed);
+        wait_until("the load goes on", || {
+            self.asked.load(Ordering::Relaxed) > before + 200
+        });
+    }
+
+    fn end(self) -> u64 {
+        self.stop.store(true, Ordering::Relaxed);
+        for client in self.clients {
+            client.join().expect("a client of the load ends");
+        }
+        self.asked.load(Ordering::Relaxed)
+    }
+}
+
+/// Rotates the log of a server under load while it is followed; returns the numbers of followed lines, of requests, and of
+/// lines in all files.
+fn rotated(times: usize, directives: &str) -> (u64, u64, u64) {
+    let mut server = Server::http(
+        "access_log %%DIR%%/log/access.log;
+         server { listen 127.0.0.1:%%PORT%%; root %%DIR%%/html; keepalive_requests 1000000; }",
+    )
+    .file("html/index.html", "")
+    .file("log/access.log", "")
+    .start();
+    let (log, pid) = (server.path("log/access.log"), server.path("nginx.pid"));
+    let rotation = format!(
+        "{} {{\n rotate 50\n missingok\n compress\n {directives}\n postrotate\n kill -USR1 `cat {}`\n endscript\n}}\n",
+        log.display(),
+        pid.display()
+    );
+    server.dir().write("rotation", rotation);
+    let follower = Follower::start(&["--format", "combined", &log.display().to_string()], &log);
+    let load = Load::start(server.port());
+    for _ in 0..times {
+        let before = follower.bytes_read();
+        load.goes_on();
+        wait_until("the log is read", || follower.bytes_read() > before);
+        let outcome = Command::new("logrotate")
+            .args(["--force", "--state"])
+            .args([server.path("state"), server.path("rotation")])
+            .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
+            .output()
+            .expect("logrotate is there: .ci/setup installs it");
+        assert!(outcome.status.success(), "{outcome:?}");
+        // Two rotations between two looks would hide a file.
+        follower.wait_for(&log);
+    }
+    load.goes_on();
+    let asked = load.end();
+    server.signal(Signal::QUIT);
+    assert_eq!(server.wait_for_exit(), 0);
+    let followed = follower.end(Signal::TERM);
+    let script = format!("gzip -dcf {}* | wc -l", log.display());
+    let output = Command::new("sh").args(["-c", &script]).output();
+    let output = output.expect("there is a shell").stdout;
+    let kept = String::from_utf8_lossy(&output).trim().parse();
+    (followed, asked, kept.expect("wc prints a number"))
+}
+
+#[test]
+fn a_log_that_is_renamed_while_followed_loses_nothing() {
+    if !peer::is_firstbyte() {
+        return;
+    }
+    let (followed, asked, kept) = rotated(5, "create\n delaycompress");
+    assert_eq!((followed, kept), (asked, asked));
+}
+
+/// Further truncations are tested beside the reader. logrotate itself loses lines between copy and truncation; the follower has at least those that it keeps.
+#[test]
+fn a_log_that_is_truncated_while_followed_loses_nothing_that_is_kept() {
+    if !peer::is_firstbyte() {
+        return;
+    }
+    let (followed, asked, kept) = rotated(1, "copytruncate");
+    assert!(
+        (kept..=asked).contains(&followed),
+        "{kept} {followed} {asked}"
+    );
+}
+
+#[test]
+fn signals_end_the_reading() {
+    if !peer::is_firstbyte() {
+        return;
+    }
+    let logs = Logs::new();
+    for signal in [Signal::INT, Signal::TERM] {
+        let mut command = Command::new(peer::binary());
+        command.args([
+            "map",
+            "--json",
+            "--format",
+            "combined",
+            "--geoip",
+            &logs.path("geoip"),
+            "-",
+        ]);
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
+        let mut child = command.spawn().expect("it starts");
+        let mut input = child.stdin.take().expect("it is piped");
+        input.write_all(lines(10, "").as_bytes()).expect("it reads");
+        // It has read when it waits for more: the pipe is empty.
+        wait_until("the lines are read", || {
+            rustix::io::ioctl_fionread(&input).is_ok_and(|bytes| bytes == 0)
+        });
+        assert!(process::signal(child.id(), signal));
+        let output = child.wait_with_output().expect("it ends");
+        assert_eq!(output.status.code(), Some(130));
+        let json: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
+        assert_eq!(figures(&json, "DE"), (10, 0));
+        drop(input);
+    }
+}
