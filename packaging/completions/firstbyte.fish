@@ -68,7 +68,7 @@ complete -c firstbyte -n "__fish_firstbyte_needs_command" -f -a "doctor" -d 'fin
 complete -c firstbyte -n "__fish_firstbyte_needs_command" -f -a "explain" -d 'explain how a request is handled and which configuration lines decide it'
 complete -c firstbyte -n "__fish_firstbyte_needs_command" -f -a "freeze" -d 'copy a static site, with hashes in names and compressed copies'
 complete -c firstbyte -n "__fish_firstbyte_needs_command" -f -a "lint" -d 'warn of known traps in a configuration, for pipelines'
-complete -c firstbyte -n "__fish_firstbyte_needs_command" -f -a "map" -d 'draw a world map of round-trip times from access logs'
+complete -c firstbyte -n "__fish_firstbyte_needs_command" -f -a "map" -d 'draw a world map of round-trip times from access logs or a store'
 complete -c firstbyte -n "__fish_firstbyte_needs_command" -f -a "via" -d 'run a command behind a link with delay, rate, loss and jitter'
 complete -c firstbyte -n "__fish_firstbyte_needs_command" -f -a "waterfall" -d 'draw how a page loads: its requests on a time axis, and what they waited for'
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand bench" -l connections -d 'Connections at a time' -r
@@ -245,6 +245,10 @@ FB903\t''
 FB904\t''"
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand lint" -l json -d 'Print JSON'
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand lint" -l sarif -d 'Print SARIF 2.1.0, which code hosts read; paths are relative to the current directory'
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand map" -l store -d 'Read the store of a server, sqlite:PATH, in the place of logs' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand map" -l days -d 'Connections of this many days until now' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand map" -l protocol -d 'Connections of this protocol alone, such as HTTP/2.0' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand map" -l server -d 'Connections of this server alone' -r
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand map" -l format -d 'The format of the logs: its text, its name in the configuration, or one of the names below (detected)' -r
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand map" -s c -d 'The configuration of the server: the access_log that writes a log names its format' -r -F
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand map" -l client -d 'The variable with the client\'s address; of a list, the last public address counts' -r

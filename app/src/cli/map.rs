@@ -1,4 +1,4 @@
-//! `map`: a map of round-trip times by country, from access logs.
+//! `map`: a map of round-trip times by country, from access logs or from the store of a server.
 //!
 //! Logs are read and maps drawn by the crate `lab`, addresses are looked up by `geoip`; here are the command line, the formats
 //! of a configuration, progress, files and the exit status.
@@ -8,13 +8,14 @@
 mod access_logs;
 mod formats;
 mod progress;
+mod recorded;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use geoip::{Places, PlacesError};
 use lab::map::log::{Event, Field, Job, Report, names, read, warnings};
-use lab::map::{self, MIN_SAMPLES};
+use lab::map::{self, MIN_SAMPLES, RttMap};
 
 use super::files::{write, written};
 use super::interruption::interruptions;
@@ -24,18 +25,31 @@ use super::values::{count, whole};
 use crate::stdout;
 use crate::terminal::fitted;
 use progress::Bar;
+use recorded::{Mapped, Recorded};
 use sys::os_error;
 
-/// draw a world map of round-trip times from access logs
+/// draw a world map of round-trip times from access logs or a store
 ///
-/// Reads access logs of nginx or firstbyte, compressed or not, and reports the round-trip times of the clients by country. Logs
-/// without these times give the number of requests. docs/map.md explains the figures and the formats.
+/// Reads access logs of nginx or firstbyte, compressed or not, or the store that rtt_map fills, and reports the round-trip times
+/// of the clients by country. Logs without these times give the number of requests. docs/map.md explains the figures and the formats.
 #[derive(Debug, clap::Args)]
 #[command(after_help = format!("Formats by name: {}", names()))]
 pub(super) struct Options {
     /// Access logs, plain or compressed by gzip or zstd; - is standard input
-    #[arg(value_name = "LOG", required = true)]
+    #[arg(value_name = "LOG", required_unless_present = "store")]
     logs: Vec<PathBuf>,
+    /// Read the store of a server, sqlite:PATH, in the place of logs
+    #[arg(long, value_name = "URL", conflicts_with_all = OF_LOGS)]
+    store: Option<String>,
+    /// Connections of this many days until now
+    #[arg(long, value_name = "N", default_value_t = DAYS, conflicts_with = "logs", value_parser = |text: &str| whole::<u64>(text, 1..=DAYS_MAX))]
+    days: u64,
+    /// Connections of this protocol alone, such as HTTP/2.0
+    #[arg(long, value_name = "NAME", conflicts_with = "logs")]
+    protocol: Option<String>,
+    /// Connections of this server alone
+    #[arg(long, value_name = "NAME", conflicts_with = "logs")]
+    server: Option<String>,
     /// The format of the logs: its text, its name in the configuration, or one of the names below (detected)
     #[arg(long, value_name = "FORMAT")]
     format: Option<String>,
@@ -78,8 +92,22 @@ impl Options {
         self.threads.unwrap_or_else(|| available().min(THREADS_MAX))
     }
 
-    /// Names of the logs.
+    /// Options of the outputs.
+    fn of_map(&self, warnings: Vec<String>, period: Option<(i64, i64)>) -> map::Options {
+        map::Options {
+            source: self.source(),
+            min_samples: self.min_samples,
+            warnings,
+            period,
+            ..map::Options::default()
+        }
+    }
+
+    /// Names of the logs, or of the store.
     fn source(&self) -> String {
+        if let Some(store) = &self.store {
+            return store.clone();
+        }
         let name = |path: &PathBuf| match path == Path::new(STDOUT) {
             true => "standard input".to_owned(),
             false => path.display().to_string(),
@@ -90,6 +118,9 @@ impl Options {
 
 /// Runs the verb.
 pub(super) fn run(options: &Options) -> ExitCode {
+    if let Some(url) = &options.store {
+        return super::output::status(NAME, draw_recorded(options, url));
+    }
     let report = match measure(options) {
         Ok(report) => report,
         Err(why) => return fail(NAME, &why),
@@ -111,6 +142,18 @@ pub(super) fn run(options: &Options) -> ExitCode {
         0 => fail(NAME, &format!("no line can be used: {}", options.source())),
         _ => ExitCode::SUCCESS,
     }
+}
+
+/// Draws the map of a store.
+fn draw_recorded(options: &Options, url: &str) -> Result<(), String> {
+    let recorded = Recorded {
+        url,
+        days: options.days,
+        protocol: options.protocol.as_deref(),
+        server: options.server.as_deref(),
+    };
+    let Mapped { map, period } = recorded.read()?;
+    draw(options, &map, &options.of_map(Vec::new(), Some(period)))
 }
 
 /// Reads the logs.
@@ -151,19 +194,21 @@ fn places(files: &[String]) -> Result<Places, String> {
     })
 }
 
-/// Prints the map, and writes the files that were asked for.
+/// Shows the map of a report.
 fn shown(options: &Options, report: &Report) -> Result<(), String> {
-    let of_map = map::Options {
-        source: options.source(),
-        min_samples: options.min_samples,
-        warnings: warnings(report),
-        ..map::Options::default()
-    };
-    let figures = &report.map;
+    draw(
+        options,
+        &report.map,
+        &options.of_map(warnings(report), None),
+    )
+}
+
+/// Prints a map, and writes the files that were asked for.
+fn draw(options: &Options, figures: &RttMap, of_map: &map::Options) -> Result<(), String> {
     let is_printed = options.json.as_deref() == Some(Path::new(STDOUT));
     let text = match is_printed {
-        true => map::json(figures, &of_map),
-        false => fitted(|| map::text(figures, &of_map)),
+        true => map::json(figures, of_map),
+        false => fitted(|| map::text(figures, of_map)),
     };
     let is_screen = options.follow && stdout::is_terminal();
     let printed = stdout::write(&match is_screen {
@@ -171,12 +216,12 @@ fn shown(options: &Options, report: &Report) -> Result<(), String> {
         false => text,
     });
     let json = match &options.json {
-        Some(file) if !is_printed => write(file, &map::json(figures, &of_map)),
+        Some(file) if !is_printed => write(file, &map::json(figures, of_map)),
         _ => Ok(()),
     };
-    let page = written(&options.html, || Ok(map::html(figures, &of_map)));
-    let picture = written(&options.svg, || Ok(map::svg(figures, &of_map)));
-    let table = written(&options.csv, || Ok(map::csv(figures, &of_map)));
+    let page = written(&options.html, || Ok(map::html(figures, of_map)));
+    let picture = written(&options.svg, || Ok(map::svg(figures, of_map)));
+    let table = written(&options.csv, || Ok(map::csv(figures, of_map)));
     all([printed, json, page, picture, table])
 }
 
@@ -184,6 +229,19 @@ fn shown(options: &Options, report: &Report) -> Result<(), String> {
 const NAME: &str = "map";
 /// Standard input as a log, and standard output as a file.
 const STDOUT: &str = "-";
+/// Options that are about logs.
+const OF_LOGS: [&str; 7] = [
+    "logs",
+    "format",
+    "conf",
+    "client",
+    "follow",
+    "threads",
+    "databases",
+];
+/// Days of a store's map by default, and at most.
+const DAYS: u64 = 30;
+const DAYS_MAX: u64 = 3660;
 /// More are a mistake.
 const THREADS_MAX: usize = 256;
 /// Clears a terminal.
@@ -216,11 +274,31 @@ mod tests {
             ("a --threads 0", "it is no number from 1 to 256"),
             ("a --threads 257", "it is no number from 1 to 256"),
             ("a --min-samples 0", "0 is not in"),
+            ("a --store sqlite:b", "cannot be used with"),
+            ("--store sqlite:b --follow", "cannot be used with"),
+            ("--store sqlite:b --days 0", "0 is not in"),
+            ("--store sqlite:b --days 3661", "3661 is not in"),
+            ("a --days 3", "cannot be used with"),
+            ("a --server b", "cannot be used with"),
             ("a --client a-b", "it is no variable"),
             ("a --jsno", "a similar argument exists: '--json'"),
         ] {
             let error = parsed::<Options>(line).expect_err(line);
             assert!(error.contains(why), "{line}: {error}");
+        }
+    }
+
+    #[test]
+    fn stores_have_a_period() {
+        let options: Options = parsed("--store sqlite:b").expect("it is accepted");
+        assert_eq!(
+            (options.days, options.source()),
+            (30, "sqlite:b".to_owned())
+        );
+        for days in [1, 3660] {
+            let line = format!("--store sqlite:b --days {days} --protocol HTTP/2.0 --server a");
+            let options: Options = parsed(&line).expect("it is accepted");
+            assert_eq!(options.days, days);
         }
     }
 

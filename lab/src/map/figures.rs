@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use store::Histogram;
+use store::{Histogram, MapAnswer};
 
 /// ISO 3166-1 alpha-2 code of a country, in capitals.
 pub type CountryCode = [u8; 2];
@@ -32,6 +32,18 @@ impl RttMap {
             Some(code) => self.countries.entry(code).or_default(),
             None => &mut self.unknown,
         }
+    }
+
+    /// Returns the map of a store's answer about countries. Its requests include those of connections through proxies.
+    #[must_use]
+    pub fn of_store(answer: &MapAnswer) -> Self {
+        let mut map = Self::default();
+        for group in &answer.groups {
+            let figures = map.country_mut(group.key.as_bytes().try_into().ok());
+            figures.requests += group.totals.requests;
+            figures.rtt.merge(&group.histogram);
+        }
+        map
     }
 
     /// Adds another map.
