@@ -289,11 +289,11 @@ fn reload_changes_the_store_and_loses_nothing() {
     change("server=edge", "server=second");
     visit(&server);
     wait_for_rows(&server, 2);
-    change("lab/store.db", "lab/other.db");
+    change("lab/store.db", "a/b/lab/other.db");
     visit(&server);
-    let other = server.path("lab/other.db");
+    let other = server.path("a/b/lab/other.db");
     wait_until("the new store is there", || other.exists());
-    change("lab/other.db", "lab/store.db");
+    change("a/b/lab/other.db", "lab/store.db");
     visit(&server);
     wait_for_rows(&server, 3);
     let names = rows(

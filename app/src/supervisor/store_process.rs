@@ -285,11 +285,14 @@ impl Supervisor {
     }
 }
 
-/// Makes the directory of the store if it is missing, owned by the worker's user. The store process reports all other faults.
+/// Makes the directory of the store if it is missing, owned by the worker's user, and those above it. The store process reports
+/// all other faults.
 fn create_parent(path: &Path, account: Option<&Account>, console: &Console) {
     if let Some(parent) = path.parent()
         && !parent.exists()
     {
+        // The directory itself cannot be made if this fails.
+        let _ = std::fs::create_dir_all(parent.parent().unwrap_or(parent));
         // Reported where it fails.
         let _ = account::create_directories(&[parent.to_path_buf()], account, console);
     }
