@@ -165,6 +165,13 @@ struct Failing {
     count: u32,
 }
 
+impl Failing {
+    /// Time until the next try.
+    fn retry_pause(&self) -> Duration {
+        RETRY_PAUSE * (1 << (self.count - 1).min(RETRY_DOUBLINGS))
+    }
+}
+
 struct Worker {
     settings: Settings,
     rows: Receiver<Connection>,
@@ -198,13 +205,17 @@ impl Worker {
                 self.work(Work::Maintain);
             }
             self.report_dropped(over);
-            let failures = self.failing[Work::Commit as usize].as_ref();
-            let failures = failures.map_or(0, |failing| failing.count);
-            if over && (self.batch.is_empty() || failures > 0) {
+            let failing = self.failing[Work::Commit as usize].as_ref();
+            let pause = failing.map(Failing::retry_pause);
+            if over && self.batch.is_empty() {
                 break;
             }
-            if failures > 0 {
-                self.pause(RETRY_PAUSE * (1 << (failures - 1).min(RETRY_DOUBLINGS)));
+            if let Some(pause) = pause {
+                // The queue may have more rows than a batch.
+                if self.closing.load(Ordering::Relaxed) {
+                    break;
+                }
+                self.pause(pause);
             }
         }
         let lost = (self.batch.len() + self.rows.try_iter().count()) as u64;
@@ -273,15 +284,16 @@ impl Worker {
                     let reason = reason.clone();
                     (self.on_report)(Report::CannotWrite { reason });
                 }
-                self.failing[work as usize] = Some(Failing {
+                let failing = Failing {
                     since: failing.as_ref().map_or_else(Instant::now, |it| it.since),
                     count: failing.map_or(1, |it| it.count.saturating_add(1)),
                     reason,
-                });
+                };
                 if work == Work::Maintain {
                     // A store that could not be opened is tried again as soon as one that could not be written.
-                    self.maintain_at = Instant::now() + RETRY_PAUSE;
+                    self.maintain_at = Instant::now() + failing.retry_pause();
                 }
+                self.failing[work as usize] = Some(failing);
             }
         }
         let fails = self.failing.iter().any(Option::is_some);

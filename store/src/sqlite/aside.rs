@@ -48,7 +48,7 @@ fn free_name(path: &Path, now_s: u64) -> Result<PathBuf, Error> {
 }
 
 /// Appends to the last name of a path.
-fn with(path: &Path, suffix: &str) -> PathBuf {
+pub(super) fn with(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()

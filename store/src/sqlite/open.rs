@@ -1,14 +1,17 @@
 //! Opening: whose file it is, whether it is whole, and a new one in place of a damaged one.
 
+use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
-use std::io::Read;
+use std::io::{ErrorKind, Read};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
+use super::aside::with;
 use crate::error::Error;
 use crate::sql;
 
@@ -38,7 +41,7 @@ impl FileId {
 /// Opens a file for writing, and makes it if there is none.
 pub(super) fn to_write(path: &Path) -> Result<(Connection, FileId), Error> {
     make(path)?;
-    let file = FileId::of(path)?;
+    let file = FileId::of(path).map_err(|error| named(path, error))?;
     whose(path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = Connection::open_with_flags(path, flags)?;
@@ -71,12 +74,40 @@ pub(super) fn to_read(path: &Path) -> Result<(Connection, FileId), Error> {
     whose(path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = Connection::open_with_flags(path, flags)?;
+    match reads(&db, path) {
+        Err(Error::ReadOnly) if !has_log(path) => {}
+        done => return done.map(|()| (db, file)),
+    }
+    // Without a log no process writes the file. This reader may not make a log, which SQLite wants otherwise.
+    let db = Connection::open_with_flags(immutable(path), flags | OpenFlags::SQLITE_OPEN_URI)?;
+    reads(&db, path).map(|()| (db, file))
+}
+
+/// Prepares a connection that reads, and checks that the file belongs to this program.
+fn reads(db: &Connection, path: &Path) -> Result<(), Error> {
     db.busy_timeout(LOCK_WAIT)?;
     db.execute_batch(sql::READER)?;
-    if !belongs(&db, path)? {
-        return Err(Error::Foreign(path.to_owned()));
+    match belongs(db, path)? {
+        true => Ok(()),
+        false => Err(Error::Foreign(path.to_owned())),
     }
-    Ok((db, file))
+}
+
+fn has_log(path: &Path) -> bool {
+    fs::metadata(with(path, "-wal")).is_ok_and(|log| log.len() > 0)
+}
+
+/// URI of a file that nobody writes, <https://www.sqlite.org/uri.html>.
+fn immutable(path: &Path) -> PathBuf {
+    let mut uri = b"file:".to_vec();
+    for byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'?' | b'#' | b'%' => uri.extend(format!("%{byte:02x}").bytes()),
+            _ => uri.push(*byte),
+        }
+    }
+    uri.extend(b"?immutable=1");
+    OsString::from_vec(uri).into()
 }
 
 /// Locks the directory of a path until the result is dropped. Some network file systems cannot.
@@ -95,27 +126,28 @@ fn make(path: &Path) -> Result<(), Error> {
         .mode(MODE)
         .open(path);
     match made {
-        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
-            Err(match Error::from(error) {
-                Error::Other(why) => Error::Other(format!("{}: {why}", path.display())),
-                known => known,
-            })
-        }
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(named(path, error)),
         _ => Ok(()),
+    }
+}
+
+/// An error of the system, with the path.
+fn named(path: &Path, error: std::io::Error) -> Error {
+    match Error::from(error) {
+        Error::Other(why) => Error::Other(format!("{}: {why}", path.display())),
+        known => known,
     }
 }
 
 /// Judges a file by its header.
 fn whose(path: &Path) -> Result<(), Error> {
-    let found = fs::metadata(path)?;
+    let found = fs::metadata(path).map_err(|error| named(path, error))?;
     if !found.is_file() {
-        return Err(Error::Other(format!(
-            "{} is no regular file",
-            path.display()
-        )));
+        let why = format!("{} is no regular file", path.display());
+        return Err(Error::Other(why));
     }
     let mut header = Vec::new();
-    let file = File::open(path)?;
+    let file = File::open(path).map_err(|error| named(path, error))?;
     file.take(HEADER_BYTES as u64).read_to_end(&mut header)?;
     let id = header.get(APPLICATION_ID_AT..APPLICATION_ID_AT + 4);
     let ours = id.is_some_and(|id| id == (sql::APPLICATION_ID as u32).to_be_bytes());

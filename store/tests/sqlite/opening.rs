@@ -5,9 +5,10 @@ use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use firstbyte_tests::TempDir;
+use firstbyte_tests::skip::skip;
 use store::{Error, MovedAside, Retention, Sqlite, Store};
 
-use crate::rows::{NOON, file, maintain, open, row, totals};
+use crate::rows::{NOON, child, child_argument, file, maintain, open, row, succeeds, totals};
 
 const PAGE: u64 = 8192;
 
@@ -267,4 +268,42 @@ fn damage_that_is_met_later_replaces_the_store() {
     let again = two.replace("a test").expect("it is opened");
     assert_eq!(again.moved_aside, None);
     assert!(again.store.is_in_place() && opened.store.is_in_place());
+}
+
+#[test]
+fn child_reads_without_rights() {
+    let Some(argument) = child_argument() else {
+        return;
+    };
+    let path = PathBuf::from(argument);
+    assert_eq!(totals(&path).connections, 1);
+    let error = Sqlite::open(&path).expect_err("it may not write");
+    assert_eq!(error, Error::ReadOnly);
+}
+
+/// A user who may neither write the file nor its directory reads a store that no server has open.
+#[test]
+fn readers_need_no_right_to_write() {
+    let nobody = [
+        "setpriv",
+        "--reuid=65534",
+        "--regid=65534",
+        "--clear-groups",
+    ];
+    let this = std::env::current_exe().expect("this program");
+    let mut test = std::process::Command::new(nobody[0]);
+    test.args(&nobody[1..]).args(["test", "-x"]).arg(this);
+    if !test.status().is_ok_and(|status| status.success()) {
+        skip("there is no other user who may run this program");
+        return;
+    }
+    let dir = TempDir::new();
+    let path = dir.path().join("a?b#c%20.db");
+    let mut store = open(&path);
+    store.insert(&[row(NOON, "DE", 5)]).expect("it is stored");
+    drop(store);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("a mode");
+    let argument = path.display().to_string();
+    let mut process = child("opening::child_reads_without_rights", &argument, &nobody);
+    succeeds(process.spawn().expect("it starts"));
 }
