@@ -1,7 +1,7 @@
 //! The store process's work: samples of workers become rows of the store.
 //!
-//! It reads records from the supervisor's socket, finds the country of each client, truncates the address, and gives the row to
-//! the thread that writes the store. The full address stays in the memory of this process. Figures for metrics go into a memory
+//! It reads records from the supervisor's socket, finds the country of each client and truncates the address. A thread writes the
+//! rows ([`Writer`]). The full address stays in the memory of this process. Figures for metrics go into a memory
 //! file that the workers read. Absent: starting and ending the process, which is the supervisor's.
 
 use std::fs::File;
