@@ -232,7 +232,12 @@ fn say(console: &Console, path: &Path, report: &Report) {
         Report::CannotWrite { .. } => Level::Error,
     };
     let path = Printable::path(path);
-    console.report(level, format_args!("lab_store \"{path}\": {report}"));
+    match report {
+        Report::Opened { .. } => {
+            console.report(level, format_args!("lab_store \"{path}\" is open"))
+        }
+        _ => console.report(level, format_args!("lab_store \"{path}\": {report}")),
+    }
 }
 
 /// Bytes of a message at most.
