@@ -60,7 +60,7 @@ impl ConfigBuilder {
         let locations = flatten(draft.locations, &location_confs, &parents, &mut servers);
         let default_log = ErrorLog::new(Vec::new());
         let modules = self.active_modules();
-        let emits = wants.any().then_some(("probe", probe::HANDLERS));
+        let emits = (wants.share > 0).then_some(("probe", probe::HANDLERS));
         let of_modules = modules.iter().map(|m| (m.name, m.handlers));
         let module_handlers: Vec<_> = emits.into_iter().chain(of_modules).collect();
         let http = Http {

@@ -54,7 +54,7 @@ pub fn closed<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
 pub(crate) fn read<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, bytes: usize) {
     trace::received(c, sh, bytes);
     if sh.wants.any() {
-        sh.read_us = match is_drawn(sh.wants.share, ALL) {
+        sh.read_us = match sh.wants.share != 0 && is_drawn(sh.wants.share, ALL) {
             true => sh.env.now_us(),
             false => 0,
         };
