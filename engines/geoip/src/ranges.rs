@@ -81,18 +81,10 @@ impl Ranges {
         (code != NONE).then_some(code)
     }
 
-    /// Adds the ranges of another list; false if both lists have ranges of one family.
-    pub fn join(&mut self, other: Self) -> bool {
-        if (self.v4.any && other.v4.any) || (self.v6.any && other.v6.any) {
-            return false;
-        }
-        if other.v4.any {
-            self.v4 = other.v4;
-        }
-        if other.v6.any {
-            self.v6 = other.v6;
-        }
-        true
+    /// Whether this list and another one both have IPv4 ranges, or both have IPv6 ranges.
+    #[must_use]
+    pub fn shares_family(&self, other: &Self) -> bool {
+        (self.v4.any && other.v4.any) || (self.v6.any && other.v6.any)
     }
 }
 
@@ -223,16 +215,20 @@ mod tests {
     }
 
     #[test]
-    fn lists_of_both_sorts_are_joined() {
+    fn lists_of_one_family_share_it() {
         let read = |text: &str| Ranges::read(text.as_bytes()).expect("a list");
-        let mut both = read("1,2,US");
-        assert!(both.join(read("::1,::2,FR")));
-        assert_eq!(
-            [code(&both, "0.0.0.1"), code(&both, "::2")],
-            [Some("US".to_owned()), Some("FR".to_owned())]
-        );
-        assert!(!both.join(read("5,6,DE")));
-        assert!(!both.join(read("::5,::6,DE")));
+        let (v4, v6, none) = (read("1,2,US"), read("::1,::2,FR"), read(""));
+        let both = read("1,2,US\n::1,::2,FR");
+        for (one, other, shares) in [
+            (&v4, &v6, false),
+            (&v4, &v4, true),
+            (&v6, &v6, true),
+            (&both, &v4, true),
+            (&v6, &both, true),
+            (&none, &both, false),
+        ] {
+            assert_eq!(one.shares_family(other), shares, "{one:?} {other:?}");
+        }
     }
 
     #[test]

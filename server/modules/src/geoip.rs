@@ -10,6 +10,7 @@ mod decimal;
 mod fields;
 
 use std::ffi::OsStr;
+use std::iter;
 use std::net::IpAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -58,9 +59,11 @@ settings! {
     merge forget;
 }
 
-/// A database with what a directive says about it.
+/// The database of a directive with its parameters.
 pub(crate) struct Source {
     database: Arc<Database>,
+    /// A second list, with ranges of the other family.
+    other: Option<Arc<Database>>,
     /// Whether texts of older databases are given in UTF-8.
     utf8: bool,
 }
@@ -106,23 +109,16 @@ fn country_file(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
         b.conf_mut::<GeoipMain>().country = Some(source);
         return Ok(());
     };
-    if !matches!(*first.database, Database::Ranges(_)) {
-        return Err(duplicate());
-    }
-    let second = open(b, d, Purpose::Country)?;
-    first.utf8 |= second.utf8;
-    // The list of what was read holds both, too.
-    b.conf_mut::<GeoipMain>().read.clear();
-    let parts = (
-        Arc::get_mut(&mut first.database),
-        Arc::into_inner(second.database),
-    );
-    let (Some(Database::Ranges(own)), Some(Database::Ranges(other))) = parts else {
+    let Database::Ranges(own) = &*first.database else {
         return Err(duplicate());
     };
-    if !own.join(other) {
-        return Err(duplicate());
+    let second = open(b, d, Purpose::Country)?;
+    match &*second.database {
+        Database::Ranges(other) if first.other.is_none() && !own.shares_family(other) => {}
+        _ => return Err(duplicate()),
     }
+    first.utf8 |= second.utf8;
+    first.other = Some(second.database);
     b.conf_mut::<GeoipMain>().country = Some(first);
     Ok(())
 }
@@ -165,7 +161,11 @@ fn open(b: &mut ConfigBuilder, d: &Directive, purpose: Purpose) -> Result<Source
         let text = format!("invalid GeoIP{city} database \"{shown}\" type:{kind}");
         ConfError::word(d, d.word(0), text)
     })?;
-    Ok(Source { database, utf8 })
+    Ok(Source {
+        database,
+        other: None,
+        utf8,
+    })
 }
 
 /// The address to look up; `None` for one of a UNIX-domain socket.
@@ -182,7 +182,8 @@ fn country(x: &Exchange, part: CountryPart, out: &mut Vec<u8>) -> bool {
         return false;
     };
     let ip = address(x, conf);
-    fields::country(&source.database, ip, part, source.utf8, out)
+    let mut databases = iter::once(&source.database).chain(&source.other);
+    databases.any(|database| fields::country(database, ip, part, source.utf8, out))
 }
 
 fn city(x: &Exchange, part: CityPart, out: &mut Vec<u8>) -> bool {
