@@ -110,3 +110,51 @@ fn a_file_is_taken_anew_without_a_reload_where_it_is_asked_for() {
         server.get("/").text() == "second"
     });
 }
+
+/// The error of `-t` for a configuration with a directive in `http`.
+fn refused(directive: &str, prepare: fn(&Path)) -> String {
+    let text = format!("error_log %%DIR%%/error.log; events {{}} http {{ {directive} }}");
+    let server = Server::whole(&text)
+        .allow("geoip_database")
+        .prepare(prepare)
+        .written();
+    let mut arguments = server.arguments();
+    arguments.push("-t".to_owned());
+    let outcome = firstbyte_tests::run(&arguments);
+    assert_eq!(outcome.code, 1, "{}", outcome.stderr);
+    outcome
+        .stderr
+        .replace(&server.dir().path().display().to_string(), "DIR")
+}
+
+#[test]
+fn a_directory_is_no_database_of_visitors() {
+    if !peer::is_firstbyte() {
+        return;
+    }
+    let said = refused("geoip_database %%DIR%%/folder;", |dir| {
+        std::fs::create_dir(dir.join("folder")).expect("the directory of the test is writable");
+    });
+    assert!(
+        said.contains("geoip_database \"DIR/folder\" failed (21: Is a directory)"),
+        "{said}"
+    );
+    let said = refused("geoip_database %%DIR%%/none;", |_| ());
+    assert!(
+        said.contains("geoip_database \"DIR/none\" failed (2: No such file or directory)"),
+        "{said}"
+    );
+}
+
+#[test]
+fn databases_of_visitors_are_read_with_the_supervisors_rights() {
+    if !peer::is_firstbyte() {
+        return;
+    }
+    let directives = "geoip_database %%DIR%%/db; geoip_country %%DIR%%/db;";
+    let server = site(directives, "$geoip_country_code")
+        .bytes("db", &country(US))
+        .prepare(only_for_the_owner)
+        .start();
+    assert_eq!(server.get("/").text(), "US");
+}

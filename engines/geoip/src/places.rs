@@ -62,12 +62,12 @@ pub enum PlacesError {
         /// The system's error.
         reason: String,
     },
-    /// A file without bytes, or a list without ranges.
+    /// A file without bytes.
     Empty {
         /// Its name.
         file: String,
     },
-    /// A file that is no database of a known format.
+    /// A file that is no database of a known format, or a list without ranges.
     Malformed {
         /// Its name.
         file: String,
@@ -166,8 +166,8 @@ impl Places {
     /// Takes databases that are in memory already, by the names of their files.
     ///
     /// # Errors
-    /// `WrongKind` for a database without countries and operators, `Empty` for a list without ranges, `NotInstalled`
-    /// without databases.
+    /// `WrongKind` for a database without countries and operators, `Malformed` for a list without ranges,
+    /// `NotInstalled` without databases.
     pub fn of_databases<I>(databases: I) -> Result<Self, PlacesError>
     where
         I: IntoIterator<Item = (String, Arc<Database>)>,
@@ -185,6 +185,11 @@ impl Places {
     /// Returns the names of the files, in their order of precedence.
     pub fn files(&self) -> impl Iterator<Item = &str> {
         self.sources.iter().map(|source| source.file.as_str())
+    }
+
+    /// Returns the databases, in their order of precedence.
+    pub fn databases(&self) -> impl Iterator<Item = &Arc<Database>> {
+        self.sources.iter().map(|source| &source.database)
     }
 
     /// Returns an address's country: a code for which [`is_country`] holds.
@@ -236,7 +241,8 @@ impl Source {
         let has_any = match &*database {
             Database::Legacy(_) => countries || operators,
             Database::Ranges(ranges) if ranges.is_empty() => {
-                return Err(PlacesError::Empty { file });
+                let reason = "the list has no ranges".to_owned();
+                return Err(PlacesError::Malformed { file, reason });
             }
             Database::Ranges(_) => true,
             Database::Mmdb(mmdb) => has_fields(mmdb, countries, operators),

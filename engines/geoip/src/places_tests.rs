@@ -303,7 +303,7 @@ fn an_error_names_the_file_and_the_reason() {
         (Vec::new(), "\"/bad\": the file is empty"),
         (
             b"# only\n\n# comments\n".to_vec(),
-            "\"/bad\": the file is empty",
+            "\"/bad\": the list has no ranges",
         ),
         (
             b"hello\n".to_vec(),

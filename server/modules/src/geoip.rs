@@ -123,6 +123,27 @@ fn country_file(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     Ok(())
 }
 
+/// Reads a database, or returns the one that an earlier directive has read from a file of this name.
+///
+/// # Errors
+/// The system's error, or the fault of the file.
+pub(crate) fn read(b: &mut ConfigBuilder, name: &[u8]) -> Result<Arc<Database>, String> {
+    let known = &b.conf_mut::<GeoipMain>().read;
+    if let Some((_, database)) = known.iter().find(|(path, _)| path == name) {
+        return Ok(Arc::clone(database));
+    }
+    let file = b.loader().source().open(Path::new(OsStr::from_bytes(name)));
+    let bytes = file.and_then(|file| file.read());
+    let bytes = bytes.map_err(|error| os_error(&error))?;
+    if bytes.is_empty() {
+        return Err("the file is empty".to_owned());
+    }
+    let database = Arc::new(Database::open(bytes)?);
+    let entry = (name.to_vec(), Arc::clone(&database));
+    b.conf_mut::<GeoipMain>().read.push(entry);
+    Ok(database)
+}
+
 /// Reads the file of a directive. As in nginx a relative path is one of the directory the server was started in.
 fn open(b: &mut ConfigBuilder, d: &Directive, purpose: Purpose) -> Result<Source, ConfError> {
     let (name, shown) = (d.arg(0), d.arg_str(0));
@@ -130,20 +151,7 @@ fn open(b: &mut ConfigBuilder, d: &Directive, purpose: Purpose) -> Result<Source
         let text = format!("GeoIP_open(\"{shown}\") failed ({why})");
         ConfError::word(d, d.word(0), text)
     };
-    let known = &b.conf_mut::<GeoipMain>().read;
-    let known = known.iter().find(|(path, _)| path == name);
-    let database = match known {
-        Some((_, database)) => Arc::clone(database),
-        None => {
-            let file = b.loader().source().open(Path::new(OsStr::from_bytes(name)));
-            let bytes = file.and_then(|file| file.read());
-            let bytes = bytes.map_err(|error| failed(os_error(&error)))?;
-            let database = Arc::new(Database::open(bytes).map_err(failed)?);
-            let entry = (name.to_vec(), Arc::clone(&database));
-            b.conf_mut::<GeoipMain>().read.push(entry);
-            database
-        }
-    };
+    let database = read(b, name).map_err(failed)?;
     let utf8 = match d.args.get(1) {
         None => false,
         Some(word) if word.text == b"utf8" => true,

@@ -24,6 +24,7 @@ mod gateways;
 mod geo;
 mod geoip;
 mod geoip2;
+pub mod geoip_database;
 mod headers;
 mod http2_push;
 mod index;
@@ -81,6 +82,7 @@ pub const MODULES: &[&Module] = &[
     &geo::MODULE,
     &geoip::MODULE,
     &geoip2::MODULE,
+    &geoip_database::MODULE,
     &split_clients::MODULE,
     &referer::MODULE,
     &browser::MODULE,

@@ -18,6 +18,7 @@ mod gateway_settings;
 mod gateways;
 mod geoip;
 mod geoip2;
+mod geoip_database;
 mod limits;
 mod links;
 mod listing;
