@@ -328,9 +328,9 @@ mod tests {
             ("/log/v-a.example.log", &["combined"]),
             ("/log/v-a.example-20261129.log", &["combined"]),
             // From another machine.
-            ("/home/a/access.log.3", &["main", "other"]),
-            ("/home/a/relative.log", &["other"]),
-            ("/home/a/none.log", &[]),
+            ("/copies/access.log.3", &["main", "other"]),
+            ("/copies/relative.log", &["other"]),
+            ("/copies/none.log", &[]),
             ("/log/stream.log", &[]),
             ("/log/access.log2", &[]),
         ] {

@@ -6,6 +6,7 @@ use super::cutter::{Block, Cutter};
 use super::detect::detect;
 use super::line::{Field, LineFormat};
 use super::parsers::{Parsers, Work};
+use super::report::Report;
 use super::tally::Origin;
 use super::{Input, names};
 
@@ -17,7 +18,7 @@ pub(super) struct Feed {
     formats: Option<Arc<Vec<LineFormat>>>,
     client: Field,
     /// The name of the detected format.
-    pub(super) detected: Option<String>,
+    detected: Option<String>,
 }
 
 impl Feed {
@@ -132,9 +133,12 @@ impl Feed {
         Ok(found)
     }
 
-    /// Whether a format lacks `$connection_requests`.
-    pub(super) fn lacks_requests(&self) -> bool {
+    /// Adds remarks about the format to a report.
+    pub(super) fn remark(&self, report: &mut Report) {
         let mut all = self.formats.iter().flat_map(|formats| formats.iter());
-        all.any(|format| format.rtt.is_some() && !format.has_requests)
+        report.lacks_requests |= all.any(|format| format.rtt.is_some() && !format.has_requests);
+        if let Some(format) = &self.detected {
+            report.detected.push((self.name.clone(), format.clone()));
+        }
     }
 }

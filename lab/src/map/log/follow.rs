@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use super::feed::Feed;
 use super::parsers::{Parsers, Tallies};
-use super::read::{Step, Stream, Watch, empty, remarks};
-use super::report::{Event, Progress, Report};
+use super::report::{Event, Progress, Report, Watch};
 use super::source::is_compressed;
+use super::stream::{Step, Stream};
 use super::tail::Tail;
 use super::{Input, Job};
 
@@ -32,7 +32,7 @@ pub(super) fn follow(
     parsers: &mut Parsers<'_>,
     watch: Watch<'_>,
 ) -> Result<Report, String> {
-    let mut remarked = empty(job);
+    let mut remarked = Report::of_job(job);
     let mut logs = Vec::new();
     for (at, input) in job.inputs.iter().enumerate() {
         logs.push(Followed::open(at, input, job)?);
@@ -112,7 +112,7 @@ impl Followed {
         match self {
             Self::Tail(tail) => {
                 if let Some(feed) = tail.feed() {
-                    remarks(&tail.name(), feed, report);
+                    feed.remark(report);
                 }
                 report.broken.extend(tail.lost.iter().cloned());
             }
@@ -149,6 +149,6 @@ fn is_plain(path: &Path) -> bool {
 }
 
 /// Time between two reports of followed logs, milliseconds.
-pub(super) const REFRESH_MS: u64 = 5000;
+const REFRESH_MS: u64 = 5000;
 /// Time between two looks at logs that have had nothing new, milliseconds.
 const POLL_MS: u64 = 100;

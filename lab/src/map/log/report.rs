@@ -1,6 +1,7 @@
 //! Results of reading logs, and its progress.
 
 use super::tally::Counts;
+use super::{Input, Job};
 use crate::map::RttMap;
 
 /// Figures of logs.
@@ -22,6 +23,16 @@ pub struct Report {
     pub interrupted: bool,
 }
 
+impl Report {
+    /// An empty report of a job.
+    pub(super) fn of_job(job: &Job<'_>) -> Self {
+        Self {
+            inputs: job.inputs.iter().map(Input::name).collect(),
+            ..Self::default()
+        }
+    }
+}
+
 /// Progress of reading.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
@@ -38,6 +49,9 @@ pub struct Progress {
 pub enum Event<'e> {
     /// Blocks were read, or a pipe had nothing for a while.
     Progress(Progress),
-    /// Followed logs have had further lines; at most once in [`REFRESH_MS`](super::follow::REFRESH_MS).
+    /// Followed logs have had further lines; at most once in 5 seconds.
     Refresh(&'e Report),
 }
+
+/// Called with an event; false ends the reading.
+pub(super) type Watch<'w> = &'w mut dyn FnMut(Event<'_>) -> bool;

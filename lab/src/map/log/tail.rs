@@ -54,11 +54,6 @@ impl Tail {
         }
     }
 
-    /// The name in messages.
-    pub(super) fn name(&self) -> String {
-        self.path.display().to_string()
-    }
-
     /// The feed of the current file.
     pub(super) fn feed(&self) -> Option<&Feed> {
         let current = self.current.as_ref().map(|open| &open.feed);
@@ -100,7 +95,7 @@ impl Tail {
         Ok((lines, is_more))
     }
 
-    /// Opens the file of the path if it is another, and gives up old files.
+    /// Opens the file of the path if it is another, and closes old files.
     fn look(&mut self, parsers: &mut Parsers<'_>) -> Result<u64, String> {
         let mut lines = 0;
         let is_over = |since: &Instant| since.elapsed() >= Duration::from_secs(RETIRED_S);

@@ -20,7 +20,7 @@ pub struct Damaged {
     pub text: Vec<u8>,
 }
 
-/// What was counted.
+/// Numbers of lines and samples.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
     /// Lines, without empty ones.

@@ -1,3 +1,5 @@
+//! Whole logs: threads, damage, limits, and rotation while they are followed.
+
 use std::fs;
 use std::io::Write;
 use std::net::IpAddr;

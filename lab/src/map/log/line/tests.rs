@@ -1,3 +1,5 @@
+//! Lines of formats and of JSON, as records.
+
 use std::net::IpAddr;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Fields of lines by formats, and lines that do not fit.
+
 use super::*;
 
 fn slot(name: &str) -> Option<Slot> {

@@ -1,3 +1,5 @@
+//! Plain, compressed and damaged bytes from pipes.
+
 use std::io::Write;
 
 use flate2::write::GzEncoder;

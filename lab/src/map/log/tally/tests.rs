@@ -1,3 +1,5 @@
+//! Figures of blocks, with damaged lines.
+
 use super::*;
 use crate::map::log::{Field, Format};
 

@@ -1,0 +1,187 @@
+//! `firstbyte map --follow`: logs of a server under load that rotate meanwhile.
+//!
+//! Source: logrotate(8). nginx has none of this.
+
+mod map;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+
+use firstbyte_tests::{Client, Server, Signal, peer, process, wait_until};
+use map::{Logs, figures};
+use serde_json::Value;
+
+/// The verb while it follows logs; it writes its figures to a file.
+struct Follower {
+    child: Child,
+    logs: Logs,
+}
+
+impl Follower {
+    fn start(words: &[&str], opened: &Path) -> Self {
+        let logs = Logs::new();
+        let mut command = Command::new(peer::binary());
+        command.args(["map", "--follow", "--geoip", &logs.path("geoip")]);
+        command.arg(format!("--json={}", logs.path("map.json")));
+        command
+            .args(words)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let child = command.spawn().expect("it starts");
+        let follower = Self { child, logs };
+        follower.wait_for(opened);
+        follower
+    }
+
+    /// Waits until the file that now has a path is open.
+    fn wait_for(&self, path: &Path) {
+        let descriptors = format!("/proc/{}/fd", self.child.id());
+        wait_until("the log is opened", || {
+            let entries = fs::read_dir(&descriptors).into_iter().flatten().flatten();
+            let mut targets = entries.filter_map(|entry| fs::read_link(entry.path()).ok());
+            targets.any(|target| target == path)
+        });
+    }
+
+    /// Bytes that it has read of all files.
+    fn bytes_read(&self) -> u64 {
+        let text = fs::read_to_string(format!("/proc/{}/io", self.child.id()));
+        let text = text.expect("it runs");
+        let number = text.lines().find_map(|line| line.strip_prefix("rchar: "));
+        number
+            .and_then(|number| number.parse().ok())
+            .expect("a number")
+    }
+
+    /// Ends it by a signal; returns the number of requests.
+    fn end(mut self, signal: Signal) -> u64 {
+        assert!(process::signal(self.child.id(), signal));
+        let status = self.child.wait().expect("it ends");
+        assert_eq!(status.code(), Some(0));
+        let text = self.logs.0.read("map.json");
+        let json: Value = serde_json::from_str(&text).expect("it is JSON");
+        figures(&json, "FR").0
+    }
+}
+
+/// Requests from clients of their own until they are ended.
+struct Load {
+    stop: Arc<AtomicBool>,
+    asked: Arc<AtomicU64>,
+    clients: Vec<JoinHandle<()>>,
+}
+
+impl Load {
+    fn start(port: u16) -> Self {
+        let (stop, asked) = (
+            Arc::new(AtomicBool::new(false)),
+            Arc::new(AtomicU64::new(0)),
+        );
+        let client = |_| {
+            let (stop, asked) = (Arc::clone(&stop), Arc::clone(&asked));
+            std::thread::spawn(move || {
+                let mut client = Client::connect(port);
+                while !stop.load(Ordering::Relaxed) {
+                    // Each line is another: bytes of a file identify it.
+                    let number = asked.fetch_add(1, Ordering::Relaxed);
+                    let target = format!("/index.html?{number}");
+                    assert_eq!(client.get(&target).status, 200);
+                }
+            })
+        };
+        let clients = (0..2).map(client).collect();
+        Self {
+            stop,
+            asked,
+            clients,
+        }
+    }
+
+    /// Waits for a number of requests from now on.
+    fn goes_on(&self) {
+        let before = self.asked.load(Ordering::Relaxed);
+        wait_until("the load goes on", || {
+            self.asked.load(Ordering::Relaxed) > before + 200
+        });
+    }
+
+    fn end(self) -> u64 {
+        self.stop.store(true, Ordering::Relaxed);
+        for client in self.clients {
+            client.join().expect("a client of the load ends");
+        }
+        self.asked.load(Ordering::Relaxed)
+    }
+}
+
+/// Rotates the log of a server under load while it is followed; returns the numbers of followed lines, of requests, and of
+/// lines in all files.
+fn rotated(times: usize, directives: &str) -> (u64, u64, u64) {
+    let mut server = Server::http(
+        "access_log %%DIR%%/log/access.log;
+         server { listen 127.0.0.1:%%PORT%%; root %%DIR%%/html; keepalive_requests 1000000; }",
+    )
+    .file("html/index.html", "")
+    .file("log/access.log", "")
+    .start();
+    let (log, pid) = (server.path("log/access.log"), server.path("nginx.pid"));
+    let rotation = format!(
+        "{} {{\n rotate 50\n missingok\n compress\n {directives}\n postrotate\n kill -USR1 `cat {}`\n endscript\n}}\n",
+        log.display(),
+        pid.display()
+    );
+    server.dir().write("rotation", rotation);
+    let follower = Follower::start(&["--format", "combined", &log.display().to_string()], &log);
+    let load = Load::start(server.port());
+    for _ in 0..times {
+        let before = follower.bytes_read();
+        load.goes_on();
+        wait_until("the log is read", || follower.bytes_read() > before);
+        let outcome = Command::new("logrotate")
+            .args(["--force", "--state"])
+            .args([server.path("state"), server.path("rotation")])
+            .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
+            .output()
+            .expect("logrotate is there: .ci/setup installs it");
+        assert!(outcome.status.success(), "{outcome:?}");
+        // Two rotations between two looks would hide a file.
+        follower.wait_for(&log);
+    }
+    load.goes_on();
+    let asked = load.end();
+    server.signal(Signal::QUIT);
+    assert_eq!(server.wait_for_exit(), 0);
+    let followed = follower.end(Signal::TERM);
+    let script = format!("gzip -dcf {}* | wc -l", log.display());
+    let output = Command::new("sh").args(["-c", &script]).output();
+    let output = output.expect("there is a shell").stdout;
+    let kept = String::from_utf8_lossy(&output).trim().parse();
+    (followed, asked, kept.expect("wc prints a number"))
+}
+
+#[test]
+fn a_log_that_is_renamed_while_followed_loses_nothing() {
+    if !peer::is_firstbyte() {
+        return;
+    }
+    let (followed, asked, kept) = rotated(5, "create\n delaycompress");
+    assert_eq!((followed, kept), (asked, asked));
+}
+
+/// Further truncations are tested beside the reader. logrotate itself loses lines between copy and truncation; the follower has at least those that it keeps.
+#[test]
+fn a_log_that_is_truncated_while_followed_loses_nothing_that_is_kept() {
+    if !peer::is_firstbyte() {
+        return;
+    }
+    let (followed, asked, kept) = rotated(1, "copytruncate");
+    assert!(
+        (kept..=asked).contains(&followed),
+        "{kept} {followed} {asked}"
+    );
+}
