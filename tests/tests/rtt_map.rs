@@ -244,6 +244,36 @@ fn holds_no_address(server: &Server, addresses: &[&str]) {
 }
 
 #[test]
+fn first_database_that_knows_the_country_has_precedence() {
+    let lines = format!(
+        "{STORE} geoip_database %%DIR%%/none %%DIR%%/first; geoip_database %%DIR%%/second;"
+    );
+    let loopback = u32::from(std::net::Ipv4Addr::LOCALHOST);
+    let server = site(&lines, "")
+        .file("none", "1,2,AU\n")
+        .file("first", &format!("{loopback},{loopback},NZ\n"))
+        .file("second", &format!("{loopback},{loopback},SE\n"))
+        .start();
+    visit(&server);
+    wait_for_rows(&server, 1);
+    let country = |n: usize| {
+        rows(&server, "SELECT country FROM connections ORDER BY id")[n]["country"].clone()
+    };
+    assert_eq!(country(0), "NZ");
+    // Changed databases count from the next reload.
+    fs::write(server.path("first"), "3,4,NZ\n").expect("it is ours");
+    let before = store_processes(&server);
+    server.signal(Signal::HUP);
+    wait_until("another store process alone", || {
+        let now = store_processes(&server);
+        now.len() == 1 && now != before
+    });
+    visit(&server);
+    wait_for_rows(&server, 2);
+    assert_eq!(country(1), "SE");
+}
+
+#[test]
 fn networks_are_left_out_if_they_are_off() {
     let server = site(&format!("{STORE} lab_network off;"), "").start();
     visit(&server);

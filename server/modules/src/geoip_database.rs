@@ -1,9 +1,10 @@
 //! `geoip_database`: the databases by which visitors are counted by country, subdivision and network operator.
 //!
-//! The directive has no variables of its own; `geoip` and `geoip2` have these. A file that `geoip_country` names as well
-//! is in memory once. Files are read when the configuration is: a changed file counts from the next reload.
+//! The directive has no variables of its own; `geoip` and `geoip2` have these. Files are read with the configuration, so that a
+//! wrong one is an error there. The store process reads them again at its start, at each reload. Absent: their contents in the
+//! worker.
 //!
-//! Source: of our own; docs/differences.md.
+//! Source: of our own; docs/map.md.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -14,7 +15,6 @@ use conf::{ConfError, Contexts, Directive, Word};
 use geoip::Places;
 use geoip::database::Database;
 use server_http::build::ConfigBuilder;
-use server_http::http::Http;
 use server_http::module::Module;
 use server_http::settings;
 
@@ -34,8 +34,8 @@ settings! {
         files: Vec<PathBuf>,
         /// The databases of `files`.
         databases: Vec<(String, Arc<Database>)>,
-        /// All databases together.
-        places: Option<Arc<Places>>,
+        /// The warning about the first directive if nothing is recorded.
+        unused: Option<ConfError>,
     }
     merge forget;
 }
@@ -55,8 +55,9 @@ conf::directives! {
         let databases = b.conf_mut::<DatabaseMain>().databases.clone();
         let places = Places::of_databases(databases);
         // Each was tried alone, so this error has no word of its own.
-        let places = places.map_err(|error| ConfError::at(d, error.to_string()))?;
-        b.conf_mut::<DatabaseMain>().places = Some(Arc::new(places));
+        places.map_err(|error| ConfError::at(d, error.to_string()))?;
+        let unused = || ConfError::directive(d, "has no effect without \"rtt_map on\"");
+        b.conf_mut::<DatabaseMain>().unused.get_or_insert_with(unused);
         Ok(())
     };
 }
@@ -82,14 +83,14 @@ fn add(b: &mut ConfigBuilder, d: &Directive, word: &Word) -> Result<(), ConfErro
     Ok(())
 }
 
-/// Returns the files of all `geoip_database` directives by their full names, in order of precedence.
-#[must_use]
-pub fn files(http: &Http) -> &[PathBuf] {
-    &http.main::<DatabaseMain>().files
+/// Takes the files of all directives by their full names, in order of precedence.
+pub(crate) fn take_files(b: &mut ConfigBuilder) -> Vec<PathBuf> {
+    std::mem::take(&mut b.conf_mut::<DatabaseMain>().files)
 }
 
-/// Returns the databases; `None` without a `geoip_database` directive.
-#[must_use]
-pub fn places(http: &Http) -> Option<&Arc<Places>> {
-    http.main::<DatabaseMain>().places.as_ref()
+/// Warns if databases are named and nothing is recorded.
+pub(crate) fn warn_of_no_effect(b: &mut ConfigBuilder) {
+    if let Some(unused) = b.conf_mut::<DatabaseMain>().unused.take() {
+        b.warn(unused);
+    }
 }

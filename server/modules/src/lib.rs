@@ -24,7 +24,7 @@ mod gateways;
 mod geo;
 mod geoip;
 mod geoip2;
-pub mod geoip_database;
+mod geoip_database;
 mod headers;
 mod http2_push;
 mod index;

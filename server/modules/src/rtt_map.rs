@@ -22,6 +22,7 @@ use server_http::settings_set::Conf;
 use server_http::timing::ALL;
 use server_http::wants::Wants;
 
+use crate::geoip_database;
 use crate::split_clients::share;
 
 /// The module.
@@ -218,8 +219,11 @@ fn share_of(b: &mut ConfigBuilder) -> u64 {
 
 /// Hands the settings of the store to the supervisor.
 fn finish(b: &mut ConfigBuilder) -> Result<(), ConfError> {
-    let databases = Vec::new();
+    let databases = geoip_database::take_files(b);
     let records = share_of(b) > 0;
+    if !records {
+        geoip_database::warn_of_no_effect(b);
+    }
     let main = b.conf_mut::<RttMapMain>();
     let Some(store) = main.store.take() else {
         let missing = main.recording.take().map(|(_, missing)| missing);

@@ -1,11 +1,4 @@
-//! `geoip_database` over databases of each format: order, sharing, errors.
-
-use std::net::IpAddr;
-use std::path::Path;
-use std::sync::Arc;
-
-use geoip::Places;
-use server_modules::geoip_database::{files, places};
+//! `geoip_database`: errors of databases of each format, and the warning if nothing is recorded.
 
 use crate::site::Site;
 use crate::testing::{Field, legacy, mmdb};
@@ -19,79 +12,21 @@ fn of_country(code: &'static str) -> Vec<u8> {
     mmdb("GeoLite2-Country", 24, true, &[("10.0.0.0", 8, record)])
 }
 
-fn of_system(number: u32) -> Vec<u8> {
-    let record = map(&[("autonomous_system_number", Field::U32(number))]);
-    mmdb("GeoLite2-ASN", 24, true, &[("10.0.0.0", 8, record)])
-}
-
-fn ip(text: &str) -> IpAddr {
-    text.parse().expect("an address")
-}
-
-#[track_caller]
-fn all(site: &Site) -> &Arc<Places> {
-    places(&site.generation().http).expect("a directive names files")
-}
-
 #[test]
-fn files_of_all_directives_are_searched_in_order() {
-    let (us, system) = (of_country("US"), of_system(64_496));
-    let data: [(&str, &[u8]); 4] = [
-        ("/list", b"167772160,167772160,FR\n"),
-        ("/us", &us),
-        ("/system", &system),
-        // A relative path is below the prefix.
-        ("/usr/share/nginx/below", b"184549376,184549376,JP\n"),
-    ];
-    let site = Site::http_with(
-        "geoip_database /list /system; geoip_database below /us;",
-        &data,
-    );
-    let names = ["/list", "/system", "/usr/share/nginx/below", "/us"].map(Path::new);
-    assert_eq!(files(&site.generation().http), names);
-    for (address, country) in [
-        ("10.0.0.0", Some(*b"FR")),
-        ("10.0.0.1", Some(*b"US")),
-        ("11.0.0.0", Some(*b"JP")),
-        ("11.0.0.1", None),
-    ] {
-        assert_eq!(all(&site).country(ip(address)), country, "{address}");
-    }
-    let found = all(&site).find(ip("10.0.0.0"));
-    assert_eq!(found.operator.as_deref(), Some("AS64496"));
-}
-
-#[test]
-fn without_the_directive_there_are_no_databases() {
-    let site = Site::http("");
-    let http = &site.generation().http;
-    assert!(places(http).is_none() && files(http).is_empty());
-}
-
-#[test]
-fn a_file_of_several_directives_is_in_memory_once() {
+fn databases_without_a_recording_are_warned_of_once() {
     let (us, list) = (of_country("US"), b"167772160,167772160,FR\n");
     let data: [(&str, &[u8]); 2] = [("/us", &us), ("/list", list)];
-    let holders = |text: &str| {
-        let site = Site::http_with(text, &data);
-        let counts = all(&site).databases().map(Arc::strong_count).collect();
-        let names = files(&site.generation().http).len();
-        (counts, names)
+    let lines = "geoip_database /us /list; geoip_database /us; geoip_country /list; server { }";
+    let warnings = Site::warnings_with(lines, &data);
+    let [warning] = &warnings[..] else {
+        panic!("{warnings:?}");
     };
-    assert_eq!(holders("geoip_database /us;"), (vec![1], 1));
-    assert_eq!(
-        holders("geoip_database /us /us; geoip_database /us;"),
-        (vec![1], 1)
+    assert!(
+        warning.contains("has no effect without \"rtt_map on\""),
+        "{warning}"
     );
-    for both in [
-        "geoip_country /us; geoip_database /us;",
-        "geoip_database /us; geoip_country /us;",
-    ] {
-        assert_eq!(holders(both), (vec![2], 1), "{both}");
-    }
-    // Lists, too, of which `geoip_country` takes two.
-    let six = "geoip_country /list; geoip_database /us /list;";
-    assert_eq!(holders(six), (vec![1, 2], 2));
+    let recorded = format!("rtt_map on; lab_store sqlite:/db; {lines}");
+    assert_eq!(Site::warnings_with(&recorded, &data), Vec::<String>::new());
 }
 
 #[test]
