@@ -25,8 +25,7 @@ PRAGMA journal_size_limit = 33554432;";
 
 /// Settings of a connection that reads.
 pub(crate) const READER: &str = "PRAGMA query_only = ON;
-PRAGMA trusted_schema = OFF;
-PRAGMA mmap_size = 1073741824;";
+PRAGMA trusted_schema = OFF;";
 
 /// Tables and views. Names of servers, protocols, countries, subdivisions and operators are numbers of `name`; 0 is the
 /// empty text. The views show them as texts.

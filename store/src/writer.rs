@@ -29,7 +29,7 @@ const ROLL_ROWS: u64 = 100_000;
 const MAINTAIN_TIME: Duration = Duration::from_millis(200);
 /// Time before the first retry of a failed commit. It doubles with each failure, up to [`RETRY_DOUBLINGS`] times.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
-const RETRY_DOUBLINGS: u32 = 3;
+const RETRY_DOUBLINGS: u32 = 2;
 /// Least time between two reports of dropped rows.
 const DROPPED_PAUSE: Duration = Duration::from_secs(60);
 

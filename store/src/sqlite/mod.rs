@@ -52,7 +52,7 @@ impl Sqlite {
     /// system.
     pub fn open(path: &Path) -> Result<Opened, Error> {
         // Only one process at a time makes a file or moves it aside.
-        let _lock = open::lock_directory(path);
+        let _lock = open::lock_directory(path)?;
         match open::to_write(path) {
             Ok(opened) => Ok(Opened {
                 store: Self::of(path, opened),
@@ -72,8 +72,8 @@ impl Sqlite {
     pub fn replace(self, reason: &str) -> Result<Opened, Error> {
         let (path, file) = (self.path.clone(), self.file);
         drop(self);
-        let lock = open::lock_directory(&path);
-        if FileId::of(&path).is_ok_and(|found| found == file) {
+        let lock = open::lock_directory(&path)?;
+        if file.is_at(&path) {
             return Self::begin_anew(&path, reason);
         }
         drop(lock);
@@ -122,7 +122,7 @@ impl Sqlite {
     /// Returns whether the path still leads to the open file.
     #[must_use]
     pub fn is_in_place(&self) -> bool {
-        FileId::of(&self.path).is_ok_and(|found| found == self.file)
+        self.file.is_at(&self.path)
     }
 
     fn pragma(&self, name: &str) -> Result<u64, Error> {

@@ -10,7 +10,7 @@ use crate::period::Kept;
 use crate::sql;
 
 /// Most names of servers, protocols, countries, subdivisions and operators. Later ones are stored as `(other)`.
-pub const NAMES_MAX: i64 = 1 << 20;
+pub const NAMES_MAX: i64 = 1_000_000;
 /// Row of `name` for names past [`NAMES_MAX`].
 const OTHER: i64 = 1;
 /// Last time of a close that is stored, the end of the year 9999.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use firstbyte_tests::TempDir;
 use firstbyte_tests::skip::skip;
-use store::{Error, MovedAside, Retention, Sqlite, Store};
+use store::{Error, MovedAside, Query, Retention, Sqlite, Store};
 
 use crate::rows::{NOON, child, child_argument, file, maintain, open, row, succeeds, totals};
 
@@ -167,12 +167,10 @@ fn files_of_other_programs_stay() {
         .execute_batch("CREATE TABLE t (x); INSERT INTO t VALUES (1);")
         .expect("a table");
     drop(other);
-    let texts: [&[u8]; 4] = [
-        &fs::read(&path).expect("a file"),
-        b"text",
-        &[0; 8192],
-        &[b'x'; 20_000],
-    ];
+    let whole = fs::read(&path).expect("a file");
+    let mut damaged = whole.clone();
+    damaged[100..160].fill(0xff);
+    let texts: [&[u8]; 5] = [&whole, &damaged, b"text", &[0; 8192], &[b'x'; 20_000]];
     for content in texts {
         fs::write(&path, content).expect("it is written");
         for open in [
@@ -268,6 +266,41 @@ fn damage_that_is_met_later_replaces_the_store() {
     let again = two.replace("a test").expect("it is opened");
     assert_eq!(again.moved_aside, None);
     assert!(again.store.is_in_place() && opened.store.is_in_place());
+}
+
+/// A roll-up that is no histogram, in pages that are whole.
+#[test]
+fn damaged_histograms_are_found() {
+    let dir = TempDir::new();
+    let path = file(&dir);
+    let mut store = open(&path);
+    store.insert(&[row(NOON, "DE", 5)]).expect("it is stored");
+    maintain(&mut store, NOON, &Retention::default());
+    let db = rusqlite::Connection::open(&path).expect("it opens");
+    db.execute_batch("UPDATE rollup SET min_rtt = x'80'")
+        .expect("damage");
+    let wanted = Error::Damaged("a histogram is unreadable".to_owned());
+    let query = Query {
+        to_s: u64::MAX,
+        ..Query::default()
+    };
+    assert_eq!(store.map(&query), Err(wanted.clone()));
+    assert_eq!(store.totals(&query).expect("totals").connections, 1);
+    store.insert(&[row(NOON, "DE", 5)]).expect("it is stored");
+    let limit = std::time::Duration::from_secs(60);
+    let done = store.maintain(NOON, &Retention::default(), limit);
+    assert_eq!(done, Err(wanted));
+}
+
+/// A process that hangs while it opens a store holds the lock of the directory.
+#[test]
+fn opening_waits_for_a_while() {
+    let dir = TempDir::new();
+    let lock = fs::File::open(dir.path()).expect("a directory");
+    lock.lock().expect("a lock");
+    assert_eq!(Sqlite::open(&file(&dir)).map(|_| ()), Err(Error::Busy));
+    drop(lock);
+    drop(open(&file(&dir)));
 }
 
 #[test]

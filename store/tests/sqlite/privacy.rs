@@ -4,7 +4,9 @@ use std::fs;
 use std::net::IpAddr;
 
 use firstbyte_tests::TempDir;
-use store::{Connection, Dimension, Network, Prefixes, Query, Retention, Store, TEXT_BYTES_MAX};
+use store::{
+    Connection, Dimension, NAMES_MAX, Network, Prefixes, Query, Retention, Store, TEXT_BYTES_MAX,
+};
 
 use crate::rows::{NOON, file, maintain, open, row};
 
@@ -147,4 +149,31 @@ fn long_texts_are_cut_between_characters() {
         .expect("rows");
     let expected = [TEXT_BYTES_MAX - 1, TEXT_BYTES_MAX, TEXT_BYTES_MAX - 1];
     assert_eq!(stored, expected.map(|length| length as i64));
+}
+
+#[test]
+fn names_end_at_their_limit() {
+    let dir = TempDir::new();
+    let mut store = open(&file(&dir));
+    let db = rusqlite::Connection::open(file(&dir)).expect("it opens");
+    db.execute("INSERT INTO name VALUES (?1, 'nearly')", [NAMES_MAX - 1])
+        .expect("a name");
+    let operator = |text: &str| Connection {
+        operator: text.to_owned(),
+        server: String::new(),
+        protocol: String::new(),
+        tls: String::new(),
+        country: None,
+        ..row(NOON, "", 5)
+    };
+    let operators = ["last", "late", "nearly", "late"];
+    store
+        .insert(&operators.map(operator))
+        .expect("they are stored");
+    maintain(&mut store, NOON, &Retention::default());
+    let stored: Vec<String> = db
+        .prepare("SELECT operator FROM connections ORDER BY id")
+        .and_then(|mut rows| rows.query_map([], |row| row.get(0))?.collect())
+        .expect("rows");
+    assert_eq!(stored, ["last", "(other)", "nearly", "(other)"]);
 }

@@ -96,7 +96,7 @@ fn full_queue_drops_and_counts() {
 #[test]
 fn queue_ends_at_its_limit() {
     let dir = TempDir::new();
-    // The thread waits for this lock before it takes the first row.
+    // The thread waits two seconds for this lock before it takes the first row.
     let lock = std::fs::File::open(dir.path()).expect("a directory");
     lock.lock().expect("a lock");
     let mut settings = quick(&file(&dir));
