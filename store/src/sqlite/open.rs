@@ -1,7 +1,7 @@
 //! Opening: whose file it is, whether it is whole, and a new one in place of a damaged one.
 
 use std::ffi::OsString;
-use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -25,7 +25,7 @@ const CHECK_TIME_MAX: Duration = Duration::from_secs(2);
 /// First bytes of a file of SQLite, <https://www.sqlite.org/fileformat.html>, section 1.3.
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 /// Length of the header of a file, and place of `application_id` in it.
-const HEADER_BYTES: u64 = 100;
+const HEADER_BYTES: usize = 100;
 const APPLICATION_ID_AT: usize = 68;
 
 /// Identity of a file: device and inode.
@@ -33,20 +33,17 @@ const APPLICATION_ID_AT: usize = 68;
 pub(super) struct FileId(u64, u64);
 
 impl FileId {
-    fn of(file: &Metadata) -> Self {
-        Self(file.dev(), file.ino())
-    }
-
-    /// Returns whether a path leads to this file.
-    pub(super) fn is_at(self, path: &Path) -> bool {
-        fs::metadata(path).is_ok_and(|found| Self::of(&found) == self)
+    pub(super) fn of(path: &Path) -> std::io::Result<Self> {
+        let found = fs::metadata(path)?;
+        Ok(Self(found.dev(), found.ino()))
     }
 }
 
 /// Opens a file for writing, and makes it if there is none.
 pub(super) fn to_write(path: &Path) -> Result<(Connection, FileId), Error> {
     make(path)?;
-    let file = regular(path)?;
+    let file = FileId::of(path).map_err(|error| named(path, error))?;
+    whose(path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = Connection::open_with_flags(path, flags)?;
     db.busy_timeout(LOCK_WAIT)?;
@@ -54,7 +51,7 @@ pub(super) fn to_write(path: &Path) -> Result<(Connection, FileId), Error> {
     if db.is_readonly("main")? {
         return Err(Error::ReadOnly);
     }
-    if belongs(&db, path).map_err(|error| judged(path, error))? {
+    if belongs(&db, path)? {
         check(&db)?;
     } else {
         db.execute_batch(sql::NEW_FILE)?;
@@ -73,7 +70,9 @@ pub(super) fn to_write(path: &Path) -> Result<(Connection, FileId), Error> {
 
 /// Opens a file for reading.
 pub(super) fn to_read(path: &Path) -> Result<(Connection, FileId), Error> {
-    let file = regular(path)?;
+    let file =
+        FileId::of(path).map_err(|error| Error::Other(format!("{}: {error}", path.display())))?;
+    whose(path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = Connection::open_with_flags(path, flags)?;
     match reads(&db, path) {
@@ -89,7 +88,7 @@ pub(super) fn to_read(path: &Path) -> Result<(Connection, FileId), Error> {
 fn reads(db: &Connection, path: &Path) -> Result<(), Error> {
     db.busy_timeout(LOCK_WAIT)?;
     db.execute_batch(sql::READER)?;
-    match belongs(db, path).map_err(|error| judged(path, error))? {
+    match belongs(db, path)? {
         true => Ok(()),
         false => Err(Error::Foreign(path.to_owned())),
     }
@@ -150,35 +149,25 @@ fn named(path: &Path, error: std::io::Error) -> Error {
     }
 }
 
-/// Checks that a path leads to a file, and returns which.
-fn regular(path: &Path) -> Result<FileId, Error> {
+/// Judges a file by its header.
+fn whose(path: &Path) -> Result<(), Error> {
     let found = fs::metadata(path).map_err(|error| named(path, error))?;
     if !found.is_file() {
         let why = format!("{} is no regular file", path.display());
         return Err(Error::Other(why));
     }
-    Ok(FileId::of(&found))
-}
-
-/// Judges by its header a file that SQLite takes for damaged: it may be of another program.
-///
-/// Whole files are not read here. Closing a descriptor would end the locks that SQLite has on the file in this process,
-/// <https://www.sqlite.org/howtocorrupt.html>, section 2.2.
-fn judged(path: &Path, error: Error) -> Error {
-    let Error::Damaged(_) = error else {
-        return error;
-    };
     let mut header = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(HEADER_BYTES).read_to_end(&mut header));
-    if let Err(error) = read {
-        return named(path, error);
-    }
+    let file = File::open(path).map_err(|error| named(path, error))?;
+    file.take(HEADER_BYTES as u64).read_to_end(&mut header)?;
     let id = header.get(APPLICATION_ID_AT..APPLICATION_ID_AT + 4);
-    let is_cut = id.is_none() && header.starts_with(MAGIC);
-    if is_cut || id.is_some_and(|id| id == (sql::APPLICATION_ID as u32).to_be_bytes()) {
-        return error;
+    let ours = id.is_some_and(|id| id == (sql::APPLICATION_ID as u32).to_be_bytes());
+    if header.is_empty() || header.starts_with(MAGIC) && header.len() == HEADER_BYTES {
+        return Ok(());
     }
-    Error::Foreign(path.to_owned())
+    if ours || header.starts_with(MAGIC) {
+        return Err(Error::Damaged("its header is damaged".to_owned()));
+    }
+    Err(Error::Foreign(path.to_owned()))
 }
 
 /// Returns whether a file has the tables of a store; `false` for a file without tables.

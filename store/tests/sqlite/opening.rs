@@ -167,10 +167,12 @@ fn files_of_other_programs_stay() {
         .execute_batch("CREATE TABLE t (x); INSERT INTO t VALUES (1);")
         .expect("a table");
     drop(other);
-    let whole = fs::read(&path).expect("a file");
-    let mut damaged = whole.clone();
-    damaged[100..160].fill(0xff);
-    let texts: [&[u8]; 5] = [&whole, &damaged, b"text", &[0; 8192], &[b'x'; 20_000]];
+    let texts: [&[u8]; 4] = [
+        &fs::read(&path).expect("a file"),
+        b"text",
+        &[0; 8192],
+        &[b'x'; 20_000],
+    ];
     for content in texts {
         fs::write(&path, content).expect("it is written");
         for open in [
