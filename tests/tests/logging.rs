@@ -55,6 +55,17 @@ fn combined_is_the_default_format() {
 }
 
 #[test]
+fn a_variable_of_a_format_ends_with_its_word() {
+    let server = site(
+        "log_format w '$status' 'abc' '$uri' x \"${arg_a}\" $status y; access_log %%DIR%%/w.log w;",
+        "",
+    )
+    .start();
+    server.client().get("/x?a=1");
+    assert_eq!(lines(&server, "w.log", 1), ["200abc/xx1200y"]);
+}
+
+#[test]
 fn escape_chooses_how_values_are_written() {
     let server = site(
         "log_format d '[$arg_none] $http_x';

@@ -81,6 +81,18 @@ impl Value {
         Ok(Self { parts })
     }
 
+    /// Appends another value; texts that meet become one.
+    pub fn append(&mut self, other: Self) {
+        for part in other.parts {
+            match (self.parts.last_mut(), part) {
+                (Some(Part::Text(before)), Part::Text(text)) => {
+                    *before = [&before[..], &text[..]].concat().into();
+                }
+                (_, part) => self.parts.push(part),
+            }
+        }
+    }
+
     /// The text, if no variable occurs in it.
     pub fn constant(&self) -> Option<&[u8]> {
         match self.parts.as_slice() {

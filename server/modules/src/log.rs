@@ -133,8 +133,11 @@ fn log_format(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
         };
         words = &words[1..];
     }
-    let text: Vec<u8> = words.iter().flat_map(|w| w.text.iter().copied()).collect();
-    let value = Value::compile_bytes(b, d, d.word(1), &text)?;
+    // The name of a variable ends with its word, as in nginx.
+    let mut value = Value::default();
+    for word in words {
+        value.append(Value::compile(b, d, word)?);
+    }
     b.conf_mut::<LogMain>()
         .formats
         .insert(name, Arc::new(Format { value, escape }));
