@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 use firstbyte_tests::{Client, Server, Signal, peer, process, wait_until};
-use map::{Logs, figures};
+use map::{LINE, Logs, figures};
 use serde_json::Value;
 
 /// The verb while it follows logs; it writes its figures to a file.
@@ -184,4 +184,30 @@ fn a_log_that_is_truncated_while_followed_loses_nothing_that_is_kept() {
         (kept..=asked).contains(&followed),
         "{kept} {followed} {asked}"
     );
+}
+
+/// Each refresh rewrites the files, without a signal.
+#[test]
+fn followed_logs_are_reported_again_and_again() {
+    if !peer::is_firstbyte() {
+        return;
+    }
+    let logs = Logs::new();
+    let log = logs.write("a.log", local(3));
+    let path = Path::new(&log);
+    let follower = Follower::start(&[&log], path);
+    let requests = || {
+        let json: Option<Value> = serde_json::from_str(&follower.logs.0.read("map.json")).ok();
+        json.map_or(0, |json| figures(&json, "FR").0)
+    };
+    wait_until("the first report has three lines", || requests() == 3);
+    logs.0.write("a.log", local(3) + &local(4));
+    wait_until("the next report has all lines", || requests() == 7);
+    assert_eq!(follower.end(Signal::INT), 7);
+}
+
+/// Lines of clients in France.
+fn local(count: usize) -> String {
+    let line = LINE.replace("192.0.2.1", "127.0.0.1");
+    format!("{line}\n").repeat(count)
 }

@@ -174,6 +174,24 @@ fn damaged_lines_are_counted_and_the_rest_is_read() {
             .iter()
             .any(|one| one.as_str().is_some_and(|one| one.contains(word)))
     );
+    // Files choose the words of this warning.
+    let page = logs.path("a.html");
+    let text = format!("<script>alert(1)</script>\n{LINE}\n");
+    logs.json(&[
+        "--html",
+        &page,
+        "--svg",
+        &logs.path("a.svg"),
+        &logs.write("b.log", text),
+    ]);
+    for name in ["a.html", "a.svg"] {
+        let written = logs.0.read(name);
+        assert!(
+            written.contains("b.log:1: it does not have the format"),
+            "{name}"
+        );
+        assert!(!written.contains("<script"), "{name}");
+    }
     let gzip = packed("gzip", &lines(9999, "")).expect("gzip is there: .ci/setup installs it");
     let cut = logs.write("cut.gz", &gzip[..gzip.len() - 20]);
     let (json, told) = logs.json(&[&cut]);
