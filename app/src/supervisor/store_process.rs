@@ -4,9 +4,11 @@
 //! So no sample is lost while a process takes the place of another. A store process finishes when its control socket is closed, or
 //! when no worker has the sending end. With `master_process off` it is a thread. Absent: what it writes ([`crate::recorder`]).
 
+use std::fs::DirBuilder;
 use std::io;
 use std::ops::ControlFlow::{Break, Continue};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -292,7 +294,8 @@ fn create_parent(path: &Path, account: Option<&Account>, console: &Console) {
         && !parent.exists()
     {
         // The directory itself cannot be made if this fails.
-        let _ = std::fs::create_dir_all(parent.parent().unwrap_or(parent));
+        let above = parent.parent().unwrap_or(parent);
+        let _ = DirBuilder::new().recursive(true).mode(0o755).create(above);
         // Reported where it fails.
         let _ = account::create_directories(&[parent.to_path_buf()], account, console);
     }
