@@ -46,6 +46,8 @@ impl Ranges {
             }
             ranges.line(line).ok_or(index + 1)?;
         }
+        ranges.v4.shrink();
+        ranges.v6.shrink();
         Ok(ranges)
     }
 
@@ -127,6 +129,12 @@ impl<K: Address> Spans<K> {
             self.starts.push(start);
             self.codes.push(code);
         }
+    }
+
+    /// Returns unused memory: a list stays for the lifetime of a configuration.
+    fn shrink(&mut self) {
+        self.starts.shrink_to_fit();
+        self.codes.shrink_to_fit();
     }
 
     fn find(&self, at: K) -> Code {
