@@ -187,11 +187,6 @@ impl Places {
         self.sources.iter().map(|source| source.file.as_str())
     }
 
-    /// Returns the databases, in their order of precedence.
-    pub fn databases(&self) -> impl Iterator<Item = &Arc<Database>> {
-        self.sources.iter().map(|source| &source.database)
-    }
-
     /// Returns an address's country: a code for which [`is_country`] holds.
     #[must_use]
     pub fn country(&self, ip: IpAddr) -> Option<[u8; 2]> {
