@@ -237,6 +237,24 @@ fn files_that_cannot_be_read_are_errors_with_their_names() {
 }
 
 #[test]
+fn logs_may_be_more_than_descriptors() {
+    if !peer::is_firstbyte() {
+        return;
+    }
+    let logs = Logs::new();
+    let names: Vec<String> = (0..100)
+        .map(|n| logs.write(&format!("{n}.log"), lines(1, "")))
+        .collect();
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -n 40; exec \"$@\"", "sh"]);
+    command.arg(peer::binary()).args(["map", "--json"]);
+    command.args(["--geoip", &logs.path("geoip")]).args(names);
+    let output = command.output().expect("there is a shell");
+    let json = serde_json::from_slice(&output.stdout).expect("it is JSON");
+    assert_eq!(figures(&json, "DE"), (100, 0));
+}
+
+#[test]
 fn biased_times_are_warned_of_and_the_minimum_is_not() {
     if !peer::is_firstbyte() {
         return;

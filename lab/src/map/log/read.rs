@@ -32,17 +32,23 @@ pub fn read(job: &Job<'_>, watch: Watch<'_>) -> Result<Report, String> {
 
 fn all(job: &Job<'_>, parsers: &mut Parsers<'_>, watch: Watch<'_>) -> Result<Report, String> {
     let mut report = Report::of_job(job);
-    // A wrong name is reported before hours of work.
-    let mut streams = Vec::new();
-    for (at, input) in job.inputs.iter().enumerate() {
-        streams.push(Stream::open(at, input, job)?);
-    }
-    let sizes = streams.iter().map(|stream| stream.source.size);
     let mut progress = Progress {
-        total: sizes.sum(),
+        total: Some(0),
         ..Progress::default()
     };
-    for mut stream in streams {
+    // A wrong name is reported before hours of work. Pipes stay open; there may be more files than descriptors.
+    let mut pipes = Vec::new();
+    for (at, input) in job.inputs.iter().enumerate() {
+        let stream = Stream::open(at, input, job)?;
+        let size = stream.source.size;
+        progress.total = progress.total.zip(size).map(|(all, own)| all + own);
+        pipes.push(Some(stream).filter(|_| size.is_none()));
+    }
+    for (at, (pipe, input)) in pipes.into_iter().zip(&job.inputs).enumerate() {
+        let mut stream = match pipe {
+            Some(pipe) => pipe,
+            None => Stream::open(at, input, job)?,
+        };
         let before = progress.bytes;
         loop {
             let step = stream.step(parsers)?;
