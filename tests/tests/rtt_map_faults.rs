@@ -190,7 +190,7 @@ fn damaged_store_is_moved_aside() {
 
 #[test]
 fn store_process_that_hangs_slows_nothing() {
-    let server = site(STORE, "").start();
+    let mut server = site(STORE, "").allow("exited on signal 9").start();
     visit(&server);
     wait_for_rows(&server, 1);
     let [pid] = store_processes(&server)[..] else {
@@ -204,6 +204,16 @@ fn store_process_that_hangs_slows_nothing() {
     assert_eq!(count(&server), 1);
     assert!(process::signal(pid, Signal::CONT));
     wait_for_rows(&server, 301);
+    // The end of the server does not wait for it for ever.
+    assert!(process::signal(pid, Signal::STOP));
+    wait_until("it is stopped", || process::is_stopped(pid));
+    server.signal(Signal::QUIT);
+    assert_eq!(server.wait_for_exit(), 0);
+    assert!(
+        server
+            .error_log()
+            .contains(&format!("store process {pid} exited on signal 9"))
+    );
 }
 
 #[test]

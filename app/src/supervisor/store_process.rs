@@ -38,6 +38,7 @@ pub(super) struct StoreProcess {
     stale_since: Option<Instant>,
     /// When processes that have not finished by the end of the server are killed.
     kill_at: Option<Instant>,
+    is_killed: bool,
 }
 
 /// Both ends of the way of samples.
@@ -91,6 +92,7 @@ impl StoreProcess {
             respawn: Respawn::new(),
             stale_since: Some(Instant::now()),
             kill_at: None,
+            is_killed: false,
         }
     }
 
@@ -115,6 +117,10 @@ impl StoreProcess {
         }
         let kill_at = *self.kill_at.get_or_insert(now + END_WAIT);
         if kill_at <= now {
+            if self.is_killed {
+                // A disk that does not answer holds a process for as long as it likes.
+                return true;
+            }
             self.kill();
             self.kill_at = Some(now + END_WAIT);
         }
@@ -127,6 +133,7 @@ impl StoreProcess {
 
     /// Ends store processes that take too long.
     fn kill(&mut self) {
+        self.is_killed = true;
         if let Some(running) = self.running.take()
             && let Handle::Process(pid) = running.handle
         {
