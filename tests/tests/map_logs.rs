@@ -266,6 +266,7 @@ fn biased_times_are_warned_of_and_the_minimum_is_not() {
     for word in [
         "$tcpinfo_rtt, which is biased",
         "log_format min_rtt '$remote_addr",
+        "log_format rtt '$remote_addr",
         "$tcpinfo_min_rtt",
     ] {
         assert!(told.contains(word), "{word}: {told}");
