@@ -107,11 +107,15 @@ impl Tail {
         {
             return Ok(lines);
         }
-        // Between two files of a path there may be none.
-        let Ok(file) = File::open(&self.path) else {
-            return Ok(lines);
+        let cannot =
+            |error: io::Error| format!("cannot read {}: {}", self.path.display(), os_error(&error));
+        let file = match File::open(&self.path) {
+            Ok(file) => file,
+            // Between two files of a path there may be none.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(lines),
+            Err(error) => return Err(cannot(error)),
         };
-        let metadata = file.metadata().map_err(|error| os_error(&error))?;
+        let metadata = file.metadata().map_err(cannot)?;
         let id = (metadata.dev(), metadata.ino());
         let feed = match (&self.current, self.feed.take()) {
             (Some(open), _) if open.id == id => return Ok(lines),

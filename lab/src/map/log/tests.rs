@@ -266,3 +266,22 @@ fn truncated_logs_without_copy_are_reported() {
     let why = "was truncated, and no copy was found: its last lines may be lost";
     assert!(report.broken[0].ends_with(why), "{:?}", report.broken);
 }
+
+#[test]
+fn followed_logs_that_cannot_be_opened_are_errors() {
+    let dir = TempDir::new();
+    let log = dir.path().join("a.log");
+    std::os::unix::fs::symlink(&log, &log).expect("it can be made");
+    let job = Job {
+        follows: true,
+        ..job(&[log], 1)
+    };
+    // The second event would be of a wait without end.
+    let mut events = 0;
+    let done = read(&job, &mut |_| {
+        events += 1;
+        events < 2
+    });
+    let why = done.expect_err("it is a loop of links");
+    assert!(why.contains("a.log: 40: Too many"), "{why}");
+}
