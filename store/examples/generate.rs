@@ -1,4 +1,4 @@
-//! Generates connections of 30 days, and measures their insertion and the map of these days.
+//! Generates connections of the last 30 days, and measures their insertion and the map of these days.
 //!
 //! `cargo run --release -p firstbyte-store --example generate -- CONNECTIONS FILE [END]` prints rows a second, the size of the
 //! file, the time of an opening, and three times of the map. With END it ends after so many of the connections. An existing file
@@ -6,7 +6,7 @@
 //! round-trip times are lognormal.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use store::{
     Connection, Dimension, HandshakeKind, Network, Prefixes, Query, Retention, Sqlite, Stalls,
@@ -15,8 +15,6 @@ use store::{
 
 const DAY_S: u64 = 86_400;
 const DAYS: u64 = 30;
-/// Begin of the first day, in 2026.
-const BEGIN_S: u64 = 20_500 * DAY_S;
 const COUNTRIES: usize = 200;
 const SUBDIVISIONS: usize = 10;
 const OPERATORS: usize = 25;
@@ -149,13 +147,18 @@ fn generate(path: &Path, rows: u64, last: u64) -> Outcome<()> {
         max_bytes: u64::MAX,
         ..Retention::default()
     };
+    let today = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)?
+        .as_secs()
+        / DAY_S;
+    let begin_s = (today - DAYS) * DAY_S;
     let mut generator = Generator::new();
     let (mut inserting, mut rolling) = (Spent::default(), Spent::default());
     let mut done = 0;
     while done < last {
         let end = last.min(done + BATCH_ROWS);
         let at = |row: u64| {
-            BEGIN_S + (u128::from(row) * u128::from(DAYS * DAY_S) / u128::from(rows)) as u64
+            begin_s + (u128::from(row) * u128::from(DAYS * DAY_S) / u128::from(rows)) as u64
         };
         let batch: Vec<Connection> = (done..end).map(|row| generator.row(at(row))).collect();
         inserting.on(|| store.insert(&batch))?;
@@ -189,8 +192,7 @@ fn read(path: &Path) -> Outcome<()> {
             let begin = Instant::now();
             let store = Sqlite::open_to_read(path)?;
             let answer = store.map(&Query {
-                from_s: BEGIN_S,
-                to_s: BEGIN_S + DAYS * DAY_S,
+                to_s: u64::MAX,
                 dimension,
                 ..Query::default()
             })?;

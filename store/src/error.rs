@@ -49,7 +49,17 @@ impl std::error::Error for Error {}
 
 impl From<rusqlite::Error> for Error {
     fn from(error: rusqlite::Error) -> Self {
+        use rusqlite::Error as Sqlite;
         use rusqlite::ErrorCode as Code;
+        if let Sqlite::InvalidColumnType(..)
+        | Sqlite::FromSqlConversionFailure(..)
+        | Sqlite::IntegralValueOutOfRange(..)
+        | Sqlite::Utf8Error(..)
+        | Sqlite::QueryReturnedNoRows = error
+        {
+            // Each query that must find a row names it, and tables have types.
+            return Self::Damaged(error.to_string());
+        }
         match error.sqlite_error_code() {
             Some(Code::DatabaseCorrupt | Code::NotADatabase) => Self::Damaged(error.to_string()),
             Some(Code::DatabaseBusy | Code::DatabaseLocked) => Self::Busy,

@@ -27,13 +27,13 @@ PRAGMA journal_size_limit = 33554432;";
 pub(crate) const READER: &str = "PRAGMA query_only = ON;
 PRAGMA trusted_schema = OFF;";
 
-/// Tables and views. Names of servers, protocols, countries, subdivisions and operators are numbers of `name`; 0 is the
+/// Tables and views. Strict tables have types that the check of an opening holds them to. Names of servers, protocols, countries, subdivisions and operators are numbers of `name`; 0 is the
 /// empty text. The views show them as texts.
 pub(crate) const SCHEMA: &str = "
 CREATE TABLE name (
     id INTEGER PRIMARY KEY,
     text TEXT NOT NULL UNIQUE
-);
+) STRICT;
 INSERT INTO name VALUES (0, ''), (1, '(other)');
 CREATE TABLE state (
     id INTEGER PRIMARY KEY CHECK (id = 0),
@@ -41,7 +41,7 @@ CREATE TABLE state (
     minutes_from_s INTEGER NOT NULL,
     hours_from_s INTEGER NOT NULL,
     days_from_s INTEGER NOT NULL
-);
+) STRICT;
 INSERT INTO state VALUES (0, 0, 0, 0, 0);
 CREATE TABLE connection (
     id INTEGER PRIMARY KEY,
@@ -68,7 +68,7 @@ CREATE TABLE connection (
     first_byte_max_us INTEGER,
     duration_ms INTEGER NOT NULL,
     handshake_kind INTEGER NOT NULL
-);
+) STRICT;
 CREATE TABLE rollup (
     resolution INTEGER NOT NULL,
     dimension INTEGER NOT NULL,
@@ -90,7 +90,7 @@ CREATE TABLE rollup (
     first_byte BLOB NOT NULL,
     handshake BLOB NOT NULL,
     PRIMARY KEY (resolution, dimension, start_s, key, protocol, server)
-) WITHOUT ROWID;
+) STRICT, WITHOUT ROWID;
 CREATE VIEW connections AS SELECT
     c.id, datetime(c.closed_s, 'unixepoch') AS closed, server.text AS server, protocol.text AS protocol, tls.text AS tls,
     country.text AS country, subdivision.text AS subdivision, operator.text AS operator, c.network, c.via_proxy,

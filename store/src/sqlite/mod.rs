@@ -73,7 +73,7 @@ impl Sqlite {
         let (path, file) = (self.path.clone(), self.file);
         drop(self);
         let lock = open::lock_directory(&path)?;
-        if FileId::of(&path).is_ok_and(|found| found == file) {
+        if file.is_at(&path) {
             return Self::begin_anew(&path, reason);
         }
         drop(lock);
@@ -122,7 +122,7 @@ impl Sqlite {
     /// Returns whether the path still leads to the open file.
     #[must_use]
     pub fn is_in_place(&self) -> bool {
-        FileId::of(&self.path).is_ok_and(|found| found == self.file)
+        self.file.is_at(&self.path)
     }
 
     fn pragma(&self, name: &str) -> Result<u64, Error> {

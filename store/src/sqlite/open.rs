@@ -1,7 +1,7 @@
 //! Opening: whose file it is, whether it is whole, and a new one in place of a damaged one.
 
 use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -25,7 +25,7 @@ const CHECK_TIME_MAX: Duration = Duration::from_secs(2);
 /// First bytes of a file of SQLite, <https://www.sqlite.org/fileformat.html>, section 1.3.
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 /// Length of the header of a file, and place of `application_id` in it.
-const HEADER_BYTES: usize = 100;
+const HEADER_BYTES: u64 = 100;
 const APPLICATION_ID_AT: usize = 68;
 
 /// Identity of a file: device and inode.
@@ -33,17 +33,20 @@ const APPLICATION_ID_AT: usize = 68;
 pub(super) struct FileId(u64, u64);
 
 impl FileId {
-    pub(super) fn of(path: &Path) -> std::io::Result<Self> {
-        let found = fs::metadata(path)?;
-        Ok(Self(found.dev(), found.ino()))
+    fn of(file: &Metadata) -> Self {
+        Self(file.dev(), file.ino())
+    }
+
+    /// Returns whether a path leads to this file.
+    pub(super) fn is_at(self, path: &Path) -> bool {
+        fs::metadata(path).is_ok_and(|found| Self::of(&found) == self)
     }
 }
 
 /// Opens a file for writing, and makes it if there is none.
 pub(super) fn to_write(path: &Path) -> Result<(Connection, FileId), Error> {
     make(path)?;
-    let file = FileId::of(path).map_err(|error| named(path, error))?;
-    whose(path)?;
+    let file = regular(path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = Connection::open_with_flags(path, flags)?;
     db.busy_timeout(LOCK_WAIT)?;
@@ -51,7 +54,7 @@ pub(super) fn to_write(path: &Path) -> Result<(Connection, FileId), Error> {
     if db.is_readonly("main")? {
         return Err(Error::ReadOnly);
     }
-    if belongs(&db, path)? {
+    if belongs(&db, path).map_err(|error| judged(path, error))? {
         check(&db)?;
     } else {
         db.execute_batch(sql::NEW_FILE)?;
@@ -70,9 +73,7 @@ pub(super) fn to_write(path: &Path) -> Result<(Connection, FileId), Error> {
 
 /// Opens a file for reading.
 pub(super) fn to_read(path: &Path) -> Result<(Connection, FileId), Error> {
-    let file =
-        FileId::of(path).map_err(|error| Error::Other(format!("{}: {error}", path.display())))?;
-    whose(path)?;
+    let file = regular(path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = Connection::open_with_flags(path, flags)?;
     match reads(&db, path) {
@@ -88,7 +89,7 @@ pub(super) fn to_read(path: &Path) -> Result<(Connection, FileId), Error> {
 fn reads(db: &Connection, path: &Path) -> Result<(), Error> {
     db.busy_timeout(LOCK_WAIT)?;
     db.execute_batch(sql::READER)?;
-    match belongs(db, path)? {
+    match belongs(db, path).map_err(|error| judged(path, error))? {
         true => Ok(()),
         false => Err(Error::Foreign(path.to_owned())),
     }
@@ -149,25 +150,35 @@ fn named(path: &Path, error: std::io::Error) -> Error {
     }
 }
 
-/// Judges a file by its header.
-fn whose(path: &Path) -> Result<(), Error> {
+/// Checks that a path leads to a file, and returns which.
+fn regular(path: &Path) -> Result<FileId, Error> {
     let found = fs::metadata(path).map_err(|error| named(path, error))?;
     if !found.is_file() {
         let why = format!("{} is no regular file", path.display());
         return Err(Error::Other(why));
     }
+    Ok(FileId::of(&found))
+}
+
+/// Judges by its header a file that SQLite takes for damaged: it may be of another program.
+///
+/// Whole files are not read here. Closing a descriptor would end the locks that SQLite has on the file in this process,
+/// <https://www.sqlite.org/howtocorrupt.html>, section 2.2.
+fn judged(path: &Path, error: Error) -> Error {
+    let Error::Damaged(_) = error else {
+        return error;
+    };
     let mut header = Vec::new();
-    let file = File::open(path).map_err(|error| named(path, error))?;
-    file.take(HEADER_BYTES as u64).read_to_end(&mut header)?;
+    let read = File::open(path).and_then(|file| file.take(HEADER_BYTES).read_to_end(&mut header));
+    if let Err(error) = read {
+        return named(path, error);
+    }
     let id = header.get(APPLICATION_ID_AT..APPLICATION_ID_AT + 4);
-    let ours = id.is_some_and(|id| id == (sql::APPLICATION_ID as u32).to_be_bytes());
-    if header.is_empty() || header.starts_with(MAGIC) && header.len() == HEADER_BYTES {
-        return Ok(());
+    let is_cut = id.is_none() && header.starts_with(MAGIC);
+    if is_cut || id.is_some_and(|id| id == (sql::APPLICATION_ID as u32).to_be_bytes()) {
+        return error;
     }
-    if ours || header.starts_with(MAGIC) {
-        return Err(Error::Damaged("its header is damaged".to_owned()));
-    }
-    Err(Error::Foreign(path.to_owned()))
+    Error::Foreign(path.to_owned())
 }
 
 /// Returns whether a file has the tables of a store; `false` for a file without tables.
@@ -211,6 +222,16 @@ fn check(db: &Connection) -> Result<(), Error> {
 }
 
 fn check_tables(db: &Connection) -> Result<(), Error> {
+    let stored = db
+        .prepare("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")?
+        .query_map([], |row| row.get(0))?
+        .collect::<Result<Vec<String>, _>>()?;
+    // Indexes and views of others do no harm.
+    for text in sql::SCHEMA.split(";\n").map(str::trim) {
+        if text.starts_with("CREATE") && !stored.iter().any(|stored| stored == text) {
+            return Err(Error::Damaged("its schema is damaged".to_owned()));
+        }
+    }
     let begin = Instant::now();
     for table in ["state", "name", "rollup", "connection"] {
         let check = format!("PRAGMA quick_check('{table}')");
@@ -225,10 +246,6 @@ fn check_tables(db: &Connection) -> Result<(), Error> {
         if begin.elapsed() >= CHECK_TIME_MAX {
             break;
         }
-    }
-    for text in [sql::STATE, sql::NAME_OF, sql::ROWS, sql::FIND_ROLLUP] {
-        db.prepare(text)
-            .map_err(|error| Error::Damaged(error.to_string()))?;
     }
     Ok(())
 }

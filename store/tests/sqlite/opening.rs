@@ -167,12 +167,10 @@ fn files_of_other_programs_stay() {
         .execute_batch("CREATE TABLE t (x); INSERT INTO t VALUES (1);")
         .expect("a table");
     drop(other);
-    let texts: [&[u8]; 4] = [
-        &fs::read(&path).expect("a file"),
-        b"text",
-        &[0; 8192],
-        &[b'x'; 20_000],
-    ];
+    let whole = fs::read(&path).expect("a file");
+    let mut damaged = whole.clone();
+    damaged[100..160].fill(0xff);
+    let texts: [&[u8]; 5] = [&whole, &damaged, b"text", &[0; 8192], &[b'x'; 20_000]];
     for content in texts {
         fs::write(&path, content).expect("it is written");
         for open in [
@@ -292,6 +290,65 @@ fn damaged_histograms_are_found() {
     let limit = std::time::Duration::from_secs(60);
     let done = store.maintain(NOON, &Retention::default(), limit);
     assert_eq!(done, Err(wanted));
+}
+
+/// Bytes changed at random: the file is moved aside, or later work has an error of damage.
+#[test]
+fn random_damage_is_an_error_at_most() {
+    let seed = std::process::id().into();
+    println!("seed {seed}");
+    let mut random = fastrand::Rng::with_seed(seed);
+    let first = TempDir::new();
+    let mut store = open(&file(&first));
+    let rows: Vec<_> = (0..300)
+        .map(|n| row(NOON + 60 * n, "DE", 1000 + n as u32))
+        .collect();
+    store.insert(&rows).expect("they are stored");
+    maintain(&mut store, NOON, &Retention::default());
+    drop(store);
+    let whole = fs::read(file(&first)).expect("a file");
+    const ROUNDS: u32 = 50;
+    let mut outcomes = [0; 3];
+    for _ in 0..ROUNDS {
+        let dir = TempDir::new();
+        let mut bytes = whole.clone();
+        for _ in 0..random.usize(1..4) {
+            let at = random.usize(0..bytes.len());
+            bytes[at] = random.u8(..);
+        }
+        fs::write(file(&dir), bytes).expect("it is written");
+        let opened = match Sqlite::open(&file(&dir)) {
+            Ok(opened) => opened,
+            Err(error) => {
+                assert!(
+                    matches!(error, Error::Foreign(_) | Error::Newer { .. }),
+                    "{error}"
+                );
+                outcomes[0] += 1;
+                continue;
+            }
+        };
+        outcomes[1] += usize::from(opened.moved_aside.is_some());
+        let mut store = opened.store;
+        let query = Query {
+            to_s: u64::MAX,
+            ..Query::default()
+        };
+        let limit = std::time::Duration::from_secs(60);
+        for done in [
+            store.map(&query).map(|_| ()),
+            store.insert(&rows),
+            store
+                .maintain(NOON, &Retention::default(), limit)
+                .map(|_| ()),
+        ] {
+            let is_known = matches!(done, Ok(()) | Err(Error::Damaged(_)));
+            assert!(is_known, "{done:?}");
+            outcomes[2] += usize::from(done.is_err());
+        }
+    }
+    assert!(outcomes[1] > 0, "{outcomes:?}");
+    println!("foreign, moved aside, found later: {outcomes:?}");
 }
 
 /// A process that hangs while it opens a store holds the lock of the directory.

@@ -1,7 +1,9 @@
 //! Two processes on one file: both work.
 
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
+use firstbyte_tests::skip::skip;
 use firstbyte_tests::{TempDir, wait_until};
 use store::{Query, Settings, Store};
 
@@ -76,4 +78,35 @@ fn readers_do_not_wait() {
     assert_eq!(totals(&path).connections, 1);
     db.execute_batch("COMMIT").expect("a commit");
     assert_eq!(totals(&path).connections, 0);
+}
+
+/// Locks of this process on a file.
+fn locks(path: &Path) -> usize {
+    let inode = std::fs::metadata(path).expect("a file").ino();
+    let (file, process) = (format!(":{inode}"), std::process::id().to_string());
+    let all = std::fs::read_to_string("/proc/locks").unwrap_or_default();
+    let is_ours = |line: &&str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        words.contains(&&*process) && words.iter().any(|word| word.ends_with(&file))
+    };
+    all.lines().filter(is_ours).count()
+}
+
+/// Locks of POSIX end when a process closes any descriptor of the file. An opening must not end those of a store that is open in
+/// the same process: another process would take itself for the last one, and remove the log.
+#[test]
+fn openings_leave_the_locks_of_their_process() {
+    let dir = TempDir::new();
+    let path = file(&dir);
+    let mut store = open(&path);
+    store.insert(&[row(NOON, "DE", 1)]).expect("it is stored");
+    let before = locks(&path);
+    if before == 0 {
+        skip("/proc/locks does not show the locks of this process");
+        return;
+    }
+    assert_eq!(totals(&path).connections, 1);
+    assert_eq!(locks(&path), before, "after a reader");
+    drop(open(&path));
+    assert_eq!(locks(&path), before, "after a writer");
 }
