@@ -175,7 +175,6 @@ impl Recorder {
                     Handshake::Early => HandshakeKind::Early,
                 },
                 first_byte_us: sample.first_byte_us,
-                first_byte_max_us: None,
                 stalls: stalls(sample.stalls),
             }
         }

@@ -105,7 +105,6 @@ impl Generator {
             handshake_us: Some(handshake_us),
             handshake_kind: HandshakeKind::Full,
             first_byte_us: Some(rtt_us + 700),
-            first_byte_max_us: Some(rtt_us + 5_000),
             stalls: Stalls::default(),
         }
     }

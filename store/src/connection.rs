@@ -87,8 +87,6 @@ pub struct Connection {
     pub handshake_kind: HandshakeKind,
     /// Time to the first byte of the first response, microseconds.
     pub first_byte_us: Option<u32>,
-    /// Longest time to the first byte of a response, microseconds.
-    pub first_byte_max_us: Option<u32>,
     /// Stalls of the connection.
     pub stalls: Stalls,
 }

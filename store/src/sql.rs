@@ -65,7 +65,6 @@ CREATE TABLE connection (
     stalls_delayed_ack INTEGER NOT NULL,
     stalls_retransmit INTEGER NOT NULL,
     stalls_window INTEGER NOT NULL,
-    first_byte_max_us INTEGER,
     duration_ms INTEGER NOT NULL,
     handshake_kind INTEGER NOT NULL
 ) STRICT;
@@ -95,7 +94,7 @@ CREATE VIEW connections AS SELECT
     c.id, datetime(c.closed_s, 'unixepoch') AS closed, server.text AS server, protocol.text AS protocol, tls.text AS tls,
     country.text AS country, subdivision.text AS subdivision, operator.text AS operator, c.network, c.via_proxy,
     c.min_rtt_us / 1000.0 AS min_rtt_ms, c.rtt_us / 1000.0 AS rtt_ms, c.first_byte_us / 1000.0 AS first_byte_ms,
-    c.first_byte_max_us / 1000.0 AS first_byte_max_ms, c.handshake_us / 1000.0 AS handshake_ms,
+    c.handshake_us / 1000.0 AS handshake_ms,
     CASE c.handshake_kind WHEN 0 THEN 'none' WHEN 1 THEN 'full' WHEN 2 THEN 'resumed' ELSE 'early' END AS handshake_kind,
     c.requests, c.bytes_sent, c.bytes_received, c.retransmits, c.stalls_delayed_ack, c.stalls_retransmit, c.stalls_window,
     c.duration_ms
@@ -163,7 +162,7 @@ pub(crate) const LAST_OF_OLDEST: &str = "SELECT max(id) FROM
 pub(crate) const ADD_NAME: &str = "INSERT INTO name (text) VALUES (?1) RETURNING id";
 
 pub(crate) const INSERT: &str = "INSERT INTO connection VALUES
-    (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24)";
+    (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23)";
 
 pub(crate) const FIND_ROLLUP: &str = "SELECT connections, requests, bytes_sent, bytes_received, retransmits,
     via_proxy, stalls_delayed_ack, stalls_retransmit, stalls_window, min_rtt, rtt, first_byte, handshake

@@ -64,7 +64,6 @@ pub(super) fn insert(
             int(row.stalls.delayed_ack),
             int(row.stalls.retransmit),
             int(row.stalls.window),
-            row.first_byte_max_us,
             int(row.duration_ms),
             row.handshake_kind as u8,
         ])?;
