@@ -68,6 +68,7 @@ impl Recorder {
                 return;
             }
         };
+        let mut is_replaced = false;
         let row = self.row_maker();
         let mut message = vec![0; MESSAGE_BYTES_MAX];
         loop {
@@ -81,7 +82,10 @@ impl Recorder {
                         let _ = sample.is_some_and(|sample| writer.offer(row(&sample)));
                     }
                 }
-                Ok(None) if ready.ends => break,
+                Ok(None) if ready.ends => {
+                    is_replaced = true;
+                    break;
+                }
                 Ok(None) => {}
                 Err(error) => {
                     console.failed(Level::Alert, format_args!("recv() of samples"), &error);
@@ -92,7 +96,9 @@ impl Recorder {
         }
         let counters = std::sync::Arc::clone(writer.counters());
         writer.close();
-        self.write_figures(figures(&counters.counts()));
+        if !is_replaced {
+            self.write_figures(figures(&counters.counts()));
+        }
     }
 
     fn settings(&self) -> Settings {

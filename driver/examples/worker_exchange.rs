@@ -24,6 +24,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
@@ -39,6 +40,8 @@ use engines::spdy;
 use server_base::connector::{SocketOptions, UpstreamAddr};
 use server_base::errlog::{self, ErrorLog, Level, Sink};
 use server_base::opened::OpenedLogs;
+use server_base::samples::{ConnectionSample, SampleSink};
+use server_base::transport::TcpInfo;
 use server_http::exchange::{Env, Peer};
 use server_http::{LoadOptions, load};
 use sys::connect::{ConnectError, Connecting};
@@ -107,6 +110,8 @@ fn serve(root: &Path, name: &str, path: &str, times: usize, count: usize) -> io:
     let generation = ThreadConfig::new(configuration(root, name)?, 1);
     let env = Env {
         clock_us: Some(clock_us),
+        tcp_info: Some(|_| Some(TcpInfo::default())),
+        samples: Some(Arc::new(SampleCounter(AtomicU64::new(0)))),
         ..Env::default()
     };
     let mut shared = Shared::new(Memory, generation, env);
@@ -170,6 +175,17 @@ fn serve(root: &Path, name: &str, path: &str, times: usize, count: usize) -> io:
         }
     }
     Ok(shared.requests == (count * times) as u64 && conn.socket().sent > 0)
+}
+
+/// Encodes samples, as the queue of a worker does.
+#[derive(Debug)]
+struct SampleCounter(AtomicU64);
+
+impl SampleSink for SampleCounter {
+    fn record(&self, sample: &ConnectionSample) {
+        black_box(sample.encode());
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 /// Returns monotonic microseconds. The server's own clock needs a vDSO, which valgrind hides.

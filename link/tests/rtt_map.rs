@@ -22,9 +22,12 @@ const HOLD: Duration = Duration::from_millis(40);
 const CONNECTIONS: usize = 24;
 const REQUESTS: usize = 6;
 /// Connections at a time.
-const AT_ONCE: usize = 8;
+const AT_ONCE: usize = 4;
 /// Lateness of the link in the median beyond which nothing is judged.
 const LATENESS_MAX: Duration = Duration::from_micros(100);
+
+/// Lateness of a single packet beyond which nothing is judged.
+const WORST: Duration = Duration::from_millis(500);
 
 /// Two links of a country: without and with delayed acknowledgements.
 struct Country {
@@ -127,7 +130,14 @@ fn agrees(map: &Value, countries: &[Country]) {
             "{}: {median_ms} for {delay_ms}",
             country.code
         );
-        assert_eq!(found["samples"], 2 * CONNECTIONS as u64, "{}", country.code);
+        // The first time of a connection is unknown if its SYN-ACK was sent again (Karn's algorithm).
+        let samples = found["samples"].as_u64().expect("a number");
+        let all = 2 * CONNECTIONS as u64;
+        assert!(
+            (all - 4..=all).contains(&samples),
+            "{}: {samples}",
+            country.code
+        );
     }
 }
 
@@ -150,7 +160,7 @@ fn medians_of_countries_are_the_delays_of_their_links() {
     let all = countries.iter().flat_map(|country| &country.links);
     if let Some(late) = all
         .into_iter()
-        .find(|link| link.lateness().median > LATENESS_MAX)
+        .find(|link| link.lateness().median > LATENESS_MAX || link.lateness().worst > WORST)
     {
         return inconclusive("medians of countries", late);
     }
@@ -159,7 +169,7 @@ fn medians_of_countries_are_the_delays_of_their_links() {
     let from_store = || run(["map", "--store", &store, "--json"]).stdout;
     wait_until("all connections are stored", || {
         let map: Value = serde_json::from_str(&from_store()).unwrap_or_default();
-        map["samples"] == total
+        map["requests"] == total * REQUESTS as u64
     });
     agrees(&map(&["--store", &store]).0, &countries);
     let geoip = shown(&server.path("geoip"));

@@ -6,6 +6,7 @@
 //! Source: docs/store.md.
 #![forbid(unsafe_code)]
 
+mod clock;
 mod connection;
 mod counters;
 mod error;

@@ -22,12 +22,12 @@ pub struct Retention {
 }
 
 impl Default for Retention {
-    /// Rows for 30 days, roll-ups for 400 days, at most 4 GiB.
+    /// Rows for 30 days, roll-ups for 400 days, at most 1 GiB.
     fn default() -> Self {
         Self {
             rows_s: 30 * DAY_S,
             rollups_s: 400 * DAY_S,
-            max_bytes: 4 << 30,
+            max_bytes: 1 << 30,
         }
     }
 }

@@ -159,6 +159,9 @@ pub(crate) const LAST_OF_OLDEST: &str = "SELECT max(id) FROM
 
 // Texts that write.
 
+/// Time of the row that was stored last.
+pub(crate) const NEWEST: &str = "SELECT closed_s FROM connection ORDER BY id DESC LIMIT 1";
+
 pub(crate) const ADD_NAME: &str = "INSERT INTO name (text) VALUES (?1) RETURNING id";
 
 pub(crate) const INSERT: &str = "INSERT INTO connection VALUES

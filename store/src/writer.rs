@@ -10,6 +10,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
+use crate::clock::ClockWatch;
 use crate::connection::Connection;
 use crate::counters::{Counters, Report};
 use crate::error::Error;
@@ -88,6 +89,7 @@ impl Writer {
             on_report: Box::new(on_report),
             store: None,
             batch: Vec::new(),
+            clock: None,
             commit_at: None,
             maintain_at: Instant::now(),
             not_rolled: 0,
@@ -181,6 +183,8 @@ struct Worker {
     store: Option<Sqlite>,
     /// Rows of the next commit.
     batch: Vec<Connection>,
+    /// Since the first maintenance.
+    clock: Option<ClockWatch>,
     commit_at: Option<Instant>,
     maintain_at: Instant,
     /// Rows since the last roll-up.
@@ -330,6 +334,17 @@ impl Worker {
         let now_s = SystemTime::now()
             .duration_since(SystemTime::UNIX_EPOCH)
             .map_or(0, |since| since.as_secs());
+        let now = Instant::now();
+        let newest_s = store.newest_s()?;
+        let clock = self
+            .clock
+            .get_or_insert_with(|| ClockWatch::new(newest_s, now_s, now));
+        // Nothing is old at the time 0.
+        let now_s = if clock.is_trusted(now_s, now) {
+            now_s
+        } else {
+            0
+        };
         let done = store.maintain(now_s, &self.settings.retention, MAINTAIN_TIME)?;
         self.not_rolled = 0;
         if done.more {

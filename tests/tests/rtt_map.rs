@@ -92,8 +92,14 @@ fn connections_without_a_response_have_no_row() {
     drop(server.client());
     server.client().send("GET /f");
     drop(UnixStream::connect(server.path("s.sock")).expect("it listens"));
+    // Rows are written in the order in which connections close.
     visit(&server);
     wait_for_rows(&server, 1);
+    visit(&server);
+    wait_for_rows(&server, 2);
+    let protocols = rows(&server, "SELECT DISTINCT protocol FROM connections");
+    assert_eq!(protocols.len(), 1);
+    assert_eq!(protocols[0]["protocol"], "HTTP/1.1");
 }
 
 #[test]
@@ -106,6 +112,12 @@ fn connections_of_proxies_are_marked_and_have_the_network_of_the_visitor() {
     let field = "X-Forwarded-For: 198.51.100.77";
     server.client().get_with("/f.txt", &[field]);
     wait_for_rows(&server, 1);
+    // The proxy names a client in its second request only.
+    let mut client = server.client();
+    client.get("/f.txt");
+    client.get_with("/f.txt", &[field]);
+    drop(client);
+    wait_for_rows(&server, 2);
     for header in [
         "PROXY TCP4 203.0.113.99 192.0.2.1 4000 80\r\n",
         "PROXY TCP6 2001:db8:1:2:3:4:5:6 2001:db8::1 4000 80\r\n",
@@ -133,6 +145,7 @@ fn connections_of_proxies_are_marked_and_have_the_network_of_the_visitor() {
         .collect();
     let expected = [
         "198.51.100.0/24",
+        "127.0.0.0/24",
         "203.0.113.0/24",
         "2001:db8:1::/48",
         "127.0.0.0/24",

@@ -9,7 +9,9 @@ use std::process::{Command, Stdio};
 
 use firstbyte_tests::small_disk::on_small_disk;
 use firstbyte_tests::{Server, process, wait_until};
-use recorded::{STORE, count, metric, rows, site, store_processes, visit, wait_for_rows};
+use recorded::{
+    STORE, count, metric, rows, site, store_processes, visit, wait_for_rows, wait_for_rows_of,
+};
 use rustix::process::Signal;
 
 #[test]
@@ -51,8 +53,7 @@ fn reload_changes_the_store_and_loses_nothing() {
     wait_for_rows(&server, 2);
     change("lab/store.db", "a/b/lab/other.db");
     visit(&server);
-    let other = server.path("a/b/lab/other.db");
-    wait_until("the new store is there", || other.exists());
+    wait_for_rows_of(&server, "a/b/lab/other.db", 1);
     change("a/b/lab/other.db", "lab/store.db");
     visit(&server);
     wait_for_rows(&server, 3);
@@ -127,7 +128,7 @@ fn stores_that_fail_slow_nothing_and_are_reported() {
 #[test]
 fn full_disk_keeps_what_is_stored() {
     let lines = "lab_store sqlite:%%DIR%%/small/store.db;";
-    let Some(server) = on_small_disk(site(lines, "").allow("cannot write the store"), 1000) else {
+    let Some(server) = on_small_disk(site(lines, "").allow("cannot write the store"), 400) else {
         return;
     };
     let server = server.start();

@@ -136,6 +136,7 @@ fn finish(
         // The command returns: all that a service manager may read is there.
         starting.succeeded();
     }
+    let is_store_thread = !current.main.master_process;
     let mut title = Title::take();
     title.set(&format!("firstbyte: master process {}", joined(arguments)));
     Ok(Supervisor {
@@ -158,7 +159,7 @@ fn finish(
         workers: Vec::new(),
         workers_started: 0,
         respawn: Respawn::new(),
-        store: StoreProcess::new(),
+        store: StoreProcess::new(is_store_thread),
         predecessor,
         successor: None,
         left,

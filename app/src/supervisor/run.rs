@@ -314,7 +314,8 @@ impl Supervisor {
 
     fn leave_if_stopped(&mut self) -> Flow {
         let stopping = matches!(self.phase, Phase::Quitting | Phase::Terminating { .. });
-        if !stopping || !self.workers.is_empty() || !self.store.finish(Instant::now()) {
+        let is_quick = matches!(self.phase, Phase::Terminating { .. });
+        if !stopping || !self.workers.is_empty() || !self.store.finish(Instant::now(), is_quick) {
             return Continue(());
         }
         let aside = self.successor.as_ref().map(|successor| &successor.oldbin);

@@ -1,8 +1,9 @@
 //! The store process: started with a configuration that records connections, and again when it ends.
 //!
 //! Samples go over one socket pair for the life of the supervisor. Workers have one end; each store process in turn has the other.
-//! So no sample is lost while a process takes the place of another. A store process finishes when its control socket is closed, or
-//! when no worker has the sending end. With `master_process off` it is a thread. Absent: what it writes ([`crate::recorder`]).
+//! So no sample is lost while a process takes the place of another, which it does when the other has ended. A store process
+//! finishes when its control socket is closed, or when nobody has the sending end. With `master_process off` at the start it
+//! is a thread. Absent: what it writes ([`crate::recorder`]).
 
 use std::fs::DirBuilder;
 use std::io;
@@ -31,21 +32,22 @@ use crate::recorder::Recorder;
 pub(super) struct StoreProcess {
     channel: Option<Channel>,
     running: Option<Running>,
-    /// Processes that finish.
-    leaving: Vec<u32>,
+    /// A process or thread that finishes, and when it is killed or left alone.
+    leaving: Option<(Handle, Instant)>,
     respawn: Respawn,
     /// When settings or logs have changed: another process takes its place.
     stale_since: Option<Instant>,
-    /// When processes that have not finished by the end of the server are killed.
-    kill_at: Option<Instant>,
+    /// It is a thread of this process, as the first worker is.
+    is_thread: bool,
+    /// The one that finishes has been killed.
     is_killed: bool,
 }
 
 /// Both ends of the way of samples.
 #[derive(Debug)]
 struct Channel {
-    /// The workers' end; `None` while the server ends.
-    send: Option<OwnedFd>,
+    /// The workers' end.
+    send: OwnedFd,
     receive: OwnedFd,
     figures: OwnedFd,
 }
@@ -76,7 +78,7 @@ impl Channel {
         let (kind, flags) = (SocketType::SEQPACKET, SocketFlags::CLOEXEC);
         let (send, receive) = socketpair(AddressFamily::UNIX, kind, flags, None)?;
         Ok(Self {
-            send: Some(send),
+            send,
             receive,
             figures: process::memory_file("store-figures")?,
         })
@@ -84,14 +86,14 @@ impl Channel {
 }
 
 impl StoreProcess {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(is_thread: bool) -> Self {
         Self {
             channel: None,
             running: None,
-            leaving: Vec::new(),
+            leaving: None,
             respawn: Respawn::new(),
             stale_since: Some(Instant::now()),
-            kill_at: None,
+            is_thread,
             is_killed: false,
         }
     }
@@ -103,78 +105,66 @@ impl StoreProcess {
 
     /// When there is something to do.
     pub(super) fn due(&self, phase: Phase) -> Option<Instant> {
-        match phase {
-            Phase::Serving => self.stale_since.or(self.respawn.due),
-            Phase::Paused => None,
-            Phase::Quitting | Phase::Terminating { .. } => self.kill_at,
+        match (&self.leaving, phase) {
+            // The end of a thread brings no signal.
+            (Some((Handle::Thread(_), _)), _) => Some(Instant::now() + THREAD_LOOK),
+            (Some((Handle::Process(_), kill_at)), _) => Some(*kill_at),
+            (None, Phase::Serving) => self.stale_since.or(self.respawn.due),
+            (None, _) => None,
         }
     }
 
-    /// Has the running process finish with all that was sent, as no worker sends any more; returns whether all have ended.
-    pub(super) fn finish(&mut self, now: Instant) -> bool {
-        if let Some(channel) = &mut self.channel {
-            channel.send = None;
+    /// Has the running process finish with all that was sent, as no worker sends any more; returns whether it has ended.
+    pub(super) fn finish(&mut self, now: Instant, is_quick: bool) -> bool {
+        let limit = if is_quick { QUICK_END_WAIT } else { END_WAIT };
+        let running = self.running.take();
+        self.leave(running, now + limit);
+        self.settle(now);
+        self.leaving.is_none()
+    }
+
+    /// Closes the control socket: the process or thread writes all samples that were sent, and ends.
+    fn leave(&mut self, running: Option<Running>, kill_at: Instant) {
+        if let Some(Running { handle, .. }) = running {
+            self.is_killed = false;
+            self.leaving = Some((handle, kill_at));
         }
-        let kill_at = *self.kill_at.get_or_insert(now + END_WAIT);
-        if kill_at <= now {
-            if self.is_killed {
-                // A disk that does not answer holds a process for as long as it likes.
-                return true;
+    }
+
+    /// Forgets what has ended, and kills what takes too long.
+    fn settle(&mut self, now: Instant) {
+        let Some((handle, kill_at)) = &mut self.leaving else {
+            return;
+        };
+        let is_late = *kill_at <= now;
+        match handle {
+            Handle::Thread(thread) if !thread.is_finished() && !is_late => {}
+            Handle::Process(pid) if is_late && !self.is_killed => {
+                // It may have ended already; either way its end will be reaped.
+                let _ = process::kill(*pid, signal::KILL);
+                self.is_killed = true;
+                *kill_at = now + QUICK_END_WAIT;
             }
-            self.kill();
-            self.kill_at = Some(now + END_WAIT);
-        }
-        let is_thread = |running: &mut Running| matches!(running.handle, Handle::Thread(_));
-        if let Some(running) = self.running.take_if(is_thread) {
-            join(running);
-        }
-        self.running.is_none() && self.leaving.is_empty()
-    }
-
-    /// Ends store processes that take too long.
-    fn kill(&mut self) {
-        self.is_killed = true;
-        if let Some(running) = self.running.take()
-            && let Handle::Process(pid) = running.handle
-        {
-            self.leaving.push(pid);
-        }
-        for pid in &self.leaving {
-            // It may have ended already; either way its end will be reaped.
-            let _ = process::kill(*pid, signal::KILL);
+            Handle::Process(_) if !is_late => {}
+            // A disk that does not answer holds a thread or a process for as long as it likes.
+            Handle::Thread(_) | Handle::Process(_) => self.leaving = None,
         }
     }
 
     /// Notes the end of a process; returns whether it was a store process.
     pub(super) fn ended(&mut self, pid: u32, exit: Exit, console: &Console) -> bool {
-        if let Some(at) = self.leaving.iter().position(|leaving| *leaving == pid) {
-            self.leaving.swap_remove(at);
-            if matches!(exit, Exit::Signal { .. }) {
-                log_exit(console, &format!("store process {pid}"), exit);
-            }
+        let is_it = |handle: &Handle| matches!(handle, Handle::Process(p) if *p == pid);
+        if self.leaving.take_if(|(handle, _)| is_it(handle)).is_some() {
+            log_exit(console, &format!("store process {pid}"), exit);
             return true;
         }
-        let is_it =
-            |running: &mut Running| matches!(running.handle, Handle::Process(p) if p == pid);
-        let Some(running) = self.running.take_if(is_it) else {
+        let Some(running) = self.running.take_if(|running| is_it(&running.handle)) else {
             return false;
         };
         log_exit(console, &format!("store process {pid}"), exit);
         self.respawn
             .after_death(Instant::now(), running.started.elapsed());
         true
-    }
-
-    /// Has the running process finish.
-    fn leave(&mut self) {
-        match self.running.take() {
-            Some(Running {
-                handle: Handle::Process(pid),
-                ..
-            }) => self.leaving.push(pid),
-            Some(running) => join(running),
-            None => {}
-        }
     }
 
     fn channel(&mut self) -> io::Result<&Channel> {
@@ -184,18 +174,6 @@ impl StoreProcess {
         self.channel
             .as_ref()
             .ok_or_else(|| io::ErrorKind::NotFound.into())
-    }
-}
-
-/// Waits for the end of a store thread.
-fn join(running: Running) {
-    let Running {
-        handle, _control, ..
-    } = running;
-    drop(_control);
-    if let Handle::Thread(thread) = handle {
-        // A panic has been printed.
-        let _ = thread.join();
     }
 }
 
@@ -209,24 +187,30 @@ impl Supervisor {
             return Ok(());
         }
         let channel = self.store.channel()?;
-        if let Some(send) = &channel.send {
-            bundle.samples = Some(SampleChannel {
-                socket: send.try_clone()?,
-                figures: channel.figures.try_clone()?,
-            });
-        }
+        bundle.samples = Some(SampleChannel {
+            socket: channel.send.try_clone()?,
+            figures: channel.figures.try_clone()?,
+        });
         Ok(())
     }
 
     /// Starts the store process that the current configuration needs, or has the running one finish.
     pub(super) fn settle_store(&mut self, now: Instant) -> Flow {
+        self.store.settle(now);
         let due = self.store.due(self.phase);
-        if self.phase != Phase::Serving || due.is_none_or(|due| due > now) {
+        let is_due = due.is_some_and(|due| due <= now);
+        if self.phase != Phase::Serving || self.store.leaving.is_some() || !is_due {
+            return Continue(());
+        }
+        if let Some(running) = self.store.running.take() {
+            // The next one is started when this one has ended.
+            self.store.leave(Some(running), now + LEAVE_WAIT);
             return Continue(());
         }
         (self.store.stale_since, self.store.respawn.due) = (None, None);
-        self.store.leave();
         let Some(conf) = self.current.main.lab_store.clone() else {
+            // Samples of earlier settings belong to no later store.
+            self.store.channel = None;
             return Continue(());
         };
         let started = self.start_store(conf)?;
@@ -240,13 +224,12 @@ impl Supervisor {
 
     fn start_store(&mut self, conf: LabStoreConf) -> Flow<io::Result<()>> {
         let account = self.current.account.clone();
-        create_parent(&conf.path, account.as_ref(), &self.console);
         let made = self.recorder(conf);
         let (recorder, control) = match made {
             Ok(made) => made,
             Err(error) => return Continue(Err(error)),
         };
-        let handle = if self.current.main.master_process {
+        let handle = if !self.store.is_thread {
             match process::fork() {
                 Ok(Fork::Child) => {
                     self.title.set("firstbyte: store process");
@@ -267,7 +250,10 @@ impl Supervisor {
         } else {
             let console = self.console.clone();
             let thread = std::thread::Builder::new().name("store".to_owned());
-            let thread = thread.spawn(move || recorder.with_places(&console).run(&console));
+            let thread = thread.spawn(move || {
+                create_parent(&recorder.conf.path, None, &console);
+                recorder.with_places(&console).run(&console);
+            });
             thread.map(Handle::Thread)
         };
         Continue(handle.map(|handle| {
@@ -315,6 +301,7 @@ pub(super) fn serve(spawn: StoreSpawn) -> i32 {
         account,
         console,
     } = spawn;
+    create_parent(&recorder.conf.path, account.as_ref(), &console);
     // Databases are read with the supervisor's rights, as the configuration is.
     let recorder = recorder.with_places(&console);
     if super::work::become_store(account.as_ref(), &console).is_err() {
@@ -324,5 +311,10 @@ pub(super) fn serve(spawn: StoreSpawn) -> i32 {
     0
 }
 
-/// Time in which store processes finish at the end of the server, before they are killed.
-const END_WAIT: Duration = Duration::from_secs(5);
+/// Time in which a store process finishes that another one follows, before it is killed.
+const LEAVE_WAIT: Duration = Duration::from_secs(30);
+/// Time in which a store process finishes at the end of the server, and at its quick end.
+const END_WAIT: Duration = Duration::from_secs(15);
+const QUICK_END_WAIT: Duration = Duration::from_secs(4);
+/// Interval of looks at a thread that finishes.
+const THREAD_LOOK: Duration = Duration::from_millis(20);

@@ -77,7 +77,7 @@ pub fn run(control: OwnedFd, load: Load) -> i32 {
     };
     let code = worker.serve();
     worker.join();
-    worker.samples.flush();
+    worker.samples.flush(worker.is_terminating);
     code
 }
 
@@ -113,6 +113,8 @@ struct Worker {
     /// Where `worker_memory_limit` is written.
     memory: Option<MemoryWatch>,
     leaving: bool,
+    /// The supervisor kills this process if it does not end at once.
+    is_terminating: bool,
 }
 
 struct ThreadHandle {
@@ -177,6 +179,7 @@ impl Worker {
             shutdown_timeout_ms: None,
             memory: None,
             leaving: false,
+            is_terminating: false,
         };
         // The first message is the configuration: a worker without threads could not take it up.
         worker.handle_command(first);
@@ -258,6 +261,7 @@ impl Worker {
             self.log.write(Level::Notice, format_args!("exiting"));
         }
         self.leaving = true;
+        self.is_terminating = true;
         // The control socket may be at its end: nothing more is heard from it.
         let _ = self.poller.remove(&self.control);
         self.command(|| Command::Terminate);
@@ -299,8 +303,14 @@ impl Worker {
         }
         let renewed = bundle.renewed;
         self.take_listeners(bundle.listeners);
-        let attached = self.samples.attach(bundle.samples);
-        attached.map_err(|error| sys::os_error(&error))?;
+        if let Err(error) = self.samples.attach(bundle.samples) {
+            // Requests are served all the same.
+            let reason = sys::os_error(&error);
+            self.log.write(
+                Level::Alert,
+                format_args!("connections are not recorded ({reason})"),
+            );
+        }
         self.change_logs(bundle.logs, &cycle, &http);
         let tasks = TaskTimer::start(&http.periodic_tasks, &self.log);
         self.shutdown_timeout_ms = cycle.main.shutdown_timeout_ms;

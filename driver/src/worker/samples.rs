@@ -41,8 +41,8 @@ struct State {
     has_thread: bool,
     /// Records were taken out and are being sent.
     is_sending: bool,
-    /// Records are sent at once: the worker ends.
-    is_ending: bool,
+    /// Records are sent at once, without gathering.
+    is_draining: bool,
 }
 
 impl SampleSink for SampleQueue {
@@ -52,11 +52,12 @@ impl SampleSink for SampleQueue {
             drop(state);
             return meters::event(Event::SampleDropped);
         }
-        let was_empty = state.records.is_empty();
+        let before = state.records.len();
         state.records.extend_from_slice(&sample.encode());
         drop(state);
         meters::event(Event::SampleQueued);
-        if was_empty {
+        // The thread waits for the first record, and gathers until there are many.
+        if before == 0 || (before < GATHERED_BYTES && before + SAMPLE_BYTES >= GATHERED_BYTES) {
             self.changed.notify_all();
         }
     }
@@ -72,6 +73,11 @@ impl SampleQueue {
     /// # Errors
     /// The sending thread cannot be started.
     pub(super) fn attach(self: &Arc<Self>, channel: Option<SampleChannel>) -> io::Result<()> {
+        if channel.is_none() {
+            // Those that wait belong to the store before.
+            self.drain(DETACH_WAIT);
+            StoreFigures::unpublish();
+        }
         let mut state = self.state();
         state.channel = channel.map(Arc::new);
         if state.channel.is_some() && !state.has_thread {
@@ -85,19 +91,26 @@ impl SampleQueue {
         Ok(())
     }
 
-    /// Sends what is queued, for [`END_WAIT`] at most.
-    pub(super) fn flush(&self) {
-        let until = Instant::now() + END_WAIT;
+    /// Sends what is queued before the worker ends, within a limit.
+    pub(super) fn flush(&self, is_quick: bool) {
+        self.drain(if is_quick { QUICK_END_WAIT } else { END_WAIT });
+    }
+
+    /// Sends what is queued at once, and drops and counts the rest after a limit.
+    fn drain(&self, limit: Duration) {
+        let until = Instant::now() + limit;
         let mut state = self.state();
-        state.is_ending = true;
+        state.is_draining = true;
         self.changed.notify_all();
         while state.channel.is_some() && (state.is_sending || !state.records.is_empty()) {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return;
+                break;
             }
             state = self.wait(state, left);
         }
+        state.is_draining = false;
+        count_dropped(std::mem::take(&mut state.records).len());
     }
 
     fn wait<'a>(&self, state: MutexGuard<'a, State>, limit: Duration) -> MutexGuard<'a, State> {
@@ -109,9 +122,12 @@ impl SampleQueue {
     fn send_all(&self) {
         loop {
             let (records, channel) = self.next();
-            if let Some(channel) = &channel {
-                send(channel, &records);
-                publish(channel);
+            match &channel {
+                Some(channel) => {
+                    send(channel, &records);
+                    publish(channel);
+                }
+                None => count_dropped(records.len()),
             }
             let mut state = self.state();
             state.is_sending = false;
@@ -134,7 +150,7 @@ impl SampleQueue {
             state = self.wait(state, left);
         }
         let until = Instant::now() + GATHER;
-        while !state.is_ending && Instant::now() < until {
+        while !state.is_draining && state.records.len() < GATHERED_BYTES && Instant::now() < until {
             let left = until.saturating_duration_since(Instant::now());
             state = self.wait(state, left);
         }
@@ -153,10 +169,15 @@ fn send(channel: &SampleChannel, records: &[u8]) {
             }
         };
         if sent.is_err() {
-            for _ in 0..message.len() / SAMPLE_BYTES {
-                meters::event(Event::SampleDropped);
-            }
+            count_dropped(message.len());
         }
+    }
+}
+
+/// Counts the records of these bytes as dropped.
+fn count_dropped(bytes: usize) {
+    for _ in 0..bytes / SAMPLE_BYTES {
+        meters::event(Event::SampleDropped);
     }
 }
 
@@ -180,8 +201,13 @@ const MESSAGE_BYTES: usize = 256 * SAMPLE_BYTES;
 const GATHER: Duration = Duration::from_millis(100);
 /// Interval of the figures for metrics.
 const PUBLISH_EVERY: Duration = Duration::from_secs(1);
-/// Maximum time for which the end of the worker waits for the queue.
-const END_WAIT: Duration = Duration::from_secs(1);
+/// Bytes that are sent without gathering more.
+const GATHERED_BYTES: usize = QUEUE_BYTES / 4;
+/// Maximum time for which the end of the worker waits for the queue, and its quick end, before the supervisor kills it.
+const END_WAIT: Duration = Duration::from_secs(5);
+const QUICK_END_WAIT: Duration = Duration::from_millis(300);
+/// Maximum time for which a configuration without recording waits for the queue of the one before.
+const DETACH_WAIT: Duration = Duration::from_millis(200);
 
 #[cfg(test)]
 #[path = "samples_tests.rs"]

@@ -78,9 +78,26 @@ fn samples_arrive_in_order_and_together() {
 fn end_sends_all_at_once() {
     let (queue, mut theirs, _) = attached();
     queue.record(&sample(7));
-    queue.flush();
+    queue.flush(true);
     assert!(queue.state().records.is_empty());
     assert_eq!(received(&mut theirs), [7]);
+}
+
+#[test]
+fn samples_that_nobody_takes_are_counted_at_the_end() {
+    let queue: Arc<SampleQueue> = Arc::default();
+    let (ours, _theirs) = UnixStream::pair().expect("a pair");
+    queue.state().channel = Some(Arc::new(SampleChannel {
+        socket: ours.into(),
+        figures: sys::process::memory_file("figures").expect("memory"),
+    }));
+    for n in 0..7 {
+        queue.record(&sample(n));
+    }
+    let before = meters::sums().events(Event::SampleDropped);
+    queue.flush(true);
+    assert!(meters::sums().events(Event::SampleDropped) >= before + 7);
+    assert!(queue.state().records.is_empty());
 }
 
 #[test]
@@ -123,7 +140,7 @@ fn figures_of_the_store_are_published() {
     figures.write_all_at(&written.encode(), 0).expect("memory");
     queue.record(&sample(1));
     received(&mut theirs);
-    queue.flush();
+    queue.flush(true);
     let until = Instant::now() + Duration::from_secs(10);
     while StoreFigures::published() != Some(written) {
         assert!(Instant::now() < until, "they are not published");

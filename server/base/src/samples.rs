@@ -124,6 +124,11 @@ impl StoreFigures {
         *PUBLISHED.lock().unwrap_or_else(PoisonError::into_inner) = Some(self);
     }
 
+    /// Shows no figures any more: there is no store.
+    pub fn unpublish() {
+        *PUBLISHED.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
     /// Returns the figures that were published last, `None` without a store.
     #[must_use]
     pub fn published() -> Option<Self> {

@@ -4,10 +4,13 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use rusqlite::OptionalExtension;
+
 use crate::connection::Connection;
 use crate::error::Error;
 use crate::query::{MapAnswer, Query, Totals};
 use crate::retention::{Maintained, Retention};
+use crate::sql;
 use crate::store::Store;
 
 mod aside;
@@ -105,6 +108,17 @@ impl Sqlite {
         }
     }
 
+    /// Returns the time of the newest row, Unix seconds.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub(crate) fn newest_s(&self) -> Result<Option<u64>, Error> {
+        let newest = self
+            .db
+            .query_row(sql::NEWEST, [], |row| row.get::<_, i64>(0));
+        Ok(newest.optional()?.map(uint))
+    }
+
     /// Path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
@@ -159,6 +173,7 @@ impl Store for Sqlite {
     ) -> Result<Maintained, Error> {
         let until = Instant::now() + limit;
         let mut done = Maintained::default();
+        retain::correct(&mut self.db, now_s, retention)?;
         loop {
             let rolled = roll::step(&mut self.db)?;
             done.rolled_rows += rolled;

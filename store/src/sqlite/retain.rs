@@ -19,6 +19,9 @@ const STEP_PAGES: u64 = 1_000;
 /// Share of free pages above which the file shrinks; fewer are used for the next rows.
 const FREE_SHARE: u64 = 4;
 
+/// Time from which a begin in the future is that of a wrong clock, seconds: two days.
+const WRONG_S: u64 = 2 * 86_400;
+
 /// Work done by a step.
 #[derive(Default)]
 pub(super) struct Deleted {
@@ -66,6 +69,20 @@ pub(super) fn step(
     Ok(Deleted::default())
 }
 
+/// Moves back begins that a wrong clock put into the future, so that connections of the present get roll-ups.
+pub(super) fn correct(
+    db: &mut rusqlite::Connection,
+    now_s: u64,
+    retention: &Retention,
+) -> Result<(), Error> {
+    if now_s == 0 || state(db)?.kept.minutes_from_s <= now_s + WRONG_S {
+        return Ok(());
+    }
+    let transaction = write(db)?;
+    put_kept(&transaction, now_s, retention)?;
+    Ok(transaction.commit()?)
+}
+
 /// Deletes what is too old.
 fn expire(
     db: &mut rusqlite::Connection,
@@ -108,14 +125,22 @@ fn expire(
     }
 }
 
-/// Returns the begins of the roll-ups that are young enough; none moves back.
+/// Returns the begins of the roll-ups that are young enough. None moves back, but for those that a wrong clock put into the
+/// future.
 fn kept(before: &Kept, now_s: u64, retention: &Retention) -> Kept {
-    let from_s = |age_s: u64, whole: Resolution| {
-        whole.floor(now_s.saturating_sub(age_s.min(retention.rollups_s)))
+    let from_s = |age_s: u64, whole: Resolution, before_s: u64| {
+        let begin_s = whole.floor(now_s.saturating_sub(age_s.min(retention.rollups_s)));
+        // The limit of the size moves a begin to the next day at most.
+        let is_wrong = now_s > 0 && before_s > now_s + WRONG_S;
+        if is_wrong {
+            begin_s
+        } else {
+            begin_s.max(before_s)
+        }
     };
-    let days_from_s = from_s(retention.rollups_s, Resolution::Day).max(before.days_from_s);
-    let hours_from_s = from_s(HOURS_KEPT_S, Resolution::Day).max(before.hours_from_s);
-    let minutes_from_s = from_s(MINUTES_KEPT_S, Resolution::Hour).max(before.minutes_from_s);
+    let days_from_s = from_s(retention.rollups_s, Resolution::Day, before.days_from_s);
+    let hours_from_s = from_s(HOURS_KEPT_S, Resolution::Day, before.hours_from_s);
+    let minutes_from_s = from_s(MINUTES_KEPT_S, Resolution::Hour, before.minutes_from_s);
     Kept {
         days_from_s,
         hours_from_s,

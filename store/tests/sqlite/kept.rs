@@ -100,6 +100,24 @@ fn rows_of_a_wrong_clock_leave_with_their_neighbours() {
 }
 
 #[test]
+fn connections_after_a_wrong_clock_are_counted() {
+    let dir = TempDir::new();
+    let path = file(&dir);
+    let mut store = open(&path);
+    let retention = Retention::default();
+    maintain(&mut store, NOON + 4000 * DAY, &retention);
+    store.insert(&[row(NOON, "DE", 5)]).expect("it is stored");
+    maintain(&mut store, NOON, &retention);
+    let query = Query {
+        from_s: NOON - DAY,
+        to_s: NOON + DAY,
+        ..Query::default()
+    };
+    let totals = store.totals(&query).expect("it can be read");
+    assert_eq!(totals.connections, 1);
+}
+
+#[test]
 fn numbers_of_deleted_rows_are_not_used_again() {
     let dir = TempDir::new();
     let path = file(&dir);

@@ -3,8 +3,10 @@
 
 use std::fs;
 use std::process::Command;
+use std::time::Duration;
 
-use firstbyte_tests::{Builder, Server, process, wait_until};
+use firstbyte_tests::wait::DEADLINE;
+use firstbyte_tests::{Builder, Server, process};
 use serde_json::Value;
 
 /// Prints the rows of a query as a JSON array of objects.
@@ -39,17 +41,46 @@ pub(crate) fn rows(server: &Server, query: &str) -> Vec<Value> {
     }
 }
 
+/// Prints the number of connections once there are so many, or after a time in seconds.
+const WAITER: &str = "import sqlite3, sys, time
+path, number, until = sys.argv[1], int(sys.argv[2]), time.monotonic() + float(sys.argv[3])
+while True:
+    count = 0
+    try:
+        db = sqlite3.connect(f\"file:{path}?mode=ro\", uri=True, timeout=20)
+        count = db.execute('SELECT count(*) FROM connections').fetchone()[0]
+        db.close()
+    except sqlite3.OperationalError:
+        pass
+    if count >= number or time.monotonic() > until:
+        print(count)
+        break
+    time.sleep(0.03)";
+
+/// The number of connections in a file of a server, when there are so many or a time is over.
+fn counted(server: &Server, file: &str, number: u64, limit: Duration) -> u64 {
+    let waited = Command::new("python3")
+        .args(["-c", WAITER, &server.path(file).display().to_string()])
+        .args([number.to_string(), limit.as_secs_f64().to_string()])
+        .output()
+        .expect("python3 runs");
+    let text = String::from_utf8_lossy(&waited.stdout);
+    text.trim().parse().unwrap_or_else(|_| panic!("{waited:?}"))
+}
+
 pub(crate) fn count(server: &Server) -> u64 {
-    let counted = rows(server, "SELECT count(*) AS n FROM connections");
-    counted
-        .first()
-        .map_or(0, |row| row["n"].as_u64().expect("a number"))
+    counted(server, "lab/store.db", 0, Duration::ZERO)
 }
 
 #[track_caller]
 pub(crate) fn wait_for_rows(server: &Server, number: u64) {
-    wait_until("the store has the rows", || count(server) >= number);
-    assert_eq!(count(server), number);
+    wait_for_rows_of(server, "lab/store.db", number);
+}
+
+/// Waits until a store has exactly this number of connections.
+#[track_caller]
+pub(crate) fn wait_for_rows_of(server: &Server, file: &str, number: u64) {
+    assert_eq!(counted(server, file, number, DEADLINE), number, "{file}");
 }
 
 /// A request on a connection of its own.

@@ -79,7 +79,9 @@ pub(super) fn written<N: Net>(kept: &mut Kept, exchanges: &mut Exchanges, sh: &S
     let Some(recording) = kept.recording_mut() else {
         return;
     };
-    if recording.first.is_some() {
+    if let Some(first) = &mut recording.first {
+        // A proxy may name the client in a later request only.
+        first.via_proxy |= exchanges.in_progress().any(|(_, x)| x.proxy.is_some());
         return;
     }
     let sent = exchanges.sent;
