@@ -95,7 +95,7 @@ soak: build
 # link itself: rates and losses over a minute, a gigabit a second without a rate.
 first-byte: build
 	FIRSTBYTE_BIN=$(abspath $(BINARY)) LINK_ROUNDS=$(LINK_ROUNDS_ALL) LINK_TABLE=1 LINK_STRICT=1 \
-	    $(CARGO) test --package firstbyte-link --test first_byte --test handshakes -- --nocapture
+	    $(CARGO) test --package firstbyte-link --test first_byte --test handshakes --test rtt_map -- --nocapture
 	LINK_SECONDS=60 LINK_TABLE=1 LINK_STRICT=1 $(CARGO) test --package firstbyte-link --test shape -- --nocapture
 	FIRSTBYTE_BIN=$(abspath $(BINARY)) LINK_SECONDS=60 $(CARGO) test --package firstbyte-tests --test via -- --nocapture
 

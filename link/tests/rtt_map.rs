@@ -182,4 +182,5 @@ fn medians_of_countries_are_the_delays_of_their_links() {
     agrees(&from_log, &countries);
     let (_, messages) = log("smoothed.log");
     assert!(messages.contains("$tcpinfo_min_rtt"), "{messages}");
+    assert!(messages.contains("biased"), "{messages}");
 }

@@ -101,7 +101,9 @@ impl Histogram {
         let (mut before, mut last) = (0.0, None);
         for (bucket, cell) in self.cells() {
             let count = cell.count as f64;
-            let share = ((rank - before) / count).clamp(0.0, 1.0);
+            // The first and the last of some times are within their bucket: a single time is the mean.
+            let edge = 0.5 / count;
+            let share = ((rank - before) / count).clamp(edge, 1.0 - edge);
             last = Some(within(bucket, cell, share));
             before += count;
             if before >= rank {
@@ -161,6 +163,15 @@ mod tests {
             }
             let median = histogram.quantile_us(0.5).expect("it has times");
             assert!((median - us as f64).abs() < 0.01, "{median} for {us}");
+        }
+    }
+
+    #[test]
+    fn quantiles_of_a_single_time_are_that_time() {
+        let mut histogram = Histogram::default();
+        histogram.add(5_123);
+        for q in [0.0, 0.5, 0.95, 1.0] {
+            assert_eq!(histogram.quantile_us(q), Some(5_123.0), "{q}");
         }
     }
 

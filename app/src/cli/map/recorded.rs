@@ -57,7 +57,8 @@ impl Recorded<'_> {
         }
         Ok(Mapped {
             map: RttMap::of_store(&answer),
-            period: (answer.from_s as i64, answer.to_s as i64),
+            // The end of the query does not belong to it.
+            period: (answer.from_s as i64, answer.to_s.min(to_s) as i64 - 1),
         })
     }
 }
