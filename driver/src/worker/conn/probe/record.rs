@@ -28,6 +28,8 @@ pub(crate) struct Recording {
 pub(super) struct FirstResponse {
     pub(super) client: Option<IpAddr>,
     pub(super) via_proxy: bool,
+    /// Writes after it that were looked at for a proxy.
+    pub(super) looks: u8,
     pub(super) version: Version,
     /// Time since the end of the request's head, microseconds.
     pub(super) us: Option<u64>,

@@ -81,7 +81,10 @@ pub(super) fn written<N: Net>(kept: &mut Kept, exchanges: &mut Exchanges, sh: &S
     };
     if let Some(first) = &mut recording.first {
         // A proxy may name the client in a later request only.
-        first.via_proxy |= exchanges.in_progress().any(|(_, x)| x.proxy.is_some());
+        if first.looks < PROXY_LOOKS {
+            first.looks += 1;
+            first.via_proxy |= exchanges.in_progress().any(|(_, x)| x.proxy.is_some());
+        }
         return;
     }
     let sent = exchanges.sent;
@@ -91,6 +94,7 @@ pub(super) fn written<N: Net>(kept: &mut Kept, exchanges: &mut Exchanges, sh: &S
         recording.first = Some(FirstResponse {
             client: client(x),
             via_proxy: recording.behind_proxy || x.proxy.is_some(),
+            looks: 0,
             version: x.head.version,
             us: between(recording.head_us, sh.env.now_us()),
         });
@@ -152,3 +156,6 @@ pub(super) fn end<N: Net>(c: &mut Conn<N::Socket>, sh: &Shared<N>) {
         stalls: recording.stalls,
     });
 }
+
+/// Writes that are looked at for a proxy that names its client: it does so in nearly every request.
+const PROXY_LOOKS: u8 = 16;
