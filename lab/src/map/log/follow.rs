@@ -143,9 +143,13 @@ fn is_plain(path: &Path) -> bool {
     let Ok(metadata) = path.metadata() else {
         return true;
     };
+    // Bytes of a pipe are read once.
+    if !metadata.is_file() {
+        return false;
+    }
     let mut begin = [0; 4];
     let read = File::open(path).and_then(|mut file| file.read(&mut begin));
-    metadata.is_file() && !read.is_ok_and(|count| is_compressed(&begin[..count]))
+    !read.is_ok_and(|count| is_compressed(&begin[..count]))
 }
 
 /// Time between two reports of followed logs, milliseconds.

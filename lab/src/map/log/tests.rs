@@ -268,6 +268,24 @@ fn truncated_logs_without_copy_are_reported() {
 }
 
 #[test]
+fn pipes_with_names_are_followed_from_their_first_byte() {
+    let dir = TempDir::new();
+    let pipe = dir.path().join("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.is_ok_and(|status| status.success()));
+    for threads in [1, 2] {
+        let writer = std::thread::spawn({
+            let pipe = pipe.clone();
+            move || fs::write(pipe, lines(0..100))
+        });
+        // It ends with the pipe.
+        let report = followed(&pipe, threads, |_| true);
+        writer.join().expect("it ends").expect("all is read");
+        assert_eq!((report.counts.lines, report.counts.damaged), (100, 0));
+    }
+}
+
+#[test]
 fn followed_logs_that_cannot_be_opened_are_errors() {
     let dir = TempDir::new();
     let log = dir.path().join("a.log");
