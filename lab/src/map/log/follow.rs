@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 use super::feed::Feed;
 use super::parsers::{Parsers, Tallies};
 use super::report::{Event, Progress, Report, Watch};
+use super::rotated::is_rotated_behind;
 use super::source::is_compressed;
 use super::stream::{Step, Stream};
-use super::tail::Tail;
+use super::tail::{Held, Tail};
 use super::{Input, Job};
 
 /// A followed log.
@@ -37,12 +38,13 @@ pub(super) fn follow(
     for (at, input) in job.inputs.iter().enumerate() {
         logs.push(Followed::open(at, input, job)?);
     }
+    let mut held = Held::new();
     let mut progress = Progress::default();
     let (mut shown_at, mut shown_lines) = (Instant::now(), 0);
     loop {
         let mut is_more = false;
         for log in &mut logs {
-            let (lines, own) = log.step(parsers, &mut remarked)?;
+            let (lines, own) = log.step(parsers, &mut remarked, &mut held)?;
             progress.lines += lines;
             is_more |= own;
         }
@@ -65,7 +67,7 @@ pub(super) fn follow(
         }
     }
     for log in &mut logs {
-        log.finish(parsers, &mut remarked)?;
+        log.finish(parsers, &mut remarked, &mut held)?;
     }
     Ok(remarked)
 }
@@ -74,8 +76,12 @@ impl Followed {
     fn open(at: usize, input: &Input, job: &Job<'_>) -> Result<Self, String> {
         match &input.path {
             Some(path) if is_plain(path) => {
+                let is_last = is_rotated_input(path, job);
+                if is_last && !path.exists() {
+                    return Ok(Self::Ended);
+                }
                 let feed = Feed::new(at, input, &job.client);
-                Ok(Self::Tail(Box::new(Tail::new(path, feed))))
+                Ok(Self::Tail(Box::new(Tail::new(path, feed, is_last))))
             }
             _ => Ok(Self::Stream(Box::new(Stream::open(at, input, job)?))),
         }
@@ -86,9 +92,10 @@ impl Followed {
         &mut self,
         parsers: &mut Parsers<'_>,
         remarked: &mut Report,
+        held: &mut Held,
     ) -> Result<(u64, bool), String> {
         match self {
-            Self::Tail(tail) => tail.step(parsers),
+            Self::Tail(tail) => tail.step(parsers, held),
             Self::Stream(stream) => {
                 let step = stream.step(parsers)?;
                 let mut lines = step.lines();
@@ -114,7 +121,7 @@ impl Followed {
                 if let Some(feed) = tail.feed() {
                     feed.remark(report);
                 }
-                report.broken.extend(tail.lost.iter().cloned());
+                report.broken.extend(tail.faults().cloned());
             }
             Self::Stream(stream) => stream.leave(report),
             Self::Ended => {}
@@ -122,12 +129,17 @@ impl Followed {
     }
 
     /// Reads what has come meanwhile, and lines without an end.
-    fn finish(&mut self, parsers: &mut Parsers<'_>, remarked: &mut Report) -> Result<(), String> {
+    fn finish(
+        &mut self,
+        parsers: &mut Parsers<'_>,
+        remarked: &mut Report,
+        held: &mut Held,
+    ) -> Result<(), String> {
         match self {
             Self::Tail(tail) => {
                 let deadline = Instant::now() + Duration::from_millis(REFRESH_MS);
                 // A server that writes faster than this reads does not keep it from ending.
-                while tail.step(parsers)?.1 && Instant::now() < deadline {}
+                while tail.step(parsers, held)?.1 && Instant::now() < deadline {}
                 tail.finish(parsers)?;
             }
             Self::Stream(stream) => drop(stream.feed.finish(parsers)?),
@@ -136,6 +148,16 @@ impl Followed {
         self.remark(remarked);
         Ok(())
     }
+}
+
+/// Whether a log is a rotated file of another one, so that files with its name come from the other.
+fn is_rotated_input(path: &Path, job: &Job<'_>) -> bool {
+    let names = job
+        .inputs
+        .iter()
+        .filter_map(|input| input.path.as_ref()?.file_name());
+    path.file_name()
+        .is_some_and(|own| names.into_iter().any(|log| is_rotated_behind(own, log)))
 }
 
 /// Whether a path is a file to wait at the end of: plain, or not there yet.

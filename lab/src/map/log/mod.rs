@@ -21,6 +21,7 @@ mod pattern;
 mod pieces;
 mod read;
 mod report;
+mod rotated;
 mod source;
 mod stream;
 mod tail;

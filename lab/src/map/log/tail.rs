@@ -6,9 +6,9 @@
 //!
 //! Source: logrotate(8), `create`, `copytruncate`, `compress`.
 
+use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, Read};
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
@@ -17,6 +17,7 @@ use sys::os_error;
 
 use super::feed::Feed;
 use super::parsers::Parsers;
+use super::rotated::{is_packed, is_rotated};
 use super::source::Source;
 
 /// A followed log.
@@ -29,13 +30,25 @@ pub(super) struct Tail {
     /// For the first file.
     feed: Option<Feed>,
     /// Sentences about lost lines.
-    pub(super) lost: Vec<String>,
+    lost: Vec<String>,
+    /// Why the path cannot be opened now.
+    trouble: Option<String>,
+    /// The file of the path if another log reads it.
+    foreign: Option<Id>,
+    /// Its files to come are read under another name.
+    is_last: bool,
 }
+
+/// Device and number of a file.
+type Id = (u64, u64);
+
+/// Files that are open in all followed logs. A file that is renamed from one log to another is read once.
+pub(super) type Held = HashSet<Id>;
 
 /// An open file.
 struct Open {
     file: File,
-    id: (u64, u64),
+    id: Id,
     offset: u64,
     /// The last bytes before the offset.
     mark: Vec<u8>,
@@ -43,15 +56,23 @@ struct Open {
 }
 
 impl Tail {
-    /// Follows the file of a path, which need not exist.
-    pub(super) fn new(path: &Path, feed: Feed) -> Self {
+    /// Follows the file of a path, which need not exist. If `is_last`, files that get the path later are ignored.
+    pub(super) fn new(path: &Path, feed: Feed, is_last: bool) -> Self {
         Self {
             path: path.to_owned(),
             current: None,
             retired: Vec::new(),
             feed: Some(feed),
             lost: Vec::new(),
+            trouble: None,
+            foreign: None,
+            is_last,
         }
+    }
+
+    /// Sentences about lines that are lost, or cannot be read now.
+    pub(super) fn faults(&self) -> impl Iterator<Item = &String> {
+        self.lost.iter().chain(&self.trouble)
     }
 
     /// The feed of the current file.
@@ -64,8 +85,12 @@ impl Tail {
     ///
     /// # Errors
     /// A file cannot be read, or its format is unknown.
-    pub(super) fn step(&mut self, parsers: &mut Parsers<'_>) -> Result<(u64, bool), String> {
-        let mut lines = self.look(parsers)?;
+    pub(super) fn step(
+        &mut self,
+        parsers: &mut Parsers<'_>,
+        held: &mut Held,
+    ) -> Result<(u64, bool), String> {
+        let mut lines = self.look(parsers, held)?;
         let mut is_more = false;
         let cannot =
             |error: io::Error| format!("cannot read {}: {}", self.path.display(), os_error(&error));
@@ -96,29 +121,47 @@ impl Tail {
     }
 
     /// Opens the file of the path if it is another, and closes old files.
-    fn look(&mut self, parsers: &mut Parsers<'_>) -> Result<u64, String> {
+    fn look(&mut self, parsers: &mut Parsers<'_>, held: &mut Held) -> Result<u64, String> {
         let mut lines = 0;
         let is_over = |since: &Instant| since.elapsed() >= Duration::from_secs(RETIRED_S);
         while let Some(at) = self.retired.iter().position(|(_, since)| is_over(since)) {
-            lines += self.retired.remove(at).0.feed.finish(parsers)?;
+            lines += self.give_up(at, parsers, held)?;
         }
-        if let Some(open) = &self.current
-            && identity(&self.path).is_some_and(|id| id == open.id)
-        {
+        let own = self.current.as_ref().map(|open| open.id);
+        if own.is_some() && self.is_last {
             return Ok(lines);
         }
-        let cannot =
-            |error: io::Error| format!("cannot read {}: {}", self.path.display(), os_error(&error));
-        let file = match File::open(&self.path) {
-            Ok(file) => file,
+        let is_known = |id: Id, foreign| [own, foreign].contains(&Some(id));
+        if identity(&self.path).is_some_and(|id| is_known(id, self.foreign)) {
+            self.trouble = None;
+            return Ok(lines);
+        }
+        let (file, id) = match opened(&self.path) {
+            Ok(opened) => opened,
             // Between two files of a path there may be none.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(lines),
-            Err(error) => return Err(cannot(error)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.trouble = None;
+                return Ok(lines);
+            }
+            Err(error) => {
+                let why = format!("cannot read {}: {}", self.path.display(), os_error(&error));
+                if own.is_none() {
+                    return Err(why);
+                }
+                // A new file may get its permissions a moment later.
+                self.trouble = Some(why);
+                return Ok(lines);
+            }
         };
-        let metadata = file.metadata().map_err(cannot)?;
-        let id = (metadata.dev(), metadata.ino());
+        self.trouble = None;
+        if is_known(id, self.foreign) {
+            return Ok(lines);
+        }
+        if !held.insert(id) {
+            self.foreign = Some(id);
+            return Ok(lines);
+        }
         let feed = match (&self.current, self.feed.take()) {
-            (Some(open), _) if open.id == id => return Ok(lines),
             (Some(open), _) => open.feed.successor(),
             (None, Some(feed)) => feed,
             (None, None) => return Ok(lines),
@@ -134,9 +177,21 @@ impl Tail {
             self.retired.push((before, Instant::now()));
         }
         if self.retired.len() > RETIRED_MAX {
-            lines += self.retired.remove(0).0.feed.finish(parsers)?;
+            lines += self.give_up(0, parsers, held)?;
         }
         Ok(lines)
+    }
+
+    /// Closes a file that had the path before. Returns the number of lines.
+    fn give_up(
+        &mut self,
+        at: usize,
+        parsers: &mut Parsers<'_>,
+        held: &mut Held,
+    ) -> Result<u64, String> {
+        let (mut open, _) = self.retired.remove(at);
+        held.remove(&open.id);
+        open.feed.finish(parsers)
     }
 
     /// Parses lines without an end. Returns the number of lines.
@@ -231,20 +286,13 @@ fn copies(path: &Path) -> Vec<PathBuf> {
         true => Path::new("."),
         false => directory,
     };
-    let stem = Path::new(name).file_stem().unwrap_or(name).as_bytes();
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let mut found: Vec<(bool, SystemTime, PathBuf)> = entries
-        .filter(|entry| {
-            let own = entry.file_name();
-            own != name && own.as_bytes().starts_with(stem)
-        })
+        .filter(|entry| is_rotated(&entry.file_name(), name))
         .filter_map(|entry| {
             let metadata = entry.metadata().ok().filter(fs::Metadata::is_file)?;
-            let path = entry.path();
-            let is_plain = !COMPRESSED
-                .iter()
-                .any(|end| path.extension() == Some(end.as_ref()));
-            Some((is_plain, metadata.modified().ok()?, path))
+            let is_plain = !is_packed(&entry.file_name());
+            Some((is_plain, metadata.modified().ok()?, entry.path()))
         })
         .collect();
     found.sort_by(|one, other| other.cmp(one));
@@ -252,13 +300,17 @@ fn copies(path: &Path) -> Vec<PathBuf> {
     found.into_iter().map(|(.., path)| path).collect()
 }
 
-fn identity(path: &Path) -> Option<(u64, u64)> {
+fn identity(path: &Path) -> Option<Id> {
     let metadata = fs::metadata(path).ok()?;
     Some((metadata.dev(), metadata.ino()))
 }
 
-/// Ends of names of compressed files.
-const COMPRESSED: [&str; 3] = ["gz", "zst", "zstd"];
+fn opened(path: &Path) -> io::Result<(File, Id)> {
+    let file = File::open(path)?;
+    let metadata = file.metadata()?;
+    Ok((file, (metadata.dev(), metadata.ino())))
+}
+
 /// Seconds for which a renamed file is read after its last line.
 const RETIRED_S: u64 = 60;
 /// Renamed files that are read; an older one is given up.

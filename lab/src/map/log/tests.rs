@@ -151,10 +151,15 @@ fn reading_ends_when_the_caller_wants_it() {
 }
 
 /// Follows a log while `step` is called with the number of lines; it returns false at the end.
-fn followed(path: &Path, threads: usize, mut step: impl FnMut(u64) -> bool) -> Report {
+fn followed(path: &Path, threads: usize, step: impl FnMut(u64) -> bool) -> Report {
+    all_followed(&[path.to_owned()], threads, step)
+}
+
+/// Follows several logs, as [`followed`] does.
+fn all_followed(paths: &[PathBuf], threads: usize, mut step: impl FnMut(u64) -> bool) -> Report {
     let job = Job {
         follows: true,
-        ..job(&[path.to_owned()], threads)
+        ..job(paths, threads)
     };
     let began = Instant::now();
     let report = read(&job, &mut |event| match event {
@@ -208,6 +213,142 @@ fn renamed_logs_are_read_to_their_end() {
         assert_eq!((report.counts.lines, report.counts.minimum), (51, 51));
         assert_eq!(report.counts.damaged, 0);
     }
+}
+
+/// The names of the two rotated files, and whether the log is copied and truncated.
+#[test]
+fn rotated_files_that_are_logs_of_their_own_are_read_once() {
+    for (one, two, is_copied) in [
+        ("a.log.1", "a.log.2", false),
+        ("a.log.1", "a.log.2", true),
+        ("a-1.log", "a-2.log", false),
+    ] {
+        let dir = TempDir::new();
+        let paths = ["a.log", one, two].map(|name| dir.path().join(name));
+        let [log, old, oldest] = &paths;
+        append(log, &lines(0..100));
+        append(old, &lines(100..200));
+        let mut looks = 0;
+        let mut at = 0;
+        let report = all_followed(&paths[..2], 1, |lines_read| {
+            match (at, lines_read) {
+                (0, 200) => {
+                    fs::rename(old, oldest).expect("it can be renamed");
+                    match is_copied {
+                        true => drop(fs::copy(log, old).expect("it can be copied")),
+                        false => fs::rename(log, old).expect("it can be renamed"),
+                    }
+                    fs::write(log, lines(200..210)).expect("it can be written");
+                }
+                // Both names are looked at in each step.
+                (1, 210..) if looks < 3 => {
+                    looks += 1;
+                    return true;
+                }
+                (1, 210..) => return false,
+                _ => return true,
+            }
+            at += 1;
+            true
+        });
+        assert_eq!(report.counts.lines, 210, "{one} {is_copied}");
+        assert_eq!(report.broken, [""; 0]);
+    }
+}
+
+/// Names that end in numbers are logs as well: they rotate on their own.
+#[test]
+fn logs_with_numbers_rotate_beside_others() {
+    let dir = TempDir::new();
+    let paths = ["a.log", "a-2.log"].map(|name| dir.path().join(name));
+    let old = dir.path().join("a-2.log.1");
+    append(&paths[0], &lines(0..10));
+    append(&paths[1], &lines(10..20));
+    let mut at = 0;
+    let report = all_followed(&paths, 1, |lines_read| {
+        match (at, lines_read) {
+            (0, 20) => {
+                fs::rename(&paths[1], &old).expect("it can be renamed");
+                append(&paths[1], &lines(20..25));
+            }
+            (1, 25) => return false,
+            _ => return true,
+        }
+        at += 1;
+        true
+    });
+    assert_eq!(report.counts.lines, 25);
+}
+
+#[test]
+fn logs_that_cannot_be_opened_for_a_moment_are_tried_again() {
+    let dir = TempDir::new();
+    let (log, old) = (dir.path().join("a.log"), dir.path().join("a.log.1"));
+    append(&log, &lines(0..10));
+    for is_healed in [true, false] {
+        let (mut at, mut looks) = (0, 0);
+        let report = followed(&log, 1, |lines_read| {
+            match (at, lines_read) {
+                (0, 10) => {
+                    fs::rename(&log, &old).expect("it can be renamed");
+                    std::os::unix::fs::symlink(&log, &log).expect("it can be made");
+                }
+                // The old file is read on meanwhile.
+                (1, 10) if looks == 0 => {
+                    append(&old, &lines(10..15));
+                    looks = 1;
+                    return true;
+                }
+                (1, 15) if !is_healed => return false,
+                (1, 15) => {
+                    fs::remove_file(&log).expect("it can be removed");
+                    append(&log, &lines(15..25));
+                }
+                (2, 25) => return false,
+                _ => return true,
+            }
+            at += 1;
+            true
+        });
+        match is_healed {
+            true => {
+                assert_eq!((report.counts.lines, report.broken.len()), (25, 0));
+                fs::remove_file(&old).expect("it can be removed");
+                fs::write(&log, lines(0..10)).expect("it can be written");
+            }
+            false => {
+                assert_eq!((report.counts.lines, report.broken.len()), (15, 1));
+                let why = &report.broken[0];
+                assert!(why.contains("a.log: 40: Too many"), "{why}");
+            }
+        }
+    }
+}
+
+/// As many files as are compared have similar names and are newer.
+#[test]
+fn copies_are_found_among_other_files() {
+    let dir = TempDir::new();
+    let log = dir.path().join("a.log");
+    append(&log, &lines(0..1000));
+    let mut at = 0;
+    let report = followed(&log, 1, |lines_read| {
+        match (at, lines_read) {
+            (0, 1000) => {
+                dir.write("a.log.1", lines(0..1100));
+                for n in 0..20 {
+                    dir.write(&format!("ab{n}.log"), "x");
+                    dir.write(&format!("a.log.{n}.xz"), "\u{fffd}7zXZ");
+                }
+                fs::write(&log, lines(1100..1200)).expect("it can be written");
+            }
+            (1, 1200) => return false,
+            _ => return true,
+        }
+        at += 1;
+        true
+    });
+    assert_eq!((report.counts.lines, report.broken.len()), (1200, 0));
 }
 
 #[test]
