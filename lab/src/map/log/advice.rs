@@ -34,17 +34,21 @@ pub fn warnings(report: &Report) -> Vec<String> {
             directive("min_rtt"),
             directive("rtt")
         ));
-        if report.lacks_requests {
-            all.push(
-                "the log has no $connection_requests, so each request counts, and $tcpinfo_rtt rises with their number"
-                    .to_owned(),
-            );
-        }
-    } else if counts.minimum > 0 && report.lacks_requests {
-        all.push(
-            "the log has no $connection_requests: a connection has as many samples as requests"
-                .to_owned(),
-        );
+    }
+    if counts.unnumbered > 0 {
+        let lacks = match counts.unnumbered == counts.minimum + counts.smoothed {
+            true => "the log has no $connection_requests".to_owned(),
+            false => format!(
+                "{} round-trip times have no $connection_requests",
+                counts.unnumbered
+            ),
+        };
+        all.push(match counts.smoothed {
+            0 => format!("{lacks}: a connection has as many samples as requests"),
+            _ => {
+                format!("{lacks}, so each request counts, and $tcpinfo_rtt rises with their number")
+            }
+        });
     }
     if counts.minimum + counts.smoothed + counts.proxied == 0 && counts.usable() > 0 {
         all.push(format!(
@@ -70,10 +74,12 @@ mod tests {
     use super::*;
     use crate::map::log::{Counts, Damaged, Fault};
 
-    fn of(counts: Counts, lacks_requests: bool) -> Vec<String> {
+    fn of(counts: Counts, unnumbered: u64) -> Vec<String> {
         warnings(&Report {
-            counts,
-            lacks_requests,
+            counts: Counts {
+                unnumbered,
+                ..counts
+            },
             inputs: vec!["a.log".to_owned()],
             ..Report::default()
         })
@@ -95,19 +101,26 @@ mod tests {
             ..Counts::default()
         };
         has(
-            &of(counts(5, 0), false),
+            &of(counts(5, 0), 0),
             &["all round-trip times are of $tcpinfo_rtt"],
         );
-        has(&of(counts(5, 5), false), &["5 round-trip times are"]);
-        let both = of(counts(5, 0), true);
+        has(&of(counts(5, 5), 0), &["5 round-trip times are"]);
+        let both = of(counts(5, 0), 5);
         has(
             &both,
             &["$tcpinfo_min_rtt requests=", "each request counts"],
         );
         assert!(both[0].contains("rtt=$tcpinfo_rtt requests="), "{both:?}");
-        has(&of(counts(0, 5), true), &["as many samples as requests"]);
-        has(&of(counts(0, 5), false), &[]);
-        let none = of(counts(0, 0), false);
+        has(
+            &of(counts(0, 5), 5),
+            &["the log has no $connection_requests: a connection has as many samples as requests"],
+        );
+        has(
+            &of(counts(0, 5), 4),
+            &["4 round-trip times have no $connection_requests: a connection"],
+        );
+        has(&of(counts(0, 5), 0), &[]);
+        let none = of(counts(0, 0), 0);
         has(&none, &["requests alone are counted"]);
         assert!(none[0].contains("$tcpinfo_rtt") && none[0].contains("$tcpinfo_min_rtt"));
     }
@@ -127,6 +140,6 @@ mod tests {
             ..Counts::default()
         };
         let expected = "2 of 10 lines are damaged and were skipped; the first is a.log:7: it does not have the format: \"\\u{1b}[2J\u{fffd}\"";
-        assert_eq!(of(counts, false), [expected]);
+        assert_eq!(of(counts, 0), [expected]);
     }
 }

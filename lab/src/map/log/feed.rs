@@ -135,8 +135,6 @@ impl Feed {
 
     /// Adds remarks about the format to a report.
     pub(super) fn remark(&self, report: &mut Report) {
-        let mut all = self.formats.iter().flat_map(|formats| formats.iter());
-        report.lacks_requests |= all.any(|format| format.rtt.is_some() && !format.has_requests);
         if let Some(format) = &self.detected {
             report.detected.push((self.name.clone(), format.clone()));
         }

@@ -19,6 +19,8 @@ pub enum Rtt {
 pub(super) struct Record {
     pub(super) client: Client,
     pub(super) sample: Sample,
+    /// The line tells which request of its connection it is about.
+    pub(super) is_numbered: bool,
 }
 
 /// The round-trip time of a line.
@@ -65,8 +67,6 @@ pub struct LineFormat {
     pub name: String,
     shape: Shape,
     client: Field,
-    /// Whether lines say which request of its connection they are about.
-    pub has_requests: bool,
     /// Round-trip times of the format; `None` for a format without them, or of JSON, whose lines may differ.
     pub rtt: Option<Rtt>,
 }
@@ -161,7 +161,6 @@ impl LineFormat {
             name: name.to_owned(),
             shape: Shape::Pattern(Box::new(pattern)),
             client: client.clone(),
-            has_requests: format.has(REQUESTS),
             rtt: rtt.map(|(kind, _)| kind),
         })
     }
@@ -173,7 +172,6 @@ impl LineFormat {
             name: JSON.to_owned(),
             shape: Shape::Json,
             client: client.clone(),
-            has_requests: true,
             rtt: None,
         }
     }
@@ -204,6 +202,7 @@ impl LineFormat {
                 false => address(client).ok_or(Fault::Client)?,
             },
             sample: Sample::None,
+            is_numbered: values.requests.is_some(),
         };
         let Some((kind, rtt)) = values.rtt else {
             return Ok(record);

@@ -17,8 +17,6 @@ pub struct Report {
     pub detected: Vec<(String, String)>,
     /// Sentences about logs that could not be read to their end.
     pub broken: Vec<String>,
-    /// A format of a log has no `$connection_requests`.
-    pub lacks_requests: bool,
     /// It was ended before the end of the logs.
     pub interrupted: bool,
 }

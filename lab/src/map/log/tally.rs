@@ -33,6 +33,8 @@ pub struct Counts {
     pub minimum: u64,
     /// Samples of `$tcpinfo_rtt`.
     pub smoothed: u64,
+    /// Samples of lines without `$connection_requests`.
+    pub unnumbered: u64,
     /// Times of connections of proxies, left out.
     pub proxied: u64,
 }
@@ -49,6 +51,7 @@ impl Counts {
         self.damaged += other.damaged;
         self.minimum += other.minimum;
         self.smoothed += other.smoothed;
+        self.unnumbered += other.unnumbered;
         self.proxied += other.proxied;
         let both = self.first_damaged.take().into_iter();
         self.first_damaged = both.chain(other.first_damaged.clone()).min();
@@ -128,6 +131,7 @@ impl Tally {
             Sample::Proxied => self.counts.proxied += 1,
             Sample::Time(kind, us) => {
                 figures.rtt.add(us.into());
+                self.counts.unnumbered += u64::from(!record.is_numbered);
                 match kind {
                     Rtt::Minimum => self.counts.minimum += 1,
                     Rtt::Smoothed => self.counts.smoothed += 1,

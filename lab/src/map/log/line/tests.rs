@@ -19,7 +19,11 @@ fn read(format: &str, line: &str) -> Result<Record, Fault> {
 fn record(ip: &str, sample: Sample) -> Result<Record, Fault> {
     let ip: IpAddr = ip.parse().expect("an address");
     let client = Client::Address(ip);
-    Ok(Record { client, sample })
+    Ok(Record {
+        client,
+        sample,
+        is_numbered: false,
+    })
 }
 
 const IP: &str = "192.0.2.1";
@@ -83,6 +87,7 @@ fn clients_that_are_no_address_are_faults() {
     let unknown = Record {
         client: Client::Unknown,
         sample: Sample::None,
+        is_numbered: false,
     };
     assert_eq!(read(format, "unix: 200"), Ok(unknown));
 }
@@ -151,7 +156,11 @@ fn lines_of_json_are_read_by_names() {
             Sample::None,
         ),
     ] {
-        assert_eq!(json.read(line.as_bytes()), record(IP, sample), "{line}");
+        let expected = record(IP, sample).map(|record| Record {
+            is_numbered: line.contains("connection_requests"),
+            ..record
+        });
+        assert_eq!(json.read(line.as_bytes()), expected, "{line}");
     }
     assert_eq!(json.read(b"{\"status\":200}"), Err(Fault::Form));
     assert_eq!(json.read(b"{\"remote_addr\":\"+\"}"), Err(Fault::Client));

@@ -39,6 +39,37 @@ fn lines_are_counted_by_country() {
     assert_eq!((map.unknown.requests, map.unknown.rtt.count()), (2, 1));
 }
 
+/// Lines of JSON and of other formats are treated alike.
+#[test]
+fn samples_without_number_of_their_request_are_counted() {
+    let object = "{\"remote_addr\":\"192.0.2.1\",\"tcpinfo_min_rtt\":500";
+    for (format, bare, first, second) in [
+        (
+            LineFormat::json(&Field::default()),
+            format!("{object}}}\n"),
+            format!("{object},\"connection_requests\":1}}\n"),
+            format!("{object},\"connection_requests\":2}}\n"),
+        ),
+        (
+            format("$remote_addr $tcpinfo_min_rtt $connection_requests"),
+            String::new(),
+            "192.0.2.1 500 1\n".to_owned(),
+            "192.0.2.1 500 2\n".to_owned(),
+        ),
+    ] {
+        let text = bare.repeat(3) + &first.repeat(2) + &second;
+        let (_, counts) = counted(&[format], text.as_bytes());
+        let unnumbered = if bare.is_empty() { 0 } else { 3 };
+        assert_eq!(
+            (counts.unnumbered, counts.minimum),
+            (unnumbered, 2 + unnumbered)
+        );
+    }
+    let formats = [format("$remote_addr $tcpinfo_min_rtt")];
+    let (_, counts) = counted(&formats, b"192.0.2.1 500\n192.0.2.1 -\n");
+    assert_eq!((counts.unnumbered, counts.minimum), (1, 1));
+}
+
 #[test]
 fn damaged_lines_are_skipped_and_the_first_is_shown() {
     let formats = [format("$remote_addr $status")];
