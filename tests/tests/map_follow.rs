@@ -4,7 +4,8 @@
 
 mod map;
 
-use std::fs;
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -31,7 +32,7 @@ impl Follower {
             .args(words)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(Stdio::null());
+            .stderr(File::create(logs.path("messages")).expect("the file can be made"));
         let child = command.spawn().expect("it starts");
         let follower = Self { child, logs };
         follower.wait_for(opened);
@@ -40,12 +41,7 @@ impl Follower {
 
     /// Waits until the file that now has a path is open.
     fn wait_for(&self, path: &Path) {
-        let descriptors = format!("/proc/{}/fd", self.child.id());
-        wait_until("the log is opened", || {
-            let entries = fs::read_dir(&descriptors).into_iter().flatten().flatten();
-            let mut targets = entries.filter_map(|entry| fs::read_link(entry.path()).ok());
-            targets.any(|target| target == path)
-        });
+        wait_until("the log is opened", || has_open(self.child.id(), path));
     }
 
     /// Bytes that it has read of all files.
@@ -58,15 +54,35 @@ impl Follower {
             .expect("a number")
     }
 
-    /// Ends it by a signal; returns the number of requests.
-    fn end(mut self, signal: Signal) -> u64 {
+    /// Ends it by a signal; returns its JSON and its messages.
+    fn end_with_messages(mut self, signal: Signal) -> (Value, String) {
         assert!(process::signal(self.child.id(), signal));
         let status = self.child.wait().expect("it ends");
         assert_eq!(status.code(), Some(0));
-        let text = self.logs.0.read("map.json");
-        let json: Value = serde_json::from_str(&text).expect("it is JSON");
-        figures(&json, "FR").0
+        let json = serde_json::from_str(&self.logs.0.read("map.json"));
+        (json.expect("it is JSON"), self.logs.0.read("messages"))
     }
+
+    /// Ends it by a signal; returns the number of requests.
+    fn end(self, signal: Signal) -> u64 {
+        figures(&self.end_with_messages(signal).0, "FR").0
+    }
+}
+
+/// A test that fails leaves no process.
+impl Drop for Follower {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Whether a process has the file open that now has a path.
+fn has_open(pid: u32, path: &Path) -> bool {
+    let entries = fs::read_dir(format!("/proc/{pid}/fd"));
+    let entries = entries.into_iter().flatten().flatten();
+    let mut targets = entries.filter_map(|entry| fs::read_link(entry.path()).ok());
+    targets.any(|target| target == path)
 }
 
 /// Requests from clients of their own until they are ended.
@@ -149,6 +165,10 @@ fn rotated(times: usize, directives: &str) -> (u64, u64, u64) {
             .output()
             .expect("logrotate is there: .ci/setup installs it");
         assert!(outcome.status.success(), "{outcome:?}");
+        wait_until("the server has opened its log anew", || {
+            let workers = server.workers();
+            !workers.is_empty() && workers.iter().all(|worker| has_open(*worker, &log))
+        });
         // Two rotations between two looks would hide a file.
         follower.wait_for(&log);
     }
@@ -201,9 +221,27 @@ fn followed_logs_are_reported_again_and_again() {
         json.map_or(0, |json| figures(&json, "FR").0)
     };
     wait_until("the first report has three lines", || requests() == 3);
-    logs.0.write("a.log", local(3) + &local(4));
+    let file = OpenOptions::new().append(true).open(path);
+    let written = file.and_then(|mut file| file.write_all(local(4).as_bytes()));
+    written.expect("the log can be written");
     wait_until("the next report has all lines", || requests() == 7);
     assert_eq!(follower.end(Signal::INT), 7);
+}
+
+/// A server without visitors is no failure.
+#[test]
+fn followed_logs_without_a_line_are_no_failure() {
+    if !peer::is_firstbyte() {
+        return;
+    }
+    for text in ["", "damaged\n"] {
+        let logs = Logs::new();
+        let log = logs.write("a.log", text);
+        let follower = Follower::start(&["--format", "combined", &log], Path::new(&log));
+        let (json, told) = follower.end_with_messages(Signal::TERM);
+        assert_eq!(json["countries"].as_array().map(Vec::len), Some(0));
+        assert!(told.contains("no line can be used"), "{told}");
+    }
 }
 
 /// Lines of clients in France.

@@ -138,9 +138,14 @@ pub(super) fn run(options: &Options) -> ExitCode {
     if report.interrupted {
         return ExitCode::from(INTERRUPTED);
     }
-    match report.counts.usable() {
-        0 => fail(NAME, &format!("no line can be used: {}", options.source())),
-        _ => ExitCode::SUCCESS,
+    if report.counts.usable() > 0 {
+        return ExitCode::SUCCESS;
+    }
+    let failed = fail(NAME, &format!("no line can be used: {}", options.source()));
+    // Nobody may have visited meanwhile.
+    match options.follow {
+        true => ExitCode::SUCCESS,
+        false => failed,
     }
 }
 
