@@ -5,12 +5,51 @@
 mod map;
 
 use std::io::Write;
-use std::process::{Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Output, Stdio};
 
 use firstbyte_tests::client::request;
 use firstbyte_tests::{Server, Signal, peer, process, run, wait_until};
 use map::{LINE, Logs, figures, lines};
 use serde_json::Value;
+
+/// The verb while it reads standard input; it prints JSON.
+struct Reading(Option<Child>);
+
+impl Reading {
+    fn start(logs: &Logs, words: &[&str]) -> (Self, ChildStdin) {
+        let mut command = Command::new(peer::binary());
+        command.args(["map", "--json", "--geoip", &logs.path("geoip")]);
+        command
+            .args(words)
+            .arg("-")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
+        let mut child = command.spawn().expect("it starts");
+        let input = child.stdin.take().expect("it is piped");
+        (Self(Some(child)), input)
+    }
+
+    fn pid(&self) -> u32 {
+        self.0.as_ref().expect("it runs").id()
+    }
+
+    /// Waits for its end.
+    fn output(mut self) -> Output {
+        let child = self.0.take().expect("it runs");
+        child.wait_with_output().expect("it ends")
+    }
+}
+
+/// A test that fails leaves no process.
+impl Drop for Reading {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.0.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
 
 /// A file compressed by a program.
 fn packed(program: &str, text: &str) -> Option<Vec<u8>> {
@@ -55,7 +94,10 @@ fn formats_are_detected_named_and_given() {
     let rows = "{\"remote_addr\":\"192.0.2.1\",\"tcpinfo_min_rtt\":5000}\n".repeat(3);
     let rows = logs.write("rows", rows);
     for words in [&[&rows[..]][..], &["--format", "json", &rows]] {
-        assert_eq!(figures(&logs.json(words).0, "DE"), (3, 3));
+        let (json, told) = logs.json(words);
+        assert_eq!(figures(&json, "DE"), (3, 3));
+        let why = "warning: the log has no $connection_requests";
+        assert!(told.contains(why), "{told}");
     }
     let outcome = logs.map(&["--format", "main", &combined]);
     assert_eq!(outcome.code, 1);
@@ -120,30 +162,22 @@ fn compressed_logs_and_standard_input_are_read() {
     let logs = Logs::new();
     let text = lines(20_000, " min_rtt=7000 requests=1");
     let gzip = packed("gzip", &text).expect("gzip is there: .ci/setup installs it");
-    let mut all = vec![
+    let zstd = packed("zstd", &text).expect("zstd is there: .ci/setup installs it");
+    let all = [
         logs.write("plain", &text),
         logs.write("named-otherwise", &gzip),
+        logs.write("c.zst", zstd),
     ];
-    if let Some(zstd) = packed("zstd", &text) {
-        all.push(logs.write("c.zst", zstd));
-    }
     let words: Vec<&str> = all.iter().map(String::as_str).collect();
     let count = 20_000 * all.len() as u64;
     for threads in ["1", "2", "9"] {
         let words = [&["--threads", threads], &words[..]].concat();
         assert_eq!(figures(&logs.json(&words).0, "DE"), (count, count));
     }
-    let mut command = Command::new(peer::binary());
-    command.args(["map", "--json", "--geoip", &logs.path("geoip"), "-"]);
-    command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null());
-    let mut child = command.spawn().expect("it starts");
-    let mut input = child.stdin.take().expect("it is piped");
+    let (reading, mut input) = Reading::start(&logs, &[]);
     input.write_all(&gzip).expect("it reads");
     drop(input);
-    let output = child.wait_with_output().expect("it ends");
+    let output = reading.output();
     let json: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
     assert_eq!(figures(&json, "DE"), (20_000, 20_000));
 }
@@ -250,6 +284,7 @@ fn logs_may_be_more_than_descriptors() {
     command.arg(peer::binary()).args(["map", "--json"]);
     command.args(["--geoip", &logs.path("geoip")]).args(names);
     let output = command.output().expect("there is a shell");
+    assert!(output.status.success(), "{output:?}");
     let json = serde_json::from_slice(&output.stdout).expect("it is JSON");
     assert_eq!(figures(&json, "DE"), (100, 0));
 }
@@ -335,7 +370,10 @@ fn logs_of_the_server_are_read_as_they_were_written() {
     }
     let count = 3 * HOSTILE.len() as u64;
     wait_until("all lines are written", || {
-        server.dir().read("numbers.log").lines().count() as u64 == count
+        ["plain", "bare", "objects", "numbers", "combined"]
+            .map(|name| server.dir().read(&format!("{name}.log")).lines().count() as u64)
+            .iter()
+            .all(|lines| *lines == count)
     });
     let logs = Logs::new();
     let path = |name: &str| server.path(name).display().to_string();
@@ -366,29 +404,14 @@ fn signals_end_the_reading() {
     }
     let logs = Logs::new();
     for signal in [Signal::INT, Signal::TERM] {
-        let mut command = Command::new(peer::binary());
-        command.args([
-            "map",
-            "--json",
-            "--format",
-            "combined",
-            "--geoip",
-            &logs.path("geoip"),
-            "-",
-        ]);
-        command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null());
-        let mut child = command.spawn().expect("it starts");
-        let mut input = child.stdin.take().expect("it is piped");
+        let (reading, mut input) = Reading::start(&logs, &["--format", "combined"]);
         input.write_all(lines(10, "").as_bytes()).expect("it reads");
         // It has read when it waits for more: the pipe is empty.
         wait_until("the lines are read", || {
             rustix::io::ioctl_fionread(&input).is_ok_and(|bytes| bytes == 0)
         });
-        assert!(process::signal(child.id(), signal));
-        let output = child.wait_with_output().expect("it ends");
+        assert!(process::signal(reading.pid(), signal));
+        let output = reading.output();
         assert_eq!(output.status.code(), Some(130));
         let json: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
         assert_eq!(figures(&json, "DE"), (10, 0));
