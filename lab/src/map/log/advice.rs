@@ -2,6 +2,7 @@
 
 use super::detect::directive;
 use super::report::Report;
+use super::tally::Counts;
 
 /// Sentences about damaged lines and about samples that mislead.
 #[must_use]
@@ -35,21 +36,7 @@ pub fn warnings(report: &Report) -> Vec<String> {
             directive("rtt")
         ));
     }
-    if counts.unnumbered > 0 {
-        let lacks = match counts.unnumbered == counts.minimum + counts.smoothed {
-            true => "the log has no $connection_requests".to_owned(),
-            false => format!(
-                "{} round-trip times have no $connection_requests",
-                counts.unnumbered
-            ),
-        };
-        all.push(match counts.smoothed {
-            0 => format!("{lacks}: a connection has as many samples as requests"),
-            _ => {
-                format!("{lacks}, so each request counts, and $tcpinfo_rtt rises with their number")
-            }
-        });
-    }
+    all.extend(unnumbered(counts));
     if counts.minimum + counts.smoothed + counts.proxied == 0 && counts.usable() > 0 {
         all.push(format!(
             "the log has no round-trip times, so requests alone are counted. With nginx: {} With firstbyte: {}",
@@ -58,6 +45,20 @@ pub fn warnings(report: &Report) -> Vec<String> {
         ));
     }
     all
+}
+
+/// A sentence about samples of lines without `$connection_requests`.
+fn unnumbered(counts: &Counts) -> Option<String> {
+    let samples = counts.minimum + counts.smoothed;
+    let lacks = match counts.unnumbered {
+        0 => return None,
+        all if all == samples => "the log has no $connection_requests".to_owned(),
+        some => format!("{some} round-trip times have no $connection_requests"),
+    };
+    Some(match counts.smoothed {
+        0 => format!("{lacks}: a connection has as many samples as requests"),
+        _ => format!("{lacks}, so each request counts, and $tcpinfo_rtt rises with their number"),
+    })
 }
 
 /// The place of the first damaged line, its fault and its begin.
@@ -72,7 +73,7 @@ fn first(report: &Report) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::map::log::{Counts, Damaged, Fault};
+    use crate::map::log::{Damaged, Fault};
 
     fn of(counts: Counts, unnumbered: u64) -> Vec<String> {
         warnings(&Report {

@@ -19,7 +19,7 @@ pub enum Rtt {
 pub(super) struct Record {
     pub(super) client: Client,
     pub(super) sample: Sample,
-    /// The line tells which request of its connection it is about.
+    /// The line has the number of its request in the connection.
     pub(super) is_numbered: bool,
 }
 
