@@ -108,13 +108,7 @@ fn site(root: &Path) -> io::Result<()> {
 fn serve(root: &Path, name: &str, path: &str, times: usize, count: usize) -> io::Result<bool> {
     let proxies = name.starts_with("proxied");
     let generation = ThreadConfig::new(configuration(root, name)?, 1);
-    let env = Env {
-        clock_us: Some(clock_us),
-        tcp_info: Some(|_| Some(TcpInfo::default())),
-        samples: Some(Arc::new(SampleCounter(AtomicU64::new(0)))),
-        ..Env::default()
-    };
-    let mut shared = Shared::new(Memory, generation, env);
+    let mut shared = Shared::new(Memory, generation, env());
     let mut http2 = name.contains("h2").then(Http2::new);
     let request = format!(
         "GET {path} HTTP/1.1\r\nHost: www.example.org\r\nUser-Agent: client/1.0\r\nAccept: */*\r\n\
@@ -175,6 +169,16 @@ fn serve(root: &Path, name: &str, path: &str, times: usize, count: usize) -> io:
         }
     }
     Ok(shared.requests == (count * times) as u64 && conn.socket().sent > 0)
+}
+
+/// Facts of a process without a kernel: samples of connections are encoded and counted.
+fn env() -> Env {
+    Env {
+        clock_us: Some(clock_us),
+        tcp_info: Some(|_| Some(TcpInfo::default())),
+        samples: Some(Arc::new(SampleCounter(AtomicU64::new(0)))),
+        ..Env::default()
+    }
 }
 
 /// Encodes samples, as the queue of a worker does.

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use conf::Memory;
+use server_base::errlog::Level;
 use server_http::meters::{self, Event};
 
 use super::Worker;
 use super::keeper::{Built, Keeper};
+use super::samples::SampleChannel;
 use crate::bundle::{Bundle, FromWorker, Step};
 
 impl Worker {
@@ -48,6 +50,15 @@ impl Worker {
                 generation,
                 message,
             }),
+        }
+    }
+
+    /// Sends samples over this channel from now on. If that fails, requests are served all the same.
+    pub(super) fn attach_samples(&self, channel: Option<SampleChannel>) {
+        if let Err(error) = self.samples.attach(channel) {
+            let reason = sys::os_error(&error);
+            let text = format_args!("connections are not recorded ({reason})");
+            self.log.write(Level::Alert, text);
         }
     }
 

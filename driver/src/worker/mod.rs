@@ -303,14 +303,7 @@ impl Worker {
         }
         let renewed = bundle.renewed;
         self.take_listeners(bundle.listeners);
-        if let Err(error) = self.samples.attach(bundle.samples) {
-            // Requests are served all the same.
-            let reason = sys::os_error(&error);
-            self.log.write(
-                Level::Alert,
-                format_args!("connections are not recorded ({reason})"),
-            );
-        }
+        self.attach_samples(bundle.samples);
         self.change_logs(bundle.logs, &cycle, &http);
         let tasks = TaskTimer::start(&http.periodic_tasks, &self.log);
         self.shutdown_timeout_ms = cycle.main.shutdown_timeout_ms;

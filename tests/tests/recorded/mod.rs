@@ -41,7 +41,7 @@ pub(crate) fn rows(server: &Server, query: &str) -> Vec<Value> {
     }
 }
 
-/// Prints the number of connections once there are so many, or after a time in seconds.
+/// Prints the number of connections once it has reached a number, or after a time in seconds.
 const WAITER: &str = "import sqlite3, sys, time
 path, number, until = sys.argv[1], int(sys.argv[2]), time.monotonic() + float(sys.argv[3])
 while True:
@@ -57,7 +57,7 @@ while True:
         break
     time.sleep(0.03)";
 
-/// The number of connections in a file of a server, when there are so many or a time is over.
+/// Returns the number of connections in a file of a server once it has reached a number, or after a limit.
 fn counted(server: &Server, file: &str, number: u64, limit: Duration) -> u64 {
     let waited = Command::new("python3")
         .args(["-c", WAITER, &server.path(file).display().to_string()])
