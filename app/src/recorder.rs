@@ -68,12 +68,12 @@ impl Recorder {
                 return;
             }
         };
-        let mut is_replaced = false;
         let row = self.row_maker();
         let mut message = vec![0; MESSAGE_BYTES_MAX];
         loop {
             let ready = self.wait();
             match self.receive(&mut message, ready.samples) {
+                // The supervisor is gone.
                 Ok(Some(0)) => break,
                 Ok(Some(length)) => {
                     for record in message[..length].chunks_exact(SAMPLE_BYTES) {
@@ -82,10 +82,7 @@ impl Recorder {
                         let _ = sample.is_some_and(|sample| writer.offer(row(&sample)));
                     }
                 }
-                Ok(None) if ready.ends => {
-                    is_replaced = true;
-                    break;
-                }
+                Ok(None) if ready.ends => break,
                 Ok(None) => {}
                 Err(error) => {
                     console.failed(Level::Alert, format_args!("recv() of samples"), &error);
@@ -94,11 +91,7 @@ impl Recorder {
             }
             self.publish(&writer);
         }
-        let counters = std::sync::Arc::clone(writer.counters());
         writer.close();
-        if !is_replaced {
-            self.write_figures(figures(&counters.counts()));
-        }
     }
 
     fn settings(&self) -> Settings {
@@ -188,10 +181,7 @@ impl Recorder {
 
     /// Shows the figures of the writer to the workers.
     fn publish(&self, writer: &Writer) {
-        self.write_figures(figures(&writer.counters().counts()));
-    }
-
-    fn write_figures(&self, figures: StoreFigures) {
+        let figures = figures(&writer.counters().counts());
         // A memory file takes the bytes that it has already.
         let _ = self.figures.write_all_at(&figures.encode(), 0);
     }

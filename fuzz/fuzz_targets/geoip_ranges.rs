@@ -1,7 +1,7 @@
 //! Lists of ranges as Tor has them, beside a plain search over their lines.
 //!
-//! The first four bytes are an address; the rest is the list. In a list that is read, each range has its code from its
-//! first address to its last one, and the addresses beside it have another range's code or none.
+//! The first four bytes are an address; the rest is the list. Each range of a valid list has its code from its first
+//! address to its last one. Addresses beside it have the code of another range, or none.
 #![no_main]
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

@@ -39,7 +39,7 @@ impl Metric {
     pub const ALL: [Self; 4] = [Self::MinRtt, Self::Rtt, Self::FirstByte, Self::Handshake];
 }
 
-/// A question: which connections, grouped by which property, and which of their times.
+/// Query: a period, filters, the property that groups connections, and the time of the histograms.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query {
     /// Begin of the period, Unix seconds; later connections count, and those of this second.

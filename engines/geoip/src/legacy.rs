@@ -144,8 +144,8 @@ impl Legacy {
         (into != 0).then(|| tree.checked_add(into))?
     }
 
-    /// Returns the result of the tree. nginx replaces addresses that an edition cannot have: it looks up
-    /// 255.255.255.255 among IPv4 addresses and `::` among IPv6 addresses, and IPv4 addresses there as mapped ones.
+    /// Returns the result of the tree. Addresses of the other family are replaced as in nginx: by
+    /// 255.255.255.255 in IPv4 editions; by `::` or the mapped address in IPv6 editions.
     fn walk(&self, ip: Option<IpAddr>) -> Option<u32> {
         let ip = ip.map(|ip| ip.to_canonical());
         let (bits, mut mask) = match (self.edition.v6, ip) {

@@ -33,7 +33,7 @@ pub use level::Level;
 pub use manual::section;
 pub use report::{Finding, Group, Report};
 pub use rules::Rule;
-pub use tree::ReadError;
+pub use tree::{DATA_BLOCKS, ReadError};
 
 use tree::{Id, Tree};
 

@@ -25,7 +25,7 @@ pub(crate) const PASSES: [&str; 6] = [
 pub(crate) type Id = usize;
 
 /// Blocks that hold data in the form of directives.
-const DATA: [&str; 6] = [
+pub const DATA_BLOCKS: [&str; 6] = [
     "types",
     "map",
     "geo",
@@ -360,7 +360,7 @@ impl Reader {
                     parent: Some(id),
                     via: None,
                     http: place.http || (place.parent.is_none() && name == "http"),
-                    data: place.data || DATA.contains(&name.as_str()),
+                    data: place.data || DATA_BLOCKS.contains(&name.as_str()),
                 };
                 self.items(inside, within)?;
             }

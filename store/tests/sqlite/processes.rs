@@ -95,8 +95,8 @@ fn locks(path: &Path) -> usize {
     all.lines().filter(is_ours).count()
 }
 
-/// Locks of POSIX end when a process closes any descriptor of the file. An opening must not end those of a store that is open in
-/// the same process: another process would take itself for the last one, and remove the log.
+/// Locks of POSIX end when a process closes any descriptor of the file. An opening must keep those of another store of its
+/// process. Without them another process removes the log, as the last user of the file.
 #[test]
 fn openings_leave_the_locks_of_their_process() {
     let dir = TempDir::new();

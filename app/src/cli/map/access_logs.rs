@@ -1,7 +1,7 @@
 //! The access logs of a configuration: which file has which format.
 //!
-//! The configuration is read as text, as `lint` does: directives that are not known and files that are not there do not matter,
-//! so logs of another machine can be read with its configuration. Logs of `syslog:` have no file.
+//! The configuration is read as text, as `lint` does. Unknown directives and missing files do not matter: a configuration of
+//! another machine serves for its logs. Logs of `syslog:` have no file.
 //!
 //! Source: nginx documentation, `ngx_http_log_module`; logrotate(8) for names of rotated logs.
 
@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use conf::{ConfError, Directive, Disk, Item, Loader, Source};
 use lab::map::log::Format;
+use lint::DATA_BLOCKS;
 
 use crate::argv;
 use crate::paths::{Paths, defaults};
@@ -150,7 +151,9 @@ impl Reader {
             if directive.block.is_some() {
                 let inner = match (block, directive.name()) {
                     (Block::Main, "http") => Block::Http,
-                    (Block::Http | Block::Inner, name) if !TABLES.contains(&name) => Block::Inner,
+                    (Block::Http | Block::Inner, name) if !DATA_BLOCKS.contains(&name) => {
+                        Block::Inner
+                    }
                     _ => Block::Other,
                 };
                 self.items(directive.items(), inner)?;
@@ -264,15 +267,6 @@ fn rotated(name: &str) -> impl Iterator<Item = &str> {
 
 const SEPARATORS: [char; 4] = ['.', '-', '_', ':'];
 const COMPRESSED: [&str; 3] = [".gz", ".zst", ".zstd"];
-/// Blocks of `http` without directives.
-const TABLES: [&str; 6] = [
-    "types",
-    "map",
-    "geo",
-    "split_clients",
-    "charset_map",
-    "match",
-];
 const COMBINED: &str = "combined";
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! Cuts a stream into blocks of whole lines.
 //!
-//! A line that does not fit a block is cut to [`LINE_BYTES_MAX`] and one byte, so that its reader finds it too long; the rest is
-//! dropped.
+//! A longer line than a block is cut to [`LINE_BYTES_MAX`] and one byte, so its reader finds it too long. The rest is dropped.
 
 use super::LINE_BYTES_MAX;
 

@@ -3,8 +3,7 @@
 use super::format::Format;
 use super::line::{Field, JSON, LineFormat};
 
-/// Formats that are known by a name: those of nginx and of its packages, and the two that [`super::advice`] prints. No line has
-/// two of them.
+/// Formats by name: those of nginx and its packages, and both of [`super::advice`]. No line fits two of them.
 const NAMED: [(&str, &str, &str); 5] = [
     ("min_rtt", COMBINED, MIN_RTT_SUFFIX),
     ("rtt", COMBINED, RTT_SUFFIX),

@@ -259,8 +259,7 @@ impl<'l> Values<'l> {
         is_object.then_some(values)
     }
 
-    /// Whether the line shows that the connection is that of a proxy: its peer has another address than the client, or has sent
-    /// a PROXY header.
+    /// Returns whether the line is of a proxy's connection: the peer has another address than the client, or sent a PROXY header.
     fn is_proxied(&self) -> bool {
         let is_other = |peer: &[u8]| !is_absent(peer) && Some(peer) != self.client;
         let has_header = |header: &[u8]| !is_absent(header);

@@ -157,5 +157,5 @@ pub(super) fn end<N: Net>(c: &mut Conn<N::Socket>, sh: &Shared<N>) {
     });
 }
 
-/// Writes that are looked at for a proxy that names its client: it does so in nearly every request.
+/// Number of writes that are examined for a proxy. A proxy names its client in nearly every request.
 const PROXY_LOOKS: u8 = 16;
