@@ -4,8 +4,17 @@
 //! has seen enough, as `head` has.
 
 use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use sys::os_error;
+
+/// A write has met a closed pipe.
+static CLOSED: AtomicBool = AtomicBool::new(false);
+
+/// Returns whether the reader of standard output is gone.
+pub(crate) fn is_closed() -> bool {
+    CLOSED.load(Ordering::Relaxed)
+}
 
 /// Writes a text and flushes it.
 ///
@@ -21,7 +30,11 @@ pub(crate) fn write(text: &str) -> Result<(), String> {
 /// A sentence with the system's error.
 pub(crate) fn write_with(put: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), String> {
     let mut out = io::stdout().lock();
-    outcome("output", put(&mut out).and_then(|()| out.flush()))
+    let written = put(&mut out).and_then(|()| out.flush());
+    if matches!(&written, Err(error) if error.kind() == ErrorKind::BrokenPipe) {
+        CLOSED.store(true, Ordering::Relaxed);
+    }
+    outcome("output", written)
 }
 
 /// Whether standard output is a terminal.

@@ -244,6 +244,27 @@ fn followed_logs_without_a_line_are_no_failure() {
     }
 }
 
+/// As `head` does, a reader of the reports closes the pipe.
+#[test]
+fn a_closed_pipe_ends_it() {
+    if !peer::is_firstbyte() {
+        return;
+    }
+    let logs = Logs::new();
+    let log = logs.write("a.log", local(3));
+    let mut command = Command::new(peer::binary());
+    command.args(["map", "--follow", "--geoip", &logs.path("geoip"), &log]);
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut child = command.spawn().expect("it starts");
+    drop(child.stdout.take());
+    let mut status = None;
+    wait_until("it ends", || {
+        status = child.try_wait().expect("a child");
+        status.is_some()
+    });
+    assert_eq!(status.and_then(|status| status.code()), Some(0));
+}
+
 /// Lines of clients in France.
 fn local(count: usize) -> String {
     let line = LINE.replace("192.0.2.1", "127.0.0.1");

@@ -92,6 +92,16 @@ impl Options {
         self.threads.unwrap_or_else(|| available().min(THREADS_MAX))
     }
 
+    /// Whether an output is a file.
+    fn writes_files(&self) -> bool {
+        let json = self
+            .json
+            .as_deref()
+            .filter(|file| *file != Path::new(STDOUT));
+        let files = [&self.html, &self.svg, &self.csv];
+        json.is_some() || files.iter().any(|file| file.is_some())
+    }
+
     /// Options of the outputs.
     fn of_map(&self, warnings: Vec<String>, period: Option<(i64, i64)>) -> map::Options {
         map::Options {
@@ -180,7 +190,8 @@ fn measure(options: &Options) -> Result<Report, String> {
             Event::Progress(progress) => bar.show(progress),
             Event::Refresh(report) => failure = shown(options, report).err(),
         }
-        failure.is_none() && !matches!(signals.receive(), Ok(Some(_)))
+        let is_read = options.writes_files() || !stdout::is_closed();
+        failure.is_none() && is_read && !matches!(signals.receive(), Ok(Some(_)))
     };
     let report = read(&job, &mut goes_on);
     bar.clear();
