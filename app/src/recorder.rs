@@ -165,6 +165,7 @@ impl Recorder {
                 bytes_sent: sample.bytes_sent,
                 bytes_received: sample.bytes_received,
                 requests: sample.requests,
+                statuses: [0; 4],
                 duration_ms: sample.duration_ms.into(),
                 handshake_us: sample.handshake_us,
                 handshake_kind: match sample.handshake {

@@ -9,8 +9,8 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
 use store::{
-    Connection, Dimension, HandshakeKind, Network, Prefixes, Query, Retention, Sqlite, Stalls,
-    Store,
+    Connection, Dimension, Grouping, HandshakeKind, Network, Prefixes, Query, Retention, Sqlite,
+    Stalls, Store,
 };
 
 const DAY_S: u64 = 86_400;
@@ -101,6 +101,7 @@ impl Generator {
             bytes_sent: self.random.u64(1_000..1_000_000),
             bytes_received: self.random.u64(300..3_000),
             requests: self.random.u32(1..30),
+            statuses: [self.random.u32(1..20), lot / 50, lot / 95, 0],
             duration_ms: self.random.u64(100..90_000),
             handshake_us: Some(handshake_us),
             handshake_kind: HandshakeKind::Full,
@@ -190,9 +191,9 @@ fn read(path: &Path) -> Outcome<()> {
         for _ in 0..3 {
             let begin = Instant::now();
             let store = Sqlite::open_to_read(path)?;
-            let answer = store.map(&Query {
+            let answer = store.answer(&Query {
                 to_s: u64::MAX,
-                dimension,
+                grouping: Grouping::Dimension(dimension),
                 ..Query::default()
             })?;
             println!(

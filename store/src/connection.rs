@@ -79,6 +79,8 @@ pub struct Connection {
     pub bytes_received: u64,
     /// Number of requests.
     pub requests: u32,
+    /// Responses by class of status: 2xx, 3xx, 4xx, 5xx. Requests without a status are in none.
+    pub statuses: [u32; 4],
     /// Time from accept to close, milliseconds.
     pub duration_ms: u64,
     /// Time of the TLS handshake, microseconds.

@@ -26,7 +26,10 @@ pub use counters::{Counters, Counts, Report};
 pub use error::Error;
 pub use histogram::{Cell, Histogram, bounds_of, bucket_of};
 pub use network::{Network, NetworkError, Prefixes, V4_PREFIX_MAX, V6_PREFIX_MAX};
-pub use query::{Dimension, Group, MapAnswer, Metric, Query, Totals};
+pub use query::{
+    Answer, Dimension, Group, Grouping, Metric, NETWORK_ROWS_MAX, NetworkGroup, Networks,
+    OpenConnections, OpenSample, Query, Step, Totals,
+};
 pub use retention::{HOURS_KEPT_S, MAX_BYTES_LEAST, MINUTES_KEPT_S, Maintained, Retention};
 pub use sqlite::{MovedAside, NAMES_MAX, Opened, Sqlite};
 pub use store::Store;

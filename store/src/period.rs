@@ -3,10 +3,10 @@
 //! A period is read from whole days, and its ends from whole hours and whole minutes, so each connection counts once. Ends between
 //! two minutes move to the later one: adjoining periods neither share a connection nor lose one.
 
-use crate::query::Dimension;
+use crate::query::{Dimension, Step};
 
 /// Length of a roll-up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Resolution {
     Minute,
     Hour,
@@ -17,12 +17,21 @@ impl Resolution {
     /// Resolutions by their number in the store.
     pub(crate) const ALL: [Self; 3] = [Self::Minute, Self::Hour, Self::Day];
 
+    /// Resolution with roll-ups as long as a step.
+    pub(crate) fn of(step: Step) -> Self {
+        match step {
+            Step::Minute => Self::Minute,
+            Step::Hour => Self::Hour,
+            Step::Day => Self::Day,
+        }
+    }
+
     /// Length in seconds.
     pub(crate) fn seconds(self) -> u64 {
         match self {
-            Self::Minute => 60,
-            Self::Hour => 3600,
-            Self::Day => 86_400,
+            Self::Minute => Step::Minute.seconds(),
+            Self::Hour => Step::Hour.seconds(),
+            Self::Day => Step::Day.seconds(),
         }
     }
 
@@ -105,11 +114,29 @@ pub(crate) struct Cover {
     pub(crate) segments: Vec<Segment>,
 }
 
-/// Covers a period by stored roll-ups, with as few as possible.
-pub(crate) fn cover(from_s: u64, to_s: u64, kept: &Kept) -> Cover {
+impl Cover {
+    /// Returns the begin of the roll-up of a time within the period.
+    pub(crate) fn start_of(&self, at_s: u64) -> u64 {
+        let found = self.segments.iter().rfind(|segment| segment.from_s <= at_s);
+        found.map_or(at_s, |segment| segment.resolution.floor(at_s))
+    }
+}
+
+/// Covers a period by stored roll-ups, with as few as possible. None is longer than the coarsest, unless shorter ones are deleted.
+pub(crate) fn cover(from_s: u64, to_s: u64, kept: &Kept, coarsest: Resolution) -> Cover {
     let (from_s, to_s) = (kept.aligned(from_s), kept.aligned(to_s));
     let mut segments = Vec::new();
-    split(from_s, to_s, Resolution::Day, &mut segments);
+    let mut at = from_s;
+    for resolution in Resolution::ALL.into_iter().rev() {
+        // Longer roll-ups than wanted end at the first shorter one.
+        let end = match resolution {
+            Resolution::Day if coarsest < resolution => kept.hours_from_s.min(to_s),
+            Resolution::Hour if coarsest < resolution => kept.minutes_from_s.min(to_s),
+            _ => to_s,
+        };
+        split(at, end, resolution, &mut segments);
+        at = at.max(end);
+    }
     Cover {
         from_s,
         to_s,
@@ -153,7 +180,7 @@ mod tests {
     const DAY: u64 = 86_400;
 
     fn shown(from_s: u64, to_s: u64, kept: &Kept) -> Vec<(char, u64, u64)> {
-        let found = cover(from_s, to_s, kept).segments;
+        let found = cover(from_s, to_s, kept, Resolution::Day).segments;
         found
             .iter()
             .map(|segment| {
@@ -207,7 +234,7 @@ mod tests {
             days_from_s: DAY,
         };
         let to = 12 * DAY;
-        let first = |from_s| cover(from_s, to, &kept).from_s;
+        let first = |from_s| cover(from_s, to, &kept, Resolution::Day).from_s;
         assert_eq!(first(10 * DAY + 61), 10 * DAY + 120);
         assert_eq!(first(10 * DAY), 10 * DAY);
         assert_eq!(first(10 * DAY - 1), 10 * DAY);
@@ -231,20 +258,29 @@ mod tests {
         let mut random = fastrand::Rng::with_seed(46);
         for _ in 0..10_000 {
             let (from_s, to_s) = (random.u64(0..5 * DAY), random.u64(0..5 * DAY));
-            let found = cover(from_s, to_s, &kept);
-            let mut at = found.from_s;
-            for segment in &found.segments {
-                assert_eq!(segment.from_s, at, "{from_s} to {to_s}");
-                assert!(segment.from_s >= kept.begin_s(segment.resolution));
-                at = segment.to_s;
+            for coarsest in Resolution::ALL {
+                let found = cover(from_s, to_s, &kept, coarsest);
+                let mut at = found.from_s;
+                for segment in &found.segments {
+                    let resolution = segment.resolution;
+                    assert_eq!(segment.from_s, at, "{from_s} to {to_s}");
+                    assert!(segment.from_s >= kept.begin_s(resolution));
+                    let finer = Resolution::ALL.into_iter().rfind(|it| *it < resolution);
+                    let is_needed = finer.is_some_and(|it| segment.from_s < kept.begin_s(it));
+                    assert!(resolution <= coarsest || is_needed, "{from_s} to {to_s}");
+                    assert_eq!(found.start_of(at), at);
+                    let last = resolution.floor(segment.to_s - 1);
+                    assert_eq!(found.start_of(segment.to_s - 1), last);
+                    at = segment.to_s;
+                }
+                assert_eq!(at, found.to_s.max(found.from_s), "{from_s} to {to_s}");
             }
-            assert_eq!(at, found.to_s.max(found.from_s), "{from_s} to {to_s}");
         }
     }
 
     #[test]
     fn last_times_do_not_overflow() {
-        let found = cover(0, u64::MAX, &Kept::default());
+        let found = cover(0, u64::MAX, &Kept::default(), Resolution::Day);
         assert!(found.to_s > u64::MAX - DAY);
     }
 }

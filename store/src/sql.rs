@@ -129,25 +129,45 @@ pub(crate) const LAST_NAME: &str = "SELECT max(id) FROM name";
 pub(crate) const STATE: &str =
     "SELECT rolled_id, minutes_from_s, hours_from_s, days_from_s FROM state";
 
-/// Roll-ups of a resolution and dimension within a period; -1 is any protocol or server. `COLUMN` is a histogram.
+/// Roll-ups of a resolution and dimension within a period; -1 is any protocol, server or key. `GROUP` is the number of the group,
+/// and `COLUMN` a histogram.
 pub(crate) const ROLLUPS: &str =
-    "SELECT key, connections, requests, bytes_sent, bytes_received, retransmits,
+    "SELECT GROUP, connections, requests, bytes_sent, bytes_received, retransmits,
     via_proxy, stalls_delayed_ack, stalls_retransmit, stalls_window, COLUMN
 FROM rollup
 WHERE resolution = ?1 AND dimension = ?2 AND start_s >= ?3 AND start_s < ?4
-    AND (?5 < 0 OR protocol = ?5) AND (?6 < 0 OR server = ?6)";
+    AND (?5 < 0 OR protocol = ?5) AND (?6 < 0 OR server = ?6) AND (?7 < 0 OR key = ?7)";
+
+/// Columns of a sample.
+const SAMPLE: &str = "id, closed_s, server, protocol, country, subdivision, operator, via_proxy,
+    min_rtt_us, rtt_us, first_byte_us, handshake_us, requests, bytes_sent, bytes_received, retransmits,
+    stalls_delayed_ack, stalls_retransmit, stalls_window, duration_ms";
 
 /// Rows after an id, in the order of their ids.
-pub(crate) const ROWS: &str = "SELECT id, closed_s, server, protocol, country, subdivision, operator, via_proxy,
-    min_rtt_us, rtt_us, first_byte_us, handshake_us, requests, bytes_sent, bytes_received, retransmits,
-    stalls_delayed_ack, stalls_retransmit, stalls_window
-FROM connection WHERE id > ?1 ORDER BY id LIMIT ?2";
+pub(crate) fn rows() -> String {
+    format!("SELECT {SAMPLE} FROM connection WHERE id > ?1 ORDER BY id LIMIT ?2")
+}
+
+/// Networks and rows up to an id, the last ones first.
+pub(crate) fn network_rows() -> String {
+    format!("SELECT {SAMPLE}, network FROM connection WHERE id <= ?1 ORDER BY id DESC LIMIT ?2")
+}
+
+/// First row from an id.
+pub(crate) const ROW_FROM: &str =
+    "SELECT id, closed_s FROM connection WHERE id >= ?1 ORDER BY id LIMIT 1";
+
+pub(crate) const FIRST_ID: &str = "SELECT min(id) FROM connection";
 
 pub(crate) const LAST_ID: &str = "SELECT max(id) FROM connection";
 
 /// Begin of the oldest roll-ups.
 pub(crate) const OLDEST: &str =
     "SELECT min(start_s) FROM rollup WHERE resolution = ?1 AND dimension = ?2";
+
+/// Begin of the newest roll-ups.
+pub(crate) const LATEST: &str =
+    "SELECT max(start_s) FROM rollup WHERE resolution = ?1 AND dimension = ?2";
 
 /// Last old row among the oldest ones.
 pub(crate) const LAST_OLD: &str = "SELECT max(id) FROM

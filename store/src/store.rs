@@ -1,40 +1,41 @@
-//! The interface of all engines.
+//! The interface of all engines for readers.
 
-use std::time::Duration;
-
-use crate::connection::Connection;
 use crate::error::Error;
-use crate::query::{MapAnswer, Query, Totals};
-use crate::retention::{Maintained, Retention};
+use crate::query::{Answer, Networks, OpenConnections, Query, Step, Totals};
 
-/// A store of connections.
-pub trait Store {
-    /// Stores rows in one transaction.
+/// A store of connections that is read.
+///
+/// Engines with the same rows return the same results, as long as none of the rows or roll-ups is deleted. Periods begin and end at
+/// whole minutes, those of subdivisions and operators at whole hours; other ends move to the next one.
+pub trait Store: Send {
+    /// Groups the connections of a period, each group with sums and with the histogram of one metric.
     ///
     /// # Errors
-    /// If the rows cannot be stored; none is stored then.
-    fn insert(&mut self, rows: &[Connection]) -> Result<(), Error>;
+    /// If the store cannot be read, or [`Query::check`] fails.
+    fn answer(&self, query: &Query) -> Result<Answer, Error>;
 
-    /// Groups the connections of a period, each with sums and with the histogram of one metric.
+    /// Adds up the groups of a period. The metric of the query does not matter.
     ///
     /// # Errors
-    /// If the store cannot be read.
-    fn map(&self, query: &Query) -> Result<MapAnswer, Error>;
-
-    /// Adds up the connections of a period. The metric of the query does not matter.
-    ///
-    /// # Errors
-    /// If the store cannot be read.
+    /// See [`Store::answer`].
     fn totals(&self, query: &Query) -> Result<Totals, Error>;
 
-    /// Adds new rows to the roll-ups, and deletes old rows and roll-ups. It stops after the step that reaches the time limit.
+    /// Returns at most `limit` networks with most connections. The metric and the grouping of the query do not matter.
     ///
     /// # Errors
-    /// If the store cannot be written. Completed steps remain.
-    fn maintain(
-        &mut self,
-        now_s: u64,
-        retention: &Retention,
-        limit: Duration,
-    ) -> Result<Maintained, Error>;
+    /// If the store cannot be read.
+    fn networks(&self, query: &Query, limit: usize) -> Result<Networks, Error>;
+
+    /// Returns the open connections by step and protocol, in this order. The metric and the grouping of the query do not matter.
+    ///
+    /// # Errors
+    /// If the store cannot be read, or the query filters by country: an open connection has none.
+    fn open_connections(&self, query: &Query, step: Step) -> Result<Vec<OpenConnections>, Error>;
+
+    /// Returns the period of the stored connections in Unix seconds, `None` for an empty store. A query from the first value to the
+    /// second returns all of them.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    fn extent(&self) -> Result<Option<(u64, u64)>, Error>;
 }

@@ -16,7 +16,6 @@ use crate::counters::{Counters, Report};
 use crate::error::Error;
 use crate::retention::Retention;
 use crate::sqlite::{MovedAside, Opened, Sqlite};
-use crate::store::Store;
 
 /// Default of [`Settings::commit_pause`].
 const COMMIT_PAUSE: Duration = Duration::from_millis(500);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use store::{Histogram, MapAnswer};
+use store::{Answer, Histogram};
 
 /// ISO 3166-1 alpha-2 code of a country, in capitals.
 pub type CountryCode = [u8; 2];
@@ -36,7 +36,7 @@ impl RttMap {
 
     /// Returns the map of a store's answer about countries. Its requests include those of connections through proxies.
     #[must_use]
-    pub fn of_store(answer: &MapAnswer) -> Self {
+    pub fn of_store(answer: &Answer) -> Self {
         let mut map = Self::default();
         for group in &answer.groups {
             let figures = map.country_mut(group.key.as_bytes().try_into().ok());

@@ -8,13 +8,17 @@ use rusqlite::OptionalExtension;
 
 use crate::connection::Connection;
 use crate::error::Error;
-use crate::query::{MapAnswer, Query, Totals};
+use crate::query::{
+    Answer, NETWORK_ROWS_MAX, Networks, OpenConnections, OpenSample, Query, Step, Totals,
+};
 use crate::retention::{Maintained, Retention};
 use crate::sql;
 use crate::store::Store;
 
 mod aside;
+mod networks;
 mod open;
+mod opened;
 mod read;
 mod retain;
 mod roll;
@@ -119,6 +123,57 @@ impl Sqlite {
         Ok(newest.optional()?.map(uint))
     }
 
+    /// Stores rows in one transaction.
+    ///
+    /// # Errors
+    /// If the rows cannot be stored; none is stored then.
+    pub fn insert(&mut self, rows: &[Connection]) -> Result<(), Error> {
+        self.commit(rows, &[])
+    }
+
+    /// Stores rows and samples of open connections in one transaction.
+    ///
+    /// # Errors
+    /// If they cannot be stored; none is stored then.
+    pub fn commit(&mut self, rows: &[Connection], open: &[OpenSample]) -> Result<(), Error> {
+        let done = table::insert(&mut self.db, &mut self.names, rows, open);
+        if done.is_err() || self.names.len() > KNOWN_NAMES_MAX {
+            // Names of a transaction that was rolled back have no numbers.
+            self.names.clear();
+        }
+        done
+    }
+
+    /// Adds new rows to the roll-ups, and deletes old rows and roll-ups. It stops after the step that reaches the time limit.
+    ///
+    /// # Errors
+    /// If the store cannot be written. Completed steps remain.
+    pub fn maintain(
+        &mut self,
+        now_s: u64,
+        retention: &Retention,
+        limit: Duration,
+    ) -> Result<Maintained, Error> {
+        let until = Instant::now() + limit;
+        let mut done = Maintained::default();
+        retain::correct(&mut self.db, now_s, retention)?;
+        loop {
+            let rolled = roll::step(&mut self.db)?;
+            done.rolled_rows += rolled;
+            let deleted = if rolled == 0 {
+                retain::step(&mut self.db, now_s, retention)?
+            } else {
+                retain::Deleted::default()
+            };
+            done.deleted_rows += deleted.rows;
+            done.deleted_rollups += deleted.rollups;
+            done.more = rolled > 0 || deleted.more;
+            if !done.more || Instant::now() >= until {
+                return Ok(done);
+            }
+        }
+    }
+
     /// Path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
@@ -148,16 +203,7 @@ impl Sqlite {
 }
 
 impl Store for Sqlite {
-    fn insert(&mut self, rows: &[Connection]) -> Result<(), Error> {
-        let done = table::insert(&mut self.db, &mut self.names, rows);
-        if done.is_err() || self.names.len() > KNOWN_NAMES_MAX {
-            // Names of a transaction that was rolled back have no numbers.
-            self.names.clear();
-        }
-        done
-    }
-
-    fn map(&self, query: &Query) -> Result<MapAnswer, Error> {
+    fn answer(&self, query: &Query) -> Result<Answer, Error> {
         read::answer(&self.db, query, true)
     }
 
@@ -165,29 +211,15 @@ impl Store for Sqlite {
         Ok(read::answer(&self.db, query, false)?.totals())
     }
 
-    fn maintain(
-        &mut self,
-        now_s: u64,
-        retention: &Retention,
-        limit: Duration,
-    ) -> Result<Maintained, Error> {
-        let until = Instant::now() + limit;
-        let mut done = Maintained::default();
-        retain::correct(&mut self.db, now_s, retention)?;
-        loop {
-            let rolled = roll::step(&mut self.db)?;
-            done.rolled_rows += rolled;
-            let deleted = if rolled == 0 {
-                retain::step(&mut self.db, now_s, retention)?
-            } else {
-                retain::Deleted::default()
-            };
-            done.deleted_rows += deleted.rows;
-            done.deleted_rollups += deleted.rollups;
-            done.more = rolled > 0 || deleted.more;
-            if !done.more || Instant::now() >= until {
-                return Ok(done);
-            }
-        }
+    fn networks(&self, query: &Query, limit: usize) -> Result<Networks, Error> {
+        networks::networks(&self.db, query, limit, NETWORK_ROWS_MAX)
+    }
+
+    fn open_connections(&self, query: &Query, step: Step) -> Result<Vec<OpenConnections>, Error> {
+        opened::open_connections(&self.db, query, step)
+    }
+
+    fn extent(&self) -> Result<Option<(u64, u64)>, Error> {
+        read::extent(&self.db)
     }
 }

@@ -171,8 +171,18 @@ fn oldest(
     resolution: Resolution,
     dimension: Dimension,
 ) -> Result<Option<u64>, Error> {
+    end(db, sql::OLDEST, resolution, dimension)
+}
+
+/// Returns the begin of the oldest or the latest roll-up.
+pub(super) fn end(
+    db: &rusqlite::Connection,
+    text: &str,
+    resolution: Resolution,
+    dimension: Dimension,
+) -> Result<Option<u64>, Error> {
     let place = params![resolution as u8, dimension as u8];
-    let start: Option<i64> = db.query_row(sql::OLDEST, place, |row| row.get(0))?;
+    let start: Option<i64> = db.query_row(text, place, |row| row.get(0))?;
     Ok(start.map(uint))
 }
 

@@ -32,7 +32,7 @@ pub(super) struct Sample {
 }
 
 impl Sample {
-    /// Reads a row of [`sql::ROWS`].
+    /// Reads a row of [`sql::rows`].
     pub(super) fn of(row: &Row<'_>) -> rusqlite::Result<Self> {
         let count = |column| row.get::<_, i64>(column).map(uint);
         let time = |column| row.get::<_, Option<u32>>(column);
@@ -60,6 +60,8 @@ impl Sample {
                     retransmit: count(17)?,
                     window: count(18)?,
                 },
+                statuses: [0; 4],
+                duration_ms: 0,
             },
             times,
         })
@@ -86,6 +88,8 @@ pub(super) fn totals_of(row: &Row<'_>, first: usize) -> rusqlite::Result<Totals>
             retransmit: count(7)?,
             window: count(8)?,
         },
+        statuses: [0; 4],
+        duration_ms: 0,
     })
 }
 
@@ -100,7 +104,7 @@ pub(super) fn step(db: &mut rusqlite::Connection) -> Result<u64, Error> {
     // Another process may have added rows meanwhile.
     let state = state(&transaction)?;
     let samples = transaction
-        .prepare(sql::ROWS)?
+        .prepare(&sql::rows())?
         .query_map(params![state.rolled_id, STEP_ROWS], Sample::of)?
         .collect::<Result<Vec<_>, _>>()?;
     let Some(last) = samples.last() else {

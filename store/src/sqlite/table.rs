@@ -7,6 +7,7 @@ use rusqlite::{OptionalExtension, Transaction, TransactionBehavior, params};
 use crate::connection::{Connection, TEXT_BYTES_MAX};
 use crate::error::Error;
 use crate::period::Kept;
+use crate::query::OpenSample;
 use crate::sql;
 
 /// Most names of servers, protocols, countries, subdivisions and operators. Later ones are stored as `(other)`.
@@ -25,11 +26,12 @@ pub(super) struct State {
     pub(super) kept: Kept,
 }
 
-/// Stores rows in one transaction.
+/// Stores rows and samples of open connections in one transaction.
 pub(super) fn insert(
     db: &mut rusqlite::Connection,
     names: &mut HashMap<String, i64>,
     rows: &[Connection],
+    _open: &[OpenSample],
 ) -> Result<(), Error> {
     let transaction = write(db)?;
     let state = state(&transaction)?;

@@ -1,7 +1,7 @@
 //! Answers of a store: maps, totals, and periods that count each connection once.
 
 use firstbyte_tests::TempDir;
-use store::{Dimension, Histogram, MapAnswer, Metric, Query, Retention, Stalls, Store};
+use store::{Answer, Dimension, Grouping, Histogram, Metric, Query, Retention, Stalls, Store};
 
 use crate::rows::{DAY, NOON, file, maintain, open, row};
 
@@ -13,7 +13,7 @@ fn query(from_s: u64, to_s: u64) -> Query {
     }
 }
 
-fn counts(answer: &MapAnswer) -> Vec<(&str, u64, u64)> {
+fn counts(answer: &Answer) -> Vec<(&str, u64, u64)> {
     answer
         .groups
         .iter()
@@ -44,17 +44,17 @@ fn rows_count_once_before_and_after_their_roll_up() {
         row(NOON, "", 9),
     ];
     store.insert(&rows).expect("it is stored");
-    let before = store.map(&whole).expect("an answer");
+    let before = store.answer(&whole).expect("an answer");
     assert_eq!(counts(&before), [("", 1, 1), ("DE", 2, 2)]);
     maintain(&mut store, NOON, &Retention::default());
-    assert_eq!(store.map(&whole).expect("an answer"), before);
+    assert_eq!(store.answer(&whole).expect("an answer"), before);
     store
         .insert(&[row(NOON + 2, "DE", 6000)])
         .expect("it is stored");
-    let after = store.map(&whole).expect("an answer");
+    let after = store.answer(&whole).expect("an answer");
     assert_eq!(counts(&after), [("", 1, 1), ("DE", 3, 3)]);
     maintain(&mut store, NOON, &Retention::default());
-    assert_eq!(store.map(&whole).expect("an answer"), after);
+    assert_eq!(store.answer(&whole).expect("an answer"), after);
     let mut expected = Histogram::default();
     [5000, 6000, 6000].iter().for_each(|us| expected.add(*us));
     assert_eq!(after.groups[1].histogram, expected);
@@ -90,11 +90,12 @@ fn dimensions_metrics_and_filters_choose() {
         let ask = |change: &dyn Fn(&mut Query)| {
             let mut query = base.clone();
             change(&mut query);
-            store.map(&query).expect("an answer")
+            store.answer(&query).expect("an answer")
         };
-        let operators = ask(&|query| query.dimension = Dimension::Operator);
+        let operators = ask(&|query| query.grouping = Grouping::Dimension(Dimension::Operator));
         assert_eq!(counts(&operators), [("AS64496 Example", 1, 1)], "{rolled}");
-        let subdivisions = ask(&|query| query.dimension = Dimension::Subdivision);
+        let subdivisions =
+            ask(&|query| query.grouping = Grouping::Dimension(Dimension::Subdivision));
         assert_eq!(counts(&subdivisions), [("FR-IDF", 1, 1)], "{rolled}");
         let one = ask(&|query| query.protocol = Some("HTTP/1.1".to_owned()));
         assert_eq!(counts(&one), [("FR", 1, 1)], "{rolled}");
@@ -134,7 +135,7 @@ fn connections_through_a_proxy_have_no_rtt() {
                 metric,
                 ..query(NOON, NOON + 60)
             };
-            let answer = store.map(&query).expect("an answer");
+            let answer = store.answer(&query).expect("an answer");
             assert_eq!(counts(&answer), [("DE", 2, count)], "{metric:?}");
             assert_eq!(answer.totals().via_proxy, 1);
         }
@@ -167,7 +168,7 @@ fn edges_of_periods_count_once() {
                 assert_eq!(found.connections, expected, "{from_s} to {to_s}, {rolled}");
             }
         }
-        let answer = store.map(&query(day - 1, later)).expect("an answer");
+        let answer = store.answer(&query(day - 1, later)).expect("an answer");
         assert_eq!((answer.from_s, answer.to_s), (day, later));
         // The edge of a query moves to the next minute: two adjoining periods share nothing.
         for edge in day + DAY..day + DAY + 120 {
@@ -189,10 +190,10 @@ fn operators_are_read_by_whole_hours() {
         .expect("they are stored");
     for _ in 0..2 {
         let query = Query {
-            dimension: Dimension::Operator,
+            grouping: Grouping::Dimension(Dimension::Operator),
             ..query(NOON - 60, NOON + 60)
         };
-        let answer = store.map(&query).expect("an answer");
+        let answer = store.answer(&query).expect("an answer");
         assert_eq!((answer.from_s, answer.to_s), (NOON, NOON + 3600));
         assert_eq!(counts(&answer), [("AS64496 Example", 2, 2)]);
         maintain(&mut store, NOON, &Retention::default());

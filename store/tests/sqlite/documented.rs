@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use firstbyte_tests::TempDir;
 use rusqlite::types::Value;
-use store::{NAMES_MAX, Retention, Store, TEXT_BYTES_MAX};
+use store::{NAMES_MAX, Retention, TEXT_BYTES_MAX};
 
 use crate::rows::{NOON, file, maintain, open, row};
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use firstbyte_tests::TempDir;
-use store::{Connection, Dimension, Histogram, Metric, Query, Retention, Store};
+use store::{Connection, Dimension, Grouping, Histogram, Metric, Query, Retention, Store};
 
 use crate::rows::{DAY, NOON, file, maintain, open, row};
 
@@ -38,7 +38,7 @@ fn random_query(random: &mut fastrand::Rng) -> Query {
     Query {
         from_s: from_s.min(to_s),
         to_s: from_s.max(to_s),
-        dimension: Dimension::ALL[random.usize(0..3)],
+        grouping: Grouping::Dimension(Dimension::ALL[random.usize(0..3)]),
         metric: Metric::ALL[random.usize(0..4)],
         protocol: random
             .bool()
@@ -46,6 +46,7 @@ fn random_query(random: &mut fastrand::Rng) -> Query {
         server: random
             .bool()
             .then(|| SERVERS[random.usize(0..2)].to_owned()),
+        country: None,
     }
 }
 
@@ -66,12 +67,13 @@ fn expected(
 ) -> BTreeMap<String, (u64, u64, Histogram)> {
     let mut groups = BTreeMap::new();
     for row in rows {
-        let key = match query.dimension {
-            Dimension::Country => row.country.map_or(String::new(), |code| {
+        let key = match query.grouping {
+            Grouping::Dimension(Dimension::Country) => row.country.map_or(String::new(), |code| {
                 String::from_utf8_lossy(&code).into_owned()
             }),
-            Dimension::Subdivision => row.subdivision.clone(),
-            Dimension::Operator => row.operator.clone(),
+            Grouping::Dimension(Dimension::Subdivision) => row.subdivision.clone(),
+            Grouping::Dimension(Dimension::Operator) => row.operator.clone(),
+            _ => continue,
         };
         let is_chosen = period.contains(&row.closed_s)
             && query
@@ -79,7 +81,7 @@ fn expected(
                 .as_ref()
                 .is_none_or(|name| *name == row.protocol)
             && query.server.as_ref().is_none_or(|name| *name == row.server)
-            && (query.dimension == Dimension::Country || !key.is_empty());
+            && (query.grouping == Grouping::default() || !key.is_empty());
         if is_chosen {
             let group: &mut (u64, u64, Histogram) = groups.entry(key).or_default();
             group.0 += 1;
@@ -117,7 +119,7 @@ fn answers_are_those_of_all_rows() {
         }
         for _ in 0..20 {
             let query = random_query(&mut random);
-            let answer = store.map(&query).expect("an answer");
+            let answer = store.answer(&query).expect("an answer");
             let period = answer.from_s..answer.to_s.max(answer.from_s);
             assert!(answer.from_s >= query.from_s && answer.to_s >= query.to_s);
             let wanted = expected(&rows, &query, period);

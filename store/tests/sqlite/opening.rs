@@ -284,7 +284,7 @@ fn damaged_histograms_are_found() {
         to_s: u64::MAX,
         ..Query::default()
     };
-    assert_eq!(store.map(&query), Err(wanted.clone()));
+    assert_eq!(store.answer(&query), Err(wanted.clone()));
     assert_eq!(store.totals(&query).expect("totals").connections, 1);
     store.insert(&[row(NOON, "DE", 5)]).expect("it is stored");
     let limit = std::time::Duration::from_secs(60);
@@ -336,7 +336,7 @@ fn random_damage_is_an_error_at_most() {
         };
         let limit = std::time::Duration::from_secs(60);
         for done in [
-            store.map(&query).map(|_| ()),
+            store.answer(&query).map(|_| ()),
             store.insert(&rows),
             store
                 .maintain(NOON, &Retention::default(), limit)

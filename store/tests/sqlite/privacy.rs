@@ -5,7 +5,8 @@ use std::net::IpAddr;
 
 use firstbyte_tests::TempDir;
 use store::{
-    Connection, Dimension, NAMES_MAX, Network, Prefixes, Query, Retention, Store, TEXT_BYTES_MAX,
+    Connection, Dimension, Grouping, NAMES_MAX, Network, Prefixes, Query, Retention, Store,
+    TEXT_BYTES_MAX,
 };
 
 use crate::rows::{NOON, file, maintain, open, row};
@@ -105,12 +106,12 @@ fn hostile_texts_come_back() {
         ] {
             let query = Query {
                 to_s: u64::MAX,
-                dimension,
+                grouping: Grouping::Dimension(dimension),
                 server: Some(text.to_owned()),
                 protocol: Some(text.to_owned()),
                 ..Query::default()
             };
-            let answer = store.map(&query).expect("an answer");
+            let answer = store.answer(&query).expect("an answer");
             let [group] = &answer.groups[..] else {
                 panic!("{text:?}: {answer:?}")
             };

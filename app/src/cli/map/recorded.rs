@@ -47,7 +47,7 @@ impl Recorded<'_> {
         };
         let store = Sqlite::open_to_read(Path::new(path)).map_err(|error| error.to_string())?;
         let answer = store
-            .map(&query)
+            .answer(&query)
             .map_err(|error| format!("{path}: {error}"))?;
         if answer.groups.is_empty() {
             let days = self.days;
