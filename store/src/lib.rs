@@ -6,6 +6,7 @@
 //! Source: docs/store.md.
 #![forbid(unsafe_code)]
 
+mod clickhouse;
 mod clock;
 mod connection;
 mod counters;
@@ -21,6 +22,7 @@ mod sqlite;
 mod store;
 mod writer;
 
+pub use clickhouse::{HttpRequest, HttpResponse, Transport, TransportError};
 pub use connection::{Connection, HandshakeKind, Stalls, TEXT_BYTES_MAX};
 pub use counters::{Counters, Counts, Report};
 pub use error::Error;

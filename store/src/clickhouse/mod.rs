@@ -1,0 +1,5 @@
+//! The ClickHouse engine.
+
+mod transport;
+
+pub use transport::{HttpRequest, HttpResponse, Transport, TransportError};
