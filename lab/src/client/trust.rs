@@ -41,6 +41,22 @@ impl Trust {
         }
         Ok(Self::File(found))
     }
+
+    /// The authorities of the system's file, as used by its other programs; those of browsers if there is none.
+    #[must_use]
+    pub fn system() -> Self {
+        let found = SYSTEM_FILES.iter().find_map(|path| {
+            let found = CertificateDer::pem_file_iter(path).ok()?;
+            // A file of the system may have certificates that this library rejects.
+            let found = found.map_while(Result::ok).filter(|certificate| {
+                let added = RootCertStore::empty().add(certificate.clone());
+                added.is_ok()
+            });
+            let found: Vec<_> = found.collect();
+            (!found.is_empty()).then_some(found)
+        });
+        found.map_or(Self::Browsers, Self::File)
+    }
 }
 
 /// The settings of connections to a server.
@@ -123,12 +139,29 @@ fn certificate_error_name(error: &CertificateError) -> String {
     text[..end].to_owned()
 }
 
+/// Files of authorities: Debian, Fedora, openSUSE, Alpine and the BSDs.
+const SYSTEM_FILES: [&str; 4] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+];
 /// Sessions that are kept for resumption.
 pub(crate) const SESSIONS: usize = 1024;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn authorities_of_the_system_are_the_browsers_without_a_file() {
+        let has_file = SYSTEM_FILES.iter().any(|path| Path::new(path).exists());
+        match Trust::system() {
+            Trust::File(found) => assert!(has_file && !found.is_empty()),
+            other => assert_eq!(other, Trust::Browsers),
+        }
+        assert!(server_trust(&Trust::system()).is_ok());
+    }
 
     #[test]
     fn a_file_that_is_not_there_is_named_with_the_systems_error() {

@@ -50,8 +50,10 @@ impl Url {
         let rest = rest.split('#').next().unwrap_or_default();
         let end = rest.find(['/', '?']).unwrap_or(rest.len());
         let (authority, path) = rest.split_at(end);
-        if authority.contains('@') {
-            return Err(wrong("a user is named in a field Authorization instead"));
+        if let Some((_, host)) = authority.rsplit_once('@') {
+            // The message is logged: it has neither user nor password.
+            let why = "a user is named in a field Authorization instead";
+            return Err(format!("\"{scheme}://***@{host}{path}\" is no URL: {why}"));
         }
         let (host, port) = host_and_port(authority).map_err(wrong)?;
         let port = port.unwrap_or(usual_port);
@@ -296,6 +298,14 @@ mod tests {
         ] {
             assert!(Url::parse(text).is_err(), "{text}");
         }
+    }
+
+    /// Errors are logged, and a user name in a URL comes with a password.
+    #[test]
+    fn errors_name_no_user() {
+        let error = Url::parse("https://u:pass@h:81/a").expect_err("a user");
+        assert!(error.contains("\"https://***@h:81/a\""), "{error}");
+        assert!(!error.contains("pass"), "{error}");
     }
 
     fn joined(base: &str, reference: &str) -> String {

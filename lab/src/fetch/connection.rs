@@ -108,6 +108,17 @@ impl Connection {
         self.is_open()
     }
 
+    /// Receives without waiting; returns whether the connection is still open then.
+    pub(super) fn look(&mut self) -> bool {
+        self.wait(Instant::now());
+        self.is_open()
+    }
+
+    /// Changes the time of later exchanges.
+    pub(super) fn set_timeout(&mut self, timeout: Duration) {
+        self.core.set_timeout(timeout);
+    }
+
     /// The record of its events.
     #[must_use]
     pub fn record(&self) -> &ConnectionRecord {

@@ -28,6 +28,9 @@ pub struct Dial {
     pub acks: Acks,
     /// zlib's level for header blocks of SPDY requests.
     pub spdy_level: u8,
+    /// Longest body of a response, bytes; a longer one fails. `None`: [`MAX_BODY_BYTES`](super::MAX_BODY_BYTES) are kept, and the
+    /// rest is counted.
+    pub body_limit: Option<usize>,
 }
 
 /// How TLS is spoken.
@@ -75,6 +78,7 @@ impl Dial {
             timeout,
             acks: Acks::default(),
             spdy_level: SPDY_LEVEL,
+            body_limit: None,
         }
     }
 }

@@ -6,7 +6,7 @@ use engines::client::Event as Happened;
 
 use super::event::Event;
 use super::failure::{Failure, FailureCause};
-use super::response::{self, Response};
+use super::response::{self, MAX_BODY_BYTES, Response};
 use crate::client::{Engine, Protocol, Request};
 
 /// The exchanges of one connection, and the engine that carries them.
@@ -17,6 +17,8 @@ pub(super) struct Exchanges {
     queue: VecDeque<Exchange>,
     live: Vec<Exchange>,
     events: VecDeque<Event>,
+    /// Longest body of a response; a longer one is a failure.
+    body_limit: Option<usize>,
 }
 
 /// One of them.
@@ -36,6 +38,13 @@ impl Exchange {
 }
 
 impl Exchanges {
+    pub(super) fn new(body_limit: Option<usize>) -> Self {
+        Self {
+            body_limit,
+            ..Self::default()
+        }
+    }
+
     /// From here on requests go to an engine of this protocol; those that another engine has taken are sent again.
     pub(super) fn start(&mut self, protocol: Protocol, spdy_level: u8) {
         self.engine = Some(Engine::delivering(protocol, spdy_level));
@@ -147,8 +156,9 @@ impl Exchanges {
         }
     }
 
-    /// Takes what the engine has to say of what came at this time; returns why the connection has failed, if it has.
-    pub(super) fn absorb(&mut self, now_ns: u64) -> Option<String> {
+    /// Takes the engine's events of a read at this time. Returns the cause and text of a failure of the connection; the cause is
+    /// `Limit`, or `None` for an error of the server.
+    pub(super) fn absorb(&mut self, now_ns: u64) -> Option<(Option<FailureCause>, String)> {
         while let Some(happened) = self.engine.as_mut()?.whole_event() {
             match happened {
                 Happened::Head { stream, head, size } => {
@@ -167,9 +177,16 @@ impl Exchanges {
                     if let Some(engine) = &mut self.engine {
                         engine.consumed(stream, bytes.len() as u64);
                     }
+                    let kept_bytes = self.body_limit.unwrap_or(MAX_BODY_BYTES);
+                    let mut body_bytes = 0;
                     self.on(stream, Event::Data, |response| {
-                        response.push(&bytes, now_ns)
+                        response.push(&bytes, now_ns, kept_bytes);
+                        body_bytes = response.body_bytes;
                     });
+                    if let Some(limit) = self.body_limit.filter(|most| body_bytes > *most as u64) {
+                        let why = format!("the response is larger than {limit} bytes");
+                        return Some((Some(FailureCause::Limit), why));
+                    }
                 }
                 Happened::End { stream, .. } => {
                     if let Some(mut exchange) = self.take(stream) {
@@ -196,7 +213,7 @@ impl Exchanges {
                 Happened::Malformed { stream, what } => {
                     self.lost(stream, FailureCause::Protocol, what.message().into());
                 }
-                Happened::Failed(why) => return Some(why),
+                Happened::Failed(why) => return Some((None, why)),
                 Happened::Interim { .. }
                 | Happened::Trailers { .. }
                 | Happened::Note { .. }

@@ -53,10 +53,17 @@ impl Failure {
     /// The failure of TLS; where it is the certificate, with the option of all verbs that takes any.
     pub(super) fn of_tls(fault: &Fault) -> Self {
         let hint = match is_of_certificate(fault) {
-            true => "; --insecure takes any",
+            true => INSECURE_HINT,
             false => "",
         };
         Self::new(FailureCause::Tls, error_name(fault) + hint)
+    }
+
+    /// Its message without options of verbs.
+    pub(super) fn without_hint(self) -> String {
+        let message = self.message;
+        let plain = message.strip_suffix(INSECURE_HINT);
+        plain.map(str::to_owned).unwrap_or(message)
     }
 
     /// The failure of an exchange of which this has come.
@@ -65,6 +72,9 @@ impl Failure {
         self
     }
 }
+
+/// The hint of verbs behind an error of a certificate.
+const INSECURE_HINT: &str = "; --insecure takes any";
 
 impl fmt::Display for Failure {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -4,6 +4,8 @@
 //! and [`ConnectionRecord`] has the time of each read and of each TLS record below them. [`Core`] does the same without
 //! blocking, for many connections in one loop of a poller. All times are nanoseconds of the monotonic clock.
 //!
+//! [`HttpClient`] sends requests of the store on a kept connection.
+//!
 //! A server may be hostile: heads, bodies, reads and waits are bounded, and whatever is wrong becomes a [`Failure`].
 //!
 //! Absent: load, see [`crate::load`], which keeps totals alone; redirects, cookies and caches, which are the caller's.
@@ -15,6 +17,7 @@ mod dial;
 mod event;
 mod exchanges;
 mod failure;
+mod http_client;
 mod key_log;
 mod record;
 mod resolve;
@@ -27,6 +30,7 @@ pub(crate) use decode::Decoder;
 pub use dial::{Acks, Dial, TlsOptions};
 pub use event::Event;
 pub use failure::{Failure, FailureCause};
+pub use http_client::{HttpClient, HttpClientSettings};
 pub use key_log::KeyLog;
 pub use record::{ConnectionRecord, Handshake, Read, TlsRecord};
 pub use resolve::{Lookup, resolve};

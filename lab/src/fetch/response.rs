@@ -27,7 +27,7 @@ pub struct Response {
     pub head_text_bytes: u64,
     /// Bytes of the body as they were transferred, without the framing of their protocol.
     pub body_bytes: u64,
-    /// The body, at most [`MAX_BODY_BYTES`] of it.
+    /// The body; without a limit of the connection, at most [`MAX_BODY_BYTES`] of it.
     pub body: Vec<u8>,
     /// When parts of the body came.
     pub pieces: Vec<Piece>,
@@ -73,8 +73,8 @@ impl Response {
         self.field("location").filter(|_| is_one)
     }
 
-    /// Takes bytes of the body.
-    pub(super) fn push(&mut self, bytes: &[u8], at: u64) {
+    /// Takes bytes of the body, of which `kept_bytes` at most are kept.
+    pub(super) fn push(&mut self, bytes: &[u8], at: u64, kept_bytes: usize) {
         self.first_body.get_or_insert(at);
         self.body_bytes += bytes.len() as u64;
         match self.pieces.last_mut() {
@@ -84,7 +84,7 @@ impl Response {
                 bytes: bytes.len() as u64,
             }),
         }
-        let room = MAX_BODY_BYTES - self.body.len();
+        let room = kept_bytes - self.body.len();
         self.body.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
 }
@@ -109,10 +109,10 @@ mod tests {
     #[test]
     fn no_more_of_a_body_is_kept_than_the_limit() {
         let mut response = Response::default();
-        response.push(&vec![b'a'; MAX_BODY_BYTES - 1], 1);
-        response.push(b"b", 1);
+        response.push(&vec![b'a'; MAX_BODY_BYTES - 1], 1, MAX_BODY_BYTES);
+        response.push(b"b", 1, MAX_BODY_BYTES);
         assert_eq!(response.body.len(), MAX_BODY_BYTES);
-        response.push(b"c", 2);
+        response.push(b"c", 2, MAX_BODY_BYTES);
         assert_eq!(response.body.len(), MAX_BODY_BYTES);
         assert_eq!(response.body.last(), Some(&b'b'));
         assert_eq!(response.body_bytes, MAX_BODY_BYTES as u64 + 1);

@@ -80,7 +80,7 @@ impl Core {
             stage: Stage::Connecting,
             transport,
             tls_settings,
-            exchanges: Exchanges::default(),
+            exchanges: Exchanges::new(dial.body_limit),
             boundaries: RecordBoundaries::default(),
             tls_began_ns: 0,
             early: Vec::new(),
@@ -101,6 +101,11 @@ impl Core {
     #[must_use]
     pub fn settings(&self) -> &Dial {
         &self.dial
+    }
+
+    /// Changes the time of later exchanges.
+    pub(super) fn set_timeout(&mut self, timeout: Duration) {
+        self.dial.timeout = timeout;
     }
 
     /// The record of its events below responses.

@@ -134,7 +134,10 @@ impl Core {
 
     fn absorb(&mut self, now: u64) -> Result<(), Failure> {
         match self.exchanges.absorb(now) {
-            Some(why) => Err(Failure::new(FailureCause::Protocol, why)),
+            Some((cause, why)) => {
+                let cause = cause.unwrap_or(FailureCause::Protocol);
+                Err(Failure::new(cause, why))
+            }
             None => Ok(()),
         }
     }
@@ -152,8 +155,9 @@ impl Core {
         if let Some(engine) = self.exchanges.engine() {
             engine.receive_eof(whole);
         }
-        if let Some(why) = self.exchanges.absorb(now) {
-            return Err(Failure::new(FailureCause::Closed, why));
+        if let Some((cause, why)) = self.exchanges.absorb(now) {
+            let cause = cause.unwrap_or(FailureCause::Closed);
+            return Err(Failure::new(cause, why));
         }
         self.ask_kernel();
         self.stage = Stage::Closed;
