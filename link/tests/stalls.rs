@@ -199,8 +199,9 @@ fn acknowledgements_held_by_the_client_are_stalls_with_that_cause() {
     site.expect("held acknowledgements", [found, 0, 0]);
     let log = site.log(ALL.len() * REQUESTS);
     for (sent, acked, request, stall) in &log {
-        // The link's round trip, and what it held.
-        assert!((0.24..0.5).contains(&(acked - sent)), "{log:?}");
+        // The link's round trip and the hold. That of the tickets begins earlier, by the time that a busy machine takes.
+        let least = if stall == "[-]" { 0.0 } else { 0.24 };
+        assert!((least..0.5).contains(&(acked - sent)), "{log:?}");
         assert!(*request < 0.05 && *sent < 0.05, "{log:?}");
         assert!(stall == "[delayed_ack]" || stall == "[-]", "{log:?}");
     }
