@@ -45,7 +45,8 @@ impl Resolution {
         self.floor(at_s) + self.seconds()
     }
 
-    fn ceil(self, at_s: u64) -> u64 {
+    /// Begin of the first roll-up from a time on.
+    pub(crate) fn ceil(self, at_s: u64) -> u64 {
         self.floor(at_s.saturating_add(self.seconds() - 1))
     }
 }

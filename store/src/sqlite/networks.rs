@@ -17,7 +17,7 @@ use crate::sql;
 /// Deviation from the order of closes that does not matter, seconds: ten minutes.
 const DISORDER_S: u64 = 600;
 /// Column of the network, after those of a sample.
-const NETWORK_COLUMN: usize = 20;
+const NETWORK_COLUMN: usize = 24;
 
 /// Counts networks from at most `rows_max` rows. A store with fewer rows is read whole, in any order of its closes.
 pub(super) fn networks(
@@ -27,13 +27,12 @@ pub(super) fn networks(
     rows_max: u64,
 ) -> Result<Networks, Error> {
     let transaction = db.unchecked_transaction()?;
-    let period = cover_of(
-        &Query {
-            grouping: Grouping::default(),
-            ..query.clone()
-        },
-        &state(&transaction)?,
-    );
+    let state = state(&transaction)?;
+    let by_country = Query {
+        grouping: Grouping::default(),
+        ..query.clone()
+    };
+    let period = cover_of(&by_country, &state);
     let mut found = Networks::default();
     let Some(filter) = Filter::of(&transaction, query)? else {
         return Ok(found);
@@ -56,7 +55,7 @@ pub(super) fn networks(
         )?,
     };
     let mut groups: HashMap<Box<str>, Totals> = HashMap::new();
-    let mut statement = transaction.prepare(&sql::network_rows())?;
+    let mut statement = transaction.prepare(&sql::network_rows(state.version))?;
     let mut rows = statement.query(params![last, int(rows_max.saturating_add(1))])?;
     let mut count = 0;
     while let Some(row) = rows.next()? {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 
 use super::aside::with;
 use crate::error::Error;
@@ -54,21 +54,46 @@ pub(super) fn to_write(path: &Path) -> Result<(Connection, FileId), Error> {
     if db.is_readonly("main")? {
         return Err(Error::ReadOnly);
     }
-    if belongs(&db, path).map_err(|error| judged(path, error))? {
-        check(&db)?;
-    } else {
-        db.execute_batch(sql::NEW_FILE)?;
-        db.execute_batch(&format!(
-            "BEGIN IMMEDIATE; {} PRAGMA application_id = {}; PRAGMA user_version = {}; COMMIT;",
-            sql::SCHEMA,
-            sql::APPLICATION_ID,
-            sql::SCHEMA_VERSION
-        ))?;
-        // From now on the header names the program.
-        db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+    match version(&db, path).map_err(|error| judged(path, error))? {
+        None => begin(&db)?,
+        Some(version) => {
+            check(&db, version)?;
+            migrate(&db)?;
+        }
     }
     db.execute_batch(sql::WRITER)?;
     Ok((db, file))
+}
+
+/// Makes the tables of a new file.
+fn begin(db: &Connection) -> Result<(), Error> {
+    db.execute_batch(sql::NEW_FILE)?;
+    db.execute_batch(&format!(
+        "BEGIN IMMEDIATE; {} PRAGMA application_id = {}; PRAGMA user_version = {}; COMMIT;",
+        sql::schema(),
+        sql::APPLICATION_ID,
+        sql::SCHEMA_VERSION
+    ))?;
+    // From now on the header names the program.
+    db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+    Ok(())
+}
+
+/// Gives a file of an earlier version this schema, in one transaction that changes no row.
+fn migrate(db: &Connection) -> Result<(), Error> {
+    let is_current = || -> Result<bool, Error> {
+        let version = db.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0))?;
+        Ok(version == sql::SCHEMA_VERSION)
+    };
+    if is_current()? {
+        return Ok(());
+    }
+    let transaction = Transaction::new_unchecked(db, TransactionBehavior::Immediate)?;
+    // Another process may have been quicker.
+    if !is_current()? {
+        transaction.execute_batch(&sql::migration())?;
+    }
+    Ok(transaction.commit()?)
 }
 
 /// Opens a file for reading.
@@ -89,9 +114,9 @@ pub(super) fn to_read(path: &Path) -> Result<(Connection, FileId), Error> {
 fn reads(db: &Connection, path: &Path) -> Result<(), Error> {
     db.busy_timeout(LOCK_WAIT)?;
     db.execute_batch(sql::READER)?;
-    match belongs(db, path).map_err(|error| judged(path, error))? {
-        true => Ok(()),
-        false => Err(Error::Foreign(path.to_owned())),
+    match version(db, path).map_err(|error| judged(path, error))? {
+        Some(_) => Ok(()),
+        None => Err(Error::Foreign(path.to_owned())),
     }
 }
 
@@ -181,14 +206,14 @@ fn judged(path: &Path, error: Error) -> Error {
     Error::Foreign(path.to_owned())
 }
 
-/// Returns whether a file has the tables of a store; `false` for a file without tables.
-fn belongs(db: &Connection, path: &Path) -> Result<bool, Error> {
+/// Returns the version of a store's schema; `None` for a file without tables.
+fn version(db: &Connection, path: &Path) -> Result<Option<i64>, Error> {
     let number = |name| db.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let application = number("application_id")?;
     let version = number("user_version")?;
     let tables: i64 = db.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     if application == 0 && version == 0 && tables == 0 {
-        return Ok(false);
+        return Ok(None);
     }
     if application != sql::APPLICATION_ID {
         return Err(Error::Foreign(path.to_owned()));
@@ -199,14 +224,14 @@ fn belongs(db: &Connection, path: &Path) -> Result<bool, Error> {
             version,
         });
     }
-    if version < sql::SCHEMA_VERSION {
+    if version < 1 {
         return Err(Error::Damaged(format!("its schema has version {version}")));
     }
-    Ok(true)
+    Ok(Some(version))
 }
 
 /// Checks the tables, the small and the valuable ones first, until [`CHECK_TIME_MAX`] is over.
-fn check(db: &Connection) -> Result<(), Error> {
+fn check(db: &Connection, version: i64) -> Result<(), Error> {
     let (done, over) = mpsc::channel::<()>();
     let interrupt = db.get_interrupt_handle();
     let timer = std::thread::spawn(move || {
@@ -214,26 +239,33 @@ fn check(db: &Connection) -> Result<(), Error> {
             interrupt.interrupt();
         }
     });
-    let found = check_tables(db);
+    let found = check_tables(db, version);
     drop(done);
     // It ends at once.
     let _ = timer.join();
     found
 }
 
-fn check_tables(db: &Connection) -> Result<(), Error> {
+fn check_tables(db: &Connection, version: i64) -> Result<(), Error> {
     let stored = db
         .prepare("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")?
         .query_map([], |row| row.get(0))?
         .collect::<Result<Vec<String>, _>>()?;
+    // Views of an earlier version are replaced.
+    let schema = match version {
+        sql::SCHEMA_VERSION => sql::schema(),
+        earlier => sql::tables(earlier),
+    };
     // Indexes and views of others do no harm.
-    for text in sql::SCHEMA.split(";\n").map(str::trim) {
-        if text.starts_with("CREATE") && !stored.iter().any(|stored| stored == text) {
+    for text in sql::statements(&schema) {
+        if !stored.iter().any(|stored| stored == text) {
             return Err(Error::Damaged("its schema is damaged".to_owned()));
         }
     }
     let begin = Instant::now();
-    for table in ["state", "name", "rollup", "connection"] {
+    let tables = ["state", "name", "rollup", "open", "connection"];
+    let exists = |table: &&str| *table != "open" || version > 1;
+    for table in tables.into_iter().filter(exists) {
         let check = format!("PRAGMA quick_check('{table}')");
         match db.query_row(&check, [], |row| row.get::<_, String>(0)) {
             Ok(found) if found == "ok" => {}

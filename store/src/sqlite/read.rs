@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use rusqlite::{Connection, Row, params};
 
 use super::retain::end;
-use super::roll::{Sample, counts, damaged, totals_of};
+use super::roll::{SUMS, Sample, counts, damaged, totals_of};
 use super::table::{State, find_name, int, state, uint};
 use crate::error::Error;
 use crate::packed::add_to;
@@ -80,6 +80,7 @@ pub(super) fn answer(db: &Connection, query: &Query, histograms: bool) -> Result
         cover,
         filter,
         histograms,
+        version: state.version,
         groups: HashMap::new(),
     };
     reading.add_rollups(&transaction)?;
@@ -132,6 +133,8 @@ struct Reading<'q> {
     cover: Cover,
     filter: Filter,
     histograms: bool,
+    /// Version of the schema.
+    version: i64,
     groups: HashMap<i64, Group>,
 }
 
@@ -150,8 +153,7 @@ impl Reading<'_> {
             Metric::FirstByte => "first_byte",
             Metric::Handshake => "handshake",
         };
-        let text = sql::ROLLUPS.replace("GROUP", group);
-        let mut statement = db.prepare(&text.replace("COLUMN", column))?;
+        let mut statement = db.prepare(&sql::rollups(self.version, group, column))?;
         let by_country = self.query.grouping.dimension() == Dimension::Country;
         let key = if by_country { self.filter.country } else { -1 };
         for segment in &self.cover.segments {
@@ -178,7 +180,7 @@ impl Reading<'_> {
 
     fn add_rows(&mut self, db: &Connection, rolled_id: i64) -> Result<(), Error> {
         let dimension = self.query.grouping.dimension();
-        let mut statement = db.prepare(&sql::rows())?;
+        let mut statement = db.prepare(&sql::rows(self.version))?;
         let mut rows = statement.query(params![rolled_id, i64::MAX])?;
         while let Some(row) = rows.next()? {
             let sample = Sample::of(row)?;
@@ -214,7 +216,7 @@ fn step_of(grouping: Grouping, number: i64) -> i64 {
 }
 
 fn add_histogram(row: &Row<'_>, group: &mut Group) -> Result<(), Error> {
-    let bytes = row.get_ref(10)?.as_blob().map_err(|_| damaged())?;
+    let bytes = row.get_ref(1 + SUMS)?.as_blob().map_err(|_| damaged())?;
     add_to(&mut group.histogram, bytes).ok_or_else(damaged)
 }
 
@@ -222,10 +224,10 @@ fn add_histogram(row: &Row<'_>, group: &mut Group) -> Result<(), Error> {
 /// day.
 pub(super) fn extent(db: &Connection) -> Result<Option<(u64, u64)>, Error> {
     let transaction = db.unchecked_transaction()?;
-    let rolled_id = state(&transaction)?.rolled_id;
+    let state = state(&transaction)?;
     let mut period = rolled_extent(&transaction)?;
-    let mut statement = transaction.prepare(&sql::rows())?;
-    let mut rows = statement.query(params![rolled_id, i64::MAX])?;
+    let mut statement = transaction.prepare(&sql::rows(state.version))?;
+    let mut rows = statement.query(params![state.rolled_id, i64::MAX])?;
     while let Some(row) = rows.next()? {
         let start_s = Resolution::Minute.floor(Sample::of(row)?.closed_s);
         let end_s = Resolution::Minute.after(start_s);

@@ -31,6 +31,13 @@ pub(super) struct Deleted {
     pub(super) more: bool,
 }
 
+/// Work that counts neither rows nor roll-ups, with more to come.
+const MORE: Deleted = Deleted {
+    rows: 0,
+    rollups: 0,
+    more: true,
+};
+
 /// Pages of the file.
 struct Pages {
     size: u64,
@@ -69,18 +76,38 @@ pub(super) fn step(
     Ok(Deleted::default())
 }
 
-/// Moves back begins that a wrong clock put into the future, so that connections of the present get roll-ups.
+/// Moves back begins that a wrong clock put into the future, so that connections of the present get roll-ups. Open connections of
+/// that future are deleted.
 pub(super) fn correct(
     db: &mut rusqlite::Connection,
     now_s: u64,
     retention: &Retention,
 ) -> Result<(), Error> {
-    if now_s == 0 || state(db)?.kept.minutes_from_s <= now_s + WRONG_S {
+    if now_s == 0 {
+        return Ok(());
+    }
+    let wrong_s = int(now_s.saturating_add(WRONG_S));
+    let latest: Option<i64> = db.query_row(sql::LATEST_OPEN, [], |row| row.get(0))?;
+    if latest.is_some_and(|at_s| at_s > wrong_s) {
+        db.execute(sql::DELETE_LATER_OPEN, [wrong_s])?;
+    }
+    if state(db)?.kept.minutes_from_s <= now_s + WRONG_S {
         return Ok(());
     }
     let transaction = write(db)?;
     put_kept(&transaction, now_s, retention)?;
     Ok(transaction.commit()?)
+}
+
+/// Deletes a few numbers of open connections before a time. Returns whether there were any.
+fn delete_open(db: &mut rusqlite::Connection, until_s: i64) -> Result<bool, Error> {
+    let oldest: Option<i64> = db.query_row(sql::OLDEST_OPEN, [], |row| row.get(0))?;
+    if oldest.is_none_or(|at_s| at_s >= until_s) {
+        // A deletion would wait for other writers.
+        return Ok(false);
+    }
+    db.execute(sql::DELETE_OPEN, params![until_s, STEP_ROWS])?;
+    Ok(true)
 }
 
 /// Deletes what is too old.
@@ -114,6 +141,9 @@ fn expire(
         transaction.commit()?;
     }
     let until_s = int(now_s.saturating_sub(retention.rows_s));
+    if delete_open(db, until_s)? {
+        return Ok(MORE);
+    }
     let last: Option<i64> = db.query_row(
         sql::LAST_OLD,
         params![before.rolled_id, STEP_ROWS, until_s],
@@ -212,11 +242,15 @@ fn free(db: &mut rusqlite::Connection) -> Result<Deleted, Error> {
     let State {
         rolled_id,
         mut kept,
+        ..
     } = state(db)?;
     let oldest_rows = params![rolled_id, STEP_ROWS];
     let last: Option<i64> = db.query_row(sql::LAST_OF_OLDEST, oldest_rows, |row| row.get(0))?;
     if let Some(last) = last {
         return delete_rows(db, last);
+    }
+    if delete_open(db, i64::MAX)? {
+        return Ok(MORE);
     }
     let first = |resolution| -> Result<Option<u64>, Error> {
         let mut first = None;

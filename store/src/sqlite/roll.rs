@@ -60,8 +60,8 @@ impl Sample {
                     retransmit: count(17)?,
                     window: count(18)?,
                 },
-                statuses: [0; 4],
-                duration_ms: 0,
+                statuses: [count(20)?, count(21)?, count(22)?, count(23)?],
+                duration_ms: count(19)?,
             },
             times,
         })
@@ -73,7 +73,10 @@ pub(super) fn counts(dimension: Dimension, key: i64) -> bool {
     dimension == Dimension::Country || key != 0
 }
 
-/// Reads the sums of a roll-up from nine columns.
+/// Columns of the sums of a roll-up.
+pub(super) const SUMS: usize = 14;
+
+/// Reads the sums of a roll-up from [`SUMS`] columns.
 pub(super) fn totals_of(row: &Row<'_>, first: usize) -> rusqlite::Result<Totals> {
     let count = |column: usize| row.get::<_, i64>(first + column).map(uint);
     Ok(Totals {
@@ -88,8 +91,8 @@ pub(super) fn totals_of(row: &Row<'_>, first: usize) -> rusqlite::Result<Totals>
             retransmit: count(7)?,
             window: count(8)?,
         },
-        statuses: [0; 4],
-        duration_ms: 0,
+        statuses: [count(9)?, count(10)?, count(11)?, count(12)?],
+        duration_ms: count(13)?,
     })
 }
 
@@ -104,7 +107,7 @@ pub(super) fn step(db: &mut rusqlite::Connection) -> Result<u64, Error> {
     // Another process may have added rows meanwhile.
     let state = state(&transaction)?;
     let samples = transaction
-        .prepare(&sql::rows())?
+        .prepare(&sql::rows(sql::SCHEMA_VERSION))?
         .query_map(params![state.rolled_id, STEP_ROWS], Sample::of)?
         .collect::<Result<Vec<_>, _>>()?;
     let Some(last) = samples.last() else {
@@ -203,7 +206,7 @@ impl Adder<'_> {
                 totals.merge(&totals_of(row, 0)?);
                 let mut whole = true;
                 for (at, packed) in packed.iter_mut().enumerate() {
-                    let bytes = row.get_ref(9 + at)?.as_blob()?;
+                    let bytes = row.get_ref(SUMS + at)?.as_blob()?;
                     match std::mem::take(packed).merged(bytes) {
                         Some(merged) => *packed = merged,
                         None => whole = false,
@@ -249,6 +252,11 @@ impl Adder<'_> {
             self.bytes[1],
             self.bytes[2],
             self.bytes[3],
+            int(totals.statuses[0]),
+            int(totals.statuses[1]),
+            int(totals.statuses[2]),
+            int(totals.statuses[3]),
+            int(totals.duration_ms),
         ])?;
         Ok(())
     }

@@ -6,7 +6,7 @@ use rusqlite::{OptionalExtension, Transaction, TransactionBehavior, params};
 
 use crate::connection::{Connection, TEXT_BYTES_MAX};
 use crate::error::Error;
-use crate::period::Kept;
+use crate::period::{Kept, Resolution};
 use crate::query::OpenSample;
 use crate::sql;
 
@@ -17,9 +17,11 @@ const OTHER: i64 = 1;
 /// Last time of a close that is stored, the end of the year 9999.
 pub(super) const CLOSED_S_MAX: u64 = 253_402_300_799;
 
-/// Contents of the table `state`.
+/// Contents of the table `state`, and the version of the schema.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct State {
+    /// Version of the schema.
+    pub(super) version: i64,
     /// Last row that the roll-ups contain.
     pub(super) rolled_id: i64,
     /// Begins of the stored roll-ups.
@@ -31,7 +33,7 @@ pub(super) fn insert(
     db: &mut rusqlite::Connection,
     names: &mut HashMap<String, i64>,
     rows: &[Connection],
-    _open: &[OpenSample],
+    open: &[OpenSample],
 ) -> Result<(), Error> {
     let transaction = write(db)?;
     let state = state(&transaction)?;
@@ -68,10 +70,32 @@ pub(super) fn insert(
             int(row.stalls.window),
             int(row.duration_ms),
             row.handshake_kind as u8,
+            row.statuses[0],
+            row.statuses[1],
+            row.statuses[2],
+            row.statuses[3],
         ])?;
     }
     drop(statement);
+    insert_open(&transaction, names, open)?;
     Ok(transaction.commit()?)
+}
+
+fn insert_open(
+    db: &rusqlite::Connection,
+    names: &mut HashMap<String, i64>,
+    samples: &[OpenSample],
+) -> Result<(), Error> {
+    let mut statement = db.prepare(sql::INSERT_OPEN)?;
+    for sample in samples {
+        statement.execute(params![
+            int(Resolution::Minute.floor(sample.at_s.min(CLOSED_S_MAX))),
+            number_of(db, names, &sample.server)?,
+            number_of(db, names, &sample.protocol)?,
+            int(sample.connections),
+        ])?;
+    }
+    Ok(())
 }
 
 /// Begins a transaction that writes. Another process waits for its end.
@@ -79,10 +103,12 @@ pub(super) fn write(db: &mut rusqlite::Connection) -> Result<Transaction<'_>, Er
     Ok(db.transaction_with_behavior(TransactionBehavior::Immediate)?)
 }
 
-/// Reads the table `state`.
+/// Reads the table `state` and the version of the schema, which another process may change between two transactions.
 pub(super) fn state(db: &rusqlite::Connection) -> Result<State, Error> {
+    let version = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
     let state = db.query_row(sql::STATE, [], |row| {
         Ok(State {
+            version,
             rolled_id: row.get(0)?,
             kept: Kept {
                 minutes_from_s: uint(row.get(1)?),

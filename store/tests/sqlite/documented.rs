@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use firstbyte_tests::TempDir;
 use rusqlite::types::Value;
-use store::{NAMES_MAX, Retention, TEXT_BYTES_MAX};
+use store::{NAMES_MAX, NETWORK_ROWS_MAX, Retention, TEXT_BYTES_MAX};
 
 use crate::rows::{NOON, file, maintain, open, row};
 
@@ -82,12 +82,16 @@ fn documented_columns_are_those_of_the_views() {
         statement.column_names().map(str::to_owned).collect()
     };
     let tables = DOCUMENT.split("\nView `").skip(1);
-    for (table, view) in tables.zip(["connections", "rollups"]) {
+    for (table, view) in tables.zip(["connections", "rollups", "open_connections"]) {
         assert!(table.starts_with(view), "{table}");
         let mut documented = names(table.split("\n\n").nth(1).expect("a table"));
-        if documented.remove("stalls_*") {
-            for cause in ["delayed_ack", "retransmit", "window"] {
-                documented.insert(format!("stalls_{cause}"));
+        for (of_all, each) in [
+            ("stalls_*", &["delayed_ack", "retransmit", "window"][..]),
+            ("status_*", &["2xx", "3xx", "4xx", "5xx"]),
+        ] {
+            if documented.remove(of_all) {
+                let names = each.iter().map(|name| of_all.replace('*', name));
+                documented.extend(names);
             }
         }
         assert_eq!(columns(view), documented);
@@ -114,6 +118,10 @@ fn documented_numbers_are_true() {
         format!("schema, is {version}."),
         format!("cut to {TEXT_BYTES_MAX} bytes"),
         format!("After {names} different texts"),
+        format!(
+            "at most {},000,000 of a period",
+            NETWORK_ROWS_MAX / 1_000_000
+        ),
     ] {
         assert!(DOCUMENT.contains(&wanted), "{wanted}");
     }

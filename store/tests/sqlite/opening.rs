@@ -194,14 +194,14 @@ fn newer_schemas_stay() {
         db.pragma_update(None, "user_version", version)
             .expect("a version");
     };
-    version(2);
+    version(3);
     let newer = Error::Newer {
         path: path.clone(),
-        version: 2,
+        version: 3,
     };
     assert_eq!(Sqlite::open(&path).map(|_| ()), Err(newer.clone()));
     assert_eq!(Sqlite::open_to_read(&path).map(|_| ()), Err(newer));
-    version(1);
+    version(2);
     drop(open(&path));
     version(0);
     moved(&dir, "no version");
