@@ -1,6 +1,8 @@
 //! The store in SQLite, as its users see it: answers, damaged files, killed processes, full disks.
 
 mod answers;
+#[path = "../common/mod.rs"]
+mod common;
 mod documented;
 mod kept;
 mod kills;
@@ -10,5 +12,6 @@ mod open_counts;
 mod opening;
 mod privacy;
 mod processes;
+mod queries;
 mod rows;
 mod writing;

@@ -1,14 +1,22 @@
 //! Random rows, maintenances and queries, compared with a list of all rows.
 
-use std::collections::BTreeMap;
-
 use firstbyte_tests::TempDir;
-use store::{Connection, Dimension, Grouping, Histogram, Metric, Query, Retention, Store};
+use store::{Connection, Dimension, Grouping, Metric, Query, Retention, Step, Store};
 
+use crate::common::groups_of;
 use crate::rows::{DAY, NOON, file, maintain, open, row};
 
 const ROUNDS: u64 = 40;
 const SERVERS: [&str; 2] = ["a.example", "b.example"];
+/// Hours and minutes of steps may be deleted.
+const GROUPINGS: [Grouping; 6] = [
+    Grouping::Dimension(Dimension::Country),
+    Grouping::Dimension(Dimension::Subdivision),
+    Grouping::Dimension(Dimension::Operator),
+    Grouping::Protocol,
+    Grouping::Server,
+    Grouping::Time(Step::Day),
+];
 const PROTOCOLS: [&str; 3] = ["HTTP/1.1", "HTTP/2.0", "SPDY/3.1"];
 
 fn random_row(random: &mut fastrand::Rng) -> Connection {
@@ -38,7 +46,7 @@ fn random_query(random: &mut fastrand::Rng) -> Query {
     Query {
         from_s: from_s.min(to_s),
         to_s: from_s.max(to_s),
-        grouping: Grouping::Dimension(Dimension::ALL[random.usize(0..3)]),
+        grouping: GROUPINGS[random.usize(0..GROUPINGS.len())],
         metric: Metric::ALL[random.usize(0..4)],
         protocol: random
             .bool()
@@ -48,50 +56,6 @@ fn random_query(random: &mut fastrand::Rng) -> Query {
             .then(|| SERVERS[random.usize(0..2)].to_owned()),
         country: None,
     }
-}
-
-fn time(row: &Connection, metric: Metric) -> Option<u32> {
-    match metric {
-        Metric::MinRtt => row.min_rtt_us.filter(|_| !row.via_proxy),
-        Metric::Rtt => row.rtt_us.filter(|_| !row.via_proxy),
-        Metric::FirstByte => row.first_byte_us,
-        Metric::Handshake => row.handshake_us,
-    }
-}
-
-/// Counts, bytes and histograms by key, of the rows that a query chooses.
-fn expected(
-    rows: &[Connection],
-    query: &Query,
-    period: std::ops::Range<u64>,
-) -> BTreeMap<String, (u64, u64, Histogram)> {
-    let mut groups = BTreeMap::new();
-    for row in rows {
-        let key = match query.grouping {
-            Grouping::Dimension(Dimension::Country) => row.country.map_or(String::new(), |code| {
-                String::from_utf8_lossy(&code).into_owned()
-            }),
-            Grouping::Dimension(Dimension::Subdivision) => row.subdivision.clone(),
-            Grouping::Dimension(Dimension::Operator) => row.operator.clone(),
-            _ => continue,
-        };
-        let is_chosen = period.contains(&row.closed_s)
-            && query
-                .protocol
-                .as_ref()
-                .is_none_or(|name| *name == row.protocol)
-            && query.server.as_ref().is_none_or(|name| *name == row.server)
-            && (query.grouping == Grouping::default() || !key.is_empty());
-        if is_chosen {
-            let group: &mut (u64, u64, Histogram) = groups.entry(key).or_default();
-            group.0 += 1;
-            group.1 += row.bytes_sent;
-            if let Some(us) = time(row, query.metric) {
-                group.2.add(u64::from(us));
-            }
-        }
-    }
-    groups
 }
 
 #[test]
@@ -122,18 +86,11 @@ fn answers_are_those_of_all_rows() {
             let answer = store.answer(&query).expect("an answer");
             let period = answer.from_s..answer.to_s.max(answer.from_s);
             assert!(answer.from_s >= query.from_s && answer.to_s >= query.to_s);
-            let wanted = expected(&rows, &query, period);
-            let groups = answer.groups.into_iter();
-            let found: BTreeMap<_, _> = groups
-                .map(|group| {
-                    let totals = group.totals;
-                    (
-                        group.key,
-                        (totals.connections, totals.bytes_sent, group.histogram),
-                    )
-                })
-                .collect();
-            assert_eq!(found, wanted, "seed {seed}, round {round}: {query:?}");
+            let expected = groups_of(&rows, &query, period);
+            assert_eq!(
+                answer.groups, expected,
+                "seed {seed}, round {round}: {query:?}"
+            );
         }
     }
     assert!(rows.len() > 100);
