@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use store::{HttpResponse, TransportError};
 
-use super::HttpClientSettings;
+use super::settings::HttpClientSettings;
 use crate::client::{Protocol, Request};
 use crate::fetch::connection::Connection;
 use crate::fetch::dial::{Dial, TlsOptions};

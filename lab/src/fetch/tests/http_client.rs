@@ -86,7 +86,7 @@ fn request(stream: &mut TcpStream) -> (String, Vec<u8>) {
     (head, whole.map(|()| body).unwrap_or_default())
 }
 
-/// A server that gives each connection its number, from 1, and the count of connections.
+/// Starts a server and counts its connections. The script gets the number of its connection, from 1.
 fn numbered(
     script: impl Fn(TcpStream, usize) + Send + Sync + 'static,
 ) -> (SocketAddr, Arc<AtomicUsize>) {
@@ -96,7 +96,7 @@ fn numbered(
     (address, count)
 }
 
-/// A server that answers each request with these bytes, and the count of connections.
+/// Starts a server with one answer to all requests, and counts its connections.
 fn answering(answer: impl Into<Vec<u8>>) -> (SocketAddr, Arc<AtomicUsize>) {
     let answer = answer.into();
     numbered(
@@ -106,7 +106,7 @@ fn answering(answer: impl Into<Vec<u8>>) -> (SocketAddr, Arc<AtomicUsize>) {
     )
 }
 
-/// A server that answers one request with these bytes and closes.
+/// Starts a server that answers one request with these bytes and closes.
 fn closing(answer: &'static [u8]) -> SocketAddr {
     scripted(move |mut stream| {
         request(&mut stream);
@@ -191,7 +191,7 @@ fn kept_connection_that_the_server_closed_is_replaced() {
                 return;
             }
             if reset {
-                // A reset discards what the client has not read yet.
+                // A reset discards unread bytes.
                 own.wait();
                 let _ = sys::socket::set_linger_reset(&stream);
             }
