@@ -222,8 +222,10 @@ fn tls_name(version: u16) -> &'static str {
 /// Writes a report of the writer to the error log.
 fn say(console: &Console, path: &Path, report: &Report) {
     let level = match report {
-        Report::Opened { .. } | Report::Recovered { .. } => Level::Notice,
-        Report::Dropped { .. } => Level::Warn,
+        Report::Opened { .. } | Report::Connected { .. } | Report::Recovered { .. } => {
+            Level::Notice
+        }
+        Report::Dropped { .. } | Report::SpillFull { .. } => Level::Warn,
         Report::MovedAside { .. } => Level::Alert,
         Report::CannotWrite { .. } => Level::Error,
     };

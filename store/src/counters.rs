@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Figures of a writer, which any thread may read.
@@ -16,6 +17,14 @@ pub struct Counters {
     pub(crate) queued: AtomicU64,
     pub(crate) file_bytes: AtomicU64,
     pub(crate) failing: AtomicBool,
+    pub(crate) sending_fails: AtomicBool,
+    pub(crate) batches_sent: AtomicU64,
+    pub(crate) retries: AtomicU64,
+    pub(crate) spilled_batches: AtomicU64,
+    pub(crate) spilled_rows: AtomicU64,
+    pub(crate) spilled_bytes: AtomicU64,
+    pub(crate) spill_dropped: AtomicU64,
+    last_error: Mutex<Option<String>>,
 }
 
 /// Values of [`Counters`] at one time.
@@ -23,7 +32,7 @@ pub struct Counters {
 pub struct Counts {
     /// Rows stored.
     pub written: u64,
-    /// Rows dropped: the queue was full, or the store could not be written at the end.
+    /// Rows dropped: the queue or the spill directory was full, or the store could not be written at the end.
     pub dropped: u64,
     /// Commits and maintenances that failed; rows were kept for the next try.
     pub failed: u64,
@@ -33,10 +42,22 @@ pub struct Counts {
     pub deleted_rows: u64,
     /// Rows in the queue and in the next commit.
     pub queued: u64,
-    /// Size of the file, bytes.
+    /// Size of SQLite's file, bytes.
     pub file_bytes: u64,
     /// Whether the store cannot be written now.
     pub failing: bool,
+    /// Batches that ClickHouse has stored.
+    pub batches_sent: u64,
+    /// Batches that were sent again because ClickHouse did not confirm them.
+    pub retries: u64,
+    /// Batches in the spill directory.
+    pub spilled_batches: u64,
+    /// Rows of these batches.
+    pub spilled_rows: u64,
+    /// Bytes of these batches.
+    pub spilled_bytes: u64,
+    /// Rows dropped because the spill directory was full; [`Counts::dropped`] has them too.
+    pub spill_dropped: u64,
 }
 
 impl Counters {
@@ -52,8 +73,51 @@ impl Counters {
             deleted_rows: read(&self.deleted_rows),
             queued: read(&self.queued),
             file_bytes: read(&self.file_bytes),
-            failing: self.failing.load(Ordering::Relaxed),
+            failing: self.failing.load(Ordering::Relaxed)
+                || self.sending_fails.load(Ordering::Relaxed),
+            batches_sent: read(&self.batches_sent),
+            retries: read(&self.retries),
+            spilled_batches: read(&self.spilled_batches),
+            spilled_rows: read(&self.spilled_rows),
+            spilled_bytes: read(&self.spilled_bytes),
+            spill_dropped: read(&self.spill_dropped),
         }
+    }
+
+    /// Text of the last failure, one line; `None` before the first one.
+    #[must_use]
+    pub fn last_error(&self) -> Option<String> {
+        self.last_error
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Counts a failure.
+    pub(crate) fn note_failure(&self, reason: &str) {
+        self.failed.fetch_add(1, Ordering::Relaxed);
+        let mut last = self
+            .last_error
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        *last = Some(reason.replace('\n', "; "));
+    }
+}
+
+/// Takes a report.
+type OnReport = Box<dyn Fn(Report) + Send>;
+
+/// Takes the reports of all threads of a writer.
+#[derive(Clone)]
+pub(crate) struct Reports(Arc<Mutex<OnReport>>);
+
+impl Reports {
+    pub(crate) fn new(on_report: impl Fn(Report) + Send + 'static) -> Self {
+        Self(Arc::new(Mutex::new(Box::new(on_report))))
+    }
+
+    pub(crate) fn send(&self, report: Report) {
+        (self.0.lock().unwrap_or_else(PoisonError::into_inner))(report);
     }
 }
 
@@ -65,12 +129,22 @@ pub enum Report {
         /// The file.
         path: PathBuf,
     },
-    /// The file was damaged and has a new name; a new one began.
+    /// The database of ClickHouse can be written.
+    Connected {
+        /// Its name.
+        database: String,
+    },
+    /// The file was damaged and has a new name. SQLite's begins anew; a batch of ClickHouse is not sent.
     MovedAside {
         /// New name of the damaged file.
         to: PathBuf,
-        /// SQLite's description of the damage.
+        /// Description of the damage.
         reason: String,
+    },
+    /// A batch did not fit into the spill directory. It is reported once until one fits again.
+    SpillFull {
+        /// Limit of the directory, bytes.
+        limit: u64,
     },
     /// The store cannot be written. It is tried again; each reason is reported once.
     CannotWrite {
@@ -93,6 +167,13 @@ impl fmt::Display for Report {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Opened { path } => write!(out, "store {} is open", path.display()),
+            Self::Connected { database } => {
+                write!(out, "the database {database} of ClickHouse is open")
+            }
+            Self::SpillFull { limit } => write!(
+                out,
+                "the spill directory has reached its limit of {limit} bytes; new connections are dropped"
+            ),
             Self::MovedAside { to, reason } => write!(
                 out,
                 "the store was damaged and is now {}: {}",

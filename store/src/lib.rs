@@ -22,7 +22,9 @@ mod sqlite;
 mod store;
 mod writer;
 
-pub use clickhouse::{HttpRequest, HttpResponse, Transport, TransportError};
+pub use clickhouse::{
+    ClickHouse, ClickHouseSettings, HttpRequest, HttpResponse, Transport, TransportError,
+};
 pub use connection::{Connection, HandshakeKind, Stalls, TEXT_BYTES_MAX};
 pub use counters::{Counters, Counts, Report};
 pub use error::Error;

@@ -16,6 +16,7 @@ pub mod cache;
 pub mod cases;
 pub mod change;
 pub mod circles;
+pub mod clickhouse;
 pub mod client;
 pub mod closing;
 pub mod command;

@@ -1,0 +1,212 @@
+//! ClickHouse as an engine of the writer: spills batches, and starts the thread that sends them.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::encode::{self, Encoded};
+use super::send::Sender;
+use super::spill::Spill;
+use super::{ClickHouseSettings, Transport};
+use crate::counters::{Counters, Report, Reports};
+use crate::error::Error;
+use crate::writer::{Batch, Engine};
+
+/// Rows of a commit at most: a batch.
+const ROWS_MAX: usize = encode::ROWS_MAX;
+/// Time between two looks whether the spill directory can be opened.
+const MAINTAIN_PAUSE: Duration = Duration::from_secs(3600);
+/// Time that the end of a writer waits for the batches on their way.
+const CLOSE_WAIT: Duration = Duration::from_secs(2);
+
+/// Makes the client of the thread that sends.
+pub(super) type Connect = Box<dyn Fn() -> Box<dyn Transport> + Send>;
+
+/// State that both threads share.
+pub(super) struct Shared {
+    pub(super) state: Mutex<State>,
+    /// Notified about each new batch, and about the end of either thread.
+    pub(super) changed: Condvar,
+    pub(super) settings: ClickHouseSettings,
+    pub(super) counters: Arc<Counters>,
+    pub(super) reports: Reports,
+}
+
+pub(super) struct State {
+    pub(super) spill: Spill,
+    /// Time at which the thread that sends must end.
+    pub(super) end_at: Option<Instant>,
+    pub(super) has_ended: bool,
+}
+
+impl Shared {
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Publishes the sizes of the spill directory.
+    pub(super) fn count(&self, spill: &Spill) {
+        let (batches, rows, bytes) = spill.sizes();
+        let counters = &self.counters;
+        counters.spilled_batches.store(batches, Ordering::Relaxed);
+        counters.spilled_rows.store(rows, Ordering::Relaxed);
+        counters.spilled_bytes.store(bytes, Ordering::Relaxed);
+    }
+}
+
+/// Engine of a [`Writer`](crate::Writer).
+pub(crate) struct ClickHouseEngine {
+    settings: ClickHouseSettings,
+    /// Until the thread that sends has started.
+    connect: Option<Connect>,
+    counters: Arc<Counters>,
+    reports: Reports,
+    shared: Option<Arc<Shared>>,
+    is_full: bool,
+}
+
+impl ClickHouseEngine {
+    pub(crate) fn new(
+        settings: ClickHouseSettings,
+        connect: Connect,
+        counters: Arc<Counters>,
+        reports: Reports,
+    ) -> Self {
+        Self {
+            settings,
+            connect: Some(connect),
+            counters,
+            reports,
+            shared: None,
+            is_full: false,
+        }
+    }
+
+    /// Opens the spill directory, and starts the thread that sends.
+    fn open(&mut self) -> Result<Arc<Shared>, Error> {
+        if let Some(shared) = &self.shared {
+            return Ok(Arc::clone(shared));
+        }
+        let (spill, damaged) = Spill::open(&self.settings.spill, self.settings.spill_bytes)?;
+        for damaged in damaged {
+            self.counters.moved_aside.fetch_add(1, Ordering::Relaxed);
+            let (to, reason) = (damaged.to, damaged.reason);
+            self.reports.send(Report::MovedAside { to, reason });
+        }
+        let Some(connect) = self.connect.take() else {
+            return Err(Error::Other("no thread can be started".to_owned()));
+        };
+        let shared = Arc::new(Shared {
+            state: Mutex::new(State {
+                spill,
+                end_at: None,
+                has_ended: false,
+            }),
+            changed: Condvar::new(),
+            settings: self.settings.clone(),
+            counters: Arc::clone(&self.counters),
+            reports: self.reports.clone(),
+        });
+        shared.count(&shared.lock().spill);
+        let of_thread = Arc::clone(&shared);
+        std::thread::Builder::new()
+            .name("store send".to_owned())
+            .spawn(move || Sender::new(of_thread, &connect).run())?;
+        self.shared = Some(Arc::clone(&shared));
+        Ok(shared)
+    }
+
+    /// Spills batches. Returns the places of their rows, and an error if one could not be written.
+    fn spill(&mut self, shared: &Shared, batches: Vec<Encoded>) -> (Vec<usize>, Result<(), Error>) {
+        let mut places = Vec::new();
+        for mut batch in batches {
+            let mut state = shared.lock();
+            let put = state.spill.put(&mut batch.head, &batch.rows);
+            shared.count(&state.spill);
+            drop(state);
+            match put {
+                Err(error) => return (places, Err(error)),
+                Ok(true) => {
+                    self.is_full = false;
+                    shared.changed.notify_all();
+                }
+                Ok(false) => self.drop_batch(&batch),
+            }
+            places.extend(batch.places);
+        }
+        (places, Ok(()))
+    }
+
+    fn drop_batch(&mut self, batch: &Encoded) {
+        if batch.head.is_of_connections() {
+            let rows = batch.head.rows;
+            self.counters.dropped.fetch_add(rows, Ordering::Relaxed);
+            self.counters
+                .spill_dropped
+                .fetch_add(rows, Ordering::Relaxed);
+        }
+        if !std::mem::replace(&mut self.is_full, true) {
+            let limit = self.settings.spill_bytes;
+            self.reports.send(Report::SpillFull { limit });
+        }
+    }
+}
+
+/// Removes the elements at some places.
+fn remove<T>(from: &mut Vec<T>, mut places: Vec<usize>) {
+    places.sort_unstable();
+    let mut places = places.into_iter().peekable();
+    let mut at = 0;
+    from.retain(|_| {
+        let is_removed = places.next_if_eq(&at).is_some();
+        at += 1;
+        !is_removed
+    });
+}
+
+impl Engine for ClickHouseEngine {
+    fn rows_max(&self) -> usize {
+        ROWS_MAX
+    }
+
+    fn commit(&mut self, batch: &mut Batch) -> Result<(), Error> {
+        let shared = self.open()?;
+        let (places, done) = self.spill(&shared, encode::connections(&batch.rows));
+        remove(&mut batch.rows, places);
+        done?;
+        let (places, done) = self.spill(&shared, encode::samples(&batch.open));
+        remove(&mut batch.open, places);
+        done
+    }
+
+    fn maintain(&mut self) -> Result<Instant, Error> {
+        // Batches of former processes are sent even if there are no new rows.
+        self.open()?;
+        Ok(Instant::now() + MAINTAIN_PAUSE)
+    }
+
+    fn is_maintenance_due(&self, _: u64) -> bool {
+        false
+    }
+
+    fn note_failure(&mut self, _: &Error) {}
+
+    /// Gives the thread that sends some time. If it waits for ClickHouse any longer, it is left alone: its batches stay on disk.
+    fn close(&mut self) {
+        let Some(shared) = self.shared.take() else {
+            return;
+        };
+        let end_at = Instant::now() + CLOSE_WAIT;
+        let mut state = shared.lock();
+        state.end_at = Some(end_at);
+        shared.changed.notify_all();
+        loop {
+            let left = end_at.saturating_duration_since(Instant::now());
+            if state.has_ended || left.is_zero() {
+                return;
+            }
+            let waited = shared.changed.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}

@@ -1,0 +1,528 @@
+//! Answers from ClickHouse: roll-ups of whole hours and days, and rows for shorter ends of a period.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use super::client::Client;
+use super::keep;
+use super::migrate;
+use super::parse::{Fields, unreadable};
+use super::sql;
+use super::text::literal;
+use super::transport::Transport;
+use crate::connection::Stalls;
+use crate::error::Error;
+use crate::histogram::Cell;
+use crate::period::{Cover, Resolution, Segment, cover};
+use crate::query::{
+    Answer, Dimension, Group, Grouping, NETWORK_ROWS_MAX, NetworkGroup, Networks, OpenConnections,
+    Query, Step, Totals,
+};
+use crate::store::Store;
+
+/// A database of ClickHouse that is read.
+#[derive(Debug)]
+pub struct ClickHouse {
+    reader: RefCell<Reader>,
+}
+
+#[derive(Debug)]
+struct Reader {
+    client: Client,
+    database: String,
+    is_checked: bool,
+}
+
+impl ClickHouse {
+    /// Makes a reader. It connects with the first query.
+    #[must_use]
+    pub fn reader(
+        transport: Box<dyn Transport>,
+        database: String,
+        user: Option<String>,
+        password: Option<String>,
+    ) -> Self {
+        Self {
+            reader: RefCell::new(Reader {
+                client: Client::new(transport, user, password),
+                database,
+                is_checked: false,
+            }),
+        }
+    }
+
+    /// Reads with a checked schema. After a failure the schema is checked again.
+    fn read<T>(&self, work: impl FnOnce(&mut Reader) -> Result<T, Error>) -> Result<T, Error> {
+        let reader = &mut *self.reader.borrow_mut();
+        if !std::mem::replace(&mut reader.is_checked, false) {
+            migrate::check_to_read(&mut reader.client, &reader.database)?;
+        }
+        let done = work(reader)?;
+        reader.is_checked = true;
+        Ok(done)
+    }
+}
+
+impl Store for ClickHouse {
+    fn answer(&self, query: &Query) -> Result<Answer, Error> {
+        query.check()?;
+        self.read(|reader| {
+            let cover = reader.cover(query)?;
+            let mut groups: BTreeMap<String, Group> = BTreeMap::new();
+            let sums = union(reader, query, &cover, sums_of_segment);
+            reader.each(sums, |fields| {
+                let group = groups.entry(fields.text()?).or_default();
+                group.totals.merge(&totals_of(fields)?);
+                Ok(())
+            })?;
+            let cells = union(reader, query, &cover, cells_of_segment);
+            reader.each(cells, |fields| {
+                let group = groups.entry(fields.text()?).or_default();
+                let bucket = fields.number()?;
+                let (count, sum_us) = (fields.number()?, fields.number()?);
+                let bucket = u16::try_from(bucket).map_err(|_| unreadable("histogram"))?;
+                group.histogram.add_cell(bucket, Cell { count, sum_us });
+                Ok(())
+            })?;
+            let mut groups: Vec<Group> = groups
+                .into_iter()
+                .map(|(key, group)| Group { key, ..group })
+                .collect();
+            if let Grouping::Time(_) = query.grouping {
+                // As numbers, the shorter first.
+                groups.sort_by_key(|group| (group.key.len(), group.key.clone()));
+            }
+            Ok(Answer {
+                from_s: cover.from_s,
+                to_s: cover.to_s,
+                groups,
+            })
+        })
+    }
+
+    fn totals(&self, query: &Query) -> Result<Totals, Error> {
+        query.check()?;
+        self.read(|reader| {
+            let cover = reader.cover(query)?;
+            let text = union(reader, query, &cover, |reader, query, segment| {
+                grouped(reader, query, segment, "''")
+            });
+            let mut totals = Totals::default();
+            reader.each(text, |fields| {
+                fields.text()?;
+                totals.merge(&totals_of(fields)?);
+                Ok(())
+            })?;
+            Ok(totals)
+        })
+    }
+
+    fn networks(&self, query: &Query, limit: usize) -> Result<Networks, Error> {
+        let query = Query {
+            grouping: Grouping::default(),
+            ..query.clone()
+        };
+        self.read(|reader| reader.networks(&query, limit, NETWORK_ROWS_MAX))
+    }
+
+    fn open_connections(&self, query: &Query, step: Step) -> Result<Vec<OpenConnections>, Error> {
+        if query.country.is_some() {
+            let why = "open connections have no country";
+            return Err(Error::Other(why.to_owned()));
+        }
+        self.read(|reader| reader.open_connections(query, step))
+    }
+
+    fn extent(&self) -> Result<Option<(u64, u64)>, Error> {
+        self.read(Reader::extent)
+    }
+}
+
+impl Reader {
+    /// Covers the period of a query by roll-ups and rows that are short enough for its groups.
+    fn cover(&mut self, query: &Query) -> Result<Cover, Error> {
+        let kept = keep::kept(&mut self.client, &self.database)?;
+        let coarsest = match query.grouping {
+            Grouping::Time(step) => Resolution::of(step),
+            _ => Resolution::Day,
+        };
+        let kept = kept.of(query.grouping.dimension());
+        Ok(cover(query.from_s, query.to_s, &kept, coarsest))
+    }
+
+    /// Runs a query, and reads each of its rows. There is none for an empty text.
+    fn each(
+        &mut self,
+        text: String,
+        mut read: impl FnMut(&mut Fields<'_>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        let rows = self.client.query(&text)?;
+        if !rows.is_empty() && !rows.ends_with('\n') {
+            return Err(unreadable("last row"));
+        }
+        for line in rows.lines() {
+            let mut fields = Fields::of(line);
+            read(&mut fields)?;
+            fields.end()?;
+        }
+        Ok(())
+    }
+
+    fn table(&self, name: &str) -> String {
+        sql::table(&self.database, name)
+    }
+
+    fn networks(&mut self, query: &Query, limit: usize, rows_max: u64) -> Result<Networks, Error> {
+        let mut found = Networks::default();
+        let period = self.cover(query)?;
+        let (from_s, is_cut) = self.newest_rows(query, &period, rows_max)?;
+        found.is_cut = is_cut;
+        let segment = Segment {
+            resolution: Resolution::Minute,
+            from_s,
+            to_s: period.to_s,
+        };
+        if from_s >= period.to_s {
+            return Ok(found);
+        }
+        let rows = format!(
+            "FROM {} WHERE {}",
+            self.table("connection"),
+            conditions(query, &segment)
+        );
+        let count = format!("SELECT count() {rows} FORMAT TabSeparated");
+        self.each(count, |fields| {
+            found.connections = fields.number()?;
+            Ok(())
+        })?;
+        let groups = format!(
+            "SELECT network, {} {rows} GROUP BY network ORDER BY count() DESC, network LIMIT {limit} \
+             FORMAT TabSeparated",
+            row_sums()
+        );
+        self.each(groups, |fields| {
+            found.groups.push(NetworkGroup {
+                network: fields.text()?,
+                totals: totals_of(fields)?,
+            });
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    /// Returns the begin of the newest hours of a period with about so many rows, and whether there are more.
+    fn newest_rows(
+        &mut self,
+        query: &Query,
+        period: &Cover,
+        rows_max: u64,
+    ) -> Result<(u64, bool), Error> {
+        let text = format!(
+            "SELECT intDiv(closed_s, 3600) * 3600 AS start_s, count() FROM {} WHERE {} \
+             GROUP BY start_s ORDER BY start_s DESC FORMAT TabSeparated",
+            self.table("connection"),
+            conditions(
+                query,
+                &Segment {
+                    resolution: Resolution::Minute,
+                    from_s: period.from_s,
+                    to_s: period.to_s
+                }
+            )
+        );
+        let (mut rows, mut from_s, mut is_cut) = (0u64, period.from_s, false);
+        self.each(text, |fields| {
+            let (start_s, count) = (fields.number()?, fields.number()?);
+            if is_cut {
+                return Ok(());
+            }
+            // The newest hour is read in any case.
+            if rows > 0 && rows.saturating_add(count) > rows_max {
+                is_cut = true;
+                from_s = from_s.max(start_s.saturating_add(3600));
+            }
+            rows = rows.saturating_add(count);
+            Ok(())
+        })?;
+        Ok((from_s, is_cut))
+    }
+
+    fn open_connections(
+        &mut self,
+        query: &Query,
+        step: Step,
+    ) -> Result<Vec<OpenConnections>, Error> {
+        let [from_s, to_s] = [query.from_s, query.to_s].map(|at_s| Resolution::Minute.ceil(at_s));
+        let mut chosen = format!("at_s >= {from_s} AND at_s < {to_s}");
+        if let Some(server) = &query.server {
+            chosen.push_str(&format!(" AND server = {}", literal(server)));
+        }
+        let (table, seconds) = (self.table("open"), step.seconds());
+        // A minute counts even if the protocol has no sample of it.
+        let minutes = format!(
+            "SELECT intDiv(at_s, {seconds}) * {seconds} AS start_s, uniqExact(at_s) FROM {table} \
+             WHERE {chosen} GROUP BY start_s FORMAT TabSeparated"
+        );
+        let mut minutes_of: BTreeMap<u64, u64> = BTreeMap::new();
+        self.each(minutes, |fields| {
+            minutes_of.insert(fields.number()?, fields.number()?);
+            Ok(())
+        })?;
+        if let Some(protocol) = &query.protocol {
+            chosen.push_str(&format!(" AND protocol = {}", literal(protocol)));
+        }
+        let text = format!(
+            "SELECT intDiv(at_s, {seconds}) * {seconds} AS start_s, protocol, sum(minute), max(minute) FROM \
+             (SELECT at_s, protocol, sum(largest) AS minute FROM \
+             (SELECT at_s, protocol, server, max(connections) AS largest FROM {table} WHERE {chosen} \
+             GROUP BY at_s, protocol, server) AS each GROUP BY at_s, protocol) AS minutes \
+             GROUP BY start_s, protocol ORDER BY start_s, protocol FORMAT TabSeparated"
+        );
+        let mut found = Vec::new();
+        self.each(text, |fields| {
+            let (start_s, protocol) = (fields.number()?, fields.text()?);
+            let (sum, max) = (fields.number()?, fields.number()?);
+            let minutes = minutes_of.get(&start_s).copied().unwrap_or(1).max(1);
+            found.push(OpenConnections {
+                start_s,
+                protocol,
+                mean: sum as f64 / minutes as f64,
+                max,
+            });
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    /// Finds the first and the last day, then the hours and the minutes in them.
+    fn extent(&mut self) -> Result<Option<(u64, u64)>, Error> {
+        let all = "dimension = 0";
+        let Some(days) = self.ends("rollup_day", "start_s", all)? else {
+            return Ok(None);
+        };
+        let day_s = Resolution::Day.seconds();
+        let mut ends = (days.0, days.1.saturating_add(day_s));
+        let hours = self.near(days, day_s, "rollup_hour", "start_s", all)?;
+        if let (Some(first), Some(last)) = hours {
+            ends = (first, last.saturating_add(3600));
+        }
+        let rows = self.near(days, day_s, "connection", "closed_s", "1")?;
+        if let (Some(first), Some(last)) = rows {
+            ends = (
+                Resolution::Minute.floor(first),
+                Resolution::Minute.after(last),
+            );
+        }
+        Ok(Some(ends))
+    }
+
+    /// Returns the least time of the first day, and the largest one of the last day.
+    fn near(
+        &mut self,
+        days: (u64, u64),
+        day_s: u64,
+        table: &str,
+        column: &str,
+        chosen: &str,
+    ) -> Result<(Option<u64>, Option<u64>), Error> {
+        let mut of = |day: u64| {
+            let end = day.saturating_add(day_s);
+            let chosen = format!("{chosen} AND {column} >= {day} AND {column} < {end}");
+            self.ends(table, column, &chosen)
+        };
+        let first = of(days.0)?.map(|ends| ends.0);
+        let last = of(days.1)?.map(|ends| ends.1);
+        Ok((first, last))
+    }
+
+    /// Returns the least and the largest value of a column.
+    fn ends(
+        &mut self,
+        table: &str,
+        column: &str,
+        chosen: &str,
+    ) -> Result<Option<(u64, u64)>, Error> {
+        let text = format!(
+            "SELECT min({column}), max({column}), count() FROM {} WHERE {chosen} FORMAT TabSeparated",
+            self.table(table)
+        );
+        let mut found = None;
+        self.each(text, |fields| {
+            let ends = (fields.number()?, fields.number()?);
+            found = (fields.number()? > 0).then_some(ends);
+            Ok(())
+        })?;
+        Ok(found)
+    }
+}
+
+/// A query with one part for each segment; empty for none.
+fn union(
+    reader: &Reader,
+    query: &Query,
+    cover: &Cover,
+    part: impl Fn(&Reader, &Query, &Segment) -> String,
+) -> String {
+    let segments = cover.segments.iter().filter(|it| it.from_s < it.to_s);
+    let parts: Vec<String> = segments.map(|it| part(reader, query, it)).collect();
+    if parts.is_empty() {
+        return String::new();
+    }
+    format!("{} FORMAT TabSeparated", parts.join(" UNION ALL "))
+}
+
+fn sums_of_segment(reader: &Reader, query: &Query, segment: &Segment) -> String {
+    grouped(reader, query, segment, &key_of(query, segment))
+}
+
+/// Sums of a segment by a key.
+fn grouped(reader: &Reader, query: &Query, segment: &Segment, key: &str) -> String {
+    let (table, sums) = match table_of(segment.resolution) {
+        Some(table) => (table, rollup_sums()),
+        None => ("connection", row_sums()),
+    };
+    // Without a group an empty table would have a row of zeros.
+    format!(
+        "SELECT {key} AS group_key, {sums} FROM {} WHERE {} GROUP BY group_key",
+        reader.table(table),
+        conditions(query, segment)
+    )
+}
+
+/// Cells of the histograms of a segment by a key.
+fn cells_of_segment(reader: &Reader, query: &Query, segment: &Segment) -> String {
+    let key = key_of(query, segment);
+    let (metric, without_proxies) = sql::HISTOGRAMS[query.metric as usize];
+    let chosen = conditions(query, segment);
+    match table_of(segment.resolution) {
+        Some(table) => format!(
+            "SELECT {key} AS group_key, bucket, sum(cell_count), sum(cell_sum) FROM {} \
+             ARRAY JOIN `{metric}Map.bucket` AS bucket, `{metric}Map.count` AS cell_count, \
+             `{metric}Map.sum_us` AS cell_sum WHERE {chosen} GROUP BY group_key, bucket",
+            reader.table(table)
+        ),
+        None => {
+            let us = format!("assumeNotNull({metric}_us)");
+            let proxies = if without_proxies {
+                " AND via_proxy = 0"
+            } else {
+                ""
+            };
+            format!(
+                "SELECT {key} AS group_key, {} AS bucket, count(), sum({us}) FROM {} \
+                 WHERE {chosen} AND isNotNull({metric}_us){proxies} GROUP BY group_key, bucket",
+                sql::bucket(&us),
+                reader.table("connection")
+            )
+        }
+    }
+}
+
+/// Table of the roll-ups of a resolution; minutes are read from rows.
+fn table_of(resolution: Resolution) -> Option<&'static str> {
+    match resolution {
+        Resolution::Minute => None,
+        Resolution::Hour => Some("rollup_hour"),
+        Resolution::Day => Some("rollup_day"),
+    }
+}
+
+fn key_of(query: &Query, segment: &Segment) -> String {
+    let of_rows = segment.resolution == Resolution::Minute;
+    match query.grouping {
+        Grouping::Dimension(_) if !of_rows => "key".to_owned(),
+        Grouping::Dimension(Dimension::Country) => "country".to_owned(),
+        Grouping::Dimension(Dimension::Subdivision) => "subdivision".to_owned(),
+        Grouping::Dimension(Dimension::Operator) => "operator".to_owned(),
+        Grouping::Protocol => "protocol".to_owned(),
+        Grouping::Server => "server".to_owned(),
+        Grouping::Time(step) => {
+            let seconds = step.seconds();
+            let time = if of_rows { "closed_s" } else { "start_s" };
+            format!("toString(intDiv({time}, {seconds}) * {seconds})")
+        }
+    }
+}
+
+/// Conditions of a query for a segment.
+fn conditions(query: &Query, segment: &Segment) -> String {
+    let Segment {
+        resolution,
+        from_s,
+        to_s,
+    } = segment;
+    let dimension = query.grouping.dimension();
+    let (mut text, country) = match resolution {
+        // The table is sorted by hour.
+        Resolution::Minute => (
+            format!(
+                "closed_s >= {from_s} AND closed_s < {to_s} AND intDiv(closed_s, 3600) >= {} \
+                 AND intDiv(closed_s, 3600) <= {}",
+                from_s / 3600,
+                to_s / 3600
+            ),
+            "country",
+        ),
+        _ => (
+            format!(
+                "dimension = {} AND start_s >= {from_s} AND start_s < {to_s} AND day >= {} AND day <= {}",
+                dimension as u8,
+                from_s / 86_400,
+                to_s / 86_400
+            ),
+            "key",
+        ),
+    };
+    let mut equal = |column: &str, value: &Option<String>| {
+        if let Some(value) = value {
+            text.push_str(&format!(" AND {column} = {}", literal(value)));
+        }
+    };
+    equal("protocol", &query.protocol);
+    equal("server", &query.server);
+    match (&query.country, dimension) {
+        (Some(code), Dimension::Subdivision) => {
+            let prefix = format!("{code}-");
+            let (length, prefix) = (prefix.len(), literal(&prefix));
+            text.push_str(&format!(
+                " AND substring({country}, 1, {length}) = {prefix}"
+            ));
+        }
+        _ => equal(country, &query.country),
+    }
+    text
+}
+
+/// Sums of rows, in the order of [`totals_of`].
+fn row_sums() -> String {
+    let sums = sql::SUMS.map(|(row, _)| format!("sum({row})"));
+    format!("count(), {}", sums.join(", "))
+}
+
+/// Sums of roll-ups, in the order of [`totals_of`].
+fn rollup_sums() -> String {
+    let sums = sql::SUMS.map(|(_, sum)| format!("sum({sum})"));
+    format!("sum(connections), {}", sums.join(", "))
+}
+
+fn totals_of(fields: &mut Fields<'_>) -> Result<Totals, Error> {
+    let mut number = || fields.number();
+    Ok(Totals {
+        connections: number()?,
+        requests: number()?,
+        bytes_sent: number()?,
+        bytes_received: number()?,
+        retransmits: number()?,
+        via_proxy: number()?,
+        stalls: Stalls {
+            delayed_ack: number()?,
+            retransmit: number()?,
+            window: number()?,
+        },
+        statuses: [number()?, number()?, number()?, number()?],
+        duration_ms: number()?,
+    })
+}

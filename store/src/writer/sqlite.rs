@@ -1,0 +1,165 @@
+//! SQLite as an engine of the writer: opens the file, replaces a damaged one, and maintains it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant, SystemTime};
+
+use super::engine::{Batch, Engine};
+use crate::clock::ClockWatch;
+use crate::counters::{Counters, Report, Reports};
+use crate::error::Error;
+use crate::retention::Retention;
+use crate::sqlite::{MovedAside, Opened, Sqlite};
+
+/// Rows of one transaction.
+const BATCH_ROWS: usize = 8192;
+/// Time between two roll-ups, and between two looks for old rows.
+const MAINTAIN_PAUSE: Duration = Duration::from_secs(60);
+/// Rows after which a roll-up does not wait longer.
+const ROLL_ROWS: u64 = 100_000;
+/// Time of one maintenance; rows wait meanwhile.
+const MAINTAIN_TIME: Duration = Duration::from_millis(200);
+
+/// A file that is open while it can be written.
+pub(super) struct SqliteEngine {
+    path: PathBuf,
+    retention: Retention,
+    counters: Arc<Counters>,
+    reports: Reports,
+    store: Option<Sqlite>,
+    /// Since the first maintenance.
+    clock: Option<ClockWatch>,
+}
+
+impl SqliteEngine {
+    pub(super) fn new(
+        path: PathBuf,
+        retention: Retention,
+        counters: Arc<Counters>,
+        reports: Reports,
+    ) -> Self {
+        Self {
+            path,
+            retention,
+            counters,
+            reports,
+            store: None,
+            clock: None,
+        }
+    }
+
+    /// Does a piece of work, in a new file if the old one turns out to be damaged.
+    fn attempt<T>(
+        &mut self,
+        mut work: impl FnMut(&mut Self, &mut Sqlite) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let mut once = |engine: &mut Self| {
+            let mut store = engine.open()?;
+            let done = work(engine, &mut store);
+            engine.store = Some(store);
+            done
+        };
+        match once(self) {
+            Err(Error::Damaged(reason)) => {
+                self.replace(&reason)?;
+                // A second failure is that of the new file.
+                once(self)
+            }
+            done => done,
+        }
+    }
+
+    /// Returns the open store. If its path leads to another file, that is opened.
+    fn open(&mut self) -> Result<Sqlite, Error> {
+        if let Some(store) = self.store.take_if(|store| store.is_in_place()) {
+            return Ok(store);
+        }
+        self.store = None;
+        let opened = Sqlite::open(&self.path)?;
+        Ok(self.opened(opened))
+    }
+
+    fn replace(&mut self, reason: &str) -> Result<(), Error> {
+        if let Some(store) = self.store.take() {
+            let opened = store.replace(reason)?;
+            self.store = Some(self.opened(opened));
+        }
+        Ok(())
+    }
+
+    fn opened(&mut self, Opened { store, moved_aside }: Opened) -> Sqlite {
+        if let Some(MovedAside { to, reason }) = moved_aside {
+            self.counters.moved_aside.fetch_add(1, Ordering::Relaxed);
+            self.reports.send(Report::MovedAside { to, reason });
+        }
+        let path = store.path().to_owned();
+        self.reports.send(Report::Opened { path });
+        store
+    }
+
+    /// Time of the wall clock, or 0 if it is not trusted: nothing is old then.
+    fn now_s(&mut self, newest_s: Option<u64>) -> u64 {
+        let now_s = SystemTime::now()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .map_or(0, |since| since.as_secs());
+        let now = Instant::now();
+        let clock = self
+            .clock
+            .get_or_insert_with(|| ClockWatch::new(newest_s, now_s, now));
+        if clock.is_trusted(now_s, now) {
+            now_s
+        } else {
+            0
+        }
+    }
+}
+
+impl Engine for SqliteEngine {
+    fn rows_max(&self) -> usize {
+        BATCH_ROWS
+    }
+
+    fn commit(&mut self, batch: &mut Batch) -> Result<(), Error> {
+        self.attempt(|_, store| store.commit(&batch.rows, &batch.open))?;
+        let rows = batch.rows.len() as u64;
+        self.counters.written.fetch_add(rows, Ordering::Relaxed);
+        batch.rows.clear();
+        batch.open.clear();
+        Ok(())
+    }
+
+    fn maintain(&mut self) -> Result<Instant, Error> {
+        let begin = Instant::now();
+        let (done, size) = self.attempt(|engine, store| {
+            let now_s = engine.now_s(store.newest_s()?);
+            let done = store.maintain(now_s, &engine.retention, MAINTAIN_TIME)?;
+            Ok((done, store.size_bytes()?))
+        })?;
+        let counters = &self.counters;
+        counters.file_bytes.store(size, Ordering::Relaxed);
+        counters
+            .deleted_rows
+            .fetch_add(done.deleted_rows, Ordering::Relaxed);
+        Ok(if done.more {
+            Instant::now()
+        } else {
+            begin + MAINTAIN_PAUSE
+        })
+    }
+
+    fn is_maintenance_due(&self, rows: u64) -> bool {
+        rows >= ROLL_ROWS
+    }
+
+    fn note_failure(&mut self, error: &Error) {
+        if matches!(error, Error::ReadOnly | Error::Other(_)) {
+            // Its descriptors may be of no use after a remount or an error of the device.
+            self.store = None;
+        }
+    }
+
+    fn close(&mut self) {
+        self.store = None;
+    }
+}

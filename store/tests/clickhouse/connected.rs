@@ -1,0 +1,62 @@
+//! Writers and readers of a server.
+
+use std::path::Path;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use store::{ClickHouse, ClickHouseSettings, Connection, OpenSample, Report, Retention, Writer};
+
+use crate::http::Http;
+
+pub(crate) const DATABASE: &str = "lab";
+const YEARS_S: u64 = 1000 * 366 * 86_400;
+
+/// Settings of a quick writer that deletes nothing.
+pub(crate) fn settings(spill: &Path) -> ClickHouseSettings {
+    ClickHouseSettings {
+        database: DATABASE.to_owned(),
+        user: None,
+        password: None,
+        server: "a.example".to_owned(),
+        spill: spill.to_owned(),
+        spill_bytes: 1 << 30,
+        batch_pause: Duration::from_millis(50),
+        retention: Retention {
+            rows_s: YEARS_S,
+            rollups_s: YEARS_S,
+            ..Retention::default()
+        },
+    }
+}
+
+/// Starts a writer, and returns its reports.
+pub(crate) fn start(settings: ClickHouseSettings, port: u16) -> (Writer, Receiver<Report>) {
+    let (send, reports) = channel();
+    let report = move |report| {
+        // The test may have ended.
+        let _ = send.send(report);
+    };
+    let connect = Box::new(move || -> Box<dyn store::Transport> { Box::new(Http::new(port)) });
+    let writer = Writer::start_clickhouse(settings, connect, report).expect("a thread");
+    (writer, reports)
+}
+
+pub(crate) fn reader(port: u16) -> ClickHouse {
+    ClickHouse::reader(Box::new(Http::new(port)), DATABASE.to_owned(), None, None)
+}
+
+/// Offers all rows, and waits until the server has them.
+#[track_caller]
+pub(crate) fn store_all(writer: &Writer, rows: &[Connection], open: &[OpenSample]) {
+    let before = writer.counters().counts().written;
+    for row in rows {
+        assert!(writer.offer(row.clone()));
+    }
+    for sample in open {
+        assert!(writer.offer_open(sample.clone()));
+    }
+    firstbyte_tests::wait::wait_until("all rows are stored", || {
+        let counts = writer.counters().counts();
+        counts.written == before + rows.len() as u64 && counts.spilled_batches == 0
+    });
+}
