@@ -15,7 +15,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::net::RecvFlags;
 use server_base::errlog::{Level, Printable};
 use server_base::lab_store::LabStoreConf;
-use server_base::samples::{ConnectionSample, Handshake, SAMPLE_BYTES, StoreFigures};
+use server_base::samples::{ConnectionSample, Handshake, RECORD_BYTES, Record, StoreFigures};
 use store::{
     Connection, HandshakeKind, Network, Prefixes, Report, Retention, Settings, Stalls, Writer,
 };
@@ -76,10 +76,14 @@ impl Recorder {
                 // The supervisor is gone.
                 Ok(Some(0)) => break,
                 Ok(Some(length)) => {
-                    for record in message[..length].chunks_exact(SAMPLE_BYTES) {
-                        let sample = record.try_into().ok().and_then(ConnectionSample::decode);
-                        // The writer counts the rows that it drops.
-                        let _ = sample.is_some_and(|sample| writer.offer(row(&sample)));
+                    for record in message[..length].chunks_exact(RECORD_BYTES) {
+                        match record.try_into().ok().and_then(Record::decode) {
+                            // The writer counts the rows that it drops.
+                            Some(Record::Sample(sample)) => {
+                                let _ = writer.offer(row(&sample));
+                            }
+                            Some(Record::Open(_)) | None => {}
+                        }
                     }
                 }
                 Ok(None) if ready.ends => break,
@@ -165,7 +169,7 @@ impl Recorder {
                 bytes_sent: sample.bytes_sent,
                 bytes_received: sample.bytes_received,
                 requests: sample.requests,
-                statuses: [0; 4],
+                statuses: sample.statuses,
                 duration_ms: sample.duration_ms.into(),
                 handshake_us: sample.handshake_us,
                 handshake_kind: match sample.handshake {

@@ -7,6 +7,8 @@ mod recorded;
 mod tls_client;
 
 use std::fs;
+use std::io::Write;
+use std::net::TcpListener;
 use std::os::unix::net::UnixStream;
 
 use firstbyte_tests::tls_pipe::tls_pipe;
@@ -84,6 +86,107 @@ fn connections_of_every_protocol_have_a_row() {
         metric(&server, "firstbyte_lab_samples_total{result=\"dropped\"}"),
         0
     );
+}
+
+/// Statuses of the last row: 2xx, 3xx, 4xx, 5xx.
+fn last_statuses(server: &Server) -> [u64; 4] {
+    let all = rows(server, "SELECT * FROM connections ORDER BY id DESC LIMIT 1");
+    let names = ["status_2xx", "status_3xx", "status_4xx", "status_5xx"];
+    names.map(|name| all[0][name].as_u64().expect("a number"))
+}
+
+#[test]
+fn statuses_are_counted_by_class_at_the_end_of_requests() {
+    let leaf = leaf_of("localhost");
+    let upstream = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let to = upstream.local_addr().expect("an address");
+    let server = site(
+        STORE,
+        &format!(
+            "listen 127.0.0.1:%%PORT2%% ssl spdy; ssl_certificate %%DIR%%/c.pem; ssl_certificate_key %%DIR%%/k.pem;
+             location = /e {{ return 503; }} location = /r {{ return 301 /f.txt; }}
+             location = /w {{ proxy_pass http://{to}; }}
+             location = /i {{ proxy_pass http://{to}; proxy_ignore_client_abort on; }}"
+        ),
+    )
+    .bytes("c.pem", leaf.certificate.as_bytes())
+    .bytes("k.pem", leaf.key.as_bytes())
+    .start();
+    let accepted = || upstream.accept().expect("a connection").0;
+
+    // The last request ends with its client: 499.
+    let mut client = server.client();
+    for path in ["/f.txt", "/f.txt", "/none", "/e", "/r"] {
+        client.get(path);
+    }
+    client.get_with("/f.txt", &["If-None-Match: *"]);
+    client.send("GET /w HTTP/1.1\r\nHost: a\r\n\r\n");
+    let waiting = accepted();
+    drop(client);
+    wait_for_rows(&server, 1);
+    assert_eq!(last_statuses(&server), [2, 2, 2, 1]);
+    drop(waiting);
+
+    // An incomplete head, and an incomplete body: 400.
+    for rest in [
+        "GET /f",
+        "POST /w HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nabc",
+    ] {
+        let before = count(&server);
+        let mut client = server.client();
+        client.get("/f.txt");
+        client.send(rest).finish_sending();
+        assert!(client.closed());
+        wait_for_rows(&server, before + 1);
+        assert_eq!(last_statuses(&server), [1, 0, 1, 0], "{rest}");
+    }
+
+    // A response that outlives its client.
+    let mut client = server.client();
+    client.get("/e");
+    client.send("GET /i HTTP/1.1\r\nHost: a\r\n\r\n");
+    let mut answering = accepted();
+    drop(client);
+    visit(&server);
+    wait_for_rows(&server, 4);
+    answering
+        .write_all(b"HTTP/1.0 204 No Content\r\n\r\n")
+        .expect("the server reads");
+    drop(answering);
+    wait_for_rows(&server, 5);
+    assert_eq!(last_statuses(&server), [1, 0, 0, 1]);
+
+    // Streams that are cancelled: 499.
+    let mut client = H2Client::connect(tls_pipe(server.port_number(2), "h2"));
+    for path in ["/f.txt", "/none", "/e", "/r"] {
+        client.fetch(path);
+    }
+    let stream = client.get("/w");
+    let waiting = accepted();
+    client.cancel(stream);
+    client.fetch("/f.txt");
+    drop((client, waiting));
+    wait_for_rows(&server, 6);
+    assert_eq!(last_statuses(&server), [2, 1, 2, 1]);
+    let mut client = SpdyClient::connect(tls_pipe(server.port_number(2), "spdy/3.1"));
+    client.fetch("/none");
+    let stream = client.get("/w");
+    let waiting = accepted();
+    client.cancel(stream);
+    let two = [client.get("/e"), client.get("/f.txt")];
+    for stream in two {
+        client.reply(stream);
+    }
+    client.get("/w");
+    let last = accepted();
+    drop((client, waiting));
+    wait_for_rows(&server, 7);
+    assert_eq!(last_statuses(&server), [1, 0, 3, 1]);
+    drop(last);
+    let sums = rows(&server, "SELECT sum(requests) AS n FROM connections");
+    // Each request has a status.
+    let expected = 7 + 2 + 2 + 1 + 2 + 6 + 5;
+    assert_eq!(sums[0]["n"], expected);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //!
 //! Threads that serve add records without waiting. A full queue drops and counts them. The sending thread gathers records for
 //! [`GATHER`] and writes them to a socket of the supervisor, several in one message. It waits while the store process is behind.
+//! Once a second it also sends the numbers of open connections, which it reads from the counters of metrics.
 //! Absent: the store, which the worker does not know.
 
 use std::fs::File;
@@ -14,9 +15,10 @@ use std::time::{Duration, Instant};
 
 use rustix::net::SendFlags;
 use server_base::samples::{
-    ConnectionSample, FIGURES_BYTES, SAMPLE_BYTES, SampleSink, StoreFigures,
+    ConnectionSample, FIGURES_BYTES, OpenCounts, RECORD_BYTES, SampleSink, StoreFigures,
 };
 use server_http::meters::{self, Event};
+use server_http::stats;
 
 /// The way to the store process.
 #[derive(Debug)]
@@ -48,7 +50,7 @@ struct State {
 impl SampleSink for SampleQueue {
     fn record(&self, sample: &ConnectionSample) {
         let mut state = self.state();
-        if state.channel.is_none() || state.records.len() + SAMPLE_BYTES > QUEUE_BYTES {
+        if state.channel.is_none() || state.records.len() + RECORD_BYTES > QUEUE_BYTES {
             drop(state);
             return meters::event(Event::SampleDropped);
         }
@@ -57,7 +59,7 @@ impl SampleSink for SampleQueue {
         drop(state);
         meters::event(Event::SampleQueued);
         // The thread waits for the first record, and gathers until there are many.
-        if before == 0 || (before < GATHERED_BYTES && before + SAMPLE_BYTES >= GATHERED_BYTES) {
+        if before == 0 || (before < GATHERED_BYTES && before + RECORD_BYTES >= GATHERED_BYTES) {
             self.changed.notify_all();
         }
     }
@@ -120,11 +122,17 @@ impl SampleQueue {
 
     /// Sends records as long as the process lives.
     fn send_all(&self) {
+        let mut count_at = Instant::now();
         loop {
             let (records, channel) = self.next();
             match &channel {
                 Some(channel) => {
                     send(channel, &records);
+                    if Instant::now() >= count_at {
+                        count_at = Instant::now() + COUNT_EVERY;
+                        // If the supervisor is gone, nobody needs them.
+                        let _ = send_message(channel, &open_counts().encode());
+                    }
                     publish(channel);
                 }
                 None => count_dropped(records.len()),
@@ -162,21 +170,33 @@ impl SampleQueue {
 /// Sends records in messages of [`MESSAGE_BYTES`]. If the supervisor is gone, they are lost.
 fn send(channel: &SampleChannel, records: &[u8]) {
     for message in records.chunks(MESSAGE_BYTES) {
-        let sent = loop {
-            match rustix::net::send(&channel.socket, message, SendFlags::NOSIGNAL) {
-                Err(rustix::io::Errno::INTR) => {}
-                other => break other,
-            }
-        };
-        if sent.is_err() {
+        if send_message(channel, message).is_err() {
             count_dropped(message.len());
         }
     }
 }
 
+fn send_message(channel: &SampleChannel, message: &[u8]) -> rustix::io::Result<usize> {
+    loop {
+        match rustix::net::send(&channel.socket, message, SendFlags::NOSIGNAL) {
+            Err(rustix::io::Errno::INTR) => {}
+            other => return other,
+        }
+    }
+}
+
+/// Returns the open connections of the process.
+fn open_counts() -> OpenCounts {
+    let narrow = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
+    OpenCounts {
+        at_ms: sys::clock::wall_us() / 1000,
+        counts: stats::open().map(|open| narrow(open.waiting + open.reading + open.writing)),
+    }
+}
+
 /// Counts the records of these bytes as dropped.
 fn count_dropped(bytes: usize) {
-    for _ in 0..bytes / SAMPLE_BYTES {
+    for _ in 0..bytes / RECORD_BYTES {
         meters::event(Event::SampleDropped);
     }
 }
@@ -193,12 +213,14 @@ fn publish(channel: &SampleChannel) {
     }
 }
 
-/// Bytes that may wait: 13,107 samples.
+/// Bytes that may wait: 10,922 samples.
 const QUEUE_BYTES: usize = 1 << 20;
 /// Bytes of a message, a whole number of records.
-const MESSAGE_BYTES: usize = 256 * SAMPLE_BYTES;
+const MESSAGE_BYTES: usize = 256 * RECORD_BYTES;
 /// Time for which records are gathered.
 const GATHER: Duration = Duration::from_millis(100);
+/// Interval of the numbers of open connections, at least.
+const COUNT_EVERY: Duration = Duration::from_secs(1);
 /// Interval of the figures for metrics.
 const PUBLISH_EVERY: Duration = Duration::from_secs(1);
 /// Bytes that are sent without gathering more.

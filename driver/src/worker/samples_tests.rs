@@ -4,9 +4,11 @@ use std::io::Read;
 use std::net::Ipv4Addr;
 use std::os::unix::net::UnixStream;
 
-use engines::http::Version;
+use engines::http::{Protocol, Version};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
-use server_base::samples::Handshake;
+use server_base::samples::{Handshake, Record};
+
+use server_http::stats::Counted;
 
 use super::*;
 
@@ -28,6 +30,7 @@ fn sample(requests: u32) -> ConnectionSample {
         bytes_received: 0,
         requests,
         stalls: [0; 3],
+        statuses: [0; 4],
     }
 }
 
@@ -51,12 +54,28 @@ fn attached() -> (Arc<SampleQueue>, UnixStream, File) {
 fn received(socket: &mut UnixStream) -> Vec<u32> {
     let mut message = [0; 2 * MESSAGE_BYTES];
     let length = socket.read(&mut message).expect("a message");
-    let records = message[..length].chunks(SAMPLE_BYTES);
-    let samples = records.map(|record| {
+    let records = message[..length].chunks(RECORD_BYTES);
+    let samples = records.filter_map(|record| {
         let record = record.try_into().expect("a whole record");
-        ConnectionSample::decode(record).expect("a sample")
+        match Record::decode(record).expect("a known format") {
+            Record::Sample(sample) => Some(sample.requests),
+            Record::Open(_) => None,
+        }
     });
-    samples.map(|sample| sample.requests).collect()
+    samples.collect()
+}
+
+/// The next numbers of open connections.
+fn next_open(socket: &mut UnixStream) -> OpenCounts {
+    loop {
+        let mut message = [0; 2 * MESSAGE_BYTES];
+        let length = socket.read(&mut message).expect("a message");
+        let first = message[..RECORD_BYTES].try_into().expect("a record");
+        if let Some(Record::Open(open)) = Record::decode(first) {
+            assert_eq!(length, RECORD_BYTES);
+            return open;
+        }
+    }
 }
 
 #[test]
@@ -68,7 +87,7 @@ fn samples_arrive_in_order_and_together() {
     let mut all = Vec::new();
     while all.len() < 300 {
         let message = received(&mut theirs);
-        assert!(message.len() <= MESSAGE_BYTES / SAMPLE_BYTES);
+        assert!(message.len() <= MESSAGE_BYTES / RECORD_BYTES);
         all.extend(message);
     }
     assert!(all.into_iter().eq(0..300));
@@ -80,7 +99,12 @@ fn end_sends_all_at_once() {
     queue.record(&sample(7));
     queue.flush(true);
     assert!(queue.state().records.is_empty());
-    assert_eq!(received(&mut theirs), [7]);
+    let mut message = received(&mut theirs);
+    while message.is_empty() {
+        // Numbers of open connections.
+        message = received(&mut theirs);
+    }
+    assert_eq!(message, [7]);
 }
 
 #[test]
@@ -103,7 +127,7 @@ fn samples_that_nobody_takes_are_counted_at_the_end() {
 #[test]
 fn queue_takes_its_limit_and_no_more() {
     let queue = SampleQueue::default();
-    let room = QUEUE_BYTES / SAMPLE_BYTES;
+    let room = QUEUE_BYTES / RECORD_BYTES;
     // A channel without a thread: nothing is taken out.
     let (ours, _theirs) = UnixStream::pair().expect("a pair");
     queue.state().channel = Some(Arc::new(SampleChannel {
@@ -115,17 +139,35 @@ fn queue_takes_its_limit_and_no_more() {
     for n in 0..room - 1 {
         queue.record(&sample(n as u32));
     }
-    assert_eq!(queue.state().records.len(), (room - 1) * SAMPLE_BYTES);
+    assert_eq!(queue.state().records.len(), (room - 1) * RECORD_BYTES);
     queue.record(&sample(0));
     assert_eq!(
         (queue.state().records.len(), dropped()),
-        (room * SAMPLE_BYTES, before)
+        (room * RECORD_BYTES, before)
     );
     queue.record(&sample(0));
     assert_eq!(
         (queue.state().records.len(), dropped()),
-        (room * SAMPLE_BYTES, before + 1)
+        (room * RECORD_BYTES, before + 1)
     );
+}
+
+#[test]
+fn open_connections_are_sent_once_a_second() {
+    let (_queue, mut theirs, _) = attached();
+    let before_ms = sys::clock::wall_us() / 1000;
+    // Other tests of this process have none of this protocol.
+    let mut open = Counted::accepted();
+    open.speak(Protocol::Http3);
+    let first = next_open(&mut theirs);
+    let begin = Instant::now();
+    let second = next_open(&mut theirs);
+    // Sending may have been late for the first.
+    assert!(begin.elapsed() > Duration::from_millis(500));
+    assert!(first.at_ms >= before_ms && second.at_ms > first.at_ms);
+    assert_eq!(second.counts[Protocol::Http3 as usize], 1);
+    drop(open);
+    assert_eq!(next_open(&mut theirs).counts[Protocol::Http3 as usize], 0);
 }
 
 #[test]

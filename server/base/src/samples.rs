@@ -1,7 +1,7 @@
 //! Samples of connections, for the store of the lab.
 //!
 //! The driver makes one sample of a recorded connection at its close and gives it to a [`SampleSink`]. The sink never waits. The
-//! store process receives samples as fixed-length records ([`ConnectionSample::encode`]). A sample has the full address of the
+//! store process receives samples and numbers of open connections as fixed-length records ([`Record`]). A sample has the full address of the
 //! client; the store process truncates it before it writes anything. Absent: the store itself.
 //!
 //! Source: docs/map.md.
@@ -10,7 +10,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Mutex, PoisonError};
 
-use engines::http::Version;
+use engines::http::{Protocol, Version};
 
 /// Kind of TLS handshake of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,6 +61,17 @@ pub struct ConnectionSample {
     pub requests: u32,
     /// First bytes of sampled responses that were acknowledged late, by cause: delayed ACK, retransmission, window.
     pub stalls: [u16; 3],
+    /// Requests that ended, by class of status: 2xx, 3xx, 4xx, 5xx. Requests without a status are in none.
+    pub statuses: [u32; 4],
+}
+
+/// Open client connections of a worker, recorded or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenCounts {
+    /// Time, milliseconds since 1970.
+    pub at_ms: u64,
+    /// Numbers by the place in [`Protocol::ALL`].
+    pub counts: [u32; Protocol::ALL.len()],
 }
 
 /// Receiver of samples.
@@ -136,10 +147,12 @@ impl StoreFigures {
     }
 }
 
-/// Bytes of an encoded sample.
-pub const SAMPLE_BYTES: usize = 80;
-/// First byte of an encoded sample.
-const FORMAT: u8 = 1;
+/// Bytes of a record.
+pub const RECORD_BYTES: usize = 96;
+/// First byte of an encoded sample. Format 1 had no statuses.
+const SAMPLE_FORMAT: u8 = 2;
+/// First byte of encoded numbers of open connections.
+const OPEN_FORMAT: u8 = 3;
 /// A time that is unknown.
 const UNKNOWN: u32 = u32::MAX;
 
@@ -150,11 +163,54 @@ const HANDSHAKES: [Handshake; 4] = [
     Handshake::Early,
 ];
 
+/// A message of a worker to the store process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Record {
+    /// A closed connection.
+    Sample(ConnectionSample),
+    /// Open connections.
+    Open(OpenCounts),
+}
+
+impl Record {
+    /// Reads a record; `None` for an unknown format.
+    #[must_use]
+    pub fn decode(record: &[u8; RECORD_BYTES]) -> Option<Self> {
+        match record[0] {
+            SAMPLE_FORMAT => ConnectionSample::decode(record).map(Self::Sample),
+            OPEN_FORMAT => Some(Self::Open(OpenCounts::decode(record))),
+            _ => None,
+        }
+    }
+}
+
+impl OpenCounts {
+    /// Returns the numbers as a record.
+    #[must_use]
+    pub fn encode(&self) -> [u8; RECORD_BYTES] {
+        let mut record = [0; RECORD_BYTES];
+        record[0] = OPEN_FORMAT;
+        record[8..16].copy_from_slice(&self.at_ms.to_le_bytes());
+        for (place, count) in record[16..].chunks_mut(4).zip(self.counts) {
+            place.copy_from_slice(&count.to_le_bytes());
+        }
+        record
+    }
+
+    fn decode(record: &[u8; RECORD_BYTES]) -> Self {
+        let mut fields = Fields(&record[8..]);
+        Self {
+            at_ms: u64::from_le_bytes(fields.take()),
+            counts: Protocol::ALL.map(|_| u32::from_le_bytes(fields.take())),
+        }
+    }
+}
+
 impl ConnectionSample {
     /// Returns the sample as a record.
     #[must_use]
-    pub fn encode(&self) -> [u8; SAMPLE_BYTES] {
-        let mut record = [0; SAMPLE_BYTES];
+    pub fn encode(&self) -> [u8; RECORD_BYTES] {
+        let mut record = [0; RECORD_BYTES];
         let mut rest = &mut record[..];
         let mut put = |bytes: &[u8]| {
             let (field, after) = std::mem::take(&mut rest).split_at_mut(bytes.len());
@@ -162,7 +218,7 @@ impl ConnectionSample {
             rest = after;
         };
         put(&[
-            FORMAT,
+            SAMPLE_FORMAT,
             self.version as u8,
             self.handshake as u8,
             u8::from(self.via_proxy),
@@ -188,20 +244,19 @@ impl ConnectionSample {
             self.rtt_us,
             self.retransmits,
             self.requests,
-        ] {
+        ]
+        .into_iter()
+        .chain(self.statuses)
+        {
             put(&narrow.to_le_bytes());
         }
         record
     }
 
-    /// Reads a record; `None` for one of another format.
-    #[must_use]
-    pub fn decode(record: &[u8; SAMPLE_BYTES]) -> Option<Self> {
+    /// Reads a record of its format; `None` if a field has no meaning.
+    fn decode(record: &[u8; RECORD_BYTES]) -> Option<Self> {
         let mut fields = Fields(record);
-        let [format, version, handshake, via_proxy] = fields.take();
-        if format != FORMAT {
-            return None;
-        }
+        let [_, version, handshake, via_proxy] = fields.take();
         let version = Version::ALL.into_iter().find(|v| *v as u8 == version)?;
         let handshake = *HANDSHAKES.get(usize::from(handshake))?;
         let tls = u16::from_le_bytes(fields.take());
@@ -218,6 +273,7 @@ impl ConnectionSample {
             retransmits,
             requests,
         ] = [(); 7].map(|()| u32::from_le_bytes(fields.take()));
+        let statuses = [(); 4].map(|()| u32::from_le_bytes(fields.take()));
         let known = |us: u32| (us != UNKNOWN).then_some(us);
         Some(Self {
             closed_ms,
@@ -236,6 +292,7 @@ impl ConnectionSample {
             bytes_received,
             requests,
             stalls,
+            statuses,
         })
     }
 }
@@ -274,6 +331,7 @@ mod tests {
             bytes_received: 700,
             requests: 12,
             stalls: [1, 2, u16::MAX],
+            statuses: [9, 2, 1, 0],
         }
     }
 
@@ -281,8 +339,14 @@ mod tests {
     fn record_is_read_back() {
         for client in ["192.0.2.7", "2001:db8::7", "::1", "0.0.0.0"] {
             let sample = sample(client);
-            assert_eq!(ConnectionSample::decode(&sample.encode()), Some(sample));
+            let read = Record::decode(&sample.encode());
+            assert_eq!(read, Some(Record::Sample(sample)));
         }
+        let open = OpenCounts {
+            at_ms: u64::MAX - 1,
+            counts: [1, 0, u32::MAX, 7],
+        };
+        assert_eq!(Record::decode(&open.encode()), Some(Record::Open(open)));
     }
 
     #[test]
@@ -299,18 +363,18 @@ mod tests {
     #[test]
     fn record_fills_its_bytes() {
         let mut sample = sample("2001:db8::7");
-        sample.requests = u32::MAX;
+        sample.statuses[3] = u32::MAX;
         let record = sample.encode();
-        assert_eq!(record[SAMPLE_BYTES - 4..], [0xff; 4]);
+        assert_eq!(record[RECORD_BYTES - 4..], [0xff; 4]);
     }
 
     #[test]
     fn record_of_another_format_is_refused() {
         let whole = sample("192.0.2.7").encode();
-        for (at, value) in [(0, 0), (0, 2), (1, 250), (2, 4)] {
+        for (at, value) in [(0, 0), (0, 1), (0, 4), (1, 250), (2, 4)] {
             let mut record = whole;
             record[at] = value;
-            assert_eq!(ConnectionSample::decode(&record), None, "{at}: {value}");
+            assert_eq!(Record::decode(&record), None, "{at}: {value}");
         }
     }
 }

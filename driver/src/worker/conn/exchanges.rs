@@ -9,6 +9,7 @@ use server_http::exchange::State as Progress;
 use server_http::phases;
 
 use super::client::abandon;
+use super::probe::Kept;
 use super::serving::{ActiveExchange, Protocol};
 use super::state::{Closed, ClosedBy, Conn, State};
 use super::{h1, mux, probe};
@@ -105,14 +106,19 @@ pub(super) fn finish_sent<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -
 }
 
 /// Logs all exchanges of a connection that is closed, as far as they came.
-pub(super) fn finish_all<N: Net>(protocol: &mut Protocol, sh: &mut Shared<N>, by: ClosedBy) {
+pub(super) fn finish_all<N: Net>(
+    protocol: &mut Protocol,
+    kept: &mut Kept,
+    sh: &mut Shared<N>,
+    by: ClosedBy,
+) {
     let sent = protocol.exchanges().sent;
     while let Some(flushing) = protocol.exchanges_mut().flushing.pop_front() {
         let bytes_sent = flushing.sent_bytes(sent);
         let mut x = flushing.exchange;
         x.response.bytes_sent = bytes_sent;
         x.progress.completed = flushing.end <= sent;
-        sh.finish(x);
+        probe::abort(kept, sh, x);
     }
     let active = std::mem::take(&mut protocol.exchanges_mut().active);
     for active in active {
@@ -126,6 +132,6 @@ pub(super) fn finish_all<N: Net>(protocol: &mut Protocol, sh: &mut Shared<N>, by
             Protocol::H1(_) if by == ClosedBy::Client && x.lacks_body() => x.lose_body(),
             _ => abandon(&mut x),
         }
-        sh.finish(x);
+        probe::abort(kept, sh, x);
     }
 }

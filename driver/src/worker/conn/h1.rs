@@ -9,6 +9,7 @@ use server_http::phases;
 
 use super::client::{is_hostless, open_exchange};
 use super::ended;
+use super::probe::{self, Kept};
 use super::serving::{
     ActiveExchange, H1_STREAM, H1Input, H1State, PIPELINE_DEPTH, Protocol, QUEUE_BYTES,
 };
@@ -214,6 +215,7 @@ fn end_tunnel<N: Net>(h1: &mut H1State, sh: &mut Shared<N>) {
 fn abandon<N: Net>(
     h1: &mut H1State,
     last_progress_ms: &mut u64,
+    kept: &mut Kept,
     sh: &mut Shared<N>,
 ) -> Result<(), Closed> {
     if !h1.engine.input_ended() {
@@ -227,12 +229,16 @@ fn abandon<N: Net>(
         respond(h1, last_progress_ms, sh);
         return Ok(());
     }
-    abandon_ended(h1, sh)
+    abandon_ended(h1, kept, sh)
 }
 
 #[cold]
 #[inline(never)]
-fn abandon_ended<N: Net>(h1: &mut H1State, sh: &mut Shared<N>) -> Result<(), Closed> {
+fn abandon_ended<N: Net>(
+    h1: &mut H1State,
+    kept: &mut Kept,
+    sh: &mut Shared<N>,
+) -> Result<(), Closed> {
     if let Some(active) = h1.exchanges.active.first_mut()
         && (active.exchange.is_waiting() || active.exchange.body.on_arrival.is_some())
         && !h1.engine.has_buffered()
@@ -247,7 +253,7 @@ fn abandon_ended<N: Net>(h1: &mut H1State, sh: &mut Shared<N>) -> Result<(), Clo
             // The body is what was missing, which is an error of its own.
             active.exchange.lose_body();
             active.exchange.response.bytes_sent = h1.exchanges.sent.saturating_sub(active.start);
-            sh.finish(active.exchange);
+            probe::abort(kept, sh, active.exchange);
         } else if let Some(active) = h1.exchanges.active.first()
             && active.exchange.body.on_arrival.is_some()
         {
@@ -378,7 +384,7 @@ pub(super) fn run<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result
         let State::Serving(Protocol::H1(h1)) = &mut c.state else {
             return Ok(());
         };
-        abandon(h1, &mut c.last_progress_ms, sh)?;
+        abandon(h1, &mut c.last_progress_ms, &mut c.probe, sh)?;
         if !pump(h1, &mut c.last_progress_ms, c.writable, sh) {
             return Ok(());
         }

@@ -430,7 +430,7 @@ pub(super) fn close<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Disp
         leave(c, sh, ClosedBy::Server);
     }
     if let State::Detached(detached) = std::mem::replace(&mut c.state, State::Closed) {
-        detached.finish_all(sh);
+        detached.finish_all(&mut c.probe, sh);
     }
     Disposition::Close
 }
@@ -463,7 +463,7 @@ pub(super) fn leave<N: Net>(
     if by == ClosedBy::Client {
         detached.take_from(&mut protocol);
     }
-    finish_all(&mut protocol, sh, by);
+    finish_all(&mut protocol, &mut c.probe, sh, by);
     if let Protocol::H1(h1) = protocol {
         sh.release(h1);
     }

@@ -18,6 +18,7 @@ use super::client::{abandon, is_hostless, open_exchange};
 use super::detached::outlives_client;
 use super::ended;
 use super::engine::{Engine, Reason, with_engine};
+use super::probe;
 use super::serving::{ActiveExchange, MuxState, Protocol};
 use super::state::{Closed, Conn, State};
 use crate::worker::net::Net;
@@ -49,7 +50,7 @@ pub(super) fn run<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result
     if let Some(mux) = c.state.mux()
         && !mux.detached.is_empty()
     {
-        mux.detached.run(sh);
+        mux.detached.run(&mut c.probe, sh);
     }
     Ok(())
 }
@@ -164,5 +165,5 @@ fn drop_exchange<N: Net>(
         return mux.detached.add(x, sent_bytes);
     }
     abandon(&mut x);
-    sh.finish(x);
+    probe::abort(&mut c.probe, sh, x);
 }

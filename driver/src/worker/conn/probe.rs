@@ -11,4 +11,4 @@ pub(super) use kept::Kept;
 pub use points::{accepted, closed};
 pub(super) use points::{fed, handshake, head, is_first_byte_wanted, read, written};
 pub(super) use sample::StampedByte;
-pub(super) use sampling::{begin, deadline, end, expire, finish, nothing_read};
+pub(super) use sampling::{abort, begin, deadline, end, expire, finish, nothing_read};

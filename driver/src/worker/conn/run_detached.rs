@@ -14,6 +14,7 @@ use server_http::phases;
 
 use super::client::abandon;
 use super::detached::{Detached, outlives_client};
+use super::probe::{self, Kept};
 use super::serving::{ActiveExchange, Protocol};
 use super::state::{Conn, Disposition, State};
 use crate::worker::net::Net;
@@ -39,7 +40,7 @@ impl Detached {
     }
 
     /// Continues the exchanges as far as they can go, and logs those that have ended.
-    pub(super) fn run<N: Net>(&mut self, sh: &mut Shared<N>) {
+    pub(super) fn run<N: Net>(&mut self, kept: &mut Kept, sh: &mut Shared<N>) {
         let mut at = 0;
         while let Some(x) = self.0.get_mut(at) {
             if go_on(x, sh) {
@@ -48,15 +49,15 @@ impl Detached {
             }
             let mut x = self.0.swap_remove(at);
             abandon(&mut x);
-            sh.finish(x);
+            probe::abort(kept, sh, x);
         }
     }
 
     /// Logs all exchanges, as far as they came.
-    pub(super) fn finish_all<N: Net>(self, sh: &mut Shared<N>) {
+    pub(super) fn finish_all<N: Net>(self, kept: &mut Kept, sh: &mut Shared<N>) {
         for mut x in self.0 {
             abandon(&mut x);
-            sh.finish(x);
+            probe::abort(kept, sh, x);
         }
     }
 }
@@ -102,7 +103,7 @@ pub(super) fn turn<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Dispo
         return Disposition::Close;
     };
     sh.budget.set(BODY_BUDGET_BYTES);
-    detached.run(sh);
+    detached.run(&mut c.probe, sh);
     match detached.is_empty() {
         true => {
             c.state = State::Closed;

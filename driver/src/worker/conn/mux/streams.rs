@@ -8,7 +8,7 @@ use server_http::request_body::HELD_BYTES;
 
 use super::super::early_responses;
 use super::super::engine::{Engine, Reason};
-use super::super::probe;
+use super::super::probe::{self, Kept};
 use super::super::serving::{ActiveExchange, MuxState, Protocol, QUEUE_BYTES};
 use super::super::state::{Conn, State};
 use super::super::trace;
@@ -85,7 +85,7 @@ pub(super) fn pump<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
     };
     let was_empty = mux.exchanges.out.is_empty();
     if std::mem::take(&mut mux.any_aborted) {
-        reset_aborted(mux, sh);
+        reset_aborted(mux, &mut c.probe, sh);
     }
     loop {
         let room = QUEUE_BYTES.saturating_sub(mux.exchanges.out.len());
@@ -116,7 +116,7 @@ pub(crate) fn queue_goaway(mux: &mut MuxState) {
 }
 
 /// Resets the streams of exchanges that are to get no response.
-fn reset_aborted<N: Net>(mux: &mut MuxState, sh: &mut Shared<N>) {
+fn reset_aborted<N: Net>(mux: &mut MuxState, kept: &mut Kept, sh: &mut Shared<N>) {
     let is_aborted = |active: &ActiveExchange| {
         active.exchange.progress.state == Progress::Aborted && !active.exchange.progress.header_sent
     };
@@ -125,7 +125,7 @@ fn reset_aborted<N: Net>(mux: &mut MuxState, sh: &mut Shared<N>) {
             REQUEST_TIMEOUT => Reason::TimedOut,
             _ => Reason::Internal,
         };
-        reset(mux, sh, at, reason);
+        reset(mux, kept, sh, at, reason);
     }
 }
 
@@ -193,10 +193,16 @@ pub(super) fn remove(mux: &mut MuxState, at: usize, sent_bytes: u64) -> Box<Exch
 }
 
 /// Resets the stream of an exchange, which ends with that.
-pub(super) fn reset<N: Net>(mux: &mut MuxState, sh: &mut Shared<N>, at: usize, reason: Reason) {
+pub(super) fn reset<N: Net>(
+    mux: &mut MuxState,
+    kept: &mut Kept,
+    sh: &mut Shared<N>,
+    at: usize,
+    reason: Reason,
+) {
     let stream = mux.exchanges.active[at].stream;
     let sent_bytes = mux.engine.sent_bytes(stream);
     mux.engine.reset(stream, reason);
     let x = remove(mux, at, sent_bytes);
-    sh.finish(x);
+    probe::abort(kept, sh, x);
 }

@@ -11,6 +11,7 @@ use server_base::errlog::Level;
 
 use super::super::ended;
 use super::super::engine::{NO_STREAM, Reason};
+use super::super::probe::Kept;
 use super::super::serving::{MuxState, Protocol};
 use super::super::state::{Closed, Conn, State};
 use super::streams::reset;
@@ -73,7 +74,7 @@ pub(crate) fn on_deadline<N: Net>(
     let now_ms = sh.clock.mono_ms;
     let is_due = |at_ms: Option<u64>| at_ms.is_some_and(|at_ms| at_ms <= now_ms);
     if !mux.exchanges.active.is_empty() && mux.look_at_ms <= now_ms {
-        reset_stuck(mux, sh, now_ms);
+        reset_stuck(mux, &mut c.probe, sh, now_ms);
     } else if is_due(shrink_at_ms(mux)) {
         mux.engine.shrink();
     } else if is_due(block_at_ms(mux, header_ms)) {
@@ -101,7 +102,7 @@ pub(crate) fn on_deadline<N: Net>(
 }
 
 /// Resets streams whose windows the client has kept closed for too long.
-fn reset_stuck<N: Net>(mux: &mut MuxState, sh: &mut Shared<N>, now_ms: u64) {
+fn reset_stuck<N: Net>(mux: &mut MuxState, kept: &mut Kept, sh: &mut Shared<N>, now_ms: u64) {
     let mut next_ms = u64::MAX;
     let mut at = 0;
     while let Some(active) = mux.exchanges.active.get(at) {
@@ -113,7 +114,7 @@ fn reset_stuck<N: Net>(mux: &mut MuxState, sh: &mut Shared<N>, now_ms: u64) {
         let until_ms = since_ms.saturating_add(timeout_ms);
         if until_ms <= now_ms {
             x.log(Level::Info, format_args!("{}", ended::TIMED_OUT));
-            reset(mux, sh, at, Reason::TimedOut);
+            reset(mux, kept, sh, at, Reason::TimedOut);
         } else {
             next_ms = next_ms.min(until_ms);
             at += 1;

@@ -19,6 +19,8 @@ pub(crate) struct Recording {
     pub(super) handshake: Handshake,
     pub(super) handshake_us: Option<u64>,
     pub(super) stalls: [u16; 3],
+    /// Ended requests by class of status: 2xx, 3xx, 4xx, 5xx.
+    pub(super) statuses: [u32; 4],
     /// A header of the PROXY protocol comes first.
     pub(super) behind_proxy: bool,
 }

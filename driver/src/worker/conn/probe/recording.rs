@@ -112,6 +112,22 @@ fn client(x: &Exchange) -> Option<IpAddr> {
     }
 }
 
+/// A request has ended: counts its status.
+#[inline]
+pub(super) fn ended(kept: &mut Kept, x: &Exchange) {
+    if let Some(recording) = kept.recording_mut() {
+        count_status(recording, x.status());
+    }
+}
+
+#[cold]
+fn count_status(recording: &mut Recording, status: u16) {
+    let class = usize::from(status / 100).checked_sub(2);
+    if let Some(count) = class.and_then(|class| recording.statuses.get_mut(class)) {
+        *count = count.saturating_add(1);
+    }
+}
+
 /// A sampled first byte was acknowledged late.
 pub(super) fn stalled(kept: &mut Kept, stall: Stall) {
     if let Some(recording) = kept.recording_mut() {
@@ -154,6 +170,7 @@ pub(super) fn end<N: Net>(c: &mut Conn<N::Socket>, sh: &Shared<N>) {
         bytes_received: info.bytes_received,
         requests: c.requests,
         stalls: recording.stalls,
+        statuses: recording.statuses,
     });
 }
 

@@ -173,11 +173,19 @@ fn send<N: Net>(
 /// Ends an exchange whose last byte has been written; one that is sampled may have to wait for its log.
 #[inline]
 pub(crate) fn finish<N: Net>(kept: &mut Kept, sh: &mut Shared<N>, x: Box<Exchange>) {
+    recording::ended(kept, &x);
     if x.sampled.state == Sampling::Asked {
         hold(kept, sh, x);
     } else {
         sh.finish(x);
     }
+}
+
+/// Ends an exchange that broke off: nothing more is known of its response.
+#[inline]
+pub(crate) fn abort<N: Net>(kept: &mut Kept, sh: &mut Shared<N>, x: Box<Exchange>) {
+    recording::ended(kept, &x);
+    sh.finish(x);
 }
 
 #[cold]
