@@ -22,6 +22,13 @@ pub struct Comparison {
 /// Compares two series that were measured in pairs; values above 0.
 #[must_use]
 pub fn paired(first: &[f64], second: &[f64]) -> Option<Comparison> {
+    paired_among(first, second, 1)
+}
+
+/// Compares two series that were measured in pairs, as one of several comparisons. All of them together call a difference
+/// by chance in one of a hundred cases (Bonferroni). The interval is that of one comparison.
+#[must_use]
+pub fn paired_among(first: &[f64], second: &[f64], comparisons: usize) -> Option<Comparison> {
     let logs: Vec<f64> = first
         .iter()
         .zip(second)
@@ -32,7 +39,9 @@ pub fn paired(first: &[f64], second: &[f64]) -> Option<Comparison> {
         return None;
     }
     let estimate = mean(&logs, VERDICT_LEVEL)?;
-    let differs = estimate.low > 0.0 || estimate.high < 0.0;
+    let chance = (1.0 - VERDICT_LEVEL) / comparisons.max(1) as f64;
+    let together = mean(&logs, 1.0 - chance)?;
+    let differs = together.low > 0.0 || together.high < 0.0;
     Some(verdict(estimate, differs, deviation(&logs)))
 }
 
@@ -197,6 +206,28 @@ mod tests {
         }
         assert!(alone >= 15 && among <= 3, "{alone} and {among} of 40");
         let found = apart_among(&[5.0, 5.1, 4.9, 5.0], &[9.0, 9.1, 9.2, 8.9], 100);
+        assert!(found.is_some_and(|found| found.differs), "{found:?}");
+    }
+
+    #[test]
+    fn many_comparisons_in_pairs_call_few_winners_together() {
+        let mut random = Random::new(19);
+        let (mut alone, mut among) = (0, 0);
+        for _ in 0..40 {
+            let mut found = [0, 0];
+            for _ in 0..100 {
+                let (first, second) = random.blocks(6, 1.0);
+                let one = paired(&first, &second).expect("six pairs");
+                let of_many = paired_among(&first, &second, 100).expect("six pairs");
+                assert_eq!(one.ratio, of_many.ratio);
+                found[0] += usize::from(one.differs);
+                found[1] += usize::from(of_many.differs);
+            }
+            alone += usize::from(found[0] > 0);
+            among += usize::from(found[1] > 0);
+        }
+        assert!(alone >= 15 && among <= 3, "{alone} and {among} of 40");
+        let found = paired_among(&[5.0, 5.1, 4.9, 5.0], &[9.0, 9.1, 9.2, 8.9], 100);
         assert!(found.is_some_and(|found| found.differs), "{found:?}");
     }
 

@@ -8,6 +8,6 @@ mod estimate;
 mod student;
 mod times;
 
-pub use comparison::{Comparison, VERDICT_LEVEL, apart, apart_among, paired};
+pub use comparison::{Comparison, VERDICT_LEVEL, apart, apart_among, paired, paired_among};
 pub use estimate::{Estimate, deviation, mean, median_ranks, percentile, percentile_of_runs};
 pub use times::{Metric, Times};
