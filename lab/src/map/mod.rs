@@ -8,4 +8,5 @@ mod output;
 mod world;
 
 pub use figures::{CountryCode, CountryFigures, RttMap};
-pub use output::{MIN_SAMPLES, Options, csv, html, json, svg, text};
+pub use output::{MIN_SAMPLES, Options, Quantile, Subject, csv, html, json, svg, text};
+pub(crate) use output::{PAGE_RULES, PICTURE_RULES, Times, cell, part};

@@ -43,7 +43,7 @@ fn line(row: &Row) -> [String; 10] {
 }
 
 /// Returns a quoted cell that no program takes for a formula. Control characters are written out.
-pub(super) fn cell(text: &str) -> String {
+pub(crate) fn cell(text: &str) -> String {
     let is_formula = |c: char| "=+-@\t\r\n\u{ff1d}\u{ff0b}\u{ff0d}\u{ff20}".contains(c);
     let apostrophe = match text.trim_start_matches(' ').starts_with(is_formula) {
         true => "'",

@@ -22,7 +22,7 @@ pub fn html(map: &RttMap, options: &Options) -> String {
         p .key { (rows.facts().join(" ")) }
         @for warning in rows.warnings() { p .warning { strong { "Warning:" } " " (warning) } }
         section {
-            h2 { (rows.measure.name()) }
+            h2 { (rows.name()) }
             (shapes_alone(&rows))
             ul .legend { @for fill in Fill::all() { li { (swatch(fill)) (label(rows.measure, fill)) } } }
             p .key { (rows.least()) @for note in rows.notes() { " " (note) } }

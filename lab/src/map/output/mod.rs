@@ -16,9 +16,13 @@ mod text;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use csv::cell;
 pub use csv::csv;
 pub use html::html;
 pub use json::json;
-pub use options::{MIN_SAMPLES, Options};
+pub use options::{MIN_SAMPLES, Options, Quantile, Subject};
+pub(crate) use rows::Times;
+pub(crate) use style::{HTML as PAGE_RULES, PICTURE as PICTURE_RULES};
+pub(crate) use svg::part;
 pub use svg::svg;
 pub use text::text;

@@ -3,26 +3,26 @@
 use engines::http::civil;
 use store::Histogram;
 
-use super::options::Options;
+use super::options::{Options, Quantile};
 use super::scale::{Fill, Measure, Ms};
 use crate::map::world::{self, Country};
 use crate::map::{CountryCode, CountryFigures, RttMap};
 use crate::report::{bounded, visible};
 use crate::stats::median_ranks;
 
-/// Round-trip times of a country, milliseconds.
+/// Quantiles of a histogram, milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Times {
-    pub(super) median: f64,
+pub(crate) struct Times {
+    pub(crate) median: f64,
     /// Ends of the interval of the median at 95 %; `None` with fewer than 6 samples.
-    pub(super) interval: Option<(f64, f64)>,
-    pub(super) p80: f64,
-    pub(super) p95: f64,
+    pub(crate) interval: Option<(f64, f64)>,
+    pub(crate) p80: f64,
+    pub(crate) p95: f64,
 }
 
 impl Times {
     /// Returns `None` for an empty histogram.
-    fn of(rtt: &Histogram) -> Option<Self> {
+    pub(crate) fn of(rtt: &Histogram) -> Option<Self> {
         let quantile = |q: f64| rtt.quantile_us(q).map(|us| us / 1000.0);
         let n = rtt.count() as f64;
         // The first time begins at rank 0 of the histogram, and ends at rank 1: both ends are on the safe side.
@@ -36,6 +36,15 @@ impl Times {
             p80: quantile(0.8)?,
             p95: quantile(0.95)?,
         })
+    }
+
+    /// Returns a quantile.
+    pub(super) fn at(&self, quantile: Quantile) -> f64 {
+        match quantile {
+            Quantile::Median => self.median,
+            Quantile::P80 => self.p80,
+            Quantile::P95 => self.p95,
+        }
     }
 
     /// Returns the interval as text, or a dash.
@@ -74,7 +83,7 @@ impl Row {
         let enough = counted >= map.options.min_samples.max(1);
         let share = requests as f64 * 100.0 / map.requests.max(1) as f64;
         let value = match map.measure {
-            Measure::RoundTrip => times.map(|times| times.median),
+            Measure::RoundTrip => times.map(|times| times.at(map.options.quantile)),
             Measure::Requests => Some(share),
         };
         let country = code.and_then(world::find);
@@ -169,6 +178,14 @@ impl<'a> Rows<'a> {
         let unknown = self.unknown.iter();
         let unknown = unknown.filter(|row| row.samples > 0 || row.requests > 0);
         self.countries.iter().chain(unknown)
+    }
+
+    /// Returns the name of the measure for a legend.
+    pub(super) fn name(&self) -> String {
+        match self.measure {
+            Measure::RoundTrip => self.options.name_of_times(),
+            Measure::Requests => "Share of all requests".to_owned(),
+        }
     }
 
     /// Returns the heading, of limited length.

@@ -8,7 +8,7 @@ use std::fmt;
 /// Measure of a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Measure {
-    /// Median of the round-trip times, milliseconds.
+    /// Quantile of the round-trip times, or of the times that the options name; milliseconds.
     RoundTrip,
     /// Share of all requests, percent.
     Requests,
@@ -51,14 +51,6 @@ impl Measure {
         match self {
             Self::RoundTrip => "samples",
             Self::Requests => "requests",
-        }
-    }
-
-    /// Returns the name of the measure for a legend.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::RoundTrip => "Median round-trip time",
-            Self::Requests => "Share of all requests",
         }
     }
 }

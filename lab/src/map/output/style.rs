@@ -13,7 +13,7 @@ pub(super) const BORDER: &str = "#6e7781";
 pub(super) const FONT: &str = "ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace";
 
 /// Rules of a picture by itself, and of a page with a picture.
-pub(super) const PICTURE: &str = "
+pub(crate) const PICTURE: &str = "
 @media screen and (prefers-color-scheme: dark) {
 .map .page { fill: #0f1419; } .map .ink { fill: #e6e9ed; } .map .soft { fill: #9aa4af; } .map .bad { fill: #ff8a80; }
 .map .none, .map .ground { fill: #1d242c; } .map .stripe { fill: #6e7781; } .map .known, .map .few, .map .none { stroke: #8b949e; } }
@@ -21,7 +21,7 @@ pub(super) const PICTURE: &str = "
 ";
 
 /// Rules of a page.
-pub(super) const HTML: &str = "
+pub(crate) const HTML: &str = "
 main { max-width: 72rem; }
 .map { display: block; width: 100%; height: auto; }
 .legend { display: flex; flex-wrap: wrap; gap: .25rem 1rem; list-style: none; margin: .5rem 0; padding: 0; }

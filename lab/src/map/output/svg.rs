@@ -26,7 +26,7 @@ pub fn svg(map: &RttMap, options: &Options) -> String {
     }
     let top = lines.y + GAP;
     lines.y = top + SIZE.1;
-    lines.add("ink", 12.0, rows.measure.name());
+    lines.add("ink", 12.0, &rows.name());
     let legend = legend(rows.measure, lines.y + GAP / 2.0);
     lines.y += FIELD + GAP;
     lines.add("soft", 12.0, &rows.least());
@@ -42,6 +42,17 @@ pub fn svg(map: &RttMap, options: &Options) -> String {
         (legend)
     };
     picture(&rows, height, &content).into_string()
+}
+
+/// Returns the map and its legend, for a page with other content.
+pub(crate) fn part(map: &RttMap, options: &Options) -> Markup {
+    let rows = Rows::of(map, options);
+    html! {
+        (shapes_alone(&rows))
+        p .key { (rows.name()) }
+        ul .legend { @for fill in Fill::all() { li { (swatch(fill)) (label(rows.measure, fill)) } } }
+        p .key { (rows.least()) @for note in rows.notes() { " " (note) } }
+    }
 }
 
 /// Returns the map without texts, for a page.
