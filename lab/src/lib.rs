@@ -18,4 +18,5 @@ pub mod map;
 pub mod page;
 pub mod report;
 pub mod stats;
+pub mod web;
 pub mod wire;

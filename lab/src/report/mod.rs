@@ -33,5 +33,6 @@ pub(crate) use escape::bounded;
 pub use escape::{escaped_json, visible};
 pub use format::{FORMAT, PROGRAM, Report, Settings};
 pub use server::{Block, Excluded, Figure, ServerReport, TimesReport};
+pub(crate) use style::STYLE;
 pub use table::push_lines;
 pub(crate) use table::{push_rows, push_wrapped};

@@ -34,6 +34,7 @@ use engines::http::parse_decimal;
 
 use super::visit::Visit;
 
+pub(crate) use date::parse as parse_date;
 pub use read::read;
 pub use write::write;
 
