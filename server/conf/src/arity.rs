@@ -21,6 +21,8 @@ impl Arity {
     pub const NOARGS: Self = Self(1);
     /// One argument.
     pub const TAKE1: Self = Self(1 << 1);
+    /// No argument or one.
+    pub const TAKE01: Self = Self::NOARGS.or(Self::TAKE1);
     /// Two arguments.
     pub const TAKE2: Self = Self(1 << 2);
     /// Three arguments.

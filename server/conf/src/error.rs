@@ -115,6 +115,11 @@ impl ConfError {
         )
     }
 
+    /// An error about a directive with a secret: nginx's line alone, without the text of the file.
+    pub fn secret(directive: &Directive, message: impl Into<String>) -> Self {
+        Self::new(message).with_place((directive.origin.clone(), directive.end_line))
+    }
+
     /// `"name" directive <what>`: how nginx reports what a directive's own code found wrong.
     pub fn directive(directive: &Directive, what: impl fmt::Display) -> Self {
         Self::at(
