@@ -1,26 +1,33 @@
-//! The store process's work: samples of workers become rows of the store.
+//! The store process's work: samples of workers become rows of the store, and pages show the store.
 //!
 //! It reads records from the supervisor's socket, finds the country of each client and truncates the address. A thread writes the
 //! rows ([`Writer`]). The full address stays in the memory of this process. Figures for metrics go into a memory
-//! file that the workers read. Absent: starting and ending the process, which is the supervisor's.
+//! file that the workers read. Other threads answer requests for the dashboard ([`pages`]). Absent: starting and ending the
+//! process, which is the supervisor's.
+
+mod engine;
+mod pages;
 
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::os::unix::net::UnixListener;
+use std::sync::Arc;
 
 use geoip::Places;
+use lab::web::Live;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::net::RecvFlags;
 use server_base::errlog::{Level, Printable};
 use server_base::lab_store::LabStoreConf;
 use server_base::samples::{ConnectionSample, Handshake, RECORD_BYTES, Record, StoreFigures};
-use store::{
-    Connection, HandshakeKind, Network, Prefixes, Report, Retention, Settings, Stalls, Writer,
-};
+use store::{Connection, HandshakeKind, Network, Prefixes, Report, Stalls, Writer};
 
 use crate::console::Console;
+use engine::Credentials;
+pub(crate) use engine::check_files;
+use pages::Pages;
 
 /// State of the store process.
 pub(crate) struct Recorder {
@@ -32,18 +39,38 @@ pub(crate) struct Recorder {
     pub(crate) figures: File,
     /// At its end when the process is to finish.
     pub(crate) control: OwnedFd,
+    /// Requests for the dashboard come here.
+    pub(crate) dashboard: Option<UnixListener>,
+    /// Contents of files that are read with the supervisor's rights.
+    pub(crate) files: Files,
+}
+
+/// Contents of files that the worker's user may be unable to read.
+#[derive(Default)]
+pub(crate) struct Files {
     /// Countries by address.
-    pub(crate) places: Option<Places>,
+    places: Option<Places>,
+    /// Password and certificates of the store.
+    credentials: Credentials,
 }
 
 impl Recorder {
-    /// Reads the databases of addresses. Without any, rows have no country, and the log has the reason.
+    /// Reads databases of addresses, and the files that `lab_store` names. Without databases, rows have no country. The log has
+    /// the reason for each file that cannot be read.
     #[must_use]
-    pub(crate) fn with_places(mut self, console: &Console) -> Self {
+    pub(crate) fn with_files(mut self, console: &Console) -> Self {
+        match Credentials::read(&self.conf.engine) {
+            Ok(credentials) => self.files.credentials = credentials,
+            // The store then refuses us, or is not trusted, and this line has the cause.
+            Err(why) => console.report(Level::Error, format_args!("{why}")),
+        }
+        if !self.conf.records {
+            return self;
+        }
         let files = self.conf.databases.iter();
         let files: Vec<_> = files.map(|path| path.to_string_lossy()).collect();
         match Places::open(&files, |file| std::fs::read(file)) {
-            Ok(places) => self.places = Some(places),
+            Ok(places) => self.files.places = Some(places),
             Err(error) => console.report(
                 Level::Warn,
                 format_args!("rtt_map records no countries: {error}"),
@@ -52,12 +79,32 @@ impl Recorder {
         self
     }
 
-    /// Writes samples until the control socket or the socket of samples is at its end.
-    pub(crate) fn run(self, console: &Console) {
+    /// Writes samples and answers requests until the control socket or the socket of samples is at its end.
+    pub(crate) fn run(mut self, console: &Console) {
+        let dashboard = self.dashboard.take();
+        let source = || engine::source(&self.conf.engine, &self.files.credentials);
+        let pages = dashboard.map(|listener| Pages::start(listener, source(), &self, console));
+        match self.conf.records {
+            true => self.record(pages, console),
+            false => self.wait_for_end(),
+        }
+    }
+
+    /// Waits for the end of the control socket.
+    fn wait_for_end(&self) {
+        let mut control = [PollFd::new(&self.control, PollFlags::IN)];
+        while matches!(
+            rustix::event::poll(&mut control, None),
+            Err(rustix::io::Errno::INTR)
+        ) {}
+    }
+
+    /// Writes samples.
+    fn record(&self, pages: Option<Pages>, console: &Console) {
         let log = console.clone();
-        let path = self.conf.path.clone();
-        let report = move |report: Report| say(&log, &path, &report);
-        let writer = match Writer::start(self.settings(), report) {
+        let name = self.conf.engine.to_string();
+        let report = move |report: Report| say(&log, &name, &report);
+        let writer = match engine::writer(&self.conf, &self.files.credentials, report) {
             Ok(writer) => writer,
             Err(error) => {
                 console.failed(
@@ -68,6 +115,7 @@ impl Recorder {
                 return;
             }
         };
+        let live = pages.as_ref().and_then(Pages::live);
         let row = self.row_maker();
         let mut message = vec![0; MESSAGE_BYTES_MAX];
         loop {
@@ -78,8 +126,11 @@ impl Recorder {
                 Ok(Some(length)) => {
                     for record in message[..length].chunks_exact(RECORD_BYTES) {
                         match record.try_into().ok().and_then(Record::decode) {
-                            // The writer counts the rows that it drops.
                             Some(Record::Sample(sample)) => {
+                                live.inspect(|live| {
+                                    live.add_closed(sample.requests.into(), sample.statuses.map(u64::from));
+                                });
+                                // The writer counts the rows that it drops.
                                 let _ = writer.offer(row(&sample));
                             }
                             Some(Record::Open(_)) | None => {}
@@ -93,23 +144,11 @@ impl Recorder {
                     break;
                 }
             }
-            self.publish(&writer);
+            self.publish(&writer, live);
         }
+        // The socket is left to the next store process before the last rows are written.
+        drop(pages);
         writer.close();
-    }
-
-    fn settings(&self) -> Settings {
-        Settings {
-            retention: Retention {
-                rows_s: self.conf.rows_s,
-                rollups_s: self.conf.retention_s,
-                max_bytes: match self.conf.max_bytes {
-                    0 => u64::MAX,
-                    bytes => bytes,
-                },
-            },
-            ..Settings::new(&self.conf.path)
-        }
     }
 
     /// Waits for samples, the end, or the next figures.
@@ -149,6 +188,7 @@ impl Recorder {
         let server = self.conf.server.clone().unwrap_or_else(host);
         move |sample| {
             let place = self
+                .files
                 .places
                 .as_ref()
                 .map(|places| places.find(sample.client));
@@ -184,9 +224,13 @@ impl Recorder {
         }
     }
 
-    /// Shows the figures of the writer to the workers.
-    fn publish(&self, writer: &Writer) {
-        let figures = figures(&writer.counters().counts());
+    /// Shows the figures of the writer to the workers and to the pages.
+    fn publish(&self, writer: &Writer, live: Option<&Arc<Live>>) {
+        let counts = writer.counters().counts();
+        if let Some(live) = live {
+            live.set_store(counts);
+        }
+        let figures = figures(&counts);
         // A memory file takes the bytes that it has already.
         let _ = self.figures.write_all_at(&figures.encode(), 0);
     }
@@ -224,7 +268,7 @@ fn tls_name(version: u16) -> &'static str {
 }
 
 /// Writes a report of the writer to the error log.
-fn say(console: &Console, path: &Path, report: &Report) {
+fn say(console: &Console, name: &str, report: &Report) {
     let level = match report {
         Report::Opened { .. } | Report::Connected { .. } | Report::Recovered { .. } => {
             Level::Notice
@@ -233,12 +277,12 @@ fn say(console: &Console, path: &Path, report: &Report) {
         Report::MovedAside { .. } => Level::Alert,
         Report::CannotWrite { .. } => Level::Error,
     };
-    let path = Printable::path(path);
+    let name = Printable(name.as_bytes());
     match report {
         Report::Opened { .. } => {
-            console.report(level, format_args!("lab_store \"{path}\" is open"))
+            console.report(level, format_args!("lab_store \"{name}\" is open"))
         }
-        _ => console.report(level, format_args!("lab_store \"{path}\": {report}")),
+        _ => console.report(level, format_args!("lab_store \"{name}\": {report}")),
     }
 }
 

@@ -14,6 +14,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
+use rustix::fs::Mode;
 use rustix::net::{
     AddressFamily, Protocol, SocketAddrUnix, SocketFlags, SocketType, ipproto, sockopt,
 };
@@ -129,6 +130,7 @@ fn bind_only(
     let mut refused = Vec::new();
     let socket = match address {
         ListenAddr::Inet(address) => bind_inet(*address, options, sharing, &mut refused)?,
+        ListenAddr::Unix(path) if options.owner_only => bind_unix_for_owner(path)?,
         ListenAddr::Unix(path) => bind_unix(path)?,
     };
     configure(&socket, address, options, &mut refused);
@@ -175,6 +177,16 @@ fn bind_unix(path: &Path) -> Result<OwnedFd, BindError> {
     rustix::net::bind(&socket, &address).map_err(BindError::of("bind()"))?;
     let mode = std::fs::Permissions::from_mode(UNIX_SOCKET_MODE);
     std::fs::set_permissions(path, mode).map_err(BindError::of("chmod()"))?;
+    Ok(socket)
+}
+
+/// Binds a socket that was never open to other users: the file gets the mode that the socket has before bind(2).
+fn bind_unix_for_owner(path: &Path) -> Result<OwnedFd, BindError> {
+    let socket = open(AddressFamily::UNIX, None)?;
+    let mode = Mode::RUSR | Mode::WUSR;
+    rustix::fs::fchmod(&socket, mode).map_err(BindError::of("fchmod()"))?;
+    let address = SocketAddrUnix::new(path).map_err(BindError::of("bind()"))?;
+    rustix::net::bind(&socket, &address).map_err(BindError::of("bind()"))?;
     Ok(socket)
 }
 

@@ -6,6 +6,7 @@
 //! started: one closes when the last that names it is gone. Source: nginx documentation, `listen`.
 
 pub(crate) mod beside;
+pub(crate) mod dashboard;
 mod stale;
 mod unix_files;
 

@@ -179,9 +179,8 @@ fn open_first(
     };
     let mut first = OpenConfig::open(FIRST_GENERATION, loaded, None, given, other, console)?;
     let filled = listeners::fill_waiting(&mut first.listeners, console);
-    if let Err(reported) =
-        filled.and_then(|()| listeners::beside::begin(&mut first.listeners, console))
-    {
+    let begun = filled.and_then(|()| listeners::beside::begin(&mut first.listeners, console));
+    if let Err(reported) = begun.and_then(|()| first.give_dashboard(console)) {
         // What was bound just now closes, and its files must go with it.
         listeners::remove_unix_files(&first.listeners, given, OtherServer::None, console);
         return Err(reported);

@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use conf::{Memory, Stamp};
 use driver::bundle::{Bundle, Step};
+use server_base::errlog::Level;
+use server_base::listen::Listen;
 use server_base::watch::Watch;
 use server_http::{Cycle, LoadOptions, MainConf};
 
@@ -15,6 +17,7 @@ use super::logs::Logs;
 use super::{limits, pid_file};
 use crate::console::{Console, Logged};
 use crate::load::{Earlier, Loaded};
+use crate::recorder::check_files;
 
 /// A configuration, and its sockets and logs.
 #[derive(Debug)]
@@ -53,9 +56,11 @@ impl OpenConfig {
         limits::warn(&cycle.main, console);
         let account = Account::of(&cycle.main, console)?;
         account::create_directories(&cycle.main.temp_paths, account.as_ref(), console)?;
+        check_lab_store(&cycle.main, console)?;
         let logs = Logs::open(&cycle, old_logs, console)?;
         let threads = cycle.main.worker_processes;
-        let listeners = listeners::prepare(&cycle.listens, threads, given, other_server, console);
+        let listens = listens(&cycle);
+        let listeners = listeners::prepare(&listens, threads, given, other_server, console);
         let plan = Arc::new(cycle.for_supervisor());
         Ok(Self {
             number,
@@ -138,7 +143,8 @@ impl OpenConfig {
             }
         };
         bundle.renewed = self.renewed;
-        for listener in &self.listeners {
+        let for_workers = |listener: &&Listener| !listener.is_dashboard();
+        for listener in self.listeners.iter().filter(for_workers) {
             for socket in listener.sockets() {
                 let socket = socket.try_clone()?;
                 bundle.listeners.push((listener.key(), socket));
@@ -165,6 +171,14 @@ impl OpenConfig {
         let mut bundle = described(number, Step::Prepare { fingerprint, base }, options);
         fill(&mut bundle, news.as_ref().unwrap_or(record))?;
         Ok(bundle)
+    }
+
+    /// Gives the file of the dashboard's socket to the worker's user, once it is bound.
+    ///
+    /// # Errors
+    /// It cannot be given, which has been reported.
+    pub(crate) fn give_dashboard(&self, console: &Console) -> Result<(), Logged> {
+        listeners::dashboard::give(&self.listeners, &self.main, self.account.as_ref(), console)
     }
 
     /// The warnings about it.
@@ -232,6 +246,22 @@ pub(crate) fn test(cycle: &Cycle, console: &Console) -> Result<(), Logged> {
     let account = Account::of(&cycle.main, console)?;
     pid_file::test(&cycle.main.pid, console)?;
     account::create_directories(&cycle.main.temp_paths, account.as_ref(), console)?;
+    check_lab_store(&cycle.main, console)?;
     Logs::open(cycle, None, console)?;
-    listeners::test(&cycle.listens, console)
+    listeners::test(&listens(cycle), console)
+}
+
+/// Checks that the files of `lab_store` can be read.
+fn check_lab_store(main: &MainConf, console: &Console) -> Result<(), Logged> {
+    let checked = main.lab_store.as_ref().map_or(Ok(()), check_files);
+    checked.map_err(|why| {
+        console.report(Level::Emerg, format_args!("{why}"));
+        Logged
+    })
+}
+
+/// Returns all sockets of a configuration, that of the dashboard among them.
+fn listens(cycle: &Cycle) -> Vec<Listen> {
+    let dashboard = listeners::dashboard::listen_of(&cycle.main);
+    cycle.listens.iter().cloned().chain(dashboard).collect()
 }

@@ -126,7 +126,8 @@ impl Supervisor {
 
     pub(super) fn take_up(&mut self, mut next: OpenConfig) -> Flow {
         let begun = listeners::beside::begin(&mut next.listeners, &self.console);
-        let moved = begun.and_then(|()| self.move_pid_file(&self.current.main, &next.main));
+        let given = begun.and_then(|()| next.give_dashboard(&self.console));
+        let moved = given.and_then(|()| self.move_pid_file(&self.current.main, &next.main));
         if moved.is_err() {
             self.refuse(next);
             return Continue(());

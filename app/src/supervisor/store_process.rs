@@ -10,14 +10,13 @@ use std::io;
 use std::ops::ControlFlow::{Break, Continue};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::Path;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use driver::bundle::{Bundle, SampleChannel};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use server_base::errlog::Level;
-use server_base::lab_store::LabStoreConf;
+use server_base::lab_store::{LabEngine, LabStoreConf};
 use sys::process::{self, Exit, Fork};
 use sys::{fdpass, signal};
 
@@ -25,7 +24,7 @@ use super::account::{self, Account};
 use super::state::{Flow, LoopExit, Phase, Supervisor};
 use super::worker::{Respawn, log_exit};
 use crate::console::Console;
-use crate::recorder::Recorder;
+use crate::recorder::{Files, Recorder};
 
 /// The store process as the supervisor sees it.
 #[derive(Debug)]
@@ -183,7 +182,8 @@ impl Supervisor {
     /// # Errors
     /// The descriptor limit is reached.
     pub(super) fn add_samples(&mut self, bundle: &mut Bundle) -> io::Result<()> {
-        if self.current.main.lab_store.is_none() {
+        let lab_store = self.current.main.lab_store.as_ref();
+        if lab_store.is_none_or(|lab_store| !lab_store.records) {
             return Ok(());
         }
         let channel = self.store.channel()?;
@@ -251,8 +251,8 @@ impl Supervisor {
             let console = self.console.clone();
             let thread = std::thread::Builder::new().name("store".to_owned());
             let thread = thread.spawn(move || {
-                create_parent(&recorder.conf.path, None, &console);
-                recorder.with_places(&console).run(&console);
+                create_directories(&recorder.conf, None, &console);
+                recorder.with_files(&console).run(&console);
             });
             thread.map(Handle::Thread)
         };
@@ -268,30 +268,37 @@ impl Supervisor {
     /// Returns what a store process works with, and the end of its control socket that this process keeps.
     fn recorder(&mut self, conf: LabStoreConf) -> io::Result<(Recorder, OwnedFd)> {
         let (ours, theirs) = fdpass::pair()?;
+        let mut listeners = self.current.listeners.iter();
+        let dashboard = listeners.find(|listener| listener.is_dashboard());
+        let dashboard = dashboard.map(|listener| listener.for_store_process());
         let channel = self.store.channel()?;
         let recorder = Recorder {
             conf,
             samples: channel.receive.try_clone()?,
             figures: channel.figures.try_clone()?.into(),
             control: theirs,
-            places: None,
+            dashboard: dashboard.transpose()?,
+            files: Files::default(),
         };
         Ok((recorder, ours))
     }
 }
 
-/// Makes the directory of the store if it is missing, owned by the worker's user, and those above it. The store process reports
-/// all other faults.
-fn create_parent(path: &Path, account: Option<&Account>, console: &Console) {
-    if let Some(parent) = path.parent()
-        && !parent.exists()
-    {
-        // The directory itself cannot be made if this fails.
-        let above = parent.parent().unwrap_or(parent);
-        let _ = DirBuilder::new().recursive(true).mode(0o755).create(above);
-        // Reported where it fails.
-        let _ = account::create_directories(&[parent.to_path_buf()], account, console);
-    }
+/// Makes the directory that the store process writes to, if it is missing, owned by the worker's user, and those above it. The
+/// store process reports all other faults.
+fn create_directories(conf: &LabStoreConf, account: Option<&Account>, console: &Console) {
+    let directory = match &conf.engine {
+        LabEngine::Sqlite(path) => path.parent(),
+        LabEngine::ClickHouse(conf) => Some(conf.spill.as_path()),
+    };
+    let Some(directory) = directory.filter(|it| conf.records && !it.exists()) else {
+        return;
+    };
+    // The directory itself cannot be made if this fails.
+    let above = directory.parent().unwrap_or(directory);
+    let _ = DirBuilder::new().recursive(true).mode(0o755).create(above);
+    // Reported where it fails.
+    let _ = account::create_directories(&[directory.to_path_buf()], account, console);
 }
 
 /// Turns this process, forked and without the supervisor's descriptors, into the store process. Returns its exit code.
@@ -301,9 +308,9 @@ pub(super) fn serve(spawn: StoreSpawn) -> i32 {
         account,
         console,
     } = spawn;
-    create_parent(&recorder.conf.path, account.as_ref(), &console);
-    // Databases are read with the supervisor's rights, as the configuration is.
-    let recorder = recorder.with_places(&console);
+    create_directories(&recorder.conf, account.as_ref(), &console);
+    // Databases and passwords are read with the supervisor's rights, as the configuration is.
+    let recorder = recorder.with_files(&console);
     if super::work::become_store(account.as_ref(), &console).is_err() {
         return super::work::FATAL_CODE;
     }

@@ -112,6 +112,8 @@ pub(super) fn become_store(account: Option<&Account>, console: &Console) -> Resu
         let text = format_args!("setpriority({STORE_PRIORITY})");
         console.failed(Level::Alert, text, &error);
     }
+    // Event streams of the dashboard take a descriptor each.
+    limits::raise(console);
     if let Some(account) = account {
         change_user(account, false, console)?;
     }

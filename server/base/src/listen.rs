@@ -75,6 +75,8 @@ pub struct SocketOptions {
     pub keepalive: Option<KeepAlive>,
     /// TCP_FASTOPEN queue length.
     pub fastopen: Option<i32>,
+    /// The file of a UNIX-domain socket has the mode 0600, not 0666.
+    pub owner_only: bool,
 }
 
 impl Default for SocketOptions {
@@ -89,6 +91,7 @@ impl Default for SocketOptions {
             multipath: false,
             keepalive: None,
             fastopen: None,
+            owner_only: false,
         }
     }
 }

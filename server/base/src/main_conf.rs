@@ -64,7 +64,7 @@ pub struct MainConf {
     pub multi_accept: bool,
     /// Gather events before they are taken, where many requests are in progress with servers.
     pub event_coalescing: bool,
-    /// Settings of the store process, if connections are recorded.
+    /// Settings of the store process, if connections are recorded or a location has the dashboard.
     pub lab_store: Option<LabStoreConf>,
     /// The pools of `thread_pool` and the directives that name them.
     pub thread_pools: ThreadPools,
@@ -126,6 +126,13 @@ impl MainConf {
             && only.is_empty()
         {
             self.cpu_affinity = auto_affinity(self.worker_processes);
+        }
+        if let Some(socket) = self
+            .lab_store
+            .as_ref()
+            .and_then(|lab| lab.dashboard.as_ref())
+        {
+            socket.place_beside(&self.pid);
         }
     }
 

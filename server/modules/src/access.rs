@@ -97,6 +97,11 @@ fn check(x: &mut Exchange, _: &mut Ctx<'_>) -> Access {
     }
 }
 
+/// Returns whether the rules refuse anybody: clients for which there is no rule are allowed.
+pub(crate) fn denies(conf: &AccessLoc) -> bool {
+    conf.rules.iter().any(|rule| rule.deny)
+}
+
 /// The first rule that fits.
 fn first(rules: &[Rule], peer: Peer) -> Option<usize> {
     let fits = |rule: &Rule| match rule.network {

@@ -81,6 +81,13 @@ impl FromArgs for UserFile {
     }
 }
 
+/// Returns whether clients need a name and a password.
+pub(crate) fn is_on(conf: &AuthBasicLoc) -> bool {
+    let realm = conf.realm.0.as_ref();
+    let is_off = realm.is_none_or(|realm| realm.constant() == Some(b"off"));
+    !is_off && conf.file.0.is_some()
+}
+
 fn check(x: &mut Exchange, cx: &mut Ctx<'_>) -> Access {
     if x.route.loc::<AuthBasicLoc>().file.0.is_none() {
         return Access::NoOpinion;

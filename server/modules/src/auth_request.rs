@@ -74,6 +74,11 @@ fn auth_request_set(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfErro
     Ok(())
 }
 
+/// Returns whether a subrequest decides.
+pub(crate) fn is_on(conf: &AuthRequestLoc) -> bool {
+    matches!(conf.uri, Some(Some(_)))
+}
+
 fn check(x: &mut Exchange, cx: &mut Ctx<'_>) -> Access {
     let http = Rc::clone(&x.route.http);
     let conf: &AuthRequestLoc = x.loc(&http);

@@ -28,6 +28,7 @@ mod geoip_database;
 mod headers;
 mod http2_push;
 mod index;
+mod lab_dashboard;
 mod limit_conn;
 mod limit_req;
 mod limits;
@@ -112,6 +113,7 @@ pub const MODULES: &[&Module] = &[
     &mp4::MODULE,
     &stub_status::MODULE,
     &metrics::MODULE,
+    &lab_dashboard::MODULE,
     &not_modified::MODULE,
     &headers::MODULE,
     &freeze_manifest::MODULE,

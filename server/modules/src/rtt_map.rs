@@ -5,15 +5,14 @@
 //!
 //! Source: docs/map.md. nginx has none of these directives.
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+mod lab_store;
 
 use conf::{ConfError, Contexts, Directive, Word};
 use server_base::config::ConfigContext;
 use server_base::from_args::FromArgs;
 use server_base::lab_store::{
-    LEAST_BYTES, LabStoreConf, MAX_BYTES, RETENTION_S, ROWS_S, V4_PREFIX_MAX, V6_PREFIX_MAX,
+    LEAST_BYTES, LabEngine, LabStoreConf, MAX_BYTES, RETENTION_S, ROWS_S, V4_PREFIX_MAX,
+    V6_PREFIX_MAX,
 };
 use server_http::build::ConfigBuilder;
 use server_http::module::Module;
@@ -23,6 +22,7 @@ use server_http::timing::ALL;
 use server_http::wants::Wants;
 
 use crate::geoip_database;
+use crate::lab_dashboard;
 use crate::split_clients::share;
 
 /// The module.
@@ -46,18 +46,17 @@ settings! {
     }
     extra {
         /// `lab_store`.
-        store: Option<Store>,
+        store: Option<Written>,
         /// `rtt_map`, with the error for a missing store.
         recording: Option<(u64, ConfError)>,
     }
 }
 
 /// A `lab_store`.
-pub(crate) struct Store {
-    path: PathBuf,
-    server: Option<String>,
-    /// The warning about it if nothing is recorded.
-    unused: ConfError,
+pub(crate) struct Written {
+    store: lab_store::Store,
+    /// The directive, for errors.
+    at: Directive,
 }
 
 conf::directives! {
@@ -72,38 +71,18 @@ conf::directives! {
         Ok(())
     };
 
-    /// The SQLite file for samples of connections; `server` is the name of this server in its rows, by default the host's.
-    directive "lab_store": Contexts::HTTP, TAKE12, "", "sqlite:path [server=name]" => store;
+    /// The store for samples of connections, with its parameters; `server` is the name of this server in its rows, by default the host's.
+    directive "lab_store": Contexts::HTTP, ONE_MORE, "",
+        "sqlite:path [server=name] | clickhouse:http[s]://host[:port]/database [server=name] [user=name] [password_file=path] [ca=path] [spill=path] [spill_size=size] [batch=time]"
+        => store;
 }
 
 fn store(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
-    conf::once(d, b.conf_mut::<RttMapMain>().store.is_some())?;
-    let url = d.word(0);
-    let path = url.text.strip_prefix(b"sqlite:");
-    let Some(path) = path.filter(|path| !path.is_empty()) else {
-        let text = format!(
-            "invalid store \"{}\", it must be \"sqlite:path\"",
-            url.as_str()
-        );
-        return Err(ConfError::word(d, url, text));
-    };
-    let path = PathBuf::from(OsStr::from_bytes(&b.full_path(path)));
-    let mut server = None;
-    for word in &d.args[1..] {
-        let name = word
-            .text
-            .strip_prefix(b"server=")
-            .filter(|name| !name.is_empty());
-        let name = name.and_then(|name| str::from_utf8(name).ok());
-        let name = name.filter(|name| !name.chars().any(char::is_control));
-        server = Some(name.ok_or_else(|| ConfError::invalid(d, word))?.to_owned());
-    }
-    let unused = ConfError::directive(d, "has no effect without \"rtt_map on\"");
-    b.conf_mut::<RttMapMain>().store = Some(Store {
-        path,
-        server,
-        unused,
-    });
+    let store = lab_store::parse(b, d)?;
+    let main = b.conf_mut::<RttMapMain>();
+    conf::once(d, main.store.is_some())?;
+    let at = d.owned_head();
+    main.store = Some(Written { store, at });
     Ok(())
 }
 
@@ -125,14 +104,15 @@ fn parse_share(d: &Directive) -> Result<u64, ConfError> {
 pub(crate) struct Retention {
     histograms_s: u64,
     rows_s: u64,
-    max_bytes: u64,
+    /// `None`: not written.
+    max_bytes: Option<u64>,
 }
 
 impl Retention {
     const DEFAULT: Self = Self {
         histograms_s: RETENTION_S,
         rows_s: ROWS_S,
-        max_bytes: MAX_BYTES,
+        max_bytes: None,
     };
 }
 
@@ -152,13 +132,11 @@ impl FromArgs for Retention {
             let time = rows.and_then(conf::parse_time_s);
             let size = size.and_then(|size| match size {
                 b"off" => Some(0),
-                size => conf::parse_size(size)
-                    .map(|bytes| bytes as u64)
-                    .filter(|bytes| *bytes >= LEAST_BYTES),
+                size => conf::parse_offset(size).filter(|bytes| *bytes >= LEAST_BYTES),
             });
             match (time, size) {
                 (Some(rows_s), _) => retention.rows_s = rows_s,
-                (_, Some(bytes)) => retention.max_bytes = bytes,
+                (_, Some(bytes)) => retention.max_bytes = Some(bytes),
                 _ => {
                     let text = format!("invalid parameter \"{}\"", word.as_str());
                     return Err(ConfError::word(d, word, text));
@@ -224,24 +202,40 @@ fn finish(b: &mut ConfigBuilder) -> Result<(), ConfError> {
     if !records {
         geoip_database::warn_of_no_effect(b);
     }
+    let dashboard = lab_dashboard::socket(b);
     let main = b.conf_mut::<RttMapMain>();
-    let Some(store) = main.store.take() else {
+    let Some(Written { store, at }) = main.store.take() else {
         let missing = main.recording.take().map(|(_, missing)| missing);
         return missing.filter(|_| records).map_or(Ok(()), Err);
     };
-    if !records {
-        b.warn(store.unused);
+    let (retention, network) = (*main.retention, *main.network);
+    if !records && dashboard.is_none() {
+        b.warn(ConfError::directive(
+            &at,
+            "has no effect without \"rtt_map on\"",
+        ));
         return Ok(());
     }
-    let (retention, network) = (*main.retention, *main.network);
+    if matches!(store.engine, LabEngine::ClickHouse(_)) && retention.max_bytes.is_some() {
+        let text =
+            "names a ClickHouse server, but \"size=\" of \"lab_retention\" limits a SQLite file";
+        return Err(ConfError::directive(&at, text));
+    }
     b.main.lab_store = Some(LabStoreConf {
-        path: store.path,
+        engine: store.engine,
         server: store.server,
         retention_s: retention.histograms_s,
         rows_s: retention.rows_s,
-        max_bytes: retention.max_bytes,
+        max_bytes: retention.max_bytes.unwrap_or(MAX_BYTES),
         network: network.0,
         databases,
+        records,
+        dashboard,
     });
     Ok(())
+}
+
+/// Returns whether a `lab_store` is written.
+pub(crate) fn has_store(b: &ConfigBuilder) -> bool {
+    b.main_conf::<RttMapMain>().store.is_some()
 }

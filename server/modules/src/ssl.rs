@@ -115,3 +115,7 @@ settings! {
         commands: Vec<Arc<Directive>> = inherited,
     }
 }
+/// Returns whether a server refuses clients without a trusted certificate.
+pub(crate) fn requires_certificate(conf: &SslSrv) -> bool {
+    *conf.verify_client == VerifyClient::On
+}

@@ -224,6 +224,19 @@ impl ConfigBuilder {
             .locations[location]
     }
 
+    /// The server of a location; `None` outside servers.
+    pub fn server_of(&self, location: usize) -> Option<usize> {
+        let http = self.http.as_ref().expect("locations lie inside http");
+        http.locations[location].server
+    }
+
+    /// Returns whether all connections to a server are by TLS.
+    pub fn listens_by_tls_only(&self, server: usize) -> bool {
+        let http = self.http.as_ref().expect("servers lie inside http");
+        let mut own = http.listens.all().iter().filter(|it| it.server == server);
+        own.all(|listen| listen.ssl)
+    }
+
     /// Installs a content handler in the current location.
     pub fn set_handler(&mut self, handler: ContentHandler) {
         let location = self.location();

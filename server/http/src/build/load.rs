@@ -8,7 +8,7 @@ use std::sync::Arc;
 use conf::{ConfError, Contexts, Directive, DirectiveDef, Source};
 use server_base::config::LoadOptions;
 use server_base::errlog::MemoryBuffer;
-use server_base::listen::Listen;
+use server_base::listen::{Listen, ListenAddr, MAX_UNIX_PATH};
 use server_base::log_paths::LogPaths;
 use server_base::main_conf::MainConf;
 use server_base::opened::LogTarget;
@@ -229,6 +229,7 @@ impl ConfigBuilder {
         }
         let default = self.options.error_log.clone();
         self.main.finish(default.as_deref());
+        self.check_dashboard_socket()?;
         let mut paths = LogPaths::default();
         for log in &self.main.error_logs {
             if let LogTarget::File(path) = &log.target {
@@ -239,6 +240,33 @@ impl ConfigBuilder {
             paths.add(&path);
         }
         self.log_paths = paths;
+        Ok(())
+    }
+
+    /// Checks the path of the dashboard's socket, which follows from that of the pid file.
+    fn check_dashboard_socket(&self) -> Result<(), ConfError> {
+        let lab_store = self.main.lab_store.as_ref();
+        let socket = lab_store.and_then(|lab_store| lab_store.dashboard.as_ref());
+        let Some(path) = socket.and_then(|socket| socket.path()) else {
+            return Ok(());
+        };
+        let bytes = path.as_os_str().len();
+        let shown = path.display();
+        if bytes > MAX_UNIX_PATH {
+            let text = format!(
+                "the socket of \"lab_dashboard\" is beside the pid file, and its path \"{shown}\" has {bytes} bytes, \
+                 at most {MAX_UNIX_PATH} are possible: set \"pid\" to a shorter path"
+            );
+            return Err(ConfError::new(text));
+        }
+        let listens = self.finished.iter().flat_map(|(_, listens)| listens);
+        let is_same =
+            |listen: &Listen| matches!(&listen.addr, ListenAddr::Unix(own) if own == path);
+        if listens.into_iter().any(is_same) {
+            let text =
+                format!("\"listen\" has the path of the socket of \"lab_dashboard\": \"{shown}\"");
+            return Err(ConfError::new(text));
+        }
         Ok(())
     }
 

@@ -300,6 +300,13 @@ impl ConfigBuilder {
         http.location_layers.get(http.locations[location].layer)
     }
 
+    /// The settings `T` of a location, by its index; for modules' `finish`.
+    pub fn location_conf<T: Conf>(&self, location: usize) -> &T {
+        let http = self.http.as_ref();
+        let http = http.expect("modules are finished inside http");
+        http.location_layers.get(http.locations[location].layer)
+    }
+
     /// The settings `T`, of locations, that `http` itself has; for modules' `finish`.
     pub fn http_base_conf<T: Conf>(&self) -> &T {
         let http = self.http.as_ref();

@@ -34,6 +34,7 @@ use server_http::upstream_rows;
 
 use crate::early_hints;
 use conf::{HttpVersion, ProxyLoc};
+pub(crate) use request::make_sendable;
 
 /// The module.
 pub(crate) const MODULE: Module = Module {

@@ -155,7 +155,7 @@ fn is_quoted(x: &Exchange) -> bool {
 }
 
 /// Escapes what would end the target or the request line: blanks and controls, which a variable can bring in.
-fn make_sendable(out: &mut Vec<u8>, start: usize) {
+pub(crate) fn make_sendable(out: &mut Vec<u8>, start: usize) {
     let ends = |byte: &u8| *byte <= b' ' || *byte == 0x7f;
     if !out[start..].iter().any(ends) {
         return;

@@ -19,6 +19,7 @@ mod gateways;
 mod geoip;
 mod geoip2;
 mod geoip_database;
+mod lab_dashboard;
 mod limits;
 mod links;
 mod listing;

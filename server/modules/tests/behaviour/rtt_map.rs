@@ -3,6 +3,7 @@
 use crate::site::Site;
 
 const STORE: &str = "rtt_map on; lab_store sqlite:/db;";
+const CLICKHOUSE: &str = "clickhouse:http://localhost/visits";
 
 fn is_accepted(lines: &str) {
     let warnings = Site::warnings_with(&format!("{lines} server {{ }}"), &[]);
@@ -56,19 +57,120 @@ fn recording_needs_a_store_and_a_store_needs_recording() {
 }
 
 #[test]
-fn stores_are_files_of_sqlite() {
+fn stores_are_files_of_sqlite_or_servers() {
     is_accepted("rtt_map on; lab_store sqlite:db server=edge-1;");
-    for wrong in ["/db", "sqlite:", "clickhouse:http://a", "SQLITE:/db"] {
+    for wrong in ["/db", "sqlite:", "SQLITE:/db", "mysql://a/b", "clickhouse"] {
         let lines = format!("rtt_map on; lab_store {wrong};");
-        refused(&lines, &format!("invalid store \"{wrong}\""));
+        refused(&lines, &format!("invalid store \"{wrong}\", it must be"));
     }
-    for wrong in ["server=", "name=a", "\"server=a\nb\""] {
+    for wrong in [
+        "http://a",
+        "ftp://a/b",
+        "a/b",
+        "http://a:0/b",
+        "http://a/b-c",
+        "",
+    ] {
+        let lines = format!("rtt_map on; lab_store clickhouse:{wrong};");
+        refused(
+            &lines,
+            &format!("invalid store \"clickhouse:{wrong}\": the URL"),
+        );
+    }
+    for wrong in [
+        "server=",
+        "name=a",
+        "\"server=a\nb\"",
+        "user=a",
+        "batch=1s",
+        "x",
+    ] {
         refused(
             &format!("rtt_map on; lab_store sqlite:/db {wrong};"),
             "invalid value",
         );
     }
+    for store in ["sqlite:/db", CLICKHOUSE] {
+        let lines = format!("rtt_map on; lab_store {store} server=a server=a;");
+        refused(&lines, "duplicate parameter \"server=a\"");
+    }
     refused(&format!("{STORE} lab_store sqlite:/other;"), "is duplicate");
+}
+
+#[test]
+fn parameters_of_clickhouse_have_limits() {
+    let with = |parameters: &str| format!("rtt_map on; lab_store {CLICKHOUSE} {parameters};");
+    let longest = "n".repeat(255);
+    for parameters in [
+        "",
+        "server=a user=b password_file=c spill=/d spill_size=1m batch=100ms",
+        "spill_size=1048577 batch=101ms",
+        "spill_size=9g batch=10m",
+        "batch=599999ms",
+        &format!("server={longest} user={longest}"),
+    ] {
+        is_accepted(&with(parameters));
+    }
+    is_accepted("rtt_map on; lab_store clickhouse:https://a/b ca=/c user=d password_file=e;");
+    for wrong in [
+        "spill_size=1048575",
+        "spill_size=1023k",
+        "spill_size=off",
+        "spill_size=",
+        "batch=99ms",
+        "batch=600001ms",
+        "batch=11m",
+        "batch=0",
+        "batch=",
+        "user=",
+        "spill=",
+        "password_file=",
+        "ca=",
+        "server=",
+        "size=1g",
+        "x",
+        &format!("user={longest}n"),
+        &format!("server={longest}n"),
+    ] {
+        refused(&with(wrong), &format!("invalid value \"{wrong}\""));
+    }
+    for name in ["user=a", "spill=/a", "spill_size=1m", "batch=1s"] {
+        refused(&with(&format!("{name} {name}")), "duplicate parameter");
+    }
+    refused(&with("password_file=a"), "needs \"user=\"");
+    refused(&with("ca=/a"), "its URL is not \"https://\"");
+    refused(
+        &format!("{} lab_retention 1d size=1g;", with("")),
+        "\"size=\" of \"lab_retention\" limits a SQLite file",
+    );
+    is_accepted(&format!("{} lab_retention 1d rows=1d;", with("")));
+}
+
+#[test]
+fn password_over_an_open_network_is_a_warning() {
+    let lines = "rtt_map on; lab_store clickhouse:http://db.example/b user=a password_file=c;";
+    let warnings = Site::warnings_with(&format!("{lines} server {{ }}"), &[]);
+    assert!(
+        warnings[0].contains("sends the password unencrypted"),
+        "{warnings:?}"
+    );
+}
+
+#[test]
+fn errors_never_show_a_password() {
+    for store in [
+        "clickhouse:http://user:hunter2@a/b",
+        "clickhouse:https://user:hunter2@a:1/b server=x",
+        "clickhouse:ftp://user:hunter2@a/b",
+        "clikhouse:http://user:hunter2@a/b",
+        "http://user:hunter2@a/b",
+        "clickhouse:http://a/b password=hunter2",
+        "sqlite:/db password=hunter2",
+    ] {
+        let error = Site::refused_whole(&format!("rtt_map on; lab_store {store}; server {{ }}"));
+        assert!(!error.contains("hunter2"), "{store}: {error}");
+        assert!(error.contains("password_file="), "{store}: {error}");
+    }
 }
 
 #[test]
@@ -98,6 +200,7 @@ fn retention_has_ages_and_a_least_size() {
         "400d",
         "90d rows=7d",
         "90d rows=7d size=1m",
+        "400d rows=30d size=1g",
         "90d size=off rows=0",
     ] {
         is_accepted(&format!("{STORE} lab_retention {retention};"));

@@ -133,6 +133,14 @@ impl Site {
         }
     }
 
+    /// The error of a configuration that is refused, with its place and advice.
+    pub(crate) fn refused_whole(inner: &str) -> String {
+        match load(inner, &[]) {
+            Ok(_) => panic!("the configuration is accepted"),
+            Err(refused) => refused.error.render(&refused.files),
+        }
+    }
+
     /// The warnings about a configuration, given what is inside the block `http`.
     pub(crate) fn warnings_with(inner: &str, data: &[(&str, &[u8])]) -> Vec<String> {
         let cycle = load(inner, data)
