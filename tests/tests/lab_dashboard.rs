@@ -13,10 +13,17 @@ use std::process::Command;
 use firstbyte_tests::change::{change, install, wait_until_alone};
 use firstbyte_tests::h2::H2Client;
 use firstbyte_tests::{Builder, Client, Server, Signal, peer, process, wait_until};
-use recorded::{STORE, store_processes, visit, wait_for_rows};
+use recorded::{STORE, children, store_processes, visit, wait_for_rows};
 
 /// The first page, figures as files, and the event stream.
-const PATHS: [&str; 5] = ["/lab/", "/lab/map.csv", "/lab/map.json", EVENTS, "/lab/a/b"];
+const PATHS: [&str; 6] = [
+    "/lab/",
+    "/lab/servers",
+    "/lab/servers.csv",
+    "/lab/servers.json",
+    EVENTS,
+    "/lab/a/b",
+];
 const EVENTS: &str = "/lab/events";
 
 /// A server with dashboards below `/lab/`, and with rules below `/denied/` and `/named/`.
@@ -36,6 +43,13 @@ fn recording(location: &str) -> Builder {
     dashboard("", "rtt_map on;", location)
 }
 
+/// Starts a server that records, and waits for its store.
+fn started(builder: Builder) -> Server {
+    let server = builder.start();
+    server.wait_for_text("error.log", "is open");
+    server
+}
+
 fn socket(server: &Server) -> PathBuf {
     server.path("nginx.pid.lab.sock")
 }
@@ -46,7 +60,8 @@ fn stream(server: &Server) -> Client {
     let head = client.send(firstbyte_tests::client::request("GET", EVENTS, &[]));
     let head = head.response_to_head();
     assert_eq!(head.status, 200);
-    assert_eq!(head.header("content-type"), Some("text/event-stream"));
+    let kind = head.header("content-type").unwrap_or_default();
+    assert!(kind.starts_with("text/event-stream"), "{kind}");
     assert!(!client.bytes(1).is_empty());
     client
 }
@@ -71,7 +86,7 @@ fn only_store_process(server: &Server) -> u32 {
 
 #[test]
 fn clients_see_the_store_over_both_protocols() {
-    let server = recording("public;").start();
+    let server = started(recording("public;"));
     visit(&server);
     wait_for_rows(&server, 1);
     let page = server.get("/lab/");
@@ -144,17 +159,17 @@ fn right_password_opens_the_pages() {
 
 #[test]
 fn socket_is_open_to_the_user_of_the_worker_alone() {
-    let server = recording("public;").start();
+    let server = started(recording("public;"));
     let file = fs::metadata(socket(&server)).expect("a socket");
     assert_eq!(file.mode() & 0o777, 0o600);
-    let worker = server.workers()[0];
-    assert_eq!(Some(file.uid()), process::effective_user(worker));
+    let workers = children(&server, "firstbyte: worker process");
+    assert_eq!(Some(file.uid()), process::effective_user(workers[0]));
     assert_eq!(server.get("/lab/").status, 200);
 }
 
 #[test]
 fn reload_adds_and_removes_the_socket() {
-    let mut server = recording("public;").start();
+    let mut server = started(recording("public;"));
     let path = socket(&server);
     let change = |from: &'static str, to: &'static str| {
         server.rewrite_conf(move |text| text.replace(from, to));
@@ -182,7 +197,7 @@ fn reload_adds_and_removes_the_socket() {
 
 #[test]
 fn reload_to_another_store_keeps_the_pages() {
-    let server = recording("public;").start();
+    let server = started(recording("public;"));
     assert_eq!(server.get("/lab/").status, 200);
     let before = only_store_process(&server);
     server.rewrite_conf(|text| text.replace("server=edge", "server=second"));
@@ -227,9 +242,10 @@ fn files_that_are_no_stale_socket_stay() {
     if !peer::is_firstbyte() {
         return;
     }
-    let stale = recording("public;")
-        .prepare(|dir| drop(UnixListener::bind(dir.join("nginx.pid.lab.sock")).expect("bind")))
-        .start();
+    let stale =
+        started(recording("public;").prepare(|dir| {
+            drop(UnixListener::bind(dir.join("nginx.pid.lab.sock")).expect("bind"))
+        }));
     assert_eq!(stale.get("/lab/").status, 200);
     stale.wait_for_text("error.log", "is replaced, no server listens there");
     let plant: [fn(&std::path::Path); 3] = [
@@ -261,7 +277,7 @@ fn files_that_are_no_stale_socket_stay() {
 #[test]
 fn path_of_the_socket_has_a_limit() {
     let test = |bytes: usize| {
-        let server = recording("public;").written();
+        let server = recording("public;").allow("the socket of").written();
         let dir = server.path("").display().to_string();
         let dir = dir.trim_end_matches('/');
         // The directory, a slash, the name and the end of the socket's name.
@@ -289,10 +305,11 @@ fn path_of_the_socket_has_a_limit() {
 
 #[test]
 fn streams_end_with_the_store_process_and_come_back_with_the_next() {
-    let server = recording("public;")
-        .allow("exited on signal 9")
-        .allow("prematurely closed connection")
-        .start();
+    let server = started(
+        recording("public;")
+            .allow("exited on signal 9")
+            .allow("prematurely closed connection"),
+    );
     for _ in 0..2 {
         let mut streams: Vec<Client> = (0..8).map(|_| stream(&server)).collect();
         let mut h2 = H2Client::connect(server.port());
@@ -315,7 +332,7 @@ fn streams_end_with_the_store_process_and_come_back_with_the_next() {
 
 #[test]
 fn request_during_a_restart_waits_for_the_next_process() {
-    let server = recording("public;").allow("exited on signal 9").start();
+    let server = started(recording("public;").allow("exited on signal 9"));
     assert_eq!(server.get("/lab/").status, 200);
     let pid = only_store_process(&server);
     assert!(process::signal(pid, Signal::STOP));
@@ -330,10 +347,10 @@ fn request_during_a_restart_waits_for_the_next_process() {
 
 #[test]
 fn clients_that_leave_end_their_streams_in_the_store_process() {
-    let server = recording("public;").start();
-    assert_eq!(server.get("/lab/").status, 200);
+    let server = started(recording("public;"));
     let pid = only_store_process(&server);
     let before = sockets(pid);
+    assert_eq!(server.get("/lab/").status, 200);
     let streams: Vec<Client> = (0..16).map(|_| stream(&server)).collect();
     let mut h2 = H2Client::connect(server.port());
     let events: Vec<u32> = (0..4).map(|_| h2.get(EVENTS)).collect();
@@ -352,8 +369,8 @@ fn clients_that_leave_end_their_streams_in_the_store_process() {
 
 #[test]
 fn hundreds_of_streams_are_open_at_once() {
-    let server = recording("public;").start();
-    server.rewrite_conf(|text| text.replace("events {", "events { worker_connections 4096;"));
+    let server = started(recording("public;"));
+    server.rewrite_conf(|text| text.replace("worker_connections 512", "worker_connections 4096"));
     server.signal(Signal::HUP);
     let streams: Vec<Client> = (0..400).map(|_| stream(&server)).collect();
     assert_eq!(server.get("/lab/").status, 200);
@@ -366,10 +383,8 @@ fn new_binary_takes_over_the_socket() {
         return;
     }
     let builder = dashboard("daemon on;", "rtt_map on;", "public;");
-    let mut server = builder
-        .prepare(|dir| install(dir, peer::binary()))
-        .daemon()
-        .start();
+    let builder = builder.prepare(|dir| install(dir, peer::binary()));
+    let mut server = started(builder.daemon());
     let inode = || fs::metadata(socket(&server)).map(|file| file.ino()).ok();
     let first = inode();
     assert_eq!(server.get("/lab/").status, 200);
