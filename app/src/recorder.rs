@@ -5,6 +5,7 @@
 //! file that the workers read. Other threads answer requests for the dashboard ([`pages`]). Absent: starting and ending the
 //! process, which is the supervisor's.
 
+mod credentials;
 mod engine;
 mod pages;
 
@@ -25,8 +26,8 @@ use server_base::samples::{ConnectionSample, Handshake, RECORD_BYTES, Record, St
 use store::{Connection, HandshakeKind, Network, Prefixes, Report, Stalls, Writer};
 
 use crate::console::Console;
-use engine::Credentials;
-pub(crate) use engine::check_files;
+use credentials::Credentials;
+pub(crate) use credentials::check_files;
 use pages::Pages;
 
 /// State of the store process.
@@ -104,17 +105,18 @@ impl Recorder {
         let log = console.clone();
         let name = self.conf.engine.to_string();
         let report = move |report: Report| say(&log, &name, &report);
-        let writer = match engine::writer(&self.conf, &self.files.credentials, report) {
-            Ok(writer) => writer,
-            Err(error) => {
-                console.failed(
-                    Level::Alert,
-                    format_args!("starting the writer of the store"),
-                    &error,
-                );
-                return;
-            }
-        };
+        let writer =
+            match engine::writer(&self.conf, &self.files.credentials, self.server(), report) {
+                Ok(writer) => writer,
+                Err(error) => {
+                    console.failed(
+                        Level::Alert,
+                        format_args!("starting the writer of the store"),
+                        &error,
+                    );
+                    return;
+                }
+            };
         let live = pages.as_ref().and_then(Pages::live);
         let row = self.row_maker();
         let mut message = vec![0; MESSAGE_BYTES_MAX];
@@ -179,13 +181,18 @@ impl Recorder {
         }
     }
 
+    /// Returns the name of this server.
+    fn server(&self) -> String {
+        let host = || String::from_utf8_lossy(&sys::process::hostname()).into_owned();
+        self.conf.server.clone().unwrap_or_else(host)
+    }
+
     /// Returns a function that makes rows of samples.
     fn row_maker(&self) -> impl Fn(&ConnectionSample) -> Connection {
         let network = self.conf.network;
         // Longer prefixes are an error of the configuration.
         let prefixes = network.and_then(|(v4, v6)| Prefixes::new(v4, v6).ok());
-        let host = || String::from_utf8_lossy(&sys::process::hostname()).into_owned();
-        let server = self.conf.server.clone().unwrap_or_else(host);
+        let server = self.server();
         move |sample| {
             let place = self
                 .files
@@ -279,7 +286,7 @@ fn say(console: &Console, name: &str, report: &Report) {
     };
     let name = Printable(name.as_bytes());
     match report {
-        Report::Opened { .. } => {
+        Report::Opened { .. } | Report::Connected { .. } => {
             console.report(level, format_args!("lab_store \"{name}\" is open"))
         }
         _ => console.report(level, format_args!("lab_store \"{name}\": {report}")),

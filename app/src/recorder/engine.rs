@@ -1,79 +1,18 @@
 //! Stores by their kind: how each is opened for writing and for reading.
 
-use std::fs;
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
+use lab::client::Url;
+use lab::fetch::{HttpClient, HttpClientSettings};
 use lab::web::Source;
-use server_base::errlog::Printable;
-use server_base::lab_store::{ClickHouseConf, LabEngine, LabStoreConf};
-use store::{Report, Retention, Settings, Sqlite, Store, Writer};
+use server_base::lab_store::{ClickHouseConf, LabEngine, LabStoreConf, StoreUrl};
+use store::{
+    ClickHouse, ClickHouseSettings, Report, Retention, Settings, Sqlite, Store, Transport, Writer,
+};
 
-/// Contents of the files that `lab_store` names.
-#[derive(Clone, Default)]
-pub(crate) struct Credentials {
-    /// The password of the user.
-    password: Option<String>,
-    /// Trusted certificates, PEM.
-    ca: Option<Vec<u8>>,
-}
-
-impl Credentials {
-    /// Reads the files.
-    ///
-    /// # Errors
-    /// The file and the reason, without its content.
-    pub(crate) fn read(engine: &LabEngine) -> Result<Self, String> {
-        let LabEngine::ClickHouse(conf) = engine else {
-            return Ok(Self::default());
-        };
-        let read = |path: &Path, what: &str| {
-            fs::read(path).map_err(|error| {
-                let reason = sys::os_error(&error);
-                format!(
-                    "{what} \"{}\" of lab_store cannot be read ({reason})",
-                    Printable::path(path)
-                )
-            })
-        };
-        let ca = conf.ca_file.as_deref().map(|path| read(path, "ca"));
-        let Some(path) = &conf.password_file else {
-            return Ok(Self {
-                password: None,
-                ca: ca.transpose()?,
-            });
-        };
-        let password = password(&read(path, "password_file")?);
-        let password = password.ok_or_else(|| {
-            format!(
-                "password_file \"{}\" of lab_store must have one line of 1 to {PASSWORD_BYTES_MAX} bytes of text",
-                Printable::path(path)
-            )
-        })?;
-        Ok(Self {
-            password: Some(password),
-            ca: ca.transpose()?,
-        })
-    }
-}
-
-/// Checks that the files of `lab_store` can be read.
-///
-/// # Errors
-/// See [`Credentials::read`].
-pub(crate) fn check_files(conf: &LabStoreConf) -> Result<(), String> {
-    Credentials::read(&conf.engine).map(drop)
-}
-
-/// Returns the only line of a file.
-fn password(bytes: &[u8]) -> Option<String> {
-    let text = str::from_utf8(bytes).ok()?;
-    let line = text.strip_suffix('\n').unwrap_or(text);
-    let line = line.strip_suffix('\r').unwrap_or(line);
-    let fits = (1..=PASSWORD_BYTES_MAX).contains(&line.len());
-    (fits && !line.chars().any(char::is_control)).then(|| line.to_owned())
-}
+use super::credentials::Credentials;
 
 /// Starts the writer of a store.
 ///
@@ -81,7 +20,8 @@ fn password(bytes: &[u8]) -> Option<String> {
 /// Its thread cannot be started.
 pub(super) fn writer(
     conf: &LabStoreConf,
-    _credentials: &Credentials,
+    credentials: &Credentials,
+    server: String,
     report: impl Fn(Report) + Send + 'static,
 ) -> io::Result<Writer> {
     let retention = Retention {
@@ -100,7 +40,30 @@ pub(super) fn writer(
             };
             Writer::start(settings, report)
         }
-        LabEngine::ClickHouse(_) => Err(io::ErrorKind::Unsupported.into()),
+        LabEngine::ClickHouse(clickhouse) => {
+            let ClickHouseConf {
+                url,
+                user,
+                spill,
+                spill_bytes,
+                batch_ms,
+                ..
+            } = clickhouse.clone();
+            let settings = ClickHouseSettings {
+                database: url.database,
+                user,
+                password: credentials.password.clone(),
+                server,
+                spill,
+                spill_bytes,
+                batch_pause: Duration::from_millis(batch_ms),
+                retention,
+            };
+            let client = client(clickhouse, credentials, WRITE_TIMEOUT);
+            let connect =
+                move || -> Box<dyn Transport> { Box::new(HttpClient::new(client.clone())) };
+            Writer::start_clickhouse(settings, Box::new(connect), report)
+        }
     }
 }
 
@@ -125,7 +88,15 @@ impl Source for StoreSource {
                 let opened = Sqlite::open_to_read(path).map_err(|error| error.to_string())?;
                 Ok(Box::new(opened))
             }
-            LabEngine::ClickHouse(conf) => clickhouse(conf, &self.credentials),
+            LabEngine::ClickHouse(conf) => {
+                let client = client(conf, &self.credentials, READ_TIMEOUT);
+                let (database, user) = (conf.url.database.clone(), conf.user.clone());
+                let password = self.credentials.password.clone();
+                let transport = Box::new(HttpClient::new(client));
+                Ok(Box::new(ClickHouse::reader(
+                    transport, database, user, password,
+                )))
+            }
         }
     }
 
@@ -134,35 +105,30 @@ impl Source for StoreSource {
     }
 }
 
-fn clickhouse(_: &ClickHouseConf, _: &Credentials) -> Result<Box<dyn Store>, String> {
-    Err("ClickHouse is not built yet".to_owned())
-}
-
-/// Longest password, bytes.
-const PASSWORD_BYTES_MAX: usize = 255;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn passwords_are_one_line() {
-        let longest = "p".repeat(PASSWORD_BYTES_MAX);
-        for (text, expected) in [
-            ("secret", Some("secret")),
-            ("secret\n", Some("secret")),
-            ("secret\r\n", Some("secret")),
-            (" a b ", Some(" a b ")),
-            (&longest, Some(longest.as_str())),
-            ("", None),
-            ("\n", None),
-            ("a\nb", None),
-            ("a\n\n", None),
-            ("a\0", None),
-        ] {
-            assert_eq!(password(text.as_bytes()).as_deref(), expected, "{text:?}");
-        }
-        assert_eq!(password(format!("{longest}p").as_bytes()), None);
-        assert_eq!(password(b"\xff"), None);
+/// Returns settings of a client of a ClickHouse server.
+fn client(
+    conf: &ClickHouseConf,
+    credentials: &Credentials,
+    timeout: Duration,
+) -> HttpClientSettings {
+    let StoreUrl {
+        is_tls, host, port, ..
+    } = &conf.url;
+    let scheme = if *is_tls { "https" } else { "http" };
+    let url = Url::parse(&format!("{scheme}://{host}:{port}/"));
+    let url = url.expect("the host was checked when the configuration was read");
+    let mut settings = HttpClientSettings {
+        timeout,
+        gzip: !conf.url.is_loopback(),
+        ..HttpClientSettings::new(&url)
+    };
+    if let Some(trust) = &credentials.trust {
+        settings.trust = trust.clone();
     }
+    settings
 }
+
+/// Time of an insertion, and of a query of a page.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
+/// See [`WRITE_TIMEOUT`]. It is shorter than the time in which a page must begin.
+const READ_TIMEOUT: Duration = Duration::from_secs(30);
