@@ -8,7 +8,9 @@ use std::time::Duration;
 use crate::sweep::SIZES;
 use firstbyte_tests::peer;
 
-use crate::{HTTP_1, HTTP_1_TLS13, HTTP_2, HTTP_2_TLS, MS, Protocol, SPDY, SPDY_TLS, sweep_of};
+use crate::{
+    HTTP_1, HTTP_1_TLS13, HTTP_2, HTTP_2_TLS, MS, Protocol, SPDY, SPDY_TLS, each, sweep_of,
+};
 
 /// All that there is is compressed as asked for.
 const ALL: &str =
@@ -32,62 +34,21 @@ fn compressed(protocol: Protocol, hold: Duration) {
     }
 }
 
+/// Protocols that are tested at the same time: compressing takes the processor.
+const AT_ONCE: usize = 3;
+
+const PROTOCOLS: [Protocol; 6] = [HTTP_1, HTTP_1_TLS13, HTTP_2, HTTP_2_TLS, SPDY, SPDY_TLS];
+
 #[test]
-fn compressed_bodies_over_http_1_wait_for_no_acknowledgement_held_for_200_ms() {
-    compressed(HTTP_1, 200 * MS);
+fn compressed_bodies_wait_for_no_acknowledgement_held_for_200_ms() {
+    each(&PROTOCOLS, AT_ONCE, |protocol| {
+        compressed(protocol, 200 * MS)
+    });
 }
 
 #[test]
-fn compressed_bodies_over_http_1_wait_for_no_acknowledgement_held_for_40_ms() {
-    compressed(HTTP_1, 40 * MS);
-}
-
-#[test]
-fn compressed_bodies_over_http_1_and_tls_wait_for_no_acknowledgement_held_for_200_ms() {
-    compressed(HTTP_1_TLS13, 200 * MS);
-}
-
-#[test]
-fn compressed_bodies_over_http_1_and_tls_wait_for_no_acknowledgement_held_for_40_ms() {
-    compressed(HTTP_1_TLS13, 40 * MS);
-}
-
-#[test]
-fn compressed_bodies_over_http_2_wait_for_no_acknowledgement_held_for_200_ms() {
-    compressed(HTTP_2, 200 * MS);
-}
-
-#[test]
-fn compressed_bodies_over_http_2_wait_for_no_acknowledgement_held_for_40_ms() {
-    compressed(HTTP_2, 40 * MS);
-}
-
-#[test]
-fn compressed_bodies_over_http_2_and_tls_wait_for_no_acknowledgement_held_for_200_ms() {
-    compressed(HTTP_2_TLS, 200 * MS);
-}
-
-#[test]
-fn compressed_bodies_over_http_2_and_tls_wait_for_no_acknowledgement_held_for_40_ms() {
-    compressed(HTTP_2_TLS, 40 * MS);
-}
-
-#[test]
-fn compressed_bodies_over_spdy_wait_for_no_acknowledgement_held_for_200_ms() {
-    compressed(SPDY, 200 * MS);
-}
-
-#[test]
-fn compressed_bodies_over_spdy_wait_for_no_acknowledgement_held_for_40_ms() {
-    compressed(SPDY, 40 * MS);
-}
-
-#[test]
-fn compressed_bodies_over_spdy_and_tls_wait_for_no_acknowledgement_held_for_200_ms() {
-    compressed(SPDY_TLS, 200 * MS);
-}
-
-#[test]
-fn compressed_bodies_over_spdy_and_tls_wait_for_no_acknowledgement_held_for_40_ms() {
-    compressed(SPDY_TLS, 40 * MS);
+fn compressed_bodies_wait_for_no_acknowledgement_held_for_40_ms() {
+    each(&PROTOCOLS, AT_ONCE, |protocol| {
+        compressed(protocol, 40 * MS)
+    });
 }
