@@ -11,12 +11,15 @@ FUZZ_RUNS ?= 20000
 FUZZ_RUNS_ALL ?= 2000000
 LINK_ROUNDS_ALL ?= 10
 
+# Compilers at a time in `make compiled`.
+COMPILERS ?= $(shell echo $$(($$(nproc) + 1)))
+
 # As root the worker must be somebody who may read this folder: its owner.
 ifeq ($(shell id -u),0)
 SERVE_AS := -g 'user $(shell stat -c "%U %G" .);'
 endif
 
-.PHONY: help build serve test checks test-all long-checks setup lint deny black-box fuzz-slice bench readme-figures lab-figures oracle h2spec hpack testssl soak first-byte deb deb-test fmt clean
+.PHONY: help build compiled compiled-tests compiled-fuzz serve test checks test-all long-checks setup lint deny black-box fuzz-slice bench readme-figures lab-figures oracle h2spec hpack testssl soak first-byte deb deb-test fmt clean
 
 help:
 	@echo 'make serve     build, and serve examples/site on http://127.0.0.1:8080/'
@@ -32,7 +35,18 @@ help:
 	@echo 'make clean     remove what was built'
 
 build:
-	@$(CARGO) build --release --package firstbyte
+	+@$(CARGO) build --release --package firstbyte
+
+# Compiles everything for `make test` at the same time: the last step of the release binary uses one processor for minutes.
+# By the "+" before their commands the compilers share the jobs of this make.
+compiled:
+	@$(MAKE) --no-print-directory -j$(COMPILERS) build compiled-tests compiled-fuzz
+
+compiled-tests:
+	+@$(CARGO) test --quiet --workspace --no-run
+
+compiled-fuzz:
+	+@FUZZ_RUNS=$(FUZZ_RUNS) .ci/fuzz compile
 
 # A certificate that nobody vouches for, made once; without the openssl command there is no HTTPS.
 examples/site/run/tls.conf:
@@ -86,7 +100,7 @@ test:
 	@.ci/report-skipped $(MAKE) --no-print-directory checks
 	@echo 'make test: all is well'
 
-checks: setup lint deny black-box fuzz-slice deb-test
+checks: setup lint deny compiled black-box fuzz-slice deb-test
 
 soak: build
 	FIRSTBYTE_BIN=$(abspath $(BINARY)) SECONDS_LONG=$(or $(SOAK_SECONDS),120) .ci/soak

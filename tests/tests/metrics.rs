@@ -163,7 +163,7 @@ fn handshakes_are_counted_by_how_they_went() {
     let leaf = tls_client::site("localhost");
     let server = Server::http(
         "server { listen 127.0.0.1:%%PORT%%; location = /metrics { metrics; } }
-         server { listen 127.0.0.1:%%PORT2%% ssl; server_name localhost;
+         server { listen 127.0.0.1:%%PORT2%% ssl; server_name localhost; client_header_timeout 1s;
            ssl_certificate %%DIR%%/c.pem; ssl_certificate_key %%DIR%%/k.pem;
            return 200 \"$handshake_time\"; }",
     )
@@ -182,6 +182,7 @@ fn handshakes_are_counted_by_how_they_went() {
     Client::connect(port)
         .send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
         .response();
+    // A message of the handshake that never comes whole.
     Client::connect(port).send([22, 3, 1, 0, 1, 255]).closed();
     wait_until("all are counted", || {
         let page = page(&server);
