@@ -44,6 +44,7 @@ pub(super) fn networks(
     let (Some(first), Some(last)) = ids else {
         return Ok(found);
     };
+    // Ids of deleted rows are not used again, so there are no more rows than that.
     let is_small = uint(last - first) < rows_max;
     let last = match is_small {
         true => last,
