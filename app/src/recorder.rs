@@ -130,7 +130,10 @@ impl Recorder {
                         match record.try_into().ok().and_then(Record::decode) {
                             Some(Record::Sample(sample)) => {
                                 live.inspect(|live| {
-                                    live.add_closed(sample.requests.into(), sample.statuses.map(u64::from));
+                                    live.add_closed(
+                                        sample.requests.into(),
+                                        sample.statuses.map(u64::from),
+                                    );
                                 });
                                 // The writer counts the rows that it drops.
                                 let _ = writer.offer(row(&sample));
