@@ -7,6 +7,7 @@
 
 mod credentials;
 mod engine;
+mod open_minutes;
 mod pages;
 
 use std::fs::File;
@@ -28,6 +29,7 @@ use store::{Connection, HandshakeKind, Network, Prefixes, Report, Stalls, Writer
 use crate::console::Console;
 use credentials::Credentials;
 pub(crate) use credentials::check_files;
+use open_minutes::{OpenMinutes, named};
 use pages::Pages;
 
 /// State of the store process.
@@ -119,6 +121,7 @@ impl Recorder {
             };
         let live = pages.as_ref().and_then(Pages::live);
         let row = self.row_maker();
+        let mut open = OpenMinutes::new(self.server());
         let mut message = vec![0; MESSAGE_BYTES_MAX];
         loop {
             let ready = self.wait();
@@ -138,7 +141,15 @@ impl Recorder {
                                 // The writer counts the rows that it drops.
                                 let _ = writer.offer(row(&sample));
                             }
-                            Some(Record::Open(_)) | None => {}
+                            Some(Record::Open(counts)) => {
+                                live.inspect(|live| live.set_open(WORKER, named(&counts)));
+                                for sample in open.add(&counts) {
+                                    // The next number of this minute is tried again only if it is larger.
+                                    let _ = writer.offer_open(sample);
+                                }
+                            }
+                            // Of a worker that an older program started.
+                            None => {}
                         }
                     }
                 }
@@ -296,6 +307,8 @@ fn say(console: &Console, name: &str, report: &Report) {
     }
 }
 
+/// Number of the worker: there is one at a time.
+const WORKER: u64 = 0;
 /// Bytes of a message at most.
 const MESSAGE_BYTES_MAX: usize = 64 << 10;
 /// Interval of the figures for metrics.

@@ -190,6 +190,39 @@ fn statuses_are_counted_by_class_at_the_end_of_requests() {
 }
 
 #[test]
+fn open_connections_have_a_row_by_minute_and_protocol() {
+    let leaf = leaf_of("localhost");
+    let server = site(STORE, "listen 127.0.0.1:%%PORT2%% ssl; ssl_certificate %%DIR%%/c.pem; ssl_certificate_key %%DIR%%/k.pem;")
+        .bytes("c.pem", leaf.certificate.as_bytes())
+        .bytes("k.pem", leaf.key.as_bytes())
+        .start();
+    // They need not have a request.
+    let one = [server.client(), server.client(), server.client()];
+    let mut two = H2Client::connect(tls_pipe(server.port_number(2), "h2"));
+    two.fetch("/f.txt");
+    let query = "SELECT protocol, server, max(connections) AS n FROM open_connections GROUP BY protocol ORDER BY protocol";
+    let all = || rows(&server, query);
+    wait_until("rows of both protocols", || {
+        let found = all();
+        found.len() == 2 && found[0]["n"].as_u64() >= Some(3)
+    });
+    let found = all();
+    assert_eq!(found[0]["protocol"], "HTTP/1.1");
+    assert_eq!(
+        (&found[1]["protocol"], &found[1]["n"]),
+        (&"HTTP/2.0".into(), &1.into())
+    );
+    assert_eq!(found[1]["server"], "edge");
+    let minutes =
+        "SELECT count(*) AS rows, count(DISTINCT at || protocol) AS minutes FROM open_connections";
+    let counted = &rows(&server, minutes)[0];
+    assert_eq!(counted["rows"], counted["minutes"]);
+    // None of them is closed.
+    assert_eq!(count(&server), 0);
+    drop((one, two));
+}
+
+#[test]
 fn connections_without_a_response_have_no_row() {
     let server = site(STORE, "listen unix:%%DIR%%/s.sock;").start();
     drop(server.client());

@@ -21,15 +21,17 @@ pub enum Protocol {
 /// The names of one protocol.
 struct Names {
     protocol: Protocol,
+    version: Version,
     metric: &'static str,
     alpn: Option<&'static [u8]>,
     listen: Option<&'static str>,
 }
 
 /// The names of a protocol that is not chosen by name.
-const fn http(protocol: Protocol, metric: &'static str) -> Names {
+const fn http(protocol: Protocol, version: Version, metric: &'static str) -> Names {
     Names {
         protocol,
+        version,
         metric,
         alpn: None,
         listen: None,
@@ -39,12 +41,14 @@ const fn http(protocol: Protocol, metric: &'static str) -> Names {
 /// The names of a protocol with streams, in the order metrics, ALPN, `listen`.
 const fn mux(
     protocol: Protocol,
+    version: Version,
     metric: &'static str,
     alpn: &'static [u8],
     listen: &'static str,
 ) -> Names {
     Names {
         protocol,
+        version,
         metric,
         alpn: Some(alpn),
         listen: Some(listen),
@@ -52,11 +56,11 @@ const fn mux(
 }
 
 const NAMES: [Names; 4] = [
-    http(Protocol::Http1, "http/1"),
-    mux(Protocol::Spdy, "spdy", b"spdy/3.1", "spdy"),
-    mux(Protocol::Http2, "http/2", b"h2", "http2"),
+    http(Protocol::Http1, Version::Http11, "http/1"),
+    mux(Protocol::Spdy, Version::Spdy31, "spdy", b"spdy/3.1", "spdy"),
+    mux(Protocol::Http2, Version::Http2, "http/2", b"h2", "http2"),
     // It is counted, and not spoken yet.
-    http(Protocol::Http3, "http/3"),
+    http(Protocol::Http3, Version::Http3, "http/3"),
 ];
 
 impl Protocol {
@@ -79,6 +83,12 @@ impl Protocol {
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         NAMES[self as usize].metric
+    }
+
+    /// The newest version of a request over this protocol.
+    #[must_use]
+    pub const fn newest_version(self) -> Version {
+        NAMES[self as usize].version
     }
 
     /// The protocol with a name in ALPN; `None` for HTTP/1, whose names are settings of TLS, and for unknown ones.
@@ -212,6 +222,9 @@ mod tests {
         assert_eq!(Protocol::from_listen("http2"), Some(Protocol::Http2));
         assert_eq!(Protocol::from_listen("ssl"), None);
         assert_eq!(Protocol::ALL.map(Protocol::as_str)[1], "spdy");
+        let versions = Protocol::ALL.map(|protocol| protocol.newest_version().as_str());
+        let expected = ["HTTP/1.1", "SPDY/3.1", "HTTP/2.0", "HTTP/3.0"];
+        assert_eq!(versions, expected);
     }
 
     #[test]

@@ -21,6 +21,7 @@ pub(super) fn open_connections(
         return Err(Error::Other(why.to_owned()));
     }
     let transaction = db.unchecked_transaction()?;
+    // Another process may have made version 2 since the last query.
     if state(&transaction)?.version == 1 {
         return Ok(Vec::new());
     }
