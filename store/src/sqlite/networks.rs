@@ -123,3 +123,92 @@ fn last_before(db: &Connection, first: i64, last: i64, to_s: u64) -> Result<i64,
     }
     Ok(low - 1)
 }
+
+#[cfg(test)]
+mod tests {
+    use firstbyte_tests::TempDir;
+
+    use super::*;
+    use crate::network::{Network, Prefixes};
+    use crate::sqlite::Sqlite;
+
+    const NOON: u64 = 1_796_040_000;
+
+    fn row(closed_s: u64, network: u8) -> crate::Connection {
+        let client = [192, 0, network, 1].into();
+        crate::Connection {
+            closed_s,
+            network: Some(Network::of(client, Prefixes::default())),
+            ..crate::Connection::default()
+        }
+    }
+
+    /// Counted connections, and whether there are more.
+    fn found(store: &Sqlite, from_s: u64, to_s: u64, rows_max: u64) -> (u64, bool) {
+        let query = Query {
+            from_s,
+            to_s,
+            ..Query::default()
+        };
+        let found = networks(&store.db, &query, usize::MAX, rows_max).expect("networks");
+        let sum = found.groups.iter().map(|group| group.totals.connections);
+        assert_eq!(sum.sum::<u64>(), found.connections);
+        (found.connections, found.is_cut)
+    }
+
+    #[test]
+    fn newest_rows_of_a_period_are_counted() {
+        let dir = TempDir::new();
+        let mut store = Sqlite::open(&dir.path().join("a.db"))
+            .expect("it opens")
+            .store;
+        // One a minute, for a thousand minutes.
+        let rows: Vec<_> = (0..1000).map(|n| row(NOON + n * 60, n as u8)).collect();
+        store.insert(&rows).expect("they are stored");
+        let end_s = NOON + 60_000;
+        for (rows_max, expected) in [
+            (1001, (1000, false)),
+            (1000, (1000, false)),
+            (999, (999, true)),
+            (1, (1, true)),
+        ] {
+            assert_eq!(found(&store, 0, u64::MAX, rows_max), expected);
+        }
+        // A period in the middle: some rows at its ends are read and not counted.
+        let slack = DISORDER_S / 60;
+        let middle = (NOON + 30_000, NOON + 36_000);
+        let enough = 100 + 2 * slack;
+        assert_eq!(found(&store, middle.0, middle.1, enough), (100, false));
+        let (count, is_cut) = found(&store, middle.0, middle.1, 50);
+        assert_eq!((count, is_cut), (50 - slack, true));
+        // Before and after all rows.
+        assert_eq!(found(&store, 0, NOON, 50), (0, false));
+        assert_eq!(found(&store, end_s, u64::MAX, 50), (0, false));
+        let last = found(&store, end_s - 60, end_s, 50);
+        assert_eq!(last, (1, false));
+    }
+
+    /// Rows of several servers, and of a commit that was late, are not in the order of their closes.
+    #[test]
+    fn small_disorder_loses_no_row() {
+        let seed = std::process::id().into();
+        println!("seed {seed}");
+        let mut random = fastrand::Rng::with_seed(seed);
+        let dir = TempDir::new();
+        let mut store = Sqlite::open(&dir.path().join("a.db"))
+            .expect("it opens")
+            .store;
+        let rows: Vec<_> = (0..5000)
+            .map(|n| row(NOON + n * 7 + random.u64(0..DISORDER_S), n as u8))
+            .collect();
+        store.insert(&rows).expect("they are stored");
+        for _ in 0..100 {
+            let from_s = NOON + random.u64(0..500) * 60;
+            let to_s = from_s + random.u64(0..100) * 60;
+            let period = from_s..to_s;
+            let count = rows.iter().filter(|row| period.contains(&row.closed_s));
+            let expected = (count.count() as u64, false);
+            assert_eq!(found(&store, from_s, to_s, 4999), expected, "{period:?}");
+        }
+    }
+}

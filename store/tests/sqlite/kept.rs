@@ -3,7 +3,10 @@
 use std::path::Path;
 
 use firstbyte_tests::TempDir;
-use store::{Connection, HOURS_KEPT_S, MAX_BYTES_LEAST, MINUTES_KEPT_S, Query, Retention, Store};
+use store::{
+    Connection, Grouping, HOURS_KEPT_S, MAX_BYTES_LEAST, MINUTES_KEPT_S, Query, Retention, Step,
+    Store,
+};
 
 use crate::rows::{DAY, NOON, file, maintain, open, row};
 
@@ -60,7 +63,63 @@ fn rows_and_roll_ups_end_at_their_age() {
         };
         let found = store.totals(&always).expect("totals").connections;
         assert_eq!(found, u64::from(expected[3] > 0), "{}", now_s - NOON);
+        let extent = match expected {
+            [_, 1, ..] => Some((NOON, NOON + 60)),
+            [_, _, 1, _] => Some((NOON, NOON + 3600)),
+            [.., 1] => Some((day, day + DAY)),
+            _ => None,
+        };
+        assert_eq!(store.extent(), Ok(extent), "{}", now_s - NOON);
     }
+}
+
+/// Steps and ends of old times are as long as the roll-ups that are left.
+#[test]
+fn steps_become_coarser_with_age() {
+    let dir = TempDir::new();
+    let mut store = open(&file(&dir));
+    let begin = NOON - DAY / 2;
+    // Twice in two hours of an old day, of a day without minutes, and of the last day.
+    let days = [0, 100, 149];
+    let times = days.map(|day| begin + day * DAY);
+    let rows: Vec<_> = times
+        .iter()
+        .flat_map(|day| [3661, 3721, 7265].map(|at| row(day + at, "DE", 5)))
+        .collect();
+    store.insert(&rows).expect("they are stored");
+    maintain(&mut store, begin + 150 * DAY, &Retention::default());
+    let keys = |step: Step| -> Vec<(u64, u64)> {
+        let answer = store.answer(&Query {
+            to_s: u64::MAX,
+            grouping: Grouping::Time(step),
+            ..Query::default()
+        });
+        let groups = answer.expect("an answer").groups.into_iter();
+        let number = |key: &str| key.parse::<u64>().expect("a number");
+        groups
+            .map(|group| (number(&group.key) - begin, group.totals.connections))
+            .collect()
+    };
+    let (hours, last) = (100 * DAY, 149 * DAY);
+    let by_minute = [
+        (0, 3),
+        (hours + 3600, 2),
+        (hours + 7200, 1),
+        (last + 3660, 1),
+        (last + 3720, 1),
+        (last + 7260, 1),
+    ];
+    assert_eq!(keys(Step::Minute), by_minute);
+    let by_hour = [
+        (0, 3),
+        (hours + 3600, 2),
+        (hours + 7200, 1),
+        (last + 3600, 2),
+        (last + 7200, 1),
+    ];
+    assert_eq!(keys(Step::Hour), by_hour);
+    assert_eq!(keys(Step::Day), [(0, 3), (hours, 3), (last, 3)]);
+    assert_eq!(store.extent(), Ok(Some((begin, begin + last + 7320))));
 }
 
 #[test]
