@@ -240,11 +240,15 @@ pub(crate) fn rows(version: i64) -> String {
     format!("SELECT {SAMPLE}, {statuses} FROM connection WHERE id > ?1 ORDER BY id LIMIT ?2")
 }
 
-/// Networks and rows up to an id, the last ones first.
+/// Networks and sums of rows from an id to another, within a period; -1 is any protocol, server or country.
 pub(crate) fn network_rows(version: i64) -> String {
     let statuses = statuses(version);
     format!(
-        "SELECT {SAMPLE}, {statuses}, network FROM connection WHERE id <= ?1 ORDER BY id DESC LIMIT ?2"
+        "SELECT network, 1, requests, bytes_sent, bytes_received, retransmits, via_proxy,
+    stalls_delayed_ack, stalls_retransmit, stalls_window, {statuses}, duration_ms
+FROM connection
+WHERE id >= ?1 AND id <= ?2 AND closed_s >= ?3 AND closed_s < ?4
+    AND (?5 < 0 OR protocol = ?5) AND (?6 < 0 OR server = ?6) AND (?7 < 0 OR country = ?7)"
     )
 }
 

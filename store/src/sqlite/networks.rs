@@ -1,14 +1,15 @@
 //! Networks with most connections, counted from rows.
 //!
-//! Rows have no index of their times. They are stored nearly in the order of their closes, so a bisection finds the last rows of a
-//! period, and they are read backwards until its begin, or until so many are read as are allowed.
+//! Rows have no index of their times. They are stored nearly in the order of their closes, so two bisections find the rows of a
+//! period. Of too many, the newest are counted.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::read::{Filter, cover_of};
-use super::roll::Sample;
+use super::roll::totals_of;
 use super::table::{int, state, uint};
 use crate::error::Error;
 use crate::query::{Grouping, NetworkGroup, Networks, Query, Totals};
@@ -16,8 +17,6 @@ use crate::sql;
 
 /// Deviation from the order of closes that does not matter, seconds: ten minutes.
 const DISORDER_S: u64 = 600;
-/// Column of the network, after those of a sample.
-const NETWORK_COLUMN: usize = 24;
 
 /// Counts networks from at most `rows_max` rows. A store with fewer rows is read whole, in any order of its closes.
 pub(super) fn networks(
@@ -34,58 +33,70 @@ pub(super) fn networks(
     };
     let period = cover_of(&by_country, &state);
     let mut found = Networks::default();
-    let Some(filter) = Filter::of(&transaction, query)? else {
+    let filter = Filter::of(&transaction, query)?;
+    let rows = rows_of(&transaction, period.from_s..period.to_s, rows_max)?;
+    let (Some(filter), Some(rows)) = (filter, rows) else {
         return Ok(found);
     };
-    let ids = (
-        id(&transaction, sql::FIRST_ID)?,
-        id(&transaction, sql::LAST_ID)?,
-    );
-    let (Some(first), Some(last)) = ids else {
-        return Ok(found);
-    };
-    // Ids of deleted rows are not used again, so there are no more rows than that.
-    let is_small = uint(last - first) < rows_max;
-    let last = match is_small {
-        true => last,
-        false => last_before(
-            &transaction,
-            first,
-            last,
-            period.to_s.saturating_add(DISORDER_S),
-        )?,
-    };
+    found.is_cut = rows.is_cut;
     let mut groups: HashMap<Box<str>, Totals> = HashMap::new();
     let mut statement = transaction.prepare(&sql::network_rows(state.version))?;
-    let mut rows = statement.query(params![last, int(rows_max.saturating_add(1))])?;
-    let mut count = 0;
+    let mut rows = statement.query(params![
+        rows.first,
+        rows.last,
+        int(period.from_s),
+        int(period.to_s),
+        filter.protocol,
+        filter.server,
+        filter.country,
+    ])?;
     while let Some(row) = rows.next()? {
-        let sample = Sample::of(row)?;
-        let is_earlier = sample.closed_s.saturating_add(DISORDER_S) < period.from_s;
-        if is_earlier && !is_small {
-            break;
-        }
-        count += 1;
-        if count > rows_max {
-            found.is_cut = true;
-            break;
-        }
-        if !(period.from_s..period.to_s).contains(&sample.closed_s) || !filter.passes(&sample) {
-            continue;
-        }
+        let totals = totals_of(row, 1)?;
         found.connections += 1;
-        let name = row.get_ref(NETWORK_COLUMN)?.as_str_or_null();
+        let name = row.get_ref(0)?.as_str_or_null();
         let name = name.map_err(|error| Error::Damaged(error.to_string()))?;
-        let name = name.unwrap_or_default();
-        match groups.get_mut(name) {
-            Some(totals) => totals.merge(&sample.totals),
+        // Most rows have a known network: a name is copied once.
+        match groups.get_mut(name.unwrap_or_default()) {
+            Some(sums) => sums.merge(&totals),
             None => {
-                groups.insert(name.into(), sample.totals);
+                groups.insert(name.unwrap_or_default().into(), totals);
             }
         }
     }
     found.groups = most(groups, limit);
     Ok(found)
+}
+
+/// Ids of the rows that may be of a period.
+struct Ids {
+    first: i64,
+    last: i64,
+    /// There are earlier ones.
+    is_cut: bool,
+}
+
+/// Returns the newest ids of a period, at most `rows_max`; `None` for a store without rows.
+fn rows_of(db: &Connection, period: Range<u64>, rows_max: u64) -> Result<Option<Ids>, Error> {
+    let (first, last) = (id(db, sql::FIRST_ID)?, id(db, sql::LAST_ID)?);
+    let (Some(mut first), Some(mut last)) = (first, last) else {
+        return Ok(None);
+    };
+    // Ids of deleted rows are not used again, so there are no more rows than that.
+    let count = |first: i64, last: i64| uint(last.saturating_sub(first).saturating_add(1));
+    if count(first, last) > rows_max {
+        let begin = first_from(db, first, last, period.start.saturating_sub(DISORDER_S))?;
+        last = first_from(db, first, last, period.end.saturating_add(DISORDER_S))? - 1;
+        first = begin;
+    }
+    let is_cut = count(first, last) > rows_max;
+    if is_cut {
+        first = last.saturating_add(1).saturating_sub(int(rows_max));
+    }
+    Ok(Some(Ids {
+        first,
+        last,
+        is_cut,
+    }))
 }
 
 /// Returns the groups with most connections.
@@ -107,8 +118,8 @@ fn id(db: &Connection, text: &str) -> Result<Option<i64>, Error> {
     Ok(db.query_row(text, [], |row| row.get(0))?)
 }
 
-/// Returns an id at or above the last row before a time, if rows are in the order of their closes.
-fn last_before(db: &Connection, first: i64, last: i64, to_s: u64) -> Result<i64, Error> {
+/// Returns an id at or below the first row from a time on, above the row before, if rows are in the order of their closes.
+fn first_from(db: &Connection, first: i64, last: i64, from_s: u64) -> Result<i64, Error> {
     let mut row_from = db.prepare(sql::ROW_FROM)?;
     // Rows below `low` are earlier, and those from `high` are not.
     let (mut low, mut high) = (first, last.saturating_add(1));
@@ -117,11 +128,11 @@ fn last_before(db: &Connection, first: i64, last: i64, to_s: u64) -> Result<i64,
         let found = row_from.query_row([middle], |row| Ok((row.get(0)?, row.get(1)?)));
         let found: Option<(i64, i64)> = found.optional()?;
         match found {
-            Some((id, closed_s)) if uint(closed_s) < to_s => low = id.saturating_add(1),
+            Some((id, closed_s)) if uint(closed_s) < from_s => low = id.saturating_add(1),
             _ => high = middle,
         }
     }
-    Ok(low - 1)
+    Ok(low)
 }
 
 #[cfg(test)]
@@ -181,6 +192,8 @@ mod tests {
         assert_eq!(found(&store, middle.0, middle.1, enough), (100, false));
         let (count, is_cut) = found(&store, middle.0, middle.1, 50);
         assert_eq!((count, is_cut), (50 - slack, true));
+        // Rows near the end count as rows of the period.
+        assert_eq!(found(&store, middle.0, middle.1, 100 + slack), (100, true));
         // Before and after all rows.
         assert_eq!(found(&store, 0, NOON, 50), (0, false));
         assert_eq!(found(&store, end_s, u64::MAX, 50), (0, false));

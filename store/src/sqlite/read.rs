@@ -15,9 +15,9 @@ use crate::sql;
 
 /// Numbers of the names that a query filters by; -1 is any.
 pub(super) struct Filter {
-    protocol: i64,
-    server: i64,
-    country: i64,
+    pub(super) protocol: i64,
+    pub(super) server: i64,
+    pub(super) country: i64,
 }
 
 impl Filter {
