@@ -209,6 +209,14 @@ impl Sender {
         self.client.insert(&text, &id, &SETTINGS, Some(&incoming))?;
         if again {
             for rollup in sql::ROLLUPS {
+                let markers = sql::markers(database, rollup.0, &batch);
+                let found = self
+                    .client
+                    .query(&format!("{markers} FORMAT TabSeparated"))?;
+                if found.trim() != "0" {
+                    continue;
+                }
+                // It asks again: another statement may have been quicker.
                 let text = sql::repair(database, rollup, &batch);
                 self.client.insert(&text, &id, &SETTINGS, None)?;
             }

@@ -254,6 +254,17 @@ pub(super) fn insert_rows(database: &str, batch: &BatchRows) -> String {
     )
 }
 
+/// Counts the markers of a batch in a roll-up.
+pub(super) fn markers(database: &str, rollup: &str, batch: &BatchRows) -> String {
+    format!(
+        "SELECT count() FROM {} WHERE day = {} AND dimension = {MARKER} AND start_s = {} AND key = {}",
+        table(database, rollup),
+        batch.day,
+        batch.batch,
+        literal(&batch.run.to_string())
+    )
+}
+
 /// Adds the rows of a batch to a roll-up, unless it has the marker of the batch.
 pub(super) fn repair(database: &str, rollup: (&str, u64), batch: &BatchRows) -> String {
     let (name, seconds) = (table(database, rollup.0), rollup.1);
@@ -262,12 +273,7 @@ pub(super) fn repair(database: &str, rollup: (&str, u64), batch: &BatchRows) -> 
         .map(|(name, _)| format!("`{name}Map.bucket`, `{name}Map.count`, `{name}Map.sum_us`"))
         .join(", ");
     let prewhere = format!(" PREWHERE {}", batch.chosen());
-    let missing = format!(
-        " AND (SELECT count() FROM {name} WHERE day = {} AND dimension = {MARKER} AND start_s = {} AND key = {}) = 0",
-        batch.day,
-        batch.batch,
-        literal(&batch.run.to_string())
-    );
+    let missing = format!(" AND ({}) = 0", markers(database, rollup.0, batch));
     format!(
         "INSERT INTO {name} (day, dimension, start_s, key, protocol, server, connections, {sums}, {histograms}) {}",
         rolled(database, seconds, &prewhere, &missing)

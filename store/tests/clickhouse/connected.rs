@@ -1,10 +1,14 @@
 //! Writers and readers of a server.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU16;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use store::{ClickHouse, ClickHouseSettings, Connection, OpenSample, Report, Retention, Writer};
+use store::{
+    ClickHouse, ClickHouseSettings, Connection, OpenSample, Report, Retention, Transport, Writer,
+};
 
 use crate::http::Http;
 
@@ -31,12 +35,25 @@ pub(crate) fn settings(spill: &Path) -> ClickHouseSettings {
 
 /// Starts a writer, and returns its reports.
 pub(crate) fn start(settings: ClickHouseSettings, port: u16) -> (Writer, Receiver<Report>) {
+    start_with(settings, &Arc::new(port.into()), Duration::from_secs(30))
+}
+
+/// Starts a writer with a client that waits for so long. Its server may change.
+pub(crate) fn start_with(
+    settings: ClickHouseSettings,
+    port: &Arc<AtomicU16>,
+    timeout: Duration,
+) -> (Writer, Receiver<Report>) {
     let (send, reports) = channel();
     let report = move |report| {
         // The test may have ended.
         let _ = send.send(report);
     };
-    let connect = Box::new(move || -> Box<dyn store::Transport> { Box::new(Http::new(port)) });
+    let port = Arc::clone(port);
+    let connect = Box::new(move || -> Box<dyn Transport> {
+        let port = Arc::clone(&port);
+        Box::new(Http { port, timeout })
+    });
     let writer = Writer::start_clickhouse(settings, connect, report).expect("a thread");
     (writer, reports)
 }

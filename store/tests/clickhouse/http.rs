@@ -2,13 +2,15 @@
 
 use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 use store::{HttpRequest, HttpResponse, Transport, TransportError};
 
-/// A server at a port of 127.0.0.1.
+/// A server at a port of 127.0.0.1, which may change.
 pub(crate) struct Http {
-    pub(crate) port: u16,
+    pub(crate) port: Arc<AtomicU16>,
     /// Longest time without a byte.
     pub(crate) timeout: Duration,
 }
@@ -16,7 +18,7 @@ pub(crate) struct Http {
 impl Http {
     pub(crate) fn new(port: u16) -> Self {
         Self {
-            port,
+            port: Arc::new(port.into()),
             timeout: Duration::from_secs(30),
         }
     }
@@ -24,7 +26,7 @@ impl Http {
 
 impl Transport for Http {
     fn send(&mut self, request: &HttpRequest<'_>) -> Result<HttpResponse, TransportError> {
-        let stream = TcpStream::connect(("127.0.0.1", self.port))
+        let stream = TcpStream::connect(("127.0.0.1", self.port.load(Ordering::Relaxed)))
             .map_err(|error| TransportError::NotSent(error.to_string()))?;
         exchange(&stream, request, self.timeout)
             .map_err(|error| TransportError::Unknown(error.to_string()))

@@ -3,5 +3,9 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod connected;
+mod fake;
+mod faults;
 mod http;
+mod kills;
 mod queries;
+mod schemas;
