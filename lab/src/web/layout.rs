@@ -236,19 +236,18 @@ fn slider(frame: &Frame<'_>) -> Markup {
     };
     html! {
         div .slider {
+            span .name #shift { "Move the period" }
             a .step rel="prev" href=(link((params.shift - 1).max(-SHIFT_MAX))) { "\u{2039} Previous" }
-            label {
-                span { "Move the period" }
-                input type="range" name="shift" min=(least) max=(most) step="1" value=(params.shift)
-                    data-from=(begin) data-length=(length);
-            }
+            input type="range" name="shift" min=(least) max=(most) step="1" value=(params.shift) aria-labelledby="shift"
+                data-from=(begin) data-length=(length);
             a .step rel="next" href=(link((params.shift + 1).min(SHIFT_MAX))) { "Next \u{203a}" }
-            output { (readable(from)) " to " (readable(to)) }
+            output for="shift" { (readable(from)) " to " (readable(to)) }
         }
     }
 }
 
 /// A choice with a first option for all values. A value that the store does not have any more is an option, too.
+/// A name with control characters works in links alone: no page has such characters.
 fn choice(name: &str, label: &str, values: &[String], chosen: Option<&str>) -> Markup {
     let missing = chosen.filter(|chosen| !values.iter().any(|value| value == chosen));
     html! {
@@ -256,7 +255,7 @@ fn choice(name: &str, label: &str, values: &[String], chosen: Option<&str>) -> M
             select name=(name) {
                 option value="" selected[chosen.is_none()] { "All" }
                 @for value in values.iter().map(String::as_str).chain(missing).filter(|value| !value.is_empty()) {
-                    option value=(value) selected[chosen == Some(value)] { (bounded(value, NAME_MOST)) }
+                    option value=(visible(value)) selected[chosen == Some(value)] { (bounded(value, NAME_MOST)) }
                 }
             }
         }
@@ -273,9 +272,13 @@ fn select(name: &str, label: &str, options: &[(&str, &str)], chosen: &str) -> Ma
     }
 }
 
+/// A time as ISO 8601 has it; the browser's own field would have the order of its language.
 fn moment(name: &str, label: &str, unix_s: u64) -> Markup {
     html! {
-        label { span { (label) } input type="datetime-local" name=(name) value=(input(unix_s)); }
+        label { span { (label) }
+            input type="text" name=(name) value=(input(unix_s)) size="16" maxlength="25" placeholder="2026-01-31T08:00"
+                pattern=(MOMENT) autocomplete="off" title="UTC, such as 2026-01-31T08:00";
+        }
     }
 }
 
@@ -395,6 +398,8 @@ fn value(cell: &Cell, unit: Unit) -> Markup {
 const ROWS_MAX: usize = 300;
 /// Positions of the slider on each side.
 const SLIDER_MAX: i64 = 400;
+/// Times of the form, as a pattern of HTML.
+const MOMENT: &str = r"\s*\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d)?Z?)?\s*";
 /// Characters of names, reasons and cells.
 const NAME_MOST: usize = 80;
 const REASON_MOST: usize = 500;
@@ -403,3 +408,23 @@ const CELL_MOST: usize = 120;
 const CONFIGURATION: &str = "rtt_map on;
 lab_store sqlite:/var/lib/firstbyte/lab/store.db;
 geoip_database /usr/share/tor/geoip /usr/share/tor/geoip6;";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_with_many_rows_and_long_texts_have_limits() {
+        let mut table = Table::new("t", &[("a", "A", Unit::Text)]);
+        for _ in 0..ROWS_MAX + 1 {
+            table.push(vec![Cell::Text("x".repeat(10_000))]);
+        }
+        let found = rows("title", &table).into_string();
+        assert_eq!(found.matches("<th scope=\"row\"").count(), ROWS_MAX);
+        assert!(
+            found.len() < ROWS_MAX * (CELL_MOST + 100),
+            "{}",
+            found.len()
+        );
+    }
+}

@@ -24,7 +24,7 @@ pub(super) fn readable(unix_s: u64) -> String {
     format!("{} {shown}", day(unix_s))
 }
 
-/// Writes a time as the value of `<input type="datetime-local">`, to the minute.
+/// Writes a time as the value of a field: `2026-11-29T14:00`, to the minute.
 pub(super) fn input(unix_s: u64) -> String {
     let date = date(unix_s);
     format!("{}T{:02}:{:02}", day(unix_s), date.hour, date.minute)

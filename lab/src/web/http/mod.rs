@@ -14,7 +14,7 @@ mod tests;
 
 pub(super) use pool::{Events, Handler, Route, Worker};
 #[cfg(test)]
-pub(super) use response::POLICY;
+pub(super) use response::{Body, POLICY};
 pub(super) use response::{CSS, CSV, HTML, JSON, Request, Response, SCRIPT, SVG};
 pub(super) use server::run;
 pub use server::{CONNECTIONS_MAX, STREAMS_MAX};

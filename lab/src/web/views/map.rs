@@ -150,6 +150,6 @@ pub(in crate::web) fn country_name(code: &str) -> String {
     }
 }
 
-const EXPLAINED: &str = "The 95 % interval of the median holds for independent samples. Countries with fewer than 20 \
-    samples have no colour. Connections through proxies have no round-trip time.";
+const EXPLAINED: &str = "The 95 % interval of the median holds for independent samples. \
+    Connections through proxies have no round-trip time.";
 const SUBDIVISIONS: &str = "Only databases of cities have subdivisions. Periods are whole hours, so ends may move to the next hour.";

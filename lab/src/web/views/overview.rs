@@ -3,7 +3,7 @@
 use store::{Dimension, Error, Grouping, Histogram, Metric, Totals};
 
 use super::bins::{self, Bin, Bins};
-use super::{Context, Head, QUANTILES, SUMS, Tile, View, map, quantiles, sums};
+use super::{Context, Head, QUANTILES, SUMS, Tile, View, map, quantiles, requests, sums};
 use crate::map::Times;
 use crate::web::chart::Scale;
 use crate::web::params::metric;
@@ -35,6 +35,8 @@ pub(super) fn view(context: &Context<'_>) -> Result<View, Error> {
     );
     let step = length(bins.step_s);
     section.note = format!("Counted at the close of the connection, in steps of {step}.");
+    let (chart, table) = requests::classes(&bins, &read[0]);
+    view.section("Responses per second by class", Some(chart), table);
     let medians = SHOWN.iter().zip(&read);
     let medians = medians.map(|(own, read)| bins::quantile(metric(*own).label, read, 0.5));
     let chart = bins.lines(medians.collect(), "ms", Scale::Number);

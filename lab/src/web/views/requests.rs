@@ -13,8 +13,7 @@ pub(super) fn view(context: &Context<'_>) -> Result<View, Error> {
     let read = bins.read(context, Metric::default())?;
     let totals = bins::sum(&read).totals;
     let mut view = View::of(totals.connections);
-    let rates = bins.rates(&read, &CLASSES);
-    let chart = bins.lines(rates, "/s", Scale::Number);
+    let (chart, _) = classes(&bins, &read);
     let start: Head = ("start", "Start", Unit::Time);
     let mut table = Table::new("series", &[&[start], &SUMS[..]].concat());
     for (start, bin) in bins.starts.iter().zip(&read) {
@@ -23,7 +22,7 @@ pub(super) fn view(context: &Context<'_>) -> Result<View, Error> {
     let section = view.section("Responses per second by class", Some(chart), table);
     let step = length(bins.step_s);
     section.note = format!("Counted at the close of the connection, in steps of {step}.");
-    let (chart, table) = errors(&bins, &read, &totals.statuses);
+    let (chart, table) = errors(&bins, &read);
     view.section("Share of errors, %", Some(chart), table);
     let answer = context
         .store
@@ -37,8 +36,14 @@ pub(super) fn view(context: &Context<'_>) -> Result<View, Error> {
     Ok(view)
 }
 
-/// Shares of 4xx and 5xx over time, and the sums by class.
-fn errors(bins: &Bins, read: &[Bin], statuses: &[u64; 4]) -> (Chart, Table) {
+/// Responses per second by class, and the sums by class.
+pub(super) fn classes(bins: &Bins, read: &[Bin]) -> (Chart, Table) {
+    let chart = bins.lines(bins.rates(read, &CLASSES), "/s", Scale::Number);
+    (chart, statuses(&bins::sum(read).totals.statuses))
+}
+
+/// Shares of 4xx and 5xx over time, %, and the sums by class.
+fn errors(bins: &Bins, read: &[Bin]) -> (Chart, Table) {
     let share = |class: usize| {
         let of = |bin: &Bin| {
             let known: u64 = bin.totals.statuses.iter().sum();
@@ -50,6 +55,10 @@ fn errors(bins: &Bins, read: &[Bin], statuses: &[u64; 4]) -> (Chart, Table) {
         }
     };
     let chart = bins.lines(vec![share(2), share(3)], "%", Scale::Number);
+    (chart, statuses(&bins::sum(read).totals.statuses))
+}
+
+fn statuses(statuses: &[u64; 4]) -> Table {
     let columns: [Head; 3] = [
         ("class", "Class", Unit::Text),
         ("responses", "Responses", Unit::Count),
@@ -61,7 +70,7 @@ fn errors(bins: &Bins, read: &[Bin], statuses: &[u64; 4]) -> (Chart, Table) {
         let name = Cell::Text(class.to_owned());
         table.push(vec![name, Cell::Count(*count), Cell::share(*count, known)]);
     }
-    (chart, table)
+    table
 }
 
 /// Classes of statuses.

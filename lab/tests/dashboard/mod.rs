@@ -1,0 +1,93 @@
+//! A dashboard over rows that nobody has measured.
+#![allow(dead_code, reason = "each user takes its own part")]
+
+pub(crate) mod rows;
+
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use lab::web::{Live, Site, Source, serve};
+use store::{Retention, Sqlite, Store};
+
+/// A file of SQLite as the store of a site.
+pub(crate) struct File(pub(crate) PathBuf);
+
+impl Source for File {
+    fn open(&self) -> Result<Box<dyn Store>, String> {
+        let store = Sqlite::open_to_read(&self.0).map_err(|error| error.to_string())?;
+        Ok(Box::new(store))
+    }
+
+    fn name(&self) -> String {
+        "example".to_owned()
+    }
+}
+
+/// A site on a port of this machine; it ends with this value.
+pub(crate) struct Dashboard {
+    pub(crate) address: SocketAddr,
+    pub(crate) live: Arc<Live>,
+    stop: Option<UnixStream>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Dashboard {
+    /// Serves the store of a file.
+    pub(crate) fn start(file: &Path) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let live = Arc::new(Live::default());
+        let site = Site {
+            source: Arc::new(File(file.to_owned())),
+            live: Some(Arc::clone(&live)),
+        };
+        let (stop, other) = UnixStream::pair().expect("a pair");
+        let run = move || serve(listener, site, other.into()).expect("it serves");
+        Self {
+            address,
+            live,
+            stop: Some(stop),
+            thread: Some(std::thread::spawn(run)),
+        }
+    }
+
+    /// URL of a page.
+    pub(crate) fn url(&self, page: &str) -> String {
+        format!("http://{}/{page}", self.address)
+    }
+}
+
+impl Drop for Dashboard {
+    fn drop(&mut self) {
+        self.stop = None;
+        let ended = self.thread.take().map(JoinHandle::join);
+        assert!(ended.is_none_or(|ended| ended.is_ok()) || std::thread::panicking());
+    }
+}
+
+/// Time of the system, Unix seconds.
+pub(crate) fn now_s() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.expect("the clock is after 1970").as_secs()
+}
+
+/// Makes a store with rows of the last days.
+pub(crate) fn filled(file: &Path, count: usize) {
+    let now = now_s();
+    let mut store = Sqlite::open(file).expect("a new store").store;
+    let rows = rows::rows(7, count, now, DAYS_S);
+    for part in rows.chunks(5000) {
+        store.insert(part).expect("it has room");
+    }
+    let open = rows::open(8, now, 2 * 86_400);
+    store.commit(&[], &open).expect("it has room");
+    let (retention, limit) = (Retention::default(), Duration::from_secs(60));
+    store.maintain(now, &retention, limit).expect("it has room");
+}
+
+/// Time of the rows of [`filled`].
+const DAYS_S: u64 = 10 * 86_400;
