@@ -1,4 +1,4 @@
-//! Serves the dashboard over rows that nobody has measured: `dashboard [FILE]`, a store of SQLite that is made if it is missing.
+//! Serves the dashboard over generated rows: `dashboard [FILE]`, a store of SQLite that is made if it is missing.
 //!
 //! For looking at the pages while they are changed. It prints its address and runs until its input ends.
 

@@ -7,78 +7,14 @@
 
 const fs = require('fs')
 const path = require('path')
-const { spawn } = require('child_process')
 const { pathToFileURL } = require('url')
+const { launch } = require('./devtools.js')
 const [modules, chromium, profile, ...files] = process.argv.slice(2)
 const axe = fs.readFileSync(path.join(modules, 'axe-core', 'axe.min.js'), 'utf8')
 
-// The DevTools protocol over a pair of pipes: messages end with a zero byte.
-const browser = spawn(chromium, [
-  '--headless=new', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--no-first-run', '--hide-scrollbars',
-  '--host-resolver-rules=MAP * ~NOTFOUND', '--remote-debugging-pipe', `--user-data-dir=${profile}`
-], { stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'], detached: true })
-const kill = () => { try { process.kill(-browser.pid, 'SIGKILL') } catch { /* it has ended */ } }
-process.on('exit', kill)
-const [into, from] = [browser.stdio[3], browser.stdio[4]]
-const answers = new Map()
-const listeners = new Set()
-let rest = Buffer.alloc(0)
-let last = 0
-from.on('data', (piece) => {
-  rest = Buffer.concat([rest, piece])
-  for (let end = rest.indexOf(0); end >= 0; end = rest.indexOf(0)) {
-    const message = JSON.parse(rest.subarray(0, end).toString())
-    rest = rest.subarray(end + 1)
-    const answer = answers.get(message.id)
-    answers.delete(message.id)
-    if (answer) answer(message)
-    else for (const listener of listeners) listener(message)
-  }
-})
-const send = (method, params = {}, sessionId) => new Promise((resolve, reject) => {
-  const id = ++last
-  answers.set(id, (message) => message.error ? reject(new Error(`${method}: ${message.error.message}`)) : resolve(message.result))
-  into.write(JSON.stringify({ id, method, params, sessionId }) + '\0')
-})
-
-// A new tab; `faults` collects what the page says it could not do, and what it asked others for.
-const open = async (faults) => {
-  const { targetId } = await send('Target.createTarget', { url: 'about:blank' })
-  const { sessionId } = await send('Target.attachToTarget', { targetId, flatten: true })
-  const tab = { call: (method, params) => send(method, params, sessionId), close: () => send('Target.closeTarget', { targetId }) }
-  const listener = (message) => {
-    if (message.sessionId !== sessionId) return
-    if (message.method === 'Log.entryAdded') faults.push(`log: ${message.params.entry.text}`)
-    if (message.method === 'Runtime.exceptionThrown') faults.push('an exception was thrown')
-    const url = message.method === 'Network.requestWillBeSent' ? message.params.request.url : ''
-    if (url && !url.startsWith('file:') && !url.startsWith('data:')) faults.push(`it asks for ${url}`)
-    if (message.method === 'Page.loadEventFired') tab.loaded()
-  }
-  listeners.add(listener)
-  for (const domain of ['Page', 'Network', 'Log', 'Runtime']) await tab.call(`${domain}.enable`)
-  tab.show = async (scheme, width) => {
-    await tab.call('Emulation.setEmulatedMedia', { features: [{ name: 'prefers-color-scheme', value: scheme }] })
-    await tab.call('Emulation.setDeviceMetricsOverride', { width, height: 900, deviceScaleFactor: 1, mobile: false })
-  }
-  tab.load = async (file, { script }) => {
-    await tab.call('Emulation.setScriptExecutionDisabled', { value: !script })
-    const loaded = new Promise((resolve) => { tab.loaded = resolve })
-    await tab.call('Page.navigate', { url: pathToFileURL(file).href })
-    await loaded
-  }
-  tab.value = async (expression) => {
-    const answer = await tab.call('Runtime.evaluate', { expression, awaitPromise: true, returnByValue: true })
-    if (answer.exceptionDetails) throw new Error(JSON.stringify(answer.exceptionDetails).slice(0, 500))
-    return answer.result.value
-  }
-  tab.picture = async () => (await tab.call('Page.captureScreenshot', { format: 'png' })).data
-  tab.key = async (key, code, text) => {
-    const event = { key, code: key, windowsVirtualKeyCode: code, text }
-    await tab.call('Input.dispatchKeyEvent', { type: 'keyDown', ...event })
-    await tab.call('Input.dispatchKeyEvent', { type: 'keyUp', ...event })
-  }
-  return tab
-}
+const isOwn = (url) => url.startsWith('file:') || url.startsWith('data:')
+const { open, close } = launch({ chromium, profile, isOwn, resolver: 'MAP * ~NOTFOUND' })
+const load = (tab, file, options) => tab.load(pathToFileURL(file).href, options)
 
 // Whatever a server could have smuggled in.
 const foreign = `(() => {
@@ -95,7 +31,7 @@ const judgePage = async (file, fault) => {
   const said = []
   const tab = await open(said)
   await tab.show('light', 1280)
-  await tab.load(file, { script: true })
+  await load(tab, file, { script: true })
   const shown = await tab.picture()
   for (const found of await tab.value(foreign)) fault(`foreign: ${found}`)
   await tab.value(axe)
@@ -114,7 +50,7 @@ const judgePage = async (file, fault) => {
     }
   }
   await tab.show('light', 1280)
-  await tab.load(file, { script: false })
+  await load(tab, file, { script: false })
   if (await tab.picture() !== shown) fault('without script it looks different')
   if (await tab.value("document.querySelector('details') !== null")) {
     const focus = 'document.activeElement.localName'
@@ -132,7 +68,7 @@ const judgePicture = async (file, fault) => {
   const tab = await open(said)
   for (const scheme of ['light', 'dark']) {
     await tab.show(scheme, 1280)
-    await tab.load(file, { script: true })
+    await load(tab, file, { script: true })
     if (await tab.value('document.documentElement.localName') !== 'svg') fault('it is no SVG')
     if (await tab.value("document.querySelector('parsererror') !== null")) fault('it is not well-formed')
     for (const found of await tab.value(foreign)) fault(`foreign: ${found}`)
@@ -182,7 +118,7 @@ const main = async () => {
     await judge(file, (what) => console.log(`${path.basename(file)}: ${what}`))
   }
   console.log(`judged ${files.length}`)
-  await send('Browser.close').catch(() => {})
+  await close()
 }
 main().then(() => process.exit(0), (error) => {
   console.log(`failed: ${error.stack}`)

@@ -2,6 +2,7 @@
 //!
 //! `.ci/setup` installs Chromium and the libraries. If one is missing, tests are skipped; with `CI=true` that is a failure.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -43,12 +44,31 @@ pub fn judge(browser: &Path, dir: &TempDir, files: &[&str]) {
 #[track_caller]
 #[must_use]
 pub fn judged(browser: &Path, dir: &TempDir, files: &[&str]) -> String {
+    let paths = files
+        .iter()
+        .map(|file| dir.path().join(file).into_os_string());
+    judged_by("pages.js", browser, dir, paths)
+}
+
+/// Returns the output of a judge of `tests/peers`. It gets the directory of its libraries, the browser, a directory for the
+/// browser's profile, and then `arguments`.
+///
+/// # Panics
+/// If the judge does not start, or does not end in ten minutes.
+#[track_caller]
+#[must_use]
+pub fn judged_by(
+    script: &str,
+    browser: &Path,
+    dir: &TempDir,
+    arguments: impl IntoIterator<Item = OsString>,
+) -> String {
     let mut child = Command::new("node")
-        .arg(node::script("pages.js"))
+        .arg(node::script(script))
         .arg(node::modules())
         .arg(browser)
         .arg(dir.path().join("profile"))
-        .args(files.iter().map(|file| dir.path().join(file)))
+        .args(arguments)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::inherit())

@@ -5,10 +5,10 @@
 use maud::{DOCTYPE, Markup, html};
 
 use super::assets;
+use super::choices::Choices;
 use super::http::{HTML, Response};
-use super::pages::Choices;
 use super::params::{EXACT, METRICS, PRESETS, Params, SHIFT_MAX};
-use super::table::{Cell, Table, Unit};
+use super::table::{Cell, Format, Table};
 use super::time::{input, iso, length, readable};
 use super::views::{Page, Section, Tile, View, country_name};
 use crate::report::{PROGRAM, bounded, visible, wide};
@@ -364,7 +364,7 @@ fn panel(frame: &Frame<'_>, section: &Section) -> Markup {
 }
 
 fn rows(title: &str, table: &Table) -> Markup {
-    let class = |unit: Unit| matches!(unit, Unit::Text | Unit::Time).then_some("text");
+    let class = |unit: Format| matches!(unit, Format::Text | Format::Time).then_some("text");
     html! {
         table {
             caption { (title) }
@@ -384,7 +384,7 @@ fn rows(title: &str, table: &Table) -> Markup {
     }
 }
 
-fn value(cell: &Cell, unit: Unit) -> Markup {
+fn value(cell: &Cell, unit: Format) -> Markup {
     let text = cell.shown(unit);
     let text = bounded(&text, CELL_MOST);
     match cell {
@@ -415,7 +415,7 @@ mod tests {
 
     #[test]
     fn tables_with_many_rows_and_long_texts_have_limits() {
-        let mut table = Table::new("t", &[("a", "A", Unit::Text)]);
+        let mut table = Table::new("t", &[("a", "A", Format::Text)]);
         for _ in 0..ROWS_MAX + 1 {
             table.push(vec![Cell::Text("x".repeat(10_000))]);
         }

@@ -7,6 +7,7 @@
 
 mod assets;
 mod chart;
+mod choices;
 mod data;
 mod events;
 mod http;

@@ -1,32 +1,23 @@
 //! The pages: which path has which view, and what is shown if the store is empty or cannot be read.
 
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
-use store::{Error, Grouping, Query, Store};
+use store::Store;
+
+use super::choices::Kept;
 
 use super::http::{Events, HTML, Handler, Request, Response, Route, Worker};
 use super::params::Params;
 use super::site::Site;
-use super::time::{DAY_S, now_s};
+use super::time::now_s;
 use super::views::{Context, Page};
 use super::{assets, data, events, layout};
 
 /// All pages of a site.
 pub(super) struct Pages {
     site: Site,
-    choices: Arc<Mutex<Option<(Instant, Choices)>>>,
-}
-
-/// Values of the filters, and the period that the store has.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Choices {
-    /// Protocols of the last 90 days of the store.
-    pub(super) protocols: Vec<String>,
-    /// Servers of the same days, at most [`SERVERS_MAX`].
-    pub(super) servers: Vec<String>,
-    /// Begin and end of all connections, Unix seconds.
-    pub(super) extent: (u64, u64),
+    choices: Arc<Kept>,
 }
 
 /// Form of a view.
@@ -99,7 +90,7 @@ fn target(path: &str) -> Option<(Page, Form)> {
 /// The state of one thread.
 struct Reader {
     site: Site,
-    choices: Arc<Mutex<Option<(Instant, Choices)>>>,
+    choices: Arc<Kept>,
     store: Option<Box<dyn Store>>,
 }
 
@@ -134,8 +125,8 @@ impl Reader {
         }
         let store = self.store.as_deref().ok_or("The store is not open.")?;
         let name = self.site.source.name();
-        let Some(choices) = choices(store, &self.choices).map_err(|error| error.to_string())?
-        else {
+        let choices = self.choices.read(store);
+        let Some(choices) = choices.map_err(|error| error.to_string())? else {
             return Ok(match form {
                 Form::Json => data::json(page, params, &name, None),
                 Form::Csv => Response::line(404, "The store is empty."),
@@ -159,49 +150,3 @@ impl Reader {
         })
     }
 }
-
-/// Returns the values of the filters; `None` for an empty store. They are read anew after [`CHOICES_LIFE`].
-fn choices(
-    store: &dyn Store,
-    kept: &Mutex<Option<(Instant, Choices)>>,
-) -> Result<Option<Choices>, Error> {
-    let lock = || kept.lock().unwrap_or_else(PoisonError::into_inner);
-    let found = lock().clone();
-    if let Some((at, found)) = found
-        && at.elapsed() < CHOICES_LIFE
-    {
-        return Ok(Some(found));
-    }
-    // Not under the lock: a slow store must not hold all threads.
-    let Some(extent) = store.extent()? else {
-        return Ok(None);
-    };
-    let query = |grouping| Query {
-        from_s: extent.0.max(extent.1.saturating_sub(CHOICES_S)),
-        to_s: extent.1,
-        grouping,
-        ..Query::default()
-    };
-    let names = |grouping| -> Result<Vec<String>, Error> {
-        let groups = store.answer(&query(grouping))?.groups;
-        Ok(groups
-            .into_iter()
-            .map(|group| group.key)
-            .take(SERVERS_MAX)
-            .collect())
-    };
-    let made = Choices {
-        protocols: names(Grouping::Protocol)?,
-        servers: names(Grouping::Server)?,
-        extent,
-    };
-    *lock() = Some((Instant::now(), made.clone()));
-    Ok(Some(made))
-}
-
-/// Age at which the values of filters are read anew.
-const CHOICES_LIFE: Duration = Duration::from_secs(30);
-/// Newest part of the store that gives the values of filters, seconds.
-const CHOICES_S: u64 = 90 * DAY_S;
-/// Servers of the filter.
-const SERVERS_MAX: usize = 1000;

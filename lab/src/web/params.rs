@@ -62,6 +62,7 @@ impl Params {
         };
         let text = |name: &str| value(name).map(str::to_owned);
         let (preset, base) = period(value("period"), value("from"), value("to"), now_s)?;
+        // Everything after the period is optional, and has a default.
         let number = |name: &str, text: &str| text.parse::<i64>().map_err(|_| unknown(name, text));
         let shift = value("shift").map_or(Ok(0), |text| number("shift", text))?;
         let metric = value("metric").map_or(Ok(Metric::MinRtt), |text| {

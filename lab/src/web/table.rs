@@ -37,10 +37,10 @@ impl Cell {
     }
 
     /// Text for readers.
-    pub(super) fn shown(&self, unit: Unit) -> String {
+    pub(super) fn shown(&self, unit: Format) -> String {
         match self {
             Self::Text(text) | Self::Link(text, _) => visible(text).into_owned(),
-            Self::Count(count) if unit == Unit::Bytes => bytes(*count),
+            Self::Count(count) if unit == Format::Bytes => bytes(*count),
             Self::Count(count) => grouped(*count),
             Self::Real(value) => real(*value),
             Self::Time(unix_s) => time::readable(*unix_s),
@@ -73,9 +73,9 @@ impl Cell {
     }
 }
 
-/// Unit of a column.
+/// Format of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unit {
+pub(super) enum Format {
     /// Text, aligned to the left.
     Text,
     /// Time, aligned to the left.
@@ -99,7 +99,7 @@ pub(super) struct Column {
     pub(super) key: &'static str,
     /// Head for readers.
     pub(super) label: &'static str,
-    pub(super) unit: Unit,
+    pub(super) unit: Format,
 }
 
 /// A table with its columns; each row has as many cells.
@@ -113,8 +113,8 @@ pub(super) struct Table {
 
 impl Table {
     /// Returns a table without rows.
-    pub(super) fn new(id: &'static str, columns: &[(&'static str, &'static str, Unit)]) -> Self {
-        let column = |(key, label, unit): &(&'static str, &'static str, Unit)| Column {
+    pub(super) fn new(id: &'static str, columns: &[(&'static str, &'static str, Format)]) -> Self {
+        let column = |(key, label, unit): &(&'static str, &'static str, Format)| Column {
             key,
             label,
             unit: *unit,
@@ -230,10 +230,10 @@ mod tests {
         let mut table = Table::new(
             "t",
             &[
-                ("name", "Name", Unit::Text),
-                ("n", "N", Unit::Count),
-                ("ms", "ms", Unit::Ms),
-                ("at", "At", Unit::Time),
+                ("name", "Name", Format::Text),
+                ("n", "N", Format::Count),
+                ("ms", "ms", Format::Ms),
+                ("at", "At", Format::Time),
             ],
         );
         table.push(vec![

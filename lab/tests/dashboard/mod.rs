@@ -1,4 +1,4 @@
-//! A dashboard over rows that nobody has measured.
+//! A dashboard over generated rows.
 #![allow(dead_code, reason = "each user takes its own part")]
 
 pub(crate) mod rows;

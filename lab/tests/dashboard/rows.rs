@@ -1,4 +1,4 @@
-//! Rows of a store that nobody has measured: visitors of two servers over some days.
+//! Generated rows of a store: visitors of two servers over some days.
 #![allow(dead_code, reason = "each user takes its own part")]
 
 use store::{Connection, HandshakeKind, Network, OpenSample, Prefixes, Stalls};

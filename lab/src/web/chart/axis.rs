@@ -6,7 +6,7 @@ use super::{GRID, LEFT, RIGHT, px};
 use crate::web::table::{bytes, real};
 use crate::web::time::{DAY_S, tick};
 
-/// Unit of a vertical axis.
+/// Format of a vertical axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::web) enum Scale {
     /// Numbers of things, or milliseconds.
@@ -56,7 +56,7 @@ pub(super) fn label(value: f64, scale: Scale) -> String {
     }
 }
 
-/// Horizontal lines of the grid with their labels; `y` gives the place of a value.
+/// Draws horizontal lines of the grid with their labels; `y` returns the place of a value.
 pub(super) fn vertical(most: f64, scale: Scale, y: &dyn Fn(f64) -> f64) -> Markup {
     let (step, end) = steps(most, scale);
     let count = (end / step).round() as u32;
@@ -69,7 +69,7 @@ pub(super) fn vertical(most: f64, scale: Scale, y: &dyn Fn(f64) -> f64) -> Marku
     }
 }
 
-/// Ticks of a time axis with their labels; `x` gives the place of a time.
+/// Draws ticks of a time axis with their labels; `x` returns the place of a time.
 pub(super) fn times(from: u64, to: u64, bottom: f64, x: &dyn Fn(u64) -> f64) -> Markup {
     let step = time_step(to.saturating_sub(from));
     let first = from.next_multiple_of(step);

@@ -26,7 +26,7 @@ pub(in crate::web) struct Lines {
     /// At most [`SERIES_MAX`].
     pub(in crate::web) series: Vec<Series>,
     pub(in crate::web) scale: Scale,
-    /// Unit behind the values, such as `ms`.
+    /// Format behind the values, such as `ms`.
     pub(in crate::web) unit: &'static str,
 }
 

@@ -29,7 +29,7 @@ pub(super) enum Found<'a> {
     Ready(&'a Shared),
     /// Another connection waits for the same response; this one waits too.
     Joined,
-    /// Nobody has made this request.
+    /// The request is new.
     Missing,
 }
 

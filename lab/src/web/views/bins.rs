@@ -6,7 +6,7 @@ use store::{
     Answer, Error, Grouping, HOURS_KEPT_S, Histogram, MINUTES_KEPT_S, Metric, Step, Totals,
 };
 
-use super::Context;
+use super::view::Context;
 use crate::web::chart::{Chart, Lines, Scale, Series};
 use crate::web::params::Params;
 use crate::web::time::DAY_S;

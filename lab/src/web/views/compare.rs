@@ -8,11 +8,12 @@ use std::collections::BTreeMap;
 
 use store::{Answer, Dimension, Error, Grouping, Histogram};
 
-use super::{Context, Head, UNKNOWN, View, country_name};
+use super::map::country_name;
+use super::view::{Context, Head, UNKNOWN, View};
 use crate::map::Times;
 use crate::stats::{Comparison, paired_among};
 use crate::web::params::metric;
-use crate::web::table::{Cell, Table, Unit, real};
+use crate::web::table::{Cell, Format, Table, real};
 use crate::web::time::readable;
 
 /// Histograms of a country: those of both periods by part.
@@ -146,17 +147,17 @@ fn verdict(found: Option<Comparison>) -> String {
 }
 
 const COLUMNS: [Head; 11] = [
-    ("country", "Code", Unit::Text),
-    ("name", "Country", Unit::Text),
-    ("samples_before", "Samples before", Unit::Count),
-    ("samples_after", "after", Unit::Count),
-    ("median_before_ms", "Median before", Unit::Ms),
-    ("median_after_ms", "after", Unit::Ms),
-    ("difference_ms", "Difference ms", Unit::Ms),
-    ("change_percent", "Change of parts %", Unit::Percent),
-    ("change_low_percent", "99 % from", Unit::Percent),
-    ("change_high_percent", "to", Unit::Percent),
-    ("verdict", "Verdict", Unit::Text),
+    ("country", "Code", Format::Text),
+    ("name", "Country", Format::Text),
+    ("samples_before", "Samples before", Format::Count),
+    ("samples_after", "after", Format::Count),
+    ("median_before_ms", "Median before", Format::Ms),
+    ("median_after_ms", "after", Format::Ms),
+    ("difference_ms", "Difference ms", Format::Ms),
+    ("change_percent", "Change of parts %", Format::Percent),
+    ("change_low_percent", "99 % from", Format::Percent),
+    ("change_high_percent", "to", Format::Percent),
+    ("verdict", "Verdict", Format::Text),
 ];
 
 /// Pairs of parts below which there is no verdict.

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use store::{Error, Grouping, Metric, OpenConnections, Query};
 
 use super::bins::Bins;
-use super::{Context, Head, SUMS, View, name_of, sums};
+use super::view::{Context, Head, SUMS, View, name_of, sums};
 use crate::web::chart::{Chart, SERIES_MAX, Scale, Series};
-use crate::web::table::{Cell, Table, Unit};
+use crate::web::table::{Cell, Format, Table};
 
 /// Open connections of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -46,7 +46,7 @@ pub(super) fn view(context: &Context<'_>) -> Result<View, Error> {
         "Means of each step, of all servers together. A server stores one number a minute."
             .to_owned();
     section.is_wide = true;
-    let head: Head = ("protocol", "Protocol", Unit::Text);
+    let head: Head = ("protocol", "Protocol", Format::Text);
     let mut table = Table::new("closed", &[&[head], &SUMS[..]].concat());
     for group in &answer.groups {
         table.push([vec![name_of(&group.key)], sums(&group.totals)].concat());
@@ -78,10 +78,10 @@ fn drawn(bins: &Bins, open: &ByProtocol) -> (Chart, Table) {
     };
     let series = open.iter().take(SERIES_MAX).map(line).collect();
     let columns: [Head; 4] = [
-        ("start", "Start", Unit::Time),
-        ("protocol", "Protocol", Unit::Text),
-        ("mean", "Mean open", Unit::Real),
-        ("max", "Most open", Unit::Count),
+        ("start", "Start", Format::Time),
+        ("protocol", "Protocol", Format::Text),
+        ("mean", "Mean open", Format::Real),
+        ("max", "Most open", Format::Count),
     ];
     let mut table = Table::new("open", &columns);
     for start in &bins.starts {

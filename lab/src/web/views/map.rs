@@ -4,11 +4,11 @@ use std::cmp::Reverse;
 
 use store::{Answer, Dimension, Error, Group, Grouping, Metric};
 
-use super::{Context, Head, QUANTILES, Section, UNKNOWN, View, name_of, quantiles};
+use super::view::{Context, Head, QUANTILES, Section, UNKNOWN, View, name_of, quantiles};
 use crate::map::{self, MIN_SAMPLES, Quantile, RttMap, Subject, Times};
 use crate::web::chart::{Chart, Range, Ranges};
 use crate::web::params::{Params, metric};
-use crate::web::table::{Cell, Table, Unit};
+use crate::web::table::{Cell, Format, Table};
 
 pub(super) fn view(context: &Context<'_>) -> Result<View, Error> {
     let query = context.query(
@@ -66,12 +66,12 @@ fn sorted(answer: &Answer) -> Vec<&Group> {
 /// Figures of all countries.
 fn countries(params: &Params, answer: &Answer) -> Table {
     let head: [Head; 4] = [
-        ("country", "Code", Unit::Text),
-        ("name", "Country", Unit::Text),
-        ("connections", "Connections", Unit::Count),
-        ("requests", "Requests", Unit::Count),
+        ("country", "Code", Format::Text),
+        ("name", "Country", Format::Text),
+        ("connections", "Connections", Format::Count),
+        ("requests", "Requests", Format::Count),
     ];
-    let enough: [Head; 1] = [("enough", "Enough", Unit::Text)];
+    let enough: [Head; 1] = [("enough", "Enough", Format::Text)];
     let mut table = Table::new("countries", &[&head[..], &QUANTILES, &enough].concat());
     for group in sorted(answer) {
         let name = country_name(&group.key);
@@ -109,9 +109,9 @@ fn subdivisions(context: &Context<'_>) -> Result<Section, Error> {
         .store
         .answer(&context.query(grouping, context.params.metric))?;
     let head: [Head; 3] = [
-        ("subdivision", "Subdivision", Unit::Text),
-        ("connections", "Connections", Unit::Count),
-        ("requests", "Requests", Unit::Count),
+        ("subdivision", "Subdivision", Format::Text),
+        ("connections", "Connections", Format::Count),
+        ("requests", "Requests", Format::Count),
     ];
     let mut table = Table::new("subdivisions", &[&head[..], &QUANTILES].concat());
     let mut rows = Vec::new();

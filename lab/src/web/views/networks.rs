@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 
 use store::{Dimension, Error, Grouping, Metric, NETWORK_ROWS_MAX};
 
-use super::{Context, Head, QUANTILES, SUMS, View, name_of, quantiles, sums};
-use crate::web::table::{Cell, Table, Unit, grouped};
+use super::view::{Context, Head, QUANTILES, SUMS, View, name_of, quantiles, sums};
+use crate::web::table::{Cell, Format, Table, grouped};
 
 pub(super) fn view(context: &Context<'_>) -> Result<View, Error> {
     let query = context.query(Grouping::Protocol, Metric::default());
@@ -22,8 +22,8 @@ pub(super) fn view(context: &Context<'_>) -> Result<View, Error> {
         ));
     }
     let head: [Head; 2] = [
-        ("network", "Network", Unit::Text),
-        ("share_percent", "Share %", Unit::Percent),
+        ("network", "Network", Format::Text),
+        ("share_percent", "Share %", Format::Percent),
     ];
     let mut table = Table::new("networks", &[&head[..], &SUMS].concat());
     for group in &found.groups {
@@ -50,9 +50,9 @@ fn operators(context: &Context<'_>, view: &mut View) -> Result<(), Error> {
     let mut groups: Vec<_> = answer.groups.iter().collect();
     groups.sort_by_key(|group| Reverse(group.totals.connections));
     let head: [Head; 3] = [
-        ("operator", "Operator", Unit::Text),
-        ("connections", "Connections", Unit::Count),
-        ("requests", "Requests", Unit::Count),
+        ("operator", "Operator", Format::Text),
+        ("connections", "Connections", Format::Count),
+        ("requests", "Requests", Format::Count),
     ];
     let mut table = Table::new("operators", &[&head[..], &QUANTILES].concat());
     for group in groups.into_iter().take(ROWS_MAX) {

@@ -3,11 +3,12 @@
 use store::{Dimension, Error, Grouping, Histogram, Metric, Totals};
 
 use super::bins::{self, Bin, Bins};
-use super::{Context, Head, QUANTILES, SUMS, Tile, View, map, quantiles, requests, sums};
+use super::view::{Context, Head, QUANTILES, SUMS, Tile, View, quantiles, sums};
+use super::{map, requests};
 use crate::map::Times;
 use crate::web::chart::Scale;
 use crate::web::params::metric;
-use crate::web::table::{Cell, Table, Unit, bytes, grouped, real};
+use crate::web::table::{Cell, Format, Table, bytes, grouped, real};
 use crate::web::time::length;
 
 pub(super) fn view(context: &Context<'_>) -> Result<View, Error> {
@@ -16,6 +17,7 @@ pub(super) fn view(context: &Context<'_>) -> Result<View, Error> {
     for metric in SHOWN {
         read.push(bins.read(context, metric)?);
     }
+    // The steps of a period add up to its sums, so these need no query.
     let all: Vec<Bin> = read.iter().map(|bins| bins::sum(bins)).collect();
     let totals = all[0].totals;
     let mut view = View::of(totals.connections);
@@ -42,7 +44,7 @@ pub(super) fn view(context: &Context<'_>) -> Result<View, Error> {
     let chart = bins.lines(medians.collect(), "ms", Scale::Number);
     let mut table = Table::new(
         "times",
-        &[&[("metric", "Time", Unit::Text)], &QUANTILES[..]].concat(),
+        &[&[("metric", "Time", Format::Text)], &QUANTILES[..]].concat(),
     );
     for (own, bin) in SHOWN.iter().zip(&all) {
         let name = Cell::Text(metric(*own).name.to_owned());
@@ -71,11 +73,11 @@ pub(super) fn view(context: &Context<'_>) -> Result<View, Error> {
 
 /// Figures of each step.
 fn series(bins: &Bins, read: &[Vec<Bin>]) -> Table {
-    let head: [Head; 1] = [("start", "Start", Unit::Time)];
+    let head: [Head; 1] = [("start", "Start", Format::Time)];
     let times: [Head; 3] = [
-        ("min_rtt_median_ms", "RTT ms", Unit::Ms),
-        ("first_byte_median_ms", "First byte ms", Unit::Ms),
-        ("handshake_median_ms", "Handshake ms", Unit::Ms),
+        ("min_rtt_median_ms", "RTT ms", Format::Ms),
+        ("first_byte_median_ms", "First byte ms", Format::Ms),
+        ("handshake_median_ms", "Handshake ms", Format::Ms),
     ];
     let mut table = Table::new("series", &[&head[..], &SUMS, &times].concat());
     for (n, start) in bins.starts.iter().enumerate() {
@@ -95,6 +97,7 @@ fn tiles(totals: &Totals, all: &[Bin]) -> Vec<Tile> {
         _ => format!("{} %", real(part as f64 * 100.0 / whole as f64)),
     };
     let [ok, redirects, client, server] = totals.statuses;
+    // Requests without a status have no class.
     let known: u64 = totals.statuses.iter().sum();
     let per_connection = totals.requests as f64 / totals.connections.max(1) as f64;
     let proxies = share(totals.via_proxy, totals.connections);

@@ -3,9 +3,9 @@
 use store::{Error, Grouping, Metric};
 
 use super::bins::{self, Bin, Bins, Rate};
-use super::{Context, Head, SUMS, View, name_of, sums};
+use super::view::{Context, Head, SUMS, View, name_of, sums};
 use crate::web::chart::{Chart, Scale, Series};
-use crate::web::table::{Cell, Table, Unit};
+use crate::web::table::{Cell, Format, Table};
 use crate::web::time::length;
 
 pub(super) fn view(context: &Context<'_>) -> Result<View, Error> {
@@ -14,7 +14,7 @@ pub(super) fn view(context: &Context<'_>) -> Result<View, Error> {
     let totals = bins::sum(&read).totals;
     let mut view = View::of(totals.connections);
     let (chart, _) = classes(&bins, &read);
-    let start: Head = ("start", "Start", Unit::Time);
+    let start: Head = ("start", "Start", Format::Time);
     let mut table = Table::new("series", &[&[start], &SUMS[..]].concat());
     for (start, bin) in bins.starts.iter().zip(&read) {
         table.push([vec![Cell::Time(*start)], sums(&bin.totals)].concat());
@@ -27,7 +27,7 @@ pub(super) fn view(context: &Context<'_>) -> Result<View, Error> {
     let answer = context
         .store
         .answer(&context.query(Grouping::Protocol, Metric::default()))?;
-    let protocol: Head = ("protocol", "Protocol", Unit::Text);
+    let protocol: Head = ("protocol", "Protocol", Format::Text);
     let mut table = Table::new("protocols", &[&[protocol], &SUMS[..]].concat());
     for group in &answer.groups {
         table.push([vec![name_of(&group.key)], sums(&group.totals)].concat());
@@ -60,9 +60,9 @@ fn errors(bins: &Bins, read: &[Bin]) -> (Chart, Table) {
 
 fn statuses(statuses: &[u64; 4]) -> Table {
     let columns: [Head; 3] = [
-        ("class", "Class", Unit::Text),
-        ("responses", "Responses", Unit::Count),
-        ("share_percent", "Share %", Unit::Percent),
+        ("class", "Class", Format::Text),
+        ("responses", "Responses", Format::Count),
+        ("share_percent", "Share %", Format::Percent),
     ];
     let mut table = Table::new("statuses", &columns);
     let known = statuses.iter().sum();

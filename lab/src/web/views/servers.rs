@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 
 use store::{Error, Group, Grouping, Metric};
 
-use super::{Context, Head, UNKNOWN, View};
+use super::view::{Context, Head, UNKNOWN, View};
 use crate::map::Times;
 use crate::web::chart::{Chart, Range, Ranges};
 use crate::web::params::metric;
-use crate::web::table::{Cell, Table, Unit};
+use crate::web::table::{Cell, Format, Table};
 
 pub(super) fn view(context: &Context<'_>) -> Result<View, Error> {
     let mut servers: BTreeMap<String, Vec<Group>> = BTreeMap::new();
@@ -90,21 +90,21 @@ const SHOWN: [Metric; 4] = [
 const TABLED: usize = 3;
 
 const COLUMNS: [Head; 13] = [
-    ("server", "Server", Unit::Text),
-    ("connections", "Connections", Unit::Count),
-    ("requests", "Requests", Unit::Count),
-    ("share_4xx_percent", "4xx %", Unit::Percent),
-    ("share_5xx_percent", "5xx %", Unit::Percent),
-    ("bytes_sent", "Sent", Unit::Bytes),
+    ("server", "Server", Format::Text),
+    ("connections", "Connections", Format::Count),
+    ("requests", "Requests", Format::Count),
+    ("share_4xx_percent", "4xx %", Format::Percent),
+    ("share_5xx_percent", "5xx %", Format::Percent),
+    ("bytes_sent", "Sent", Format::Bytes),
     (
         "retransmits_per_connection",
         "Retransmits per conn.",
-        Unit::Real,
+        Format::Real,
     ),
-    ("min_rtt_median_ms", "RTT median ms", Unit::Ms),
-    ("min_rtt_p95_ms", "RTT p95", Unit::Ms),
-    ("first_byte_median_ms", "First byte median ms", Unit::Ms),
-    ("first_byte_p95_ms", "First byte p95", Unit::Ms),
-    ("handshake_median_ms", "Handshake median ms", Unit::Ms),
-    ("handshake_p95_ms", "Handshake p95", Unit::Ms),
+    ("min_rtt_median_ms", "RTT median ms", Format::Ms),
+    ("min_rtt_p95_ms", "RTT p95", Format::Ms),
+    ("first_byte_median_ms", "First byte median ms", Format::Ms),
+    ("first_byte_p95_ms", "First byte p95", Format::Ms),
+    ("handshake_median_ms", "Handshake median ms", Format::Ms),
+    ("handshake_p95_ms", "Handshake p95", Format::Ms),
 ];

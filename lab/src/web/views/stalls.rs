@@ -3,9 +3,9 @@
 use store::{Error, Grouping, Metric, Totals};
 
 use super::bins::{self, Bin, Bins, Rate};
-use super::{Context, Head, View, name_of};
+use super::view::{Context, Head, View, name_of};
 use crate::web::chart::Scale;
-use crate::web::table::{Cell, Table, Unit};
+use crate::web::table::{Cell, Format, Table};
 use crate::web::time::length;
 
 pub(super) fn view(context: &Context<'_>) -> Result<View, Error> {
@@ -23,8 +23,8 @@ pub(super) fn view(context: &Context<'_>) -> Result<View, Error> {
         .store
         .answer(&context.query(Grouping::Protocol, Metric::default()))?;
     let head: [Head; 2] = [
-        ("protocol", "Protocol", Unit::Text),
-        ("connections", "Connections", Unit::Count),
+        ("protocol", "Protocol", Format::Text),
+        ("connections", "Connections", Format::Count),
     ];
     let mut table = Table::new("protocols", &[&head[..], &COUNTS].concat());
     for group in &answer.groups {
@@ -39,10 +39,10 @@ pub(super) fn view(context: &Context<'_>) -> Result<View, Error> {
 
 fn causes(totals: &Totals) -> Table {
     let columns: [Head; 4] = [
-        ("cause", "Cause", Unit::Text),
-        ("meaning", "Meaning", Unit::Text),
-        ("stalls", "Stalls", Unit::Count),
-        ("per_1000_requests", "per 1000 requests", Unit::Real),
+        ("cause", "StallCause", Format::Text),
+        ("meaning", "Meaning", Format::Text),
+        ("stalls", "Stalls", Format::Count),
+        ("per_1000_requests", "per 1000 requests", Format::Real),
     ];
     let mut table = Table::new("causes", &columns);
     for cause in CAUSES {
@@ -59,8 +59,8 @@ fn causes(totals: &Totals) -> Table {
 
 fn series(bins: &Bins, read: &[Bin]) -> Table {
     let head: [Head; 2] = [
-        ("start", "Start", Unit::Time),
-        ("requests", "Requests", Unit::Count),
+        ("start", "Start", Format::Time),
+        ("requests", "Requests", Format::Count),
     ];
     let mut table = Table::new("series", &[&head[..], &COUNTS].concat());
     for (start, bin) in bins.starts.iter().zip(read) {
@@ -78,15 +78,15 @@ fn counts(totals: &Totals) -> Vec<Cell> {
 }
 
 const COUNTS: [Head; 4] = [
-    ("retransmits", "Retransmits", Unit::Count),
-    ("delayed_ack", "Delayed ACK", Unit::Count),
-    ("retransmit", "Retransmission", Unit::Count),
-    ("window", "Window", Unit::Count),
+    ("retransmits", "Retransmits", Format::Count),
+    ("delayed_ack", "Delayed ACK", Format::Count),
+    ("retransmit", "Retransmission", Format::Count),
+    ("window", "Window", Format::Count),
 ];
 
 /// A cause of stalls.
 #[derive(Clone, Copy)]
-struct Cause {
+struct StallCause {
     /// Name in CSV and JSON.
     name: &'static str,
     /// Name in legends.
@@ -95,20 +95,20 @@ struct Cause {
     count: fn(&Totals) -> u64,
 }
 
-const CAUSES: [Cause; 3] = [
-    Cause {
+const CAUSES: [StallCause; 3] = [
+    StallCause {
         name: "delayed_ack",
         label: "delayed ACK",
         meaning: "the client delayed its acknowledgement",
         count: |totals| totals.stalls.delayed_ack,
     },
-    Cause {
+    StallCause {
         name: "retransmit",
         label: "retransmission",
         meaning: "a packet was lost and sent again",
         count: |totals| totals.stalls.retransmit,
     },
-    Cause {
+    StallCause {
         name: "window",
         label: "window",
         meaning: "a window was full",

@@ -2,16 +2,16 @@
 
 use store::{Error, Grouping, Histogram, Metric};
 
-use super::{Context, Head, QUANTILES, View, name_of, quantiles};
+use super::view::{Context, Head, QUANTILES, View, name_of, quantiles};
 use crate::web::chart::{Bars, Chart};
 use crate::web::params::metric;
-use crate::web::table::{Cell, Table, Unit};
+use crate::web::table::{Cell, Format, Table};
 
 pub(super) fn view(context: &Context<'_>) -> Result<View, Error> {
     let mut view = View::default();
     let head: [Head; 2] = [
-        ("metric", "Time", Unit::Text),
-        ("protocol", "Protocol", Unit::Text),
+        ("metric", "Time", Format::Text),
+        ("protocol", "Protocol", Format::Text),
     ];
     let mut table = Table::new("quantiles", &[&head[..], &QUANTILES].concat());
     let mut histograms = Vec::new();
@@ -39,9 +39,9 @@ pub(super) fn view(context: &Context<'_>) -> Result<View, Error> {
     for ((shown, id, note), histogram) in SHOWN.into_iter().zip(histograms) {
         let bars = Bars { histogram };
         let columns: [Head; 3] = [
-            ("low_ms", "From ms", Unit::Ms),
-            ("high_ms", "below ms", Unit::Ms),
-            ("count", "Connections", Unit::Count),
+            ("low_ms", "From ms", Format::Ms),
+            ("high_ms", "below ms", Format::Ms),
+            ("count", "Connections", Format::Count),
         ];
         let mut table = Table::new(id, &columns);
         for bar in bars.bars() {

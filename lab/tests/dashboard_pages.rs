@@ -1,0 +1,111 @@
+//! Pages of the dashboard in Chromium: accessible by axe-core in light and dark, on a desk and on a telephone; usable by keyboard and
+//! without script; charts zoom; figures are live; nothing is requested from another host.
+
+mod dashboard;
+
+use std::ffi::OsString;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use dashboard::{Dashboard, filled};
+use firstbyte_tests::TempDir;
+use firstbyte_tests::judge::{browser, judged_by};
+use store::Sqlite;
+
+/// Asserts that the judge finds no fault with pages.
+#[track_caller]
+fn judge(site: &Dashboard, browser: &std::path::Path, dir: &TempDir, pages: &[&str]) {
+    let base = site.url("");
+    let arguments = [base.as_str()].into_iter().chain(pages.iter().copied());
+    let found = judged_by("dashboard.js", browser, dir, arguments.map(OsString::from));
+    assert_eq!(found, format!("judged {}\n", pages.len()));
+}
+
+/// Keeps the figures of a worker fresh until it is dropped.
+struct Pulse {
+    ends: Arc<AtomicBool>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl Pulse {
+    fn start(site: &Dashboard) -> Self {
+        let (live, ends) = (Arc::clone(&site.live), Arc::new(AtomicBool::new(false)));
+        let stop = Arc::clone(&ends);
+        let run = move || {
+            while !stop.load(Ordering::Relaxed) {
+                let open = [("HTTP/1.1".to_owned(), 12), ("HTTP/2.0".to_owned(), 87)];
+                live.set_open(1, open);
+                live.add_closed(3, [3, 0, 0, 0]);
+                // A worker sends its counts in this rhythm.
+                thread::park_timeout(Duration::from_millis(500));
+            }
+        };
+        Self {
+            ends,
+            thread: Some(thread::spawn(run)),
+        }
+    }
+}
+
+impl Drop for Pulse {
+    fn drop(&mut self) {
+        self.ends.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            assert!(thread.join().is_ok() || thread::panicking());
+        }
+    }
+}
+
+#[test]
+fn pages_have_no_fault() {
+    let Some(browser) = browser() else { return };
+    let dir = TempDir::new();
+    let file = dir.path().join("lab.db");
+    filled(&file, 20_000);
+    let site = Dashboard::start(&file);
+    let pages = [
+        "overview?period=7d",
+        "map?country=DE&period=7d&percentile=95",
+        "times",
+        "requests?period=1h",
+        "connections?country=DE",
+        "stalls",
+        "networks",
+        "servers?metric=handshake&protocol=HTTP%2F2.0",
+        "compare",
+        "overview?from=2020-01-01&to=2020-01-02&server=none",
+        "map?percentile=99",
+        "none",
+    ];
+    judge(&site, &browser, &dir, &pages);
+}
+
+#[test]
+fn pages_are_used_by_keyboard_without_script_and_live() {
+    let Some(browser) = browser() else { return };
+    let dir = TempDir::new();
+    let file = dir.path().join("lab.db");
+    filled(&file, 5_000);
+    let site = Dashboard::start(&file);
+    let _pulse = Pulse::start(&site);
+    judge(&site, &browser, &dir, &["use"]);
+}
+
+#[test]
+fn pages_of_empty_and_missing_stores_have_no_fault() {
+    let Some(browser) = browser() else { return };
+    let dir = TempDir::new();
+    let file = dir.path().join("lab.db");
+    drop(Sqlite::open(&file).expect("a new store"));
+    judge(
+        &Dashboard::start(&file),
+        &browser,
+        &dir,
+        &["overview", "map"],
+    );
+    let missing = dir.path().join("missing.db");
+    judge(&Dashboard::start(&missing), &browser, &dir, &["overview"]);
+}
