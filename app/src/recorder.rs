@@ -268,6 +268,11 @@ fn figures(counts: &store::Counts) -> StoreFigures {
         dropped: counts.dropped,
         failed_writes: counts.failed,
         is_failing: counts.failing,
+        batches_sent: counts.batches_sent,
+        retries: counts.retries,
+        spilled_batches: counts.spilled_batches,
+        spilled_bytes: counts.spilled_bytes,
+        spill_dropped: counts.spill_dropped,
     }
 }
 

@@ -178,6 +178,7 @@ fn figures_of_the_store_are_published() {
         dropped: 6,
         failed_writes: 7,
         is_failing: true,
+        ..StoreFigures::default()
     };
     figures.write_all_at(&written.encode(), 0).expect("memory");
     queue.record(&sample(1));

@@ -91,10 +91,20 @@ pub struct StoreFigures {
     pub failed_writes: u64,
     /// The last write failed, or the store could not be opened.
     pub is_failing: bool,
+    /// Batches that ClickHouse has stored.
+    pub batches_sent: u64,
+    /// Batches sent again because ClickHouse did not confirm them.
+    pub retries: u64,
+    /// Batches in the spill directory.
+    pub spilled_batches: u64,
+    /// Bytes of these batches.
+    pub spilled_bytes: u64,
+    /// Samples dropped because the spill directory was full; they are among `dropped`.
+    pub spill_dropped: u64,
 }
 
 /// Bytes of the encoded figures.
-pub const FIGURES_BYTES: usize = 32;
+pub const FIGURES_BYTES: usize = 72;
 
 /// The figures that metrics of this process show.
 static PUBLISHED: Mutex<Option<StoreFigures>> = Mutex::new(None);
@@ -109,6 +119,11 @@ impl StoreFigures {
             self.dropped,
             self.failed_writes,
             u64::from(self.is_failing),
+            self.batches_sent,
+            self.retries,
+            self.spilled_batches,
+            self.spilled_bytes,
+            self.spill_dropped,
         ];
         for (place, figure) in bytes.chunks_mut(8).zip(figures) {
             place.copy_from_slice(&figure.to_le_bytes());
@@ -120,13 +135,17 @@ impl StoreFigures {
     #[must_use]
     pub fn decode(bytes: &[u8; FIGURES_BYTES]) -> Self {
         let mut fields = Fields(bytes);
-        let [written, dropped, failed_writes, is_failing] =
-            [(); 4].map(|()| u64::from_le_bytes(fields.take()));
+        let mut next = || u64::from_le_bytes(fields.take());
         Self {
-            written,
-            dropped,
-            failed_writes,
-            is_failing: is_failing != 0,
+            written: next(),
+            dropped: next(),
+            failed_writes: next(),
+            is_failing: next() != 0,
+            batches_sent: next(),
+            retries: next(),
+            spilled_batches: next(),
+            spilled_bytes: next(),
+            spill_dropped: next(),
         }
     }
 
@@ -356,6 +375,11 @@ mod tests {
             dropped: 1,
             failed_writes: 2,
             is_failing: true,
+            batches_sent: 5,
+            retries: 6,
+            spilled_batches: 7,
+            spilled_bytes: 8,
+            spill_dropped: u64::MAX,
         };
         assert_eq!(StoreFigures::decode(&figures.encode()), figures);
     }

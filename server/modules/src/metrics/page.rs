@@ -204,6 +204,40 @@ fn store(page: &mut Writer, figures: &StoreFigures) {
     let help = "Whether the store cannot be written at present.";
     let failing = u64::from(figures.is_failing);
     gauge(page, "firstbyte_lab_store_failing", "", help, failing);
+    batches(page, figures);
+}
+
+/// Figures of batches for ClickHouse.
+fn batches(page: &mut Writer, figures: &StoreFigures) {
+    for (name, help, count) in [
+        (
+            "firstbyte_lab_store_batches",
+            "Batches that ClickHouse has stored.",
+            figures.batches_sent,
+        ),
+        (
+            "firstbyte_lab_store_retries",
+            "Batches sent again because ClickHouse did not confirm them.",
+            figures.retries,
+        ),
+        (
+            "firstbyte_lab_store_spill_dropped_samples",
+            "Samples dropped because the spill directory was full.",
+            figures.spill_dropped,
+        ),
+    ] {
+        page.family(name, MetricType::Counter, "", help);
+        page.sample(&format!("{name}_total"), &[], count);
+    }
+    let (name, batches) = (
+        "firstbyte_lab_store_spilled_batches",
+        figures.spilled_batches,
+    );
+    let help = "Batches in the spill directory.";
+    gauge(page, name, "", help, batches);
+    let (name, bytes) = ("firstbyte_lab_store_spilled_bytes", figures.spilled_bytes);
+    let help = "Bytes of the batches in the spill directory.";
+    gauge(page, name, "bytes", help, bytes);
 }
 
 fn files(page: &mut Writer, sums: &Sums) {
