@@ -46,7 +46,7 @@ pub(super) fn completed(verb: Command) -> Command {
 }
 
 /// Manuals of all verbs.
-pub(crate) const MANUALS: [Manual; 9] = [
+pub(crate) const MANUALS: [Manual; 10] = [
     Manual {
         verb: "bench",
         statuses: &[
@@ -183,6 +183,27 @@ pub(crate) const MANUALS: [Manual; 9] = [
             ),
         ],
         see_also: &["firstbyte.conf(5)", "docs/freeze.md", "docs/verbs.md"],
+    },
+    Manual {
+        verb: "lab",
+        statuses: &[
+            ("0", "a signal has ended it"),
+            (
+                "1",
+                "the command line is wrong, the store could not be read, or the address is in use",
+            ),
+        ],
+        examples: &[
+            (
+                "firstbyte lab --store sqlite:/var/lib/firstbyte/lab/store.db",
+                "the store of this machine, on http://127.0.0.1:7070/",
+            ),
+            (
+                "firstbyte lab --store clickhouse:https://db.example/visits --user lab --password-file /etc/firstbyte/lab.password",
+                "the store of a fleet",
+            ),
+        ],
+        see_also: &["firstbyte-map(1)", "docs/dashboard.md", "docs/fleet.md"],
     },
     Manual {
         verb: "lint",

@@ -13,6 +13,7 @@ mod explain;
 mod files;
 mod freeze;
 mod interruption;
+mod lab;
 mod lint;
 pub(crate) mod manual;
 mod map;
@@ -29,7 +30,7 @@ use std::process::ExitCode;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use lab::report::WIDTH_MIN;
+use ::lab::report::WIDTH_MIN;
 
 use crate::{argv, stdout, terminal};
 
@@ -49,6 +50,7 @@ enum Verb {
     Doctor(Box<doctor::Options>),
     Explain(explain::Options),
     Freeze(freeze::Options),
+    Lab(lab::Options),
     Lint(lint::Options),
     Map(Box<map::Options>),
     Via(via::Options),
@@ -63,6 +65,7 @@ impl Verb {
             Self::Doctor(options) => doctor::run(options),
             Self::Explain(options) => explain::run(options),
             Self::Freeze(options) => freeze::run(options),
+            Self::Lab(options) => lab::run(options),
             Self::Lint(options) => lint::run(options),
             Self::Map(options) => map::run(options),
             Self::Via(options) => via::run(options),

@@ -75,6 +75,19 @@ pub(super) fn source(engine: &LabEngine, credentials: &Credentials) -> Arc<dyn S
     })
 }
 
+/// Checks that a store can be read.
+///
+/// # Errors
+/// The store and the reason.
+pub(crate) fn check_readable(conf: &LabStoreConf) -> Result<(), String> {
+    let credentials = Credentials::read(&conf.engine)?;
+    let read = source(&conf.engine, &credentials).open().and_then(|store| {
+        let extent = store.extent();
+        extent.map(drop).map_err(|error| error.to_string())
+    });
+    read.map_err(|why| format!("the store {} cannot be read: {why}", conf.engine))
+}
+
 /// A store that is opened for reading alone.
 struct StoreSource {
     engine: LabEngine,

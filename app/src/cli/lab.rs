@@ -1,0 +1,187 @@
+//! `lab`: the dashboard of a store, for a team and for a fleet of servers.
+//!
+//! The normal server serves it by a configuration that is made in memory, as a process of the user who runs the command. It reads
+//! the store and never writes it.
+//!
+//! Source: of our own; docs/dashboard.md, docs/fleet.md.
+
+mod directory;
+mod site;
+
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use server_base::errlog::Level;
+use server_http::LoadOptions;
+use sys::os_error;
+
+use super::output::fail;
+use crate::console::Console;
+use crate::load::{self, Loaded};
+use crate::recorder;
+use crate::{stdout, supervisor};
+use directory::Directory;
+use site::Site;
+
+/// serve the dashboard of a store of connections
+///
+/// Serves the pages of the directive lab_dashboard, for the store of one server or of a whole fleet. The store is only read.
+/// SIGINT or SIGTERM ends it.
+#[derive(Debug, clap::Args)]
+pub(super) struct Options {
+    /// The store: sqlite:PATH or clickhouse:http[s]://HOST[:PORT]/DATABASE
+    #[arg(long, value_name = "URL")]
+    store: OsString,
+    /// Address and port of the pages
+    #[arg(long, value_name = "ADDR", default_value = LISTEN, value_parser = address)]
+    listen: SocketAddr,
+    /// Serve every client, on an address that other machines reach
+    #[arg(long)]
+    public: bool,
+    /// User of ClickHouse
+    #[arg(long, value_name = "NAME")]
+    user: Option<String>,
+    /// File with the password of this user
+    #[arg(long, value_name = "FILE", requires = "user")]
+    password_file: Option<PathBuf>,
+    /// Trusted certificates, PEM, instead of those of the system
+    #[arg(long, value_name = "FILE")]
+    cacert: Option<PathBuf>,
+}
+
+/// Runs the verb.
+pub(super) fn run(options: &Options) -> ExitCode {
+    match prepare(options) {
+        Ok(prepared) => prepared.serve(),
+        Err(why) => fail(NAME, &why),
+    }
+}
+
+/// A configuration that can be served.
+struct Prepared {
+    options: LoadOptions,
+    loaded: Loaded,
+    url: String,
+    /// Its files are needed until the end.
+    site: Site,
+    directory: Directory,
+}
+
+fn prepare(options: &Options) -> Result<Prepared, String> {
+    if !options.public && !options.listen.ip().is_loopback() {
+        let address = options.listen;
+        return Err(format!(
+            "{address} is no loopback address, so other machines could read the store: add --public to allow it, or use \
+             lab_dashboard in a location with access rules"
+        ));
+    }
+    let directory = Directory::new().map_err(|error| {
+        let reason = os_error(&error);
+        format!("a temporary directory cannot be made ({reason})")
+    })?;
+    let site = Site::new(options, directory.path())?;
+    let load_options = site.load_options(directory.path());
+    let (read, _) = load::recorded(&load_options);
+    // Its place would be one in a file that nobody wrote.
+    let loaded = read.map_err(|refused| {
+        let hint = refused.error.hint().map(|hint| format!("\n{hint}"));
+        refused.error.message().to_owned() + &hint.unwrap_or_default()
+    })?;
+    if let Some(conf) = &loaded.cycle.main.lab_store {
+        recorder::check_files(conf)?;
+        recorder::check_readable(conf)?;
+    }
+    Ok(Prepared {
+        options: load_options,
+        loaded,
+        url: format!("http://{}/", options.listen),
+        site,
+        directory,
+    })
+}
+
+impl Prepared {
+    /// Serves until a signal comes.
+    fn serve(self) -> ExitCode {
+        // Nobody may read the output.
+        let _ = stdout::write(&format!("dashboard: {}\n", self.url));
+        let console = Console::open(None, Level::Warn);
+        console.warnings(&self.loaded.cycle.warnings);
+        let arguments: Vec<OsString> = std::env::args_os().collect();
+        let status = supervisor::run(self.options, self.loaded, console, &arguments);
+        drop((self.site, self.directory));
+        status
+    }
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let address: Option<SocketAddr> = text.parse().ok();
+    let address = address.filter(|address| address.port() != 0);
+    address.ok_or_else(|| format!("it is no address with a port, such as {LISTEN}"))
+}
+
+/// The verb.
+const NAME: &str = "lab";
+/// Address of the pages by default.
+const LISTEN: &str = "127.0.0.1:7070";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::values::parsed;
+
+    #[test]
+    fn options_are_read() {
+        let options: Options = parsed("--store sqlite:a").expect("it is accepted");
+        assert_eq!(options.listen.to_string(), LISTEN);
+        let line = "--store clickhouse:http://a/b --listen [::1]:65535 --public --user c --password-file d --cacert e";
+        let options: Options = parsed(line).expect("it is accepted");
+        assert_eq!(options.listen.to_string(), "[::1]:65535");
+        assert!(options.public);
+    }
+
+    #[test]
+    fn wrong_options_are_refused() {
+        for (line, why) in [
+            ("", "--store"),
+            ("--store a --listen 127.0.0.1", "no address with a port"),
+            ("--store a --listen 127.0.0.1:0", "no address with a port"),
+            (
+                "--store a --listen 127.0.0.1:65536",
+                "no address with a port",
+            ),
+            ("--store a --listen localhost:1", "no address with a port"),
+            ("--store a --password-file b", "--user"),
+        ] {
+            let error = parsed::<Options>(line).expect_err(line);
+            assert!(error.contains(why), "{line}: {error}");
+        }
+    }
+
+    #[test]
+    fn addresses_for_other_machines_need_public() {
+        for (address, is_refused) in [
+            ("127.9.9.9:1", false),
+            ("[::1]:1", false),
+            ("0.0.0.0:1", true),
+            ("[::]:1", true),
+            ("192.0.2.1:1", true),
+        ] {
+            for flag in ["", "--public"] {
+                let line = format!("--store sqlite:/none --listen {address} {flag}");
+                let options: Options = parsed(&line).expect("it is accepted");
+                let Err(why) = prepare(&options) else {
+                    panic!("there is no such store");
+                };
+                let is_about_address = why.contains("add --public");
+                assert_eq!(
+                    is_about_address,
+                    is_refused && flag.is_empty(),
+                    "{line}: {why}"
+                );
+            }
+        }
+    }
+}
