@@ -31,6 +31,9 @@ _firstbyte() {
             firstbyte,freeze)
                 cmd="firstbyte__subcmd__freeze"
                 ;;
+            firstbyte,lab)
+                cmd="firstbyte__subcmd__lab"
+                ;;
             firstbyte,lint)
                 cmd="firstbyte__subcmd__lint"
                 ;;
@@ -50,7 +53,7 @@ _firstbyte() {
 
     case "${cmd}" in
         firstbyte)
-            opts="-? -h -v -V -t -T -q -s -p -e -c -g --help --version bench compare doctor explain freeze lint map via waterfall"
+            opts="-? -h -v -V -t -T -q -s -p -e -c -g --help --version bench compare doctor explain freeze lab lint map via waterfall"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -384,6 +387,40 @@ _firstbyte() {
                     return 0
                     ;;
                 --threads)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        firstbyte__subcmd__lab)
+            opts="--store --listen --public --user --password-file --cacert"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --store)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --listen)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --user)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --password-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cacert)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -67,6 +67,7 @@ complete -c firstbyte -n "__fish_firstbyte_needs_command" -f -a "compare" -d 'co
 complete -c firstbyte -n "__fish_firstbyte_needs_command" -f -a "doctor" -d 'find what delays the first byte of a server, and what mends it'
 complete -c firstbyte -n "__fish_firstbyte_needs_command" -f -a "explain" -d 'explain how a request is handled and which configuration lines decide it'
 complete -c firstbyte -n "__fish_firstbyte_needs_command" -f -a "freeze" -d 'copy a static site, with hashes in names and compressed copies'
+complete -c firstbyte -n "__fish_firstbyte_needs_command" -f -a "lab" -d 'serve the dashboard of a store of connections'
 complete -c firstbyte -n "__fish_firstbyte_needs_command" -f -a "lint" -d 'warn of known traps in a configuration, for pipelines'
 complete -c firstbyte -n "__fish_firstbyte_needs_command" -f -a "map" -d 'draw a world map of round-trip times from access logs or a store'
 complete -c firstbyte -n "__fish_firstbyte_needs_command" -f -a "via" -d 'run a command behind a link with delay, rate, loss and jitter'
@@ -154,6 +155,12 @@ complete -c firstbyte -n "__fish_firstbyte_using_subcommand freeze" -l all -d 'R
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand freeze" -l follow -d 'Follow symbolic links that lead out of the tree'
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand freeze" -l strict -d 'End with status 2 if a reference is broken, or blocked by a wrong digest'
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand freeze" -l verbose -d 'Report what keeps its name because a script names it'
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand lab" -l store -d 'The store: sqlite:PATH or clickhouse:http[s]://HOST[:PORT]/DATABASE' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand lab" -l listen -d 'Address and port of the pages' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand lab" -l user -d 'User of ClickHouse' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand lab" -l password-file -d 'File with the password of this user' -r -F
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand lab" -l cacert -d 'Trusted certificates, PEM, instead of those of the system' -r -F
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand lab" -l public -d 'Serve every client, on an address that other machines reach'
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand lint" -s c -d 'Configuration file; relative to the prefix, or without -p to the current directory' -r
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand lint" -s p -d 'Prefix path, as for serving' -r
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand lint" -s g -d 'Global directives, as for serving' -r

@@ -85,6 +85,7 @@ fn statuses_are_those_of_the_table() {
         "doctor",
         "explain",
         "freeze",
+        "lab",
         "lint",
         "map",
         "waterfall",
@@ -108,6 +109,7 @@ fn statuses_are_those_of_the_table() {
     }
     pairs.remove(&("other".to_owned(), "via".to_owned()));
     // Signals are sent in the tests of these verbs.
+    assert!(pairs.remove(&("0".to_owned(), "lab".to_owned())));
     for verb in ["bench", "doctor", "map", "waterfall"] {
         assert!(pairs.remove(&("130".to_owned(), verb.to_owned())), "{verb}");
     }
