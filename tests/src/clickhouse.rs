@@ -132,6 +132,12 @@ impl ClickHouse {
         self.http.number()
     }
 
+    /// Port of its own protocol, over which servers of a cluster read each other.
+    #[must_use]
+    pub fn native_port(&self) -> u16 {
+        self.native.number()
+    }
+
     /// Directory of its files.
     #[must_use]
     pub fn path(&self) -> &Path {
