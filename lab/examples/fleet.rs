@@ -56,7 +56,7 @@ impl Fleet {
     }
 }
 
-/// A client whose requests are counted.
+/// Client that counts the bytes of its requests.
 struct Counted {
     client: HttpClient,
     sent_bytes: Arc<AtomicU64>,
