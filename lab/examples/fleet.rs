@@ -257,6 +257,29 @@ impl Results {
         }
         Ok(())
     }
+
+    /// Prints the figures of all servers and of ClickHouse.
+    fn print(&self, fleet: Fleet, used: Duration, most_parts: u64) {
+        let rows: u64 = self.servers.iter().map(|(_, count)| count).sum();
+        let (servers, seconds) = (fleet.servers as f64, fleet.seconds as f64);
+        println!(
+            "{rows} connections, {} dropped; {} batches, {} sent again, {} failures",
+            self.dropped, self.batches, self.retries, self.failed
+        );
+        println!(
+            "each server: {:.3} % of a processor, {:.0} bytes a second, {:.1} bytes a connection, {:.1} us a connection",
+            self.used.as_secs_f64() / servers / seconds * 100.0,
+            self.sent_bytes as f64 / servers / seconds,
+            self.sent_bytes as f64 / rows as f64,
+            self.used.as_micros() as f64 / rows as f64
+        );
+        println!(
+            "ClickHouse: {:.1} s of processor time, {:.1} % of a processor, {:.1} us a connection; {most_parts} parts at most",
+            used.as_secs_f64(),
+            used.as_secs_f64() / seconds * 100.0,
+            used.as_micros() as f64 / rows as f64
+        );
+    }
 }
 
 fn start_parts(fleet: Fleet, port: u16) -> Outcome<Vec<Child>> {
@@ -364,31 +387,7 @@ fn run(fleet: Fleet) -> Outcome<()> {
     }
     let used = server.pid().map_or(Duration::ZERO, processor_time);
     let faults = verify(&server, &results)?;
-    let rows: u64 = results.servers.iter().map(|(_, count)| count).sum();
-    let (servers, seconds) = (fleet.servers as f64, fleet.seconds as f64);
-    let Results {
-        dropped,
-        batches,
-        retries,
-        failed,
-        ..
-    } = results;
-    println!(
-        "{rows} connections, {dropped} dropped; {batches} batches, {retries} sent again, {failed} failures"
-    );
-    println!(
-        "each server: {:.3} % of a processor, {:.0} bytes a second, {:.1} bytes a connection, {:.1} us a connection",
-        results.used.as_secs_f64() / servers / seconds * 100.0,
-        results.sent_bytes as f64 / servers / seconds,
-        results.sent_bytes as f64 / rows as f64,
-        results.used.as_micros() as f64 / rows as f64
-    );
-    println!(
-        "ClickHouse: {:.1} s of processor time, {:.1} % of a processor, {:.1} us a connection; {most_parts} parts at most",
-        used.as_secs_f64(),
-        used.as_secs_f64() / seconds * 100.0,
-        used.as_micros() as f64 / rows as f64
-    );
+    results.print(fleet, used, most_parts);
     println!(
         "table, rows, parts, bytes on disk, bytes uncompressed:\n{}",
         sizes(&server)
