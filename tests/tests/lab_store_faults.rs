@@ -67,8 +67,11 @@ fn slow() -> Vec<Step> {
     vec![Step::Hold]
 }
 
+/// Makes the steps of a planted server.
+type Steps = fn() -> Vec<Step>;
+
 /// Faults with their fakes; `None`: nobody listens.
-const FAULTS: [(&str, Option<fn() -> Vec<Step>>); 5] = [
+const FAULTS: [(&str, Option<Steps>); 5] = [
     ("down", None),
     ("slow", Some(slow)),
     ("full", Some(full)),
@@ -77,7 +80,7 @@ const FAULTS: [(&str, Option<fn() -> Vec<Step>>); 5] = [
 ];
 
 /// A faulty store: its port, and the fake or the reservation that holds the port.
-fn faulty(fault: Option<fn() -> Vec<Step>>) -> (u16, Option<Backend>, Option<Port>) {
+fn faulty(fault: Option<Steps>) -> (u16, Option<Backend>, Option<Port>) {
     match fault {
         Some(script) => {
             let backend = fake(script);
