@@ -109,9 +109,9 @@ fn fill(server: &ClickHouse, database: &str) -> u64 {
     written
 }
 
-/// A choice of the variables of the dashboard.
+/// Values of the variables of the dashboard.
 #[derive(Clone, Copy)]
-struct Choice<'a> {
+struct DashboardVariables<'a> {
     database: &'a str,
     rollup: &'a str,
     metric: &'a str,
@@ -120,7 +120,7 @@ struct Choice<'a> {
     country: &'a str,
 }
 
-const ALL: Choice<'_> = Choice {
+const ALL: DashboardVariables<'_> = DashboardVariables {
     database: "firstbyte",
     rollup: "hour",
     metric: "min_rtt",
@@ -130,7 +130,7 @@ const ALL: Choice<'_> = Choice {
 };
 
 /// A query with its variables replaced as Grafana does.
-fn replaced(query: &str, choice: Choice<'_>) -> String {
+fn replaced(query: &str, choice: DashboardVariables<'_>) -> String {
     let quoted = |text: &str| format!("'{}'", text.replace('\'', "\\'"));
     let replacements = [
         ("${database}", choice.database.to_owned()),
@@ -212,7 +212,7 @@ fn every_query_has_rows() {
         for rollup in ["hour", "day"] {
             for metric in ["min_rtt", "rtt", "first_byte", "handshake"] {
                 for (name, country) in [("all", "all"), (SERVERS[1], "DE")] {
-                    let choice = Choice {
+                    let choice = DashboardVariables {
                         rollup,
                         metric,
                         server: name,
@@ -248,7 +248,7 @@ fn figures_are_those_of_the_rows() {
         return;
     };
     // A name that needs its quotes.
-    let choice = Choice {
+    let choice = DashboardVariables {
         database: "first-byte",
         ..ALL
     };
@@ -265,13 +265,13 @@ fn figures_are_those_of_the_rows() {
     // Buckets are within 3 % of the time.
     let median = value("Median first byte", choice);
     assert!((median - 40.0).abs() < 40.0 * 0.03, "{median}");
-    let one_server = Choice {
+    let one_server = DashboardVariables {
         server: SERVERS[1],
         ..choice
     };
     assert_eq!(value("Connections", one_server), written as f64 / 2.0);
     // A name that would choose all if it were no text.
-    let hostile = Choice {
+    let hostile = DashboardVariables {
         server: "x' OR 1 = 1 OR 'x",
         ..choice
     };

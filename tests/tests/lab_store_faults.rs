@@ -37,7 +37,7 @@ fn port_of(backend: &Backend) -> u16 {
     port.expect("an address with a port")
 }
 
-/// What ClickHouse answers to an insertion on a full disk.
+/// Answer of ClickHouse to an insertion on a full disk.
 fn full() -> Vec<Step> {
     let text =
         "Code: 243, e.displayText() = DB::Exception: Cannot reserve 1.00 MiB, not enough space";
@@ -70,7 +70,7 @@ fn slow() -> Vec<Step> {
 /// Makes the steps of a planted server.
 type Steps = fn() -> Vec<Step>;
 
-/// Faults with their fakes; `None`: nobody listens.
+/// Faults with their planted servers; `None`: the port is closed.
 const FAULTS: [(&str, Option<Steps>); 5] = [
     ("down", None),
     ("slow", Some(slow)),

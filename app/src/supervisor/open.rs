@@ -173,7 +173,7 @@ impl OpenConfig {
         Ok(bundle)
     }
 
-    /// Gives the file of the dashboard's socket to the worker's user, once it is bound.
+    /// Makes the worker's user the owner of the dashboard's socket, once it is bound.
     ///
     /// # Errors
     /// It cannot be given, which has been reported.

@@ -46,14 +46,14 @@ settings! {
     }
     extra {
         /// `lab_store`.
-        store: Option<Written>,
+        store: Option<StoreDirective>,
         /// `rtt_map`, with the error for a missing store.
         recording: Option<(u64, ConfError)>,
     }
 }
 
 /// A `lab_store`.
-pub(crate) struct Written {
+pub(crate) struct StoreDirective {
     store: lab_store::Store,
     /// The directive, for errors.
     at: Directive,
@@ -82,7 +82,7 @@ fn store(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let main = b.conf_mut::<RttMapMain>();
     conf::once(d, main.store.is_some())?;
     let at = d.owned_head();
-    main.store = Some(Written { store, at });
+    main.store = Some(StoreDirective { store, at });
     Ok(())
 }
 
@@ -204,7 +204,7 @@ fn finish(b: &mut ConfigBuilder) -> Result<(), ConfError> {
     }
     let dashboard = lab_dashboard::socket(b);
     let main = b.conf_mut::<RttMapMain>();
-    let Some(Written { store, at }) = main.store.take() else {
+    let Some(StoreDirective { store, at }) = main.store.take() else {
         let missing = main.recording.take().map(|(_, missing)| missing);
         return missing.filter(|_| records).map_or(Ok(()), Err);
     };

@@ -44,7 +44,7 @@ pub(crate) fn listen_of(main: &MainConf) -> Option<Listen> {
     })
 }
 
-/// Gives the file of the dashboard's socket to the worker's user. With `master_process off` nothing changes.
+/// Makes the worker's user the owner of the dashboard's socket. With `master_process off` nothing changes.
 ///
 /// # Errors
 /// It cannot be given, which has been reported.

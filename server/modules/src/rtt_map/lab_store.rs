@@ -101,6 +101,7 @@ fn clickhouse(b: &mut ConfigBuilder, d: &Directive, url: &str) -> Result<Store, 
             "has \"ca=\", but its URL is not \"https://\"",
         ));
     }
+    // A tunnel may protect the way, so this is no error.
     if password_file.is_some() && !url.is_tls && !url.is_loopback() {
         let text = "sends the password unencrypted: use \"https://\"";
         b.warn(ConfError::directive(d, text));
