@@ -12,14 +12,26 @@ use std::net::TcpListener;
 use std::os::unix::net::UnixStream;
 
 use firstbyte_tests::tls_pipe::tls_pipe;
-use firstbyte_tests::{Client, H2Client, Server, SpdyClient, wait_until};
-use recorded::{STORE, count, metric, rows, site, store_processes, visit, wait_for_rows};
+use firstbyte_tests::{Builder, Client, H2Client, Server, SpdyClient, wait_until};
+use recorded::{
+    STORE, count, metric, plain_site, rows, site, store_processes, visit, wait_for_rows,
+};
 use rustix::process::Signal;
 use serde_json::Value;
 use tls_client::site as leaf_of;
 
 #[test]
 fn connections_of_every_protocol_have_a_row() {
+    every_protocol_has_a_row(site);
+}
+
+/// Nothing else wants to know when a response begins.
+#[test]
+fn connections_of_every_protocol_have_a_row_without_metrics() {
+    every_protocol_has_a_row(plain_site);
+}
+
+fn every_protocol_has_a_row(site: fn(&str, &str) -> Builder) {
     let leaf = leaf_of("localhost");
     let server = site(STORE, "listen 127.0.0.1:%%PORT2%% ssl spdy; ssl_certificate %%DIR%%/c.pem; ssl_certificate_key %%DIR%%/k.pem;")
         .bytes("c.pem", leaf.certificate.as_bytes())

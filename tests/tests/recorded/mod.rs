@@ -16,10 +16,17 @@ db.row_factory = sqlite3.Row
 print(json.dumps([dict(row) for row in db.execute(sys.argv[2])]))";
 
 pub(crate) fn site(lines: &str, server: &str) -> Builder {
+    plain_site(
+        lines,
+        &format!("{server} location = /metrics {{ metrics; }}"),
+    )
+}
+
+/// A site without metrics.
+pub(crate) fn plain_site(lines: &str, server: &str) -> Builder {
     let http = format!(
         "rtt_map on; {lines} access_log off; http2 on;
-         server {{ listen 127.0.0.1:%%PORT%%; root %%DIR%%/html; {server}
-           location = /metrics {{ metrics; }} }}"
+         server {{ listen 127.0.0.1:%%PORT%%; root %%DIR%%/html; {server} }}"
     );
     Server::http(&http)
         .file("html/f.txt", "0123456789")

@@ -9,6 +9,8 @@ mod sampling;
 
 pub(super) use kept::Kept;
 pub use points::{accepted, closed};
-pub(super) use points::{fed, handshake, head, is_first_byte_wanted, read, written};
+pub(super) use points::{
+    fed, handshake, head, is_first_byte_wanted, is_first_response_wanted, read, written,
+};
 pub(super) use sample::StampedByte;
 pub(super) use sampling::{abort, begin, deadline, end, expire, finish, nothing_read};

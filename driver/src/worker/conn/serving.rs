@@ -79,6 +79,8 @@ pub(super) struct Exchanges {
     pub(super) flushing: VecDeque<FlushingExchange>,
     /// When bytes were last read, monotonic microseconds, where events are wanted.
     pub(super) read_us: u64,
+    /// The first response of a recorded connection has begun, or the connection is not recorded.
+    pub(super) first_begun: bool,
     pub(super) closing: Closing,
     /// Read-ahead of the files in `out`, where some data was not in memory.
     pub(super) ahead: Option<Box<ReadAhead>>,
@@ -261,6 +263,7 @@ impl Exchanges {
             active: Vec::new(),
             flushing: VecDeque::new(),
             read_us: 0,
+            first_begun: false,
             closing: Closing {
                 rule: Lingering::On,
                 time_ms: 30_000,

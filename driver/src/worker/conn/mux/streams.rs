@@ -37,7 +37,9 @@ pub(crate) fn respond<N: Net>(mux: &mut MuxState, sh: &mut Shared<N>, at: usize)
                 mux.engine.discard_body(stream);
             }
             debug_http!(x, "{}", trace::Head(&x.response.head));
-            if probe::is_first_byte_wanted(x) {
+            if probe::is_first_byte_wanted(x)
+                || probe::is_first_response_wanted(mux.exchanges.first_begun, sh)
+            {
                 // What the engine has ready goes before the head, so that its position in the queue is known.
                 let out = &mut mux.exchanges.out;
                 let before = out.len();

@@ -109,6 +109,12 @@ pub(crate) fn is_first_byte_wanted(x: &Exchange) -> bool {
     x.is_probed() && (x.route.http.wants.share == ALL || x.sampled.state == Sampling::Drawn)
 }
 
+/// Whether a recorded connection may still have no response that has begun, so that the place of a response in the queue has to
+/// be known. `first_begun` is that of its exchanges.
+pub(crate) fn is_first_response_wanted<N: Net>(first_begun: bool, sh: &Shared<N>) -> bool {
+    !first_begun && sh.wants.connections > 0
+}
+
 /// Bytes have been written: emits the first bytes of responses among them.
 #[inline]
 pub(crate) fn written<N: Net>(exchanges: &mut Exchanges, kept: &mut Kept, sh: &Shared<N>) {

@@ -77,6 +77,7 @@ pub(super) fn head<S>(c: &mut Conn<S>) {
 /// Bytes were written: notes the first response if it has begun.
 pub(super) fn written<N: Net>(kept: &mut Kept, exchanges: &mut Exchanges, sh: &Shared<N>) {
     let Some(recording) = kept.recording_mut() else {
+        exchanges.first_begun = true;
         return;
     };
     if let Some(first) = &mut recording.first {
@@ -89,16 +90,17 @@ pub(super) fn written<N: Net>(kept: &mut Kept, exchanges: &mut Exchanges, sh: &S
     }
     let sent = exchanges.sent;
     let has_begun = |start: u64, x: &Exchange| start < sent && x.response.header_bytes > 0;
-    let mut all = exchanges.in_progress();
-    if let Some((_, x)) = all.find(|(start, x)| has_begun(*start, x)) {
-        recording.first = Some(FirstResponse {
-            client: client(x),
-            via_proxy: recording.behind_proxy || x.proxy.is_some(),
-            looks: 0,
-            version: x.head.version,
-            us: between(recording.head_us, sh.env.now_us()),
-        });
-    }
+    let first = exchanges
+        .in_progress()
+        .find(|(start, x)| has_begun(*start, x));
+    recording.first = first.map(|(_, x)| FirstResponse {
+        client: client(x),
+        via_proxy: recording.behind_proxy || x.proxy.is_some(),
+        looks: 0,
+        version: x.head.version,
+        us: between(recording.head_us, sh.env.now_us()),
+    });
+    exchanges.first_begun = recording.first.is_some();
 }
 
 /// Returns the address of a request's client, `None` if a proxy has not named it.
