@@ -1,8 +1,8 @@
 //! Generates connections of the last 30 days, and measures their insertion and the map of these days.
 //!
 //! `cargo run --release -p firstbyte-store --example generate -- CONNECTIONS FILE [END]` prints rows a second, the size of the
-//! file, the time of an opening, and three times of the map. With END it ends after so many of the connections. An existing file
-//! is only read. `rows` makes the connections.
+//! file, the time of an opening, three times of each grouping, and the time of the networks. With END it ends after so many of
+//! the connections. An existing file is only read. `rows` makes the connections.
 
 #[path = "rows/mod.rs"]
 mod rows;
@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
 use rows::Generator;
-use store::{Connection, Dimension, Grouping, Query, Retention, Sqlite, Store};
+use store::{Connection, Dimension, Grouping, Query, Retention, Sqlite, Step, Store};
 
 const DAY_S: u64 = 86_400;
 const DAYS: u64 = 30;
@@ -97,23 +97,40 @@ fn read(path: &Path) -> Outcome<()> {
     drop(Sqlite::open(path)?);
     let seconds = begin.elapsed().as_secs_f64();
     println!("opened for writing, with its check, in {seconds:.3} s");
-    for dimension in Dimension::ALL {
+    let dimensions = Dimension::ALL.map(Grouping::Dimension);
+    let others = [
+        Grouping::Protocol,
+        Grouping::Time(Step::Day),
+        Grouping::Time(Step::Hour),
+    ];
+    let always = Query {
+        to_s: u64::MAX,
+        ..Query::default()
+    };
+    for grouping in dimensions.into_iter().chain(others) {
         for _ in 0..3 {
             let begin = Instant::now();
             let store = Sqlite::open_to_read(path)?;
-            let answer = store.answer(&Query {
-                to_s: u64::MAX,
-                grouping: Grouping::Dimension(dimension),
-                ..Query::default()
-            })?;
+            let query = Query {
+                grouping,
+                ..always.clone()
+            };
+            let answer = store.answer(&query)?;
             println!(
-                "{dimension:?}: {} groups of {} connections in {:.3} s",
+                "{grouping:?}: {} groups of {} connections in {:.3} s",
                 answer.groups.len(),
                 answer.totals().connections,
                 begin.elapsed().as_secs_f64()
             );
         }
     }
+    let begin = Instant::now();
+    let found = Sqlite::open_to_read(path)?.networks(&always, 10)?;
+    println!(
+        "networks of {} connections in {:.3} s",
+        found.connections,
+        begin.elapsed().as_secs_f64()
+    );
     Ok(())
 }
 
