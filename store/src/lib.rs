@@ -1,7 +1,7 @@
 //! The store: samples of connections and their histograms by minute, hour and day.
 //!
 //! The threads that serve requests never use this crate. The supervisor's store process writes through a [`Writer`], and the lab
-//! reads with [`Sqlite::open_to_read`].
+//! reads with [`SqliteReader`].
 //!
 //! Source: docs/store.md.
 #![forbid(unsafe_code)]
@@ -35,6 +35,6 @@ pub use query::{
     OpenConnections, OpenSample, Query, Step, Totals,
 };
 pub use retention::{HOURS_KEPT_S, MAX_BYTES_LEAST, MINUTES_KEPT_S, Maintained, Retention};
-pub use sqlite::{MovedAside, NAMES_MAX, Opened, Sqlite};
+pub use sqlite::{MovedAside, NAMES_MAX, Opened, Sqlite, SqliteReader};
 pub use store::Store;
 pub use writer::{Settings, Writer};

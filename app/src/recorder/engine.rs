@@ -9,7 +9,8 @@ use lab::fetch::{HttpClient, HttpClientSettings};
 use lab::web::Source;
 use server_base::lab_store::{ClickHouseConf, LabEngine, LabStoreConf, StoreUrl};
 use store::{
-    ClickHouse, ClickHouseSettings, Report, Retention, Settings, Sqlite, Store, Transport, Writer,
+    ClickHouse, ClickHouseSettings, Report, Retention, Settings, SqliteReader, Store, Transport,
+    Writer,
 };
 
 use super::credentials::Credentials;
@@ -98,7 +99,7 @@ impl Source for StoreSource {
     fn open(&self) -> Result<Box<dyn Store>, String> {
         match &self.engine {
             LabEngine::Sqlite(path) => {
-                let opened = Sqlite::open_to_read(path).map_err(|error| error.to_string())?;
+                let opened = SqliteReader::open(path).map_err(|error| error.to_string())?;
                 Ok(Box::new(opened))
             }
             LabEngine::ClickHouse(conf) => {

@@ -20,11 +20,13 @@ mod networks;
 mod open;
 mod opened;
 mod read;
+mod reader;
 mod retain;
 mod roll;
 mod table;
 
 pub use aside::MovedAside;
+pub use reader::SqliteReader;
 pub use table::NAMES_MAX;
 
 use open::FileId;

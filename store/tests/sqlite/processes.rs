@@ -1,11 +1,11 @@
-//! Two processes on one file: both work.
+//! Two processes on one file: both work. Readers follow their path.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use firstbyte_tests::skip::skip;
 use firstbyte_tests::{TempDir, wait_until};
-use store::{Query, Settings, Store};
+use store::{Query, Settings, SqliteReader, Step, Store};
 
 use crate::rows::{NOON, child, child_argument, file, open, row, start, succeeds, totals};
 
@@ -112,4 +112,48 @@ fn openings_leave_the_locks_of_their_process() {
     assert_eq!(locks(&path), before, "after a reader");
     drop(open(&path));
     assert_eq!(locks(&path), before, "after a writer");
+}
+
+/// A reader that is open for long shows the file that has its path.
+#[test]
+fn readers_follow_their_path() {
+    let dir = TempDir::new();
+    let path = file(&dir);
+    assert!(SqliteReader::open(&path).is_err());
+    let stored = |count: u64| {
+        let mut store = open(&path);
+        let rows: Vec<_> = (0..count).map(|n| row(NOON + n, "DE", 5)).collect();
+        store.insert(&rows).expect("they are stored");
+    };
+    stored(1);
+    let reader = SqliteReader::open(&path).expect("it opens");
+    let always = Query {
+        to_s: u64::MAX,
+        ..Query::default()
+    };
+    let count = || reader.totals(&always).map(|totals| totals.connections);
+    assert_eq!(count(), Ok(1));
+    stored(2);
+    assert_eq!(count(), Ok(3));
+    // A writer moves a damaged file aside.
+    let opened = open(&path).replace("a test").expect("a new file");
+    assert_eq!(count(), Ok(0));
+    drop(opened);
+    stored(5);
+    assert_eq!(count(), Ok(5));
+    for suffix in ["", "-wal", "-shm"] {
+        // Without readers, some are gone.
+        let _ = std::fs::remove_file(dir.path().join(format!("visitors.db{suffix}")));
+    }
+    assert!(count().is_err());
+    assert!(reader.extent().is_err());
+    stored(7);
+    assert_eq!(count(), Ok(7));
+    let all = reader.answer(&always).expect("an answer");
+    assert_eq!(all.totals().connections, 7);
+    let networks = reader.networks(&always, 9).expect("networks");
+    assert_eq!(networks.connections, 7);
+    let open = reader.open_connections(&always, Step::Day);
+    assert_eq!(open, Ok(Vec::new()));
+    assert_eq!(reader.extent(), Ok(Some((NOON, NOON + 60))));
 }
