@@ -22,6 +22,21 @@ impl Http {
             timeout: Duration::from_secs(30),
         }
     }
+
+    /// Runs a statement, and returns its rows.
+    #[track_caller]
+    pub(crate) fn run(port: u16, statement: &str) -> String {
+        let request = HttpRequest {
+            method: "POST",
+            target: "/",
+            headers: &[("Content-Type", "text/plain")],
+            body: statement.as_bytes(),
+        };
+        let response = Self::new(port).send(&request).expect("a response");
+        let text = String::from_utf8_lossy(&response.body).into_owned();
+        assert_eq!(response.status, 200, "{text}");
+        text
+    }
 }
 
 impl Transport for Http {

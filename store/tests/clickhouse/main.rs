@@ -1,5 +1,6 @@
 //! The store in ClickHouse, as its users see it: answers, killed servers, full directories, wrong responses.
 
+mod chdb;
 #[path = "../common/mod.rs"]
 mod common;
 mod connected;
@@ -8,4 +9,5 @@ mod faults;
 mod http;
 mod kills;
 mod queries;
+mod resent;
 mod schemas;
