@@ -1,7 +1,8 @@
 // Judges pages of the dashboard in Chromium: axe-core in light and dark, wide and as narrow as a telephone; requests to others;
 // the policy. An overview is used, too: by keyboard, without script, with zoom, live figures, on paper.
 //
-// node dashboard.js MODULES CHROMIUM PROFILE BASE PAGE...: prints a line for each fault, then `judged N`.
+// node dashboard.js MODULES CHROMIUM PROFILE BASE PAGE...: prints a line for each fault, then `judged N`. The page `use` is the
+// tour of an overview; `use=N` wants N open connections.
 'use strict'
 
 const fs = require('fs')
@@ -15,7 +16,8 @@ const { open, close } = launch({ chromium, profile, isOwn, resolver: 'MAP * ~NOT
 // Waits for a condition of the page.
 const until = async (tab, condition, what) => {
   for (let n = 0; n < 600; n++) {
-    if (await tab.value(condition)) return
+    // A page that is left answers nothing.
+    if (await tab.value(condition).catch(() => false)) return
     await new Promise((resolve) => setTimeout(resolve, 50))
   }
   throw new Error(`not within 30 s: ${what}`)
@@ -143,13 +145,14 @@ const judgeWithoutScript = async (fault) => {
   await tab.close()
 }
 
-const judgeScript = async (fault) => {
+const judgeScript = async (fault, wanted) => {
   const said = []
   const tab = await open(said)
   await tab.show('light', 1280)
   await tab.load(`${base}overview?period=6h`, { script: true })
   await until(tab, isShown('.live'), 'live figures')
-  if (await tab.value("document.querySelector('[data-figure=open]').textContent") !== '99') fault('live figures are others')
+  const count = await tab.value("document.querySelector('[data-figure=open]').textContent")
+  if (wanted ? count !== wanted : !/^[1-9]\d*$/.test(count)) fault(`${count} open connections`)
   const [x, y, width] = await tab.value("(() => { const box = document.querySelector('.u-over').getBoundingClientRect(); return [box.x, box.y + box.height / 2, box.width] })()")
   const mouse = (type, share) => tab.call('Input.dispatchMouseEvent', { type, x: x + width * share, y, button: 'left', buttons: 1, clickCount: 1 })
   await mouse('mousePressed', 0.3)
@@ -176,8 +179,9 @@ const judgeScript = async (fault) => {
 const main = async () => {
   for (const page of pages) {
     const fault = (what) => console.log(`${page}: ${what}`)
-    if (page === 'use') {
-      for (const judge of [judgeKeyboard, judgeWithoutScript, judgeScript, judgePolicy]) await judge(fault)
+    const [name, wanted] = page.split('=')
+    if (name === 'use') {
+      for (const judge of [judgeKeyboard, judgeWithoutScript, judgeScript, judgePolicy]) await judge(fault, wanted)
     } else await judgePage(page, fault)
   }
   console.log(`judged ${pages.length}`)

@@ -222,7 +222,10 @@ fn slider(frame: &Frame<'_>) -> Markup {
     let back = begin
         .saturating_sub(frame.choices.extent.0)
         .div_ceil(length);
-    let back = i64::try_from(back).unwrap_or(SLIDER_MAX).min(SLIDER_MAX);
+    // A slider with one position would be a puzzle.
+    let back = i64::try_from(back)
+        .unwrap_or(SLIDER_MAX)
+        .clamp(1, SLIDER_MAX);
     let ahead = (params.now_s.saturating_sub(end) / length).min(SLIDER_MAX as u64) as i64;
     let (least, most) = ((-back).min(params.shift), ahead.max(params.shift));
     let (from, to) = params.period();

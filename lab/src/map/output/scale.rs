@@ -42,7 +42,7 @@ impl Measure {
         match (class.checked_sub(1).map(|at| bounds[at]), bounds.get(class)) {
             (None, Some(high)) => format!("<{high} {unit}"),
             (Some(low), Some(high)) => format!("{low}-{high} {unit}"),
-            (low, None) => format!(">={} {unit}", low.unwrap_or_default()),
+            (low, None) => format!("\u{2265} {} {unit}", low.unwrap_or_default()),
         }
     }
 
@@ -128,7 +128,7 @@ mod tests {
             assert_eq!((of(bound - 0.01), of(bound)), (class, class + 1));
         }
         let labels: Vec<String> = (0..CLASSES).map(|n| Measure::RoundTrip.label(n)).collect();
-        let words = "<20 ms, 20-50 ms, 50-100 ms, 100-200 ms, 200-400 ms, >=400 ms";
+        let words = "<20 ms, 20-50 ms, 50-100 ms, 100-200 ms, 200-400 ms, \u{2265} 400 ms";
         assert_eq!(labels.join(", "), words);
         assert_eq!(Measure::Requests.label(1), "0.1-0.3 %");
         assert_eq!(Measure::Requests.class(0.099), 0);

@@ -71,7 +71,7 @@
       height: 210,
       tzDate: (s) => uPlot.tzDate(new Date(s * 1000), 'UTC'),
       scales: { x: { range: (plot, from, to) => [from, to] }, y: { range: (plot, from, to) => [0, to > 0 ? to * 1.05 : 1] } },
-      axes: [{ ...axis, values: [[86400, '{YYYY}-{MM}-{DD}', null, null, null, null, null, null, 1], [3600, '{HH}:{mm}', '\n{MM}-{DD}', null, '\n{MM}-{DD}', null, null, null, 1], [1, '{HH}:{mm}', '\n{MM}-{DD}', null, '\n{MM}-{DD}', null, null, null, 1]] },
+      axes: [{ ...axis, space: 70, values: [[86400, '{MM}-{DD}', '\n{YYYY}', null, null, null, null, null, 1], [3600, '{HH}:{mm}', '\n{MM}-{DD}', null, '\n{MM}-{DD}', null, null, null, 1], [1, '{HH}:{mm}', '\n{MM}-{DD}', null, '\n{MM}-{DD}', null, null, null, 1]] },
         { ...axis, size: 64, values: (plot, all) => all.map(format), ...(data.scale === 'bytes' ? { incrs: binary } : {}) }],
       series: [{ value: (plot, s) => s === null ? '–' : readable(s) + ' UTC' },
         ...data.series.map(({ name }, n) => ({ label: name, stroke: () => colour(`--s${n}`), dash: dashes[n], width: 1.5, points: { show: false }, value: show }))],
