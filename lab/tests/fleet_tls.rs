@@ -64,6 +64,7 @@ fn client(folder: &Path, https: u16) -> Box<dyn Transport> {
     let url = Url::parse(&format!("https://localhost:{https}/")).expect("a URL");
     let mut settings = HttpClientSettings::new(&url);
     settings.trust = Trust::file(&folder.join("ca.pem")).expect("it was written");
+    settings.gzip = true;
     Box::new(HttpClient::new(settings))
 }
 
@@ -119,12 +120,12 @@ fn writer_and_reader_need_few_rights_over_tls() {
     }
     let (sender, _reports) = std::sync::mpsc::channel();
     let writer = start(settings(&folder, DATABASE, PASSWORD), sender);
-    for _ in 0..10 {
+    for _ in 0..1000 {
         assert!(writer.offer(row()));
     }
     wait_until("all rows are stored", || {
         let counts = writer.counters().counts();
-        counts.written == 10 && counts.spilled_batches == 0
+        counts.written == 1000 && counts.spilled_batches == 0
     });
     let reader = store::ClickHouse::reader(
         client(&folder, port),
@@ -137,5 +138,5 @@ fn writer_and_reader_need_few_rights_over_tls() {
         ..Query::default()
     };
     let totals = reader.totals(&all).expect("the reader may read");
-    assert_eq!(totals.connections, 10);
+    assert_eq!(totals.connections, 1000);
 }

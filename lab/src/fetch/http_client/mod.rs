@@ -89,9 +89,15 @@ impl HttpClient {
             fields.push(own("user-agent", USER_AGENT));
         }
         let mut body = None;
+        // ClickHouse 18.16 reads forms from the body as it comes.
+        let is_form = request.headers.iter().any(|(name, value)| {
+            let value = value.to_ascii_lowercase();
+            name.eq_ignore_ascii_case("content-type") && value.starts_with("multipart/")
+        });
         if self.settings.gzip
             && request.body.len() >= GZIP_BYTES_LEAST
             && !has("content-encoding")
+            && !is_form
             && let Ok(packed) = gzip(request.body)
         {
             fields.push(own("content-encoding", "gzip"));

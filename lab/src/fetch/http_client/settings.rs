@@ -18,7 +18,7 @@ pub struct HttpClientSettings {
     pub timeout: Duration,
     /// Longest body of a response, bytes.
     pub response_bytes: usize,
-    /// Whether bodies from 1 KiB on are sent with gzip.
+    /// Whether bodies from 1 KiB on are sent with gzip, except forms.
     pub gzip: bool,
 }
 

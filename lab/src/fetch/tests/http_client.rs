@@ -377,9 +377,15 @@ fn large_bodies_are_compressed_on_request() {
     for gzip in [false, true] {
         settings.gzip = gzip;
         let mut client = HttpClient::new(settings.clone());
-        for (length, is_large) in [(1023, false), (1024, true), (3 << 20, true)] {
+        let form = [("Content-Type", "Multipart/form-data; boundary=x")];
+        for (length, fields, is_large) in [
+            (1023, &[][..], false),
+            (1024, &[], true),
+            (3 << 20, &[], true),
+            (1024, &form, false),
+        ] {
             let body = vec![b'a'; length];
-            client.send(&post(&[], &body)).expect("a response");
+            client.send(&post(fields, &body)).expect("a response");
             let (head, sent) = requests.recv_timeout(PATIENCE).expect("a request");
             let is_packed = head
                 .to_ascii_lowercase()
