@@ -35,7 +35,10 @@ impl Chdb {
             return None;
         }
         let (dir, port) = (TempDir::new(), Port::reserve());
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/clickhouse/chdb_server.py");
+        let script = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/tests/clickhouse/chdb_server.py"
+        );
         let mut command = Command::new("python3");
         command
             .args([script, &port.number().to_string()])
