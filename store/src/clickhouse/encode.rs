@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::spill::{BatchHead, Kind};
+use super::batch::{BatchHead, Kind};
 use super::text::escape;
 use crate::connection::{Connection, TEXT_BYTES_MAX};
 use crate::query::OpenSample;

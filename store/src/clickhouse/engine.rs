@@ -1,13 +1,14 @@
 //! ClickHouse as an engine of the writer: spills batches, and starts the thread that sends them.
 
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::ClickHouseSettings;
 use super::encode::{self, Encoded};
 use super::send::Sender;
+use super::shared::{Connect, Shared, State};
 use super::spill::Spill;
-use super::{ClickHouseSettings, Transport};
 use crate::counters::{Counters, Report, Reports};
 use crate::error::Error;
 use crate::writer::{Batch, Engine};
@@ -18,41 +19,6 @@ const ROWS_MAX: usize = encode::ROWS_MAX;
 const MAINTAIN_PAUSE: Duration = Duration::from_secs(3600);
 /// Time that the end of a writer waits for the batches on their way.
 const CLOSE_WAIT: Duration = Duration::from_secs(2);
-
-/// Makes the client of the thread that sends.
-pub(super) type Connect = Box<dyn Fn() -> Box<dyn Transport> + Send>;
-
-/// State that both threads share.
-pub(super) struct Shared {
-    pub(super) state: Mutex<State>,
-    /// Notified about each new batch, and about the end of either thread.
-    pub(super) changed: Condvar,
-    pub(super) settings: ClickHouseSettings,
-    pub(super) counters: Arc<Counters>,
-    pub(super) reports: Reports,
-}
-
-pub(super) struct State {
-    pub(super) spill: Spill,
-    /// Time at which the thread that sends must end.
-    pub(super) end_at: Option<Instant>,
-    pub(super) has_ended: bool,
-}
-
-impl Shared {
-    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Publishes the sizes of the spill directory.
-    pub(super) fn count(&self, spill: &Spill) {
-        let (batches, rows, bytes) = spill.sizes();
-        let counters = &self.counters;
-        counters.spilled_batches.store(batches, Ordering::Relaxed);
-        counters.spilled_rows.store(rows, Ordering::Relaxed);
-        counters.spilled_bytes.store(bytes, Ordering::Relaxed);
-    }
-}
 
 /// Engine of a [`Writer`](crate::Writer).
 pub(crate) struct ClickHouseEngine {

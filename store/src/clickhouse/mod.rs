@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use crate::retention::Retention;
 
+mod batch;
 mod client;
 mod encode;
 mod engine;
@@ -19,7 +20,9 @@ mod migrate;
 mod parse;
 mod random;
 mod read;
+mod select;
 mod send;
+mod shared;
 mod spill;
 mod sql;
 mod text;

@@ -9,10 +9,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use super::batch::{self, BatchHead, Kind, ReadError};
 use super::client::{Client, Failure, Incoming, UNKNOWN_DATABASE, UNKNOWN_TABLE};
-use super::engine::{Connect, Shared};
 use super::random::random;
-use super::spill::{self, BatchHead, Kind, ReadError, Waiting};
+use super::shared::{Connect, Shared};
+use super::spill::{Damaged, Waiting};
 use super::sql::{self, BatchRows};
 use super::{keep, migrate};
 use crate::counters::Report;
@@ -157,7 +158,7 @@ impl Sender {
 
     fn send(&mut self, waiting: Waiting) -> Result<(), Error> {
         let path = self.shared.lock().spill.path_of(&waiting);
-        let (head, rows) = match spill::read(&path) {
+        let (head, rows) = match batch::read(&path) {
             Err(ReadError::Damaged(reason)) => return self.move_aside(reason),
             Err(ReadError::System(error)) => return Err(error),
             Ok(read) => read,
@@ -243,7 +244,7 @@ impl Sender {
         let damaged = state.spill.move_first_aside(reason)?;
         self.shared.count(&state.spill);
         drop(state);
-        if let Some(spill::Damaged { to, reason }) = damaged {
+        if let Some(Damaged { to, reason }) = damaged {
             let counters = &self.shared.counters;
             counters.moved_aside.fetch_add(1, Ordering::Relaxed);
             self.shared.reports.send(Report::MovedAside { to, reason });

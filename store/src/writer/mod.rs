@@ -19,12 +19,14 @@ use crate::retention::Retention;
 
 mod engine;
 mod failing;
+mod item;
 mod sqlite;
 mod worker;
 
 pub(crate) use engine::{Batch, Engine};
 pub(crate) use failing::Failing;
 
+use item::Item;
 use sqlite::SqliteEngine;
 use worker::Worker;
 
@@ -56,18 +58,6 @@ impl Settings {
             commit_pause: COMMIT_PAUSE,
             retention: Retention::default(),
         }
-    }
-}
-
-/// An element of the queue. Rows are boxed: samples are short.
-enum Item {
-    Row(Box<Connection>),
-    Open(OpenSample),
-}
-
-impl Item {
-    fn is_row(&self) -> bool {
-        matches!(self, Self::Row(_))
     }
 }
 

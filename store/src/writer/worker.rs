@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use super::Item;
 use super::engine::{Batch, Engine};
 use super::failing::Failing;
+use super::item::Item;
 use crate::counters::{Counters, Report, Reports};
 use crate::error::Error;
 

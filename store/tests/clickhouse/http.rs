@@ -26,13 +26,19 @@ impl Http {
     /// Runs a statement, and returns its rows.
     #[track_caller]
     pub(crate) fn run(port: u16, statement: &str) -> String {
+        Self::new(port).run_here(statement)
+    }
+
+    /// Runs a statement with this client, and returns its rows.
+    #[track_caller]
+    pub(crate) fn run_here(&mut self, statement: &str) -> String {
         let request = HttpRequest {
             method: "POST",
             target: "/",
             headers: &[("Content-Type", "text/plain")],
             body: statement.as_bytes(),
         };
-        let response = Self::new(port).send(&request).expect("a response");
+        let response = self.send(&request).expect("a response");
         let text = String::from_utf8_lossy(&response.body).into_owned();
         assert_eq!(response.status, 200, "{text}");
         text
