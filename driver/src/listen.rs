@@ -435,6 +435,26 @@ mod tests {
     }
 
     #[test]
+    fn socket_of_the_owner_is_never_open_to_others() {
+        let path = std::env::temp_dir().join(format!("firstbyte-owner-{}", std::process::id()));
+        let _ = std::fs::remove_file(&path);
+        let options = SocketOptions {
+            owner_only: true,
+            ..SocketOptions::default()
+        };
+        // It does not listen yet, so no client can have been there before the mode was set.
+        let bound = bind_only(
+            &ListenAddr::Unix(path.clone()),
+            &options,
+            Sharing::AsConfigured,
+        );
+        let _bound = bound.expect("bind");
+        let file = std::fs::metadata(&path).expect("a socket");
+        assert_eq!(file.permissions().mode() & 0o777, 0o600);
+        std::fs::remove_file(&path).expect("remove");
+    }
+
+    #[test]
     fn unix_socket_is_open_to_everybody() {
         let path = std::env::temp_dir().join(format!("firstbyte-listen-{}", std::process::id()));
         let _ = std::fs::remove_file(&path);

@@ -1,5 +1,7 @@
 //! `lab_dashboard`: its places and access rules, and the requests that the store process gets.
 
+use server_base::upstream_request::Failure;
+
 use crate::site::Site;
 use crate::tls_settings::pair;
 
@@ -221,4 +223,32 @@ fn blocks_inside_keep_the_dashboard() {
     assert_eq!(site.servers.sent()[0].line(), "GET /x?a=1");
     assert_eq!(site.get("/lab/own/").status, 204);
     assert!(site.servers.sent().is_empty());
+}
+
+#[test]
+fn page_without_the_store_process_has_the_reason() {
+    let refused = Failure::Socket {
+        call: "connect()",
+        errno: 111,
+    };
+    let mut site = Site::http(&server("error_page 503 /other;", "lab_dashboard public;"));
+    for (failure, reason) in [
+        (refused, "is not running"),
+        (Failure::Closed, "is not running"),
+        (Failure::TimedOut, "does not answer"),
+    ] {
+        site.servers.fail(failure.clone());
+        let answer = site.get("/lab/");
+        assert_eq!(answer.status, 503, "{failure:?}");
+        assert!(answer.body.contains(reason), "{failure:?}: {}", answer.body);
+        assert_eq!(answer.field("Retry-After"), "5");
+        assert_eq!(answer.field("Cache-Control"), "no-store");
+        // No other attempt is made.
+        assert_eq!(site.servers.sent().len(), 1, "{failure:?}");
+    }
+    // A page of the store process itself passes as it is.
+    site.servers
+        .answer("503\nContent-Type: text/html\n\nno store yet");
+    let answer = site.get("/lab/");
+    assert_eq!((answer.status, answer.body.as_str()), (503, "no store yet"));
 }

@@ -9,7 +9,7 @@ use engines::http::{BodyLength, Chunk, Fields, ResponseHead};
 use server_base::connector::{Connector, Lookup, NoServers, Route};
 use server_base::name_servers::NameServers;
 use server_base::upstream_request::{
-    RequestSpec, UpstreamCall, UpstreamEvent, UpstreamRequest, attempt,
+    Failure, RequestSpec, UpstreamCall, UpstreamError, UpstreamEvent, UpstreamRequest, attempt,
 };
 use server_base::waker::{WakeQueue, Waker};
 
@@ -21,6 +21,8 @@ pub(crate) struct Servers(Rc<RefCell<Script>>);
 struct Script {
     /// Responses as HTTP/1 has them, the next one first; without any it is an empty 200.
     answers: VecDeque<String>,
+    /// Failures of the next attempts, before any response.
+    failures: VecDeque<Failure>,
     sent: Vec<Sent>,
 }
 
@@ -83,6 +85,11 @@ impl Servers {
         self.0.borrow_mut().answers.push_back(response.to_owned());
     }
 
+    /// The next attempt fails like this.
+    pub(crate) fn fail(&self, failure: Failure) {
+        self.0.borrow_mut().failures.push_back(failure);
+    }
+
     /// The requests since this was asked.
     pub(crate) fn sent(&self) -> Vec<Sent> {
         std::mem::take(&mut self.0.borrow_mut().sent)
@@ -92,9 +99,16 @@ impl Servers {
 impl Connector for Servers {
     fn call(&mut self, route: Route, request: RequestSpec, waker: Waker) -> UpstreamRequest {
         let mut script = self.0.borrow_mut();
-        let answer = script.answers.pop_front();
         let (ours, theirs) = attempt(request.clone(), waker, &WakeQueue::default(), 0);
-        play(&theirs, &answer.unwrap_or_default());
+        match script.failures.pop_front() {
+            Some(failure) => theirs.tell(UpstreamEvent::Failed(UpstreamError {
+                failure,
+                sent_bytes: 0,
+                reused: false,
+                untouched: true,
+            })),
+            None => play(&theirs, &script.answers.pop_front().unwrap_or_default()),
+        }
         script.sent.push(Sent {
             route,
             request,
