@@ -151,7 +151,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
         return Content::Status(405);
     }
     match upstream::handle(x, cx, &StoreProcess) {
-        Content::Status(status @ (502..=504)) => {
+        Content::Status(status @ (500 | 502..=504)) => {
             unavailable(x, cx, status);
             Content::Sent
         }
@@ -162,6 +162,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
 /// Answers in the place of the store process.
 fn unavailable(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) {
     let reason = match status {
+        500 => "The server has no free connection to the store process (worker_connections).",
         504 => "The store process does not answer. It may be busy with a large query.",
         _ => "The store process is not running, or it has just been restarted.",
     };

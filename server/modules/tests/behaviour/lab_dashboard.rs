@@ -236,6 +236,7 @@ fn page_without_the_store_process_has_the_reason() {
         (refused, "is not running"),
         (Failure::Closed, "is not running"),
         (Failure::TimedOut, "does not answer"),
+        (Failure::NoConnection, "no free connection"),
     ] {
         site.servers.fail(failure.clone());
         let answer = site.get("/lab/");
