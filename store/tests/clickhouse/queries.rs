@@ -3,6 +3,8 @@
 use firstbyte_tests::TempDir;
 use firstbyte_tests::clickhouse::ClickHouse;
 
+use store::Store;
+
 use crate::common::{check, open_samples, rows};
 use crate::connected::{reader, settings, start, store_all};
 
@@ -19,7 +21,7 @@ fn results_are_those_of_a_list() {
     // An empty store has a schema as soon as a writer has connected.
     assert!(reports.recv().is_ok());
     let store = reader(server.port());
-    check(&store, &[], &[]);
+    assert_eq!(store.extent(), Ok(None));
     let (first, second) = rows.split_at(rows.len() / 2);
     store_all(&writer, first, &samples);
     store_all(&writer, second, &[]);
