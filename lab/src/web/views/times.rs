@@ -35,7 +35,10 @@ pub(super) fn view(context: &Context<'_>) -> Result<View, Error> {
         histograms.push(all);
     }
     let note = "Quantiles are interpolated within buckets of 3 to 6 %.";
-    view.section("Quantiles", None, table).note = note.to_owned();
+    let section = view.section("Quantiles", None, table);
+    section.note = note.to_owned();
+    // Beside the first histogram: the page is a square of four.
+    section.is_wide = false;
     for ((shown, id, note), histogram) in SHOWN.into_iter().zip(histograms) {
         let bars = Bars { histogram };
         let columns: [Head; 3] = [
