@@ -5,6 +5,7 @@ mod rows;
 
 mod figures;
 mod hostile;
+mod live;
 
 use std::path::PathBuf;
 use std::sync::Arc;
