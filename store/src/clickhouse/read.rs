@@ -309,17 +309,13 @@ impl Reader {
         };
         let day_s = Resolution::Day.seconds();
         let mut ends = (days.0, days.1.saturating_add(day_s));
+        // Either end may have lost its hours and rows.
         let hours = self.near(days, day_s, "rollup_hour", "start_s", all)?;
-        if let (Some(first), Some(last)) = hours {
-            ends = (first, last.saturating_add(3600));
-        }
+        ends.0 = hours.0.unwrap_or(ends.0);
+        ends.1 = hours.1.map_or(ends.1, |last| Resolution::Hour.after(last));
         let rows = self.near(days, day_s, "connection", "closed_s", "1")?;
-        if let (Some(first), Some(last)) = rows {
-            ends = (
-                Resolution::Minute.floor(first),
-                Resolution::Minute.after(last),
-            );
-        }
+        ends.0 = rows.0.map_or(ends.0, |at| Resolution::Minute.floor(at));
+        ends.1 = rows.1.map_or(ends.1, |at| Resolution::Minute.after(at));
         Ok(Some(ends))
     }
 

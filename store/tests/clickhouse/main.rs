@@ -7,6 +7,7 @@ mod connected;
 mod fake;
 mod faults;
 mod http;
+mod kept;
 mod kills;
 mod queries;
 mod resent;
