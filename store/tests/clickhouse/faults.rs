@@ -11,7 +11,7 @@ use firstbyte_tests::wait::wait_until;
 use store::{Connection, Report, Store};
 
 use crate::common::rows;
-use crate::connected::{reader, settings, start, start_with};
+use crate::connected::{reader, settings, start, start_with, store_all};
 use crate::fake::{self, Response};
 
 const PASSWORD: &str = "s3cret";
@@ -146,6 +146,38 @@ fn readers_report_faults() {
         assert!(!error.contains(char::is_control), "{name}: {error}");
         assert!(error.chars().count() <= LINE_CHARS_MAX, "{name}: {error}");
     }
+}
+
+/// Users of a real server: a wrong password, and one who may only read.
+#[test]
+fn users_without_rights_are_reported() {
+    let Some(server) = ClickHouse::start() else {
+        return;
+    };
+    for (user, password, line) in [
+        ("writer", Some("other-secret"), "Wrong password"),
+        ("reader", None, "readonly"),
+        ("nobody", None, "nobody"),
+    ] {
+        let dir = TempDir::new();
+        let mut settings = settings(dir.path());
+        settings.user = Some(user.to_owned());
+        settings.password = password.map(str::to_owned);
+        let (writer, reports) = start(settings, server.port());
+        assert!(writer.offer(rows(7).remove(0)));
+        let report = reports.recv().expect("a report").to_string();
+        assert!(report.contains(line), "{user}: {report}");
+        assert!(!report.contains("other-secret"), "{report}");
+        let counts = || writer.counters().counts();
+        wait_until("the row waits", || counts().spilled_rows == 1);
+        assert_eq!((counts().written, counts().dropped), (0, 0), "{user}");
+    }
+    let dir = TempDir::new();
+    let mut settings = settings(dir.path());
+    settings.user = Some("writer".to_owned());
+    settings.password = Some(PASSWORD.to_owned());
+    let (writer, _reports) = start(settings, server.port());
+    store_all(&writer, &rows(7)[..5], &[]);
 }
 
 /// Rows of a batch that is refused are not all rows.
