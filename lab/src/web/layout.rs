@@ -243,7 +243,8 @@ fn slider(frame: &Frame<'_>) -> Markup {
             a .step rel="prev" href=(link((params.shift - 1).max(-SHIFT_MAX))) { "\u{2039} Previous" }
             input type="range" name="shift" min=(least) max=(most) step="1" value=(params.shift) aria-labelledby="shift"
                 data-from=(begin) data-length=(length);
-            a .step rel="next" href=(link((params.shift + 1).min(SHIFT_MAX))) { "Next \u{203a}" }
+            // Nothing is recorded in the future.
+            @if to < params.now_s { a .step rel="next" href=(link((params.shift + 1).min(SHIFT_MAX))) { "Next \u{203a}" } }
             output for="shift" { (readable(from)) " to " (readable(to)) }
         }
     }

@@ -446,3 +446,17 @@ fn long_periods_are_answered() {
         }
     }
 }
+
+#[test]
+fn next_period_is_a_link_unless_it_is_in_the_future() {
+    let site = Dashboard::of(&two(), &[]);
+    for (query, wanted) in [
+        ("", false),
+        ("?shift=-1", true),
+        ("?shift=-2&period=1h", true),
+    ] {
+        let page = site.body(&format!("stalls{query}"), 200);
+        assert_eq!(page.contains("rel=\"next\""), wanted, "{query}");
+        assert!(page.contains("rel=\"prev\""), "{query}");
+    }
+}
