@@ -1,6 +1,6 @@
 //! The dashboard over recorded traffic of five countries behind links, in Chromium.
 //!
-//! `FIRSTBYTE_UPDATE=1 cargo test -p firstbyte-link --test dashboard` records for twelve minutes and draws the pictures of
+//! `FIRSTBYTE_UPDATE=1 cargo test -p firstbyte-link --test dashboard` records for eleven minutes and draws the pictures of
 //! docs/dashboard.md.
 
 mod support;
@@ -19,8 +19,12 @@ use support::available;
 
 /// Countries and their round-trip times, milliseconds.
 const COUNTRIES: [(&str, u64); 5] = [("DE", 5), ("FR", 20), ("SE", 50), ("US", 100), ("AU", 200)];
-/// Time of the traffic behind pictures.
-const RECORDED: Duration = Duration::from_secs(720);
+/// Time of the traffic behind pictures: two periods of whole minutes, and the rest of the first minute.
+const RECORDED: Duration = Duration::from_secs(2 * HALF_S + 60);
+/// Length of each of the two periods that a picture compares, seconds.
+const HALF_S: u64 = 300;
+/// Time between two visits of a link while pictures are recorded.
+const PACE: Duration = Duration::from_millis(250);
 
 fn links() -> Option<Vec<(&'static str, Link)>> {
     let link = |(code, rtt_ms)| {
@@ -82,6 +86,9 @@ fn visits(links: &[(&str, Link)], port: u16, until: Instant) -> u64 {
                 ["--http2", "--http1.1"][usize::from(count % 4 == 3)],
             );
             count += 1;
+            if Instant::now() < until {
+                thread::park_timeout(PACE);
+            }
         }
         count
     };
@@ -173,20 +180,20 @@ fn pages_over_traffic_of_five_countries_have_no_fault() {
 /// Draws the pictures of the document.
 fn draw(server: &Server, browser: &Path, begin_s: u64) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/pictures");
-    let half_s = RECORDED.as_secs() / 2;
     let time = |at: u64| lab_time(begin_s.next_multiple_of(60) + at);
     let compare = format!(
         "compare?from={}&to={}&before={}",
-        time(half_s),
-        time(2 * half_s),
+        time(HALF_S),
+        time(2 * HALF_S),
         time(0)
     );
+    let period = format!("from={}&to={}", time(0), time(2 * HALF_S));
     let mut arguments = vec![OsString::from(base(server))];
     for (page, file) in [
-        ("overview?period=1h", "dashboard.png"),
-        ("map?period=1h", "dashboard-map.png"),
-        ("times?period=1h", "dashboard-times.png"),
-        (compare.as_str(), "dashboard-compare.png"),
+        (format!("overview?{period}"), "dashboard.png"),
+        (format!("map?{period}"), "dashboard-map.png"),
+        (format!("times?{period}"), "dashboard-times.png"),
+        (compare, "dashboard-compare.png"),
     ] {
         arguments.extend([OsString::from(page), folder.join(file).into_os_string()]);
     }
