@@ -131,6 +131,40 @@ fn connection(row: &Connection, out: &mut String) {
     }
 }
 
+/// Returns the server of the first of some rows, with its escapes: those of a literal are the same.
+pub(super) fn first_server(rows: &[u8]) -> &str {
+    let line = rows.split(|byte| *byte == b'\n').next();
+    let field = line.and_then(|line| line.split(|byte| *byte == b'\t').nth(1));
+    // Rows are made of texts.
+    field
+        .and_then(|field| std::str::from_utf8(field).ok())
+        .unwrap_or_default()
+}
+
 fn text_of(text: &str, out: &mut String) {
     escape(&text[..text.floor_char_boundary(TEXT_BYTES_MAX)], out);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn first_server_is_the_one_of_the_first_row() {
+        for (server, expected) in [
+            ("a.example.org", "a.example.org"),
+            ("it's\t\\N\n", "it\\'s\\t\\\\N\\n"),
+            ("", ""),
+        ] {
+            let row = |server: &str| Connection {
+                server: server.to_owned(),
+                protocol: "HTTP/2.0".to_owned(),
+                ..Connection::default()
+            };
+            let batches = connections(&[row(server), row("other")]);
+            assert_eq!(batches.len(), 1);
+            assert_eq!(first_server(batches[0].rows.as_bytes()), expected);
+        }
+        assert_eq!(first_server(b""), "");
+    }
 }

@@ -15,7 +15,7 @@ use super::random::random;
 use super::shared::{Connect, Shared};
 use super::spill::{Damaged, Waiting};
 use super::sql::{self, BatchRows};
-use super::{keep, migrate};
+use super::{encode, keep, migrate};
 use crate::counters::Report;
 use crate::error::Error;
 use crate::writer::Failing;
@@ -205,6 +205,7 @@ impl Sender {
             last_s: head.last_s,
             run: head.run,
             batch: head.batch,
+            server: encode::first_server(rows),
         };
         let text = sql::insert_rows(database, &batch);
         self.client.insert(&text, &id, &SETTINGS, Some(&incoming))?;

@@ -212,7 +212,7 @@ fn rolled(database: &str, seconds: u64, prewhere: &str, and: &str) -> String {
 
 /// A batch in statements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct BatchRows {
+pub(super) struct BatchRows<'a> {
     /// Day of UTC, since 1970.
     pub(super) day: u64,
     /// Times of the first and of the last row, Unix seconds.
@@ -220,9 +220,11 @@ pub(super) struct BatchRows {
     pub(super) last_s: u64,
     pub(super) run: u64,
     pub(super) batch: u64,
+    /// Server of the first row, escaped.
+    pub(super) server: &'a str,
 }
 
-impl BatchRows {
+impl BatchRows<'_> {
     /// Condition that chooses the rows of the batch.
     fn chosen(&self) -> String {
         let Self {
@@ -242,20 +244,24 @@ impl BatchRows {
 }
 
 /// Inserts the rows of a batch, unless they are stored.
-pub(super) fn insert_rows(database: &str, batch: &BatchRows) -> String {
+///
+/// A batch is one part, so one of its rows is enough for the check. With the server of a row it reads the rows of that server
+/// in an hour, and not those of the whole fleet: the table is sorted by hour and server.
+pub(super) fn insert_rows(database: &str, batch: &BatchRows<'_>) -> String {
     let (name, columns) = (table(database, "connection"), names(&COLUMNS));
     format!(
         "INSERT INTO {name} ({columns}, run, batch) SELECT {columns}, {}, {} FROM {} \
-         WHERE (SELECT count() FROM {name} WHERE {}) = 0",
+         WHERE (SELECT count() FROM {name} WHERE server = '{}' AND {}) = 0",
         batch.run,
         batch.batch,
         super::client::INCOMING,
+        batch.server,
         batch.chosen()
     )
 }
 
 /// Counts the markers of a batch in a roll-up.
-pub(super) fn markers(database: &str, rollup: &str, batch: &BatchRows) -> String {
+pub(super) fn markers(database: &str, rollup: &str, batch: &BatchRows<'_>) -> String {
     format!(
         "SELECT count() FROM {} WHERE day = {} AND dimension = {MARKER} AND start_s = {} AND key = {}",
         table(database, rollup),
@@ -266,7 +272,7 @@ pub(super) fn markers(database: &str, rollup: &str, batch: &BatchRows) -> String
 }
 
 /// Adds the rows of a batch to a roll-up, unless it has the marker of the batch.
-pub(super) fn repair(database: &str, rollup: (&str, u64), batch: &BatchRows) -> String {
+pub(super) fn repair(database: &str, rollup: (&str, u64), batch: &BatchRows<'_>) -> String {
     let (name, seconds) = (table(database, rollup.0), rollup.1);
     let sums = SUMS.map(|(_, sum)| sum).join(", ");
     let histograms = HISTOGRAMS
