@@ -173,6 +173,8 @@ pub(super) fn grouped(count: u64) -> String {
 pub(super) fn real(value: f64) -> String {
     let size = value.abs();
     match size {
+        // No minus before a nought.
+        _ if size < 0.005 => "0.00".to_owned(),
         _ if size < 9.995 => format!("{value:.2}"),
         _ if size < 99.95 => format!("{value:.1}"),
         _ if size < 1e15 => {
@@ -210,6 +212,7 @@ mod tests {
     fn numbers_are_readable() {
         let all = [0, 999, 1000, 1_234_567].map(grouped);
         assert_eq!(all, ["0", "999", "1\u{2009}000", "1\u{2009}234\u{2009}567"]);
+        assert_eq!([-0.0049, -0.005, 0.0].map(real), ["0.00", "-0.01", "0.00"]);
         let all = [0.123, 9.994, 9.996, 99.94, 99.96, 1234.5, -1234.5].map(real);
         let wanted = [
             "0.12",
