@@ -29,7 +29,7 @@ use store::{Connection, HandshakeKind, Network, Prefixes, Report, Stalls, Writer
 use crate::console::Console;
 use credentials::Credentials;
 pub(crate) use credentials::check_files;
-pub(crate) use engine::check_readable;
+pub(crate) use engine::{check_readable, open_to_read};
 use open_minutes::{OpenMinutes, named};
 use pages::Pages;
 

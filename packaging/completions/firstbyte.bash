@@ -470,13 +470,25 @@ _firstbyte() {
             return 0
             ;;
         firstbyte__subcmd__map)
-            opts="-c --store --days --protocol --server --format --client --follow --threads --geoip --min-samples --json --html --svg --csv"
+            opts="-c --store --user --password-file --cacert --days --protocol --server --format --client --follow --threads --geoip --min-samples --json --html --svg --csv"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --store)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --user)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --password-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cacert)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

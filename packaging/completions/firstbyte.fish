@@ -252,7 +252,10 @@ FB903\t''
 FB904\t''"
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand lint" -l json -d 'Print JSON'
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand lint" -l sarif -d 'Print SARIF 2.1.0, which code hosts read; paths are relative to the current directory'
-complete -c firstbyte -n "__fish_firstbyte_using_subcommand map" -l store -d 'Read the store of a server, sqlite:PATH, in the place of logs' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand map" -l store -d 'Read a store, sqlite:PATH or clickhouse:http[s]://HOST[:PORT]/DATABASE, in the place of logs' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand map" -l user -d 'User of ClickHouse' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand map" -l password-file -d 'File with the password of this user' -r -F
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand map" -l cacert -d 'Trusted certificates, PEM, instead of those of the system' -r -F
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand map" -l days -d 'Connections of this many days until now' -r
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand map" -l protocol -d 'Connections of this protocol alone, such as HTTP/2.0' -r
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand map" -l server -d 'Connections of this server alone' -r

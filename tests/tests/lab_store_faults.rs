@@ -14,7 +14,7 @@ use firstbyte_tests::backend::{Backend, Step};
 use firstbyte_tests::busy::judged;
 use firstbyte_tests::clickhouse::ClickHouse;
 use firstbyte_tests::port::Port;
-use firstbyte_tests::{Builder, Client, Server, Signal, peer, process, wait_until};
+use firstbyte_tests::{Builder, Client, Server, Signal, peer, process, run, wait_until};
 use lab::{number, report, url};
 use recorded::{metric, site, store_processes, visit};
 
@@ -283,6 +283,16 @@ fn dashboard_of_clickhouse_shows_its_rows() {
     wait_until("the row is shown", || {
         server.get("/lab/servers.csv").text().contains("edge")
     });
+    let url = format!("clickhouse:http://127.0.0.1:{}/visits", clickhouse.port());
+    let password = server.path("password").display().to_string();
+    let map = |words: &[&str]| run([&["map", "--json", "--store", &url][..], words].concat());
+    let drawn = map(&["--user", "writer", "--password-file", &password]);
+    assert_eq!(drawn.code, 0, "{}", drawn.stderr);
+    let json: serde_json::Value = serde_json::from_str(&drawn.stdout).expect("it is JSON");
+    assert!(json["requests"].as_u64() >= Some(1), "{json}");
+    let refused = map(&["--user", "writer"]);
+    assert_eq!(refused.code, 1);
+    assert!(refused.stderr.contains(&url), "{}", refused.stderr);
     assert!(!server.error_log().contains("s3cret"));
 }
 

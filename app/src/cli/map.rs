@@ -38,9 +38,18 @@ pub(super) struct Options {
     /// Access logs, plain or compressed by gzip or zstd; - is standard input
     #[arg(value_name = "LOG", required_unless_present = "store")]
     logs: Vec<PathBuf>,
-    /// Read the store of a server, sqlite:PATH, in the place of logs
+    /// Read a store, sqlite:PATH or clickhouse:http[s]://HOST[:PORT]/DATABASE, in the place of logs
     #[arg(long, value_name = "URL", conflicts_with_all = OF_LOGS)]
     store: Option<String>,
+    /// User of ClickHouse
+    #[arg(long, value_name = "NAME", conflicts_with = "logs")]
+    user: Option<String>,
+    /// File with the password of this user
+    #[arg(long, value_name = "FILE", requires = "user")]
+    password_file: Option<PathBuf>,
+    /// Trusted certificates, PEM, instead of those of the system
+    #[arg(long, value_name = "FILE", conflicts_with = "logs")]
+    cacert: Option<PathBuf>,
     /// Connections of this many days until now
     #[arg(long, value_name = "N", default_value_t = DAYS, conflicts_with = "logs", value_parser = |text: &str| whole::<u64>(text, 1..=DAYS_MAX))]
     days: u64,
@@ -163,6 +172,9 @@ pub(super) fn run(options: &Options) -> ExitCode {
 fn draw_recorded(options: &Options, url: &str) -> Result<(), String> {
     let recorded = Recorded {
         url,
+        user: options.user.as_deref(),
+        password_file: options.password_file.as_deref(),
+        cacert: options.cacert.as_deref(),
         days: options.days,
         protocol: options.protocol.as_deref(),
         server: options.server.as_deref(),

@@ -76,13 +76,21 @@ pub(super) fn source(engine: &LabEngine, credentials: &Credentials) -> Arc<dyn S
     })
 }
 
+/// Opens a store for reading. The connection to ClickHouse begins with the first query.
+///
+/// # Errors
+/// The reason: a file of its settings or the store cannot be read.
+pub(crate) fn open_to_read(engine: &LabEngine) -> Result<Box<dyn Store>, String> {
+    let credentials = Credentials::read(engine)?;
+    source(engine, &credentials).open()
+}
+
 /// Checks that a store can be read.
 ///
 /// # Errors
 /// The store and the reason.
 pub(crate) fn check_readable(conf: &LabStoreConf) -> Result<(), String> {
-    let credentials = Credentials::read(&conf.engine)?;
-    let read = source(&conf.engine, &credentials).open().and_then(|store| {
+    let read = open_to_read(&conf.engine).and_then(|store| {
         let extent = store.extent();
         extent.map(drop).map_err(|error| error.to_string())
     });
