@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::ClickHouseSettings;
 use super::encode::{self, Encoded};
+use super::random::random;
 use super::send::Sender;
 use super::shared::{Connect, Shared, State};
 use super::spill::Spill;
@@ -118,6 +119,12 @@ impl ClickHouseEngine {
     }
 }
 
+/// Takes up to a quarter off a pause at random. Servers that start together do not send together for long.
+fn shortened(longest: Duration) -> Duration {
+    let quarter = longest / 4;
+    longest - quarter.mul_f64((random() % 1024) as f64 / 1024.0)
+}
+
 /// Removes the elements at some places.
 fn remove<T>(from: &mut Vec<T>, mut places: Vec<usize>) {
     places.sort_unstable();
@@ -133,6 +140,10 @@ fn remove<T>(from: &mut Vec<T>, mut places: Vec<usize>) {
 impl Engine for ClickHouseEngine {
     fn rows_max(&self) -> usize {
         ROWS_MAX
+    }
+
+    fn commit_pause(&self, longest: Duration) -> Duration {
+        shortened(longest)
     }
 
     fn commit(&mut self, batch: &mut Batch) -> Result<(), Error> {
@@ -174,5 +185,24 @@ impl Engine for ClickHouseEngine {
             let waited = shared.changed.wait_timeout(state, left);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_differ_and_are_not_longer() {
+        let longest = Duration::from_secs(60);
+        let pauses: Vec<_> = (0..100).map(|_| shortened(longest)).collect();
+        let range = Duration::from_secs(45)..=longest;
+        assert!(
+            pauses.iter().all(|pause| range.contains(pause)),
+            "{pauses:?}"
+        );
+        let (least, most) = (pauses.iter().min(), pauses.iter().max());
+        assert!(most > least, "{pauses:?}");
+        assert_eq!(shortened(Duration::ZERO), Duration::ZERO);
     }
 }

@@ -1,6 +1,6 @@
 //! The interface of all engines for the thread that writes.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::connection::Connection;
 use crate::error::Error;
@@ -23,6 +23,11 @@ impl Batch {
 pub(crate) trait Engine: Send {
     /// Rows of a commit at most.
     fn rows_max(&self) -> usize;
+
+    /// Returns the time from the first row of the next commit to this commit, `longest` at most.
+    fn commit_pause(&self, longest: Duration) -> Duration {
+        longest
+    }
 
     /// Stores rows and removes them from the batch; rows that remain are kept for the next try.
     fn commit(&mut self, batch: &mut Batch) -> Result<(), Error>;

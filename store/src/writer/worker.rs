@@ -117,8 +117,10 @@ impl Worker {
                         Item::Row(row) => self.batch.rows.push(*row),
                         Item::Open(sample) => self.batch.open.push(sample),
                     }
-                    let pause = self.commit_pause;
-                    self.commit_at.get_or_insert_with(|| Instant::now() + pause);
+                    if self.commit_at.is_none() {
+                        let pause = self.engine.commit_pause(self.commit_pause);
+                        self.commit_at = Some(Instant::now() + pause);
+                    }
                 }
                 Err(RecvTimeoutError::Timeout) => return false,
                 Err(RecvTimeoutError::Disconnected) => return true,
