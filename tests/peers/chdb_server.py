@@ -1,12 +1,13 @@
 """A small HTTP interface of the embedded ClickHouse in the package chdb, for tests: chdb_server.py PORT DIRECTORY.
 
-It prints "ready" when it listens. Statements run one at a time. The form field "incoming" becomes the table "incoming".
+Statements run one at a time; connections are kept. The form field "incoming" becomes the table "incoming".
 """
 
 import http.server
 import os
 import re
 import sys
+import threading
 import urllib.parse
 
 from chdb import session
@@ -14,12 +15,18 @@ from chdb import session
 PORT, DIRECTORY = int(sys.argv[1]), sys.argv[2]
 SESSION = session.Session(os.path.join(DIRECTORY, "data"))
 ROWS = os.path.join(DIRECTORY, "incoming.tsv")
+LOCK = threading.Lock()
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_POST(self):
+        # A client may keep several connections.
+        with LOCK:
+            self.answer()
+
+    def answer(self):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         fields = urllib.parse.parse_qs(urllib.parse.urlsplit(self.path).query, keep_blank_values=True)
         kind = self.headers["Content-Type"]
@@ -48,6 +55,4 @@ class Handler(http.server.BaseHTTPRequestHandler):
         pass
 
 
-server = http.server.HTTPServer(("127.0.0.1", PORT), Handler)
-print("ready", flush=True)
-server.serve_forever()
+http.server.ThreadingHTTPServer(("127.0.0.1", PORT), Handler).serve_forever()

@@ -15,6 +15,7 @@ pub mod busy;
 pub mod cache;
 pub mod cases;
 pub mod change;
+pub mod chdb;
 pub mod circles;
 pub mod clickhouse;
 pub mod client;
