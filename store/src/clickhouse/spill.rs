@@ -17,6 +17,8 @@ use crate::error::Error;
 const DIRECTORY_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
 const SUFFIX: &str = ".batch";
+/// Digits of the number in a name.
+const NUMBER_DIGITS: usize = 20;
 const UNFINISHED: &str = ".tmp";
 const DAMAGED: &str = ".damaged";
 
@@ -90,10 +92,11 @@ impl Spill {
             let Some(name) = name.to_str() else {
                 continue;
             };
-            if name.ends_with(UNFINISHED) {
+            // Other files belong to somebody else: the directory may be shared.
+            if name.strip_suffix(UNFINISHED).and_then(number_of).is_some() {
                 fs::remove_file(entry.path())?;
-            } else if let Some(number) = name.strip_suffix(SUFFIX) {
-                numbers.extend(number.parse::<u64>());
+            } else {
+                numbers.extend(name.strip_suffix(SUFFIX).and_then(number_of));
             }
         }
         numbers.sort_unstable();
@@ -256,6 +259,14 @@ fn lock(directory: &Path) -> Result<File, Error> {
     }
 }
 
+/// Returns the number that a name of a batch begins with; `None` for names of other files.
+fn number_of(name: &str) -> Option<u64> {
+    let is_whole = name.len() == NUMBER_DIGITS && name.bytes().all(|byte| byte.is_ascii_digit());
+    // No number follows the largest one.
+    let number = name.parse().ok().filter(|number| *number < u64::MAX);
+    number.filter(|_| is_whole)
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::batch::{Kind, read};
@@ -305,6 +316,30 @@ mod tests {
         assert_ne!((later.run, later.batch), (head.run, head.batch));
         spill.delete_first().expect("it is deleted");
         assert_eq!((spill.first(), spill.sizes()), (None, (0, 0, 0)));
+    }
+
+    /// Names of other lengths, without digits, and the largest number.
+    #[test]
+    fn files_of_others_stay() {
+        let dir = TempDir::new();
+        let theirs = [
+            "7.batch",
+            "a.tmp",
+            "7.tmp",
+            "+0000000000000000001.batch",
+            "0000000000000000000a.tmp",
+            "18446744073709551615.batch",
+            "000000000000000000001.tmp",
+        ];
+        let own = "00000000000000000001.tmp";
+        for name in theirs.iter().chain([&own]) {
+            dir.write(name, "text");
+        }
+        assert_eq!(open(&dir, 1 << 20).first(), None);
+        for name in theirs {
+            assert!(dir.path().join(name).is_file(), "{name}");
+        }
+        assert!(!dir.path().join(own).exists(), "an unfinished batch");
     }
 
     #[test]
