@@ -191,6 +191,15 @@ impl Connection {
         }
     }
 
+    /// Whether a response is to come or has not left. The request of a new connection may be on its way.
+    pub(super) fn is_owed_a_response(&self, now: Instant) -> bool {
+        match self.state {
+            State::Reading => !self.out.is_empty() || now.duration_since(self.moved) < REQUEST_WAIT,
+            State::Draining | State::Waiting | State::Flushing => true,
+            State::Streaming | State::Lingering | State::Closed => false,
+        }
+    }
+
     /// Whether a stream has been quiet for [`KEEP_ALIVE`].
     pub(super) fn is_quiet(&self, now: Instant) -> bool {
         self.state == State::Streaming && now.duration_since(self.moved) >= KEEP_ALIVE
@@ -276,6 +285,8 @@ const IDLE_LIMIT: Duration = Duration::from_secs(75);
 const RECEIVE_LIMIT: Duration = Duration::from_secs(10);
 /// Time in which the peer must close after the last response.
 const LINGER_LIMIT: Duration = Duration::from_secs(2);
+/// Time without a byte after which a connection without a request is closed at the stop.
+const REQUEST_WAIT: Duration = Duration::from_millis(200);
 /// A quiet stream gets a comment, so that proxies do not close it.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// Pieces of one write.

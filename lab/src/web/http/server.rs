@@ -18,7 +18,7 @@ use super::response::{Request, Response};
 
 /// Serves connections of a listener until `stop` can be read or its other end is closed.
 ///
-/// Queries in progress end on their threads; nobody waits for them.
+/// Then streams end at once, and other requests of accepted connections have [`STOP_WAIT`] for their responses.
 ///
 /// # Errors
 /// If the listener cannot be polled, or the system has no room for threads.
@@ -48,10 +48,11 @@ pub(in crate::web) fn run(
         again: Vec::new(),
         accepting: Accepting::Polled,
         last_event: None,
+        stop_at: None,
         buffer: vec![0; BUFFER_BYTES],
         now: Instant::now(),
     };
-    server.serve(&waker)
+    server.serve(&waker, stop)
 }
 
 struct Server<'a> {
@@ -70,6 +71,8 @@ struct Server<'a> {
     accepting: Accepting,
     /// The newest event, for streams that begin.
     last_event: Option<(Instant, String)>,
+    /// End of the time for requests in progress, once no further connection is accepted.
+    stop_at: Option<Instant>,
     buffer: Vec<u8>,
     now: Instant,
 }
@@ -85,7 +88,7 @@ enum Accepting {
 }
 
 impl Server<'_> {
-    fn serve(&mut self, waker: &Waker) -> io::Result<()> {
+    fn serve(&mut self, waker: &Waker, stop: &OwnedFd) -> io::Result<()> {
         let mut events = Events::with_capacity(256);
         let mut next_look = Instant::now() + TICK;
         loop {
@@ -93,9 +96,10 @@ impl Server<'_> {
             self.now = Instant::now();
             for ready in events.iter() {
                 match ready.token {
-                    STOP => return Ok(()),
+                    STOP => self.stop(stop)?,
                     WAKER => waker.drain(),
-                    LISTENER => self.accept()?,
+                    LISTENER if self.stop_at.is_none() => self.accept()?,
+                    LISTENER => {}
                     _ => self.ready(ready),
                 }
             }
@@ -109,7 +113,25 @@ impl Server<'_> {
                 self.look();
                 next_look = self.now + TICK;
             }
+            if let Some(stop_at) = self.stop_at {
+                let is_late = self.now >= stop_at;
+                let mut all = self.slots.iter().flatten();
+                if is_late || !all.any(|one| one.is_owed_a_response(self.now)) {
+                    return Ok(());
+                }
+                next_look = next_look.min(self.now + STOP_LOOK);
+            }
         }
+    }
+
+    /// Accepts no further connection: they wait in the listener's queue for the next server.
+    fn stop(&mut self, stop: &OwnedFd) -> io::Result<()> {
+        self.stop_at = Some(self.now + STOP_WAIT);
+        self.poller.remove(stop)?;
+        if self.accepting == Accepting::Polled {
+            self.poller.remove(self.listener)?;
+        }
+        Ok(())
     }
 
     /// Time of the next wait.
@@ -268,7 +290,7 @@ impl Server<'_> {
         // Closing the socket ends its registration.
         self.slots[at] = None;
         self.free.push(at);
-        if self.accepting == Accepting::Full {
+        if self.accepting == Accepting::Full && self.stop_at.is_none() {
             self.accept_again();
         }
     }
@@ -337,6 +359,7 @@ impl Server<'_> {
             }
         }
         if let Accepting::Pausing(until) = self.accepting
+            && self.stop_at.is_none()
             && until <= self.now
         {
             self.accept_again();
@@ -385,6 +408,9 @@ const BUFFER_BYTES: usize = 16 * 1024;
 /// Time between two looks at deadlines.
 const TICK: Duration = Duration::from_secs(1);
 const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
+/// Time for responses after the stop, and between two looks whether all have left.
+const STOP_WAIT: Duration = Duration::from_secs(3);
+const STOP_LOOK: Duration = Duration::from_millis(20);
 /// Age of an event above which a new stream waits for the next one.
 const EVENT_LIFE: Duration = Duration::from_secs(10);
 /// Time after which a browser connects again, ms.
