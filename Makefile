@@ -11,8 +11,9 @@ FUZZ_RUNS ?= 20000
 FUZZ_RUNS_ALL ?= 2000000
 LINK_ROUNDS_ALL ?= 10
 
-# Compilers at a time in `make compiled`.
+# Compilers at a time in `make compiled`. A command behind "+" shares the jobs of its make; "+" would run it by `make -n`, too.
 COMPILERS ?= $(shell echo $$(($$(nproc) + 1)))
+JOBS := $(if $(findstring n,$(firstword -$(MAKEFLAGS))),,+)
 
 # As root the worker must be somebody who may read this folder: its owner.
 ifeq ($(shell id -u),0)
@@ -35,18 +36,17 @@ help:
 	@echo 'make clean     remove what was built'
 
 build:
-	+@$(CARGO) build --release --package firstbyte
+	$(JOBS)@$(CARGO) build --release --package firstbyte
 
 # Compiles everything for `make test` at the same time: the last step of the release binary uses one processor for minutes.
-# By the "+" before their commands the compilers share the jobs of this make.
 compiled:
 	@$(MAKE) --no-print-directory -j$(COMPILERS) build compiled-tests compiled-fuzz
 
 compiled-tests:
-	+@$(CARGO) test --quiet --workspace --no-run
+	$(JOBS)@$(CARGO) test --quiet --workspace --no-run
 
 compiled-fuzz:
-	+@FUZZ_RUNS=$(FUZZ_RUNS) .ci/fuzz compile
+	$(JOBS)@FUZZ_RUNS=$(FUZZ_RUNS) .ci/fuzz compile
 
 # A certificate that nobody vouches for, made once; without the openssl command there is no HTTPS.
 examples/site/run/tls.conf:
