@@ -108,18 +108,17 @@ impl Recorder {
         let log = console.clone();
         let name = self.conf.engine.to_string();
         let report = move |report: Report| say(&log, &name, &report);
-        let writer =
-            match engine::writer(&self.conf, &self.files.credentials, self.server(), report) {
-                Ok(writer) => writer,
-                Err(error) => {
-                    console.failed(
-                        Level::Alert,
-                        format_args!("starting the writer of the store"),
-                        &error,
-                    );
-                    return;
-                }
-            };
+        let writer = match engine::writer(&self.conf, &self.files.credentials, report) {
+            Ok(writer) => writer,
+            Err(error) => {
+                console.failed(
+                    Level::Alert,
+                    format_args!("starting the writer of the store"),
+                    &error,
+                );
+                return;
+            }
+        };
         let live = pages.as_ref().and_then(Pages::live);
         let row = self.row_maker();
         let mut open = OpenMinutes::new(self.server());

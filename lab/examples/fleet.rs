@@ -120,7 +120,6 @@ impl Recorder {
             database: DATABASE.to_owned(),
             user: Some("writer".to_owned()),
             password: Some("s3cret".to_owned()),
-            server: name.clone(),
             spill: spill.join(&name),
             spill_bytes: 1 << 30,
             batch_pause: Duration::from_millis(fleet.batch_ms),

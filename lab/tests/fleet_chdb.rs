@@ -31,7 +31,6 @@ fn current_engine_has_the_same_results_by_this_client() {
         database: "lab".to_owned(),
         user: None,
         password: None,
-        server: "a.example".to_owned(),
         spill: chdb.path().join("spill"),
         spill_bytes: 1 << 30,
         batch_pause: Duration::from_millis(50),

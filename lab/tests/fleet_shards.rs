@@ -40,7 +40,6 @@ fn fill(shard: &ClickHouse, server: &str) {
         database: "firstbyte".to_owned(),
         user: Some("writer".to_owned()),
         password: Some("s3cret".to_owned()),
-        server: server.to_owned(),
         spill: shard.path().join("spill"),
         spill_bytes: 1 << 24,
         batch_pause: Duration::from_millis(100),

@@ -73,7 +73,6 @@ fn settings(folder: &Path, database: &str, password: &str) -> ClickHouseSettings
         database: database.to_owned(),
         user: Some("firstbyte".to_owned()),
         password: Some(password.to_owned()),
-        server: "a.example.org".to_owned(),
         spill: folder.join(format!("spill-{database}-{password}")),
         spill_bytes: 1 << 24,
         batch_pause: Duration::from_millis(100),

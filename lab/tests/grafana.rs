@@ -71,7 +71,6 @@ fn fill(server: &ClickHouse, database: &str) -> u64 {
         database: database.to_owned(),
         user: Some("writer".to_owned()),
         password: Some("s3cret".to_owned()),
-        server: "a.example.org".to_owned(),
         spill: server.path().join(format!("spill-{database}")),
         spill_bytes: 1 << 24,
         batch_pause: Duration::from_millis(100),

@@ -32,7 +32,6 @@ fn prepare(port: u16, spill: PathBuf) {
         database: DATABASE.to_owned(),
         user: None,
         password: None,
-        server: "generator".to_owned(),
         spill,
         spill_bytes: 1 << 20,
         batch_pause: Duration::from_secs(1),

@@ -66,7 +66,7 @@ fn put(path: &Path, text: &str) -> io::Result<()> {
 }
 
 /// Makes a file that may replace that of a path: in its directory, with its mode. Returns `None` if the path has to be written in
-/// place: a device, a pipe, a file with other links or of another owner, or in a directory that takes no new file.
+/// place. That is a device, a pipe, and a file with other links or of another owner; also, the directory may take no new file.
 fn beside(path: &Path) -> Option<(PathBuf, File)> {
     let old = std::fs::metadata(path).ok();
     if old

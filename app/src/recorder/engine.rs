@@ -22,7 +22,6 @@ use super::credentials::Credentials;
 pub(super) fn writer(
     conf: &LabStoreConf,
     credentials: &Credentials,
-    server: String,
     report: impl Fn(Report) + Send + 'static,
 ) -> io::Result<Writer> {
     let retention = Retention {
@@ -54,7 +53,6 @@ pub(super) fn writer(
                 database: url.database,
                 user,
                 password: credentials.password.clone(),
-                server,
                 spill,
                 spill_bytes,
                 batch_pause: Duration::from_millis(batch_ms),

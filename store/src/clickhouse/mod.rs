@@ -41,8 +41,6 @@ pub struct ClickHouseSettings {
     pub user: Option<String>,
     /// Password of the user.
     pub password: Option<String>,
-    /// Name of this server. Rows have their own.
-    pub server: String,
     /// Directory of the batches that wait. One process at a time uses it.
     pub spill: PathBuf,
     /// Largest sum of the sizes of waiting batches, bytes. A batch that does not fit is dropped.
@@ -59,7 +57,6 @@ impl std::fmt::Debug for ClickHouseSettings {
         out.debug_struct("ClickHouseSettings")
             .field("database", &self.database)
             .field("user", &self.user)
-            .field("server", &self.server)
             .field("spill", &self.spill)
             .field("spill_bytes", &self.spill_bytes)
             .field("batch_pause", &self.batch_pause)

@@ -21,7 +21,6 @@ pub(crate) fn settings(spill: &Path) -> ClickHouseSettings {
         database: DATABASE.to_owned(),
         user: None,
         password: None,
-        server: "a.example".to_owned(),
         spill: spill.to_owned(),
         spill_bytes: 1 << 30,
         batch_pause: Duration::from_millis(50),

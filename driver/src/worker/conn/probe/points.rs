@@ -109,8 +109,8 @@ pub(crate) fn is_first_byte_wanted(x: &Exchange) -> bool {
     x.is_probed() && (x.route.http.wants.share == ALL || x.sampled.state == Sampling::Drawn)
 }
 
-/// Whether a recorded connection may still have no response that has begun, so that the place of a response in the queue has to
-/// be known. `first_begun` is that of its exchanges.
+/// Returns whether the next response may be the first one of a recorded connection. Its place in the queue has to be known then.
+/// `first_begun` is that of the connection's exchanges.
 pub(crate) fn is_first_response_wanted<N: Net>(first_begun: bool, sh: &Shared<N>) -> bool {
     !first_begun && sh.wants.connections > 0
 }
