@@ -20,7 +20,7 @@ ifeq ($(shell id -u),0)
 SERVE_AS := -g 'user $(shell stat -c "%U %G" .);'
 endif
 
-.PHONY: help build compiled compiled-tests compiled-fuzz serve test checks test-all long-checks setup lint deny black-box fuzz-slice bench readme-figures lab-figures oracle h2spec hpack testssl soak first-byte deb deb-test fmt clean
+.PHONY: help build compiled unit-tests serve test checks test-all long-checks setup lint deny black-box fuzz-slice bench readme-figures lab-figures oracle h2spec hpack testssl soak first-byte deb deb-test fmt clean
 
 help:
 	@echo 'make serve     build, and serve examples/site on http://127.0.0.1:8080/'
@@ -38,15 +38,13 @@ help:
 build:
 	$(JOBS)@$(CARGO) build --release --package firstbyte
 
-# Compiles everything for `make test` at the same time: the last step of the release binary uses one processor for minutes.
+# Unit tests and fuzzing beside the compiler of the release binary: the last step of this compiler uses one processor for minutes.
 compiled:
-	@$(MAKE) --no-print-directory -j$(COMPILERS) build compiled-tests compiled-fuzz
+	@$(MAKE) --no-print-directory -j$(COMPILERS) build unit-tests fuzz-slice
 
-compiled-tests:
+unit-tests:
 	$(JOBS)@$(CARGO) test --quiet --workspace --no-run
-
-compiled-fuzz:
-	$(JOBS)@FUZZ_RUNS=$(FUZZ_RUNS) .ci/fuzz compile
+	$(JOBS)@$(CARGO) test --workspace --lib --bins
 
 # A certificate that nobody vouches for, made once; without the openssl command there is no HTTPS.
 examples/site/run/tls.conf:
@@ -80,12 +78,13 @@ lint:
 deny:
 	@.ci/deny
 
-# The unit and black-box tests; these against the release binary, as it is installed.
+# Simulation, tests of programs against the release binary, as it is installed, and the examples in documentation.
 black-box: build
-	FIRSTBYTE_BIN=$(abspath $(BINARY)) SIM_SEEDS=$(SIM_SEEDS) $(CARGO) test --workspace
+	FIRSTBYTE_BIN=$(abspath $(BINARY)) SIM_SEEDS=$(SIM_SEEDS) $(CARGO) test --workspace --test '*'
+	$(CARGO) test --workspace --doc
 
 fuzz-slice:
-	@FUZZ_RUNS=$(FUZZ_RUNS) .ci/fuzz
+	$(JOBS)@FUZZ_RUNS=$(FUZZ_RUNS) .ci/fuzz
 
 # The packages of the release binary, installed, run and removed on a copy of this machine.
 deb-test: build
@@ -100,7 +99,7 @@ test:
 	@.ci/report-skipped $(MAKE) --no-print-directory checks
 	@echo 'make test: all is well'
 
-checks: setup lint deny compiled black-box fuzz-slice deb-test
+checks: setup lint deny compiled black-box deb-test
 
 soak: build
 	FIRSTBYTE_BIN=$(abspath $(BINARY)) SECONDS_LONG=$(or $(SOAK_SECONDS),120) .ci/soak
