@@ -1,12 +1,13 @@
 //! The store process's work: samples of workers become rows of the store, and pages show the store.
 //!
 //! It reads records from the supervisor's socket, finds the country of each client and truncates the address. A thread writes the
-//! rows ([`Writer`]). The full address stays in the memory of this process. Figures for metrics go into a memory
-//! file that the workers read. Other threads answer requests for the dashboard ([`pages`]). Absent: starting and ending the
-//! process, which is the supervisor's.
+//! rows ([`Writer`]). The full address stays in the memory of this process. Records of experiments have no address. Figures for
+//! metrics go into a memory file that the workers read. Other threads answer requests for the dashboard ([`pages`]). Absent:
+//! starting and ending the process, which is the supervisor's.
 
 mod credentials;
 mod engine;
+mod experiments;
 mod open_minutes;
 mod pages;
 
@@ -23,13 +24,14 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::net::RecvFlags;
 use server_base::errlog::{Level, Printable};
 use server_base::lab_store::LabStoreConf;
-use server_base::samples::{ConnectionSample, Handshake, RECORD_BYTES, Record, StoreFigures};
+use server_base::samples::{ConnectionSample, Handshake, Record, Records, StoreFigures};
 use store::{Connection, HandshakeKind, Network, Prefixes, Report, Stalls, Writer};
 
 use crate::console::Console;
 use credentials::Credentials;
 pub(crate) use credentials::check_files;
 pub(crate) use engine::{check_readable, open_to_read};
+use experiments::ArmMinutes;
 use open_minutes::{OpenMinutes, named};
 use pages::Pages;
 
@@ -88,7 +90,7 @@ impl Recorder {
         let dashboard = self.dashboard.take();
         let source = || engine::source(&self.conf.engine, &self.files.credentials);
         let pages = dashboard.map(|listener| Pages::start(listener, source(), &self, console));
-        match self.conf.records {
+        match self.conf.writes() {
             true => self.record(pages, console),
             false => self.wait_for_end(),
         }
@@ -119,40 +121,28 @@ impl Recorder {
                 return;
             }
         };
-        let live = pages.as_ref().and_then(Pages::live);
-        let row = self.row_maker();
-        let mut open = OpenMinutes::new(self.server());
+        for settings in &self.conf.experiments {
+            // The queue is empty, and longer than the list.
+            let _ = writer.offer_settings(experiments::settings(settings));
+        }
+        let mut rows = Rows {
+            server: self.server(),
+            row: self.row_maker(),
+            live: pages.as_ref().and_then(Pages::live),
+            open: OpenMinutes::new(self.server()),
+            arms: ArmMinutes::new(self.server()),
+            writer: &writer,
+        };
         let mut message = vec![0; MESSAGE_BYTES_MAX];
         loop {
             let ready = self.wait();
             match self.receive(&mut message, ready.samples) {
                 // The supervisor is gone.
                 Ok(Some(0)) => break,
-                Ok(Some(length)) => {
-                    for record in message[..length].chunks_exact(RECORD_BYTES) {
-                        match record.try_into().ok().and_then(Record::decode) {
-                            Some(Record::Sample(sample)) => {
-                                live.inspect(|live| {
-                                    live.add_closed(
-                                        sample.requests.into(),
-                                        sample.statuses.map(u64::from),
-                                    );
-                                });
-                                // The writer counts the rows that it drops.
-                                let _ = writer.offer(row(&sample));
-                            }
-                            Some(Record::Open(counts)) => {
-                                live.inspect(|live| live.set_open(WORKER, named(&counts)));
-                                for sample in open.add(&counts) {
-                                    // The next number of this minute is tried again only if it is larger.
-                                    let _ = writer.offer_open(sample);
-                                }
-                            }
-                            // Of a worker that an older program started.
-                            None => {}
-                        }
-                    }
-                }
+                // A record of an older program with an unknown format ends its message.
+                Ok(Some(length)) => Records(&message[..length])
+                    .filter_map(Record::decode)
+                    .for_each(|record| rows.add(&record)),
                 Ok(None) if ready.ends => break,
                 Ok(None) => {}
                 Err(error) => {
@@ -160,8 +150,10 @@ impl Recorder {
                     break;
                 }
             }
-            self.publish(&writer, live);
+            rows.end_minutes();
+            self.publish(&writer, rows.live);
         }
+        rows.end();
         // The socket is left to the next store process before the last rows are written.
         drop(pages);
         writer.close();
@@ -254,6 +246,70 @@ impl Recorder {
         let figures = figures(&counts);
         // A memory file takes the bytes that it has already.
         let _ = self.figures.write_all_at(&figures.encode(), 0);
+    }
+}
+
+/// Rows of the store, made of records.
+struct Rows<'a, R> {
+    /// Name of this server.
+    server: String,
+    /// Makes a row of a sample.
+    row: R,
+    live: Option<&'a Arc<Live>>,
+    open: OpenMinutes,
+    arms: ArmMinutes,
+    writer: &'a Writer,
+}
+
+impl<R: Fn(&ConnectionSample) -> Connection> Rows<'_, R> {
+    /// Adds a record. The writer counts the rows that it drops.
+    fn add(&mut self, record: &Record) {
+        match record {
+            Record::Sample(sample) => {
+                self.live.inspect(|live| {
+                    live.add_closed(sample.requests.into(), sample.statuses.map(u64::from));
+                });
+                let _ = self.writer.offer((self.row)(sample));
+            }
+            Record::Open(counts) => {
+                self.live
+                    .inspect(|live| live.set_open(WORKER, named(counts)));
+                for sample in self.open.add(counts) {
+                    // The next number of this minute is tried again only if it is larger.
+                    let _ = self.writer.offer_open(sample);
+                }
+            }
+            Record::Visit(visit) => {
+                let row = experiments::visit(visit, &self.server);
+                let _ = self.writer.offer_visit(row);
+            }
+            Record::Arm(connection) => {
+                let past = self.arms.add(connection);
+                self.offer_arms(past);
+            }
+            Record::ArmOpen(open) => {
+                let past = self.arms.add_open(open);
+                self.offer_arms(past);
+            }
+        }
+    }
+
+    /// Offers figures of arms of the minutes that are over.
+    fn end_minutes(&mut self) {
+        let past = self.arms.take_before(sys::clock::wall_us() / 1_000_000);
+        self.offer_arms(past);
+    }
+
+    /// Offers all figures of arms.
+    fn end(&mut self) {
+        let all = self.arms.take_all();
+        self.offer_arms(all);
+    }
+
+    fn offer_arms(&self, figures: Vec<store::ArmFigures>) {
+        for row in figures {
+            let _ = self.writer.offer_arm(row);
+        }
     }
 }
 

@@ -39,6 +39,7 @@ use engines::http::{FileRange, OutputQueue, Protocol, Protocols};
 use engines::spdy;
 use server_base::connector::{SocketOptions, UpstreamAddr};
 use server_base::errlog::{self, ErrorLog, Level, Sink};
+use server_base::experiment::{ArmConnection, Visit};
 use server_base::opened::OpenedLogs;
 use server_base::samples::{ConnectionSample, SampleSink};
 use server_base::transport::TcpInfo;
@@ -189,6 +190,14 @@ impl SampleSink for SampleCounter {
     fn record(&self, sample: &ConnectionSample) {
         black_box(sample.encode());
         self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn visit(&self, visit: &Visit) {
+        black_box(visit.encode());
+    }
+
+    fn arm(&self, connection: &ArmConnection) {
+        black_box(connection.encode());
     }
 }
 

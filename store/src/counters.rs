@@ -30,7 +30,7 @@ pub struct Counters {
 /// Values of [`Counters`] at one time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Rows stored.
+    /// Rows stored: connections and page views.
     pub written: u64,
     /// Rows dropped: the queue or the spill directory was full, or the store could not be written at the end.
     pub dropped: u64,

@@ -11,6 +11,7 @@ mod clock;
 mod connection;
 mod counters;
 mod error;
+mod experiment;
 mod histogram;
 mod network;
 mod packed;
@@ -28,6 +29,10 @@ pub use clickhouse::{
 pub use connection::{Connection, HandshakeKind, Stalls, TEXT_BYTES_MAX};
 pub use counters::{Counters, Counts, Report};
 pub use error::Error;
+pub use experiment::{
+    ArmFigures, ArmStep, ArmTotals, Excluded, ExperimentQuery, ExperimentSettings,
+    ExperimentSummary, UserValue, VISIT_METRICS, Visit, VisitMetric,
+};
 pub use histogram::{Cell, Histogram, bounds_of, bucket_of};
 pub use network::{Network, NetworkError, Prefixes, V4_PREFIX_MAX, V6_PREFIX_MAX};
 pub use query::{

@@ -1,6 +1,9 @@
 //! The interface of all engines for readers.
 
 use crate::error::Error;
+use crate::experiment::{
+    ArmStep, ArmTotals, Excluded, ExperimentQuery, ExperimentSummary, UserValue, VisitMetric,
+};
 use crate::query::{Answer, Networks, OpenConnections, Query, Step, Totals};
 
 /// A store of connections that is read.
@@ -38,4 +41,39 @@ pub trait Store: Send {
     /// # Errors
     /// If the store cannot be read.
     fn extent(&self) -> Result<Option<(u64, u64)>, Error>;
+
+    /// Returns the experiments by name.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    fn experiments(&self) -> Result<Vec<ExperimentSummary>, Error>;
+
+    /// Passes the value of each user whose window is over to `each`, in the order of entry, then of the user. Returns the numbers of
+    /// other users. An answer for a later end of the period begins with the users of this answer.
+    ///
+    /// A user that enters within the last second of the window's length before the end is not over yet. Page views must be stored:
+    /// use an end that is older than the time of a batch.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    fn users(
+        &self,
+        query: &ExperimentQuery,
+        metric: VisitMetric,
+        each: &mut dyn FnMut(UserValue),
+    ) -> Result<Excluded, Error>;
+
+    /// Adds up the page views in arms of a period, for all arms of the experiment. The window and the pre-period of the query do
+    /// not matter.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    fn arm_totals(&self, query: &ExperimentQuery) -> Result<Vec<ArmTotals>, Error>;
+
+    /// Returns figures of servers by step and arm, in this order. The period begins and ends at whole minutes; other ends move to the
+    /// next one. The window and the pre-period of the query do not matter.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    fn arm_steps(&self, query: &ExperimentQuery, step: Step) -> Result<Vec<ArmStep>, Error>;
 }

@@ -27,7 +27,7 @@ impl Pages {
         recorder: &Recorder,
         console: &Console,
     ) -> Self {
-        let live = recorder.conf.records.then(|| Arc::new(Live::default()));
+        let live = recorder.conf.writes().then(|| Arc::new(Live::default()));
         let mut pages = Self {
             live: live.clone(),
             stop: None,

@@ -183,7 +183,7 @@ impl Supervisor {
     /// The descriptor limit is reached.
     pub(super) fn add_samples(&mut self, bundle: &mut Bundle) -> io::Result<()> {
         let lab_store = self.current.main.lab_store.as_ref();
-        if lab_store.is_none_or(|lab_store| !lab_store.records) {
+        if lab_store.is_none_or(|lab_store| !lab_store.writes()) {
             return Ok(());
         }
         let channel = self.store.channel()?;
@@ -291,7 +291,7 @@ fn create_directories(conf: &LabStoreConf, account: Option<&Account>, console: &
         LabEngine::Sqlite(path) => path.parent(),
         LabEngine::ClickHouse(conf) => Some(conf.spill.as_path()),
     };
-    let Some(directory) = directory.filter(|it| conf.records && !it.exists()) else {
+    let Some(directory) = directory.filter(|it| conf.writes() && !it.exists()) else {
         return;
     };
     // The directory itself cannot be made if this fails.

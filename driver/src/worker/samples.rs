@@ -2,7 +2,8 @@
 //!
 //! Threads that serve add records without waiting. A full queue drops and counts them. The sending thread gathers records for
 //! [`GATHER`] and writes them to a socket of the supervisor, several in one message. It waits while the store process is behind.
-//! Once a second it also sends the numbers of open connections, which it reads from the counters of metrics.
+//! Once a second it also sends the numbers of open connections, which it reads from the counters of metrics, and those of each arm
+//! of experiments.
 //! Absent: the store, which the worker does not know.
 
 use std::fs::File;
@@ -14,8 +15,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::net::SendFlags;
+use server_base::experiment::{ArmConnection, Visit, each_open_arm};
 use server_base::samples::{
-    ConnectionSample, FIGURES_BYTES, OpenCounts, RECORD_BYTES, SampleSink, StoreFigures,
+    ARM_RECORD_BYTES, ConnectionSample, FIGURES_BYTES, OpenCounts, RECORD_BYTES, Records,
+    SampleSink, StoreFigures,
 };
 use server_http::meters::{self, Event};
 use server_http::stats;
@@ -49,23 +52,36 @@ struct State {
 
 impl SampleSink for SampleQueue {
     fn record(&self, sample: &ConnectionSample) {
-        let mut state = self.state();
-        if state.channel.is_none() || state.records.len() + RECORD_BYTES > QUEUE_BYTES {
-            drop(state);
-            return meters::event(Event::SampleDropped);
-        }
-        let before = state.records.len();
-        state.records.extend_from_slice(&sample.encode());
-        drop(state);
-        meters::event(Event::SampleQueued);
-        // The thread waits for the first record, and gathers until there are many.
-        if before == 0 || (before < GATHERED_BYTES && before + RECORD_BYTES >= GATHERED_BYTES) {
-            self.changed.notify_all();
-        }
+        self.add(&sample.encode());
+    }
+
+    fn visit(&self, visit: &Visit) {
+        self.add(&visit.encode());
+    }
+
+    fn arm(&self, connection: &ArmConnection) {
+        self.add(&connection.encode());
     }
 }
 
 impl SampleQueue {
+    /// Adds a record, or drops and counts it.
+    fn add(&self, record: &[u8]) {
+        let mut state = self.state();
+        if state.channel.is_none() || state.records.len() + record.len() > QUEUE_BYTES {
+            drop(state);
+            return meters::event(Event::SampleDropped);
+        }
+        let before = state.records.len();
+        state.records.extend_from_slice(record);
+        drop(state);
+        meters::event(Event::SampleQueued);
+        // The thread waits for the first record, and gathers until there are many.
+        if before == 0 || (before < GATHERED_BYTES && before + record.len() >= GATHERED_BYTES) {
+            self.changed.notify_all();
+        }
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -112,7 +128,7 @@ impl SampleQueue {
             state = self.wait(state, left);
         }
         state.is_draining = false;
-        count_dropped(std::mem::take(&mut state.records).len());
+        count_dropped(&std::mem::take(&mut state.records));
     }
 
     fn wait<'a>(&self, state: MutexGuard<'a, State>, limit: Duration) -> MutexGuard<'a, State> {
@@ -130,12 +146,11 @@ impl SampleQueue {
                     send(channel, &records);
                     if Instant::now() >= count_at {
                         count_at = Instant::now() + COUNT_EVERY;
-                        // If the supervisor is gone, nobody needs them.
-                        let _ = send_message(channel, &open_counts().encode());
+                        send_open(channel);
                     }
                     publish(channel);
                 }
-                None => count_dropped(records.len()),
+                None => count_dropped(&records),
             }
             let mut state = self.state();
             state.is_sending = false;
@@ -167,12 +182,38 @@ impl SampleQueue {
     }
 }
 
-/// Sends records in messages of [`MESSAGE_BYTES`]. If the supervisor is gone, they are lost.
-fn send(channel: &SampleChannel, records: &[u8]) {
-    for message in records.chunks(MESSAGE_BYTES) {
+/// Sends records in messages of at most [`MESSAGE_BYTES`]. If the supervisor is gone, they are lost.
+fn send(channel: &SampleChannel, mut records: &[u8]) {
+    while !records.is_empty() {
+        let (message, rest) = records.split_at(message_bytes(records));
         if send_message(channel, message).is_err() {
-            count_dropped(message.len());
+            count_dropped(message);
         }
+        records = rest;
+    }
+}
+
+/// Returns the length of the next message: as many whole records as fit.
+fn message_bytes(records: &[u8]) -> usize {
+    let mut bytes = 0;
+    for record in Records(records) {
+        if bytes + record.len() > MESSAGE_BYTES {
+            return bytes;
+        }
+        bytes += record.len();
+    }
+    // All are of this program, and whole.
+    records.len()
+}
+
+/// Sends the open connections of the process and of each arm. If the supervisor is gone, they are of no use.
+fn send_open(channel: &SampleChannel) {
+    let counts = open_counts();
+    let _ = send_message(channel, &counts.encode());
+    let mut arms = Vec::new();
+    each_open_arm(counts.at_ms, &mut |open| arms.extend(open.encode()));
+    for message in arms.chunks(MESSAGE_BYTES / ARM_RECORD_BYTES * ARM_RECORD_BYTES) {
+        let _ = send_message(channel, message);
     }
 }
 
@@ -194,9 +235,9 @@ fn open_counts() -> OpenCounts {
     }
 }
 
-/// Counts the records of these bytes as dropped.
-fn count_dropped(bytes: usize) {
-    for _ in 0..bytes / RECORD_BYTES {
+/// Counts records as dropped.
+fn count_dropped(records: &[u8]) {
+    for _ in Records(records) {
         meters::event(Event::SampleDropped);
     }
 }
@@ -215,7 +256,7 @@ fn publish(channel: &SampleChannel) {
 
 /// Bytes that may wait: 10,922 samples.
 const QUEUE_BYTES: usize = 1 << 20;
-/// Bytes of a message, a whole number of records.
+/// Bytes of a message at most: 256 samples.
 const MESSAGE_BYTES: usize = 256 * RECORD_BYTES;
 /// Time for which records are gathered.
 const GATHER: Duration = Duration::from_millis(100);

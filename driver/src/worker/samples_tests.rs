@@ -6,6 +6,7 @@ use std::os::unix::net::UnixStream;
 
 use engines::http::{Protocol, Version};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use server_base::experiment::Name;
 use server_base::samples::{Handshake, Record};
 
 use server_http::stats::Counted;
@@ -54,13 +55,11 @@ fn attached() -> (Arc<SampleQueue>, UnixStream, File) {
 fn received(socket: &mut UnixStream) -> Vec<u32> {
     let mut message = [0; 2 * MESSAGE_BYTES];
     let length = socket.read(&mut message).expect("a message");
-    let records = message[..length].chunks(RECORD_BYTES);
-    let samples = records.filter_map(|record| {
-        let record = record.try_into().expect("a whole record");
-        match Record::decode(record).expect("a known format") {
-            Record::Sample(sample) => Some(sample.requests),
-            Record::Open(_) => None,
-        }
+    let read = |record| Record::decode(record).expect("a known format");
+    let samples = Records(&message[..length]).filter_map(|record| match read(record) {
+        Record::Sample(sample) => Some(sample.requests),
+        Record::Arm(connection) => Some(connection.requests),
+        _ => None,
     });
     samples.collect()
 }
@@ -70,12 +69,62 @@ fn next_open(socket: &mut UnixStream) -> OpenCounts {
     loop {
         let mut message = [0; 2 * MESSAGE_BYTES];
         let length = socket.read(&mut message).expect("a message");
-        let first = message[..RECORD_BYTES].try_into().expect("a record");
-        if let Some(Record::Open(open)) = Record::decode(first) {
-            assert_eq!(length, RECORD_BYTES);
+        if let Some(Record::Open(open)) = Record::decode(&message[..length]) {
             return open;
         }
     }
+}
+
+fn arm(requests: u32) -> ArmConnection {
+    let name = Name::new(b"a").expect("a name");
+    ArmConnection {
+        closed_ms: 1,
+        experiment: name,
+        arm: name,
+        version: Version::Http2,
+        duration_ms: 2,
+        requests,
+        promised: 3,
+        sent: 3,
+        truncated: 0,
+        aborted: 0,
+        cpu_us: None,
+        handshake_us: None,
+        first_byte_us: None,
+    }
+}
+
+/// Records of two lengths do not fill a message: each message has whole ones.
+#[test]
+fn messages_have_whole_records() {
+    let (queue, mut theirs, _) = attached();
+    for n in 0..1000 {
+        match n % 3 {
+            0 => queue.arm(&arm(n)),
+            _ => queue.record(&sample(n)),
+        }
+    }
+    let mut all = Vec::new();
+    while all.len() < 1000 {
+        all.extend(received(&mut theirs));
+    }
+    assert!(all.into_iter().eq(0..1000));
+}
+
+#[test]
+fn messages_are_cut_at_records() {
+    let (short, long) = (sample(1).encode(), arm(1).encode());
+    let room = MESSAGE_BYTES / RECORD_BYTES;
+    let samples = short.repeat(room);
+    assert_eq!(message_bytes(&samples), MESSAGE_BYTES);
+    let more = [&samples[..], &short].concat();
+    assert_eq!(message_bytes(&more), MESSAGE_BYTES);
+    // The long record would cross the end.
+    let mixed = [&samples[RECORD_BYTES..], &long].concat();
+    assert_eq!(message_bytes(&mixed), MESSAGE_BYTES - RECORD_BYTES);
+    let mixed = [&samples[2 * RECORD_BYTES..], &long].concat();
+    assert_eq!(message_bytes(&mixed), MESSAGE_BYTES);
+    assert_eq!(message_bytes(&[]), 0);
 }
 
 #[test]
@@ -115,9 +164,11 @@ fn samples_that_nobody_takes_are_counted_at_the_end() {
         socket: ours.into(),
         figures: sys::process::memory_file("figures").expect("memory"),
     }));
-    for n in 0..7 {
+    for n in 0..6 {
         queue.record(&sample(n));
     }
+    // A record counts once, whatever its length.
+    queue.arm(&arm(6));
     let before = meters::sums().events(Event::SampleDropped);
     queue.flush(true);
     assert!(meters::sums().events(Event::SampleDropped) >= before + 7);
@@ -140,6 +191,13 @@ fn queue_takes_its_limit_and_no_more() {
         queue.record(&sample(n as u32));
     }
     assert_eq!(queue.state().records.len(), (room - 1) * RECORD_BYTES);
+    // The longer record does not fit.
+    queue.arm(&arm(0));
+    let before = before + 1;
+    assert_eq!(
+        (queue.state().records.len(), dropped()),
+        ((room - 1) * RECORD_BYTES, before)
+    );
     queue.record(&sample(0));
     assert_eq!(
         (queue.state().records.len(), dropped()),

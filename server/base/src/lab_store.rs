@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use crate::address::parse_port;
+use crate::experiment::ExperimentSettings;
 
 /// Settings of `lab_store`, `lab_retention`, `lab_network`, `lab_dashboard` and `geoip_database`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,8 +27,10 @@ pub struct LabStoreConf {
     pub network: Option<(u8, u8)>,
     /// Files of `geoip_database`, absolute.
     pub databases: Vec<PathBuf>,
-    /// Connections are recorded (`rtt_map on`). If not, the store is only read.
+    /// Connections are recorded (`rtt_map on`).
     pub records: bool,
+    /// Settings of the experiments with a beacon. Page views of users are recorded if there are any.
+    pub experiments: Vec<ExperimentSettings>,
     /// The socket of the dashboard, if a location has one.
     pub dashboard: Option<DashboardSocket>,
 }
@@ -39,6 +42,14 @@ pub enum LabEngine {
     Sqlite(PathBuf),
     /// A ClickHouse server.
     ClickHouse(ClickHouseConf),
+}
+
+impl LabStoreConf {
+    /// Returns whether the store is written. If not, it is only read.
+    #[must_use]
+    pub fn writes(&self) -> bool {
+        self.records || !self.experiments.is_empty()
+    }
 }
 
 impl fmt::Display for LabEngine {

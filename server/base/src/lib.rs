@@ -13,6 +13,7 @@ pub mod config;
 pub mod connector;
 pub mod context;
 pub mod errlog;
+pub mod experiment;
 pub mod files;
 pub mod from_args;
 pub mod hash;

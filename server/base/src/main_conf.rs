@@ -8,6 +8,7 @@ use conf::{ConfError, Directive};
 
 use crate::affinity::auto_affinity;
 use crate::config::LoadOptions;
+use crate::experiment::ExperimentSettings;
 use crate::lab_store::LabStoreConf;
 use crate::networks::Network;
 use crate::opened::{ErrorLogConf, LogTarget};
@@ -64,8 +65,10 @@ pub struct MainConf {
     pub multi_accept: bool,
     /// Gather events before they are taken, where many requests are in progress with servers.
     pub event_coalescing: bool,
-    /// Settings of the store process, if connections are recorded or a location has the dashboard.
+    /// Settings of the store process, if connections or page views are recorded, or a location has the dashboard.
     pub lab_store: Option<LabStoreConf>,
+    /// Settings of the experiments with a beacon, until `lab_store` has them.
+    pub experiments: Vec<ExperimentSettings>,
     /// The pools of `thread_pool` and the directives that name them.
     pub thread_pools: ThreadPools,
     set: Vec<String>,
@@ -100,6 +103,7 @@ impl MainConf {
             multi_accept: false,
             event_coalescing: true,
             lab_store: None,
+            experiments: Vec::new(),
             thread_pools: ThreadPools::default(),
             set: Vec::new(),
         }

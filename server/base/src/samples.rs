@@ -1,16 +1,21 @@
 //! Samples of connections, for the store of the lab.
 //!
 //! The driver makes one sample of a recorded connection at its close and gives it to a [`SampleSink`]. The sink never waits. The
-//! store process receives samples and numbers of open connections as fixed-length records ([`Record`]). A sample has the full address of the
-//! client; the store process truncates it before it writes anything. Absent: the store itself.
+//! store process receives samples, page views of experiments and open connections as records ([`Record`]). A sample has the full
+//! address of the client. The store process truncates it before it writes anything. Absent: the store itself.
 //!
 //! Source: docs/map.md.
 
+mod record;
+
 use std::fmt;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 
 use engines::http::{Protocol, Version};
+
+use crate::experiment::{ArmConnection, Visit};
+pub use record::{ARM_RECORD_BYTES, RECORD_BYTES, Record, Records, record_bytes};
 
 /// Kind of TLS handshake of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -78,6 +83,12 @@ pub struct OpenCounts {
 pub trait SampleSink: fmt::Debug + Send + Sync {
     /// Takes a sample without waiting, or drops and counts it.
     fn record(&self, sample: &ConnectionSample);
+
+    /// Takes a page view without waiting, or drops and counts it.
+    fn visit(&self, visit: &Visit);
+
+    /// Takes a connection to the host of an arm without waiting, or drops and counts it.
+    fn arm(&self, connection: &ArmConnection);
 }
 
 /// Figures of the store process.
@@ -134,8 +145,11 @@ impl StoreFigures {
     /// Reads encoded figures.
     #[must_use]
     pub fn decode(bytes: &[u8; FIGURES_BYTES]) -> Self {
-        let mut fields = Fields(bytes);
-        let mut next = || u64::from_le_bytes(fields.take());
+        let mut fields = bytes.chunks_exact(8);
+        let mut next = || {
+            let field = fields.next().and_then(|field| field.try_into().ok());
+            u64::from_le_bytes(field.expect("the array has all figures"))
+        };
         Self {
             written: next(),
             dropped: next(),
@@ -166,207 +180,9 @@ impl StoreFigures {
     }
 }
 
-/// Bytes of a record.
-pub const RECORD_BYTES: usize = 96;
-/// First byte of an encoded sample. Format 1 had no statuses.
-const SAMPLE_FORMAT: u8 = 2;
-/// First byte of encoded numbers of open connections.
-const OPEN_FORMAT: u8 = 3;
-/// A time that is unknown.
-const UNKNOWN: u32 = u32::MAX;
-
-const HANDSHAKES: [Handshake; 4] = [
-    Handshake::None,
-    Handshake::Full,
-    Handshake::Resumed,
-    Handshake::Early,
-];
-
-/// A message of a worker to the store process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Record {
-    /// A closed connection.
-    Sample(ConnectionSample),
-    /// Open connections.
-    Open(OpenCounts),
-}
-
-impl Record {
-    /// Reads a record; `None` for an unknown format.
-    #[must_use]
-    pub fn decode(record: &[u8; RECORD_BYTES]) -> Option<Self> {
-        match record[0] {
-            SAMPLE_FORMAT => ConnectionSample::decode(record).map(Self::Sample),
-            OPEN_FORMAT => Some(Self::Open(OpenCounts::decode(record))),
-            _ => None,
-        }
-    }
-}
-
-impl OpenCounts {
-    /// Returns the numbers as a record.
-    #[must_use]
-    pub fn encode(&self) -> [u8; RECORD_BYTES] {
-        let mut record = [0; RECORD_BYTES];
-        record[0] = OPEN_FORMAT;
-        record[8..16].copy_from_slice(&self.at_ms.to_le_bytes());
-        for (place, count) in record[16..].chunks_mut(4).zip(self.counts) {
-            place.copy_from_slice(&count.to_le_bytes());
-        }
-        record
-    }
-
-    fn decode(record: &[u8; RECORD_BYTES]) -> Self {
-        let mut fields = Fields(&record[8..]);
-        Self {
-            at_ms: u64::from_le_bytes(fields.take()),
-            counts: Protocol::ALL.map(|_| u32::from_le_bytes(fields.take())),
-        }
-    }
-}
-
-impl ConnectionSample {
-    /// Returns the sample as a record.
-    #[must_use]
-    pub fn encode(&self) -> [u8; RECORD_BYTES] {
-        let mut record = [0; RECORD_BYTES];
-        let mut rest = &mut record[..];
-        let mut put = |bytes: &[u8]| {
-            let (field, after) = std::mem::take(&mut rest).split_at_mut(bytes.len());
-            field.copy_from_slice(bytes);
-            rest = after;
-        };
-        put(&[
-            SAMPLE_FORMAT,
-            self.version as u8,
-            self.handshake as u8,
-            u8::from(self.via_proxy),
-        ]);
-        put(&self.tls.to_le_bytes());
-        for stalls in self.stalls {
-            put(&stalls.to_le_bytes());
-        }
-        let client = match self.client {
-            IpAddr::V4(v4) => v4.to_ipv6_mapped(),
-            IpAddr::V6(v6) => v6,
-        };
-        put(&client.octets());
-        for wide in [self.closed_ms, self.bytes_sent, self.bytes_received] {
-            put(&wide.to_le_bytes());
-        }
-        let known = |us: Option<u32>| us.unwrap_or(UNKNOWN);
-        for narrow in [
-            self.duration_ms,
-            known(self.handshake_us),
-            known(self.first_byte_us),
-            known(self.min_rtt_us),
-            self.rtt_us,
-            self.retransmits,
-            self.requests,
-        ]
-        .into_iter()
-        .chain(self.statuses)
-        {
-            put(&narrow.to_le_bytes());
-        }
-        record
-    }
-
-    /// Reads a record of its format; `None` if a field has no meaning.
-    fn decode(record: &[u8; RECORD_BYTES]) -> Option<Self> {
-        let mut fields = Fields(record);
-        let [_, version, handshake, via_proxy] = fields.take();
-        let version = Version::ALL.into_iter().find(|v| *v as u8 == version)?;
-        let handshake = *HANDSHAKES.get(usize::from(handshake))?;
-        let tls = u16::from_le_bytes(fields.take());
-        let stalls = [(); 3].map(|()| u16::from_le_bytes(fields.take()));
-        let client = Ipv6Addr::from(fields.take::<16>());
-        let [closed_ms, bytes_sent, bytes_received] =
-            [(); 3].map(|()| u64::from_le_bytes(fields.take()));
-        let [
-            duration_ms,
-            handshake_us,
-            first_byte_us,
-            min_rtt_us,
-            rtt_us,
-            retransmits,
-            requests,
-        ] = [(); 7].map(|()| u32::from_le_bytes(fields.take()));
-        let statuses = [(); 4].map(|()| u32::from_le_bytes(fields.take()));
-        let known = |us: u32| (us != UNKNOWN).then_some(us);
-        Some(Self {
-            closed_ms,
-            duration_ms,
-            client: IpAddr::V6(client).to_canonical(),
-            via_proxy: via_proxy != 0,
-            version,
-            tls,
-            handshake,
-            handshake_us: known(handshake_us),
-            first_byte_us: known(first_byte_us),
-            min_rtt_us: known(min_rtt_us),
-            rtt_us,
-            retransmits,
-            bytes_sent,
-            bytes_received,
-            requests,
-            stalls,
-            statuses,
-        })
-    }
-}
-
-/// The unread fields of a record.
-struct Fields<'a>(&'a [u8]);
-
-impl Fields<'_> {
-    /// Returns the next field.
-    fn take<const N: usize>(&mut self) -> [u8; N] {
-        let (field, rest) = self.0.split_first_chunk().expect("a record has all fields");
-        self.0 = rest;
-        *field
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn sample(client: &str) -> ConnectionSample {
-        ConnectionSample {
-            closed_ms: 1_796_000_000_123,
-            duration_ms: 61_000,
-            client: client.parse().expect("an address"),
-            via_proxy: true,
-            version: Version::Http2,
-            tls: 0x0304,
-            handshake: Handshake::Early,
-            handshake_us: Some(51_000),
-            first_byte_us: None,
-            min_rtt_us: Some(UNKNOWN - 1),
-            rtt_us: 50_400,
-            retransmits: 3,
-            bytes_sent: u64::MAX,
-            bytes_received: 700,
-            requests: 12,
-            stalls: [1, 2, u16::MAX],
-            statuses: [9, 2, 1, 0],
-        }
-    }
-
-    #[test]
-    fn record_is_read_back() {
-        for client in ["192.0.2.7", "2001:db8::7", "::1", "0.0.0.0"] {
-            let sample = sample(client);
-            let read = Record::decode(&sample.encode());
-            assert_eq!(read, Some(Record::Sample(sample)));
-        }
-        let open = OpenCounts {
-            at_ms: u64::MAX - 1,
-            counts: [1, 0, u32::MAX, 7],
-        };
-        assert_eq!(Record::decode(&open.encode()), Some(Record::Open(open)));
-    }
 
     #[test]
     fn figures_are_read_back() {
@@ -382,23 +198,5 @@ mod tests {
             spill_dropped: u64::MAX,
         };
         assert_eq!(StoreFigures::decode(&figures.encode()), figures);
-    }
-
-    #[test]
-    fn record_fills_its_bytes() {
-        let mut sample = sample("2001:db8::7");
-        sample.statuses[3] = u32::MAX;
-        let record = sample.encode();
-        assert_eq!(record[RECORD_BYTES - 4..], [0xff; 4]);
-    }
-
-    #[test]
-    fn record_of_another_format_is_refused() {
-        let whole = sample("192.0.2.7").encode();
-        for (at, value) in [(0, 0), (0, 1), (0, 4), (1, 250), (2, 4)] {
-            let mut record = whole;
-            record[at] = value;
-            assert_eq!(Record::decode(&record), None, "{at}: {value}");
-        }
     }
 }

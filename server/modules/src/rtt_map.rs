@@ -71,7 +71,7 @@ conf::directives! {
         Ok(())
     };
 
-    /// The store for samples of connections, with its parameters; `server` is the name of this server in its rows, by default the host's.
+    /// The store for samples of connections and page views of experiments, with its parameters; `server` is the name of this server in its rows, by default the host's.
     directive "lab_store": Contexts::HTTP, ONE_MORE, "",
         "sqlite:path [server=name] | clickhouse:http[s]://host[:port]/database [server=name] [user=name] [password_file=path] [ca=path] [spill=path] [spill_size=size] [batch=time]"
         => store;
@@ -203,13 +203,14 @@ fn finish(b: &mut ConfigBuilder) -> Result<(), ConfError> {
         geoip_database::warn_of_no_effect(b);
     }
     let dashboard = lab_dashboard::socket(b);
+    let experiments = std::mem::take(&mut b.main.experiments);
     let main = b.conf_mut::<RttMapMain>();
     let Some(StoreDirective { store, at }) = main.store.take() else {
         let missing = main.recording.take().map(|(_, missing)| missing);
         return missing.filter(|_| records).map_or(Ok(()), Err);
     };
     let (retention, network) = (*main.retention, *main.network);
-    if !records && dashboard.is_none() {
+    if !records && experiments.is_empty() && dashboard.is_none() {
         b.warn(ConfError::directive(
             &at,
             "has no effect without \"rtt_map on\"",
@@ -230,6 +231,7 @@ fn finish(b: &mut ConfigBuilder) -> Result<(), ConfError> {
         network: network.0,
         databases,
         records,
+        experiments,
         dashboard,
     });
     Ok(())

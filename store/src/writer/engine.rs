@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::connection::Connection;
 use crate::error::Error;
+use crate::experiment::{ArmFigures, ExperimentSettings, Visit};
 use crate::query::OpenSample;
 
 /// Rows of the next commit.
@@ -11,11 +12,35 @@ use crate::query::OpenSample;
 pub(crate) struct Batch {
     pub(crate) rows: Vec<Connection>,
     pub(crate) open: Vec<OpenSample>,
+    pub(crate) visits: Vec<Visit>,
+    pub(crate) arms: Vec<ArmFigures>,
+    pub(crate) settings: Vec<ExperimentSettings>,
 }
 
 impl Batch {
     pub(crate) fn is_empty(&self) -> bool {
-        self.rows.is_empty() && self.open.is_empty()
+        self.largest() == 0
+    }
+
+    /// Rows that counters count: connections and page views.
+    pub(crate) fn counted(&self) -> u64 {
+        (self.rows.len() + self.visits.len()) as u64
+    }
+
+    /// Number of the rows of that table which has most.
+    pub(crate) fn largest(&self) -> usize {
+        let others = [self.visits.len(), self.arms.len(), self.settings.len()];
+        let most = self.rows.len().max(self.open.len());
+        others.into_iter().fold(most, usize::max)
+    }
+
+    /// Removes all rows.
+    pub(crate) fn clear(&mut self) {
+        self.rows.clear();
+        self.open.clear();
+        self.visits.clear();
+        self.arms.clear();
+        self.settings.clear();
     }
 }
 

@@ -14,6 +14,7 @@ use std::time::Duration;
 use crate::clickhouse::{ClickHouseEngine, ClickHouseSettings, Transport};
 use crate::connection::Connection;
 use crate::counters::{Counters, Report, Reports};
+use crate::experiment::{ArmFigures, ExperimentSettings, Visit};
 use crate::query::OpenSample;
 use crate::retention::Retention;
 
@@ -137,19 +138,39 @@ impl Writer {
 
     /// Queues a row, or drops and counts it if the queue is full. Returns whether it is queued. It never waits.
     pub fn offer(&self, row: Connection) -> bool {
-        // Counted first: the thread may be quick.
-        self.counters.queued.fetch_add(1, Ordering::Relaxed);
-        let is_queued = self.send(Item::Row(Box::new(row)));
-        if !is_queued {
-            self.counters.queued.fetch_sub(1, Ordering::Relaxed);
-            self.counters.dropped.fetch_add(1, Ordering::Relaxed);
-        }
-        is_queued
+        self.send_row(Item::Row(Box::new(row)))
+    }
+
+    /// Queues a page view, or drops and counts it if the queue is full. Returns whether it is queued. It never waits.
+    pub fn offer_visit(&self, visit: Visit) -> bool {
+        self.send_row(Item::Visit(Box::new(visit)))
     }
 
     /// Queues a sample of open connections, or drops it if the queue is full. Returns whether it is queued. It never waits.
     pub fn offer_open(&self, sample: OpenSample) -> bool {
         self.send(Item::Open(sample))
+    }
+
+    /// Queues figures of an arm, or drops them if the queue is full. Returns whether they are queued. It never waits.
+    pub fn offer_arm(&self, figures: ArmFigures) -> bool {
+        self.send(Item::Arm(Box::new(figures)))
+    }
+
+    /// Queues settings of an experiment, or drops them if the queue is full. Returns whether they are queued. It never waits. The
+    /// store ignores them if they are those that it has.
+    pub fn offer_settings(&self, settings: ExperimentSettings) -> bool {
+        self.send(Item::Settings(Box::new(settings)))
+    }
+
+    fn send_row(&self, item: Item) -> bool {
+        // Counted first: the thread may be quick.
+        self.counters.queued.fetch_add(1, Ordering::Relaxed);
+        let is_queued = self.send(item);
+        if !is_queued {
+            self.counters.queued.fetch_sub(1, Ordering::Relaxed);
+            self.counters.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+        is_queued
     }
 
     fn send(&self, item: Item) -> bool {

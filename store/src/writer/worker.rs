@@ -74,7 +74,7 @@ impl Worker {
             let over = self.receive();
             let now = Instant::now();
             let is_due = self.commit_at.is_some_and(|at| at <= now);
-            let is_full = self.batch.rows.len() >= self.engine.rows_max();
+            let is_full = self.batch.largest() >= self.engine.rows_max();
             if !self.batch.is_empty() && (over || is_due || is_full) {
                 self.work(Work::Commit);
             }
@@ -97,7 +97,7 @@ impl Worker {
         }
         self.engine.close();
         let queued = self.items.try_iter().filter(Item::is_row).count();
-        let lost = (self.batch.rows.len() + queued) as u64;
+        let lost = self.batch.counted() + queued as u64;
         self.counters.dropped.fetch_add(lost, Ordering::Relaxed);
         self.counters.queued.fetch_sub(lost, Ordering::Relaxed);
         self.report_dropped(true);
@@ -107,16 +107,13 @@ impl Worker {
     /// empty.
     fn receive(&mut self) -> bool {
         let rows_max = self.engine.rows_max();
-        while self.batch.rows.len() < rows_max && self.batch.open.len() < rows_max {
+        while self.batch.largest() < rows_max {
             // After a commit that failed, its time is over: the queue is emptied without waiting.
             let until = self.commit_at.unwrap_or(self.maintain_at);
             let wait = until.saturating_duration_since(Instant::now());
             match self.items.recv_timeout(wait) {
                 Ok(item) => {
-                    match item {
-                        Item::Row(row) => self.batch.rows.push(*row),
-                        Item::Open(sample) => self.batch.open.push(sample),
-                    }
+                    item.add_to(&mut self.batch);
                     if self.commit_at.is_none() {
                         let pause = self.engine.commit_pause(self.commit_pause);
                         self.commit_at = Some(Instant::now() + pause);
@@ -167,9 +164,9 @@ impl Worker {
     }
 
     fn commit(&mut self) -> Result<(), Error> {
-        let before = self.batch.rows.len();
+        let before = self.batch.counted();
         let done = self.engine.commit(&mut self.batch);
-        let rows = (before - self.batch.rows.len()) as u64;
+        let rows = before - self.batch.counted();
         self.not_maintained += rows;
         self.counters.queued.fetch_sub(rows, Ordering::Relaxed);
         if done.is_ok() {
