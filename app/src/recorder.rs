@@ -123,7 +123,7 @@ impl Recorder {
         };
         for settings in &self.conf.experiments {
             // The queue is empty, and longer than the list.
-            let _ = writer.offer_settings(experiments::settings(settings));
+            let _ = writer.offer_settings(wall_s(), experiments::settings(settings));
         }
         let mut rows = Rows {
             server: self.server(),
@@ -296,7 +296,7 @@ impl<R: Fn(&ConnectionSample) -> Connection> Rows<'_, R> {
 
     /// Offers figures of arms of the minutes that are over.
     fn end_minutes(&mut self) {
-        let past = self.arms.take_before(sys::clock::wall_us() / 1_000_000);
+        let past = self.arms.take_before(wall_s());
         self.offer_arms(past);
     }
 
@@ -316,6 +316,11 @@ impl<R: Fn(&ConnectionSample) -> Connection> Rows<'_, R> {
 struct Readiness {
     samples: bool,
     ends: bool,
+}
+
+/// Returns the time of the wall clock, Unix seconds.
+fn wall_s() -> u64 {
+    sys::clock::wall_us() / 1_000_000
 }
 
 fn figures(counts: &store::Counts) -> StoreFigures {

@@ -99,7 +99,9 @@ impl OpenCounts {
         let mut space = Space(&mut record);
         space.put(&[OPEN_FORMAT, 0, 0, 0, 0, 0, 0, 0]);
         space.put(&self.at_ms.to_le_bytes());
-        self.counts.map(|count| space.put(&count.to_le_bytes()));
+        for count in self.counts {
+            space.put(&count.to_le_bytes());
+        }
         record
     }
 
