@@ -30,7 +30,7 @@ pub use connection::{Connection, HandshakeKind, Stalls, TEXT_BYTES_MAX};
 pub use counters::{Counters, Counts, Report};
 pub use error::Error;
 pub use experiment::{
-    ArmFigures, ArmStep, ArmTotals, Excluded, ExperimentQuery, ExperimentSettings,
+    ArmFigures, ArmStep, ArmTotals, Excluded, ExperimentQuery, ExperimentRows, ExperimentSettings,
     ExperimentSummary, UserValue, VISIT_METRICS, Visit, VisitMetric,
 };
 pub use histogram::{Cell, Histogram, bounds_of, bucket_of};

@@ -34,6 +34,11 @@ impl Packed {
         Self(cells)
     }
 
+    /// Cells of a histogram.
+    pub(crate) fn of_histogram(histogram: &Histogram) -> Self {
+        Self(histogram.cells().collect())
+    }
+
     /// Adds the cells of bytes. Returns `None` if the bytes are damaged.
     #[must_use]
     pub(crate) fn merged(self, bytes: &[u8]) -> Option<Self> {

@@ -3,10 +3,12 @@
 //! The texts that read use neither joins nor common table expressions nor window functions, so ClickHouse 18.16 understands them
 //! too. Their parameters are integers. The schema and the texts that write are SQLite's.
 
+pub(crate) mod experiment;
+
 /// `application_id` of a store: the letters `1byt`.
 pub(crate) const APPLICATION_ID: i64 = 0x3162_7974;
 /// `user_version` of a store: the version of its schema.
-pub(crate) const SCHEMA_VERSION: i64 = 2;
+pub(crate) const SCHEMA_VERSION: i64 = 3;
 
 /// Settings of a new file, before its first table. Roll-ups of 2 KB fit into a page of 8 KiB.
 pub(crate) const NEW_FILE: &str = "PRAGMA page_size = 8192;
@@ -150,21 +152,29 @@ FROM open AS o
 
 /// Tables of a version, 1 or later.
 pub(crate) fn tables(version: i64) -> String {
-    let (connection, rollup, open) = match version {
-        1 => (String::new(), String::new(), ""),
+    let (connection, rollup) = match version {
+        1 => (String::new(), String::new()),
         _ => (
             STATUS_COLUMNS.to_owned(),
             format!("{STATUS_COLUMNS}{DURATION_COLUMN}"),
-            OPEN_TABLE,
         ),
     };
     let tables = TABLES.replace("ADDED_TO_CONNECTION", &connection);
-    tables.replace("ADDED_TO_ROLLUP", &rollup) + open
+    tables.replace("ADDED_TO_ROLLUP", &rollup) + &later_tables(1, version)
+}
+
+/// Tables that versions after one, up to another, have added.
+fn later_tables(after: i64, version: i64) -> String {
+    let added = [(2, OPEN_TABLE), (3, experiment::TABLES)];
+    let within = added
+        .into_iter()
+        .filter(|(since, _)| (after + 1..=version).contains(since));
+    within.map(|(_, tables)| tables).collect()
 }
 
 /// Tables and views of this version.
 pub(crate) fn schema() -> String {
-    tables(SCHEMA_VERSION) + VIEWS
+    tables(SCHEMA_VERSION) + VIEWS + experiment::VIEWS
 }
 
 /// Texts of the statements that make tables and views, as SQLite stores them.
@@ -173,12 +183,12 @@ pub(crate) fn statements(schema: &str) -> impl Iterator<Item = &str> {
     texts.filter(|text| text.starts_with("CREATE"))
 }
 
-/// Makes version 2 of version 1 within a transaction.
+/// Makes this version of an earlier one within a transaction.
 ///
 /// `ALTER TABLE ADD COLUMN` would read a whole strict table to check it, for minutes in a large store. New columns at the end, with
-/// a default, need no change of rows: texts of the two tables are replaced, as that statement does it.
-pub(crate) fn migration() -> String {
-    let tables = tables(SCHEMA_VERSION);
+/// a default, need no change of rows: texts of the two tables of version 1 are replaced, as that statement does it.
+pub(crate) fn migration(version: i64) -> String {
+    let tables = tables(2);
     let quoted = statements(&tables).filter_map(|text| {
         let name = text.strip_prefix("CREATE TABLE ")?.split(' ').next()?;
         let text = text.replace('\'', "''");
@@ -186,13 +196,20 @@ pub(crate) fn migration() -> String {
             "UPDATE sqlite_schema SET sql = '{text}' WHERE type = 'table' AND name = '{name}';\n"
         ))
     });
-    let updates: String = quoted.collect();
+    let updates = match version {
+        1 => format!(
+            "PRAGMA writable_schema = ON;\n{}PRAGMA writable_schema = RESET;\n",
+            quoted.collect::<String>()
+        ),
+        _ => String::new(),
+    };
     format!(
-        "PRAGMA writable_schema = ON;
-{updates}PRAGMA writable_schema = RESET;
-DROP VIEW IF EXISTS connections;
+        "{updates}DROP VIEW IF EXISTS connections;
 DROP VIEW IF EXISTS rollups;
-{OPEN_TABLE}{VIEWS}PRAGMA user_version = {SCHEMA_VERSION};"
+DROP VIEW IF EXISTS open_connections;
+{}{VIEWS}{}PRAGMA user_version = {SCHEMA_VERSION};",
+        later_tables(version, SCHEMA_VERSION),
+        experiment::VIEWS
     )
 }
 

@@ -16,20 +16,32 @@ const HEAD_BYTES_MAX: usize = 512;
 pub(super) enum Kind {
     Connections,
     Open,
+    Visits,
+    Arms,
+    Settings,
 }
 
 impl Kind {
+    const ALL: [Self; 5] = [
+        Self::Connections,
+        Self::Open,
+        Self::Visits,
+        Self::Arms,
+        Self::Settings,
+    ];
+
     fn name(self) -> &'static str {
         match self {
             Self::Connections => "connection",
             Self::Open => "open",
+            Self::Visits => "visit",
+            Self::Arms => "arm_minute",
+            Self::Settings => "experiment",
         }
     }
 
     fn of(name: &str) -> Option<Self> {
-        [Self::Connections, Self::Open]
-            .into_iter()
-            .find(|kind| kind.name() == name)
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 }
 
@@ -58,9 +70,9 @@ impl BatchHead {
         }
     }
 
-    /// Returns whether its rows are connections.
-    pub(super) fn is_of_connections(&self) -> bool {
-        self.kind == Kind::Connections
+    /// Returns whether counters count its rows: connections and page views.
+    pub(super) fn is_counted(&self) -> bool {
+        matches!(self.kind, Kind::Connections | Kind::Visits)
     }
 
     /// Counts a row.

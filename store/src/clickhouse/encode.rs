@@ -13,9 +13,9 @@ pub(super) const ROWS_MAX: usize = 50_000;
 /// Bytes after which a batch ends.
 const BYTES_MAX: usize = 16 << 20;
 /// Last time that is stored, the end of the year 9999.
-const TIME_MAX_S: u64 = 253_402_300_799;
+pub(super) const TIME_MAX_S: u64 = 253_402_300_799;
 /// Largest number of bytes of a row, as in SQLite.
-const COUNT_MAX: u64 = i64::MAX as u64;
+pub(super) const COUNT_MAX: u64 = i64::MAX as u64;
 const DAY_S: u64 = 86_400;
 
 /// Rows of one UTC day as TabSeparated data.
@@ -49,11 +49,13 @@ pub(super) fn samples(samples: &[OpenSample]) -> Vec<Encoded> {
     })
 }
 
-fn minute(at_s: u64) -> u64 {
+/// Begin of the minute of a time.
+pub(super) fn minute(at_s: u64) -> u64 {
     at_s - at_s % 60
 }
 
-fn batches(
+/// Makes batches of rows of one day each. `encode` appends the row of a place.
+pub(super) fn batches(
     kind: Kind,
     times: impl Iterator<Item = u64>,
     mut encode: impl FnMut(usize, &mut String),
@@ -141,7 +143,8 @@ pub(super) fn first_server(rows: &[u8]) -> &str {
         .unwrap_or_default()
 }
 
-fn text_of(text: &str, out: &mut String) {
+/// Appends a text that is cut and escaped.
+pub(super) fn text_of(text: &str, out: &mut String) {
     escape(&text[..text.floor_char_boundary(TEXT_BYTES_MAX)], out);
 }
 

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::ClickHouseSettings;
 use super::encode::{self, Encoded};
+use super::experiments;
 use super::random::random;
 use super::send::Sender;
 use super::shared::{Connect, Shared, State};
@@ -105,7 +106,7 @@ impl ClickHouseEngine {
     }
 
     fn drop_batch(&mut self, batch: &Encoded) {
-        if batch.head.is_of_connections() {
+        if batch.head.is_counted() {
             let rows = batch.head.rows;
             self.counters.dropped.fetch_add(rows, Ordering::Relaxed);
             self.counters
@@ -153,6 +154,16 @@ impl Engine for ClickHouseEngine {
         done?;
         let (places, done) = self.spill(&shared, encode::samples(&batch.open));
         remove(&mut batch.open, places);
+        done?;
+        let rows = &mut batch.experiments;
+        let (places, done) = self.spill(&shared, experiments::settings(&rows.settings));
+        remove(&mut rows.settings, places);
+        done?;
+        let (places, done) = self.spill(&shared, experiments::arms(&rows.arms));
+        remove(&mut rows.arms, places);
+        done?;
+        let (places, done) = self.spill(&shared, experiments::visits(&rows.visits));
+        remove(&mut rows.visits, places);
         done
     }
 

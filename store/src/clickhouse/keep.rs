@@ -35,7 +35,7 @@ pub(super) fn kept(client: &mut Client, database: &str) -> Result<Kept, Error> {
     Ok(kept)
 }
 
-/// Drops the partitions of days before the limits of age. Returns the number of deleted rows of connections.
+/// Drops the partitions of days before the limits of age. Returns the number of deleted connections and page views.
 pub(super) fn drop_old(
     client: &mut Client,
     database: &str,
@@ -52,6 +52,8 @@ pub(super) fn drop_old(
         ("rollup_hour", Some(Resolution::Hour), hours),
         ("rollup_day", Some(Resolution::Day), days),
         ("open", None, days),
+        ("arm_minute", None, days),
+        ("visit", None, days),
     ] {
         let old = old_partitions(client, database, table, from_day)?;
         if old.is_empty() {
@@ -66,10 +68,11 @@ pub(super) fn drop_old(
                 from_day * DAY_S
             ))?;
         }
+        let is_visits = table == "visit";
         for (day, count) in old {
             let table = sql::table(database, table);
             client.run(&format!("ALTER TABLE {table} DROP PARTITION {day}"))?;
-            if resolution == Some(Resolution::Minute) {
+            if resolution == Some(Resolution::Minute) || is_visits {
                 deleted += count;
             }
         }

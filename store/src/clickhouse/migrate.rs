@@ -1,11 +1,12 @@
 //! The schema of a database: made, checked, and never changed if it is newer.
 //!
 //! Each statement does nothing if its table exists, and the version is written last. So several servers may make a schema at once,
-//! and a server that is killed leaves the rest to the next one.
+//! and a server that is killed leaves the rest to the next one. Version 2 adds the tables of experiments.
 
 use std::path::PathBuf;
 
 use super::client::{Client, Failure, UNKNOWN_DATABASE, UNKNOWN_TABLE};
+use super::experiments;
 use super::sql::{self, SCHEMA_VERSION, TABLES};
 use super::text::{identifier, literal};
 use crate::error::Error;
@@ -13,15 +14,21 @@ use crate::error::Error;
 /// Makes the schema of a database, or checks that all of it exists.
 pub(super) fn prepare(client: &mut Client, database: &str) -> Result<(), Error> {
     match version(client, database)? {
-        Some(version) => check(client, database, version),
+        Some(version) => {
+            check(client, database, version)?;
+            if version < SCHEMA_VERSION {
+                add_experiments(client, database)?;
+            }
+            Ok(())
+        }
         None => make(client, database),
     }
 }
 
-/// Checks a database before it is read.
-pub(super) fn check_to_read(client: &mut Client, database: &str) -> Result<(), Error> {
+/// Checks a database before it is read. Returns the version of its schema.
+pub(super) fn check_to_read(client: &mut Client, database: &str) -> Result<u32, Error> {
     match version(client, database)? {
-        Some(version) => check(client, database, version),
+        Some(version) => check(client, database, version).map(|()| version),
         None => Err(Error::Other(format!(
             "the database {database} of ClickHouse has no store: no server has written to it"
         ))),
@@ -62,8 +69,10 @@ fn check(client: &mut Client, database: &str, version: u32) -> Result<(), Error>
         literal(database)
     );
     let found = client.query(&text)?;
+    let later = experiments::TABLES.into_iter();
     let lost: Vec<&str> = TABLES
         .into_iter()
+        .chain(later.filter(|_| version > 1))
         .filter(|table| !found.lines().any(|name| name == *table))
         .collect();
     if lost.is_empty() {
@@ -83,6 +92,14 @@ fn make(client: &mut Client, database: &str) -> Result<(), Error> {
         ))?;
     }
     for statement in sql::schema(database) {
+        client.run(&statement)?;
+    }
+    add_experiments(client, database)
+}
+
+/// Adds the tables of version 2, and writes the version.
+fn add_experiments(client: &mut Client, database: &str) -> Result<(), Error> {
+    for statement in experiments::schema(database) {
         client.run(&statement)?;
     }
     client.run(&format!(

@@ -4,15 +4,20 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use super::client::Client;
+use super::experiments;
 use super::keep;
 use super::migrate;
 use super::parse::{Fields, unreadable};
+use super::reader::Reader;
 use super::select::{cells_of_segment, conditions, grouped, row_sums, sums_of_segment, union};
 use super::sql;
 use super::text::literal;
 use super::transport::Transport;
 use crate::connection::Stalls;
 use crate::error::Error;
+use crate::experiment::{
+    ArmStep, ArmTotals, Excluded, ExperimentQuery, ExperimentSummary, UserValue, VisitMetric,
+};
 use crate::histogram::Cell;
 use crate::period::{Cover, Resolution, Segment, cover};
 use crate::query::{
@@ -25,13 +30,6 @@ use crate::store::Store;
 #[derive(Debug)]
 pub struct ClickHouse {
     reader: RefCell<Reader>,
-}
-
-#[derive(Debug)]
-struct Reader {
-    client: Client,
-    database: String,
-    is_checked: bool,
 }
 
 impl ClickHouse {
@@ -47,20 +45,25 @@ impl ClickHouse {
             reader: RefCell::new(Reader {
                 client: Client::new(transport, user, password),
                 database,
-                is_checked: false,
+                version: None,
             }),
         }
     }
 
-    /// Reads with a checked schema. After a failure the schema is checked again.
+    /// Reads with a checked schema. After a failure the schema is checked again, and an old one each time.
     fn read<T>(&self, work: impl FnOnce(&mut Reader) -> Result<T, Error>) -> Result<T, Error> {
         let reader = &mut *self.reader.borrow_mut();
-        if !std::mem::replace(&mut reader.is_checked, false) {
-            migrate::check_to_read(&mut reader.client, &reader.database)?;
+        let known = reader.version.take();
+        let version = match known.filter(|version| *version == sql::SCHEMA_VERSION) {
+            Some(version) => version,
+            None => migrate::check_to_read(&mut reader.client, &reader.database)?,
+        };
+        reader.version = Some(version);
+        let done = work(reader);
+        if done.is_err() {
+            reader.version = None;
         }
-        let done = work(reader)?;
-        reader.is_checked = true;
-        Ok(done)
+        done
     }
 }
 
@@ -140,6 +143,27 @@ impl Store for ClickHouse {
     fn extent(&self) -> Result<Option<(u64, u64)>, Error> {
         self.read(Reader::extent)
     }
+
+    fn experiments(&self) -> Result<Vec<ExperimentSummary>, Error> {
+        self.read(experiments::summaries)
+    }
+
+    fn users(
+        &self,
+        query: &ExperimentQuery,
+        metric: VisitMetric,
+        each: &mut dyn FnMut(UserValue),
+    ) -> Result<Excluded, Error> {
+        self.read(|reader| experiments::users(reader, query, metric, each))
+    }
+
+    fn arm_totals(&self, query: &ExperimentQuery) -> Result<Vec<ArmTotals>, Error> {
+        self.read(|reader| experiments::totals(reader, query))
+    }
+
+    fn arm_steps(&self, query: &ExperimentQuery, step: Step) -> Result<Vec<ArmStep>, Error> {
+        self.read(|reader| experiments::steps(reader, query, step))
+    }
 }
 
 impl Reader {
@@ -152,31 +176,6 @@ impl Reader {
         };
         let kept = kept.of(query.grouping.dimension());
         Ok(cover(query.from_s, query.to_s, &kept, coarsest))
-    }
-
-    /// Runs a query, and reads each of its rows. There is none for an empty text.
-    fn each(
-        &mut self,
-        text: String,
-        mut read: impl FnMut(&mut Fields<'_>) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        if text.is_empty() {
-            return Ok(());
-        }
-        let rows = self.client.query(&text)?;
-        if !rows.is_empty() && !rows.ends_with('\n') {
-            return Err(unreadable("last row"));
-        }
-        for line in rows.lines() {
-            let mut fields = Fields::of(line);
-            read(&mut fields)?;
-            fields.end()?;
-        }
-        Ok(())
-    }
-
-    fn table(&self, name: &str) -> String {
-        sql::table(&self.database, name)
     }
 
     fn networks(&mut self, query: &Query, limit: usize, rows_max: u64) -> Result<Networks, Error> {

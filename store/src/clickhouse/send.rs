@@ -15,7 +15,7 @@ use super::random::random;
 use super::shared::{Connect, Shared};
 use super::spill::{Damaged, Waiting};
 use super::sql::{self, BatchRows};
-use super::{encode, keep, migrate};
+use super::{encode, experiments, keep, migrate};
 use crate::counters::Report;
 use crate::error::Error;
 use crate::writer::Failing;
@@ -177,7 +177,7 @@ impl Sender {
         deleted?;
         let counters = &self.shared.counters;
         counters.batches_sent.fetch_add(1, Ordering::Relaxed);
-        if head.is_of_connections() {
+        if head.is_counted() {
             counters.written.fetch_add(head.rows, Ordering::Relaxed);
         }
         Ok(())
@@ -187,16 +187,23 @@ impl Sender {
     fn store(&mut self, head: &BatchHead, rows: &[u8], again: bool) -> Result<(), Failure> {
         let database = &self.shared.settings.database;
         let id = format!("firstbyte-{:016x}-{}", head.run, head.batch);
-        let structure = sql::structure(match head.kind {
-            Kind::Connections => &sql::COLUMNS,
-            Kind::Open => &sql::OPEN_COLUMNS,
-        });
+        let structure = match head.kind {
+            Kind::Connections => sql::structure(&sql::COLUMNS),
+            Kind::Open => sql::structure(&sql::OPEN_COLUMNS),
+            Kind::Visits | Kind::Arms | Kind::Settings => experiments::incoming(head.kind),
+        };
         let incoming = Incoming {
             structure: &structure,
             rows,
         };
-        if head.kind == Kind::Open {
-            let text = sql::insert_open(database);
+        let text = match head.kind {
+            Kind::Open => Some(sql::insert_open(database)),
+            Kind::Visits | Kind::Arms | Kind::Settings => {
+                Some(experiments::insert(database, head, rows))
+            }
+            Kind::Connections => None,
+        };
+        if let Some(text) = text {
             return self.client.insert(&text, &id, &SETTINGS, Some(&incoming));
         }
         let batch = BatchRows {

@@ -6,7 +6,7 @@
 use super::text::{identifier, literal};
 
 /// Version of the schema.
-pub(super) const SCHEMA_VERSION: u32 = 1;
+pub(super) const SCHEMA_VERSION: u32 = 2;
 
 /// Columns of `connection` in the order of [`super::encode`], with their types in a batch. `run` and `batch` follow.
 pub(super) const COLUMNS: [(&str, &str); 26] = [
@@ -78,7 +78,7 @@ pub(super) const ROLLUPS: [(&str, u64); 2] = [("rollup_hour", 3600), ("rollup_da
 /// Dimension of the markers: one for each batch that a roll-up contains.
 pub(super) const MARKER: u8 = 3;
 
-/// Tables and views of the schema.
+/// Tables and views of version 1.
 pub(super) const TABLES: [&str; 8] = [
     "schema",
     "connection",
@@ -101,12 +101,13 @@ pub(super) fn structure(columns: &[(&str, &str)]) -> String {
     each.collect::<Vec<_>>().join(", ")
 }
 
-fn names(columns: &[(&str, &str)]) -> String {
+/// List of columns without their types.
+pub(super) fn names(columns: &[(&str, &str)]) -> String {
     let each = columns.iter().map(|(name, _)| *name);
     each.collect::<Vec<_>>().join(", ")
 }
 
-/// Statements that make the schema; each does nothing if its table exists. Views come last: they read the tables.
+/// Statements that make version 1 of the schema; each does nothing if its table exists. Views come last: they read the tables.
 pub(super) fn schema(database: &str) -> Vec<String> {
     let create = |name: &str, rest: &str| {
         let name = table(database, name);

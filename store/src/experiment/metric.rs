@@ -1,7 +1,7 @@
 //! Metrics of page views.
 
 /// Metric of a page view. Times are in microseconds since the start of the navigation, unless they are durations.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum VisitMetric {
     /// Duration of the name lookup.
     Dns,

@@ -8,6 +8,10 @@ use rusqlite::OptionalExtension;
 
 use crate::connection::Connection;
 use crate::error::Error;
+use crate::experiment::{
+    ArmStep, ArmTotals, Excluded, ExperimentQuery, ExperimentRows, ExperimentSummary, UserValue,
+    VisitMetric,
+};
 use crate::query::{
     Answer, NETWORK_ROWS_MAX, Networks, OpenConnections, OpenSample, Query, Step, Totals,
 };
@@ -16,6 +20,7 @@ use crate::sql;
 use crate::store::Store;
 
 mod aside;
+mod experiments;
 mod networks;
 mod open;
 mod opened;
@@ -122,7 +127,8 @@ impl Sqlite {
         let newest = self
             .db
             .query_row(sql::NEWEST, [], |row| row.get::<_, i64>(0));
-        Ok(newest.optional()?.map(uint))
+        let visit_s = experiments::newest_s(&self.db)?;
+        Ok(newest.optional()?.map(uint).max(visit_s))
     }
 
     /// Stores rows in one transaction.
@@ -138,12 +144,40 @@ impl Sqlite {
     /// # Errors
     /// If they cannot be stored; none is stored then.
     pub fn commit(&mut self, rows: &[Connection], open: &[OpenSample]) -> Result<(), Error> {
-        let done = table::insert(&mut self.db, &mut self.names, rows, open);
+        self.commit_all(rows, open, &ExperimentRows::default())
+    }
+
+    /// Stores rows of all tables in one transaction. A page view that a user has already is left out, and so are the last settings
+    /// of an experiment.
+    ///
+    /// # Errors
+    /// If they cannot be stored; none is stored then.
+    pub fn commit_all(
+        &mut self,
+        rows: &[Connection],
+        open: &[OpenSample],
+        experiments: &ExperimentRows,
+    ) -> Result<(), Error> {
+        let done = self.insert_all(rows, open, experiments);
         if done.is_err() || self.names.len() > KNOWN_NAMES_MAX {
             // Names of a transaction that was rolled back have no numbers.
             self.names.clear();
         }
         done
+    }
+
+    fn insert_all(
+        &mut self,
+        rows: &[Connection],
+        open: &[OpenSample],
+        experiments: &ExperimentRows,
+    ) -> Result<(), Error> {
+        let transaction = table::write(&mut self.db)?;
+        let names = &mut self.names;
+        table::insert_rows(&transaction, names, rows)?;
+        table::insert_open(&transaction, names, open)?;
+        experiments::insert(&transaction, names, experiments)?;
+        Ok(transaction.commit()?)
     }
 
     /// Adds new rows to the roll-ups, and deletes old rows and roll-ups. It stops after the step that reaches the time limit.
@@ -223,5 +257,26 @@ impl Store for Sqlite {
 
     fn extent(&self) -> Result<Option<(u64, u64)>, Error> {
         read::extent(&self.db)
+    }
+
+    fn experiments(&self) -> Result<Vec<ExperimentSummary>, Error> {
+        experiments::summaries(&self.db)
+    }
+
+    fn users(
+        &self,
+        query: &ExperimentQuery,
+        metric: VisitMetric,
+        each: &mut dyn FnMut(UserValue),
+    ) -> Result<Excluded, Error> {
+        experiments::users(&self.db, query, metric, each)
+    }
+
+    fn arm_totals(&self, query: &ExperimentQuery) -> Result<Vec<ArmTotals>, Error> {
+        experiments::totals(&self.db, query)
+    }
+
+    fn arm_steps(&self, query: &ExperimentQuery, step: Step) -> Result<Vec<ArmStep>, Error> {
+        experiments::steps(&self.db, query, step)
     }
 }

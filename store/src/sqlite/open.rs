@@ -81,17 +81,15 @@ fn begin(db: &Connection) -> Result<(), Error> {
 
 /// Gives a file of an earlier version this schema, in one transaction that changes no row.
 fn migrate(db: &Connection) -> Result<(), Error> {
-    let is_current = || -> Result<bool, Error> {
-        let version = db.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0))?;
-        Ok(version == sql::SCHEMA_VERSION)
-    };
-    if is_current()? {
+    let version = || db.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0));
+    if version()? == sql::SCHEMA_VERSION {
         return Ok(());
     }
     let transaction = Transaction::new_unchecked(db, TransactionBehavior::Immediate)?;
     // Another process may have been quicker.
-    if !is_current()? {
-        transaction.execute_batch(&sql::migration())?;
+    let version = version()?;
+    if version != sql::SCHEMA_VERSION {
+        transaction.execute_batch(&sql::migration(version))?;
     }
     Ok(transaction.commit()?)
 }
@@ -263,9 +261,22 @@ fn check_tables(db: &Connection, version: i64) -> Result<(), Error> {
         }
     }
     let begin = Instant::now();
-    let tables = ["state", "name", "rollup", "open", "connection"];
-    let exists = |table: &&str| *table != "open" || version > 1;
-    for table in tables.into_iter().filter(exists) {
+    // Each with the version that added it.
+    let tables = [
+        ("state", 1),
+        ("name", 1),
+        ("experiment", 3),
+        ("experiment_arm", 3),
+        ("rollup", 1),
+        ("open", 2),
+        ("arm_minute", 3),
+        ("visit", 3),
+        ("connection", 1),
+    ];
+    for (table, since) in tables {
+        if version < since {
+            continue;
+        }
         let check = format!("PRAGMA quick_check('{table}')");
         match db.query_row(&check, [], |row| row.get::<_, String>(0)) {
             Ok(found) if found == "ok" => {}

@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 
 use super::Sqlite;
 use crate::error::Error;
+use crate::experiment::{
+    ArmStep, ArmTotals, Excluded, ExperimentQuery, ExperimentSummary, UserValue, VisitMetric,
+};
 use crate::query::{Answer, Networks, OpenConnections, Query, Step, Totals};
 use crate::store::Store;
 
@@ -65,5 +68,26 @@ impl Store for SqliteReader {
 
     fn extent(&self) -> Result<Option<(u64, u64)>, Error> {
         self.read(Store::extent)
+    }
+
+    fn experiments(&self) -> Result<Vec<ExperimentSummary>, Error> {
+        self.read(Store::experiments)
+    }
+
+    fn users(
+        &self,
+        query: &ExperimentQuery,
+        metric: VisitMetric,
+        each: &mut dyn FnMut(UserValue),
+    ) -> Result<Excluded, Error> {
+        self.read(|store| store.users(query, metric, each))
+    }
+
+    fn arm_totals(&self, query: &ExperimentQuery) -> Result<Vec<ArmTotals>, Error> {
+        self.read(|store| store.arm_totals(query))
+    }
+
+    fn arm_steps(&self, query: &ExperimentQuery, step: Step) -> Result<Vec<ArmStep>, Error> {
+        self.read(|store| store.arm_steps(query, step))
     }
 }

@@ -5,6 +5,7 @@
 
 use rusqlite::{Transaction, params};
 
+use super::experiments;
 use super::table::{State, int, state, uint, write};
 use crate::error::Error;
 use crate::period::{Kept, Resolution, dimensions_of};
@@ -144,6 +145,15 @@ fn expire(
     if delete_open(db, until_s)? {
         return Ok(MORE);
     }
+    // Page views and figures of arms are of use as long as the whole experiment.
+    let rollups_until_s = now_s.saturating_sub(retention.rollups_s);
+    if experiments::delete_arms(db, rollups_until_s, STEP_ROWS)? {
+        return Ok(MORE);
+    }
+    let visits = experiments::delete_visits(db, rollups_until_s, STEP_ROWS)?;
+    if visits > 0 {
+        return Ok(deleted_rows(visits));
+    }
     let last: Option<i64> = db.query_row(
         sql::LAST_OLD,
         params![before.rolled_id, STEP_ROWS, until_s],
@@ -230,14 +240,20 @@ fn delete_rows(db: &mut rusqlite::Connection, last: i64) -> Result<Deleted, Erro
     let transaction = write(db)?;
     let rows = transaction.execute(sql::DELETE_ROWS, [last])? as u64;
     transaction.commit()?;
-    Ok(Deleted {
+    Ok(deleted_rows(rows))
+}
+
+/// Work of a step that has deleted rows.
+fn deleted_rows(rows: u64) -> Deleted {
+    Deleted {
         rows,
         more: true,
         ..Deleted::default()
-    })
+    }
 }
 
-/// Deletes the oldest rows. Without rows, it declares the oldest roll-ups too old, and the next steps delete them.
+/// Deletes the oldest rows. Without rows, it declares the oldest roll-ups too old, and the next steps delete them. Figures of arms
+/// and page views are the last ones.
 fn free(db: &mut rusqlite::Connection) -> Result<Deleted, Error> {
     let State {
         rolled_id,
@@ -267,8 +283,14 @@ fn free(db: &mut rusqlite::Connection) -> Result<Deleted, Error> {
         kept.hours_from_s = Resolution::Day.after(start_s);
     } else if let Some(start_s) = first(Resolution::Day)? {
         kept.days_from_s = Resolution::Day.after(start_s);
+    } else if experiments::delete_arms(db, u64::MAX, STEP_ROWS)? {
+        return Ok(MORE);
     } else {
-        return Ok(Deleted::default());
+        let visits = experiments::delete_visits(db, u64::MAX, STEP_ROWS)?;
+        return Ok(Deleted {
+            more: visits > 0,
+            ..deleted_rows(visits)
+        });
     }
     let transaction = write(db)?;
     store_kept(&transaction, &kept)?;

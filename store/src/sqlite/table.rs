@@ -28,22 +28,23 @@ pub(super) struct State {
     pub(super) kept: Kept,
 }
 
-/// Stores rows and samples of open connections in one transaction.
-pub(super) fn insert(
-    db: &mut rusqlite::Connection,
+/// Stores rows.
+pub(super) fn insert_rows(
+    transaction: &Transaction<'_>,
     names: &mut HashMap<String, i64>,
     rows: &[Connection],
-    open: &[OpenSample],
 ) -> Result<(), Error> {
-    let transaction = write(db)?;
-    let state = state(&transaction)?;
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let state = state(transaction)?;
     let last: Option<i64> = transaction.query_row(sql::LAST_ID, [], |row| row.get(0))?;
     let mut id = last.unwrap_or(0).max(state.rolled_id);
     let mut statement = transaction.prepare(sql::INSERT)?;
     for row in rows {
         // The number of a deleted row is not used again: it is below `rolled_id`.
         id += 1;
-        let mut number = |text: &str| number_of(&transaction, names, text);
+        let mut number = |text: &str| number_of(transaction, names, text);
         let country = row.country.map(|code| code.map(char::from));
         let country = country.map_or(String::new(), |code| code.iter().collect());
         statement.execute(params![
@@ -76,12 +77,11 @@ pub(super) fn insert(
             row.statuses[3],
         ])?;
     }
-    drop(statement);
-    insert_open(&transaction, names, open)?;
-    Ok(transaction.commit()?)
+    Ok(())
 }
 
-fn insert_open(
+/// Stores samples of open connections.
+pub(super) fn insert_open(
     db: &rusqlite::Connection,
     names: &mut HashMap<String, i64>,
     samples: &[OpenSample],
@@ -121,7 +121,7 @@ pub(super) fn state(db: &rusqlite::Connection) -> Result<State, Error> {
 }
 
 /// Returns the number of a name, which it adds if necessary.
-fn number_of(
+pub(super) fn number_of(
     db: &rusqlite::Connection,
     names: &mut HashMap<String, i64>,
     text: &str,

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::connection::Connection;
 use crate::error::Error;
-use crate::experiment::{ArmFigures, ExperimentSettings, Visit};
+use crate::experiment::ExperimentRows;
 use crate::query::OpenSample;
 
 /// Rows of the next commit.
@@ -12,9 +12,7 @@ use crate::query::OpenSample;
 pub(crate) struct Batch {
     pub(crate) rows: Vec<Connection>,
     pub(crate) open: Vec<OpenSample>,
-    pub(crate) visits: Vec<Visit>,
-    pub(crate) arms: Vec<ArmFigures>,
-    pub(crate) settings: Vec<ExperimentSettings>,
+    pub(crate) experiments: ExperimentRows,
 }
 
 impl Batch {
@@ -24,12 +22,17 @@ impl Batch {
 
     /// Rows that counters count: connections and page views.
     pub(crate) fn counted(&self) -> u64 {
-        (self.rows.len() + self.visits.len()) as u64
+        (self.rows.len() + self.experiments.visits.len()) as u64
     }
 
     /// Number of the rows of that table which has most.
     pub(crate) fn largest(&self) -> usize {
-        let others = [self.visits.len(), self.arms.len(), self.settings.len()];
+        let ExperimentRows {
+            visits,
+            arms,
+            settings,
+        } = &self.experiments;
+        let others = [visits.len(), arms.len(), settings.len()];
         let most = self.rows.len().max(self.open.len());
         others.into_iter().fold(most, usize::max)
     }
@@ -38,9 +41,9 @@ impl Batch {
     pub(crate) fn clear(&mut self) {
         self.rows.clear();
         self.open.clear();
-        self.visits.clear();
-        self.arms.clear();
-        self.settings.clear();
+        self.experiments.visits.clear();
+        self.experiments.arms.clear();
+        self.experiments.settings.clear();
     }
 }
 

@@ -11,7 +11,7 @@ pub(super) enum Item {
     Open(OpenSample),
     Visit(Box<Visit>),
     Arm(Box<ArmFigures>),
-    Settings(Box<ExperimentSettings>),
+    Settings(Box<(u64, ExperimentSettings)>),
 }
 
 impl Item {
@@ -25,9 +25,9 @@ impl Item {
         match self {
             Self::Row(row) => batch.rows.push(*row),
             Self::Open(sample) => batch.open.push(sample),
-            Self::Visit(visit) => batch.visits.push(*visit),
-            Self::Arm(figures) => batch.arms.push(*figures),
-            Self::Settings(settings) => batch.settings.push(*settings),
+            Self::Visit(visit) => batch.experiments.visits.push(*visit),
+            Self::Arm(figures) => batch.experiments.arms.push(*figures),
+            Self::Settings(settings) => batch.experiments.settings.push(*settings),
         }
     }
 }

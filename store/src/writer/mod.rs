@@ -156,10 +156,10 @@ impl Writer {
         self.send(Item::Arm(Box::new(figures)))
     }
 
-    /// Queues settings of an experiment, or drops them if the queue is full. Returns whether they are queued. It never waits. The
-    /// store ignores them if they are those that it has.
-    pub fn offer_settings(&self, settings: ExperimentSettings) -> bool {
-        self.send(Item::Settings(Box::new(settings)))
+    /// Queues settings of an experiment that apply from this time on, Unix seconds, or drops them if the queue is full. Returns
+    /// whether they are queued. It never waits. SQLite ignores them if they are those that it has.
+    pub fn offer_settings(&self, since_s: u64, settings: ExperimentSettings) -> bool {
+        self.send(Item::Settings(Box::new((since_s, settings))))
     }
 
     fn send_row(&self, item: Item) -> bool {

@@ -121,11 +121,12 @@ impl Engine for SqliteEngine {
     }
 
     fn commit(&mut self, batch: &mut Batch) -> Result<(), Error> {
-        self.attempt(|_, store| store.commit(&batch.rows, &batch.open))?;
-        let rows = batch.rows.len() as u64;
-        self.counters.written.fetch_add(rows, Ordering::Relaxed);
-        batch.rows.clear();
-        batch.open.clear();
+        self.attempt(|_, store| store.commit_all(&batch.rows, &batch.open, &batch.experiments))?;
+        let counters = &self.counters;
+        counters
+            .written
+            .fetch_add(batch.counted(), Ordering::Relaxed);
+        batch.clear();
         Ok(())
     }
 

@@ -30,6 +30,17 @@ fn current_engine_has_the_same_results() {
     assert_eq!((counts.dropped, counts.failed, counts.retries), (0, 0, 0));
 }
 
+#[test]
+fn current_engine_has_the_same_experiments() {
+    let Some(chdb) = Chdb::start() else {
+        return;
+    };
+    let port = chdb.port();
+    let spill = chdb.path().join("spill");
+    crate::experiments::results_are_those_of_a_list(port, &spill, |text| Http::run(port, text));
+    wait_until("it answers", || Http::run(port, "SELECT 1") == "1\n");
+}
+
 /// A batch that was stored is sent again, and its roll-up is lost meanwhile.
 #[test]
 fn current_engine_stores_a_batch_once() {

@@ -7,7 +7,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use store::{
-    ClickHouse, ClickHouseSettings, Connection, OpenSample, Report, Retention, Transport, Writer,
+    ClickHouse, ClickHouseSettings, Connection, ExperimentRows, OpenSample, Report, Retention,
+    Transport, Writer,
 };
 
 use crate::http::Http;
@@ -74,5 +75,24 @@ pub(crate) fn store_all(writer: &Writer, rows: &[Connection], open: &[OpenSample
     firstbyte_tests::wait::wait_until("all rows are stored", || {
         let counts = writer.counters().counts();
         counts.written == before + rows.len() as u64 && counts.spilled_batches == 0
+    });
+}
+
+/// Offers rows of experiments, page views last, and waits until the server has all.
+#[track_caller]
+pub(crate) fn store_experiments(writer: &Writer, rows: &ExperimentRows) {
+    let before = writer.counters().counts().written;
+    for (since_s, settings) in &rows.settings {
+        assert!(writer.offer_settings(*since_s, settings.clone()));
+    }
+    for figures in &rows.arms {
+        assert!(writer.offer_arm(figures.clone()));
+    }
+    for visit in &rows.visits {
+        assert!(writer.offer_visit(visit.clone()));
+    }
+    firstbyte_tests::wait::wait_until("all rows are stored", || {
+        let counts = writer.counters().counts();
+        counts.written == before + rows.visits.len() as u64 && counts.spilled_batches == 0
     });
 }

@@ -4,6 +4,7 @@ mod chdb;
 #[path = "../common/mod.rs"]
 mod common;
 mod connected;
+mod experiments;
 mod fake;
 mod faults;
 mod http;

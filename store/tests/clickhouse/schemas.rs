@@ -47,7 +47,7 @@ fn servers_that_start_at_once_make_one_schema() {
     }
     assert_eq!(
         server.rows("SELECT DISTINCT version FROM lab.schema"),
-        "1\n"
+        "2\n"
     );
 }
 
@@ -60,9 +60,9 @@ fn newer_schema_stays_and_is_named() {
     let (writer, reports) = start(settings(dir.path()), server.port());
     assert!(matches!(reports.recv(), Ok(Report::Connected { .. })));
     writer.close();
-    let newer = server.rows("INSERT INTO lab.schema SELECT 2, 0");
+    let newer = server.rows("INSERT INTO lab.schema SELECT 3, 0");
     assert_eq!(newer, "");
-    let wanted = "lab is a store of a newer firstbyte: its schema has version 2";
+    let wanted = "lab is a store of a newer firstbyte: its schema has version 3";
     let error = reader(server.port()).extent().expect_err("it is newer");
     assert_eq!(error.to_string(), wanted);
     let (writer, reports) = start(settings(dir.path()), server.port());

@@ -2,6 +2,8 @@
 //!
 //! [`check`] compares an engine with the list. Engines that pass it return the same results for the same rows.
 
+pub(crate) mod experiments;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 

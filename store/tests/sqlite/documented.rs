@@ -82,7 +82,16 @@ fn documented_columns_are_those_of_the_views() {
         statement.column_names().map(str::to_owned).collect()
     };
     let tables = DOCUMENT.split("\nView `").skip(1);
-    for (table, view) in tables.zip(["connections", "rollups", "open_connections"]) {
+    let views = [
+        "connections",
+        "rollups",
+        "open_connections",
+        "experiments",
+        "visits",
+        "arm_minutes",
+    ];
+    assert_eq!(tables.clone().count(), views.len());
+    for (table, view) in tables.zip(views) {
         assert!(table.starts_with(view), "{table}");
         let mut documented = names(table.split("\n\n").nth(1).expect("a table"));
         for (of_all, each) in [

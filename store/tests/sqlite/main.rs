@@ -4,6 +4,7 @@ mod answers;
 #[path = "../common/mod.rs"]
 mod common;
 mod documented;
+mod experiments;
 mod kept;
 mod kills;
 mod migrating;

@@ -1,4 +1,4 @@
-//! Files of version 1: readers take them as they are, and the first opening for writing makes version 2.
+//! Files of versions 1 and 2: readers take them as they are, and the first opening for writing makes version 3.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,13 +7,14 @@ use std::time::Duration;
 use firstbyte_tests::TempDir;
 use firstbyte_tests::wait::pause;
 use store::{
-    Answer, Connection, Dimension, Error, Grouping, OpenSample, Query, Retention, Sqlite, Step,
-    Store, Totals,
+    Answer, Connection, Dimension, Error, ExperimentQuery, ExperimentRows, Grouping, OpenSample,
+    Query, Retention, Sqlite, Step, Store, Totals, Visit, VisitMetric,
 };
 
 use crate::rows::{DAY, NOON, child, child_argument, file, maintain, open, row, totals};
 
 const VERSION_1: &str = include_str!("version_1.sql");
+const VERSION_2: &str = include_str!("version_2.sql");
 /// Columns of version 1, in their order.
 const COLUMNS: [&str; 2] = [
     "id, closed_s, server, protocol, tls, country, subdivision, operator, network, via_proxy, min_rtt_us, rtt_us, first_byte_us,
@@ -110,14 +111,14 @@ fn version_1_is_read_with_zeros_and_stays() {
 }
 
 #[test]
-fn opening_for_writing_makes_version_2() {
+fn opening_for_writing_makes_version_3() {
     let dir = TempDir::new();
     let path = file(&dir);
     let before = version_1(&path);
     let reader = Sqlite::open_to_read(&path).expect("it opens");
     let old_answers = answers(&reader);
     let mut store = open(&path);
-    assert_eq!(version(&path), 2);
+    assert_eq!(version(&path), 3);
     let new = TempDir::new();
     drop(open(&file(&new)));
     assert_eq!(schema(&path), schema(&file(&new)));
@@ -160,6 +161,83 @@ fn opening_for_writing_makes_version_2() {
     assert_eq!(totals(&path), expected);
 }
 
+/// Version 2 has all but the tables of experiments.
+#[test]
+fn version_2_is_read_and_gets_experiments() {
+    let dir = TempDir::new();
+    let path = file(&dir);
+    let newer = TempDir::new();
+    let mut store = open(&file(&newer));
+    let mut rows = old_rows();
+    rows.iter_mut().for_each(|row| row.statuses = [1, 2, 3, 4]);
+    let sample = OpenSample {
+        at_s: NOON,
+        server: "a.example".to_owned(),
+        protocol: "HTTP/2.0".to_owned(),
+        connections: 7,
+    };
+    store
+        .commit(&rows[..40], &[sample])
+        .expect("they are stored");
+    maintain(&mut store, NOON, &Retention::default());
+    store.insert(&rows[40..]).expect("they are stored");
+    let expected = (answers(&store), totals(&file(&newer)));
+    drop(store);
+    let db = rusqlite::Connection::open(&path).expect("it opens");
+    db.execute_batch(VERSION_2).expect("the old schema");
+    db.execute("ATTACH ?1 AS newer", [file(&newer).display().to_string()])
+        .expect("it is attached");
+    for table in ["name", "state", "connection", "rollup", "open"] {
+        db.execute_batch(&format!(
+            "DELETE FROM {table}; INSERT INTO {table} SELECT * FROM newer.{table};"
+        ))
+        .expect("its content");
+    }
+    drop(db);
+    let reader = Sqlite::open_to_read(&path).expect("it opens");
+    let query = ExperimentQuery {
+        experiment: "spdy".to_owned(),
+        to_s: u64::MAX,
+        ..ExperimentQuery::default()
+    };
+    let values = |reader: &Sqlite| {
+        let mut count = 0;
+        let excluded = reader.users(&query, VisitMetric::Load, &mut |_| count += 1);
+        excluded.expect("an answer");
+        (
+            reader.experiments().expect("a list").len(),
+            count,
+            reader.arm_totals(&query).expect("totals").len(),
+            reader.arm_steps(&query, Step::Day).expect("steps").len(),
+        )
+    };
+    assert_eq!(values(&reader), (0, 0, 0, 0));
+    assert_eq!((answers(&reader), version(&path)), (expected.0.clone(), 2));
+    let mut store = open(&path);
+    let new = TempDir::new();
+    drop(open(&file(&new)));
+    assert_eq!((version(&path), schema(&path)), (3, schema(&file(&new))));
+    assert_eq!((answers(&store), totals(&path)), expected);
+    let open = store.open_connections(&always(Grouping::default()), Step::Day);
+    assert_eq!(open.expect("a number")[0].max, 7);
+    let visit = Visit {
+        at_ms: NOON * 1000,
+        experiment: "spdy".to_owned(),
+        arm: "fast".to_owned(),
+        values: [Some(5); VisitMetric::ALL.len()],
+        ..Visit::default()
+    };
+    let rows = ExperimentRows {
+        visits: vec![visit],
+        ..ExperimentRows::default()
+    };
+    store.commit_all(&[], &[], &rows).expect("it is stored");
+    // The reader was open before the migration.
+    for store in [&store, &reader] {
+        assert_eq!(values(store), (1, 1, 1, 0));
+    }
+}
+
 #[test]
 fn damaged_version_1_is_moved_aside() {
     let dir = TempDir::new();
@@ -192,7 +270,7 @@ fn failed_migrations_change_nothing() {
     assert_eq!(totals(&path), expected);
     db.execute_batch("DROP TABLE open").expect("it is gone");
     drop(open(&path));
-    assert_eq!((version(&path), totals(&path)), (2, expected));
+    assert_eq!((version(&path), totals(&path)), (3, expected));
 }
 
 #[test]
@@ -227,13 +305,13 @@ fn killed_migrations_leave_a_whole_file() {
         assert_eq!(read.totals(&always(Grouping::default())), Ok(expected));
         drop(read);
         let found = version(&path);
-        versions[found as usize - 1] += 1;
+        versions[found as usize / 2] += 1;
         drop(open(&path));
-        assert_eq!((version(&path), totals(&path)), (2, expected));
+        assert_eq!((version(&path), totals(&path)), (3, expected));
         for suffix in ["", "-wal", "-shm"] {
             // Without readers, some are gone.
             let _ = fs::remove_file(dir.path().join(format!("visitors.db{suffix}")));
         }
     }
-    println!("killed with version 1 and 2: {versions:?}");
+    println!("killed with version 1 and 3: {versions:?}");
 }

@@ -1,0 +1,262 @@
+//! Answers about users. ClickHouse returns page views by user, and the values are computed here, as for SQLite.
+//!
+//! Users are read in slices of their ids, which are spread evenly: a response has about [`SLICE_ROWS`] page views. A page view that
+//! was stored twice counts once, the earliest.
+
+use std::collections::BTreeMap;
+
+use crate::clickhouse::parse::Fields;
+use crate::clickhouse::reader::Reader;
+use crate::clickhouse::text::literal;
+use crate::error::Error;
+use crate::experiment::{
+    ArmSums, ArmTotals, Excluded, ExperimentQuery, ExperimentSettings, ExperimentSummary, Files,
+    StoredArm, UserValue, Users, View, VisitMetric, arms_of, metrics_of, summary,
+};
+
+/// Page views of a response.
+const SLICE_ROWS: u64 = 100_000;
+/// Slices at most.
+const SLICES_MAX: u64 = 1 << 16;
+
+/// Returns all experiments by name.
+pub(in crate::clickhouse) fn summaries(
+    reader: &mut Reader,
+) -> Result<Vec<ExperimentSummary>, Error> {
+    if !reader.has_experiments() {
+        return Ok(Vec::new());
+    }
+    let mut settings = settings(reader, "1")?;
+    let counts = format!(
+        "SELECT experiment, count() FROM {} GROUP BY experiment FORMAT TabSeparated",
+        reader.table("visit")
+    );
+    let mut rows: BTreeMap<String, u64> = BTreeMap::new();
+    reader.each(counts, |fields| {
+        rows.insert(fields.text()?, fields.number()?);
+        Ok(())
+    })?;
+    for name in settings.keys() {
+        rows.entry(name.clone()).or_default();
+    }
+    let mut found = Vec::with_capacity(rows.len());
+    for (name, count) in rows {
+        let arms = arms(reader, &name, count)?;
+        let settings = settings.remove(&name).unwrap_or_default();
+        found.push(summary(name, settings, arms));
+    }
+    Ok(found)
+}
+
+/// Returns the values of users.
+pub(in crate::clickhouse) fn users(
+    reader: &mut Reader,
+    query: &ExperimentQuery,
+    metric: VisitMetric,
+    each: &mut dyn FnMut(UserValue),
+) -> Result<Excluded, Error> {
+    let Some(arms) = arms_of_experiment(reader, &query.experiment)? else {
+        return Ok(Excluded::default());
+    };
+    let mut users = Users::new(query);
+    each_view(
+        reader,
+        query,
+        metric.column(),
+        &arms,
+        |user, view, fields| {
+            let part = fields.known()?;
+            users.add(user, view.with(part));
+            Ok(())
+        },
+    )?;
+    Ok(users.finish(each))
+}
+
+/// Returns the totals of all arms.
+pub(in crate::clickhouse) fn totals(
+    reader: &mut Reader,
+    query: &ExperimentQuery,
+) -> Result<Vec<ArmTotals>, Error> {
+    let Some(arms) = arms_of_experiment(reader, &query.experiment)? else {
+        return Ok(Vec::new());
+    };
+    let mut sums = ArmSums::new(query, arms.len());
+    let columns = "is_failed, files, files_failed, files_truncated, file_bytes";
+    each_view(reader, query, columns, &arms, |user, view, fields| {
+        let part = Files {
+            is_failed: fields.number()? != 0,
+            files: fields.number()?,
+            files_failed: fields.number()?,
+            files_truncated: fields.number()?,
+            file_bytes: fields.number()?,
+        };
+        sums.add(user, view.with(part));
+        Ok(())
+    })?;
+    Ok(sums.finish())
+}
+
+/// Reads the page views of an experiment before the end of a period, those of a user together.
+fn each_view(
+    reader: &mut Reader,
+    query: &ExperimentQuery,
+    columns: &str,
+    arms: &[String],
+    mut read: impl FnMut(u64, View<()>, &mut Fields<'_>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let chosen = format!(
+        "experiment = {} AND at_ms < {}",
+        literal(&query.experiment),
+        query.to_s.saturating_mul(1000)
+    );
+    let table = reader.table("visit");
+    let mut count = 0;
+    let text = format!("SELECT count() FROM {table} WHERE {chosen} FORMAT TabSeparated");
+    reader.each(text, |fields| {
+        count = fields.number()?;
+        Ok(())
+    })?;
+    let places: BTreeMap<&str, usize> = arms.iter().map(String::as_str).zip(0..).collect();
+    for (first, last) in slices(count) {
+        let text = format!(
+            "SELECT user_id, view_id, at_ms, arm, {columns} FROM {table} \
+             WHERE {chosen} AND user_id >= {first} AND user_id <= {last} ORDER BY user_id FORMAT TabSeparated"
+        );
+        reader.each(text, |fields| {
+            let (user, view, at_ms) = (fields.number()?, fields.number()?, fields.number()?);
+            let name = fields.text()?;
+            let view = View {
+                view,
+                at_ms,
+                arm: places.get(name.as_str()).copied(),
+                part: (),
+            };
+            read(user, view, fields)
+        })?;
+    }
+    Ok(())
+}
+
+/// Divides the ids of users, so that each slice has about [`SLICE_ROWS`] of so many page views.
+fn slices(rows: u64) -> impl Iterator<Item = (u64, u64)> {
+    let count = rows.div_ceil(SLICE_ROWS).clamp(1, SLICES_MAX);
+    let width = u64::MAX / count;
+    (0..count).map(move |slice| {
+        let last = match slice + 1 {
+            next if next == count => u64::MAX,
+            next => next * width - 1,
+        };
+        (slice * width, last)
+    })
+}
+
+/// Returns the arms of an experiment, `None` if there is no such experiment.
+pub(super) fn arms_of_experiment(
+    reader: &mut Reader,
+    name: &str,
+) -> Result<Option<Vec<String>>, Error> {
+    if !reader.has_experiments() {
+        return Ok(None);
+    }
+    let settings = settings(reader, &format!("name = {}", literal(name)))?;
+    let text = format!(
+        "SELECT DISTINCT arm FROM {} WHERE experiment = {} FORMAT TabSeparated",
+        reader.table("visit"),
+        literal(name)
+    );
+    let mut arms = Vec::new();
+    reader.each(text, |fields| {
+        arms.push(StoredArm {
+            name: fields.text()?,
+            views: 0,
+            first_ms: 0,
+            last_ms: 0,
+        });
+        Ok(())
+    })?;
+    if settings.is_empty() && arms.is_empty() {
+        return Ok(None);
+    }
+    let settings = settings.into_values().next().unwrap_or_default();
+    Ok(Some(summary(name.to_owned(), settings, arms).arms))
+}
+
+/// Settings with their times by the name of the experiment.
+type Settings = BTreeMap<String, Vec<(u64, ExperimentSettings)>>;
+
+fn settings(reader: &mut Reader, chosen: &str) -> Result<Settings, Error> {
+    let text = format!(
+        "SELECT since_s, name, arms, share, start_s, end_s, window_s, pre_period_s, metrics \
+         FROM {} WHERE {chosen} FORMAT TabSeparated",
+        reader.table("experiment")
+    );
+    let mut found = Settings::new();
+    reader.each(text, |fields| {
+        let (since_s, name) = (fields.number()?, fields.text()?);
+        let settings = ExperimentSettings {
+            name: name.clone(),
+            arms: arms_of(&fields.text()?),
+            share: fields.narrow()?,
+            start_s: fields.optional()?,
+            end_s: fields.optional()?,
+            window_s: fields.number()?,
+            pre_period_s: fields.number()?,
+            metrics: metrics_of(&fields.text()?),
+        };
+        found.entry(name).or_default().push((since_s, settings));
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// Returns the page views of each arm, of so many rows.
+fn arms(reader: &mut Reader, name: &str, rows: u64) -> Result<Vec<StoredArm>, Error> {
+    let mut found: BTreeMap<String, StoredArm> = BTreeMap::new();
+    let table = reader.table("visit");
+    for (first, last) in slices(rows) {
+        let text = format!(
+            "SELECT first_arm, count(), min(first_ms), max(first_ms) FROM \
+             (SELECT argMin(arm, at_ms) AS first_arm, min(at_ms) AS first_ms FROM {table} \
+             WHERE experiment = {} AND user_id >= {first} AND user_id <= {last} \
+             GROUP BY user_id, view_id) AS views GROUP BY first_arm FORMAT TabSeparated",
+            literal(name)
+        );
+        reader.each(text, |fields| {
+            let name = fields.text()?;
+            let (views, first_ms, last_ms) = (fields.number()?, fields.number()?, fields.number()?);
+            let arm = found.entry(name.clone()).or_insert(StoredArm {
+                name,
+                views: 0,
+                first_ms,
+                last_ms,
+            });
+            arm.views += views;
+            arm.first_ms = arm.first_ms.min(first_ms);
+            arm.last_ms = arm.last_ms.max(last_ms);
+            Ok(())
+        })?;
+    }
+    Ok(found.into_values().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slices_cover_all_ids_once() {
+        for rows in [0, 1, SLICE_ROWS, SLICE_ROWS + 1, 16 * SLICE_ROWS, u64::MAX] {
+            let mut next = Some(0);
+            let mut count = 0;
+            for (first, last) in slices(rows) {
+                assert_eq!(Some(first), next, "{rows}");
+                assert!(last >= first);
+                next = last.checked_add(1);
+                count += 1;
+            }
+            assert_eq!(next, None, "{rows}");
+            assert_eq!(count, rows.div_ceil(SLICE_ROWS).clamp(1, SLICES_MAX));
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! Tables of experiments: page views, figures of arms, settings.
+
+mod insert;
+mod read;
+mod retain;
+mod steps;
+
+pub(super) use insert::insert;
+pub(super) use read::{newest_s, summaries, totals, users};
+pub(super) use retain::{delete_arms, delete_visits};
+pub(super) use steps::steps;
