@@ -56,6 +56,27 @@ pub fn parse_http_date(text: &[u8]) -> Option<i64> {
     date.unix_s()
 }
 
+/// Parses a date and time in UTC, "2026-12-01T00:00:00Z" (RFC 3339 section 5.6), in seconds since 1970; `None` if the text has
+/// another form, is no day of the calendar or before 1970. Fractions and leap seconds are refused.
+#[must_use]
+pub fn parse_utc(text: &[u8]) -> Option<i64> {
+    let mut rest = Rest(text);
+    let year = rest.number(4)?;
+    rest.expect(b'-')?;
+    let month = rest.number(2)? as u8;
+    rest.expect(b'-')?;
+    let day = rest.number(2)? as u8;
+    rest.expect(b'T')?;
+    let date = Date {
+        year,
+        month,
+        day,
+        clock: rest.clock()?,
+    };
+    let is_whole = rest.0 == b"Z" && (1..=12).contains(&month);
+    date.unix_s().filter(|unix_s| is_whole && *unix_s >= 0)
+}
+
 /// Splits `unix_s` into calendar and clock, UTC.
 #[must_use]
 pub fn civil(unix_s: i64) -> Civil {
@@ -268,6 +289,40 @@ mod tests {
                 Some(784_111_777),
                 "{text}"
             );
+        }
+    }
+
+    #[test]
+    fn times_in_utc_have_one_form() {
+        for (text, unix_s) in [
+            ("1970-01-01T00:00:00Z", 0),
+            ("1994-11-06T08:49:37Z", 784_111_777),
+            ("2024-02-29T23:59:59Z", 1_709_251_199),
+            ("9999-12-31T23:59:59Z", LAST_SECOND),
+        ] {
+            assert_eq!(parse_utc(text.as_bytes()), Some(unix_s), "{text}");
+        }
+        for text in [
+            "",
+            "2026-12-01",
+            "2026-12-01T00:00:00",
+            "2026-12-01t00:00:00z",
+            "2026-12-01 00:00:00Z",
+            "2026-12-01T00:00:00+00:00",
+            "2026-12-01T00:00:00.5Z",
+            "2026-12-01T00:00:00Z ",
+            "2026-12-01T24:00:00Z",
+            "2026-12-01T00:60:00Z",
+            "2026-12-31T23:59:60Z",
+            "2026-02-29T00:00:00Z",
+            "2026-00-01T00:00:00Z",
+            "2026-13-01T00:00:00Z",
+            "2026-12-00T00:00:00Z",
+            "2026-12-32T00:00:00Z",
+            "1969-12-31T23:59:59Z",
+            "-026-12-01T00:00:00Z",
+        ] {
+            assert_eq!(parse_utc(text.as_bytes()), None, "{text}");
         }
     }
 

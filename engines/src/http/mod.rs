@@ -33,7 +33,7 @@ mod whitespace;
 pub use chunk::{Chunk, FileHandle, FileRange, SharedBytes};
 pub use class::is_token;
 pub(crate) use class::is_token_byte;
-pub use date::{Civil, civil, http_date, parse_http_date};
+pub use date::{Civil, civil, http_date, parse_http_date, parse_utc};
 pub use decimal::{decimal, parse_decimal, push_decimal};
 pub use escape::{Escape, escape, escape_html, unescape};
 pub use etag::etag_matches;

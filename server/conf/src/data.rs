@@ -175,8 +175,9 @@ fn nanoseconds(value: impl TryInto<i64>) -> i64 {
     value.try_into().unwrap_or(0)
 }
 
-/// The wall clock, which file systems set their times by.
-fn now_s() -> i64 {
+/// Reads the wall clock, which file systems set their times by; seconds since 1970.
+#[must_use]
+pub fn now_s() -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     now.map_or(0, |now| i64::try_from(now.as_secs()).unwrap_or(i64::MAX))
 }

@@ -69,7 +69,7 @@ mod value;
 
 pub use arity::Arity;
 pub use context::Contexts;
-pub use data::{DATA_BYTES_MAX, DataFile, Stamp};
+pub use data::{DATA_BYTES_MAX, DataFile, Stamp, now_s};
 pub use directive_def::{Apply, Builder, DirectiveDef, Table, each, walk, walk_block, walk_file};
 pub use error::{ConfError, WordSpan};
 pub use escape::quote;

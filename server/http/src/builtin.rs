@@ -12,8 +12,8 @@ use crate::exchange::{Exchange, Peer};
 use crate::variables;
 use crate::vars::Variable;
 
-pub use lookup::{basic_credentials, basic_user, decode_base64, find_arg, find_cookie};
-use lookup::{dashed, http_field, join, random_id, sent_field};
+pub use lookup::{basic_credentials, basic_user, decode_base64, find_arg, find_cookie, random_id};
+use lookup::{dashed, http_field, join, sent_field};
 use out::{Out, put, put_number, put_opt, put_seconds, put_three_digits};
 
 mod proxied;

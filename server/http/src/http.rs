@@ -23,6 +23,7 @@ use server_base::periodic_task::PeriodicTask;
 use crate::certificates::DynamicCertificates;
 use crate::conf_core::CoreLoc;
 use crate::exchange::{Ctx, Exchange};
+use crate::experiments::{ArmId, Experiment};
 use crate::handler::{Content, Handler, Handlers, HeaderStage};
 use crate::location::{LocationKind, LocationSet};
 use crate::names::ServerNames;
@@ -66,6 +67,8 @@ pub struct Http {
     pub periodic_tasks: Vec<Arc<dyn PeriodicTask>>,
     /// Its requests to other hosts.
     pub background_fetches: Vec<Arc<dyn BackgroundFetch>>,
+    /// The experiments.
+    pub experiments: Vec<Experiment>,
 }
 
 impl Http {
@@ -128,6 +131,8 @@ pub struct Server {
     pub named: HashMap<Vec<u8>, usize>,
     /// Loads its certificates for each handshake, where variables name them.
     pub certificates: Option<Arc<dyn DynamicCertificates>>,
+    /// The arm that it serves static files of: it has the name of the arm's host.
+    pub arm: Option<ArmId>,
 }
 
 /// The part of a server that handshakes ask for. Those of all servers lie side by side: where one of many thousand is asked for,

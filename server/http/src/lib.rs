@@ -12,6 +12,7 @@ pub mod certificates;
 mod client_cert;
 pub mod conf_core;
 pub mod exchange;
+pub mod experiments;
 pub mod handler;
 mod hash_table;
 mod host_cache;

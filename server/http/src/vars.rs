@@ -275,6 +275,20 @@ impl VarRegistry {
         self.ids.contains_key(name.as_bytes())
     }
 
+    /// Returns used variables whose names begin with a prefix, without those that the configuration defines: the rest of each
+    /// name, in lower case, and the error for an unknown variable; `None` for one that a module uses.
+    pub fn used_with_prefix(
+        &self,
+        prefix: &str,
+    ) -> impl Iterator<Item = (&[u8], Option<&ConfError>)> {
+        let names = self.names.iter().zip(&self.used);
+        let is_own = |name: &[u8]| self.defs.contains_key(name);
+        names.filter_map(move |(name, used)| {
+            let rest = name.strip_prefix(prefix.as_bytes())?;
+            (!is_own(name)).then_some((rest, used.as_ref()))
+        })
+    }
+
     /// Resolves every used name to its definition.
     ///
     /// # Errors

@@ -14,6 +14,7 @@ use server_base::thread_pool::Aio;
 use super::draft::{HttpDraft, LocationDraft, ServerDraft};
 use super::{ConfigBuilder, ports, protocols};
 use crate::conf_core::{CoreLoc, Http2Srv, Root};
+use crate::experiments::{ArmId, Experiment};
 use crate::handler::Handlers;
 use crate::http::{Http, Location, Server, ServerTls};
 use crate::location::{LocationKind, LocationSet};
@@ -47,6 +48,7 @@ impl ConfigBuilder {
         // Indices are kept: modules have stored locations by their number while directives were read.
         let parents: Vec<Option<usize>> = draft.locations.iter().map(|l| l.parent).collect();
         let (mut servers, tls) = servers(draft.servers, &draft.server_layers.finish());
+        set_arms(&mut servers, &self.experiments);
         let (ports, warnings) = ports::ports(listens.all(), &servers, needs_local)?;
         for text in warnings {
             self.warn(ConfError::new(text));
@@ -84,6 +86,7 @@ impl ConfigBuilder {
             wants,
             periodic_tasks: std::mem::take(&mut self.periodic_tasks),
             background_fetches: std::mem::take(&mut self.background_fetches),
+            experiments: std::mem::take(&mut self.experiments),
         };
         self.finished = Some((Some(Arc::new(http)), listens));
         Ok(())
@@ -187,10 +190,22 @@ fn servers(drafts: Vec<ServerDraft>, confs: &[SettingsSet]) -> (Vec<Server>, Vec
             location: draft.location,
             named: HashMap::new(),
             certificates: draft.certificates,
+            arm: None,
         };
         (server, tls)
     };
     drafts.into_iter().map(server).unzip()
+}
+
+/// Notes the arms of the servers that have names of their hosts.
+fn set_arms(servers: &mut [Server], experiments: &[Experiment]) {
+    for (experiment, it) in (0..).zip(experiments) {
+        for (arm, it) in (0..).zip(&it.arms) {
+            if let Some(host) = &it.host {
+                servers[host.server].arm = Some(ArmId { experiment, arm });
+            }
+        }
+    }
 }
 
 /// Sets the error log of all locations that have none of their own; returns the others.

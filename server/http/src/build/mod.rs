@@ -43,6 +43,7 @@ pub use server_base::main_conf::MainConf;
 pub use server_base::opened::{ErrorLogConf, LogTarget};
 
 use crate::certificates::DynamicCertificates;
+use crate::experiments::Experiment;
 use crate::http::Http;
 use crate::module::Module;
 use crate::settings_set::{Conf, Scope, SettingsDef};
@@ -92,6 +93,8 @@ pub struct ConfigBuilder {
     pub watches: Vec<Arc<dyn Watch>>,
     /// Requests of the worker to other hosts.
     pub background_fetches: Vec<Arc<dyn BackgroundFetch>>,
+    /// The experiments, complete when modules are finished.
+    pub experiments: Vec<Experiment>,
     syslogs: Vec<SyslogTarget>,
     memory_logs: Vec<MemoryBuffer>,
     seen_events: bool,
@@ -204,6 +207,7 @@ impl ConfigBuilder {
             periodic_tasks: Vec::new(),
             watches: Vec::new(),
             background_fetches: Vec::new(),
+            experiments: Vec::new(),
             syslogs: Vec::new(),
             memory_logs: Vec::new(),
             seen_events: false,

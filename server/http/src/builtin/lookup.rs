@@ -34,8 +34,8 @@ fn without_spaces(text: &[u8]) -> &[u8] {
     &text[at..]
 }
 
-/// Two keyed hashes of a counter: no two requests of a process share them, and none can be guessed from another.
-pub(super) fn random_id() -> [u8; 16] {
+/// Returns two keyed hashes of a counter: no two calls in a process share them, and none can be guessed from another.
+pub fn random_id() -> [u8; 16] {
     thread_local! {
         static KEY: (RandomState, Cell<u64>) = (RandomState::new(), Cell::new(0));
     }

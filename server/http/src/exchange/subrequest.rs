@@ -25,6 +25,8 @@ use crate::phases;
 pub struct SubrequestState {
     /// Its depth below the client's exchange.
     nesting: u8,
+    /// The head of the response to the client was made before it began.
+    is_late: bool,
     /// Subrequests that the client's request has led to so far; lent like the head.
     begun: u32,
     /// The charset of the response to the client, empty while it is not known.
@@ -146,6 +148,12 @@ impl Exchange {
         self.subrequests.nesting > 0
     }
 
+    /// Returns whether the head of the response to the client is made: nothing can be added to it.
+    pub fn is_head_made(&self) -> bool {
+        self.subrequests.is_late
+            || (!self.is_subrequest() && self.progress.state == State::Responding)
+    }
+
     /// Makes a subrequest of which only the head is wanted, or goes on with it: for a handler whose phase waits for it.
     pub fn ask(&mut self, cx: &mut Ctx<'_>, uri: &[u8], args: &[u8]) -> Answer {
         let mut child = match self.subrequests.awaited.take() {
@@ -256,6 +264,7 @@ fn open(x: &mut Exchange, cx: &Ctx<'_>, uri: &[u8], args: &[u8]) -> Result<Box<E
     child.input.bytes = x.input.bytes;
     child.timings = x.timings;
     child.subrequests.nesting = x.subrequests.nesting + 1;
+    child.subrequests.is_late = x.is_head_made();
     let main = if x.is_subrequest() {
         &x.subrequests.charset
     } else {
