@@ -56,8 +56,8 @@ pub fn parse_http_date(text: &[u8]) -> Option<i64> {
     date.unix_s()
 }
 
-/// Parses a date and time in UTC, "2026-12-01T00:00:00Z" (RFC 3339 section 5.6), in seconds since 1970; `None` if the text has
-/// another form, is no day of the calendar or before 1970. Fractions and leap seconds are refused.
+/// Parses a date and time in UTC, "2026-12-01T00:00:00Z" (RFC 3339 section 5.6), in seconds since 1970. Returns `None` for
+/// other forms, days out of the calendar, times before 1970, fractions and leap seconds.
 #[must_use]
 pub fn parse_utc(text: &[u8]) -> Option<i64> {
     let mut rest = Rest(text);

@@ -275,8 +275,8 @@ impl VarRegistry {
         self.ids.contains_key(name.as_bytes())
     }
 
-    /// Returns used variables whose names begin with a prefix, without those that the configuration defines: the rest of each
-    /// name, in lower case, and the error for an unknown variable; `None` for one that a module uses.
+    /// Returns used variables with a prefix, without those that the configuration defines: the rest of each name, in lower
+    /// case, and the error for an unknown variable. A variable that a module uses has no error.
     pub fn used_with_prefix(
         &self,
         prefix: &str,

@@ -15,6 +15,7 @@ mod compress;
 mod dav;
 mod early_hints;
 mod empty_gif;
+mod experiment;
 mod fastcgi;
 mod file;
 mod first_byte_sampling;
@@ -127,6 +128,7 @@ pub const MODULES: &[&Module] = &[
     &range::MODULE,
     &server_timing::MODULE,
     &http2_push::MODULE,
+    &experiment::MODULE,
     &log::MODULE,
     &first_byte_sampling::MODULE,
     &rtt_map::MODULE,

@@ -10,6 +10,7 @@ mod charset;
 mod compressing;
 mod disk;
 mod errors;
+mod experiments;
 mod fields;
 mod films;
 mod frozen;
