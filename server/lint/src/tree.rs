@@ -25,13 +25,14 @@ pub(crate) const PASSES: [&str; 6] = [
 pub(crate) type Id = usize;
 
 /// Blocks that hold data in the form of directives.
-pub const DATA_BLOCKS: [&str; 6] = [
+pub const DATA_BLOCKS: [&str; 7] = [
     "types",
     "map",
     "geo",
     "split_clients",
     "charset_map",
     "match",
+    "experiment",
 ];
 
 /// Blocks with more directives than this have an index of them by name.

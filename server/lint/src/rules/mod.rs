@@ -6,6 +6,7 @@ mod access;
 mod alias;
 mod descriptors;
 mod endless;
+mod experiments;
 mod files;
 mod gateways;
 mod headers;
@@ -115,6 +116,8 @@ pub(crate) const RULES: &[Rule] = &[
     notice("FB602", "no default server was chosen", servers::no_default),
     error("FB603", "a certificate, but no TLS on port 443", servers::no_tls),
     warn("FB604", "fewer descriptors than connections", descriptors::check),
+    warn("FB605", "arms of an experiment that differ in more than their effect", experiments::differ),
+    warn("FB606", "the host of an arm hides the times of its files", experiments::hidden_times),
 
     warn("FB701", "a log file called `off`", logs::called_off),
     warn("FB702", "the client names the log file", logs::named_by_client),
