@@ -1,10 +1,11 @@
-//! Statistics: times as histograms, means and percentiles with intervals, comparisons of two series.
+//! Statistics: times as histograms, means and percentiles with intervals, comparisons of two series, experiments.
 //!
-//! Source: docs/lab.md.
+//! Source: docs/lab.md; docs/statistics.md for [`sequence`].
 
 mod binomial;
 mod comparison;
 mod estimate;
+pub mod sequence;
 mod student;
 mod times;
 

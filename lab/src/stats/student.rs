@@ -54,7 +54,7 @@ pub(super) fn incomplete_beta(a: f64, b: f64, x: f64) -> f64 {
 }
 
 /// The logarithm of the gamma function above 0, by Stirling's series after shifting upwards.
-fn ln_gamma(mut x: f64) -> f64 {
+pub(super) fn ln_gamma(mut x: f64) -> f64 {
     let mut shift = 0.0;
     while x < 10.0 {
         shift -= x.ln();
