@@ -48,6 +48,11 @@ impl ReassemblyBuffer {
         self.0 = Vec::new();
     }
 
+    /// Bytes of memory that are held.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.0.capacity()
+    }
+
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.0
     }

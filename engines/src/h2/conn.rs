@@ -50,6 +50,18 @@ pub struct Http2Server {
 }
 
 impl Conn {
+    /// Bytes of memory that the connection refers to, about: buffers, streams, tables of header fields, queued output; not
+    /// bodies.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        let own = &self.protocol;
+        self.common_memory_bytes()
+            + own.decoder.memory_bytes()
+            + own.encoder.memory_bytes()
+            + own.block_bytes.capacity()
+            + own.encoded.capacity()
+    }
+
     /// A connection on which nothing has been received; our SETTINGS are ready to be transmitted.
     #[must_use]
     pub fn new(settings: Rc<Settings>) -> Self {

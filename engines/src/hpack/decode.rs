@@ -37,6 +37,11 @@ pub struct Decoder<N = ()> {
 }
 
 impl<N: Copy + Default> Decoder<N> {
+    /// Bytes of memory of its table and buffers, about.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.table.size_bytes() + self.name.capacity() + self.value.capacity()
+    }
+
     /// A decoder whose table may have this many bytes; until a peer knows of another size, that is
     /// [`DEFAULT_TABLE_BYTES`](super::DEFAULT_TABLE_BYTES).
     #[must_use]

@@ -55,6 +55,11 @@ impl<N> Table<N> {
         }
     }
 
+    /// Size of the entries (RFC 7541 section 4.1), bytes: about the memory that they take.
+    pub(super) fn size_bytes(&self) -> usize {
+        self.size_bytes
+    }
+
     pub(super) fn max_bytes(&self) -> usize {
         self.max_bytes
     }

@@ -70,6 +70,11 @@ pub struct Encoder {
 }
 
 impl Encoder {
+    /// Bytes of memory of its table, about.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.table.size_bytes()
+    }
+
     /// An encoder that uses at most this many bytes of the peer's table. With `huffman` texts are made shorter where that
     /// helps, at some cost.
     #[must_use]

@@ -52,6 +52,17 @@ impl OutputQueue {
         self.len
     }
 
+    /// Bytes of memory that the queue holds, without file ranges.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        let pieces = self.pieces.iter().map(|piece| match piece {
+            Piece::Memory(chunk, _) => chunk.len() as usize,
+            Piece::Run(_) | Piece::File(_) => 0,
+        });
+        let list = self.pieces.capacity() * size_of::<Piece>();
+        self.run.capacity() + list + pieces.sum::<usize>()
+    }
+
     /// Appends a copy of `bytes`.
     pub fn push_bytes(&mut self, bytes: &[u8]) {
         self.push_with(|run| run.extend_from_slice(bytes));

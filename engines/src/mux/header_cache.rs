@@ -14,6 +14,12 @@ pub(crate) struct HeaderCache {
 }
 
 impl HeaderCache {
+    /// Bytes of memory that are held.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let fields = self.fields.capacity() * size_of::<Field>();
+        self.arena.capacity() + self.block.capacity() + fields
+    }
+
     /// The block of this head, if it is the one that was kept in this state of the encoder.
     #[inline]
     pub(crate) fn block(&self, status: u16, head: &ResponseHead, state: u64) -> Option<&[u8]> {

@@ -26,6 +26,12 @@ impl<T> Default for StreamTable<T> {
 }
 
 impl<T> StreamTable<T> {
+    /// Bytes of memory of the table, without memory that streams refer to.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let places = self.places.capacity() * size_of::<T>();
+        places + self.index.capacity() * 8 + self.free.capacity() * 4
+    }
+
     /// Returns the number of streams.
     #[inline]
     #[must_use]

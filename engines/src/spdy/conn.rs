@@ -46,6 +46,19 @@ pub(super) enum Part {
 }
 
 impl Conn {
+    /// Bytes of memory that the connection refers to, about: itself, buffers, streams, state of compression, queued output; not
+    /// bodies.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        let own = &self.protocol;
+        size_of::<Self>()
+            + self.common_memory_bytes()
+            + own.inflater.memory_bytes()
+            + own.deflater.memory_bytes()
+            + own.inflated.capacity()
+            + own.writer.text.capacity()
+    }
+
     /// A connection on which nothing has been received; our SETTINGS are ready to be transmitted.
     #[must_use]
     pub fn new(settings: Rc<Settings>) -> Self {

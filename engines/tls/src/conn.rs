@@ -217,6 +217,16 @@ impl Conn {
         Fault::Rejected
     }
 
+    /// Bytes of memory that the connection holds, about: its state and buffers, and of the library's part only the structure.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        let state = match &self.state {
+            State::Running(..) | State::Open(_) => size_of::<UnbufferedServerConnection>(),
+            _ => 0,
+        };
+        state + self.records.partial.capacity() + self.records.out.capacity()
+    }
+
     /// Whether application data can be sent.
     #[must_use]
     pub fn is_open(&self) -> bool {

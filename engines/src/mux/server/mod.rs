@@ -97,6 +97,14 @@ pub(crate) enum Ending {
 }
 
 impl<P: Protocol> Conn<P> {
+    /// Bytes of memory that the connection refers to, besides those of its protocol and of bodies.
+    pub(crate) fn common_memory_bytes(&self) -> usize {
+        self.partial.memory_bytes()
+            + self.streams.memory_bytes()
+            + self.header_cache.memory_bytes()
+            + self.out.memory_bytes()
+    }
+
     /// A connection on which nothing has been received.
     pub(crate) fn begin(protocol: P, abuse_budget: u32) -> Self {
         let window_bytes = P::Frames::DEFAULT_WINDOW;

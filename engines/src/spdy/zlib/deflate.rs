@@ -58,6 +58,13 @@ impl Last {
 }
 
 impl Deflater {
+    /// Bytes of memory of the text and of the compressor's state, about.
+    pub(in crate::spdy) fn memory_bytes(&self) -> usize {
+        let state = self.stream.as_ref().map_or(0, |_| STATE_BYTES);
+        let last = self.last.text.capacity() + self.last.block.capacity();
+        state + self.tail.text.capacity() + last
+    }
+
     pub(in crate::spdy) fn new(level: u8) -> Self {
         Self {
             level,
@@ -166,5 +173,7 @@ fn stored(text: &[u8], out: &mut Vec<u8>) {
 const HEADER: [u8; 2] = [0x38, 0x30];
 /// nginx's window: header blocks repeat what came shortly before.
 const WINDOW_BITS: u8 = 11;
+/// Memory of a compressor, bytes: window and hash table (zlib's zconf.h, with its default memory level).
+const STATE_BYTES: usize = (1 << (WINDOW_BITS as usize + 2)) + (128 << 10);
 /// Room for what a flush adds.
 const SPARE_BYTES: usize = 64;

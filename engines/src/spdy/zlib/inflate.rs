@@ -146,7 +146,6 @@ impl Inflater {
     }
 
     /// Bytes of memory that the text takes.
-    #[cfg(test)]
     pub(in crate::spdy) fn memory_bytes(&self) -> usize {
         self.tail.as_ref().map_or(0, |tail| tail.text.capacity())
     }
