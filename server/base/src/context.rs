@@ -45,6 +45,8 @@ pub struct Env {
     pub tcp_info: Option<ReadTcpInfo>,
     /// Reads a clock that counts microseconds, where there is one.
     pub clock_us: Option<ReadClock>,
+    /// Reads the processor time of the calling thread, nanoseconds, where there is such a clock.
+    pub cpu_ns: Option<ReadClock>,
     /// The queue of the offload threads, where the driver has any.
     pub offload: Option<Offload>,
     /// Receiver of samples of connections, where the driver has one.

@@ -20,8 +20,9 @@ use server_base::listen::Listen;
 use server_base::opened::OpenedLogs;
 use server_base::periodic_task::PeriodicTask;
 
+use crate::arm_meters::ArmMeter;
 use crate::certificates::DynamicCertificates;
-use crate::conf_core::CoreLoc;
+use crate::conf_core::{CoreLoc, Http2Srv};
 use crate::exchange::{Ctx, Exchange};
 use crate::experiments::{ArmId, Experiment};
 use crate::handler::{Content, Handler, Handlers, HeaderStage};
@@ -69,6 +70,12 @@ pub struct Http {
     pub background_fetches: Vec<Arc<dyn BackgroundFetch>>,
     /// The experiments.
     pub experiments: Vec<Experiment>,
+    /// The meters of their arms, by the indices of experiment and arm.
+    pub arm_meters: Vec<Vec<Arc<ArmMeter>>>,
+    /// Some server is the host of an arm.
+    pub has_arm_hosts: bool,
+    /// Some arm has no host.
+    pub has_arms_without_hosts: bool,
 }
 
 impl Http {
@@ -140,8 +147,10 @@ pub struct Server {
 pub struct ServerTls {
     /// How TLS is spoken, where the server has a certificate or refuses handshakes.
     pub config: Option<tls::Config>,
-    /// The server says that it speaks HTTP/2.
+    /// The server speaks HTTP/2, by `http2 on` or as the host of an arm.
     pub http2: bool,
+    /// Protocols that handshakes for the host of an arm offer, HTTP/1 among them; empty for those of the address.
+    pub own: Protocols,
 }
 
 /// A content handler that a directive installed in a location.
@@ -214,7 +223,8 @@ pub struct PortAddr {
 }
 
 impl Http {
-    /// Whether a server speaks HTTP/2 on an address: it says so itself, or the address does.
+    /// Whether a server speaks HTTP/2 on an address: it says so itself, or the address does. The list of an arm's host may
+    /// still exclude it ([`crate::arms`]).
     pub fn speaks_http2(&self, addr: &PortAddr, server: usize) -> bool {
         addr.protocols.has(Protocol::Http2) || self.tls[server].http2
     }
@@ -224,6 +234,14 @@ impl Http {
         match self.speaks_http2(addr, server) {
             true => addr.protocols.with(Protocol::Http2),
             false => addr.protocols,
+        }
+    }
+
+    /// Returns the protocols that a handshake offers for a server: those of an arm's host, else those of the address and HTTP/1.
+    pub fn offered_protocols(&self, addr: &PortAddr, server: usize) -> Protocols {
+        match self.tls[server].own {
+            own if !own.is_empty() => own,
+            _ => self.protocols(addr, server).with(Protocol::Http1),
         }
     }
 
@@ -237,7 +255,13 @@ impl Http {
 
     /// The protocols that a connection without TLS may begin with besides HTTP/1: there its default server decides.
     pub fn expected_protocols(&self, addr: &PortAddr) -> Protocols {
-        self.protocols(addr, addr.default_server)
+        let server = addr.default_server;
+        // The list of an arm is about TLS alone.
+        let has_own = !self.tls[server].own.is_empty();
+        match has_own && !*self.servers[server].confs.get::<Http2Srv>().on {
+            true => addr.protocols,
+            false => self.protocols(addr, server),
+        }
     }
 }
 

@@ -6,6 +6,8 @@
 //! [`server_base`].
 #![forbid(unsafe_code)]
 
+pub mod arm_meters;
+mod arms;
 pub mod build;
 pub mod builtin;
 pub mod certificates;

@@ -187,9 +187,11 @@ fn first_regex(
 /// The servers that the name of a handshake selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handshake {
+    /// The server with the name, else the default server.
+    pub named: usize,
     /// The server whose certificate is shown.
     pub certificate: usize,
-    /// The protocols offered besides HTTP/1.
+    /// The protocols offered.
     pub offer: Protocols,
 }
 
@@ -220,8 +222,9 @@ pub fn handshake(
     let tls = http.tls[named].config.as_ref();
     let shows = tls.is_some_and(|tls| tls.has_certificates() || tls.rejects());
     Ok(Handshake {
+        named,
         certificate: if shows { named } else { addr.default_server },
-        offer: http.protocols(addr, named),
+        offer: http.offered_protocols(addr, named),
     })
 }
 

@@ -12,20 +12,21 @@ use engines::http::probe::{Point, Stall, between};
 /// All of them, as a share in hundredths of a percent.
 pub const ALL: u64 = 10_000;
 
-/// Draws one of `share` among `of`, by a secret sequence (SplitMix64): a client must not choose which of its requests
-/// are drawn.
+/// Draws one of `share` among `of`, by a secret sequence: a client must not choose which of its requests are drawn.
 pub fn is_drawn(share: u64, of: u64) -> bool {
+    share >= of || random() % of < share
+}
+
+/// Draws a number by a secret sequence (SplitMix64). Not for keys.
+pub fn random() -> u64 {
     thread_local! {
         static STATE: Cell<u64> = Cell::new(RandomState::new().hash_one(0));
-    }
-    if share >= of {
-        return true;
     }
     let next = STATE.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
     STATE.set(next);
     let mixed = (next ^ (next >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    (mixed ^ (mixed >> 31)) % of < share
+    mixed ^ (mixed >> 31)
 }
 
 /// When things happened, microseconds; 0 is not yet, or not noted.

@@ -14,6 +14,10 @@ pub struct Wants {
     pub holds_log: bool,
     /// Share of the connections that are recorded for the store, in hundredths of a percent.
     pub connections: u64,
+    /// There are experiments: connections have figures for their arms.
+    pub arms: bool,
+    /// The figures of a closed connection go to the store.
+    pub arm_records: bool,
     /// Whether anything is wanted: read for each request, so it is one field.
     any: bool,
 }
@@ -46,6 +50,21 @@ impl Wants {
         }
     }
 
+    /// Returns those of experiments, with a store or without.
+    pub(crate) fn arms(has_store: bool) -> Self {
+        Self {
+            arms: true,
+            arm_records: has_store,
+            ..Self::default()
+        }
+    }
+
+    /// Whether connections may be recorded.
+    #[inline]
+    pub fn records(&self) -> bool {
+        self.connections > 0 || self.arms
+    }
+
     /// Whether any events are wanted.
     #[inline]
     pub fn any(&self) -> bool {
@@ -58,6 +77,8 @@ impl Wants {
         self.samples |= other.samples;
         self.holds_log |= other.holds_log;
         self.connections = self.connections.max(other.connections);
-        self.any = self.share != 0 || self.connections != 0;
+        self.arms |= other.arms;
+        self.arm_records |= other.arm_records;
+        self.any = self.share != 0 || self.records();
     }
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use conf::ConfError;
+use engines::http::{Protocol, Protocols};
 use server_base::errlog::ErrorLog;
 use server_base::files::TempDir;
 use server_base::listen::Listen;
@@ -13,6 +14,7 @@ use server_base::thread_pool::Aio;
 
 use super::draft::{HttpDraft, LocationDraft, ServerDraft};
 use super::{ConfigBuilder, ports, protocols};
+use crate::arm_meters;
 use crate::conf_core::{CoreLoc, Http2Srv, Root};
 use crate::experiments::{ArmId, Experiment};
 use crate::handler::Handlers;
@@ -41,14 +43,15 @@ impl ConfigBuilder {
         let vars = self.vars.finish()?;
         let draft = self.http.take().expect("http is open until here");
         protocols::check_certificates(draft.listens.all(), &draft.servers)?;
+        protocols::check_arm_hosts(draft.listens.all(), &draft.servers, &self.experiments)?;
         if self.reads_bodies {
             self.name_body_dirs(&draft);
         }
         let (main, listens) = (draft.main.finish(), draft.listens);
         // Indices are kept: modules have stored locations by their number while directives were read.
         let parents: Vec<Option<usize>> = draft.locations.iter().map(|l| l.parent).collect();
-        let (mut servers, tls) = servers(draft.servers, &draft.server_layers.finish());
-        set_arms(&mut servers, &self.experiments);
+        let (mut servers, mut tls) = servers(draft.servers, &draft.server_layers.finish());
+        set_arms(&mut servers, &mut tls, &self.experiments);
         let (ports, warnings) = ports::ports(listens.all(), &servers, needs_local)?;
         for text in warnings {
             self.warn(ConfError::new(text));
@@ -61,6 +64,8 @@ impl ConfigBuilder {
         let location_confs = draft.location_layers.finish();
         let locations = flatten(draft.locations, &location_confs, &parents, &mut servers);
         let default_log = ErrorLog::new(Vec::new());
+        let experiments = std::mem::take(&mut self.experiments);
+        let arms = || experiments.iter().flat_map(|experiment| &experiment.arms);
         let modules = self.active_modules();
         let emits = (wants.share > 0).then_some(("probe", probe::HANDLERS));
         let of_modules = modules.iter().map(|m| (m.name, m.handlers));
@@ -86,7 +91,10 @@ impl ConfigBuilder {
             wants,
             periodic_tasks: std::mem::take(&mut self.periodic_tasks),
             background_fetches: std::mem::take(&mut self.background_fetches),
-            experiments: std::mem::take(&mut self.experiments),
+            has_arm_hosts: arms().any(|arm| arm.host.is_some()),
+            has_arms_without_hosts: arms().any(|arm| arm.host.is_none()),
+            arm_meters: arm_meters::of_experiments(&experiments),
+            experiments,
         };
         self.finished = Some((Some(Arc::new(http)), listens));
         Ok(())
@@ -149,6 +157,9 @@ impl ConfigBuilder {
                 all.add(wants(self, is_used));
             }
         }
+        if !self.experiments.is_empty() {
+            all.add(Wants::arms(self.main.lab_store.is_some()));
+        }
         all
     }
 
@@ -184,6 +195,7 @@ fn servers(drafts: Vec<ServerDraft>, confs: &[SettingsSet]) -> (Vec<Server>, Vec
         let tls = ServerTls {
             config: draft.tls.map(Arc::unwrap_or_clone),
             http2: *confs.get::<Http2Srv>().on,
+            own: Protocols::default(),
         };
         let server = Server {
             confs,
@@ -197,12 +209,15 @@ fn servers(drafts: Vec<ServerDraft>, confs: &[SettingsSet]) -> (Vec<Server>, Vec
     drafts.into_iter().map(server).unzip()
 }
 
-/// Notes the arms of the servers that have names of their hosts.
-fn set_arms(servers: &mut [Server], experiments: &[Experiment]) {
+/// Notes the arms of the servers that have names of their hosts, and the protocols of these arms.
+fn set_arms(servers: &mut [Server], tls: &mut [ServerTls], experiments: &[Experiment]) {
     for (experiment, it) in (0..).zip(experiments) {
         for (arm, it) in (0..).zip(&it.arms) {
             if let Some(host) = &it.host {
                 servers[host.server].arm = Some(ArmId { experiment, arm });
+                let tls = &mut tls[host.server];
+                tls.own = host.protocols.unwrap_or_default();
+                tls.http2 |= tls.own.has(Protocol::Http2);
             }
         }
     }

@@ -10,6 +10,7 @@ use server_base::listen::ListenAddr;
 
 use super::draft::ServerDraft;
 use super::ports::{ListenDraft, by_address};
+use crate::experiments::Experiment;
 
 /// The protocols of each address, as declared by the servers read so far.
 #[derive(Default)]
@@ -112,6 +113,31 @@ pub(super) fn check_certificates(
                 }
             }
             _ => return missing(default),
+        }
+    }
+    Ok(())
+}
+
+/// Protocols of an arm are chosen by ALPN, so that its host needs TLS.
+///
+/// # Errors
+/// At the first host without `listen ... ssl`.
+pub(super) fn check_arm_hosts(
+    listens: &[ListenDraft],
+    servers: &[ServerDraft],
+    experiments: &[Experiment],
+) -> Result<(), ConfError> {
+    for arm in experiments.iter().flat_map(|experiment| &experiment.arms) {
+        let Some(host) = arm.host.as_ref().filter(|host| host.protocols.is_some()) else {
+            continue;
+        };
+        let mut own = listens.iter().filter(|l| l.server == host.server);
+        // A server may leave out `ssl` if another one has it for the address.
+        let has_tls = |own: &ListenDraft| listens.iter().any(|l| l.ssl && l.addr == own.addr);
+        if !own.any(has_tls) {
+            let name = arm.name;
+            let text = format!("\"protocols\" of the arm \"{name}\" needs \"listen ... ssl\" here");
+            return Err(ConfError::at(&servers[host.server].at, text));
         }
     }
     Ok(())
