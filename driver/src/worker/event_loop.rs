@@ -23,7 +23,7 @@ use server_base::waker::WakeKey;
 use sys::connect::Connecting;
 
 use super::conn::{
-    Ahead, Conn, Disposition, Part, Readiness, answer, end_probe, read_ready, turn, wake,
+    Ahead, Conn, Disposition, Part, Readiness, add_cpu, answer, end_probe, read_ready, turn, wake,
 };
 use super::net::Net;
 use super::shared::Shared;
@@ -109,6 +109,10 @@ pub trait EventLoop: Sized {
             }
         }
         self.parts().0.closing.clear();
+        let (tables, shared) = self.parts();
+        if shared.wants.arms {
+            shared.arm_look.turned(&mut tables.clients, now_ms);
+        }
         ControlFlow::Continue(())
     }
 
@@ -224,7 +228,11 @@ pub trait EventLoop: Sized {
         let (tables, shared) = self.parts();
         shared.owner = tables.clients.token(key);
         let conn = tables.clients.get_mut(key)?;
+        shared.cpu.begin();
         let result = Self::contain(|| step(conn, shared));
+        if shared.cpu.is_measuring() {
+            add_cpu(conn, shared.cpu.end());
+        }
         if result.is_none() {
             self.panicked();
             self.close(key);

@@ -3,12 +3,14 @@
 //! [`run`] takes a bundle, builds its configuration and hands it to every thread; on a reload it swaps one reference.
 //! `conn` is the way of a byte, `upstream` that of one to a server, `thread` the loop around it, `shared` what the connections of one thread have in common.
 
+pub mod arm_look;
 mod background_fetch;
 pub mod commands;
 pub mod config;
 mod configure;
 pub mod conn;
 mod control;
+pub mod cpu;
 pub mod dialer;
 pub mod event_loop;
 mod huge_pages;
@@ -40,11 +42,12 @@ use std::thread::JoinHandle;
 
 use conf::Memory;
 use server_base::errlog::{self, ErrorLog, Level};
-use server_http::Cycle;
+use server_base::experiment::set_open_arms;
 use server_http::conf_core::FilesMain;
 use server_http::exchange::Env;
 use server_http::http::{Http, Port};
 use server_http::port_slots::PortSlots;
+use server_http::{Cycle, arm_meters};
 use sys::heap::trim;
 use sys::poll::{Events, Interest, Poller, Waker};
 use sys::signal::{self, Signals};
@@ -144,11 +147,13 @@ impl Worker {
         let (poller, signals, ended) = prepared().map_err(|_| 1)?;
         errlog::set_thread(process::thread_id());
         let samples: Arc<SampleQueue> = Arc::default();
+        set_open_arms(arm_meters::each_open);
         let env = Env {
             hostname: process::hostname(),
             pid: std::process::id(),
             tcp_info: Some(tcp_info),
             clock_us: Some(clock::monotonic_us),
+            cpu_ns: Some(clock::thread_cpu_ns),
             offload: Some(offload::offload),
             samples: Some(Arc::clone(&samples) as _),
         };

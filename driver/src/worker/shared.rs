@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use engines::http::{OutputQueue, RequestHead};
-use server_base::clock::Clock;
+use server_base::clock::{Clock, ReadClock};
 use server_base::logs::Logs;
 use server_base::memory;
 use server_base::upstream_request::Spares;
@@ -13,8 +13,10 @@ use server_http::exchange::{BODY_BUDGET_BYTES, Client, Ctx, Env, Exchange};
 use server_http::phases;
 use server_http::wants::Wants;
 
+use super::arm_look::ArmLook;
 use super::config::ThreadConfig;
 use super::conn::{BYTES_A_TURN, H1State, PASSES_A_TURN, Pool, TlsBuffers};
+use super::cpu::CpuSampler;
 use super::dialer::Dialer;
 use super::net::Net;
 use super::upstream::Attempts;
@@ -64,6 +66,10 @@ pub struct Shared<N: Net> {
     pub wants: Wants,
     /// When bytes were last read, monotonic microseconds, where events are wanted.
     pub read_us: u64,
+    /// Processor time of connections, for experiments.
+    pub cpu: CpuSampler,
+    /// Looks at open connections, for experiments.
+    pub arm_look: ArmLook,
     /// Requests served, for the process's counters.
     pub requests: u64,
     /// Heads whose memory the next requests use, of protocols that take many requests in one read.
@@ -76,10 +82,14 @@ impl<N: Net> Shared<N> {
     /// The state of a new thread.
     pub fn new(net: N, generation: ThreadConfig, env: Env) -> Self {
         let wakers = WakeQueue::default();
+        let mut cpu = CpuSampler::default();
+        cpu.set_clock(cpu_clock(&env, generation.wants));
         Self {
             net,
             wants: generation.wants,
             read_us: 0,
+            cpu,
+            arm_look: ArmLook::default(),
             generation,
             clock: Clock::new(0, 0),
             dialer: Dialer::new(wakers.clone()),
@@ -123,6 +133,10 @@ impl<N: Net> Shared<N> {
         self.exchanges.clear();
         self.wants = generation.wants;
         self.read_us = 0;
+        self.cpu.set_clock(cpu_clock(&self.env, self.wants));
+        if !self.wants.arms {
+            self.arm_look = ArmLook::default();
+        }
         std::mem::replace(&mut self.generation, generation)
     }
 
@@ -208,6 +222,11 @@ impl<N: Net> Shared<N> {
             self.exchanges.push(x);
         }
     }
+}
+
+/// The clock for processor times of connections, which only experiments need.
+fn cpu_clock(env: &Env, wants: Wants) -> Option<ReadClock> {
+    env.cpu_ns.filter(|_| wants.arms)
 }
 
 /// Bytes of one read.

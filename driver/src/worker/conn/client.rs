@@ -9,7 +9,7 @@ use server_base::waker::WakeKey;
 use server_http::exchange::{Client, Exchange, State as Progress};
 use server_http::stats::{self, Activity};
 
-use super::probe;
+use super::probe::{self, Kept};
 use super::serving::{H1_STREAM, Protocol};
 use super::state::{Closed, Conn, State};
 use crate::worker::net::Net;
@@ -87,8 +87,9 @@ pub(super) fn abandon(x: &mut Exchange) {
 }
 
 /// Logs that a file became shorter than it was promised to be, if that is the error.
-pub(super) fn log_truncated(x: &Exchange, error: &io::Error) {
+pub(super) fn log_truncated(x: &Exchange, kept: &mut Kept, error: &io::Error) {
     if error.kind() == io::ErrorKind::UnexpectedEof {
+        probe::file_became_shorter(kept);
         x.log(
             Level::Error,
             format_args!("the file was truncated while it was sent"),

@@ -118,7 +118,7 @@ pub(super) fn finish_all<N: Net>(
         let mut x = flushing.exchange;
         x.response.bytes_sent = bytes_sent;
         x.progress.completed = flushing.end <= sent;
-        probe::abort(kept, sh, x);
+        probe::abort(kept, sh, x, by.into());
     }
     let active = std::mem::take(&mut protocol.exchanges_mut().active);
     for active in active {
@@ -132,6 +132,6 @@ pub(super) fn finish_all<N: Net>(
             Protocol::H1(_) if by == ClosedBy::Client && x.lacks_body() => x.lose_body(),
             _ => abandon(&mut x),
         }
-        probe::abort(kept, sh, x);
+        probe::abort(kept, sh, x, by.into());
     }
 }

@@ -201,7 +201,7 @@ fn read_here<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(), 
         }
         Err(error) => {
             if let Some(x) = exchanges.front() {
-                log_truncated(x, &error);
+                log_truncated(x, &mut c.probe, &error);
             }
             Err(Closed)
         }

@@ -101,6 +101,7 @@ fn start<N: Net>(
     let Some(settings) = settings.filter(|settings| !settings.rejects()) else {
         return Err(tls.conn.reject());
     };
+    probe::named(c, sh, chosen.named);
     // Of one server among many no cache has them; the request comes after the handshake.
     prefetch(&http.servers[chosen.certificate]);
     let identity = settings.identity();

@@ -65,6 +65,11 @@ impl Tls {
         }
     }
 
+    /// Bytes of memory that it holds, about.
+    pub(super) fn memory_bytes(&self) -> usize {
+        size_of::<Self>() + self.unsent.capacity() + self.conn.memory_bytes()
+    }
+
     /// Whether there are bytes for the socket besides those of the protocol above.
     pub(super) fn has_output(&self) -> bool {
         !self.unsent.is_empty() || self.conn.has_output()

@@ -112,7 +112,7 @@ pub(super) fn write<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resu
         }
         Err(e) => {
             if let Some(x) = exchanges.front() {
-                log_truncated(x, &e);
+                log_truncated(x, &mut c.probe, &e);
             }
             Err(Closed)
         }

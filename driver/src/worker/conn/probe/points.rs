@@ -112,7 +112,7 @@ pub(crate) fn is_first_byte_wanted(x: &Exchange) -> bool {
 /// Returns whether the next response may be the first one of a recorded connection. Its place in the queue has to be known then.
 /// `first_begun` is that of the connection's exchanges.
 pub(crate) fn is_first_response_wanted<N: Net>(first_begun: bool, sh: &Shared<N>) -> bool {
-    !first_begun && sh.wants.connections > 0
+    !first_begun && sh.wants.records()
 }
 
 /// Bytes have been written: emits the first bytes of responses among them.

@@ -5,6 +5,8 @@ use std::net::IpAddr;
 use engines::http::Version;
 use server_base::samples::Handshake;
 
+use super::arms::ConnectionArms;
+
 /// Times and counts of a connection that is recorded.
 #[derive(Debug, Default)]
 pub(crate) struct Recording {
@@ -23,6 +25,12 @@ pub(crate) struct Recording {
     pub(super) statuses: [u32; 4],
     /// A header of the PROXY protocol comes first.
     pub(super) behind_proxy: bool,
+    /// It was drawn for the map (`rtt_map`).
+    pub(super) is_drawn: bool,
+    /// It was accepted while there were experiments.
+    pub(super) has_experiments: bool,
+    /// Figures for the arms of experiments that it belongs to.
+    pub(super) arms: Option<Box<ConnectionArms>>,
 }
 
 /// The begin of the first response.

@@ -1,6 +1,6 @@
-//! Recorded connections: one sample for the store at the close of each.
+//! Recorded connections: one sample for the store at the close of each, and figures for the arms of experiments.
 //!
-//! `rtt_map` decides the share of connections. Of a recorded connection the clock is read until its first response has begun,
+//! `rtt_map` decides the share of connections with a sample; an experiment has all recorded. Of a recorded connection the clock is read until its first response has begun,
 //! and the kernel is asked once, at the close. Absent: connections without a response, and those of UNIX-domain sockets.
 //!
 //! Source: docs/map.md.
@@ -15,6 +15,7 @@ use server_http::timing::{ALL, is_drawn};
 use super::super::serving::Exchanges;
 use super::super::state::{Conn, State};
 use super::super::tls::Tls;
+use super::arms::{self, Ending};
 use super::kept::Kept;
 use super::record::{FirstResponse, Recording};
 use crate::worker::net::Net;
@@ -23,9 +24,12 @@ use crate::worker::shared::Shared;
 /// A connection was accepted: begins to record it if it is drawn.
 pub(super) fn accepted<N: Net>(c: &mut Conn<N::Socket>, sh: &Shared<N>) {
     let share = sh.wants.connections;
-    if share > 0 && matches!(c.peer, Peer::Inet(_)) && is_drawn(share, ALL) {
+    let is_drawn = share > 0 && matches!(c.peer, Peer::Inet(_)) && is_drawn(share, ALL);
+    if is_drawn || sh.wants.arms {
         let recording = Recording {
             behind_proxy: matches!(c.state, State::ProxyHeader(..)),
+            is_drawn,
+            has_experiments: sh.wants.arms,
             ..Recording::default()
         };
         c.probe.record(recording);
@@ -82,7 +86,7 @@ pub(super) fn written<N: Net>(kept: &mut Kept, exchanges: &mut Exchanges, sh: &S
     };
     if let Some(first) = &mut recording.first {
         // A proxy may name the client in a later request only.
-        if first.looks < PROXY_LOOKS {
+        if recording.is_drawn && first.looks < PROXY_LOOKS {
             first.looks += 1;
             first.via_proxy |= exchanges.in_progress().any(|(_, x)| x.proxy.is_some());
         }
@@ -93,13 +97,18 @@ pub(super) fn written<N: Net>(kept: &mut Kept, exchanges: &mut Exchanges, sh: &S
     let first = exchanges
         .in_progress()
         .find(|(start, x)| has_begun(*start, x));
-    recording.first = first.map(|(_, x)| FirstResponse {
-        client: client(x),
-        via_proxy: recording.behind_proxy || x.proxy.is_some(),
-        looks: 0,
-        version: x.head.version,
-        us: between(recording.head_us, sh.env.now_us()),
-    });
+    if let Some((_, x)) = first {
+        if recording.has_experiments {
+            arms::join(recording, x);
+        }
+        recording.first = Some(FirstResponse {
+            client: client(x),
+            via_proxy: recording.behind_proxy || x.proxy.is_some(),
+            looks: 0,
+            version: x.head.version,
+            us: between(recording.head_us, sh.env.now_us()),
+        });
+    }
     exchanges.first_begun = recording.first.is_some();
 }
 
@@ -114,15 +123,24 @@ fn client(x: &Exchange) -> Option<IpAddr> {
     }
 }
 
-/// A request has ended: counts its status.
+/// A request has ended: counts its status, and its response for arms.
 #[inline]
-pub(super) fn ended(kept: &mut Kept, x: &Exchange) {
+pub(super) fn ended(kept: &mut Kept, x: &Exchange, ending: Ending) {
     if let Some(recording) = kept.recording_mut() {
-        count_status(recording, x.status());
+        count(recording, x, ending);
     }
 }
 
 #[cold]
+fn count(recording: &mut Recording, x: &Exchange, ending: Ending) {
+    if recording.has_experiments {
+        arms::ended(recording, x, ending);
+    }
+    if recording.is_drawn {
+        count_status(recording, x.status());
+    }
+}
+
 fn count_status(recording: &mut Recording, status: u16) {
     let class = usize::from(status / 100).checked_sub(2);
     if let Some(count) = class.and_then(|class| recording.statuses.get_mut(class)) {
@@ -138,12 +156,21 @@ pub(super) fn stalled(kept: &mut Kept, stall: Stall) {
     }
 }
 
-/// Makes the sample of a connection that closes, for the sink.
+/// Makes the records of a connection that closes, for the sink.
 #[cold]
 pub(super) fn end<N: Net>(c: &mut Conn<N::Socket>, sh: &Shared<N>) {
-    let Some(recording) = c.probe.take_recording() else {
+    let Some(mut recording) = c.probe.take_recording() else {
         return;
     };
+    let duration_ms = narrow(sh.clock.mono_ms.saturating_sub(c.since_ms));
+    arms::end(&mut recording, sh, duration_ms);
+    if recording.is_drawn {
+        end_sample(c, sh, recording, duration_ms);
+    }
+}
+
+/// Makes the sample of a connection that was drawn.
+fn end_sample<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>, recording: Recording, duration_ms: u32) {
     let (Some(sink), Some(first)) = (&sh.env.samples, recording.first) else {
         return;
     };
@@ -154,10 +181,9 @@ pub(super) fn end<N: Net>(c: &mut Conn<N::Socket>, sh: &Shared<N>) {
     let (Some(client), Some(info)) = (first.client, info) else {
         return;
     };
-    let narrow = |us: u64| u32::try_from(us).unwrap_or(u32::MAX);
     sink.record(&ConnectionSample {
         closed_ms: sh.clock.unix_ms,
-        duration_ms: narrow(sh.clock.mono_ms.saturating_sub(c.since_ms)),
+        duration_ms,
         client,
         via_proxy: first.via_proxy,
         version: first.version,
@@ -174,6 +200,10 @@ pub(super) fn end<N: Net>(c: &mut Conn<N::Socket>, sh: &Shared<N>) {
         stalls: recording.stalls,
         statuses: recording.statuses,
     });
+}
+
+fn narrow(n: u64) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
 }
 
 /// Number of writes that are examined for a proxy. A proxy names its client in nearly every request.

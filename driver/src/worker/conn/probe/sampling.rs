@@ -27,6 +27,7 @@ use super::super::client::log_truncated;
 use super::super::serving::Exchanges;
 use super::super::state::{Closed, Conn};
 use super::super::tls;
+use super::arms::Ending;
 use super::kept::Kept;
 use super::points;
 use super::recording;
@@ -137,7 +138,7 @@ fn send<N: Net>(
         let sent = tls::send_stamped(tls, &mut c.socket, out, net, buffers, now_ms, lead);
         return sent.map(Some).map_err(|error| {
             if let Some(x) = exchanges.front() {
-                log_truncated(x, &error);
+                log_truncated(x, &mut c.probe, &error);
             }
             Closed
         });
@@ -173,7 +174,7 @@ fn send<N: Net>(
 /// Ends an exchange whose last byte has been written; one that is sampled may have to wait for its log.
 #[inline]
 pub(crate) fn finish<N: Net>(kept: &mut Kept, sh: &mut Shared<N>, x: Box<Exchange>) {
-    recording::ended(kept, &x);
+    recording::ended(kept, &x, Ending::Server);
     if x.sampled.state == Sampling::Asked {
         hold(kept, sh, x);
     } else {
@@ -183,8 +184,8 @@ pub(crate) fn finish<N: Net>(kept: &mut Kept, sh: &mut Shared<N>, x: Box<Exchang
 
 /// Ends an exchange that broke off: nothing more is known of its response.
 #[inline]
-pub(crate) fn abort<N: Net>(kept: &mut Kept, sh: &mut Shared<N>, x: Box<Exchange>) {
-    recording::ended(kept, &x);
+pub(crate) fn abort<N: Net>(kept: &mut Kept, sh: &mut Shared<N>, x: Box<Exchange>, ending: Ending) {
+    recording::ended(kept, &x, ending);
     sh.finish(x);
 }
 
