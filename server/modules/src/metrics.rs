@@ -2,10 +2,12 @@
 //!
 //! One page in two formats, by `Accept`: Prometheus text format 0.0.4 and OpenMetrics 1.0. Requests and their times are
 //! counted from when a location of the configuration has `metrics`; docs/metrics.md has what is counted. Absent: pushing,
-//! protocol buffers, labels for servers or locations, whose number the configuration decides.
+//! protocol buffers, labels for servers or locations, whose number the configuration decides. Arms of experiments have labels: there
+//! are 1,000 at most.
 //!
 //! Source: Prometheus documentation, "Exposition formats"; OpenMetrics 1.0.
 
+mod experiments;
 mod format;
 mod page;
 mod process;

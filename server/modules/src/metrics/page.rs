@@ -5,10 +5,12 @@ use std::fmt::Display;
 use engines::http::probe::Stall;
 use engines::http::{Protocol, Version};
 use server_base::samples::StoreFigures;
+use server_http::arm_meters::{self, ArmFigures};
 use server_http::builtin::NGINX_VERSION;
 use server_http::meters::{self, BOUNDS, CLASSES, Event, Sums, Time};
 use server_http::stats::{self, Open, Totals};
 
+use super::experiments;
 use super::format::{Format, MetricType, Writer, seconds};
 use super::process::Process;
 
@@ -18,6 +20,7 @@ pub(super) struct Facts {
     open: [Open; Protocol::ALL.len()],
     sums: Sums,
     store: Option<StoreFigures>,
+    arms: Vec<ArmFigures>,
     process: Option<Process>,
 }
 
@@ -29,6 +32,7 @@ impl Facts {
             open: stats::open(),
             sums: meters::sums(),
             store: StoreFigures::published(),
+            arms: arm_meters::figures(),
             process: Process::now(),
         }
     }
@@ -45,6 +49,7 @@ pub(super) fn render(format: Format, facts: &Facts) -> String {
     if let Some(figures) = &facts.store {
         store(&mut page, figures);
     }
+    experiments::write(&mut page, &facts.arms);
     files(&mut page, &facts.sums);
     if let Some(process) = &facts.process {
         self::process(&mut page, process);

@@ -1,0 +1,108 @@
+//! Families of experiments, by arm. There are none without experiments.
+
+use server_http::arm_meters::ArmFigures;
+
+use super::format::{MetricType, Writer, seconds};
+
+/// Name of a family behind `firstbyte_experiment_`, its type, its help and its value.
+type Family = (
+    &'static str,
+    MetricType,
+    &'static str,
+    fn(&ArmFigures) -> u64,
+);
+
+/// Writes the families of experiments.
+pub(super) fn write(page: &mut Writer, arms: &[ArmFigures]) {
+    if arms.is_empty() {
+        return;
+    }
+    for (name, kind, help, value) in FAMILIES {
+        let name = format!("firstbyte_experiment_{name}");
+        let is_counter = matches!(kind, MetricType::Counter);
+        let sample = if is_counter {
+            format!("{name}_total")
+        } else {
+            name.clone()
+        };
+        page.family(
+            &name,
+            *kind,
+            if name.ends_with("_bytes") {
+                "bytes"
+            } else {
+                ""
+            },
+            help,
+        );
+        for arm in arms {
+            page.sample(&sample, &labels(arm), value(arm));
+        }
+    }
+    let name = "firstbyte_experiment_cpu_seconds";
+    let help = "Processor time of connections of an arm, estimated from one in 64 of their steps.";
+    page.family(name, MetricType::Counter, "seconds", help);
+    for arm in arms {
+        let us = arm.counts.cpu_ns / 1000;
+        page.sample(&format!("{name}_total"), &labels(arm), seconds(us));
+    }
+}
+
+/// Returns the labels of an arm.
+fn labels(arm: &ArmFigures) -> [(&'static str, &str); 2] {
+    [
+        ("experiment", arm.experiment.as_str()),
+        ("arm", arm.arm.as_str()),
+    ]
+}
+
+const FAMILIES: &[Family] = &[
+    (
+        "connections",
+        MetricType::Counter,
+        "Connections of an arm, open or closed.",
+        |arm| arm.connections,
+    ),
+    (
+        "requests",
+        MetricType::Counter,
+        "Requests of an arm that have ended.",
+        |arm| arm.counts.requests,
+    ),
+    (
+        "truncated_responses",
+        MetricType::Counter,
+        "Responses of an arm that ended before their length.",
+        |arm| arm.counts.truncated,
+    ),
+    (
+        "aborted_requests",
+        MetricType::Counter,
+        "Requests of an arm that the client left before the end of the response.",
+        |arm| arm.counts.aborted,
+    ),
+    (
+        "promised_bytes",
+        MetricType::Counter,
+        "Content-Length of bodies that were to be sent in responses of an arm.",
+        |arm| arm.counts.promised_bytes,
+    ),
+    (
+        "sent_bytes",
+        MetricType::Counter,
+        "Bytes of these bodies that were sent.",
+        |arm| arm.counts.sent_bytes,
+    ),
+    (
+        "open_connections",
+        MetricType::Gauge,
+        "Open connections of an arm.",
+        |arm| arm.open,
+    ),
+    (
+        "memory_bytes",
+        MetricType::Gauge,
+        "Memory of open connections of an arm, without buffers of the kernel.",
+        |arm| arm.memory_bytes,
+    ),
+];
