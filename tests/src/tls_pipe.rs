@@ -19,6 +19,15 @@ use tls::AnyServer;
 /// When no port is free.
 #[must_use]
 pub fn tls_pipe(port: u16, alpn: &str) -> u16 {
+    tls_pipe_to("localhost", port, alpn)
+}
+
+/// Does what [`tls_pipe`] does, with this server name in the handshake.
+///
+/// # Panics
+/// When no port is free.
+#[must_use]
+pub fn tls_pipe_to(name: &'static str, port: u16, alpn: &str) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let own = listener.local_addr().expect("it is bound").port();
     let provider = Arc::new(aws_lc_rs::default_provider());
@@ -33,16 +42,20 @@ pub fn tls_pipe(port: u16, alpn: &str) -> u16 {
     thread::spawn(move || {
         for client in listener.incoming().map_while(Result::ok) {
             let config = Arc::clone(&config);
-            thread::spawn(move || carry(client, port, config));
+            thread::spawn(move || carry(client, (name, port), config));
         }
     });
     own
 }
 
 /// Carries bytes both ways until either end is over; then both are.
-fn carry(mut client: TcpStream, port: u16, config: Arc<ClientConfig>) -> Option<()> {
+fn carry(
+    mut client: TcpStream,
+    (name, port): (&'static str, u16),
+    config: Arc<ClientConfig>,
+) -> Option<()> {
     let mut server = TcpStream::connect(("127.0.0.1", port)).ok()?;
-    let name = ServerName::try_from("localhost").expect("a host name");
+    let name = ServerName::try_from(name).expect("a host name");
     let mut tls = ClientConnection::new(config, name).ok()?;
     server.set_nodelay(true).ok()?;
     client.set_nodelay(true).ok()?;

@@ -1,0 +1,553 @@
+//! `experiment`: figures of the server by arm, protocols of hosts of arms, requests on connections of other hosts.
+//!
+//! Figures are read from metrics, where those of a closed connection are complete. Sources: docs/experiments.md; RFC 9110 section
+//! 15.5.20 for 421; RFC 9113 section 9.1.1 for requests to several hosts on one connection.
+
+mod tls_client;
+
+use std::fs::File;
+
+use firstbyte_tests::backend::{Backend, Step, chunk, send};
+use firstbyte_tests::client::request;
+use firstbyte_tests::h2::Http2;
+use firstbyte_tests::mux::{Frames, MuxClient};
+use firstbyte_tests::spdy::Spdy;
+use firstbyte_tests::tls_pipe::tls_pipe_to;
+use firstbyte_tests::{Builder, Client, H2Client, Server, SpdyClient, wait_until};
+use tls_client::{Tls, site as leaf_of};
+
+/// Two arms with a host each on ports of their own, the second in the clear and over TLS, and metrics on the first port.
+fn site(arms: &str, servers: &str) -> Builder {
+    let leaf = leaf_of("localhost");
+    let tls = "ssl_certificate %%DIR%%/c.pem; ssl_certificate_key %%DIR%%/k.pem;";
+    Server::http(&format!(
+        "experiment_key %%DIR%%/key; access_log off; http2 on; {tls}
+         experiment x {{ user address; {arms} }}
+         server {{ listen 127.0.0.1:%%PORT%%; server_name www; location = /metrics {{ metrics; }} }}
+         {servers}"
+    ))
+    .bytes("c.pem", leaf.certificate.as_bytes())
+    .bytes("k.pem", leaf.key.as_bytes())
+    .file("key", "0123456789abcdef0123456789abcdef\n")
+    .file("html/f.txt", "0123456789")
+}
+
+const ARMS: &str = "arm a weight=50 host=a.test; arm b weight=50 host=b.test;";
+
+/// A site of which the second arm has all requests of the third port.
+fn figures_of(directives: &str) -> Builder {
+    site(
+        ARMS,
+        &format!(
+            "server {{ listen 127.0.0.1:%%PORT2%%; server_name a.test; }}
+             server {{ listen 127.0.0.1:%%PORT3%% spdy; server_name b.test; root %%DIR%%/html; {directives} }}"
+        ),
+    )
+}
+
+/// Figures of an arm.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Arm {
+    connections: u64,
+    requests: u64,
+    promised: u64,
+    sent: u64,
+    truncated: u64,
+    aborted: u64,
+    open: u64,
+    memory_bytes: u64,
+    cpu_s: f64,
+}
+
+impl Arm {
+    fn of(server: &Server, arm: &str) -> Self {
+        let page = server.get("/metrics").text();
+        let sample = |name: &str| -> f64 {
+            let start = format!("firstbyte_experiment_{name}{{experiment=\"x\",arm=\"{arm}\"}} ");
+            let value = page.lines().find_map(|line| line.strip_prefix(&start));
+            value.map_or(0.0, |value| value.parse().expect("a number"))
+        };
+        let count = |name: &str| sample(name) as u64;
+        Self {
+            connections: count("connections_total"),
+            requests: count("requests_total"),
+            promised: count("promised_bytes_total"),
+            sent: count("sent_bytes_total"),
+            truncated: count("truncated_responses_total"),
+            aborted: count("aborted_requests_total"),
+            open: count("open_connections"),
+            memory_bytes: count("memory_bytes"),
+            cpu_s: sample("cpu_seconds_total"),
+        }
+    }
+
+    /// Waits until this many connections have come and all are closed.
+    #[track_caller]
+    fn closed(server: &Server, arm: &str, connections: u64) -> Self {
+        let is_closed = || {
+            let it = Self::of(server, arm);
+            it.connections == connections && it.open == 0
+        };
+        wait_until("the connections of the arm are closed", is_closed);
+        Self::of(server, arm)
+    }
+
+    /// Requests, truncated responses, aborted requests.
+    fn counts(&self) -> [u64; 3] {
+        [self.requests, self.truncated, self.aborted]
+    }
+}
+
+/// Promises of responses that are whole: a body, a head alone, 304, a range, a compressed file, chunks.
+#[test]
+fn whole_responses_keep_their_promise_over_every_protocol() {
+    let backend = Backend::answering(|_| {
+        vec![
+            send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"),
+            chunk("piece"),
+            chunk(""),
+        ]
+    });
+    let directives = format!(
+        "location = /chunks {{ proxy_pass http://{}; proxy_http_version 1.1; }}
+         location = /z.txt {{ gzip on; gzip_types text/plain; gzip_min_length 1; }}",
+        backend.name()
+    );
+    let server = figures_of(&directives)
+        .file("html/z.txt", &"compressible ".repeat(100))
+        .start();
+    let mut client = Client::connect(server.port_number(3));
+    client.get("/f.txt");
+    client.head("/f.txt");
+    assert_eq!(client.get_with("/f.txt", &["If-None-Match: *"]).status, 304);
+    assert_eq!(client.get_with("/f.txt", &["Range: bytes=2-4"]).status, 206);
+    assert_eq!(client.get("/chunks").text(), "piece");
+    drop(client);
+    let arm = Arm::closed(&server, "b", 1);
+    assert_eq!((arm.counts(), arm.promised, arm.sent), ([5, 0, 0], 13, 13));
+
+    let mut client = Client::connect(server.port_number(3));
+    let compressed = client.get_with("/z.txt", &["Accept-Encoding: gzip"]);
+    assert_eq!(compressed.header("Content-Encoding"), Some("gzip"));
+    let length = compressed.header("Content-Length");
+    let length = length.map_or(0, |length| length.parse().expect("a number"));
+    drop(client);
+    let before = arm.promised + length;
+    let arm = Arm::closed(&server, "b", 2);
+    assert_eq!((arm.promised, arm.sent), (before, before));
+
+    whole_over_streams(H2Client::connect(server.port_number(3)));
+    let arm = Arm::closed(&server, "b", 3);
+    assert_eq!((arm.counts(), arm.promised), ([11, 0, 0], before + 13));
+    assert_eq!(arm.sent, arm.promised);
+    whole_over_streams(SpdyClient::connect(server.port_number(3)));
+    let arm = Arm::closed(&server, "b", 4);
+    assert_eq!((arm.counts(), arm.promised), ([16, 0, 0], before + 26));
+    assert_eq!(arm.sent, arm.promised);
+    assert_eq!(
+        Arm::of(&server, "a"),
+        Arm::default(),
+        "the other arm has no connection"
+    );
+}
+
+fn whole_over_streams<F: Frames>(mut client: MuxClient<F>) {
+    client.fetch("/f.txt");
+    for (method, path, fields, status) in [
+        ("HEAD", "/f.txt", &[][..], 200),
+        ("GET", "/f.txt", &[("if-none-match", "*")], 304),
+        ("GET", "/f.txt", &[("range", "bytes=2-4")], 206),
+        ("GET", "/chunks", &[], 200),
+    ] {
+        let stream = client.request(method, path, fields, true);
+        assert_eq!(client.reply(stream).status, status, "{method} {path}");
+    }
+}
+
+/// A file that no socket takes whole.
+const LARGE_BYTES: u64 = 50 << 20;
+
+/// Clients that leave in the middle of a response, and before its head.
+#[test]
+fn clients_that_leave_are_counted_exactly() {
+    let backend = Backend::at_heads(|_| vec![Step::Hold]);
+    let directives = format!(
+        "location = /wait {{ proxy_pass http://{}; }}",
+        backend.name()
+    );
+    let server = figures_of(&directives)
+        .zeros("html/large", LARGE_BYTES)
+        .start();
+    let port = server.port_number(3);
+    // A response that was whole before is no abort.
+    let mut client = Client::connect(port);
+    client.get("/f.txt");
+    client.send(request("GET", "/large", &[]));
+    client.response_to_head();
+    client.bytes(1000);
+    client.reset();
+    let arm = Arm::closed(&server, "b", 1);
+    assert_eq!(arm.counts(), [2, 1, 1]);
+    assert_eq!(arm.promised, LARGE_BYTES + 10);
+    assert!((1010..LARGE_BYTES).contains(&arm.sent), "{arm:?}");
+
+    let client_waits = |client: &mut Client| {
+        let before = backend.accepted();
+        client.send(request("GET", "/wait", &[]));
+        wait_until("the request is passed on", || backend.accepted() > before);
+    };
+    let mut client = Client::connect(port);
+    client_waits(&mut client);
+    client.reset();
+    let arm = Arm::closed(&server, "b", 2);
+    assert_eq!(arm.counts(), [3, 1, 2], "nothing was promised");
+
+    leaves_over_streams::<Http2>(&server, &backend, H2Client::connect, |c, stream| {
+        c.cancel(stream);
+    });
+    let arm = Arm::closed(&server, "b", 4);
+    assert_eq!(arm.counts(), [8, 3, 6]);
+    leaves_over_streams::<Spdy>(&server, &backend, SpdyClient::connect, |c, stream| {
+        c.cancel(stream);
+    });
+    let arm = Arm::closed(&server, "b", 6);
+    assert_eq!(arm.counts(), [13, 5, 10]);
+}
+
+/// Two connections. On the first one a stream is reset in the middle and another before its head, and a whole response
+/// follows. The second one is closed with one stream in the middle and another before its head.
+fn leaves_over_streams<F: Frames>(
+    server: &Server,
+    backend: &Backend,
+    connect: fn(u16) -> MuxClient<F>,
+    cancel: fn(&mut MuxClient<F>, u32),
+) {
+    let begin = |client: &mut MuxClient<F>| {
+        let large = client.get("/large");
+        client.until("a piece", |c| !c.so_far(large).body.is_empty());
+        let before = backend.accepted();
+        let waits = client.get("/wait");
+        wait_until("the request is passed on", || backend.accepted() > before);
+        [large, waits]
+    };
+    let mut client = connect(server.port_number(3));
+    for stream in begin(&mut client) {
+        cancel(&mut client, stream);
+    }
+    assert_eq!(client.fetch("/f.txt").text(), "0123456789");
+    drop(client);
+    let mut client = connect(server.port_number(3));
+    begin(&mut client);
+}
+
+/// A server behind that ends a response early, with a length and in chunks.
+#[test]
+fn responses_that_a_server_behind_ends_early_are_truncated() {
+    let backend = Backend::answering(|request| {
+        let head = match request.target() {
+            "/length" => "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n12345",
+            _ => "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n12345\r\n",
+        };
+        vec![send(head), Step::Close]
+    });
+    let directives = format!(
+        "location / {{ proxy_pass http://{}; proxy_http_version 1.1; }}",
+        backend.name()
+    );
+    let server = figures_of(&directives)
+        .allow("upstream prematurely closed")
+        .start();
+    let mut expected = Arm::default();
+    let mut check = |connections: u64, requests: u64, promised: u64| {
+        expected.requests += requests;
+        expected.truncated += requests;
+        expected.promised += promised;
+        let arm = Arm::closed(&server, "b", connections);
+        assert_eq!(arm.counts(), [expected.requests, expected.truncated, 0]);
+        assert_eq!(
+            (arm.promised, arm.sent),
+            (expected.promised, expected.promised / 2)
+        );
+    };
+    for (path, promised, connections) in [("/length", 10, 1), ("/chunks", 0, 2)] {
+        let mut client = Client::connect(server.port_number(3));
+        client.send(request("GET", path, &[]));
+        client.rest();
+        drop(client);
+        check(connections, 1, promised);
+    }
+    ends_early(H2Client::connect(server.port_number(3)));
+    let arm = Arm::closed(&server, "b", 3);
+    assert_eq!((arm.counts(), arm.promised), ([4, 4, 0], 20));
+    ends_early(SpdyClient::connect(server.port_number(3)));
+    let arm = Arm::closed(&server, "b", 4);
+    assert_eq!((arm.counts(), arm.promised), ([6, 6, 0], 30));
+    assert!((15..30).contains(&arm.sent), "{arm:?}");
+}
+
+fn ends_early<F: Frames>(mut client: MuxClient<F>) {
+    for path in ["/length", "/chunks"] {
+        let reply = client.fetch(path);
+        assert!(reply.reset.is_some(), "{path}: {reply:?}");
+    }
+}
+
+/// A file that becomes shorter: the server ends the connection, no client does.
+#[test]
+fn files_that_become_shorter_are_truncated_and_not_aborted() {
+    let server = figures_of("").zeros("html/large", LARGE_BYTES).start();
+    let path = server.path("html/large");
+    let resize = |bytes: u64| {
+        let file = File::options().write(true).open(&path).expect("the file");
+        file.set_len(bytes).expect("it is a file");
+    };
+    let mut client = Client::connect(server.port_number(3));
+    client.send(request("GET", "/large", &[]));
+    client.response_to_head();
+    resize(0);
+    client.rest();
+    drop(client);
+    let arm = Arm::closed(&server, "b", 1);
+    assert_eq!((arm.counts(), arm.promised), ([1, 1, 0], LARGE_BYTES));
+    assert!(arm.sent < LARGE_BYTES, "{arm:?}");
+
+    resize(LARGE_BYTES);
+    shortens(H2Client::connect(server.port_number(3)), || resize(0));
+    let arm = Arm::closed(&server, "b", 2);
+    assert_eq!(arm.counts(), [2, 2, 0]);
+    resize(LARGE_BYTES);
+    shortens(SpdyClient::connect(server.port_number(3)), || resize(0));
+    let arm = Arm::closed(&server, "b", 3);
+    assert_eq!(arm.counts(), [3, 3, 0]);
+}
+
+fn shortens<F: Frames>(mut client: MuxClient<F>, shorten: impl Fn()) {
+    let stream = client.get("/large");
+    client.until("a piece", |c| !c.so_far(stream).body.is_empty());
+    shorten();
+    client.until_closed();
+}
+
+#[test]
+fn open_connections_and_their_memory_are_shown() {
+    let server = figures_of("").start();
+    let mut client = Client::connect(server.port_number(3));
+    client.get("/f.txt");
+    let mut other = H2Client::connect(server.port_number(3));
+    other.fetch("/f.txt");
+    wait_until("both have memory", || {
+        let arm = Arm::of(&server, "b");
+        // HTTP/2 has tables and a boxed state.
+        arm.open == 2 && arm.memory_bytes > 1000 && arm.requests == 2
+    });
+    drop((client, other));
+    wait_until("the memory is released", || {
+        let arm = Arm::of(&server, "b");
+        (arm.open, arm.memory_bytes) == (0, 0)
+    });
+}
+
+/// A site whose arms have protocols of their own on one TLS address that also serves another host.
+fn tls_site() -> Server {
+    let arms = "arm a weight=50 host=a.test protocols=http/1.1;
+        arm b weight=50 host=b.test protocols=h2,http/1.1;
+        arm c weight=50 host=c.test protocols=spdy/3.1,http/1.1;
+        arm d weight=50 host=d.test;";
+    let servers = ["a.test", "b.test", "c.test", "d.test", "other.test"];
+    let servers = servers.map(|name| {
+        format!(
+            "server {{ listen 127.0.0.1:%%PORT2%% ssl; http2 off; server_name {name}; return 200 {name}; }}"
+        )
+    });
+    let spare = "server { listen 127.0.0.1:%%PORT2%% ssl default_server; http2 on; server_name _; return 200 default; }";
+    site(arms, &(servers.concat() + spare)).start()
+}
+
+#[test]
+fn hosts_of_arms_offer_their_protocols() {
+    let server = tls_site();
+    let port = server.port_number(2);
+    let all: [&[u8]; 3] = [b"h2", b"spdy/3.1", b"http/1.1"];
+    for (name, protocol) in [
+        ("a.test", "http/1.1"),
+        ("b.test", "h2"),
+        ("c.test", "spdy/3.1"),
+        ("d.test", "http/1.1"),
+        ("other.test", "http/1.1"),
+        ("unknown.test", "h2"),
+    ] {
+        assert_eq!(
+            Tls::speaking(&all).agreed(port, name).as_deref(),
+            Some(protocol),
+            "{name}"
+        );
+        let only_http1 = Tls::speaking(&[b"http/1.1"]).agreed(port, name);
+        assert_eq!(only_http1.as_deref(), Some("http/1.1"), "{name}");
+    }
+    // The protocol that was agreed on is spoken.
+    let mut client = SpdyClient::connect(tls_pipe_to("c.test", port, "spdy/3.1"));
+    assert_eq!(client.ask_host("c.test").1, "c.test");
+    drop(client);
+    let mut client = H2Client::connect(tls_pipe_to("b.test", port, "h2"));
+    assert_eq!(client.ask_host("b.test").1, "b.test");
+    drop(client);
+    for arm in ["b", "c"] {
+        Arm::closed(&server, arm, 3);
+    }
+}
+
+/// A request for a host.
+trait AsksHost {
+    /// Returns status and text of the response.
+    fn ask_host(&mut self, host: &str) -> (u16, String);
+}
+
+impl AsksHost for H2Client {
+    fn ask_host(&mut self, host: &str) -> (u16, String) {
+        let fields = [
+            (":method", "GET"),
+            (":scheme", "https"),
+            (":authority", host),
+            (":path", "/"),
+        ];
+        let stream = self.headers(&fields, true);
+        let reply = self.reply(stream);
+        (reply.status, reply.text())
+    }
+}
+
+impl AsksHost for SpdyClient {
+    fn ask_host(&mut self, host: &str) -> (u16, String) {
+        let fields = [
+            (":method", "GET"),
+            (":scheme", "https"),
+            (":host", host),
+            (":path", "/"),
+            (":version", "HTTP/1.1"),
+        ];
+        let stream = self.syn(&fields, 0, true);
+        let reply = self.reply(stream);
+        (reply.status, reply.text())
+    }
+}
+
+/// A client that uses one connection for all hosts of one address, as browsers do if the certificate allows it.
+#[test]
+fn arms_share_no_connection_with_other_hosts() {
+    let server = tls_site();
+    let port = server.port_number(2);
+    let served = |host: &str| (200, host.to_owned());
+    let mut client = H2Client::connect(tls_pipe_to("b.test", port, "h2"));
+    assert_eq!(client.ask_host("b.test"), served("b.test"));
+    for host in ["a.test", "c.test", "d.test", "unknown.test"] {
+        assert_eq!(client.ask_host(host).0, 421, "{host}");
+    }
+    assert_eq!(
+        client.ask_host("b.test"),
+        served("b.test"),
+        "the connection stays"
+    );
+    // A connection of the default server, which is no arm.
+    let mut client = H2Client::connect(tls_pipe_to("unknown.test", port, "h2"));
+    assert_eq!(client.ask_host("unknown.test"), served("default"));
+    assert_eq!(client.ask_host("b.test").0, 421);
+    let mut client = SpdyClient::connect(tls_pipe_to("c.test", port, "spdy/3.1"));
+    assert_eq!(client.ask_host("c.test"), served("c.test"));
+    for host in ["b.test", "other.test", "unknown.test"] {
+        assert_eq!(client.ask_host(host).0, 421, "{host}");
+    }
+    let mut client = Tls::new();
+    for (name, host, status) in [
+        ("d.test", "d.test", 200),
+        ("d.test", "a.test", 421),
+        ("d.test", "other.test", 421),
+        ("other.test", "d.test", 421),
+        ("other.test", "unknown.test", 200),
+        ("unknown.test", "other.test", 200),
+    ] {
+        let answer = client.ask(port, name, host, "/").expect("an answer");
+        assert_eq!(answer.status, status, "{name}, {host}");
+    }
+    // Without a name in the handshake, a proxy may send requests for all hosts.
+    client.send_no_name();
+    for host in ["a.test", "d.test", "other.test"] {
+        let answer = client.ask(port, host, host, "/").expect("an answer");
+        assert_eq!(answer.status, 200, "{host}");
+    }
+    server.wait_for_text(
+        "error.log",
+        "requested the host of an arm on a connection of another host",
+    );
+}
+
+/// Without a host, the user's arm counts from the first response that names it.
+#[test]
+fn connections_belong_to_arms_of_their_users() {
+    let server = site(
+        "arm a weight=1; arm b weight=10000;",
+        "server { listen 127.0.0.1:%%PORT2%%; server_name a; root %%DIR%%/html;
+             location = /arm { return 200 $experiment_x; } }",
+    )
+    .start();
+    let mut client = Client::connect(server.port_number(2));
+    client.get("/f.txt");
+    let arm = client.get("/arm").text();
+    client.get("/f.txt");
+    drop(client);
+    let figures = Arm::closed(&server, &arm, 1);
+    assert_eq!((figures.counts(), figures.promised), ([2, 0, 0], 11));
+}
+
+/// Requests of each arm: some 12,000 steps, of which one in 64 is measured. The standard error of a sum is 10 %.
+const LOADED: usize = 6000;
+
+/// Loads two arms one after the other, of which the second compresses what it sends, and compares their processor times with
+/// those of the worker.
+#[test]
+fn processor_time_of_arms_has_the_ratio_of_their_work() {
+    let server = site(
+        ARMS,
+        "server { listen 127.0.0.1:%%PORT2%%; server_name a.test; root %%DIR%%/html; keepalive_requests 100000; }
+         server { listen 127.0.0.1:%%PORT3%%; server_name b.test; root %%DIR%%/html; keepalive_requests 100000;
+             sub_filter never never; sub_filter_types *; gzip on; gzip_min_length 1; gzip_types *; }",
+    )
+    .file("html/page.txt", &"some text to compress, ".repeat(1000))
+    .start();
+    let worker = server.workers()[0];
+    let load = |port: usize| {
+        let before_s = cpu_s(worker);
+        let mut client = Client::connect(server.port_number(port));
+        for _ in 0..LOADED {
+            let response = client.get_with("/page.txt", &["Accept-Encoding: gzip"]);
+            assert_eq!(response.status, 200);
+        }
+        cpu_s(worker) - before_s
+    };
+    let of_worker = [load(2), load(3)];
+    let of_arms = ["a", "b"].map(|arm| Arm::closed(&server, arm, 1).cpu_s);
+    let shares = [0, 1].map(|arm| of_arms[arm] / of_worker[arm]);
+    let shown = format!("{of_arms:?} s of {of_worker:?} s");
+    assert!(
+        of_worker[1] > 2.0 * of_worker[0],
+        "compression is work: {shown}"
+    );
+    // The rest is work of the loop between connections. Five standard errors of the ratio are 70 %.
+    assert!(
+        shares.iter().all(|share| (0.3..1.5).contains(share)),
+        "{shown}"
+    );
+    let ratio = shares[1] / shares[0];
+    assert!((0.6..1.8).contains(&ratio), "{ratio}: {shown}");
+}
+
+/// Processor time of a process in user mode and in the kernel, seconds.
+fn cpu_s(pid: u32) -> f64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("the process lives");
+    let (_, fields) = stat.rsplit_once(')').expect("its name is in parentheses");
+    let ticks = fields.split_whitespace().skip(11).take(2);
+    let ticks: u64 = ticks
+        .map(|ticks| ticks.parse::<u64>().expect("a number"))
+        .sum();
+    // USER_HZ is 100 on Linux.
+    ticks as f64 / 100.0
+}
