@@ -11,6 +11,7 @@
 //!
 //! - [`http`]: the vocabulary all engines and the server share.
 //! - [`client`]: what all engines in the client role share.
+//! - [`beacon`]: measurements of page views.
 //! - [`cgi`]: responses as CGI has them.
 //! - [`scgi`], [`uwsgi`]: requests of these, client role.
 //! - [`dns`]: names to addresses, client role.
@@ -27,6 +28,7 @@
 #[macro_use]
 mod errors;
 
+pub mod beacon;
 pub mod cgi;
 pub mod client;
 pub mod dns;
