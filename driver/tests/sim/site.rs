@@ -303,6 +303,7 @@ fn store(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
         in_file: InFile::Off,
         mode: 0o600,
         log: None,
+        most: None,
     };
     match request_body::collect(x, cx, &plan) {
         Collected::Wait => Content::Wait,

@@ -32,6 +32,9 @@ pub struct CollectOptions {
     pub mode: u32,
     /// Level of the log line about the file; `None` for no line.
     pub log: Option<Level>,
+    /// Maximum length of a body without an announced one, bytes, if that is below `client_max_body_size`; all of it is in
+    /// memory.
+    pub most: Option<u64>,
 }
 
 impl CollectOptions {
@@ -45,6 +48,7 @@ impl CollectOptions {
                 InFile::Off => Level::Warn,
                 InFile::Clean | InFile::On => Level::Notice,
             }),
+            most: None,
         }
     }
 }
@@ -68,7 +72,7 @@ pub(super) struct Reader {
     /// Maximum number of bytes in memory.
     memory_limit: u64,
     pub(super) file: Option<TempFile>,
-    /// `client_max_body_size`.
+    /// Maximum length of a body without an announced one, bytes; 0 for none.
     most: u64,
     pub(super) pace: Pace,
     end: Option<Result<(), u16>>,
@@ -112,7 +116,11 @@ pub fn collect(x: &mut Exchange, cx: &mut Ctx<'_>, plan: &CollectOptions) -> Col
 fn begin(x: &mut Exchange, cx: &mut Ctx<'_>, plan: &CollectOptions) {
     debug_http!(x, "http read client request body");
     let loc = x.route.core_loc();
-    let buffer = loc.client_body_buffer_size.0;
+    let buffer = loc.client_body_buffer_size.0.max(plan.most.unwrap_or(0));
+    let most = match (loc.client_max_body_size.0, plan.most) {
+        (0, limit) => limit.unwrap_or(0),
+        (size, limit) => size.min(limit.unwrap_or(size)),
+    };
     let mut reader = Reader {
         plan: *plan,
         memory: Vec::new(),
@@ -126,7 +134,7 @@ fn begin(x: &mut Exchange, cx: &mut Ctx<'_>, plan: &CollectOptions) {
             _ => buffer,
         },
         file: None,
-        most: loc.client_max_body_size.0,
+        most,
         pace: super::pace_of(loc, cx.clock.mono_ms),
         end: None,
         told: false,

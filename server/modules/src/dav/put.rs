@@ -23,6 +23,7 @@ pub(super) fn put(x: &mut Exchange, cx: &mut Ctx<'_>, conf: &DavLoc) -> Content 
         in_file: InFile::Clean,
         mode: UPLOADING,
         log: None,
+        most: None,
     };
     match request_body::collect(x, cx, &plan) {
         Collected::Wait => Content::Wait,
