@@ -31,6 +31,8 @@ impl Arity {
     pub const TAKE4: Self = Self(1 << 4);
     /// One or two arguments.
     pub const TAKE12: Self = Self::TAKE1.or(Self::TAKE2);
+    /// No argument to two.
+    pub const TAKE012: Self = Self::TAKE01.or(Self::TAKE2);
     /// Two or three arguments.
     pub const TAKE23: Self = Self::TAKE2.or(Self::TAKE3);
     /// One to three arguments.

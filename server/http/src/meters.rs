@@ -96,10 +96,46 @@ pub enum Event {
     SampleQueued,
     /// A sample of a connection was dropped, since the store process is behind.
     SampleDropped,
+    /// The visit of an experiment's beacon was given to the queue for the store process.
+    BeaconRecorded,
+    /// A beacon came of a user who is in no experiment.
+    BeaconOutside,
+    /// A beacon was refused: `Content-Type`.
+    BeaconContentType,
+    /// A beacon was refused: it came from another origin.
+    BeaconCrossSite,
+    /// A beacon was refused: `max_size`.
+    BeaconTooLarge,
+    /// A beacon was refused: rate of its address.
+    BeaconAddressRate,
+    /// A beacon was refused: rate of its user.
+    BeaconUserRate,
+    /// A beacon was refused: version of its format.
+    BeaconVersion,
+    /// A beacon was refused: format.
+    BeaconMalformed,
+    /// A beacon was refused: limit of a field.
+    BeaconLimit,
+    /// A beacon was refused: age of its page.
+    BeaconOld,
+    /// A beacon was refused: its times run backwards.
+    BeaconBackwards,
+    /// A beacon was refused: one of its times is in the future.
+    BeaconFuture,
+    /// A beacon was refused: no user.
+    BeaconNoUser,
+    /// A beacon was refused: forged cookie of its user.
+    BeaconForgedUser,
+    /// A beacon was refused: files of another arm.
+    BeaconForgedArm,
+    /// A beacon was refused: its view was recorded.
+    BeaconReplay,
+    /// A beacon was refused: no experiment was live when its view began.
+    BeaconNotLive,
 }
 
 /// How many there are.
-const EVENTS: usize = Event::SampleDropped as usize + 1;
+const EVENTS: usize = Event::BeaconNotLive as usize + 1;
 
 /// Gauges of a thread's files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

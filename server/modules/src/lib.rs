@@ -16,6 +16,7 @@ mod dav;
 mod early_hints;
 mod empty_gif;
 mod experiment;
+mod experiment_beacon;
 mod fastcgi;
 mod file;
 mod first_byte_sampling;
@@ -129,6 +130,7 @@ pub const MODULES: &[&Module] = &[
     &server_timing::MODULE,
     &http2_push::MODULE,
     &experiment::MODULE,
+    &experiment_beacon::MODULE,
     &log::MODULE,
     &first_byte_sampling::MODULE,
     &rtt_map::MODULE,

@@ -6,7 +6,7 @@
 //!
 //! Source: nginx documentation, `ngx_http_limit_req_module`.
 
-mod bucket;
+pub(crate) mod bucket;
 
 use std::rc::Rc;
 

@@ -6,7 +6,7 @@ use server_base::zone::Shard;
 
 /// The state of a key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Bucket {
+pub(crate) struct Bucket {
     /// When it was counted last; `None` where it is held for the first time.
     last_ms: Option<u64>,
     /// The fill level at that time, thousandths of a request.
@@ -17,7 +17,7 @@ pub(super) struct Bucket {
 
 /// A bucket's verdict on one more request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(crate) enum Verdict {
     /// It is counted, and the excess is this.
     Counted(u64),
     /// It would be counted: [`count`] or [`release`] follows.
@@ -53,7 +53,7 @@ fn elapsed(last_ms: Option<u64>, now_ms: u64) -> u64 {
 }
 
 /// Asks for one more request of a key; the last limit of a location counts it at once.
-pub(super) fn ask(
+pub(crate) fn ask(
     shard: &mut Shard<'_, Bucket>,
     key: &[u8],
     now_ms: u64,

@@ -1,0 +1,271 @@
+//! `experiment_beacon`: serves the script that measures page views, and receives its beacons.
+//!
+//! GET returns a constant script. POST takes a beacon, which must come from a page of the same origin, within the rates, of a
+//! user whose assignment the server computes itself. Each experiment of the user gets one `Visit` in the queue for the store
+//! process. All other beacons are refused and counted by reason. Hosts of arms announce the length of each body in
+//! `Server-Timing`, so that the script can recognise truncated files. Absent: assignment, which is the experiment's, and the
+//! format, which is the engine's.
+//!
+//! Source: docs/beacon.md. nginx has no such directive.
+
+mod limits;
+mod origin;
+mod refusal;
+mod script;
+mod visit;
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use conf::{ConfError, Contexts, Directive, Word};
+use engines::beacon::{self, BEACON_MAX_BYTES};
+use engines::http::{BodyLength, Chunk, FieldId, Method};
+use server_base::errlog::Level;
+use server_http::build::ConfigBuilder;
+use server_http::exchange::{Ctx, Exchange};
+use server_http::meters::{self, Event};
+use server_http::module::{Content, Inherit, Module};
+use server_http::request_body::{self, CollectOptions, Collected, InFile};
+use server_http::settings_set::{Conf, inherited};
+use server_http::vars::Variable;
+use server_http::{reply, settings, variables};
+
+use crate::rtt_map;
+use limits::{BeaconRate, Limits, RATE_MAX};
+use refusal::Refusal;
+use script::SCRIPT;
+
+/// The module.
+pub(crate) const MODULE: Module = Module {
+    name: "experiment_beacon",
+    directives: &[ROWS],
+    settings: &[<BeaconMain as Conf>::def, <BeaconLoc as Conf>::def],
+    variables: VARIABLES,
+    header_stage: Some(announce),
+    finish: Some(finish),
+    inherits: &[("experiment_beacon", Inherit::Blocks)],
+    on_demand: true,
+    ..Module::EMPTY
+};
+
+settings! {
+    /// Settings that exist once.
+    pub(crate) struct BeaconMain: Main / PLAIN_MAIN {}
+    extra {
+        /// The first directive.
+        first: Option<Directive>,
+        /// Servers that announce the lengths of bodies, by index.
+        announces: Vec<bool>,
+    }
+}
+
+settings! {
+    /// Settings of a location.
+    pub(crate) struct BeaconLoc: Location / PLAIN_LOC {}
+    extra {
+        /// `experiment_beacon`.
+        receiver: Option<Arc<Receiver>> = inherited,
+    }
+}
+
+/// One `experiment_beacon`.
+pub(crate) struct Receiver {
+    rate: BeaconRate,
+    /// Maximum length of a body.
+    max_bytes: u64,
+    limits: Limits,
+}
+
+const VARIABLES: &[Variable] = variables! {
+    "beacon_integrity": "value of the attribute \"integrity\" for the script of experiment_beacon"
+        => |_, _, _, o| {
+            o.extend_from_slice(SCRIPT.integrity.as_bytes());
+            true
+        };
+};
+
+conf::directives! {
+    const ROWS: ConfigBuilder;
+
+    /// Serves the script that measures page views, and receives its beacons; `rate` limits those of a user, `max_size` the length of one.
+    directive "experiment_beacon": Contexts::LOCATION, TAKE012, "rate=60r/m max_size=4k", "[rate=rate] [max_size=size]"
+        => experiment_beacon;
+}
+
+fn experiment_beacon(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
+    let (mut rate, mut max_bytes) = (None, None);
+    for word in &d.args {
+        let text = word.text.as_slice();
+        if let Some(text) = text.strip_prefix(b"rate=") {
+            conf::once(d, rate.is_some())?;
+            rate = Some(BeaconRate::parse(text).ok_or_else(|| bad_rate(d, word))?);
+        } else if let Some(text) = text.strip_prefix(b"max_size=") {
+            conf::once(d, max_bytes.is_some())?;
+            let size = conf::parse_size(text).filter(|size| SIZES.contains(size));
+            max_bytes = Some(size.ok_or_else(|| bad_size(d, word))?);
+        } else {
+            return Err(crate::limits::bad_parameter(d, word));
+        }
+    }
+    let loc = b.conf_mut::<BeaconLoc>();
+    conf::once(d, loc.receiver.is_some())?;
+    loc.receiver = Some(Arc::new(Receiver {
+        rate: rate.unwrap_or(BeaconRate::DEFAULT),
+        max_bytes: max_bytes.unwrap_or(BEACON_MAX_BYTES) as u64,
+        limits: Limits::shared(),
+    }));
+    b.conf_mut::<BeaconMain>()
+        .first
+        .get_or_insert_with(|| d.owned_head());
+    b.set_handler(handle);
+    Ok(())
+}
+
+fn bad_rate(d: &Directive, word: &Word) -> ConfError {
+    let text = format!(
+        "invalid rate \"{}\", it must be 1r/m to {RATE_MAX}r/s",
+        word.as_str()
+    );
+    ConfError::word(d, word, text)
+}
+
+fn bad_size(d: &Directive, word: &Word) -> ConfError {
+    let (least, most) = (SIZES.start(), SIZES.end());
+    let text = format!(
+        "invalid size \"{}\", it must be {least} to {most} bytes",
+        word.as_str()
+    );
+    ConfError::word(d, word, text)
+}
+
+/// Beacons need a store, which gets the settings of experiments with them.
+fn finish(b: &mut ConfigBuilder) -> Result<(), ConfError> {
+    let Some(first) = b.conf_mut::<BeaconMain>().first.take() else {
+        return Ok(());
+    };
+    if !rtt_map::has_store(b) {
+        let text = "needs a \"lab_store\" in \"http\"";
+        return Err(ConfError::directive(&first, text));
+    }
+    if b.experiments.is_empty() {
+        let text = "has no effect without an \"experiment\"";
+        b.warn(ConfError::directive(&first, text));
+    }
+    let settings = b.experiments.iter().map(visit::settings).collect();
+    let arms = b.experiments.iter().flat_map(|it| &it.arms);
+    let servers: Vec<usize> = arms
+        .filter_map(|arm| arm.host.as_ref().map(|host| host.server))
+        .collect();
+    b.main.experiments = settings;
+    let announces = &mut b.conf_mut::<BeaconMain>().announces;
+    announces.resize(servers.iter().max().map_or(0, |last| last + 1), false);
+    servers.iter().for_each(|server| announces[*server] = true);
+    Ok(())
+}
+
+/// Announces the length of a body on the host of an arm, after all stages that change the body.
+fn announce(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
+    let announces = &x.route.http.main::<BeaconMain>().announces;
+    if announces.get(x.route.server) == Some(&true)
+        && x.reply.status == 200
+        && let Some(length) = x.reply.content_length
+    {
+        let value = format!("size;dur={length}");
+        x.reply.fields.push(b"Server-Timing", value.as_bytes());
+    }
+    Ok(())
+}
+
+fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
+    let http = Rc::clone(&x.route.http);
+    let Some(receiver) = &x.loc::<BeaconLoc>(&http).receiver else {
+        return Content::Declined;
+    };
+    match x.target.method {
+        Method::Get | Method::Head => serve(x, cx),
+        Method::Post => match receive(x, cx, receiver) {
+            Ok(content) => content,
+            Err(refusal) => refuse(x, refusal),
+        },
+        _ => Content::Status(405),
+    }
+}
+
+/// Answers with the script.
+fn serve(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
+    let script = &*SCRIPT;
+    x.reply.status = 200;
+    x.reply.content_type.set(b"text/javascript");
+    x.reply.content_length = Some(script.text.len() as u64);
+    x.reply.etag = Some(script.etag.as_bytes().into());
+    (x.reply.fields).push_id(FieldId::CacheControl, b"Cache-Control", CACHE_CONTROL);
+    reply::send(x, cx, Some(Chunk::Static(script.text.as_bytes())));
+    Content::Sent
+}
+
+/// Counts a refused beacon and answers.
+fn refuse(x: &mut Exchange, refusal: Refusal) -> Content {
+    meters::event(refusal.event());
+    x.log(
+        Level::Info,
+        format_args!("experiment beacon refused: {refusal}"),
+    );
+    Content::Status(refusal.status())
+}
+
+/// The head of the request was checked and counted.
+struct Admitted;
+
+/// Takes a beacon.
+fn receive(x: &mut Exchange, cx: &mut Ctx<'_>, receiver: &Receiver) -> Result<Content, Refusal> {
+    if x.extensions.get::<Admitted>().is_none() {
+        admit(x, cx, receiver)?;
+        x.extensions.set(Admitted);
+    }
+    let options = CollectOptions {
+        in_file: InFile::Off,
+        mode: 0o600,
+        log: None,
+        most: Some(receiver.max_bytes),
+    };
+    match request_body::collect(x, cx, &options) {
+        Collected::Wait => return Ok(Content::Wait),
+        Collected::Status(413) => return Err(Refusal::TooLarge),
+        // The client broke off, or was too slow.
+        Collected::Status(status) => return Ok(Content::Status(status)),
+        Collected::Done => {}
+    }
+    let body = x.body_bytes().unwrap_or_default();
+    let beacon = beacon::parse(body).map_err(Refusal::Body)?;
+    let recorded = visit::record(x, cx, receiver, &beacon)?;
+    meters::event(if recorded {
+        Event::BeaconRecorded
+    } else {
+        Event::BeaconOutside
+    });
+    Ok(Content::Status(204))
+}
+
+/// Checks the head of a request with a beacon.
+fn admit(x: &Exchange, cx: &Ctx<'_>, receiver: &Receiver) -> Result<(), Refusal> {
+    if !origin::is_text(x) {
+        return Err(Refusal::ContentType);
+    }
+    if !origin::is_same(x) {
+        return Err(Refusal::CrossSite);
+    }
+    if matches!(x.head.body, BodyLength::Length(bytes) if bytes > receiver.max_bytes) {
+        return Err(Refusal::TooLarge);
+    }
+    let now_ms = cx.clock.mono_ms;
+    let limits = &receiver.limits;
+    if !limits.admits_address(&x.client.peer, receiver.rate, now_ms) {
+        return Err(Refusal::AddressRate);
+    }
+    Ok(())
+}
+
+/// How long browsers may use the script without a request.
+const CACHE_CONTROL: &[u8] = b"max-age=3600";
+/// Sizes of `max_size`. A beacon is at most [`BEACON_MAX_BYTES`] long; a page of one host needs 256.
+const SIZES: std::ops::RangeInclusive<usize> = 256..=BEACON_MAX_BYTES;

@@ -1,0 +1,175 @@
+//! Visits: a beacon joined with the assignment of its user.
+
+use std::rc::Rc;
+
+use engines::beacon::{Beacon, HostFiles};
+use server_base::experiment::{ExperimentSettings, METRICS, Name, Visit, VisitMetric};
+use server_http::exchange::{Ctx, Exchange};
+use server_http::experiments::{Assigned, Experiment, Member, Part, Phase};
+use server_http::http::Http;
+
+use super::Receiver;
+use super::refusal::Refusal;
+use crate::experiment::assigned;
+
+/// Returns the settings of an experiment for the store.
+pub(super) fn settings(experiment: &Experiment) -> ExperimentSettings {
+    let arms = experiment.arms.iter();
+    ExperimentSettings {
+        name: experiment.name,
+        arms: arms.map(|arm| (arm.name, arm.weight)).collect(),
+        share: experiment.share,
+        start_s: (experiment.start_ms > 0).then_some(experiment.start_ms / 1000),
+        end_s: (experiment.end_ms < u64::MAX).then_some(experiment.end_ms / 1000),
+        window_s: experiment.window_s,
+        pre_period_s: experiment.pre_period_s,
+        metrics: experiment.metrics.clone(),
+    }
+}
+
+/// Records the view in each experiment of its user. Returns false if the user is in none.
+pub(super) fn record(
+    x: &mut Exchange,
+    cx: &mut Ctx<'_>,
+    receiver: &Receiver,
+    beacon: &Beacon,
+) -> Result<bool, Refusal> {
+    let http = Rc::clone(&x.route.http);
+    let now_ms = cx.clock.unix_ms;
+    let users = assigned(x, cx);
+    if users.cookies.iter().any(|cookie| cookie.is_forged) {
+        return Err(Refusal::ForgedUser);
+    }
+    let Some(first) = users.members.iter().find(|member| member.user != 0) else {
+        return without_user(x, &http, &users, now_ms);
+    };
+    let limits = &receiver.limits;
+    if !limits.admits_user(first.user, receiver.rate, cx.clock.mono_ms) {
+        return Err(Refusal::UserRate);
+    }
+    let began_ms = now_ms.saturating_sub(beacon.view_age_ms().into());
+    let mut takes_part = false;
+    let mut visits = Vec::new();
+    for member in &users.members {
+        let experiment = &http.experiments[usize::from(member.experiment)];
+        let Some(place) = place(experiment, member) else {
+            continue;
+        };
+        takes_part = true;
+        if beacon
+            .hosts
+            .iter()
+            .any(|files| place.is_foreign(&files.host))
+        {
+            return Err(Refusal::ForgedArm);
+        }
+        if place.arm.is_none() || began_ms >= experiment.live_since_ms() {
+            visits.push(place.visit(now_ms, member.user, beacon, &x.target.host));
+        }
+    }
+    if !takes_part {
+        return Ok(false);
+    }
+    if visits.is_empty() {
+        return Err(Refusal::NotLive);
+    }
+    if !limits.is_new(beacon.view) {
+        return Err(Refusal::Replay);
+    }
+    if let Some(sink) = &cx.env.samples {
+        visits.iter().for_each(|visit| sink.visit(visit));
+    }
+    Ok(true)
+}
+
+/// Returns the answer to a beacon of nobody. A user by a variable may have no value, and is in no experiment then.
+fn without_user(x: &Exchange, http: &Http, users: &Assigned, now_ms: u64) -> Result<bool, Refusal> {
+    let is_of_server = |it: &Experiment| it.server.is_none_or(|server| server == x.route.server);
+    let mut here = http.experiments.iter().filter(|it| is_of_server(it));
+    if here.all(|it| it.phase(now_ms) == Phase::Off) {
+        return Err(Refusal::NotLive);
+    }
+    if users.cookies.is_empty() {
+        return Ok(false);
+    }
+    Err(Refusal::NoUser)
+}
+
+/// The place of a user in an experiment.
+struct Place<'h> {
+    experiment: &'h Experiment,
+    /// Index of the arm; `None` before the start.
+    arm: Option<usize>,
+    /// The host for the user's static files.
+    host: Option<&'h [u8]>,
+}
+
+/// Returns the place of a user; `None` outside.
+fn place<'h>(experiment: &'h Experiment, member: &Member) -> Option<Place<'h>> {
+    let arm = match member.part {
+        Part::Outside => return None,
+        Part::Before => None,
+        Part::Arm(arm) => Some(usize::from(arm)),
+    };
+    let of_arm = arm.and_then(|arm| experiment.arms.get(arm)?.host.as_ref());
+    let host = match of_arm {
+        Some(host) => Some(&*host.name),
+        None => experiment.host.as_deref(),
+    };
+    Some(Place {
+        experiment,
+        arm,
+        host,
+    })
+}
+
+impl Place<'_> {
+    /// Returns whether a host is that of another arm.
+    fn is_foreign(&self, host: &str) -> bool {
+        let arms = self.experiment.arms.iter().enumerate();
+        let mut others = arms.filter(|(index, _)| Some(*index) != self.arm);
+        others.any(|(_, arm)| {
+            let named = arm.host.as_ref();
+            named.is_some_and(|named| *named.name == *host.as_bytes())
+        })
+    }
+
+    /// Returns the record of a view. Without a host of the experiment, static files are those of the page's host.
+    fn visit(&self, at_ms: u64, user: u64, beacon: &Beacon, page_host: &[u8]) -> Visit {
+        let host = self.host.unwrap_or(page_host);
+        let mut all = beacon.hosts.iter();
+        let files = all.find(|files| files.host.as_bytes() == host);
+        let arm = self.arm.and_then(|arm| self.experiment.arms.get(arm));
+        Visit {
+            at_ms,
+            user,
+            view: beacon.view,
+            experiment: self.experiment.name,
+            arm: arm.map_or(Name::EMPTY, |arm| arm.name),
+            values: values(beacon, files),
+            files: files.map_or(0, |files| files.files),
+            files_failed: files.map_or(0, |files| files.failed),
+            files_truncated: files.map_or(0, |files| files.truncated),
+            file_bytes: files.map_or(0, |files| files.bytes),
+            is_failed: beacon.load_us().is_none(),
+        }
+    }
+}
+
+/// Returns the values of a view by the place in [`VisitMetric::ALL`]; `files` are those of the experiment's host.
+fn values(beacon: &Beacon, files: Option<&HostFiles>) -> [Option<u32>; METRICS] {
+    VisitMetric::ALL.map(|metric| match metric {
+        VisitMetric::Dns => beacon.lookup_us(),
+        VisitMetric::Connect => beacon.connect_us(),
+        VisitMetric::Tls => beacon.tls_us(),
+        VisitMetric::FirstByte => beacon.first_byte_us(),
+        VisitMetric::Response => beacon.response_end_us(),
+        VisitMetric::DomContentLoaded => beacon.dom_content_loaded_us(),
+        VisitMetric::Load => beacon.load_us(),
+        VisitMetric::FirstContentfulPaint => beacon.first_paint_us(),
+        VisitMetric::LargestContentfulPaint => beacon.largest_paint_us(),
+        VisitMetric::InteractionToNextPaint => beacon.interaction_us,
+        VisitMetric::LayoutShift => beacon.shift,
+        VisitMetric::Files => files.and_then(|files| beacon.files_us(files)),
+    })
+}
