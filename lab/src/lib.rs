@@ -18,5 +18,6 @@ pub mod map;
 pub mod page;
 pub mod report;
 pub mod stats;
+mod time;
 pub mod web;
 pub mod wire;

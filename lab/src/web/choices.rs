@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use store::{Error, Grouping, Query, Store};
 
-use super::time::DAY_S;
+use crate::time::DAY_S;
 
 /// Values of the filters, and the period that the store has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -7,9 +7,9 @@ use serde_json::{Map, Value, json};
 use super::FORMAT;
 use super::http::{CSV, JSON, Response};
 use super::params::{Params, metric};
-use super::time::iso;
 use super::views::{Page, View};
 use crate::report::escaped_json;
+use crate::time::iso;
 
 /// Returns a table of a view as CSV.
 pub(super) fn csv(page: Page, params: &Params, view: &View) -> Response {

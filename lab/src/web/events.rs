@@ -9,7 +9,7 @@ use store::{Grouping, Query, Step, Store};
 use super::http::Events;
 use super::live::{Figures, Live, Rows, Sums};
 use super::site::Site;
-use super::time::{iso, now_s};
+use crate::time::{iso, now_s};
 
 /// Returns the maker of events of a site.
 pub(super) fn events(site: &Site) -> Events {

@@ -9,9 +9,9 @@ use super::choices::Choices;
 use super::http::{HTML, Response};
 use super::params::{EXACT, METRICS, PRESETS, Params, SHIFT_MAX};
 use super::table::{Cell, Format, Table};
-use super::time::{input, iso, length, readable};
 use super::views::{Page, Section, Tile, View, country_name};
 use crate::report::{PROGRAM, bounded, visible, wide};
+use crate::time::{input, iso, length, readable};
 
 /// Data around a view.
 pub(super) struct Frame<'a> {

@@ -17,7 +17,6 @@ mod pages;
 mod params;
 mod site;
 mod table;
-mod time;
 mod views;
 
 #[cfg(test)]

@@ -10,9 +10,9 @@ use super::choices::Kept;
 use super::http::{Events, HTML, Handler, Request, Response, Route, Worker};
 use super::params::Params;
 use super::site::Site;
-use super::time::now_s;
 use super::views::{Context, Page};
 use super::{assets, data, events, layout};
+use crate::time::now_s;
 
 /// All pages of a site.
 pub(super) struct Pages {

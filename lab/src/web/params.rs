@@ -5,7 +5,7 @@
 use engines::http::{Escape, escape, unescape};
 use store::{Metric, TEXT_BYTES_MAX};
 
-use super::time::{self, DAY_S};
+use crate::time::{self, DAY_S};
 
 /// Parameters of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]

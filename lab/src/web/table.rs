@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Number, Value};
 
-use super::time;
 use crate::map::cell as csv_text;
 use crate::report::visible;
+use crate::time;
 
 /// A value of a table.
 #[derive(Clone, Debug, PartialEq)]

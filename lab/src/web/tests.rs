@@ -17,8 +17,8 @@ use store::{Connection, OpenSample, Retention, Sqlite, Store};
 use super::http::{Handler, Request, Response, Route};
 use super::pages::Pages;
 use super::site::{Site, Source};
-use super::time::now_s;
 use super::views::Page;
+use crate::time::now_s;
 
 /// A file of SQLite.
 struct File {

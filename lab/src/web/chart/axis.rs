@@ -3,8 +3,8 @@
 use maud::{Markup, html};
 
 use super::{GRID, LEFT, RIGHT, px};
+use crate::time::{DAY_S, tick};
 use crate::web::table::{bytes, real};
-use crate::web::time::{DAY_S, tick};
 
 /// Format of a vertical axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,8 +6,8 @@ use serde_json::Value;
 use store::{Connection, OpenSample};
 
 use super::{Dashboard, example, paths, rows, text};
+use crate::time::now_s;
 use crate::web::http::{CSV, HTML, JSON};
-use crate::web::time::now_s;
 
 #[test]
 fn each_view_is_a_page_a_table_and_json() {

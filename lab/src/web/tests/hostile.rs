@@ -6,8 +6,8 @@ use firstbyte_tests::TempDir;
 use store::{Connection, Network, OpenSample, Prefixes, Sqlite, Store};
 
 use super::{Dashboard, paths, text};
+use crate::time::now_s;
 use crate::web::live::{Figures, Live, Sums};
-use crate::web::time::now_s;
 
 /// Texts that must stay texts.
 const HOSTILE: [&str; 8] = [

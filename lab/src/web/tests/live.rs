@@ -7,10 +7,10 @@ use serde_json::Value;
 use store::{Connection, Counts, OpenSample};
 
 use super::{Dashboard, File};
+use crate::time::now_s;
 use crate::web::events;
 use crate::web::live::Live;
 use crate::web::site::Site;
-use crate::web::time::now_s;
 
 /// Data of an event.
 fn data(event: &str) -> Value {

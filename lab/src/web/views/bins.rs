@@ -7,9 +7,9 @@ use store::{
 };
 
 use super::view::Context;
+use crate::time::DAY_S;
 use crate::web::chart::{Chart, Lines, Scale, Series};
 use crate::web::params::Params;
-use crate::web::time::DAY_S;
 
 /// Steps of a period.
 #[derive(Clone, Debug, PartialEq, Eq)]

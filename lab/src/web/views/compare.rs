@@ -12,9 +12,9 @@ use super::map::country_name;
 use super::view::{Context, Head, UNKNOWN, View};
 use crate::map::Times;
 use crate::stats::{Comparison, paired_among};
+use crate::time::readable;
 use crate::web::params::metric;
 use crate::web::table::{Cell, Format, Table, real};
-use crate::web::time::readable;
 
 /// Histograms of a country: those of both periods by part.
 #[derive(Clone, Debug, Default)]

@@ -6,10 +6,10 @@ use super::bins::{self, Bin, Bins};
 use super::view::{Context, Head, QUANTILES, SUMS, Tile, View, quantiles, sums};
 use super::{map, requests};
 use crate::map::Times;
+use crate::time::length;
 use crate::web::chart::Scale;
 use crate::web::params::metric;
 use crate::web::table::{Cell, Format, Table, bytes, grouped, real};
-use crate::web::time::length;
 
 pub(super) fn view(context: &Context<'_>) -> Result<View, Error> {
     let bins = Bins::of(context.params);

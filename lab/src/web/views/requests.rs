@@ -4,9 +4,9 @@ use store::{Error, Grouping, Metric};
 
 use super::bins::{self, Bin, Bins, Rate};
 use super::view::{Context, Head, SUMS, View, name_of, sums};
+use crate::time::length;
 use crate::web::chart::{Chart, Scale, Series};
 use crate::web::table::{Cell, Format, Table};
-use crate::web::time::length;
 
 pub(super) fn view(context: &Context<'_>) -> Result<View, Error> {
     let bins = Bins::of(context.params);

@@ -4,9 +4,9 @@ use store::{Error, Grouping, Metric, Totals};
 
 use super::bins::{self, Bin, Bins, Rate};
 use super::view::{Context, Head, View, name_of};
+use crate::time::length;
 use crate::web::chart::Scale;
 use crate::web::table::{Cell, Format, Table};
-use crate::web::time::length;
 
 pub(super) fn view(context: &Context<'_>) -> Result<View, Error> {
     let bins = Bins::of(context.params);

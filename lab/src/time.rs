@@ -1,23 +1,23 @@
-//! Times of pages: UTC, as ISO 8601 has them.
+//! Times of pages and reports: UTC, as ISO 8601 has them.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use engines::http::civil;
 
 /// Returns the time of the system, Unix seconds.
-pub(super) fn now_s() -> u64 {
+pub(crate) fn now_s() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_secs())
 }
 
 /// Writes a time as `2026-11-29T14:00:00Z`.
-pub(super) fn iso(unix_s: u64) -> String {
+pub(crate) fn iso(unix_s: u64) -> String {
     let date = date(unix_s);
     format!("{}T{}Z", day(unix_s), clock(&date))
 }
 
 /// Writes a time for readers: `2026-11-29 14:00`, with seconds if they are not 0.
-pub(super) fn readable(unix_s: u64) -> String {
+pub(crate) fn readable(unix_s: u64) -> String {
     let date = date(unix_s);
     let clock = clock(&date);
     let shown = clock.strip_suffix(":00").unwrap_or(&clock);
@@ -25,13 +25,13 @@ pub(super) fn readable(unix_s: u64) -> String {
 }
 
 /// Writes a time as the value of a field: `2026-11-29T14:00`, to the minute.
-pub(super) fn input(unix_s: u64) -> String {
+pub(crate) fn input(unix_s: u64) -> String {
     let date = date(unix_s);
     format!("{}T{:02}:{:02}", day(unix_s), date.hour, date.minute)
 }
 
 /// Writes a tick of a time axis: the date at midnight, else the clock.
-pub(super) fn tick(unix_s: u64) -> String {
+pub(crate) fn tick(unix_s: u64) -> String {
     let date = date(unix_s);
     match unix_s % DAY_S {
         0 => format!("{:02}-{:02}", date.month, date.day),
@@ -40,7 +40,7 @@ pub(super) fn tick(unix_s: u64) -> String {
 }
 
 /// Reads a time in UTC, with or without seconds, or a date. Returns Unix seconds; `None` for any other text.
-pub(super) fn parse(text: &str) -> Option<u64> {
+pub(crate) fn parse(text: &str) -> Option<u64> {
     let text = text.trim();
     let ms = match text.len() {
         DATE_BYTES => crate::page::har::parse_date(&format!("{text}T00:00Z"))?,
@@ -50,7 +50,7 @@ pub(super) fn parse(text: &str) -> Option<u64> {
 }
 
 /// Writes a length of time in its largest whole unit, such as `6 h`.
-pub(super) fn length(seconds: u64) -> String {
+pub(crate) fn length(seconds: u64) -> String {
     match seconds {
         s if s >= 2 * DAY_S && s.is_multiple_of(DAY_S) => format!("{} days", s / DAY_S),
         s if s >= 3600 && s.is_multiple_of(3600) => format!("{} h", s / 3600),
@@ -73,7 +73,7 @@ fn clock(date: &engines::http::Civil) -> String {
 }
 
 /// Seconds of a day.
-pub(super) const DAY_S: u64 = 86_400;
+pub(crate) const DAY_S: u64 = 86_400;
 /// Length of `2026-11-29`.
 const DATE_BYTES: usize = 10;
 /// End of the year 9999.
