@@ -21,6 +21,7 @@ use super::files::{write, written};
 use super::interruption::interruptions;
 use super::output::{all, fail};
 use super::status::INTERRUPTED;
+use super::stored::Stored;
 use super::values::{count, whole};
 use crate::stdout;
 use crate::terminal::fitted;
@@ -171,10 +172,12 @@ pub(super) fn run(options: &Options) -> ExitCode {
 /// Draws the map of a store.
 fn draw_recorded(options: &Options, url: &str) -> Result<(), String> {
     let recorded = Recorded {
-        url,
-        user: options.user.as_deref(),
-        password_file: options.password_file.as_deref(),
-        cacert: options.cacert.as_deref(),
+        store: Stored {
+            url,
+            user: options.user.as_deref(),
+            password_file: options.password_file.as_deref(),
+            cacert: options.cacert.as_deref(),
+        },
         days: options.days,
         protocol: options.protocol.as_deref(),
         server: options.server.as_deref(),

@@ -19,6 +19,7 @@ pub(crate) mod manual;
 mod map;
 mod output;
 pub(crate) mod status;
+mod stored;
 mod values;
 mod via;
 mod waterfall;
