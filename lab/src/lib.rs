@@ -11,6 +11,7 @@ pub mod browser;
 pub mod capture;
 pub mod client;
 pub mod doctor;
+pub mod experiment;
 pub mod fetch;
 pub mod host;
 pub mod load;

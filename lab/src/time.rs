@@ -40,7 +40,7 @@ pub(crate) fn tick(unix_s: u64) -> String {
 }
 
 /// Reads a time in UTC, with or without seconds, or a date. Returns Unix seconds; `None` for any other text.
-pub(crate) fn parse(text: &str) -> Option<u64> {
+pub fn parse(text: &str) -> Option<u64> {
     let text = text.trim();
     let ms = match text.len() {
         DATE_BYTES => crate::page::har::parse_date(&format!("{text}T00:00Z"))?,

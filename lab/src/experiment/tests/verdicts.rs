@@ -1,0 +1,503 @@
+//! Verdicts of many situations, sentence by sentence.
+
+use store::VisitMetric;
+
+use super::memory::{Memory, START_S};
+use super::{analysed, at};
+use crate::experiment::report::{
+    Arm, Change, Comparison, FORMAT, MADE_BY, Metric, Outcome, Report, ShareTest, State, Values,
+    Verdict, Wait,
+};
+use crate::experiment::statistic::Statistic;
+use crate::experiment::verdict::verdict;
+use crate::experiment::warnings::warnings;
+use crate::experiment::{Options, analysis};
+use crate::time::DAY_S;
+
+/// A report of two arms with 10,000 users each, without metrics.
+fn report() -> Report {
+    let arm = |name: &str| Arm {
+        arm: name.to_owned(),
+        weight: 50,
+        users: 10_000,
+        views: 20_000,
+        files: 1_000_000,
+        ..Arm::default()
+    };
+    Report {
+        format: FORMAT,
+        program: MADE_BY,
+        experiment: "spdy".to_owned(),
+        at_s: START_S + 10 * DAY_S,
+        since_s: START_S,
+        start_s: Some(START_S),
+        end_s: None,
+        last_s: Some(START_S + 10 * DAY_S - 60),
+        window_s: DAY_S,
+        pre_period_s: 0,
+        share_percent: 100.0,
+        state: State::Running,
+        is_a_a: false,
+        alpha: 0.05,
+        arms: vec![arm("control"), arm("fast")],
+        users_per_day: Some(2000.0),
+        mixed_users: 0,
+        unfinished_users: 0,
+        unmeasured_users: 0,
+        sample_ratio: ShareTest {
+            p_value: 1.0,
+            is_mismatch: false,
+        },
+        metrics: Vec::new(),
+        steps: Vec::new(),
+        verdict: Verdict::default(),
+        warnings: Vec::new(),
+    }
+}
+
+/// A metric with changes of arm `fast`: low end, estimate, high end of mean, median, p80, p95.
+fn metric(metric: VisitMetric, changes: [[f64; 3]; 4]) -> Metric {
+    let values = |name: &str, mean: f64| Values {
+        arm: name.to_owned(),
+        users: 10_000,
+        mean: Some(mean),
+        deviation: Some(mean),
+        p50: Some(mean * 0.8),
+        p80: Some(mean * 1.5),
+        p95: Some(mean * 3.0),
+    };
+    let comparison = |(statistic, [low, estimate, high]): (Statistic, [f64; 3])| {
+        let change = Change {
+            estimate,
+            low,
+            high,
+        };
+        Comparison {
+            arm: "fast".to_owned(),
+            statistic,
+            level: 0.9875,
+            change: Some(change),
+            differs: change.differs(),
+            course: Vec::new(),
+        }
+    };
+    Metric {
+        metric,
+        unit: "ms",
+        is_primary: metric == VisitMetric::Load,
+        cuped: None,
+        values: vec![
+            values("control", 1050.0),
+            values("fast", 1050.0 * (1.0 + changes[0][1] / 100.0)),
+        ],
+        comparisons: Statistic::ALL
+            .into_iter()
+            .zip(changes)
+            .map(comparison)
+            .collect(),
+    }
+}
+
+const FASTER: [f64; 3] = [-7.5, -4.8, -2.1];
+const SLOWER: [f64; 3] = [0.4, 1.2, 2.0];
+const EQUAL: [f64; 3] = [-1.2, 0.6, 2.3];
+const OPEN: [f64; 3] = [-100.0, 3.0, f64::INFINITY];
+const SURE: &str =
+    "All intervals of this report hold together with a confidence of 95 %, however often you look.";
+
+fn with(changes: [[f64; 3]; 4]) -> Report {
+    Report {
+        metrics: vec![metric(VisitMetric::Load, changes)],
+        ..report()
+    }
+}
+
+fn wait(effect_percent: f64, users: f64, more_days: Option<f64>) -> Wait {
+    Wait {
+        arm: "fast".to_owned(),
+        effect_percent,
+        more_users_per_arm: users,
+        more_days,
+    }
+}
+
+#[track_caller]
+fn check(report: &Report, waits: Vec<Wait>, outcome: Outcome, sentences: &[&str]) {
+    let found = verdict(report, waits);
+    assert_eq!(found.sentences, sentences, "{:?}", found.outcome);
+    assert_eq!(found.outcome, outcome);
+    for sentence in &found.sentences {
+        assert!(
+            sentence.ends_with('.') && !sentence.contains("NaN") && !sentence.contains("inf"),
+            "{sentence}"
+        );
+    }
+}
+
+#[test]
+fn a_faster_arm() {
+    check(
+        &with([FASTER; 4]),
+        Vec::new(),
+        Outcome::Difference,
+        &[
+            "fast: page load is 4.8 % faster than in control on average (2.1 % to 7.5 %).",
+            "The mean is 1,000 ms in fast and 1,050 ms in control.",
+            "fast: the median is 4.8 % faster (2.1 % to 7.5 %), the 80th percentile is 4.8 % faster (2.1 % to 7.5 %) and the 95th percentile is 4.8 % faster (2.1 % to 7.5 %).",
+            SURE,
+            "This is sure enough to stop. More users only narrow the intervals.",
+        ],
+    );
+}
+
+#[test]
+fn a_slower_arm_with_a_tail_that_shows_nothing() {
+    check(
+        &with([SLOWER, SLOWER, EQUAL, OPEN]),
+        Vec::new(),
+        Outcome::Difference,
+        &[
+            "fast: page load is 1.2 % slower than in control on average (0.40 % to 2.0 %).",
+            "The mean is 1,063 ms in fast and 1,050 ms in control.",
+            "fast: the median is 1.2 % slower (0.40 % to 2.0 %).",
+            "fast: the 80th percentile and the 95th percentile show no difference yet.",
+            SURE,
+            "This is sure enough to stop. More users only narrow the intervals.",
+        ],
+    );
+}
+
+#[test]
+fn no_difference_yet_with_the_time_to_wait() {
+    check(
+        &with([EQUAL; 4]),
+        vec![
+            wait(0.6, 440_000.0, Some(440.0)),
+            wait(1.0, 120_000.0, Some(119.2)),
+        ],
+        Outcome::NoDifference,
+        &[
+            "fast: no difference from control in the mean page load so far. The true change is within this range: 1.2 % faster to 2.3 % slower.",
+            SURE,
+            "To find a change of 0.60 %, wait about 440 days: each arm needs 440,000 more users.",
+            "To find a change of 1.0 %, wait about 120 days: each arm needs 120,000 more users.",
+        ],
+    );
+    check(
+        &with([EQUAL; 4]),
+        vec![
+            wait(0.1, f64::INFINITY, None),
+            wait(1.0, 1.0, None),
+            wait(2.0, 0.0, Some(0.0)),
+            wait(1.5, 5e6, Some(2500.0)),
+        ],
+        Outcome::NoDifference,
+        &[
+            "fast: no difference from control in the mean page load so far. The true change is within this range: 1.2 % faster to 2.3 % slower.",
+            SURE,
+            "A change of 0.10 % is too small to be found.",
+            "To find a change of 1.0 %, each arm needs 1 more user.",
+            "A change of 2.0 % would have been found by now with a probability of 80 %.",
+            "To find a change of 1.5 %, wait more than two years: each arm needs 5,000,000 more users.",
+        ],
+    );
+}
+
+#[test]
+fn a_median_that_differs_while_the_mean_does_not() {
+    check(
+        &with([EQUAL, FASTER, EQUAL, EQUAL]),
+        vec![wait(1.0, 120_000.0, Some(30.0))],
+        Outcome::Difference,
+        &[
+            "fast: no difference from control in the mean page load so far. The true change is within this range: 1.2 % faster to 2.3 % slower.",
+            "fast: the median is 4.8 % faster (2.1 % to 7.5 %).",
+            "fast: the 80th percentile and the 95th percentile show no difference yet.",
+            SURE,
+            "This is sure enough to stop. More users only narrow the intervals.",
+            "To find a change of 1.0 %, wait about 30 days: each arm needs 120,000 more users.",
+        ],
+    );
+}
+
+#[test]
+fn an_ended_experiment_is_final() {
+    let mut report = with([EQUAL; 4]);
+    report.state = State::Ended;
+    check(
+        &report,
+        vec![wait(1.0, 120_000.0, Some(30.0))],
+        Outcome::NoDifference,
+        &[
+            "fast: no difference from control in the mean page load so far. The true change is within this range: 1.2 % faster to 2.3 % slower.",
+            SURE,
+            "The experiment has ended, so this verdict is final.",
+        ],
+    );
+}
+
+#[test]
+fn another_metric_that_differs() {
+    let mut report = with([EQUAL; 4]);
+    let shift = [EQUAL, EQUAL, [-20.0, -15.0, -10.0], EQUAL];
+    report.metrics.push(metric(VisitMetric::LayoutShift, shift));
+    let slower = [SLOWER, EQUAL, EQUAL, EQUAL];
+    report.metrics.push(metric(VisitMetric::FirstByte, slower));
+    check(
+        &report,
+        Vec::new(),
+        Outcome::Difference,
+        &[
+            "fast: no difference from control in the mean page load so far. The true change is within this range: 1.2 % faster to 2.3 % slower.",
+            "fast: layout shift, 80th percentile: 15.0 % lower (10.0 % to 20.0 %).",
+            "fast: first byte, mean: 1.2 % slower (0.40 % to 2.0 %).",
+            SURE,
+            "This is sure enough to stop. More users only narrow the intervals.",
+        ],
+    );
+}
+
+#[test]
+fn shares_that_contradict_the_weights_block_the_verdict() {
+    let mut report = with([FASTER; 4]);
+    report.arms[0].users = 10_400;
+    report.arms[1].users = 9_600;
+    report.sample_ratio = ShareTest {
+        p_value: 0.000_02,
+        is_mismatch: true,
+    };
+    let cause = "One arm loses users, or counts them twice. Look for redirects, errors, caches and robots in one arm. Until the \
+         cause is found, no figure of this report is reliable.";
+    check(
+        &report,
+        vec![wait(1.0, 1.0, None)],
+        Outcome::SampleRatio,
+        &[
+            "No verdict: the shares of users contradict the weights (50 to 50): control has 52.00 % and fast has 48.00 %.",
+            "Chance produces such shares with a probability of less than 0.01 % at most, however often you look.",
+            cause,
+        ],
+    );
+    report.sample_ratio.p_value = 0.004;
+    let found = verdict(&report, vec![wait(1.0, 1.0, None)]);
+    assert!(
+        found.sentences[1].contains("a probability of 0.40 % at most"),
+        "{:?}",
+        found.sentences
+    );
+    assert_eq!(found.waits, []);
+}
+
+#[test]
+fn too_few_users() {
+    let mut report = with([OPEN; 4]);
+    report.users_per_day = Some(40.0);
+    for values in &mut report.metrics[0].values {
+        values.users = 60;
+    }
+    check(
+        &report,
+        Vec::new(),
+        Outcome::TooFewUsers,
+        &[
+            "No verdict yet: too few users have finished their window: 60 in control and 60 in fast.",
+            "40 users enter in a day so far. Look again tomorrow.",
+        ],
+    );
+}
+
+#[test]
+fn no_user_has_finished() {
+    let mut report = with([OPEN; 4]);
+    report.arms[0].users = 1;
+    report.arms[1].users = 2;
+    for values in &mut report.metrics[0].values {
+        values.users = 0;
+    }
+    check(
+        &report,
+        Vec::new(),
+        Outcome::NoUsers,
+        &[
+            "No verdict yet: 3 users are within their window of 24 h.",
+            "Users count once their window is over.",
+        ],
+    );
+}
+
+#[test]
+fn no_user_has_been_seen() {
+    let mut report = report();
+    report.arms.iter_mut().for_each(|arm| arm.users = 0);
+    check(
+        &report,
+        Vec::new(),
+        Outcome::NoUsers,
+        &[
+            "No verdict: no user has been seen since 2026-01-01 00:00 UTC.",
+            "Check that pages contain the script of experiment_beacon, that the kill switch is off, and that the share of users is above 0.",
+        ],
+    );
+}
+
+#[test]
+fn not_begun() {
+    let mut report = report();
+    report.state = State::NotBegun;
+    report.start_s = Some(START_S + 30 * DAY_S);
+    let sentence = "No verdict: the experiment begins at 2026-01-31 00:00 UTC.";
+    check(&report, Vec::new(), Outcome::NotBegun, &[sentence]);
+}
+
+#[test]
+fn equal_arms() {
+    let mut report = with([EQUAL; 4]);
+    report.is_a_a = true;
+    check(
+        &report,
+        vec![wait(1.0, 10.0, None)],
+        Outcome::AaPassed,
+        &[
+            "A/A test passed: 20,000 users in arms of the same effect, and no figure differs.",
+            SURE,
+        ],
+    );
+    let mut report = with([SLOWER, EQUAL, EQUAL, EQUAL]);
+    report.is_a_a = true;
+    check(
+        &report,
+        Vec::new(),
+        Outcome::AaFailed,
+        &[
+            "A/A test failed: 20,000 users in arms of the same effect, and figures differ.",
+            "The arms are not equal, or users are not assigned by chance. Find the cause before the next experiment.",
+            "fast: page load is 1.2 % slower than in control on average (0.40 % to 2.0 %).",
+            "The mean is 1,063 ms in fast and 1,050 ms in control.",
+            SURE,
+        ],
+    );
+}
+
+#[test]
+fn several_arms() {
+    let mut report = with([EQUAL; 4]);
+    let metric = &mut report.metrics[0];
+    for n in 0..11 {
+        let name = format!("arm{n}");
+        report.arms.push(Arm {
+            arm: name.clone(),
+            ..report.arms[1].clone()
+        });
+        metric.values.push(Values {
+            arm: name.clone(),
+            ..metric.values[1].clone()
+        });
+        let mean = Comparison {
+            arm: name,
+            ..metric.comparisons[0].clone()
+        };
+        metric.comparisons.push(mean);
+    }
+    let found = verdict(&report, vec![wait(1.0, 120_000.0, Some(30.0))]);
+    let arms = found
+        .sentences
+        .iter()
+        .filter(|one| one.contains("no difference from control"));
+    assert_eq!(arms.count(), 10, "{:?}", found.sentences);
+    let end = &found.sentences[10..];
+    let wanted = [
+        "The table has 2 more arms.",
+        SURE,
+        "To find a change of 1.0 % in fast, wait about 30 days: each arm needs 120,000 more users.",
+    ];
+    assert_eq!(end, wanted);
+}
+
+#[test]
+fn reasons_for_care() {
+    let mut care = with([FASTER; 4]);
+    assert_eq!(warnings(&care), [""; 0]);
+    care.state = State::Silent;
+    care.mixed_users = 300;
+    care.unmeasured_users = 5000;
+    care.arms[0].failed_views = 20;
+    care.arms[1].failed_views = 400;
+    care.arms[1].files_truncated = 5000;
+    let wanted = [
+        "No visit since 2026-01-10 23:59 UTC: the kill switch is on, or the experiment is no longer configured.",
+        "300 users had visits in several arms and do not count. Users that change their arm point to servers with different keys, or to a user key that several people share.",
+        "5,000 users finished without a value of the primary metric.",
+        "fast: 2.0 % of page loads failed (400), and 0.10 % in control. Failed loads have no times, so compare times with care.",
+        "fast: 0.50 % of static files were truncated (5,000), and 0.00 % in control. Failed loads have no times, so compare times with care.",
+    ];
+    assert_eq!(warnings(&care), wanted);
+}
+
+/// The verdict of generated users has its parts in order.
+#[test]
+fn verdicts_of_generated_users() {
+    let faster = analysed(&Memory::generated(11, 20_000, &[0.0, -0.05]));
+    assert_eq!(faster.verdict.outcome, Outcome::Difference);
+    assert!(
+        faster.verdict.sentences[0].starts_with("fast: page load is "),
+        "{:?}",
+        faster.verdict
+    );
+    let memory = Memory::generated(12, 5_000, &[0.0, 0.0]);
+    let equal = analysis(&memory, "spdy", memory.end_s(), &Options::default());
+    let equal = equal.expect("it can be read");
+    assert_eq!(
+        equal.verdict.outcome,
+        Outcome::NoDifference,
+        "{:?}",
+        equal.verdict
+    );
+    let wait = equal.verdict.waits.last().expect("a wait for 1 %");
+    assert_eq!(wait.effect_percent, 1.0);
+    // A coefficient of variation of 0.3 needs some 20,000 users in each arm.
+    assert!(
+        (5_000.0..100_000.0).contains(&wait.more_users_per_arm),
+        "{wait:?}"
+    );
+    // 4,320 users a day and arm.
+    let days = wait.more_days.expect("the rate is known");
+    assert!(
+        (days * 4320.0 / wait.more_users_per_arm - 1.0).abs() < 0.1,
+        "{wait:?}"
+    );
+    let uneven = {
+        let mut memory = Memory::generated(13, 8_000, &[0.0, 0.0]);
+        let mut n = 0;
+        memory.users.retain(|user| {
+            n += usize::from(user.arm == 1);
+            user.arm == 0 || n % 3 > 0
+        });
+        analysed(&memory)
+    };
+    assert_eq!(uneven.verdict.outcome, Outcome::SampleRatio);
+    let few = analysed(&Memory::generated(14, 60, &[0.0, 0.0]));
+    assert_eq!(
+        few.verdict.outcome,
+        Outcome::TooFewUsers,
+        "{:?}",
+        few.verdict
+    );
+    let begun = at(&Memory::generated(15, 60, &[0.0, 0.0]), START_S + 100);
+    assert_eq!(
+        begun.verdict.outcome,
+        Outcome::NoUsers,
+        "{:?}",
+        begun.verdict
+    );
+    let none = at(&Memory::generated(16, 0, &[0.0, 0.0]), START_S + 100);
+    assert_eq!(none.verdict.outcome, Outcome::NoUsers);
+    let before = at(&Memory::generated(17, 10, &[0.0, 0.0]), START_S - 100);
+    assert_eq!(before.verdict.outcome, Outcome::NotBegun);
+    let a_a = Options {
+        is_a_a: true,
+        ..Options::default()
+    };
+    let memory = Memory::generated(18, 20_000, &[0.0, -0.05]);
+    let failed = analysis(&memory, "spdy", memory.end_s(), &a_a).expect("it can be read");
+    assert_eq!(failed.verdict.outcome, Outcome::AaFailed);
+}

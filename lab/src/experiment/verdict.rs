@@ -1,0 +1,347 @@
+//! The verdict of a report in sentences: the change, its size, how sure it is, and the time to wait, or the reason for none.
+//!
+//! Source: docs/experiment-report.md.
+
+use super::report::{Comparison, Metric, Outcome, Report, State, Verdict, Wait};
+use super::statistic::Statistic;
+use super::words::{change, count, counted, days, joined, label, percent, range, value};
+use crate::time::{length, readable};
+
+/// Returns the verdict of a report, which has everything else, with the expected waits.
+pub(super) fn verdict(report: &Report, waits: Vec<Wait>) -> Verdict {
+    let (outcome, sentences) = match absent(report) {
+        Some(reason) => reason,
+        None => present(report, &waits),
+    };
+    let has_waits = matches!(outcome, Outcome::Difference | Outcome::NoDifference);
+    Verdict {
+        outcome,
+        sentences,
+        waits: if has_waits { waits } else { Vec::new() },
+    }
+}
+
+/// Reasons against a verdict.
+fn absent(report: &Report) -> Option<(Outcome, Vec<String>)> {
+    if report.state == State::NotBegun {
+        let start = report.start_s.map_or_else(String::new, readable);
+        let sentence = format!("No verdict: the experiment begins at {start} UTC.");
+        return Some((Outcome::NotBegun, vec![sentence]));
+    }
+    if report.users() == 0 {
+        return Some((Outcome::NoUsers, no_users(report)));
+    }
+    // Shares of arms are tested before any figure, since a figure of lost users means nothing.
+    if report.sample_ratio.is_mismatch {
+        return Some((Outcome::SampleRatio, mismatch(report)));
+    }
+    let finished: u64 = report.primary().map_or(0, finished);
+    if finished == 0 {
+        let mut sentences = vec![format!(
+            "No verdict yet: {} within their window of {}.",
+            counted_are(report.users(), "user"),
+            length(report.window_s)
+        )];
+        sentences.push("Users count once their window is over.".to_owned());
+        return Some((Outcome::NoUsers, sentences));
+    }
+    let metric = report.primary()?;
+    let has_interval = |one: &&Comparison| one.change.is_some_and(|change| !change.is_open());
+    let means = metric
+        .comparisons
+        .iter()
+        .filter(|one| one.statistic == Statistic::Mean);
+    if means.clone().any(|one| has_interval(&one)) || means.clone().count() == 0 {
+        return None;
+    }
+    Some((Outcome::TooFewUsers, too_few(report, metric)))
+}
+
+fn finished(metric: &Metric) -> u64 {
+    metric.values.iter().map(|values| values.users).sum()
+}
+
+fn counted_are(number: u64, name: &str) -> String {
+    let verb = if number == 1 { "is" } else { "are" };
+    format!("{} {verb}", counted(number, name))
+}
+
+fn no_users(report: &Report) -> Vec<String> {
+    let since = readable(report.since_s);
+    vec![
+        format!("No verdict: no user has been seen since {since} UTC."),
+        "Check that pages contain the script of experiment_beacon, that the kill switch is off, and that the share of users is \
+         above 0."
+            .to_owned(),
+    ]
+}
+
+fn mismatch(report: &Report) -> Vec<String> {
+    let all = report.users().max(1) as f64;
+    let shares = report.arms.iter().take(ARMS_MAX).map(|arm| {
+        let share = arm.users as f64 * 100.0 / all;
+        format!("{} has {share:.2} %", arm.arm)
+    });
+    let shares: Vec<String> = shares.collect();
+    let weights = report.arms.iter().take(ARMS_MAX);
+    let weights: Vec<String> = weights.map(|arm| arm.weight.to_string()).collect();
+    let p_value = report.sample_ratio.p_value;
+    vec![
+        format!(
+            "No verdict: the shares of users contradict the weights ({}): {}.",
+            weights.join(" to "),
+            joined(&shares)
+        ),
+        format!(
+            "Chance produces such shares with a probability of {} at most, however often you look.",
+            probability(p_value)
+        ),
+        "One arm loses users, or counts them twice. Look for redirects, errors, caches and robots in one arm. Until the cause is \
+         found, no figure of this report is reliable."
+            .to_owned(),
+    ]
+}
+
+/// Writes a small probability: `0.4 %`, `less than 0.01 %`.
+fn probability(p_value: f64) -> String {
+    match p_value * 100.0 {
+        p if p < 0.01 => "less than 0.01 %".to_owned(),
+        p => format!("{p:.2} %"),
+    }
+}
+
+fn too_few(report: &Report, metric: &Metric) -> Vec<String> {
+    let users = metric.values.iter().take(ARMS_MAX);
+    let users: Vec<String> = users
+        .map(|values| format!("{} in {}", count(values.users), values.arm))
+        .collect();
+    let mut sentences = vec![format!(
+        "No verdict yet: too few users have finished their window: {}.",
+        joined(&users)
+    )];
+    if let Some(rate) = report.users_per_day.filter(|rate| *rate >= 0.5) {
+        sentences.push(format!(
+            "{} enter in a day so far. Look again tomorrow.",
+            counted(rate.round() as u64, "user")
+        ));
+    }
+    sentences
+}
+
+/// The verdict if nothing is against one.
+fn present(report: &Report, waits: &[Wait]) -> (Outcome, Vec<String>) {
+    let differs = report.metrics.iter().flat_map(|metric| &metric.comparisons);
+    let differs = differs.clone().any(|one| one.differs);
+    let outcome = match (report.is_a_a, differs) {
+        (true, true) => Outcome::AaFailed,
+        (true, false) => Outcome::AaPassed,
+        (false, true) => Outcome::Difference,
+        (false, false) => Outcome::NoDifference,
+    };
+    let mut sentences = begin(report, outcome);
+    let is_passed = outcome == Outcome::AaPassed;
+    if let Some(metric) = report.primary().filter(|_| !is_passed) {
+        sentences.extend(arms(report, metric));
+    }
+    if differs {
+        sentences.extend(others(report));
+    }
+    sentences.push(sureness(report));
+    if report.is_a_a {
+        return (outcome, sentences);
+    }
+    sentences.extend(waiting(report, waits, outcome));
+    (outcome, sentences)
+}
+
+/// First sentence of A/A tests.
+fn begin(report: &Report, outcome: Outcome) -> Vec<String> {
+    let users = counted(report.primary().map_or(0, finished), "user");
+    match outcome {
+        Outcome::AaPassed => vec![format!(
+            "A/A test passed: {users} in arms of the same effect, and no figure differs."
+        )],
+        Outcome::AaFailed => vec![
+            format!("A/A test failed: {users} in arms of the same effect, and figures differ."),
+            "The arms are not equal, or users are not assigned by chance. Find the cause before the next experiment.".to_owned(),
+        ],
+        _ => Vec::new(),
+    }
+}
+
+/// Sentences about the primary metric, arm by arm.
+fn arms(report: &Report, metric: &Metric) -> Vec<String> {
+    let Some(control) = metric.values.first() else {
+        return Vec::new();
+    };
+    let mut sentences = Vec::new();
+    for values in metric.values.iter().skip(1).take(ARMS_MAX) {
+        let mean = metric.comparison(&values.arm, Statistic::Mean);
+        sentences.extend(mean.map(|mean| about_mean(metric, mean, &control.arm)));
+        let both = control
+            .mean
+            .zip(values.mean)
+            .filter(|_| mean.is_some_and(|one| one.differs));
+        if let Some((from, to)) = both {
+            sentences.push(format!(
+                "The mean is {} in {} and {} in {}.",
+                value(metric.metric, to),
+                values.arm,
+                value(metric.metric, from),
+                control.arm
+            ));
+        }
+        sentences.extend(about_quantiles(metric, &values.arm));
+    }
+    let more = (report.arms.len() - 1).saturating_sub(ARMS_MAX);
+    if more > 0 {
+        sentences.push(format!(
+            "The table has {}.",
+            counted(more as u64, "more arm")
+        ));
+    }
+    sentences
+}
+
+fn about_mean(metric: &Metric, one: &Comparison, control: &str) -> String {
+    let (arm, name) = (&one.arm, label(metric.metric));
+    match &one.change {
+        None => format!("{arm}: too few users to compare the mean {name} with {control}."),
+        Some(found) if one.differs => format!(
+            "{arm}: {name} is {} than in {control} on average ({}).",
+            change(metric.metric, found.estimate),
+            range(metric.metric, found)
+        ),
+        Some(found) => format!(
+            "{arm}: no difference from {control} in the mean {name} so far. The true change is within this range: {}.",
+            range(metric.metric, found)
+        ),
+    }
+}
+
+/// A sentence about the quantiles of an arm that differ, and one about the rest.
+fn about_quantiles(metric: &Metric, arm: &str) -> Vec<String> {
+    let quantiles = Statistic::ALL
+        .into_iter()
+        .filter(|one| one.quantile().is_some());
+    let found: Vec<&Comparison> = quantiles
+        .filter_map(|one| metric.comparison(arm, one))
+        .collect();
+    let about = |one: &&Comparison| {
+        let found = one.change.as_ref().filter(|_| one.differs)?;
+        Some(format!(
+            "the {} is {} ({})",
+            one.statistic.label(),
+            change(metric.metric, found.estimate),
+            range(metric.metric, found)
+        ))
+    };
+    let differing: Vec<String> = found.iter().filter_map(about).collect();
+    let rest = found.iter().filter(|one| !one.differs);
+    let rest: Vec<String> = rest
+        .map(|one| format!("the {}", one.statistic.label()))
+        .collect();
+    let mut sentences = Vec::new();
+    if !differing.is_empty() {
+        sentences.push(format!("{arm}: {}.", joined(&differing)));
+    }
+    if !differing.is_empty() && !rest.is_empty() {
+        let verb = if rest.len() == 1 { "shows" } else { "show" };
+        sentences.push(format!(
+            "{arm}: {} {verb} no difference yet.",
+            joined(&rest)
+        ));
+    }
+    sentences
+}
+
+/// Sentences about the differences in all other metrics.
+fn others(report: &Report) -> Vec<String> {
+    let mut sentences = Vec::new();
+    for metric in report.metrics.iter().skip(1) {
+        for one in &metric.comparisons {
+            let Some(found) = one.change.as_ref().filter(|_| one.differs) else {
+                continue;
+            };
+            sentences.push(format!(
+                "{}: {}, {}: {} ({}).",
+                one.arm,
+                label(metric.metric),
+                one.statistic.label(),
+                change(metric.metric, found.estimate),
+                range(metric.metric, found)
+            ));
+        }
+    }
+    if sentences.len() > OTHERS_MAX {
+        let more = sentences.len() - OTHERS_MAX;
+        sentences.truncate(OTHERS_MAX);
+        sentences.push(format!(
+            "The table has {}.",
+            counted(more as u64, "further difference")
+        ));
+    }
+    sentences
+}
+
+fn sureness(report: &Report) -> String {
+    let level = (1.0 - report.alpha) * 100.0;
+    let level = format!("{level:.1}");
+    let level = level.strip_suffix(".0").unwrap_or(&level);
+    format!(
+        "All intervals of this report hold together with a confidence of {level} %, however often you look."
+    )
+}
+
+/// Sentences about the end, or about the time to wait.
+fn waiting(report: &Report, waits: &[Wait], outcome: Outcome) -> Vec<String> {
+    if report.state == State::Ended {
+        return vec!["The experiment has ended, so this verdict is final.".to_owned()];
+    }
+    let mut sentences = Vec::new();
+    if outcome == Outcome::Difference {
+        sentences
+            .push("This is sure enough to stop. More users only narrow the intervals.".to_owned());
+    }
+    let open = |arm: &str| {
+        let mean = report
+            .primary()
+            .and_then(|metric| metric.comparison(arm, Statistic::Mean));
+        mean.is_some_and(|mean| !mean.differs)
+    };
+    for wait in waits.iter().filter(|wait| open(&wait.arm)).take(WAITS_MAX) {
+        sentences.push(about_wait(report, wait));
+    }
+    sentences
+}
+
+fn about_wait(report: &Report, wait: &Wait) -> String {
+    let effect = percent(wait.effect_percent);
+    let arm = match report.arms.len() {
+        0..=2 => String::new(),
+        _ => format!(" in {}", wait.arm),
+    };
+    if wait.more_users_per_arm <= 0.0 {
+        return format!(
+            "A change of {effect}{arm} would have been found by now with a probability of 80 %."
+        );
+    }
+    if !wait.more_users_per_arm.is_finite() {
+        return format!("A change of {effect}{arm} is too small to be found.");
+    }
+    let users = counted(wait.more_users_per_arm.ceil().min(1e15) as u64, "more user");
+    match wait.more_days {
+        None => format!("To find a change of {effect}{arm}, each arm needs {users}."),
+        Some(more) => format!(
+            "To find a change of {effect}{arm}, wait {}: each arm needs {users}.",
+            days(more)
+        ),
+    }
+}
+
+/// Arms of which a verdict has sentences.
+const ARMS_MAX: usize = 10;
+/// Sentences about other metrics.
+const OTHERS_MAX: usize = 12;
+/// Sentences about the time to wait.
+const WAITS_MAX: usize = 6;
