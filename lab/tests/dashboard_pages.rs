@@ -9,9 +9,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use dashboard::{Dashboard, filled};
+use dashboard::memory::Memory;
+use dashboard::{Dashboard, Experiment, filled};
 use firstbyte_tests::TempDir;
 use firstbyte_tests::judge::{browser, judged_by};
+use lab::experiment::{Options, analysis};
+use lab::web::experiment_page;
 use store::Sqlite;
 
 /// Asserts that the judge finds no fault with pages.
@@ -108,4 +111,49 @@ fn pages_of_empty_and_missing_stores_have_no_fault() {
     );
     let missing = dir.path().join("missing.db");
     judge(&Dashboard::start(&missing), &browser, &dir, &["overview"]);
+}
+
+#[test]
+fn pages_of_experiments_have_no_fault() {
+    let Some(browser) = browser() else { return };
+    let dir = TempDir::new();
+    let mut memory = Memory::generated(1, 4000, &[0.0, -0.1]).with_before();
+    memory.failed_percent = vec![1, 5];
+    let site = Dashboard::of(Arc::new(Experiment(memory)));
+    let pages = [
+        "experiments",
+        "experiments?experiment=spdy",
+        "experiments?experiment=spdy&visit=first_byte&aa=1",
+        "tour",
+    ];
+    judge(&site, &browser, &dir, &pages);
+    // More arms than colours.
+    let many = Memory::generated(2, 3000, &[0.0; 8]);
+    let site = Dashboard::of(Arc::new(Experiment(many)));
+    judge(&site, &browser, &dir, &["experiments?experiment=spdy"]);
+    let empty = Memory::generated(3, 0, &[0.0; 2]);
+    let site = Dashboard::of(Arc::new(Experiment(empty)));
+    judge(&site, &browser, &dir, &["experiments?experiment=spdy"]);
+}
+
+#[test]
+fn reports_of_experiments_have_no_fault() {
+    let Some(browser) = browser() else { return };
+    let dir = TempDir::new();
+    let script =
+        "</title></style><script>document.body.remove()</script><img src=x onerror=alert(1)>";
+    let long = "\u{4e2d}".repeat(300);
+    let mut files = Vec::new();
+    for (n, name) in ["spdy", script, &long].into_iter().enumerate() {
+        let mut memory = Memory::generated(1, 2000, &[0.0, -0.1, 0.0]);
+        name.clone_into(&mut memory.summary.name);
+        name.clone_into(&mut memory.summary.arms[1]);
+        memory.summary.settings.get_or_insert_default().arms[1].0 = name.to_owned();
+        let report = analysis(&memory, name, memory.end_s(), &Options::default());
+        let file = format!("{n}.html");
+        dir.write(&file, experiment_page(&report.expect("it can be read")));
+        files.push(file);
+    }
+    let names: Vec<&str> = files.iter().map(String::as_str).collect();
+    firstbyte_tests::judge::judge(&browser, &dir, &names);
 }

@@ -2,7 +2,7 @@
 // the policy. An overview is used, too: by keyboard, without script, with zoom, live figures, on paper.
 //
 // node dashboard.js MODULES CHROMIUM PROFILE BASE PAGE...: prints a line for each fault, then `judged N`. The page `use` is the
-// tour of an overview; `use=N` wants N open connections.
+// tour of an overview; `use=N` wants N open connections; `tour` is that of an experiment.
 'use strict'
 
 const fs = require('fs')
@@ -176,13 +176,42 @@ const judgeScript = async (fault, wanted) => {
   await tab.close()
 }
 
+// An experiment by keyboard and without script: verdict, bands, tables, the form.
+const judgeExperiment = async (fault) => {
+  const said = []
+  const tab = await open(said)
+  await tab.show('light', 1280)
+  await tab.load(`${base}experiments?experiment=spdy`, { script: false })
+  for (const selector of ['.verdict strong', '.plot svg .band', '.panel details[open] table', 'form.controls button']) {
+    if (!await tab.value(isShown(selector))) fault(`without script: no ${selector}`)
+  }
+  const stops = new Set()
+  for (let n = 0; n < 60; n++) {
+    await tab.key('Tab', 9)
+    if (await tab.value(`${active} === document.body`)) break
+    if (await tab.value(`getComputedStyle(${active}).outlineStyle === 'none'`)) fault(`no visible focus: ${await tab.value(`${active}.outerHTML.slice(0, 120)`)}`)
+    stops.add(await tab.value(`${active}.name || ${active}.localName`))
+  }
+  for (const stop of ['visit', 'aa', 'button', 'summary', 'a', 'div']) {
+    if (!stops.has(stop)) fault(`not reached by keyboard: ${stop}`)
+  }
+  const loaded = new Promise((resolve) => { tab.loaded = resolve })
+  await tab.value("document.querySelector('[name=visit]').value = 'first_byte'; document.querySelector('form.controls button').focus()")
+  await tab.key('Enter', 13, '\r')
+  await loaded
+  if (!await tab.value("location.search.includes('experiment=spdy') && location.search.includes('visit=first_byte') && document.querySelector('[name=visit]').value === 'first_byte'")) fault('without script: the form does nothing')
+  for (const what of said) fault(what)
+  await tab.close()
+}
+
 const main = async () => {
   for (const page of pages) {
     const fault = (what) => console.log(`${page}: ${what}`)
     const [name, wanted] = page.split('=')
     if (name === 'use') {
       for (const judge of [judgeKeyboard, judgeWithoutScript, judgeScript, judgePolicy]) await judge(fault, wanted)
-    } else await judgePage(page, fault)
+    } else if (name === 'tour') await judgeExperiment(fault)
+    else await judgePage(page, fault)
   }
   console.log(`judged ${pages.length}`)
   await close()

@@ -34,7 +34,8 @@ static HASH: LazyLock<u64> = LazyLock::new(|| {
     })
 });
 
-const OWN_SHEET: &str = include_str!("assets/dashboard.css");
+/// Rules of the dashboard alone.
+pub(super) const OWN_SHEET: &str = include_str!("assets/dashboard.css");
 const APP: &str = include_str!("assets/dashboard.js");
 const UPLOT: &str = include_str!("assets/uPlot.iife.min.js");
 const UPLOT_SHEET: &str = include_str!("assets/uPlot.min.css");

@@ -8,6 +8,7 @@ use super::FORMAT;
 use super::http::{CSV, JSON, Response};
 use super::params::{Params, metric};
 use super::views::{Page, View};
+use crate::experiment::Report;
 use crate::report::escaped_json;
 use crate::time::iso;
 
@@ -28,13 +29,24 @@ pub(super) fn csv(page: Page, params: &Params, view: &View) -> Response {
 
 /// Returns all tables of a view as JSON.
 pub(super) fn json(page: Page, params: &Params, store: &str, view: Option<&View>) -> Response {
+    Response::made(200, JSON, text(&value(page, params, store, view)))
+}
+
+/// Returns the tables of the view of an experiment, and its whole report.
+pub(super) fn experiment(params: &Params, store: &str, view: &View, report: &Report) -> Response {
+    let mut all = value(Page::Experiments, params, store, Some(view));
+    all["report"] = serde_json::to_value(report).unwrap_or_default();
+    Response::made(200, JSON, text(&all))
+}
+
+fn value(page: Page, params: &Params, store: &str, view: Option<&View>) -> Value {
     let (from, to) = params.period();
     let mut tables = Map::new();
     for table in view.into_iter().flat_map(View::tables) {
         tables.insert(table.id.to_owned(), table.json());
     }
     let none = Vec::new();
-    let value = json!({
+    json!({
         "format": FORMAT,
         "view": page.path(),
         "store": store,
@@ -49,8 +61,7 @@ pub(super) fn json(page: Page, params: &Params, store: &str, view: Option<&View>
         },
         "notes": view.map_or(&none, |view| &view.notes),
         "tables": tables,
-    });
-    Response::made(200, JSON, text(&value))
+    })
 }
 
 /// Returns an error as JSON.

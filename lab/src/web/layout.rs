@@ -7,10 +7,10 @@ use maud::{DOCTYPE, Markup, html};
 use super::assets;
 use super::choices::Choices;
 use super::http::{HTML, Response};
+use super::panel::{panel, tiles};
 use super::params::{EXACT, METRICS, PRESETS, Params, SHIFT_MAX};
-use super::table::{Cell, Format, Table};
-use super::views::{Page, Section, Tile, View, country_name};
-use crate::report::{PROGRAM, bounded, visible, wide};
+use super::views::{Page, View, country_name};
+use crate::report::{PROGRAM, bounded, visible};
 use crate::time::{input, iso, length, readable};
 
 /// Data around a view.
@@ -26,32 +26,43 @@ pub(super) struct Frame<'a> {
 pub(super) fn page(frame: &Frame<'_>, view: &View) -> String {
     let (page, params) = (frame.page, frame.params);
     let (from, to) = params.period();
+    let csv = |table: &str| {
+        format!(
+            "{}.csv{}",
+            page.path(),
+            params.query(&[("table", Some(table))])
+        )
+    };
+    let heading = view.lead.as_ref().map_or("", |lead| lead.heading.as_str());
+    let heading = if heading.is_empty() {
+        page.label()
+    } else {
+        heading
+    };
+    let heading = bounded(heading, NAME_MOST);
     let content = html! {
-        h1 { (page.label()) }
-        p .period {
-            time datetime=(iso(from)) { (readable(from)) } " to " time datetime=(iso(to)) { (readable(to)) }
-            " UTC (" (length(to - from)) ")"
-            @if params.preset.is_some() {
-                @let exact = [("period", None), ("shift", None), ("from", Some(iso(from))), ("to", Some(iso(to)))];
-                @let exact: Vec<_> = exact.iter().map(|(name, value)| (*name, value.as_deref())).collect();
-                " " a href={ (page.path()) (params.query(&exact)) } { "Link to this period" }
+        h1 { (heading) }
+        @if page.has_period() {
+            p .period {
+                time datetime=(iso(from)) { (readable(from)) } " to " time datetime=(iso(to)) { (readable(to)) }
+                " UTC (" (length(to - from)) ")"
+                @if params.preset.is_some() {
+                    @let exact = [("period", None), ("shift", None), ("from", Some(iso(from))), ("to", Some(iso(to)))];
+                    @let exact: Vec<_> = exact.iter().map(|(name, value)| (*name, value.as_deref())).collect();
+                    " " a href={ (page.path()) (params.query(&exact)) } { "Link to this period" }
+                }
             }
+            (controls(frame))
+            @if view.connections == 0 { (nothing(frame)) }
         }
-        (controls(frame))
-        @if view.connections == 0 { (nothing(frame)) }
+        @if let Some(lead) = &view.lead { (super::verdict::markup(lead)) }
         @for note in &view.notes { p .note { (visible(note)) } }
         @if matches!(page, Page::Overview | Page::Connections) { (live()) }
         (tiles(&view.tiles))
-        div .panels { @for section in &view.sections { (panel(frame, section)) } }
+        div .panels { @for section in &view.sections { (panel(section, Some(&csv))) } }
         p .key { "All figures of this page: " a href={ (page.path()) ".json" (params.query(&[])) } { "JSON" } }
     };
-    document(
-        Some(page),
-        Some(params),
-        page.label(),
-        frame.store,
-        &content,
-    )
+    document(Some(page), Some(params), &heading, frame.store, &content)
 }
 
 /// Returns the page of an empty store: the next steps.
@@ -132,7 +143,7 @@ fn document(
     store: &str,
     content: &Markup,
 ) -> String {
-    let query = params.map_or_else(String::new, |params| params.query(&[]));
+    let query = params.map_or_else(String::new, |params| params.query(&OTHER_PAGES));
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -328,107 +339,18 @@ fn live() -> Markup {
     }
 }
 
-fn tiles(tiles: &[Tile]) -> Markup {
-    html! {
-        @if !tiles.is_empty() {
-            dl .tiles {
-                @for tile in tiles {
-                    div .tile { dt { (tile.label) } dd { (tile.value) } dd .detail { (tile.detail) } }
-                }
-            }
-        }
-    }
-}
-
-fn panel(frame: &Frame<'_>, section: &Section) -> Markup {
-    let (page, table) = (frame.page.path(), &section.table);
-    let csv = format!(
-        "{page}.csv{}",
-        frame.params.query(&[("table", Some(table.id))])
-    );
-    let class = if section.is_wide {
-        "panel full"
-    } else {
-        "panel"
-    };
-    let name = format!("Table: {}", section.title);
-    html! {
-        section class=(class) {
-            h2 { (section.title) }
-            @if let Some(chart) = &section.chart { (chart.markup(&section.title)) }
-            @if !section.note.is_empty() { p .key { (section.note) } }
-            details open[section.is_open] {
-                summary { "Table" }
-                (wide(&name, &rows(&section.title, table)))
-                p .key { a href=(csv) { "CSV" } @if table.rows.len() > ROWS_MAX {
-                    ", with all " (table.rows.len()) " rows; the first " (ROWS_MAX) " are here" } }
-            }
-        }
-    }
-}
-
-fn rows(title: &str, table: &Table) -> Markup {
-    let class = |unit: Format| matches!(unit, Format::Text | Format::Time).then_some("text");
-    html! {
-        table {
-            caption { (title) }
-            thead { tr { @for column in &table.columns { th scope="col" class=[class(column.unit)] { (column.label) } } } }
-            tbody {
-                @for row in table.rows.iter().take(ROWS_MAX) {
-                    tr {
-                        @for (n, (cell, column)) in row.iter().zip(&table.columns).enumerate() {
-                            @if n == 0 { th scope="row" class=[class(column.unit)] { (value(cell, column.unit)) } }
-                            @else { td class=[class(column.unit)] { (value(cell, column.unit)) } }
-                        }
-                    }
-                }
-            }
-        }
-        @if table.rows.is_empty() { p .key { "No rows." } }
-    }
-}
-
-fn value(cell: &Cell, unit: Format) -> Markup {
-    let text = cell.shown(unit);
-    let text = bounded(&text, CELL_MOST);
-    match cell {
-        Cell::Link(_, target) => html! { a href=(target) { (text) } },
-        Cell::Time(unix_s) => html! { time datetime=(iso(*unix_s)) { (text) } },
-        _ => html! { (text) },
-    }
-}
-
-/// Rows of a table on a page; CSV and JSON have all.
-const ROWS_MAX: usize = 300;
 /// Positions of the slider on each side.
 const SLIDER_MAX: i64 = 400;
 /// Times of the form, as a pattern of HTML.
 const MOMENT: &str = r"\s*\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d)?Z?)?\s*";
-/// Characters of names, reasons and cells.
+/// Characters of names and reasons.
 const NAME_MOST: usize = 80;
 const REASON_MOST: usize = 500;
-const CELL_MOST: usize = 120;
+
+/// Parameters that no other page has.
+const OTHER_PAGES: [(&str, Option<&str>); 3] =
+    [("experiment", None), ("visit", None), ("aa", None)];
 
 const CONFIGURATION: &str = "rtt_map on;
 lab_store sqlite:/var/lib/firstbyte/lab/store.db;
 geoip_database /usr/share/tor/geoip /usr/share/tor/geoip6;";
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tables_with_many_rows_and_long_texts_have_limits() {
-        let mut table = Table::new("t", &[("a", "A", Format::Text)]);
-        for _ in 0..ROWS_MAX + 1 {
-            table.push(vec![Cell::Text("x".repeat(10_000))]);
-        }
-        let found = rows("title", &table).into_string();
-        assert_eq!(found.matches("<th scope=\"row\"").count(), ROWS_MAX);
-        assert!(
-            found.len() < ROWS_MAX * (CELL_MOST + 100),
-            "{}",
-            found.len()
-        );
-    }
-}

@@ -5,6 +5,7 @@
 //!
 //! Source: docs/dashboard.md.
 
+mod analyses;
 mod assets;
 mod chart;
 mod choices;
@@ -14,9 +15,12 @@ mod http;
 mod layout;
 mod live;
 mod pages;
+mod panel;
 mod params;
 mod site;
+mod standalone;
 mod table;
+mod verdict;
 mod views;
 
 #[cfg(test)]
@@ -29,6 +33,7 @@ use std::sync::Arc;
 pub use http::{CONNECTIONS_MAX, STREAMS_MAX};
 pub use live::Live;
 pub use site::{Site, Source};
+pub use standalone::experiment_page;
 
 /// Serves the pages on a listener until `stop` can be read or its other end is closed. The listener is of a UNIX-domain socket;
 /// one of TCP works too.

@@ -5,19 +5,22 @@ use std::time::Duration;
 
 use store::Store;
 
-use super::choices::Kept;
+use super::analyses::{Analyses, Found, Limits};
+use super::choices::{Choices, Kept};
 
 use super::http::{Events, HTML, Handler, Request, Response, Route, Worker};
 use super::params::Params;
 use super::site::Site;
-use super::views::{Context, Page};
+use super::views::{Context, Form as Chooser, Lead, Page, View, experiment};
 use super::{assets, data, events, layout};
+use crate::experiment::Report;
 use crate::time::now_s;
 
 /// All pages of a site.
 pub(super) struct Pages {
     site: Site,
     choices: Arc<Kept>,
+    analyses: Arc<Analyses>,
 }
 
 /// Form of a view.
@@ -30,9 +33,14 @@ enum Form {
 
 impl Pages {
     pub(super) fn new(site: Site) -> Self {
+        Self::with(site, Limits::default())
+    }
+
+    pub(super) fn with(site: Site, limits: Limits) -> Self {
         Self {
-            site,
             choices: Arc::default(),
+            analyses: Arc::new(Analyses::new(Arc::clone(&site.source), limits)),
+            site,
         }
     }
 }
@@ -55,6 +63,7 @@ impl Handler for Pages {
         let mut worker = Reader {
             site: self.site.clone(),
             choices: Arc::clone(&self.choices),
+            analyses: Arc::clone(&self.analyses),
             store: None,
         };
         Box::new(move |request| worker.answer(request))
@@ -91,6 +100,7 @@ fn target(path: &str) -> Option<(Page, Form)> {
 struct Reader {
     site: Site,
     choices: Arc<Kept>,
+    analyses: Arc<Analyses>,
     store: Option<Box<dyn Store>>,
 }
 
@@ -125,6 +135,9 @@ impl Reader {
         }
         let store = self.store.as_deref().ok_or("The store is not open.")?;
         let name = self.site.source.name();
+        if page == Page::Experiments {
+            return self.experiments(form, params, store);
+        }
         let choices = self.choices.read(store);
         let Some(choices) = choices.map_err(|error| error.to_string())? else {
             return Ok(match form {
@@ -149,4 +162,105 @@ impl Reader {
             }
         })
     }
+    /// Answers for the list of experiments, or for one of them.
+    fn experiments(
+        &self,
+        form: Form,
+        params: &Params,
+        store: &dyn Store,
+    ) -> Result<Response, String> {
+        let Some(name) = &params.experiment else {
+            let context = Context { params, store };
+            let view = Page::Experiments
+                .view(&context)
+                .map_err(|error| error.to_string())?;
+            return Ok(self.listed(form, params, &view));
+        };
+        let key = (name.clone(), params.is_a_a);
+        if !self.analyses.has(&key) {
+            // A name that the store does not have must not take a place.
+            let all = store.experiments().map_err(|error| error.to_string())?;
+            if !all.iter().any(|one| one.name == *name) {
+                return Ok(unknown(form));
+            }
+        }
+        Ok(match self.analyses.find(&key) {
+            Found::Report { report, is_old } => self.analysed(form, params, &report, is_old),
+            Found::InProgress => match form {
+                Form::Json => data::error(503, IN_PROGRESS),
+                Form::Csv => Response::line(503, IN_PROGRESS),
+                Form::Page => {
+                    let lead = Some(Lead::in_progress(name));
+                    self.page(
+                        params,
+                        &View {
+                            lead,
+                            ..View::default()
+                        },
+                    )
+                }
+            },
+            Found::Unknown => unknown(form),
+            Found::Failed(reason) => return Err(reason),
+        })
+    }
+
+    fn listed(&self, form: Form, params: &Params, view: &View) -> Response {
+        match form {
+            Form::Json => data::json(
+                Page::Experiments,
+                params,
+                &self.site.source.name(),
+                Some(view),
+            ),
+            Form::Csv => data::csv(Page::Experiments, params, view),
+            Form::Page => self.page(params, view),
+        }
+    }
+
+    fn analysed(&self, form: Form, params: &Params, report: &Report, is_old: bool) -> Response {
+        let primary = report.primary().map(|metric| metric.metric);
+        let mut view = experiment(report, params.visit.or(primary));
+        if is_old {
+            view.notes.push(OLD.to_owned());
+        }
+        if let Some(lead) = &mut view.lead {
+            lead.form = Some(Chooser {
+                experiment: report.experiment.clone(),
+                metrics: report.metrics.iter().map(|metric| metric.metric).collect(),
+                chosen: params.visit,
+                is_a_a: params.is_a_a,
+            });
+        }
+        match form {
+            Form::Json => data::experiment(params, &self.site.source.name(), &view, report),
+            Form::Csv => data::csv(Page::Experiments, params, &view),
+            Form::Page => self.page(params, &view),
+        }
+    }
+
+    /// Returns a page without period and filters.
+    fn page(&self, params: &Params, view: &View) -> Response {
+        let (store, choices) = (self.site.source.name(), Choices::default());
+        let frame = layout::Frame {
+            page: Page::Experiments,
+            params,
+            store: &store,
+            choices: &choices,
+        };
+        Response::made(200, HTML, layout::page(&frame, view))
+    }
 }
+
+fn unknown(form: Form) -> Response {
+    let reason = "The store has no experiment of this name.";
+    match form {
+        Form::Json => data::error(404, reason),
+        Form::Csv => Response::line(404, reason),
+        Form::Page => layout::missing(),
+    }
+}
+
+const IN_PROGRESS: &str = "The analysis is in progress. Try again in some seconds.";
+const OLD: &str =
+    "This is the last analysis. A newer one is in progress; load the page again for it.";

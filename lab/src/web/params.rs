@@ -3,7 +3,7 @@
 //! Values are data for the store and texts for pages. Lengths and numbers have limits; an unknown name is ignored.
 
 use engines::http::{Escape, escape, unescape};
-use store::{Metric, TEXT_BYTES_MAX};
+use store::{Metric, TEXT_BYTES_MAX, VisitMetric};
 
 use crate::time::{self, DAY_S};
 
@@ -32,6 +32,12 @@ pub(super) struct Params {
     pub(super) before_s: Option<u64>,
     /// Name of the table of CSV; `None`: the first.
     pub(super) table: Option<String>,
+    /// Name of an experiment; `None`: the list of all.
+    pub(super) experiment: Option<String>,
+    /// Metric that the page of an experiment draws; `None`: the primary one.
+    pub(super) visit: Option<VisitMetric>,
+    /// Whether the arms of the experiment have the same effect.
+    pub(super) is_a_a: bool,
 }
 
 /// A length of time that ends now.
@@ -90,6 +96,15 @@ impl Params {
                 .map(Some)
                 .ok_or_else(|| unknown("before", text))
         })?;
+        let visit = value("visit").map_or(Ok(None), |text| {
+            let found = VisitMetric::from_name(text).map(Some);
+            found.ok_or_else(|| unknown("visit", text))
+        })?;
+        let is_a_a = match value("aa") {
+            None => false,
+            Some("1") => true,
+            Some(other) => return Err(unknown("aa", other)),
+        };
         let params = Self {
             preset,
             base,
@@ -102,6 +117,9 @@ impl Params {
             percentile,
             before_s,
             table: text("table"),
+            experiment: text("experiment"),
+            visit,
+            is_a_a,
         };
         Ok(params)
     }
@@ -186,6 +204,9 @@ impl Params {
             (self.percentile != 50).then(|| self.percentile.to_string()),
         );
         add("before", self.before_s.map(time::iso));
+        add("experiment", self.experiment.clone());
+        add("visit", self.visit.map(|visit| visit.name().to_owned()));
+        add("aa", self.is_a_a.then(|| "1".to_owned()));
         found
     }
 }
@@ -322,6 +343,7 @@ mod tests {
             "?period=1h",
             "?from=2026-01-01T00:00:00Z&to=2026-01-02T00:00:00Z",
             "?period=7d&shift=-3&protocol=HTTP%2F2.0&server=a%26b%3D%27%22%3C%20%2B&country=DE&metric=handshake&percentile=95",
+            "?experiment=a%3Cb&visit=first_byte&aa=1",
         ] {
             let params = parsed(query.trim_start_matches('?'));
             assert_eq!(params.query(&[]).replace("%3A", ":"), query);
@@ -377,6 +399,8 @@ mod tests {
             "country=DE'",
             "country=%00%00",
             "before=<script>",
+            "visit=x",
+            "aa=2",
         ] {
             let found = Params::parse(query, NOW);
             assert_eq!(found.is_err(), query != "metric=", "{query}: {found:?}");

@@ -3,6 +3,7 @@
 #[path = "../../tests/dashboard/rows.rs"]
 mod rows;
 
+mod experiments;
 mod figures;
 mod hostile;
 mod live;
@@ -98,9 +99,10 @@ fn text(response: &Response) -> String {
     String::from_utf8(bytes).expect("text")
 }
 
-/// Paths of all pages.
+/// Paths of all pages about a period.
 fn paths() -> impl Iterator<Item = &'static str> {
-    Page::ALL.into_iter().map(Page::path)
+    let all = Page::ALL.into_iter().filter(|page| page.has_period());
+    all.map(Page::path)
 }
 
 /// A small store with rows of the last day.

@@ -1,6 +1,7 @@
 //! A dashboard over generated rows.
 #![allow(dead_code, reason = "each user takes its own part")]
 
+pub(crate) mod memory;
 pub(crate) mod rows;
 
 use std::net::{SocketAddr, TcpListener};
@@ -27,6 +28,19 @@ impl Source for File {
     }
 }
 
+/// An experiment in memory as the store of a site.
+pub(crate) struct Experiment(pub(crate) memory::Memory);
+
+impl Source for Experiment {
+    fn open(&self) -> Result<Box<dyn Store>, String> {
+        Ok(Box::new(self.0.clone()))
+    }
+
+    fn name(&self) -> String {
+        "experiment".to_owned()
+    }
+}
+
 /// A site on a port of this machine; it ends with this value.
 pub(crate) struct Dashboard {
     pub(crate) address: SocketAddr,
@@ -38,11 +52,16 @@ pub(crate) struct Dashboard {
 impl Dashboard {
     /// Serves the store of a file.
     pub(crate) fn start(file: &Path) -> Self {
+        Self::of(Arc::new(File(file.to_owned())))
+    }
+
+    /// Serves a store.
+    pub(crate) fn of(source: Arc<dyn Source>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address");
         let live = Arc::new(Live::default());
         let site = Site {
-            source: Arc::new(File(file.to_owned())),
+            source,
             live: Some(Arc::clone(&live)),
         };
         let (stop, other) = UnixStream::pair().expect("a pair");

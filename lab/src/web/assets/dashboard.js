@@ -18,7 +18,13 @@
 
   // The form.
   const form = document.querySelector('form.controls')
-  if (form) {
+  const hasPeriod = Boolean(form?.elements.shift)
+  if (form && !hasPeriod) {
+    form.addEventListener('change', () => form.requestSubmit())
+    form.addEventListener('submit', () => { for (const one of form.elements) if (one.value === '') one.disabled = true })
+    window.addEventListener('pageshow', () => { for (const one of form.elements) one.disabled = false })
+  }
+  if (hasPeriod) {
     const period = form.elements.period
     const shift = form.elements.shift
     const output = form.querySelector('output')
@@ -52,6 +58,10 @@
     // A page from the history has its form as it was sent.
     window.addEventListener('pageshow', () => { for (const one of form.elements) one.disabled = false })
   }
+
+  // An analysis in progress.
+  const again = document.querySelector('[data-reload]')
+  if (again) setTimeout(() => location.reload(), Number(again.dataset.reload) * 1000)
 
   // Charts.
   const dashes = [[], [6, 3], [2, 2], [8, 2, 2, 2], [12, 3], [1, 3]]
@@ -88,9 +98,10 @@
           const iso = (s) => new Date(Math.round(s / 60) * 60000).toISOString().slice(0, 16) + 'Z'
           query.set('from', iso(min))
           query.set('to', iso(Math.max(max, min + 60)))
-          const link = document.createElement('a')
-          link.href = `?${query}`
-          link.textContent = `Show ${readable(min)} to ${readable(max)}`
+          // An experiment has its own period.
+          const link = document.createElement(hasPeriod ? 'a' : 'span')
+          if (hasPeriod) link.href = `?${query}`
+          link.textContent = `${hasPeriod ? 'Show ' : ''}${readable(min)} to ${readable(max)}`
           const reset = document.createElement('button')
           reset.type = 'button'
           reset.textContent = 'Whole period'

@@ -56,6 +56,16 @@ pub(super) fn label(value: f64, scale: Scale) -> String {
     }
 }
 
+/// Writes a change of an axis around 0: `+2.5 %`.
+pub(super) fn signed(percent: f64) -> String {
+    let size = label(percent.abs(), Scale::Number);
+    match percent {
+        p if p > 0.0 => format!("+{size} %"),
+        p if p < 0.0 => format!("\u{2212}{size} %"),
+        _ => "0".to_owned(),
+    }
+}
+
 /// Draws horizontal lines of the grid with their labels; `y` returns the place of a value.
 pub(super) fn vertical(most: f64, scale: Scale, y: &dyn Fn(f64) -> f64) -> Markup {
     let (step, end) = steps(most, scale);
@@ -152,6 +162,12 @@ mod tests {
         let all = [0.0, 0.25, 5.0, 2500.0, 12_500.0, 3e6, 2e9].map(|v| label(v, Scale::Number));
         assert_eq!(all, ["0", "0.25", "5", "2500", "12.5k", "3M", "2G"]);
         assert_eq!(label(1024.0, Scale::Bytes), "1.00 KiB");
+    }
+
+    #[test]
+    fn changes_have_their_sign() {
+        let all = [-2.5, -0.0, 0.25, 10.0].map(signed);
+        assert_eq!(all, ["\u{2212}2.50 %", "0", "+0.25 %", "+10 %"]);
     }
 
     #[test]

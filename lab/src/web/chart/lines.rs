@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use serde_json::{Value, json};
 
 use super::axis::Scale;
-use super::{COLOURS, LEFT, RIGHT, axis, picture, px};
+use super::{COLOURS, LEFT, RIGHT, axis, picture, px, swatch};
 use crate::report::visible;
 
 /// A line with its name.
@@ -82,15 +82,6 @@ impl Lines {
         json!({ "from": self.period.0, "to": self.period.1, "times": self.times, "series": all,
             "unit": self.unit, "scale": kind })
         .to_string()
-    }
-}
-
-/// A piece of a line for a legend: colour and dashes.
-fn swatch(n: usize) -> Markup {
-    html! {
-        svg .swatch viewBox="0 0 24 8" width="24" height="8" aria-hidden="true" {
-            line class={ "line s" (n) } stroke=(COLOURS[n]) stroke-width="2" x1="0" x2="24" y1="4" y2="4" {}
-        }
     }
 }
 

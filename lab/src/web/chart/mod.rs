@@ -4,14 +4,20 @@
 //! the site forbids styles within a page; attributes have the light colours, for programs without the sheet.
 
 mod axis;
+mod bands;
 mod histogram;
+mod intervals;
 mod lines;
 mod ranges;
 
 use maud::{Markup, html};
 
+use crate::report::visible;
+
 pub(super) use axis::Scale;
+pub(super) use bands::{Band, Bands};
 pub(super) use histogram::Bars;
+pub(super) use intervals::{Interval, Intervals};
 pub(super) use lines::{Lines, SERIES_MAX, Series};
 pub(super) use ranges::{Range, Ranges};
 
@@ -24,6 +30,10 @@ pub(super) enum Chart {
     Bars(Bars),
     /// Percentiles of groups below each other.
     Ranges(Ranges),
+    /// Changes over time with their intervals.
+    Bands(Bands),
+    /// Changes with their intervals below each other.
+    Intervals(Intervals),
     /// A picture made elsewhere.
     Picture(Markup),
 }
@@ -35,6 +45,8 @@ impl Chart {
             Self::Lines(chart) => chart.markup(title),
             Self::Bars(chart) => chart.markup(title),
             Self::Ranges(chart) => chart.markup(title),
+            Self::Bands(chart) => chart.markup(title),
+            Self::Intervals(chart) => chart.markup(title),
             Self::Picture(picture) => picture.clone(),
         }
     }
@@ -42,12 +54,23 @@ impl Chart {
 
 /// A picture of a size with its name. Readers of screens get the table below it, too.
 fn picture(title: &str, height: f64, content: &Markup) -> Markup {
+    // A title may have the name of an arm.
+    let title = visible(title);
     html! {
         svg xmlns="http://www.w3.org/2000/svg" .chart viewBox={ "0 0 " (WIDTH) " " (height) } width=(WIDTH)
             height=(height) fill=(SOFT) font-family="system-ui, sans-serif" font-size="12" role="img" aria-label=(title) {
             title { (title) }
             rect .page fill="#fff" width=(WIDTH) height=(height) {}
             (content)
+        }
+    }
+}
+
+/// A piece of a line for a legend: colour and dashes.
+fn swatch(n: usize) -> Markup {
+    html! {
+        svg .swatch viewBox="0 0 24 8" width="24" height="8" aria-hidden="true" {
+            line class={ "line s" (n) } stroke=(COLOURS[n]) stroke-width="2" x1="0" x2="24" y1="4" y2="4" {}
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::time::now_s;
 use crate::web::live::{Figures, Live, Sums};
 
 /// Texts that must stay texts.
-const HOSTILE: [&str; 8] = [
+pub(super) const HOSTILE: [&str; 8] = [
     "<script>alert(1)</script>",
     "\"><img src=x onerror=alert(1)>",
     "' onload='alert(1)",
@@ -68,7 +68,7 @@ fn targets() -> Vec<String> {
 }
 
 /// Numbers of start tags by name, with the names of their attributes.
-fn tags(page: &str) -> BTreeMap<String, usize> {
+pub(super) fn tags(page: &str) -> BTreeMap<String, usize> {
     let mut found = BTreeMap::new();
     for token in html5gum::Tokenizer::new(page).flatten() {
         if let html5gum::Token::StartTag(tag) = token {

@@ -3,6 +3,9 @@
 mod bins;
 mod compare;
 mod connections;
+mod experiment;
+mod experiments;
+mod lead;
 mod map;
 mod networks;
 mod overview;
@@ -13,6 +16,8 @@ mod stalls;
 mod times;
 mod view;
 
+pub(super) use experiment::view as experiment;
+pub(super) use lead::{Form, Lead};
 pub(super) use map::country_name;
 pub(super) use page::Page;
 pub(super) use view::{Context, Section, Tile, UNKNOWN, View};

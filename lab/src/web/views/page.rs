@@ -3,7 +3,9 @@
 use store::Error;
 
 use super::view::{Context, View};
-use super::{compare, connections, map, networks, overview, requests, servers, stalls, times};
+use super::{
+    compare, connections, experiments, map, networks, overview, requests, servers, stalls, times,
+};
 
 /// A page of the dashboard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,11 +19,12 @@ pub(in crate::web) enum Page {
     Networks,
     Servers,
     Compare,
+    Experiments,
 }
 
 impl Page {
     /// All pages, in the order of the navigation.
-    pub(in crate::web) const ALL: [Self; 9] = [
+    pub(in crate::web) const ALL: [Self; 10] = [
         Self::Overview,
         Self::Map,
         Self::Times,
@@ -31,6 +34,7 @@ impl Page {
         Self::Networks,
         Self::Servers,
         Self::Compare,
+        Self::Experiments,
     ];
 
     /// Path below the site, without a slash.
@@ -45,6 +49,7 @@ impl Page {
             Self::Networks => "networks",
             Self::Servers => "servers",
             Self::Compare => "compare",
+            Self::Experiments => "experiments",
         }
     }
 
@@ -60,7 +65,13 @@ impl Page {
             Self::Networks => "Networks",
             Self::Servers => "Servers",
             Self::Compare => "Compare",
+            Self::Experiments => "Experiments",
         }
+    }
+
+    /// Whether the page is about a period, with filters. An experiment has its own period.
+    pub(in crate::web) fn has_period(self) -> bool {
+        !matches!(self, Self::Experiments)
     }
 
     /// Whether the page has the choice of a metric.
@@ -88,6 +99,7 @@ impl Page {
             Self::Networks => networks::view(context),
             Self::Servers => servers::view(context),
             Self::Compare => compare::view(context),
+            Self::Experiments => experiments::view(context),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use store::{Grouping, Histogram, Metric, Query, Store, Totals};
 
+use super::lead::Lead;
 use crate::map::Times;
 use crate::web::chart::Chart;
 use crate::web::params::Params;
@@ -16,6 +17,8 @@ pub(in crate::web) struct Context<'a> {
 /// Figures of a page.
 #[derive(Clone, Debug, Default)]
 pub(in crate::web) struct View {
+    /// Sentences in front of all else.
+    pub(in crate::web) lead: Option<Lead>,
     /// Sentences about the figures.
     pub(in crate::web) notes: Vec<String>,
     /// Figures above the sections.
