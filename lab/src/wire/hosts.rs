@@ -8,7 +8,7 @@ use std::thread;
 
 use sys::poll::Waker;
 
-use super::options::CONNECTIONS_OF_H1;
+use super::options::{CONNECTIONS_OF_H1, Options};
 use crate::client::{Protocol, Url, now_ns};
 use crate::fetch::{Failure, FailureCause};
 
@@ -67,14 +67,16 @@ impl Hosts {
     }
 
     /// The place of a URL's server.
-    pub(super) fn place(&mut self, url: &Url, protocol: Option<Protocol>) -> usize {
+    pub(super) fn place(&mut self, url: &Url, options: &Options) -> usize {
         let key = (url.tls, url.host.clone(), url.port);
         *self.places.entry(key).or_insert_with(|| {
+            let known = options.address_of(&url.host);
+            let known = known.map(|address| vec![SocketAddr::new(address, url.port)]);
             self.all.push(Host {
                 url: url.clone(),
-                addresses: Addresses::Unknown,
+                addresses: known.map_or(Addresses::Unknown, Addresses::Known),
                 dns: None,
-                protocol,
+                protocol: options.protocol_of(&url.host),
                 connections: Vec::new(),
                 is_refusing: false,
                 waiting: BTreeSet::new(),

@@ -1,5 +1,6 @@
 //! Options and limits of a visit.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,12 +15,26 @@ pub struct Options {
     pub url: Url,
     /// The protocol of all connections; `None` for HTTP/2 and HTTP/1.1 by ALPN, and HTTP/1.1 without TLS.
     pub protocol: Option<Protocol>,
+    /// Hosts with an address or a protocol of their own.
+    pub hosts: Vec<KnownHost>,
     /// Whose certificates are taken.
     pub trust: Trust,
     /// Longest time of a visit; what is not complete then has failed.
     pub timeout: Duration,
     /// Where secrets of TLS are written.
     pub key_log: Option<Arc<KeyLog>>,
+}
+
+/// A host that the visitor knows before the visit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownHost {
+    /// Its name, in lower case.
+    pub name: String,
+    /// Its address; no name is looked up then.
+    pub address: Option<IpAddr>,
+    /// The protocol of its connections, in place of [`Options::protocol`]. Browsers remember protocols of servers: with
+    /// HTTP/1.1 all connections are opened at once.
+    pub protocol: Option<Protocol>,
 }
 
 impl Options {
@@ -29,10 +44,26 @@ impl Options {
         Self {
             url,
             protocol: None,
+            hosts: Vec::new(),
             trust: Trust::default(),
             timeout: Duration::from_secs(60),
             key_log: None,
         }
+    }
+
+    /// The protocol of a host's connections, if it is not left to ALPN.
+    pub(super) fn protocol_of(&self, host: &str) -> Option<Protocol> {
+        let known = self.known(host);
+        known.and_then(|known| known.protocol).or(self.protocol)
+    }
+
+    /// The address of a host that is not looked up.
+    pub(super) fn address_of(&self, host: &str) -> Option<IpAddr> {
+        self.known(host)?.address
+    }
+
+    fn known(&self, host: &str) -> Option<&KnownHost> {
+        self.hosts.iter().find(|known| known.name == host)
     }
 }
 

@@ -374,3 +374,49 @@ fn a_page_without_an_answer_is_told() {
     );
     assert_eq!(stopped.expect_err("it was ended"), "interrupted");
 }
+
+#[test]
+fn known_hosts_have_addresses_and_protocols_of_their_own() {
+    let file = |_: &str| Answer::new(200, &[], "x");
+    let arms = [Protocol::H1, Protocol::H2, Protocol::Spdy];
+    let servers = arms.map(|protocol| serve_with(protocol, None, file));
+    let images = servers.iter().enumerate().flat_map(|(arm, address)| {
+        let port = address.port();
+        (0..12).map(move |number| format!("<img src=http://s{arm}.test:{port}/{number}>"))
+    });
+    let images: String = images.collect();
+    let page = serve_with(Protocol::H1, None, move |_| html(images.clone()));
+    let known = |name: &str, protocol| KnownHost {
+        name: name.to_owned(),
+        address: Some(page.ip()),
+        protocol,
+    };
+    let mut options = options(page, Protocol::H1, None);
+    let url = format!("http://www.test:{}/", page.port());
+    options.url = Url::parse(&url).expect("a URL");
+    // The first has the protocol of the visit.
+    options.hosts = vec![
+        known("www.test", None),
+        known("s0.test", None),
+        known("s1.test", Some(Protocol::H2)),
+        known("s2.test", Some(Protocol::Spdy)),
+    ];
+    let visit = cold(&options);
+    for (arm, most) in [(0, 6), (1, 1), (2, 1)] {
+        let host = format!("http://s{arm}.test:");
+        let files = visit
+            .resources
+            .iter()
+            .filter(|one| one.url.starts_with(&host));
+        let files: Vec<_> = files.collect();
+        let protocol = arms[arm].alpn();
+        assert_eq!(files.len(), 12);
+        for file in &files {
+            assert_eq!((file.status, &file.error), (200, &None));
+            assert_eq!(file.protocol.as_bytes(), protocol);
+            assert!(file.phases.dns_ms.is_none(), "no name is looked up");
+        }
+        let used: BTreeSet<_> = files.iter().filter_map(|one| one.connection).collect();
+        assert!(used.len() <= most, "{arm}: {used:?}");
+    }
+}

@@ -68,7 +68,7 @@ impl Visitor<'_> {
             return;
         };
         let mut dial = Dial::new(&host.url, address, self.options.timeout);
-        if let Some(protocol) = self.options.protocol {
+        if let Some(protocol) = self.options.protocol_of(&host.url.host) {
             dial.protocols = vec![protocol];
         }
         let is_secure = host.url.tls;

@@ -49,7 +49,7 @@ impl Visitor<'_> {
             return self.add_stored(row, &stored);
         }
         row.resource.start_ms = row.wanted_ns.saturating_sub(self.start_ns) as f64 / 1e6;
-        let place = self.hosts.place(&row.url, self.options.protocol);
+        let place = self.hosts.place(&row.url, self.options);
         self.hosts.all[place].waiting.insert((rank(kind), number));
         self.rows.push(row);
         self.left += 1;
@@ -184,7 +184,7 @@ impl Visitor<'_> {
         // Nor has one that was never sent.
         let may_be_repeated = may_be_repeated && (1..MAX_ATTEMPTS).contains(&row.attempts);
         if self.over.is_none() && may_be_repeated {
-            let place = self.hosts.place(&row.url, self.options.protocol);
+            let place = self.hosts.place(&row.url, self.options);
             let rank = rank(row.resource.kind);
             self.hosts.all[place].waiting.insert((rank, number));
             return;
