@@ -108,7 +108,7 @@ impl Reading {
         let text = format!(
             "SELECT {start}, arm, sum(milli), max(open), max(memory) FROM \
              (SELECT at_s, arm, sum(server_milli) AS milli, sum(server_open) AS open, sum(server_memory) AS memory FROM \
-             (SELECT at_s, arm, server, intDiv(sum(open_sum) * 1000, greatest(sum(open_samples), 1)) AS server_milli, \
+             (SELECT at_s, arm, server, intDiv(sum(open_sum) * 1000, greatest(sum(open_samples), 1)) * (sum(open_samples) > 0) AS server_milli, \
              max(open_max) AS server_open, max(memory_max) AS server_memory FROM {table} WHERE {chosen} \
              GROUP BY at_s, arm, server) AS servers GROUP BY at_s, arm) AS minutes \
              GROUP BY start_s, arm FORMAT TabSeparated"
