@@ -163,7 +163,8 @@ mod tests {
     #[test]
     fn weights_count_since_their_last_change() {
         let (old, new) = (&[("a", 50), ("b", 50)][..], &[("a", 10), ("b", 90)][..]);
-        let rows = |changes: &[(u64, &[(&str, u32)], u32)]| {
+        type Change<'a> = (u64, &'a [(&'a str, u32)], u32);
+        let rows = |changes: &[Change<'_>]| {
             let changes = changes.iter();
             let rows = changes.map(|(at_s, arms, share)| (*at_s, settings(arms, *share)));
             summary("spdy".to_owned(), rows.collect(), Vec::new())

@@ -412,9 +412,8 @@ fn arm_step(
         let of_minute = largest.entry(key.0).or_default();
         of_minute.0 += figures.open_max;
         of_minute.1 += figures.memory_max;
-        if figures.open_samples > 0 {
-            milli += figures.open_sum * 1000 / figures.open_samples;
-        }
+        let mean = (figures.open_sum * 1000).checked_div(figures.open_samples);
+        milli += mean.unwrap_or_default();
     }
     ArmStep {
         start_s,
