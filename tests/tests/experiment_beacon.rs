@@ -1,0 +1,435 @@
+//! `experiment_beacon`: the script and its hash; hostile beacons of every kind over HTTP/1.1 and HTTP/2, refused and counted exactly.
+//!
+//! Browsers are the subject of `experiment_browsers.rs`.
+
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use base64ct::{Base64, Encoding};
+use engines::http::civil;
+use firstbyte_tests::client::request;
+use firstbyte_tests::{Builder, H2Client, Server};
+use sha2::{Digest, Sha256};
+
+/// A server with an experiment of two hosts that began an hour ago, and a beacon at `/beacon`.
+fn site(parameters: &str) -> Builder {
+    let start = utc(now_s() - HOUR_S);
+    let http = format!(
+        "lab_store sqlite:%%DIR%%/lab/store.db server=edge; experiment_key %%DIR%%/key;
+         experiment e {{ start {start}; host static.test; arm one host=one.test; arm two host=two.test; }}
+         access_log off; http2 on;
+         server {{ listen 127.0.0.1:%%PORT%%; server_name localhost; root %%DIR%%/html;
+           location = /arm {{ return 200 \"$experiment_e\"; }}
+           location = /hash {{ return 200 \"$beacon_integrity\"; }}
+           location = /beacon {{ experiment_beacon {parameters}; }}
+           location = /metrics {{ metrics; }} }}
+         server {{ listen 127.0.0.1:%%PORT%%; server_name one.test; root %%DIR%%/html; }}
+         server {{ listen 127.0.0.1:%%PORT%%; server_name two.test; root %%DIR%%/html; }}
+         server {{ listen 127.0.0.1:%%PORT%%; server_name static.test; root %%DIR%%/html; }}"
+    );
+    Server::http(&http)
+        .file("key", "0123456789abcdef0123456789abcdef")
+        .file("html/f.txt", "0123456789")
+        .allow("client intended to send too large")
+}
+
+fn now_s() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.expect("it is after 1970").as_secs()
+}
+
+/// A time as the configuration has it.
+fn utc(unix_s: u64) -> String {
+    let t = civil(unix_s as i64);
+    format!(
+        "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z",
+        t.year, t.month, t.day, t.hour, t.minute, t.second
+    )
+}
+
+/// A user: its cookie and its arm.
+struct User {
+    cookie: String,
+    arm: String,
+}
+
+/// A visitor gets a cookie with the first page.
+fn user(server: &Server) -> User {
+    let page = server.get("/arm");
+    let field = page.header("Set-Cookie").expect("a cookie is issued");
+    let cookie = field.split(';').next().expect("it has a value").to_owned();
+    let arm = page.text();
+    assert!(["one", "two"].contains(&&*arm), "{arm}");
+    User { cookie, arm }
+}
+
+/// A beacon of a view with files of a host.
+fn beacon(view: u64, host: &str) -> String {
+    format!(
+        "firstbyte 1\nv {view:016x}\na 5230\nn - 3000 9000 9000 - 31000 31000 80000 95000 900000 950000\n\
+         p 700000 800000 48000 103\nh localhost 1 0 0 10 700000\nh {host} 20 3 1 48213 940000\n."
+    )
+}
+
+/// Sends beacons over one protocol.
+trait Sender {
+    /// Sends a POST with these fields besides `Host`; returns the status.
+    fn post(&mut self, fields: &[(&str, &str)], body: &[u8]) -> u16;
+}
+
+/// HTTP/1.1 with a length, a connection for each request: refusals may close it.
+struct Http1(u16);
+
+impl Sender for Http1 {
+    fn post(&mut self, fields: &[(&str, &str)], body: &[u8]) -> u16 {
+        let lines: Vec<String> = fields
+            .iter()
+            .map(|(name, value)| format!("{name}: {value}"))
+            .chain([format!("Content-Length: {}", body.len())])
+            .collect();
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        let mut client = firstbyte_tests::Client::connect(self.0);
+        client.send(request("POST", "/beacon", &lines)).send(body);
+        client.response().status
+    }
+}
+
+/// HTTP/1.1 in chunks.
+struct Chunked(u16);
+
+impl Sender for Chunked {
+    fn post(&mut self, fields: &[(&str, &str)], body: &[u8]) -> u16 {
+        let lines: Vec<String> = fields
+            .iter()
+            .map(|(name, value)| format!("{name}: {value}"))
+            .chain(["Transfer-Encoding: chunked".to_owned()])
+            .collect();
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        let mut client = firstbyte_tests::Client::connect(self.0);
+        client.send(request("POST", "/beacon", &lines));
+        let chunks = body.chunks(700);
+        let chunks =
+            chunks.map(|part| [format!("{:x}\r\n", part.len()).as_bytes(), part, b"\r\n"].concat());
+        client
+            .send(chunks.collect::<Vec<_>>().concat())
+            .send("0\r\n\r\n");
+        client.response().status
+    }
+}
+
+/// HTTP/2 without a length.
+struct Http2(H2Client);
+
+impl Sender for Http2 {
+    fn post(&mut self, fields: &[(&str, &str)], body: &[u8]) -> u16 {
+        let lower: Vec<(String, &str)> = fields
+            .iter()
+            .map(|(name, value)| (name.to_ascii_lowercase(), *value))
+            .collect();
+        let fields: Vec<(&str, &str)> = lower
+            .iter()
+            .map(|(name, value)| (&**name, *value))
+            .collect();
+        let stream = self.0.request("POST", "/beacon", &fields, false);
+        for part in body.chunks(FRAME_BYTES) {
+            self.0.data(stream, part, false);
+        }
+        self.0.data(stream, b"", true);
+        self.0.reply(stream).status
+    }
+}
+
+/// The fields of a browser.
+fn fields<'a>(cookie: &'a str) -> Vec<(&'a str, &'a str)> {
+    vec![
+        ("Content-Type", "text/plain;charset=UTF-8"),
+        ("Origin", "http://localhost"),
+        ("Sec-Fetch-Site", "same-origin"),
+        ("Cookie", cookie),
+    ]
+}
+
+/// Fields with one replaced; removed if the value is empty.
+fn but<'a>(all: &[(&'a str, &'a str)], name: &str, value: &'a str) -> Vec<(&'a str, &'a str)> {
+    let changed = all
+        .iter()
+        .map(|(n, v)| (*n, if *n == name { value } else { *v }));
+    changed.filter(|(_, value)| !value.is_empty()).collect()
+}
+
+/// The counters of beacons: accepted by result, refused by reason; those above zero.
+fn counters(server: &Server) -> Vec<(String, u64)> {
+    let page = server.get("/metrics").text();
+    let lines = page.lines().filter_map(|line| {
+        let rest = line.strip_prefix("firstbyte_experiment_beacons")?;
+        let (label, count) = rest.split_once("=\"")?.1.split_once("\"} ")?;
+        Some((label.to_owned(), count.parse().expect("a number")))
+    });
+    let mut found: Vec<(String, u64)> = lines.filter(|(_, count)| *count > 0).collect();
+    found.sort();
+    found
+}
+
+#[track_caller]
+fn assert_counters(server: &Server, expected: &[(&str, u64)]) {
+    let mut expected: Vec<(String, u64)> = expected
+        .iter()
+        .map(|(label, count)| ((*label).to_owned(), *count))
+        .collect();
+    expected.sort();
+    assert_eq!(counters(server), expected);
+}
+
+#[test]
+fn hostile_beacons_are_refused_and_counted() {
+    let server = site("rate=10000r/s").start();
+    let senders: [Box<dyn Sender>; 3] = [
+        Box::new(Http1(server.port())),
+        Box::new(Chunked(server.port())),
+        Box::new(Http2(H2Client::connect(server.port()))),
+    ];
+    for (round, mut sender) in senders.into_iter().enumerate() {
+        hostile(&server, &mut *sender, round as u64);
+    }
+    assert_counters(
+        &server,
+        &[
+            ("recorded", 6),
+            ("content_type", 15),
+            ("cross_site", 21),
+            ("too_large", 6),
+            ("version", 3),
+            ("malformed", 18),
+            ("limit", 6),
+            ("old", 3),
+            ("backwards", 3),
+            ("future", 3),
+            ("no_user", 3),
+            ("forged_user", 6),
+            ("forged_arm", 3),
+            ("replay", 3),
+            ("not_live", 3),
+        ],
+    );
+    assert_eq!(server.get("/f.txt").text(), "0123456789");
+}
+
+/// Sends beacons of every kind as one user.
+fn hostile(server: &Server, sender: &mut dyn Sender, round: u64) {
+    let user = user(server);
+    let (own, other) = match &*user.arm {
+        "one" => ("one.test", "two.test"),
+        _ => ("two.test", "one.test"),
+    };
+    let good = fields(&user.cookie);
+    let view = round * 100 + 1;
+    let whole = beacon(view, own);
+    let mut expect = |what: &str, status: u16, fields: &[(&str, &str)], body: &str| {
+        assert_eq!(
+            sender.post(fields, body.as_bytes()),
+            status,
+            "{what}, round {round}"
+        );
+    };
+    for kind in [
+        "",
+        "application/json",
+        "text/plainer",
+        "text/html",
+        "multipart/form-data",
+    ] {
+        expect(kind, 415, &but(&good, "Content-Type", kind), &whole);
+    }
+    for origin in [
+        "",
+        "null",
+        "http://evil.test",
+        "http://localhost:81",
+        "http://localhost.evil.test",
+    ] {
+        expect(origin, 403, &but(&good, "Origin", origin), &whole);
+    }
+    for site in ["cross-site", "same-site"] {
+        expect(site, 403, &but(&good, "Sec-Fetch-Site", site), &whole);
+    }
+    for (bytes, status) in [(4095, 400), (4096, 400), (4097, 413), (40_000, 413)] {
+        expect("size", status, &good, &"a".repeat(bytes));
+    }
+    expect(
+        "version",
+        400,
+        &good,
+        &whole.replacen("firstbyte 1", "firstbyte 2", 1),
+    );
+    expect("empty", 400, &good, "");
+    expect("json", 400, &good, "{\"view\": 1}");
+    expect("type", 400, &good, &whole.replacen("a 5230", "a true", 1));
+    expect("cut", 400, &good, &whole[..whole.len() - 1]);
+    expect(
+        "limit",
+        400,
+        &good,
+        &whole.replacen(" 103\n", " 4000000000\n", 1),
+    );
+    expect("files", 400, &good, &whole.replacen("20 3 1", "3 3 1", 1));
+    expect(
+        "old",
+        400,
+        &good,
+        &whole.replacen("a 5230", "a 86400001", 1),
+    );
+    expect(
+        "backwards",
+        400,
+        &good,
+        &whole.replacen("80000 95000", "95001 95000", 1),
+    );
+    expect("future", 400, &good, &whole.replacen("a 5230", "a 52", 1));
+    expect("no cookie", 400, &but(&good, "Cookie", ""), &whole);
+    let mut forged = user.cookie.clone();
+    let last = forged.pop().expect("it has a value");
+    forged.push(if last == '0' { '1' } else { '0' });
+    expect("forged cookie", 403, &but(&good, "Cookie", &forged), &whole);
+    let name = user.cookie.split('=').next().expect("it has a name");
+    expect(
+        "invented cookie",
+        403,
+        &but(&good, "Cookie", &format!("{name}=admin")),
+        &whole,
+    );
+    expect("arm", 403, &good, &beacon(view, other));
+    expect(
+        "not live",
+        204,
+        &good,
+        &whole.replacen("a 5230", "a 7200000", 1),
+    );
+    expect("good", 204, &good, &whole);
+    expect("replay", 409, &good, &whole);
+    // Browsers before 2023 do not send it.
+    expect(
+        "no metadata",
+        204,
+        &but(&good, "Sec-Fetch-Site", ""),
+        &beacon(view + 1, own),
+    );
+}
+
+#[test]
+fn floods_are_refused_by_user_and_by_address() {
+    let server = site("rate=5r/m").start();
+    let began = Instant::now();
+    let user = user(&server);
+    let host = format!("{}.test", user.arm);
+    let mut sender = Http1(server.port());
+    let good = fields(&user.cookie);
+    let statuses: Vec<u16> = (0..40)
+        .map(|view| sender.post(&good, beacon(view, &host).as_bytes()))
+        .collect();
+    let count = |status: u16| statuses.iter().filter(|it| **it == status).count() as u64;
+    // Five at once, and one every 12 seconds; of an address 16 times as many.
+    let more = began.elapsed().as_secs() / 12 + 1;
+    assert!((5..=5 + more).contains(&count(204)), "{statuses:?}");
+    assert_eq!(count(204) + count(429), 40);
+    let nobody = but(&good, "Cookie", "");
+    let statuses: Vec<u16> = (0..80)
+        .map(|view| sender.post(&nobody, beacon(view, &host).as_bytes()))
+        .collect();
+    let of_nobody = |status: u16| statuses.iter().filter(|it| **it == status).count() as u64;
+    let more = began.elapsed().as_secs() * 80 / 60 + 1;
+    assert!((40..=40 + more).contains(&of_nobody(400)), "{statuses:?}");
+    assert_eq!(of_nobody(400) + of_nobody(429), 80);
+    assert_counters(
+        &server,
+        &[
+            ("recorded", count(204)),
+            ("user_rate", count(429)),
+            ("no_user", of_nobody(400)),
+            ("address_rate", of_nobody(429)),
+        ],
+    );
+    server.wait_for_text(
+        "error.log",
+        "experiment beacon refused: the rate of its user",
+    );
+}
+
+/// A reload does not forget views: the tables belong to the process.
+#[test]
+fn replay_after_a_reload_is_refused() {
+    let server = site("rate=100r/s").start();
+    let user = user(&server);
+    let host = format!("{}.test", user.arm);
+    let mut sender = Http1(server.port());
+    let good = fields(&user.cookie);
+    assert_eq!(sender.post(&good, beacon(1, &host).as_bytes()), 204);
+    server.rewrite_conf(|text| text.replace("rate=100r/s", "rate=99r/s"));
+    server.signal(firstbyte_tests::Signal::HUP);
+    server.wait_for_text("error.log", "reconfiguring");
+    firstbyte_tests::wait_until("the new rate is served", || {
+        sender.post(&good, beacon(1, &host).as_bytes()) == 409
+    });
+    assert_eq!(sender.post(&good, beacon(2, &host).as_bytes()), 204);
+}
+
+#[test]
+fn size_limit_is_that_of_the_location() {
+    let server = site("max_size=512").start();
+    let user = user(&server);
+    let good = fields(&user.cookie);
+    let mut http1 = Http1(server.port());
+    let mut chunked = Chunked(server.port());
+    let mut http2 = Http2(H2Client::connect(server.port()));
+    let senders: [&mut dyn Sender; 3] = [&mut http1, &mut chunked, &mut http2];
+    for sender in senders {
+        for (bytes, status) in [(511, 400), (512, 400), (513, 413)] {
+            assert_eq!(sender.post(&good, &vec![b'a'; bytes]), status, "{bytes}");
+        }
+    }
+    assert_counters(&server, &[("malformed", 6), ("too_large", 3)]);
+}
+
+#[test]
+fn script_is_a_constant_with_its_hash() {
+    let server = site("").start();
+    let answer = server.get("/beacon");
+    assert_eq!(answer.status, 200);
+    assert_eq!(answer.header("Content-Type"), Some("text/javascript"));
+    assert_eq!(answer.header("Cache-Control"), Some("max-age=3600"));
+    let script = answer.text();
+    assert!(
+        script.contains("sendBeacon") && !script.contains("//"),
+        "{script}"
+    );
+    let digest = Base64::encode_string(&Sha256::digest(script.as_bytes()));
+    assert_eq!(server.get("/hash").text(), format!("sha256-{digest}"));
+    let etag = answer.header("ETag").expect("it has one");
+    let known = format!("If-None-Match: {etag}");
+    let mut client = server.client();
+    assert_eq!(client.get_with("/beacon", &[&known]).status, 304);
+    assert_eq!(client.head("/beacon").status, 200);
+    let mut h2 = H2Client::connect(server.port());
+    assert_eq!(h2.fetch("/beacon").text(), script);
+    client.send(request("PUT", "/beacon", &["Content-Length: 0"]));
+    assert_eq!(client.response().status, 405);
+    assert_counters(&server, &[]);
+}
+
+/// Only hosts of arms announce lengths.
+#[test]
+fn hosts_of_arms_announce_the_length_of_bodies() {
+    let server = site("").start();
+    let timing = |host: &str, path: &str| {
+        let host = format!("Host: {host}");
+        let answer = server.client().get_with(path, &[&host]);
+        answer.header("Server-Timing").map(str::to_owned)
+    };
+    let length = Some("size;dur=10".to_owned());
+    assert_eq!(timing("one.test", "/f.txt"), length);
+    assert_eq!(timing("two.test", "/f.txt"), length);
+    assert_eq!(timing("localhost", "/f.txt"), None);
+    assert_eq!(timing("one.test", "/none"), None);
+}
+
+const HOUR_S: u64 = 3600;
+/// Bytes of a DATA frame, below the limit of every server.
+const FRAME_BYTES: usize = 10_000;
