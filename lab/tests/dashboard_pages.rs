@@ -144,8 +144,8 @@ fn reports_of_experiments_have_no_fault() {
         "</title></style><script>document.body.remove()</script><img src=x onerror=alert(1)>";
     let long = "\u{4e2d}".repeat(300);
     let mut files = Vec::new();
-    for (n, name) in ["spdy", script, &long].into_iter().enumerate() {
-        let mut memory = Memory::generated(1, 2000, &[0.0, -0.1, 0.0]);
+    for (n, name) in [script, &long].into_iter().enumerate() {
+        let mut memory = Memory::generated(1, 500, &[0.0, -0.1, 0.0]);
         name.clone_into(&mut memory.summary.name);
         name.clone_into(&mut memory.summary.arms[1]);
         memory.summary.settings.get_or_insert_default().arms[1].0 = name.to_owned();

@@ -55,8 +55,12 @@ const judgePage = async (file, fault) => {
   if (await tab.value("document.querySelector('details') !== null")) {
     const focus = 'document.activeElement.localName'
     for (let n = 0; n < 100 && await tab.value(focus) !== 'summary'; n++) await tab.key('Tab', 9)
+    // Some are open at first.
+    const state = "String(document.activeElement.closest('details')?.open)"
+    const before = await tab.value(state)
     await tab.key('Enter', 13, '\r')
-    if (!await tab.value("document.activeElement.closest('details')?.open ?? false")) fault('a resource does not open by keyboard')
+    const after = await tab.value(state)
+    if (after === before || after === 'undefined') fault('a resource does not open by keyboard')
   }
   for (const what of said) fault(what)
   await tab.close()

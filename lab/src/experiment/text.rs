@@ -56,7 +56,7 @@ fn title(report: &Report) -> String {
         "Experiment {}, {state}, visits from {} to {} UTC",
         report.experiment,
         readable(report.since_s),
-        readable(report.at_s)
+        readable(report.at_s - report.at_s % 60)
     );
     if report.window_s > 0 {
         text.push_str(&format!("; window {}", length(report.window_s)));

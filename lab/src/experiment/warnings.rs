@@ -10,7 +10,7 @@ pub(super) fn warnings(report: &Report) -> Vec<String> {
     if let (State::Silent, Some(last)) = (report.state, report.last_s) {
         found.push(format!(
             "No visit since {} UTC: the kill switch is on, or the experiment is no longer configured.",
-            readable(last)
+            readable(last - last % 60)
         ));
     }
     let users = report.users();

@@ -3,7 +3,7 @@
 use store::VisitMetric;
 
 use crate::experiment::Report;
-use crate::time::{length, readable};
+use crate::time::{DAY_S, length, readable};
 
 /// Sentences above the figures.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -39,8 +39,8 @@ impl Lead {
             "{}: visits from {} to {} UTC ({})",
             report.state.label(),
             readable(report.since_s),
-            readable(report.at_s),
-            length(report.at_s.saturating_sub(report.since_s))
+            readable(minute(report.at_s)),
+            length(rounded(report.at_s.saturating_sub(report.since_s)))
         );
         if report.share_percent < 100.0 {
             about.push_str(&format!(", {} % of users", report.share_percent));
@@ -80,6 +80,21 @@ impl Lead {
     }
 }
 
+/// Begin of the minute of a time.
+pub(in crate::web) fn minute(unix_s: u64) -> u64 {
+    unix_s - unix_s % 60
+}
+
+/// Length to the nearest day if it has several, else to the nearest hour or minute.
+fn rounded(seconds: u64) -> u64 {
+    let unit = match seconds {
+        s if s >= 2 * DAY_S => DAY_S,
+        s if s >= 2 * 3600 => 3600,
+        _ => 60,
+    };
+    (seconds + unit / 2) / unit * unit
+}
+
 const CONFIGURATION: &str = "lab_store sqlite:/var/lib/firstbyte/lab/store.db;
 experiment_key /etc/firstbyte/experiment.key;
 experiment fast {
@@ -88,3 +103,16 @@ experiment fast {
     arm control host=s1.example.com protocols=http/1.1;
     arm fast host=s2.example.com protocols=h2,http/1.1;
 }";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_are_short() {
+        let all =
+            [59, 3599, 2 * 3600 + 1, 86_399, 1_450_537].map(|seconds| length(rounded(seconds)));
+        assert_eq!(all, ["1 min", "1 h", "2 h", "24 h", "17 days"]);
+        assert_eq!(minute(119), 60);
+    }
+}

@@ -25,7 +25,7 @@ pub(super) fn sections(report: &Report, chosen: Option<VisitMetric>, view: &mut 
     section.is_wide = true;
     section.is_open = true;
     section.note = format!(
-        "Below 0: the arm is faster. All intervals of all metrics hold together with a confidence of {} %, at every look.",
+        "Below 0: the value is lower than in the first arm. All intervals of all metrics hold together with a confidence of {} %, at every look.",
         (1.0 - report.alpha) * 100.0
     );
     // Courses of several metrics need ids of their own.

@@ -6,7 +6,7 @@ mod server;
 
 use store::VisitMetric;
 
-use super::lead::Lead;
+use super::lead::{Lead, minute};
 use super::view::{Tile, View};
 use crate::experiment::{Report, State, label};
 use crate::time::{length, readable};
@@ -85,7 +85,7 @@ fn tiles(report: &Report) -> Vec<Tile> {
     if let Some(last) = report.last_s {
         push(
             "Last visit",
-            readable(last),
+            readable(minute(last)),
             report.state.label().to_owned(),
         );
     }
