@@ -200,6 +200,7 @@ fn read_here<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(), 
             Ok(())
         }
         Err(error) => {
+            exchanges.note_failed_write();
             if let Some(x) = exchanges.front() {
                 log_truncated(x, &mut c.probe, &error);
             }

@@ -322,6 +322,12 @@ impl Exchanges {
         self.queued.saturating_sub(self.out.len())..self.queued
     }
 
+    /// A write has failed: bytes that left before the error count as sent. Over TLS so do those of its records.
+    #[cold]
+    pub(super) fn note_failed_write(&mut self) {
+        self.sent = self.sent.max(self.unsent().start);
+    }
+
     /// The place of a stream's exchange among the active ones.
     #[inline]
     pub(super) fn position(&self, stream: u32) -> Option<usize> {

@@ -111,6 +111,7 @@ pub(super) fn write<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resu
             Ok(c.writable && more && !is_handshaking)
         }
         Err(e) => {
+            exchanges.note_failed_write();
             if let Some(x) = exchanges.front() {
                 log_truncated(x, &mut c.probe, &e);
             }
