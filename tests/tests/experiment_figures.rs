@@ -1,9 +1,6 @@
-//! `experiment`: figures of the server by arm, protocols of hosts of arms, requests on connections of other hosts.
+//! `experiment`: figures of the server by arm.
 //!
-//! Figures are read from metrics, where those of a closed connection are complete. Sources: docs/experiments.md; RFC 9110 section
-//! 15.5.20 for 421; RFC 9113 section 9.1.1 for requests to several hosts on one connection.
-
-mod tls_client;
+//! Figures are read from metrics, where those of a closed connection are complete. Source: docs/experiments.md.
 
 use std::fs::File;
 
@@ -12,22 +9,16 @@ use firstbyte_tests::client::request;
 use firstbyte_tests::h2::Http2;
 use firstbyte_tests::mux::{Frames, MuxClient};
 use firstbyte_tests::spdy::Spdy;
-use firstbyte_tests::tls_pipe::tls_pipe_to;
 use firstbyte_tests::{Builder, Client, H2Client, Server, SpdyClient, wait_until};
-use tls_client::{Tls, site as leaf_of};
 
-/// Two arms with a host each on ports of their own, the second in the clear and over TLS, and metrics on the first port.
+/// A site with these arms and servers, and metrics on the first port.
 fn site(arms: &str, servers: &str) -> Builder {
-    let leaf = leaf_of("localhost");
-    let tls = "ssl_certificate %%DIR%%/c.pem; ssl_certificate_key %%DIR%%/k.pem;";
     Server::http(&format!(
-        "experiment_key %%DIR%%/key; access_log off; http2 on; {tls}
+        "experiment_key %%DIR%%/key; access_log off; http2 on;
          experiment x {{ user address; {arms} }}
          server {{ listen 127.0.0.1:%%PORT%%; server_name www; location = /metrics {{ metrics; }} }}
          {servers}"
     ))
-    .bytes("c.pem", leaf.certificate.as_bytes())
-    .bytes("k.pem", leaf.key.as_bytes())
     .file("key", "0123456789abcdef0123456789abcdef\n")
     .file("html/f.txt", "0123456789")
 }
@@ -345,139 +336,6 @@ fn open_connections_and_their_memory_are_shown() {
         let arm = Arm::of(&server, "b");
         (arm.open, arm.memory_bytes) == (0, 0)
     });
-}
-
-/// A site whose arms have protocols of their own on one TLS address that also serves another host.
-fn tls_site() -> Server {
-    let arms = "arm a weight=50 host=a.test protocols=http/1.1;
-        arm b weight=50 host=b.test protocols=h2,http/1.1;
-        arm c weight=50 host=c.test protocols=spdy/3.1,http/1.1;
-        arm d weight=50 host=d.test;";
-    let servers = ["a.test", "b.test", "c.test", "d.test", "other.test"];
-    let servers = servers.map(|name| {
-        format!(
-            "server {{ listen 127.0.0.1:%%PORT2%% ssl; http2 off; server_name {name}; return 200 {name}; }}"
-        )
-    });
-    let spare = "server { listen 127.0.0.1:%%PORT2%% ssl default_server; http2 on; server_name _; return 200 default; }";
-    site(arms, &(servers.concat() + spare)).start()
-}
-
-#[test]
-fn hosts_of_arms_offer_their_protocols() {
-    let server = tls_site();
-    let port = server.port_number(2);
-    let all: [&[u8]; 3] = [b"h2", b"spdy/3.1", b"http/1.1"];
-    for (name, protocol) in [
-        ("a.test", "http/1.1"),
-        ("b.test", "h2"),
-        ("c.test", "spdy/3.1"),
-        ("d.test", "http/1.1"),
-        ("other.test", "http/1.1"),
-        ("unknown.test", "h2"),
-    ] {
-        assert_eq!(
-            Tls::speaking(&all).agreed(port, name).as_deref(),
-            Some(protocol),
-            "{name}"
-        );
-        let only_http1 = Tls::speaking(&[b"http/1.1"]).agreed(port, name);
-        assert_eq!(only_http1.as_deref(), Some("http/1.1"), "{name}");
-    }
-    // The protocol that was agreed on is spoken.
-    let mut client = SpdyClient::connect(tls_pipe_to("c.test", port, "spdy/3.1"));
-    assert_eq!(client.ask_host("c.test").1, "c.test");
-    drop(client);
-    let mut client = H2Client::connect(tls_pipe_to("b.test", port, "h2"));
-    assert_eq!(client.ask_host("b.test").1, "b.test");
-    drop(client);
-    for arm in ["b", "c"] {
-        Arm::closed(&server, arm, 3);
-    }
-}
-
-/// A request for a host.
-trait AsksHost {
-    /// Returns status and text of the response.
-    fn ask_host(&mut self, host: &str) -> (u16, String);
-}
-
-impl AsksHost for H2Client {
-    fn ask_host(&mut self, host: &str) -> (u16, String) {
-        let fields = [
-            (":method", "GET"),
-            (":scheme", "https"),
-            (":authority", host),
-            (":path", "/"),
-        ];
-        let stream = self.headers(&fields, true);
-        let reply = self.reply(stream);
-        (reply.status, reply.text())
-    }
-}
-
-impl AsksHost for SpdyClient {
-    fn ask_host(&mut self, host: &str) -> (u16, String) {
-        let fields = [
-            (":method", "GET"),
-            (":scheme", "https"),
-            (":host", host),
-            (":path", "/"),
-            (":version", "HTTP/1.1"),
-        ];
-        let stream = self.syn(&fields, 0, true);
-        let reply = self.reply(stream);
-        (reply.status, reply.text())
-    }
-}
-
-/// A client that uses one connection for all hosts of one address, as browsers do if the certificate allows it.
-#[test]
-fn arms_share_no_connection_with_other_hosts() {
-    let server = tls_site();
-    let port = server.port_number(2);
-    let served = |host: &str| (200, host.to_owned());
-    let mut client = H2Client::connect(tls_pipe_to("b.test", port, "h2"));
-    assert_eq!(client.ask_host("b.test"), served("b.test"));
-    for host in ["a.test", "c.test", "d.test", "unknown.test"] {
-        assert_eq!(client.ask_host(host).0, 421, "{host}");
-    }
-    assert_eq!(
-        client.ask_host("b.test"),
-        served("b.test"),
-        "the connection stays"
-    );
-    // A connection of the default server, which is no arm.
-    let mut client = H2Client::connect(tls_pipe_to("unknown.test", port, "h2"));
-    assert_eq!(client.ask_host("unknown.test"), served("default"));
-    assert_eq!(client.ask_host("b.test").0, 421);
-    let mut client = SpdyClient::connect(tls_pipe_to("c.test", port, "spdy/3.1"));
-    assert_eq!(client.ask_host("c.test"), served("c.test"));
-    for host in ["b.test", "other.test", "unknown.test"] {
-        assert_eq!(client.ask_host(host).0, 421, "{host}");
-    }
-    let mut client = Tls::new();
-    for (name, host, status) in [
-        ("d.test", "d.test", 200),
-        ("d.test", "a.test", 421),
-        ("d.test", "other.test", 421),
-        ("other.test", "d.test", 421),
-        ("other.test", "unknown.test", 200),
-        ("unknown.test", "other.test", 200),
-    ] {
-        let answer = client.ask(port, name, host, "/").expect("an answer");
-        assert_eq!(answer.status, status, "{name}, {host}");
-    }
-    // Without a name in the handshake, a proxy may send requests for all hosts.
-    client.send_no_name();
-    for host in ["a.test", "d.test", "other.test"] {
-        let answer = client.ask(port, host, host, "/").expect("an answer");
-        assert_eq!(answer.status, 200, "{host}");
-    }
-    server.wait_for_text(
-        "error.log",
-        "requested the host of an arm on a connection of another host",
-    );
 }
 
 /// Without a host, the user's arm counts from the first response that names it.
