@@ -10,7 +10,7 @@ use store::{
     ArmFigures, ExperimentQuery, ExperimentRows, Retention, Step, Store, Visit, VisitMetric,
 };
 
-use crate::common::experiments::{check_experiments, experiment_rows};
+use crate::common_experiments::{check_experiments, experiment_rows};
 use crate::connected::{reader, settings, start, store_experiments};
 use crate::fake::{self, Response};
 

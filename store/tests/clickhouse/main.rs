@@ -3,6 +3,8 @@
 mod chdb;
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../common/experiments.rs"]
+mod common_experiments;
 mod connected;
 mod experiments;
 mod fake;

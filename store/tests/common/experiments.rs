@@ -7,7 +7,7 @@ use store::{
     ExperimentSummary, Histogram, Step, Store, UserValue, Visit, VisitMetric,
 };
 
-use super::{BEGIN, SERVERS};
+use crate::common::{BEGIN, SERVERS};
 
 const DAY: u64 = 86_400;
 /// Time of all rows.

@@ -10,7 +10,7 @@ use store::{
     Settings, Sqlite, SqliteReader, Store, Visit,
 };
 
-use crate::common::experiments::{check_experiments, experiment_rows};
+use crate::common_experiments::{check_experiments, experiment_rows};
 use crate::rows::{DAY, NOON, child, child_argument, file, maintain, open, row, start, totals};
 
 /// Processes that are killed.

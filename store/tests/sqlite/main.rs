@@ -3,6 +3,8 @@
 mod answers;
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../common/experiments.rs"]
+mod common_experiments;
 mod documented;
 mod experiments;
 mod kept;
