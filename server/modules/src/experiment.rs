@@ -24,9 +24,8 @@ use server_http::settings;
 use server_http::settings_set::Conf;
 use server_http::variables;
 
-#[allow(unused_imports, reason = "the beacon calls it")]
 pub(crate) use assign::assigned;
-use assign::{Plan, Shown};
+use assign::{Assignment, Shown};
 use cookie::CookiePlan;
 use draft::Draft;
 use key::MasterKey;
@@ -56,7 +55,7 @@ settings! {
         /// The blocks, until the configuration is complete.
         drafts: Vec<Draft>,
         /// How users are assigned, by experiment.
-        plans: Vec<Plan>,
+        plans: Vec<Assignment>,
         /// Variables by the part of their names after `experiment_`.
         shown: ConfigMap<Box<[u8]>, Shown>,
         /// Cookies of users, by name.

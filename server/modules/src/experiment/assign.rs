@@ -19,7 +19,7 @@ use super::cookie;
 use super::key::HashKey;
 
 /// How the users of an experiment are assigned.
-pub(crate) struct Plan {
+pub(crate) struct Assignment {
     pub(super) user: UserPlan,
     /// The hash of who takes part, and the part of it.
     pub(super) share: (HashKey, Range<u32>),
@@ -56,7 +56,7 @@ pub(super) enum Issue {
     No,
 }
 
-impl Plan {
+impl Assignment {
     /// Returns the part of a user in a phase of the experiment.
     pub(super) fn part(&self, user: u64, is_live: bool) -> Part {
         let (key, part) = &self.share;
@@ -77,11 +77,10 @@ impl Plan {
 
 /// Scales a hash to a number below `all`.
 fn scaled(hash: u64, all: u32) -> u32 {
-    (u128::from(hash) * u128::from(all) >> 64) as u32
+    ((u128::from(hash) * u128::from(all)) >> 64) as u32
 }
 
 /// Returns all experiments of the request's server that the user takes part in, for the beacon. No cookie is issued.
-#[allow(dead_code, reason = "the beacon calls it")]
 pub(crate) fn assigned(x: &mut Exchange, cx: &mut Ctx<'_>) -> Assigned {
     let http = Rc::clone(&x.route.http);
     for index in 0..http.experiments.len() {
@@ -214,14 +213,14 @@ mod tests {
     use super::*;
     use crate::experiment::key::{MasterKey, Purpose};
 
-    fn plan(name: &str, share: u32, weights: &[u32]) -> Plan {
+    fn plan(name: &str, share: u32, weights: &[u32]) -> Assignment {
         let master = MasterKey::of_text(b"a key of sixteen bytes");
         let mut sum = 0;
         let limits = weights.iter().map(|weight| {
             sum += weight;
             sum
         });
-        Plan {
+        Assignment {
             user: UserPlan::Cookie(0),
             share: (master.derive(Purpose::Share, name.as_bytes()), 0..share),
             arms: (
@@ -232,7 +231,7 @@ mod tests {
     }
 
     /// Users by arm, those outside last.
-    fn counts(plan: &Plan, users: u64) -> Vec<u64> {
+    fn counts(plan: &Assignment, users: u64) -> Vec<u64> {
         let arms = plan.arms.1.len();
         let mut counts = vec![0; arms + 1];
         for user in 1..=users {
@@ -285,7 +284,7 @@ mod tests {
         let (x, y) = (plan("x", 10_000, &[1, 1]), plan("y", 10_000, &[1, 1]));
         let mut counts = [0; 4];
         for user in 1..=100_000 {
-            let arm = |plan: &Plan| match plan.part(user, true) {
+            let arm = |plan: &Assignment| match plan.part(user, true) {
                 Part::Arm(arm) => usize::from(arm),
                 _ => panic!("all users take part"),
             };

@@ -8,7 +8,7 @@ use server_http::build::ConfigBuilder;
 use server_http::experiments::{Arm, EXPERIMENTS_MAX, Experiment};
 
 use super::ExperimentMain;
-use super::assign::{Plan, Shown, UserPlan};
+use super::assign::{Assignment, Shown, UserPlan};
 use super::cookie::{CookieParams, CookiePlan};
 use super::draft::{Draft, UserSource};
 use super::group;
@@ -46,7 +46,7 @@ pub(super) fn run(b: &mut ConfigBuilder) -> Result<(), ConfError> {
             sum
         });
         let limits = limits.collect();
-        b.conf_mut::<ExperimentMain>().plans.push(Plan {
+        b.conf_mut::<ExperimentMain>().plans.push(Assignment {
             user,
             share: (share, parts[index].clone()),
             arms: (key.derive(Purpose::Arm, draft.name.as_bytes()), limits),

@@ -40,7 +40,10 @@ impl MasterKey {
     /// Derives a key of a test.
     #[cfg(test)]
     pub(super) fn of_text(text: &[u8]) -> Self {
-        Self::from_file(text).ok().expect("the key is long enough")
+        match Self::from_file(text) {
+            Ok(key) => key,
+            Err(bytes) => panic!("a key of {bytes} bytes"),
+        }
     }
 
     /// Returns the key of a purpose. `name` distinguishes experiments, groups or cookies.
