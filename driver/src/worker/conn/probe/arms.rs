@@ -36,8 +36,6 @@ pub(crate) struct ConnectionArms {
     counts: ArmCounts,
     /// Counts that the meters have.
     added: ArmCounts,
-    /// The server has ended a response because its file became shorter.
-    has_short_file: bool,
 }
 
 /// The reason of the end of an exchange.
@@ -72,10 +70,6 @@ impl ConnectionArms {
 
     /// Counts an exchange at its end.
     fn count(&mut self, x: &Exchange, ending: Ending) {
-        let ending = match self.has_short_file {
-            true => Ending::Server,
-            false => ending,
-        };
         let body = Body::of(x);
         self.counts.requests += 1;
         self.counts.truncated += u64::from(body.is_truncated);
@@ -86,7 +80,8 @@ impl ConnectionArms {
     }
 
     /// Brings the meters of the arms up to date.
-    pub(super) fn add_counts(&mut self) {
+    fn add_counts(&mut self, cpu_ns: u64) {
+        self.counts.cpu_ns = cpu_ns;
         let new = self.counts.since(&self.added);
         self.added = self.counts;
         for arm in &self.arms {
@@ -201,6 +196,10 @@ pub(super) fn ended(recording: &mut Recording, x: &Exchange, ending: Ending) {
     if !recording.arms.as_ref().is_some_and(|arms| arms.is_complete) {
         join(recording, x);
     }
+    let ending = match recording.has_short_file {
+        true => Ending::Server,
+        false => ending,
+    };
     if let Some(arms) = &mut recording.arms {
         arms.count(x, ending);
     }
@@ -208,27 +207,27 @@ pub(super) fn ended(recording: &mut Recording, x: &Exchange, ending: Ending) {
 
 /// A file became shorter while it was sent, for which the server ends the connection.
 pub(crate) fn file_became_shorter(kept: &mut Kept) {
-    let recording = kept.recording_mut();
-    if let Some(arms) = recording.and_then(|recording| recording.arms.as_mut()) {
-        arms.has_short_file = true;
+    if let Some(recording) = kept.recording_mut() {
+        recording.has_short_file = true;
     }
 }
 
 /// Adds processor time of a connection, scaled to all turns.
 pub fn add_cpu<S>(c: &mut Conn<S>, ns: u64) {
-    let recording = c.probe.recording_mut();
-    if let Some(arms) = recording.and_then(|recording| recording.arms.as_mut()) {
-        arms.counts.cpu_ns += ns;
+    if let Some(recording) = c.probe.recording_mut() {
+        recording.cpu_ns += ns;
     }
 }
 
 /// Brings the meters of an open connection's arms up to date, and reports its memory for each.
 pub fn look_at_arms<S>(c: &mut Conn<S>, mut each: impl FnMut(&Arc<ArmMeter>, u64)) {
-    let recording = c.probe.recording_mut();
-    let Some(figures) = recording.and_then(|recording| recording.arms.as_mut()) else {
+    let Some(recording) = c.probe.recording_mut() else {
         return;
     };
-    figures.add_counts();
+    let Some(figures) = &mut recording.arms else {
+        return;
+    };
+    figures.add_counts(recording.cpu_ns);
     let bytes = c.memory_bytes();
     let recording = c.probe.recording_mut();
     let arms = recording.and_then(|recording| recording.arms.as_ref());
@@ -242,7 +241,7 @@ pub(super) fn end<N: Net>(recording: &mut Recording, sh: &Shared<N>, duration_ms
     let Some(mut figures) = recording.arms.take() else {
         return;
     };
-    figures.add_counts();
+    figures.add_counts(recording.cpu_ns);
     let Some(sink) = sh.env.samples.as_ref().filter(|_| sh.wants.arm_records) else {
         return;
     };

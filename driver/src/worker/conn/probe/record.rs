@@ -27,6 +27,10 @@ pub(crate) struct Recording {
     pub(super) behind_proxy: bool,
     /// It was drawn for the map (`rtt_map`).
     pub(super) is_drawn: bool,
+    /// Processor time, scaled to all steps, nanoseconds.
+    pub(super) cpu_ns: u64,
+    /// The server has ended the connection because a file became shorter.
+    pub(super) has_short_file: bool,
     /// It was accepted while there were experiments.
     pub(super) has_experiments: bool,
     /// Figures for the arms of experiments that it belongs to.
