@@ -356,8 +356,8 @@ fn connections_belong_to_arms_of_their_users() {
     assert_eq!((figures.counts(), figures.promised), ([2, 0, 0], 11));
 }
 
-/// Requests of each arm: some 12,000 steps, of which one in 64 is measured. The standard error of a sum is 10 %.
-const LOADED: usize = 6000;
+/// Requests of each arm: some 6,000 steps, of which one in 64 is measured. The standard error of a sum is 14 %.
+const LOADED: usize = 3000;
 
 /// Loads two arms one after the other, of which the second compresses what it sends, and compares their processor times with
 /// those of the worker.
@@ -389,13 +389,13 @@ fn processor_time_of_arms_has_the_ratio_of_their_work() {
         of_worker[1] > 2.0 * of_worker[0],
         "compression is work: {shown}"
     );
-    // The rest is work of the loop between connections. Five standard errors of the ratio are 70 %.
+    // The rest is work of the loop between connections. Five standard errors of the ratio are a factor of 2.7.
     assert!(
-        shares.iter().all(|share| (0.3..1.5).contains(share)),
+        shares.iter().all(|share| (0.2..1.8).contains(share)),
         "{shown}"
     );
     let ratio = shares[1] / shares[0];
-    assert!((0.6..1.8).contains(&ratio), "{ratio}: {shown}");
+    assert!((0.37..2.7).contains(&ratio), "{ratio}: {shown}");
 }
 
 /// Processor time of a process in user mode and in the kernel, seconds.
