@@ -136,7 +136,9 @@ pub(super) fn check_arm_hosts(
         let has_tls = |own: &ListenDraft| listens.iter().any(|l| l.ssl && l.addr == own.addr);
         if !own.any(has_tls) {
             let name = arm.name;
-            let text = format!("\"protocols\" of the arm \"{name}\" needs \"listen ... ssl\" here");
+            let text = format!(
+                "\"protocols=\" of the arm \"{name}\" needs \"listen ... ssl\" in this server"
+            );
             return Err(ConfError::at(&servers[host.server].at, text));
         }
     }
