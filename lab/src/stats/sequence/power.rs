@@ -59,23 +59,28 @@ impl Method {
 /// Users of each arm of equal size. `None`: more than [`USERS_MAX`], or no effect.
 #[must_use]
 pub fn users_per_arm(question: &Question, method: &Method) -> Option<u64> {
-    let suffices = |users: f64| method.power(question, users) >= question.power;
-    let (mut low, mut high) = (1.0, 2.0);
-    while !suffices(high) {
-        low = high;
-        high *= 2.0;
-        if high > USERS_MAX as f64 {
-            return None;
+    let ends = normal::quantile(1.0 - question.alpha / 2.0) + normal::quantile(question.power);
+    let fixed = (ends / question.signal(1.0)).powi(2).max(2.0);
+    let limit = USERS_MAX as f64;
+    let users = match method {
+        Method::FixedHorizon => fixed,
+        Method::Sequence(_) => {
+            let suffices = |users: f64| method.power(question, users) >= question.power;
+            let (mut low, mut high) = (fixed, fixed * 2.0);
+            while high <= limit && !suffices(high) {
+                (low, high) = (high, high * 2.0);
+            }
+            while high <= limit && high / low > 1.0 + PRECISION {
+                let middle = (low + high) / 2.0;
+                match suffices(middle) {
+                    true => high = middle,
+                    false => low = middle,
+                }
+            }
+            high
         }
-    }
-    while high / low > 1.0 + PRECISION {
-        let middle = (low + high) / 2.0;
-        match suffices(middle) {
-            true => high = middle,
-            false => low = middle,
-        }
-    }
-    Some(high.ceil() as u64)
+    };
+    (users <= limit).then_some(users.ceil() as u64)
 }
 
 /// Days until every arm has its users, for arms of equal size; at least 1.
@@ -151,7 +156,7 @@ mod tests {
     #[test]
     fn users_are_those_of_the_formula() {
         let fixed = users(QUESTION, Method::FixedHorizon);
-        assert!((438_000..=440_000).contains(&fixed), "{fixed}");
+        assert!((438_600..=438_700).contains(&fixed), "{fixed}");
         let covaried = Question {
             correlation: 0.6,
             ..QUESTION
@@ -223,6 +228,14 @@ mod tests {
             ..QUESTION
         };
         assert_eq!(users(large, Method::FixedHorizon), 2);
+        let least = (USERS_MAX as f64 / 438_670.0).sqrt();
+        for (cv, is_reached) in [(0.999 * least, true), (1.001 * least, false)] {
+            let question = Question { cv, ..QUESTION };
+            let found = users_per_arm(&question, &Method::FixedHorizon);
+            assert_eq!(found.is_some(), is_reached, "{cv}");
+            let always = Method::Sequence(Tuning::default());
+            assert_eq!(users_per_arm(&question, &always), None, "{cv}");
+        }
         assert!((days(1000, 2, 500.0) - 4.0).abs() < 1e-12);
         assert_eq!(days(1, 2, 500.0), 1.0);
     }

@@ -27,11 +27,11 @@ impl SampleRatio {
 /// An arm without a weight has weight 0; users in it are a mismatch for certain.
 #[must_use]
 pub fn sample_ratio(users: &[u64], weights: &[u32]) -> SampleRatio {
-    let total: f64 = weights.iter().map(|weight| f64::from(*weight)).sum();
+    let total: f64 = weights.iter().map(|weight| f64::from(*weight)).sum::<f64>();
     let share = |arm: usize| {
         weights
             .get(arm)
-            .map_or(0.0, |weight| f64::from(*weight) / total)
+            .map_or(0.0, |weight| f64::from(*weight) / total.max(1.0))
     };
     let pairs: Vec<(f64, f64)> = users
         .iter()
@@ -40,7 +40,7 @@ pub fn sample_ratio(users: &[u64], weights: &[u32]) -> SampleRatio {
         .collect();
     let is_impossible = pairs
         .iter()
-        .any(|(count, share)| *count > 0.0 && !(*share > 0.0));
+        .any(|(count, share)| *count > 0.0 && *share <= 0.0);
     let p_value = match is_impossible {
         true => 0.0,
         false => (-evidence(&pairs)).exp().min(1.0),
