@@ -6,7 +6,7 @@
 //! Source: of our own; docs/map.md.
 
 mod access_logs;
-mod formats;
+pub(super) mod formats;
 mod progress;
 mod recorded;
 
@@ -188,7 +188,13 @@ fn draw_recorded(options: &Options, url: &str) -> Result<(), String> {
 
 /// Reads the logs.
 fn measure(options: &Options) -> Result<Report, String> {
-    let inputs = formats::inputs(options)?;
+    let inputs = formats::inputs(&formats::Logs {
+        verb: NAME,
+        paths: &options.logs,
+        conf: options.conf.as_deref(),
+        format: options.format.as_deref(),
+        client: &options.client,
+    })?;
     let places = places(&options.databases)?;
     let signals = interruptions().map_err(|error| os_error(&error))?;
     let mut bar = Bar::new(options.follow);

@@ -1,30 +1,47 @@
 //! The formats of the logs: by `--format`, by a configuration, or detected.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use conf::{Item, Origin, parse};
 use lab::map::log::{Field, Format, Input, LineFormat, named, names};
 
+use super::STDOUT;
 use super::access_logs::AccessLogs;
-use super::{NAME, Options, STDOUT};
 use crate::cli::output::fail;
+
+/// Logs of a command line.
+#[derive(Debug)]
+pub(in crate::cli) struct Logs<'o> {
+    /// The verb, for messages.
+    pub(in crate::cli) verb: &'o str,
+    /// Files; `-` is standard input.
+    pub(in crate::cli) paths: &'o [PathBuf],
+    /// The configuration of the server.
+    pub(in crate::cli) conf: Option<&'o Path>,
+    /// Text or name of the format.
+    pub(in crate::cli) format: Option<&'o str>,
+    /// Fields to be read.
+    pub(in crate::cli) client: &'o Field,
+}
 
 /// The logs with their formats.
 ///
 /// # Errors
 /// A sentence: a format is wrong or unknown, or the configuration cannot be read.
-pub(super) fn inputs(options: &Options) -> Result<Vec<Input>, String> {
-    let conf = options.conf.as_deref().map(AccessLogs::read).transpose()?;
-    let client = &options.client;
-    let given = options.format.as_deref();
+pub(in crate::cli) fn inputs(logs: &Logs<'_>) -> Result<Vec<Input>, String> {
+    let conf = logs.conf.map(AccessLogs::read).transpose()?;
+    let client = logs.client;
+    let given = logs.format;
     let given = given.map(|text| of_option(text, conf.as_ref(), client));
     let given = given.transpose()?.map(|format| Arc::new(vec![format]));
     let input = |path: &Path| {
         let path = (path != Path::new(STDOUT)).then(|| path.to_owned());
         let formats = match (&given, &conf, &path) {
             (Some(given), ..) => Some(Arc::clone(given)),
-            (None, Some(conf), Some(path)) => Some(Arc::new(of_log(conf, path, client)?)),
+            (None, Some(conf), Some(path)) => {
+                Some(Arc::new(of_log(logs.verb, conf, path, client)?))
+            }
             (None, Some(_), None) => {
                 return Err("standard input has no name; --format names its format".to_owned());
             }
@@ -32,11 +49,16 @@ pub(super) fn inputs(options: &Options) -> Result<Vec<Input>, String> {
         };
         Ok(Input { path, formats })
     };
-    options.logs.iter().map(|path| input(path)).collect()
+    logs.paths.iter().map(|path| input(path)).collect()
 }
 
 /// The formats of the `access_log` directives that write a log.
-fn of_log(conf: &AccessLogs, path: &Path, client: &Field) -> Result<Vec<LineFormat>, String> {
+fn of_log(
+    verb: &str,
+    conf: &AccessLogs,
+    path: &Path,
+    client: &Field,
+) -> Result<Vec<LineFormat>, String> {
     let found = conf.of_log(path)?;
     let mut formats = Vec::new();
     for one in found {
@@ -46,7 +68,7 @@ fn of_log(conf: &AccessLogs, path: &Path, client: &Field) -> Result<Vec<LineForm
             one.name,
             one.place
         );
-        let _ = fail(NAME, &name);
+        let _ = fail(verb, &name);
         formats.push(compiled(&one.name, one.format.as_ref(), client)?);
     }
     Ok(formats)

@@ -65,7 +65,7 @@ pub(super) fn detect(block: &[u8], client: &Field) -> Option<LineFormat> {
     let candidates = candidates.filter_map(Result::ok);
     let candidates = candidates.chain([LineFormat::json(client)]);
     let counted = candidates.map(|format| {
-        let read = sample.iter().filter(|line| format.read(line).is_ok());
+        let read = sample.iter().filter(|line| format.fits(line));
         (read.count(), format)
     });
     let (count, format) = counted.max_by_key(|(count, _)| *count)?;

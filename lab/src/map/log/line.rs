@@ -86,6 +86,8 @@ pub struct Field {
     is_forwarded: bool,
     /// The connection is that of a proxy.
     is_proxied: bool,
+    /// The variable with a value of the user, in lower case; `None` if no value is read.
+    value: Option<String>,
 }
 
 impl Field {
@@ -94,20 +96,27 @@ impl Field {
     /// # Errors
     /// It is no name of a variable.
     pub fn of_name(text: &str) -> Result<Self, String> {
-        let inner = text.strip_prefix('$').unwrap_or(text);
-        let braced = inner
-            .strip_prefix('{')
-            .and_then(|own| own.strip_suffix('}'));
-        let name = braced.unwrap_or(inner).to_ascii_lowercase();
-        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        if name.is_empty() || !name.chars().all(is_name) {
-            return Err("it is no variable such as $http_x_forwarded_for".to_owned());
-        }
+        let name = variable(text)
+            .ok_or_else(|| "it is no variable such as $http_x_forwarded_for".to_owned())?;
         let is_forwarded = name.starts_with("http_");
         Ok(Self {
             is_forwarded,
             is_proxied: is_forwarded || name == PROXY_PROTOCOL,
             name,
+            value: None,
+        })
+    }
+
+    /// Reads a value of each line as well, such as `$request_time`. The field may then be any name of a user.
+    ///
+    /// # Errors
+    /// It is no name of a variable.
+    pub fn with_value(self, text: &str) -> Result<Self, String> {
+        let value = variable(text);
+        let value = value.ok_or_else(|| "it is no variable such as $request_time".to_owned())?;
+        Ok(Self {
+            value: Some(value),
+            ..self
         })
     }
 
@@ -130,8 +139,20 @@ impl Default for Field {
             name: "remote_addr".to_owned(),
             is_forwarded: false,
             is_proxied: false,
+            value: None,
         }
     }
+}
+
+/// The name of a variable, with or without `$` or braces, in lower case.
+fn variable(text: &str) -> Option<String> {
+    let inner = text.strip_prefix('$').unwrap_or(text);
+    let braced = inner
+        .strip_prefix('{')
+        .and_then(|own| own.strip_suffix('}'));
+    let name = braced.unwrap_or(inner).to_ascii_lowercase();
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    (!name.is_empty() && name.chars().all(is_name)).then_some(name)
 }
 
 impl LineFormat {
@@ -146,10 +167,14 @@ impl LineFormat {
                 client.variable()
             ));
         }
+        if let Some(value) = client.value.as_ref().filter(|value| !format.has(value)) {
+            return Err(format!("the format \"{name}\" has no ${value}"));
+        }
         let rtt = [(Rtt::Minimum, MIN_RTT), (Rtt::Smoothed, SMOOTHED_RTT)];
         let rtt = rtt.into_iter().find(|(_, name)| format.has(name));
         let slot = |name: &str| match name {
             own if own == client.name => Some(Slot::Client),
+            own if client.value.as_deref() == Some(own) => Some(Slot::Value),
             own if rtt.is_some_and(|(_, name)| own == name) => Some(Slot::Rtt),
             REQUESTS => Some(Slot::Requests),
             PEER => Some(Slot::Peer),
@@ -174,6 +199,46 @@ impl LineFormat {
             client: client.clone(),
             rtt: None,
         }
+    }
+
+    /// Whether a line has the format, and a value if one is read.
+    pub(super) fn fits(&self, line: &[u8]) -> bool {
+        match self.client.value {
+            Some(_) => self.user(line).is_some(),
+            None => self.read(line).is_ok(),
+        }
+    }
+
+    /// Reads the user and the value of a line without its end: a number of 0 or more.
+    pub(super) fn user<'l>(&self, line: &'l [u8]) -> Option<(&'l [u8], f64)> {
+        let (mut user, mut value): (Option<&[u8]>, Option<&[u8]>) = (None, None);
+        match &self.shape {
+            Shape::Pattern(pattern) => {
+                let mut fields = Fields::default();
+                if !pattern.find(line, &mut fields) {
+                    return None;
+                }
+                let of = |slot: Slot| fields[slot as usize].clone().map(|place| &line[place]);
+                (user, value) = (of(Slot::Client), of(Slot::Value));
+            }
+            Shape::Json => {
+                let wanted = self.client.value.as_deref().unwrap_or_default();
+                let is_object = members(line, |name, text| {
+                    let name = name.strip_prefix(b"$").unwrap_or(name);
+                    if name == self.client.name.as_bytes() {
+                        user = Some(text);
+                    } else if name == wanted.as_bytes() {
+                        value = Some(text);
+                    }
+                });
+                if !is_object {
+                    return None;
+                }
+            }
+        }
+        let user = user.filter(|user| !is_absent(user))?;
+        let number = std::str::from_utf8(value?).ok()?.parse::<f64>().ok()?;
+        (number.is_finite() && number >= 0.0).then_some((user, number))
     }
 
     /// Reads a line without its end.

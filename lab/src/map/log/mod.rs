@@ -26,6 +26,7 @@ mod source;
 mod stream;
 mod tail;
 mod tally;
+mod users;
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -39,6 +40,7 @@ pub use pieces::read_pieces;
 pub use read::read;
 pub use report::{Event, Progress, Report};
 pub use tally::{Counts, Damaged};
+pub use users::{Users, users};
 
 use crate::map::CountryCode;
 

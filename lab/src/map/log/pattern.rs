@@ -23,10 +23,12 @@ pub(super) enum Slot {
     Peer,
     /// `$proxy_protocol_addr`.
     ProxyProtocol,
+    /// A value of the user, see `Field::with_value`.
+    Value,
 }
 
 /// Number of slots.
-pub(super) const SLOTS: usize = 5;
+pub(super) const SLOTS: usize = 6;
 
 /// Places of the fields in a line; `None` for a field without a place in the format.
 pub(super) type Fields = [Option<Range<usize>>; SLOTS];
