@@ -25,6 +25,9 @@ _firstbyte() {
             firstbyte,doctor)
                 cmd="firstbyte__subcmd__doctor"
                 ;;
+            firstbyte,experiment)
+                cmd="firstbyte__subcmd__experiment"
+                ;;
             firstbyte,explain)
                 cmd="firstbyte__subcmd__explain"
                 ;;
@@ -46,6 +49,9 @@ _firstbyte() {
             firstbyte,waterfall)
                 cmd="firstbyte__subcmd__waterfall"
                 ;;
+            firstbyte__subcmd__experiment,power)
+                cmd="firstbyte__subcmd__experiment__subcmd__power"
+                ;;
             *)
                 ;;
         esac
@@ -53,7 +59,7 @@ _firstbyte() {
 
     case "${cmd}" in
         firstbyte)
-            opts="-? -h -v -V -t -T -q -s -p -e -c -g --help --version bench compare doctor explain freeze lab lint map via waterfall"
+            opts="-? -h -v -V -t -T -q -s -p -e -c -g --help --version bench compare doctor experiment explain freeze lab lint map via waterfall"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -295,6 +301,86 @@ _firstbyte() {
                     return 0
                     ;;
                 --html)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        firstbyte__subcmd__experiment)
+            opts="power"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        firstbyte__subcmd__experiment__subcmd__power)
+            opts="-c --effect --cv --log --format --unit --value --correlation --arms --intervals --users-per-day --level --power --json"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --effect)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cv)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --log)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --format)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -c)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --unit)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --value)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --correlation)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --arms)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --intervals)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --users-per-day)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --level)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --power)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -65,6 +65,7 @@ complete -c firstbyte -n "__fish_firstbyte_needs_command" -l version -d 'show ve
 complete -c firstbyte -n "__fish_firstbyte_needs_command" -f -a "bench" -d 'load servers, and report how fast they answer and at what cost'
 complete -c firstbyte -n "__fish_firstbyte_needs_command" -f -a "compare" -d 'compare two reports of bench'
 complete -c firstbyte -n "__fish_firstbyte_needs_command" -f -a "doctor" -d 'find what delays the first byte of a server, and what mends it'
+complete -c firstbyte -n "__fish_firstbyte_needs_command" -f -a "experiment" -d 'plan an A/B experiment, and report what it found'
 complete -c firstbyte -n "__fish_firstbyte_needs_command" -f -a "explain" -d 'explain how a request is handled and which configuration lines decide it'
 complete -c firstbyte -n "__fish_firstbyte_needs_command" -f -a "freeze" -d 'copy a static site, with hashes in names and compressed copies'
 complete -c firstbyte -n "__fish_firstbyte_needs_command" -f -a "lab" -d 'serve the dashboard of a store of connections'
@@ -128,6 +129,21 @@ complete -c firstbyte -n "__fish_firstbyte_using_subcommand doctor" -l html -d '
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand doctor" -s k -l insecure -d 'Take any certificate'
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand doctor" -l try -d 'Change settings of this machine\'s kernel for a while, one after the other, to see what they cost, and restore them; needs root, and a target on this machine'
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand doctor" -l json -d 'Print the findings as JSON'
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand experiment; and not __fish_seen_subcommand_from power" -f -a "power" -d 'number of users and days that an effect needs'
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand experiment; and __fish_seen_subcommand_from power" -l effect -d 'The difference to be found, such as 0.6%' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand experiment; and __fish_seen_subcommand_from power" -l cv -d 'Coefficient of variation of users: standard deviation over mean (1)' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand experiment; and __fish_seen_subcommand_from power" -l log -d 'Access log with users, plain or compressed; - is standard input; may be repeated' -r -F
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand experiment; and __fish_seen_subcommand_from power" -l format -d 'The format of the logs: its text, its name in the configuration, or json' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand experiment; and __fish_seen_subcommand_from power" -s c -d 'The configuration of the server: the access_log that writes a log names its format' -r -F
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand experiment; and __fish_seen_subcommand_from power" -l unit -d 'The variable that names a user in logs' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand experiment; and __fish_seen_subcommand_from power" -l value -d 'The variable with the time in logs' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand experiment; and __fish_seen_subcommand_from power" -l correlation -d 'Correlation of a user\'s value with that before the experiment, for CUPED' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand experiment; and __fish_seen_subcommand_from power" -l arms -d 'Arms of the experiment, with equal weights' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand experiment; and __fish_seen_subcommand_from power" -l intervals -d 'Intervals that share the chance of a false alarm: metrics, statistics and compared arms' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand experiment; and __fish_seen_subcommand_from power" -l users-per-day -d 'Users of the experiment per day, for the days to wait' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand experiment; and __fish_seen_subcommand_from power" -l level -d 'Level of all intervals together' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand experiment; and __fish_seen_subcommand_from power" -l power -d 'Chance to find the difference' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand experiment; and __fish_seen_subcommand_from power" -l json -d 'Print JSON'
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand explain" -s c -d 'Configuration file, as for serving' -r
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand explain" -s p -d 'Prefix path, as for serving' -r
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand explain" -s g -d 'Global directives, as for serving' -r

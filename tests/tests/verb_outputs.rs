@@ -59,7 +59,7 @@ impl Reports {
         let prefix = self.server.dir().path().display().to_string();
         let (report, www, out) = (self.path("a.json"), self.path("www"), self.path("out"));
         let (geoip, log) = (self.path("geoip"), self.path("a.log"));
-        let lines: [&[&str]; 13] = [
+        let lines: [&[&str]; 15] = [
             &["bench", "--requests", "20", &page],
             &["bench", "--requests", "20", "--json", &page],
             &["compare", &report, &report],
@@ -73,6 +73,8 @@ impl Reports {
             &["map", "--geoip", &geoip, &log],
             &["map", "--json", "--geoip", &geoip, &log],
             &["waterfall", "--wire", &page],
+            &["experiment", "power", "--effect", "1%"],
+            &["experiment", "power", "--effect", "1%", "--json"],
         ];
         let owned = |words: &&[&str]| words.iter().map(|word| (*word).to_owned()).collect();
         lines.iter().map(owned).collect()

@@ -60,7 +60,7 @@ fn reports_fit_the_columns_that_there_are() {
     dir.write("geoip", COUNTRIES);
     dir.write("a.log", LOG_LINE);
     let (geoip, log) = (path("geoip"), path("a.log"));
-    let lines: [&[&str]; 11] = [
+    let lines: [&[&str]; 12] = [
         &["bench", "--requests", "20", &page],
         &[
             "bench",
@@ -80,6 +80,14 @@ fn reports_fit_the_columns_that_there_are() {
         &["map", "--geoip", &geoip, &log],
         &["waterfall", &har],
         &["waterfall", "compare", &har, &har],
+        &[
+            "experiment",
+            "power",
+            "--effect",
+            "1%",
+            "--users-per-day",
+            "9",
+        ],
     ];
     let has_report = |verb: &&String| !["via", "lab"].contains(&verb.as_str());
     for verb in verbs().iter().filter(has_report) {

@@ -46,7 +46,7 @@ pub(super) fn completed(verb: Command) -> Command {
 }
 
 /// Manuals of all verbs.
-pub(crate) const MANUALS: [Manual; 10] = [
+pub(crate) const MANUALS: [Manual; 11] = [
     Manual {
         verb: "bench",
         statuses: &[
@@ -132,6 +132,27 @@ pub(crate) const MANUALS: [Manual; 10] = [
             "docs/doctor.md",
             "docs/verbs.md",
         ],
+    },
+    Manual {
+        verb: "experiment",
+        statuses: &[
+            ("0", "the answer is printed"),
+            (
+                "1",
+                "the command line is wrong, or a log or a store cannot be read",
+            ),
+        ],
+        examples: &[
+            (
+                "firstbyte experiment power --effect 0.6% --users-per-day 20000",
+                "users and days that a difference of 0.6 % needs",
+            ),
+            (
+                "firstbyte experiment power --effect 2% --log access.log -c /etc/nginx/nginx.conf",
+                "users differ by $request_time as in a log",
+            ),
+        ],
+        see_also: &["docs/experiments.md", "docs/statistics.md", "docs/verbs.md"],
     },
     Manual {
         verb: "explain",

@@ -9,6 +9,7 @@ mod carried;
 mod compare;
 mod condition;
 mod doctor;
+mod experiment;
 mod explain;
 mod files;
 mod freeze;
@@ -49,6 +50,7 @@ enum Verb {
     Bench(Box<bench::Options>),
     Compare(compare::Options),
     Doctor(Box<doctor::Options>),
+    Experiment(experiment::Options),
     Explain(explain::Options),
     Freeze(freeze::Options),
     Lab(lab::Options),
@@ -64,6 +66,7 @@ impl Verb {
             Self::Bench(options) => bench::run(options),
             Self::Compare(options) => compare::run(options),
             Self::Doctor(options) => doctor::run(options),
+            Self::Experiment(options) => experiment::run(options),
             Self::Explain(options) => explain::run(options),
             Self::Freeze(options) => freeze::run(options),
             Self::Lab(options) => lab::run(options),

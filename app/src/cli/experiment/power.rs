@@ -1,0 +1,337 @@
+//! `experiment power`: how many users, and how many days, an experiment needs.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use lab::map::log::{self, Field};
+use lab::stats::sequence::{Method, Question, Tuning, USERS_MAX, days, users_per_arm};
+use serde::Serialize;
+
+use crate::cli::map::formats::{Logs, inputs};
+use crate::cli::output::{fail, json, status};
+use crate::cli::values::{decimal, positive, whole};
+use crate::stdout;
+
+/// number of users and days that an effect needs
+///
+/// Prints how many users of each arm find a difference of means: by one look at the end, or by looks at any time. Users differ
+/// as an access log has them, or by a coefficient of variation. docs/statistics.md explains the methods.
+#[derive(Debug, clap::Args)]
+pub(super) struct Options {
+    /// The difference to be found, such as 0.6%
+    #[arg(long, value_name = "PERCENT", value_parser = |text: &str| percent(text, 0.0, EFFECT_MAX))]
+    effect: f64,
+    /// Coefficient of variation of users: standard deviation over mean (1)
+    #[arg(long, value_name = "X", value_parser = positive, conflicts_with = "logs")]
+    cv: Option<f64>,
+    /// Access log with users, plain or compressed; - is standard input; may be repeated
+    #[arg(long = "log", value_name = "FILE")]
+    logs: Vec<PathBuf>,
+    /// The format of the logs: its text, its name in the configuration, or json
+    #[arg(long, value_name = "FORMAT", requires = "logs")]
+    format: Option<String>,
+    /// The configuration of the server: the access_log that writes a log names its format
+    #[arg(short = 'c', value_name = "filename", requires = "logs")]
+    conf: Option<PathBuf>,
+    /// The variable that names a user in logs
+    #[arg(long, value_name = "FIELD", default_value = "$remote_addr", value_parser = Field::of_name)]
+    unit: Field,
+    /// The variable with the time in logs
+    #[arg(long, value_name = "FIELD", default_value = "$request_time")]
+    value: String,
+    /// Correlation of a user's value with that before the experiment, for CUPED
+    #[arg(long, value_name = "R", default_value = "0.5", value_parser = correlation)]
+    correlation: f64,
+    /// Arms of the experiment, with equal weights
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = |text: &str| whole::<u32>(text, 2..=1000))]
+    arms: u32,
+    /// Intervals that share the chance of a false alarm: metrics, statistics and compared arms
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = |text: &str| whole::<u32>(text, 1..=100_000))]
+    intervals: u32,
+    /// Users of the experiment per day, for the days to wait
+    #[arg(long, value_name = "N", value_parser = positive)]
+    users_per_day: Option<f64>,
+    /// Level of all intervals together
+    #[arg(long, value_name = "PERCENT", default_value = "95%", value_parser = |text: &str| percent(text, 0.5, 1.0))]
+    level: f64,
+    /// Chance to find the difference
+    #[arg(long, value_name = "PERCENT", default_value = "80%", value_parser = |text: &str| percent(text, 0.0, 1.0))]
+    power: f64,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// A percentage between two shares, ends excluded.
+fn percent(text: &str, from: f64, to: f64) -> Result<f64, String> {
+    let number = text.strip_suffix('%').and_then(decimal);
+    let share = number.map(|number| number / 100.0);
+    share
+        .filter(|share| *share > from && *share < to)
+        .ok_or_else(|| {
+            format!(
+                "it is no percentage above {}% and below {}%",
+                from * 100.0,
+                to * 100.0
+            )
+        })
+}
+
+fn correlation(text: &str) -> Result<f64, String> {
+    let number = decimal(text).filter(|number| (0.0..1.0).contains(number));
+    number.ok_or_else(|| "it is no number from 0 to below 1".to_owned())
+}
+
+/// The answer, as `--json` prints it.
+#[derive(Debug, PartialEq, Serialize)]
+struct Answer {
+    effect: f64,
+    cv: f64,
+    /// Users that the coefficient of variation was taken of.
+    users_measured: Option<u64>,
+    level: f64,
+    power: f64,
+    arms: u32,
+    intervals: u32,
+    methods: Vec<Row>,
+}
+
+/// One method.
+#[derive(Debug, PartialEq, Serialize)]
+struct Row {
+    method: &'static str,
+    correlation: Option<f64>,
+    /// `None`: more than can be reached.
+    users_per_arm: Option<u64>,
+    users: Option<u64>,
+    days: Option<f64>,
+}
+
+/// Runs the task.
+pub(super) fn run(options: &Options) -> ExitCode {
+    let answer = match answer(options) {
+        Ok(answer) => answer,
+        Err(why) => return fail(NAME, &why),
+    };
+    let text = match options.json {
+        true => json(&answer),
+        false => Ok(shown(&answer)),
+    };
+    status(NAME, text.and_then(|text| stdout::write(&text)))
+}
+
+fn answer(options: &Options) -> Result<Answer, String> {
+    let (cv, users_measured) = match (options.cv, options.logs.is_empty()) {
+        (Some(cv), _) => (cv, None),
+        (None, true) => (USUAL_CV, None),
+        (None, false) => of_logs(options).map(|(cv, users)| (cv, Some(users)))?,
+    };
+    let always = Method::Sequence(Tuning::default());
+    let row = |name, method: &Method, correlation: Option<f64>| {
+        let question = Question {
+            effect: options.effect,
+            cv,
+            correlation: correlation.unwrap_or_default(),
+            alpha: (1.0 - options.level) / f64::from(options.intervals),
+            power: options.power,
+        };
+        let users = users_per_arm(&question, method);
+        Row {
+            method: name,
+            correlation,
+            users_per_arm: users,
+            users: users.map(|users| users * u64::from(options.arms)),
+            days: users
+                .zip(options.users_per_day)
+                .map(|(users, per_day)| days(users, options.arms, per_day).ceil()),
+        }
+    };
+    let before = Some(options.correlation).filter(|correlation| *correlation > 0.0);
+    let mut methods = vec![
+        row(FIXED, &Method::FixedHorizon, None),
+        row(SEQUENCE, &always, None),
+    ];
+    if before.is_some() {
+        methods.push(row(FIXED, &Method::FixedHorizon, before));
+        methods.push(row(SEQUENCE, &always, before));
+    }
+    Ok(Answer {
+        effect: options.effect,
+        cv,
+        users_measured,
+        level: options.level,
+        power: options.power,
+        arms: options.arms,
+        intervals: options.intervals,
+        methods,
+    })
+}
+
+/// The coefficient of variation of the users of logs, and their number.
+fn of_logs(options: &Options) -> Result<(f64, u64), String> {
+    let field = options.unit.clone().with_value(&options.value);
+    let field = field.map_err(|why| format!("--value: {why}"))?;
+    let inputs = inputs(&Logs {
+        verb: NAME,
+        paths: &options.logs,
+        conf: options.conf.as_deref(),
+        format: options.format.as_deref(),
+        client: &field,
+    })?;
+    let found = log::users(&inputs, &field)?;
+    let (values, lines) = (found.values, found.lines);
+    if found.skipped > 0 {
+        let skipped = found.skipped;
+        let _ = fail(
+            NAME,
+            &format!("warning: {skipped} of {lines} lines have no user or no value"),
+        );
+    }
+    let cv = values.variance().sqrt() / values.mean();
+    match values.n() >= LEAST_USERS && cv.is_finite() && cv > 0.0 {
+        true => Ok((cv, values.n())),
+        false => Err(format!(
+            "{} users with values: at least {LEAST_USERS} that differ are needed",
+            values.n()
+        )),
+    }
+}
+
+/// The answer for people, in 60 columns.
+fn shown(answer: &Answer) -> String {
+    let mut text = format!(
+        "To find a difference of {} % with a chance of {} %, at a\nlevel of {} %, coefficient of variation {:.2}",
+        figure(answer.effect * 100.0),
+        figure(answer.power * 100.0),
+        figure(answer.level * 100.0),
+        answer.cv
+    );
+    if let Some(users) = answer.users_measured {
+        text.push_str(&format!("\n(of {users} users)"));
+    }
+    let has_days = answer.methods.iter().any(|row| row.days.is_some());
+    let days = if has_days { "   days" } else { "" };
+    text.push_str(&format!(
+        ":\n\n{:<28}{:>12}{:>11}{days}\n",
+        "", "users/arm", "users"
+    ));
+    for row in &answer.methods {
+        let name = match (row.method, row.correlation) {
+            (FIXED, None) => "one look at the end".to_owned(),
+            (FIXED, Some(r)) => format!("one look, CUPED {r}"),
+            (_, None) => "looks at any time".to_owned(),
+            (_, Some(r)) => format!("looks at any time, CUPED {r}"),
+        };
+        let number =
+            |users: Option<u64>| users.map_or_else(|| "too many".to_owned(), |n| n.to_string());
+        let (arm, all) = (number(row.users_per_arm), number(row.users));
+        text.push_str(&format!("{name:<28}{arm:>12}{all:>11}"));
+        if has_days {
+            let days = row
+                .days
+                .map_or_else(String::new, |days| format!("{days:.0}"));
+            text.push_str(&format!("{days:>7}"));
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// A number without zeros at its end.
+fn figure(number: f64) -> String {
+    let text = format!("{number:.4}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// The verb and its task, for messages.
+const NAME: &str = "experiment power";
+const FIXED: &str = "fixed_horizon";
+const SEQUENCE: &str = "sequence";
+/// The coefficient of variation without another one: that of exponential times.
+const USUAL_CV: f64 = 1.0;
+/// Effects above 1,000 % are a mistake.
+const EFFECT_MAX: f64 = 10.0;
+/// Users of logs from which on their spread is known well enough.
+const LEAST_USERS: u64 = 30;
+const _: () = assert!(USERS_MAX < u64::MAX / 1000);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::values::parsed;
+
+    fn asked(line: &str) -> Result<Answer, String> {
+        answer(&parsed(line)?)
+    }
+
+    #[test]
+    fn users_are_those_of_the_statistics() {
+        let found =
+            asked("--effect 0.6% --users-per-day 10000 --correlation 0.7").expect("it is accepted");
+        let users: Vec<u64> = found
+            .methods
+            .iter()
+            .filter_map(|row| row.users_per_arm)
+            .collect();
+        let [fixed, sequence, fixed_cuped, sequence_cuped] = users[..] else {
+            panic!("{found:?}");
+        };
+        assert!((435_000..450_000).contains(&fixed), "{found:?}");
+        assert!((700_000..=800_000).contains(&sequence), "{found:?}");
+        assert!((220_000..230_000).contains(&fixed_cuped), "{found:?}");
+        assert!((360_000..=450_000).contains(&sequence_cuped), "{found:?}");
+        assert_eq!(found.methods[0].users, Some(2 * fixed));
+        assert_eq!(
+            found.methods[0].days,
+            Some((2.0 * fixed as f64 / 10_000.0).ceil())
+        );
+        let text = shown(&found);
+        assert!(
+            text.contains(&fixed.to_string()) && text.contains("0.6 %"),
+            "{text}"
+        );
+        assert!(text.lines().all(|line| line.len() <= 60), "{text}");
+        let more =
+            asked("--effect 0.6% --intervals 12 --arms 3 --correlation 0").expect("accepted");
+        assert_eq!(more.methods.len(), 2);
+        assert!(more.methods[0].users_per_arm > Some(fixed), "{more:?}");
+    }
+
+    #[test]
+    fn wrong_options_are_refused() {
+        for (line, why) in [
+            ("", "--effect"),
+            (
+                "--effect 0.6",
+                "it is no percentage above 0% and below 1000%",
+            ),
+            ("--effect 0%", "it is no percentage"),
+            ("--effect -1%", "unexpected argument"),
+            ("--effect 1000%", "it is no percentage"),
+            ("--effect 1% --cv 0", "it is no positive number"),
+            ("--effect 1% --cv 1 --log a", "cannot be used with"),
+            ("--effect 1% --format combined", "--log <FILE>"),
+            (
+                "--effect 1% --correlation 1",
+                "it is no number from 0 to below 1",
+            ),
+            ("--effect 1% --arms 1", "1 is not in 2..=1000"),
+            ("--effect 1% --arms 1001", "1001 is not in"),
+            ("--effect 1% --intervals 0", "0 is not in"),
+            ("--effect 1% --level 50%", "above 50% and below 100%"),
+            ("--effect 1% --level 100%", "above 50% and below 100%"),
+            ("--effect 1% --power 100%", "above 0% and below 100%"),
+            ("--effect 1% --users-per-day 0", "it is no positive number"),
+            ("--effect 1% --unit a-b", "it is no variable"),
+        ] {
+            let error = asked(line).expect_err(line);
+            assert!(error.contains(why), "{line}: {error}");
+        }
+        for line in [
+            "--effect 999% --arms 2",
+            "--effect 0.6% --arms 1000 --correlation 0.999 --level 51%",
+        ] {
+            assert!(asked(line).is_ok(), "{line}");
+        }
+    }
+}
