@@ -3,12 +3,13 @@
 
 const { spawn } = require('child_process')
 
-// Starts a browser. `isOwn` accepts the URLs that a page may request; `resolver` has rules for names of hosts.
-exports.launch = ({ chromium, profile, isOwn, resolver }) => {
+// Starts a browser. `isOwn` accepts the URLs that a page may request; `resolver` has rules for names of hosts; `flags` are more
+// options of its command line.
+exports.launch = ({ chromium, profile, isOwn, resolver, flags = [] }) => {
   // The protocol runs over a pair of pipes; messages end with a zero byte.
   const browser = spawn(chromium, [
     '--headless=new', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--no-first-run', '--hide-scrollbars',
-    `--host-resolver-rules=${resolver}`, '--remote-debugging-pipe', `--user-data-dir=${profile}`
+    `--host-resolver-rules=${resolver}`, '--remote-debugging-pipe', `--user-data-dir=${profile}`, ...flags
   ], { stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'], detached: true })
   const kill = () => { try { process.kill(-browser.pid, 'SIGKILL') } catch { /* it has ended */ } }
   process.on('exit', kill)

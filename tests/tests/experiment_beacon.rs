@@ -414,9 +414,9 @@ fn script_is_a_constant_with_its_hash() {
     assert_counters(&server, &[]);
 }
 
-/// Only hosts of arms announce lengths.
+/// Other hosts announce nothing.
 #[test]
-fn hosts_of_arms_announce_the_length_of_bodies() {
+fn hosts_of_arms_announce_lengths_and_errors() {
     let server = site("").start();
     let timing = |host: &str, path: &str| {
         let host = format!("Host: {host}");
@@ -427,7 +427,8 @@ fn hosts_of_arms_announce_the_length_of_bodies() {
     assert_eq!(timing("one.test", "/f.txt"), length);
     assert_eq!(timing("two.test", "/f.txt"), length);
     assert_eq!(timing("localhost", "/f.txt"), None);
-    assert_eq!(timing("one.test", "/none"), None);
+    assert_eq!(timing("one.test", "/none"), Some("error".to_owned()));
+    assert_eq!(timing("localhost", "/none"), None);
 }
 
 const HOUR_S: u64 = 3600;

@@ -4,7 +4,6 @@
 // serves the script, so a comment has a line of its own, and each statement ends with a semicolon. Nothing here may throw
 // or delay the page: every callback is guarded, and each API may be missing.
 (() => {
-  'use strict';
   const page = document;
   const script = page.currentScript;
   const endpoint = script && script.src;
@@ -52,8 +51,9 @@
     file.bytes = entry.encodedBodySize;
     if (entry.responseStatus >= 400) file.isFailed = 1;
     for (const { name, duration } of entry.serverTiming || []) {
-      // Hosts of arms send the length of each body. Without a transfer the body is from the cache; Firefox hides sizes of
-      // files without `crossorigin` as 0.
+      // Hosts of arms send the length of each body, or that they refused the request: an element may fail before this script
+      // comes. Without a transfer the body is from the cache; Firefox hides sizes of files without `crossorigin` as 0.
+      if (name === 'error') file.isFailed = 1;
       if (name === 'size' && entry.transferSize && file.bytes && file.bytes < duration) file.isCut = 1;
     }
   };
@@ -64,6 +64,14 @@
     const file = fileOf(target.currentSrc || target.src || target.href);
     if (type === 'error') file.isFailed = 1;
     file.end = file.end || clock.now();
+  };
+
+  // Files in the memory of the browser have no entries, and elements may be complete before this script comes. A broken
+  // image has no width; neither have some SVG.
+  const onFound = ({ complete, currentSrc, href, naturalWidth, src }) => {
+    if (complete === false) return;
+    const file = fileOf(currentSrc || src || href);
+    if (naturalWidth === 0 && !/svg/.test(src)) file.isFailed = 1;
   };
 
   const observe = (type, work) => {
@@ -98,9 +106,9 @@
   // Half of the id of the view: eight hexadecimal digits.
   const random = () => Math.floor(Math.random() * 2 ** 32).toString(16).padStart(8, 0);
 
-  // Sums by host: that of the page first, then those with the most files.
+  // Sums by host: that of the page first, then the others in the order of their first files.
   const hostLines = (loaded) => {
-    const hosts = {};
+    const hosts = { [own]: { count: 0, failed: 0, cut: 0, bytes: 0, end: 0 } };
     for (const [url, file] of files) {
       const name = new URL(url).hostname;
       if (wanted.length && name !== own && !wanted.includes(name)) continue;
@@ -110,11 +118,9 @@
       else if (file.isFailed) host.failed++;
       host.bytes += file.bytes || 0;
       // Files that a visitor starts after the load, by scrolling, do not belong to it.
-      if (!(loaded && file.start > loaded)) host.end = Math.max(host.end, file.end);
+      if (!(loaded && file.start > loaded)) host.end = Math.max(host.end, file.end || 0);
     }
-    const rank = (name) => name === own ? 1e9 : hosts[name].count;
-    return Object.keys(hosts).sort((a, b) => rank(b) - rank(a)).slice(0, 12).map((name) => {
-      const { count, failed, cut, bytes, end } = hosts[name];
+    return Object.entries(hosts).slice(0, 12).map(([name, { count, failed, cut, bytes, end }]) => {
       return ['h', name, count, failed, cut, bytes, time(end) + '\n'].join(' ');
     }).join('');
   };
@@ -124,6 +130,7 @@
     const age = Math.ceil(clock.now());
     if (isSent || page.prerendering || age > 864e5 || !(type === 'pagehide' || isHidden())) return;
     observers.forEach((take) => take());
+    page.querySelectorAll('img,script,[rel=stylesheet]').forEach(guarded(onFound));
     const navigation = entryBy('Type', 'navigation');
     const paint = entryBy('Name', 'first-contentful-paint');
     const points = ['activationStart', 'domainLookupStart', 'domainLookupEnd', 'connectStart', 'secureConnectionStart',
@@ -149,9 +156,5 @@
     observe('first-input', onInteraction);
     observe('event', onInteraction);
     observe('layout-shift', onShift);
-    // Images that failed before this script came. An SVG may have no width.
-    for (const { complete, naturalWidth, src } of page.images) {
-      if (complete && !naturalWidth && !/svg/.test(src)) fileOf(src).isFailed = 1;
-    }
   })();
 })();

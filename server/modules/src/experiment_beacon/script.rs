@@ -58,8 +58,9 @@ fn minified(source: &str) -> String {
 
 const SOURCE: &str = include_str!("script.js");
 /// Operators and marks that need no spaces.
-const OPERATORS: [&str; 17] = [
+const OPERATORS: [&str; 21] = [
     "=>", "===", "!==", "=", "?", ":", "&&", "||", "{", "}", "<", ">", "+", "-", "*", "/", ",",
+    "(", ")", "[", "]",
 ];
 /// Bytes of the digest in the ETag.
 const ETAG_BYTES: usize = 8;
