@@ -120,20 +120,18 @@ fn pages_of_experiments_have_no_fault() {
     let mut memory = Memory::generated(1, 4000, &[0.0, -0.1]).with_before();
     memory.failed_percent = vec![1, 5];
     let site = Dashboard::of(Arc::new(Experiment(memory)));
-    let pages = [
-        "experiments",
-        "experiments?experiment=spdy",
-        "experiments?experiment=spdy&visit=first_byte&aa=1",
-        "tour",
-    ];
-    judge(&site, &browser, &dir, &pages);
-    // More arms than colours.
-    let many = Memory::generated(2, 3000, &[0.0; 8]);
-    let site = Dashboard::of(Arc::new(Experiment(many)));
-    judge(&site, &browser, &dir, &["experiments?experiment=spdy"]);
-    let empty = Memory::generated(3, 0, &[0.0; 2]);
-    let site = Dashboard::of(Arc::new(Experiment(empty)));
-    judge(&site, &browser, &dir, &["experiments?experiment=spdy"]);
+    let page = "experiments?experiment=spdy";
+    site.await_analysis(page);
+    judge(&site, &browser, &dir, &["experiments", page, "tour"]);
+    // More arms than colours, and no users.
+    for other in [
+        Memory::generated(2, 3000, &[0.0; 8]),
+        Memory::generated(3, 0, &[0.0; 2]),
+    ] {
+        let site = Dashboard::of(Arc::new(Experiment(other)));
+        site.await_analysis(page);
+        judge(&site, &browser, &dir, &[page]);
+    }
 }
 
 #[test]
@@ -143,17 +141,14 @@ fn reports_of_experiments_have_no_fault() {
     let script =
         "</title></style><script>document.body.remove()</script><img src=x onerror=alert(1)>";
     let long = "\u{4e2d}".repeat(300);
-    let mut files = Vec::new();
-    for (n, name) in [script, &long].into_iter().enumerate() {
-        let mut memory = Memory::generated(1, 500, &[0.0, -0.1, 0.0]);
-        name.clone_into(&mut memory.summary.name);
-        name.clone_into(&mut memory.summary.arms[1]);
-        memory.summary.settings.get_or_insert_default().arms[1].0 = name.to_owned();
-        let report = analysis(&memory, name, memory.end_s(), &Options::default());
-        let file = format!("{n}.html");
-        dir.write(&file, experiment_page(&report.expect("it can be read")));
-        files.push(file);
-    }
-    let names: Vec<&str> = files.iter().map(String::as_str).collect();
-    firstbyte_tests::judge::judge(&browser, &dir, &names);
+    let mut memory = Memory::generated(1, 500, &[0.0, -0.1, 0.0]);
+    script.clone_into(&mut memory.summary.name);
+    long.clone_into(&mut memory.summary.arms[1]);
+    memory.summary.settings.get_or_insert_default().arms[1].0 = long;
+    let report = analysis(&memory, script, memory.end_s(), &Options::default());
+    dir.write(
+        "report.html",
+        experiment_page(&report.expect("it can be read")),
+    );
+    firstbyte_tests::judge::judge(&browser, &dir, &["report.html"]);
 }

@@ -4,13 +4,15 @@
 pub(crate) mod memory;
 pub(crate) mod rows;
 
-use std::net::{SocketAddr, TcpListener};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use firstbyte_tests::wait::holds_within;
 use lab::web::{Live, Site, Source, serve};
 use store::{Retention, Sqlite, Store};
 
@@ -72,6 +74,19 @@ impl Dashboard {
             stop: Some(stop),
             thread: Some(std::thread::spawn(run)),
         }
+    }
+
+    /// Waits until the analysis of an experiment is kept.
+    pub(crate) fn await_analysis(&self, page: &str) {
+        let is_kept = || {
+            let mut stream = TcpStream::connect(self.address).expect("it listens");
+            let request = format!("GET /{page} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+            stream.write_all(request.as_bytes()).expect("it reads");
+            let mut response = String::new();
+            stream.read_to_string(&mut response).expect("it answers");
+            !response.contains("data-reload")
+        };
+        assert!(holds_within(Duration::from_secs(60), is_kept));
     }
 
     /// URL of a page.
