@@ -47,8 +47,8 @@ pub(super) fn add(
 fn step(length_s: u64, arms: usize) -> Step {
     match length_s {
         _ if arms > ARMS_FEW => Step::Day,
-        ..=MINUTES_S => Step::Minute,
-        ..=HOURS_S => Step::Hour,
+        length if length <= MINUTES_S => Step::Minute,
+        length if length <= HOURS_S => Step::Hour,
         _ => Step::Day,
     }
 }

@@ -121,7 +121,7 @@ fn values_before_adjust_means() {
         )
     };
     let (none, plain) = width(&memory);
-    let (cuped, adjusted) = width(&memory.clone().with_before());
+    let (cuped, adjusted) = width(&memory.with_before());
     assert_eq!(none, None);
     let cuped = cuped.expect("all users have a value before");
     assert!(cuped.reduction > 0.9 && cuped.share == 1.0, "{cuped:?}");
@@ -239,4 +239,29 @@ fn equal_arms_seldom_differ() {
     }
     // At most 5 of 100 by chance: more than 4 of 12 are one of 5,000 sets of seeds.
     assert!(failed <= 4, "{failed} of 12");
+}
+
+/// Measures the analysis of 1.6 million users; with `LAB_LONG=1` alone, since it takes a minute without optimisation.
+#[test]
+fn a_million_users_are_analysed() {
+    if std::env::var_os("LAB_LONG").is_none() {
+        return;
+    }
+    let mut memory = Memory::generated(20, 1_600_000, &[0.0, -0.006]);
+    memory.settings().end_s = None;
+    let began = std::time::Instant::now();
+    let report = analysed(&memory);
+    println!(
+        "1.6 million users, 2 metrics: {:.1} s",
+        began.elapsed().as_secs_f64()
+    );
+    let change = report.metrics[0]
+        .comparison("fast", Statistic::Mean)
+        .and_then(|one| one.change);
+    let change = change.expect("users are many");
+    // The coefficient of variation of these users is 0.3.
+    assert!(
+        change.differs() && change.low < -0.6 && change.high > -0.6,
+        "{change:?}"
+    );
 }

@@ -41,33 +41,34 @@ pub(super) fn warnings(report: &Report) -> Vec<String> {
 
 /// Returns warnings about two arms with different shares of failures.
 fn shares(control: &Arm, arm: &Arm) -> Vec<String> {
-    let counts = |arm: &Arm| {
-        [
-            (arm.failed_views, arm.views),
-            (arm.files_failed, arm.files),
-            (arm.files_truncated, arm.files),
-        ]
-    };
-    let names = [
-        "page loads failed",
-        "static files failed",
-        "static files were truncated",
+    let views = |arm: &Arm| (arm.failed_views, arm.views);
+    let failed = |arm: &Arm| (arm.files_failed, arm.files);
+    let truncated = |arm: &Arm| (arm.files_truncated, arm.files);
+    let all = [
+        ("page loads failed", views(control), views(arm)),
+        ("static files failed", failed(control), failed(arm)),
+        (
+            "static files were truncated",
+            truncated(control),
+            truncated(arm),
+        ),
     ];
-    let both = names.into_iter().zip(counts(control)).zip(counts(arm));
-    let about = |((name, a), b): ((&str, (u64, u64)), (u64, u64))| {
-        apart(a, b).then(|| {
-            let share = |(part, whole): (u64, u64)| percent(part as f64 * 100.0 / whole.max(1) as f64);
-            format!(
-                "{}: {} of {name} ({}), and {} in {}. Failed loads have no times, so compare times with care.",
-                arm.arm,
-                share(b),
-                count(b.0),
-                share(a),
-                control.arm
-            )
-        })
-    };
-    both.filter_map(about).collect()
+    let mut found = Vec::new();
+    for (name, a, b) in all {
+        if !apart(a, b) {
+            continue;
+        }
+        let share = |(part, whole): (u64, u64)| percent(part as f64 * 100.0 / whole.max(1) as f64);
+        found.push(format!(
+            "{}: {} of {name} ({}), and {} in {}. Failed loads have no times, so compare times with care.",
+            arm.arm,
+            share(b),
+            count(b.0),
+            share(a),
+            control.arm
+        ));
+    }
+    found
 }
 
 /// Whether two shares differ by far more than chance allows, and enough to matter. Views of one user depend on each other, so the
