@@ -6,6 +6,7 @@
 //! Source: of our own; docs/experiments.md, docs/statistics.md.
 
 mod power;
+mod report;
 
 use std::process::ExitCode;
 
@@ -22,11 +23,13 @@ pub(super) struct Options {
 #[derive(Debug, clap::Subcommand)]
 enum Task {
     Power(Box<power::Options>),
+    Report(report::Options),
 }
 
 /// Runs the verb.
 pub(super) fn run(options: &Options) -> ExitCode {
     match &options.task {
         Task::Power(options) => power::run(options),
+        Task::Report(options) => report::run(options),
     }
 }

@@ -151,8 +151,18 @@ pub(crate) const MANUALS: [Manual; 11] = [
                 "firstbyte experiment power --effect 2% --log access.log -c /etc/nginx/nginx.conf",
                 "users differ by $request_time as in a log",
             ),
+            (
+                "firstbyte experiment report fast --store sqlite:/var/lib/firstbyte/lab/store.db --html report.html",
+                "verdict of the experiment \"fast\" so far, and a page with its figures",
+            ),
         ],
-        see_also: &["docs/experiments.md", "docs/statistics.md", "docs/verbs.md"],
+        see_also: &[
+            "firstbyte-lab(1)",
+            "docs/experiments.md",
+            "docs/experiment-report.md",
+            "docs/statistics.md",
+            "docs/verbs.md",
+        ],
     },
     Manual {
         verb: "explain",
