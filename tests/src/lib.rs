@@ -23,6 +23,7 @@ pub mod closing;
 pub mod command;
 pub mod dir;
 pub mod docs;
+pub mod experiment;
 pub mod explain;
 pub mod fastcgi;
 pub mod files;
