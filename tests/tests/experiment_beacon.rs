@@ -139,7 +139,7 @@ impl Sender for Http2 {
 }
 
 /// The fields of a browser.
-fn fields<'a>(cookie: &'a str) -> Vec<(&'a str, &'a str)> {
+fn fields(cookie: &str) -> Vec<(&str, &str)> {
     vec![
         ("Content-Type", "text/plain;charset=UTF-8"),
         ("Origin", "http://localhost"),
