@@ -16,6 +16,8 @@
 mod costly;
 #[path = "worker_exchange/proxied.rs"]
 mod proxied;
+#[path = "worker_exchange/samples.rs"]
+mod samples;
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -24,7 +26,6 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
@@ -37,11 +38,10 @@ use engines::h2::PREFACE;
 use engines::hpack::{Encoder, Indexing};
 use engines::http::{FileRange, OutputQueue, Protocol, Protocols};
 use engines::spdy;
+use samples::SampleCounter;
 use server_base::connector::{SocketOptions, UpstreamAddr};
 use server_base::errlog::{self, ErrorLog, Level, Sink};
-use server_base::experiment::{ArmConnection, Visit};
 use server_base::opened::OpenedLogs;
-use server_base::samples::{ConnectionSample, SampleSink};
 use server_base::transport::TcpInfo;
 use server_http::exchange::{Env, Peer};
 use server_http::{LoadOptions, load};
@@ -177,27 +177,8 @@ fn env() -> Env {
     Env {
         clock_us: Some(clock_us),
         tcp_info: Some(|_| Some(TcpInfo::default())),
-        samples: Some(Arc::new(SampleCounter(AtomicU64::new(0)))),
+        samples: Some(Arc::new(SampleCounter::default())),
         ..Env::default()
-    }
-}
-
-/// Encodes samples, as the queue of a worker does.
-#[derive(Debug)]
-struct SampleCounter(AtomicU64);
-
-impl SampleSink for SampleCounter {
-    fn record(&self, sample: &ConnectionSample) {
-        black_box(sample.encode());
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn visit(&self, visit: &Visit) {
-        black_box(visit.encode());
-    }
-
-    fn arm(&self, connection: &ArmConnection) {
-        black_box(connection.encode());
     }
 }
 

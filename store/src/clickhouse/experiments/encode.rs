@@ -8,19 +8,19 @@ use crate::experiment::{ArmFigures, ExperimentSettings, Visit, arms_text, metric
 use crate::histogram::Histogram;
 
 /// Makes batches of page views.
-pub(in crate::clickhouse) fn visits(visits: &[Visit]) -> Vec<Encoded> {
+pub(crate) fn visits(visits: &[Visit]) -> Vec<Encoded> {
     let each = visits.iter().map(|visit| visit.at_ms / 1000);
     batches(Kind::Visits, each, |at, out| visit(&visits[at], out))
 }
 
 /// Makes batches of figures of arms.
-pub(in crate::clickhouse) fn arms(figures: &[ArmFigures]) -> Vec<Encoded> {
+pub(crate) fn arms(figures: &[ArmFigures]) -> Vec<Encoded> {
     let each = figures.iter().map(|figures| figures.at_s);
     batches(Kind::Arms, each, |at, out| arm(&figures[at], out))
 }
 
 /// Makes batches of settings.
-pub(in crate::clickhouse) fn settings(rows: &[(u64, ExperimentSettings)]) -> Vec<Encoded> {
+pub(crate) fn settings(rows: &[(u64, ExperimentSettings)]) -> Vec<Encoded> {
     let each = rows.iter().map(|(since_s, _)| *since_s);
     batches(Kind::Settings, each, |at, out| setting(&rows[at], out))
 }

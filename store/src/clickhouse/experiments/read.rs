@@ -20,9 +20,7 @@ const SLICE_ROWS: u64 = 100_000;
 const SLICES_MAX: u64 = 1 << 16;
 
 /// Returns all experiments by name.
-pub(in crate::clickhouse) fn summaries(
-    reader: &mut Reader,
-) -> Result<Vec<ExperimentSummary>, Error> {
+pub(crate) fn summaries(reader: &mut Reader) -> Result<Vec<ExperimentSummary>, Error> {
     if !reader.has_experiments() {
         return Ok(Vec::new());
     }
@@ -49,7 +47,7 @@ pub(in crate::clickhouse) fn summaries(
 }
 
 /// Returns the values of users.
-pub(in crate::clickhouse) fn users(
+pub(crate) fn users(
     reader: &mut Reader,
     query: &ExperimentQuery,
     metric: VisitMetric,
@@ -74,7 +72,7 @@ pub(in crate::clickhouse) fn users(
 }
 
 /// Returns the totals of all arms.
-pub(in crate::clickhouse) fn totals(
+pub(crate) fn totals(
     reader: &mut Reader,
     query: &ExperimentQuery,
 ) -> Result<Vec<ArmTotals>, Error> {

@@ -6,7 +6,7 @@ use crate::clickhouse::sql::{names, structure, table};
 use crate::experiment::VisitMetric;
 
 /// Tables of version 2.
-pub(in crate::clickhouse) const TABLES: [&str; 3] = ["experiment", "visit", "arm_minute"];
+pub(crate) const TABLES: [&str; 3] = ["experiment", "visit", "arm_minute"];
 
 /// Columns of `visit` before the metrics.
 const VISIT_COLUMNS: [(&str, &str); 11] = [
@@ -70,7 +70,7 @@ pub(super) fn visit_columns() -> Vec<(&'static str, &'static str)> {
 }
 
 /// Statements that make the tables; each does nothing if its table exists.
-pub(in crate::clickhouse) fn schema(database: &str) -> Vec<String> {
+pub(crate) fn schema(database: &str) -> Vec<String> {
     let create = |name: &str, columns: &str, rest: &str| {
         let name = table(database, name);
         format!("CREATE TABLE IF NOT EXISTS {name} ({columns}) ENGINE = MergeTree {rest}")
@@ -97,7 +97,7 @@ pub(in crate::clickhouse) fn schema(database: &str) -> Vec<String> {
 }
 
 /// Columns of a batch with their types.
-pub(in crate::clickhouse) fn incoming(kind: Kind) -> String {
+pub(crate) fn incoming(kind: Kind) -> String {
     match kind {
         Kind::Visits => structure(&visit_columns()),
         Kind::Arms => structure(&ARM_COLUMNS),
@@ -106,7 +106,7 @@ pub(in crate::clickhouse) fn incoming(kind: Kind) -> String {
 }
 
 /// Inserts the rows of a batch, unless they are stored. Doubled settings do not matter: answers ignore equal ones.
-pub(in crate::clickhouse) fn insert(database: &str, head: &BatchHead, rows: &[u8]) -> String {
+pub(crate) fn insert(database: &str, head: &BatchHead, rows: &[u8]) -> String {
     let BatchHead {
         kind, run, batch, ..
     } = head;

@@ -16,7 +16,7 @@ use crate::query::Step;
 type Steps = BTreeMap<(u64, usize), ArmStep>;
 
 /// Returns the figures of a period.
-pub(in crate::clickhouse) fn steps(
+pub(crate) fn steps(
     reader: &mut Reader,
     query: &ExperimentQuery,
     step: Step,

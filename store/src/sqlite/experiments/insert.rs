@@ -20,7 +20,7 @@ use crate::sqlite::table::{CLOSED_S_MAX, int, number_of, uint};
 type Names = HashMap<String, i64>;
 
 /// Stores rows of experiments within a transaction.
-pub(in crate::sqlite) fn insert(
+pub(crate) fn insert(
     db: &rusqlite::Connection,
     names: &mut Names,
     rows: &ExperimentRows,
@@ -173,6 +173,7 @@ fn insert_arms(
             number_of(db, names, &row.arm)?,
             number_of(db, names, &row.server)?,
         ];
+        // Another process, or this one before its restart, may have stored a part of the minute.
         let found = find.query_row(place, |row| figures_of(row, 0)).optional()?;
         let sums = match found {
             Some(found) => {

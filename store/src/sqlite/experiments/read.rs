@@ -21,7 +21,7 @@ pub(super) fn has_tables(db: &Connection) -> Result<bool, Error> {
 }
 
 /// Returns all experiments by name.
-pub(in crate::sqlite) fn summaries(db: &Connection) -> Result<Vec<ExperimentSummary>, Error> {
+pub(crate) fn summaries(db: &Connection) -> Result<Vec<ExperimentSummary>, Error> {
     let transaction = db.unchecked_transaction()?;
     if !has_tables(&transaction)? {
         return Ok(Vec::new());
@@ -40,7 +40,7 @@ pub(in crate::sqlite) fn summaries(db: &Connection) -> Result<Vec<ExperimentSumm
 }
 
 /// Returns the values of users.
-pub(in crate::sqlite) fn users(
+pub(crate) fn users(
     db: &Connection,
     query: &ExperimentQuery,
     metric: VisitMetric,
@@ -62,10 +62,7 @@ pub(in crate::sqlite) fn users(
 }
 
 /// Returns the totals of all arms.
-pub(in crate::sqlite) fn totals(
-    db: &Connection,
-    query: &ExperimentQuery,
-) -> Result<Vec<ArmTotals>, Error> {
+pub(crate) fn totals(db: &Connection, query: &ExperimentQuery) -> Result<Vec<ArmTotals>, Error> {
     let transaction = db.unchecked_transaction()?;
     let Some(experiment) = Experiment::of(&transaction, query)? else {
         return Ok(Vec::new());
@@ -89,7 +86,7 @@ pub(in crate::sqlite) fn totals(
 }
 
 /// Returns the time of the newest page view, Unix seconds.
-pub(in crate::sqlite) fn newest_s(db: &Connection) -> Result<Option<u64>, Error> {
+pub(crate) fn newest_s(db: &Connection) -> Result<Option<u64>, Error> {
     let newest: Option<i64> = db.query_row(texts::NEWEST_VISIT, [], |row| row.get(0))?;
     Ok(newest.map(|at_ms| uint(at_ms) / 1000))
 }

@@ -9,7 +9,7 @@ use crate::sql::experiment as sql;
 use crate::sqlite::table::{int, write};
 
 /// Deletes a few of the oldest page views, those before a time. Returns their number.
-pub(in crate::sqlite) fn delete_visits(
+pub(crate) fn delete_visits(
     db: &mut rusqlite::Connection,
     until_s: u64,
     limit: u32,
@@ -46,7 +46,7 @@ fn delete(transaction: &Transaction<'_>, until_ms: i64, limit: u32) -> Result<u6
 }
 
 /// Deletes figures of the oldest minutes before a time. Returns whether there were any.
-pub(in crate::sqlite) fn delete_arms(
+pub(crate) fn delete_arms(
     db: &rusqlite::Connection,
     until_s: u64,
     limit: u32,

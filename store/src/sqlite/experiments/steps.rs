@@ -14,7 +14,7 @@ use crate::sql::experiment as sql;
 use crate::sqlite::table::{int, uint};
 
 /// Returns the figures of a period.
-pub(in crate::sqlite) fn steps(
+pub(crate) fn steps(
     db: &Connection,
     query: &ExperimentQuery,
     step: Step,
