@@ -11,8 +11,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use engines::http::Protocols;
 use server_base::experiment::{Name, VisitMetric};
 
-use crate::exchange::Exchange;
-
 /// An `experiment` block.
 #[derive(Debug)]
 pub struct Experiment {
@@ -197,14 +195,6 @@ impl Assigned {
             Part::Outside | Part::Before => None,
         })
     }
-}
-
-/// Returns the arms of a request's user that are known so far. It decides nothing.
-pub fn known(x: &Exchange) -> impl Iterator<Item = ArmId> {
-    x.extensions
-        .get::<Assigned>()
-        .into_iter()
-        .flat_map(Assigned::arms)
 }
 
 /// Maximum number of arms of an experiment.

@@ -6,6 +6,8 @@
 //!
 //! Source: nginx documentation, "Embedded Variables".
 
+mod used;
+
 use std::collections::HashMap;
 use std::fmt;
 use std::rc::Rc;
@@ -273,20 +275,6 @@ impl VarRegistry {
     /// Whether a variable of this name has been used.
     pub fn is_used(&self, name: &str) -> bool {
         self.ids.contains_key(name.as_bytes())
-    }
-
-    /// Returns used variables with a prefix, without those that the configuration defines: the rest of each name, in lower
-    /// case, and the error for an unknown variable. A variable that a module uses has no error.
-    pub fn used_with_prefix(
-        &self,
-        prefix: &str,
-    ) -> impl Iterator<Item = (&[u8], Option<&ConfError>)> {
-        let names = self.names.iter().zip(&self.used);
-        let is_own = |name: &[u8]| self.defs.contains_key(name);
-        names.filter_map(move |(name, used)| {
-            let rest = name.strip_prefix(prefix.as_bytes())?;
-            (!is_own(name)).then_some((rest, used.as_ref()))
-        })
     }
 
     /// Resolves every used name to its definition.

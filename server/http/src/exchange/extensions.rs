@@ -5,6 +5,7 @@ use std::any::Any;
 use server_base::memory;
 
 use super::{Ctx, Exchange, State, Wait};
+use crate::experiments::{ArmId, Assigned};
 
 /// Something taken for an exchange that is given back when its response has left, where the log is written later, too.
 pub struct DropGuard {
@@ -69,6 +70,12 @@ impl Extensions {
 }
 
 impl Exchange {
+    /// Returns the arms of experiments in which the user is, as far as they are known. It decides nothing.
+    pub fn known_arms(&self) -> impl Iterator<Item = ArmId> {
+        let assigned = self.extensions.get::<Assigned>();
+        assigned.into_iter().flat_map(Assigned::arms)
+    }
+
     /// Claims bytes for the exchange until its response has left. False if it has to wait for other responses of its
     /// connection: the handler then waits, and is run again.
     #[must_use]

@@ -148,6 +148,13 @@ impl Exchange {
         self.subrequests.nesting > 0
     }
 
+    /// Returns whether the server made the request in the client's name (HTTP/2 push). Clients have streams with odd numbers
+    /// (RFC 9113 section 5.1.1), and HTTP/1 has no streams.
+    pub fn is_pushed(&self) -> bool {
+        let stream = self.client.wake.stream;
+        stream != 0 && stream.is_multiple_of(2)
+    }
+
     /// Returns whether the head of the response to the client is made: nothing can be added to it.
     pub fn is_head_made(&self) -> bool {
         self.subrequests.is_late

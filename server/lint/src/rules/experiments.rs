@@ -71,7 +71,7 @@ fn compare(tree: &Tree, warn: &mut Warn<'_>, experiment: &str, one: &Arm<'_>, ot
 fn collect(tree: &Tree, block: Id, path: &str, by_protocols: bool, lines: &mut Lines) {
     for id in tree.node(block).children.iter().copied() {
         let name = tree.name(id);
-        let is_protocol = by_protocols && (name.starts_with("http2") || name.starts_with("spdy"));
+        let is_protocol = by_protocols && is_of_protocol(tree, block, name);
         // Included files are in the place of their `include`.
         if OF_EACH.contains(&name) || is_protocol || name == "include" {
             continue;
@@ -87,20 +87,31 @@ fn collect(tree: &Tree, block: Id, path: &str, by_protocols: bool, lines: &mut L
     }
 }
 
-/// Returns the arguments of a directive. Of `listen` those that choose servers do not count, and protocols only if arms offer
-/// the same.
-fn text(tree: &Tree, id: Id, by_protocols: bool) -> String {
-    let is_listen = tree.name(id) == "listen";
-    let words = tree.args(id).iter().map(conf::Word::as_str);
-    let words = words.filter(|word| match *word {
-        "default_server" | "default" => !is_listen,
-        "http2" | "spdy" => !(is_listen && by_protocols),
-        _ => true,
-    });
-    words.collect::<Vec<_>>().join(" ")
+/// Returns whether the beginning of a directive's name is a protocol: HTTP/2, or a parameter of `listen`.
+fn is_of_protocol(tree: &Tree, block: Id, name: &str) -> bool {
+    let prefix = name.split('_').next().unwrap_or_default();
+    let blocks = std::iter::once(block).chain(tree.parents(block));
+    let mut listens = blocks.flat_map(|block| tree.within(block, "listen"));
+    let is_parameter = |listen: Id| tree.args(listen).iter().any(|word| word.as_str() == prefix);
+    prefix == "http2" || (prefix != "ssl" && listens.any(is_parameter))
 }
 
-/// FB606: the host of an arm shows the times of its files to nobody.
+/// Returns the arguments of a directive. Of `listen` those that choose servers do not count. If arms offer other protocols, its
+/// address, `ssl` and options with values alone count.
+fn text(tree: &Tree, id: Id, by_protocols: bool) -> String {
+    let is_listen = tree.name(id) == "listen";
+    let words = tree.args(id).iter().map(conf::Word::as_str).enumerate();
+    let words = words.filter(|(at, word)| match *word {
+        _ if !is_listen || *at == 0 => true,
+        "default_server" | "default" => false,
+        "ssl" => true,
+        word => !by_protocols || word.contains('='),
+    });
+    let words: Vec<&str> = words.map(|(_, word)| word).collect();
+    words.join(" ")
+}
+
+/// FB606: no script sees the times of the files on the host of an arm.
 pub(super) fn hidden_times(tree: &Tree, warn: &mut Warn<'_>) {
     let experiments = tree.http("experiment");
     let servers: Vec<Id> = experiments

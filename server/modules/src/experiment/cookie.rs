@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 
-use engines::http::{FieldId, Version};
+use engines::http::FieldId;
 use server_http::builtin::{find_cookie, random_id};
 use server_http::exchange::Exchange;
 use server_http::experiments::UserCookie;
@@ -91,8 +91,7 @@ impl CookiePlan {
 
 /// Returns a new user, if the response can still set a cookie. A pushed response must not: its request has no cookies.
 pub(super) fn issue(x: &Exchange) -> Option<u64> {
-    let is_pushed = x.head.version == Version::Http2 && x.client.wake.stream.is_multiple_of(2);
-    if x.is_head_made() || is_pushed {
+    if x.is_head_made() || x.is_pushed() {
         return None;
     }
     let [a, b, c, d, e, f, g, h, ..] = random_id();

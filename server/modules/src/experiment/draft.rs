@@ -374,8 +374,17 @@ fn protocols(line: &Directive, word: &Word, text: &[u8]) -> Result<Protocols, Co
         };
         let protocol = protocol.filter(|protocol| !all.has(*protocol));
         all = all.with(protocol.ok_or_else(|| {
-            let hint =
-                "protocols are \"http/1.1\", \"h2\" and \"spdy/3.1\", with commas between them";
+            let known = Protocol::ALL
+                .into_iter()
+                .fold(Protocols::default(), Protocols::with);
+            let names = known
+                .alpn()
+                .map(String::from_utf8_lossy)
+                .collect::<Vec<_>>();
+            let hint = format!(
+                "protocols are http/1.1, {}, with commas between them",
+                names.join(", ")
+            );
             ConfError::invalid(line, word).with_hint(hint)
         })?);
     }

@@ -13,7 +13,7 @@ use engines::http::{BodyLength, Method, Version};
 use server_base::experiment::ArmConnection;
 use server_http::arm_meters::{ArmCounts, ArmMeter, OpenConnection};
 use server_http::exchange::Exchange;
-use server_http::experiments::{self, ArmId};
+use server_http::experiments::ArmId;
 use server_http::http::Http;
 
 use super::super::state::{ClosedBy, Conn};
@@ -181,7 +181,7 @@ fn join_user(recording: &mut Recording, x: &Exchange) {
         let experiment = &http.experiments[usize::from(arm.experiment)];
         experiment.arms.iter().all(|arm| arm.host.is_none())
     };
-    for arm in experiments::known(x).filter(has_no_hosts) {
+    for arm in x.known_arms().filter(has_no_hosts) {
         let arms = recording.arms.get_or_insert_default();
         arms.has_assigned = true;
         arms.join(http, arm);
