@@ -9,9 +9,6 @@ use std::sync::Arc;
 
 use server_http::arm_meters::ArmMeter;
 
-use super::conn::{Conn, look_at_arms};
-use super::tables::Table;
-
 /// Memory of arms, bytes.
 type Sums = HashMap<*const ArmMeter, (Arc<ArmMeter>, u64)>;
 
@@ -37,20 +34,22 @@ impl ArmLook {
         self.is_due.then_some(self.next_ms)
     }
 
-    /// A turn of the loop has ended: looks at connections if it is time.
-    pub fn turned<S>(&mut self, clients: &mut Table<Conn<S>>, now_ms: u64) {
+    /// A turn of the loop has ended: looks at connections if it is time. `look` reports the arms of the connection in one of
+    /// `slots` slots, with its memory in bytes.
+    pub fn turned(
+        &mut self,
+        slots: u32,
+        now_ms: u64,
+        mut look: impl FnMut(u32, &mut dyn FnMut(&Arc<ArmMeter>, u64)),
+    ) {
         self.is_due = true;
         if now_ms < self.next_ms {
             return;
         }
         self.next_ms = now_ms + LOOK_MS;
-        let slots = clients.slots();
         let end = slots.min(self.at + VISITS.max(slots / ROUND_LOOKS + 1));
         for slot in self.at..end {
-            let key = clients.key_at(slot);
-            if let Some(conn) = key.and_then(|key| clients.get_mut(key)) {
-                look_at_arms(conn, |meter, bytes| self.add(meter, bytes));
-            }
+            look(slot, &mut |meter, bytes| self.add(meter, bytes));
         }
         self.at = end;
         if end == slots {
@@ -66,7 +65,7 @@ impl ArmLook {
         sum.or_insert_with(|| (Arc::clone(meter), 0)).1 += bytes;
     }
 
-    /// Gives the sums of the round to the meters.
+    /// Replaces the sums that the meters have by those of this round.
     fn show(&mut self) {
         for (_, (meter, before)) in self.shown.drain() {
             meter.set_memory(before, 0);

@@ -23,7 +23,8 @@ use server_base::waker::WakeKey;
 use sys::connect::Connecting;
 
 use super::conn::{
-    Ahead, Conn, Disposition, Part, Readiness, add_cpu, answer, end_probe, read_ready, turn, wake,
+    Ahead, Conn, Disposition, Part, Readiness, add_cpu, answer, end_probe, look_at_arms,
+    read_ready, turn, wake,
 };
 use super::net::Net;
 use super::shared::Shared;
@@ -111,7 +112,15 @@ pub trait EventLoop: Sized {
         self.parts().0.closing.clear();
         let (tables, shared) = self.parts();
         if shared.wants.arms {
-            shared.arm_look.turned(&mut tables.clients, now_ms);
+            let clients = &mut tables.clients;
+            shared
+                .arm_look
+                .turned(clients.slots(), now_ms, |slot, each| {
+                    let key = clients.key_at(slot);
+                    if let Some(conn) = key.and_then(|key| clients.get_mut(key)) {
+                        look_at_arms(conn, each);
+                    }
+                });
         }
         ControlFlow::Continue(())
     }

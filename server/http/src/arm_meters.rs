@@ -10,8 +10,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use server_base::experiment::{ArmOpen, Name};
 
-use crate::experiments::Experiment;
-
 /// Figures of one arm.
 #[derive(Debug)]
 pub struct ArmMeter {
@@ -102,13 +100,24 @@ pub struct ArmFigures {
 }
 
 /// Meters by the names of experiment and arm.
-type Meters = BTreeMap<(Name, Name), Weak<ArmMeter>>;
+type ByName = BTreeMap<(Name, Name), Weak<ArmMeter>>;
 
 /// The meters of all arms. Those without a reference go with the next configuration.
-static METERS: Mutex<Meters> = Mutex::new(BTreeMap::new());
+static METERS: Mutex<ByName> = Mutex::new(BTreeMap::new());
 
-fn meters() -> MutexGuard<'static, Meters> {
+fn meters() -> MutexGuard<'static, ByName> {
     METERS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The arms of a configuration.
+#[derive(Debug, Default)]
+pub struct Arms {
+    /// Their meters, by the indices of experiment and arm.
+    pub meters: Vec<Vec<Arc<ArmMeter>>>,
+    /// Some arm has a host.
+    pub any_host: bool,
+    /// Some arm has none.
+    pub any_without_host: bool,
 }
 
 /// An open connection that belongs to an arm.
@@ -188,15 +197,9 @@ impl Drop for OpenConnection {
     }
 }
 
-/// Returns the meters of experiments by the indices of experiment and arm.
-pub(crate) fn of_experiments(experiments: &[Experiment]) -> Vec<Vec<Arc<ArmMeter>>> {
+/// Forgets meters without a reference.
+pub(crate) fn prune() {
     meters().retain(|_, meter| meter.strong_count() > 0);
-    let of = |experiment: &Experiment| {
-        let arms = experiment.arms.iter();
-        arms.map(|arm| ArmMeter::of(experiment.name, arm.name))
-            .collect()
-    };
-    experiments.iter().map(of).collect()
 }
 
 /// Returns the figures of all arms, by the names of experiment and arm.

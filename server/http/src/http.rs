@@ -20,7 +20,7 @@ use server_base::listen::Listen;
 use server_base::opened::OpenedLogs;
 use server_base::periodic_task::PeriodicTask;
 
-use crate::arm_meters::ArmMeter;
+use crate::arm_meters::Arms;
 use crate::certificates::DynamicCertificates;
 use crate::conf_core::{CoreLoc, Http2Srv};
 use crate::exchange::{Ctx, Exchange};
@@ -70,12 +70,8 @@ pub struct Http {
     pub background_fetches: Vec<Arc<dyn BackgroundFetch>>,
     /// The experiments.
     pub experiments: Vec<Experiment>,
-    /// The meters of their arms, by the indices of experiment and arm.
-    pub arm_meters: Vec<Vec<Arc<ArmMeter>>>,
-    /// Some server is the host of an arm.
-    pub has_arm_hosts: bool,
-    /// Some arm has no host.
-    pub has_arms_without_hosts: bool,
+    /// Their arms.
+    pub arms: Arms,
 }
 
 impl Http {
@@ -151,6 +147,14 @@ pub struct ServerTls {
     pub http2: bool,
     /// Protocols that handshakes for the host of an arm offer, HTTP/1 among them; empty for those of the address.
     pub own: Protocols,
+}
+
+impl ServerTls {
+    /// Has handshakes offer these protocols alone.
+    pub(crate) fn offer_only(&mut self, protocols: Protocols) {
+        self.own = protocols;
+        self.http2 |= protocols.has(Protocol::Http2);
+    }
 }
 
 /// A content handler that a directive installed in a location.

@@ -102,7 +102,7 @@ fn start(x: &mut Exchange, cx: &mut Ctx<'_>) {
 /// Whether a request over TLS must come on another connection.
 fn is_misdirected(x: &Exchange, http: &LocalHttp, server: usize) -> bool {
     client_cert::is_misdirected(x, http, server)
-        || (http.has_arm_hosts && arms::is_misdirected(x, http, server))
+        || (http.arms.any_host && arms::is_misdirected(x, http, server))
 }
 
 /// Logs that the server of the request does not offer the protocol of the connection.

@@ -13,7 +13,7 @@ use server_http::phases;
 
 use super::client::{client, is_hostless};
 use super::engine::with_engine;
-use super::probe::{self, Ending};
+use super::probe::{self, EndedBy};
 use super::serving::Protocol;
 use super::state::{Conn, State};
 use super::tls::Tls;
@@ -195,7 +195,7 @@ pub(super) fn unfinished<N: Net>(
         // No request has told yet how long the connection may be idle.
         c.idle_ms = loc.keepalive().idle_ms;
     }
-    probe::abort(&mut c.probe, sh, x, Ending::Unfinished);
+    probe::abort(&mut c.probe, sh, x, EndedBy::Unfinished);
     reset
 }
 

@@ -9,7 +9,7 @@ use server_http::phases;
 
 use super::client::{is_hostless, open_exchange};
 use super::ended;
-use super::probe::{self, Ending, Kept};
+use super::probe::{self, EndedBy, Kept};
 use super::serving::{
     ActiveExchange, H1_STREAM, H1Input, H1State, PIPELINE_DEPTH, Protocol, QUEUE_BYTES,
 };
@@ -253,7 +253,7 @@ fn abandon_ended<N: Net>(
             // The body is what was missing, which is an error of its own.
             active.exchange.lose_body();
             active.exchange.response.bytes_sent = h1.exchanges.sent.saturating_sub(active.start);
-            probe::abort(kept, sh, active.exchange, Ending::Client);
+            probe::abort(kept, sh, active.exchange, EndedBy::Client);
         } else if let Some(active) = h1.exchanges.active.first()
             && active.exchange.body.on_arrival.is_some()
         {

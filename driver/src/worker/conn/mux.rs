@@ -18,7 +18,7 @@ use super::client::{abandon, is_hostless, open_exchange};
 use super::detached::outlives_client;
 use super::ended;
 use super::engine::{Engine, Reason, with_engine};
-use super::probe::{self, Ending};
+use super::probe::{self, EndedBy};
 use super::serving::{ActiveExchange, MuxState, Protocol};
 use super::state::{Closed, Conn, State};
 use crate::worker::net::Net;
@@ -165,5 +165,5 @@ fn drop_exchange<N: Net>(
         return mux.detached.add(x, sent_bytes);
     }
     abandon(&mut x);
-    probe::abort(&mut c.probe, sh, x, Ending::Client);
+    probe::abort(&mut c.probe, sh, x, EndedBy::Client);
 }

@@ -1,5 +1,6 @@
 //! The probe of a connection: where its events are emitted, and where the kernel is asked about those that only it sees.
 
+mod arm_figures;
 mod arms;
 mod kept;
 mod points;
@@ -8,8 +9,9 @@ mod recording;
 mod sample;
 mod sampling;
 
-pub(super) use arms::{Ending, file_became_shorter, named};
+pub(super) use arm_figures::EndedBy;
 pub use arms::{add_cpu, look_at_arms};
+pub(super) use arms::{file_became_shorter, named};
 pub(super) use kept::Kept;
 pub use points::{accepted, closed};
 pub(super) use points::{

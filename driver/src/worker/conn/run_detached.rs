@@ -14,7 +14,7 @@ use server_http::phases;
 
 use super::client::abandon;
 use super::detached::{Detached, outlives_client};
-use super::probe::{self, Ending, Kept};
+use super::probe::{self, EndedBy, Kept};
 use super::serving::{ActiveExchange, Protocol};
 use super::state::{Conn, Disposition, State};
 use crate::worker::net::Net;
@@ -49,7 +49,7 @@ impl Detached {
             }
             let mut x = self.0.swap_remove(at);
             abandon(&mut x);
-            probe::abort(kept, sh, x, Ending::Client);
+            probe::abort(kept, sh, x, EndedBy::Client);
         }
     }
 
@@ -57,7 +57,7 @@ impl Detached {
     pub(super) fn finish_all<N: Net>(self, kept: &mut Kept, sh: &mut Shared<N>) {
         for mut x in self.0 {
             abandon(&mut x);
-            probe::abort(kept, sh, x, Ending::Client);
+            probe::abort(kept, sh, x, EndedBy::Client);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use conf::ConfError;
-use engines::http::{Protocol, Protocols};
+use engines::http::Protocols;
 use server_base::errlog::ErrorLog;
 use server_base::files::TempDir;
 use server_base::listen::Listen;
@@ -14,7 +14,7 @@ use server_base::thread_pool::Aio;
 
 use super::draft::{HttpDraft, LocationDraft, ServerDraft};
 use super::{ConfigBuilder, ports, protocols};
-use crate::arm_meters;
+use crate::arm_meters::{self, ArmMeter, Arms};
 use crate::conf_core::{CoreLoc, Http2Srv, Root};
 use crate::experiments::{ArmId, Experiment};
 use crate::handler::Handlers;
@@ -64,8 +64,6 @@ impl ConfigBuilder {
         let location_confs = draft.location_layers.finish();
         let locations = flatten(draft.locations, &location_confs, &parents, &mut servers);
         let default_log = ErrorLog::new(Vec::new());
-        let experiments = std::mem::take(&mut self.experiments);
-        let arms = || experiments.iter().flat_map(|experiment| &experiment.arms);
         let modules = self.active_modules();
         let emits = (wants.share > 0).then_some(("probe", probe::HANDLERS));
         let of_modules = modules.iter().map(|m| (m.name, m.handlers));
@@ -91,10 +89,8 @@ impl ConfigBuilder {
             wants,
             periodic_tasks: std::mem::take(&mut self.periodic_tasks),
             background_fetches: std::mem::take(&mut self.background_fetches),
-            has_arm_hosts: arms().any(|arm| arm.host.is_some()),
-            has_arms_without_hosts: arms().any(|arm| arm.host.is_none()),
-            arm_meters: arm_meters::of_experiments(&experiments),
-            experiments,
+            arms: arms(&self.experiments),
+            experiments: std::mem::take(&mut self.experiments),
         };
         self.finished = Some((Some(Arc::new(http)), listens));
         Ok(())
@@ -215,11 +211,25 @@ fn set_arms(servers: &mut [Server], tls: &mut [ServerTls], experiments: &[Experi
         for (arm, it) in (0..).zip(&it.arms) {
             if let Some(host) = &it.host {
                 servers[host.server].arm = Some(ArmId { experiment, arm });
-                let tls = &mut tls[host.server];
-                tls.own = host.protocols.unwrap_or_default();
-                tls.http2 |= tls.own.has(Protocol::Http2);
+                tls[host.server].offer_only(host.protocols.unwrap_or_default());
             }
         }
+    }
+}
+
+/// The arms of experiments, and their meters.
+fn arms(experiments: &[Experiment]) -> Arms {
+    arm_meters::prune();
+    let all = || experiments.iter().flat_map(|experiment| &experiment.arms);
+    let meters = |experiment: &Experiment| {
+        let arms = experiment.arms.iter();
+        arms.map(|arm| ArmMeter::of(experiment.name, arm.name))
+            .collect()
+    };
+    Arms {
+        meters: experiments.iter().map(meters).collect(),
+        any_host: all().any(|arm| arm.host.is_some()),
+        any_without_host: all().any(|arm| arm.host.is_none()),
     }
 }
 

@@ -4,8 +4,8 @@ use server_http::arm_meters::ArmFigures;
 
 use super::format::{MetricType, Writer, seconds};
 
-/// Name of a family behind `firstbyte_experiment_`, its type, its help and its value.
-type Family = (
+/// Name behind `firstbyte_experiment_`, its type, its help and its value.
+type Figure = (
     &'static str,
     MetricType,
     &'static str,
@@ -56,7 +56,7 @@ fn labels(arm: &ArmFigures) -> [(&'static str, &str); 2] {
     ]
 }
 
-const FAMILIES: &[Family] = &[
+const FAMILIES: &[Figure] = &[
     (
         "connections",
         MetricType::Counter,

@@ -8,7 +8,7 @@ use server_http::request_body::HELD_BYTES;
 
 use super::super::early_responses;
 use super::super::engine::{Engine, Reason};
-use super::super::probe::{self, Ending, Kept};
+use super::super::probe::{self, EndedBy, Kept};
 use super::super::serving::{ActiveExchange, MuxState, Protocol, QUEUE_BYTES};
 use super::super::state::{Conn, State};
 use super::super::trace;
@@ -206,5 +206,5 @@ pub(super) fn reset<N: Net>(
     let sent_bytes = mux.engine.sent_bytes(stream);
     mux.engine.reset(stream, reason);
     let x = remove(mux, at, sent_bytes);
-    probe::abort(kept, sh, x, Ending::Server);
+    probe::abort(kept, sh, x, EndedBy::Server);
 }

@@ -9,130 +9,25 @@
 
 use std::sync::Arc;
 
-use engines::http::{BodyLength, Method, Version};
+use engines::http::Version;
 use server_base::experiment::ArmConnection;
-use server_http::arm_meters::{ArmCounts, ArmMeter, OpenConnection};
+use server_http::arm_meters::ArmMeter;
 use server_http::exchange::Exchange;
 use server_http::experiments::ArmId;
 use server_http::http::Http;
 
 use super::super::state::{ClosedBy, Conn};
+use super::arm_figures::EndedBy;
 use super::kept::Kept;
 use super::record::Recording;
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
 
-/// Figures of a connection that belongs to arms.
-#[derive(Debug, Default)]
-pub(crate) struct ConnectionArms {
-    /// The arms.
-    arms: Vec<OpenConnection>,
-    /// The arm of its host is among them.
-    has_host: bool,
-    /// The arms of a user are among them.
-    has_assigned: bool,
-    /// No further arm is looked for.
-    is_complete: bool,
-    counts: ArmCounts,
-    /// Counts that the meters have.
-    added: ArmCounts,
-}
-
-/// The reason of the end of an exchange.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ending {
-    /// The response has left, or the server ends it.
-    Server,
-    /// The client has left, or has reset the stream.
-    Client,
-    /// There was no whole head.
-    Unfinished,
-}
-
-impl From<ClosedBy> for Ending {
+impl From<ClosedBy> for EndedBy {
     fn from(by: ClosedBy) -> Self {
         match by {
             ClosedBy::Client => Self::Client,
             ClosedBy::Server => Self::Server,
-        }
-    }
-}
-
-impl ConnectionArms {
-    /// Adds an arm, unless there are enough.
-    fn join(&mut self, http: &Http, id: ArmId) {
-        let arms = http.arm_meters.get(usize::from(id.experiment));
-        let meter = arms.and_then(|arms| arms.get(usize::from(id.arm)));
-        if let Some(meter) = meter.filter(|_| self.arms.len() < ARMS_MAX) {
-            self.arms.push(meter.open());
-        }
-    }
-
-    /// Counts an exchange at its end.
-    fn count(&mut self, x: &Exchange, ending: Ending) {
-        let body = Body::of(x);
-        self.counts.requests += 1;
-        self.counts.truncated += u64::from(body.is_truncated);
-        let is_aborted = ending == Ending::Client && !x.progress.completed;
-        self.counts.aborted += u64::from(is_aborted);
-        self.counts.promised_bytes += body.promised;
-        self.counts.sent_bytes += body.sent;
-    }
-
-    /// Brings the meters of the arms up to date.
-    fn add_counts(&mut self, cpu_ns: u64) {
-        self.counts.cpu_ns = cpu_ns;
-        let new = self.counts.since(&self.added);
-        self.added = self.counts;
-        for arm in &self.arms {
-            arm.meter().add(&new);
-        }
-    }
-}
-
-/// The body of a response.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Body {
-    /// Content-Length of a body that was to be sent, bytes.
-    promised: u64,
-    /// Bytes of it that were sent.
-    sent: u64,
-    /// It ended before its length, or before its last chunk.
-    is_truncated: bool,
-}
-
-impl Body {
-    fn of(x: &Exchange) -> Self {
-        let head = &x.response.head;
-        let has_body = x.head.method != Method::Head && !matches!(head.status, 101 | 204 | 304);
-        if !x.progress.header_sent || !has_body {
-            return Self::default();
-        }
-        let promised = match head.body {
-            BodyLength::Length(promised) => promised,
-            BodyLength::Unknown => {
-                return Self {
-                    is_truncated: !x.progress.completed,
-                    ..Self::default()
-                };
-            }
-            BodyLength::None => return Self::default(),
-        };
-        let body_bytes = x
-            .response
-            .bytes_sent
-            .saturating_sub(x.response.header_bytes);
-        let sent = match x.progress.completed {
-            true => promised,
-            false => body_bytes.min(promised),
-        };
-        // Bytes on a stream include heads of frames, so that their number alone does not tell.
-        let is_whole =
-            x.progress.completed || (x.head.version <= Version::Http11 && sent == promised);
-        Self {
-            promised,
-            sent,
-            is_truncated: promised > 0 && !is_whole,
         }
     }
 }
@@ -165,12 +60,12 @@ pub(super) fn join(recording: &mut Recording, x: &Exchange) {
         .arms
         .as_ref()
         .is_some_and(|arms| arms.has_assigned);
-    if http.has_arms_without_hosts && !is_known {
+    if http.arms.any_without_host && !is_known {
         join_user(recording, x);
     }
     if let Some(arms) = &mut recording.arms {
-        arms.is_complete = (arms.has_host || !http.has_arm_hosts)
-            && (arms.has_assigned || !http.has_arms_without_hosts);
+        arms.is_complete = (arms.has_host || !http.arms.any_host)
+            && (arms.has_assigned || !http.arms.any_without_host);
     }
 }
 
@@ -189,19 +84,19 @@ fn join_user(recording: &mut Recording, x: &Exchange) {
 }
 
 /// An exchange has ended.
-pub(super) fn ended(recording: &mut Recording, x: &Exchange, ending: Ending) {
-    if ending == Ending::Unfinished {
+pub(super) fn ended(recording: &mut Recording, x: &Exchange, by: EndedBy) {
+    if by == EndedBy::Unfinished {
         return;
     }
     if !recording.arms.as_ref().is_some_and(|arms| arms.is_complete) {
         join(recording, x);
     }
-    let ending = match recording.has_short_file {
-        true => Ending::Server,
-        false => ending,
+    let by = match recording.has_short_file {
+        true => EndedBy::Server,
+        false => by,
     };
     if let Some(arms) = &mut recording.arms {
-        arms.count(x, ending);
+        arms.count(x, by);
     }
 }
 
@@ -268,6 +163,3 @@ pub(super) fn end<N: Net>(recording: &mut Recording, sh: &Shared<N>, duration_ms
         });
     }
 }
-
-/// Maximum number of arms of a connection.
-const ARMS_MAX: usize = 4;

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use engines::http::Version;
 use server_base::samples::Handshake;
 
-use super::arms::ConnectionArms;
+use super::arm_figures::ConnectionArms;
 
 /// Times and counts of a connection that is recorded.
 #[derive(Debug, Default)]

@@ -15,7 +15,8 @@ use server_http::timing::{ALL, is_drawn};
 use super::super::serving::Exchanges;
 use super::super::state::{Conn, State};
 use super::super::tls::Tls;
-use super::arms::{self, Ending};
+use super::arm_figures::EndedBy;
+use super::arms;
 use super::kept::Kept;
 use super::record::{FirstResponse, Recording};
 use crate::worker::net::Net;
@@ -125,16 +126,16 @@ fn client(x: &Exchange) -> Option<IpAddr> {
 
 /// A request has ended: counts its status, and its response for arms.
 #[inline]
-pub(super) fn ended(kept: &mut Kept, x: &Exchange, ending: Ending) {
+pub(super) fn ended(kept: &mut Kept, x: &Exchange, by: EndedBy) {
     if let Some(recording) = kept.recording_mut() {
-        count(recording, x, ending);
+        count(recording, x, by);
     }
 }
 
 #[cold]
-fn count(recording: &mut Recording, x: &Exchange, ending: Ending) {
+fn count(recording: &mut Recording, x: &Exchange, by: EndedBy) {
     if recording.has_experiments {
-        arms::ended(recording, x, ending);
+        arms::ended(recording, x, by);
     }
     if recording.is_drawn {
         count_status(recording, x.status());

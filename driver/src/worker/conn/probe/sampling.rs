@@ -27,7 +27,7 @@ use super::super::client::log_truncated;
 use super::super::serving::Exchanges;
 use super::super::state::{Closed, Conn};
 use super::super::tls;
-use super::arms::Ending;
+use super::arm_figures::EndedBy;
 use super::kept::Kept;
 use super::points;
 use super::recording;
@@ -174,7 +174,7 @@ fn send<N: Net>(
 /// Ends an exchange whose last byte has been written; one that is sampled may have to wait for its log.
 #[inline]
 pub(crate) fn finish<N: Net>(kept: &mut Kept, sh: &mut Shared<N>, x: Box<Exchange>) {
-    recording::ended(kept, &x, Ending::Server);
+    recording::ended(kept, &x, EndedBy::Server);
     if x.sampled.state == Sampling::Asked {
         hold(kept, sh, x);
     } else {
@@ -184,8 +184,8 @@ pub(crate) fn finish<N: Net>(kept: &mut Kept, sh: &mut Shared<N>, x: Box<Exchang
 
 /// Ends an exchange that broke off: nothing more is known of its response.
 #[inline]
-pub(crate) fn abort<N: Net>(kept: &mut Kept, sh: &mut Shared<N>, x: Box<Exchange>, ending: Ending) {
-    recording::ended(kept, &x, ending);
+pub(crate) fn abort<N: Net>(kept: &mut Kept, sh: &mut Shared<N>, x: Box<Exchange>, by: EndedBy) {
+    recording::ended(kept, &x, by);
     sh.finish(x);
 }
 
