@@ -3,6 +3,7 @@
 #[path = "../../tests/dashboard/memory.rs"]
 pub(crate) mod memory;
 
+mod stored;
 mod verdicts;
 
 use memory::{Memory, START_S};
