@@ -88,14 +88,22 @@ pub(crate) fn summary(
     // The last ones with these arms and weights.
     let same = settings.iter().rev();
     let same = same.take_while(|(_, settings)| settings.arms == current);
-    let since_s = same.last().map_or(0, |(since_s, _)| *since_s);
+    let (same, first_s) = (
+        same.collect::<Vec<_>>(),
+        arms.iter().map(|arm| arm.first_ms / 1000).min(),
+    );
+    let mut since_s = same.last().map_or(0, |(since_s, _)| *since_s);
+    if same.len() == settings.len() {
+        // A server takes requests before its store is open, and settings have the time of the store.
+        since_s = since_s.min(first_s.unwrap_or(since_s));
+    }
     names.retain(|name| current.iter().all(|(other, _)| other != name));
     let first = current.iter().map(|(name, _)| name.clone());
     ExperimentSummary {
         name,
         since_s,
         arms: first.chain(names).collect(),
-        first_s: arms.iter().map(|arm| arm.first_ms / 1000).min(),
+        first_s,
         last_s: arms.iter().map(|arm| arm.last_ms / 1000).max(),
         views: arms.iter().map(|arm| arm.views).sum(),
         settings: last,
@@ -177,6 +185,30 @@ mod tests {
         assert_eq!(found.settings, Some(settings(new, 2)));
         let found = rows(&[(5, new, 1), (10, old, 1), (20, new, 1)]);
         assert_eq!(found.since_s, 20);
+    }
+
+    #[test]
+    fn views_before_the_first_settings_count() {
+        let arms = &[("a", 50), ("b", 50)][..];
+        let since_s = |rows: &[(u64, u32)], first_ms| {
+            let rows = rows.iter().map(|(at_s, weight)| {
+                let settings = settings(&[("a", 50), ("b", *weight)], 1);
+                (*at_s, settings)
+            });
+            let seen = StoredArm {
+                name: arms[0].0.to_owned(),
+                views: 1,
+                first_ms,
+                last_ms: first_ms,
+            };
+            summary("spdy".to_owned(), rows.collect(), vec![seen]).since_s
+        };
+        assert_eq!(since_s(&[(10, 50)], 9_999), 9);
+        assert_eq!(since_s(&[(10, 50)], 10_000), 10);
+        assert_eq!(since_s(&[(10, 50)], 11_000), 10);
+        assert_eq!(since_s(&[(10, 50), (20, 50)], 9_999), 9);
+        // Other weights end the time before them.
+        assert_eq!(since_s(&[(10, 50), (20, 51)], 9_999), 20);
     }
 
     #[test]
