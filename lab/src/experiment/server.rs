@@ -19,7 +19,12 @@ pub(super) fn add(
         report.at_s.saturating_sub(report.since_s),
         report.arms.len(),
     );
-    let all = store.arm_steps(query, step)?;
+    // A store rounds times up to minutes, and the first minute has figures, too.
+    let whole = ExperimentQuery {
+        from_s: query.from_s / MINUTE_S * MINUTE_S,
+        ..query.clone()
+    };
+    let all = store.arm_steps(&whole, step)?;
     let mut sums: Vec<Option<Sum>> = vec![None; report.arms.len()];
     for one in &all {
         let Some(arm) = report.arms.get(one.arm) else {
@@ -117,5 +122,7 @@ fn quantiles(histogram: &Histogram) -> Option<[f64; 3]> {
 /// Longest periods with steps of minutes and of hours.
 const MINUTES_S: u64 = 6 * 3600;
 const HOURS_S: u64 = 45 * DAY_S;
+/// Seconds of a minute.
+const MINUTE_S: u64 = 60;
 /// Arms above which steps are days.
 const ARMS_FEW: usize = 20;
