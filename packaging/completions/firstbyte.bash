@@ -326,7 +326,7 @@ _firstbyte() {
             return 0
             ;;
         firstbyte__subcmd__experiment__subcmd__power)
-            opts="-c --effect --cv --log --format --unit --value --correlation --arms --intervals --users-per-day --level --power --json"
+            opts="-c --effect --cv --log --format --unit --value --store --experiment --metric --user --password-file --cacert --correlation --arms --intervals --users-per-day --level --power --json"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -357,6 +357,30 @@ _firstbyte() {
                     return 0
                     ;;
                 --value)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --store)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --experiment)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --metric)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --user)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --password-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cacert)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -541,11 +565,11 @@ _firstbyte() {
                     return 0
                     ;;
                 --only)
-                    COMPREPLY=($(compgen -W "FB001 FB002 FB101 FB102 FB103 FB104 FB105 FB106 FB107 FB201 FB202 FB203 FB204 FB205 FB206 FB301 FB302 FB303 FB304 FB305 FB306 FB401 FB402 FB403 FB404 FB405 FB501 FB502 FB601 FB602 FB603 FB604 FB701 FB702 FB703 FB801 FB802 FB901 FB902 FB903 FB904" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "FB001 FB002 FB101 FB102 FB103 FB104 FB105 FB106 FB107 FB201 FB202 FB203 FB204 FB205 FB206 FB301 FB302 FB303 FB304 FB305 FB306 FB401 FB402 FB403 FB404 FB405 FB501 FB502 FB601 FB602 FB603 FB604 FB605 FB606 FB701 FB702 FB703 FB801 FB802 FB901 FB902 FB903 FB904" -- "${cur}"))
                     return 0
                     ;;
                 --ignore)
-                    COMPREPLY=($(compgen -W "FB001 FB002 FB101 FB102 FB103 FB104 FB105 FB106 FB107 FB201 FB202 FB203 FB204 FB205 FB206 FB301 FB302 FB303 FB304 FB305 FB306 FB401 FB402 FB403 FB404 FB405 FB501 FB502 FB601 FB602 FB603 FB604 FB701 FB702 FB703 FB801 FB802 FB901 FB902 FB903 FB904" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "FB001 FB002 FB101 FB102 FB103 FB104 FB105 FB106 FB107 FB201 FB202 FB203 FB204 FB205 FB206 FB301 FB302 FB303 FB304 FB305 FB306 FB401 FB402 FB403 FB404 FB405 FB501 FB502 FB601 FB602 FB603 FB604 FB605 FB606 FB701 FB702 FB703 FB801 FB802 FB901 FB902 FB903 FB904" -- "${cur}"))
                     return 0
                     ;;
                 *)

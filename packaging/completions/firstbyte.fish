@@ -137,10 +137,16 @@ complete -c firstbyte -n "__fish_firstbyte_using_subcommand experiment; and __fi
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand experiment; and __fish_seen_subcommand_from power" -s c -d 'The configuration of the server: the access_log that writes a log names its format' -r -F
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand experiment; and __fish_seen_subcommand_from power" -l unit -d 'The variable that names a user in logs' -r
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand experiment; and __fish_seen_subcommand_from power" -l value -d 'The variable with the time in logs' -r
-complete -c firstbyte -n "__fish_firstbyte_using_subcommand experiment; and __fish_seen_subcommand_from power" -l correlation -d 'Correlation of a user\'s value with that before the experiment, for CUPED' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand experiment; and __fish_seen_subcommand_from power" -l store -d 'Store with users of an experiment: sqlite:PATH or clickhouse:http[s]://HOST[:PORT]/DATABASE' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand experiment; and __fish_seen_subcommand_from power" -l experiment -d 'This experiment of the store (the only one)' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand experiment; and __fish_seen_subcommand_from power" -l metric -d 'The metric in the store, such as load (the primary one)' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand experiment; and __fish_seen_subcommand_from power" -l user -d 'User of ClickHouse' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand experiment; and __fish_seen_subcommand_from power" -l password-file -d 'File with the password of this user' -r -F
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand experiment; and __fish_seen_subcommand_from power" -l cacert -d 'Trusted certificates, PEM, instead of those of the system' -r -F
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand experiment; and __fish_seen_subcommand_from power" -l correlation -d 'Correlation of a user\'s value with that before the experiment, for CUPED (that of the store, or 0.5)' -r
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand experiment; and __fish_seen_subcommand_from power" -l arms -d 'Arms of the experiment, with equal weights' -r
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand experiment; and __fish_seen_subcommand_from power" -l intervals -d 'Intervals that share the chance of a false alarm: metrics, statistics and compared arms' -r
-complete -c firstbyte -n "__fish_firstbyte_using_subcommand experiment; and __fish_seen_subcommand_from power" -l users-per-day -d 'Users of the experiment per day, for the days to wait' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand experiment; and __fish_seen_subcommand_from power" -l users-per-day -d 'Users of the experiment per day, for the days to wait (those of the store)' -r
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand experiment; and __fish_seen_subcommand_from power" -l level -d 'Level of all intervals together' -r
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand experiment; and __fish_seen_subcommand_from power" -l power -d 'Chance to find the difference' -r
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand experiment; and __fish_seen_subcommand_from power" -l json -d 'Print JSON'
@@ -216,6 +222,8 @@ FB601\t''
 FB602\t''
 FB603\t''
 FB604\t''
+FB605\t''
+FB606\t''
 FB701\t''
 FB702\t''
 FB703\t''
@@ -257,6 +265,8 @@ FB601\t''
 FB602\t''
 FB603\t''
 FB604\t''
+FB605\t''
+FB606\t''
 FB701\t''
 FB702\t''
 FB703\t''

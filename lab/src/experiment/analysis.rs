@@ -85,7 +85,7 @@ pub fn analysis(
 }
 
 /// Returns a report with the settings alone.
-fn begin(summary: &ExperimentSummary, at_s: u64, options: &Options) -> Report {
+pub(super) fn begin(summary: &ExperimentSummary, at_s: u64, options: &Options) -> Report {
     let settings = summary.settings.clone().unwrap_or_default();
     let has_settings = summary.settings.is_some();
     let arm = |name: &String| {
@@ -241,7 +241,7 @@ fn metrics(
 }
 
 /// Reads the values of all users in the unit of reports.
-fn read(
+pub(super) fn read(
     store: &dyn Store,
     query: &ExperimentQuery,
     metric: VisitMetric,
@@ -266,7 +266,7 @@ fn read(
 }
 
 /// Returns the rate of users in the newest days.
-fn users_per_day(samples: &Samples) -> Option<f64> {
+pub(super) fn users_per_day(samples: &Samples) -> Option<f64> {
     let (first, last) = samples.extent()?;
     let length = (last - first).min(RATE_S);
     let users = samples.since(last - length) as f64;

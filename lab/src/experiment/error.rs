@@ -7,7 +7,7 @@ use std::fmt;
 pub enum AnalysisError {
     /// The store cannot be read.
     Store(String),
-    /// The store has no such experiment, but these.
+    /// The store has no such experiment, but these; or several, and none is named.
     Unknown(Vec<String>),
 }
 

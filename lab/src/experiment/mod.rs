@@ -12,6 +12,7 @@ mod error;
 mod metrics;
 mod report;
 mod server;
+mod spread;
 mod statistic;
 mod text;
 mod verdict;
@@ -28,6 +29,7 @@ pub use report::{
     Arm, Change, Comparison, Cuped, FORMAT, Look, Metric, Outcome, Report, Server, ServerStep,
     ShareTest, State, Values, Verdict, Wait,
 };
+pub use spread::{Spread, spread};
 pub use statistic::Statistic;
 pub use text::text;
 pub use words::label;

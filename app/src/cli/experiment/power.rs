@@ -2,15 +2,19 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
 
+use lab::experiment::{Spread, spread};
 use lab::map::log::{self, Field};
-use lab::stats::sequence::{Method, Question, Tuning, USERS_MAX, days, users_per_arm};
+use lab::stats::sequence::{Method, Question, Summary, Tuning, USERS_MAX, days, users_per_arm};
 use serde::Serialize;
+use store::VisitMetric;
 
 use crate::cli::map::formats::{Logs, inputs};
 use crate::cli::output::{fail, json, status};
+use crate::cli::stored::Stored;
 use crate::cli::values::{decimal, positive, whole};
-use crate::stdout;
+use crate::{recorder, stdout};
 
 /// number of users and days that an effect needs
 ///
@@ -22,10 +26,10 @@ pub(super) struct Options {
     #[arg(long, value_name = "PERCENT", value_parser = |text: &str| percent(text, 0.0, EFFECT_MAX))]
     effect: f64,
     /// Coefficient of variation of users: standard deviation over mean (1)
-    #[arg(long, value_name = "X", value_parser = positive, conflicts_with = "logs")]
+    #[arg(long, value_name = "X", value_parser = positive, conflicts_with_all = ["logs", "store"])]
     cv: Option<f64>,
     /// Access log with users, plain or compressed; - is standard input; may be repeated
-    #[arg(long = "log", value_name = "FILE")]
+    #[arg(long = "log", value_name = "FILE", conflicts_with = "store")]
     logs: Vec<PathBuf>,
     /// The format of the logs: its text, its name in the configuration, or json
     #[arg(long, value_name = "FORMAT", requires = "logs")]
@@ -39,16 +43,34 @@ pub(super) struct Options {
     /// The variable with the time in logs
     #[arg(long, value_name = "FIELD", default_value = "$request_time")]
     value: String,
-    /// Correlation of a user's value with that before the experiment, for CUPED
-    #[arg(long, value_name = "R", default_value = "0.5", value_parser = correlation)]
-    correlation: f64,
+    /// Store with users of an experiment: sqlite:PATH or clickhouse:http[s]://HOST[:PORT]/DATABASE
+    #[arg(long, value_name = "URL")]
+    store: Option<String>,
+    /// This experiment of the store (the only one)
+    #[arg(long, value_name = "NAME", requires = "store")]
+    experiment: Option<String>,
+    /// The metric in the store, such as load (the primary one)
+    #[arg(long, value_name = "NAME", requires = "store", value_parser = metric)]
+    metric: Option<VisitMetric>,
+    /// User of ClickHouse
+    #[arg(long, value_name = "NAME", requires = "store")]
+    user: Option<String>,
+    /// File with the password of this user
+    #[arg(long, value_name = "FILE", requires = "user")]
+    password_file: Option<PathBuf>,
+    /// Trusted certificates, PEM, instead of those of the system
+    #[arg(long, value_name = "FILE", requires = "store")]
+    cacert: Option<PathBuf>,
+    /// Correlation of a user's value with that before the experiment, for CUPED (that of the store, or 0.5)
+    #[arg(long, value_name = "R", value_parser = correlation)]
+    correlation: Option<f64>,
     /// Arms of the experiment, with equal weights
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = |text: &str| whole::<u32>(text, 2..=1000))]
     arms: u32,
     /// Intervals that share the chance of a false alarm: metrics, statistics and compared arms
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = |text: &str| whole::<u32>(text, 1..=100_000))]
     intervals: u32,
-    /// Users of the experiment per day, for the days to wait
+    /// Users of the experiment per day, for the days to wait (those of the store)
     #[arg(long, value_name = "N", value_parser = positive)]
     users_per_day: Option<f64>,
     /// Level of all intervals together
@@ -82,6 +104,10 @@ fn correlation(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| "it is no number from 0 to below 1".to_owned())
 }
 
+fn metric(text: &str) -> Result<VisitMetric, String> {
+    VisitMetric::from_name(text).ok_or_else(|| "it is no metric such as load".to_owned())
+}
+
 /// The answer, as `--json` prints it.
 #[derive(Debug, PartialEq, Serialize)]
 struct Answer {
@@ -93,6 +119,7 @@ struct Answer {
     power: f64,
     arms: u32,
     intervals: u32,
+    users_per_day: Option<f64>,
     methods: Vec<Row>,
 }
 
@@ -120,55 +147,119 @@ pub(super) fn run(options: &Options) -> ExitCode {
     status(NAME, text.and_then(|text| stdout::write(&text)))
 }
 
+/// How users differ, and how many there are.
+struct Source {
+    cv: f64,
+    users: Option<u64>,
+    correlation: f64,
+    users_per_day: Option<f64>,
+}
+
+impl Source {
+    fn of(options: &Options) -> Result<Self, String> {
+        let own = Self {
+            cv: options.cv.unwrap_or(USUAL_CV),
+            users: None,
+            correlation: options.correlation.unwrap_or(USUAL_CORRELATION),
+            users_per_day: options.users_per_day,
+        };
+        if let Some(url) = &options.store {
+            let found = of_store(options, url)?;
+            return Ok(Self {
+                cv: measured(found.users, found.cv.unwrap_or_default())?,
+                users: Some(found.users),
+                correlation: options.correlation.or(found.correlation).unwrap_or(0.0),
+                users_per_day: options.users_per_day.or(found.users_per_day),
+            });
+        }
+        if options.logs.is_empty() {
+            return Ok(own);
+        }
+        let values = of_logs(options)?;
+        let cv = values.variance().sqrt() / values.mean();
+        Ok(Self {
+            cv: measured(values.n(), cv)?,
+            users: Some(values.n()),
+            ..own
+        })
+    }
+}
+
+/// A coefficient of variation of enough users.
+fn measured(users: u64, cv: f64) -> Result<f64, String> {
+    match users >= LEAST_USERS && cv.is_finite() && cv > 0.0 {
+        true => Ok(cv),
+        false => Err(format!(
+            "{users} users with values: at least {LEAST_USERS} that differ are needed"
+        )),
+    }
+}
+
 fn answer(options: &Options) -> Result<Answer, String> {
-    let (cv, users_measured) = match (options.cv, options.logs.is_empty()) {
-        (Some(cv), _) => (cv, None),
-        (None, true) => (USUAL_CV, None),
-        (None, false) => of_logs(options).map(|(cv, users)| (cv, Some(users)))?,
-    };
-    let always = Method::Sequence(Tuning::default());
+    let source = Source::of(options)?;
     let row = |name, method: &Method, correlation: Option<f64>| {
         let question = Question {
             effect: options.effect,
-            cv,
+            cv: source.cv,
             correlation: correlation.unwrap_or_default(),
             alpha: (1.0 - options.level) / f64::from(options.intervals),
             power: options.power,
         };
         let users = users_per_arm(&question, method);
+        let wait = |(users, per_day)| days(users, options.arms, per_day).ceil();
         Row {
             method: name,
             correlation,
             users_per_arm: users,
             users: users.map(|users| users * u64::from(options.arms)),
-            days: users
-                .zip(options.users_per_day)
-                .map(|(users, per_day)| days(users, options.arms, per_day).ceil()),
+            days: users.zip(source.users_per_day).map(wait),
         }
     };
-    let before = Some(options.correlation).filter(|correlation| *correlation > 0.0);
+    let always = Method::Sequence(Tuning::default());
     let mut methods = vec![
         row(FIXED, &Method::FixedHorizon, None),
         row(SEQUENCE, &always, None),
     ];
-    if before.is_some() {
+    if source.correlation > 0.0 {
+        let before = Some(source.correlation);
         methods.push(row(FIXED, &Method::FixedHorizon, before));
         methods.push(row(SEQUENCE, &always, before));
     }
     Ok(Answer {
         effect: options.effect,
-        cv,
-        users_measured,
+        cv: source.cv,
+        users_measured: source.users,
         level: options.level,
         power: options.power,
         arms: options.arms,
         intervals: options.intervals,
+        users_per_day: source.users_per_day,
         methods,
     })
 }
 
-/// The coefficient of variation of the users of logs, and their number.
-fn of_logs(options: &Options) -> Result<(f64, u64), String> {
+/// The spread of the users of an experiment in a store.
+fn of_store(options: &Options, url: &str) -> Result<Spread, String> {
+    let stored = Stored {
+        url,
+        user: options.user.as_deref(),
+        password_file: options.password_file.as_deref(),
+        cacert: options.cacert.as_deref(),
+    };
+    let engine = stored.engine()?;
+    let store = recorder::open_to_read(&engine)?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now_s = now.map_or(0, |since| since.as_secs());
+    let name = options.experiment.as_deref();
+    let found = spread(store.as_ref(), name, options.metric, now_s);
+    found.map_err(|error| match name {
+        None => format!("{engine}: {error}; --experiment names one"),
+        Some(_) => format!("{engine}: {error}"),
+    })
+}
+
+/// The values of the users of logs.
+fn of_logs(options: &Options) -> Result<Summary, String> {
     let field = options.unit.clone().with_value(&options.value);
     let field = field.map_err(|why| format!("--value: {why}"))?;
     let inputs = inputs(&Logs {
@@ -179,22 +270,12 @@ fn of_logs(options: &Options) -> Result<(f64, u64), String> {
         client: &field,
     })?;
     let found = log::users(&inputs, &field)?;
-    let (values, lines) = (found.values, found.lines);
     if found.skipped > 0 {
-        let skipped = found.skipped;
-        let _ = fail(
-            NAME,
-            &format!("warning: {skipped} of {lines} lines have no user or no value"),
-        );
+        let (skipped, lines) = (found.skipped, found.lines);
+        let warning = format!("warning: {skipped} of {lines} lines have no user or no value");
+        let _ = fail(NAME, &warning);
     }
-    let cv = values.variance().sqrt() / values.mean();
-    match values.n() >= LEAST_USERS && cv.is_finite() && cv > 0.0 {
-        true => Ok((cv, values.n())),
-        false => Err(format!(
-            "{} users with values: at least {LEAST_USERS} that differ are needed",
-            values.n()
-        )),
-    }
+    Ok(found.values)
 }
 
 /// The answer for people, in 60 columns.
@@ -218,9 +299,9 @@ fn shown(answer: &Answer) -> String {
     for row in &answer.methods {
         let name = match (row.method, row.correlation) {
             (FIXED, None) => "one look at the end".to_owned(),
-            (FIXED, Some(r)) => format!("one look, CUPED {r}"),
+            (FIXED, Some(r)) => format!("one look, CUPED {}", rounded(r)),
             (_, None) => "looks at any time".to_owned(),
-            (_, Some(r)) => format!("looks at any time, CUPED {r}"),
+            (_, Some(r)) => format!("looks at any time, CUPED {}", rounded(r)),
         };
         let number =
             |users: Option<u64>| users.map_or_else(|| "too many".to_owned(), |n| n.to_string());
@@ -237,6 +318,11 @@ fn shown(answer: &Answer) -> String {
     text
 }
 
+/// A number of two digits without zeros at its end.
+fn rounded(number: f64) -> String {
+    figure((number * 100.0).round() / 100.0)
+}
+
 /// A number without zeros at its end.
 fn figure(number: f64) -> String {
     let text = format!("{number:.4}");
@@ -249,6 +335,8 @@ const FIXED: &str = "fixed_horizon";
 const SEQUENCE: &str = "sequence";
 /// The coefficient of variation without another one: that of exponential times.
 const USUAL_CV: f64 = 1.0;
+/// The correlation without another one, for an example.
+const USUAL_CORRELATION: f64 = 0.5;
 /// Effects above 1,000 % are a mistake.
 const EFFECT_MAX: f64 = 10.0;
 /// Users of logs from which on their spread is known well enough.
@@ -310,6 +398,15 @@ mod tests {
             ("--effect 1000%", "it is no percentage"),
             ("--effect 1% --cv 0", "it is no positive number"),
             ("--effect 1% --cv 1 --log a", "cannot be used with"),
+            ("--effect 1% --cv 1 --store sqlite:a", "cannot be used with"),
+            (
+                "--effect 1% --log b --store sqlite:a",
+                "cannot be used with",
+            ),
+            ("--effect 1% --experiment a", "--store <URL>"),
+            ("--effect 1% --store a:b", "a store is"),
+            ("--effect 1% --store sqlite:a --metric x", "it is no metric"),
+            ("--effect 1% --store sqlite:/none/at/all", "/none/at/all"),
             ("--effect 1% --format combined", "--log <FILE>"),
             (
                 "--effect 1% --correlation 1",

@@ -76,7 +76,7 @@ impl Tuning {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Prior {
     pub(super) ln_weight: f64,
-    /// As if so many users of an arm had been seen without an effect.
+    /// Number of users of an arm without an effect that the prior is worth.
     pub(super) strength: f64,
 }
 
