@@ -17,6 +17,7 @@ pub(crate) fn print(runs: &Runs) {
     );
     let [fixed, once, always] = runs.sum(101, covaried);
     let [sequence, early] = runs.sum(102, plain);
+    // The formula integrates over 50 looks; 100 looks find a little more.
     let always_at = Method::Sequence(Tuning::default());
     for (name, users, found, method, correlation) in [
         ("fixed horizon", FEW, fixed, Method::FixedHorizon, 0.0),
