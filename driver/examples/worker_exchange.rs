@@ -10,8 +10,13 @@
 //! `recorded` records the connection for the map of round-trip times. `connection` and `connection-recorded` take a new
 //! connection for each request.
 //!
-//! `costly.rs` configures long lists of expressions, and bodies that are changed.
+//! `experiment` has an experiment with a beacon that the request does not read, `experiment-user` reads the arm of a cookie,
+//! `experiment-host` is a request to the host of an arm. `split_clients` is beside `experiment-user`.
+//!
+//! `costly.rs` configures experiments, long lists of expressions, and bodies that are changed.
 
+#[path = "worker_exchange/clients.rs"]
+mod clients;
 #[path = "worker_exchange/costly.rs"]
 mod costly;
 #[path = "worker_exchange/proxied.rs"]
@@ -33,12 +38,7 @@ use driver::worker::config::ThreadConfig;
 use driver::worker::conn::{Conn, Disposition, Readiness, accepted, end_probe, read_ready, turn};
 use driver::worker::net::Net;
 use driver::worker::shared::{SCRATCH_BYTES, Shared};
-use engines::client::Bodies;
-use engines::h2::PREFACE;
-use engines::hpack::{Encoder, Indexing};
 use engines::http::{FileRange, OutputQueue, Protocol, Protocols};
-use engines::spdy;
-use samples::SampleCounter;
 use server_base::connector::{SocketOptions, UpstreamAddr};
 use server_base::errlog::{self, ErrorLog, Level, Sink};
 use server_base::opened::OpenedLogs;
@@ -48,8 +48,11 @@ use server_http::{LoadOptions, load};
 use sys::connect::{ConnectError, Connecting};
 use sys::socket::Sent;
 
+use clients::{Http2, Spdy};
+use samples::SampleCounter;
+
 /// Requests, and their number in one read.
-const CASES: [(&str, &str, usize); 19] = [
+const CASES: [(&str, &str, usize); 23] = [
     ("return", "/text", 1),
     ("file", "/page.html", 1),
     ("logged", "/logged/page.html", 1),
@@ -69,6 +72,10 @@ const CASES: [(&str, &str, usize); 19] = [
     ("recorded", "/page.html", 1),
     ("connection", "/page.html", 1),
     ("connection-recorded", "/page.html", 1),
+    ("split_clients", "/split", 1),
+    ("experiment", "/page.html", 1),
+    ("experiment-user", "/experiment", 1),
+    ("experiment-host", "/page.html", 1),
 ];
 
 /// Bytes of the small file and of the large one.
@@ -113,7 +120,8 @@ fn serve(root: &Path, name: &str, path: &str, times: usize, count: usize) -> io:
     let mut http2 = name.contains("h2").then(Http2::new);
     let request = format!(
         "GET {path} HTTP/1.1\r\nHost: www.example.org\r\nUser-Agent: client/1.0\r\nAccept: */*\r\n\
-         Accept-Encoding: gzip\r\nConnection: keep-alive\r\n\r\n"
+         Accept-Encoding: gzip\r\nConnection: keep-alive\r\n{cookie}\r\n",
+        cookie = costly::cookie(name),
     );
     let connect = |shared: &Shared<Memory>| {
         let socket = Socket {
@@ -211,125 +219,6 @@ fn pass_on(
     client.requests() == (count * times) as u64 && client.client().is_some_and(|s| s.sent > 0)
 }
 
-/// A client's side of HTTP/2: what it sends. It encodes twice, since from then on all fields are indices and blocks the same.
-struct Http2 {
-    encoder: Encoder,
-    block: Vec<u8>,
-    encoded: u32,
-    stream: u32,
-    begun: bool,
-}
-
-impl Http2 {
-    fn new() -> Self {
-        Self {
-            encoder: Encoder::new(4096, true),
-            block: Vec::new(),
-            encoded: 0,
-            stream: 1,
-            begun: false,
-        }
-    }
-
-    /// Puts requests into `out`; before the first of them, what a connection begins with.
-    #[inline(always)] // A call would count as the worker's.
-    fn ask(&mut self, path: &str, times: usize, out: &mut Vec<u8>) {
-        out.clear();
-        if !std::mem::replace(&mut self.begun, true) {
-            out.extend_from_slice(PREFACE);
-            frame(out, SETTINGS, 0, 0, &[]);
-            frame(out, SETTINGS, ACK, 0, &[]);
-            frame(out, WINDOW_UPDATE, 0, 0, &0x7000_0000_u32.to_be_bytes());
-        }
-        for _ in 0..times {
-            if self.encoded < 2 {
-                self.encoded += 1;
-                self.encode(path);
-            }
-            let flags = END_HEADERS | END_STREAM;
-            frame(out, HEADERS, flags, self.stream, &self.block);
-            self.stream += 2;
-        }
-    }
-
-    fn encode(&mut self, path: &str) {
-        self.block.clear();
-        self.encoder.begin(&mut self.block);
-        for (name, value) in [
-            (":method", "GET"),
-            (":scheme", "http"),
-            (":authority", "www.example.org"),
-            (":path", path),
-            ("user-agent", "client/1.0"),
-            ("accept", "*/*"),
-            ("accept-encoding", "gzip"),
-        ] {
-            let (name, value) = (name.as_bytes(), value.as_bytes());
-            self.encoder
-                .field(name, value, Indexing::Yes, &mut self.block);
-        }
-    }
-}
-
-/// A client's side of SPDY, which hears nothing.
-struct Spdy {
-    client: spdy::Client,
-}
-
-impl Spdy {
-    fn new() -> Self {
-        let settings = spdy::Settings {
-            headers_level: 6,
-            ..spdy::Settings::default()
-        };
-        Self {
-            client: spdy::Client::new(settings, Bodies::Counted),
-        }
-    }
-
-    /// Puts requests into `out`; before the first of them, what the client begins with.
-    #[inline(always)] // A call would count as the worker's.
-    fn ask(&mut self, path: &str, times: usize, out: &mut Vec<u8>) {
-        out.clear();
-        let ask = |_| {
-            let fields = [
-                (":method", "GET"),
-                (":scheme", "http"),
-                (":host", "www.example.org"),
-                (":path", path),
-                (":version", "HTTP/1.1"),
-                ("user-agent", "client/1.0"),
-                ("accept", "*/*"),
-                ("accept-encoding", "gzip"),
-            ];
-            let fields = fields.map(|(name, value)| (name.as_bytes(), value.as_bytes()));
-            let stream = self.client.request(fields, true);
-            stream.expect("all are given up again")
-        };
-        let streams: Vec<u32> = (0..times).map(ask).collect();
-        self.client.transmit(out);
-        for stream in streams {
-            // Nobody waits for the answer, and nobody tells the server.
-            self.client.cancel(stream);
-        }
-        self.client.transmit(&mut Vec::new());
-    }
-}
-
-fn frame(out: &mut Vec<u8>, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
-    out.extend_from_slice(&(payload.len() as u32).to_be_bytes()[1..]);
-    out.extend_from_slice(&[kind, flags]);
-    out.extend_from_slice(&stream.to_be_bytes());
-    out.extend_from_slice(payload);
-}
-
-const HEADERS: u8 = 1;
-const SETTINGS: u8 = 4;
-const WINDOW_UPDATE: u8 = 8;
-const ACK: u8 = 1;
-const END_STREAM: u8 = 1;
-const END_HEADERS: u8 = 4;
-
 fn configuration(root: &Path, name: &str) -> io::Result<Arc<server_http::http::Http>> {
     let proxies = name.starts_with("proxied");
     let (http, locations) = costly::blocks(name, root);
@@ -367,7 +256,9 @@ fn configuration(root: &Path, name: &str) -> io::Result<Arc<server_http::http::H
         error_log: None,
         access_log: PathBuf::from("/dev/null"),
     };
-    let source = conf::Memory::default().with_file("/bench/nginx.conf", text);
+    let source = conf::Memory::default()
+        .with_file("/bench/nginx.conf", text)
+        .with_file("/bench/key", costly::KEY);
     let cycle = load(source, &options, server_modules::MODULES)
         .map_err(|refused| io::Error::other(refused.error.render(&refused.files)))?;
     let http = cycle

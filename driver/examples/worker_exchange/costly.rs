@@ -1,4 +1,4 @@
-//! Configurations that cost more than an exchange: lists of expressions, and bodies that are changed.
+//! Configurations that cost more than an exchange: lists of expressions, bodies that are changed, experiments.
 
 use std::io;
 use std::path::Path;
@@ -36,6 +36,24 @@ pub(super) fn blocks(case: &str, root: &Path) -> (String, String) {
             let location = format!("location /charset/ {{ alias {root}/; {of} }}");
             (format!("{TYPES} {map}"), location)
         }
+        "split_clients" => {
+            let split = "split_clients $remote_addr $split { 50% control; * fast; }";
+            let location = "location = /split { return 200 $split; }";
+            (split.to_owned(), location.to_owned())
+        }
+        "experiment" | "experiment-user" => {
+            let arms = "arm control; arm fast;";
+            let http = format!("{EXPERIMENTS} experiment page {{ {arms} }}");
+            let locations = "location = /experiment { return 200 $experiment_page; }
+                location = /beacon { experiment_beacon; }";
+            (http, locations.to_owned())
+        }
+        "experiment-host" => {
+            let arms = "arm control host=www.example.org; arm fast host=other.example.org;";
+            let other = "server { listen 127.0.0.1:8000; server_name other.example.org; }";
+            let http = format!("{EXPERIMENTS} experiment files {{ {arms} }} {other}");
+            (http, "location = /beacon { experiment_beacon; }".to_owned())
+        }
         _ => (String::new(), String::new()),
     }
 }
@@ -56,3 +74,15 @@ const EXPRESSIONS: usize = 500;
 /// Length of the page, bytes.
 const BODY_BYTES: usize = 80 << 10;
 const TYPES: &str = "types { text/html html; }";
+/// Directives that experiments with a beacon need.
+const EXPERIMENTS: &str = "experiment_key key; lab_store sqlite:/bench/store;";
+/// The key of experiments.
+pub(super) const KEY: &str = "a key of sixteen bytes";
+
+/// Returns the fields of requests of a case besides those of all: a cookie that [`KEY`] made.
+pub(super) fn cookie(case: &str) -> &'static str {
+    match case {
+        "experiment-user" => "Cookie: fb_user=0123456789abcdefb42905d75b42c078\r\n",
+        _ => "",
+    }
+}

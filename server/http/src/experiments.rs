@@ -20,7 +20,7 @@ pub struct Experiment {
     pub arms: Vec<Arm>,
     /// The host for static files of users outside, in lower case.
     pub host: Option<Box<[u8]>>,
-    /// The only server whose requests take part, by its index; `None` for all.
+    /// Index of the only server with requests that take part; `None` for all.
     pub server: Option<usize>,
     /// Share of users, hundredths of a percent, 1 to 10,000.
     pub share: u32,

@@ -1,4 +1,4 @@
-//! `experiment`, `experiment_key`: A/B experiments, whose users are assigned to arms by a keyed hash.
+//! `experiment`, `experiment_key`: A/B experiments. A keyed hash assigns users to arms.
 //!
 //! A request is assigned when a variable of an experiment is read first, or by the beacon. Other requests cost one look at the
 //! exchange's extensions. The response sets the cookie, and is private: caches that are shared must not store it.
@@ -60,7 +60,7 @@ settings! {
         shown: ConfigMap<Box<[u8]>, Shown>,
         /// Cookies of users, by name.
         cookies: Vec<CookiePlan>,
-        /// Servers whose responses show their times to scripts of other hosts, by index.
+        /// Servers that show times of their responses to scripts of other hosts, by index.
         timed: Vec<bool>,
     }
 }

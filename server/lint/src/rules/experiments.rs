@@ -177,7 +177,7 @@ const OF_EACH: [&str; 5] = [
 mod tests {
     use crate::testing::{in_http, warnings};
 
-    /// Codes about an experiment whose arms' servers have these lines.
+    /// Codes about an experiment. The servers of its arms have these lines.
     fn arms(protocols: [&str; 2], lines: [&str; 2]) -> Vec<&'static str> {
         in_http(&format!(
             "experiment x {{ arm a host=a.b {}; arm b host=B.b {}; }}

@@ -232,7 +232,7 @@ fn group(line: &Directive) -> Result<GroupDraft, ConfError> {
     })
 }
 
-/// Parses `at=percent%`, where 0 is possible.
+/// Parses `at=percent%`; 0 is possible.
 fn begin(word: &[u8]) -> Option<u32> {
     let text = word.strip_prefix(b"at=")?;
     if text == b"0%" {
@@ -318,7 +318,7 @@ fn cookie(line: &Directive) -> Result<CookieParams, ConfError> {
     Ok(params)
 }
 
-/// Splits `name=value`, where a name may come once.
+/// Splits `name=value`. A name may come once.
 fn parameter<'w>(
     line: &Directive,
     word: &'w Word,

@@ -13,7 +13,7 @@ use super::draft::{ArmDraft, Draft};
 pub(super) struct Hosts {
     /// Servers by name, by their indices.
     servers: HashMap<Box<[u8]>, Vec<usize>>,
-    /// The arms whose servers were found, as experiment and arm.
+    /// The arms of servers that were found, as experiment and arm.
     taken: HashMap<usize, (usize, usize)>,
 }
 
