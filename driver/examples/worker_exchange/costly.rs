@@ -36,6 +36,13 @@ pub(super) fn blocks(case: &str, root: &Path) -> (String, String) {
             let location = format!("location /charset/ {{ alias {root}/; {of} }}");
             (format!("{TYPES} {map}"), location)
         }
+        case => users(case),
+    }
+}
+
+/// Configuration of cases that divide users.
+fn users(case: &str) -> (String, String) {
+    match case {
         "split_clients" => {
             let split = "split_clients $remote_addr $split { 50% control; * fast; }";
             let location = "location = /split { return 200 $split; }";

@@ -485,3 +485,23 @@ fn unreadable_kill_switch_ends_the_experiment_with_one_line() {
         "{lines:?}"
     );
 }
+
+#[test]
+fn documented_example_loads_without_warnings() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/experiments.md");
+    let text = fs::read_to_string(path).expect("the document is part of the tree");
+    let example = text.split("```nginx\nhttp {\n").nth(1);
+    let example = example.and_then(|rest| rest.split("}\n```").next());
+    let example = example.expect("it has an example");
+    let (certificate, key) = pair("example.com", &rcgen::PKCS_ECDSA_P256_SHA256);
+    let files = [
+        ("/etc/firstbyte/experiment.key", KEY.1),
+        ("/etc/nginx/c.pem", certificate.as_bytes()),
+        ("/etc/nginx/k.pem", key.as_bytes()),
+    ];
+    let text = format!("ssl_certificate c.pem; ssl_certificate_key k.pem; {example}");
+    let mut warnings = Site::warnings_with(&text, &files);
+    // Its end comes some day.
+    warnings.retain(|warning| !warning.contains("has ended"));
+    assert_eq!(warnings, [""; 0]);
+}
