@@ -2,20 +2,28 @@
 //!
 //! Browsers are the subject of `experiment_browsers.rs`.
 
+mod recorded;
+
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use base64ct::{Base64, Encoding};
 use engines::http::civil;
 use firstbyte_tests::client::request;
 use firstbyte_tests::{Builder, H2Client, Server};
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 /// A server with an experiment of two hosts that began an hour ago, and a beacon at `/beacon`.
 fn site(parameters: &str) -> Builder {
+    site_with(parameters, "")
+}
+
+/// The server with another experiment.
+fn site_with(parameters: &str, other: &str) -> Builder {
     let start = utc(now_s() - HOUR_S);
     let http = format!(
         "lab_store sqlite:%%DIR%%/lab/store.db server=edge; experiment_key %%DIR%%/key;
-         experiment e {{ start {start}; host static.test; arm one host=one.test; arm two host=two.test; }}
+         experiment e {{ start {start}; host static.test; arm one host=one.test; arm two host=two.test; }} {other}
          access_log off; http2 on;
          server {{ listen 127.0.0.1:%%PORT%%; server_name localhost; root %%DIR%%/html;
            location = /arm {{ return 200 \"$experiment_e\"; }}
@@ -352,6 +360,52 @@ fn floods_are_refused_by_user_and_by_address() {
         "experiment beacon refused: the rate of its user",
     );
 }
+
+/// A view has one row for each experiment. Before the start it has no arm.
+#[test]
+fn views_are_stored_with_the_arm_of_the_server() {
+    let start = utc(now_s() + HOUR_S);
+    let later = format!("experiment later {{ start {start}; arm a; arm b; }}");
+    let server = site_with("", &later).start();
+    let user = user(&server);
+    let view = beacon(7, &format!("{}.test", user.arm));
+    let unloaded = beacon(8, "elsewhere.test").replacen(" 950000\np", " -\np", 1);
+    let mut sender = Http1(server.port());
+    for view in [view, unloaded] {
+        assert_eq!(sender.post(&fields(&user.cookie), view.as_bytes()), 204);
+    }
+    let mut stored = Vec::new();
+    firstbyte_tests::wait_until("four rows are stored", || {
+        stored = recorded::rows(&server, VIEWS);
+        stored.len() == 4
+    });
+    let row = |n: usize| {
+        stored[n]
+            .as_object()
+            .expect("a row")
+            .values()
+            .cloned()
+            .collect::<Vec<_>>()
+    };
+    let expected = [
+        json!([
+            "e", user.arm, 7, 950_000, 940_000, 20, 3, 1, 48_213, 0, 80_000, 103
+        ]),
+        json!(["e", user.arm, 8, null, null, 0, 0, 0, 0, 1, 80_000, 103]),
+        json!([
+            "later", "", 7, 950_000, 700_000, 1, 0, 0, 10, 0, 80_000, 103
+        ]),
+        json!(["later", "", 8, null, 700_000, 1, 0, 0, 10, 1, 80_000, 103]),
+    ];
+    for (n, expected) in expected.iter().enumerate() {
+        assert_eq!(Value::Array(row(n)), *expected, "row {n}");
+    }
+}
+
+/// Rows of page views in the order of the assertion.
+const VIEWS: &str = "SELECT e.text AS a, r.text AS b, view_id AS c, load_us AS d, files_us AS e, files AS f, files_failed AS g,
+    files_truncated AS h, file_bytes AS i, is_failed AS j, first_byte_us AS k, layout_shift AS l
+    FROM visit JOIN name e ON e.id = experiment JOIN name r ON r.id = arm ORDER BY e.text, view_id";
 
 /// A reload does not forget views: the tables belong to the process.
 #[test]

@@ -19,10 +19,11 @@ use std::sync::Arc;
 
 use conf::{ConfError, Contexts, Directive, Word};
 use engines::beacon::{self, BEACON_MAX_BYTES};
-use engines::http::{BodyLength, Chunk, FieldId, Method};
+use engines::http::{BodyLength, Chunk, FieldId, Method, decimal};
 use server_base::errlog::Level;
 use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
+use server_http::experiments::Arm;
 use server_http::meters::{self, Event};
 use server_http::module::{Content, Inherit, Module};
 use server_http::request_body::{self, CollectOptions, Collected, InFile};
@@ -54,6 +55,8 @@ settings! {
     extra {
         /// The first directive.
         first: Option<Directive>,
+        /// All locations with the directive.
+        locations: Vec<usize>,
         /// Servers that announce the lengths of bodies, by index.
         announces: Vec<bool>,
     }
@@ -114,9 +117,10 @@ fn experiment_beacon(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfErr
         max_bytes: max_bytes.unwrap_or(BEACON_MAX_BYTES) as u64,
         limits: Limits::shared(),
     }));
-    b.conf_mut::<BeaconMain>()
-        .first
-        .get_or_insert_with(|| d.owned_head());
+    let location = b.location();
+    let main = b.conf_mut::<BeaconMain>();
+    main.first.get_or_insert_with(|| d.owned_head());
+    main.locations.push(location);
     b.set_handler(handle);
     Ok(())
 }
@@ -151,31 +155,42 @@ fn finish(b: &mut ConfigBuilder) -> Result<(), ConfError> {
         let text = "has no effect without an \"experiment\"";
         b.warn(ConfError::directive(&first, text));
     }
-    let settings = b.experiments.iter().map(visit::settings).collect();
-    let arms = b.experiments.iter().flat_map(|it| &it.arms);
-    let servers: Vec<usize> = arms
-        .filter_map(|arm| arm.host.as_ref().map(|host| host.server))
-        .collect();
-    b.main.experiments = settings;
+    b.main.experiments = b.experiments.iter().map(visit::settings).collect();
+    let servers = servers_of_files(b);
     let announces = &mut b.conf_mut::<BeaconMain>().announces;
     announces.resize(servers.iter().max().map_or(0, |last| last + 1), false);
     servers.iter().for_each(|server| announces[*server] = true);
     Ok(())
 }
 
-/// Announces the length of a body, or an error, on the host of an arm, after all stages that change the body. An element
+/// Returns the servers with static files of experiments: hosts of arms, or those of beacons for an experiment without hosts.
+fn servers_of_files(b: &ConfigBuilder) -> Vec<usize> {
+    let arms: Vec<&Arm> = b.experiments.iter().flat_map(|it| &it.arms).collect();
+    let hosts = arms.iter().filter_map(|arm| arm.host.as_ref());
+    let mut servers: Vec<usize> = hosts.map(|host| host.server).collect();
+    if arms.iter().any(|arm| arm.host.is_none()) {
+        let locations = &b.main_conf::<BeaconMain>().locations;
+        servers.extend(locations.iter().filter_map(|at| b.server_of(*at)));
+    }
+    servers
+}
+
+/// Announces the length of a body, or an error, on a host of static files, after all stages that change the body. An element
 /// can fail before the script sees its event, and browsers hide the status of files from other hosts.
 fn announce(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
     let announces = &x.route.http.main::<BeaconMain>().announces;
     if announces.get(x.route.server) != Some(&true) {
         return Ok(());
     }
-    let value = match (x.reply.status, x.reply.content_length) {
-        (200, Some(length)) => format!("size;dur={length}"),
-        (400.., _) => "error".to_owned(),
-        _ => return Ok(()),
-    };
-    x.reply.fields.push(b"Server-Timing", value.as_bytes());
+    match (x.reply.status, x.reply.content_length) {
+        (200, Some(length)) => {
+            let mut value = b"size;dur=".to_vec();
+            value.extend_from_slice(decimal(length, &mut [0; 20]));
+            (x.reply.fields).push_id(FieldId::Other, TIMING, &value);
+        }
+        (400.., _) => (x.reply.fields).push_id(FieldId::Other, TIMING, b"error"),
+        _ => {}
+    }
     Ok(())
 }
 
@@ -268,6 +283,8 @@ fn admit(x: &Exchange, cx: &Ctx<'_>, receiver: &Receiver) -> Result<(), Refusal>
     Ok(())
 }
 
+/// The field with figures of the server that scripts can read.
+const TIMING: &[u8] = b"Server-Timing";
 /// How long browsers may use the script without a request.
 const CACHE_CONTROL: &[u8] = b"max-age=3600";
 /// Sizes of `max_size`. A beacon is at most [`BEACON_MAX_BYTES`] long; a page of one host needs 256.

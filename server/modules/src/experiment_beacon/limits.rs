@@ -115,7 +115,7 @@ const USER: u8 = 0;
 const ADDRESS: u8 = 1;
 /// Maximum number of beacons in the period of a rate.
 pub(super) const RATE_MAX: u64 = 10_000;
-/// An address may send so many times the rate of a user, since users share addresses.
+/// Rate of an address as a multiple of the rate of a user, since users share addresses.
 const ADDRESS_FACTOR: u64 = 16;
 /// Memory of rates: 34,000 users and addresses.
 const RATES_BYTES: u64 = 4 << 20;
@@ -137,7 +137,7 @@ mod tests {
         BeaconRate::parse(text.as_bytes()).expect("a rate")
     }
 
-    /// Number of admitted beacons of so many.
+    /// Sends `count` beacons and returns the number of admitted ones.
     fn admitted(count: u64, mut admits: impl FnMut() -> bool) -> u64 {
         (0..count).filter(|_| admits()).count() as u64
     }

@@ -47,29 +47,9 @@ pub(super) fn record(
     if !limits.admits_user(first.user, receiver.rate, cx.clock.mono_ms) {
         return Err(Refusal::UserRate);
     }
-    let began_ms = now_ms.saturating_sub(beacon.view_age_ms().into());
-    let mut takes_part = false;
-    let mut visits = Vec::new();
-    for member in &users.members {
-        let experiment = &http.experiments[usize::from(member.experiment)];
-        let Some(place) = place(experiment, member) else {
-            continue;
-        };
-        takes_part = true;
-        if beacon
-            .hosts
-            .iter()
-            .any(|files| place.is_foreign(&files.host))
-        {
-            return Err(Refusal::ForgedArm);
-        }
-        if place.arm.is_none() || began_ms >= experiment.live_since_ms() {
-            visits.push(place.visit(now_ms, member.user, beacon, &x.target.host));
-        }
-    }
-    if !takes_part {
+    let Some(visits) = visits(x, &http, &users, beacon, now_ms)? else {
         return Ok(false);
-    }
+    };
     if visits.is_empty() {
         return Err(Refusal::NotLive);
     }
@@ -82,7 +62,35 @@ pub(super) fn record(
     Ok(true)
 }
 
-/// Returns the answer to a beacon of nobody. A user by a variable may have no value, and is in no experiment then.
+/// Returns the visits of a user; `None` outside of all experiments. Views that began before an experiment was live are left out.
+fn visits(
+    x: &Exchange,
+    http: &Http,
+    users: &Assigned,
+    beacon: &Beacon,
+    now_ms: u64,
+) -> Result<Option<Vec<Visit>>, Refusal> {
+    let began_ms = now_ms.saturating_sub(beacon.view_age_ms().into());
+    let mut takes_part = false;
+    let mut visits = Vec::new();
+    for member in &users.members {
+        let experiment = &http.experiments[usize::from(member.experiment)];
+        let Some(place) = place(experiment, member) else {
+            continue;
+        };
+        takes_part = true;
+        let mut hosts = beacon.hosts.iter().map(|files| &files.host);
+        if hosts.any(|host| place.is_foreign(host)) {
+            return Err(Refusal::ForgedArm);
+        }
+        if place.arm.is_none() || began_ms >= experiment.live_since_ms() {
+            visits.push(place.visit(now_ms, member.user, beacon, &x.target.host));
+        }
+    }
+    Ok(takes_part.then_some(visits))
+}
+
+/// Returns the result of a beacon without a user. A user by a variable may have no value, and is in no experiment then.
 fn without_user(x: &Exchange, http: &Http, users: &Assigned, now_ms: u64) -> Result<bool, Refusal> {
     let is_of_server = |it: &Experiment| it.server.is_none_or(|server| server == x.route.server);
     let mut here = http.experiments.iter().filter(|it| is_of_server(it));
