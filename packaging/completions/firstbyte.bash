@@ -52,6 +52,9 @@ _firstbyte() {
             firstbyte__subcmd__experiment,power)
                 cmd="firstbyte__subcmd__experiment__subcmd__power"
                 ;;
+            firstbyte__subcmd__experiment,report)
+                cmd="firstbyte__subcmd__experiment__subcmd__report"
+                ;;
             *)
                 ;;
         esac
@@ -312,7 +315,7 @@ _firstbyte() {
             return 0
             ;;
         firstbyte__subcmd__experiment)
-            opts="power"
+            opts="power report"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -405,6 +408,52 @@ _firstbyte() {
                     return 0
                     ;;
                 --power)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        firstbyte__subcmd__experiment__subcmd__report)
+            opts="--store --user --password-file --cacert --at --aa --effect --json --html"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --store)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --user)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --password-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cacert)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --at)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --effect)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --json)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --html)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -129,7 +129,8 @@ complete -c firstbyte -n "__fish_firstbyte_using_subcommand doctor" -l html -d '
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand doctor" -s k -l insecure -d 'Take any certificate'
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand doctor" -l try -d 'Change settings of this machine\'s kernel for a while, one after the other, to see what they cost, and restore them; needs root, and a target on this machine'
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand doctor" -l json -d 'Print the findings as JSON'
-complete -c firstbyte -n "__fish_firstbyte_using_subcommand experiment; and not __fish_seen_subcommand_from power" -f -a "power" -d 'number of users and days that an effect needs'
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand experiment; and not __fish_seen_subcommand_from power report" -f -a "power" -d 'number of users and days that an effect needs'
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand experiment; and not __fish_seen_subcommand_from power report" -f -a "report" -d 'verdict and figures of an experiment'
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand experiment; and __fish_seen_subcommand_from power" -l effect -d 'The difference to be found, such as 0.6%' -r
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand experiment; and __fish_seen_subcommand_from power" -l cv -d 'Coefficient of variation of users: standard deviation over mean (1)' -r
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand experiment; and __fish_seen_subcommand_from power" -l log -d 'Access log with users, plain or compressed; - is standard input; may be repeated' -r -F
@@ -150,6 +151,15 @@ complete -c firstbyte -n "__fish_firstbyte_using_subcommand experiment; and __fi
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand experiment; and __fish_seen_subcommand_from power" -l level -d 'Level of all intervals together' -r
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand experiment; and __fish_seen_subcommand_from power" -l power -d 'Chance to find the difference' -r
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand experiment; and __fish_seen_subcommand_from power" -l json -d 'Print JSON'
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand experiment; and __fish_seen_subcommand_from report" -l store -d 'The store: sqlite:PATH or clickhouse:http[s]://HOST[:PORT]/DATABASE' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand experiment; and __fish_seen_subcommand_from report" -l user -d 'User of ClickHouse' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand experiment; and __fish_seen_subcommand_from report" -l password-file -d 'File with the password of this user' -r -F
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand experiment; and __fish_seen_subcommand_from report" -l cacert -d 'Trusted certificates, PEM, instead of those of the system' -r -F
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand experiment; and __fish_seen_subcommand_from report" -l at -d 'Visits before this time (UTC, such as 2026-01-31T08:00) instead of now' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand experiment; and __fish_seen_subcommand_from report" -l effect -d 'Change for which the time to wait is computed' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand experiment; and __fish_seen_subcommand_from report" -l json -d 'Write the report as JSON; - is standard output' -r -F
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand experiment; and __fish_seen_subcommand_from report" -l html -d 'Write the report as a page' -r -F
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand experiment; and __fish_seen_subcommand_from report" -l aa -d 'All arms have the same effect: test the experiment itself (A/A)'
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand explain" -s c -d 'Configuration file, as for serving' -r
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand explain" -s p -d 'Prefix path, as for serving' -r
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand explain" -s g -d 'Global directives, as for serving' -r

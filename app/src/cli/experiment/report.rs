@@ -146,4 +146,85 @@ mod tests {
         }
         assert!(parsed::<Options>("a --store sqlite:b --effect 1000%").is_ok());
     }
+
+    /// Makes a store with an experiment of 400 users, of which the arm `b` is 20 % slower.
+    fn stored(name: &str) -> (PathBuf, PathBuf) {
+        let dir =
+            std::env::temp_dir().join(format!("firstbyte-report-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&dir).expect("a directory");
+        let path = dir.join("lab.db");
+        let settings = store::ExperimentSettings {
+            name: "fast".to_owned(),
+            arms: vec![("a".to_owned(), 1), ("b".to_owned(), 1)],
+            share: 10_000,
+            metrics: vec![store::VisitMetric::Load],
+            ..store::ExperimentSettings::default()
+        };
+        let visit = |n: u64| {
+            let factor = if n.is_multiple_of(2) { 100 } else { 120 };
+            let mut values = [None; store::VISIT_METRICS];
+            values[store::VisitMetric::Load as usize] =
+                Some((10_000 + n as u32 % 7 * 100) * factor);
+            store::Visit {
+                at_ms: (START_S + n) * 1000,
+                user: n,
+                view: n,
+                experiment: "fast".to_owned(),
+                arm: if n.is_multiple_of(2) { "a" } else { "b" }.to_owned(),
+                values,
+                ..store::Visit::default()
+            }
+        };
+        let rows = store::ExperimentRows {
+            settings: vec![(START_S, settings)],
+            visits: (0..400).map(visit).collect(),
+            ..store::ExperimentRows::default()
+        };
+        let mut store = store::Sqlite::open(&path).expect("a new store").store;
+        store.commit_all(&[], &[], &rows).expect("it has room");
+        (dir, path)
+    }
+
+    const START_S: u64 = 1_767_225_600;
+
+    fn options(name: &str, path: &Path) -> Options {
+        let line = format!("{name} --store sqlite:{} --at 2026-01-02", path.display());
+        parsed(&line).expect("it is accepted")
+    }
+
+    #[test]
+    fn a_store_is_reported_in_all_forms() {
+        let (dir, path) = stored("forms");
+        let mut options = options("fast", &path);
+        (options.json, options.html) = (Some(dir.join("r.json")), Some(dir.join("r.html")));
+        let found = report(&options).expect("it can be read");
+        assert_eq!(found.users(), 400);
+        let first = &found.verdict.sentences[0];
+        assert!(
+            first.starts_with("b: page load is 20.0 % slower than in a on average"),
+            "{first}"
+        );
+        print(&options, &found).expect("the files are written");
+        let read = |name: &str| std::fs::read_to_string(dir.join(name)).expect("a file");
+        let json: serde_json::Value = serde_json::from_str(&read("r.json")).expect("it is JSON");
+        assert_eq!(json["verdict"]["outcome"], "difference");
+        assert!(read("r.html").contains("<h1>Experiment fast</h1>"));
+        std::fs::remove_dir_all(&dir).expect("it is ours");
+    }
+
+    #[test]
+    fn other_names_and_missing_stores_are_errors() {
+        let (dir, path) = stored("errors");
+        let why = report(&options("slow", &path)).expect_err("no such experiment");
+        assert!(
+            why.ends_with("the store has no such experiment, only fast"),
+            "{why}"
+        );
+        let missing = report(&options("fast", &dir.join("none.db"))).expect_err("no such file");
+        assert!(missing.contains("none.db"), "{missing}");
+        let wrong: Options = parsed("fast --store other:x").expect("it is accepted");
+        let why = report(&wrong).expect_err("no such engine");
+        assert!(why.contains("a store is \"sqlite:path\""), "{why}");
+        std::fs::remove_dir_all(&dir).expect("it is ours");
+    }
 }
