@@ -27,7 +27,7 @@ mod visitor;
 use crate::page::Visit;
 pub(crate) use find::resources;
 pub use kept::Kept;
-pub use options::{KnownHost, MAX_RESOURCES, MAX_VISIT_BYTES, Options};
+pub use options::{HostOverride, MAX_RESOURCES, MAX_VISIT_BYTES, Options};
 pub use progress::Progress;
 use visitor::Visitor;
 

@@ -16,7 +16,7 @@ pub struct Options {
     /// The protocol of all connections; `None` for HTTP/2 and HTTP/1.1 by ALPN, and HTTP/1.1 without TLS.
     pub protocol: Option<Protocol>,
     /// Hosts with an address or a protocol of their own.
-    pub hosts: Vec<KnownHost>,
+    pub hosts: Vec<HostOverride>,
     /// Whose certificates are taken.
     pub trust: Trust,
     /// Longest time of a visit; what is not complete then has failed.
@@ -27,7 +27,7 @@ pub struct Options {
 
 /// A host that the visitor knows before the visit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KnownHost {
+pub struct HostOverride {
     /// Its name, in lower case.
     pub name: String,
     /// Its address; no name is looked up then.
@@ -62,7 +62,7 @@ impl Options {
         self.known(host)?.address
     }
 
-    fn known(&self, host: &str) -> Option<&KnownHost> {
+    fn known(&self, host: &str) -> Option<&HostOverride> {
         self.hosts.iter().find(|known| known.name == host)
     }
 }

@@ -1,11 +1,12 @@
 //! Figures of a cell: times of each arm with intervals, differences to the control, connections, CPU time, lateness.
 //!
-//! Intervals are those of a fixed number of visits at 95 %: Student's t for means, exact ranks for percentiles, and the delta
-//! method for the ratio of two means.
+//! The number of visits is fixed beforehand, so intervals are those of one look, at 95 %: Student's t for means, exact ranks for
+//! percentiles, and [`sequence`] for differences.
 
 use std::fs;
 use std::time::Duration;
 
+use lab::stats::sequence::{self, Difference};
 use lab::stats::{self, Estimate, Times};
 
 use super::visitor::{Block, Visitor};
@@ -33,8 +34,8 @@ pub(crate) struct Arm {
     pub(crate) mean: Estimate,
     pub(crate) median: Estimate,
     pub(crate) p80: Estimate,
-    /// The mean over that of the control, less 1; `None` for the control.
-    pub(crate) difference: Option<Estimate>,
+    /// Differences of mean, median and 80th percentile from those of the control; `None` for the control.
+    pub(crate) differences: Option<[Difference; 3]>,
     pub(crate) connections: Estimate,
     /// CPU time of the server for a visit, milliseconds.
     pub(crate) cpu_ms: f64,
@@ -47,7 +48,11 @@ impl Cell {
             all.into_iter().partition(|block| block.is_void);
         // A machine that is always busy has figures, too; the number of void blocks is printed.
         let used = if counted.len() < 2 { &void } else { &counted };
-        let times = |arm: usize| -> Vec<f64> { used.iter().map(|one| one.times_ms[arm]).collect() };
+        let times = |arm: usize| -> Vec<f64> {
+            let mut times: Vec<f64> = used.iter().map(|one| one.times_ms[arm]).collect();
+            times.sort_by(f64::total_cmp);
+            times
+        };
         let control = times(0);
         let arms = (0..ARMS.len()).map(|arm| {
             let of_arm = times(arm);
@@ -58,7 +63,7 @@ impl Cell {
                 mean: mean(&of_arm),
                 median: percentile(&of_arm, 0.5),
                 p80: percentile(&of_arm, 0.8),
-                difference: (arm > 0).then(|| difference(&control, &of_arm)),
+                differences: (arm > 0).then(|| differences(&control, &of_arm)),
                 connections: mean(&connections),
                 cpu_ms: cpu_ns as f64 / 1e6 / visits,
             }
@@ -129,20 +134,13 @@ fn percentile(values_ms: &[f64], p: f64) -> Estimate {
     }
 }
 
-/// The ratio of two means less 1, with its interval by the delta method on logarithms.
-fn difference(control: &[f64], other: &[f64]) -> Estimate {
-    let (a, b) = (mean(control), mean(other));
-    let part = |values: &[f64], mean: f64| {
-        stats::deviation(values).powi(2) / (values.len() as f64 * mean.powi(2))
-    };
-    let half = Z * (part(control, a.value) + part(other, b.value)).sqrt();
-    let log = (b.value / a.value).ln();
-    Estimate {
-        value: log.exp_m1(),
-        low: (log - half).exp_m1(),
-        high: (log + half).exp_m1(),
-        n: control.len(),
-    }
+/// Differences of mean, median and 80th percentile of sorted values from those of the control.
+fn differences(control: &[f64], other: &[f64]) -> [Difference; 3] {
+    let alpha = 1.0 - LEVEL;
+    let summary = |values: &[f64]| values.iter().copied().collect();
+    let mean = sequence::mean_ratio_once(&summary(control), &summary(other), alpha);
+    let quantile = |p: f64| sequence::quantile_ratio_once(control, other, p, alpha);
+    [mean, quantile(0.5), quantile(0.8)].map(|found| found.expect("there are visits"))
 }
 
 /// Ticks of the machine's CPUs since its start: busy, and all. Source: proc(5).
@@ -156,19 +154,17 @@ pub(crate) fn machine_busy() -> (u64, u64) {
     (all - idle, all)
 }
 
-/// The level of intervals, and the end of the normal distribution at it.
+/// The level of intervals.
 const LEVEL: f64 = 0.95;
-const Z: f64 = 1.959_964;
 
 #[test]
 fn differences_are_relative_to_the_control() {
-    let control = [99.0, 101.0, 100.0, 100.0];
-    let found = difference(&control, &control.map(|ms| 0.9 * ms));
-    assert!((found.value + 0.1).abs() < 1e-9, "{found:?}");
-    // The deviation of each mean is 0.8165 / 2 %: 1.96 times the root of both squares is 1.13 %.
-    assert!(
-        (found.low - (0.9 * (-0.011_316_f64).exp() - 1.0)).abs() < 1e-5,
-        "{found:?}"
-    );
-    assert!(found.low < -0.1 && found.high > -0.1, "{found:?}");
+    let control: Vec<f64> = (0..100).map(|n| 100.0 + f64::from(n) / 100.0).collect();
+    let other: Vec<f64> = control.iter().map(|ms| 0.9 * ms).collect();
+    for found in differences(&control, &other) {
+        let interval = found.interval;
+        assert!((found.estimate + 0.1).abs() < 1e-9, "{found:?}");
+        assert!(interval.low < -0.1 && interval.high > -0.1, "{found:?}");
+        assert!(interval.high - interval.low < 0.01, "{found:?}");
+    }
 }

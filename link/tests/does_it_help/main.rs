@@ -32,9 +32,8 @@ const LOSSES: [&str; 2] = ["0%", "1%"];
 const FILES: [usize; 2] = [100, 6];
 /// Visits of each arm in a cell, unless `DOES_IT_HELP_BLOCKS` has another number.
 const BLOCKS: usize = 200;
-/// Visitors at a time over long links. Links of 5 ms have [`VISITORS_NEAR`]: their visits are bound by the CPU.
-const VISITORS: usize = 8;
-const VISITORS_NEAR: usize = 2;
+/// Visitors at a time, by round-trip time: the CPU is the limit of short links.
+const VISITORS: [usize; 3] = [4, 16, 32];
 
 /// Conditions of a cell.
 #[derive(Clone, Copy, Debug)]
@@ -126,7 +125,7 @@ fn the_document_is_measured_anew() {
     let mut cells = Vec::new();
     let mut seed = 48_000;
     for files in FILES {
-        for round_trip_ms in ROUND_TRIPS_MS {
+        for (round_trip_ms, visitors) in ROUND_TRIPS_MS.into_iter().zip(VISITORS) {
             for loss in LOSSES {
                 seed += 1000;
                 let conditions = Conditions {
@@ -134,11 +133,6 @@ fn the_document_is_measured_anew() {
                     loss,
                     files,
                     seed,
-                };
-                let visitors = if round_trip_ms < 50 {
-                    VISITORS_NEAR
-                } else {
-                    VISITORS
                 };
                 match measure(conditions, visitors, blocks) {
                     Some(cell) => cells.push(cell),

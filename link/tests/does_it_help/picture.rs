@@ -11,7 +11,7 @@ pub(crate) fn differences(files: usize, cells: &[&Cell]) -> String {
     let bottom = TOP + rows as f64 * ROW + cells.len() as f64 * GAP;
     let height = bottom + 44.0;
     let all = cells.iter().flat_map(|cell| &cell.arms);
-    let ends = all.filter_map(|arm| arm.difference);
+    let ends = all.filter_map(|arm| Some(arm.differences?[0].interval));
     let (low, high) = ends.fold((0.0_f64, 0.0_f64), |(low, high), one| {
         (low.min(one.low), high.max(one.high))
     });
@@ -35,12 +35,13 @@ pub(crate) fn differences(files: usize, cells: &[&Cell]) -> String {
         let middle = y + ROW * (ARMS.len() - 1) as f64 / 2.0 + 4.0;
         let _ = writeln!(out, "<text x=\"12\" y=\"{middle:.1}\">{name}</text>");
         for ((arm, protocol), colour) in cell.arms.iter().zip(ARMS).zip(COLOURS).skip(1) {
-            let Some(found) = arm.difference else {
+            let Some([found, ..]) = arm.differences else {
                 continue;
             };
             let centre = y + ROW / 2.0;
-            let (from, to, at) = (x(found.low), x(found.high), x(found.value));
-            let label = format!("{} {:+.1}%", protocol.name(), found.value * 100.0);
+            let (from, to) = (x(found.interval.low), x(found.interval.high));
+            let at = x(found.estimate);
+            let label = format!("{} {:+.1}%", protocol.name(), found.estimate * 100.0);
             // A text to the right of an interval that ends near the edge would leave the picture.
             let (text_x, anchor) = if to > RIGHT - LABEL {
                 (from - 8.0, "end")

@@ -41,22 +41,19 @@ pub(crate) fn tables(cells: &[Cell]) -> String {
 }
 
 fn row(arm: &Arm) -> String {
-    let difference = arm.difference.map_or_else(
-        || "control".to_owned(),
-        |found| {
-            format!(
-                "{} ({} to {})",
-                percent(found.value),
-                percent(found.low),
-                percent(found.high)
-            )
-        },
-    );
+    let differences = match arm.differences {
+        None => ["control"; 3].map(str::to_owned),
+        Some(all) => all.map(|found| {
+            let [value, low, high] =
+                [found.estimate, found.interval.low, found.interval.high].map(percent);
+            format!("{value} ({low} to {high})")
+        }),
+    };
+    let times = [&arm.mean, &arm.median, &arm.p80].map(time);
     format!(
-        "{} | {} | {} | {difference} | {:.1} | {:.2} ms",
-        time(&arm.mean),
-        time(&arm.median),
-        time(&arm.p80),
+        "{} | {} | {:.1} | {:.2} ms",
+        times.join(" | "),
+        differences.join(" | "),
         arm.connections.value,
         arm.cpu_ms
     )
@@ -76,7 +73,10 @@ fn time(found: &Estimate) -> String {
 }
 
 fn percent(share: f64) -> String {
-    format!("{:+.1}%", share * 100.0)
+    match share.is_finite() {
+        true => format!("{:+.1}%", share * 100.0),
+        false => "none".to_owned(),
+    }
 }
 
 /// The document with other tables between its marks.
@@ -92,8 +92,8 @@ pub(crate) fn replaced(text: &str, tables: &str) -> String {
 const BEGIN: &str = "<!-- begin of figures: cargo test, does_it_help -->";
 const END: &str = "<!-- end of figures -->";
 const HEAD: &str = "\
-| round trip | loss | files over | mean, ms | median, ms | 80th percentile, ms | mean against HTTP/1.1 | connections | CPU of the server |
-|--:|--:|---|--:|--:|--:|--:|--:|--:|
+| round trip | loss | files over | mean, ms | median, ms | 80th percentile, ms | mean, change | median, change | 80th percentile, change | connections | CPU of the server |
+|--:|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|
 ";
 
 #[test]

@@ -10,7 +10,7 @@ use firstbyte_tests::{Server, wait_until};
 use lab::client::trust::Trust;
 use lab::client::{Protocol, Url};
 use lab::page::Visit;
-use lab::wire::{self, Kept, KnownHost};
+use lab::wire::{self, HostOverride, Kept};
 use link::{Link, RouteOptions};
 
 use super::support::available;
@@ -98,7 +98,7 @@ impl Visitor {
     fn visit(&self, arm: usize) -> Visit {
         let url = format!("https://www.test:{}/{}.html", self.page.port(), name(arm));
         let address = Some(self.link.server_address().into());
-        let host = |name: String, protocol| KnownHost {
+        let host = |name: String, protocol| HostOverride {
             name,
             address,
             protocol,

@@ -386,7 +386,7 @@ fn known_hosts_have_addresses_and_protocols_of_their_own() {
     });
     let images: String = images.collect();
     let page = serve_with(Protocol::H1, None, move |_| html(images.clone()));
-    let known = |name: &str, protocol| KnownHost {
+    let known = |name: &str, protocol| HostOverride {
         name: name.to_owned(),
         address: Some(page.ip()),
         protocol,
