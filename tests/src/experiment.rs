@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::command::run;
-use crate::wait::wait_until;
+use crate::wait::{DEADLINE, holds_within};
 
 /// Returns the report of the experiment `name` in a store of SQLite, once it has the values of so many users.
 ///
@@ -16,7 +16,7 @@ use crate::wait::wait_until;
 pub fn report(store: &Path, name: &str, users: usize) -> Value {
     let store = format!("sqlite:{}", store.display());
     let mut report = Value::Null;
-    wait_until("all users are in the report", || {
+    let is_whole = holds_within(DEADLINE, || {
         let words = ["experiment", "report", name, "--store", &store];
         let output = run(words.into_iter().chain(["--json", "-", "--at", LATER]));
         report = serde_json::from_str(&output.stdout).unwrap_or_default();
@@ -25,6 +25,7 @@ pub fn report(store: &Path, name: &str, users: usize) -> Value {
         let measured = measured.filter_map(|arm| arm["users"].as_u64());
         measured.sum::<u64>() == users as u64
     });
+    assert!(is_whole, "the report never had {users} users: {report}");
     report
 }
 

@@ -9,8 +9,9 @@
 mod users;
 
 use firstbyte_tests::experiment::{comparison, holds};
-use firstbyte_tests::{Backend, Client, Signal, backend, peer, wait_until};
-use users::{Experiment, Fate, Planted};
+use firstbyte_tests::{Backend, Signal, backend, peer, wait_until};
+use serde_json::Value;
+use users::{Experiment, Faults, Planted};
 
 /// Users of a run.
 const USERS: usize = 2_000;
@@ -91,7 +92,7 @@ fn failed_and_truncated_files_are_counted_exactly() {
         return;
     }
     // The upstream server announces 1000 bytes, and closes after 400.
-    let upstream = Backend::scripted(|_| {
+    let upstream = Backend::answering(|_| {
         let head = "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n";
         vec![
             backend::send(format!("{head}{}", "x".repeat(400))),
@@ -105,16 +106,18 @@ fn failed_and_truncated_files_are_counted_exactly() {
     let experiment = Experiment::begin(&cut);
     let mut planted = [Planted::default(), Planted::default()];
     for user in 0..60 {
-        let fate = Fate {
+        let faults = Faults {
             is_unloaded: user % 7 == 0,
             missing: user % 4,
             cut: user % 3,
         };
-        let mut client = experiment.server.client();
-        let (arm, files) = experiment.visit(&mut client, user as u64, 1_000_000, fate);
-        planted[arm].add(&files, fate);
+        let mut clients = experiment.clients();
+        let (arm, files) = experiment.visit(&mut clients, user as u64, 1_000_000, faults);
+        planted[arm].add(&files, faults);
     }
-    let report = experiment.report(60 - 60_usize.div_ceil(7));
+    // Users without a load time have no value.
+    let measured = 60 - 60_usize.div_ceil(7);
+    let report = experiment.report(measured);
     for (arm, planted) in report["arms"]
         .as_array()
         .expect("arms")
@@ -134,6 +137,24 @@ fn failed_and_truncated_files_are_counted_exactly() {
             assert_eq!(arm[name], expected, "{name} of {arm}");
         }
     }
+    // The server counts its own responses. Connections are stored after their end.
+    let mut report = report;
+    let server =
+        |report: &Value, arm: usize, name: &str| report["arms"][arm]["server"][name].as_u64();
+    wait_until("the server has the truncated responses", || {
+        report = experiment.report(measured);
+        let both = planted.iter().enumerate();
+        both.into_iter()
+            .all(|(arm, planted)| server(&report, arm, "truncated") == Some(planted.truncated))
+    });
+    for (arm, planted) in planted.iter().enumerate() {
+        let number = |name: &str| server(&report, arm, name).expect("a number");
+        assert_eq!(
+            number("bytes_promised") - number("bytes_sent"),
+            600 * planted.truncated
+        );
+        assert_eq!(number("aborted"), 0);
+    }
 }
 
 #[test]
@@ -149,16 +170,16 @@ fn an_arm_that_loses_users_blocks_the_verdict() {
     };
     let experiment = Experiment::begin("");
     let mut left = [first, users - first];
-    let mut client = experiment.server.client();
+    let mut clients = experiment.clients();
     let mut view = 0;
     while left != [0, 0] {
-        let page = experiment.page(&mut client, None);
+        let page = experiment.page(&mut clients, None);
         // Beacons of the other users are lost.
         if left[page.arm] > 0 {
             left[page.arm] -= 1;
             view += 1;
             experiment.beacon(
-                &mut client,
+                &mut clients,
                 &page,
                 view,
                 Some(1_000_000),
@@ -182,9 +203,9 @@ fn assignment_survives_reload_restart_and_another_server() {
         return;
     }
     let mut experiment = Experiment::begin("");
-    let mut client = experiment.server.client();
+    let mut clients = experiment.clients();
     let pages: Vec<_> = (0..100)
-        .map(|_| experiment.page(&mut client, None))
+        .map(|_| experiment.page(&mut clients, None))
         .collect();
     for arm in 0..2 {
         assert!(
@@ -193,9 +214,9 @@ fn assignment_survives_reload_restart_and_another_server() {
         );
     }
     let again = |experiment: &Experiment| {
-        let mut client = experiment.server.client();
+        let mut clients = experiment.clients();
         for page in &pages {
-            let found = experiment.page(&mut client, Some(&page.cookie));
+            let found = experiment.page(&mut clients, Some(&page.cookie));
             assert_eq!((found.arm, &found.cookie), (page.arm, &page.cookie));
         }
     };
@@ -212,7 +233,7 @@ fn assignment_survives_reload_restart_and_another_server() {
         reply.text().contains("<!-- new -->")
     });
     again(&experiment);
-    drop(client);
+    drop(clients);
     experiment.server.signal(Signal::QUIT);
     assert_eq!(experiment.server.wait_for_exit(), 0);
     experiment.server.launch(false);
@@ -220,8 +241,8 @@ fn assignment_survives_reload_restart_and_another_server() {
     // Another server of a fleet has other ports and the same key.
     again(&Experiment::begin(""));
     let other = Experiment::with_key("", "ffeeddccbbaa99887766554433221100");
-    let mut client: Client = other.server.client();
-    let found = other.page(&mut client, Some(&pages[0].cookie));
+    let mut clients = other.clients();
+    let found = other.page(&mut clients, Some(&pages[0].cookie));
     assert_ne!(
         found.cookie, pages[0].cookie,
         "another key takes no cookie of this one"

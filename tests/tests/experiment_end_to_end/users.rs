@@ -12,6 +12,12 @@ pub(crate) struct Experiment {
     pub(crate) server: Server,
 }
 
+/// Connections of visitors: to the host of the page, and to the hosts of arms.
+pub(crate) struct Clients {
+    page: Client,
+    arms: [Client; 2],
+}
+
 /// A page with the user's arm.
 #[derive(Debug)]
 pub(crate) struct Page {
@@ -31,7 +37,7 @@ pub(crate) struct Files {
 
 /// Faults that a visitor meets.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Fate {
+pub(crate) struct Faults {
     /// The visitor leaves before the page is loaded.
     pub(crate) is_unloaded: bool,
     /// Files that are missing on the server.
@@ -52,9 +58,9 @@ pub(crate) struct Planted {
 }
 
 impl Planted {
-    pub(crate) fn add(&mut self, files: &Files, fate: Fate) {
+    pub(crate) fn add(&mut self, files: &Files, faults: Faults) {
         self.users += 1;
-        self.unloaded += u64::from(fate.is_unloaded);
+        self.unloaded += u64::from(faults.is_unloaded);
         self.files += files.count;
         self.failed += files.failed;
         self.truncated += files.truncated;
@@ -82,6 +88,18 @@ impl Experiment {
         Self { server }
     }
 
+    /// Opens connections to all hosts.
+    pub(crate) fn clients(&self) -> Clients {
+        Clients {
+            page: self.server.client(),
+            arms: [0, 1].map(|arm| self.arm_client(arm)),
+        }
+    }
+
+    fn arm_client(&self, arm: usize) -> Client {
+        Client::connect(self.server.port_number(2 + arm))
+    }
+
     /// Users load the page; times of those in the second arm have a factor. Returns the report.
     pub(crate) fn run(&self, seed: u64, users: usize, effect: f64) -> Value {
         thread::scope(|scope| {
@@ -89,13 +107,13 @@ impl Experiment {
                 scope.spawn(move || {
                     let seed = seed * CLIENTS as u64 + number as u64;
                     let mut random = fastrand::Rng::with_seed(seed);
-                    let mut client = self.server.client();
+                    let mut clients = self.clients();
                     for _ in 0..users / CLIENTS {
-                        let page = self.page(&mut client, None);
-                        let files = self.files(&mut client, page.arm, Fate::default());
+                        let page = self.page(&mut clients, None);
+                        let files = self.files(&mut clients, page.arm, Faults::default());
                         let factor = if page.arm == 1 { effect } else { 1.0 };
                         let load_us = (load_us(&mut random) * factor).min(3.5e9) as u32;
-                        self.beacon(&mut client, &page, random.u64(..), Some(load_us), &files);
+                        self.beacon(&mut clients, &page, random.u64(..), Some(load_us), &files);
                     }
                 });
             }
@@ -106,24 +124,24 @@ impl Experiment {
     /// Loads the page and its files, and sends a beacon. Returns the arm.
     pub(crate) fn visit(
         &self,
-        client: &mut Client,
+        clients: &mut Clients,
         view: u64,
         load_us: u32,
-        fate: Fate,
+        faults: Faults,
     ) -> (usize, Files) {
-        let page = self.page(client, None);
-        let files = self.files(client, page.arm, fate);
-        let load_us = (!fate.is_unloaded).then_some(load_us);
-        self.beacon(client, &page, view, load_us, &files);
+        let page = self.page(clients, None);
+        let files = self.files(clients, page.arm, faults);
+        let load_us = (!faults.is_unloaded).then_some(load_us);
+        self.beacon(clients, &page, view, load_us, &files);
         (page.arm, files)
     }
 
     /// Loads the page with a cookie, or as a new user.
-    pub(crate) fn page(&self, client: &mut Client, cookie: Option<&str>) -> Page {
+    pub(crate) fn page(&self, clients: &mut Clients, cookie: Option<&str>) -> Page {
         let line = cookie.map(|value| format!("Cookie: fb_user={value}"));
         let mut lines = vec!["Host: www.test"];
         lines.extend(line.as_deref());
-        let reply = client.get_with("/", &lines);
+        let reply = clients.page.get_with("/", &lines);
         assert_eq!(reply.status, 200);
         let text = reply.text();
         let host = between(&text, "data-hosts=\"", "\"").expect("the script with a host");
@@ -140,8 +158,9 @@ impl Experiment {
     }
 
     /// Loads files from the host of an arm.
-    fn files(&self, client: &mut Client, arm: usize, fate: Fate) -> Files {
+    fn files(&self, clients: &mut Clients, arm: usize, faults: Faults) -> Files {
         let host = format!("Host: {}", HOSTS[arm]);
+        let client = &mut clients.arms[arm];
         let mut found = Files::default();
         for path in ["/a.png", "/b.png"] {
             let reply = client.get_with(path, &[&host]);
@@ -149,15 +168,15 @@ impl Experiment {
             found.count += 1;
             found.bytes += reply.body.len() as u64;
         }
-        for number in 0..fate.missing {
+        for number in 0..faults.missing {
             let reply = client.get_with(&format!("/missing{number}.png"), &[&host]);
             found.count += 1;
             found.failed += u64::from(reply.status >= 400);
             found.bytes += reply.body.len() as u64;
         }
-        for number in 0..fate.cut {
+        for number in 0..faults.cut {
             let path = format!("/cut/{number}.png");
-            let mut client = self.server.client();
+            let mut client = self.arm_client(arm);
             let bytes = client.send(request("GET", &path, &[&host])).rest();
             let text = String::from_utf8_lossy(&bytes);
             let (head, body) = text.split_once("\r\n\r\n").expect("a head");
@@ -173,7 +192,7 @@ impl Experiment {
     /// Sends the beacon of a view.
     pub(crate) fn beacon(
         &self,
-        client: &mut Client,
+        clients: &mut Clients,
         page: &Page,
         view: u64,
         load_us: Option<u32>,
@@ -188,7 +207,8 @@ impl Experiment {
             format!("Content-Length: {}", text.len()),
         ];
         let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-        let reply = client
+        let reply = clients
+            .page
             .send(request("POST", "/beacon", &lines) + &text)
             .response();
         assert_eq!(reply.status, 204, "{text}\n{}", self.server.error_log());
@@ -256,5 +276,5 @@ const CONF: &str = r#"
         sub_filter '<head>' '<head><script async src="/beacon" data-hosts="$experiment_speed_host"></script>';
     }
     server { listen 127.0.0.1:%%PORT%%; server_name s0.test; }
-    server { listen 127.0.0.1:%%PORT%%; server_name s1.test; MORE }
-    server { listen 127.0.0.1:%%PORT%%; server_name s2.test; MORE }"#;
+    server { listen 127.0.0.1:%%PORT2%%; server_name s1.test; MORE }
+    server { listen 127.0.0.1:%%PORT3%%; server_name s2.test; MORE }"#;
