@@ -17,7 +17,7 @@ use crate::fake::{self, Response};
 const TABLES: [&str; 3] = ["visit", "arm_minute", "experiment"];
 const DAY: u64 = 86_400;
 /// Kills of the server.
-const KILLS: u64 = 5;
+const KILLS: u64 = 3;
 /// Page views of a batch.
 const BATCH: u64 = 1_000;
 /// Longest time of the whole work.
@@ -230,7 +230,7 @@ fn killed_servers_count_page_views_and_figures_once() {
         return;
     };
     let is_long = std::env::var_os("LAB_LONG").is_some();
-    let rows: u64 = if is_long { 200_000 } else { 20_000 };
+    let rows: u64 = if is_long { 200_000 } else { 10_000 };
     let seed = std::process::id().into();
     println!("seed {seed}");
     let mut random = fastrand::Rng::with_seed(seed);
