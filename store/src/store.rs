@@ -48,11 +48,10 @@ pub trait Store: Send {
     /// If the store cannot be read.
     fn experiments(&self) -> Result<Vec<ExperimentSummary>, Error>;
 
-    /// Passes the value of each user whose window is over to `each`, in the order of entry, then of the user. Returns the numbers of
-    /// other users. An answer for a later end of the period begins with the users of this answer.
+    /// Passes the values of users to `each`, in the order of entry, then of the user. Users count once their window is over. Returns
+    /// the numbers of other users. An answer for a later end of the period begins with the users of this answer.
     ///
-    /// A user that enters within the last second of the window's length before the end is not over yet. Page views must be stored:
-    /// use an end that is older than the time of a batch.
+    /// Page views must be stored: the end of the period should be older than the time of a batch.
     ///
     /// # Errors
     /// If the store cannot be read.

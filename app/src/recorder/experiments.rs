@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use server_base::experiment::{ArmConnection, ArmOpen, ExperimentSettings, Name, Visit};
 use store::{ArmFigures, VisitMetric};
 
-/// Arms whose figures are gathered at most. With 1,000 arms, one minute and the next one fit.
+/// Largest number of rows that are gathered. With 1,000 arms, one minute and the next one fit.
 const ARMS_MAX: usize = 4096;
 
 /// Figures by minute, experiment and arm that the store does not have yet.

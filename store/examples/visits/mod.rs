@@ -39,7 +39,7 @@ pub(crate) struct MadeUp {
 }
 
 impl MadeUp {
-    /// Two arms of equal weight, `control` and `variant`, whose times are longer by the share `effect`.
+    /// Two arms of equal weight, `control` and `variant`. Times of the second one are longer by the share `effect`.
     pub(crate) fn new(users: u64, effect: f64, start_s: u64, seed: u64) -> Self {
         Self {
             name: "made-up".to_owned(),

@@ -185,7 +185,7 @@ pub struct UserValue {
 pub struct Excluded {
     /// Users with page views in two arms within the window.
     pub mixed: u64,
-    /// Other users whose window is not over at the end of the period.
+    /// Other users with a window that is not over at the end of the period.
     pub unfinished: u64,
     /// Other users without a measured value in the window.
     pub unmeasured: u64,

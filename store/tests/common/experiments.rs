@@ -66,7 +66,7 @@ pub(crate) fn experiment_rows(seed: u64) -> ExperimentRows {
     rows
 }
 
-/// Adds the page views of a user, whose id may have all bits.
+/// Adds the page views of a user. The id may have all bits.
 fn add_user(random: &mut fastrand::Rng, experiment: &str, visits: &mut Vec<Visit>) {
     let user = random.u64(..) >> [0, 0, 60][random.usize(0..3)];
     let arm = random.usize(0..ARMS.len());
