@@ -20,6 +20,7 @@ mod gateways;
 mod geoip;
 mod geoip2;
 mod geoip_database;
+mod kill_switches;
 mod lab_dashboard;
 mod limits;
 mod links;
