@@ -359,8 +359,7 @@ fn connections_belong_to_arms_of_their_users() {
 /// Requests of each arm: some 6,000 steps, of which one in 64 is measured. The standard error of a sum is 14 %.
 const LOADED: usize = 3000;
 
-/// Loads two arms one after the other, of which the second compresses what it sends, and compares their processor times with
-/// those of the worker.
+/// Loads two arms one after the other and compares their processor times with those of the worker. The second arm compresses.
 #[test]
 fn processor_time_of_arms_has_the_ratio_of_their_work() {
     let server = site(

@@ -9,7 +9,7 @@ use firstbyte_tests::tls_pipe::tls_pipe_to;
 use firstbyte_tests::{H2Client, Server, SpdyClient};
 use tls_client::{Tls, site as leaf_of};
 
-/// A site whose arms have protocols of their own on one TLS address that also serves another host.
+/// A site with several hosts on one TLS address. Three of four arms have protocols of their own.
 fn tls_site() -> Server {
     let leaf = leaf_of("localhost");
     let servers = ["a.test", "b.test", "c.test", "d.test", "other.test"].map(|name| {

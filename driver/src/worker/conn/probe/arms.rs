@@ -1,9 +1,9 @@
 //! Figures of a connection for the arms of experiments: one record for the store per arm, at the close.
 //!
 //! A connection belongs to the arm of its host. With TLS the name in the handshake is the host, else the host of the first
-//! request for an arm. It also belongs to the arms of the first request whose user was assigned, of experiments without hosts. It has
-//! [`ARMS_MAX`] arms at most. Figures count from then on. Bytes are those of bodies with a Content-Length: a response without
-//! one promises nothing. Absent: connections of no arm, which keep no figures.
+//! request for an arm. In experiments without hosts it belongs to the arms of its first user with an assignment. It has four arms
+//! at most. Figures count from then on. Bytes are those of bodies with a Content-Length: a response without one promises nothing.
+//! Absent: connections of no arm, which keep no figures.
 //!
 //! Source: docs/experiments.md.
 
