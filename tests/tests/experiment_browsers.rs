@@ -172,12 +172,8 @@ fn steps_on_pages(server: &Server) -> Vec<String> {
     for (name, _, _) in POLICIES {
         let page = format!("load=https://www.localhost:{}/page/{name}", server.port());
         // A browser reports no larger paint after a click.
-        steps.extend([
-            page,
-            SETTLED.to_owned(),
-            "click=60,40".to_owned(),
-            SETTLED.to_owned(),
-        ]);
+        steps.extend([page, SETTLED.to_owned(), BUSY.to_owned()]);
+        steps.extend(["click=60,40".to_owned(), SETTLED.to_owned()]);
     }
     let plain = server.port_number(2);
     steps.push(format!("load=http://plain.localhost:{plain}/page/nonce"));
@@ -299,5 +295,7 @@ const APART_MS: u64 = 300;
 /// A picture of one pixel.
 const GIF: &[u8] = b"GIF89a\x01\0\x01\0\x80\x01\0\0\0\0\xff\xff\xff\x21\xf9\x04\x01\0\0\x01\0\
     \x2c\0\0\0\0\x01\0\x01\0\0\x02\x02\x4c\x01\0\x3b";
+/// Makes presses of the mouse button take 60 ms: browsers do not report shorter ones.
+const BUSY: &str = "value=void addEventListener('pointerdown', () => { const end = performance.now() + 60; while (performance.now() < end); })";
 /// Waits for two frames and for the events of elements.
 const SETTLED: &str = "value=new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 50))))";
