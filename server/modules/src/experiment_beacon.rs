@@ -10,7 +10,7 @@
 
 mod limits;
 mod origin;
-mod refusal;
+mod reject_reason;
 mod script;
 mod visit;
 
@@ -33,7 +33,7 @@ use server_http::{reply, settings, variables};
 
 use crate::rtt_map;
 use limits::{BeaconRate, Limits, RATE_MAX};
-use refusal::Refusal;
+use reject_reason::RejectReason;
 use script::SCRIPT;
 
 /// The module.
@@ -203,7 +203,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
         Method::Get | Method::Head => serve(x, cx),
         Method::Post => match receive(x, cx, receiver) {
             Ok(content) => content,
-            Err(refusal) => refuse(x, refusal),
+            Err(reason) => refuse(x, reason),
         },
         _ => Content::Status(405),
     }
@@ -222,20 +222,24 @@ fn serve(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
 }
 
 /// Counts a refused beacon and answers.
-fn refuse(x: &mut Exchange, refusal: Refusal) -> Content {
-    meters::event(refusal.event());
+fn refuse(x: &mut Exchange, reason: RejectReason) -> Content {
+    meters::event(reason.event());
     x.log(
         Level::Info,
-        format_args!("experiment beacon refused: {refusal}"),
+        format_args!("experiment beacon refused: {reason}"),
     );
-    Content::Status(refusal.status())
+    Content::Status(reason.status())
 }
 
 /// The head of the request was checked and counted.
 struct Admitted;
 
 /// Takes a beacon.
-fn receive(x: &mut Exchange, cx: &mut Ctx<'_>, receiver: &Receiver) -> Result<Content, Refusal> {
+fn receive(
+    x: &mut Exchange,
+    cx: &mut Ctx<'_>,
+    receiver: &Receiver,
+) -> Result<Content, RejectReason> {
     if x.extensions.get::<Admitted>().is_none() {
         admit(x, cx, receiver)?;
         x.extensions.set(Admitted);
@@ -248,13 +252,13 @@ fn receive(x: &mut Exchange, cx: &mut Ctx<'_>, receiver: &Receiver) -> Result<Co
     };
     match request_body::collect(x, cx, &options) {
         Collected::Wait => return Ok(Content::Wait),
-        Collected::Status(413) => return Err(Refusal::TooLarge),
+        Collected::Status(413) => return Err(RejectReason::TooLarge),
         // The client broke off, or was too slow.
         Collected::Status(status) => return Ok(Content::Status(status)),
         Collected::Done => {}
     }
     let body = x.body_bytes().unwrap_or_default();
-    let beacon = beacon::parse(body).map_err(Refusal::Body)?;
+    let beacon = beacon::parse(body).map_err(RejectReason::Body)?;
     let recorded = visit::record(x, cx, receiver, &beacon)?;
     meters::event(if recorded {
         Event::BeaconRecorded
@@ -265,20 +269,20 @@ fn receive(x: &mut Exchange, cx: &mut Ctx<'_>, receiver: &Receiver) -> Result<Co
 }
 
 /// Checks the head of a request with a beacon.
-fn admit(x: &Exchange, cx: &Ctx<'_>, receiver: &Receiver) -> Result<(), Refusal> {
+fn admit(x: &Exchange, cx: &Ctx<'_>, receiver: &Receiver) -> Result<(), RejectReason> {
     if !origin::is_text(x) {
-        return Err(Refusal::ContentType);
+        return Err(RejectReason::ContentType);
     }
     if !origin::is_same(x) {
-        return Err(Refusal::CrossSite);
+        return Err(RejectReason::CrossSite);
     }
     if matches!(x.head.body, BodyLength::Length(bytes) if bytes > receiver.max_bytes) {
-        return Err(Refusal::TooLarge);
+        return Err(RejectReason::TooLarge);
     }
     let now_ms = cx.clock.mono_ms;
     let limits = &receiver.limits;
     if !limits.admits_address(&x.client.peer, receiver.rate, now_ms) {
-        return Err(Refusal::AddressRate);
+        return Err(RejectReason::AddressRate);
     }
     Ok(())
 }

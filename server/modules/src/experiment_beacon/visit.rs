@@ -9,7 +9,7 @@ use server_http::experiments::{Assigned, Experiment, Member, Part, Phase};
 use server_http::http::Http;
 
 use super::Receiver;
-use super::refusal::Refusal;
+use super::reject_reason::RejectReason;
 use crate::experiment::assigned;
 
 /// Returns the settings of an experiment for the store.
@@ -33,28 +33,28 @@ pub(super) fn record(
     cx: &mut Ctx<'_>,
     receiver: &Receiver,
     beacon: &Beacon,
-) -> Result<bool, Refusal> {
+) -> Result<bool, RejectReason> {
     let http = Rc::clone(&x.route.http);
     let now_ms = cx.clock.unix_ms;
     let users = assigned(x, cx);
     if users.cookies.iter().any(|cookie| cookie.is_forged) {
-        return Err(Refusal::ForgedUser);
+        return Err(RejectReason::ForgedUser);
     }
     let Some(first) = users.members.iter().find(|member| member.user != 0) else {
         return without_user(x, &http, &users, now_ms);
     };
     let limits = &receiver.limits;
     if !limits.admits_user(first.user, receiver.rate, cx.clock.mono_ms) {
-        return Err(Refusal::UserRate);
+        return Err(RejectReason::UserRate);
     }
     let Some(visits) = visits(x, &http, &users, beacon, now_ms)? else {
         return Ok(false);
     };
     if visits.is_empty() {
-        return Err(Refusal::NotLive);
+        return Err(RejectReason::NotLive);
     }
     if !limits.is_new(beacon.view) {
-        return Err(Refusal::Replay);
+        return Err(RejectReason::Replay);
     }
     if let Some(sink) = &cx.env.samples {
         visits.iter().for_each(|visit| sink.visit(visit));
@@ -69,7 +69,7 @@ fn visits(
     users: &Assigned,
     beacon: &Beacon,
     now_ms: u64,
-) -> Result<Option<Vec<Visit>>, Refusal> {
+) -> Result<Option<Vec<Visit>>, RejectReason> {
     let began_ms = now_ms.saturating_sub(beacon.view_age_ms().into());
     let mut takes_part = false;
     let mut visits = Vec::new();
@@ -81,7 +81,7 @@ fn visits(
         takes_part = true;
         let mut hosts = beacon.hosts.iter().map(|files| &files.host);
         if hosts.any(|host| place.is_foreign(host)) {
-            return Err(Refusal::ForgedArm);
+            return Err(RejectReason::ForgedArm);
         }
         if place.arm.is_none() || began_ms >= experiment.live_since_ms() {
             visits.push(place.visit(now_ms, member.user, beacon, &x.target.host));
@@ -91,16 +91,21 @@ fn visits(
 }
 
 /// Returns the result of a beacon without a user. A user by a variable may have no value, and is in no experiment then.
-fn without_user(x: &Exchange, http: &Http, users: &Assigned, now_ms: u64) -> Result<bool, Refusal> {
+fn without_user(
+    x: &Exchange,
+    http: &Http,
+    users: &Assigned,
+    now_ms: u64,
+) -> Result<bool, RejectReason> {
     let is_of_server = |it: &Experiment| it.server.is_none_or(|server| server == x.route.server);
     let mut here = http.experiments.iter().filter(|it| is_of_server(it));
     if here.all(|it| it.phase(now_ms) == Phase::Off) {
-        return Err(Refusal::NotLive);
+        return Err(RejectReason::NotLive);
     }
     if users.cookies.is_empty() {
         return Ok(false);
     }
-    Err(Refusal::NoUser)
+    Err(RejectReason::NoUser)
 }
 
 /// The place of a user in an experiment.

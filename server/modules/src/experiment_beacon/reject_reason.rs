@@ -7,7 +7,7 @@ use server_http::meters::Event;
 
 /// A reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(super) enum RejectReason {
     /// The field `Content-Type` is not that of `sendBeacon`.
     ContentType,
     /// A page of another origin, or no page, sent it.
@@ -32,7 +32,7 @@ pub(super) enum Refusal {
     NotLive,
 }
 
-impl Refusal {
+impl RejectReason {
     /// Returns the status of the response.
     pub(super) fn status(self) -> u16 {
         match self {
@@ -70,7 +70,7 @@ impl Refusal {
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for RejectReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::ContentType => "its type is not \"text/plain\"",
