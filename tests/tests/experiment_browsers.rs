@@ -6,7 +6,7 @@
 mod tls_client;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::Path;
 
 use engines::beacon::{self, Beacon, HostFiles};
 use firstbyte_tests::backend::{Backend, Step, send};
@@ -125,7 +125,7 @@ fn truncating() -> Backend {
 
 /// Runs steps in a browser and returns their values.
 #[track_caller]
-fn visit(browser: &PathBuf, steps: &[String]) -> Vec<Value> {
+fn visit(browser: &Path, steps: &[String]) -> Vec<Value> {
     let dir = TempDir::new();
     let printed = judged_by("visit.js", browser, &dir, steps.iter().map(OsString::from));
     let mut lines: Vec<&str> = printed.lines().collect();
