@@ -93,7 +93,7 @@ fn mismatch(report: &Report) -> Vec<String> {
             joined(&shares)
         ),
         format!(
-            "Chance produces such shares with a probability of {} at most, however often you look.",
+            "By chance, such shares have a probability of {} at most, however often you look.",
             probability(p_value)
         ),
         "One arm loses users, or counts them twice. Look for redirects, errors, caches and robots in one arm. Until the cause is \

@@ -94,7 +94,7 @@ impl Memory {
         self.summary.settings.get_or_insert_default()
     }
 
-    /// Gives all users a value before the experiment that explains most of their own.
+    /// Sets a value before the experiment for all users, which explains most of their own.
     pub(crate) fn with_before(mut self) -> Self {
         self.settings().pre_period_s = 7 * 86_400;
         for (n, user) in self.users.iter_mut().enumerate() {

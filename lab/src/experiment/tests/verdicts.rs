@@ -274,7 +274,7 @@ fn shares_that_contradict_the_weights_block_the_verdict() {
         Outcome::SampleRatio,
         &[
             "No verdict: the shares of users contradict the weights (50 to 50): control has 52.00 % and fast has 48.00 %.",
-            "Chance produces such shares with a probability of less than 0.01 % at most, however often you look.",
+            "By chance, such shares have a probability of less than 0.01 % at most, however often you look.",
             cause,
         ],
     );

@@ -3,7 +3,7 @@
 use store::VisitMetric;
 
 use super::super::view::{Head, View};
-use crate::experiment::{Change, Metric, Report, Statistic, label};
+use crate::experiment::{Change, Comparison, Metric, Report, Statistic, label};
 use crate::web::chart::{Band, Bands, Chart, Interval, Intervals};
 use crate::web::table::{Cell, Format, Table};
 
@@ -116,7 +116,7 @@ fn course(
     let all: Vec<_> = of.filter(|one| !one.course.is_empty()).collect();
     let Some(first) = all.first() else { return };
     let times: Vec<u64> = first.course.iter().map(|look| look.at_s).collect();
-    let band = |one: &&&crate::experiment::Comparison| Band {
+    let band = |one: &&&Comparison| Band {
         name: one.arm.clone(),
         values: one
             .course
@@ -134,8 +134,18 @@ fn course(
         bands: all.iter().map(|one| band(&one)).collect(),
         times,
     };
+    let table = course_table(id, &all);
+    let mut name = label(metric.metric).to_owned();
+    if let Some(first) = name.get_mut(..1) {
+        first.make_ascii_uppercase();
+    }
+    let title = format!("{name}, {}: change over time", statistic.label());
+    view.section(&title, Some(Chart::Bands(bands)), table);
+}
+
+fn course_table(id: &'static str, all: &[&Comparison]) -> Table {
     let mut table = Table::new(id, &COURSE_COLUMNS);
-    for one in &all {
+    for one in all {
         for look in &one.course {
             let [low, estimate, high] = match &look.change {
                 Some(change) => ends(change).map(|value| Cell::real(Some(value))),
@@ -152,12 +162,7 @@ fn course(
             ]);
         }
     }
-    let mut name = label(metric.metric).to_owned();
-    if let Some(first) = name.get_mut(..1) {
-        first.make_ascii_uppercase();
-    }
-    let title = format!("{name}, {}: change over time", statistic.label());
-    view.section(&title, Some(Chart::Bands(bands)), table);
+    table
 }
 
 const COLUMNS: [Head; 11] = [
@@ -166,7 +171,7 @@ const COLUMNS: [Head; 11] = [
     ("statistic", "Statistic", Format::Text),
     ("control", "First arm", Format::Real),
     ("value", "Arm", Format::Real),
-    ("unit", "Unit", Format::Text),
+    ("unit", "in", Format::Text),
     ("change_percent", "Change %", Format::Percent),
     ("low_percent", "from", Format::Percent),
     ("high_percent", "to", Format::Percent),

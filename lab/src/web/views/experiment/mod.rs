@@ -8,7 +8,7 @@ use store::VisitMetric;
 
 use super::lead::{Lead, minute};
 use super::view::{Tile, View};
-use crate::experiment::{Report, State, label};
+use crate::experiment::{Metric, Report, State, label};
 use crate::time::{length, readable};
 use crate::web::table::{grouped, real};
 
@@ -29,67 +29,59 @@ pub(in crate::web) fn view(report: &Report, metric: Option<VisitMetric>) -> View
 }
 
 fn tiles(report: &Report) -> Vec<Tile> {
-    let mut all = Vec::new();
-    let mut push = |label, value: String, detail: String| {
-        all.push(Tile {
-            label,
-            value,
-            detail,
-        })
+    let tile = |label, value: String, detail: &str| Tile {
+        label,
+        value,
+        detail: detail.to_owned(),
     };
     let rate = report
         .users_per_day
         .map(|rate| format!("{} a day", grouped(rate.round().max(0.0) as u64)));
-    push("Users", grouped(report.users()), rate.unwrap_or_default());
     let window = match report.window_s {
         0 => "the first page view counts".to_owned(),
         window => format!("window {}", length(window)),
     };
-    push("Unfinished users", grouped(report.unfinished_users), window);
-    push(
-        "Users in several arms",
-        grouped(report.mixed_users),
-        "they do not count".to_owned(),
-    );
     let test = &report.sample_ratio;
-    let verdict = if test.is_mismatch {
-        "contradicts the weights"
-    } else {
-        "fits the weights"
+    let verdict = match test.is_mismatch {
+        true => "contradicts the weights",
+        false => "fits the weights",
     };
-    push(
-        "Shares of arms, p",
-        probability(test.p_value),
-        verdict.to_owned(),
-    );
-    if let Some(metric) = report.primary() {
-        let (value, detail) = match metric.cuped {
-            None => (
-                "\u{2013}".to_owned(),
-                "too few users from before".to_owned(),
-            ),
-            Some(cuped) => (
-                format!("{} %", real(cuped.reduction * 100.0)),
-                format!(
-                    "{} % of users have a value before",
-                    real(cuped.share * 100.0)
-                ),
-            ),
-        };
-        push(
-            "Variance removed by CUPED",
-            value,
-            format!("{}, {detail}", label(metric.metric)),
-        );
-    }
-    if let Some(last) = report.last_s {
-        push(
-            "Last visit",
-            readable(minute(last)),
-            report.state.label().to_owned(),
-        );
-    }
+    let (users, mixed) = (grouped(report.users()), grouped(report.mixed_users));
+    let unfinished = grouped(report.unfinished_users);
+    let mut all = vec![
+        tile("Users", users, &rate.unwrap_or_default()),
+        tile("Unfinished users", unfinished, &window),
+        tile("Users in several arms", mixed, "they do not count"),
+        tile("Shares of arms, p", probability(test.p_value), verdict),
+    ];
+    all.extend(report.primary().map(cuped));
+    all.extend(report.last_s.map(|last| {
+        let state = report.state.label();
+        tile("Last visit", readable(minute(last)), state)
+    }));
     all
+}
+
+/// The adjustment of means.
+fn cuped(metric: &Metric) -> Tile {
+    let (value, detail) = match metric.cuped {
+        None => (
+            "\u{2013}".to_owned(),
+            "too few users from before".to_owned(),
+        ),
+        Some(cuped) => (
+            format!("{} %", real(cuped.reduction * 100.0)),
+            format!(
+                "{} % of users have a value before",
+                real(cuped.share * 100.0)
+            ),
+        ),
+    };
+    Tile {
+        label: "Variance removed by CUPED",
+        value,
+        detail: format!("{}, {detail}", label(metric.metric)),
+    }
 }
 
 fn probability(p: f64) -> String {

@@ -1,7 +1,7 @@
 //! Figures of the server by arm: connections, processor time, times, truncations.
 
 use super::super::view::{Head, View};
-use crate::experiment::{Report, ServerStep};
+use crate::experiment::{Arm, Report, ServerStep};
 use crate::web::chart::{Chart, Lines, SERIES_MAX, Scale, Series};
 use crate::web::table::{Cell, Format, Table};
 
@@ -11,6 +11,17 @@ pub(super) fn sections(report: &Report, view: &mut View) {
         view.notes.push(WITHOUT_HOSTS.to_owned());
         return;
     }
+    view.section("Arms: figures of the server", None, sums(report))
+        .note = NOTE.to_owned();
+    let open = chart(report, "", &|step| Some(step.open_mean));
+    view.section("Open connections by arm", Some(open), open_table(report));
+    let cpu = chart(report, "\u{b5}s", &|step| step.cpu_us_per_connection);
+    let title = "Processor time of a connection by arm, \u{b5}s";
+    view.section(title, Some(cpu), cpu_table(report));
+}
+
+/// Returns the sums of the period by arm.
+fn sums(report: &Report) -> Table {
     let mut table = Table::new("server", &COLUMNS);
     for arm in &report.arms {
         let Some(server) = &arm.server else { continue };
@@ -37,38 +48,28 @@ pub(super) fn sections(report: &Report, view: &mut View) {
         }
         table.push(row);
     }
-    view.section("Arms: figures of the server", None, table)
-        .note =
-        "Connections to the host of each arm. Processor time is measured for some connections."
-            .to_owned();
+    table
+}
+
+/// Returns lines of one figure, a line for each arm.
+fn chart(report: &Report, unit: &'static str, of: &dyn Fn(&ServerStep) -> Option<f64>) -> Chart {
     let times = times(&report.steps);
-    let period = (
-        times.first().copied().unwrap_or(report.since_s),
-        report.at_s,
-    );
-    let series = |of: &dyn Fn(&ServerStep) -> Option<f64>| -> Vec<Series> {
-        let arms = report
-            .arms
-            .iter()
-            .filter(|arm| arm.server.is_some())
-            .take(SERIES_MAX);
-        arms.map(|arm| Series {
-            name: arm.arm.clone(),
-            values: values(&report.steps, &times, &arm.arm, of),
-        })
-        .collect()
+    let arms = report.arms.iter().filter(|arm| arm.server.is_some());
+    let line = |arm: &Arm| Series {
+        name: arm.arm.clone(),
+        values: values(&report.steps, &times, &arm.arm, of),
     };
-    let chart = |series, unit| {
-        Chart::Lines(Lines {
-            period,
-            times: times.clone(),
-            series,
-            scale: Scale::Number,
-            unit,
-        })
-    };
-    let open = chart(series(&|step| Some(step.open_mean)), "");
-    let cpu = chart(series(&|step| step.cpu_us_per_connection), "\u{b5}s");
+    let begin = times.first().copied().unwrap_or(report.since_s);
+    Chart::Lines(Lines {
+        period: (begin, report.at_s),
+        series: arms.take(SERIES_MAX).map(line).collect(),
+        times,
+        scale: Scale::Number,
+        unit,
+    })
+}
+
+fn open_table(report: &Report) -> Table {
     let mut table = Table::new("open", &OPEN_COLUMNS);
     for step in &report.steps {
         table.push(vec![
@@ -81,7 +82,10 @@ pub(super) fn sections(report: &Report, view: &mut View) {
             Cell::Count(step.aborted),
         ]);
     }
-    view.section("Open connections by arm", Some(open), table);
+    table
+}
+
+fn cpu_table(report: &Report) -> Table {
     let mut table = Table::new("cpu", &CPU_COLUMNS);
     for step in &report.steps {
         table.push(vec![
@@ -90,11 +94,7 @@ pub(super) fn sections(report: &Report, view: &mut View) {
             Cell::real(step.cpu_us_per_connection),
         ]);
     }
-    view.section(
-        "Processor time of a connection by arm, \u{b5}s",
-        Some(cpu),
-        table,
-    );
+    table
 }
 
 /// Returns the begins of all steps, once each.
@@ -121,6 +121,8 @@ fn values(
     all
 }
 
+const NOTE: &str =
+    "Connections to the host of each arm. Processor time is measured for some connections.";
 const WITHOUT_HOSTS: &str =
     "The arms have no host names of their own, so the server has no figures by arm.";
 
