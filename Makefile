@@ -147,6 +147,8 @@ long-checks:
 	FIRSTBYTE_BIN=$(abspath $(BINARY)) LAB_LONG=1 $(CARGO) test --package firstbyte-tests --test bench_judged --test bench_coverage --test waterfall_stalls -- --test-threads=1 --nocapture
 	LAB_LONG=1 $(CARGO) test --release --package firstbyte-store --test clickhouse -- --test-threads=1
 	LAB_LONG=1 $(CARGO) test --package firstbyte-lab --test fleet_chdb
+	FIRSTBYTE_BIN=$(abspath $(BINARY)) LAB_LONG=1 $(CARGO) test --package firstbyte-tests --test experiment_end_to_end -- --test-threads=1 --nocapture
+	FIRSTBYTE_BIN=$(abspath $(BINARY)) LAB_LONG=1 $(CARGO) test --package firstbyte-link --test experiment -- --nocapture
 	FIRSTBYTE_BIN=$(abspath $(BINARY)) SIM_SEEDS=$(SIM_SEEDS_ALL) $(CARGO) test --release --package firstbyte-driver
 	@$(MAKE) --no-print-directory first-byte
 	@$(MAKE) --no-print-directory fuzz-slice FUZZ_RUNS=$(FUZZ_RUNS_ALL)

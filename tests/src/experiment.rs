@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::command::run;
 use crate::wait::{DEADLINE, holds_within};
 
-/// Returns the report of the experiment `name` in a store of SQLite, once it has the values of so many users.
+/// Returns the report of the experiment `name` in a store of SQLite, once it has the values of `users` users.
 ///
 /// # Panics
 /// If it never has.

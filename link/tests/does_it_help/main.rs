@@ -1,8 +1,8 @@
 //! Static files over HTTP/1.1, SPDY/3.1 and HTTP/2, each from a host of its own, by visitors behind links.
 //!
-//! `FIRSTBYTE_UPDATE=1 cargo test --release -p firstbyte-link --test does_it_help -- --nocapture` measures all cells and writes
-//! the tables and pictures of docs/does-it-help.md. `DOES_IT_HELP_BLOCKS` sets the number of visits of each arm in a cell.
-//! Without it, one cell with few visits shows that all arms load the page as they should.
+//! `FIRSTBYTE_UPDATE=1` measures all cells and writes the tables and pictures of docs/does-it-help.md, which has the command.
+//! `DOES_IT_HELP_BLOCKS` sets the number of visits of each arm in a cell. Without it, one cell with few visits shows that all arms
+//! load the page over their protocol.
 
 mod figures;
 mod picture;

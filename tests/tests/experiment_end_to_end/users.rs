@@ -214,7 +214,7 @@ impl Experiment {
         assert_eq!(reply.status, 204, "{text}\n{}", self.server.error_log());
     }
 
-    /// The report when it has the values of so many users.
+    /// Returns the report once it has the values of `users` users.
     pub(crate) fn report(&self, users: usize) -> Value {
         report(&self.server.path("lab/store.db"), "speed", users)
     }
