@@ -74,13 +74,17 @@ fn axis(out: &mut String, (low, high): (f64, f64), bottom: f64, x: impl Fn(f64) 
         } else {
             "#d0d7de"
         };
+        // Sums of steps may be just below 0.
+        let percent = match (share * 100.0).round() {
+            0.0 => "0%".to_owned(),
+            percent => format!("{percent:+.0}%"),
+        };
         let _ = writeln!(
             out,
             "<path d=\"M{at:.1} {:.1}V{bottom:.1}\" stroke=\"{colour}\"/>\
-             <text x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{:+.0}%</text>",
+             <text x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{percent}</text>",
             TOP - 6.0,
             bottom + 16.0,
-            share * 100.0
         );
         share += step;
     }
