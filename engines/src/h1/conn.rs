@@ -4,6 +4,7 @@
 //! contract; this file holds the states and their transitions.
 
 mod invariants;
+mod memory;
 
 use super::chunked::ChunkedDecoder;
 use super::head::{HeadParser, Progress};
@@ -89,15 +90,6 @@ pub(super) struct Request {
 }
 
 impl Conn {
-    /// Bytes of memory that the connection refers to, about: received bytes, the next head, output.
-    #[must_use]
-    pub fn memory_bytes(&self) -> usize {
-        self.buffer.capacity()
-            + self.ready.data.capacity()
-            + self.head.arena.capacity()
-            + self.out.memory_bytes()
-    }
-
     /// A connection on which nothing has been received.
     #[must_use]
     pub fn new(settings: Rc<Settings>) -> Self {

@@ -9,11 +9,18 @@
 use engines::http::{Protocol, Version};
 use server_base::errlog::Level;
 
+use crate::client_cert;
 use crate::exchange::{Exchange, Tls};
 use crate::http::LocalHttp;
 
-/// Whether a request must not be answered on its connection; logs the reason.
+/// Whether a request over TLS must come on another connection, because of arms or of certificates of clients.
 pub(crate) fn is_misdirected(x: &Exchange, http: &LocalHttp, server: usize) -> bool {
+    client_cert::is_misdirected(x, http, server)
+        || (http.arms.any_host && mixes_arms(x, http, server))
+}
+
+/// Whether a request must not be answered on its connection; logs the reason.
+fn mixes_arms(x: &Exchange, http: &LocalHttp, server: usize) -> bool {
     let tls = x.tls.as_ref();
     let reason = tls.and_then(|tls| misdirection(x, tls, http, server));
     if let Some(reason) = reason {

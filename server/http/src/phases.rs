@@ -21,7 +21,7 @@ use crate::debug_http;
 use crate::exchange::{Action, Ctx, Exchange, State};
 use crate::handler::{Content, Step, StepFn};
 pub use crate::handler::{Handlers, Phase};
-use crate::http::{Http, LocalHttp};
+use crate::http::Http;
 use crate::location::{Search, find_location, method_bit};
 use crate::names::find_server;
 use crate::reply;
@@ -64,7 +64,7 @@ fn start(x: &mut Exchange, cx: &mut Ctx<'_>) {
         return refuse(x, cx, Fault::BadHost);
     }
     match find_server(x, addr) {
-        Ok(server) if x.tls.is_some() && is_misdirected(x, &http, server) => {
+        Ok(server) if x.tls.is_some() && arms::is_misdirected(x, &http, server) => {
             return reply::status(x, cx, 421);
         }
         Ok(server)
@@ -97,12 +97,6 @@ fn start(x: &mut Exchange, cx: &mut Ctx<'_>) {
     if x.tls.as_ref().is_some_and(|tls| tls.is_too_early(method)) {
         reply::status(x, cx, 425);
     }
-}
-
-/// Whether a request over TLS must come on another connection.
-fn is_misdirected(x: &Exchange, http: &LocalHttp, server: usize) -> bool {
-    client_cert::is_misdirected(x, http, server)
-        || (http.arms.any_host && arms::is_misdirected(x, http, server))
 }
 
 /// Logs that the server of the request does not offer the protocol of the connection.
