@@ -1,11 +1,11 @@
-//! Clients of HTTP/2 and SPDY: what they send.
+//! Clients of HTTP/2 and SPDY, the sending sides.
 
 use engines::client::Bodies;
 use engines::h2::PREFACE;
 use engines::hpack::{Encoder, Indexing};
 use engines::spdy;
 
-/// A client's side of HTTP/2: what it sends. It encodes twice, since from then on all fields are indices and blocks the same.
+/// The sending side of a client of HTTP/2. It encodes twice: from then on all fields are indices, and blocks are equal.
 pub(super) struct Http2 {
     encoder: Encoder,
     block: Vec<u8>,
@@ -25,7 +25,7 @@ impl Http2 {
         }
     }
 
-    /// Puts requests into `out`; before the first of them, what a connection begins with.
+    /// Puts requests into `out`, and the preface before the first of them.
     #[inline(always)] // A call would count as the worker's.
     pub(super) fn ask(&mut self, path: &str, times: usize, out: &mut Vec<u8>) {
         out.clear();
@@ -81,7 +81,7 @@ impl Spdy {
         }
     }
 
-    /// Puts requests into `out`; before the first of them, what the client begins with.
+    /// Puts requests into `out`, and the settings before the first of them.
     #[inline(always)] // A call would count as the worker's.
     pub(super) fn ask(&mut self, path: &str, times: usize, out: &mut Vec<u8>) {
         out.clear();
