@@ -2,8 +2,7 @@
 
 use store::VisitMetric;
 
-use super::memory::{Memory, START_S};
-use super::{analysed, at};
+use super::memory::START_S;
 use crate::experiment::report::{
     Arm, Change, Comparison, FORMAT, MADE_BY, Metric, Outcome, Report, ShareTest, State, Values,
     Verdict, Wait,
@@ -11,7 +10,6 @@ use crate::experiment::report::{
 use crate::experiment::statistic::Statistic;
 use crate::experiment::verdict::verdict;
 use crate::experiment::warnings::warnings;
-use crate::experiment::{Options, analysis};
 use crate::time::DAY_S;
 
 /// A report of two arms with 10,000 users each, without metrics.
@@ -431,73 +429,4 @@ fn reasons_for_care() {
         "fast: 0.50 % of static files were truncated (5,000), and 0.00 % in control. Failed loads have no times, so compare times with care.",
     ];
     assert_eq!(warnings(&care), wanted);
-}
-
-/// The verdict of generated users has its parts in order.
-#[test]
-fn verdicts_of_generated_users() {
-    let faster = analysed(&Memory::generated(11, 20_000, &[0.0, -0.05]));
-    assert_eq!(faster.verdict.outcome, Outcome::Difference);
-    assert!(
-        faster.verdict.sentences[0].starts_with("fast: page load is "),
-        "{:?}",
-        faster.verdict
-    );
-    let memory = Memory::generated(12, 5_000, &[0.0, 0.0]);
-    let equal = analysis(&memory, "spdy", memory.end_s(), &Options::default());
-    let equal = equal.expect("it can be read");
-    assert_eq!(
-        equal.verdict.outcome,
-        Outcome::NoDifference,
-        "{:?}",
-        equal.verdict
-    );
-    let wait = equal.verdict.waits.last().expect("a wait for 1 %");
-    assert_eq!(wait.effect_percent, 1.0);
-    // A coefficient of variation of 0.3 needs some 20,000 users in each arm.
-    assert!(
-        (5_000.0..100_000.0).contains(&wait.more_users_per_arm),
-        "{wait:?}"
-    );
-    // 4,320 users a day and arm.
-    let days = wait.more_days.expect("the rate is known");
-    assert!(
-        (days * 4320.0 / wait.more_users_per_arm - 1.0).abs() < 0.1,
-        "{wait:?}"
-    );
-    let uneven = {
-        let mut memory = Memory::generated(13, 8_000, &[0.0, 0.0]);
-        let mut n = 0;
-        memory.users.retain(|user| {
-            n += usize::from(user.arm == 1);
-            user.arm == 0 || n % 3 > 0
-        });
-        analysed(&memory)
-    };
-    assert_eq!(uneven.verdict.outcome, Outcome::SampleRatio);
-    let few = analysed(&Memory::generated(14, 60, &[0.0, 0.0]));
-    assert_eq!(
-        few.verdict.outcome,
-        Outcome::TooFewUsers,
-        "{:?}",
-        few.verdict
-    );
-    let begun = at(&Memory::generated(15, 60, &[0.0, 0.0]), START_S + 100);
-    assert_eq!(
-        begun.verdict.outcome,
-        Outcome::NoUsers,
-        "{:?}",
-        begun.verdict
-    );
-    let none = at(&Memory::generated(16, 0, &[0.0, 0.0]), START_S + 100);
-    assert_eq!(none.verdict.outcome, Outcome::NoUsers);
-    let before = at(&Memory::generated(17, 10, &[0.0, 0.0]), START_S - 100);
-    assert_eq!(before.verdict.outcome, Outcome::NotBegun);
-    let a_a = Options {
-        is_a_a: true,
-        ..Options::default()
-    };
-    let memory = Memory::generated(18, 20_000, &[0.0, -0.05]);
-    let failed = analysis(&memory, "spdy", memory.end_s(), &a_a).expect("it can be read");
-    assert_eq!(failed.verdict.outcome, Outcome::AaFailed);
 }
