@@ -12,24 +12,24 @@ use crate::cli::output::fail;
 
 /// Logs of a command line.
 #[derive(Debug)]
-pub(in crate::cli) struct Logs<'o> {
+pub(crate) struct Logs<'o> {
     /// The verb, for messages.
-    pub(in crate::cli) verb: &'o str,
+    pub(crate) verb: &'o str,
     /// Files; `-` is standard input.
-    pub(in crate::cli) paths: &'o [PathBuf],
+    pub(crate) paths: &'o [PathBuf],
     /// The configuration of the server.
-    pub(in crate::cli) conf: Option<&'o Path>,
+    pub(crate) conf: Option<&'o Path>,
     /// Text or name of the format.
-    pub(in crate::cli) format: Option<&'o str>,
+    pub(crate) format: Option<&'o str>,
     /// Fields to be read.
-    pub(in crate::cli) client: &'o Field,
+    pub(crate) client: &'o Field,
 }
 
 /// The logs with their formats.
 ///
 /// # Errors
 /// A sentence: a format is wrong or unknown, or the configuration cannot be read.
-pub(in crate::cli) fn inputs(logs: &Logs<'_>) -> Result<Vec<Input>, String> {
+pub(crate) fn inputs(logs: &Logs<'_>) -> Result<Vec<Input>, String> {
     let conf = logs.conf.map(AccessLogs::read).transpose()?;
     let client = logs.client;
     let given = logs.format;

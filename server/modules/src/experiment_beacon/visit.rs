@@ -75,7 +75,7 @@ fn visits(
     let mut visits = Vec::new();
     for member in &users.members {
         let experiment = &http.experiments[usize::from(member.experiment)];
-        let Some(place) = place(experiment, member) else {
+        let Some(place) = participation(experiment, member) else {
             continue;
         };
         takes_part = true;
@@ -108,8 +108,8 @@ fn without_user(
     Err(RejectReason::NoUser)
 }
 
-/// The place of a user in an experiment.
-struct Place<'h> {
+/// The part of a user in an experiment.
+struct Participation<'h> {
     experiment: &'h Experiment,
     /// Index of the arm; `None` before the start.
     arm: Option<usize>,
@@ -117,8 +117,8 @@ struct Place<'h> {
     host: Option<&'h [u8]>,
 }
 
-/// Returns the place of a user; `None` outside.
-fn place<'h>(experiment: &'h Experiment, member: &Member) -> Option<Place<'h>> {
+/// Returns the part of a user; `None` outside.
+fn participation<'h>(experiment: &'h Experiment, member: &Member) -> Option<Participation<'h>> {
     let arm = match member.part {
         Part::Outside => return None,
         Part::Before => None,
@@ -129,14 +129,14 @@ fn place<'h>(experiment: &'h Experiment, member: &Member) -> Option<Place<'h>> {
         Some(host) => Some(&*host.name),
         None => experiment.host.as_deref(),
     };
-    Some(Place {
+    Some(Participation {
         experiment,
         arm,
         host,
     })
 }
 
-impl Place<'_> {
+impl Participation<'_> {
     /// Returns whether a host is that of another arm.
     fn is_foreign(&self, host: &str) -> bool {
         let arms = self.experiment.arms.iter().enumerate();
