@@ -356,6 +356,26 @@ fn connections_belong_to_arms_of_their_users() {
     assert_eq!((figures.counts(), figures.promised), ([2, 0, 0], 11));
 }
 
+/// The first 16 requests of a connection can add it to an arm.
+#[test]
+fn late_arms_have_no_connection() {
+    let server = site(
+        "arm a weight=1; arm b weight=10000;",
+        "server { listen 127.0.0.1:%%PORT2%%; server_name a; root %%DIR%%/html;
+             location = /arm { return 200 $experiment_x; } }",
+    )
+    .start();
+    // In this order: the connection that counts closes last.
+    for before in [17, 16, 15] {
+        let mut client = Client::connect(server.port_number(2));
+        for _ in 0..before {
+            assert_eq!(client.get("/f.txt").status, 200);
+        }
+        assert_eq!(client.get("/arm").text(), "b");
+    }
+    assert_eq!(Arm::closed(&server, "b", 1).counts(), [1, 0, 0]);
+}
+
 /// Requests of each arm: some 6,000 steps, of which one in 64 is measured. The standard error of a sum is 14 %.
 const LOADED: usize = 3000;
 

@@ -95,8 +95,9 @@ pub(super) fn ended(recording: &mut Recording, x: &Exchange, by: EndedBy) {
         true => EndedBy::Server,
         false => by,
     };
-    if let Some(arms) = &mut recording.arms {
-        arms.count(x, by);
+    match &mut recording.arms {
+        Some(arms) => arms.count(x, by),
+        None => recording.without_arm = recording.without_arm.saturating_add(1),
     }
 }
 

@@ -49,6 +49,15 @@ impl Kept {
         self.0.get_or_insert_default().recording = Some(recording);
     }
 
+    /// Drops the recording, and the memory unless a response is sampled.
+    #[cold]
+    pub(super) fn stop_recording(&mut self) {
+        if let Some(parts) = &mut self.0 {
+            parts.recording = None;
+        }
+        self.0.take_if(|parts| parts.sample.is_none());
+    }
+
     /// Ends the recording.
     pub(super) fn take_recording(&mut self) -> Option<Recording> {
         self.0.as_mut()?.recording.take()

@@ -35,7 +35,20 @@ pub(crate) struct Recording {
     pub(super) has_experiments: bool,
     /// Figures for the arms of experiments that it belongs to.
     pub(super) arms: Option<Box<ConnectionArms>>,
+    /// Ended requests without an arm.
+    pub(super) without_arm: u8,
 }
+
+impl Recording {
+    /// Returns whether nothing is left to be recorded: the connection was not drawn, and its first requests had no arm. Further
+    /// requests of such a connection then cost nothing.
+    pub(super) fn is_over(&self) -> bool {
+        !self.is_drawn && self.without_arm >= REQUESTS_WITHOUT_ARM
+    }
+}
+
+/// Number of first requests that can add a connection to an arm. A page that reads its arm is among them.
+const REQUESTS_WITHOUT_ARM: u8 = 16;
 
 /// The begin of the first response.
 #[derive(Debug)]

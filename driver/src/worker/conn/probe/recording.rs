@@ -129,6 +129,9 @@ fn client(x: &Exchange) -> Option<IpAddr> {
 pub(super) fn ended(kept: &mut Kept, x: &Exchange, by: EndedBy) {
     if let Some(recording) = kept.recording_mut() {
         count(recording, x, by);
+        if recording.is_over() {
+            kept.stop_recording();
+        }
     }
 }
 
