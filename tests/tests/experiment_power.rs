@@ -57,7 +57,9 @@ fn users_of_a_log_decide() {
     let days = fixed["days"].as_f64().expect("a number");
     assert_eq!(days, (2.0 * users / 1000.0).ceil());
     let by_format = answered(&lines(3000), &["--format", "$cookie_uid $request_time"]);
-    assert_eq!(by_format.expect("it is read")["cv"], found["cv"]);
+    let by_format = by_format.expect("it is read")["cv"].as_f64();
+    // Sums depend on the order of the users in the last digit.
+    assert!((by_format.expect("a number") - cv).abs() < 1e-9, "{found}");
 }
 
 #[test]
