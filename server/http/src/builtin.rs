@@ -12,7 +12,9 @@ use crate::exchange::{Exchange, Peer};
 use crate::variables;
 use crate::vars::Variable;
 
-pub use lookup::{basic_credentials, basic_user, decode_base64, find_arg, find_cookie, random_id};
+pub use lookup::{
+    basic_credentials, basic_user, decode_base64, find_arg, find_cookie, find_cookies, random_id,
+};
 use lookup::{dashed, http_field, join, sent_field};
 use out::{Out, put, put_number, put_opt, put_seconds, put_three_digits};
 

@@ -28,6 +28,7 @@ use crate::experiments::{ArmId, Experiment};
 use crate::handler::{Content, Handler, Handlers, HeaderStage};
 use crate::location::{LocationKind, LocationSet};
 use crate::names::ServerNames;
+use crate::resource_timing::ResourceTiming;
 use crate::settings_set::{Conf, SettingsSet};
 use crate::vars::VarTable;
 use crate::wants::Wants;
@@ -136,6 +137,8 @@ pub struct Server {
     pub certificates: Option<Arc<dyn DynamicCertificates>>,
     /// The arm that it serves static files of: it has the name of the arm's host.
     pub arm: Option<ArmId>,
+    /// Fields for scripts that measure its static files.
+    pub timing: ResourceTiming,
 }
 
 /// The part of a server that handshakes ask for. Those of all servers lie side by side: where one of many thousand is asked for,

@@ -30,6 +30,7 @@ pub mod port_slots;
 pub mod probe;
 pub mod reply;
 pub mod request_body;
+pub mod resource_timing;
 pub mod settings_set;
 pub mod stats;
 mod status_page;

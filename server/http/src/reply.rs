@@ -2,13 +2,13 @@
 //!
 //! Source: nginx documentation, directives `error_page`, `return`, `server_tokens`, `absolute_redirect`.
 
+mod content;
+
 use std::os::unix::ffi::OsStrExt;
 use std::rc::Rc;
 
 pub use engines::http::decimal;
-use engines::http::{
-    BodyLength, Chunk, Escape, FieldId, Method, ResponseHead, SharedBytes, Version, escape,
-};
+use engines::http::{Chunk, Escape, FieldId, Method, SharedBytes, Version, escape};
 
 use crate::conf_core::{CoreLoc, CoreSrv, ErrorPage, ServerTokens};
 use crate::debug_http;
@@ -316,7 +316,7 @@ fn render(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
     if reply.fields.get(FieldId::Date).is_none() {
         head.push_own(FieldId::Date, b"Date: ", &cx.clock.date);
     }
-    describe_content(head, reply);
+    content::describe(head, reply, x.route.own_server().timing);
     if !reply.location.is_empty() {
         head.push_id(FieldId::Location, b"Location", &escaped(&reply.location));
     }
@@ -339,39 +339,6 @@ fn render(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
     head.forbid_chunked = !*loc.chunked_transfer_encoding;
     // The head and the stages before it needed it: a descriptor is kept no longer than its bytes are sent.
     x.reply.source = None;
-}
-
-/// Writes the fields that describe the content: type, length, time of change.
-fn describe_content(head: &mut ResponseHead, reply: &Reply) {
-    if !reply.content_type.is_empty() {
-        reply.content_type.push_to(head, &reply.charset);
-    }
-    head.body = BodyLength::Unknown;
-    if let Some(length) = reply.content_length {
-        let mut digits = [0; 20];
-        let digits = decimal(length, &mut digits);
-        head.push_own(FieldId::ContentLength, b"Content-Length: ", digits);
-        head.body = BodyLength::Length(length);
-    }
-    if reply.fields.get(FieldId::LastModified).is_some() {
-        // `add_header` has put its own in the place of ours.
-    } else if let Some(text) = &reply.last_modified_text {
-        head.push_id(FieldId::LastModified, b"Last-Modified", text);
-    } else if let Some(time) = reply.last_modified {
-        match &reply.source {
-            Some(file) if file.meta.mtime_s == time => {
-                head.push_own(
-                    FieldId::LastModified,
-                    b"Last-Modified: ",
-                    file.last_modified(),
-                );
-            }
-            _ => {
-                let text = engines::http::http_date(time);
-                head.push_own(FieldId::LastModified, b"Last-Modified: ", &text);
-            }
-        }
-    }
 }
 
 /// A `Location` as browsers read it: they leave control bytes out and take `\` for a slash, by which a path could become

@@ -60,8 +60,6 @@ settings! {
         shown: ConfigMap<Box<[u8]>, Shown>,
         /// Cookies of users, by name.
         cookies: Vec<CookiePlan>,
-        /// Servers that show times of their responses to scripts of other hosts, by index.
-        timed: Vec<bool>,
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! GET returns a constant script. POST takes a beacon, which must come from a page of the same origin, within the rates, of a
 //! user whose assignment the server computes itself. Each experiment of the user gets one `Visit` in the queue for the store
-//! process. All other beacons are refused and counted by reason. Hosts of arms announce the length of each body in
-//! `Server-Timing`, so that the script can recognise truncated files. Absent: assignment, which is the experiment's, and the
+//! process. All other beacons are refused and counted by reason. Servers of static files announce the length of each body
+//! (`server_http::resource_timing`), so that the script can recognise truncated files. Absent: assignment, which is the experiment's, and the
 //! format, which is the engine's.
 //!
 //! Source: docs/beacon.md. nginx has no such directive.
@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use conf::{ConfError, Contexts, Directive, Word};
 use engines::beacon::{self, BEACON_MAX_BYTES};
-use engines::http::{BodyLength, Chunk, FieldId, Method, decimal};
+use engines::http::{BodyLength, Chunk, FieldId, Method};
 use server_base::errlog::Level;
 use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
@@ -42,7 +42,6 @@ pub(crate) const MODULE: Module = Module {
     directives: &[ROWS],
     settings: &[<BeaconMain as Conf>::def, <BeaconLoc as Conf>::def],
     variables: VARIABLES,
-    header_stage: Some(announce),
     finish: Some(finish),
     inherits: &[("experiment_beacon", Inherit::Blocks)],
     on_demand: true,
@@ -57,8 +56,6 @@ settings! {
         first: Option<Directive>,
         /// All locations with the directive.
         locations: Vec<usize>,
-        /// Servers that announce the lengths of bodies, by index.
-        announces: Vec<bool>,
     }
 }
 
@@ -142,7 +139,7 @@ fn bad_size(d: &Directive, word: &Word) -> ConfError {
     ConfError::word(d, word, text)
 }
 
-/// Beacons need a store, which gets the settings of experiments with them.
+/// Beacons need a store. Responses of hosts of static files get fields for the script.
 fn finish(b: &mut ConfigBuilder) -> Result<(), ConfError> {
     let Some(first) = b.conf_mut::<BeaconMain>().first.take() else {
         return Ok(());
@@ -155,12 +152,32 @@ fn finish(b: &mut ConfigBuilder) -> Result<(), ConfError> {
         let text = "has no effect without an \"experiment\"";
         b.warn(ConfError::directive(&first, text));
     }
-    b.main.experiments = b.experiments.iter().map(visit::settings).collect();
-    let servers = servers_of_files(b);
-    let announces = &mut b.conf_mut::<BeaconMain>().announces;
-    announces.resize(servers.iter().max().map_or(0, |last| last + 1), false);
-    servers.iter().for_each(|server| announces[*server] = true);
+    for server in servers_of_files(b) {
+        b.resource_timing
+            .entry(server)
+            .or_default()
+            .announces_lengths = true;
+    }
+    hide_times_of_pages(b);
     Ok(())
+}
+
+/// Hides times of the servers that serve the pages themselves, unless they are hosts of arms: scripts of the same origin see
+/// times without a field, and other sites could measure responses for the visitor.
+fn hide_times_of_pages(b: &mut ConfigBuilder) {
+    let arms = b.experiments.iter().flat_map(|it| &it.arms);
+    let hosts: Vec<usize> = arms
+        .filter_map(|arm| Some(arm.host.as_ref()?.server))
+        .collect();
+    let locations = &b.main_conf::<BeaconMain>().locations;
+    let servers: Vec<usize> = locations.iter().filter_map(|at| b.server_of(*at)).collect();
+    for server in servers {
+        if !hosts.contains(&server)
+            && let Some(timing) = b.resource_timing.get_mut(&server)
+        {
+            timing.shows_times = false;
+        }
+    }
 }
 
 /// Returns the servers with static files of experiments: hosts of arms, or those of beacons for an experiment without hosts.
@@ -173,25 +190,6 @@ fn servers_of_files(b: &ConfigBuilder) -> Vec<usize> {
         servers.extend(locations.iter().filter_map(|at| b.server_of(*at)));
     }
     servers
-}
-
-/// Announces the length of a body, or an error, on a host of static files, after all stages that change the body. An element
-/// can fail before the script sees its event, and browsers hide the status of files from other hosts.
-fn announce(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
-    let announces = &x.route.http.main::<BeaconMain>().announces;
-    if announces.get(x.route.server) != Some(&true) {
-        return Ok(());
-    }
-    match (x.reply.status, x.reply.content_length) {
-        (200, Some(length)) => {
-            let mut value = b"size;dur=".to_vec();
-            value.extend_from_slice(decimal(length, &mut [0; 20]));
-            (x.reply.fields).push_id(FieldId::Other, TIMING, &value);
-        }
-        (400.., _) => (x.reply.fields).push_id(FieldId::Other, TIMING, b"error"),
-        _ => {}
-    }
-    Ok(())
 }
 
 fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
@@ -287,8 +285,6 @@ fn admit(x: &Exchange, cx: &Ctx<'_>, receiver: &Receiver) -> Result<(), RejectRe
     Ok(())
 }
 
-/// The field with figures of the server that scripts can read.
-const TIMING: &[u8] = b"Server-Timing";
 /// How long browsers may use the script without a request.
 const CACHE_CONTROL: &[u8] = b"max-age=3600";
 /// Sizes of `max_size`. A beacon is at most [`BEACON_MAX_BYTES`] long; a page of one host needs 256.

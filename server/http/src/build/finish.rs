@@ -22,6 +22,7 @@ use crate::http::{Http, Location, Server, ServerTls};
 use crate::location::{LocationKind, LocationSet};
 use crate::module::Module;
 use crate::probe;
+use crate::resource_timing::ResourceTiming;
 use crate::settings_set::SettingsSet;
 use crate::value::Value;
 use crate::wants::Wants;
@@ -52,6 +53,9 @@ impl ConfigBuilder {
         let parents: Vec<Option<usize>> = draft.locations.iter().map(|l| l.parent).collect();
         let (mut servers, mut tls) = servers(draft.servers, &draft.server_layers.finish());
         set_arms(&mut servers, &mut tls, &self.experiments);
+        for (server, timing) in &self.resource_timing {
+            servers[*server].timing = *timing;
+        }
         let (ports, warnings) = ports::ports(listens.all(), &servers, needs_local)?;
         for text in warnings {
             self.warn(ConfError::new(text));
@@ -199,6 +203,7 @@ fn servers(drafts: Vec<ServerDraft>, confs: &[SettingsSet]) -> (Vec<Server>, Vec
             named: HashMap::new(),
             certificates: draft.certificates,
             arm: None,
+            timing: ResourceTiming::default(),
         };
         (server, tls)
     };

@@ -18,7 +18,7 @@ mod ports;
 mod protocols;
 mod settings;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::net::IpAddr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -46,6 +46,7 @@ use crate::certificates::DynamicCertificates;
 use crate::experiments::Experiment;
 use crate::http::Http;
 use crate::module::Module;
+use crate::resource_timing::ResourceTiming;
 use crate::settings_set::{Conf, Scope, SettingsDef};
 use crate::vars::VarRegistry;
 use server_base::background_fetch::BackgroundFetch;
@@ -95,6 +96,8 @@ pub struct ConfigBuilder {
     pub background_fetches: Vec<Arc<dyn BackgroundFetch>>,
     /// The experiments, complete when modules are finished.
     pub experiments: Vec<Experiment>,
+    /// Servers whose responses have fields for scripts, complete when modules are finished.
+    pub resource_timing: HashMap<usize, ResourceTiming>,
     syslogs: Vec<SyslogTarget>,
     memory_logs: Vec<MemoryBuffer>,
     seen_events: bool,
@@ -208,6 +211,7 @@ impl ConfigBuilder {
             watches: Vec::new(),
             background_fetches: Vec::new(),
             experiments: Vec::new(),
+            resource_timing: HashMap::new(),
             syslogs: Vec::new(),
             memory_logs: Vec::new(),
             seen_events: false,

@@ -21,7 +21,13 @@ pub fn find_arg<'a>(args: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
 
 /// The value of a cookie; names are compared without case, and spaces around `=` do not count, as in nginx.
 pub fn find_cookie<'a>(cookies: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
-    cookies.split(|b| *b == b';').find_map(|pair| {
+    find_cookies(cookies, name).next()
+}
+
+/// All values of a cookie in a field; see [`find_cookie`]. Browsers send several for different domains and paths (RFC 6265 section
+/// 5.4).
+pub fn find_cookies<'a>(cookies: &'a [u8], name: &[u8]) -> impl Iterator<Item = &'a [u8]> {
+    cookies.split(|b| *b == b';').filter_map(move |pair| {
         let (key, rest) = without_spaces(pair).split_at_checked(name.len())?;
         let value = without_spaces(rest).strip_prefix(b"=")?;
         key.eq_ignore_ascii_case(name)

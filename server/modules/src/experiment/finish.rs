@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use conf::ConfError;
-use server_base::experiment::VisitMetric;
+use server_base::experiment::{ExperimentSettings, VisitMetric};
 use server_http::build::ConfigBuilder;
 use server_http::experiments::{Arm, EXPERIMENTS_MAX, Experiment};
 
@@ -54,7 +54,8 @@ pub(super) fn run(b: &mut ConfigBuilder) -> Result<(), ConfError> {
         let experiment = experiment(b, &drafts, index, &mut hosts)?;
         b.experiments.push(experiment);
     }
-    b.conf_mut::<ExperimentMain>().timed = hosts.timed(b);
+    hosts.show_times(b);
+    b.main.experiments = b.experiments.iter().map(settings).collect();
     look_for_switches(b, &drafts);
     warn_of_no_effect(b, &drafts);
     Ok(())
@@ -238,3 +239,18 @@ fn warn_of_no_effect(b: &mut ConfigBuilder, drafts: &[Draft]) {
 const PRE_PERIOD_S: u64 = 7 * 86_400;
 /// Time for which a user is observed by default, seconds: a day.
 const WINDOW_S: u64 = 86_400;
+
+/// Returns the settings of an experiment for the store.
+fn settings(experiment: &Experiment) -> ExperimentSettings {
+    let arms = experiment.arms.iter();
+    ExperimentSettings {
+        name: experiment.name,
+        arms: arms.map(|arm| (arm.name, arm.weight)).collect(),
+        share: experiment.share,
+        start_s: (experiment.start_ms > 0).then_some(experiment.start_ms / 1000),
+        end_s: (experiment.end_ms < u64::MAX).then_some(experiment.end_ms / 1000),
+        window_s: experiment.window_s,
+        pre_period_s: experiment.pre_period_s,
+        metrics: experiment.metrics.clone(),
+    }
+}

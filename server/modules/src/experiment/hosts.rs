@@ -88,13 +88,11 @@ impl Hosts {
         }))
     }
 
-    /// Returns which servers show times of their files, by index: those of arms, and that of users outside.
-    pub(super) fn timed(&self, b: &ConfigBuilder) -> Vec<bool> {
-        let mut timed = vec![false; b.servers()];
+    /// Shows times of files to scripts: on servers of arms, and on that of users outside.
+    pub(super) fn show_times(&self, b: &mut ConfigBuilder) {
         for server in self.servers.values().flatten() {
-            timed[*server] = true;
+            b.resource_timing.entry(*server).or_default().shows_times = true;
         }
-        timed
     }
 }
 

@@ -1,6 +1,6 @@
-//! Fields of responses: the cookie, who may store the response, and times of files for scripts.
+//! Fields of responses: the cookie, and who may store the response.
 //!
-//! Source: RFC 9111 section 5.2.2.7 (`private`); W3C Resource Timing, `Timing-Allow-Origin`.
+//! Source: RFC 9111 section 5.2.2.7 (`private`).
 
 use std::rc::Rc;
 
@@ -12,24 +12,10 @@ use super::ExperimentMain;
 
 /// Adds the fields of a response.
 pub(super) fn run(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
-    let main: &ExperimentMain = x.route.http.main();
-    let is_timed = main.timed.get(x.route.server) == Some(&true);
-    if is_timed {
-        show_times(x);
-    }
     if x.extensions.get::<Assigned>().is_some() {
         set_cookies(x);
     }
     Ok(())
-}
-
-/// Lets scripts of other hosts see times and sizes of the response, unless the configuration has the field.
-fn show_times(x: &mut Exchange) {
-    let fields = &mut x.reply.fields;
-    let mut names = fields.fields.iter().map(|field| fields.bytes(field.name));
-    if !names.any(|name| name.eq_ignore_ascii_case(TIMING)) {
-        fields.push(TIMING, b"*");
-    }
 }
 
 /// Sets new cookies. A response that depends on a user is private, or a shared cache would hand one user's arm to others.
@@ -72,9 +58,6 @@ fn forbids_sharing(value: &[u8]) -> bool {
             .any(|name| directive.eq_ignore_ascii_case(name))
     })
 }
-
-/// The field that lets scripts see times.
-const TIMING: &[u8] = b"Timing-Allow-Origin";
 
 #[cfg(test)]
 mod tests {

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use engines::beacon::{Beacon, HostFiles};
-use server_base::experiment::{ExperimentSettings, METRICS, Name, Visit, VisitMetric};
+use server_base::experiment::{METRICS, Name, Visit, VisitMetric};
 use server_http::exchange::{Ctx, Exchange};
 use server_http::experiments::{Assigned, Experiment, Member, Part, Phase};
 use server_http::http::Http;
@@ -11,21 +11,6 @@ use server_http::http::Http;
 use super::Receiver;
 use super::reject_reason::RejectReason;
 use crate::experiment::assigned;
-
-/// Returns the settings of an experiment for the store.
-pub(super) fn settings(experiment: &Experiment) -> ExperimentSettings {
-    let arms = experiment.arms.iter();
-    ExperimentSettings {
-        name: experiment.name,
-        arms: arms.map(|arm| (arm.name, arm.weight)).collect(),
-        share: experiment.share,
-        start_s: (experiment.start_ms > 0).then_some(experiment.start_ms / 1000),
-        end_s: (experiment.end_ms < u64::MAX).then_some(experiment.end_ms / 1000),
-        window_s: experiment.window_s,
-        pre_period_s: experiment.pre_period_s,
-        metrics: experiment.metrics.clone(),
-    }
-}
 
 /// Records the view in each experiment of its user. Returns false if the user is in none.
 pub(super) fn record(
@@ -62,7 +47,8 @@ pub(super) fn record(
     Ok(true)
 }
 
-/// Returns the visits of a user; `None` outside of all experiments. Views that began before an experiment was live are left out.
+/// Returns the visits of a user; `None` outside of all experiments. Views that began before an experiment was live, and views of
+/// the page for users outside, are left out.
 fn visits(
     x: &Exchange,
     http: &Http,
@@ -79,12 +65,13 @@ fn visits(
             continue;
         };
         takes_part = true;
-        let mut hosts = beacon.hosts.iter().map(|files| &files.host);
-        if hosts.any(|host| place.is_foreign(host)) {
+        let page_host = &x.target.host;
+        if place.has_foreign_files(beacon, page_host) {
             return Err(RejectReason::ForgedArm);
         }
-        if place.arm.is_none() || began_ms >= experiment.live_since_ms() {
-            visits.push(place.visit(now_ms, member.user, beacon, &x.target.host));
+        let is_live = place.arm.is_none() || began_ms >= experiment.live_since_ms();
+        if is_live && !place.is_of_outside(beacon, page_host) {
+            visits.push(place.visit(now_ms, member.user, beacon, page_host));
         }
     }
     Ok(takes_part.then_some(visits))
@@ -106,6 +93,12 @@ fn without_user(
         return Ok(false);
     }
     Err(RejectReason::NoUser)
+}
+
+/// Returns whether the page has files from a host.
+fn has_files(beacon: &Beacon, host: &[u8]) -> bool {
+    let mut all = beacon.hosts.iter();
+    all.any(|files| files.files > 0 && files.host.as_bytes() == host)
 }
 
 /// The part of a user in an experiment.
@@ -137,14 +130,29 @@ fn participation<'h>(experiment: &'h Experiment, member: &Member) -> Option<Part
 }
 
 impl Participation<'_> {
-    /// Returns whether a host is that of another arm.
-    fn is_foreign(&self, host: &str) -> bool {
+    /// Returns whether the page has files from the host of another arm. The host of the page may be that of an arm, and all users
+    /// then load files from it.
+    fn has_foreign_files(&self, beacon: &Beacon, page_host: &[u8]) -> bool {
+        let is_user_served = self.host.is_some_and(|own| has_files(beacon, own));
         let arms = self.experiment.arms.iter().enumerate();
         let mut others = arms.filter(|(index, _)| Some(*index) != self.arm);
         others.any(|(_, arm)| {
-            let named = arm.host.as_ref();
-            named.is_some_and(|named| *named.name == *host.as_bytes())
+            arm.host.as_ref().is_some_and(|other| {
+                let is_of_page = *other.name == *page_host && is_user_served;
+                !is_of_page && has_files(beacon, &other.name)
+            })
         })
+    }
+
+    /// Returns whether the page is that of users outside: it was made before the user had an arm, for example before a reload or
+    /// in a cache.
+    fn is_of_outside(&self, beacon: &Beacon, page_host: &[u8]) -> bool {
+        let (Some(_), Some(own), Some(outside)) = (self.arm, self.host, &self.experiment.host)
+        else {
+            return false;
+        };
+        let is_apart = **outside != *own && **outside != *page_host;
+        is_apart && has_files(beacon, outside) && !has_files(beacon, own)
     }
 
     /// Returns the record of a view. Without a host of the experiment, static files are those of the page's host.
