@@ -14,13 +14,16 @@ use store::{
 };
 
 const ROWS: u64 = 40;
-const TABLES: [&str; 6] = [
+const TABLES: [&str; 9] = [
     "schema",
     "connection",
     "open",
     "kept",
     "rollup_hour",
     "rollup_day",
+    "visit",
+    "arm_minute",
+    "experiment",
 ];
 
 fn connect(port: u16) -> Box<dyn Transport> {
