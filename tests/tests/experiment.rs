@@ -49,7 +49,7 @@ fn users(server: &Server) -> Vec<User> {
             arm: first.text(),
         }
     };
-    let users: Vec<User> = (0..40).map(user).collect();
+    let users: Vec<User> = (0..100).map(user).collect();
     for arm in ["a", "b", "c", ""] {
         assert!(
             users.iter().any(|user| user.arm == arm),
