@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 
 use engines::http::FieldId;
-use server_http::builtin::{find_cookie, random_id};
+use server_http::builtin::{find_cookies, random_id};
 use server_http::exchange::Exchange;
 use server_http::experiments::UserCookie;
 
@@ -41,7 +41,7 @@ impl CookiePlan {
     /// Reads the cookie of a request, the first valid one.
     pub(super) fn read(&self, x: &Exchange, name: u16) -> UserCookie {
         let fields = x.head.fields_by_id(FieldId::Cookie);
-        let mut values = fields.filter_map(|field| find_cookie(field, &self.params.name));
+        let mut values = fields.flat_map(|field| find_cookies(field, &self.params.name));
         let (mut is_forged, mut user) = (false, None);
         while let (None, Some(value)) = (user, values.next()) {
             user = self.decode(value);

@@ -87,6 +87,18 @@ fn cookies_of_others_are_replaced() {
     // The valid one of several counts.
     let fields = format!("Cookie: fb_user=bad\r\nCookie: z=1; fb_user={good}\r\n");
     assert_eq!(site.get_with("/", &fields).field("Set-Cookie"), "");
+    // Browsers send cookies of several paths in one field.
+    for cookies in [
+        format!("fb_user=bad; fb_user={good}"),
+        format!("fb_user={good}; fb_user=bad"),
+    ] {
+        let fields = format!("Cookie: {cookies}\r\n");
+        assert_eq!(
+            site.get_with("/", &fields).field("Set-Cookie"),
+            "",
+            "{cookies}"
+        );
+    }
 }
 
 #[test]
