@@ -275,6 +275,10 @@ fn user(b: &mut ConfigBuilder, line: &Directive) -> Result<UserDraft, ConfError>
     let source = match (line.arg(0), line.args.len()) {
         (b"cookie", _) => UserSource::Cookie(cookie(line)?),
         (b"address", 1) => UserSource::Address,
+        ([b'$', name @ ..], 1) if is_of_experiment(name) => {
+            let text = "a user cannot depend on an experiment";
+            return Err(ConfError::word(line, word, text));
+        }
         ([b'$', ..], 1) => match Value::compile(b, line, word)?.parts.as_slice() {
             [Part::Var(id)] => UserSource::Variable(*id),
             _ => return Err(ConfError::invalid(line, word)),
@@ -289,6 +293,13 @@ fn user(b: &mut ConfigBuilder, line: &Directive) -> Result<UserDraft, ConfError>
         source,
         at: WordSpan::new(line, word),
     })
+}
+
+/// Returns whether a variable is that of an experiment: the user would depend on itself.
+fn is_of_experiment(name: &[u8]) -> bool {
+    let name = name.strip_prefix(b"{").unwrap_or(name);
+    let prefix = name.get(..PREFIX.len());
+    prefix.is_some_and(|prefix| prefix.eq_ignore_ascii_case(PREFIX))
 }
 
 fn cookie(line: &Directive) -> Result<CookieParams, ConfError> {
@@ -415,3 +426,6 @@ const DURATION_MAX_S: u64 = 400 * 86_400;
 /// The lines of a block, for errors.
 const LINES: &str = "an experiment has \"share\", \"user\", \"exclusion_group\", \"start\", \"end\", \"pre_period\", \
                      \"window\", \"kill_switch\", \"metrics\", \"host\" and \"arm\"";
+
+/// The beginning of variables of experiments.
+const PREFIX: &[u8] = b"experiment_";
