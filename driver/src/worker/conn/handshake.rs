@@ -89,6 +89,7 @@ fn start<N: Net>(
         .conn
         .hello()
         .and_then(|hello| hello.server_name.as_deref());
+    let is_named = name.is_some();
     let chosen = match handshake(http, c.port(), client.local, name) {
         Ok(chosen) => chosen,
         Err(unmatched) => {
@@ -101,7 +102,10 @@ fn start<N: Net>(
     let Some(settings) = settings.filter(|settings| !settings.rejects()) else {
         return Err(tls.conn.reject());
     };
-    probe::named(c, sh, chosen.named);
+    // Without a name, a program that tries addresses would be a connection of the default server's arm.
+    if is_named {
+        probe::named(c, sh, chosen.named);
+    }
     // Of one server among many no cache has them; the request comes after the handshake.
     prefetch(&http.servers[chosen.certificate]);
     let identity = settings.identity();
