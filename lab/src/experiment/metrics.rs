@@ -130,20 +130,19 @@ impl Compared {
     }
 
     /// Returns a change with the part of its interval that all looks so far share. All intervals hold at once, so their common part
-    /// holds at the same level; a difference that was found stays found.
+    /// holds at the same level.
     fn narrowed(&mut self, found: &Difference) -> Change {
         let common = self.interval.intersection(&found.interval);
-        // Without a common part the change itself has changed over time. The newest interval is the one to see then.
-        self.interval = match common.low <= common.high {
+        // An effect that fades leaves a sliver of the common part, with the estimate outside. The newest interval is valid alone.
+        self.interval = match common.contains(found.estimate) {
             true => common,
             false => found.interval,
         };
-        let Interval { low, high } = self.interval;
         let percent = |value: f64| value * 100.0;
         Change {
-            estimate: percent(found.estimate.clamp(low, high)),
-            low: percent(low),
-            high: percent(high),
+            estimate: percent(found.estimate),
+            low: percent(self.interval.low),
+            high: percent(self.interval.high),
         }
     }
 
@@ -214,29 +213,65 @@ mod tests {
                 "{one:?}"
             );
             assert_eq!(one.course.last().expect("a look").change, one.change);
-            let differs = one
-                .course
-                .iter()
-                .map(|look| look.change.is_some_and(|change| change.differs()));
-            assert!(
-                differs
-                    .clone()
-                    .skip_while(|differs| !differs)
-                    .all(|differs| differs)
-            );
+            let mut is_narrowed = false;
             for pair in one.course.windows(2) {
                 let [before, after] = [pair[0].change, pair[1].change];
                 let Some((before, after)) = before.zip(after) else {
                     continue;
                 };
+                let is_inside = before.low <= after.estimate && after.estimate <= before.high;
+                is_narrowed |= is_inside;
                 assert!(
-                    after.low >= before.low && after.high <= before.high,
+                    !is_inside || (after.low >= before.low && after.high <= before.high),
+                    "{before:?} {after:?}"
+                );
+                assert!(
+                    !is_inside || !before.differs() || after.differs(),
                     "{before:?} {after:?}"
                 );
             }
+            assert!(is_narrowed, "{one:?}");
         }
         let users: u64 = metric.values.iter().map(|values| values.users).sum();
         assert_eq!(users, 20_000);
+    }
+
+    /// The effect of the first users is 40 %, and the later ones have none.
+    #[test]
+    fn a_fading_effect_has_its_newest_interval() {
+        let mut fading = samples(2_000, 0.4, false);
+        let later = samples(20_000, 0.0, false);
+        for (arm, more) in fading.arms.iter_mut().zip(later.arms) {
+            arm.extend(more.into_iter().map(|user| User {
+                finished_s: user.finished_s + 20_000,
+                ..user
+            }));
+        }
+        let metric = found(&fading);
+        let [control, own] = &metric.values[..] else {
+            panic!("two arms");
+        };
+        for statistic in Statistic::ALL {
+            let one = metric.comparison("b", statistic).expect("it is there");
+            let change = one.change.expect("users are many");
+            let [a, b] = [control, own].map(|arm| arm.of(statistic).expect("users are many"));
+            let wanted = (b / a - 1.0) * 100.0;
+            assert!((change.estimate - wanted).abs() < 1e-9, "{one:?} {wanted}");
+            for look in one.course.iter().filter_map(|look| look.change) {
+                assert!(
+                    look.low <= look.estimate && look.estimate <= look.high,
+                    "{statistic:?}: {look:?}"
+                );
+            }
+            let first = one
+                .course
+                .iter()
+                .find(|look| look.change.is_some_and(|one| one.differs()));
+            let first = first
+                .and_then(|look| look.change)
+                .expect("it differs at first");
+            assert!(first.low > change.high, "{first:?} {change:?}");
+        }
     }
 
     #[test]
