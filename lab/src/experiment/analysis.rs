@@ -14,7 +14,7 @@ use super::statistic::Statistic;
 use super::verdict::verdict;
 use super::wait::waits;
 use super::{server, warnings};
-use crate::stats::sequence::{levels, sample_ratio};
+use crate::stats::sequence::levels;
 use crate::time::DAY_S;
 
 /// Parameters of an analysis.
@@ -73,7 +73,8 @@ pub fn analysis(
         metrics(store, &query, &summary, options.alpha, &mut report)?;
     }
     server::add(store, &query, &mut report)?;
-    report.warnings = warnings::warnings(&report);
+    let warnings = warnings::warnings(&report);
+    report.warnings.extend(warnings);
     if summary.settings.is_none() {
         report.warnings.push(WITHOUT_SETTINGS.to_owned());
     }
@@ -137,10 +138,8 @@ pub(super) fn begin(summary: &ExperimentSummary, at_s: u64, options: &Options) -
         mixed_users: 0,
         unfinished_users: 0,
         unmeasured_users: 0,
-        sample_ratio: ShareTest {
-            p_value: 1.0,
-            is_mismatch: false,
-        },
+        sample_ratio: ShareTest::default(),
+        measured_ratio: ShareTest::default(),
         metrics: Vec::new(),
         steps: Vec::new(),
         verdict: Verdict::default(),
@@ -191,14 +190,7 @@ fn totals(
         arm.file_bytes = found.file_bytes;
     }
     let users: Vec<u64> = report.arms.iter().map(|arm| arm.users).collect();
-    let weights: Vec<u32> = report.arms.iter().map(|arm| arm.weight).collect();
-    if users.len() > 1 && weights.iter().any(|weight| *weight > 0) {
-        let found = sample_ratio(&users, &weights);
-        report.sample_ratio = ShareTest {
-            p_value: found.p_value,
-            is_mismatch: found.is_mismatch,
-        };
-    }
+    report.sample_ratio = ShareTest::of(&users, &report.arms);
     Ok(())
 }
 
@@ -237,6 +229,8 @@ fn metrics(
         };
         report.metrics.push(metric(&samples, &place));
     }
+    let measured = report.metrics[0].measured();
+    report.measured_ratio = ShareTest::of(&measured, &report.arms);
     Ok(())
 }
 

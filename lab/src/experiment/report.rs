@@ -9,6 +9,7 @@ use store::VisitMetric;
 
 use super::statistic::Statistic;
 use crate::report::PROGRAM;
+use crate::stats::sequence::sample_ratio;
 use crate::time::iso;
 
 /// A report of one experiment at one time.
@@ -59,6 +60,8 @@ pub struct Report {
     pub unmeasured_users: u64,
     /// Test of the shares of arms.
     pub sample_ratio: ShareTest,
+    /// Test of the shares of users with a value of the primary metric.
+    pub measured_ratio: ShareTest,
     /// Metrics, the primary one first.
     pub metrics: Vec<Metric>,
     /// Figures of the server over time.
@@ -184,6 +187,31 @@ pub struct ShareTest {
     pub p_value: f64,
     /// Whether the shares contradict the weights. There is no verdict then.
     pub is_mismatch: bool,
+}
+
+impl Default for ShareTest {
+    /// A test without users.
+    fn default() -> Self {
+        Self {
+            p_value: 1.0,
+            is_mismatch: false,
+        }
+    }
+}
+
+impl ShareTest {
+    /// Returns the test of users against the weights of their arms; without weights or with one arm that of no users.
+    pub(super) fn of(users: &[u64], arms: &[Arm]) -> Self {
+        let weights: Vec<u32> = arms.iter().map(|arm| arm.weight).collect();
+        if users.len() < 2 || weights.iter().all(|weight| *weight == 0) {
+            return Self::default();
+        }
+        let found = sample_ratio(users, &weights);
+        Self {
+            p_value: found.p_value,
+            is_mismatch: found.is_mismatch,
+        }
+    }
 }
 
 /// Figures of one metric.
@@ -364,6 +392,11 @@ impl Report {
 }
 
 impl Metric {
+    /// Users of each arm with a value.
+    pub(super) fn measured(&self) -> Vec<u64> {
+        self.values.iter().map(|values| values.users).collect()
+    }
+
     /// Comparison of an arm in a statistic.
     #[must_use]
     pub fn comparison(&self, arm: &str, statistic: Statistic) -> Option<&Comparison> {

@@ -237,6 +237,7 @@ fn equal_arms_seldom_differ() {
         let report = analysis(&memory, "spdy", memory.end_s(), &options).expect("it can be read");
         failed += u32::from(report.verdict.outcome == Outcome::AaFailed);
         assert!(!report.sample_ratio.is_mismatch, "seed {seed}");
+        assert_eq!(report.sample_ratio, report.measured_ratio);
     }
     // At most 5 of 100 by chance: more than 4 of 12 are one of 5,000 sets of seeds.
     assert!(failed <= 4, "{failed} of 12");
@@ -309,6 +310,15 @@ fn verdicts_of_generated_users() {
         analysed(&memory)
     };
     assert_eq!(uneven.verdict.outcome, Outcome::SampleRatio);
+    let lossy = {
+        let mut memory = Memory::generated(13, 8_000, &[0.0, 0.0]);
+        let all = memory.users.iter_mut();
+        let slow = all.filter(|user| user.arm == 1 && user.value > 1.25e6);
+        slow.for_each(|user| user.is_unmeasured = true);
+        analysed(&memory)
+    };
+    assert!(!lossy.sample_ratio.is_mismatch && lossy.measured_ratio.is_mismatch);
+    assert_eq!(lossy.verdict.outcome, Outcome::SampleRatio);
     let few = analysed(&Memory::generated(14, 60, &[0.0, 0.0]));
     assert_eq!(
         few.verdict.outcome,

@@ -2,7 +2,7 @@
 //!
 //! Source: docs/experiment-report.md.
 
-use super::report::{Comparison, Metric, Outcome, Report, State, Verdict, Wait};
+use super::report::{Arm, Comparison, Metric, Outcome, Report, ShareTest, State, Verdict, Wait};
 use super::statistic::Statistic;
 use super::words::{change, count, counted, days, joined, label, percent, range, value};
 use crate::time::{length, readable};
@@ -35,6 +35,9 @@ fn absent(report: &Report) -> Option<(Outcome, Vec<String>)> {
     if report.sample_ratio.is_mismatch {
         return Some((Outcome::SampleRatio, mismatch(report)));
     }
+    if report.measured_ratio.is_mismatch {
+        return Some((Outcome::SampleRatio, measured_mismatch(report)));
+    }
     let finished: u64 = report.primary().map_or(0, finished);
     if finished == 0 {
         let mut sentences = vec![format!(
@@ -58,7 +61,7 @@ fn absent(report: &Report) -> Option<(Outcome, Vec<String>)> {
 }
 
 fn finished(metric: &Metric) -> u64 {
-    metric.values.iter().map(|values| values.users).sum()
+    metric.measured().iter().sum()
 }
 
 fn counted_are(number: u64, name: &str) -> String {
@@ -77,29 +80,55 @@ fn no_users(report: &Report) -> Vec<String> {
 }
 
 fn mismatch(report: &Report) -> Vec<String> {
-    let all = report.users().max(1) as f64;
-    let shares = report.arms.iter().take(ARMS_MAX).map(|arm| {
-        let share = arm.users as f64 * 100.0 / all;
-        format!("{} has {share:.2} %", arm.arm)
-    });
-    let shares: Vec<String> = shares.collect();
-    let weights = report.arms.iter().take(ARMS_MAX);
-    let weights: Vec<String> = weights.map(|arm| arm.weight.to_string()).collect();
-    let p_value = report.sample_ratio.p_value;
+    let users: Vec<u64> = report.arms.iter().map(|arm| arm.users).collect();
     vec![
         format!(
-            "No verdict: the shares of users contradict the weights ({}): {}.",
-            weights.join(" to "),
-            joined(&shares)
+            "No verdict: the shares of users contradict the weights {}.",
+            shares(report, &users)
         ),
-        format!(
-            "By chance, such shares have a probability of {} at most, however often you look.",
-            probability(p_value)
-        ),
+        chance(report.sample_ratio),
         "One arm loses users, or counts them twice. Look for redirects, errors, caches and robots in one arm. Until the cause is \
          found, no figure of this report is reliable."
             .to_owned(),
     ]
+}
+
+/// The users agree with the weights, and those with a value of the primary metric do not.
+fn measured_mismatch(report: &Report) -> Vec<String> {
+    let (users, name) = report
+        .primary()
+        .map(|metric| (metric.measured(), label(metric.metric)))
+        .unwrap_or_default();
+    vec![
+        format!(
+            "No verdict: the shares of users with a value of {name} contradict the weights {}.",
+            shares(report, &users)
+        ),
+        chance(report.measured_ratio),
+        "One arm loses slow or fast users before they have a value. Look for failed page loads and errors in one arm. Until the \
+         cause is found, no figure of this report is reliable."
+            .to_owned(),
+    ]
+}
+
+/// Writes weights and shares of users of the first arms: `(50 to 50): a has 52.00 % and b has 48.00 %`.
+fn shares(report: &Report, users: &[u64]) -> String {
+    let all = users.iter().sum::<u64>().max(1) as f64;
+    let arms = || report.arms.iter().zip(users).take(ARMS_MAX);
+    let weights: Vec<String> = arms().map(|(arm, _)| arm.weight.to_string()).collect();
+    let share = |(arm, users): (&Arm, &u64)| {
+        let share = *users as f64 * 100.0 / all;
+        format!("{} has {share:.2} %", arm.arm)
+    };
+    let shares: Vec<String> = arms().map(share).collect();
+    format!("({}): {}", weights.join(" to "), joined(&shares))
+}
+
+fn chance(test: ShareTest) -> String {
+    format!(
+        "By chance, such shares have a probability of {} at most, however often you look.",
+        probability(test.p_value)
+    )
 }
 
 /// Writes a small probability: `0.4 %`, `less than 0.01 %`.

@@ -1,7 +1,7 @@
 //! Warnings of a report: reasons for care, none of which stops a verdict.
 
-use super::report::{Arm, Report, State};
-use super::words::{count, counted, percent};
+use super::report::{Arm, Report, ShareTest, State};
+use super::words::{count, counted, label, percent};
 use crate::time::readable;
 
 /// Returns the warnings of a report.
@@ -21,14 +21,23 @@ pub(super) fn warnings(report: &Report) -> Vec<String> {
             counted(report.mixed_users, "user")
         ));
     }
-    let measured: u64 = report.primary().map_or(0, |metric| {
-        metric.values.iter().map(|values| values.users).sum()
-    });
+    let measured: u64 = report
+        .primary()
+        .map_or(0, |metric| metric.measured().iter().sum());
     if report.unmeasured_users > measured / 10 {
         found.push(format!(
             "{} finished without a value of the primary metric.",
             counted(report.unmeasured_users, "user")
         ));
+    }
+    // The verdict tests the primary metric.
+    for metric in report.metrics.iter().skip(1) {
+        if ShareTest::of(&metric.measured(), &report.arms).is_mismatch {
+            found.push(format!(
+                "The shares of users with a value of {} contradict the weights: an arm loses slow or fast users.",
+                label(metric.metric)
+            ));
+        }
     }
     let Some((control, others)) = report.arms.split_first() else {
         return found;

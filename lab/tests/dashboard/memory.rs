@@ -15,6 +15,8 @@ pub(crate) struct Member {
     /// Value of the metric `load`, microseconds; other metrics have a multiple.
     pub(crate) value: f64,
     pub(crate) before: Option<f64>,
+    /// The user has left before there was a value.
+    pub(crate) is_unmeasured: bool,
 }
 
 /// The store. Users are in the order of time.
@@ -65,6 +67,7 @@ impl Memory {
                 entered_s: START_S + 10 * n,
                 value: 1e6 * (1.0 + 0.6 * spread) * (1.0 + effects[arm]),
                 before: None,
+                is_unmeasured: false,
             }
         };
         let users: Vec<Member> = (0..count).map(user).collect();
@@ -139,7 +142,7 @@ impl Store for Memory {
             VisitMetric::Load => 1.0,
             _ => 0.25,
         };
-        let mut unfinished = 0;
+        let (mut unfinished, mut unmeasured) = (0, 0);
         for user in self
             .users
             .iter()
@@ -147,6 +150,10 @@ impl Store for Memory {
         {
             if user.entered_s + query.window_s >= query.to_s {
                 unfinished += 1;
+                continue;
+            }
+            if user.is_unmeasured {
+                unmeasured += 1;
                 continue;
             }
             each(UserValue {
@@ -159,7 +166,7 @@ impl Store for Memory {
         Ok(Excluded {
             mixed: self.mixed,
             unfinished,
-            unmeasured: 0,
+            unmeasured,
         })
     }
 

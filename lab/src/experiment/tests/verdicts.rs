@@ -42,10 +42,8 @@ fn report() -> Report {
         mixed_users: 0,
         unfinished_users: 0,
         unmeasured_users: 0,
-        sample_ratio: ShareTest {
-            p_value: 1.0,
-            is_mismatch: false,
-        },
+        sample_ratio: ShareTest::default(),
+        measured_ratio: ShareTest::default(),
         metrics: Vec::new(),
         steps: Vec::new(),
         verdict: Verdict::default(),
@@ -284,6 +282,37 @@ fn shares_that_contradict_the_weights_block_the_verdict() {
         found.sentences
     );
     assert_eq!(found.waits, []);
+}
+
+#[test]
+fn shares_of_users_with_a_value_block_the_verdict() {
+    let mut report = with([FASTER; 4]);
+    report.metrics[0].values[1].users = 9_000;
+    report.measured_ratio = ShareTest {
+        p_value: 0.004,
+        is_mismatch: true,
+    };
+    let cause = "One arm loses slow or fast users before they have a value. Look for failed page loads and errors in one arm. Until \
+         the cause is found, no figure of this report is reliable.";
+    check(
+        &report,
+        vec![wait(1.0, 1.0, None)],
+        Outcome::SampleRatio,
+        &[
+            "No verdict: the shares of users with a value of page load contradict the weights (50 to 50): control has 52.63 % and fast has 47.37 %.",
+            "By chance, such shares have a probability of 0.40 % at most, however often you look.",
+            cause,
+        ],
+    );
+    // Another metric has a warning alone.
+    let mut report = with([FASTER; 4]);
+    let mut other = metric(VisitMetric::FirstByte, [EQUAL; 4]);
+    other.values[1].users = 9_000;
+    report.metrics.push(other);
+    let wanted = "The shares of users with a value of first byte contradict the weights: an arm loses slow or fast users.";
+    assert_eq!(warnings(&report), [wanted]);
+    report.metrics[1].values[1].users = 9_900;
+    assert_eq!(warnings(&report), [""; 0]);
 }
 
 #[test]

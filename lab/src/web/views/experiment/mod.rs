@@ -42,9 +42,10 @@ fn tiles(report: &Report) -> Vec<Tile> {
         window => format!("window {}", length(window)),
     };
     let test = &report.sample_ratio;
-    let verdict = match test.is_mismatch {
-        true => "contradicts the weights",
-        false => "fits the weights",
+    let verdict = match (test.is_mismatch, report.measured_ratio.is_mismatch) {
+        (true, _) => "contradicts the weights",
+        (false, true) => "fits the weights, but not for users with a value",
+        (false, false) => "fits the weights",
     };
     let (users, mixed) = (grouped(report.users()), grouped(report.mixed_users));
     let unfinished = grouped(report.unfinished_users);
