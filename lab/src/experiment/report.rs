@@ -397,6 +397,12 @@ impl Metric {
         self.values.iter().map(|values| values.users).collect()
     }
 
+    /// Comparisons of all arms in the mean.
+    pub(super) fn means(&self) -> impl Iterator<Item = &Comparison> {
+        let all = self.comparisons.iter();
+        all.filter(|one| one.statistic == Statistic::Mean)
+    }
+
     /// Comparison of an arm in a statistic.
     #[must_use]
     pub fn comparison(&self, arm: &str, statistic: Statistic) -> Option<&Comparison> {

@@ -50,11 +50,7 @@ fn absent(report: &Report) -> Option<(Outcome, Vec<String>)> {
     }
     let metric = report.primary()?;
     let has_interval = |one: &&Comparison| one.change.is_some_and(|change| !change.is_open());
-    let means = metric
-        .comparisons
-        .iter()
-        .filter(|one| one.statistic == Statistic::Mean);
-    if means.clone().any(|one| has_interval(&one)) || means.clone().count() == 0 {
+    if metric.means().any(|one| has_interval(&one)) || metric.means().next().is_none() {
         return None;
     }
     Some((Outcome::TooFewUsers, too_few(report, metric)))
@@ -327,21 +323,33 @@ fn waiting(report: &Report, waits: &[Wait], outcome: Outcome) -> Vec<String> {
     if report.state == State::Ended {
         return vec!["The experiment has ended, so this verdict is final.".to_owned()];
     }
+    let means = report.primary().into_iter().flat_map(Metric::means);
+    let open: Vec<&str> = means
+        .filter(|mean| !mean.differs)
+        .map(|mean| mean.arm.as_str())
+        .collect();
     let mut sentences = Vec::new();
     if outcome == Outcome::Difference {
-        sentences
-            .push("This is sure enough to stop. More users only narrow the intervals.".to_owned());
+        sentences.push(decided(report, &open));
     }
-    let open = |arm: &str| {
-        let mean = report
-            .primary()
-            .and_then(|metric| metric.comparison(arm, Statistic::Mean));
-        mean.is_some_and(|mean| !mean.differs)
-    };
-    for wait in waits.iter().filter(|wait| open(&wait.arm)).take(WAITS_MAX) {
-        sentences.push(about_wait(report, wait));
-    }
+    let waits = waits.iter().filter(|wait| open.contains(&&*wait.arm));
+    sentences.extend(waits.take(WAITS_MAX).map(|wait| about_wait(report, wait)));
     sentences
+}
+
+/// Whether to stop: if the primary mean of all arms differs. `open` are the arms with a mean that does not.
+fn decided(report: &Report, open: &[&str]) -> String {
+    let Some(metric) = report.primary().filter(|_| !open.is_empty()) else {
+        return "This is sure enough to stop. More users only narrow the intervals.".to_owned();
+    };
+    let name = label(metric.metric);
+    let arms: Vec<String> = open.iter().map(|arm| (*arm).to_owned()).collect();
+    let arms = match (report.arms.len(), arms.len()) {
+        (0..=2, _) => String::new(),
+        (_, 0..=ARMS_MAX) => format!(" in {}", joined(&arms)),
+        (_, more) => format!(" in {}", counted(more as u64, "arm")),
+    };
+    format!("The differences named above are sure; the mean {name} is not decided{arms}.")
 }
 
 fn about_wait(report: &Report, wait: &Wait) -> String {

@@ -1,7 +1,6 @@
 //! The time until a change of the primary mean is found with power 0.8.
 
 use super::report::{Metric, Report, Wait};
-use super::statistic::Statistic;
 use crate::stats::sequence::{Method, Question, Tuning, users_per_arm};
 
 /// Returns the expected times of the first arms without a difference: for the change as it seems to be, and for a change of
@@ -11,11 +10,7 @@ pub(super) fn waits(report: &Report, effect: f64) -> Vec<Wait> {
         return Vec::new();
     };
     let mut found = Vec::new();
-    let means = metric
-        .comparisons
-        .iter()
-        .filter(|one| one.statistic == Statistic::Mean);
-    for mean in means.filter(|one| !one.differs).take(ARMS_MAX) {
+    for mean in metric.means().filter(|one| !one.differs).take(ARMS_MAX) {
         let Some(change) = mean.change.filter(|change| !change.is_open()) else {
             continue;
         };

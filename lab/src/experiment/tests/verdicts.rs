@@ -210,7 +210,7 @@ fn a_median_that_differs_while_the_mean_does_not() {
             "fast: the median is 4.8 % faster (2.1 % to 7.5 %).",
             "fast: the 80th percentile and the 95th percentile show no difference yet.",
             SURE,
-            "This is sure enough to stop. More users only narrow the intervals.",
+            "The differences named above are sure; the mean page load is not decided.",
             "To find a change of 1.0 %, wait about 30 days: each arm needs 120,000 more users.",
         ],
     );
@@ -248,7 +248,7 @@ fn another_metric_that_differs() {
             "fast: layout shift, 80th percentile: 15.0 % lower (10.0 % to 20.0 %).",
             "fast: first byte, mean: 1.2 % slower (0.40 % to 2.0 %).",
             SURE,
-            "This is sure enough to stop. More users only narrow the intervals.",
+            "The differences named above are sure; the mean page load is not decided.",
         ],
     );
 }
@@ -438,6 +438,30 @@ fn several_arms() {
         "To find a change of 1.0 % in fast, wait about 30 days: each arm needs 120,000 more users.",
     ];
     assert_eq!(end, wanted);
+    // One arm is decided, and 11 are open.
+    let metric = &mut report.metrics[0];
+    let of = |[low, estimate, high]: [f64; 3]| Change {
+        estimate,
+        low,
+        high,
+    };
+    (metric.comparisons[0].change, metric.comparisons[0].differs) = (Some(of(FASTER)), true);
+    let found = verdict(&report, Vec::new());
+    assert_eq!(
+        found.sentences.last().map(String::as_str),
+        Some("The differences named above are sure; the mean page load is not decided in 11 arms.")
+    );
+    let metric = &mut report.metrics[0];
+    for one in metric.comparisons.iter_mut().skip(4).take(9) {
+        (one.change, one.differs) = (Some(of(FASTER)), true);
+    }
+    let found = verdict(&report, Vec::new());
+    assert_eq!(
+        found.sentences.last().map(String::as_str),
+        Some(
+            "The differences named above are sure; the mean page load is not decided in arm9 and arm10."
+        )
+    );
 }
 
 #[test]
