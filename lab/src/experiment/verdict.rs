@@ -164,9 +164,11 @@ fn present(report: &Report, waits: &[Wait]) -> (Outcome, Vec<String>) {
         (false, false) => Outcome::NoDifference,
     };
     let mut sentences = begin(report, outcome);
-    let is_passed = outcome == Outcome::AaPassed;
-    if let Some(metric) = report.primary().filter(|_| !is_passed) {
-        sentences.extend(arms(report, metric));
+    if let Some(metric) = report.primary() {
+        sentences.extend(match outcome {
+            Outcome::AaPassed => limits(report, metric),
+            _ => arms(report, metric),
+        });
     }
     if differs {
         sentences.extend(others(report));
@@ -218,14 +220,30 @@ fn arms(report: &Report, metric: &Metric) -> Vec<String> {
         }
         sentences.extend(about_quantiles(metric, &values.arm));
     }
-    let more = (report.arms.len() - 1).saturating_sub(ARMS_MAX);
-    if more > 0 {
-        sentences.push(format!(
-            "The table has {}.",
-            counted(more as u64, "more arm")
-        ));
-    }
+    sentences.extend(further(report));
     sentences
+}
+
+/// Sentence about the arms without sentences.
+fn further(report: &Report) -> Option<String> {
+    let more = report.arms.len().saturating_sub(1 + ARMS_MAX);
+    (more > 0).then(|| format!("The table has {}.", counted(more as u64, "more arm")))
+}
+
+/// Sentences of a passed A/A test: it shows no more than these ranges do.
+fn limits(report: &Report, metric: &Metric) -> Vec<String> {
+    let means = metric.means().take(ARMS_MAX);
+    let about = |one: &Comparison| {
+        let (arm, name) = (&one.arm, label(metric.metric));
+        match one.change.filter(|found| !found.is_open()) {
+            None => format!("{arm}: too few users for limits of the mean {name}."),
+            Some(found) => format!(
+                "{arm}: the true change of the mean {name} is within this range: {}.",
+                range(metric.metric, &found)
+            ),
+        }
+    };
+    means.map(about).chain(further(report)).collect()
 }
 
 fn about_mean(metric: &Metric, one: &Comparison, control: &str) -> String {

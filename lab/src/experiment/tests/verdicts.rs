@@ -386,8 +386,20 @@ fn equal_arms() {
         Outcome::AaPassed,
         &[
             "A/A test passed: 20,000 users in arms of the same effect, and no figure differs.",
+            "fast: the true change of the mean page load is within this range: 1.2 % faster to 2.3 % slower.",
             SURE,
         ],
+    );
+    let mean = Comparison {
+        arm: "third".to_owned(),
+        change: None,
+        ..report.metrics[0].comparisons[0].clone()
+    };
+    report.metrics[0].comparisons.push(mean);
+    let found = verdict(&report, Vec::new());
+    assert_eq!(
+        found.sentences[2],
+        "third: too few users for limits of the mean page load."
     );
     let mut report = with([SLOWER, EQUAL, EQUAL, EQUAL]);
     report.is_a_a = true;
