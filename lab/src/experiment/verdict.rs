@@ -38,17 +38,10 @@ fn absent(report: &Report) -> Option<(Outcome, Vec<String>)> {
     if report.measured_ratio.is_mismatch {
         return Some((Outcome::SampleRatio, measured_mismatch(report)));
     }
-    let finished: u64 = report.primary().map_or(0, finished);
-    if finished == 0 {
-        let mut sentences = vec![format!(
-            "No verdict yet: {} within their window of {}.",
-            counted_are(report.users(), "user"),
-            length(report.window_s)
-        )];
-        sentences.push("Users count once their window is over.".to_owned());
-        return Some((Outcome::NoUsers, sentences));
-    }
     let metric = report.primary()?;
+    if finished(metric) == 0 {
+        return Some((Outcome::NoUsers, none_finished(report, metric)));
+    }
     let has_interval = |one: &&Comparison| one.change.is_some_and(|change| !change.is_open());
     if metric.means().any(|one| has_interval(&one)) || metric.means().next().is_none() {
         return None;
@@ -60,9 +53,51 @@ fn finished(metric: &Metric) -> u64 {
     metric.measured().iter().sum()
 }
 
-fn counted_are(number: u64, name: &str) -> String {
-    let verb = if number == 1 { "is" } else { "are" };
-    format!("{} {verb}", counted(number, name))
+/// Reasons for no user with a value.
+fn none_finished(report: &Report, metric: &Metric) -> Vec<String> {
+    let mut reasons = excluded(report, metric);
+    if reasons.is_empty() {
+        reasons.push(format!("no user has a value of {}.", label(metric.metric)));
+    }
+    reasons[0].insert_str(0, "No verdict yet: ");
+    if report.unmeasured_users > 0 {
+        reasons.push(
+            "Check that pages load to their end, and that browsers send this metric.".to_owned(),
+        );
+    }
+    if report.unfinished_users > 0 {
+        reasons.push("Users count once their window is over.".to_owned());
+    }
+    reasons
+}
+
+/// Sentences about the users without a figure.
+fn excluded(report: &Report, metric: &Metric) -> Vec<String> {
+    let verb = |number: u64, one: &'static str, many: &'static str| match number {
+        1 => one,
+        _ => many,
+    };
+    let (unmeasured, unfinished) = (report.unmeasured_users, report.unfinished_users);
+    let all = [
+        (
+            unmeasured,
+            verb(unmeasured, "has", "have"),
+            format!("finished without a value of {}", label(metric.metric)),
+        ),
+        (
+            unfinished,
+            verb(unfinished, "is within the", "are within their"),
+            format!("window of {}", length(report.window_s)),
+        ),
+        (
+            report.mixed_users,
+            "had",
+            "visits in several arms and did not count".to_owned(),
+        ),
+    ];
+    let seen = all.into_iter().filter(|(users, ..)| *users > 0);
+    seen.map(|(users, verb, rest)| format!("{} {verb} {rest}.", counted(users, "user")))
+        .collect()
 }
 
 fn no_users(report: &Report) -> Vec<String> {
@@ -140,11 +175,14 @@ fn too_few(report: &Report, metric: &Metric) -> Vec<String> {
     let users: Vec<String> = users
         .map(|values| format!("{} in {}", count(values.users), values.arm))
         .collect();
+    let name = label(metric.metric);
     let mut sentences = vec![format!(
-        "No verdict yet: too few users have finished their window: {}.",
+        "No verdict yet: too few users have finished with a value of {name}: {}.",
         joined(&users)
     )];
-    if let Some(rate) = report.users_per_day.filter(|rate| *rate >= 0.5) {
+    sentences.extend(excluded(report, metric));
+    let rate = report.users_per_day.filter(|rate| *rate >= 0.5);
+    if let Some(rate) = rate.filter(|_| report.state != State::Ended) {
         sentences.push(format!(
             "{} enter in a day so far. Look again tomorrow.",
             counted(rate.round() as u64, "user")

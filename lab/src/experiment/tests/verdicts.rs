@@ -1,5 +1,7 @@
 //! Verdicts of many situations, sentence by sentence.
 
+mod absent;
+
 use store::VisitMetric;
 
 use super::memory::START_S;
@@ -251,129 +253,6 @@ fn another_metric_that_differs() {
             "The differences named above are sure; the mean page load is not decided.",
         ],
     );
-}
-
-#[test]
-fn shares_that_contradict_the_weights_block_the_verdict() {
-    let mut report = with([FASTER; 4]);
-    report.arms[0].users = 10_400;
-    report.arms[1].users = 9_600;
-    report.sample_ratio = ShareTest {
-        p_value: 0.000_02,
-        is_mismatch: true,
-    };
-    let cause = "One arm loses users, or counts them twice. Look for redirects, errors, caches and robots in one arm. Until the \
-         cause is found, no figure of this report is reliable.";
-    check(
-        &report,
-        vec![wait(1.0, 1.0, None)],
-        Outcome::SampleRatio,
-        &[
-            "No verdict: the shares of users contradict the weights (50 to 50): control has 52.00 % and fast has 48.00 %.",
-            "By chance, such shares have a probability of less than 0.01 % at most, however often you look.",
-            cause,
-        ],
-    );
-    report.sample_ratio.p_value = 0.004;
-    let found = verdict(&report, vec![wait(1.0, 1.0, None)]);
-    assert!(
-        found.sentences[1].contains("a probability of 0.40 % at most"),
-        "{:?}",
-        found.sentences
-    );
-    assert_eq!(found.waits, []);
-}
-
-#[test]
-fn shares_of_users_with_a_value_block_the_verdict() {
-    let mut report = with([FASTER; 4]);
-    report.metrics[0].values[1].users = 9_000;
-    report.measured_ratio = ShareTest {
-        p_value: 0.004,
-        is_mismatch: true,
-    };
-    let cause = "One arm loses slow or fast users before they have a value. Look for failed page loads and errors in one arm. Until \
-         the cause is found, no figure of this report is reliable.";
-    check(
-        &report,
-        vec![wait(1.0, 1.0, None)],
-        Outcome::SampleRatio,
-        &[
-            "No verdict: the shares of users with a value of page load contradict the weights (50 to 50): control has 52.63 % and fast has 47.37 %.",
-            "By chance, such shares have a probability of 0.40 % at most, however often you look.",
-            cause,
-        ],
-    );
-    // Another metric has a warning alone.
-    let mut report = with([FASTER; 4]);
-    let mut other = metric(VisitMetric::FirstByte, [EQUAL; 4]);
-    other.values[1].users = 9_000;
-    report.metrics.push(other);
-    let wanted = "The shares of users with a value of first byte contradict the weights: an arm loses slow or fast users.";
-    assert_eq!(warnings(&report), [wanted]);
-    report.metrics[1].values[1].users = 9_900;
-    assert_eq!(warnings(&report), [""; 0]);
-}
-
-#[test]
-fn too_few_users() {
-    let mut report = with([OPEN; 4]);
-    report.users_per_day = Some(40.0);
-    for values in &mut report.metrics[0].values {
-        values.users = 60;
-    }
-    check(
-        &report,
-        Vec::new(),
-        Outcome::TooFewUsers,
-        &[
-            "No verdict yet: too few users have finished their window: 60 in control and 60 in fast.",
-            "40 users enter in a day so far. Look again tomorrow.",
-        ],
-    );
-}
-
-#[test]
-fn no_user_has_finished() {
-    let mut report = with([OPEN; 4]);
-    report.arms[0].users = 1;
-    report.arms[1].users = 2;
-    for values in &mut report.metrics[0].values {
-        values.users = 0;
-    }
-    check(
-        &report,
-        Vec::new(),
-        Outcome::NoUsers,
-        &[
-            "No verdict yet: 3 users are within their window of 24 h.",
-            "Users count once their window is over.",
-        ],
-    );
-}
-
-#[test]
-fn no_user_has_been_seen() {
-    let mut report = report();
-    report.arms.iter_mut().for_each(|arm| arm.users = 0);
-    check(
-        &report,
-        Vec::new(),
-        Outcome::NoUsers,
-        &[
-            "No verdict: no user has been seen since 2026-01-01 00:00 UTC.",
-            "Check that pages contain the script of experiment_beacon, that the kill switch is off, and that the share of users is above 0.",
-        ],
-    );
-}
-
-#[test]
-fn not_begun() {
-    let mut report = report();
-    report.state = State::NotBegun;
-    report.start_s = Some(START_S + 30 * DAY_S);
-    let sentence = "No verdict: the experiment begins at 2026-01-31 00:00 UTC.";
-    check(&report, Vec::new(), Outcome::NotBegun, &[sentence]);
 }
 
 #[test]
