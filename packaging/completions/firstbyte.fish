@@ -155,7 +155,7 @@ complete -c firstbyte -n "__fish_firstbyte_using_subcommand experiment; and __fi
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand experiment; and __fish_seen_subcommand_from report" -l user -d 'User of ClickHouse' -r
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand experiment; and __fish_seen_subcommand_from report" -l password-file -d 'File with the password of this user' -r -F
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand experiment; and __fish_seen_subcommand_from report" -l cacert -d 'Trusted certificates, PEM, instead of those of the system' -r -F
-complete -c firstbyte -n "__fish_firstbyte_using_subcommand experiment; and __fish_seen_subcommand_from report" -l at -d 'Visits before this time (UTC, such as 2026-01-31T08:00) instead of now' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand experiment; and __fish_seen_subcommand_from report" -l at -d 'Visits before this time (UTC, such as 2026-01-31T08:00) instead of now; not later than now' -r
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand experiment; and __fish_seen_subcommand_from report" -l effect -d 'Change for which the time to wait is computed' -r
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand experiment; and __fish_seen_subcommand_from report" -l json -d 'Write the report as JSON; - is standard output' -r -F
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand experiment; and __fish_seen_subcommand_from report" -l html -d 'Write the report as a page' -r -F

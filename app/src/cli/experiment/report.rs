@@ -36,7 +36,7 @@ pub(super) struct Options {
     /// Trusted certificates, PEM, instead of those of the system
     #[arg(long, value_name = "FILE")]
     cacert: Option<PathBuf>,
-    /// Visits before this time (UTC, such as 2026-01-31T08:00) instead of now
+    /// Visits before this time (UTC, such as 2026-01-31T08:00) instead of now; not later than now
     #[arg(long, value_name = "TIME", value_parser = time)]
     at: Option<u64>,
     /// All arms have the same effect: test the experiment itself (A/A)
@@ -68,7 +68,7 @@ fn report(options: &Options) -> Result<Report, String> {
     };
     let engine = stored.engine()?;
     let store = recorder::open_to_read(&engine)?;
-    let at_s = options.at.unwrap_or_else(|| now_s().saturating_sub(LAG_S));
+    let at_s = end(options.at, now_s());
     let wanted = experiment::Options {
         is_a_a: options.aa,
         effect: Some(options.effect),
@@ -76,6 +76,14 @@ fn report(options: &Options) -> Result<Report, String> {
     };
     let found = analysis(store.as_ref(), &options.name, at_s, &wanted);
     found.map_err(|error| format!("{engine}: {error}"))
+}
+
+/// Returns the time of a report. A window in progress is not over at a time in the future: users in it may have more visits.
+fn end(at_s: Option<u64>, now_s: u64) -> u64 {
+    match at_s {
+        None => now_s.saturating_sub(LAG_S),
+        Some(at_s) => at_s.min(now_s),
+    }
 }
 
 fn print(options: &Options, report: &Report) -> Result<(), String> {
@@ -145,6 +153,21 @@ mod tests {
             assert!(error.contains(why), "{line}: {error}");
         }
         assert!(parsed::<Options>("a --store sqlite:b --effect 1000%").is_ok());
+    }
+
+    #[test]
+    fn a_report_ends_now_at_the_latest() {
+        for (at, wanted) in [
+            (None, 95),
+            (Some(0), 0),
+            (Some(99), 99),
+            (Some(100), 100),
+            (Some(101), 100),
+            (Some(u64::MAX), 100),
+        ] {
+            assert_eq!(end(at, 100), wanted, "{at:?}");
+        }
+        assert_eq!(end(None, 3), 0);
     }
 
     /// Makes a store with an experiment of 400 users, of which the arm `b` is 20 % slower.
