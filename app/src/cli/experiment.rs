@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 /// plan an A/B experiment, and report what it found
 ///
-/// Experiments are configured by the directive "experiment"; their visits are in the store of rtt_map.
+/// Experiments are configured by the directive "experiment"; their visits are in the store of lab_store.
 #[derive(Debug, clap::Args)]
 pub(super) struct Options {
     #[command(subcommand)]

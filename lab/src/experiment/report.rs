@@ -123,7 +123,7 @@ pub struct Arm {
     pub files_truncated: u64,
     /// Bytes of static files.
     pub file_bytes: u64,
-    /// Figures of the server; `None`: the arm has no host name of its own.
+    /// Figures of the server; `None`: no connection of the arm has been recorded yet.
     pub server: Option<Server>,
 }
 

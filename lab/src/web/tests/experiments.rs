@@ -168,6 +168,18 @@ fn another_metric_and_a_a_are_chosen_by_the_address() {
 }
 
 #[test]
+fn a_page_without_connections_tells_it() {
+    let mut memory = recent(&[0.0, 0.0], "spdy");
+    memory.has_steps = false;
+    let page = site(memory).body("experiments?experiment=spdy", 200);
+    let note = "No connection of an arm has been recorded yet.";
+    assert!(
+        page.contains(note) && !page.contains("Open connections by arm"),
+        "{page}"
+    );
+}
+
+#[test]
 fn a_store_without_experiments_shows_how_to_configure_one() {
     let empty = super::example();
     let page = empty.body("experiments", 200);

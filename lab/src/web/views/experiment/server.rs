@@ -8,7 +8,7 @@ use crate::web::table::{Cell, Format, Table};
 /// Adds sums by arm, and open connections and processor time over time.
 pub(super) fn sections(report: &Report, view: &mut View) {
     if report.arms.iter().all(|arm| arm.server.is_none()) {
-        view.notes.push(WITHOUT_HOSTS.to_owned());
+        view.notes.push(NONE.to_owned());
         return;
     }
     view.section("Arms: figures of the server", None, sums(report))
@@ -121,10 +121,8 @@ fn values(
     all
 }
 
-const NOTE: &str =
-    "Connections to the host of each arm. Processor time is measured for some connections.";
-const WITHOUT_HOSTS: &str =
-    "The arms have no host names of their own, so the server has no figures by arm.";
+const NOTE: &str = "A connection belongs to the arm of its host or, without hosts, of its first user. Processor time is measured for some connections.";
+const NONE: &str = "No connection of an arm has been recorded yet.";
 
 const COLUMNS: [Head; 16] = [
     ("arm", "Arm", Format::Text),
