@@ -7,6 +7,7 @@
 //! Statistical Society A 132 (1969), for the integration.
 
 use super::boundary::Tuning;
+use super::mean::MIN_USERS;
 use super::normal;
 
 /// An effect to be found.
@@ -56,7 +57,7 @@ impl Method {
     }
 }
 
-/// Users of each arm of equal size. `None`: more than [`USERS_MAX`], or no effect.
+/// Users of each arm of equal size; a sequence has at least [`MIN_USERS`]. `None`: more than [`USERS_MAX`], or no effect.
 #[must_use]
 pub fn users_per_arm(question: &Question, method: &Method) -> Option<u64> {
     let ends = normal::quantile(1.0 - question.alpha / 2.0) + normal::quantile(question.power);
@@ -66,7 +67,8 @@ pub fn users_per_arm(question: &Question, method: &Method) -> Option<u64> {
         Method::FixedHorizon => fixed,
         Method::Sequence(_) => {
             let suffices = |users: f64| method.power(question, users) >= question.power;
-            let (mut low, mut high) = (fixed, fixed * 2.0);
+            let least = fixed.max(MIN_USERS as f64);
+            let (mut low, mut high) = (least, least);
             while high <= limit && !suffices(high) {
                 (low, high) = (high, high * 2.0);
             }
@@ -91,6 +93,10 @@ pub fn days(users_per_arm: u64, arms: u32, users_per_day: f64) -> f64 {
 
 /// The chance that a walk with a drift of `signal` at its end leaves the boundary at one of [`LOOKS`] looks.
 fn crossing(users: f64, signal: f64, alpha: f64, tuning: &Tuning) -> f64 {
+    let least = MIN_USERS as f64;
+    if users < least {
+        return 0.0;
+    }
     if signal > SIGNAL_MAX {
         return 1.0;
     }
@@ -105,7 +111,11 @@ fn crossing(users: f64, signal: f64, alpha: f64, tuning: &Tuning) -> f64 {
     let mut inside = vec![1.0];
     for look in 1..=LOOKS {
         let share = f64::from(look) * time;
-        let bound = tuning.multiplier(users * share, alpha) * share.sqrt() / CELL;
+        let bound = match look == LOOKS || users * share >= least {
+            true => tuning.multiplier(users * share, alpha) * share.sqrt() / CELL,
+            // Fewer users have no interval.
+            false => f64::INFINITY,
+        };
         let bound = bound.min(SIGNAL_MAX * 2.0 / CELL);
         let half = (bound + 0.5).floor() as i32;
         let before = (inside.len() / 2) as i32;
@@ -213,6 +223,34 @@ mod tests {
             );
         }
         assert!(crossing(800_000.0, 0.0, 0.05, &tuning) < 0.05);
+    }
+
+    /// Fewer users have no interval of the mean.
+    #[test]
+    fn a_sequence_needs_the_least_number_of_users() {
+        let always = Method::Sequence(Tuning::default());
+        let mut needed = Vec::new();
+        for effect in [10.0, 0.5, 0.4, 0.3, 0.2] {
+            let question = Question {
+                effect,
+                cv: 0.5,
+                ..QUESTION
+            };
+            let found = users(question, always);
+            assert!(found >= MIN_USERS, "{effect}: {found}");
+            needed.push(found);
+        }
+        assert_eq!(needed[0], MIN_USERS);
+        assert!(needed.is_sorted() && needed[4] > MIN_USERS, "{needed:?}");
+        let large = Question {
+            effect: 10.0,
+            ..QUESTION
+        };
+        let powers = [-1.0, 0.0, 1.0].map(|more| always.power(&large, MIN_USERS as f64 + more));
+        assert!(
+            powers[0] == 0.0 && powers[1] > 0.99 && powers[2] > 0.99,
+            "{powers:?}"
+        );
     }
 
     #[test]
