@@ -23,13 +23,24 @@ pub(super) struct Analyses {
 /// Result of a look-up.
 #[derive(Clone, Debug)]
 pub(super) enum Found {
-    /// A report. If it is old, a new one is in progress.
-    Report { report: Arc<Report>, is_old: bool },
+    /// A report.
+    Report { report: Arc<Report>, age: Age },
     /// The first report is in progress.
     InProgress,
     /// The store has no such experiment.
     Unknown,
     /// The analysis failed.
+    Failed(String),
+}
+
+/// Age of a report.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Age {
+    /// The report is the newest one.
+    New,
+    /// A newer report is in progress.
+    Old,
+    /// The analyses since have failed; the reason of the last one.
     Failed(String),
 }
 
@@ -45,6 +56,8 @@ struct Shared {
 pub(super) struct Limits {
     /// Age at which an analysis is made anew.
     pub(super) life: Duration,
+    /// Time from a failure to the next analysis.
+    pub(super) error_life: Duration,
     /// Time that a page waits for an analysis.
     pub(super) wait: Duration,
 }
@@ -53,6 +66,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             life: LIFE,
+            error_life: ERROR_LIFE,
             wait: WAIT,
         }
     }
@@ -68,7 +82,12 @@ struct State {
 struct Entry {
     at: Instant,
     result: Result<Arc<Report>, AnalysisError>,
+    /// The last analysis, if it failed after this report.
+    failure: Option<Failure>,
 }
+
+/// Time and reason of a failed analysis.
+type Failure = (Instant, String);
 
 impl Analyses {
     pub(super) fn new(source: Arc<dyn Source>, limits: Limits) -> Self {
@@ -93,7 +112,7 @@ impl Analyses {
     pub(super) fn find(&self, key: &Key) -> Found {
         let shared = &self.shared;
         let mut state = shared.lock();
-        if let Some(found) = state.fresh(key, shared.limits.life) {
+        if let Some(found) = state.fresh(key, shared.limits) {
             return found;
         }
         if state.running.is_none() {
@@ -113,7 +132,7 @@ impl Analyses {
             .wait_timeout_while(state, shared.limits.wait, |state| is_own(state));
         let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         state.is_awaited = false;
-        match state.fresh(key, shared.limits.life) {
+        match state.fresh(key, shared.limits) {
             Some(found) => found,
             None => state.old(key),
         }
@@ -178,6 +197,7 @@ impl Drop for Running<'_> {
             Entry {
                 at: Instant::now(),
                 result,
+                failure: None,
             },
         );
         state.running = None;
@@ -186,17 +206,26 @@ impl Drop for Running<'_> {
     }
 }
 
+impl Entry {
+    /// Returns the report, and the failure after it.
+    fn report(&self) -> Option<(&Arc<Report>, Option<&Failure>)> {
+        let report = self.result.as_ref().ok()?;
+        Some((report, self.failure.as_ref()))
+    }
+}
+
 impl State {
-    /// Returns an entry that is new enough. Errors are shown for a moment only.
-    fn fresh(&self, key: &Key, life: Duration) -> Option<Found> {
+    /// Returns an entry that is new enough, or a report with a new failure. Failures are shown for a moment, then tried again.
+    fn fresh(&self, key: &Key, limits: Limits) -> Option<Found> {
         let entry = self.entries.get(key)?;
-        let (age, is_old) = (entry.at.elapsed(), false);
-        match &entry.result {
-            Ok(report) if age < life => Some(Found::Report {
+        let is_new = |at: Instant, life: Duration| at.elapsed() < life;
+        match (&entry.result, &entry.failure) {
+            (Ok(report), None) if is_new(entry.at, limits.life) => Some(Found::Report {
                 report: Arc::clone(report),
-                is_old,
+                age: Age::New,
             }),
-            Err(error) if age < ERROR_LIFE => Some(match error {
+            (Ok(_), Some((at, _))) if is_new(*at, limits.error_life) => Some(self.old(key)),
+            (Err(error), _) if is_new(entry.at, limits.error_life) => Some(match error {
                 AnalysisError::Unknown(_) => Found::Unknown,
                 AnalysisError::Store(reason) => Found::Failed(reason.clone()),
             }),
@@ -206,19 +235,23 @@ impl State {
 
     /// Returns the last report, however old it is.
     fn old(&self, key: &Key) -> Found {
-        match self.entries.get(key).map(|entry| &entry.result) {
-            Some(Ok(report)) => Found::Report {
-                report: Arc::clone(report),
-                is_old: true,
-            },
-            _ => Found::InProgress,
+        let Some((report, failure)) = self.entries.get(key).and_then(Entry::report) else {
+            return Found::InProgress;
+        };
+        let failed = |(_, reason): &Failure| Age::Failed(reason.clone());
+        Found::Report {
+            report: Arc::clone(report),
+            age: failure.map_or(Age::Old, failed),
         }
     }
 
     fn insert(&mut self, key: Key, entry: Entry) {
-        // A new error replaces no report: the report is shown until the next one.
-        let has_report = self.entries.get(&key).is_some_and(|old| old.result.is_ok());
-        if has_report && matches!(entry.result, Err(AnalysisError::Store(_))) {
+        // A new error replaces no report: both are shown until the next report.
+        if let Err(AnalysisError::Store(reason)) = &entry.result
+            && let Some(old) = self.entries.get_mut(&key)
+            && old.result.is_ok()
+        {
+            old.failure = Some((entry.at, reason.clone()));
             return;
         }
         self.entries.insert(key, entry);
@@ -234,7 +267,7 @@ impl State {
 
 /// Age at which an analysis is made anew.
 const LIFE: Duration = Duration::from_secs(60);
-/// Time for which an error is shown.
+/// Time for which an error is shown, and from a failure to the next analysis.
 const ERROR_LIFE: Duration = Duration::from_secs(2);
 /// Time that a page waits for an analysis.
 const WAIT: Duration = Duration::from_secs(2);

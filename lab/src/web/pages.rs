@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use store::Store;
 
-use super::analyses::{Analyses, Found, Limits};
+use super::analyses::{Age, Analyses, Found, Limits};
 use super::choices::{Choices, Kept};
 
 use super::http::{Events, HTML, Handler, Request, Response, Route, Worker};
@@ -185,7 +185,7 @@ impl Reader {
             }
         }
         Ok(match self.analyses.find(&key) {
-            Found::Report { report, is_old } => self.analysed(form, params, &report, is_old),
+            Found::Report { report, age } => self.analysed(form, params, &report, age),
             Found::InProgress => match form {
                 Form::Json => data::error(503, IN_PROGRESS),
                 Form::Csv => Response::line(503, IN_PROGRESS),
@@ -218,11 +218,16 @@ impl Reader {
         }
     }
 
-    fn analysed(&self, form: Form, params: &Params, report: &Report, is_old: bool) -> Response {
+    fn analysed(&self, form: Form, params: &Params, report: &Report, age: Age) -> Response {
         let primary = report.primary().map(|metric| metric.metric);
         let mut view = experiment(report, params.visit.or(primary));
-        if is_old {
-            view.notes.push(OLD.to_owned());
+        match age {
+            Age::New => {}
+            Age::Old => view.notes.push(OLD.to_owned()),
+            Age::Failed(reason) => {
+                let note = format!("The newest analysis failed: {reason}. {FAILED}");
+                view.notes.push(note);
+            }
         }
         if let Some(lead) = &mut view.lead {
             lead.form = Some(Chooser {
@@ -262,5 +267,6 @@ fn unknown(form: Form) -> Response {
 }
 
 const IN_PROGRESS: &str = "The analysis is in progress. Try again in some seconds.";
+const FAILED: &str = "This is the last analysis without an error.";
 const OLD: &str =
     "This is the last analysis. A newer one is in progress; load the page again for it.";

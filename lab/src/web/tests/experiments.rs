@@ -15,7 +15,7 @@ use super::hostile::{HOSTILE, tags};
 use super::{Dashboard, text};
 use crate::experiment::tests::memory::Memory;
 use crate::time::now_s;
-use crate::web::analyses::Limits;
+use crate::web::analyses::{Age, Analyses, Found, Limits};
 use crate::web::http::{CSV, HTML, Handler, JSON, Request};
 use crate::web::pages::Pages;
 use crate::web::site::{Site, Source};
@@ -41,7 +41,14 @@ fn site(memory: Memory) -> Dashboard {
 fn of(source: Arc<dyn Source>, life: Duration, wait: Duration) -> Dashboard {
     let site = Site { source, live: None };
     Dashboard {
-        pages: Pages::with(site, Limits { life, wait }),
+        pages: Pages::with(
+            site,
+            Limits {
+                life,
+                error_life: LIFE,
+                wait,
+            },
+        ),
         dir: TempDir::new(),
     }
 }
@@ -366,14 +373,50 @@ fn an_old_analysis_is_shown_while_a_new_one_is_in_progress() {
     let (status, page) = get(target);
     assert_eq!(status, 200);
     assert!(page.contains("This is the last analysis"), "{page}");
-    // A failure replaces no report.
+    // A failure replaces no report, and no other analysis begins at once.
     drop(open);
-    assert!(holds_within(PATIENCE, || source
-        .opened
-        .load(Ordering::SeqCst)
-        > 3
-        || get(target).0 != 200));
-    assert!(get(target).1.contains("fast: page load is"));
+    let failed = "The newest analysis failed: closed.";
+    assert!(holds_within(PATIENCE, || get(target).1.contains(failed)));
+    let opened = source.opened.load(Ordering::SeqCst);
+    for _ in 0..3 {
+        let (status, page) = get(target);
+        assert!(
+            status == 200 && page.contains("fast: page load is"),
+            "{page}"
+        );
+        assert!(
+            page.contains(failed) && !page.contains("This is the last analysis. A"),
+            "{page}"
+        );
+    }
+    assert_eq!(source.opened.load(Ordering::SeqCst), opened);
+}
+
+#[test]
+fn a_new_analysis_follows_a_failure() {
+    let (source, open) = Gated::new(recent(&[0.0, -0.1], "spdy"));
+    let analyses = Analyses::new(
+        Arc::clone(&source) as Arc<dyn Source>,
+        Limits {
+            life: Duration::ZERO,
+            error_life: Duration::ZERO,
+            wait: PATIENCE,
+        },
+    );
+    source.opened.store(1, Ordering::SeqCst);
+    let key = ("spdy".to_owned(), false);
+    let age = || match analyses.find(&key) {
+        Found::Report { age, .. } => Some(age),
+        _ => None,
+    };
+    open.send(()).expect("the gate is there");
+    assert_eq!(age(), Some(Age::Old));
+    *source.gate.lock().expect("whole") = channel().1;
+    assert_eq!(age(), Some(Age::Failed("closed".to_owned())));
+    let (open, gate) = channel();
+    *source.gate.lock().expect("whole") = gate;
+    open.send(()).expect("the gate is there");
+    assert_eq!(age(), Some(Age::Old));
 }
 
 #[test]
