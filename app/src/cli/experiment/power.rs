@@ -293,7 +293,7 @@ fn shown(answer: &Answer) -> String {
     let has_days = answer.methods.iter().any(|row| row.days.is_some());
     let days = if has_days { "   days" } else { "" };
     text.push_str(&format!(
-        ":\n\n{:<28}{:>12}{:>11}{days}\n",
+        ":\n\n{:<28} {:>11} {:>10}{days}\n",
         "", "users/arm", "users"
     ));
     for row in &answer.methods {
@@ -306,12 +306,12 @@ fn shown(answer: &Answer) -> String {
         let number =
             |users: Option<u64>| users.map_or_else(|| "too many".to_owned(), |n| n.to_string());
         let (arm, all) = (number(row.users_per_arm), number(row.users));
-        text.push_str(&format!("{name:<28}{arm:>12}{all:>11}"));
+        text.push_str(&format!("{name:<28} {arm:>11} {all:>10}"));
         if has_days {
             let days = row
                 .days
                 .map_or_else(String::new, |days| format!("{days:.0}"));
-            text.push_str(&format!("{days:>7}"));
+            text.push_str(&format!(" {days:>6}"));
         }
         text.push('\n');
     }
@@ -383,6 +383,28 @@ mod tests {
             asked("--effect 0.6% --intervals 12 --arms 3 --correlation 0").expect("accepted");
         assert_eq!(more.methods.len(), 2);
         assert!(more.methods[0].users_per_arm > Some(fixed), "{more:?}");
+    }
+
+    #[test]
+    fn large_numbers_stay_apart() {
+        let line = "--effect 0.002% --users-per-day 10 --arms 1000 --correlation 0.55";
+        let found = asked(line).expect("it is accepted");
+        let text = shown(&found);
+        let mut lines = text.lines().rev();
+        for row in found.methods.iter().rev() {
+            let numbers =
+                [row.users_per_arm, row.users].map(|n| n.expect("it is reached").to_string());
+            let days = row
+                .days
+                .map(|days| format!("{days:.0}"))
+                .expect("the rate is known");
+            let line = lines.next().expect("a line of the method");
+            let mut words = line.split_whitespace().rev();
+            assert_eq!(words.next(), Some(&*days), "{text}");
+            assert_eq!(words.next(), Some(&*numbers[1]), "{text}");
+            assert_eq!(words.next(), Some(&*numbers[0]), "{text}");
+            assert!(numbers[1].len() > 10 && days.len() > 6, "{text}");
+        }
     }
 
     #[test]
