@@ -142,16 +142,28 @@ fn measured_mismatch(report: &Report) -> Vec<String> {
     ]
 }
 
-/// Writes weights and shares of users of the first arms: `(50 to 50): a has 52.00 % and b has 48.00 %`.
+/// Writes weights and shares of users of the arms with the largest errors: `(50 to 50): a has 52.00 % and b has 48.00 %`.
 fn shares(report: &Report, users: &[u64]) -> String {
     let all = users.iter().sum::<u64>().max(1) as f64;
-    let arms = || report.arms.iter().zip(users).take(ARMS_MAX);
-    let weights: Vec<String> = arms().map(|(arm, _)| arm.weight.to_string()).collect();
-    let share = |(arm, users): (&Arm, &u64)| {
-        let share = *users as f64 * 100.0 / all;
+    let weights: f64 = report.arms.iter().map(|arm| f64::from(arm.weight)).sum();
+    // The terms of a chi-squared test; an arm of weight 0 has no users.
+    let error = |(arm, users): (&Arm, &u64)| {
+        let expected = all * f64::from(arm.weight) / weights;
+        let distance = *users as f64 - expected;
+        if distance == 0.0 {
+            return 0.0;
+        }
+        distance * distance / expected
+    };
+    let mut arms: Vec<(&Arm, &u64)> = report.arms.iter().zip(users).collect();
+    arms.sort_by(|a, b| error(*b).total_cmp(&error(*a)));
+    arms.truncate(ARMS_MAX);
+    let weights: Vec<String> = arms.iter().map(|(arm, _)| arm.weight.to_string()).collect();
+    let share = |(arm, users): &(&Arm, &u64)| {
+        let share = **users as f64 * 100.0 / all;
         format!("{} has {share:.2} %", arm.arm)
     };
-    let shares: Vec<String> = arms().map(share).collect();
+    let shares: Vec<String> = arms.iter().map(share).collect();
     format!("({}): {}", weights.join(" to "), joined(&shares))
 }
 
@@ -286,7 +298,7 @@ fn limits(report: &Report, metric: &Metric) -> Vec<String> {
 
 fn about_mean(metric: &Metric, one: &Comparison, control: &str) -> String {
     let (arm, name) = (&one.arm, label(metric.metric));
-    match &one.change {
+    match one.change.as_ref().filter(|found| !found.is_open()) {
         None => format!("{arm}: too few users to compare the mean {name} with {control}."),
         Some(found) if one.differs => format!(
             "{arm}: {name} is {} than in {control} on average ({}).",
@@ -318,20 +330,25 @@ fn about_quantiles(metric: &Metric, arm: &str) -> Vec<String> {
         ))
     };
     let differing: Vec<String> = found.iter().filter_map(about).collect();
-    let rest = found.iter().filter(|one| !one.differs);
-    let rest: Vec<String> = rest
-        .map(|one| format!("the {}", one.statistic.label()))
-        .collect();
-    let mut sentences = Vec::new();
-    if !differing.is_empty() {
-        sentences.push(format!("{arm}: {}.", joined(&differing)));
+    if differing.is_empty() {
+        return Vec::new();
     }
-    if !differing.is_empty() && !rest.is_empty() {
-        let verb = if rest.len() == 1 { "shows" } else { "show" };
-        sentences.push(format!(
-            "{arm}: {} {verb} no difference yet.",
-            joined(&rest)
-        ));
+    let rest = found.iter().filter(|one| !one.differs);
+    let (open, limited): (Vec<&Comparison>, Vec<&Comparison>) =
+        rest.partition(|one| one.change.is_none_or(|found| found.is_open()));
+    let mut sentences = vec![format!("{arm}: {}.", joined(&differing))];
+    for (rest, verbs, state) in [
+        (limited, ["shows", "show"], "no difference yet"),
+        (open, ["has", "have"], "too few users"),
+    ] {
+        let names = rest
+            .iter()
+            .map(|one| format!("the {}", one.statistic.label()));
+        let names: Vec<String> = names.collect();
+        let verb = verbs[usize::from(names.len() > 1)];
+        if !names.is_empty() {
+            sentences.push(format!("{arm}: {} {verb} {state}.", joined(&names)));
+        }
     }
     sentences
 }

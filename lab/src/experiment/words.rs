@@ -105,7 +105,7 @@ pub(super) fn range(metric: VisitMetric, found: &Change) -> String {
         (false, true) if high < 0.0 => format!("{} or more", percent(high)),
         (true, false) => format!("from {} on, without an upper limit", change(metric, low)),
         (false, true) => format!("up to {}, without a lower limit", change(metric, high)),
-        (false, false) => "no limits yet".to_owned(),
+        (false, false) => "too few users".to_owned(),
     }
 }
 
@@ -192,7 +192,7 @@ mod tests {
             "from 1.2 % faster on, without an upper limit"
         );
         assert_eq!(of(-100.0, 1.0), "up to 1.0 % slower, without a lower limit");
-        assert_eq!(of(-100.0, infinite), "no limits yet");
+        assert_eq!(of(-100.0, infinite), "too few users");
         let shift = Change {
             estimate: 0.0,
             low: -1.0,

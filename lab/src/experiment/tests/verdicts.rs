@@ -158,9 +158,47 @@ fn a_slower_arm_with_a_tail_that_shows_nothing() {
             "fast: page load is 1.2 % slower than in control on average (0.40 % to 2.0 %).",
             "The mean is 1,063 ms in fast and 1,050 ms in control.",
             "fast: the median is 1.2 % slower (0.40 % to 2.0 %).",
-            "fast: the 80th percentile and the 95th percentile show no difference yet.",
+            "fast: the 80th percentile shows no difference yet.",
+            "fast: the 95th percentile has too few users.",
             SURE,
             "This is sure enough to stop. More users only narrow the intervals.",
+        ],
+    );
+}
+
+#[test]
+fn an_arm_without_limits_of_its_mean() {
+    let mut report = with([EQUAL, SLOWER, OPEN, OPEN]);
+    report.arms.push(Arm {
+        arm: "third".to_owned(),
+        ..report.arms[1].clone()
+    });
+    let metric = &mut report.metrics[0];
+    metric.values.push(Values {
+        arm: "third".to_owned(),
+        ..metric.values[1].clone()
+    });
+    let [low, estimate, high] = OPEN;
+    metric.comparisons.push(Comparison {
+        arm: "third".to_owned(),
+        change: Some(Change {
+            estimate,
+            low,
+            high,
+        }),
+        ..metric.comparisons[0].clone()
+    });
+    check(
+        &report,
+        Vec::new(),
+        Outcome::Difference,
+        &[
+            "fast: no difference from control in the mean page load so far. The true change is within this range: 1.2 % faster to 2.3 % slower.",
+            "fast: the median is 1.2 % slower (0.40 % to 2.0 %).",
+            "fast: the 80th percentile and the 95th percentile have too few users.",
+            "third: too few users to compare the mean page load with control.",
+            SURE,
+            "The differences named above are sure; the mean page load is not decided in fast and third.",
         ],
     );
 }

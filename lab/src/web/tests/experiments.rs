@@ -175,6 +175,17 @@ fn another_metric_and_a_a_are_chosen_by_the_address() {
 }
 
 #[test]
+fn an_open_interval_has_too_few_users() {
+    let mut memory = recent(&[0.0, 0.0], "spdy");
+    memory.users.truncate(60);
+    let found = site(memory).json("experiments.json?experiment=spdy");
+    let rows = found["tables"]["changes"].as_array().expect("an array");
+    let means = rows.iter().filter(|row| row["statistic"] == "mean");
+    let verdicts: Vec<&Value> = means.map(|row| &row["verdict"]).collect();
+    assert_eq!(verdicts, ["too few users"; 2]);
+}
+
+#[test]
 fn a_page_without_connections_tells_it() {
     let mut memory = recent(&[0.0, 0.0], "spdy");
     memory.has_steps = false;

@@ -3,7 +3,7 @@
 use store::VisitMetric;
 
 use super::{EQUAL, FASTER, OPEN, check, metric, report, wait, with};
-use crate::experiment::report::{Outcome, ShareTest, State};
+use crate::experiment::report::{Arm, Outcome, ShareTest, State};
 use crate::experiment::tests::memory::START_S;
 use crate::experiment::verdict::verdict;
 use crate::experiment::warnings::warnings;
@@ -38,6 +38,33 @@ fn shares_that_contradict_the_weights_block_the_verdict() {
         found.sentences
     );
     assert_eq!(found.waits, []);
+}
+
+/// The arms with the largest errors come first, not those of the configuration.
+#[test]
+fn wrong_shares_of_many_arms_are_named() {
+    let mut report = report();
+    for n in 2..15 {
+        report.arms.push(Arm {
+            arm: format!("arm{n}"),
+            ..report.arms[1].clone()
+        });
+    }
+    report.arms[13].users = 9_000;
+    report.arms[12].users = 10_500;
+    report.arms[14].weight = 0;
+    report.sample_ratio = ShareTest {
+        p_value: 0.0,
+        is_mismatch: true,
+    };
+    let found = verdict(&report, Vec::new());
+    let first = &found.sentences[0];
+    assert!(
+        first.starts_with(
+            "No verdict: the shares of users contradict the weights (0 to 50 to 50 to 50 to 50 to 50 to 50 to 50 to 50 to 50): arm14 has 6.69 %, arm13 has 6.02 %, control has 6.69 %"
+        ),
+        "{first}"
+    );
 }
 
 #[test]

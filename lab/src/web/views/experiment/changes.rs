@@ -80,10 +80,10 @@ fn rows(metric: &Metric, table: &mut Table) {
             Some(change) => ends(change).map(|value| Cell::real(Some(value))),
             None => [Cell::Empty, Cell::Empty, Cell::Empty],
         };
-        let verdict = match one.change {
-            None => "too few users",
+        let verdict = match &one.change {
             Some(_) if one.differs => "differs",
-            Some(_) => "no difference yet",
+            Some(change) if !change.is_open() => "no difference yet",
+            _ => "too few users",
         };
         table.push(vec![
             Cell::Text(metric.metric.name().to_owned()),
