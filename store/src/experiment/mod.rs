@@ -20,4 +20,4 @@ pub use types::{
     ArmFigures, ArmStep, ArmTotals, Excluded, ExperimentQuery, ExperimentRows, ExperimentSettings,
     ExperimentSummary, UserValue, Visit,
 };
-pub(crate) use views::{ArmSums, Files, Users, View};
+pub(crate) use views::{ArmSums, Files, Users, VIEWS_MAX, View};

@@ -1,18 +1,22 @@
 //! Experiments: every query of random rows, batches that are sent again, databases of version 1, killed servers.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
 use firstbyte_tests::TempDir;
 use firstbyte_tests::clickhouse::ClickHouse;
 use firstbyte_tests::wait::{holds_within, pause, wait_until};
 use store::{
-    ArmFigures, ExperimentQuery, ExperimentRows, Retention, Step, Store, Visit, VisitMetric,
+    ArmFigures, ClickHouse as Reader, ExperimentQuery, ExperimentRows, HttpRequest, HttpResponse,
+    Retention, Step, Store, Transport, TransportError, Visit, VisitMetric,
 };
 
 use crate::common_experiments::{check_experiments, experiment_rows};
-use crate::connected::{reader, settings, start, store_experiments};
+use crate::connected::{DATABASE, reader, settings, start, store_experiments};
 use crate::fake::{self, Response};
+use crate::http::Http;
 
 const TABLES: [&str; 3] = ["visit", "arm_minute", "experiment"];
 const DAY: u64 = 86_400;
@@ -185,6 +189,61 @@ fn version_1_gets_tables_of_experiments() {
     assert_eq!(server.rows("SELECT max(version) FROM lab.schema"), "2\n");
     // The reader has checked the old schema.
     assert_eq!(sums(&store), (1, 1, 0));
+}
+
+/// A client that counts the rows of the largest response.
+struct Counting {
+    http: Http,
+    most: Arc<AtomicUsize>,
+}
+
+impl Transport for Counting {
+    fn send(&mut self, request: &HttpRequest<'_>) -> Result<HttpResponse, TransportError> {
+        let response = self.http.send(request)?;
+        let rows = response.body.iter().filter(|byte| **byte == b'\n').count();
+        self.most.fetch_max(rows, Ordering::Relaxed);
+        Ok(response)
+    }
+}
+
+/// A response has the earliest 20,000 page views of a user: at the limit, one below and one above.
+#[test]
+fn busy_users_do_not_fill_responses() {
+    let Some(server) = ClickHouse::start() else {
+        return;
+    };
+    let dir = TempDir::new();
+    let (_writer, reports) = start(settings(dir.path()), server.port());
+    assert!(reports.recv().is_ok());
+    let first_ms = (yesterday() * DAY + DAY / 2) * 1000;
+    // The earliest page views have the largest ids.
+    for (user, views) in [(1, 19_999), (2, 20_000), (3, 20_001), (4, 1)] {
+        let text = format!(
+            "INSERT INTO lab.visit (at_ms, experiment, user_id, view_id, arm, load_us) \
+             SELECT toUInt64({first_ms} + 20001 - number), 'spdy', toUInt64({user}), number, 'fast', \
+             toUInt32(number) FROM numbers({views})"
+        );
+        assert_eq!(server.rows(&text), "");
+    }
+    let most = Arc::new(AtomicUsize::new(0));
+    let client = Counting {
+        http: Http::new(server.port()),
+        most: Arc::clone(&most),
+    };
+    let store = Reader::reader(Box::new(client), DATABASE.to_owned(), None, None);
+    let query = ExperimentQuery {
+        window_s: DAY,
+        ..always()
+    };
+    let mut values = Vec::new();
+    let excluded = store.users(&query, VisitMetric::Load, &mut |user| {
+        values.push(user.value);
+    });
+    assert_eq!(excluded, Ok(store::Excluded::default()));
+    assert_eq!(values, [14_998.5, 14_999.5, 15_000.5, 0.0]);
+    assert_eq!(most.load(Ordering::Relaxed), 19_999 + 20_000 + 20_000 + 1);
+    assert_eq!(sums(&store), (4, 30_001, 0));
+    assert_eq!(most.load(Ordering::Relaxed), 19_999 + 20_000 + 20_000 + 1);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Answers about users. ClickHouse returns page views by user, and the values are computed here, as for SQLite.
 //!
-//! Users are read in slices of their ids, which are spread evenly: a response has about [`SLICE_ROWS`] page views. A page view that
-//! was stored twice counts once, the earliest.
+//! Users are read in slices of their ids, which are spread evenly: a response has about [`SLICE_ROWS`] page views. Of one user, it has
+//! [`USER_ROWS_MAX`] at most. A page view that was stored twice counts once, the earliest.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +11,13 @@ use crate::clickhouse::text::literal;
 use crate::error::Error;
 use crate::experiment::{
     ArmSums, ArmTotals, Excluded, ExperimentQuery, ExperimentSettings, ExperimentSummary, Files,
-    StoredArm, UserValue, Users, View, VisitMetric, arms_of, metrics_of, summary,
+    StoredArm, UserValue, Users, VIEWS_MAX, View, VisitMetric, arms_of, metrics_of, summary,
 };
 
 /// Page views of a response.
 const SLICE_ROWS: u64 = 100_000;
+/// Rows of one user in a response at most, the earliest ones. A page view may have two rows.
+const USER_ROWS_MAX: usize = 2 * VIEWS_MAX;
 /// Slices at most.
 const SLICES_MAX: u64 = 1 << 16;
 
@@ -119,7 +121,8 @@ fn each_view(
     for (first, last) in slices(count) {
         let text = format!(
             "SELECT user_id, view_id, at_ms, arm, {columns} FROM {table} \
-             WHERE {chosen} AND user_id >= {first} AND user_id <= {last} ORDER BY user_id FORMAT TabSeparated"
+             WHERE {chosen} AND user_id >= {first} AND user_id <= {last} \
+             ORDER BY user_id, at_ms, view_id LIMIT {USER_ROWS_MAX} BY user_id FORMAT TabSeparated"
         );
         reader.each(text, |fields| {
             let (user, view, at_ms) = (fields.number()?, fields.number()?, fields.number()?);
