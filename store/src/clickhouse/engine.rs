@@ -5,6 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::ClickHouseSettings;
+use super::batch::Kind;
 use super::encode::{self, Encoded};
 use super::experiments;
 use super::random::random;
@@ -13,6 +14,7 @@ use super::shared::{Connect, Shared, State};
 use super::spill::Spill;
 use crate::counters::{Counters, Report, Reports};
 use crate::error::Error;
+use crate::experiment::ExperimentSettings;
 use crate::writer::{Batch, Engine};
 
 /// Rows of a commit at most: a batch.
@@ -31,6 +33,8 @@ pub(crate) struct ClickHouseEngine {
     reports: Reports,
     shared: Option<Arc<Shared>>,
     is_full: bool,
+    /// Settings of experiments that did not fit into the spill directory: they are offered once.
+    settings_left: Vec<(u64, ExperimentSettings)>,
 }
 
 impl ClickHouseEngine {
@@ -47,6 +51,7 @@ impl ClickHouseEngine {
             reports,
             shared: None,
             is_full: false,
+            settings_left: Vec::new(),
         }
     }
 
@@ -84,7 +89,8 @@ impl ClickHouseEngine {
         Ok(shared)
     }
 
-    /// Spills batches. Returns the places of their rows, and an error if one could not be written.
+    /// Spills batches. Returns the places of rows that are spilled or dropped, and an error if one could not be written. Settings are
+    /// not dropped.
     fn spill(&mut self, shared: &Shared, batches: Vec<Encoded>) -> (Vec<usize>, Result<(), Error>) {
         let mut places = Vec::new();
         for mut batch in batches {
@@ -98,11 +104,33 @@ impl ClickHouseEngine {
                     self.is_full = false;
                     shared.changed.notify_all();
                 }
-                Ok(false) => self.drop_batch(&batch),
+                Ok(false) => {
+                    self.drop_batch(&batch);
+                    if batch.head.kind == Kind::Settings {
+                        continue;
+                    }
+                }
             }
             places.extend(batch.places);
         }
         (places, Ok(()))
+    }
+
+    /// Spills settings. Those that do not fit wait for the next commit.
+    fn spill_settings(
+        &mut self,
+        shared: &Shared,
+        settings: &mut Vec<(u64, ExperimentSettings)>,
+    ) -> Result<(), Error> {
+        // Rows that remain after an error are in the batch, so the commit is tried again.
+        let mut all = std::mem::take(&mut self.settings_left);
+        all.append(settings);
+        *settings = all;
+        let (places, done) = self.spill(shared, experiments::settings(settings));
+        remove(settings, places);
+        done?;
+        self.settings_left = std::mem::take(settings);
+        Ok(())
     }
 
     fn drop_batch(&mut self, batch: &Encoded) {
@@ -149,6 +177,7 @@ impl Engine for ClickHouseEngine {
 
     fn commit(&mut self, batch: &mut Batch) -> Result<(), Error> {
         let shared = self.open()?;
+        self.spill_settings(&shared, &mut batch.experiments.settings)?;
         let (places, done) = self.spill(&shared, encode::connections(&batch.rows));
         remove(&mut batch.rows, places);
         done?;
@@ -156,9 +185,6 @@ impl Engine for ClickHouseEngine {
         remove(&mut batch.open, places);
         done?;
         let rows = &mut batch.experiments;
-        let (places, done) = self.spill(&shared, experiments::settings(&rows.settings));
-        remove(&mut rows.settings, places);
-        done?;
         let (places, done) = self.spill(&shared, experiments::arms(&rows.arms));
         remove(&mut rows.arms, places);
         done?;
@@ -201,7 +227,71 @@ impl Engine for ClickHouseEngine {
 
 #[cfg(test)]
 mod tests {
+    use firstbyte_tests::TempDir;
+
+    use super::super::batch;
     use super::*;
+    use crate::clickhouse::{HttpRequest, HttpResponse, Transport, TransportError};
+    use crate::connection::Connection;
+    use crate::retention::Retention;
+
+    /// A client without a server.
+    struct Nowhere;
+
+    impl Transport for Nowhere {
+        fn send(&mut self, _: &HttpRequest<'_>) -> Result<HttpResponse, TransportError> {
+            Err(TransportError::NotSent("no server".to_owned()))
+        }
+    }
+
+    /// Settings are offered once, so they must not be lost.
+    #[test]
+    fn settings_wait_for_room() {
+        let dir = TempDir::new();
+        let limited = ClickHouseSettings {
+            database: "lab".to_owned(),
+            user: None,
+            password: None,
+            spill: dir.path().to_owned(),
+            // Room for the connection alone, or for the settings.
+            spill_bytes: 450,
+            batch_pause: Duration::ZERO,
+            retention: Retention::default(),
+        };
+        let connect: Connect = Box::new(|| Box::new(Nowhere));
+        let reports = Reports::new(|_| {});
+        let mut engine = ClickHouseEngine::new(limited, connect, Arc::default(), reports);
+        let mut rows = Batch::default();
+        rows.rows.push(Connection {
+            server: "x".repeat(256),
+            ..Connection::default()
+        });
+        engine.commit(&mut rows).expect("it is spilled");
+        let shared = engine.open().expect("it is open");
+        for share in [1, 2] {
+            let mut settings = Batch::default();
+            let changed = ExperimentSettings {
+                share,
+                ..ExperimentSettings::default()
+            };
+            settings.experiments.settings.push((7, changed));
+            engine.commit(&mut settings).expect("it is possible");
+            assert!(settings.is_empty());
+            assert_eq!(shared.lock().spill.sizes().0, 1, "there is no room");
+        }
+        shared.lock().spill.delete_first().expect("it is deleted");
+        engine.commit(&mut Batch::default()).expect("it is spilled");
+        let state = shared.lock();
+        let waiting = state.spill.first().expect("a batch");
+        let (head, _) = batch::read(&state.spill.path_of(&waiting)).expect("a batch");
+        assert_eq!((head.kind, head.rows), (Kind::Settings, 2));
+        drop(state);
+        // Nothing is left to be stored twice.
+        shared.lock().spill.delete_first().expect("it is deleted");
+        engine.commit(&mut Batch::default()).expect("it is spilled");
+        assert_eq!(shared.lock().spill.first(), None);
+        engine.close();
+    }
 
     #[test]
     fn pauses_differ_and_are_not_longer() {

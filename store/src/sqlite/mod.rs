@@ -9,8 +9,8 @@ use rusqlite::OptionalExtension;
 use crate::connection::Connection;
 use crate::error::Error;
 use crate::experiment::{
-    ArmStep, ArmTotals, Excluded, ExperimentQuery, ExperimentRows, ExperimentSummary, UserValue,
-    VisitMetric,
+    ArmStep, ArmTotals, Excluded, ExperimentQuery, ExperimentRows, ExperimentSettings,
+    ExperimentSummary, UserValue, VisitMetric,
 };
 use crate::query::{
     Answer, NETWORK_ROWS_MAX, Networks, OpenConnections, OpenSample, Query, Step, Totals,
@@ -177,6 +177,20 @@ impl Sqlite {
         table::insert_rows(&transaction, names, rows)?;
         table::insert_open(&transaction, names, open)?;
         experiments::insert(&transaction, names, experiments)?;
+        Ok(transaction.commit()?)
+    }
+
+    /// Stores settings of experiments that an earlier file had, unless this file has them or later ones.
+    pub(crate) fn restore_settings<'s>(
+        &mut self,
+        settings: impl Iterator<Item = &'s (u64, ExperimentSettings)>,
+    ) -> Result<(), Error> {
+        let transaction = table::write(&mut self.db)?;
+        // Names of this transaction are forgotten: it may be rolled back.
+        let mut names = HashMap::new();
+        for (since_s, settings) in settings {
+            experiments::restore_settings(&transaction, &mut names, *since_s, settings)?;
+        }
         Ok(transaction.commit()?)
     }
 

@@ -1,5 +1,6 @@
 //! SQLite as an engine of the writer: opens the file, replaces a damaged one, and maintains it.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -9,6 +10,7 @@ use super::engine::{Batch, Engine};
 use crate::clock::ClockWatch;
 use crate::counters::{Counters, Report, Reports};
 use crate::error::Error;
+use crate::experiment::ExperimentSettings;
 use crate::retention::Retention;
 use crate::sqlite::{MovedAside, Opened, Sqlite};
 
@@ -28,6 +30,10 @@ pub(super) struct SqliteEngine {
     counters: Arc<Counters>,
     reports: Reports,
     store: Option<Sqlite>,
+    /// Stored settings of experiments by name: they are offered once, and another file needs them.
+    settings: BTreeMap<String, (u64, ExperimentSettings)>,
+    /// Whether the file was opened since the settings were stored.
+    is_reopened: bool,
     /// Since the first maintenance.
     clock: Option<ClockWatch>,
 }
@@ -45,6 +51,8 @@ impl SqliteEngine {
             counters,
             reports,
             store: None,
+            settings: BTreeMap::new(),
+            is_reopened: false,
             clock: None,
         }
     }
@@ -56,7 +64,8 @@ impl SqliteEngine {
     ) -> Result<T, Error> {
         let mut once = |engine: &mut Self| {
             let mut store = engine.open()?;
-            let done = work(engine, &mut store);
+            let restored = engine.restore_settings(&mut store);
+            let done = restored.and_then(|()| work(engine, &mut store));
             engine.store = Some(store);
             done
         };
@@ -80,6 +89,15 @@ impl SqliteEngine {
         Ok(self.opened(opened))
     }
 
+    /// Stores the settings of experiments in a file that was opened after them. Most files have them already.
+    fn restore_settings(&mut self, store: &mut Sqlite) -> Result<(), Error> {
+        if self.is_reopened && !self.settings.is_empty() {
+            store.restore_settings(self.settings.values())?;
+        }
+        self.is_reopened = false;
+        Ok(())
+    }
+
     fn replace(&mut self, reason: &str) -> Result<(), Error> {
         if let Some(store) = self.store.take() {
             let opened = store.replace(reason)?;
@@ -93,6 +111,7 @@ impl SqliteEngine {
             self.counters.moved_aside.fetch_add(1, Ordering::Relaxed);
             self.reports.send(Report::MovedAside { to, reason });
         }
+        self.is_reopened = true;
         let path = store.path().to_owned();
         self.reports.send(Report::Opened { path });
         store
@@ -126,6 +145,9 @@ impl Engine for SqliteEngine {
         counters
             .written
             .fetch_add(batch.counted(), Ordering::Relaxed);
+        let settings = batch.experiments.settings.drain(..);
+        self.settings
+            .extend(settings.map(|row| (row.1.name.clone(), row)));
         batch.clear();
         Ok(())
     }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use firstbyte_tests::TempDir;
-use firstbyte_tests::wait::pause;
+use firstbyte_tests::wait::{pause, wait_until};
 use store::{
     ArmFigures, ExperimentQuery, ExperimentRows, ExperimentSettings, MAX_BYTES_LEAST, Retention,
     Settings, Sqlite, SqliteReader, Store, Visit,
@@ -111,6 +111,97 @@ fn settings_are_stored_when_they_change() {
         (found[0].since_s, found[0].settings.clone()),
         (50, Some(settings(1)))
     );
+}
+
+/// Removes a store with its log.
+fn remove(path: &Path) {
+    for suffix in ["", "-wal", "-shm"] {
+        let mut name = path.as_os_str().to_owned();
+        name.push(suffix);
+        std::fs::remove_file(name).expect("it is removed");
+    }
+}
+
+/// Settings are offered once. A file that begins anew has them all the same.
+#[test]
+fn new_files_have_the_settings() {
+    type Change = fn(&Path);
+    let damage: Change = |path| {
+        let db = rusqlite::Connection::open(path).expect("it opens");
+        db.execute_batch("PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = 'no SQL' WHERE name = 'visit'; PRAGMA schema_version = 1000;")
+            .expect("damage");
+    };
+    let weighted = |name: &str, weight| ExperimentSettings {
+        name: name.to_owned(),
+        arms: vec![("fast".to_owned(), weight)],
+        ..ExperimentSettings::default()
+    };
+    for change in [remove as Change, damage] {
+        let dir = TempDir::new();
+        let mut quick = Settings::new(&file(&dir));
+        quick.commit_pause = Duration::from_millis(1);
+        let (writer, _reports) = start(quick);
+        assert!(writer.offer_settings(5, weighted("spdy", 1)));
+        assert!(writer.offer_settings(6, weighted("other", 7)));
+        assert!(writer.offer_settings(7, weighted("spdy", 2)));
+        for (view, count) in [(1, 1), (2, 2)] {
+            assert!(writer.offer_visit(visit(NOON, 1, view)));
+            wait_until("the page view is stored", || {
+                writer.counters().counts().written == count
+            });
+            if view == 1 {
+                change(&file(&dir));
+            }
+        }
+        writer.close();
+        let found = open(&file(&dir)).experiments().expect("a list");
+        let settings: Vec<_> = found
+            .into_iter()
+            .map(|found| (found.views, found.since_s, found.settings))
+            .collect();
+        let expected = [
+            (0, 6, Some(weighted("other", 7))),
+            (1, 7, Some(weighted("spdy", 2))),
+        ];
+        assert_eq!(settings, expected);
+    }
+}
+
+/// Another process has changed the settings meanwhile: its file is opened again, and keeps them.
+#[test]
+fn later_settings_of_a_file_stay() {
+    let dir = TempDir::new();
+    let weighted = |weight| ExperimentSettings {
+        name: "spdy".to_owned(),
+        arms: vec![("fast".to_owned(), weight)],
+        ..ExperimentSettings::default()
+    };
+    for (later_s, expected) in [(6, 1), (8, 2)] {
+        let path = dir.path().join(format!("{later_s}.db"));
+        let mut quick = Settings::new(&path);
+        quick.commit_pause = Duration::from_millis(1);
+        let (writer, _reports) = start(quick);
+        assert!(writer.offer_settings(7, weighted(1)));
+        assert!(writer.offer_visit(visit(NOON, 1, 1)));
+        let written = || writer.counters().counts().written;
+        wait_until("the page view is stored", || written() == 1);
+        let rows = ExperimentRows {
+            settings: vec![(later_s, weighted(2))],
+            ..ExperimentRows::default()
+        };
+        // A file with the settings of the other process takes the place of the first one.
+        let other = dir.path().join("other.db");
+        let mut store = open(&other);
+        commit(&mut store, &rows);
+        drop(store);
+        remove(&path);
+        std::fs::rename(&other, &path).expect("it is renamed");
+        assert!(writer.offer_visit(visit(NOON, 1, 2)));
+        wait_until("the page view is stored", || written() == 2);
+        writer.close();
+        let found = open(&path).experiments().expect("a list");
+        assert_eq!(found[0].settings, Some(weighted(expected)), "{later_s}");
+    }
 }
 
 #[test]

@@ -45,6 +45,32 @@ fn insert_settings(
     if stored.last().is_some_and(|(_, last)| last == settings) {
         return Ok(());
     }
+    put_settings(db, name, since_s, settings)
+}
+
+/// Stores settings that applied to an earlier file, unless the store has them or later ones: another process may have stored those.
+pub(crate) fn restore_settings(
+    db: &rusqlite::Connection,
+    names: &mut Names,
+    since_s: u64,
+    settings: &ExperimentSettings,
+) -> Result<(), Error> {
+    let name = number_of(db, names, &settings.name)?;
+    let mut stored = settings_of(db, name, &settings.name)?;
+    stored.sort();
+    let is_needed = |(last_s, last): &(u64, _)| last != settings && *last_s <= since_s;
+    match stored.last().is_none_or(is_needed) {
+        true => put_settings(db, name, since_s, settings),
+        false => Ok(()),
+    }
+}
+
+fn put_settings(
+    db: &rusqlite::Connection,
+    name: i64,
+    since_s: u64,
+    settings: &ExperimentSettings,
+) -> Result<(), Error> {
     db.execute(
         sql::INSERT_SETTINGS,
         params![
