@@ -3,14 +3,21 @@
 //! A machine may start with a wrong clock, and a clock may jump. Such a clock deletes nothing: age counts only if the clock fits
 //! the newest row, or has run evenly for an hour.
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
-/// Largest time between the newest row and a clock that is trusted at once, seconds: two days.
-const GAP_S: u64 = 2 * 86_400;
+/// Time between a clock and stored times from which one of them is wrong, seconds: two days.
+pub(crate) const WRONG_S: u64 = 2 * 86_400;
 /// Deviation from even running that is a jump, seconds.
 const JUMP_S: u64 = 300;
 /// Time for which a clock has to run evenly.
 const TRIAL: Duration = Duration::from_secs(3600);
+
+/// Returns the time of the wall clock, Unix seconds.
+pub(crate) fn wall_s() -> u64 {
+    SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs())
+}
 
 /// The clock at the last look.
 #[derive(Debug)]
@@ -24,7 +31,7 @@ pub(crate) struct ClockWatch {
 impl ClockWatch {
     /// Looks at a clock for the first time; `newest_s` is the time of the newest row.
     pub(crate) fn new(newest_s: Option<u64>, wall_s: u64, at: Instant) -> Self {
-        let fits = newest_s.is_none_or(|newest_s| wall_s <= newest_s.saturating_add(GAP_S));
+        let fits = newest_s.is_none_or(|newest_s| wall_s <= newest_s.saturating_add(WRONG_S));
         Self {
             wall_s,
             at,
@@ -61,8 +68,8 @@ mod tests {
         for (newest_s, fits) in [
             (None, true),
             (Some(NOON), true),
-            (Some(NOON - GAP_S), true),
-            (Some(NOON - GAP_S - 1), false),
+            (Some(NOON - WRONG_S), true),
+            (Some(NOON - WRONG_S - 1), false),
             // A clock behind the rows deletes fewer.
             (Some(NOON + 86_400), true),
         ] {

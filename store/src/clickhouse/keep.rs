@@ -3,11 +3,10 @@
 //! All servers of a database look once an hour, and the first one drops; another one finds nothing. The table `kept` has the begins of
 //! the stored times, so a reader does not take a dropped day for an empty one.
 
-use std::time::SystemTime;
-
 use super::client::Client;
 use super::sql;
 use super::text::literal;
+use crate::clock::wall_s;
 use crate::error::Error;
 use crate::period::{Kept, Resolution};
 use crate::retention::{HOURS_KEPT_S, Retention};
@@ -103,10 +102,7 @@ fn old_partitions(
 
 /// The earlier one of two clocks: a wrong clock of one machine must not delete the rows of all.
 fn now_s(client: &mut Client) -> Result<u64, Error> {
-    let own_s = SystemTime::now()
-        .duration_since(SystemTime::UNIX_EPOCH)
-        .map_or(0, |since| since.as_secs());
     let text = "SELECT toUInt64(toUnixTimestamp(now())) FORMAT TabSeparated";
     let their_s = client.query(text)?.trim().parse().unwrap_or(0);
-    Ok(own_s.min(their_s))
+    Ok(wall_s().min(their_s))
 }

@@ -67,13 +67,14 @@ pub(crate) fn metrics_of(text: &str) -> Vec<VisitMetric> {
     text.split(' ').filter_map(VisitMetric::from_name).collect()
 }
 
-/// Summary of an experiment from all its stored settings, with their times in seconds, and from its arms. Both may be in any order.
+/// Summary of an experiment from all its stored settings, with their times in seconds, and from its arms. Settings are in the order
+/// of storage, and arms in any. Times after `now_s` are those of a wrong clock.
 pub(crate) fn summary(
     name: String,
-    mut settings: Vec<(u64, ExperimentSettings)>,
+    settings: Vec<(u64, ExperimentSettings)>,
     mut arms: Vec<StoredArm>,
+    now_s: u64,
 ) -> ExperimentSummary {
-    settings.sort();
     arms.retain(|arm| !arm.name.is_empty());
     let mut names: Vec<String> = arms.iter().map(|arm| arm.name.clone()).collect();
     names.extend(
@@ -85,18 +86,8 @@ pub(crate) fn summary(
     names.dedup();
     let last = settings.last().map(|(_, settings)| settings.clone());
     let current = last.as_ref().map_or(&[][..], |last| &last.arms);
-    // The last ones with these arms and weights.
-    let same = settings.iter().rev();
-    let same = same.take_while(|(_, settings)| settings.arms == current);
-    let (same, first_s) = (
-        same.collect::<Vec<_>>(),
-        arms.iter().map(|arm| arm.first_ms / 1000).min(),
-    );
-    let mut since_s = same.last().map_or(0, |(since_s, _)| *since_s);
-    if same.len() == settings.len() {
-        // A server takes requests before its store is open, and settings have the time of the store.
-        since_s = since_s.min(first_s.unwrap_or(since_s));
-    }
+    let first_s = arms.iter().map(|arm| arm.first_ms / 1000).min();
+    let since_s = since_s(&settings, current, first_s, now_s);
     names.retain(|name| current.iter().all(|(other, _)| other != name));
     let first = current.iter().map(|(name, _)| name.clone());
     ExperimentSummary {
@@ -110,6 +101,35 @@ pub(crate) fn summary(
     }
 }
 
+/// Returns the time since which arms and weights are the current ones; 0 without settings.
+fn since_s(
+    settings: &[(u64, ExperimentSettings)],
+    current: &[(String, u32)],
+    first_s: Option<u64>,
+    now_s: u64,
+) -> u64 {
+    let rows = settings.iter().rev();
+    let same = rows.take_while(|(_, settings)| settings.arms == current);
+    let (earlier, same) = settings.split_at(settings.len() - same.count());
+    if same.is_empty() {
+        return 0;
+    }
+    let times = |rows: &[(u64, ExperimentSettings)]| {
+        let times = rows.iter().map(|(since_s, _)| *since_s);
+        times
+            .filter(|since_s| *since_s <= now_s)
+            .collect::<Vec<_>>()
+    };
+    let since_s = times(same).first().copied().unwrap_or(now_s);
+    match times(earlier).into_iter().max() {
+        // A clock may have gone back.
+        Some(earlier_s) => since_s.max(earlier_s),
+        None if !earlier.is_empty() => since_s,
+        // A server takes requests before its store is open, and settings have the time of the store.
+        None => since_s.min(first_s.unwrap_or(since_s)),
+    }
+}
+
 /// Returns the place of an arm; `None` for the empty name.
 pub(crate) fn place_of(arms: &[String], name: &str) -> Option<usize> {
     arms.iter().position(|arm| arm == name)
@@ -118,6 +138,8 @@ pub(crate) fn place_of(arms: &[String], name: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const NOW: u64 = 100;
 
     fn settings(arms: &[(&str, u32)], share: u32) -> ExperimentSettings {
         let arms = arms.iter();
@@ -175,16 +197,45 @@ mod tests {
         let rows = |changes: &[Change<'_>]| {
             let changes = changes.iter();
             let rows = changes.map(|(at_s, arms, share)| (*at_s, settings(arms, *share)));
-            summary("spdy".to_owned(), rows.collect(), Vec::new())
+            summary("spdy".to_owned(), rows.collect(), Vec::new(), NOW)
         };
         assert_eq!(rows(&[]).since_s, 0);
         assert_eq!(rows(&[(5, old, 1)]).since_s, 5);
         // Another share leaves the weights as they are.
-        let found = rows(&[(30, new, 2), (10, new, 1), (5, old, 1), (20, new, 1)]);
+        let found = rows(&[(5, old, 1), (10, new, 1), (20, new, 1), (30, new, 2)]);
         assert_eq!(found.since_s, 10);
         assert_eq!(found.settings, Some(settings(new, 2)));
         let found = rows(&[(5, new, 1), (10, old, 1), (20, new, 1)]);
         assert_eq!(found.since_s, 20);
+    }
+
+    /// Settings in force are those that were stored last, whatever their time.
+    #[test]
+    fn times_of_wrong_clocks_do_not_count() {
+        let later = NOW + 1;
+        // Times with the weight of an arm, and the expected time.
+        type Case<'a> = (&'a [(u64, u32)], u64);
+        let cases: [Case<'_>; 9] = [
+            (&[(NOW, 1)], NOW),
+            (&[(later, 1)], NOW),
+            (&[(5, 1), (later, 2)], NOW),
+            (&[(5, 1), (later, 2), (20, 1)], 20),
+            (&[(5, 1), (later, 2), (20, 2)], 20),
+            (&[(later, 1), (20, 2)], 20),
+            // A clock that is late.
+            (&[(50, 1), (5, 2)], 50),
+            (&[(50, 1), (5, 1)], 50),
+            (&[(50, 1), (50, 2)], 50),
+        ];
+        for (rows, since_s) in cases {
+            let all = rows
+                .iter()
+                .map(|(at_s, weight)| (*at_s, settings(&[("a", *weight)], 1)));
+            let found = summary("spdy".to_owned(), all.collect(), Vec::new(), NOW);
+            let weight = rows.last().map(|(_, weight)| *weight);
+            assert_eq!(found.since_s, since_s, "{rows:?}");
+            assert_eq!(found.settings.map(|it| it.arms[0].1), weight, "{rows:?}");
+        }
     }
 
     #[test]
@@ -201,7 +252,7 @@ mod tests {
                 first_ms,
                 last_ms: first_ms,
             };
-            summary("spdy".to_owned(), rows.collect(), vec![seen]).since_s
+            summary("spdy".to_owned(), rows.collect(), vec![seen], NOW).since_s
         };
         assert_eq!(since_s(&[(10, 50)], 9_999), 9);
         assert_eq!(since_s(&[(10, 50)], 10_000), 10);
@@ -228,7 +279,7 @@ mod tests {
             (1, settings(&[("z", 1), ("a", 1)], 1)),
             (2, settings(&[("c", 1), ("b", 1)], 1)),
         ];
-        let found = summary("spdy".to_owned(), rows, arms.clone());
+        let found = summary("spdy".to_owned(), rows, arms.clone(), NOW);
         assert_eq!(found.arms, ["c", "b", "a", "x", "z"]);
         assert_eq!(
             (found.first_s, found.last_s, found.views),
@@ -236,7 +287,7 @@ mod tests {
         );
         assert_eq!(place_of(&found.arms, "x"), Some(3));
         assert_eq!(place_of(&found.arms, ""), None);
-        let found = summary("spdy".to_owned(), Vec::new(), arms);
+        let found = summary("spdy".to_owned(), Vec::new(), arms, NOW);
         assert_eq!(
             (found.arms, found.settings),
             (vec!["b".to_owned(), "x".to_owned()], None)

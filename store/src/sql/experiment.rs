@@ -109,10 +109,10 @@ FROM arm_minute AS a
 
 // Texts that read.
 
-/// Settings of an experiment.
+/// Settings of an experiment, in the order of storage: a clock may have been wrong.
 pub(crate) const SETTINGS: &str =
     "SELECT since_s, arms, share, start_s, end_s, window_s, pre_period_s, metrics FROM experiment
-WHERE name = ?1";
+WHERE name = ?1 ORDER BY id";
 
 /// Numbers of the experiments with settings or page views.
 pub(crate) const NUMBERS: &str =

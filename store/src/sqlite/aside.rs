@@ -2,8 +2,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
+use crate::clock::wall_s;
 use crate::error::Error;
 
 /// Files of that name that are tried within one second.
@@ -20,10 +20,7 @@ pub struct MovedAside {
 
 /// Gives a store and its write-ahead log new names.
 pub(super) fn move_aside(path: &Path, reason: &str) -> Result<MovedAside, Error> {
-    let now_s = SystemTime::now()
-        .duration_since(SystemTime::UNIX_EPOCH)
-        .map_or(0, |since| since.as_secs());
-    let to = free_name(path, now_s)?;
+    let to = free_name(path, wall_s())?;
     for suffix in ["-wal", "-shm", ""] {
         match fs::rename(with(path, suffix), with(&to, suffix)) {
             Err(error) if suffix.is_empty() || error.kind() != std::io::ErrorKind::NotFound => {

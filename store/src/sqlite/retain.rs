@@ -7,6 +7,7 @@ use rusqlite::{Transaction, params};
 
 use super::experiments;
 use super::table::{State, int, state, uint, write};
+use crate::clock::WRONG_S;
 use crate::error::Error;
 use crate::period::{Kept, Resolution, dimensions_of};
 use crate::query::Dimension;
@@ -19,9 +20,6 @@ const STEP_ROWS: u32 = 5_000;
 const STEP_PAGES: u64 = 1_000;
 /// Share of free pages above which the file shrinks; fewer are used for the next rows.
 const FREE_SHARE: u64 = 4;
-
-/// Time from which a begin in the future is that of a wrong clock, seconds: two days.
-const WRONG_S: u64 = 2 * 86_400;
 
 /// Work done by a step.
 #[derive(Default)]

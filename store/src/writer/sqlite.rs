@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use super::engine::{Batch, Engine};
-use crate::clock::ClockWatch;
+use crate::clock::{ClockWatch, wall_s};
 use crate::counters::{Counters, Report, Reports};
 use crate::error::Error;
 use crate::experiment::ExperimentSettings;
@@ -119,10 +119,7 @@ impl SqliteEngine {
 
     /// Time of the wall clock, or 0 if it is not trusted: nothing is old then.
     fn now_s(&mut self, newest_s: Option<u64>) -> u64 {
-        let now_s = SystemTime::now()
-            .duration_since(SystemTime::UNIX_EPOCH)
-            .map_or(0, |since| since.as_secs());
-        let now = Instant::now();
+        let (now_s, now) = (wall_s(), Instant::now());
         let clock = self
             .clock
             .get_or_insert_with(|| ClockWatch::new(newest_s, now_s, now));

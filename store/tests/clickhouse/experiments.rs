@@ -191,6 +191,40 @@ fn version_1_gets_tables_of_experiments() {
     assert_eq!(sums(&store), (1, 1, 0));
 }
 
+/// Settings of a server with a clock that is ahead, by two days and by more.
+#[test]
+fn settings_from_the_future_do_not_count() {
+    let Some(server) = ClickHouse::start() else {
+        return;
+    };
+    let dir = TempDir::new();
+    let (_writer, reports) = start(settings(dir.path()), server.port());
+    assert!(reports.recv().is_ok());
+    let insert = |after_s: i64, arms: &str| {
+        let text = format!(
+            "INSERT INTO lab.experiment (since_s, name, arms) \
+             SELECT toUInt64(toUnixTimestamp(now()) + {after_s}), 'spdy', '{arms}'"
+        );
+        assert_eq!(server.rows(&text), "");
+    };
+    let store = reader(server.port());
+    for (after_s, arms, last) in [
+        (-100, "fast=1", "fast=1"),
+        // A minute is the time of the test.
+        (2 * DAY as i64 + 60, "fast=2", "fast=1"),
+        (2 * DAY as i64, "fast=3", "fast=3"),
+    ] {
+        insert(after_s, arms);
+        let found = store.experiments().expect("a list").remove(0);
+        let found = found.settings.expect("settings").arms;
+        let found: Vec<_> = found
+            .iter()
+            .map(|it| format!("{}={}", it.0, it.1))
+            .collect();
+        assert_eq!(found, [last]);
+    }
+}
+
 /// A client that counts the rows of the largest response.
 struct Counting {
     http: Http,

@@ -113,6 +113,51 @@ fn settings_are_stored_when_they_change() {
     );
 }
 
+/// Settings in force are those that were stored last. A clock may have been wrong meanwhile, by more than two days.
+#[test]
+fn settings_of_a_wrong_clock_do_not_stay() {
+    const IN_2040: u64 = 2_208_988_800;
+    let dir = TempDir::new();
+    let mut store = open(&file(&dir));
+    let settings = |weight| ExperimentSettings {
+        name: "spdy".to_owned(),
+        arms: vec![("fast".to_owned(), weight)],
+        ..ExperimentSettings::default()
+    };
+    for (at_s, weight, rows, since_s) in [
+        (NOON, 2, 1, NOON),
+        // Two changes in one second.
+        (NOON, 1, 2, NOON),
+        (IN_2040, 2, 3, 0),
+        (NOON + 10, 1, 4, NOON + 10),
+        (NOON + 20, 1, 4, NOON + 10),
+        (IN_2040, 2, 5, 0),
+        (NOON + 30, 2, 6, NOON + 30),
+        (NOON + 40, 2, 6, NOON + 30),
+        (NOON + 2 * DAY + 50, 3, 7, NOON + 2 * DAY + 50),
+        (NOON + 50, 3, 7, NOON + 2 * DAY + 50),
+        (NOON + 49, 3, 8, NOON + 2 * DAY + 50),
+    ] {
+        let change = ExperimentRows {
+            settings: vec![(at_s, settings(weight))],
+            ..ExperimentRows::default()
+        };
+        commit(&mut store, &change);
+        let found = store.experiments().expect("a list").remove(0);
+        assert_eq!(found.settings, Some(settings(weight)), "{at_s}");
+        if at_s == IN_2040 {
+            // The present.
+            assert!(found.since_s < IN_2040);
+        } else {
+            assert_eq!(found.since_s, since_s, "{at_s}");
+        }
+        let count: i64 = rusqlite::Connection::open(file(&dir))
+            .and_then(|db| db.query_row("SELECT count(*) FROM experiment", [], |row| row.get(0)))
+            .expect("a number");
+        assert_eq!(count, rows, "{at_s}");
+    }
+}
+
 /// Removes a store with its log.
 fn remove(path: &Path) {
     for suffix in ["", "-wal", "-shm"] {
@@ -176,7 +221,7 @@ fn later_settings_of_a_file_stay() {
         arms: vec![("fast".to_owned(), weight)],
         ..ExperimentSettings::default()
     };
-    for (later_s, expected) in [(6, 1), (8, 2)] {
+    for (later_s, expected) in [(6, 1), (7, 1), (8, 2)] {
         let path = dir.path().join(format!("{later_s}.db"));
         let mut quick = Settings::new(&path);
         quick.commit_pause = Duration::from_millis(1);

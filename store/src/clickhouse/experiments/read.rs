@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use crate::clickhouse::parse::Fields;
 use crate::clickhouse::reader::Reader;
 use crate::clickhouse::text::literal;
+use crate::clock::{WRONG_S, wall_s};
 use crate::error::Error;
 use crate::experiment::{
     ArmSums, ArmTotals, Excluded, ExperimentQuery, ExperimentSettings, ExperimentSummary, Files,
@@ -43,7 +44,7 @@ pub(crate) fn summaries(reader: &mut Reader) -> Result<Vec<ExperimentSummary>, E
     for (name, count) in rows {
         let arms = arms(reader, &name, count)?;
         let settings = settings.remove(&name).unwrap_or_default();
-        found.push(summary(name, settings, arms));
+        found.push(summary(name, settings, arms, wall_s()));
     }
     Ok(found)
 }
@@ -180,16 +181,18 @@ pub(super) fn arms_of_experiment(
         return Ok(None);
     }
     let settings = settings.into_values().next().unwrap_or_default();
-    Ok(Some(summary(name.to_owned(), settings, arms).arms))
+    let found = summary(name.to_owned(), settings, arms, wall_s());
+    Ok(Some(found.arms))
 }
 
-/// Settings with their times by the name of the experiment.
+/// Settings with their times by the name of the experiment, in the order of time.
 type Settings = BTreeMap<String, Vec<(u64, ExperimentSettings)>>;
 
+/// Reads settings. Rows from the future are those of a server with a wrong clock.
 fn settings(reader: &mut Reader, chosen: &str) -> Result<Settings, Error> {
     let text = format!(
         "SELECT since_s, name, arms, share, start_s, end_s, window_s, pre_period_s, metrics \
-         FROM {} WHERE {chosen} FORMAT TabSeparated",
+         FROM {} WHERE {chosen} AND since_s <= toUnixTimestamp(now()) + {WRONG_S} FORMAT TabSeparated",
         reader.table("experiment")
     );
     let mut found = Settings::new();
@@ -208,6 +211,8 @@ fn settings(reader: &mut Reader, chosen: &str) -> Result<Settings, Error> {
         found.entry(name).or_default().push((since_s, settings));
         Ok(())
     })?;
+    // Of one second, the order is unknown.
+    found.values_mut().for_each(|rows| rows.sort());
     Ok(found)
 }
 

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use rusqlite::{OptionalExtension, Row, Statement, params};
 
 use super::read::settings_of;
+use crate::clock::WRONG_S;
 use crate::error::Error;
 use crate::experiment::{
     ArmFigures, ExperimentRows, ExperimentSettings, Visit, arms_text, metrics_text,
@@ -32,7 +33,7 @@ pub(crate) fn insert(
     insert_arms(db, names, &rows.arms)
 }
 
-/// Stores settings unless the store has them.
+/// Stores settings unless the store has them. They are stored again if the stored time is that of a wrong clock.
 fn insert_settings(
     db: &rusqlite::Connection,
     names: &mut Names,
@@ -40,12 +41,13 @@ fn insert_settings(
     settings: &ExperimentSettings,
 ) -> Result<(), Error> {
     let name = number_of(db, names, &settings.name)?;
-    let mut stored = settings_of(db, name, &settings.name)?;
-    stored.sort();
-    if stored.last().is_some_and(|(_, last)| last == settings) {
-        return Ok(());
+    let stored = settings_of(db, name, &settings.name)?;
+    let is_stored =
+        |(last_s, last): &(u64, _)| last == settings && *last_s <= since_s.saturating_add(WRONG_S);
+    match stored.last().is_some_and(is_stored) {
+        true => Ok(()),
+        false => put_settings(db, name, since_s, settings),
     }
-    put_settings(db, name, since_s, settings)
 }
 
 /// Stores settings that applied to an earlier file, unless the store has them or later ones: another process may have stored those.
@@ -56,8 +58,7 @@ pub(crate) fn restore_settings(
     settings: &ExperimentSettings,
 ) -> Result<(), Error> {
     let name = number_of(db, names, &settings.name)?;
-    let mut stored = settings_of(db, name, &settings.name)?;
-    stored.sort();
+    let stored = settings_of(db, name, &settings.name)?;
     let is_needed = |(last_s, last): &(u64, _)| last != settings && *last_s <= since_s;
     match stored.last().is_none_or(is_needed) {
         true => put_settings(db, name, since_s, settings),

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use rusqlite::{Connection, Row, params};
 
+use crate::clock::wall_s;
 use crate::error::Error;
 use crate::experiment::{
     ArmSums, ArmTotals, Excluded, ExperimentQuery, ExperimentSettings, ExperimentSummary, Files,
@@ -91,7 +92,7 @@ pub(crate) fn newest_s(db: &Connection) -> Result<Option<u64>, Error> {
     Ok(newest.map(|at_ms| uint(at_ms) / 1000))
 }
 
-/// Returns all settings of an experiment with their times.
+/// Returns all settings of an experiment with their times, in the order of storage.
 pub(super) fn settings_of(
     db: &Connection,
     number: i64,
@@ -144,7 +145,7 @@ fn summary_of(
         arm.name = name_of(db, *number)?;
     }
     let arms = numbered.iter().map(|(_, arm)| arm.clone()).collect();
-    let found = summary(name, settings, arms);
+    let found = summary(name, settings, arms, wall_s());
     let places = numbered.into_iter();
     let places = places.map(|(number, arm)| (number, place_of(&found.arms, &arm.name)));
     let places = places.collect();
