@@ -145,10 +145,15 @@ FROM arm_minute WHERE at_s >= ?1 AND at_s < ?2 AND experiment = ?3 ORDER BY at_s
 /// Time of the oldest page view.
 pub(crate) const OLDEST_VISIT: &str = "SELECT min(at_ms) FROM visit";
 
-/// Time of the newest page view.
-pub(crate) const NEWEST_VISIT: &str = "SELECT max(at_ms) FROM visit";
+/// Time of the newest page view before a time.
+pub(crate) const NEWEST_VISIT: &str = "SELECT max(at_ms) FROM visit WHERE at_ms < ?1";
+
+/// Time of the last page view.
+pub(crate) const LATEST_VISIT: &str = "SELECT max(at_ms) FROM visit";
 
 pub(crate) const OLDEST_ARM: &str = "SELECT min(at_s) FROM arm_minute";
+
+pub(crate) const LATEST_ARM: &str = "SELECT max(at_s) FROM arm_minute";
 
 // Texts that write.
 
@@ -165,9 +170,10 @@ pub(crate) const ADD_VIEWS: &str = "INSERT INTO experiment_arm VALUES (?1, ?2, ?
 ON CONFLICT DO UPDATE SET views = views + excluded.views,
     first_ms = min(first_ms, excluded.first_ms), last_ms = max(last_ms, excluded.last_ms)";
 
-/// Takes page views off the sums of an arm; the first one is not older than a time.
-pub(crate) const TAKE_VIEWS: &str = "UPDATE experiment_arm
-SET views = views - ?3, first_ms = max(first_ms, ?4) WHERE experiment = ?1 AND arm = ?2";
+/// Takes page views off the sums of an arm. Its times are within those of all page views that are left.
+pub(crate) const TAKE_VIEWS: &str = "UPDATE experiment_arm SET views = views - ?3,
+    first_ms = max(first_ms, (SELECT ifnull(min(at_ms), 0) FROM visit)),
+    last_ms = min(last_ms, (SELECT ifnull(max(at_ms), 0) FROM visit)) WHERE experiment = ?1 AND arm = ?2";
 
 /// Deletes an arm without page views.
 pub(crate) const DELETE_ARM: &str =
@@ -176,7 +182,15 @@ pub(crate) const DELETE_ARM: &str =
 /// Deletes the oldest page views, those before a time.
 pub(crate) const DELETE_VISITS: &str =
     "DELETE FROM visit WHERE +at_ms < ?1 AND (experiment, user_id, view_id) IN
-    (SELECT experiment, user_id, view_id FROM visit ORDER BY at_ms LIMIT ?2) RETURNING experiment, arm, at_ms";
+    (SELECT experiment, user_id, view_id FROM visit ORDER BY at_ms LIMIT ?2) RETURNING experiment, arm";
+
+/// Deletes page views after a time, the latest ones.
+pub(crate) const DELETE_LATER_VISITS: &str =
+    "DELETE FROM visit WHERE +at_ms > ?1 AND (experiment, user_id, view_id) IN
+    (SELECT experiment, user_id, view_id FROM visit ORDER BY at_ms DESC LIMIT ?2) RETURNING experiment, arm";
+
+/// Deletes figures of arms after a time, which is in the future.
+pub(crate) const DELETE_LATER_ARMS: &str = "DELETE FROM arm_minute WHERE at_s > ?1";
 
 /// Deletes the oldest figures of arms, those before a time.
 pub(crate) const DELETE_ARMS: &str = "DELETE FROM arm_minute WHERE at_s < ?1 AND at_s <=

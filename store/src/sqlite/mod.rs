@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::OptionalExtension;
 
+use crate::clock::WRONG_S;
 use crate::connection::Connection;
 use crate::error::Error;
 use crate::experiment::{
@@ -35,7 +36,7 @@ pub use reader::SqliteReader;
 pub use table::NAMES_MAX;
 
 use open::FileId;
-use table::uint;
+use table::{CLOSED_S_MAX, uint};
 
 /// Names that a writer remembers.
 const KNOWN_NAMES_MAX: usize = 1 << 16;
@@ -119,7 +120,8 @@ impl Sqlite {
         }
     }
 
-    /// Returns the time of the newest row, Unix seconds.
+    /// Returns the time of the newest row, Unix seconds. It is that of the last connection, since a wrong clock may have made an
+    /// earlier one, or of a page view that fits it.
     ///
     /// # Errors
     /// If the store cannot be read.
@@ -127,8 +129,10 @@ impl Sqlite {
         let newest = self
             .db
             .query_row(sql::NEWEST, [], |row| row.get::<_, i64>(0));
-        let visit_s = experiments::newest_s(&self.db)?;
-        Ok(newest.optional()?.map(uint).max(visit_s))
+        let newest_s = newest.optional()?.map(uint);
+        let limit_s = newest_s.map_or(CLOSED_S_MAX, |newest_s| newest_s.saturating_add(WRONG_S));
+        let visit_s = experiments::newest_s(&self.db, limit_s)?;
+        Ok(newest_s.max(visit_s))
     }
 
     /// Stores rows in one transaction.
@@ -292,5 +296,54 @@ impl Store for Sqlite {
 
     fn arm_steps(&self, query: &ExperimentQuery, step: Step) -> Result<Vec<ArmStep>, Error> {
         experiments::steps(&self.db, query, step)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use firstbyte_tests::TempDir;
+
+    use super::*;
+    use crate::experiment::Visit;
+
+    const NOON: u64 = 1_796_040_000;
+
+    /// A page view of a wrong clock must not make that clock trusted.
+    #[test]
+    fn newest_row_is_not_of_a_wrong_clock() {
+        let dir = TempDir::new();
+        let mut store = Sqlite::open(&dir.path().join("a.db"))
+            .expect("it opens")
+            .store;
+        let mut put = |closed_s: Option<u64>, visit_s: Option<u64>| {
+            let row = |closed_s| Connection {
+                closed_s,
+                ..Connection::default()
+            };
+            let visit = |at_s| Visit {
+                at_ms: at_s * 1000 + 999,
+                view: at_s,
+                experiment: "spdy".to_owned(),
+                ..Visit::default()
+            };
+            let visits = ExperimentRows {
+                visits: visit_s.map(visit).into_iter().collect(),
+                ..ExperimentRows::default()
+            };
+            let rows: Vec<Connection> = closed_s.map(row).into_iter().collect();
+            store.commit_all(&rows, &[], &visits).expect("stored");
+            store.newest_s().expect("a time")
+        };
+        assert_eq!(put(None, None), None);
+        assert_eq!(put(None, Some(NOON - 100)), Some(NOON - 100));
+        assert_eq!(
+            put(None, Some(NOON + WRONG_S + 1)),
+            Some(NOON + WRONG_S + 1)
+        );
+        assert_eq!(put(Some(NOON), None), Some(NOON));
+        assert_eq!(put(None, Some(NOON + 5)), Some(NOON + 5));
+        assert_eq!(put(None, Some(NOON + WRONG_S)), Some(NOON + WRONG_S));
+        // The last connection counts, not the latest.
+        assert_eq!(put(Some(NOON - 1), None), Some(NOON + 5));
     }
 }

@@ -75,8 +75,8 @@ pub(super) fn step(
     Ok(Deleted::default())
 }
 
-/// Moves back begins that a wrong clock put into the future, so that connections of the present get roll-ups. Open connections of
-/// that future are deleted.
+/// Moves back begins that a wrong clock put into the future, so that connections of the present get roll-ups. Open connections and
+/// figures of arms of that future are deleted.
 pub(super) fn correct(
     db: &mut rusqlite::Connection,
     now_s: u64,
@@ -90,6 +90,7 @@ pub(super) fn correct(
     if latest.is_some_and(|at_s| at_s > wrong_s) {
         db.execute(sql::DELETE_LATER_OPEN, [wrong_s])?;
     }
+    experiments::delete_later_arms(db, now_s.saturating_add(WRONG_S))?;
     if state(db)?.kept.minutes_from_s <= now_s + WRONG_S {
         return Ok(());
     }
@@ -148,7 +149,12 @@ fn expire(
     if experiments::delete_arms(db, rollups_until_s, STEP_ROWS)? {
         return Ok(MORE);
     }
-    let visits = experiments::delete_visits(db, rollups_until_s, STEP_ROWS)?;
+    let mut visits = experiments::delete_visits(db, rollups_until_s, STEP_ROWS)?;
+    if visits == 0 && now_s > 0 {
+        // They would be the newest rows for the next look at a clock.
+        let wrong_s = now_s.saturating_add(WRONG_S);
+        visits = experiments::delete_later_visits(db, wrong_s, STEP_ROWS)?;
+    }
     if visits > 0 {
         return Ok(deleted_rows(visits));
     }

@@ -291,6 +291,50 @@ fn experiments_end_at_the_age_of_roll_ups() {
     assert_eq!(store.experiments(), Ok(Vec::new()));
 }
 
+/// Rows of a wrong clock leave the sums of their arms: the future two days after the present, the past by its age.
+#[test]
+fn rows_of_wrong_clocks_are_deleted() {
+    let dir = TempDir::new();
+    let mut store = open(&file(&dir));
+    let figures = |at_s| ArmFigures {
+        at_s,
+        experiment: "spdy".to_owned(),
+        arm: "fast".to_owned(),
+        connections: 1,
+        ..ArmFigures::default()
+    };
+    let times = [
+        60,
+        NOON - 60,
+        NOON + 60,
+        NOON + 2 * DAY,
+        NOON + 2 * DAY + 60,
+    ];
+    // More than one step deletes.
+    let future = (0..6000).map(|n| NOON + 9000 * DAY + n);
+    let all: Vec<u64> = times.into_iter().chain(future).collect();
+    let rows = ExperimentRows {
+        visits: all.iter().map(|at_s| visit(*at_s, *at_s, 1)).collect(),
+        arms: times.map(figures).to_vec(),
+        settings: Vec::new(),
+    };
+    commit(&mut store, &rows);
+    let count = |store: &Sqlite| {
+        let steps = store
+            .arm_steps(&always(), store::Step::Minute)
+            .expect("steps");
+        let found = store.experiments().expect("a list").remove(0);
+        assert_eq!(found.views, views(store));
+        (found.first_s, found.last_s, found.views, steps.len())
+    };
+    let last_s = NOON + 9000 * DAY + 5999;
+    maintain(&mut store, 0, &Retention::default());
+    assert_eq!(count(&store), (Some(60), Some(last_s), 6005, 5));
+    maintain(&mut store, NOON, &Retention::default());
+    let expected = (Some(NOON - 60), Some(NOON + 2 * DAY), 3, 3);
+    assert_eq!(count(&store), expected);
+}
+
 /// The limit of the size deletes page views after all else.
 #[test]
 fn size_takes_page_views_last() {

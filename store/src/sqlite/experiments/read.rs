@@ -86,9 +86,10 @@ pub(crate) fn totals(db: &Connection, query: &ExperimentQuery) -> Result<Vec<Arm
     Ok(sums.finish())
 }
 
-/// Returns the time of the newest page view, Unix seconds.
-pub(crate) fn newest_s(db: &Connection) -> Result<Option<u64>, Error> {
-    let newest: Option<i64> = db.query_row(texts::NEWEST_VISIT, [], |row| row.get(0))?;
+/// Returns the time of the newest page view up to a second, Unix seconds.
+pub(crate) fn newest_s(db: &Connection, limit_s: u64) -> Result<Option<u64>, Error> {
+    let end_ms = int(limit_s.saturating_add(1).saturating_mul(1000));
+    let newest: Option<i64> = db.query_row(texts::NEWEST_VISIT, [end_ms], |row| row.get(0))?;
     Ok(newest.map(|at_ms| uint(at_ms) / 1000))
 }
 
