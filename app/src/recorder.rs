@@ -262,7 +262,7 @@ struct Rows<'a, R> {
 }
 
 impl<R: Fn(&ConnectionSample) -> Connection> Rows<'_, R> {
-    /// Adds a record. The writer counts the rows that it drops.
+    /// Adds a record. The writer counts the connections and page views that it drops.
     fn add(&mut self, record: &Record) {
         match record {
             Record::Sample(sample) => {
@@ -308,6 +308,7 @@ impl<R: Fn(&ConnectionSample) -> Connection> Rows<'_, R> {
 
     fn offer_arms(&self, figures: Vec<store::ArmFigures>) {
         for row in figures {
+            // Not counted: a full queue drops counted rows as well.
             let _ = self.writer.offer_arm(row);
         }
     }

@@ -1,7 +1,7 @@
 //! Records of experiments become rows of the store: page views at once, figures of arms by minute.
 //!
-//! Figures of a minute wait in memory until a record or the clock is past it. A process that is killed loses them; page views do
-//! not wait.
+//! Figures of a minute wait in memory until a record or the clock is past it. A process that is killed loses them. It also loses page
+//! views that the writer has not committed: those of about a second with SQLite, and those of a batch with ClickHouse.
 
 use std::collections::BTreeMap;
 

@@ -146,12 +146,12 @@ impl Writer {
         self.send_row(Item::Visit(Box::new(visit)))
     }
 
-    /// Queues a sample of open connections, or drops it if the queue is full. Returns whether it is queued. It never waits.
+    /// Queues a sample of open connections, or drops it without a count if the queue is full. Returns whether it is queued. It never waits.
     pub fn offer_open(&self, sample: OpenSample) -> bool {
         self.send(Item::Open(sample))
     }
 
-    /// Queues figures of an arm, or drops them if the queue is full. Returns whether they are queued. It never waits.
+    /// Queues figures of an arm, or drops them without a count if the queue is full. Returns whether they are queued. It never waits.
     pub fn offer_arm(&self, figures: ArmFigures) -> bool {
         self.send(Item::Arm(Box::new(figures)))
     }
