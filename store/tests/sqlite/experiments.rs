@@ -1,5 +1,6 @@
 //! Experiments: every query of random rows, page views that are sent again, kills, limits of age and size.
 
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -371,7 +372,7 @@ fn size_takes_page_views_last() {
     assert!((NOON + 11_998 - left..=NOON + 12_000 - left).contains(&first_s));
 }
 
-/// Offers page views until it is killed, each of them twice.
+/// Offers page views until it is killed, each of them twice. It prints `open` when the store is open.
 #[test]
 fn child_writes_page_views_until_it_is_killed() {
     let Some(argument) = child_argument() else {
@@ -381,7 +382,9 @@ fn child_writes_page_views_until_it_is_killed() {
     let first: u64 = first.parse().expect("a number");
     let mut settings = Settings::new(&PathBuf::from(path));
     settings.commit_pause = Duration::from_millis(3);
-    let (writer, _reports) = start(settings);
+    let (writer, reports) = start(settings);
+    reports.recv().expect("it opens");
+    println!("open");
     for n in first..first + NUMBERS {
         for user in [n, n.saturating_sub(50)] {
             assert!(writer.offer_visit(visit(NOON, user, user)));
@@ -405,6 +408,12 @@ fn killed_processes_count_page_views_once() {
         let name = "experiments::child_writes_page_views_until_it_is_killed";
         let argument = format!("{} {next}", path.display());
         let mut process = child(name, &argument, &[]).spawn().expect("it starts");
+        let out = process.stdout.take().expect("a pipe");
+        let mut lines = BufReader::new(out).lines();
+        // On a busy machine a start takes longer than a life. One in four is killed as long after its start.
+        if random.u8(0..4) > 0 {
+            assert!(lines.any(|line| line.is_ok_and(|line| line.ends_with("open"))));
+        }
         pause(Duration::from_millis(random.u64(0..80)));
         process.kill().expect("it runs");
         process.wait().expect("its end");
