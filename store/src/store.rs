@@ -48,6 +48,15 @@ pub trait Store: Send {
     /// If the store cannot be read.
     fn experiments(&self) -> Result<Vec<ExperimentSummary>, Error>;
 
+    /// Returns one of the experiments. In ClickHouse, that reads no page view of another one.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    fn experiment(&self, name: &str) -> Result<Option<ExperimentSummary>, Error> {
+        let mut all = self.experiments()?.into_iter();
+        Ok(all.find(|found| found.name == name))
+    }
+
     /// Passes the values of users to `each`, in the order of entry, then of the user. Users count once their window is over. Returns
     /// the numbers of other users. An answer for a later end of the period begins with the users of this answer.
     ///

@@ -148,6 +148,10 @@ impl Store for ClickHouse {
         self.read(experiments::summaries)
     }
 
+    fn experiment(&self, name: &str) -> Result<Option<ExperimentSummary>, Error> {
+        self.read(|reader| experiments::experiment(reader, name))
+    }
+
     fn users(
         &self,
         query: &ExperimentQuery,

@@ -148,7 +148,7 @@ pub struct ExperimentSummary {
     pub first_s: Option<u64>,
     /// Time of the last page view in an arm, Unix seconds.
     pub last_s: Option<u64>,
-    /// Page views in an arm.
+    /// Page views in an arm. In ClickHouse, page views that came again count again, with their times.
     pub views: u64,
 }
 

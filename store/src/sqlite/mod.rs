@@ -281,6 +281,10 @@ impl Store for Sqlite {
         experiments::summaries(&self.db)
     }
 
+    fn experiment(&self, name: &str) -> Result<Option<ExperimentSummary>, Error> {
+        experiments::experiment(&self.db, name)
+    }
+
     fn users(
         &self,
         query: &ExperimentQuery,

@@ -74,6 +74,10 @@ impl Store for SqliteReader {
         self.read(Store::experiments)
     }
 
+    fn experiment(&self, name: &str) -> Result<Option<ExperimentSummary>, Error> {
+        self.read(|store| store.experiment(name))
+    }
+
     fn users(
         &self,
         query: &ExperimentQuery,

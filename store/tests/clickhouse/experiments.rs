@@ -36,21 +36,21 @@ pub(crate) fn results_are_those_of_a_list(port: u16, spill: &Path, run: impl Fn(
     let (writer, reports) = start(settings(spill), port);
     assert!(reports.recv().is_ok());
     let store = reader(port);
-    check_experiments(&store, &ExperimentRows::default());
+    check_experiments(&store, &ExperimentRows::default(), true);
     let half = rows.visits.len() / 2;
     let first = ExperimentRows {
         visits: rows.visits[..half].to_vec(),
         ..ExperimentRows::default()
     };
     store_experiments(&writer, &first);
-    check_experiments(&store, &first);
+    check_experiments(&store, &first, true);
     // Page views come again.
     store_experiments(&writer, &rows);
-    check_experiments(&store, &rows);
+    check_experiments(&store, &rows, true);
     for table in TABLES {
         assert_eq!(run(&format!("OPTIMIZE TABLE lab.{table} FINAL")), "");
     }
-    check_experiments(&store, &rows);
+    check_experiments(&store, &rows, true);
     let counts = writer.counters().counts();
     assert_eq!((counts.dropped, counts.failed, counts.retries), (0, 0, 0));
 }
@@ -189,6 +189,61 @@ fn version_1_gets_tables_of_experiments() {
     assert_eq!(server.rows("SELECT max(version) FROM lab.schema"), "2\n");
     // The reader has checked the old schema.
     assert_eq!(sums(&store), (1, 1, 0));
+}
+
+/// The list counts rows, and one experiment reads no page view of another. Reports count a page view once.
+#[test]
+fn list_counts_rows_of_each_experiment() {
+    let Some(server) = ClickHouse::start() else {
+        return;
+    };
+    let dir = TempDir::new();
+    let (writer, reports) = start(settings(dir.path()), server.port());
+    assert!(reports.recv().is_ok());
+    let at_s = yesterday() * DAY + DAY / 2;
+    let again = Visit {
+        arm: "late".to_owned(),
+        ..visit(at_s + 100, 1)
+    };
+    let other = Visit {
+        experiment: "other".to_owned(),
+        arm: String::new(),
+        ..visit(at_s, 1)
+    };
+    let rows = ExperimentRows {
+        visits: vec![visit(at_s, 1), again, visit(at_s + 5, 2), other],
+        ..ExperimentRows::default()
+    };
+    store_experiments(&writer, &rows);
+    let most = Arc::new(AtomicUsize::new(0));
+    let client = Counting {
+        http: Http::new(server.port()),
+        most: Arc::clone(&most),
+    };
+    let store = Reader::reader(Box::new(client), DATABASE.to_owned(), None, None);
+    // The first query checks the schema.
+    assert_eq!(store.experiment(""), Ok(None));
+    most.store(0, Ordering::Relaxed);
+    let found = store.experiment("spdy").expect("an answer").expect("one");
+    // One row for each arm.
+    assert_eq!(most.load(Ordering::Relaxed), 2);
+    assert_eq!(
+        (found.views, &found.arms[..]),
+        (3, &["fast".to_owned(), "late".to_owned()][..])
+    );
+    assert_eq!(
+        (found.first_s, found.last_s),
+        (Some(at_s), Some(at_s + 100))
+    );
+    let all = store.experiments().expect("a list");
+    assert_eq!(most.load(Ordering::Relaxed), 3);
+    assert_eq!(all.len(), 2);
+    assert_eq!(all[1], found);
+    assert_eq!((all[0].views, all[0].first_s), (0, None));
+    let totals = store.arm_totals(&always()).expect("totals");
+    let views: Vec<u64> = totals.iter().map(|arm| arm.views).collect();
+    assert_eq!(views, [2, 0]);
+    assert_eq!(store.experiment("fast"), Ok(None));
 }
 
 /// Settings of a server with a clock that is ahead, by two days and by more.

@@ -56,24 +56,24 @@ fn results_are_those_of_a_list() {
     let rows = experiment_rows(seed);
     let dir = TempDir::new();
     let mut store = open(&file(&dir));
-    check_experiments(&store, &ExperimentRows::default());
+    check_experiments(&store, &ExperimentRows::default(), false);
     let half = rows.visits.len() / 2;
     let first = ExperimentRows {
         visits: rows.visits[..half].to_vec(),
         ..ExperimentRows::default()
     };
     commit(&mut store, &first);
-    check_experiments(&store, &first);
+    check_experiments(&store, &first, false);
     // Page views come again, and figures in parts.
     let rest = ExperimentRows {
         visits: rows.visits.clone(),
         ..rows.clone()
     };
     commit(&mut store, &rest);
-    check_experiments(&store, &rows);
+    check_experiments(&store, &rows, false);
     maintain(&mut store, 0, &Retention::default());
     let reader = SqliteReader::open(&file(&dir)).expect("it opens");
-    check_experiments(&reader, &rows);
+    check_experiments(&reader, &rows, false);
 }
 
 #[test]

@@ -6,6 +6,6 @@ mod sql;
 mod steps;
 
 pub(super) use encode::{arms, settings, visits};
-pub(super) use read::{summaries, totals, users};
+pub(super) use read::{experiment, summaries, totals, users};
 pub(super) use sql::{TABLES, incoming, insert, schema};
 pub(super) use steps::steps;

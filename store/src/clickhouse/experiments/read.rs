@@ -24,29 +24,53 @@ const SLICES_MAX: u64 = 1 << 16;
 
 /// Returns all experiments by name.
 pub(crate) fn summaries(reader: &mut Reader) -> Result<Vec<ExperimentSummary>, Error> {
+    summaries_of(reader, None)
+}
+
+/// Returns an experiment.
+pub(crate) fn experiment(
+    reader: &mut Reader,
+    name: &str,
+) -> Result<Option<ExperimentSummary>, Error> {
+    Ok(summaries_of(reader, Some(name))?.pop())
+}
+
+/// Returns all experiments or one. Rows are counted: to find page views that came again, ClickHouse would need all their ids.
+fn summaries_of(reader: &mut Reader, name: Option<&str>) -> Result<Vec<ExperimentSummary>, Error> {
     if !reader.has_experiments() {
         return Ok(Vec::new());
     }
-    let mut settings = settings(reader, "1")?;
-    let counts = format!(
-        "SELECT experiment, count() FROM {} GROUP BY experiment FORMAT TabSeparated",
-        reader.table("visit")
+    let chosen = |column: &str| {
+        let is_named = |name: &str| format!("{column} = {}", literal(name));
+        name.map_or_else(|| "1".to_owned(), is_named)
+    };
+    let mut settings = settings(reader, &chosen("name"))?;
+    let text = format!(
+        "SELECT experiment, arm, count(), min(at_ms), max(at_ms) FROM {} WHERE {} \
+         GROUP BY experiment, arm FORMAT TabSeparated",
+        reader.table("visit"),
+        chosen("experiment")
     );
-    let mut rows: BTreeMap<String, u64> = BTreeMap::new();
-    reader.each(counts, |fields| {
-        rows.insert(fields.text()?, fields.number()?);
+    let mut arms: BTreeMap<String, Vec<StoredArm>> = BTreeMap::new();
+    reader.each(text, |fields| {
+        let of_experiment = arms.entry(fields.text()?).or_default();
+        of_experiment.push(StoredArm {
+            name: fields.text()?,
+            views: fields.number()?,
+            first_ms: fields.number()?,
+            last_ms: fields.number()?,
+        });
         Ok(())
     })?;
     for name in settings.keys() {
-        rows.entry(name.clone()).or_default();
+        arms.entry(name.clone()).or_default();
     }
-    let mut found = Vec::with_capacity(rows.len());
-    for (name, count) in rows {
-        let arms = arms(reader, &name, count)?;
+    let now_s = wall_s();
+    let found = arms.into_iter().map(|(name, arms)| {
         let settings = settings.remove(&name).unwrap_or_default();
-        found.push(summary(name, settings, arms, wall_s()));
-    }
-    Ok(found)
+        summary(name, settings, arms, now_s)
+    });
+    Ok(found.collect())
 }
 
 /// Returns the values of users.
@@ -158,31 +182,7 @@ pub(super) fn arms_of_experiment(
     reader: &mut Reader,
     name: &str,
 ) -> Result<Option<Vec<String>>, Error> {
-    if !reader.has_experiments() {
-        return Ok(None);
-    }
-    let settings = settings(reader, &format!("name = {}", literal(name)))?;
-    let text = format!(
-        "SELECT DISTINCT arm FROM {} WHERE experiment = {} FORMAT TabSeparated",
-        reader.table("visit"),
-        literal(name)
-    );
-    let mut arms = Vec::new();
-    reader.each(text, |fields| {
-        arms.push(StoredArm {
-            name: fields.text()?,
-            views: 0,
-            first_ms: 0,
-            last_ms: 0,
-        });
-        Ok(())
-    })?;
-    if settings.is_empty() && arms.is_empty() {
-        return Ok(None);
-    }
-    let settings = settings.into_values().next().unwrap_or_default();
-    let found = summary(name.to_owned(), settings, arms, wall_s());
-    Ok(Some(found.arms))
+    Ok(experiment(reader, name)?.map(|found| found.arms))
 }
 
 /// Settings with their times by the name of the experiment, in the order of time.
@@ -214,36 +214,6 @@ fn settings(reader: &mut Reader, chosen: &str) -> Result<Settings, Error> {
     // Of one second, the order is unknown.
     found.values_mut().for_each(|rows| rows.sort());
     Ok(found)
-}
-
-/// Returns the page views of each arm, of so many rows.
-fn arms(reader: &mut Reader, name: &str, rows: u64) -> Result<Vec<StoredArm>, Error> {
-    let mut found: BTreeMap<String, StoredArm> = BTreeMap::new();
-    let table = reader.table("visit");
-    for (first, last) in slices(rows) {
-        let text = format!(
-            "SELECT first_arm, count(), min(first_ms), max(first_ms) FROM \
-             (SELECT argMin(arm, at_ms) AS first_arm, min(at_ms) AS first_ms FROM {table} \
-             WHERE experiment = {} AND user_id >= {first} AND user_id <= {last} \
-             GROUP BY user_id, view_id) AS views GROUP BY first_arm FORMAT TabSeparated",
-            literal(name)
-        );
-        reader.each(text, |fields| {
-            let name = fields.text()?;
-            let (views, first_ms, last_ms) = (fields.number()?, fields.number()?, fields.number()?);
-            let arm = found.entry(name.clone()).or_insert(StoredArm {
-                name,
-                views: 0,
-                first_ms,
-                last_ms,
-            });
-            arm.views += views;
-            arm.first_ms = arm.first_ms.min(first_ms);
-            arm.last_ms = arm.last_ms.max(last_ms);
-            Ok(())
-        })?;
-    }
-    Ok(found.into_values().collect())
 }
 
 #[cfg(test)]

@@ -40,6 +40,20 @@ pub(crate) fn summaries(db: &Connection) -> Result<Vec<ExperimentSummary>, Error
     Ok(found)
 }
 
+/// Returns an experiment.
+pub(crate) fn experiment(db: &Connection, name: &str) -> Result<Option<ExperimentSummary>, Error> {
+    let transaction = db.unchecked_transaction()?;
+    if !has_tables(&transaction)? {
+        return Ok(None);
+    }
+    let Some(number) = find_name(&transaction, name)? else {
+        return Ok(None);
+    };
+    let (found, arms) = summary_of(&transaction, number, name.to_owned())?;
+    // The name may be that of a server.
+    Ok(Some(found).filter(|found| found.settings.is_some() || !arms.is_empty()))
+}
+
 /// Returns the values of users.
 pub(crate) fn users(
     db: &Connection,
