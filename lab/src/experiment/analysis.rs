@@ -71,6 +71,10 @@ pub fn analysis(
     totals(store, &query, &mut report)?;
     if report.users() > 0 {
         metrics(store, &query, &summary, options.alpha, &mut report)?;
+        // Visits that were stored in between belong to both, or shares of arms would be those of another moment.
+        if report.counted_users() > report.users() {
+            totals(store, &query, &mut report)?;
+        }
     }
     server::add(store, &query, &mut report)?;
     let warnings = warnings::warnings(&report);

@@ -381,6 +381,15 @@ impl Report {
         self.arms.iter().map(|arm| arm.users).sum()
     }
 
+    /// Users with a value of the primary metric, and those that do not count.
+    pub(super) fn counted_users(&self) -> u64 {
+        let measured = self.primary().map(Metric::measured).unwrap_or_default();
+        measured.iter().sum::<u64>()
+            + self.mixed_users
+            + self.unfinished_users
+            + self.unmeasured_users
+    }
+
     /// The report as JSON, with a line end.
     ///
     /// # Errors

@@ -6,6 +6,8 @@ pub(crate) mod memory;
 mod stored;
 mod verdicts;
 
+use std::sync::atomic::Ordering;
+
 use memory::{Memory, START_S};
 
 use super::{AnalysisError, Options, Outcome, Report, State, Statistic, analysis, text};
@@ -68,6 +70,16 @@ fn figures_are_those_of_the_users() {
             .is_some_and(|[median, ..]| (50.0..60.0).contains(&median))
     );
     assert!((report.users_per_day.expect("hours of users") / 8640.0 - 1.0).abs() < 0.01);
+}
+
+/// The store gets users after the totals have been read.
+#[test]
+fn totals_have_the_users_of_the_figures() {
+    let memory = Memory::generated(2, 1000, &[0.0, 0.0]);
+    memory.late.store(400, Ordering::SeqCst);
+    let report = analysed(&memory);
+    assert_eq!((report.users(), report.counted_users()), (1000, 1000));
+    assert_eq!(report.sample_ratio, report.measured_ratio);
 }
 
 #[test]

@@ -1,6 +1,9 @@
 //! A store in memory with one experiment, for tests of analyses and pages.
 #![allow(dead_code, reason = "each user takes its own part")]
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use store::{
     Answer, ArmStep, ArmTotals, Error, Excluded, ExperimentQuery, ExperimentSettings,
     ExperimentSummary, Histogram, Networks, OpenConnections, Query, Step, Store, Totals, UserValue,
@@ -28,6 +31,8 @@ pub(crate) struct Memory {
     /// Failed page views of each arm, of a hundred.
     pub(crate) failed_percent: Vec<u64>,
     pub(crate) has_steps: bool,
+    /// Users that the first totals do not have yet.
+    pub(crate) late: Arc<AtomicUsize>,
 }
 
 /// Begin of all experiments: 2026-01-01.
@@ -85,6 +90,7 @@ impl Memory {
             mixed: 0,
             failed_percent: vec![0; effects.len()],
             has_steps: true,
+            late: Arc::default(),
         }
     }
 
@@ -173,9 +179,9 @@ impl Store for Memory {
     fn arm_totals(&self, query: &ExperimentQuery) -> Result<Vec<ArmTotals>, Error> {
         let entered =
             |user: &&Member| user.entered_s >= query.from_s && user.entered_s < query.to_s;
+        let seen = self.users.len() - self.late.swap(0, Ordering::SeqCst);
         let one = |arm: usize| {
-            let users = self
-                .users
+            let users = self.users[..seen]
                 .iter()
                 .filter(entered)
                 .filter(|user| user.arm == arm)
