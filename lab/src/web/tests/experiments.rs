@@ -211,6 +211,15 @@ fn a_store_without_experiments_shows_how_to_configure_one() {
     );
 }
 
+/// Returns the tags of a page. Marks of an axis count once: their number depends on the time of the analysis.
+fn shape(page: &str) -> BTreeMap<String, usize> {
+    let mut all = tags(page);
+    for mark in ["line class stroke x1 x2 y1 y2", "text text-anchor x y"] {
+        all.entry(mark.to_owned()).and_modify(|count| *count = 1);
+    }
+    all
+}
+
 #[test]
 fn hostile_names_stay_texts() {
     let of = |name: &str| {
@@ -232,7 +241,6 @@ fn hostile_names_stay_texts() {
             params.query(&[("experiment", Some(name))])
         )
     };
-    let shape = |page: &str| -> BTreeMap<String, usize> { tags(page) };
     let plain = of("plain");
     for hostile in HOSTILE {
         let site = of(hostile);
@@ -282,7 +290,7 @@ fn hostile_names_stay_texts_in_reports() {
     }
     for hostile in HOSTILE {
         let own = page(hostile);
-        assert_eq!(tags(&own), tags(&plain), "{hostile}");
+        assert_eq!(shape(&own), shape(&plain), "{hostile}");
         assert!(
             !own.contains(|c: char| c != '\n' && (c.is_control() || c == '\u{202e}')),
             "{hostile}"
