@@ -2,8 +2,7 @@
 //!
 //! Threads that serve add records without waiting. A full queue drops and counts them. The sending thread gathers records for
 //! [`GATHER`] and writes them to a socket of the supervisor, several in one message. It waits while the store process is behind.
-//! Once a second it also sends the numbers of open connections, which it reads from the counters of metrics, and those of each arm
-//! of experiments.
+//! Once a second it also sends the numbers of open connections, in all and of each arm. Counters of metrics have them.
 //! Absent: the store, which the worker does not know.
 
 use std::fs::File;

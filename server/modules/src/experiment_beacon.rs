@@ -162,8 +162,8 @@ fn finish(b: &mut ConfigBuilder) -> Result<(), ConfError> {
     Ok(())
 }
 
-/// Hides times of the servers that serve the pages themselves, unless they are hosts of arms: scripts of the same origin see
-/// times without a field, and other sites could measure responses for the visitor.
+/// Removes `Timing-Allow-Origin` from servers of pages, unless they are hosts of arms. Scripts of the same origin need no field, and
+/// other sites could measure the visitor's responses by it.
 fn hide_times_of_pages(b: &mut ConfigBuilder) {
     let arms = b.experiments.iter().flat_map(|it| &it.arms);
     let hosts: Vec<usize> = arms

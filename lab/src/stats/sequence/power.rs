@@ -1,7 +1,7 @@
 //! Users that an experiment needs.
 //!
-//! The chance that a sequence finds an effect by a size of experiment is that of a Brownian motion with drift that leaves the
-//! boundary at one of many looks. It is found by numerical integration from look to look.
+//! The test statistic is taken for a Brownian motion with drift. The power of a sequence is the chance that this motion leaves the
+//! boundary at one of many looks. Numerical integration from look to look finds it.
 //!
 //! Sources: P. Armitage, C. K. McPherson, B. C. Rowe, "Repeated significance tests on accumulating data", Journal of the Royal
 //! Statistical Society A 132 (1969), for the integration.

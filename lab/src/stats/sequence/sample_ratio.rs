@@ -51,8 +51,7 @@ pub fn sample_ratio(users: &[u64], weights: &[u32]) -> SampleRatio {
     }
 }
 
-/// The logarithm of a mixture of likelihood ratios: half of it for splits in which all arms deviate, half for splits in which
-/// one arm does. Of a thousand arms, only the second half notices that one is lost. Of two arms, both halves are equal.
+/// Returns the logarithm of a mixture of likelihood ratios. In one half all arms deviate from their weights, in the other one arm. Of a thousand arms, only the second half notices that one is lost. Of two arms, both halves are equal.
 fn evidence(arms: &[(f64, f64)]) -> f64 {
     let n: f64 = arms.iter().map(|(count, _)| count).sum();
     let one = arms.iter().map(|(count, share)| {
