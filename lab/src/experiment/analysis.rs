@@ -49,13 +49,10 @@ pub fn analysis(
     at_s: u64,
     options: &Options,
 ) -> Result<Report, AnalysisError> {
-    let mut all = store.experiments()?;
-    let Some(place) = all.iter().position(|one| one.name == name) else {
-        return Err(AnalysisError::Unknown(
-            all.into_iter().map(|one| one.name).collect(),
-        ));
+    let Some(summary) = store.experiment(name)? else {
+        let all = store.experiments()?.into_iter();
+        return Err(AnalysisError::Unknown(all.map(|one| one.name).collect()));
     };
-    let summary = all.swap_remove(place);
     let mut report = begin(&summary, at_s, options);
     if report.state == State::NotBegun {
         report.verdict = verdict(&report, Vec::new());
