@@ -8,6 +8,7 @@ use firstbyte_tests::backend::{Backend, Step, chunk, send};
 use firstbyte_tests::client::request;
 use firstbyte_tests::h2::Http2;
 use firstbyte_tests::mux::{Frames, MuxClient};
+use firstbyte_tests::process::cpu_time;
 use firstbyte_tests::spdy::Spdy;
 use firstbyte_tests::{Builder, Client, H2Client, Server, SpdyClient, wait_until};
 
@@ -382,23 +383,25 @@ const LOADED: usize = 3000;
 /// Loads two arms one after the other and compares their processor times with those of the worker. The second arm compresses.
 #[test]
 fn processor_time_of_arms_has_the_ratio_of_their_work() {
+    let numbers = (0..1500u32).map(|n| n.wrapping_mul(2_654_435_761).to_string());
+    let page = numbers.collect::<Vec<_>>().join(" ");
     let server = site(
         ARMS,
         "server { listen 127.0.0.1:%%PORT2%%; server_name a.test; root %%DIR%%/html; keepalive_requests 100000; }
          server { listen 127.0.0.1:%%PORT3%%; server_name b.test; root %%DIR%%/html; keepalive_requests 100000;
-             sub_filter never never; sub_filter_types *; gzip on; gzip_min_length 1; gzip_types *; }",
+             sub_filter never never; sub_filter_types *; gzip on; gzip_comp_level 9; gzip_types *; }",
     )
-    .file("html/page.txt", &"some text to compress, ".repeat(1000))
+    .file("html/page.txt", &page)
     .start();
     let worker = server.workers()[0];
     let load = |port: usize| {
-        let before_s = cpu_s(worker);
+        let before = cpu_time(worker);
         let mut client = Client::connect(server.port_number(port));
         for _ in 0..LOADED {
             let response = client.get_with("/page.txt", &["Accept-Encoding: gzip"]);
             assert_eq!(response.status, 200);
         }
-        cpu_s(worker) - before_s
+        (cpu_time(worker) - before).as_secs_f64()
     };
     let of_worker = [load(2), load(3)];
     let of_arms = ["a", "b"].map(|arm| Arm::closed(&server, arm, 1).cpu_s);
@@ -415,16 +418,4 @@ fn processor_time_of_arms_has_the_ratio_of_their_work() {
     );
     let ratio = shares[1] / shares[0];
     assert!((0.37..2.7).contains(&ratio), "{ratio}: {shown}");
-}
-
-/// Processor time of a process in user mode and in the kernel, seconds.
-fn cpu_s(pid: u32) -> f64 {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("the process lives");
-    let (_, fields) = stat.rsplit_once(')').expect("its name is in parentheses");
-    let ticks = fields.split_whitespace().skip(11).take(2);
-    let ticks: u64 = ticks
-        .map(|ticks| ticks.parse::<u64>().expect("a number"))
-        .sum();
-    // USER_HZ is 100 on Linux.
-    ticks as f64 / 100.0
 }
