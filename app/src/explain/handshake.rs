@@ -6,7 +6,7 @@
 use std::rc::Rc;
 
 use engines::http::Fault;
-use server_http::build::Level;
+use server_http::assemble::Level;
 use server_http::conf_core::CoreSrv;
 use server_http::exchange::{Exchange, Tls};
 use server_http::http::Http;

@@ -1,7 +1,7 @@
 //! The parts of the report that are not steps: listener, server, location and response.
 
 use engines::http::FieldId;
-use server_http::build::Level;
+use server_http::assemble::Level;
 use server_http::conf_core::CoreSrv;
 use server_http::exchange::State;
 use server_http::names::NameMatch;

@@ -13,7 +13,7 @@ use std::path::Path;
 
 use clap_complete::Shell;
 use conf::Contexts;
-use server_http::build::all_rows;
+use server_http::assemble::all_rows;
 use server_modules::MODULES;
 
 use crate::cli;

@@ -8,7 +8,7 @@
 
 pub mod arm_meters;
 mod arms;
-pub mod build;
+pub mod assemble;
 pub mod builtin;
 pub mod certificates;
 mod client_cert;
@@ -46,7 +46,7 @@ pub mod value;
 pub mod vars;
 pub mod wants;
 
-pub use build::{
+pub use assemble::{
     Cycle, DirectiveLocations, ErrorLogConf, LoadError, LoadOptions, LogTarget, MainConf, check,
     load, load_with_locations,
 };

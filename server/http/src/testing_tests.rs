@@ -33,7 +33,7 @@ use server_base::opened::OpenedLogs;
 use server_base::transport::NO_SOCKET;
 use server_base::waker::{WakeKey, WakeQueue};
 
-use crate::build::{ConfigBuilder, Cycle, LoadError, LoadOptions, load};
+use crate::assemble::{ConfigBuilder, Cycle, LoadError, LoadOptions, load};
 use crate::exchange::{Client, Ctx, Env, Exchange, Peer, Pulled, State, Wait};
 use crate::http::{Http, LocalHttp};
 use crate::module::{Access, Content, Handler, Module, Step};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use conf::{Arity, ConfError, Directive};
 
 use super::{Compute, MAX_DEPTH, Variable, append_by_name};
-use crate::build::ConfigBuilder;
+use crate::assemble::ConfigBuilder;
 use crate::exchange::{Ctx, Exchange};
 use crate::module::Module;
 use crate::testing::{World, get, refused, row};

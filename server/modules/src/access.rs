@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use conf::{ConfError, Contexts, Directive};
 use server_base::errlog::Level;
 use server_base::shared_list::SharedList;
-use server_http::build::ConfigBuilder;
+use server_http::assemble::ConfigBuilder;
 use server_http::conf_core::Satisfy;
 use server_http::debug_http;
 use server_http::exchange::{Ctx, Exchange, Peer};

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use conf::{ConfError, Contexts, Directive};
 use engines::http::FieldId;
 use server_base::errlog::Level;
-use server_http::build::ConfigBuilder;
+use server_http::assemble::ConfigBuilder;
 use server_http::debug_http;
 use server_http::exchange::{Answer, Ctx, Exchange};
 use server_http::module::{Access, Handler, Module};

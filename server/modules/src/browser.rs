@@ -8,7 +8,7 @@
 use conf::{ConfError, Contexts, Directive};
 use engines::http::FieldId;
 use server_base::shared_list::SharedList;
-use server_http::build::ConfigBuilder;
+use server_http::assemble::ConfigBuilder;
 use server_http::exchange::Exchange;
 use server_http::module::Module;
 use server_http::settings;

@@ -14,7 +14,7 @@ use conf::{ConfError, Contexts, Directive};
 use engines::http::FieldId;
 use server_base::errlog::{Level, Printable};
 use server_base::mime::MimeTypes;
-use server_http::build::ConfigBuilder;
+use server_http::assemble::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::Module;
 use server_http::settings;

@@ -20,7 +20,7 @@ use conf::ConfError;
 use engines::http::{BodyLength, Escape, FieldId, Method, escape};
 use server_base::errlog::{Level, Printable};
 use server_base::files::{Change, EACCES, EEXIST, EISDIR, ENOSPC, ENOTDIR, EPERM, FileError, Meta};
-use server_http::build::{ConfigBuilder, method_bit};
+use server_http::assemble::{ConfigBuilder, method_bit};
 use server_http::debug_http;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::{Content, Handler, Module};

@@ -12,7 +12,7 @@ use std::rc::Rc;
 
 use conf::{ConfError, Contexts};
 use engines::http::{ResponseHead, Version};
-use server_http::build::ConfigBuilder;
+use server_http::assemble::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::{Handler, Module, Step};
 use server_http::settings;

@@ -18,7 +18,7 @@ mod switch;
 
 use conf::{ConfError, Contexts, Directive};
 use server_base::hash::ConfigMap;
-use server_http::build::ConfigBuilder;
+use server_http::assemble::ConfigBuilder;
 use server_http::module::{Inherit, Module};
 use server_http::settings;
 use server_http::settings_set::Conf;

@@ -21,7 +21,7 @@ use conf::{ConfError, Contexts, Directive, Word};
 use engines::beacon::{self, BEACON_MAX_BYTES};
 use engines::http::{BodyLength, Chunk, FieldId, Method};
 use server_base::errlog::Level;
-use server_http::build::ConfigBuilder;
+use server_http::assemble::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::experiments::Arm;
 use server_http::meters::{self, Event};

@@ -10,7 +10,7 @@ use conf::{ConfError, Contexts, Directive};
 use engines::http::probe::{Point, ProbeEvent, Stall};
 use server_base::config::ConfigContext;
 use server_base::from_args::FromArgs;
-use server_http::build::ConfigBuilder;
+use server_http::assemble::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::meters::{self, Event, Time};
 use server_http::module::{Handler, Module};

@@ -6,7 +6,7 @@
 
 use conf::Contexts;
 use engines::http::{Chunk, FileRange};
-use server_http::build::ConfigBuilder;
+use server_http::assemble::ConfigBuilder;
 use server_http::builtin::find_arg;
 use server_http::exchange::{Action, Ctx, Exchange};
 use server_http::module::{Content, Inherit, Module};

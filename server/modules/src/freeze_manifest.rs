@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use conf::{Builder, ConfError, Contexts, Directive, os_error};
 use engines::http::FieldId;
-use server_http::build::ConfigBuilder;
+use server_http::assemble::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::{Handler, Inherit, Module, Step};
 use server_http::settings;

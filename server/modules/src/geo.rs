@@ -15,7 +15,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use conf::{ConfError, Contexts, Directive, Word};
-use server_http::build::ConfigBuilder;
+use server_http::assemble::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange, Peer};
 use server_http::module::Module;
 use server_http::texts::{Interner, Texts};

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use conf::{Builder, ConfError, Contexts, Directive, os_error};
 use geoip::database::{Database, Purpose};
-use server_http::build::ConfigBuilder;
+use server_http::assemble::ConfigBuilder;
 use server_http::exchange::{Exchange, Peer};
 use server_http::module::Module;
 use server_http::settings;

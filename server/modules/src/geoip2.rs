@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use conf::{Builder, ConfError, Contexts, Directive, os_error, parse_time_s};
-use server_http::build::ConfigBuilder;
+use server_http::assemble::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange, Peer};
 use server_http::module::Module;
 use server_http::settings;

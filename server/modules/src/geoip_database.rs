@@ -14,7 +14,7 @@ use std::sync::Arc;
 use conf::{ConfError, Contexts, Directive, Word};
 use geoip::Places;
 use geoip::database::Database;
-use server_http::build::ConfigBuilder;
+use server_http::assemble::ConfigBuilder;
 use server_http::module::Module;
 use server_http::settings;
 

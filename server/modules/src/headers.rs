@@ -9,7 +9,7 @@ use std::rc::Rc;
 use conf::{ConfError, Contexts, Directive, Word};
 use engines::http::{FieldId, http_date, parse_http_date};
 use server_base::shared_list::SharedList;
-use server_http::build::ConfigBuilder;
+use server_http::assemble::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::{self, Module};
 use server_http::settings_set::inherited;

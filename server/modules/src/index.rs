@@ -11,7 +11,7 @@ use server_base::{
     files::{EACCES, ELOOP, EMLINK, ENAMETOOLONG, ENOENT, ENOTDIR, FileError},
     shared_list::SharedList,
 };
-use server_http::build::ConfigBuilder;
+use server_http::assemble::ConfigBuilder;
 use server_http::debug_http;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::{Content, Handler, Module};

@@ -17,7 +17,7 @@ use server_base::connector::{UpstreamAddr, UpstreamProtocol};
 use server_base::errlog::Level;
 use server_base::lab_store::DashboardSocket;
 use server_base::upstream_request::RequestSpec;
-use server_http::build::ConfigBuilder;
+use server_http::assemble::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::http::Http;
 use server_http::location::LocationKind;

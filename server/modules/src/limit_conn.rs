@@ -11,7 +11,7 @@ use std::sync::Arc;
 use conf::{ConfError, Contexts, Directive};
 use server_base::errlog::Shown;
 use server_base::zone::{self, Full, Zone};
-use server_http::build::ConfigBuilder;
+use server_http::assemble::ConfigBuilder;
 use server_http::debug_http;
 use server_http::exchange::{Ctx, DropGuard, Exchange};
 use server_http::module::{Handler, Module, Step};

@@ -13,7 +13,7 @@ use std::rc::Rc;
 use conf::{ConfError, Contexts, Directive};
 use server_base::errlog::{Level, Printable};
 use server_base::zone;
-use server_http::build::ConfigBuilder;
+use server_http::assemble::ConfigBuilder;
 use server_http::debug_http;
 use server_http::exchange::{Ctx, Exchange, State, Wait};
 use server_http::module::{Handler, Module, Step};

@@ -8,7 +8,7 @@ use server_base::errlog::{Level, Printable};
 use server_base::from_args::FromArgs;
 use server_base::keyword;
 use server_base::zone::{self, Zone};
-use server_http::build::ConfigBuilder;
+use server_http::assemble::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::value::Value;
 

@@ -18,7 +18,7 @@ use conf::{ConfError, Contexts, Directive};
 use server_base::errlog::{Level, Printable};
 use server_base::files::ENOTDIR;
 use server_base::logs::{Buffering, LogCache};
-use server_http::build::ConfigBuilder;
+use server_http::assemble::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::{Handler, Module};
 use server_http::paths;
@@ -224,7 +224,7 @@ fn access_log(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
 
 fn target(b: &mut ConfigBuilder, d: &Directive) -> Result<Target, ConfError> {
     if d.arg(0).starts_with(b"syslog:") {
-        let server = server_http::build::syslog(b, d)?;
+        let server = server_http::assemble::syslog(b, d)?;
         return Ok(Target::Syslog(b.syslog(server)));
     }
     Ok(match Value::compile(b, d, d.word(0))? {

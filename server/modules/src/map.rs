@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use conf::{ConfError, Contexts, Directive};
 use server_base::regex::{FailedMatch, ListedRegex, Regex};
-use server_http::build::ConfigBuilder;
+use server_http::assemble::ConfigBuilder;
 use server_http::conf_core::NameKind;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::Module;

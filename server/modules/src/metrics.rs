@@ -15,7 +15,7 @@ mod process;
 use conf::Contexts;
 use engines::http::probe::{Point, ProbeEvent};
 use engines::http::{FieldId, Method};
-use server_http::build::ConfigBuilder;
+use server_http::assemble::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::meters::{self, Time};
 use server_http::module::{Content, Handler, Inherit, Module};

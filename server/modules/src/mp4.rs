@@ -20,7 +20,7 @@ use engines::http::{Chunk, FileHandle, FileRange};
 use server_base::errlog::{Level, Printable};
 use server_base::files::{Files, Opened};
 use server_base::from_args::Size;
-use server_http::build::ConfigBuilder;
+use server_http::assemble::ConfigBuilder;
 use server_http::builtin::find_arg;
 use server_http::exchange::{Action, Ctx, Exchange};
 use server_http::module::{Content, Inherit, Module};

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use conf::{ConfError, Directive, Word};
 use engines::http::FieldId;
 pub(crate) use server_base::networks::{Network, mask_v6, parse_ip, parse_v4};
-use server_http::build::ConfigBuilder;
+use server_http::assemble::ConfigBuilder;
 use server_http::exchange::{Exchange, Peer};
 
 /// Reads an address with or without a port, which is 0 where there is none.

@@ -12,7 +12,7 @@ use engines::http::FieldId;
 use server_base::config::ConfigContext;
 use server_base::from_args::FromArgs;
 use server_base::shared_list::SharedList;
-use server_http::build::ConfigBuilder;
+use server_http::assemble::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange, Peer};
 use server_http::module::{Handler, Module, Step};
 use server_http::settings;

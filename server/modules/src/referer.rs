@@ -12,7 +12,7 @@ use std::sync::Arc;
 use conf::{ConfError, Contexts, Directive, Word};
 use engines::http::FieldId;
 use server_base::regex::{ListedRegex, MatchLimit, Regex};
-use server_http::build::ConfigBuilder;
+use server_http::assemble::ConfigBuilder;
 use server_http::conf_core::{CoreSrv, NameKind};
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::{Inherit, Module};

@@ -13,7 +13,7 @@ use std::rc::Rc;
 use conf::{ConfError, Contexts, Directive, Pos};
 use server_base::errlog::{Level, Printable};
 use server_base::regex::Regex;
-use server_http::build::ConfigBuilder;
+use server_http::assemble::ConfigBuilder;
 use server_http::debug_http;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::{Handler, Inherit, Module, Step};

@@ -14,7 +14,7 @@ use server_base::lab_store::{
     LEAST_BYTES, LabEngine, LabStoreConf, MAX_BYTES, RETENTION_S, ROWS_S, V4_PREFIX_MAX,
     V6_PREFIX_MAX,
 };
-use server_http::build::ConfigBuilder;
+use server_http::assemble::ConfigBuilder;
 use server_http::module::Module;
 use server_http::settings;
 use server_http::settings_set::Conf;

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use base64ct::{Base64UrlUnpadded, Encoding};
 use conf::{ConfError, Contexts, Directive};
 use md5::{Digest, Md5};
-use server_http::build::ConfigBuilder;
+use server_http::assemble::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::Module;
 use server_http::settings;

@@ -10,7 +10,7 @@
 //! Source: W3C Server Timing; RFC 9110 sections 6.5 and 10.1.4.
 
 use engines::http::probe::between;
-use server_http::build::ConfigBuilder;
+use server_http::assemble::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::Module;
 use server_http::settings_set::Conf;

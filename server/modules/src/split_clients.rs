@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use conf::{ConfError, Contexts, Directive};
-use server_http::build::ConfigBuilder;
+use server_http::assemble::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::Module;
 use server_http::value::Value;

@@ -18,7 +18,7 @@ use engines::http::Method;
 use server_base::clock::utc_offset_s;
 use server_base::from_args::Size;
 use server_base::mime::{ALWAYS, MimeTypes};
-use server_http::build::ConfigBuilder;
+use server_http::assemble::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::Module;
 use server_http::reply::change_content;

@@ -4,7 +4,7 @@
 
 use conf::{Arity, Contexts, DirectiveDef};
 use engines::http::Method;
-use server_http::build::ConfigBuilder;
+use server_http::assemble::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::{Content, Inherit, Module};
 use server_http::reply;

@@ -15,7 +15,7 @@ use std::rc::Rc;
 use conf::{ConfError, Contexts, Directive};
 use engines::http::{Chunk, Method};
 use server_base::mime::{ALWAYS, MimeTypes};
-use server_http::build::ConfigBuilder;
+use server_http::assemble::ConfigBuilder;
 use server_http::exchange::{BodyStage, Broken, Ctx, Exchange};
 use server_http::module::Module;
 use server_http::reply::change_content;

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use conf::{ConfError, Contexts, Directive};
 use server_base::errlog::{Level, Shown};
-use server_http::build::ConfigBuilder;
+use server_http::assemble::ConfigBuilder;
 use server_http::conf_core::Alias;
 use server_http::debug_http;
 use server_http::exchange::{Ctx, Exchange};

@@ -11,7 +11,7 @@ use conf::{ConfError, Contexts, Directive, Word};
 use server_base::connector::UpstreamAddr;
 use server_base::listen::MAX_UNIX_PATH;
 use server_base::name_servers::{NameServers, name_servers};
-use server_http::build::ConfigBuilder;
+use server_http::assemble::ConfigBuilder;
 use server_http::module::Module;
 use server_http::settings_set::{Conf, Scope, SettingsDef};
 use server_http::upstream::group::{self, Groups, Keepalive, Server};

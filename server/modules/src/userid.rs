@@ -17,7 +17,7 @@ use server_base::errlog::{Level, Printable};
 use server_base::from_args::{self, FromArgs, Text};
 use server_base::keyword;
 use server_base::listen::ListenAddr;
-use server_http::build::ConfigBuilder;
+use server_http::assemble::ConfigBuilder;
 use server_http::builtin::find_cookie;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::Module;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use conf::{Contexts, DirectiveDef, nginx_directives};
-use server_http::build::{ConfigBuilder, IGNORED, all_rows};
+use server_http::assemble::{ConfigBuilder, IGNORED, all_rows};
 use server_modules::{MODULES, REFUSED};
 
 #[test]

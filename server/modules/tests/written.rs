@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use conf::{Contexts, Memory};
-use server_http::build::{Level, all_rows};
+use server_http::assemble::{Level, all_rows};
 use server_http::http::Http;
 use server_http::{DirectiveLocations, LoadOptions};
 use server_modules::MODULES;
@@ -221,7 +221,7 @@ fn directives_of_inner_levels_say_how_they_are_inherited() {
     for row in rows {
         let inner = row.contexts.contains(Contexts::SERVER | Contexts::LOCATION);
         let outer = row.contexts.contains(Contexts::HTTP | Contexts::MAIN);
-        let idle = server_http::build::IGNORED
+        let idle = server_http::assemble::IGNORED
             .iter()
             .any(|idle| idle.name == row.name);
         if inner && !outer && !idle && !levels.contains(&row.name) {

@@ -8,7 +8,7 @@ use server_base::opened::LogTarget;
 use server_base::thread_pool::Aio;
 
 use super::loc::{Alias, ErrorPage, KeepaliveDisable, Root};
-use crate::build::ConfigBuilder;
+use crate::assemble::ConfigBuilder;
 use crate::location::LocationKind;
 use crate::value::Value;
 

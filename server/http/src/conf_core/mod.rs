@@ -27,7 +27,7 @@ pub use srv::{CoreSrv, NameKind, ServerName};
 
 use conf::{Contexts, DirectiveDef};
 
-use crate::build::ConfigBuilder;
+use crate::assemble::ConfigBuilder;
 use crate::module::Inherit;
 use crate::settings_set::{Conf, SettingsDef};
 
@@ -77,7 +77,7 @@ conf::directives! {
 
     /// An address to listen on and its socket options.
     directive "listen": Contexts::SERVER, ONE_MORE, "*:80", "address[:port] [parameter ...]"
-        => crate::build::listen;
+        => crate::assemble::listen;
 
     /// Names of the virtual server.
     directive "server_name": Contexts::SERVER, ONE_MORE, "\"\"", "name ..." => srv_rows::server_name;

@@ -4,7 +4,7 @@
 
 use conf::{Contexts, DirectiveDef};
 
-use crate::build::ConfigBuilder;
+use crate::assemble::ConfigBuilder;
 
 const H: Contexts = Contexts::HTTP;
 const HS: Contexts = Contexts::HTTP_SERVER;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use conf::{ConfError, Contexts, Directive};
 
-use crate::build::ConfigBuilder;
+use crate::assemble::ConfigBuilder;
 use crate::settings;
 use crate::settings_set::inherited;
 use server_base::from_args::Millis;

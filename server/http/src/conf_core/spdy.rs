@@ -11,7 +11,7 @@ use server_base::from_args::{Between, FromArgs, Millis};
 
 use super::http2::{ChunkSize, Streams};
 use super::obsolete::{obsolete, unneeded};
-use crate::build::ConfigBuilder;
+use crate::assemble::ConfigBuilder;
 use crate::settings;
 
 const H: Contexts = Contexts::HTTP;

@@ -6,7 +6,7 @@ use conf::{ConfError, Directive};
 use server_base::regex::Regex;
 
 use super::srv::{CoreSrv, NameKind, ServerName};
-use crate::build::ConfigBuilder;
+use crate::assemble::ConfigBuilder;
 
 pub(super) fn server_name(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     for word in &d.args {

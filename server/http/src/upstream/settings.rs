@@ -19,7 +19,7 @@ use server_base::from_args::{FromArgs, Size};
 use super::conf::{Hidden, NextUpstream, UpstreamConf};
 use super::directives::UpstreamDirectives;
 use super::values::ResponseBuffers;
-use crate::build::ConfigBuilder;
+use crate::assemble::ConfigBuilder;
 use crate::settings_set::Conf;
 
 /// Settings of a module that passes requests on.

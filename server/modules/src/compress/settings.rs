@@ -10,7 +10,7 @@ use server_base::config::ConfigContext;
 use server_base::from_args::{self, Buffers, FromArgs, Size};
 use server_base::mime::{ALWAYS, MimeTypes};
 use server_base::regex::Regex;
-use server_http::build::ConfigBuilder;
+use server_http::assemble::ConfigBuilder;
 use server_http::settings;
 use server_http::settings_set::inherited;
 

@@ -4,7 +4,7 @@ use conf::{Arity, ConfError, Contexts, Directive};
 use engines::http::Method;
 use server_base::config::ConfigContext;
 use server_base::from_args::{Access, FromArgs, Number};
-use server_http::build::method_bit;
+use server_http::assemble::method_bit;
 use server_http::settings;
 
 const HSL: Contexts = Contexts::HTTP_SERVER_LOCATION;

@@ -10,7 +10,7 @@ use conf::{ConfError, Directive, Word, WordSpan};
 use engines::http::{Protocol, Protocols, parse_host, parse_utc};
 use server_base::config::VarId;
 use server_base::experiment::{Name, VisitMetric};
-use server_http::build::ConfigBuilder;
+use server_http::assemble::ConfigBuilder;
 use server_http::experiments::{ARMS_MAX, SHARE_ALL, WEIGHT_MAX};
 use server_http::value::{Part, Value};
 

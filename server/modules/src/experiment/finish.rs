@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use conf::ConfError;
 use server_base::experiment::{ExperimentSettings, VisitMetric};
-use server_http::build::ConfigBuilder;
+use server_http::assemble::ConfigBuilder;
 use server_http::experiments::{Arm, EXPERIMENTS_MAX, Experiment};
 
 use super::ExperimentMain;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use conf::ConfError;
-use server_http::build::ConfigBuilder;
+use server_http::assemble::ConfigBuilder;
 use server_http::conf_core::{CoreSrv, NameKind};
 use server_http::experiments::ArmHost;
 

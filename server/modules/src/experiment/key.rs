@@ -8,7 +8,7 @@
 use std::hash::Hasher;
 
 use conf::{Builder, ConfError, Directive};
-use server_http::build::ConfigBuilder;
+use server_http::assemble::ConfigBuilder;
 use sha2::{Digest, Sha256};
 
 /// The key of all experiments. It has no `Debug`: it is a secret.

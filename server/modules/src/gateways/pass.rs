@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use conf::{ConfError, Directive};
 use server_base::errlog::{Level, Printable, Shown};
-use server_http::build::ConfigBuilder;
+use server_http::assemble::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::upstream::Target;
 use server_http::upstream::group::{self, GroupId};

@@ -2,7 +2,7 @@
 
 use conf::{ConfError, Directive, Word};
 use server_base::logs::Buffering;
-use server_http::build::ConfigBuilder;
+use server_http::assemble::ConfigBuilder;
 use server_http::value::Value;
 
 #[derive(Default)]

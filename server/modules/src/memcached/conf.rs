@@ -5,7 +5,7 @@ use std::sync::Arc;
 use conf::{ConfError, Contexts, Directive};
 use server_base::errlog::Shown;
 use server_base::from_args::Number;
-use server_http::build::ConfigBuilder;
+use server_http::assemble::ConfigBuilder;
 use server_http::module::Inherit;
 use server_http::settings;
 use server_http::settings_set::inherited;

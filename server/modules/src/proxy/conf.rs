@@ -5,7 +5,7 @@ use std::sync::Arc;
 use conf::{Arity, ConfError, Contexts, Directive};
 use server_base::config::ConfigContext;
 use server_base::from_args::FromArgs;
-use server_http::build::ConfigBuilder;
+use server_http::assemble::ConfigBuilder;
 use server_http::module::Inherit;
 use server_http::settings;
 use server_http::upstream::{Defaults, PassesOn, UpstreamSettings};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use conf::{ConfError, Directive};
 use server_base::address::parse_port;
 use server_base::errlog::{Level, Printable, Shown};
-use server_http::build::ConfigBuilder;
+use server_http::assemble::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::http::Http;
 use server_http::location::LocationKind;

@@ -9,7 +9,7 @@ use conf::{ConfError, Directive, Word};
 use engines::http::FieldId;
 use server_base::config::ConfigContext;
 use server_base::regex::Regex;
-use server_http::build::ConfigBuilder;
+use server_http::assemble::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::value::Value;
 

@@ -3,7 +3,7 @@
 use conf::{ConfError, Directive};
 use server_base::errlog::{Level, Printable};
 use server_base::regex::Regex;
-use server_http::build::ConfigBuilder;
+use server_http::assemble::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::paths;
 use server_http::value::Value;

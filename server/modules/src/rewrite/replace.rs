@@ -5,7 +5,7 @@
 
 use conf::{ConfError, Directive, Word};
 use engines::http::{Escape, escape};
-use server_http::build::ConfigBuilder;
+use server_http::assemble::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::value::{Part, Value};
 use server_http::vars;

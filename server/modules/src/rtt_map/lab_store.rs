@@ -11,7 +11,7 @@ use server_base::lab_store::{
     BATCH_LEAST_MS, BATCH_MAX_MS, BATCH_MS, ClickHouseConf, LabEngine, SPILL_BYTES,
     SPILL_LEAST_BYTES, StoreUrl,
 };
-use server_http::build::ConfigBuilder;
+use server_http::assemble::ConfigBuilder;
 
 /// A `lab_store`.
 pub(super) struct Store {

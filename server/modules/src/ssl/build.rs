@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use conf::{Builder, ConfError, Directive};
-use server_http::build::ConfigBuilder;
+use server_http::assemble::ConfigBuilder;
 use tls::{
     Authorities, CipherFault, Ciphers, ClientAuth, ClientMode, Groups, Identity, KeyRing, Policy,
     Settings,

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use conf::{Builder, ConfError, Directive, os_error};
-use server_http::build::ConfigBuilder;
+use server_http::assemble::ConfigBuilder;
 use tls::{Crl, TicketKey};
 
 use super::fault::error;

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use conf::{Builder, ConfError, Directive};
-use server_http::build::ConfigBuilder;
+use server_http::assemble::ConfigBuilder;
 use server_http::conf_core::NameServers;
 use tls::{
     Authorities, Chain, CipherFault, Ciphers, ClientAuth, ClientMode, Config, FileFault, Identity,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use conf::{ConfError, Directive, Word};
 use server_base::zone;
-use server_http::build::ConfigBuilder;
+use server_http::assemble::ConfigBuilder;
 
 use super::cache::Cache;
 use super::fault::error;

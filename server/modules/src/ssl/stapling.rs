@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use conf::{Builder, ConfError, Directive};
 use server_base::background_fetch::Endpoint;
-use server_http::build::ConfigBuilder;
+use server_http::assemble::ConfigBuilder;
 use server_http::conf_core::ResolverLoc;
 use sha2::{Digest, Sha256};
 use tls::ocsp::Question;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use conf::{Builder, ConfError, Directive};
 use server_base::watch::Watch;
-use server_http::build::ConfigBuilder;
+use server_http::assemble::ConfigBuilder;
 use tls::{Chain, Identity, Key};
 
 use super::SslSrv;

@@ -16,7 +16,7 @@ use server_base::connector::UpstreamAddr;
 use server_base::name_servers::NameServers;
 
 use super::GroupId;
-use crate::build::ConfigBuilder;
+use crate::assemble::ConfigBuilder;
 use crate::conf_core::ResolverLoc;
 use crate::http::Http;
 use crate::settings_set::{Conf, Scope, SettingsDef};

@@ -47,7 +47,7 @@ macro_rules! settings {
         }
 
         /// The directives that set the fields above.
-        pub(crate) const $rows: &[::conf::DirectiveDef<$crate::build::ConfigBuilder>] = &[
+        pub(crate) const $rows: &[::conf::DirectiveDef<$crate::assemble::ConfigBuilder>] = &[
             $( ::conf::DirectiveDef {
                 name: $directive,
                 contexts: $contexts,
