@@ -11,7 +11,8 @@
 //! connection for each request.
 //!
 //! `experiment` has an experiment with a beacon that the request does not read, `experiment-user` reads the arm of a cookie,
-//! `experiment-host` is a request to the host of an arm. `split_clients` is beside `experiment-user`.
+//! `experiment-host` is a request to the host of an arm. `locations`, `split_clients` and `servers` have the same locations and
+//! servers as these three, and no experiment.
 //!
 //! `costly.rs` configures experiments, long lists of expressions, and bodies that are changed.
 
@@ -52,7 +53,7 @@ use clients::{Http2, Spdy};
 use samples::SampleCounter;
 
 /// Requests, and their number in one read.
-const CASES: [(&str, &str, usize); 23] = [
+const CASES: [(&str, &str, usize); 25] = [
     ("return", "/text", 1),
     ("file", "/page.html", 1),
     ("logged", "/logged/page.html", 1),
@@ -73,6 +74,8 @@ const CASES: [(&str, &str, usize); 23] = [
     ("connection", "/page.html", 1),
     ("connection-recorded", "/page.html", 1),
     ("split_clients", "/split", 1),
+    ("locations", "/page.html", 1),
+    ("servers", "/page.html", 1),
     ("experiment", "/page.html", 1),
     ("experiment-user", "/experiment", 1),
     ("experiment-host", "/page.html", 1),

@@ -48,6 +48,19 @@ fn users(case: &str) -> (String, String) {
             let location = "location = /split { return 200 $split; }";
             (split.to_owned(), location.to_owned())
         }
+        // Locations and servers of the cases below, without an experiment.
+        "locations" => {
+            let locations =
+                "location = /experiment { return 200; } location = /beacon { return 204; }";
+            (String::new(), locations.to_owned())
+        }
+        "servers" => {
+            let other = "server { listen 127.0.0.1:8000; server_name other.example.org; }";
+            (
+                other.to_owned(),
+                "location = /beacon { return 204; }".to_owned(),
+            )
+        }
         "experiment" | "experiment-user" => {
             let arms = "arm control; arm fast;";
             let http = format!("{EXPERIMENTS} experiment page {{ {arms} }}");

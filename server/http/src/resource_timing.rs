@@ -26,10 +26,12 @@ impl ResourceTiming {
         self.shows_times || self.announces_lengths
     }
 
-    /// Adds the fields to the head of a response; `length` is the decimal length of its body.
-    pub(crate) fn push(self, head: &mut ResponseHead, reply: &Reply, length: Option<&[u8]>) {
+    /// Adds the fields to the head of a response.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn push(self, head: &mut ResponseHead, reply: &Reply) {
         if self.announces_lengths {
-            match (reply.status, length) {
+            match (reply.status, length(head)) {
                 (200, Some(length)) => {
                     // Without an allocation: most responses of such a server have the field.
                     let mut value = [0; SIZE.len() + 20];
@@ -48,6 +50,12 @@ impl ResourceTiming {
             head.push_own(FieldId::Other, b"Timing-Allow-Origin: ", b"*");
         }
     }
+}
+
+/// Returns the decimal length of the body, if its field was added last.
+fn length(head: &ResponseHead) -> Option<&[u8]> {
+    let last = head.fields.last()?;
+    (last.id == FieldId::ContentLength).then(|| head.bytes(last.value))
 }
 
 /// The metric of `Server-Timing` with the length.

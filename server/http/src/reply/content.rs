@@ -6,21 +6,20 @@ use crate::exchange::Reply;
 use crate::resource_timing::ResourceTiming;
 
 /// Adds the fields to the head of a response.
+#[inline]
 pub(super) fn describe(head: &mut ResponseHead, reply: &Reply, timing: ResourceTiming) {
     if !reply.content_type.is_empty() {
         reply.content_type.push_to(head, &reply.charset);
     }
     head.body = BodyLength::Unknown;
-    let mut digits = [0; 20];
-    let mut known = None;
     if let Some(length) = reply.content_length {
+        let mut digits = [0; 20];
         let digits = decimal(length, &mut digits);
         head.push_own(FieldId::ContentLength, b"Content-Length: ", digits);
         head.body = BodyLength::Length(length);
-        known = Some(digits);
     }
     if timing.is_any() {
-        timing.push(head, reply, known);
+        timing.push(head, reply);
     }
     if reply.fields.get(FieldId::LastModified).is_some() {
         // `add_header` has put its own in the place of ours.

@@ -361,7 +361,7 @@ const EVENTS: &[Events] = &[
     },
     Events {
         name: "firstbyte_lab_samples",
-        help: "Samples of connections for the store, by whether the worker could queue them.",
+        help: "Samples of connections, page views and arms for the store, by whether the worker could queue them.",
         label: "result",
         events: &[
             ("queued", Event::SampleQueued),

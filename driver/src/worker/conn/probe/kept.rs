@@ -38,6 +38,14 @@ impl Kept {
         self.0.take_if(|parts| parts.recording.is_none());
     }
 
+    /// Returns whether the connection is recorded.
+    #[inline]
+    pub(super) fn is_recording(&self) -> bool {
+        self.0
+            .as_ref()
+            .is_some_and(|parts| parts.recording.is_some())
+    }
+
     /// The recording.
     #[inline]
     pub(super) fn recording_mut(&mut self) -> Option<&mut Recording> {

@@ -125,23 +125,28 @@ fn client(x: &Exchange) -> Option<IpAddr> {
 }
 
 /// A request has ended: counts its status, and its response for arms.
-#[inline]
+#[inline(always)]
 pub(super) fn ended(kept: &mut Kept, x: &Exchange, by: EndedBy) {
-    if let Some(recording) = kept.recording_mut() {
-        count(recording, x, by);
-        if recording.is_over() {
-            kept.stop_recording();
-        }
+    if kept.is_recording() {
+        count(kept, x, by);
     }
 }
 
+// Out of line: a connection that is not recorded pays one branch for a request.
 #[cold]
-fn count(recording: &mut Recording, x: &Exchange, by: EndedBy) {
+#[inline(never)]
+fn count(kept: &mut Kept, x: &Exchange, by: EndedBy) {
+    let Some(recording) = kept.recording_mut() else {
+        return;
+    };
     if recording.has_experiments {
         arms::ended(recording, x, by);
     }
     if recording.is_drawn {
         count_status(recording, x.status());
+    }
+    if recording.is_over() {
+        kept.stop_recording();
     }
 }
 

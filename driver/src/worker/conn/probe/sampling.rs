@@ -172,7 +172,7 @@ fn send<N: Net>(
 }
 
 /// Ends an exchange whose last byte has been written; one that is sampled may have to wait for its log.
-#[inline]
+#[inline(always)] // Each request has it.
 pub(crate) fn finish<N: Net>(kept: &mut Kept, sh: &mut Shared<N>, x: Box<Exchange>) {
     recording::ended(kept, &x, EndedBy::Server);
     if x.sampled.state == Sampling::Asked {
@@ -190,6 +190,7 @@ pub(crate) fn abort<N: Net>(kept: &mut Kept, sh: &mut Shared<N>, x: Box<Exchange
 }
 
 #[cold]
+#[inline(never)]
 fn hold<N: Net>(kept: &mut Kept, sh: &mut Shared<N>, mut x: Box<Exchange>) {
     let waits = |sample: &&mut Sample| sample.until_ms != u64::MAX && sample.held.is_none();
     let held = kept.sample_mut().filter(waits);
