@@ -40,12 +40,12 @@ use driver::worker::conn::{Conn, Disposition, Readiness, accepted, end_probe, re
 use driver::worker::net::Net;
 use driver::worker::shared::{SCRATCH_BYTES, Shared};
 use engines::http::{FileRange, OutputQueue, Protocol, Protocols};
-use server_base::connector::{SocketOptions, UpstreamAddr};
 use server_base::errlog::{self, ErrorLog, Level, Sink};
 use server_base::opened::OpenedLogs;
 use server_base::transport::TcpInfo;
 use server_http::exchange::{Env, Peer};
 use server_http::{LoadOptions, load};
+use server_upstream::route::{SocketOptions, UpstreamAddr};
 use sys::connect::{ConnectError, Connecting};
 use sys::socket::Sent;
 

@@ -98,8 +98,9 @@ fn long_functions_say_why() {
 }
 
 /// Engines that a crate above them may import.
-const ENGINES_USED: [(&str, &[&str]); 3] = [
+const ENGINES_USED: [(&str, &[&str]); 4] = [
     ("server/base/src", &["http"]),
+    ("server/upstream/src", &["http"]),
     ("server/http/src", &["http", "proxy_protocol"]),
     // Beacons are bodies of requests, whatever protocol carries them.
     ("server/modules/src", &["http", "beacon"]),

@@ -6,12 +6,11 @@
 use std::sync::Arc;
 
 use engines::http::{Fields, ResponseHead};
-use server_base::connector::{Connector, Lookup, Route};
 use server_base::name_servers::NameServers;
-use server_base::upstream_request::{
-    AttemptWatch, RequestSpec, Spares, UpstreamCall, UpstreamRequest,
-};
 use server_base::waker::{WakeQueue, Waker};
+use server_upstream::connector::{Connector, Lookup};
+use server_upstream::request::{AttemptWatch, RequestSpec, Spares, UpstreamCall, UpstreamRequest};
+use server_upstream::route::Route;
 
 use super::names::Names;
 

@@ -17,9 +17,9 @@
 use std::io;
 use std::ops::ControlFlow;
 
-use server_base::connector::Route;
-use server_base::upstream_request::{Failure, UpstreamError, UpstreamEvent};
 use server_base::waker::WakeKey;
+use server_upstream::request::{Failure, UpstreamError, UpstreamEvent};
+use server_upstream::route::Route;
 use sys::connect::Connecting;
 
 use super::conn::{

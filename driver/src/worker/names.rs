@@ -17,10 +17,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use engines::dns::{Answer, Event, Failure, Settings, Subject};
-use server_base::connector::{Lookup, Resolved};
 use server_base::errlog::ErrorLog;
 use server_base::name_servers::NameServers;
 use server_base::waker::Waker;
+use server_upstream::connector::{Lookup, Resolved};
 use sys::poll::{Poller, Ready};
 
 use crate::io::resolver::Resolver;

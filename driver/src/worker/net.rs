@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use engines::http::{FileRange, OutputQueue};
-use server_base::connector::{SocketOptions, UpstreamAddr};
 use server_base::thread_pool::ThreadPool;
 use server_base::waker::RemoteWaker;
+use server_upstream::route::{SocketOptions, UpstreamAddr};
 use sys::connect::{self, Address, ConnectError, Connecting};
 use sys::socket::{self, Sent};
 use sys::tcp_info::tcp_info;

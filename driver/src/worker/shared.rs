@@ -7,11 +7,11 @@ use engines::http::{OutputQueue, RequestHead};
 use server_base::clock::{Clock, ReadClock};
 use server_base::logs::Logs;
 use server_base::memory;
-use server_base::upstream_request::Spares;
 use server_base::waker::WakeQueue;
 use server_http::exchange::{BODY_BUDGET_BYTES, Client, Ctx, Env, Exchange};
 use server_http::phases;
 use server_http::wants::Wants;
+use server_upstream::request::Spares;
 
 use super::arm_look::ArmLook;
 use super::config::ThreadConfig;

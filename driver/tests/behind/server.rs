@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
 
-use server_base::connector::UpstreamAddr;
+use server_upstream::route::UpstreamAddr;
 use sim::{Faults, Hands, Random, Servers, Wire};
 
 use super::ledger::{Attempt, Book, Ledger, Part};

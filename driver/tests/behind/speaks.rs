@@ -1,6 +1,6 @@
 //! The protocols that servers behind speak, and a strict reader of parameters as SCGI and uwsgi servers get them.
 
-use server_base::connector::UpstreamAddr;
+use server_upstream::route::UpstreamAddr;
 
 use super::site::{FASTCGI_PORTS, MEMCACHED_PORTS, MODIFIERS, SCGI_PORTS, UWSGI_PORTS};
 use super::{fastcgi, memcached};

@@ -9,11 +9,11 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::rc::Rc;
 
 use engines::http::Fields;
-use server_base::connector::{
+use server_http::exchange::{Ctx, Exchange, Peer, State, Wait};
+use server_upstream::request::{RequestSpec, UpstreamEvent, UpstreamRequest};
+use server_upstream::route::{
     Pool, Route, SocketOptions, Timeouts, UpstreamAddr, UpstreamProtocol,
 };
-use server_base::upstream_request::{RequestSpec, UpstreamEvent, UpstreamRequest};
-use server_http::exchange::{Ctx, Exchange, Peer, State, Wait};
 use sim::{Command, Faults, Hands, Random, Servers, Wire};
 
 use super::site::{TestConnection, body, generation, get};

@@ -14,13 +14,13 @@ use std::time::Duration;
 use driver::worker::commands::{Command, Counters};
 use driver::worker::thread::Thread;
 use engines::http::{BodyLength, Chunk, Fields, FileRange};
-use server_base::connector::{
-    Pool, Route, SocketOptions, Timeouts, UpstreamAddr, UpstreamProtocol,
-};
-use server_base::upstream_request::{RequestSpec, UpstreamEvent, UpstreamRequest};
 use server_http::exchange::{Ctx, Env, Exchange, State, Wait};
 use server_http::module::{Content, Handler, Module};
 use server_http::reply;
+use server_upstream::request::{RequestSpec, UpstreamEvent, UpstreamRequest};
+use server_upstream::route::{
+    Pool, Route, SocketOptions, Timeouts, UpstreamAddr, UpstreamProtocol,
+};
 use sys::poll::Waker;
 
 use super::setup::setup;

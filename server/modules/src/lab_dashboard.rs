@@ -13,10 +13,8 @@ use std::sync::{Arc, LazyLock};
 
 use conf::{ConfError, Contexts, Directive};
 use engines::http::{Escape, FieldId, Method, escape};
-use server_base::connector::{UpstreamAddr, UpstreamProtocol};
 use server_base::errlog::Level;
 use server_base::lab_store::DashboardSocket;
-use server_base::upstream_request::RequestSpec;
 use server_http::assemble::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::http::Http;
@@ -27,6 +25,8 @@ use server_http::settings;
 use server_http::settings_set::{Conf, inherited};
 use server_http::upstream::conf::NextUpstream;
 use server_http::upstream::{self, Gateway, Outgoing, Target, UpstreamConf};
+use server_upstream::request::RequestSpec;
+use server_upstream::route::{UpstreamAddr, UpstreamProtocol};
 
 use crate::proxy::make_sendable;
 use crate::{access, auth_basic, auth_request, rtt_map, ssl};

@@ -7,10 +7,10 @@
 
 use conf::Contexts;
 use engines::http::{BodyLength, Fields, push_decimal};
-use server_base::connector::UpstreamProtocol;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::settings;
 use server_http::upstream::Outgoing;
+use server_upstream::route::UpstreamProtocol;
 
 use crate::gateways::params::{self, Encoding, Params};
 use crate::gateways::{Application, Common, application, inherit};

@@ -8,13 +8,13 @@
 use std::sync::Arc;
 
 use conf::{ConfError, Contexts, Directive, Word};
-use server_base::connector::UpstreamAddr;
 use server_base::listen::MAX_UNIX_PATH;
 use server_base::name_servers::{NameServers, name_servers};
 use server_http::assemble::ConfigBuilder;
 use server_http::module::Module;
 use server_http::settings_set::{Conf, Scope, SettingsDef};
 use server_http::upstream::group::{self, Groups, Keepalive, Server};
+use server_upstream::route::UpstreamAddr;
 
 /// The module.
 pub(crate) const MODULE: Module = Module {

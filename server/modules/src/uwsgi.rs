@@ -8,11 +8,11 @@ use std::rc::Rc;
 
 use conf::Contexts;
 use engines::http::{FieldId, Fields};
-use server_base::connector::UpstreamProtocol;
 use server_base::from_args::{Between, Text};
 use server_http::exchange::{Ctx, Exchange};
 use server_http::settings;
 use server_http::upstream::Outgoing;
+use server_upstream::route::UpstreamProtocol;
 
 use crate::gateways::params::{self, Encoding, Params};
 use crate::gateways::{Application, Common, application, inherit};

@@ -35,9 +35,9 @@ use driver::io::read_ahead::ReadAhead;
 use driver::io::read_pool::{FETCH_BYTES, Fetch, Refused};
 use driver::io::send::Pieces;
 use driver::worker::net::Net;
-use server_base::connector::{SocketOptions, UpstreamAddr};
 use server_base::thread_pool::ThreadPool;
 use server_base::waker::RemoteWaker;
+use server_upstream::route::{SocketOptions, UpstreamAddr};
 use sys::connect::{ConnectError, Connecting};
 use sys::socket::Sent;
 

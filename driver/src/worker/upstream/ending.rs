@@ -1,6 +1,6 @@
 //! Ends of attempts and deadlines of connections to servers.
 
-use server_base::upstream_request::{Failure, UpstreamError, UpstreamEvent};
+use server_upstream::request::{Failure, UpstreamError, UpstreamEvent};
 
 use super::pipelined;
 use super::state::{ActiveAttempt, Disposition, Ending, Receiving, Sending, State, UpstreamConn};

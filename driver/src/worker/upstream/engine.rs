@@ -5,8 +5,8 @@
 use engines::client::{self, Bodies};
 use engines::http::{Chunk, Fields, OutputQueue, ResponseHead};
 use engines::{cgi, fcgi, h1, memcached, scgi, uwsgi};
-use server_base::connector::UpstreamProtocol;
-use server_base::upstream_request::{Failure, RequestSpec, UpstreamEvent};
+use server_upstream::request::{Failure, RequestSpec, UpstreamEvent};
+use server_upstream::route::UpstreamProtocol;
 
 /// An engine in the client role.
 pub(super) enum Engine {

@@ -24,8 +24,8 @@ mod state;
 mod turn;
 
 use engines::http::BodyLength;
-use server_base::upstream_request::Failure;
 use server_base::waker::WakeKey;
+use server_upstream::request::Failure;
 
 use super::conn::Readiness;
 use super::net::Net;

@@ -5,8 +5,8 @@
 
 use std::collections::VecDeque;
 
-use server_base::connector::{Route, UpstreamAddr};
-use server_base::upstream_request::UpstreamCall;
+use server_upstream::request::UpstreamCall;
+use server_upstream::route::{Route, UpstreamAddr};
 
 use super::engine::PIPELINE_MAX;
 

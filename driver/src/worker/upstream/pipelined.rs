@@ -16,9 +16,9 @@
 use std::collections::VecDeque;
 use std::io;
 
-use server_base::connector::{Pool, Route, UpstreamAddr};
-use server_base::upstream_request::{AttemptFacts, UpstreamCall, UpstreamEvent};
 use server_base::waker::WakeKey;
+use server_upstream::request::{AttemptFacts, UpstreamCall, UpstreamEvent};
+use server_upstream::route::{Pool, Route, UpstreamAddr};
 
 use super::engine::{self, Event};
 use super::pipeline::{Pause, Pipeline, Request};

@@ -7,7 +7,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 
-use server_base::connector::UpstreamAddr;
+use server_upstream::route::UpstreamAddr;
 
 use crate::worker::slab::Key;
 

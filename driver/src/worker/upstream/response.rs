@@ -1,7 +1,7 @@
 //! Events of the engine during a response, passed on to the exchange.
 
 use engines::http::{BodyLength, ResponseHead};
-use server_base::upstream_request::UpstreamEvent;
+use server_upstream::request::UpstreamEvent;
 
 use super::engine::Event;
 use super::state::{ActiveAttempt, Ending, Receiving, Sending};

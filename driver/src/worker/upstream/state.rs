@@ -9,8 +9,8 @@
 //! Any state can become `Closed`. This file changes no state; `mod`, `turn` and `ending` do.
 
 use engines::http::OutputQueue;
-use server_base::connector::{Pool, Route, Timeouts, UpstreamAddr};
-use server_base::upstream_request::{Failure, UpstreamCall};
+use server_upstream::request::{Failure, UpstreamCall};
+use server_upstream::route::{Pool, Route, Timeouts, UpstreamAddr};
 
 use super::engine::{self, Engine};
 use super::pipeline::{Pause, Pipeline};

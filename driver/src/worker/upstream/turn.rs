@@ -2,7 +2,7 @@
 
 use std::io;
 
-use server_base::upstream_request::{Failure, UpstreamEvent};
+use server_upstream::request::{Failure, UpstreamEvent};
 
 use super::engine::Event;
 use super::pipelined;

@@ -7,13 +7,14 @@ use std::sync::Arc;
 
 use conf::{Arity, Contexts, DirectiveDef};
 use engines::http::{BodyLength, Chunk, Fields, Method, ResponseHead};
-use server_base::connector::{Connector, Lookup, Route, UpstreamAddr, UpstreamProtocol};
 use server_base::files::TempDir;
 use server_base::name_servers::NameServers;
-use server_base::upstream_request::{
+use server_base::waker::{WakeQueue, Waker};
+use server_upstream::connector::{Connector, Lookup};
+use server_upstream::request::{
     Failure, RequestSpec, UpstreamCall, UpstreamError, UpstreamEvent, UpstreamRequest, attempt,
 };
-use server_base::waker::{WakeQueue, Waker};
+use server_upstream::route::{Route, UpstreamAddr, UpstreamProtocol};
 
 use super::PROBE;
 use crate::exchange::{Ctx, Exchange};

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use engines::http::FieldId;
 use server_base::errlog::Level;
-use server_base::upstream_request::UpstreamRequest;
+use server_upstream::request::UpstreamRequest;
 
 use super::accel::{self, Accel};
 use super::arrival;

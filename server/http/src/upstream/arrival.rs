@@ -2,7 +2,7 @@
 
 use server_base::errlog::{Level, Printable};
 use server_base::files::{FileError, Keep, TempError};
-use server_base::upstream_request::{Failure, UpstreamEvent};
+use server_upstream::request::{Failure, UpstreamEvent};
 
 use super::body::Body;
 use super::fields::passes_beside_head;

@@ -9,7 +9,7 @@
 use std::rc::Rc;
 
 use engines::http::{BodyLength, Chunk, FileRange, Version};
-use server_base::upstream_request::{BODY_WINDOW_BYTES, UpstreamRequest};
+use server_upstream::request::{BODY_WINDOW_BYTES, UpstreamRequest};
 
 use super::run::{Flow, Run, Step};
 use crate::exchange::{Ctx, Exchange, State, Wait};

@@ -5,9 +5,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 
 use engines::http::Fields;
-use server_base::connector::{Pool, Route, SocketOptions, Timeouts, UpstreamAddr};
 use server_base::errlog::{Level, Printable};
 use server_base::hash::Fnv;
+use server_upstream::route::{Pool, Route, SocketOptions, Timeouts, UpstreamAddr};
 
 use super::arrival::arrived;
 use super::conf::{NextUpstream, UpstreamConf};

@@ -1,8 +1,8 @@
 //! The specifics of a protocol spoken with servers: data and four functions.
 
 use engines::http::ResponseHead;
-use server_base::connector::{UpstreamAddr, UpstreamProtocol};
-use server_base::upstream_request::RequestSpec;
+use server_upstream::request::RequestSpec;
+use server_upstream::route::{UpstreamAddr, UpstreamProtocol};
 
 use super::UpstreamConf;
 use super::group::GroupId;

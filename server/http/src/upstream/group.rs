@@ -14,7 +14,7 @@ use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use server_base::connector::{Pool, UpstreamAddr};
+use server_upstream::route::{Pool, UpstreamAddr};
 
 use super::gateway::Target;
 use crate::conf_core::{NameServers, ResolverLoc};

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use engines::http::ResponseHead;
 use server_base::errlog::Level;
-use server_base::upstream_request::{
+use server_upstream::request::{
     BODY_WINDOW_BYTES, Failure, UpstreamError, UpstreamEvent, UpstreamRequest,
 };
 

@@ -2,7 +2,7 @@
 //!
 //! An exchange that is passed on keeps an [`Upstream`]: which servers were tried, and the response so far. [`handle`]
 //! is the content handler; run again after each wait, it goes on with the step it is at. The specifics of a protocol
-//! are in its [`Gateway`]. Sockets are the business of a [`Connector`](server_base::connector::Connector).
+//! are in its [`Gateway`]. Sockets are the business of a [`Connector`](server_upstream::connector::Connector).
 //!
 //! ```text
 //! body      the request body is collected, or left to be passed on as it comes

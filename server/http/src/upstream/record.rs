@@ -8,8 +8,8 @@ use std::any::Any;
 use std::rc::Rc;
 
 use engines::http::{Fields, ResponseHead};
-use server_base::connector::Connector;
-use server_base::upstream_request::{AttemptFacts, AttemptWatch};
+use server_upstream::connector::Connector;
+use server_upstream::request::{AttemptFacts, AttemptWatch};
 
 /// The record of the servers that an exchange is passed to.
 #[derive(Default)]

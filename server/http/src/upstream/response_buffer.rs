@@ -16,7 +16,7 @@ use std::rc::Rc;
 
 use engines::http::{Chunk, FileRange};
 use server_base::files::{FileError, TempFile};
-use server_base::upstream_request::{UpstreamEvent, UpstreamRequest, WINDOW_BYTES};
+use server_upstream::request::{UpstreamEvent, UpstreamRequest, WINDOW_BYTES};
 
 use crate::exchange::{BodyRead, BodySource, Ctx, Wait};
 

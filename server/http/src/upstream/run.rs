@@ -4,8 +4,8 @@ use std::any::Any;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use server_base::connector::SocketOptions;
-use server_base::upstream_request::{RequestSpec, UpstreamRequest};
+use server_upstream::request::{RequestSpec, UpstreamRequest};
+use server_upstream::route::SocketOptions;
 
 use super::body::Body;
 use super::conf::UpstreamConf;

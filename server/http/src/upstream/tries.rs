@@ -6,7 +6,7 @@
 //! Source: nginx documentation, `proxy_next_upstream`, `proxy_next_upstream_tries`, `proxy_next_upstream_timeout`.
 
 use engines::http::Method;
-use server_base::upstream_request::{Failure, UpstreamError};
+use server_upstream::request::{Failure, UpstreamError};
 
 use super::conf::NextUpstream;
 

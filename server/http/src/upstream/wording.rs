@@ -3,7 +3,7 @@
 use std::io;
 
 use server_base::errlog::{Level, Printable};
-use server_base::upstream_request::Failure;
+use server_upstream::request::Failure;
 
 use crate::exchange::Exchange;
 

@@ -12,11 +12,11 @@
 mod conf;
 mod split;
 
-use server_base::connector::UpstreamProtocol;
 use server_base::errlog::{Level, Printable};
 use server_http::exchange::Exchange;
 use server_http::upstream::{Note, Verdict};
 use server_http::upstream_rows;
+use server_upstream::route::UpstreamProtocol;
 
 use crate::gateways::params::Encoding;
 use crate::gateways::{Application, application};

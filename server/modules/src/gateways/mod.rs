@@ -18,14 +18,14 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use engines::http::{FieldId, Fields};
-use server_base::connector::UpstreamProtocol;
-use server_base::upstream_request::RequestSpec;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::handler::Content;
 use server_http::http::Http;
 use server_http::upstream::{
     self, Gateway, Note, Outgoing, PassesOn, Target, UpstreamConf, UpstreamSettings, Verdict,
 };
+use server_upstream::request::RequestSpec;
+use server_upstream::route::UpstreamProtocol;
 
 use params::{Encoding, ParamSet, Params};
 use pass::Pass;

@@ -12,9 +12,7 @@ mod conf;
 use std::rc::Rc;
 
 use engines::http::{Escape, FieldId, Method, ResponseHead, escape};
-use server_base::connector::UpstreamProtocol;
 use server_base::errlog::{Level, Printable};
-use server_base::upstream_request::RequestSpec;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::http::Http;
 use server_http::module::{Content, Module};
@@ -22,6 +20,8 @@ use server_http::reply;
 use server_http::upstream::settings::finish;
 use server_http::upstream::{self, Gateway, Note, Outgoing, Target, UpstreamConf, Verdict};
 use server_http::upstream_rows;
+use server_upstream::request::RequestSpec;
+use server_upstream::route::UpstreamProtocol;
 
 use conf::MemcachedLoc;
 

@@ -22,8 +22,6 @@ mod variables;
 use std::rc::Rc;
 
 use engines::http::ResponseHead;
-use server_base::connector::UpstreamProtocol;
-use server_base::upstream_request::RequestSpec;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::http::Http;
 use server_http::module::{Content, Module};
@@ -31,6 +29,8 @@ use server_http::upstream::conf::HTTP_NEXT_UPSTREAM;
 use server_http::upstream::settings::finish;
 use server_http::upstream::{self, Gateway, Outgoing, Target, UpstreamConf, Verdict};
 use server_http::upstream_rows;
+use server_upstream::request::RequestSpec;
+use server_upstream::route::UpstreamProtocol;
 
 use crate::early_hints;
 use conf::{HttpVersion, ProxyLoc};

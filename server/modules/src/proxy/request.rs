@@ -7,12 +7,12 @@ use std::rc::Rc;
 use engines::http::{BodyLength, Escape, FieldId, Fields, Method, escape, is_token};
 use server_base::errlog::{Level, Printable};
 use server_base::regex::FailedMatch;
-use server_base::upstream_request::RequestSpec;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::http::Http;
 use server_http::reply::decimal;
 use server_http::upstream::Outgoing;
 use server_http::value::Value;
+use server_upstream::request::RequestSpec;
 
 use super::conf::{HttpVersion, ProxyLoc};
 use super::fields::{SetFields, push_with};

@@ -12,7 +12,6 @@ use conf::Memory;
 use engines::h1::{self, Event};
 use engines::http::SharedBytes;
 use server_base::clock::Clock;
-use server_base::connector::NoServers;
 use server_base::files::{
     FileError, Files, Keep, Meta, OpenPolicy, Opened, TempDir, TempError, TempFile,
 };
@@ -23,6 +22,7 @@ use server_http::http::LocalHttp;
 use server_http::module::{Content, Handler, Module};
 use server_http::request_body::{CollectOptions, Collected, collect};
 use server_http::{LoadOptions, load, phases, reply};
+use server_upstream::connector::NoServers;
 
 /// Answers with 200 when the body is there.
 const READER: Module = Module {

@@ -1,6 +1,6 @@
 //! FastCGI, SCGI and uwsgi: where requests go, what variables say, and what applications write to their error streams.
 
-use server_base::connector::UpstreamProtocol;
+use server_upstream::route::UpstreamProtocol;
 
 use crate::site::Site;
 

@@ -1,6 +1,6 @@
 //! `lab_dashboard`: its places and access rules, and the requests that the store process gets.
 
-use server_base::upstream_request::Failure;
+use server_upstream::request::Failure;
 
 use crate::site::Site;
 use crate::tls_settings::pair;

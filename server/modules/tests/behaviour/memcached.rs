@@ -1,7 +1,7 @@
 //! Requests that a memcached server answers: keys as it gets them, and what becomes of its answers. All of it was asked of
 //! nginx 1.31.4, too.
 
-use server_base::connector::{UpstreamAddr, UpstreamProtocol};
+use server_upstream::route::{UpstreamAddr, UpstreamProtocol};
 
 use crate::servers::Sent;
 use crate::site::Site;

@@ -6,12 +6,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use engines::http::{BodyLength, Chunk, Fields, ResponseHead};
-use server_base::connector::{Connector, Lookup, NoServers, Route};
 use server_base::name_servers::NameServers;
-use server_base::upstream_request::{
+use server_base::waker::{WakeQueue, Waker};
+use server_upstream::connector::{Connector, Lookup, NoServers};
+use server_upstream::request::{
     Failure, RequestSpec, UpstreamCall, UpstreamError, UpstreamEvent, UpstreamRequest, attempt,
 };
-use server_base::waker::{WakeQueue, Waker};
+use server_upstream::route::Route;
 
 /// Servers, by way of a connector; clones are the same servers.
 #[derive(Clone, Default)]

@@ -11,7 +11,6 @@ use conf::{DataFile, Memory};
 use engines::h1::{self, Event};
 use engines::http::Chunk;
 use server_base::clock::Clock;
-use server_base::connector::Connector;
 use server_base::errlog::{ErrorLog, Level, Sink};
 use server_base::logs::Logs;
 use server_base::offload::Offload;
@@ -21,6 +20,7 @@ use server_http::exchange::{Client, Ctx, Env, Exchange, Peer, Pulled, State, Tls
 use server_http::http::LocalHttp;
 use server_http::names::handshake;
 use server_http::{Cycle, LoadError, LoadOptions, phases};
+use server_upstream::connector::Connector;
 
 use crate::disk::{Disk, Node};
 use crate::servers::Servers;

@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use conf::{ConfError, Directive};
 use server_base::address::{host_addresses, parse_endpoint};
-use server_base::connector::UpstreamAddr;
 use server_base::name_servers::NameServers;
+use server_upstream::route::UpstreamAddr;
 
 use super::GroupId;
 use crate::assemble::ConfigBuilder;

@@ -12,8 +12,9 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use server_base::connector::{Lookup, Resolved, UpstreamAddr};
 use server_base::name_servers::NameServers;
+use server_upstream::connector::{Lookup, Resolved};
+use server_upstream::route::UpstreamAddr;
 
 use super::conf::{Server, UnresolvedHost};
 use super::peers::{Peer, Peers};

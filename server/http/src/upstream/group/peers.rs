@@ -11,7 +11,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use server_base::connector::UpstreamAddr;
+use server_upstream::route::UpstreamAddr;
 
 use super::conf::Server;
 

@@ -7,9 +7,9 @@
 use std::hash::Hasher;
 
 use engines::http::FieldId;
-use server_base::connector::{Pool, UpstreamProtocol};
 use server_base::hash::Fnv;
-use server_base::upstream_request::RequestSpec;
+use server_upstream::request::RequestSpec;
+use server_upstream::route::{Pool, UpstreamProtocol};
 
 use super::LocalGroups;
 use super::conf::Keepalive;

@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 
-use server_base::connector::{Connector, Lookup, NoServers, Resolved, Route};
 use server_base::name_servers::NameServers;
-use server_base::upstream_request::{RequestSpec, UpstreamRequest};
 use server_base::waker::Waker;
+use server_upstream::connector::{Connector, Lookup, NoServers, Resolved};
+use server_upstream::request::{RequestSpec, UpstreamRequest};
+use server_upstream::route::Route;
 
 use super::*;
 use crate::testing::{World, get};

@@ -1,7 +1,7 @@
 //! Responses that are passed on.
 
 use engines::http::Version;
-use server_base::upstream_request::UpstreamEvent;
+use server_upstream::request::UpstreamEvent;
 
 use super::{Site, fields};
 use crate::exchange::State;

@@ -1,7 +1,7 @@
 //! Request bodies on their way to servers.
 
 use engines::http::BodyLength;
-use server_base::upstream_request::{Failure, UpstreamEvent};
+use server_upstream::request::{Failure, UpstreamEvent};
 
 use super::Site;
 use crate::exchange::State;

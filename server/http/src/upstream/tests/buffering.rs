@@ -1,7 +1,7 @@
 //! Reading ahead of the client, and not reading on.
 
 use server_base::files::{ENOSPC, FileError};
-use server_base::upstream_request::{Failure, WINDOW_BYTES};
+use server_upstream::request::{Failure, WINDOW_BYTES};
 
 use super::super::response_buffer::HOLD_MS;
 use super::Site;

@@ -1,6 +1,6 @@
 //! Attempts that fail, and what follows.
 
-use server_base::upstream_request::Failure;
+use server_upstream::request::Failure;
 
 use super::Site;
 use crate::exchange::{Exchange, State};

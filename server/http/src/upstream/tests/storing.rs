@@ -1,7 +1,7 @@
 //! Responses that are kept as files.
 
 use server_base::files::{EACCES, ENOENT, EXDEV, FileError};
-use server_base::upstream_request::Failure;
+use server_upstream::request::Failure;
 
 use super::Site;
 use crate::exchange::Exchange;

@@ -22,9 +22,9 @@ use std::rc::Rc;
 
 use engines::http::{BodyLength, Chunk, Fields, ResponseHead};
 
-use crate::waker::{WakeKey, WakeQueue, Waker};
+use server_base::waker::{WakeKey, WakeQueue, Waker};
 
-pub use crate::upstream_error::{Failure, UpstreamError};
+pub use crate::error::{Failure, UpstreamError};
 
 /// A request as it is sent to a server.
 #[derive(Clone, Debug, Default)]
@@ -486,5 +486,5 @@ const SPARE_EVENTS: usize = 32;
 pub const BODY_WINDOW_BYTES: u64 = 64 << 10;
 
 #[cfg(test)]
-#[path = "upstream_request_tests.rs"]
+#[path = "request_tests.rs"]
 mod tests;
