@@ -5,8 +5,8 @@ use std::sync::Arc;
 use server_base::name_servers::NameServers;
 use server_base::waker::{WakeQueue, Waker};
 use server_http::http::Http;
-use server_http::upstream::group::Groups;
 use server_upstream::connector::{Connector, Lookup};
+use server_upstream::group::Groups;
 use server_upstream::request::{RequestSpec, UpstreamCall, UpstreamRequest, attempt};
 use server_upstream::route::{Route, UpstreamProtocol};
 

@@ -3,7 +3,6 @@
 //! Exchanges refer to a server or location by its index. A [`LocalHttp`] is one thread's counted reference
 //! to one configuration, so that nothing shared between threads is touched for each request.
 
-use std::any::Any;
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -19,6 +18,8 @@ use server_base::errlog::{ErrorLog, Level, Shown};
 use server_base::listen::Listen;
 use server_base::opened::OpenedLogs;
 use server_base::periodic_task::PeriodicTask;
+use server_upstream::group::Groups;
+use server_upstream::local::LocalGroups;
 
 use crate::arm_meters::Arms;
 use crate::certificates::DynamicCertificates;
@@ -290,13 +291,7 @@ pub struct LocalHttp {
     /// Counts reloads, from 1.
     pub number: u64,
     /// This thread's state of upstream servers, made with the first request that is passed on.
-    upstreams: OnceCell<Box<dyn LocalState>>,
-}
-
-/// State that a thread keeps for a configuration.
-pub trait LocalState: Any {
-    /// Frees pieces of it, each of which costs one of `steps`; all of it if some are left.
-    fn let_go(&mut self, steps: &mut usize);
+    upstreams: OnceCell<Box<LocalGroups>>,
 }
 
 impl LocalHttp {
@@ -310,13 +305,10 @@ impl LocalHttp {
     }
 
     /// Returns this thread's state of upstream servers, and makes it on first use.
-    ///
-    /// # Panics
-    /// When it was made as another type.
-    pub fn upstreams<T: LocalState>(&self, make: impl FnOnce(&Http) -> T) -> &T {
-        let made = self.upstreams.get_or_init(|| Box::new(make(&self.http)));
-        let made: &dyn Any = &**made;
-        made.downcast_ref().expect("one type knows them")
+    pub fn upstreams(&self) -> &LocalGroups {
+        let groups = || self.http.main::<Groups>().iter().count();
+        let make = || Box::new(LocalGroups::new(groups(), self.http.locations.len()));
+        self.upstreams.get_or_init(make)
     }
 
     /// Frees this thread's state as far as `steps` go; steps that remain mean that all of it is freed. For the owner

@@ -1,6 +1,6 @@
 //! `upstream`: a named group of servers, and the idle connections that it keeps.
 //!
-//! Groups and the choice of a server are in [`server_http::upstream::group`]; here are the directives. Methods of
+//! Groups and the choice of a server are in [`server_upstream`]; here are the directives. Methods of
 //! choosing a server, and zones, are refused as directives that are not built.
 //!
 //! Source: nginx documentation, `ngx_http_upstream_module`.
@@ -13,7 +13,8 @@ use server_base::name_servers::{NameServers, name_servers};
 use server_http::assemble::ConfigBuilder;
 use server_http::module::Module;
 use server_http::settings_set::{Conf, Scope, SettingsDef};
-use server_http::upstream::group::{self, Groups, Keepalive, Server};
+use server_http::upstream::group;
+use server_upstream::group::{Groups, Keepalive, Server};
 use server_upstream::route::UpstreamAddr;
 
 /// The module.

@@ -53,6 +53,9 @@ pub trait Connector {
 #[derive(Clone, Debug, Default)]
 pub struct Lookup(Rc<RefCell<Option<Result<Resolved, String>>>>);
 
+/// Looks up a name for the request: at these name servers, within this many milliseconds (0: no limit).
+pub type Resolve<'a> = &'a mut dyn FnMut(Option<&Arc<NameServers>>, &str, u64) -> Lookup;
+
 /// The addresses of a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resolved {

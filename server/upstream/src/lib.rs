@@ -1,12 +1,22 @@
 //! Servers behind this one, for every kind of server that passes its clients on.
 //!
-//! A [`connector`] begins an attempt with a server and returns its mailbox ([`request`]). Absent: requests of clients, their
-//! settings and their responses, which each kind of server has of its own; sockets, which are the driver's.
+//! A [`group`] has servers; a [`picker`] chooses among their addresses ([`peers`]) by a method of [`balance`] and by their
+//! [`health`]. A [`connector`] begins an attempt over a [`route`] and returns its mailbox ([`request`]). Absent: requests of
+//! clients, their settings and their responses, which each kind of server has of its own; sockets, which are the driver's.
 //!
 //! Source: nginx documentation, `ngx_http_upstream_module`.
 #![forbid(unsafe_code)]
 
+pub mod balance;
 pub mod connector;
 pub mod error;
+pub mod group;
+pub mod health;
+pub mod local;
+mod names;
+pub mod peers;
+pub mod picker;
+pub mod pool;
 pub mod request;
 pub mod route;
+pub mod shared;

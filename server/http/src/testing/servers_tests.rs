@@ -22,8 +22,9 @@ use crate::http::Http;
 use crate::module::Module;
 use crate::settings_set::Conf;
 use crate::upstream::conf::NextUpstream;
-use crate::upstream::group::{self, Groups};
+use crate::upstream::group;
 use crate::upstream::{self, Gateway, Outgoing, Target, UpstreamConf, Verdict};
+use server_upstream::group::Groups;
 
 /// A connector whose attempts lie here until a test answers them.
 pub(crate) struct Servers {

@@ -15,7 +15,6 @@ use super::body::{Body, Stream};
 use super::conf::{NextUpstream, UpstreamConf};
 use super::fields;
 use super::gateway::Verdict;
-use super::group::Outcome;
 use super::next::next;
 use super::response_buffer::{Limits, ResponseBuffer, Source};
 use super::run::{Flow, Run, Step, record};
@@ -26,6 +25,7 @@ use crate::exchange::{Ctx, Exchange};
 use crate::handler::Content;
 use crate::reply;
 use crate::request_body::stream;
+use server_upstream::picker::Outcome;
 
 /// Whether an error page takes the place of a response with this status.
 pub(super) fn intercepts(x: &Exchange, status: u16) -> bool {

@@ -6,12 +6,12 @@ use server_upstream::request::{Failure, UpstreamEvent};
 
 use super::body::Body;
 use super::fields::passes_beside_head;
-use super::group::Outcome;
 use super::response_buffer::{Ended, ResponseBuffer};
 use super::run::{Run, record};
 use super::wording::{Action, log_failure};
 use crate::exchange::{Ctx, Exchange};
 use crate::reply;
+use server_upstream::picker::Outcome;
 
 /// Called at each wake, and when more of the request body has come.
 pub(super) fn arrived(x: &mut Exchange, cx: &mut Ctx<'_>) {

@@ -1,23 +1,24 @@
 //! Choosing a server, and beginning an attempt with it.
 
-use std::hash::Hasher;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use engines::http::Fields;
 use server_base::errlog::{Level, Printable};
-use server_base::hash::Fnv;
+use server_base::name_servers::NameServers;
+use server_upstream::picker::{Pick, Picker};
 use server_upstream::route::{Pool, Route, SocketOptions, Timeouts, UpstreamAddr};
 
 use super::arrival::arrived;
 use super::conf::{NextUpstream, UpstreamConf};
 use super::gateway::Outgoing;
-use super::group::{Pick, Picker, of_protocol};
+use super::group;
 use super::next::next;
 use super::run::{Flow, Run, Step, record};
 use super::tries::{Failed, Tries};
 use super::wording::Action;
-use crate::exchange::{Ctx, Exchange, State};
+use crate::exchange::{Ctx, Exchange, State, Wait};
 use crate::handler::Content;
 
 /// Chooses a server and begins an attempt with it.
@@ -34,11 +35,16 @@ pub(super) fn step(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
     let Some(picker) = &mut run.picker else {
         return Flow::Done(Content::Status(500));
     };
-    let chosen = match picker.pick(x, cx) {
+    let now_ms = cx.clock.mono_ms;
+    let mut resolve = |by: Option<&Arc<NameServers>>, name: &str, timeout_ms| {
+        let waker = x.waker(cx);
+        cx.connector.resolve(by, name, timeout_ms, waker)
+    };
+    let chosen = match picker.pick(now_ms, &mut resolve) {
         Pick::Chosen(chosen) => chosen,
         Pick::None => return no_server(run, x, cx),
-        Pick::Wait(wait) => {
-            x.progress.state = State::Waiting(wait);
+        Pick::Wait => {
+            x.progress.state = State::Waiting(Wait::woken());
             return Flow::Wait(Step::Choose);
         }
         Pick::Unresolved(why) => {
@@ -46,7 +52,6 @@ pub(super) fn step(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
             return Flow::Done(Content::Status(502));
         }
     };
-    let now_ms = cx.clock.mono_ms;
     let servers = picker.tries();
     run.tries.get_or_insert_with(|| {
         let (most, timeout_ms) = (conf.next_upstream_tries, conf.next_upstream_timeout_ms);
@@ -125,8 +130,9 @@ fn call(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>, may_reuse: bool) -> F
         return Flow::Done(Content::Status(500));
     };
     let protocol = run.gateway.protocol(x, &http);
-    let pool = chosen.pool.filter(|_| may_reuse);
-    let pool = pool.and_then(|pool| of_protocol(pool, &protocol, &request));
+    let picker = run.picker.as_ref().filter(|_| may_reuse);
+    let pool = picker.and_then(|picker| picker.pool(|| group::location_digest(x)));
+    let pool = pool.and_then(|pool| group::of_protocol(pool, &protocol, &request));
     let route = Route {
         addr: chosen.addr.clone(),
         protocol,
@@ -158,13 +164,7 @@ fn bound(pool: Pool, options: &SocketOptions) -> Pool {
     let Some(addr) = options.bind else {
         return pool;
     };
-    let mut hash = Fnv::default();
-    hash.write(&pool.id.to_ne_bytes());
-    hash.write(addr.to_string().as_bytes());
-    Pool {
-        id: hash.finish(),
-        ..pool
-    }
+    pool.of_common(addr.to_string().as_bytes())
 }
 
 /// How connections are made.

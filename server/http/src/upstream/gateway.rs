@@ -1,11 +1,11 @@
 //! The specifics of a protocol spoken with servers: data and four functions.
 
 use engines::http::ResponseHead;
+use server_upstream::group::Target;
 use server_upstream::request::RequestSpec;
-use server_upstream::route::{UpstreamAddr, UpstreamProtocol};
+use server_upstream::route::UpstreamProtocol;
 
 use super::UpstreamConf;
-use super::group::GroupId;
 use crate::exchange::{Ctx, Exchange};
 use crate::http::Http;
 
@@ -81,17 +81,6 @@ pub trait Gateway: Sync {
     fn passes_hints(&self, _: &mut Exchange, _: &mut Ctx<'_>) -> bool {
         false
     }
-}
-
-/// Which servers a request is passed to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Target {
-    /// A group of the configuration, named by `upstream` or made of a constant address.
-    Group(GroupId),
-    /// These addresses, for this request alone.
-    Addresses(Vec<UpstreamAddr>),
-    /// A name that is resolved now, and the port for its addresses.
-    Name(String, u16),
 }
 
 /// The properties of a request that is made for a server.

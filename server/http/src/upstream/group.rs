@@ -1,322 +1,192 @@
-//! Groups of servers, and which of them is tried next.
+//! Groups of servers in the `http` block: their place in the configuration, and the thread's state of them.
 //!
-//! A group is data of the configuration ([`Group`]); how its servers fare is state of each thread (`Peers`), which begins
-//! anew with each configuration, as in nginx without `zone`.
-//!
-//! Source: nginx documentation, `ngx_http_upstream_module`.
+//! Groups themselves, and the choice of a server, are the crate [`server_upstream`].
 
-mod conf;
-mod names;
-mod peers;
-mod pool;
-
-use std::cell::{Cell, OnceCell};
-use std::rc::Rc;
+use std::hash::Hasher;
 use std::sync::Arc;
 
-use server_upstream::route::{Pool, UpstreamAddr};
+use conf::{ConfError, Directive};
+use engines::http::FieldId;
+use server_base::config::ConfigContext;
+use server_base::hash::Fnv;
+use server_upstream::group::{GroupId, Groups, Server, Target};
+use server_upstream::local::LocalGroup;
+use server_upstream::picker::Picker;
+use server_upstream::request::RequestSpec;
+use server_upstream::route::{Pool, UpstreamProtocol};
 
-use super::gateway::Target;
-use crate::conf_core::{NameServers, ResolverLoc};
-use crate::exchange::{Ctx, Exchange, Wait};
-use crate::http::LocalState;
+use crate::assemble::ConfigBuilder;
+use crate::conf_core::{CoreSrv, ResolverLoc};
+use crate::exchange::Exchange;
+use crate::http::Http;
+use crate::location::LocationKind;
+use crate::settings_set::{Conf, Scope, SettingsDef};
 
-pub use conf::{
-    Group, Groups, Keepalive, Server, UnresolvedHost, add, define, finish, server_address, target,
-};
-use names::{Followed, PendingLookups};
-use peers::{Peer, Peers, Tried, choose};
-pub(super) use pool::of_protocol;
-
-/// The index of a group in its configuration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct GroupId(pub usize);
-
-/// A server that was chosen for an attempt.
-#[derive(Clone, Debug)]
-pub struct Chosen {
-    /// Its address.
-    pub addr: UpstreamAddr,
-    /// The address as `$upstream_addr` shows it.
-    pub name: Rc<[u8]>,
-    /// The server as it is written in the configuration, for `$upstream_last_server_name`.
-    pub server: Rc<[u8]>,
-    /// The pool of idle connections of its group, if the group keeps any.
-    pub pool: Option<Pool>,
-}
-
-/// The result of [`Picker::pick`].
-#[derive(Debug)]
-pub enum Pick {
-    /// A server.
-    Chosen(Chosen),
-    /// None is alive and free ("no live upstreams").
-    None,
-    /// Names are being resolved; the exchange is woken.
-    Wait(Wait),
-    /// The name does not resolve; what is to be logged.
-    Unresolved(String),
-}
-
-/// How an attempt ended, as the group counts it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// The server has answered.
-    Alive,
-    /// The attempt failed in a way that counts against the server.
-    Failed,
-    /// Another server is to be tried, but this one is not to blame (`http_403`, `http_404`, `http_429`, `non_idempotent`).
-    Next,
-}
-
-/// Chooses servers for one request, each at most once; the server of a group that has one address any number of times.
-#[derive(Debug)]
-pub struct Picker {
-    group: Rc<LocalGroup>,
-    /// Whose place among `max_conns` is taken.
-    current: Option<Rc<Peer>>,
-    /// The group had no choice when `current` was chosen.
-    is_single: bool,
-    /// Backup servers are used from here on.
-    in_backup: bool,
-    tried: Tried,
-    /// The state of the lists that `tried` is about.
-    changes: u32,
-    asked: PendingLookups,
-}
-
-/// A thread's state of servers, for one configuration.
-struct LocalGroups {
-    /// Each made when it is asked for first: a request does not pay for the groups of others.
-    groups: Vec<OnceCell<Rc<LocalGroup>>>,
-    /// Digests of locations, where they have been asked for; else 0.
-    location_digests: Box<[Cell<u64>]>,
-}
-
-impl LocalGroups {
-    /// The state of the exchange's thread.
-    fn of(x: &Exchange) -> &Self {
-        x.route.http.upstreams(|http| Self {
-            groups: vec![OnceCell::new(); http.main::<Groups>().iter().count()],
-            location_digests: vec![Cell::new(0); http.locations.len()].into(),
-        })
+impl Conf for Groups {
+    fn def() -> &'static SettingsDef {
+        static UNIT: SettingsDef = SettingsDef::new(Scope::Main, || Arc::new(Groups::default()));
+        &UNIT
     }
 
-    /// A group of the configuration.
-    fn group(x: &Exchange, id: GroupId) -> Rc<LocalGroup> {
-        let made = || LocalGroup::new(&x.route.http.main::<Groups>()[id]);
-        Rc::clone(Self::of(x).groups[id.0].get_or_init(made))
-    }
+    fn merge(&mut self, _: Option<&Self>) {}
 }
 
-impl LocalState for LocalGroups {
-    fn let_go(&mut self, steps: &mut usize) {
-        while *steps > 0 && self.groups.pop().is_some() {
-            *steps -= 1;
+/// Begins the definition of the group that the first word of an `upstream` names.
+///
+/// # Errors
+/// It is defined already, or was used with a port.
+pub fn define(b: &mut ConfigBuilder, d: &Directive) -> Result<GroupId, ConfError> {
+    b.conf_mut::<Groups>().define(d)
+}
+
+/// The group that a constant address means; words as for [`Groups::add`].
+///
+/// # Errors
+/// A group that is defined has no port.
+pub fn add(
+    b: &mut ConfigBuilder,
+    d: &Directive,
+    host: &str,
+    port: Option<u16>,
+    default_port: u16,
+) -> Result<GroupId, ConfError> {
+    b.conf_mut::<Groups>().add(d, host, port, default_port)
+}
+
+/// Where a request goes whose address was made of variables; words as for [`Groups::add`].
+///
+/// # Errors
+/// The log text: there is no port.
+pub fn target(
+    http: &Http,
+    host: &str,
+    port: Option<u16>,
+    default_port: u16,
+) -> Result<Target, String> {
+    http.main::<Groups>().target(host, port, default_port)
+}
+
+/// Reads the address of a `server`, and looks its host up.
+///
+/// # Errors
+/// nginx's.
+pub fn server_address(
+    b: &mut ConfigBuilder,
+    d: &Directive,
+    server: &mut Server,
+) -> Result<(), ConfError> {
+    server.read_address(b, d)
+}
+
+/// At the end of `http`: looks up the hosts of undefined groups, and checks each group as a whole.
+///
+/// # Errors
+/// Those of [`Groups::finish`].
+pub fn finish(b: &mut ConfigBuilder) -> Result<(), ConfError> {
+    let resolver: &ResolverLoc = b.http_base_conf();
+    let (servers, timeout_ms) = (resolver.servers.clone(), resolver.timeout.0);
+    let mut groups = std::mem::take(b.conf_mut::<Groups>());
+    let cx: &mut dyn ConfigContext = b;
+    groups.finish(cx, (servers.as_ref(), timeout_ms))?;
+    *b.conf_mut::<Groups>() = groups;
+    Ok(())
+}
+
+/// A picker for these servers.
+pub(super) fn picker(x: &Exchange, target: Target) -> Picker {
+    Picker::new(match target {
+        Target::Group(id) => {
+            let http = &x.route.http;
+            http.upstreams().group(http.main::<Groups>(), id)
         }
+        Target::Addresses(addresses) => LocalGroup::of_addresses(addresses).into(),
+        Target::Name(name, port) => {
+            let conf: &ResolverLoc = x.route.loc();
+            let by = (conf.servers.as_ref(), conf.timeout.0);
+            LocalGroup::of_name(&name, port, by).into()
+        }
+    })
+}
+
+/// The pool for connections that speak a protocol; `None`: the connection serves this request alone. Groups may be used
+/// by several modules: a connection that has spoken one protocol is never given to another.
+pub(super) fn of_protocol(
+    pool: Pool,
+    protocol: &UpstreamProtocol,
+    request: &RequestSpec,
+) -> Option<Pool> {
+    let number = match protocol {
+        UpstreamProtocol::Http1 { .. } if keeps(request) => 0,
+        UpstreamProtocol::FastCgi { keep: true, .. } => 1,
+        UpstreamProtocol::Memcached { .. } => 2,
+        _ => return None,
+    };
+    Some(pool.of_kind(number))
+}
+
+/// Whether a connection may serve more than this request.
+fn keeps(request: &RequestSpec) -> bool {
+    let connection = request.fields.field(FieldId::Connection);
+    let has = |token: &[u8]| {
+        let mut tokens = connection.unwrap_or_default().split(|b| *b == b',');
+        tokens.any(|named| named.trim_ascii().eq_ignore_ascii_case(token))
+    };
+    match request.http10 {
+        true => has(b"keep-alive"),
+        false => !has(b"close"),
     }
 }
 
-/// A group of one thread: of the configuration, or of a request alone.
-#[derive(Debug)]
-pub(crate) struct LocalGroup {
-    name: Box<[u8]>,
-    peers: Peers,
-    followed: Option<Box<Followed>>,
-    keepalive: Option<Keepalive>,
-    digest: u64,
+/// The digest of an exchange's location, for pools that locations do not share.
+pub(super) fn location_digest(x: &Exchange) -> u64 {
+    let location = x.route.location;
+    let http = &x.route.http;
+    let digest = || digest_of(http, location);
+    http.upstreams().place_digest(location, digest)
 }
 
-impl Picker {
-    /// For these servers.
-    pub fn new(x: &Exchange, target: Target) -> Self {
-        let group = match target {
-            Target::Group(id) => LocalGroups::group(x, id),
-            Target::Addresses(addresses) => Rc::new(LocalGroup::of_addresses(addresses)),
-            Target::Name(name, port) => Rc::new(LocalGroup::of_name(x, &name, port)),
-        };
-        Self::of(group)
-    }
-
-    fn of(group: Rc<LocalGroup>) -> Self {
-        Self {
-            changes: group.peers.changes.get(),
-            group,
-            current: None,
-            is_single: false,
-            in_backup: false,
-            tried: Tried::default(),
-            asked: PendingLookups::default(),
+/// The digest of a location's name and kind, of the locations around it and of its server; never 0.
+fn digest_of(http: &Http, location: usize) -> u64 {
+    let mut hash = Fnv::default();
+    let mut at = location;
+    while let Some(parent) = http.locations[at].parent {
+        if let Some(server) = http.servers.iter().position(|s| s.location == at) {
+            hash_server(http, server, &mut hash);
+            break;
         }
-    }
-
-    /// Maximum number of attempts, as nginx counts them (`pc->tries`); known once a server was chosen, since names may
-    /// have to be resolved before.
-    pub fn tries(&self) -> u32 {
-        u32::try_from(self.group.peers.tries()).unwrap_or(u32::MAX)
-    }
-
-    /// Chooses a server. Its place among `max_conns` is released by [`Picker::finish`] or on drop.
-    pub fn pick(&mut self, x: &mut Exchange, cx: &mut Ctx<'_>) -> Pick {
-        self.give_back();
-        let group = Rc::clone(&self.group);
-        let Some(followed) = &group.followed else {
-            return match self.choose(x, cx) {
-                Some(chosen) => Pick::Chosen(chosen),
-                None => Pick::None,
-            };
-        };
-        // First without waiting, where what is known is not stale; then with all that can be known.
-        for needed in [false, true] {
-            followed.ask(&mut self.asked, needed, x, cx);
-            followed.receive(&mut self.asked, &group.peers, cx.clock.mono_ms);
-            if self.asked.is_waiting() {
-                return Pick::Wait(Wait::woken());
-            }
-            if let Some(chosen) = self.choose(x, cx) {
-                followed.refresh(&self.asked, x, cx);
-                return Pick::Chosen(chosen);
-            }
+        let place = &http.locations[at];
+        hash.write(&place.name);
+        match place.kind {
+            // Blocks have no names: they are told apart by their distance from the location around them.
+            LocationKind::Block => hash.write_usize(at - parent),
+            LocationKind::Exact => hash.write(b"="),
+            LocationKind::Prefix | LocationKind::PrefixOnly => hash.write(b" "),
+            LocationKind::Regex(_) => hash.write(b"~"),
+            LocationKind::Named => hash.write(b"@"),
         }
-        let error = followed.error(&self.asked);
-        match error.filter(|_| group.peers.is_empty()) {
-            Some(error) => Pick::Unresolved(error),
-            None => Pick::None,
-        }
+        hash.write(&[0]);
+        at = parent;
     }
-
-    /// The attempt with the server that was chosen last has ended. Returns whether that server is now left out for a while,
-    /// which the caller logs ("upstream server temporarily disabled").
-    pub fn finish(&mut self, _: &Exchange, cx: &Ctx<'_>, outcome: Outcome) -> bool {
-        let Some(peer) = self.current.take() else {
-            return false;
-        };
-        peer.give_back();
-        if self.is_single {
-            peer.forgive();
-            return false;
-        }
-        if outcome == Outcome::Failed {
-            return peer.fail(now_s(cx));
-        }
-        peer.succeed();
-        false
-    }
-
-    /// The name of the group, or the host that is resolved: for logs, `$proxy_host`-like variables and pools.
-    pub fn name(&self) -> &[u8] {
-        &self.group.name
-    }
-
-    fn choose(&mut self, x: &Exchange, cx: &Ctx<'_>) -> Option<Chosen> {
-        let group = Rc::clone(&self.group);
-        let peers = &group.peers;
-        self.is_single = peers.is_single();
-        let peer = match self.is_single {
-            true => peers.single()?,
-            false => self.choose_of_many(peers, now_s(cx))?,
-        };
-        peer.take();
-        let keepalive = group.keepalive.as_ref();
-        let chosen = Chosen {
-            addr: peer.addr.clone(),
-            name: Rc::clone(&peer.name),
-            server: Rc::clone(&peer.server),
-            pool: keepalive.map(|keepalive| pool::pool(x, group.digest, keepalive)),
-        };
-        self.current = Some(peer);
-        Some(chosen)
-    }
-
-    fn choose_of_many(&mut self, peers: &Peers, now_s: u64) -> Option<Rc<Peer>> {
-        if self.changes != peers.changes.get() {
-            // The marks are about a list that is no more; how often a server is tried has a limit of its own.
-            self.changes = peers.changes.get();
-            self.tried = Tried::default();
-        }
-        if !self.in_backup {
-            let found = choose(&peers.primary.borrow(), &mut self.tried, now_s);
-            if found.is_some() || peers.backup.borrow().is_empty() {
-                return found;
-            }
-            self.in_backup = true;
-            self.tried = Tried::default();
-        }
-        choose(&peers.backup.borrow(), &mut self.tried, now_s)
-    }
-
-    fn give_back(&mut self) {
-        if let Some(peer) = self.current.take() {
-            peer.give_back();
-        }
-    }
+    hash.finish().max(1)
 }
 
-impl Drop for Picker {
-    fn drop(&mut self) {
-        self.give_back();
+/// A server is known by its names, and by how many of the same names come before it.
+fn hash_server(http: &Http, server: usize, hash: &mut Fnv) {
+    let names = |server: usize| {
+        let names = &http.servers[server].confs.get::<CoreSrv>().names;
+        names.iter().map(|name| name.text.as_slice())
+    };
+    for name in names(server) {
+        hash.write(name);
+        hash.write(&[0]);
     }
-}
-
-impl LocalGroup {
-    /// A group of the configuration.
-    pub(crate) fn new(group: &Group) -> Rc<Self> {
-        let timeout_ms = group.resolver_timeout_ms.unwrap_or_default();
-        let by = (group.resolver.as_ref(), timeout_ms);
-        Rc::new(Self {
-            keepalive: group.keepalive,
-            digest: pool::group_digest(&group.name),
-            ..Self::of(&group.name, &group.servers, by)
-        })
-    }
-
-    /// Servers of one request, which are known by their addresses.
-    fn of_addresses(addresses: Vec<UpstreamAddr>) -> Self {
-        let name = addresses.first().map(ToString::to_string);
-        let name = name.unwrap_or_default();
-        let server = Server {
-            name: name.as_bytes().into(),
-            addresses,
-            ..Server::new()
-        };
-        Self::of(name.as_bytes(), &[server], (None, 0))
-    }
-
-    /// Servers of one request, whose name is resolved for it.
-    fn of_name(x: &Exchange, name: &str, port: u16) -> Self {
-        let server = Server {
-            name: name.as_bytes().into(),
-            unresolved: Some(UnresolvedHost::new(name, port)),
-            ..Server::new()
-        };
-        let conf: &ResolverLoc = x.route.loc();
-        let by = (conf.servers.as_ref(), conf.timeout.0);
-        Self::of(name.as_bytes(), &[server], by)
-    }
-
-    /// A group of these servers; `by`: the name servers for hosts without addresses, and the time limit of a lookup,
-    /// milliseconds.
-    fn of(name: &[u8], servers: &[Server], by: (Option<&Arc<NameServers>>, u64)) -> Self {
-        let followed = Followed::new(servers, by.0, by.1);
-        let peers = match &followed {
-            Some(followed) => followed.peers(),
-            None => Peers::new(servers),
-        };
-        Self {
-            name: name.into(),
-            peers,
-            followed,
-            keepalive: None,
-            digest: 0,
-        }
-    }
-}
-
-/// Failures are counted in whole seconds, as in nginx.
-fn now_s(cx: &Ctx<'_>) -> u64 {
-    cx.clock.mono_ms / 1000
+    let same = (0..server).filter(|earlier| names(*earlier).eq(names(server)));
+    hash.write_usize(same.count());
 }
 
 #[cfg(test)]
-#[path = "group/tests.rs"]
+#[path = "pool_tests.rs"]
+mod pool_tests;
+#[cfg(test)]
+#[path = "group_tests.rs"]
 mod tests;

@@ -41,9 +41,10 @@ mod wording;
 use crate::exchange::{Action, Ctx, Exchange};
 use crate::handler::Content;
 pub use conf::UpstreamConf;
-pub use gateway::{Gateway, Note, Outgoing, Target, Verdict};
+pub use gateway::{Gateway, Note, Outgoing, Verdict};
 pub use record::Upstream;
 use run::{Flow, Run, Step, record};
+pub use server_upstream::group::Target;
 pub use settings::{Defaults, PassesOn, UpstreamSettings};
 pub use variables::VARIABLES;
 

@@ -1,12 +1,12 @@
 //! The consequence of a failed attempt: another one, or the status that stands for the failure.
 
 use super::conf::NextUpstream;
-use super::group::Outcome;
 use super::run::{Flow, Run, Step, record};
 use super::tries::{Failed, Next, Rules};
 use super::wording::Action;
 use crate::exchange::{Ctx, Exchange};
 use crate::handler::Content;
+use server_upstream::picker::Outcome;
 
 /// Goes on behind a failed attempt, which has been logged.
 pub(super) fn next(

@@ -4,13 +4,15 @@ use std::any::Any;
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use server_upstream::group::Target;
+use server_upstream::picker::{Chosen, Outcome, Picker};
 use server_upstream::request::{RequestSpec, UpstreamRequest};
 use server_upstream::route::SocketOptions;
 
 use super::body::Body;
 use super::conf::UpstreamConf;
-use super::gateway::{Gateway, Note, Target, Verdict};
-use super::group::{Chosen, Outcome, Picker};
+use super::gateway::{Gateway, Note, Verdict};
+use super::group;
 use super::record::{Machine, Upstream};
 use super::response_buffer::ResponseBuffer;
 use super::store::Storing;
@@ -78,7 +80,7 @@ impl Run {
         gateway: &'static dyn Gateway,
         target: Target,
     ) -> Box<Self> {
-        let picker = Picker::new(x, target);
+        let picker = group::picker(x, target);
         let spare = record(x).spare_run.take();
         let spare = spare.map(|run| -> Box<dyn Any> { run });
         let mut run = match spare.map(<Box<dyn Any>>::downcast) {
@@ -145,7 +147,9 @@ impl Run {
     ) {
         record(x).close(cx.clock.mono_ms);
         let picker = self.picker.as_mut();
-        if self.chosen.take().is_some() && picker.is_some_and(|p| p.finish(x, cx, outcome)) {
+        if self.chosen.take().is_some()
+            && picker.is_some_and(|p| p.finish(cx.clock.mono_ms, outcome))
+        {
             let text = format_args!("upstream server temporarily disabled");
             x.log_while(Level::Warn, action.text(), text);
         }

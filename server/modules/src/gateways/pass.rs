@@ -10,8 +10,9 @@ use server_base::errlog::{Level, Printable, Shown};
 use server_http::assemble::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::upstream::Target;
-use server_http::upstream::group::{self, GroupId};
+use server_http::upstream::group;
 use server_http::value::Value;
+use server_upstream::group::GroupId;
 
 use super::{Application, handle};
 use crate::pass_address;

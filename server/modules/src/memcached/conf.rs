@@ -10,10 +10,11 @@ use server_http::module::Inherit;
 use server_http::settings;
 use server_http::settings_set::inherited;
 use server_http::upstream::conf::NextUpstream;
-use server_http::upstream::group::{self, GroupId};
+use server_http::upstream::group;
 use server_http::upstream::settings::assign_next_upstream;
 use server_http::upstream::{Defaults, PassesOn, UpstreamConf, UpstreamSettings};
 use server_http::value::Value;
+use server_upstream::group::GroupId;
 
 use super::{FLAGS, handle};
 use crate::pass_address;

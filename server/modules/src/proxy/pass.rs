@@ -13,8 +13,9 @@ use server_http::exchange::{Ctx, Exchange};
 use server_http::http::Http;
 use server_http::location::LocationKind;
 use server_http::upstream::Target;
-use server_http::upstream::group::{self, GroupId};
+use server_http::upstream::group;
 use server_http::value::Value;
+use server_upstream::group::GroupId;
 
 use super::conf::ProxyLoc;
 use super::handle;

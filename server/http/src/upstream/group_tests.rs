@@ -1,6 +1,7 @@
 //! Groups that are used before and after they are defined; messages are nginx's.
 
 use conf::Arity;
+use server_upstream::route::UpstreamAddr;
 
 use super::*;
 use crate::module::Module;

@@ -1,12 +1,12 @@
 //! Which requests share idle connections, before and after a reload.
 
 use engines::http::Fields;
+use server_upstream::group::{Groups, Keepalive};
+use server_upstream::pool::{group_digest, pool};
 
 use super::*;
 use crate::module::Module;
-use crate::settings_set::Conf;
 use crate::testing::{PROBE, World};
-use crate::upstream::group::Groups;
 
 const GROUPS: Module = Module {
     settings: &[<Groups as Conf>::def],
@@ -24,7 +24,7 @@ fn id(inner: &str, target: &str, is_local: bool) -> u64 {
         time_ms: 3,
         timeout_ms: 4,
     };
-    let pool = pool(&x, group_digest(b"g"), &keepalive);
+    let pool = pool(group_digest(b"g"), &keepalive, || location_digest(&x));
     assert_eq!((pool.requests, pool.time_ms, pool.timeout_ms), (2, 3, 4));
     pool.id
 }
@@ -58,7 +58,7 @@ fn servers_of_one_name_have_pools_of_their_own() {
     let digests = |inner: &str| {
         let http = World::http(inner).generation.http.clone();
         let all = (0..http.locations.len()).filter(|at| http.locations[*at].name == b"/c");
-        all.map(|at| location_digest(&http, at)).collect::<Vec<_>>()
+        all.map(|at| digest_of(&http, at)).collect::<Vec<_>>()
     };
     let twin = SITE.replace("listen 80", "listen 81");
     let both = digests(&format!("{SITE} {twin}"));

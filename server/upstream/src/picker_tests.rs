@@ -1,15 +1,11 @@
-//! The server that a request is given, with a connector whose answers a test sets.
+//! The server that a request is given, with answers about names that a test sets.
 
 use std::collections::HashMap;
-
-use server_base::name_servers::NameServers;
-use server_base::waker::Waker;
-use server_upstream::connector::{Connector, Lookup, NoServers, Resolved};
-use server_upstream::request::{RequestSpec, UpstreamRequest};
-use server_upstream::route::Route;
+use std::sync::Arc;
 
 use super::*;
-use crate::testing::{World, get};
+use crate::connector::{Lookup, Resolved};
+use crate::group::{Server, UnresolvedHost};
 
 /// Names that are known, and questions that are not answered yet.
 #[derive(Default)]
@@ -20,12 +16,8 @@ struct Names {
     asked: Vec<(String, Lookup)>,
 }
 
-impl Connector for Names {
-    fn call(&mut self, route: Route, request: RequestSpec, waker: Waker) -> UpstreamRequest {
-        NoServers.call(route, request, waker)
-    }
-
-    fn resolve(&mut self, _: Option<&Arc<NameServers>>, name: &str, _: u64, _: Waker) -> Lookup {
+impl Names {
+    fn resolve(&mut self, name: &str) -> Lookup {
         let lookup = Lookup::pending();
         self.asked.push((name.to_owned(), lookup.clone()));
         if let Some(answer) = self.known.get(name).cloned() {
@@ -33,9 +25,7 @@ impl Connector for Names {
         }
         lookup
     }
-}
 
-impl Names {
     fn answer(&self, answer: Result<Vec<u8>, String>) -> Result<Resolved, String> {
         answer.map(|found| Resolved {
             addresses: found.iter().map(|n| [192, 0, 2, *n].into()).collect(),
@@ -65,52 +55,46 @@ impl Names {
     }
 }
 
-/// A group, requests to it, and their world.
+/// A group, requests to it, and the time.
 struct Bench {
-    world: World,
-    x: Exchange,
+    now_ms: u64,
     names: Names,
     group: Rc<LocalGroup>,
 }
 
 impl Bench {
     fn new(servers: &[Server]) -> Self {
-        let world = World::new("");
-        let group = Rc::new(LocalGroup::of(b"g", servers, (None, 30_000)));
         Self {
-            x: world.exchange(&get("/")),
-            world,
+            now_ms: 1_000_000,
             names: Names {
                 valid_until_ms: u64::MAX,
                 ..Names::default()
             },
-            group,
+            group: Rc::new(LocalGroup::of(b"g", servers, (None, 30_000))),
         }
     }
 
+    fn pass(&mut self, ms: u64) {
+        self.now_ms += ms;
+    }
+
     fn picker(&self) -> Picker {
-        Picker::of(Rc::clone(&self.group))
+        Picker::new(Rc::clone(&self.group))
     }
 
     /// The result for a request, in short: the address, `none`, `wait`, or why a name is not resolved.
     fn pick(&mut self, picker: &mut Picker) -> String {
-        let mut cx = Ctx {
-            connector: &mut self.names,
-            ..self.world.cx()
-        };
-        match picker.pick(&mut self.x, &mut cx) {
+        let names = &mut self.names;
+        match picker.pick(self.now_ms, &mut |_, name, _| names.resolve(name)) {
             Pick::Chosen(chosen) => String::from_utf8_lossy(&chosen.name).into_owned(),
             Pick::None => "none".to_owned(),
-            Pick::Wait(wait) => {
-                assert_eq!(wait, Wait::woken());
-                "wait".to_owned()
-            }
+            Pick::Wait => "wait".to_owned(),
             Pick::Unresolved(why) => why,
         }
     }
 
     fn finish(&mut self, picker: &mut Picker, outcome: Outcome) -> bool {
-        picker.finish(&self.x, &self.world.cx(), outcome)
+        picker.finish(self.now_ms, outcome)
     }
 
     /// One request whose first attempt ends so.
@@ -187,7 +171,7 @@ fn a_failure_that_disables_a_server_is_told() {
         .collect();
     assert_eq!(told, [false, true]);
     assert_eq!(bench.request(Outcome::Alive), "none");
-    bench.world.pass(11_000);
+    bench.pass(11_000);
     assert_eq!(bench.request(Outcome::Alive), "192.0.2.1:80");
 }
 
@@ -287,7 +271,7 @@ fn a_name_that_is_not_needed_is_asked_for_once_a_second() {
     let mut bench = Bench::new(&[server(1), named("app.test")]);
     bench.names.lacks("app.test");
     for (pass_ms, asked) in [(0, "app.test"), (999, ""), (1, "app.test"), (0, "")] {
-        bench.world.pass(pass_ms);
+        bench.pass(pass_ms);
         assert_eq!(bench.request(Outcome::Alive), "192.0.2.1:80");
         assert_eq!(bench.names.asked(), asked);
     }
@@ -313,15 +297,15 @@ fn a_name_is_the_last_resort_of_a_request() {
 fn addresses_are_followed_by_their_time() {
     let mut bench = Bench::new(&[named("app.test")]);
     bench.names.knows("app.test", &[1]);
-    bench.names.valid_until_ms = bench.world.clock.mono_ms + 5_000;
+    bench.names.valid_until_ms = bench.now_ms + 5_000;
     assert_eq!(bench.request(Outcome::Alive), "192.0.2.1:80");
     bench.names.asked();
-    bench.world.pass(4_999);
+    bench.pass(4_999);
     assert_eq!(bench.request(Outcome::Alive), "192.0.2.1:80");
     assert_eq!(bench.names.asked(), "");
     // Their time is over: they serve while the next answer is on its way.
     bench.names.known.clear();
-    bench.world.pass(1);
+    bench.pass(1);
     assert_eq!(bench.request(Outcome::Alive), "192.0.2.1:80");
     bench.names.tell(Ok(vec![3]));
     bench.names.valid_until_ms = u64::MAX;
@@ -333,10 +317,10 @@ fn addresses_are_followed_by_their_time() {
 fn stale() -> Bench {
     let mut bench = Bench::new(&[named("app.test")]);
     bench.names.knows("app.test", &[1]);
-    bench.names.valid_until_ms = bench.world.clock.mono_ms + 5_000;
+    bench.names.valid_until_ms = bench.now_ms + 5_000;
     assert_eq!(bench.request(Outcome::Alive), "192.0.2.1:80");
     bench.names.known.clear();
-    bench.world.pass(5_000 + 10_000);
+    bench.pass(5_000 + 10_000);
     bench
 }
 
@@ -360,12 +344,12 @@ fn name_servers_that_fail_hold_up_one_request_at_a_time() {
     assert_eq!(bench.pick(&mut picker), "192.0.2.1:80");
     // Those that come after it are served at once, and each error prolongs that.
     for _ in 0..3 {
-        bench.world.pass(9_000);
+        bench.pass(9_000);
         assert_eq!(bench.request(Outcome::Alive), "192.0.2.1:80");
         bench.names.tell(why());
         assert_eq!(bench.request(Outcome::Alive), "192.0.2.1:80");
     }
-    bench.world.pass(10_000);
+    bench.pass(10_000);
     assert_eq!(bench.request(Outcome::Alive), "wait");
 }
 
@@ -373,15 +357,15 @@ fn name_servers_that_fail_hold_up_one_request_at_a_time() {
 fn an_address_that_stays_keeps_how_it_fared() {
     let mut bench = Bench::new(&[named("app.test")]);
     bench.names.knows("app.test", &[1, 2]);
-    bench.names.valid_until_ms = bench.world.clock.mono_ms + 1_000;
+    bench.names.valid_until_ms = bench.now_ms + 1_000;
     assert_eq!(bench.request(Outcome::Failed), "192.0.2.1:80");
-    bench.world.pass(1_000);
+    bench.pass(1_000);
     bench.names.knows("app.test", &[3, 1]);
     bench.names.valid_until_ms = u64::MAX;
     bench.request(Outcome::Alive);
     let told: Vec<_> = (0..3).map(|_| bench.request(Outcome::Alive)).collect();
     assert_eq!(told, ["192.0.2.3:80"; 3], "the other one has failed");
-    bench.world.pass(11_000);
+    bench.pass(11_000);
     let told: Vec<_> = (0..4).map(|_| bench.request(Outcome::Alive)).collect();
     assert!(told.iter().any(|name| name == "192.0.2.1:80"), "{told:?}");
 }
@@ -389,15 +373,15 @@ fn an_address_that_stays_keeps_how_it_fared() {
 #[test]
 fn a_name_of_one_request_is_resolved_for_it() {
     let mut bench = Bench::new(&[]);
-    let target = || Target::Name("app.test".to_owned(), 81);
-    let mut picker = Picker::new(&bench.x, target());
+    let group = || Rc::new(LocalGroup::of_name("app.test", 81, (None, 0)));
+    let mut picker = Picker::new(group());
     assert_eq!(picker.name(), b"app.test");
     assert_eq!(bench.pick(&mut picker), "wait");
     bench.names.tell(Ok(vec![1]));
     assert_eq!(bench.pick(&mut picker), "192.0.2.1:81");
     assert_eq!(picker.tries(), 1);
     bench.names.lacks("app.test");
-    let mut picker = Picker::new(&bench.x, target());
+    let mut picker = Picker::new(group());
     let told = bench.pick(&mut picker);
     assert_eq!(told, "app.test could not be resolved (3: Host not found)");
 }
@@ -406,8 +390,8 @@ fn a_name_of_one_request_is_resolved_for_it() {
 fn an_answer_without_a_time_serves_its_request_without_another_question() {
     let mut bench = Bench::new(&[named("app.test")]);
     bench.names.knows("app.test", &[1]);
-    bench.names.valid_until_ms = bench.world.clock.mono_ms;
-    let mut picker = Picker::new(&bench.x, Target::Name("app.test".to_owned(), 80));
+    bench.names.valid_until_ms = bench.now_ms;
+    let mut picker = Picker::new(Rc::new(LocalGroup::of_name("app.test", 80, (None, 0))));
     assert_eq!(bench.pick(&mut picker), "192.0.2.1:80");
     assert_eq!(bench.names.asked(), "app.test");
     // In a group it is the next request that asks.
@@ -422,7 +406,7 @@ fn addresses_of_one_request_are_tried_each_once() {
     let mut bench = Bench::new(&[]);
     let unix = UpstreamAddr::Unix(Arc::from(*b"/run/a"));
     let inet = UpstreamAddr::Inet(([192, 0, 2, 1], 80).into());
-    let mut picker = Picker::new(&bench.x, Target::Addresses(vec![unix, inet]));
+    let mut picker = Picker::new(Rc::new(LocalGroup::of_addresses(vec![unix, inet])));
     let told: Vec<_> = (0..3).map(|_| bench.pick(&mut picker)).collect();
     assert_eq!(told, ["unix:/run/a", "192.0.2.1:80", "none"]);
 }

@@ -9,20 +9,18 @@
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
-use std::rc::Rc;
 use std::sync::Arc;
 
 use server_base::name_servers::NameServers;
-use server_upstream::connector::{Lookup, Resolved};
-use server_upstream::route::UpstreamAddr;
 
-use super::conf::{Server, UnresolvedHost};
-use super::peers::{Peer, Peers};
-use crate::exchange::{Ctx, Exchange};
+use crate::connector::{Lookup, Resolve, Resolved};
+use crate::group::{Server, UnresolvedHost};
+use crate::peers::{PeerId, PeerList, Peers};
+use crate::route::UpstreamAddr;
 
 /// The servers of a group that has some without addresses.
 #[derive(Debug)]
-pub(super) struct Followed {
+pub(crate) struct Followed {
     slots: RefCell<Vec<Slot>>,
     resolver: Option<Arc<NameServers>>,
     timeout_ms: u64,
@@ -32,7 +30,7 @@ pub(super) struct Followed {
 #[derive(Debug)]
 struct Slot {
     server: Server,
-    peers: Vec<Rc<Peer>>,
+    peers: Vec<PeerId>,
     host: Option<Host>,
 }
 
@@ -50,23 +48,22 @@ struct Host {
 
 /// The questions that one request waits for or has asked: the number of the server, and what came.
 #[derive(Debug, Default)]
-pub(super) struct PendingLookups(Vec<(usize, Option<Lookup>)>);
+pub(crate) struct PendingLookups(Vec<(usize, Option<Lookup>)>);
 
 impl Followed {
-    /// Follows the servers that have no addresses; `None` where all have.
-    pub(super) fn new(
+    /// Follows the servers that have no addresses, with the peers of those that have; `None`: all have addresses.
+    pub(crate) fn new(
         servers: &[Server],
         resolver: Option<&Arc<NameServers>>,
         timeout_ms: u64,
-    ) -> Option<Box<Self>> {
+    ) -> Option<(Box<Self>, PeerList)> {
         if servers.iter().all(|server| server.unresolved.is_none()) {
             return None;
         }
+        let mut peers = PeerList::default();
         let slot = |server: &Server| Slot {
-            peers: server
-                .addresses
-                .iter()
-                .map(|addr| Peer::new(server, addr))
+            peers: (server.addresses.iter())
+                .map(|addr| peers.add(server, addr))
                 .collect(),
             host: server.unresolved.clone().map(|at| Host {
                 at,
@@ -76,39 +73,24 @@ impl Followed {
             }),
             server: server.clone(),
         };
-        Some(Box::new(Self {
-            slots: RefCell::new(servers.iter().map(slot).collect()),
+        let slots: Vec<Slot> = servers.iter().map(slot).collect();
+        set_list(&slots, &mut peers);
+        let followed = Self {
+            slots: RefCell::new(slots),
             resolver: resolver.cloned(),
             timeout_ms,
-        }))
-    }
-
-    /// The peers of the servers that have addresses.
-    pub(super) fn peers(&self) -> Peers {
-        let peers = Peers::default();
-        self.fill(&peers);
-        peers
-    }
-
-    /// Puts the peers into the lists of a group.
-    fn fill(&self, peers: &Peers) {
-        let slots = self.slots.borrow();
-        for (list, is_backup) in [(&peers.primary, false), (&peers.backup, true)] {
-            let of_list = slots.iter().filter(|s| s.server.is_backup == is_backup);
-            let all = of_list.flat_map(|slot| slot.peers.iter().cloned());
-            *list.borrow_mut() = all.collect();
-        }
-        peers.changes.set(peers.changes.get().wrapping_add(1));
+        };
+        Some((Box::new(followed), peers))
     }
 
     /// Takes the answers that have come.
-    pub(super) fn receive(&self, asked: &mut PendingLookups, peers: &Peers, now_ms: u64) {
+    pub(crate) fn receive(&self, asked: &mut PendingLookups, peers: &Peers, now_ms: u64) {
         let mut slots = self.slots.borrow_mut();
         let mut changed = false;
         for (n, lookup) in &mut asked.0 {
             match lookup.as_ref().and_then(Lookup::answer) {
                 Some(Ok(resolved)) => {
-                    changed |= slots[*n].resolved(&resolved);
+                    changed |= peers.with(|peers| slots[*n].resolved(&resolved, peers));
                     *lookup = None;
                 }
                 Some(Err(_)) => slots[*n].keep(now_ms),
@@ -123,26 +105,26 @@ impl Followed {
             };
             // The pause before the next question was set when this one was asked.
             match lookup.take().and_then(|lookup| lookup.answer()) {
-                Some(Ok(resolved)) => changed |= slot.resolved(&resolved),
+                Some(Ok(resolved)) => {
+                    changed |= peers.with(|peers| slot.resolved(&resolved, peers));
+                }
                 _ => slot.keep(now_ms),
             }
         }
-        drop(slots);
         if changed {
-            self.fill(peers);
+            peers.with(|peers| set_list(&slots, peers));
         }
     }
 
     /// Asks for all hosts, once for a request, that it cannot do without: those whose addresses are stale, and with
     /// `needed` those that have none.
-    pub(super) fn ask(
+    pub(crate) fn ask(
         &self,
         asked: &mut PendingLookups,
         needed: bool,
-        x: &mut Exchange,
-        cx: &mut Ctx<'_>,
+        now_ms: u64,
+        resolve: Resolve<'_>,
     ) {
-        let now_ms = cx.clock.mono_ms;
         for (n, slot) in self.slots.borrow().iter().enumerate() {
             let Some(host) = slot.host.as_ref().filter(|_| !slot.server.is_down) else {
                 continue;
@@ -152,9 +134,7 @@ impl Followed {
                 Some(until_ms) => until_ms.saturating_add(STALE_MS) <= now_ms,
             };
             if wanted && !asked.has(n) {
-                let waker = x.waker(cx);
-                let (by, timeout_ms) = (self.resolver.as_ref(), self.timeout_ms);
-                let lookup = cx.connector.resolve(by, &host.at.name, timeout_ms, waker);
+                let lookup = resolve(self.resolver.as_ref(), &host.at.name, self.timeout_ms);
                 asked.0.push((n, Some(lookup)));
             }
         }
@@ -162,8 +142,7 @@ impl Followed {
 
     /// Asks for hosts that have no addresses, or whose addresses are old, without anybody waiting for the answer. Those that
     /// the request has asked for itself are as new as they can be, also where an answer has no time at all.
-    pub(super) fn refresh(&self, asked: &PendingLookups, x: &mut Exchange, cx: &mut Ctx<'_>) {
-        let now_ms = cx.clock.mono_ms;
+    pub(crate) fn refresh(&self, asked: &PendingLookups, now_ms: u64, resolve: Resolve<'_>) {
         for (n, slot) in self.slots.borrow_mut().iter_mut().enumerate() {
             let is_idle = slot.server.is_down || asked.has(n);
             let Some(host) = slot.host.as_mut().filter(|_| !is_idle) else {
@@ -172,16 +151,15 @@ impl Followed {
             let is_old = host.valid_until_ms.is_none_or(|until| until <= now_ms);
             if is_old && host.lookup.is_none() && host.ask_again_ms <= now_ms {
                 // Its wake is one too many: the exchange has what it needs.
-                let waker = x.waker(cx);
-                let (by, timeout_ms) = (self.resolver.as_ref(), self.timeout_ms);
-                host.lookup = Some(cx.connector.resolve(by, &host.at.name, timeout_ms, waker));
+                let lookup = resolve(self.resolver.as_ref(), &host.at.name, self.timeout_ms);
+                host.lookup = Some(lookup);
                 host.ask_again_ms = now_ms + ASK_AGAIN_MS;
             }
         }
     }
 
     /// The log text of a request that has no server because names do not resolve.
-    pub(super) fn error(&self, asked: &PendingLookups) -> Option<String> {
+    pub(crate) fn error(&self, asked: &PendingLookups) -> Option<String> {
         let slots = self.slots.borrow();
         let failed = asked.0.iter().find_map(|(n, lookup)| {
             let why = lookup.as_ref()?.answer()?.err()?;
@@ -198,7 +176,7 @@ impl PendingLookups {
     }
 
     /// Whether an answer is still to come.
-    pub(super) fn is_waiting(&self) -> bool {
+    pub(crate) fn is_waiting(&self) -> bool {
         let mut lookups = self.0.iter().filter_map(|(_, lookup)| lookup.as_ref());
         lookups.any(|lookup| !lookup.is_answered())
     }
@@ -213,8 +191,8 @@ impl Slot {
         }
     }
 
-    /// Takes the addresses of the host; peers whose addresses stay go on as they were. Returns whether any changed.
-    fn resolved(&mut self, resolved: &Resolved) -> bool {
+    /// Takes the addresses of the host; peers with addresses that stay go on as they were. Returns whether any changed.
+    fn resolved(&mut self, resolved: &Resolved, list: &mut PeerList) -> bool {
         let Some(host) = &mut self.host else {
             return false;
         };
@@ -222,25 +200,33 @@ impl Slot {
         host.ask_again_ms = 0;
         let port = host.at.port;
         let known = std::mem::take(&mut self.peers);
-        let mut left: Vec<Option<Rc<Peer>>> = known.iter().cloned().map(Some).collect();
+        let mut left: Vec<Option<PeerId>> = known.iter().copied().map(Some).collect();
+        // A peer that stays keeps its place; an answer has its addresses in any order. An address that comes twice is two
+        // peers, as in nginx.
         let mut more = Vec::new();
-        // What stays keeps its place and what is known of it; an answer has its addresses in any order. An address that
-        // comes twice is two peers, as in nginx.
-        let mut stay = vec![false; left.len()];
         for ip in &*resolved.addresses {
             let address = UpstreamAddr::Inet(SocketAddr::new(*ip, port));
-            let is_same =
-                |peer: &Option<Rc<Peer>>| peer.as_ref().is_some_and(|p| p.addr == address);
-            match left.iter().position(is_same) {
-                Some(at) => (left[at], stay[at]) = (None, true),
-                None => more.push(Peer::new(&self.server, &address)),
+            let has = |id: PeerId| list.get(id).is_some_and(|peer| *peer.addr() == address);
+            match left.iter().position(|id| id.is_some_and(has)) {
+                Some(at) => left[at] = None,
+                None => more.push(address),
             }
         }
-        let stays = known.iter().zip(stay).filter(|(_, stays)| *stays);
-        self.peers = stays.map(|(peer, _)| Rc::clone(peer)).chain(more).collect();
-        let same = |(a, b): (&Rc<Peer>, &Rc<Peer>)| Rc::ptr_eq(a, b);
-        self.peers.len() != known.len() || !self.peers.iter().zip(&known).all(same)
+        let changed = !more.is_empty() || left.iter().any(Option::is_some);
+        let stays = known.iter().zip(&left).filter(|(_, left)| left.is_none());
+        self.peers = stays.map(|(id, _)| *id).collect();
+        let more = more.iter().map(|addr| list.add(&self.server, addr));
+        self.peers.extend(more);
+        for gone in left.into_iter().flatten() {
+            list.remove(gone);
+        }
+        changed
     }
+}
+
+/// Puts the peers of all servers into their list.
+fn set_list(slots: &[Slot], peers: &mut PeerList) {
+    peers.set_list(slots.iter().flat_map(|slot| slot.peers.iter().copied()));
 }
 
 /// Time after their expiry that addresses are used while newer ones are asked for, milliseconds: a busy group never

@@ -1,0 +1,324 @@
+//! Smooth weighted round robin.
+//!
+//! Each choice adds to every usable peer its effective weight; the peer with the largest sum is chosen and reduced by the
+//! total. A failure lowers the effective weight, each choice raises it by one up to the weight.
+//!
+//! A short list is scanned. A long one has the sums in a [`Tournament`]: the choices are the same, at O(log n) each. There
+//! a sum is a function of the count of choices, so a peer is touched only if it is chosen or its state changes.
+//!
+//! Source: nginx documentation, `upstream`; nginx's behaviour.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::tournament::Tournament;
+use crate::peers::Peer;
+
+/// The weights of one peer.
+#[derive(Clone, Debug)]
+pub struct Weights {
+    weight: i64,
+    effective: i64,
+    /// The sum; in a tournament, its value when that began.
+    current: i64,
+    /// Its state has changed since the tournament looked at it.
+    is_changed: bool,
+    /// The tournament will look at it at a later time.
+    is_awaited: bool,
+    /// The tournament raises its effective weight at each choice.
+    is_rising: bool,
+}
+
+/// The peers that one request has tried, by their numbers in the list.
+#[derive(Debug, Default)]
+pub struct Tried {
+    few: [u32; FEW],
+    len: usize,
+    more: Vec<u32>,
+}
+
+/// The order of a list of peers.
+#[derive(Debug, Default)]
+pub struct RoundRobin {
+    /// The peers by their numbers in the list.
+    list: Vec<u32>,
+    tournament: Option<Box<Large>>,
+}
+
+/// State of a long list.
+#[derive(Debug)]
+struct Large {
+    sums: Tournament,
+    /// Numbers of peers with a changed state.
+    changed: Vec<u32>,
+    /// Numbers of peers that failed, with the second at which they may be tried again.
+    awaited: BinaryHeap<Reverse<(u64, u32)>>,
+    /// Numbers of peers whose effective weight is below their weight.
+    rising: Vec<u32>,
+}
+
+impl Weights {
+    /// The weights of a peer that has not failed.
+    pub fn new(weight: i64) -> Self {
+        Self {
+            weight,
+            effective: weight,
+            current: 0,
+            is_changed: false,
+            is_awaited: false,
+            is_rising: false,
+        }
+    }
+
+    /// The peer has failed once out of `max_fails`, at least 1.
+    pub fn fail(&mut self, max_fails: u64) {
+        // A limit beyond all weights costs none.
+        let cost = self.weight / i64::try_from(max_fails).unwrap_or(i64::MAX);
+        self.effective = (self.effective - cost).max(0);
+    }
+
+    /// Sets the weight.
+    pub fn set(&mut self, weight: i64) {
+        if weight != self.weight {
+            (self.weight, self.effective) = (weight, weight);
+        }
+    }
+}
+
+impl Tried {
+    fn has(&self, n: u32) -> bool {
+        self.numbers().any(|tried| tried == n)
+    }
+
+    fn numbers(&self) -> impl Iterator<Item = u32> {
+        let few = &self.few[..self.len.min(FEW)];
+        few.iter().chain(&self.more).copied()
+    }
+
+    fn add(&mut self, n: u32) {
+        match self.few.get_mut(self.len) {
+            Some(place) => *place = n,
+            None => self.more.push(n),
+        }
+        self.len += 1;
+    }
+
+    /// Forgets all peers.
+    pub fn clear(&mut self) {
+        self.len = 0;
+        self.more.clear();
+    }
+}
+
+impl RoundRobin {
+    /// The indices of the peers in the order of the list.
+    pub fn list(&self) -> &[u32] {
+        &self.list
+    }
+
+    /// Whether the last choice was made by a scan.
+    pub fn is_scanned(&self) -> bool {
+        self.tournament.is_none()
+    }
+
+    /// Sets the list. Peers that stay keep their sums; the tournament must have been closed.
+    pub fn set_list(&mut self, list: Vec<u32>, peers: &mut [Peer]) {
+        for (n, at) in (0..).zip(&list) {
+            peers[*at as usize].number = n;
+        }
+        self.list = list;
+    }
+
+    /// Ends the tournament; the peers take their sums from it.
+    pub fn close(&mut self, peers: &mut [Peer]) {
+        let Some(large) = self.tournament.take() else {
+            return;
+        };
+        for (n, at) in (0..).zip(&self.list) {
+            let weights = &mut peers[*at as usize].weights;
+            weights.current = large.sums.value(n);
+            (weights.is_changed, weights.is_awaited) = (false, false);
+            weights.is_rising = false;
+        }
+    }
+
+    /// Notes that a peer of the list has failed, has become full, or the contrary.
+    #[inline]
+    pub fn changed(&mut self, peer: &mut Peer) {
+        if let Some(large) = &mut self.tournament
+            && !peer.weights.is_changed
+        {
+            peer.weights.is_changed = true;
+            large.changed.push(peer.number);
+        }
+    }
+
+    /// Chooses among the peers that were not tried, and marks the choice; returns the index of the peer. Lists with more peers
+    /// than `scanned_max` are not scanned.
+    #[inline]
+    pub fn pick(
+        &mut self,
+        peers: &mut [Peer],
+        tried: &mut Tried,
+        now_s: u64,
+        scanned_max: usize,
+    ) -> Option<u32> {
+        let n = match self.list.len() <= scanned_max {
+            true => scan(&self.list, peers, tried, now_s),
+            false => {
+                let list = &self.list;
+                let large =
+                    (self.tournament).get_or_insert_with(|| Box::new(Large::new(list, peers)));
+                large.pick(list, peers, tried, now_s)
+            }
+        }?;
+        tried.add(n);
+        let at = self.list[n as usize];
+        let peer = &mut peers[at as usize];
+        peer.failures.chosen(now_s);
+        if peer.failures.count() > 0 {
+            self.changed(peer);
+        }
+        Some(at)
+    }
+}
+
+/// Chooses by looking at each peer.
+fn scan(list: &[u32], peers: &mut [Peer], tried: &Tried, now_s: u64) -> Option<u32> {
+    let mut best: Option<(u32, i64)> = None;
+    let mut total = 0;
+    for (n, at) in (0..).zip(list) {
+        let peer = &mut peers[*at as usize];
+        if !peer.is_usable(now_s) || tried.has(n) {
+            continue;
+        }
+        let weights = &mut peer.weights;
+        weights.current += weights.effective;
+        total += weights.effective;
+        if weights.effective < weights.weight {
+            weights.effective += 1;
+        }
+        if best.is_none_or(|(_, best)| weights.current > best) {
+            best = Some((n, weights.current));
+        }
+    }
+    let (n, _) = best?;
+    peers[list[n as usize] as usize].weights.current -= total;
+    Some(n)
+}
+
+impl Large {
+    fn new(list: &[u32], peers: &mut [Peer]) -> Self {
+        for at in list {
+            peers[*at as usize].weights.is_changed = true;
+        }
+        let sum = |at: &u32| peers[*at as usize].weights.current;
+        Self {
+            sums: Tournament::new(list.iter().map(sum)),
+            changed: (0..list.len() as u32).collect(),
+            awaited: BinaryHeap::new(),
+            rising: Vec::new(),
+        }
+    }
+
+    fn pick(&mut self, list: &[u32], peers: &mut [Peer], tried: &Tried, now_s: u64) -> Option<u32> {
+        self.look(list, peers, now_s);
+        // A peer that was tried takes no part in this choice, and keeps its sum.
+        let mut left_out = Vec::new();
+        for n in tried.numbers() {
+            if let Some(slope) = self.sums.slope(n) {
+                let value = self.sums.value(n);
+                left_out.push((n, value, slope));
+                self.set(n, value, None);
+            }
+        }
+        let total = self.sums.total();
+        let winner = self.sums.step();
+        for (n, value, slope) in left_out {
+            self.set(n, value, Some(slope));
+        }
+        let winner = winner?;
+        let reduced = self.sums.value(winner) - total;
+        self.set(winner, reduced, self.sums.slope(winner));
+        self.raise(list, peers, tried);
+        Some(winner)
+    }
+
+    fn set(&mut self, n: u32, value: i64, slope: Option<i64>) {
+        self.sums.set(n, value, slope);
+        self.sums.update(n);
+    }
+
+    /// Looks at the peers with a changed state.
+    fn look(&mut self, list: &[u32], peers: &mut [Peer], now_s: u64) {
+        while let Some(Reverse((at_s, n))) = self.awaited.peek().copied()
+            && at_s <= now_s
+        {
+            self.awaited.pop();
+            let weights = &mut peers[list[n as usize] as usize].weights;
+            weights.is_awaited = false;
+            if !std::mem::replace(&mut weights.is_changed, true) {
+                self.changed.push(n);
+            }
+        }
+        // One pass over all nodes is cheaper than many ways to the root.
+        let is_bulk = self.changed.len() > list.len() / BULK;
+        let mut changed = std::mem::take(&mut self.changed);
+        for n in changed.drain(..) {
+            let peer = &mut peers[list[n as usize] as usize];
+            let is_usable = peer.is_usable(now_s);
+            let weights = &mut peer.weights;
+            weights.is_changed = false;
+            let slope = is_usable.then_some(weights.effective);
+            self.sums.set(n, self.sums.value(n), slope);
+            if !is_bulk {
+                self.sums.update(n);
+            }
+            let is_below = weights.effective < weights.weight;
+            if is_usable && is_below && !std::mem::replace(&mut weights.is_rising, true) {
+                self.rising.push(n);
+            }
+            if peer.failures.has_failed(now_s)
+                && !std::mem::replace(&mut peer.weights.is_awaited, true)
+            {
+                self.awaited.push(Reverse((peer.failures.retry_s(), n)));
+            }
+        }
+        self.changed = changed;
+        if is_bulk {
+            self.sums.update_all();
+        }
+    }
+
+    /// Raises effective weights that are below the weight, of peers that took part in the choice.
+    fn raise(&mut self, list: &[u32], peers: &mut [Peer], tried: &Tried) {
+        let is_bulk = self.rising.len() > list.len() / BULK;
+        let mut rising = std::mem::take(&mut self.rising);
+        rising.retain(|n| {
+            let weights = &mut peers[list[*n as usize] as usize].weights;
+            weights.is_rising = self.sums.slope(*n).is_some();
+            if !weights.is_rising || tried.has(*n) {
+                return weights.is_rising;
+            }
+            weights.effective += 1;
+            let value = self.sums.value(*n);
+            self.sums.set(*n, value, Some(weights.effective));
+            if !is_bulk {
+                self.sums.update(*n);
+            }
+            weights.is_rising = weights.effective < weights.weight;
+            weights.is_rising
+        });
+        self.rising = rising;
+        if is_bulk {
+            self.sums.update_all();
+        }
+    }
+}
+
+/// Peers of a request that are remembered without an allocation.
+const FEW: usize = 4;
+/// One over this share of a list is looked at as a whole.
+const BULK: usize = 16;
+/// Longest list that is scanned: up to this length a scan takes less time than a tournament.
+pub const SCANNED_MAX: usize = 32;

@@ -1,0 +1,414 @@
+//! Groups of servers as the configuration has them: named by `upstream`, or made of the constant address of a `proxy_pass`.
+//!
+//! A group may be used before it is defined. Groups are checked at the end of their block ([`Groups::finish`]): there the
+//! hosts of undefined groups are looked up. Absent: the choice of a server ([`crate::picker`]).
+//!
+//! Source: nginx documentation, `ngx_http_upstream_module`; nginx's behaviour.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::ops::Index;
+use std::sync::Arc;
+
+use conf::{ConfError, Directive};
+use server_base::address::{host_addresses, parse_endpoint};
+use server_base::config::ConfigContext;
+use server_base::name_servers::NameServers;
+
+use crate::route::UpstreamAddr;
+
+/// The index of a group in its configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupId(pub usize);
+
+/// Which servers a request is passed to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// A group of the configuration, named by `upstream` or made of a constant address.
+    Group(GroupId),
+    /// These addresses, for this request alone.
+    Addresses(Vec<UpstreamAddr>),
+    /// A name that is resolved now, and the port for its addresses.
+    Name(String, u16),
+}
+
+/// The groups of a configuration, in the order in which they were first named.
+#[derive(Default)]
+pub struct Groups {
+    list: Vec<Group>,
+    /// `upstream_unresolved error`: a host that is not found is an error, as in nginx; `None`: not written.
+    pub unresolved_is_error: Option<bool>,
+    /// Where groups of a name, in lower case, are in the list: there may be thousands.
+    by_name: HashMap<Vec<u8>, Vec<usize>>,
+}
+
+/// One group.
+#[derive(Debug)]
+pub struct Group {
+    /// Its name as it was written first, or the host.
+    pub name: Arc<[u8]>,
+    /// An `upstream` block defines it.
+    pub is_defined: bool,
+    /// The port of all servers of an undefined group; 0 for a UNIX-domain socket and for groups that are defined.
+    pub port: u16,
+    /// The servers, in the order in which they are written.
+    pub servers: Vec<Server>,
+    /// `keepalive`; `None` where no connections are kept.
+    pub keepalive: Option<Keepalive>,
+    /// The name servers for hosts that were not found; `None`: those of the system.
+    pub resolver: Option<Arc<NameServers>>,
+    /// `resolver_timeout`, milliseconds; `None` until the end of `http` where it is not written.
+    pub resolver_timeout_ms: Option<u64>,
+    /// No port is written where it was named first.
+    has_no_port: bool,
+    /// Where it was named first: a directive whose first word names it.
+    at: Directive,
+}
+
+/// One `server`.
+#[derive(Clone, Debug, Default)]
+pub struct Server {
+    /// The name as it is written.
+    pub name: Arc<[u8]>,
+    /// Its addresses; none while its host is not found.
+    pub addresses: Vec<UpstreamAddr>,
+    /// The host that was not found when the configuration was read: it is asked for at run time.
+    pub unresolved: Option<UnresolvedHost>,
+    /// `weight`.
+    pub weight: i64,
+    /// `max_conns`; 0: no limit.
+    pub max_conns: u64,
+    /// `max_fails`; 0: failures do not count.
+    pub max_fails: u64,
+    /// `fail_timeout`, seconds.
+    pub fail_timeout_s: u64,
+    /// `backup`.
+    pub is_backup: bool,
+    /// `down`.
+    pub is_down: bool,
+}
+
+/// A host that is asked for at run time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnresolvedHost {
+    /// The name.
+    pub name: String,
+    /// The port of its addresses.
+    pub port: u16,
+    /// The error, with the place where it is written; `None` for the host of one request.
+    error: Option<ConfError>,
+}
+
+impl UnresolvedHost {
+    /// The host of one request.
+    pub(crate) fn new(name: &str, port: u16) -> Self {
+        Self {
+            name: name.to_owned(),
+            port,
+            error: None,
+        }
+    }
+}
+
+/// The idle connections of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Keepalive {
+    /// Connections kept.
+    pub connections: usize,
+    /// Locations do not share them.
+    pub is_local: bool,
+    /// `keepalive_requests`.
+    pub requests: u64,
+    /// `keepalive_time`, milliseconds.
+    pub time_ms: u64,
+    /// `keepalive_timeout`, milliseconds.
+    pub timeout_ms: u64,
+}
+
+impl Index<GroupId> for Groups {
+    type Output = Group;
+
+    fn index(&self, id: GroupId) -> &Group {
+        &self.list[id.0]
+    }
+}
+
+impl Groups {
+    /// All groups.
+    pub fn iter(&self) -> impl Iterator<Item = &Group> {
+        self.list.iter()
+    }
+
+    /// The group being defined.
+    pub fn get_mut(&mut self, id: GroupId) -> &mut Group {
+        &mut self.list[id.0]
+    }
+
+    /// Begins the definition of the group that the first word of an `upstream` names.
+    ///
+    /// # Errors
+    /// It is defined already, or was used with a port.
+    pub fn define(&mut self, d: &Directive) -> Result<GroupId, ConfError> {
+        let name = d.arg_str(0);
+        let first = self.named(name).next().map(|(id, _)| id);
+        let Some(id) = first else {
+            let id = self.push(d, name, 0, true);
+            self.list[id.0].is_defined = true;
+            return Ok(id);
+        };
+        let group = &mut self.list[id];
+        if group.is_defined {
+            let text = format!("duplicate upstream \"{name}\"");
+            return Err(ConfError::word(d, d.word(0), text));
+        }
+        if !group.has_no_port {
+            return Err(group.error(format!(
+                "upstream \"{name}\" may not have port {}",
+                group.port
+            )));
+        }
+        group.is_defined = true;
+        group.port = 0;
+        group.servers.clear();
+        Ok(GroupId(id))
+    }
+
+    /// The group that a constant address means: the one of that name, defined before or after this use, or else one of the host's
+    /// addresses. `host` is as in a URL: a name, an IPv4 address, an IPv6 address in brackets, or `unix:` and a path. `port` is
+    /// what is written.
+    ///
+    /// # Errors
+    /// A group that is defined has no port.
+    pub fn add(
+        &mut self,
+        d: &Directive,
+        host: &str,
+        port: Option<u16>,
+        default_port: u16,
+    ) -> Result<GroupId, ConfError> {
+        let is_unix = host.starts_with("unix:");
+        let meant = match is_unix {
+            true => 0,
+            false => port.unwrap_or(default_port),
+        };
+        for (id, group) in self.named(host) {
+            if let Some(port) = port.filter(|_| group.is_defined) {
+                let text = format!("upstream \"{host}\" may not have port {port}");
+                return Err(ConfError::word(d, d.word(0), text));
+            }
+            if group.port == 0 || meant == 0 || group.port == meant {
+                return Ok(GroupId(id));
+            }
+        }
+        let id = self.push(d, host, meant, port.is_none() && !is_unix);
+        let literal = literal(host, meant).filter(|_| is_unix || meant != 0);
+        let server = literal.map(|address| Server {
+            addresses: vec![address],
+            // As in nginx nothing is counted against an address that is written as such.
+            max_fails: 0,
+            fail_timeout_s: 0,
+            ..Server::implicit(host)
+        });
+        self.list[id.0].servers.extend(server);
+        Ok(id)
+    }
+
+    /// Where a request goes whose address was made of variables; words as for [`Self::add`].
+    ///
+    /// # Errors
+    /// The log text: there is no port.
+    pub fn target(
+        &self,
+        host: &str,
+        port: Option<u16>,
+        default_port: u16,
+    ) -> Result<Target, String> {
+        let meant = port.unwrap_or(default_port);
+        let mut named = self.named(host);
+        let found =
+            named.find(|(_, group)| (group.port == 0 && port.is_none()) || group.port == meant);
+        if let Some((id, _)) = found {
+            return Ok(Target::Group(GroupId(id)));
+        }
+        if meant == 0 && !host.starts_with("unix:") {
+            return Err(format!("no port in upstream \"{host}\""));
+        }
+        Ok(match literal(host, meant) {
+            Some(address) => Target::Addresses(vec![address]),
+            None => Target::Name(host.to_owned(), meant),
+        })
+    }
+
+    /// Looks up the hosts of undefined groups, and checks each group as a whole. `resolver` is for groups without one of
+    /// their own: the name servers, and the time limit of a lookup in milliseconds.
+    ///
+    /// # Errors
+    /// nginx's: a group has no servers or no port. With `upstream_unresolved error` also hosts that are not found.
+    pub fn finish(
+        &mut self,
+        cx: &mut dyn ConfigContext,
+        resolver: (Option<&Arc<NameServers>>, u64),
+    ) -> Result<(), ConfError> {
+        for group in &mut self.list {
+            look_up_host(cx, group)?;
+            if group.servers.iter().all(|server| server.is_backup) {
+                let name = String::from_utf8_lossy(&group.name);
+                return Err(group.error(format!("no servers in upstream \"{name}\"")));
+            }
+            group.resolver = group.resolver.take().or_else(|| resolver.0.cloned());
+            group.resolver_timeout_ms.get_or_insert(resolver.1);
+            let unresolved = group.servers.iter().filter_map(|s| s.unresolved.as_ref());
+            for error in unresolved.filter_map(|host| host.error.as_ref()) {
+                if self.unresolved_is_error == Some(true) {
+                    return Err(error.clone());
+                }
+                let warning = error.clone().with_more(" (down until it resolves)");
+                cx.warn(warning.with_hint(UNRESOLVED_HINT));
+            }
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, d: &Directive, name: &str, port: u16, has_no_port: bool) -> GroupId {
+        self.list.push(Group {
+            name: Arc::from(name.as_bytes()),
+            is_defined: false,
+            port,
+            servers: Vec::new(),
+            keepalive: None,
+            resolver: None,
+            resolver_timeout_ms: None,
+            has_no_port,
+            at: d.owned_head(),
+        });
+        let id = self.list.len() - 1;
+        let name = name.to_ascii_lowercase().into_bytes();
+        self.by_name.entry(name).or_default().push(id);
+        GroupId(id)
+    }
+
+    /// The groups of a name, which are of different ports, in their order.
+    fn named(&self, host: &str) -> impl Iterator<Item = (usize, &Group)> {
+        let ids = self.by_name.get(host.to_ascii_lowercase().as_bytes());
+        let ids = ids.map_or(&[][..], Vec::as_slice);
+        ids.iter().map(|id| (*id, &self.list[*id]))
+    }
+}
+
+impl Group {
+    /// An error about the group, where it was named first.
+    fn error(&self, text: String) -> ConfError {
+        ConfError::word(&self.at, self.at.word(0), text)
+    }
+}
+
+fn look_up_host(cx: &mut dyn ConfigContext, group: &mut Group) -> Result<(), ConfError> {
+    if group.is_defined || !group.servers.is_empty() {
+        return Ok(());
+    }
+    let name = String::from_utf8_lossy(&group.name).into_owned();
+    if group.port == 0 {
+        return Err(group.error(format!("no port in upstream \"{name}\"")));
+    }
+    let mut server = Server::implicit(&name);
+    match host_addresses(&name, &mut |host| cx.look_up(host)) {
+        Ok(found) => {
+            let socket = |ip| UpstreamAddr::Inet(SocketAddr::new(ip, group.port));
+            server.addresses = found.into_iter().map(socket).collect();
+        }
+        Err(why) => {
+            let error = group.error(format!("{why} in upstream \"{name}\""));
+            if name.is_empty() {
+                return Err(error);
+            }
+            server.unresolved = Some(UnresolvedHost {
+                name,
+                port: group.port,
+                error: Some(error),
+            });
+        }
+    }
+    group.servers.push(server);
+    Ok(())
+}
+
+impl Server {
+    /// A server as `server` makes it without parameters.
+    pub fn new() -> Self {
+        Self {
+            weight: 1,
+            max_fails: 1,
+            fail_timeout_s: 10,
+            ..Self::default()
+        }
+    }
+
+    /// Reads the address of a `server` directive, and looks its host up.
+    ///
+    /// # Errors
+    /// nginx's.
+    pub fn read_address(
+        &mut self,
+        cx: &mut dyn ConfigContext,
+        d: &Directive,
+    ) -> Result<(), ConfError> {
+        let text = d.arg_str(0);
+        self.name = Arc::from(d.arg(0));
+        let mut missing = None;
+        let mut look_up = |host: &str| {
+            let found = cx.look_up(host);
+            if found.is_none() {
+                missing = Some(host.to_owned());
+            }
+            found
+        };
+        let error = |why: &str| {
+            let text = format!("{why} in upstream \"{text}\"");
+            ConfError::word(d, d.word(0), text)
+        };
+        match (
+            parse_endpoint(text, SERVER_PORT, &mut look_up),
+            &mut missing,
+        ) {
+            (Ok(found), _) => self.addresses = found.into_iter().map(UpstreamAddr::Inet).collect(),
+            (Err(why), Some(name)) => {
+                // The port was found right before the host was looked up.
+                let port = text
+                    .split_once(':')
+                    .and_then(|(_, port)| conf::parse_digits(port));
+                self.unresolved = Some(UnresolvedHost {
+                    name: std::mem::take(name),
+                    port: port.unwrap_or(SERVER_PORT),
+                    error: Some(error(why)),
+                });
+            }
+            (Err(why), None) => return Err(error(why)),
+        }
+        Ok(())
+    }
+
+    /// The server of an undefined group.
+    fn implicit(host: &str) -> Self {
+        Self {
+            name: Arc::from(host.as_bytes()),
+            ..Self::new()
+        }
+    }
+}
+
+/// Returns the address where the host of a URL is one, and has no name to be resolved.
+fn literal(host: &str, port: u16) -> Option<UpstreamAddr> {
+    if let Some(path) = host.strip_prefix("unix:") {
+        return Some(UpstreamAddr::Unix(Arc::from(path.as_bytes())));
+    }
+    let ip: IpAddr = match host.strip_prefix('[').and_then(|h| h.strip_suffix(']')) {
+        Some(v6) => v6.parse::<Ipv6Addr>().ok()?.into(),
+        None => host.parse::<Ipv4Addr>().ok()?.into(),
+    };
+    Some(UpstreamAddr::Inet(SocketAddr::new(ip, port)))
+}
+
+/// Port of a `server` that names none.
+const SERVER_PORT: u16 = 80;
+/// Hint for a host that is not found.
+const UNRESOLVED_HINT: &str = "\"upstream_unresolved error;\" makes this an error";

@@ -1,0 +1,93 @@
+//! Passive health: a server is judged by the requests that it gets.
+//!
+//! A server that failed `max_fails` times is left out until `fail_timeout` is over. Then one request tries it: a success makes
+//! it good again. Times are whole seconds, as in nginx.
+//!
+//! Source: nginx documentation, `server`; nginx's behaviour.
+
+/// Failures of one address.
+#[derive(Clone, Debug)]
+pub struct Failures {
+    /// `max_fails`; 0: failures do not count.
+    max: u64,
+    /// `fail_timeout`, seconds.
+    timeout_s: u64,
+    count: u64,
+    /// Time of the last failure, seconds.
+    failed_s: u64,
+    /// Since when failures count, seconds.
+    checked_s: u64,
+}
+
+impl Failures {
+    /// No failures yet; `max` 0: they never count. `timeout_s` is in seconds.
+    pub fn new(max: u64, timeout_s: u64) -> Self {
+        Self {
+            max,
+            timeout_s,
+            count: 0,
+            failed_s: 0,
+            checked_s: 0,
+        }
+    }
+
+    /// Sets the limits; failures so far stay counted.
+    pub fn set_limits(&mut self, max: u64, timeout_s: u64) {
+        (self.max, self.timeout_s) = (max, timeout_s);
+    }
+
+    /// Whether the server is left out now.
+    #[inline]
+    pub fn has_failed(&self, now_s: u64) -> bool {
+        self.max > 0
+            && self.count >= self.max
+            && now_s.saturating_sub(self.checked_s) <= self.timeout_s
+    }
+
+    /// The first second at which a server that is left out may be tried again.
+    pub fn retry_s(&self) -> u64 {
+        self.checked_s
+            .saturating_add(self.timeout_s)
+            .saturating_add(1)
+    }
+
+    /// Counts a failure. Returns whether the server is left out from now on.
+    pub fn fail(&mut self, now_s: u64) -> bool {
+        self.count += 1;
+        self.failed_s = now_s;
+        self.checked_s = now_s;
+        self.max > 0 && self.count >= self.max
+    }
+
+    /// Counts an answer, which makes good the failures before the last check.
+    #[inline]
+    pub fn succeed(&mut self) {
+        if self.failed_s < self.checked_s {
+            self.count = 0;
+        }
+    }
+
+    /// Forgets all failures.
+    #[inline]
+    pub fn forget(&mut self) {
+        self.count = 0;
+    }
+
+    /// The server is chosen: with `fail_timeout` over, failures count from now.
+    #[inline]
+    pub fn chosen(&mut self, now_s: u64) {
+        if now_s.saturating_sub(self.checked_s) > self.timeout_s {
+            self.checked_s = now_s;
+        }
+    }
+
+    /// `max_fails`.
+    pub fn max(&self) -> u64 {
+        self.max
+    }
+
+    /// Failures that count.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+}

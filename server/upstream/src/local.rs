@@ -1,0 +1,152 @@
+//! Groups as one thread has them: with its peers, or its copy of the names of shared ones.
+//!
+//! The state of a group begins anew with each configuration, as in nginx without `zone`; shared peers stay.
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use server_base::name_servers::NameServers;
+
+use crate::group::{Group, GroupId, Groups, Keepalive, Server, UnresolvedHost};
+use crate::names::Followed;
+use crate::peers::{PeerId, PeerList, PeerNames, Peers};
+use crate::picker::Chosen;
+use crate::pool::group_digest;
+use crate::route::UpstreamAddr;
+use crate::shared::SharedPeers;
+
+/// A thread's state of the groups of one configuration.
+#[derive(Debug)]
+pub struct LocalGroups {
+    /// Each is made with its first request: a request does not pay for the groups of others.
+    groups: Vec<OnceCell<Rc<LocalGroup>>>,
+    /// Digests of places of the configuration that pass requests on; 0 before the first use.
+    place_digests: Box<[Cell<u64>]>,
+}
+
+/// A group of one thread: of the configuration, or of a request alone.
+#[derive(Debug)]
+pub struct LocalGroup {
+    pub(crate) name: Box<[u8]>,
+    pub(crate) peers: Peers,
+    pub(crate) followed: Option<Box<Followed>>,
+    pub(crate) keepalive: Option<Keepalive>,
+    pub(crate) digest: u64,
+    /// Names of peers by index, made with the first choice of a peer.
+    names: RefCell<Vec<Option<(PeerId, PeerNames)>>>,
+}
+
+/// The name servers for hosts without addresses, and the time limit of a lookup, milliseconds.
+pub type LookupBy<'a> = (Option<&'a Arc<NameServers>>, u64);
+
+impl LocalGroups {
+    /// For a configuration with this many groups, and this many places that may pass requests on.
+    pub fn new(groups: usize, places: usize) -> Self {
+        Self {
+            groups: vec![OnceCell::new(); groups],
+            place_digests: vec![Cell::new(0); places].into(),
+        }
+    }
+
+    /// A group of the configuration.
+    pub fn group(&self, groups: &Groups, id: GroupId) -> Rc<LocalGroup> {
+        let made = || Rc::new(LocalGroup::new(&groups[id]));
+        Rc::clone(self.groups[id.0].get_or_init(made))
+    }
+
+    /// The digest of a place by its number; `digest` computes it once, and returns no 0.
+    pub fn place_digest(&self, place: usize, digest: impl FnOnce() -> u64) -> u64 {
+        let known = &self.place_digests[place];
+        if known.get() == 0 {
+            known.set(digest());
+        }
+        known.get()
+    }
+
+    /// Frees groups, each of which costs one of `steps`; all of them if some are left.
+    pub fn let_go(&mut self, steps: &mut usize) {
+        while *steps > 0 && self.groups.pop().is_some() {
+            *steps -= 1;
+        }
+    }
+}
+
+impl LocalGroup {
+    /// A group of the configuration.
+    pub fn new(group: &Group) -> Self {
+        let timeout_ms = group.resolver_timeout_ms.unwrap_or_default();
+        let by = (group.resolver.as_ref(), timeout_ms);
+        Self {
+            keepalive: group.keepalive,
+            digest: group_digest(&group.name),
+            ..Self::of(&group.name, &group.servers, by)
+        }
+    }
+
+    /// Servers of one request, which are known by their addresses.
+    pub fn of_addresses(addresses: Vec<UpstreamAddr>) -> Self {
+        let name = addresses.first().map(ToString::to_string);
+        let name = name.unwrap_or_default();
+        let server = Server {
+            name: name.as_bytes().into(),
+            addresses,
+            ..Server::new()
+        };
+        Self::of(name.as_bytes(), &[server], (None, 0))
+    }
+
+    /// Servers of one request, with a name that is resolved for it.
+    pub fn of_name(name: &str, port: u16, by: LookupBy<'_>) -> Self {
+        let server = Server {
+            name: name.as_bytes().into(),
+            unresolved: Some(UnresolvedHost::new(name, port)),
+            ..Server::new()
+        };
+        Self::of(name.as_bytes(), &[server], by)
+    }
+
+    /// A group with peers that all threads share.
+    pub fn of_shared(name: &[u8], peers: Arc<SharedPeers>) -> Self {
+        Self::with(name, Peers::Shared(peers), None)
+    }
+
+    /// A group of these servers.
+    pub(crate) fn of(name: &[u8], servers: &[Server], by: LookupBy<'_>) -> Self {
+        match Followed::new(servers, by.0, by.1) {
+            Some((followed, peers)) => Self::with(name, Peers::local(peers), Some(followed)),
+            None => Self::with(name, Peers::local(PeerList::of(servers)), None),
+        }
+    }
+
+    fn with(name: &[u8], peers: Peers, followed: Option<Box<Followed>>) -> Self {
+        Self {
+            name: name.into(),
+            peers,
+            followed,
+            keepalive: None,
+            digest: 0,
+            names: RefCell::default(),
+        }
+    }
+
+    /// Address and names of a peer.
+    pub(crate) fn chosen(&self, id: PeerId) -> Option<Chosen> {
+        let mut all = self.names.borrow_mut();
+        let at = id.index();
+        if all.len() <= at {
+            all.resize_with(at + 1, || None);
+        }
+        let place = &mut all[at];
+        if place.as_ref().is_none_or(|(known, _)| *known != id) {
+            let names = (self.peers).with(|peers| peers.get(id).map(PeerNames::of));
+            *place = names.map(|names| (id, names));
+        }
+        let (_, names) = place.as_ref()?;
+        Some(Chosen {
+            addr: names.addr.clone(),
+            name: Rc::clone(&names.name),
+            server: Rc::clone(&names.server),
+        })
+    }
+}

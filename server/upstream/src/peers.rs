@@ -1,0 +1,422 @@
+//! The servers of a group, address by address, and how they fare.
+//!
+//! A [`PeerList`] is data without locks. [`Peers`] is the list of one thread, or one that all threads share. Names and
+//! addresses for one thread are copies ([`PeerNames`]): threads share no counter of references.
+//!
+//! Peers that failed as often as they may are left out for a while ([`Failures`]). Backup servers are used if no other is usable.
+//! A group of one address has no choice, so its failures do not count.
+//!
+//! Source: nginx documentation, `ngx_http_upstream_module`; nginx's behaviour.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use crate::balance::round_robin::{RoundRobin, SCANNED_MAX, Tried, Weights};
+use crate::group::Server;
+use crate::health::passive::Failures;
+use crate::route::UpstreamAddr;
+use crate::shared::SharedPeers;
+
+/// One address of a server, and how it fares.
+#[derive(Debug)]
+pub struct Peer {
+    addr: UpstreamAddr,
+    /// The server as it is written.
+    server: Arc<[u8]>,
+    is_backup: bool,
+    is_down: bool,
+    max_conns: u64,
+    /// Attempts that have it now.
+    conns: u64,
+    pub(crate) failures: Failures,
+    pub(crate) weights: Weights,
+    /// Its number in the list of its kind.
+    pub(crate) number: u32,
+    /// Counts the peers that had its place.
+    life: u32,
+}
+
+/// A peer of a list. It means no other peer after that one has left the list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PeerId {
+    index: u32,
+    life: u32,
+}
+
+impl PeerId {
+    /// Its place among the peers of its list, which other peers may have had before.
+    #[inline]
+    pub fn index(self) -> usize {
+        self.index as usize
+    }
+}
+
+/// All peers of a group.
+#[derive(Debug)]
+pub struct PeerList {
+    /// By index; places of peers that left are in `free`.
+    peers: Vec<Peer>,
+    free: Vec<u32>,
+    primary: RoundRobin,
+    backup: RoundRobin,
+    /// Counts changes of the lists, to which numbers in [`Tries`] refer.
+    changes: u32,
+    /// Peers that are not down.
+    up: usize,
+    /// Longest list that is scanned for a choice.
+    scanned_max: usize,
+}
+
+/// The peers that one request has tried.
+#[derive(Debug, Default)]
+pub struct Tries {
+    tried: Tried,
+    /// Backup servers are used from here on.
+    in_backup: bool,
+    /// The state of the lists that `tried` is about.
+    changes: u32,
+}
+
+/// Address and names of a peer, for one thread.
+#[derive(Debug)]
+pub struct PeerNames {
+    /// The address.
+    pub addr: UpstreamAddr,
+    /// The address as `$upstream_addr` shows it.
+    pub name: Rc<[u8]>,
+    /// The server as it is written in the configuration.
+    pub server: Rc<[u8]>,
+}
+
+/// The peers of a group.
+#[derive(Debug)]
+pub enum Peers {
+    /// Of one thread and one configuration.
+    Local(RefCell<PeerList>),
+    /// Of all threads; they outlive a reload.
+    Shared(Arc<SharedPeers>),
+}
+
+impl Peer {
+    fn new(server: &Server, addr: &UpstreamAddr, life: u32) -> Self {
+        Self {
+            addr: addr.clone(),
+            server: Arc::clone(&server.name),
+            is_backup: server.is_backup,
+            is_down: server.is_down,
+            max_conns: server.max_conns,
+            conns: 0,
+            failures: Failures::new(server.max_fails, server.fail_timeout_s),
+            weights: Weights::new(server.weight),
+            number: 0,
+            life,
+        }
+    }
+
+    /// Takes the parameters of a server; counts stay.
+    fn set_server(&mut self, server: &Server) {
+        self.server = Arc::clone(&server.name);
+        self.is_backup = server.is_backup;
+        self.is_down = server.is_down;
+        self.max_conns = server.max_conns;
+        (self.failures).set_limits(server.max_fails, server.fail_timeout_s);
+        self.weights.set(server.weight);
+    }
+
+    /// The address.
+    pub fn addr(&self) -> &UpstreamAddr {
+        &self.addr
+    }
+
+    /// Failures so far.
+    pub fn failures(&self) -> &Failures {
+        &self.failures
+    }
+
+    #[inline]
+    fn is_full(&self) -> bool {
+        self.max_conns > 0 && self.conns >= self.max_conns
+    }
+
+    /// Whether it may be chosen now.
+    #[inline]
+    pub(crate) fn is_usable(&self, now_s: u64) -> bool {
+        !self.is_down && !self.is_full() && !self.failures.has_failed(now_s)
+    }
+}
+
+impl PeerNames {
+    /// Copies of a peer's names.
+    pub fn of(peer: &Peer) -> Self {
+        let addr = match &peer.addr {
+            UpstreamAddr::Inet(addr) => UpstreamAddr::Inet(*addr),
+            UpstreamAddr::Unix(path) => UpstreamAddr::Unix(Arc::from(&**path)),
+        };
+        let name = match &addr {
+            UpstreamAddr::Unix(path) => [b"unix:", &**path].concat(),
+            UpstreamAddr::Inet(addr) => addr.to_string().into_bytes(),
+        };
+        Self {
+            addr,
+            name: name.into(),
+            server: Rc::from(&*peer.server),
+        }
+    }
+}
+
+impl Default for PeerList {
+    fn default() -> Self {
+        Self::scanned_up_to(SCANNED_MAX)
+    }
+}
+
+impl PeerList {
+    /// An empty list that is scanned for a choice if it has at most `scanned_max` peers.
+    pub(crate) fn scanned_up_to(scanned_max: usize) -> Self {
+        Self {
+            peers: Vec::new(),
+            free: Vec::new(),
+            primary: RoundRobin::default(),
+            backup: RoundRobin::default(),
+            changes: 0,
+            up: 0,
+            scanned_max,
+        }
+    }
+
+    /// The peers of servers with addresses.
+    pub fn of(servers: &[Server]) -> Self {
+        let mut list = Self::default();
+        list.add_servers(servers);
+        list
+    }
+
+    /// Makes a list of the peers of servers with addresses.
+    pub(crate) fn add_servers(&mut self, servers: &[Server]) {
+        let all = servers.iter();
+        let all = all.flat_map(|server| server.addresses.iter().map(move |addr| (server, addr)));
+        let ids: Vec<PeerId> = all.map(|(server, addr)| self.add(server, addr)).collect();
+        self.set_list(ids.into_iter());
+    }
+
+    /// Ends tournaments, since they refer to peers by place.
+    fn close(&mut self) {
+        self.primary.close(&mut self.peers);
+        self.backup.close(&mut self.peers);
+    }
+
+    /// Adds a peer, which takes no part before [`Self::set_list`].
+    pub fn add(&mut self, server: &Server, addr: &UpstreamAddr) -> PeerId {
+        self.close();
+        let Some(index) = self.free.pop() else {
+            let index = self.peers.len() as u32;
+            self.peers.push(Peer::new(server, addr, 0));
+            return PeerId { index, life: 0 };
+        };
+        let place = &mut self.peers[index as usize];
+        let life = place.life;
+        *place = Peer::new(server, addr, life);
+        PeerId { index, life }
+    }
+
+    /// Removes a peer; [`Self::set_list`] must follow.
+    pub fn remove(&mut self, id: PeerId) {
+        self.close();
+        if let Some(peer) = self.get_mut(id) {
+            peer.life = peer.life.wrapping_add(1);
+            self.free.push(id.index);
+        }
+    }
+
+    /// Sets the order of the peers.
+    pub fn set_list(&mut self, ids: impl Iterator<Item = PeerId>) {
+        let of = |is_backup: bool, ids: &[PeerId], peers: &[Peer]| -> Vec<u32> {
+            let list = ids.iter().map(|id| id.index);
+            list.filter(|at| peers[*at as usize].is_backup == is_backup)
+                .collect()
+        };
+        let ids: Vec<PeerId> = ids.collect();
+        let (primary, backup) = (of(false, &ids, &self.peers), of(true, &ids, &self.peers));
+        self.primary.set_list(primary, &mut self.peers);
+        self.backup.set_list(backup, &mut self.peers);
+        let is_up = |id: &&PeerId| !self.peers[id.index as usize].is_down;
+        self.up = ids.iter().filter(is_up).count();
+        self.changes = self.changes.wrapping_add(1);
+    }
+
+    /// Takes these servers in the place of the ones before. Peers with an address that stays keep their counts.
+    pub fn set_servers(&mut self, servers: &[Server]) {
+        self.close();
+        let mut before: HashMap<UpstreamAddr, Vec<PeerId>> = HashMap::new();
+        // The last one first, since they are taken from the end.
+        for index in self.primary.list().iter().chain(self.backup.list()).rev() {
+            let peer = &self.peers[*index as usize];
+            let id = PeerId {
+                index: *index,
+                life: peer.life,
+            };
+            before.entry(peer.addr.clone()).or_default().push(id);
+        }
+        let mut ids = Vec::new();
+        for server in servers {
+            for addr in &server.addresses {
+                let id = match before.get_mut(addr).and_then(Vec::pop) {
+                    Some(id) => {
+                        self.peers[id.index as usize].set_server(server);
+                        id
+                    }
+                    None => self.add(server, addr),
+                };
+                ids.push(id);
+            }
+        }
+        for gone in before.into_values().flatten() {
+            self.remove(gone);
+        }
+        self.set_list(ids.into_iter());
+    }
+
+    /// A peer, unless it has left the list.
+    pub fn get(&self, id: PeerId) -> Option<&Peer> {
+        let peer = self.peers.get(id.index as usize);
+        peer.filter(|peer| peer.life == id.life)
+    }
+
+    #[inline]
+    fn get_mut(&mut self, id: PeerId) -> Option<&mut Peer> {
+        let peer = self.peers.get_mut(id.index as usize);
+        peer.filter(|peer| peer.life == id.life)
+    }
+
+    /// Maximum number of attempts of a request: one for each peer that is not down.
+    pub fn tries(&self) -> usize {
+        self.up
+    }
+
+    /// Whether there is no choice.
+    #[inline]
+    pub fn is_single(&self) -> bool {
+        self.primary.list().len() == 1 && self.backup.list().is_empty()
+    }
+
+    /// Whether there is no peer at all.
+    pub fn is_empty(&self) -> bool {
+        self.primary.list().is_empty() && self.backup.list().is_empty()
+    }
+
+    /// Chooses a peer that the request has not tried, and takes a place among its `max_conns`. The only peer of a group may be
+    /// tried again.
+    pub fn pick(&mut self, tries: &mut Tries, now_s: u64) -> Option<PeerId> {
+        let index = match self.is_single() {
+            true => {
+                let index = self.primary.list()[0];
+                let peer = &self.peers[index as usize];
+                (!peer.is_down && !peer.is_full()).then_some(index)
+            }
+            false => self.pick_of_many(tries, now_s),
+        }?;
+        let peer = &mut self.peers[index as usize];
+        peer.conns += 1;
+        let life = peer.life;
+        if peer.is_full() {
+            self.changed(index);
+        }
+        Some(PeerId { index, life })
+    }
+
+    fn pick_of_many(&mut self, tries: &mut Tries, now_s: u64) -> Option<u32> {
+        if tries.changes != self.changes {
+            // The marks are about a list that is no more; how often a server is tried has a limit of its own.
+            tries.changes = self.changes;
+            tries.tried.clear();
+        }
+        let (peers, tried) = (&mut self.peers, &mut tries.tried);
+        if !tries.in_backup {
+            let found = self.primary.pick(peers, tried, now_s, self.scanned_max);
+            if found.is_some() || self.backup.list().is_empty() {
+                return found;
+            }
+            tries.in_backup = true;
+            tried.clear();
+        }
+        self.backup.pick(peers, tried, now_s, self.scanned_max)
+    }
+
+    /// Releases the place of an attempt that has ended.
+    pub fn release(&mut self, id: PeerId) {
+        let Some(peer) = self.get_mut(id) else {
+            return;
+        };
+        let was_full = peer.is_full();
+        peer.conns -= 1;
+        if was_full {
+            self.changed(id.index);
+        }
+    }
+
+    /// Counts a failure; returns whether the peer is left out from now on.
+    pub fn fail(&mut self, id: PeerId, now_s: u64) -> bool {
+        let Some(peer) = self.get_mut(id) else {
+            return false;
+        };
+        let is_out = peer.failures.fail(now_s);
+        if peer.failures.max() > 0 {
+            peer.weights.fail(peer.failures.max());
+        }
+        self.changed(id.index);
+        is_out
+    }
+
+    /// Counts an answer, which makes good what failed before the last check.
+    #[inline]
+    pub fn succeed(&mut self, id: PeerId) {
+        self.mend(id, Failures::succeed);
+    }
+
+    /// Forgets the failures of a peer.
+    #[inline]
+    pub fn forgive(&mut self, id: PeerId) {
+        self.mend(id, Failures::forget);
+    }
+
+    #[inline]
+    fn mend(&mut self, id: PeerId, change: fn(&mut Failures)) {
+        if let Some(peer) = self.get_mut(id)
+            && peer.failures.count() > 0
+        {
+            change(&mut peer.failures);
+            self.changed(id.index);
+        }
+    }
+
+    #[inline]
+    fn changed(&mut self, index: u32) {
+        let peer = &mut self.peers[index as usize];
+        match peer.is_backup {
+            true => self.backup.changed(peer),
+            false => self.primary.changed(peer),
+        }
+    }
+}
+
+impl Peers {
+    /// Peers of one thread.
+    pub fn local(list: PeerList) -> Self {
+        Self::Local(RefCell::new(list))
+    }
+
+    /// Does something with the list.
+    #[inline]
+    pub fn with<R>(&self, act: impl FnOnce(&mut PeerList) -> R) -> R {
+        match self {
+            Self::Local(list) => act(&mut list.borrow_mut()),
+            Self::Shared(shared) => act(&mut shared.lock()),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "peers_tests.rs"]
+mod tests;

@@ -1,0 +1,297 @@
+//! Round robin; sequences that say so were recorded from nginx 1.31.4 with the same servers.
+
+use super::*;
+
+fn addr(port: u16) -> UpstreamAddr {
+    UpstreamAddr::Inet(([127, 0, 0, 1], port).into())
+}
+
+fn server(port: u16, weight: i64) -> Server {
+    Server {
+        addresses: vec![addr(port)],
+        weight,
+        ..Server::new()
+    }
+}
+
+fn peers(servers: &[Server]) -> PeerList {
+    PeerList::of(servers)
+}
+
+/// The port of a peer.
+fn port(peers: &PeerList, id: PeerId) -> u16 {
+    match peers.get(id).map(Peer::addr) {
+        Some(UpstreamAddr::Inet(addr)) => addr.port(),
+        _ => 0,
+    }
+}
+
+/// A choice for a new request, which ends at once.
+fn pick(peers: &mut PeerList, now_s: u64) -> Option<PeerId> {
+    let id = peers.pick(&mut Tries::default(), now_s)?;
+    peers.release(id);
+    Some(id)
+}
+
+/// The ports that as many requests would go to, one after the other, where every server answers.
+fn sequence(peers: &mut PeerList, requests: usize) -> String {
+    let ports = (0..requests).map(|_| {
+        let id = pick(peers, 1000).expect("a server is usable");
+        peers.succeed(id);
+        port(peers, id).to_string()
+    });
+    ports.collect::<Vec<_>>().join(" ")
+}
+
+/// One request at a time where one server fails: the ports it tries up to the first that answers.
+fn request(peers: &mut PeerList, failing: u16, now_s: u64) -> String {
+    let mut tries = Tries::default();
+    let mut ports = Vec::new();
+    while let Some(id) = peers.pick(&mut tries, now_s) {
+        peers.release(id);
+        ports.push(port(peers, id).to_string());
+        if port(peers, id) != failing {
+            peers.succeed(id);
+            break;
+        }
+        peers.fail(id, now_s);
+    }
+    ports.join(",")
+}
+
+#[test]
+fn servers_take_turns_by_weight_as_in_nginx() {
+    for (weights, told) in [
+        (&[5, 1, 1][..], "1 1 2 1 3 1 1 1 1 2 1 3 1 1"),
+        (&[4, 3, 2], "1 2 3 1 2 1 3 2 1 1 2 3 1 2"),
+        (&[1, 1, 1], "1 2 3 1 2 3 1 2 3 1 2 3 1 2"),
+    ] {
+        let servers: Vec<_> = (1..).zip(weights).map(|(n, w)| server(n, *w)).collect();
+        assert_eq!(sequence(&mut peers(&servers), 14), told, "{weights:?}");
+    }
+}
+
+#[test]
+fn a_server_with_several_addresses_is_several_peers() {
+    let mut several = server(1, 2);
+    several.addresses.push(addr(2));
+    let mut peers = peers(&[several, server(3, 1)]);
+    assert_eq!(sequence(&mut peers, 10), "1 2 3 1 2 1 2 3 1 2");
+    assert_eq!((peers.tries(), peers.is_single()), (3, false));
+}
+
+#[test]
+fn a_server_that_fails_is_left_out_until_its_time_is_over_as_in_nginx() {
+    let limited = |port, weight| Server {
+        max_fails: 2,
+        fail_timeout_s: 2,
+        ..server(port, weight)
+    };
+    let mut peers = peers(&[limited(1, 3), limited(9, 4)]);
+    let mut requests = |count: usize, now_s| {
+        let all = (0..count).map(|_| request(&mut peers, 9, now_s));
+        all.collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(requests(8, 1000), "9,1 1 1 9,1 1 1 1 1");
+    assert_eq!(requests(2, 1002), "1 1", "the last second counts");
+    assert_eq!(requests(6, 1003), "1 9,1 1 1 1 1");
+}
+
+#[test]
+fn a_success_after_the_time_is_over_makes_failures_good() {
+    let mut peers = peers(&[server(1, 1), server(2, 1)]);
+    let first = pick(&mut peers, 1000).expect("one is usable");
+    assert!(peers.fail(first, 1000), "max_fails is 1");
+    for _ in 0..3 {
+        let next = pick(&mut peers, 1010).expect("one is usable");
+        assert_eq!(port(&peers, next), 2);
+    }
+    let again = (0..4).filter_map(|_| pick(&mut peers, 1011));
+    let again: Vec<PeerId> = again.collect();
+    assert!(again.contains(&first), "it is tried again");
+    let failures = |peers: &PeerList| peers.get(first).expect("it is there").failures().clone();
+    let one_look = failures(&peers);
+    assert!(one_look.count() == 1 && one_look.has_failed(1011));
+    peers.succeed(first);
+    let good = failures(&peers);
+    assert!(good.count() == 0 && !good.has_failed(1011));
+}
+
+#[test]
+fn success_while_failures_count_does_not_forget_them() {
+    let mut peers = peers(&[Server {
+        max_fails: 3,
+        ..server(1, 1)
+    }]);
+    let id = pick(&mut peers, 1000).expect("it is usable");
+    assert!(!peers.fail(id, 1000));
+    peers.succeed(id);
+    assert!(!peers.fail(id, 1001));
+    assert!(peers.fail(id, 1002));
+}
+
+#[test]
+fn failures_that_are_not_limited_cost_no_weight() {
+    let mut peers = peers(&[
+        Server {
+            max_fails: 0,
+            ..server(1, 2)
+        },
+        server(2, 2),
+    ]);
+    let mut other = PeerList::of(&[server(1, 2), server(2, 2)]);
+    let [id, _] = [pick(&mut peers, 1000), pick(&mut other, 1000)].map(|id| id.expect("one"));
+    assert!(!peers.fail(id, 1000) && !peers.fail(id, 1000));
+    assert_eq!(sequence(&mut peers, 5), sequence(&mut other, 5));
+}
+
+#[test]
+fn full_and_down_servers_are_passed_over() {
+    let limited = Server {
+        max_conns: 2,
+        ..server(1, 1)
+    };
+    let down = Server {
+        is_down: true,
+        ..server(3, 9)
+    };
+    let mut peers = peers(&[limited, server(2, 1), down]);
+    assert_eq!(peers.tries(), 2, "one that is down does not count");
+    let mut held = Vec::new();
+    for told in [1, 2, 1, 2, 2, 2] {
+        let id = peers.pick(&mut Tries::default(), 1000);
+        let id = id.expect("one is usable");
+        assert_eq!(port(&peers, id), told);
+        held.push(id);
+    }
+    peers.release(held[0]);
+    let after = [(); 2].map(|()| pick(&mut peers, 1000).map(|id| port(&peers, id)));
+    assert_eq!(after, [Some(2), Some(1)], "with the weight it had");
+}
+
+#[test]
+fn a_request_tries_each_server_once() {
+    let servers: Vec<_> = (1..=130).map(|port| server(port, 1)).collect();
+    let mut peers = peers(&servers);
+    let mut tries = Tries::default();
+    let mut seen = Vec::new();
+    while let Some(id) = peers.pick(&mut tries, 1000) {
+        seen.push(port(&peers, id));
+    }
+    assert_eq!(seen, (1..=130).collect::<Vec<u16>>());
+}
+
+#[test]
+fn the_only_server_is_usable_unless_down_or_full() {
+    for (is_down, conns, usable) in [
+        (false, 0, true),
+        (false, 1, true),
+        (false, 2, false),
+        (true, 0, false),
+    ] {
+        let mut peers = peers(&[Server {
+            is_down,
+            max_conns: 2,
+            ..server(1, 1)
+        }]);
+        assert!(peers.is_single());
+        for _ in 0..conns {
+            peers.pick(&mut Tries::default(), 1000);
+        }
+        let found = peers.pick(&mut Tries::default(), 1000);
+        assert_eq!(found.is_some(), usable, "{is_down} {conns}");
+    }
+}
+
+/// Two lists of these servers: one that is scanned, one that is not.
+fn both(servers: &[Server]) -> [PeerList; 2] {
+    [usize::MAX, 1].map(|scanned_max| {
+        let mut list = PeerList::scanned_up_to(scanned_max);
+        list.add_servers(servers);
+        list
+    })
+}
+
+/// A server with parameters by chance.
+fn any_server(rng: &mut fastrand::Rng, port: u16) -> Server {
+    Server {
+        weight: [1, 1, 2, 5, 100, rng.i64(1..1 << 20)][rng.usize(..6)],
+        max_conns: [0, 0, 1, 3][rng.usize(..4)],
+        max_fails: [0, 1, 1, 3][rng.usize(..4)],
+        fail_timeout_s: rng.u64(..5),
+        is_down: rng.u8(..16) == 0,
+        is_backup: rng.u8(..5) == 0,
+        ..server(port, 1)
+    }
+}
+
+#[test]
+fn a_long_list_has_the_choices_of_a_scan() {
+    for seed in 0..30 {
+        let rng = &mut fastrand::Rng::with_seed(seed);
+        let count = [2, 3, 7, 33, 130][rng.usize(..5)];
+        let mut servers: Vec<Server> = (1..=count).map(|port| any_server(rng, port)).collect();
+        let mut lists = both(&servers);
+        let mut now_s = 1000;
+        let mut held: Vec<PeerId> = Vec::new();
+        for n in 0..700 {
+            let mut tries = [(); 2].map(|()| Tries::default());
+            // A request may try some peers at once.
+            for _ in 0..[1, 1, 1, 4, 40][rng.usize(..5)] {
+                let picks = [0, 1].map(|l| lists[l].pick(&mut tries[l], now_s));
+                let shown = format!("seed {seed}, choice {n}, {count} servers");
+                assert_eq!(picks[0], picks[1], "{shown}");
+                let Some(id) = picks[0] else {
+                    break;
+                };
+                held.push(id);
+            }
+            while !held.is_empty() && rng.usize(..held.len() + 4) > 4 {
+                let id = held.swap_remove(rng.usize(..held.len()));
+                let outcome = rng.u8(..8);
+                for list in &mut lists {
+                    list.release(id);
+                    match outcome {
+                        0 | 1 => drop(list.fail(id, now_s)),
+                        2 => {}
+                        _ => list.succeed(id),
+                    }
+                }
+            }
+            now_s += u64::from(rng.u8(..20) == 0);
+            if rng.u16(..500) == 0 {
+                let at = rng.usize(..servers.len());
+                let port = 1 + rng.u16(..count);
+                servers[at] = any_server(rng, port);
+                lists.iter_mut().for_each(|list| list.set_servers(&servers));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_list_is_scanned_up_to_a_length() {
+    for (count, is_scanned) in [
+        (SCANNED_MAX - 1, true),
+        (SCANNED_MAX, true),
+        (SCANNED_MAX + 1, false),
+    ] {
+        let servers: Vec<Server> = (1..=count as u16).map(|port| server(port, 1)).collect();
+        let mut peers = peers(&servers);
+        assert_eq!(sequence(&mut peers, 3), "1 2 3");
+        assert_eq!(peers.primary.is_scanned(), is_scanned, "{count}");
+    }
+}
+
+#[test]
+fn a_peer_with_another_address_does_not_inherit_from_the_one_before() {
+    let mut peers = peers(&[server(1, 1), server(2, 1)]);
+    let [_, second, _] = [(); 3].map(|()| peers.pick(&mut Tries::default(), 1000));
+    let second = second.expect("one is usable");
+    assert_eq!(port(&peers, second), 2);
+    peers.set_servers(&[server(1, 1), server(3, 1)]);
+    assert!(peers.get(second).is_none());
+    peers.release(second);
+    assert!(!peers.fail(second, 1000));
+    assert_eq!(sequence(&mut peers, 4), "3 1 3 1", "the sum of 1 stays");
+}

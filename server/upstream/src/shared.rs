@@ -1,0 +1,49 @@
+//! Peers that all threads share, and that stay over reloads.
+//!
+//! A process keeps them in a registry by the name of their group. A configuration that names a group which another one
+//! still uses gets its very peers, with the servers as the new one has them. A lock is held for one choice or one result: the
+//! order of a choice depends on the sums of all peers, so single atomic counters would not do.
+//!
+//! Absent: the directive that asks for them; peers by names that are resolved while serving.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use crate::group::Server;
+use crate::peers::PeerList;
+
+/// The peers of a group, for all threads.
+#[derive(Debug)]
+pub struct SharedPeers(Mutex<PeerList>);
+
+impl SharedPeers {
+    /// Locks the list.
+    pub fn lock(&self) -> MutexGuard<'_, PeerList> {
+        // A panic of another thread leaves no peer half counted.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The peers of a group with this name and these servers: those in use, else new ones. Names differ in more than case.
+pub fn attach(name: &[u8], servers: &[Server]) -> Arc<SharedPeers> {
+    let mut registry = REGISTRY.lock().unwrap_or_else(PoisonError::into_inner);
+    let all = registry.get_or_insert_default();
+    all.retain(|_, peers| peers.strong_count() > 0);
+    let name = name.to_ascii_lowercase();
+    if let Some(peers) = all.get(&name).and_then(Weak::upgrade) {
+        peers.lock().set_servers(servers);
+        return peers;
+    }
+    let peers = Arc::new(SharedPeers(Mutex::new(PeerList::of(servers))));
+    all.insert(name, Arc::downgrade(&peers));
+    peers
+}
+
+type Registry = HashMap<Vec<u8>, Weak<SharedPeers>>;
+
+/// The shared groups that some configuration uses.
+static REGISTRY: Mutex<Option<Registry>> = Mutex::new(None);
+
+#[cfg(test)]
+#[path = "shared_tests.rs"]
+mod tests;
