@@ -7,8 +7,9 @@ use server_base::waker::{WakeQueue, Waker};
 use server_http::http::Http;
 use server_upstream::connector::{Connector, Lookup};
 use server_upstream::group::Groups;
+use server_upstream::protocol::RequestForm;
 use server_upstream::request::{RequestSpec, UpstreamCall, UpstreamRequest, attempt};
-use server_upstream::route::{Route, UpstreamProtocol};
+use server_upstream::route::Route;
 
 use super::report::Passed;
 use super::steps::shown;
@@ -57,10 +58,10 @@ impl Calls {
         if let Some((route, request)) = &self.first {
             passed.server = Some(route.addr.to_string());
             passed.group = group_of(http, route, url);
-            match &route.protocol {
-                UpstreamProtocol::Http1 { .. } => passed.request = lines(request),
-                UpstreamProtocol::Memcached { .. } => passed.request = key(request),
-                _ => passed.parameters = parameters(request),
+            match route.protocol.form {
+                RequestForm::Head => passed.request = lines(request),
+                RequestForm::Key => passed.request = key(request),
+                RequestForm::Parameters => passed.parameters = parameters(request),
             }
         }
         Some(passed)

@@ -10,10 +10,9 @@ use std::rc::Rc;
 
 use engines::http::Fields;
 use server_http::exchange::{Ctx, Exchange, Peer, State, Wait};
+use server_upstream::protocol::HTTP1;
 use server_upstream::request::{RequestSpec, UpstreamEvent, UpstreamRequest};
-use server_upstream::route::{
-    Pool, Route, SocketOptions, Timeouts, UpstreamAddr, UpstreamProtocol,
-};
+use server_upstream::route::{Pool, Route, SocketOptions, Timeouts, UpstreamAddr};
 use sim::{Command, Faults, Hands, Random, Servers, Wire};
 
 use super::site::{TestConnection, body, generation, get};
@@ -62,7 +61,8 @@ pub(crate) fn pass(
 fn route(connections: u64) -> Route {
     Route {
         addr: UpstreamAddr::Inet(SocketAddr::from((Ipv4Addr::LOCALHOST, 81))),
-        protocol: UpstreamProtocol::Http1 { head_bytes: 4096 },
+        protocol: &HTTP1,
+        head_bytes: 4096,
         pool: (connections > 0).then_some(Pool {
             id: 1,
             connections: connections as usize,

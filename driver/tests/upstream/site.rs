@@ -17,10 +17,9 @@ use engines::http::{BodyLength, Chunk, Fields, FileRange};
 use server_http::exchange::{Ctx, Env, Exchange, State, Wait};
 use server_http::module::{Content, Handler, Module};
 use server_http::reply;
+use server_upstream::protocol::{FASTCGI, HTTP1, ProtocolSpec, SCGI, UWSGI};
 use server_upstream::request::{RequestSpec, UpstreamEvent, UpstreamRequest};
-use server_upstream::route::{
-    Pool, Route, SocketOptions, Timeouts, UpstreamAddr, UpstreamProtocol,
-};
+use server_upstream::route::{Pool, Route, SocketOptions, Timeouts, UpstreamAddr};
 use sys::poll::Waker;
 
 use super::setup::setup;
@@ -148,6 +147,7 @@ fn route(words: &[&str]) -> Route {
     Route {
         addr,
         protocol: protocol(words),
+        head_bytes: 64 << 10,
         pool: words.contains(&"pool").then_some(Pool {
             id: 7,
             connections: 2,
@@ -164,21 +164,16 @@ fn route(words: &[&str]) -> Route {
     }
 }
 
-fn protocol(words: &[&str]) -> UpstreamProtocol {
+fn protocol(words: &[&str]) -> &'static ProtocolSpec {
     let has = |word| words.contains(&word);
-    let head_bytes = 64 << 10;
     if has("scgi") {
-        UpstreamProtocol::Scgi { head_bytes }
+        &SCGI
     } else if has("uwsgi") {
-        UpstreamProtocol::Uwsgi {
-            head_bytes,
-            modifiers: [5, 9],
-        }
+        &UWSGI
     } else if has("fastcgi") {
-        let keep = true;
-        UpstreamProtocol::FastCgi { head_bytes, keep }
+        &FASTCGI
     } else {
-        UpstreamProtocol::Http1 { head_bytes }
+        &HTTP1
     }
 }
 
@@ -199,6 +194,7 @@ fn params(words: &[&str]) -> RequestSpec {
             false => BodyLength::None,
         },
         upgrade: has("tunnel"),
+        modifiers: [5, 9],
         ..RequestSpec::default()
     }
 }
@@ -234,9 +230,10 @@ fn spec(words: &[&str]) -> RequestSpec {
     }
     RequestSpec {
         fields,
-        http10: false,
         body,
         upgrade,
+        keep: true,
+        ..RequestSpec::default()
     }
 }
 

@@ -25,8 +25,9 @@ use server_http::settings;
 use server_http::settings_set::{Conf, inherited};
 use server_http::upstream::conf::NextUpstream;
 use server_http::upstream::{self, Gateway, Outgoing, Target, UpstreamConf};
+use server_upstream::protocol::{self, ProtocolSpec};
 use server_upstream::request::RequestSpec;
-use server_upstream::route::{UpstreamAddr, UpstreamProtocol};
+use server_upstream::route::UpstreamAddr;
 
 use crate::proxy::make_sendable;
 use crate::{access, auth_basic, auth_request, rtt_map, ssl};
@@ -240,10 +241,12 @@ impl Gateway for StoreProcess {
         })
     }
 
-    fn protocol(&self, _: &Exchange, _: &Http) -> UpstreamProtocol {
-        UpstreamProtocol::Http1 {
-            head_bytes: HEAD_BYTES,
-        }
+    fn protocol(&self) -> &'static ProtocolSpec {
+        &protocol::HTTP1
+    }
+
+    fn head_bytes(&self, _: &Exchange, _: &Http) -> usize {
+        HEAD_BYTES
     }
 
     fn takes_body(&self) -> bool {

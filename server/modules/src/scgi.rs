@@ -10,7 +10,7 @@ use engines::http::{BodyLength, Fields, push_decimal};
 use server_http::exchange::{Ctx, Exchange};
 use server_http::settings;
 use server_http::upstream::Outgoing;
-use server_upstream::route::UpstreamProtocol;
+use server_upstream::protocol::{self, ProtocolSpec};
 
 use crate::gateways::params::{self, Encoding, Params};
 use crate::gateways::{Application, Common, application, inherit};
@@ -39,13 +39,7 @@ impl Application for ScgiLoc {
         overhead: |_, _| 2,
         too_big: "scgi request",
     };
-    const SCHEME: &'static str = "scgi://";
-
-    fn protocol(&self) -> UpstreamProtocol {
-        UpstreamProtocol::Scgi {
-            head_bytes: self.common.head_bytes(),
-        }
-    }
+    const PROTOCOL: &'static ProtocolSpec = &protocol::SCGI;
 
     fn push_params(
         x: &mut Exchange,

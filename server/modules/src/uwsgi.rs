@@ -12,7 +12,7 @@ use server_base::from_args::{Between, Text};
 use server_http::exchange::{Ctx, Exchange};
 use server_http::settings;
 use server_http::upstream::Outgoing;
-use server_upstream::route::UpstreamProtocol;
+use server_upstream::protocol::{self, ProtocolSpec};
 
 use crate::gateways::params::{self, Encoding, Params};
 use crate::gateways::{Application, Common, application, inherit};
@@ -52,13 +52,10 @@ impl Application for UwsgiLoc {
         overhead: |_, _| 4,
         too_big: "uwsgi request",
     };
-    const SCHEME: &'static str = "uwsgi://";
+    const PROTOCOL: &'static ProtocolSpec = &protocol::UWSGI;
 
-    fn protocol(&self) -> UpstreamProtocol {
-        UpstreamProtocol::Uwsgi {
-            head_bytes: self.common.head_bytes(),
-            modifiers: [self.modifier1.0 as u8, self.modifier2.0 as u8],
-        }
+    fn modifiers(&self) -> [u8; 2] {
+        [self.modifier1.0 as u8, self.modifier2.0 as u8]
     }
 
     fn address(text: &[u8]) -> Result<&[u8], &'static str> {
@@ -71,8 +68,8 @@ impl Application for UwsgiLoc {
                 return Err(refused);
             }
         }
-        Ok(match begins(Self::SCHEME.as_bytes()) {
-            true => &text[Self::SCHEME.len()..],
+        Ok(match begins(Self::PROTOCOL.scheme.as_bytes()) {
+            true => &text[Self::PROTOCOL.scheme.len()..],
             false => text,
         })
     }

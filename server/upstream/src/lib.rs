@@ -1,7 +1,8 @@
 //! Servers behind this one, for every kind of server that passes its clients on.
 //!
 //! A [`group`] has servers; a [`picker`] chooses among their addresses ([`peers`]) by a method of [`balance`] and by their
-//! [`health`]. A [`connector`] begins an attempt over a [`route`] and returns its mailbox ([`request`]). Absent: requests of
+//! [`health`]. A [`connector`] begins an attempt over a [`route`], in a
+//! [`protocol`], and returns its mailbox ([`request`]). Absent: requests of
 //! clients, their settings and their responses, which each kind of server has of its own; sockets, which are the driver's.
 //!
 //! Source: nginx documentation, `ngx_http_upstream_module`.
@@ -17,6 +18,7 @@ mod names;
 pub mod peers;
 pub mod picker;
 pub mod pool;
+pub mod protocol;
 pub mod request;
 pub mod route;
 pub mod shared;

@@ -65,3 +65,25 @@ fn mix(digest: u64) -> u64 {
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     mixed ^ (mixed >> 31)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::{FASTCGI, HTTP1, MEMCACHED, SCGI, UWSGI};
+
+    #[test]
+    fn a_pool_is_of_one_protocol() {
+        let pool = Pool {
+            id: 7,
+            connections: 1,
+            requests: 1,
+            time_ms: 1,
+            timeout_ms: 1,
+        };
+        let protocols = [&HTTP1, &FASTCGI, &MEMCACHED, &SCGI, &UWSGI];
+        let mut ids = protocols.map(|protocol| pool.of_kind(protocol.id as u8).id);
+        assert_eq!(ids[0], 7);
+        ids.sort_unstable();
+        assert!(ids.windows(2).all(|two| two[0] != two[1]));
+    }
+}

@@ -29,10 +29,7 @@ pub use crate::error::{Failure, UpstreamError};
 /// A request as it is sent to a server.
 #[derive(Clone, Debug, Default)]
 pub struct RequestSpec {
-    /// HTTP: `:method` and `:path`, then the fields as they are sent and in their order, `Host` and `Connection` among them.
-    /// FastCGI, SCGI, uwsgi: the parameters in their order, `CONTENT_LENGTH` among them where the configuration says so.
-    /// A field without a name is sent as it is, behind the others, by uwsgi alone (`uwsgi_string`).
-    /// memcached: one field, whose value is the key, escaped.
+    /// The fields, in the [form](crate::protocol::RequestForm) of the protocol.
     pub fields: Fields,
     /// The version named in the request line, where the protocol has versions.
     pub http10: bool,
@@ -40,6 +37,10 @@ pub struct RequestSpec {
     pub body: BodyLength,
     /// The request asks for another protocol, so that 101 is an answer.
     pub upgrade: bool,
+    /// The connection may serve another request after this one.
+    pub keep: bool,
+    /// Two bytes for the application in the head of a packet, if the protocol has them.
+    pub modifiers: [u8; 2],
 }
 
 /// Events of an upstream server, in order.

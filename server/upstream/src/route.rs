@@ -6,6 +6,8 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use crate::protocol::ProtocolSpec;
+
 /// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum UpstreamAddr {
@@ -31,47 +33,15 @@ pub struct Route {
     /// The server.
     pub addr: UpstreamAddr,
     /// The protocol of the connection.
-    pub protocol: UpstreamProtocol,
+    pub protocol: &'static ProtocolSpec,
+    /// Maximum size of a response head, bytes.
+    pub head_bytes: usize,
     /// Where the connection comes from and goes to when it is idle; `None`: it is new, and closed after the request.
     pub pool: Option<Pool>,
     /// Options of a new connection's socket.
     pub options: SocketOptions,
     /// Time limits of the attempt.
     pub timeouts: Timeouts,
-}
-
-/// A protocol spoken with servers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum UpstreamProtocol {
-    /// HTTP/1.
-    Http1 {
-        /// Maximum size of a response head, bytes; 64 KiB unless the configuration says otherwise.
-        head_bytes: usize,
-    },
-    /// FastCGI, responder role.
-    FastCgi {
-        /// Maximum size of a response head, bytes.
-        head_bytes: usize,
-        /// `fastcgi_keep_conn`: FCGI_KEEP_CONN is asked for.
-        keep: bool,
-    },
-    /// SCGI.
-    Scgi {
-        /// Maximum size of a response head, bytes.
-        head_bytes: usize,
-    },
-    /// uwsgi.
-    Uwsgi {
-        /// Maximum size of a response head, bytes.
-        head_bytes: usize,
-        /// `uwsgi_modifier1` and `uwsgi_modifier2`.
-        modifiers: [u8; 2],
-    },
-    /// The text protocol of memcached: one `get`.
-    Memcached {
-        /// Maximum size of the line before a value, bytes.
-        line_bytes: usize,
-    },
 }
 
 /// A pool of idle connections of one thread, and its limits.

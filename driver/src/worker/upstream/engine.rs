@@ -1,12 +1,13 @@
-//! The engine below a connection to a server: the one place that knows which protocols there are.
+//! The engine below a connection to a server: one match finds it by the protocol's row
+//! ([`ProtocolSpec`]).
 //!
-//! An engine has a [`EngineKind`]: the memory of an attempt serves another one of that kind alone.
+//! An engine has an [`EngineKind`]: the memory of an attempt serves another one of that kind alone.
 
 use engines::client::{self, Bodies};
 use engines::http::{Chunk, Fields, OutputQueue, ResponseHead};
 use engines::{cgi, fcgi, h1, memcached, scgi, uwsgi};
+use server_upstream::protocol::{MEMCACHED, ProtocolId, ProtocolSpec};
 use server_upstream::request::{Failure, RequestSpec, UpstreamEvent};
-use server_upstream::route::UpstreamProtocol;
 
 /// An engine in the client role.
 pub(super) enum Engine {
@@ -29,8 +30,6 @@ pub(super) enum EngineKind {
     Memcached,
 }
 
-/// Maximum number of requests that share a connection.
-pub(super) const PIPELINE_MAX: usize = memcached::PIPELINE_MAX;
 /// Number of kinds.
 pub(super) const ENGINE_KINDS: usize = 4;
 
@@ -44,21 +43,20 @@ pub(super) enum Event {
 
 /// The kind of engine for a protocol.
 #[inline]
-pub(super) fn kind_of(protocol: &UpstreamProtocol) -> EngineKind {
-    match protocol {
-        UpstreamProtocol::Scgi { .. } | UpstreamProtocol::Uwsgi { .. } => EngineKind::Cgi,
-        UpstreamProtocol::FastCgi { .. } => EngineKind::FastCgi,
-        UpstreamProtocol::Memcached { .. } => EngineKind::Memcached,
-        UpstreamProtocol::Http1 { .. } => EngineKind::Http1,
+pub(super) fn kind_of(protocol: &ProtocolSpec) -> EngineKind {
+    match protocol.id {
+        ProtocolId::Scgi | ProtocolId::Uwsgi => EngineKind::Cgi,
+        ProtocolId::FastCgi => EngineKind::FastCgi,
+        ProtocolId::Memcached => EngineKind::Memcached,
+        ProtocolId::Http1 => EngineKind::Http1,
     }
 }
 
-/// Whether requests may be sent behind each other: they can be repeated, and a server works on them in their order so fast
-/// that one more write and read cost more.
-#[inline]
-pub(super) fn pipelines(protocol: &UpstreamProtocol) -> bool {
-    matches!(protocol, UpstreamProtocol::Memcached { .. })
-}
+/// The engine takes as many requests behind each other as the row of its protocol announces.
+const _: () = match MEMCACHED.pipelining {
+    Some(pipelining) => assert!(pipelining.requests_max == memcached::PIPELINE_MAX),
+    None => panic!("requests of the protocol share connections"),
+};
 
 /// Returns the length of an answer that others follow, with a head of this many bytes.
 pub(super) fn answer_bytes(head: &ResponseHead, head_bytes: u64) -> u64 {
@@ -79,7 +77,7 @@ macro_rules! with_engine {
 
 impl Engine {
     /// An engine for a protocol.
-    pub(super) fn new(protocol: &UpstreamProtocol) -> Self {
+    pub(super) fn new(protocol: &ProtocolSpec) -> Self {
         match kind_of(protocol) {
             EngineKind::Http1 => Self::Http1(Box::new(h1::Client::new(Bodies::Delivered))),
             EngineKind::Cgi => Self::Cgi(Box::default()),
@@ -99,53 +97,52 @@ impl Engine {
         }
     }
 
-    /// Begins a request as the first one of a connection; the error says what is wrong with it.
+    /// Begins a request as the first one of a connection, of a response with a head of at most `head_bytes`; the error says
+    /// what is wrong with it.
     pub(super) fn begin(
         &mut self,
-        protocol: &UpstreamProtocol,
+        protocol: &ProtocolSpec,
+        head_bytes: usize,
         request: &RequestSpec,
     ) -> Result<(), &'static str> {
-        let begun = match (self, protocol) {
-            (Self::Http1(client), UpstreamProtocol::Http1 { head_bytes }) => {
+        let begun = match self {
+            Self::Http1(client) => {
                 client.reset();
                 let options = h1::RequestOptions {
                     http10: request.http10,
                     body: request.body,
                     upgrade: request.upgrade,
-                    head_bytes: *head_bytes,
+                    head_bytes,
                 };
                 client.request_fields(&request.fields, options)
             }
-            (Self::Cgi(client), UpstreamProtocol::Scgi { head_bytes }) => {
+            Self::Cgi(client) => {
                 client.reset();
-                scgi::request(client, &request.fields, cgi_options(request, *head_bytes))
-            }
-            (
-                Self::Cgi(client),
-                UpstreamProtocol::Uwsgi {
+                let options = cgi::RequestOptions {
+                    body: request.body,
+                    upgrade: request.upgrade,
                     head_bytes,
-                    modifiers,
-                },
-            ) => {
-                client.reset();
-                let options = cgi_options(request, *head_bytes);
-                uwsgi::request(client, &request.fields, *modifiers, options)
+                };
+                match protocol.id {
+                    ProtocolId::Uwsgi => {
+                        uwsgi::request(client, &request.fields, request.modifiers, options)
+                    }
+                    _ => scgi::request(client, &request.fields, options),
+                }
             }
-            (Self::FastCgi(client), UpstreamProtocol::FastCgi { head_bytes, keep }) => {
+            Self::FastCgi(client) => {
                 client.reset();
                 let options = fcgi::RequestOptions {
-                    head_bytes: *head_bytes,
-                    keep: *keep,
+                    head_bytes,
+                    keep: request.keep,
                     body: request.body,
                 };
                 client.request(&request.fields, options)
             }
-            (Self::Memcached(client), UpstreamProtocol::Memcached { line_bytes }) => {
+            Self::Memcached(client) => {
                 client.reset();
-                client.request(key_of(request), *line_bytes)
+                client.request(key_of(request), head_bytes)
             }
-            // Attempts take memory of their kind.
-            _ => return Err("the engine speaks another protocol"),
         };
         match begun {
             Ok(_) => Ok(()),
@@ -223,12 +220,6 @@ impl Engine {
         with_engine!(self, client => client.recycle(head))
     }
 
-    /// Whether an unwanted rest of a response is read to keep the connection. Applications have a process for
-    /// each connection, which is better free for the next request than busy with that; nginx closes such connections, too.
-    pub(super) fn drains(&self) -> bool {
-        matches!(self, Self::Http1(_))
-    }
-
     /// Whether the connection may be used for another request; asked after the end of a response.
     #[inline]
     pub(super) fn is_reusable(&self) -> bool {
@@ -256,14 +247,6 @@ fn told<E>(event: client::Event<E>, failure: impl FnOnce(E) -> Failure) -> Optio
 fn key_of(request: &RequestSpec) -> &[u8] {
     let key = request.fields.fields.first();
     key.map_or(&b""[..], |field| request.fields.bytes(field.value))
-}
-
-fn cgi_options(request: &RequestSpec, head_bytes: usize) -> cgi::RequestOptions {
-    cgi::RequestOptions {
-        body: request.body,
-        upgrade: request.upgrade,
-        head_bytes,
-    }
 }
 
 fn http1_failure(error: h1::ProtocolError) -> Failure {

@@ -57,7 +57,7 @@ pub fn begin<N: Net>(
         facts.reused = reused;
         facts.connected_ms = established.then_some(now_ms);
     });
-    let protocol = route.protocol.clone();
+    let (protocol, head_bytes) = (route.protocol, route.head_bytes);
     let shared = (!behind.is_empty()).then(|| (route.clone(), behind));
     let spec = call.take_head().unwrap_or_default();
     let mut active = sh.attempts.take(route, call, now_ms);
@@ -71,7 +71,7 @@ pub fn begin<N: Net>(
     if let Some(head) = sh.dialer.spares.head() {
         tools.engine.recycle(head);
     }
-    let refused = tools.engine.begin(&protocol, &spec).err();
+    let refused = tools.engine.begin(protocol, head_bytes, &spec).err();
     tools.engine.transmit(&mut tools.out);
     active.call().put_head_back(spec);
     if let Some(others) = shared {

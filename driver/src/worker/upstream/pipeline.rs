@@ -8,8 +8,6 @@ use std::collections::VecDeque;
 use server_upstream::request::UpstreamCall;
 use server_upstream::route::{Route, UpstreamAddr};
 
-use super::engine::PIPELINE_MAX;
-
 /// Attempts that get one connection.
 pub struct Group {
     /// Their route.
@@ -76,7 +74,8 @@ impl Groups {
     /// Adds an attempt to the last group that takes it, or makes it one.
     pub fn add(&mut self, route: Route, call: UpstreamCall) {
         let mut last = self.0.iter_mut().rev().take(LOOKED_AT);
-        let fits = |group: &Group| 1 + group.behind.len() < PIPELINE_MAX && group.route == route;
+        let most = route.protocol.pipelining.map_or(1, |own| own.requests_max);
+        let fits = |group: &Group| 1 + group.behind.len() < most && group.route == route;
         match last.find(|group| fits(group)) {
             Some(group) => group.behind.push(call),
             None => self.0.push_back(Group::alone(route, call)),

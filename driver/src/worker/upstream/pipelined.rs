@@ -1,7 +1,7 @@
 //! Requests of several exchanges on one connection: they leave in one write, and their answers come in one read.
 //!
 //! Requests that were made in one turn for the same server share a connection, of protocols for which that is worth it
-//! ([`engine::pipelines`]); [`Groups`](super::Groups) finds them, so that no request waits for company. The engine
+//! ([`Pipelining`](server_upstream::protocol::Pipelining)); [`Groups`](super::Groups) finds them, so that no request waits for company. The engine
 //! withholds an answer that others follow until its end is seen; then the exchange gets all of it, however little it
 //! reads. The last request has none behind it: once its answer begins, the connection is like any other
 //! (`State::Busy`).
@@ -33,7 +33,7 @@ impl Attempts {
     /// Whether a request may share a connection.
     #[inline]
     pub fn may_share(&mut self, dial: &Dial, now_ms: u64) -> bool {
-        if dial.alone || !engine::pipelines(&dial.route.protocol) {
+        if dial.alone || dial.route.protocol.pipelining.is_none() {
             return false;
         }
         let Some(pool) = &dial.route.pool else {

@@ -9,6 +9,7 @@
 //! Any state can become `Closed`. This file changes no state; `mod`, `turn` and `ending` do.
 
 use engines::http::OutputQueue;
+use server_upstream::protocol::ProtocolSpec;
 use server_upstream::request::{Failure, UpstreamCall};
 use server_upstream::route::{Pool, Route, Timeouts, UpstreamAddr};
 
@@ -69,6 +70,7 @@ pub(super) struct ActiveAttempt {
     /// None while the memory waits for an attempt.
     call: Option<UpstreamCall>,
     pub(super) tools: Tools,
+    pub(super) protocol: &'static ProtocolSpec,
     pub(super) addr: UpstreamAddr,
     pub(super) pool: Option<Pool>,
     pub(super) timeouts: Timeouts,
@@ -183,14 +185,15 @@ impl Attempts {
         call: UpstreamCall,
         now_ms: u64,
     ) -> Box<ActiveAttempt> {
-        let kind = engine::kind_of(&route.protocol);
+        let kind = engine::kind_of(route.protocol);
         let Some(mut active) = self.spare[kind as usize].pop() else {
             return Box::new(ActiveAttempt {
                 call: Some(call),
                 tools: Tools {
-                    engine: Engine::new(&route.protocol),
+                    engine: Engine::new(route.protocol),
                     out: OutputQueue::default(),
                 },
+                protocol: route.protocol,
                 addr: route.addr,
                 pool: route.pool,
                 timeouts: route.timeouts,
@@ -209,6 +212,7 @@ impl Attempts {
         };
         let a = &mut *active;
         a.call = Some(call);
+        a.protocol = route.protocol;
         a.addr = route.addr;
         a.pool = route.pool;
         a.timeouts = route.timeouts;

@@ -78,7 +78,7 @@ fn give_up<S>(c: &mut UpstreamConn<S>, now_ms: u64) -> Result<bool, Ending> {
     };
     let left_bytes = match a.response {
         Receiving::Body(left)
-            if a.pool.is_some() && a.request == Sending::Sent && a.tools.engine.drains() =>
+            if a.pool.is_some() && a.request == Sending::Sent && a.protocol.drains =>
         {
             left
         }

@@ -11,10 +11,11 @@ use server_base::files::TempDir;
 use server_base::name_servers::NameServers;
 use server_base::waker::{WakeQueue, Waker};
 use server_upstream::connector::{Connector, Lookup};
+use server_upstream::protocol::{HTTP1, ProtocolSpec};
 use server_upstream::request::{
     Failure, RequestSpec, UpstreamCall, UpstreamError, UpstreamEvent, UpstreamRequest, attempt,
 };
-use server_upstream::route::{Route, UpstreamAddr, UpstreamProtocol};
+use server_upstream::route::{Route, UpstreamAddr};
 
 use super::PROBE;
 use crate::exchange::{Ctx, Exchange};
@@ -296,14 +297,13 @@ impl Gateway for Test {
         Ok(RequestSpec {
             fields,
             body: outgoing.body,
+            keep: true,
             ..RequestSpec::default()
         })
     }
 
-    fn protocol(&self, _: &Exchange, _: &Http) -> UpstreamProtocol {
-        UpstreamProtocol::Http1 {
-            head_bytes: 64 << 10,
-        }
+    fn protocol(&self) -> &'static ProtocolSpec {
+        &HTTP1
     }
 
     fn head(&self, _: &mut Exchange, _: &mut Ctx<'_>, _: &ResponseHead) -> Verdict {

@@ -58,7 +58,7 @@ pub(super) fn step(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
         Tries::new(servers, most, timeout_ms, now_ms)
     });
     let is_unix = matches!(chosen.addr, UpstreamAddr::Unix(_));
-    let scheme = run.gateway.scheme();
+    let scheme = run.gateway.protocol().scheme;
     record(x).choose(scheme, &chosen.name, &chosen.server, is_unix);
     let keeps = conf.allow_upstream.is_empty();
     let name = chosen.name.clone();
@@ -91,7 +91,7 @@ pub(super) fn again(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
 fn no_server(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
     let name = run.picker.as_ref().map_or(&b""[..], Picker::name).into();
     let upstream = record(x);
-    upstream.choose(run.gateway.scheme(), &name, &name, false);
+    upstream.choose(run.gateway.protocol().scheme, &name, &name, false);
     upstream.begin_attempt(name, cx.clock.mono_ms, None);
     let text = format_args!("no live upstreams");
     x.log_while(Level::Error, Action::Connecting.text(), text);
@@ -129,14 +129,14 @@ fn call(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>, may_reuse: bool) -> F
     let Some(request) = run.request.take() else {
         return Flow::Done(Content::Status(500));
     };
-    let protocol = run.gateway.protocol(x, &http);
-    let picker = run.picker.as_ref().filter(|_| may_reuse);
+    let protocol = run.gateway.protocol();
+    let picker = run.picker.as_ref().filter(|_| may_reuse && request.keep);
     let pool = picker.and_then(|picker| picker.pool(|| group::location_digest(x)));
-    let pool = pool.and_then(|pool| group::of_protocol(pool, &protocol, &request));
     let route = Route {
         addr: chosen.addr.clone(),
         protocol,
-        pool: pool.map(|pool| bound(pool, &options)),
+        head_bytes: run.gateway.head_bytes(x, &http),
+        pool: pool.map(|pool| bound(pool.of_kind(protocol.id as u8), &options)),
         options: options.clone(),
         timeouts: Timeouts {
             connect_ms: conf.connect_timeout_ms,

@@ -2,8 +2,8 @@
 
 use engines::http::ResponseHead;
 use server_upstream::group::Target;
+use server_upstream::protocol::ProtocolSpec;
 use server_upstream::request::RequestSpec;
-use server_upstream::route::UpstreamProtocol;
 
 use super::UpstreamConf;
 use crate::exchange::{Ctx, Exchange};
@@ -33,7 +33,13 @@ pub trait Gateway: Sync {
     ) -> Result<RequestSpec, u16>;
 
     /// The protocol spoken with a server.
-    fn protocol(&self, x: &Exchange, http: &Http) -> UpstreamProtocol;
+    fn protocol(&self) -> &'static ProtocolSpec;
+
+    /// Maximum size of a response head, bytes.
+    fn head_bytes(&self, x: &Exchange, http: &Http) -> usize {
+        let size = self.conf(x, http).buffer_size;
+        size.map_or(self.protocol().head_bytes, |bytes| bytes as usize)
+    }
 
     /// Looks at the head of a response before anything is done about it. A status: an error page answers in the place of
     /// the response, unless another server is tried.
@@ -50,11 +56,6 @@ pub trait Gateway: Sync {
     /// can only before there is a head.
     fn note(&self, _: &Exchange, _: &Note<'_>) -> Verdict {
         Verdict::Pass
-    }
-
-    /// The text before a server's name in the log.
-    fn scheme(&self) -> &'static str {
-        "http://"
     }
 
     /// Whether requests have bodies; the client's is left alone where they have none.

@@ -6,14 +6,11 @@ use std::hash::Hasher;
 use std::sync::Arc;
 
 use conf::{ConfError, Directive};
-use engines::http::FieldId;
 use server_base::config::ConfigContext;
 use server_base::hash::Fnv;
 use server_upstream::group::{GroupId, Groups, Server, Target};
 use server_upstream::local::LocalGroup;
 use server_upstream::picker::Picker;
-use server_upstream::request::RequestSpec;
-use server_upstream::route::{Pool, UpstreamProtocol};
 
 use crate::assemble::ConfigBuilder;
 use crate::conf_core::{CoreSrv, ResolverLoc};
@@ -106,35 +103,6 @@ pub(super) fn picker(x: &Exchange, target: Target) -> Picker {
             LocalGroup::of_name(&name, port, by).into()
         }
     })
-}
-
-/// The pool for connections that speak a protocol; `None`: the connection serves this request alone. Groups may be used
-/// by several modules: a connection that has spoken one protocol is never given to another.
-pub(super) fn of_protocol(
-    pool: Pool,
-    protocol: &UpstreamProtocol,
-    request: &RequestSpec,
-) -> Option<Pool> {
-    let number = match protocol {
-        UpstreamProtocol::Http1 { .. } if keeps(request) => 0,
-        UpstreamProtocol::FastCgi { keep: true, .. } => 1,
-        UpstreamProtocol::Memcached { .. } => 2,
-        _ => return None,
-    };
-    Some(pool.of_kind(number))
-}
-
-/// Whether a connection may serve more than this request.
-fn keeps(request: &RequestSpec) -> bool {
-    let connection = request.fields.field(FieldId::Connection);
-    let has = |token: &[u8]| {
-        let mut tokens = connection.unwrap_or_default().split(|b| *b == b',');
-        tokens.any(|named| named.trim_ascii().eq_ignore_ascii_case(token))
-    };
-    match request.http10 {
-        true => has(b"keep-alive"),
-        false => !has(b"close"),
-    }
 }
 
 /// The digest of an exchange's location, for pools that locations do not share.

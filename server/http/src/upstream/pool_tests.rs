@@ -1,6 +1,5 @@
 //! Which requests share idle connections, before and after a reload.
 
-use engines::http::Fields;
 use server_upstream::group::{Groups, Keepalive};
 use server_upstream::pool::{group_digest, pool};
 
@@ -66,54 +65,4 @@ fn servers_of_one_name_have_pools_of_their_own() {
     let other = "server { server_name other; listen 82; location /c {} }";
     let moved = digests(&format!("{other} {SITE} {twin}"));
     assert_eq!(moved[1..], both);
-}
-
-#[test]
-fn connections_are_kept_as_the_request_says() {
-    let request = |http10, connection: &[u8]| {
-        let mut fields = Fields::default();
-        fields.push(b"Connection", connection);
-        keeps(&RequestSpec {
-            fields,
-            http10,
-            ..RequestSpec::default()
-        })
-    };
-    assert!(keeps(&RequestSpec::default()));
-    assert!(request(false, b"a, b") && request(false, b"upgrade"));
-    assert!(!request(false, b"a, Close"));
-    assert!(!request(true, b"close") && !request(true, b""));
-    assert!(request(true, b"keep-alive"));
-}
-
-#[test]
-fn a_pool_is_of_one_protocol_and_has_only_connections_that_are_kept() {
-    let pool = Pool {
-        id: 7,
-        connections: 1,
-        requests: 1,
-        time_ms: 1,
-        timeout_ms: 1,
-    };
-    let id = |protocol: UpstreamProtocol| {
-        of_protocol(pool, &protocol, &RequestSpec::default()).map(|pool| pool.id)
-    };
-    let head_bytes = 1;
-    let fastcgi = |keep| UpstreamProtocol::FastCgi { head_bytes, keep };
-    let kept = [
-        id(UpstreamProtocol::Http1 { head_bytes }),
-        id(fastcgi(true)),
-        id(UpstreamProtocol::Memcached { line_bytes: 1 }),
-    ];
-    let mut ids: Vec<u64> = kept.into_iter().map(|id| id.expect("kept")).collect();
-    ids.sort_unstable();
-    ids.dedup();
-    assert_eq!(ids.len(), 3);
-    assert_eq!(id(fastcgi(false)), None);
-    assert_eq!(id(UpstreamProtocol::Scgi { head_bytes }), None);
-    let uwsgi = UpstreamProtocol::Uwsgi {
-        head_bytes,
-        modifiers: [0, 0],
-    };
-    assert_eq!(id(uwsgi), None);
 }

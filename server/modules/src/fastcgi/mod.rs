@@ -16,7 +16,7 @@ use server_base::errlog::{Level, Printable};
 use server_http::exchange::Exchange;
 use server_http::upstream::{Note, Verdict};
 use server_http::upstream_rows;
-use server_upstream::route::UpstreamProtocol;
+use server_upstream::protocol::{self, ProtocolSpec};
 
 use crate::gateways::params::Encoding;
 use crate::gateways::{Application, application};
@@ -35,15 +35,12 @@ impl Application for FastCgiLoc {
         overhead: |name, value| length_bytes(name) + length_bytes(value),
         too_big: "fastcgi request record",
     };
-    const SCHEME: &'static str = "fastcgi://";
+    const PROTOCOL: &'static ProtocolSpec = &protocol::FASTCGI;
     const SENDS_UNKNOWN_LENGTH: bool = true;
     const UPGRADES: bool = false;
 
-    fn protocol(&self) -> UpstreamProtocol {
-        UpstreamProtocol::FastCgi {
-            head_bytes: self.common.head_bytes(),
-            keep: *self.keep_conn,
-        }
+    fn keeps(&self) -> bool {
+        *self.keep_conn
     }
 
     fn note(x: &Exchange, note: &Note<'_>) -> Verdict {

@@ -24,8 +24,8 @@ use server_http::http::Http;
 use server_http::upstream::{
     self, Gateway, Note, Outgoing, PassesOn, Target, UpstreamConf, UpstreamSettings, Verdict,
 };
+use server_upstream::protocol::ProtocolSpec;
 use server_upstream::request::RequestSpec;
-use server_upstream::route::UpstreamProtocol;
 
 use params::{Encoding, ParamSet, Params};
 use pass::Pass;
@@ -46,15 +46,22 @@ pub(crate) trait ApplicationSettings: PassesOn {
 pub(crate) trait Application: ApplicationSettings {
     /// How parameters are written.
     const ENCODING: Encoding;
-    /// The scheme of servers' URLs in variables and logs, with "://".
-    const SCHEME: &'static str;
+    /// The protocol.
+    const PROTOCOL: &'static ProtocolSpec;
     /// Whether a request body may be sent whose length is not known.
     const SENDS_UNKNOWN_LENGTH: bool = false;
     /// Whether an application may turn a connection into a tunnel.
     const UPGRADES: bool = true;
 
-    /// The protocol, as the settings have it.
-    fn protocol(&self) -> UpstreamProtocol;
+    /// Whether an application keeps the connection for the next request.
+    fn keeps(&self) -> bool {
+        false
+    }
+
+    /// Two bytes for the application in the head of a packet, of protocols that have them.
+    fn modifiers(&self) -> [u8; 2] {
+        [0; 2]
+    }
 
     /// The address without a schema that may stand before it.
     ///
@@ -112,6 +119,8 @@ impl<C: Application> Gateway for ApplicationGateway<C> {
             fields,
             body: outgoing.body,
             upgrade: C::UPGRADES && may_upgrade(x, self.conf(x, &x.route.http)),
+            keep: x.loc::<C>(&x.route.http).keeps(),
+            modifiers: x.loc::<C>(&x.route.http).modifiers(),
             ..RequestSpec::default()
         })
     }
@@ -120,16 +129,12 @@ impl<C: Application> Gateway for ApplicationGateway<C> {
         C::SENDS_UNKNOWN_LENGTH
     }
 
-    fn protocol(&self, x: &Exchange, http: &Http) -> UpstreamProtocol {
-        x.loc::<C>(http).protocol()
+    fn protocol(&self) -> &'static ProtocolSpec {
+        C::PROTOCOL
     }
 
     fn note(&self, x: &Exchange, note: &Note<'_>) -> Verdict {
         C::note(x, note)
-    }
-
-    fn scheme(&self) -> &'static str {
-        C::SCHEME
     }
 }
 
@@ -176,12 +181,6 @@ impl Common {
     pub(crate) fn conf(&self) -> &UpstreamConf {
         self.upstream.conf()
     }
-
-    /// Maximum size of the head of a response, bytes.
-    pub(crate) fn head_bytes(&self) -> usize {
-        let size = self.conf().buffer_size;
-        size.map_or(HEAD_BYTES, |bytes| bytes as usize)
-    }
 }
 
 /// Whether an application may turn the connection into a tunnel, as the client asks by a field that is passed on. Never to
@@ -193,9 +192,6 @@ fn may_upgrade(x: &Exchange, conf: &UpstreamConf) -> bool {
         && x.head.field(FieldId::Upgrade).is_some()
         && !protocols.any(|name| name.trim_ascii().eq_ignore_ascii_case(b"h2c"))
 }
-
-/// Maximum size of the head of a response unless `*_buffer_size` is written, bytes.
-const HEAD_BYTES: usize = 64 << 10;
 
 /// The module of a protocol of applications, whose settings are an [`Application`] with fields `common` and `param` and whose plain
 /// directives are `PLAIN`: `MODULE`, with `*_pass` and the directives of all such modules, and their defaults.

@@ -67,7 +67,7 @@ fn fixed<C: Application>(
     })?;
     let parsed = pass_address::parse(address)
         .map_err(|why| wrong(format!("{why} in upstream \"{}\"", Shown(address))))?;
-    group::add(b, d, &parsed.host, parsed.port, NO_PORT)
+    group::add(b, d, &parsed.host, parsed.port, C::PROTOCOL.default_port)
 }
 
 /// Which servers a request is passed to.
@@ -92,10 +92,8 @@ pub(crate) fn target<C: Application>(x: &mut Exchange, cx: &mut Ctx<'_>) -> Resu
     })?;
     let parsed = pass_address::parse(address)
         .map_err(|why| refuse(x, format!("{why} in upstream \"{}\"", Printable(address))))?;
-    group::target(&http, &parsed.host, parsed.port, NO_PORT).map_err(|text| refuse(x, text))
+    group::target(&http, &parsed.host, parsed.port, C::PROTOCOL.default_port)
+        .map_err(|text| refuse(x, text))
 }
-
-/// There is no usual port.
-const NO_PORT: u16 = 0;
 /// nginx's value of `HTTP_HOST`.
 const HOST: &[u8] = b"$host$is_request_port$request_port";

@@ -15,6 +15,7 @@ use server_http::upstream::settings::assign_next_upstream;
 use server_http::upstream::{Defaults, PassesOn, UpstreamConf, UpstreamSettings};
 use server_http::value::Value;
 use server_upstream::group::GroupId;
+use server_upstream::protocol::MEMCACHED;
 
 use super::{FLAGS, handle};
 use crate::pass_address;
@@ -104,12 +105,9 @@ fn memcached_pass(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError>
         let text = format!("{why} in upstream \"{}\"", Shown(&word.text));
         ConfError::word(d, word, text)
     })?;
-    let group = group::add(b, d, &address.host, address.port, NO_PORT)?;
+    let group = group::add(b, d, &address.host, address.port, MEMCACHED.default_port)?;
     // As in nginx nothing but `set`, `map` and the like makes the variable: without them its name is unknown.
     let key = Value::compile_bytes(b, d, word, b"$memcached_key")?;
     b.conf_mut::<MemcachedLoc>().pass = Some(Arc::new(Pass { group, key }));
     Ok(())
 }
-
-/// The protocol has no usual port: one is written, or the address names a group.
-const NO_PORT: u16 = 0;

@@ -20,8 +20,8 @@ use server_http::reply;
 use server_http::upstream::settings::finish;
 use server_http::upstream::{self, Gateway, Note, Outgoing, Target, UpstreamConf, Verdict};
 use server_http::upstream_rows;
+use server_upstream::protocol::{self, ProtocolSpec};
 use server_upstream::request::RequestSpec;
-use server_upstream::route::UpstreamProtocol;
 
 use conf::MemcachedLoc;
 
@@ -77,25 +77,19 @@ impl Gateway for Memcached {
         Ok(RequestSpec {
             fields,
             body: outgoing.body,
+            keep: true,
             ..RequestSpec::default()
         })
     }
 
-    fn protocol(&self, x: &Exchange, http: &Http) -> UpstreamProtocol {
-        let size = self.conf(x, http).buffer_size;
-        UpstreamProtocol::Memcached {
-            line_bytes: size.map_or(LINE_BYTES, |bytes| bytes as usize),
-        }
+    fn protocol(&self) -> &'static ProtocolSpec {
+        &protocol::MEMCACHED
     }
 
     fn note(&self, x: &Exchange, note: &Note<'_>) -> Verdict {
         let text = Printable(note.text);
         x.log_while(Level::Error, note.action, format_args!("{text}"));
         Verdict::Pass
-    }
-
-    fn scheme(&self) -> &'static str {
-        "memcached://"
     }
 
     fn takes_body(&self) -> bool {
@@ -154,5 +148,3 @@ fn escaped_key(x: &mut Exchange, cx: &mut Ctx<'_>) -> Vec<u8> {
 const FLAGS: &str = "flags";
 /// The action while a head is read, for the log.
 const READING_HEAD: &str = "reading response header from upstream";
-/// Maximum size of the line before a value unless `memcached_buffer_size` is written, bytes.
-const LINE_BYTES: usize = 64 << 10;

@@ -29,8 +29,8 @@ use server_http::upstream::conf::HTTP_NEXT_UPSTREAM;
 use server_http::upstream::settings::finish;
 use server_http::upstream::{self, Gateway, Outgoing, Target, UpstreamConf, Verdict};
 use server_http::upstream_rows;
+use server_upstream::protocol::{self, ProtocolSpec};
 use server_upstream::request::RequestSpec;
-use server_upstream::route::UpstreamProtocol;
 
 use crate::early_hints;
 use conf::{HttpVersion, ProxyLoc};
@@ -101,11 +101,8 @@ impl Gateway for Proxy {
         early_hints::are_wanted(x, cx)
     }
 
-    fn protocol(&self, x: &Exchange, http: &Http) -> UpstreamProtocol {
-        let size = self.conf(x, http).buffer_size;
-        UpstreamProtocol::Http1 {
-            head_bytes: size.map_or(HEAD_BYTES, |bytes| bytes as usize),
-        }
+    fn protocol(&self) -> &'static ProtocolSpec {
+        &protocol::HTTP1
     }
 
     fn head(&self, x: &mut Exchange, cx: &mut Ctx<'_>, _: &ResponseHead) -> Verdict {
@@ -114,6 +111,3 @@ impl Gateway for Proxy {
         Verdict::Pass
     }
 }
-
-/// Maximum size of the head of a response unless `proxy_buffer_size` is written, bytes.
-const HEAD_BYTES: usize = 64 << 10;

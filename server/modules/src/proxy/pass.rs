@@ -16,6 +16,7 @@ use server_http::upstream::Target;
 use server_http::upstream::group;
 use server_http::value::Value;
 use server_upstream::group::GroupId;
+use server_upstream::protocol::HTTP1;
 
 use super::conf::ProxyLoc;
 use super::handle;
@@ -85,7 +86,7 @@ fn fixed(b: &mut ConfigBuilder, d: &Directive, url: &[u8]) -> Result<Fixed, Conf
     };
     let parsed =
         parse(rest).map_err(|why| wrong(format!("{why} in upstream \"{}\"", Shown(rest))))?;
-    let group = group::add(b, d, &parsed.host, parsed.port, HTTP_PORT)?;
+    let group = group::add(b, d, &parsed.host, parsed.port, HTTP1.default_port)?;
     let location = b.location();
     let draft = b.draft(location);
     let prefix = matches!(
@@ -170,7 +171,9 @@ fn parse(rest: &[u8]) -> Result<Parsed, &'static str> {
     if host.starts_with(b"[") && !pass_address::is_ipv6(&host[1..host.len() - 1]) {
         return Err("invalid IPv6 address");
     }
-    let shown_port = port.filter(|port| *port != HTTP_PORT).map(|_| port_text);
+    let shown_port = port
+        .filter(|port| *port != HTTP1.default_port)
+        .map(|_| port_text);
     let text = std::str::from_utf8(host).map_err(|_| "invalid host")?;
     Ok(Parsed {
         host: text.to_owned(),
@@ -238,7 +241,7 @@ pub(super) fn target(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<Target, u16> 
     };
     let parsed = parse(rest)
         .map_err(|why| refuse(x, &format!("{why} in upstream \"{}\"", Printable(rest))))?;
-    let target = group::target(&http, &parsed.host, parsed.port, HTTP_PORT)
+    let target = group::target(&http, &parsed.host, parsed.port, HTTP1.default_port)
         .map_err(|text| refuse(x, &text))?;
     x.extensions.set(Made(parsed.parts));
     Ok(target)
@@ -253,5 +256,3 @@ pub(super) fn parts<'x>(x: &'x Exchange, http: &'x Http) -> Option<&'x UrlParts>
 }
 
 const UNIX: &[u8] = b"unix:";
-/// The port of `http://`.
-const HTTP_PORT: u16 = 80;

@@ -62,12 +62,27 @@ pub(super) fn request(
     if x.vars.failed_match == FailedMatch::New {
         return Err(500);
     }
+    let keep = keeps(fields.field(FieldId::Connection), http10);
     Ok(RequestSpec {
         fields,
         http10,
         body: outgoing.body,
         upgrade,
+        keep,
+        ..RequestSpec::default()
     })
+}
+
+/// Whether a connection may serve more than this request, by `Connection` and the version.
+fn keeps(connection: Option<&[u8]>, http10: bool) -> bool {
+    let has = |token: &[u8]| {
+        let mut tokens = connection.unwrap_or_default().split(|b| *b == b',');
+        tokens.any(|named| named.trim_ascii().eq_ignore_ascii_case(token))
+    };
+    match http10 {
+        true => has(b"keep-alive"),
+        false => !has(b"close"),
+    }
 }
 
 /// The client's method, or that of an error page, or that of `proxy_method`.
@@ -240,3 +255,18 @@ fn push_framing(
 
 /// Room for the fields of a request besides the client's.
 const ARENA_BYTES: usize = 256;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_are_kept_as_the_request_says() {
+        let kept = |http10, connection: &[u8]| keeps(Some(connection), http10);
+        assert!(keeps(None, false) && !keeps(None, true));
+        assert!(kept(false, b"a, b") && kept(false, b"upgrade"));
+        assert!(!kept(false, b"a, Close"));
+        assert!(!kept(true, b"close") && !kept(true, b""));
+        assert!(kept(true, b"keep-alive"));
+    }
+}

@@ -1,6 +1,6 @@
 //! FastCGI, SCGI and uwsgi: where requests go, what variables say, and what applications write to their error streams.
 
-use server_upstream::route::UpstreamProtocol;
+use server_upstream::protocol::{FASTCGI, SCGI, UWSGI};
 
 use crate::site::Site;
 
@@ -70,26 +70,29 @@ fn protocols_are_those_of_the_directives() {
     let protocol = |directives: &str| {
         let mut site = Site::server(&format!("location / {{ {directives} }}"));
         site.send(GET);
-        site.servers.sent().remove(0).route.protocol
+        let sent = site.servers.sent().remove(0);
+        let (route, request) = (sent.route, sent.request);
+        (
+            route.protocol,
+            route.head_bytes,
+            request.keep,
+            request.modifiers,
+        )
     };
     let head_bytes = 64 << 10;
-    let fastcgi = |head_bytes, keep| UpstreamProtocol::FastCgi { head_bytes, keep };
     assert_eq!(
         protocol("fastcgi_pass 127.0.0.1:1;"),
-        fastcgi(head_bytes, false)
+        (&FASTCGI, head_bytes, false, [0, 0])
     );
     assert_eq!(
         protocol("fastcgi_pass 127.0.0.1:1; fastcgi_keep_conn on; fastcgi_buffer_size 8k;"),
-        fastcgi(8192, true)
+        (&FASTCGI, 8192, true, [0, 0])
     );
     assert_eq!(
         protocol("scgi_pass 127.0.0.1:1;"),
-        UpstreamProtocol::Scgi { head_bytes }
+        (&SCGI, head_bytes, false, [0, 0])
     );
-    let uwsgi = |modifiers| UpstreamProtocol::Uwsgi {
-        head_bytes,
-        modifiers,
-    };
+    let uwsgi = |modifiers| (&UWSGI, head_bytes, false, modifiers);
     assert_eq!(protocol("uwsgi_pass 127.0.0.1:1;"), uwsgi([0, 0]));
     assert_eq!(
         protocol("uwsgi_pass 127.0.0.1:1; uwsgi_modifier1 5; uwsgi_modifier2 255;"),

@@ -1,7 +1,8 @@
 //! Requests that a memcached server answers: keys as it gets them, and what becomes of its answers. All of it was asked of
 //! nginx 1.31.4, too.
 
-use server_upstream::route::{UpstreamAddr, UpstreamProtocol};
+use server_upstream::protocol::MEMCACHED;
+use server_upstream::route::UpstreamAddr;
 
 use crate::servers::Sent;
 use crate::site::Site;
@@ -216,11 +217,8 @@ fn settings_are_those_that_are_written() {
         (times.connect_ms, times.send_ms, times.read_ms),
         (60_000, 60_000, 60_000)
     );
-    let line = |protocol: &UpstreamProtocol| match protocol {
-        UpstreamProtocol::Memcached { line_bytes } => *line_bytes,
-        other => panic!("{other:?}"),
-    };
-    assert_eq!(line(&route.protocol), 65_536);
+    assert_eq!(route.protocol, &MEMCACHED);
+    assert_eq!(route.head_bytes, 65_536);
     // Larger than all buffers would be, which there are none of.
     let set = "memcached_connect_timeout 1s; memcached_send_timeout 2s; memcached_read_timeout 3s; \
                memcached_buffer_size 1m; memcached_socket_keepalive on; memcached_bind 127.0.0.9; \
@@ -233,7 +231,7 @@ fn settings_are_those_that_are_written() {
         (times.connect_ms, times.send_ms, times.read_ms),
         (1000, 2000, 3000)
     );
-    assert_eq!(line(&route.protocol), 1 << 20);
+    assert_eq!(route.head_bytes, 1 << 20);
     assert!(route.options.keepalive);
     assert_eq!(route.options.bind, "127.0.0.9:0".parse().ok());
     let mut denied = site("memcached_allow_upstream $arg_yes;");
