@@ -1,0 +1,85 @@
+//! Time of a choice among the peers of a group, by their number.
+//!
+//! `cargo run --release -p firstbyte-upstream --example pick` prints nanoseconds for a choice, its release and its result,
+//! as one request needs them: the median and the slowest of 20 rounds. `equal` has one weight, `few` 1 to 100, `many` a weight of its own
+//! for most peers; `failing` has a failure in every eighth request.
+
+use std::time::Instant;
+
+use server_upstream::group::Server;
+use server_upstream::peers::{PeerList, Tries};
+use server_upstream::route::UpstreamAddr;
+
+/// A repeatable sequence of numbers below a limit (SplitMix64).
+fn numbers(mut seed: u64) -> impl FnMut(u64) -> u64 {
+    move |below| {
+        seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (seed ^ (seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        (mixed ^ (mixed >> 31)) % below
+    }
+}
+
+/// Peers with weights of 1 to `weights`.
+fn peers(count: u32, weights: u64) -> PeerList {
+    let mut next = numbers(7);
+    let servers = (0..count).map(|n| {
+        let [_, b, c, d] = n.to_be_bytes();
+        Server {
+            addresses: vec![UpstreamAddr::Inet(([10, b, c, d], 80).into())],
+            weight: 1 + next(weights) as i64,
+            ..Server::new()
+        }
+    });
+    PeerList::of(&servers.collect::<Vec<_>>())
+}
+
+/// Nanoseconds of a request in each round, in ascending order.
+fn rounds(peers: &mut PeerList, fails: bool) -> Vec<u64> {
+    let mut next = numbers(8);
+    let mut now_s = 1000;
+    let mut all: Vec<u64> = (0..ROUNDS)
+        .map(|_| {
+            let begin = Instant::now();
+            for _ in 0..REQUESTS {
+                let mut tries = Tries::default();
+                let Some(id) = peers.pick(&mut tries, now_s) else {
+                    continue;
+                };
+                peers.release(id);
+                match fails && next(8) == 0 {
+                    true => drop(peers.fail(id, now_s)),
+                    false => peers.succeed(id),
+                }
+            }
+            now_s += 1;
+            begin.elapsed().as_nanos() as u64 / REQUESTS
+        })
+        .collect();
+    all.sort_unstable();
+    all
+}
+
+fn main() {
+    println!(
+        "{:>8} {:>8} {:>8} {:>8}",
+        "peers", "weights", "ns", "slowest"
+    );
+    for count in [2, 16, 1024, 65_536] {
+        for (name, weights, fails) in [
+            ("equal", 1, false),
+            ("few", 100, false),
+            ("many", 1 << 20, false),
+            ("failing", 100, true),
+        ] {
+            let mut peers = peers(count, weights);
+            // The first choice of a long list makes its tournament.
+            rounds(&mut peers, false);
+            let all = rounds(&mut peers, fails);
+            let (median, slowest) = (all[all.len() / 2], all[all.len() - 1]);
+            println!("{count:>8} {name:>8} {median:>8} {slowest:>8}");
+        }
+    }
+}
+
+const ROUNDS: u64 = 20;
+const REQUESTS: u64 = 50_000;
