@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use driver::worker::config::ThreadConfig;
+use driver::worker::thread_config::ThreadConfig;
 use engines::http::Chunk;
 use flate2::{Compress, Compression, FlushCompress};
 use server_base::errlog::ErrorLog;

@@ -9,8 +9,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use driver::worker::commands::{Command, Counters};
 use driver::worker::thread::Thread;
+use driver::worker::thread_commands::{Command, Counters};
 use server_base::waker::RemoteWaker;
 use server_http::exchange::{Ctx, Env, Exchange, State, Wait};
 use server_http::module::{Content, Handler, Module};

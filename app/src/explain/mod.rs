@@ -18,7 +18,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use conf::Files;
-use driver::worker::config::ThreadConfig;
+use driver::worker::thread_config::ThreadConfig;
 use engines::http::FieldId;
 use server_http::DirectiveLocations;
 use server_http::exchange::Peer;

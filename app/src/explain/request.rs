@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use driver::io::files::FileCache;
-use driver::worker::config::ThreadConfig;
+use driver::worker::thread_config::ThreadConfig;
 use engines::h1::{self, Event as Received};
 use engines::http::{FileRange, SharedBytes};
 use server_base::clock::Clock;

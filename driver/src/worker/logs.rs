@@ -17,7 +17,7 @@ use server_http::http::Http;
 use sys::process;
 
 use super::Worker;
-use super::commands::Command;
+use super::thread_commands::Command;
 use crate::io::syslog;
 
 impl Worker {

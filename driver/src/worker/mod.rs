@@ -3,13 +3,10 @@
 //! [`run`] takes a bundle, builds its configuration and hands it to every thread; on a reload it swaps one reference.
 //! `conn` is the way of a byte, `upstream` that of one to a server, `thread` the loop around it, `shared` what the connections of one thread have in common.
 
+mod apply_config;
 pub mod arm_look;
 mod background_fetch;
-pub mod commands;
-pub mod config;
-mod configure;
 pub mod conn;
-mod control;
 pub mod cpu;
 pub mod dialer;
 pub mod event_loop;
@@ -26,8 +23,11 @@ mod reserve;
 pub mod samples;
 pub mod shared;
 pub mod slab;
+mod supervisor_channel;
 pub mod tables;
 pub mod thread;
+pub mod thread_commands;
+pub mod thread_config;
 pub mod upstream;
 pub mod wakes;
 
@@ -57,20 +57,20 @@ use crate::bundle::{Bundle, FromWorker, ToWorker};
 use crate::io::files::Limits;
 use crate::io::tcp_info::tcp_info;
 use background_fetch::BackgroundFetches;
-use commands::{Command, Counters, Setup, Unused};
 use keeper::{Built, Keeper};
 use limit::MemoryWatch;
 use periodic_task::TaskTimer;
 use reserve::Reserve;
 use samples::SampleQueue;
 use thread::Thread;
+use thread_commands::{Command, Counters, Setup, Unused};
 
 /// Builds a configuration from a bundle and the files of it, or has it already; returns the files, too, as the worker keeps them.
 pub type Load = Arc<dyn Fn(&Bundle, Memory) -> Result<(Cycle, Memory), String> + Send + Sync>;
 
 /// Serves until the supervisor says otherwise or goes away; returns the exit code, 2 for one that would only repeat.
 pub fn run(control: OwnedFd, load: Load) -> i32 {
-    let message = match control::first(&control) {
+    let message = match supervisor_channel::first(&control) {
         Ok(message) => message,
         Err(code) => return code,
     };

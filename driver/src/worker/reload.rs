@@ -24,9 +24,9 @@ use std::sync::Arc;
 
 use server_http::http::{Http, LocalHttp};
 
-use super::config::ThreadConfig;
 use super::event_loop::EventLoop;
 use super::slab::Key;
+use super::thread_config::ThreadConfig;
 
 pub use change::Change;
 

@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 use sys::poll::Waker;
 use sys::process;
 
-use super::commands::Counters;
+use super::thread_commands::Counters;
 
 /// Descriptors that are held.
 pub(super) struct Reserve {

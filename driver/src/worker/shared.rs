@@ -14,11 +14,11 @@ use server_http::wants::Wants;
 use server_upstream::request::Spares;
 
 use super::arm_look::ArmLook;
-use super::config::ThreadConfig;
 use super::conn::{BYTES_A_TURN, H1State, PASSES_A_TURN, Pool, TlsBuffers};
 use super::cpu::CpuSampler;
 use super::dialer::Dialer;
 use super::net::Net;
+use super::thread_config::ThreadConfig;
 use super::upstream::Attempts;
 use crate::io::files::FileCache;
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use driver::worker::config::ThreadConfig;
+use driver::worker::thread_config::ThreadConfig;
 use server_base::errlog::ErrorLog;
 use server_base::opened::OpenedLogs;
 use server_http::exchange::{Ctx, Exchange};

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use driver::io::files::Limits;
-use driver::worker::commands::Setup;
+use driver::worker::thread_commands::Setup;
 use server_base::errlog::ErrorLog;
 use server_base::opened::OpenedLogs;
 use server_http::module::Module;

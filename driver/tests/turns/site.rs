@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use driver::worker::config::ThreadConfig;
+use driver::worker::thread_config::ThreadConfig;
 use engines::http::{Chunk, FileRange, ResponseHead};
 use server_base::errlog::{ErrorLog, Level, Sink};
 use server_base::opened::OpenedLogs;

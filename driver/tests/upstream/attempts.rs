@@ -7,7 +7,7 @@ use std::os::unix::net::UnixListener;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-use driver::worker::commands::Command;
+use driver::worker::thread_commands::Command;
 use sys::socket::set_linger_reset;
 
 use super::server::{OK, accept, request, say, server};

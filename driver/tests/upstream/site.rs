@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use driver::worker::commands::{Command, Counters};
 use driver::worker::thread::Thread;
+use driver::worker::thread_commands::{Command, Counters};
 use engines::http::{BodyLength, Chunk, Fields, FileRange};
 use server_http::exchange::{Ctx, Env, Exchange, State, Wait};
 use server_http::module::{Content, Handler, Module};

@@ -11,13 +11,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use driver::io::files::Limits;
-use driver::worker::config::ThreadConfig;
 use driver::worker::conn::{Conn, Readiness, drain};
 use driver::worker::event_loop::EventLoop;
 use driver::worker::reload::{Change, Changes, Reloads};
 use driver::worker::shared::Shared;
 use driver::worker::slab::Key;
 use driver::worker::tables::Tables;
+use driver::worker::thread_config::ThreadConfig;
 use server_base::waker::WakeKey;
 use server_http::exchange::{Env, Peer};
 use server_http::http::Http;

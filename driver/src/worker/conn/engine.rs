@@ -1,6 +1,6 @@
 //! The engine of a connection with streams: that of HTTP/2 or that of SPDY, which are driven alike.
 //!
-//! All that the driver does differently for one protocol on `mux` is here and in its settings (`worker/config.rs`).
+//! All that the driver does differently for one protocol on `mux` is here and in its settings (`worker/thread_config.rs`).
 //!
 //! HTTP/2's lies in the connection itself, so that a choice costs its hot path a branch and no pointer.
 
@@ -13,7 +13,7 @@ use server_http::conf_core::{Http2Loc, SpdyLoc};
 use server_http::exchange::{Exchange, Offers};
 use server_http::http::Http;
 
-use crate::worker::config::MuxSettings;
+use crate::worker::thread_config::MuxSettings;
 
 /// Parts that wait for their next use. They are boxed where they are used, and move as pointers.
 #[allow(

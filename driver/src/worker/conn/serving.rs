@@ -18,7 +18,7 @@ use server_http::stats::Activity;
 use super::detached::Detached;
 use super::engine::{Engine, NO_STREAM, Pool};
 use crate::io::read_ahead::ReadAhead;
-use crate::worker::config::Timeouts;
+use crate::worker::thread_config::Timeouts;
 
 /// The protocol that is served.
 pub(super) enum Protocol {

@@ -8,9 +8,9 @@ use server_base::listen::Listen;
 use server_http::http::Http;
 
 use super::Reloads;
-use crate::worker::config::ThreadConfig;
 use crate::worker::conn::{Readiness, drain};
 use crate::worker::slab::Key;
+use crate::worker::thread_config::ThreadConfig;
 
 /// A change to another configuration.
 pub struct Change<S> {

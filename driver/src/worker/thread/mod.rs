@@ -26,8 +26,6 @@ use sys::clock;
 use sys::heap::trim;
 use sys::poll::{Events, Interest, Poller, Waker};
 
-use super::commands::{Command, Counters, Setup};
-use super::config::ThreadConfig;
 use super::conn::{Readiness, drain};
 use super::event_loop::EventLoop;
 use super::names;
@@ -35,6 +33,8 @@ use super::net::Sockets;
 use super::shared::Shared;
 use super::slab::Key;
 use super::tables::{Tables, TokenKind};
+use super::thread_commands::{Command, Counters, Setup};
+use super::thread_config::ThreadConfig;
 use coalesce::Coalescing;
 use reload::Deferred;
 use room::Candidates;

@@ -9,8 +9,8 @@ use server_base::logs::Logs;
 use server_http::http::Http;
 
 use super::{Accepting, Key, LISTENER_BIT, Level, Ordering, Thread, ThreadConfig};
-use crate::worker::commands::{Setup, Unused};
 use crate::worker::reload::{Change, Changes, Reloads, STEPS_A_TURN};
+use crate::worker::thread_commands::{Setup, Unused};
 
 /// Tasks of a thread besides serving.
 #[derive(Default)]

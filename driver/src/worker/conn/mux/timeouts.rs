@@ -1,7 +1,7 @@
 //! The timeouts that only connections of streams have.
 //!
 //! A client that takes nothing of one response for `send_timeout` loses that stream. A header block has
-//! `client_header_timeout` to become whole, else its stream is reset; a protocol with [`Timeouts`](crate::worker::config::Timeouts)
+//! `client_header_timeout` to become whole, else its stream is reset; a protocol with [`Timeouts`](crate::worker::thread_config::Timeouts)
 //! of its own has one for every frame. An idle connection releases memory where the engine can do without it. Common parts
 //! of all protocols are in `lifecycle`.
 //!
