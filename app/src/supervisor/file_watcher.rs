@@ -12,7 +12,7 @@ use super::open::OpenConfig;
 
 /// Results of earlier looks.
 #[derive(Debug, Default)]
-pub(super) struct Watcher {
+pub(super) struct FileWatcher {
     pub(super) due: Option<Instant>,
     /// The generation that the rest is about.
     generation: u64,
@@ -26,7 +26,7 @@ pub(super) struct Watcher {
 #[derive(Default)]
 pub(super) struct Changes(pub(super) HashMap<PathBuf, (Option<Stamp>, io::Result<Vec<u8>>)>);
 
-impl Watcher {
+impl FileWatcher {
     /// When files are to be looked at again, if any of this generation are.
     pub(super) fn due(&self, generation: &OpenConfig) -> Option<Instant> {
         let watches = !generation.watches.is_empty();

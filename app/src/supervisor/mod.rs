@@ -8,6 +8,7 @@
 
 mod account;
 mod earlier;
+mod file_watcher;
 mod inherit;
 mod left_file;
 mod limits;
@@ -17,19 +18,18 @@ mod notify;
 pub(crate) mod open;
 mod pid_file;
 mod prepare;
+mod process_init;
 mod reload;
 mod rings;
 mod run;
+mod spawn;
 mod state;
 mod store_process;
 mod upgrade;
 mod watch;
-mod watcher;
-mod work;
 mod worker;
-mod workers;
 
-pub(crate) use work::take_on_user;
+pub(crate) use process_init::take_on_user;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -46,13 +46,13 @@ use crate::console::{Console, Logged};
 use crate::load::{Built, Loaded};
 use crate::version;
 use earlier::Earlier;
+use file_watcher::FileWatcher;
 use inherit::Inheritance;
 use listeners::OtherServer;
 use notify::Notify;
 use open::OpenConfig;
 use state::{LoopExit, Phase, SIGNALS_TOKEN, Supervisor};
 use store_process::StoreProcess;
-use watcher::Watcher;
 use worker::Respawn;
 
 /// Opens everything, daemonizes if configured, and serves until a signal stops it.
@@ -68,7 +68,7 @@ pub(crate) fn run(
     };
     match supervisor.run() {
         LoopExit::Exit(code) => ExitCode::from(code),
-        LoopExit::Worker(seed) => process::exit_now(work::work(*seed)),
+        LoopExit::Worker(seed) => process::exit_now(process_init::run_worker(*seed)),
         LoopExit::Store(spawn) => process::exit_now(store_process::serve(*spawn)),
     }
 }
@@ -154,7 +154,7 @@ fn finish(
         earlier: Earlier::new(),
         reloading: None,
         preparing: None,
-        watcher: Watcher::default(),
+        watcher: FileWatcher::default(),
         generations: FIRST_GENERATION,
         workers: Vec::new(),
         workers_started: 0,

@@ -30,7 +30,7 @@ pub(super) struct WorkerSpawn {
 
 /// Turns this process, forked and without the supervisor's descriptors, into a worker and serves.
 /// Returns its exit code.
-pub(super) fn work(seed: WorkerSpawn) -> i32 {
+pub(super) fn run_worker(seed: WorkerSpawn) -> i32 {
     let WorkerSpawn {
         control,
         supervisor,

@@ -16,8 +16,8 @@ use sys::poll::Interest;
 use sys::process::{self, Exit, Fork};
 
 use super::limits;
+use super::process_init::{FATAL_CODE, WorkerSpawn, environment};
 use super::state::{Flow, LoopExit, Phase, Supervisor};
-use super::work::{FATAL_CODE, WorkerSpawn, environment};
 use super::worker::{Worker, WorkerHandle, log_exit};
 use crate::load;
 

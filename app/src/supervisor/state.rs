@@ -13,12 +13,12 @@ use sys::signal::Signals;
 use sys::title::Title;
 
 use super::earlier::Earlier;
+use super::file_watcher::FileWatcher;
 use super::left_file::LeftFile;
 use super::notify::Notify;
 use super::open::OpenConfig;
+use super::process_init::WorkerSpawn;
 use super::store_process::{StoreProcess, StoreSpawn};
-use super::watcher::Watcher;
-use super::work::WorkerSpawn;
 use super::worker::{Respawn, Worker};
 use crate::console::Console;
 use crate::load::Built;
@@ -72,7 +72,7 @@ pub(super) struct Supervisor {
     /// A configuration that the worker builds before anything is opened for it.
     pub(super) preparing: Option<Preparing>,
     /// State of watched files.
-    pub(super) watcher: Watcher,
+    pub(super) watcher: FileWatcher,
     pub(super) generations: u64,
     pub(super) workers: Vec<Worker>,
     pub(super) workers_started: u64,

@@ -311,8 +311,8 @@ pub(super) fn serve(spawn: StoreSpawn) -> i32 {
     create_directories(&recorder.conf, account.as_ref(), &console);
     // Databases and passwords are read with the supervisor's rights, as the configuration is.
     let recorder = recorder.with_files(&console);
-    if super::work::become_store(account.as_ref(), &console).is_err() {
-        return super::work::FATAL_CODE;
+    if super::process_init::become_store(account.as_ref(), &console).is_err() {
+        return super::process_init::FATAL_CODE;
     }
     recorder.run(&console);
     0

@@ -16,8 +16,8 @@ use std::time::Instant;
 use conf::Stamp;
 use server_base::errlog::{Level, Printable};
 
+use super::file_watcher::LOOK_EVERY;
 use super::state::{Flow, Phase, Supervisor};
-use super::watcher::LOOK_EVERY;
 use crate::load;
 
 impl Supervisor {
