@@ -11,7 +11,7 @@ BASIC = [
     ("basic/10k", "10 KB, HTTP/1.1", "us", "cost"),
     ("basic/tls", "100 bytes, HTTP/1.1 over TLS", "us", "cost"),
     ("basic/h2", "100 bytes, HTTP/2 over TLS", "us", "cost"),
-    ("basic/proxied", "100 bytes passed on, HTTP/1.1", "us", "cost"),
+    ("basic/proxied", "100 bytes proxied, HTTP/1.1", "us", "cost"),
     ("basic/idle", "an idle connection", "B", "memory"),
 ]
 

@@ -13,7 +13,7 @@ def slowest(prefix, threads):
         for key, by in (("client", ""), ("bench", ", bench")):
             rows.append((f"{prefix}/{protocol}-{key}", f"slowest, {said}{by}{threads}", "ms", "most"))
             rows.append((f"{prefix}/{protocol}-{key}-quiet", "  without reload", "ms", "most"))
-    return rows + [(f"{prefix}/lost", "  requests lost in a reload", "", "most")]
+    return rows + [(f"{prefix}/lost", f"lost in a reload{threads}", "", "most")]
 
 
 SERVERS = [

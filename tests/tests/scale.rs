@@ -1,4 +1,4 @@
-//! `benches/scale` makes rows, writes them as JSON, and leaves neither files nor processes behind.
+//! `benches/scale` measures rows, writes them as JSON and Markdown, and leaves neither files nor processes behind.
 //!
 //! Skipped where there is no python3 or no C compiler: its clients are written for them.
 
@@ -27,12 +27,15 @@ fn scale(dir: &TempDir, words: &[&str]) -> Option<Output> {
 fn a_row_has_a_figure_or_a_reason_and_nothing_stays() {
     let dir = TempDir::new();
     let report = dir.path().join("report.json");
+    let page = dir.path().join("report.md");
     let missing = format!("lacking=nginx:{}", env!("CARGO_MANIFEST_DIR"));
     let words = [
         "--only",
         "log,gateways",
         "--json",
         &report.to_string_lossy(),
+        "--report",
+        &page.to_string_lossy(),
     ];
     let Some(output) = scale(&dir, &words) else {
         return;
@@ -57,10 +60,18 @@ fn a_row_has_a_figure_or_a_reason_and_nothing_stays() {
     ] {
         assert!(of_row(&format!("gateways/{row}")) > 0.0, "{row}");
     }
+    let page = fs::read_to_string(&page).expect("a report in Markdown");
+    let rows = report["rows"].as_array().expect("rows").len();
+    let cells = page.lines().filter(|line| line.starts_with("| "));
+    assert_eq!(cells.count(), rows + 2, "{page}");
+    assert!(
+        page.contains("ours=nginx:PATH") && page.contains("1 round."),
+        "{page}"
+    );
     let table = String::from_utf8_lossy(&output.stdout);
     assert!(table.lines().all(|line| line.len() <= 100), "{table}");
     let left: Vec<_> = fs::read_dir(dir.path()).expect("the directory").collect();
-    assert_eq!(left.len(), 1, "more than the report: {left:?}");
+    assert_eq!(left.len(), 2, "more than the reports: {left:?}");
     // A file that cannot be run is told before anything starts.
     let refused = scale(&dir, &[&missing]).expect("python3 is there");
     assert_eq!(refused.status.code(), Some(2));
