@@ -262,26 +262,34 @@ const WITHOUT_MEANING: &str = "without meaning here";
 
 const HEAD: &str = "# Directives
 
-Generated from the tables of directives. `FIRSTBYTE_UPDATE=1 cargo test -p firstbyte-modules --test
-directives` writes it anew; the same test fails when it is out of date.
+With this page you can look up the arguments, the default and the place of each directive.
 
-What a directive means is in [nginx's documentation](https://nginx.org/en/docs/dirindex.html). Here
-is what is built, with its default and its place. Where firstbyte does something else on purpose,
-[differences.md](differences.md) says so. The end of this page has the status of every directive of
+```nginx
+location /files/ {
+    root    /srv/www;
+    expires 1h;
+}
+```
+
+[nginx's documentation](https://nginx.org/en/docs/dirindex.html) explains the meaning of its directives. This page has the directives
+that are built. [differences.md](differences.md) has deliberate differences. The end of this page has the status of every directive of
 nginx.
+
+The page is generated from the tables of directives: `FIRSTBYTE_UPDATE=1 cargo test -p firstbyte-modules --test directives`
+writes it. The same test fails if it is out of date.
 ";
 
 const SECTION_HEAD: &str =
-    "| directive | arguments | default | place | what it does |\n|---|---|---|---|---|\n";
+    "| directive | arguments | default | place | effect |\n|---|---|---|---|---|\n";
 
 const STATUS_HEAD: &str = "
 ## Status against nginx
 
-- **built**: it has a row above. What nginx has in `stream` or `mail` too is built for `http` alone.
-- **accepted**: its place and its arguments are checked, and it does nothing;
+- **built**: it has a row above. Directives that nginx also has in `stream` or `mail` are built for `http` alone.
+- **accepted**: its place and its arguments are checked, and it has no effect;
   [differences.md](differences.md#directives-accepted-without-meaning) has the reasons.
 - **refused**: it has a row above, and is an error unless its value is `off`.
-- **not built**: a configuration that has it is refused, with file, line and nginx's module.
+- **not built**: a configuration with it is refused, with file, line and nginx's module.
 
 ";
 
@@ -292,13 +300,13 @@ firstbyte.conf \- directives of the web server firstbyte
 .SH DESCRIPTION
 The configuration is written in the language of nginx.conf. A directive is a name and its arguments, ended by a
 semicolon or followed by a block of directives in braces; # begins a comment. A directive of nginx that is not listed
-here is not built: a configuration that has it is refused, with file and line. What a directive means is in nginx's
-documentation, https://nginx.org/en/docs/dirindex.html.
+here is not built: a configuration that has it is refused, with file and line. nginx's documentation,
+https://nginx.org/en/docs/dirindex.html, explains the directives.
 .P
 .B include
 .I file
 .RI | " mask" ;
-stands anywhere and reads other files in place.
+is allowed anywhere and reads other files in place.
 "#;
 
 const PAGE_END: &str = ".SH SEE ALSO\n.BR firstbyte (8)\n";
