@@ -7,10 +7,10 @@ use std::rc::Rc;
 
 use engines::http::Fault;
 use server_http::assemble::Level;
+use server_http::certificates;
 use server_http::conf_core::CoreSrv;
 use server_http::exchange::{Exchange, Tls};
 use server_http::http::Http;
-use server_http::names;
 
 use super::listener::Taken;
 use super::report::Handshake;
@@ -58,7 +58,7 @@ pub(super) fn begin(
     }
     let name = url.server_name();
     let bytes = name.as_ref().map(|name| name.as_bytes());
-    let Ok(chosen) = names::handshake(http, taken.port, taken.local, bytes) else {
+    let Ok(chosen) = certificates::handshake(http, taken.port, taken.local, bytes) else {
         return Err("the name of the handshake ran into pcre_match_limit".to_owned());
     };
     match &http.tls[chosen.certificate].config {

@@ -40,7 +40,7 @@ pub(super) fn server_of(run: &Run, teller: &Teller<'_>) -> Server {
         Event::Server(how) => Some(how),
         _ => None,
     });
-    let name = how.and_then(|how| how.name(confs, &x.target.host));
+    let name = how.and_then(|how| how.name(&confs.names, &x.target.host));
     let written = |name: &str| {
         let lines = teller
             .written

@@ -9,11 +9,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use driver::worker::thread_config::ThreadConfig;
 use server_base::errlog::ErrorLog;
 use server_base::opened::OpenedLogs;
+use server_http::conf_core::InFile;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::http::Http;
 use server_http::module::{Content, Handler, Module};
 use server_http::port_slots::PortSlots;
-use server_http::request_body::{self, CollectOptions, Collected, InFile};
+use server_http::request_body::{self, CollectOptions, Collected};
 use server_http::{LoadOptions, load, reply};
 
 use super::waits::{forget_waits, wait};

@@ -1,4 +1,5 @@
-//! Certificates that are chosen anew for each handshake: `ssl_certificate` with variables.
+//! The certificate of a handshake: that of the server with the name, or one that is chosen anew (`ssl_certificate` with
+//! variables).
 //!
 //! A handshake has no request yet. An exchange without a head stands in for one, so that variables can be read: those of the
 //! connection, of its addresses, and of what the ClientHello says. Absent: waiting; a file is read in the turn that needs it,
@@ -6,20 +7,51 @@
 //!
 //! Source: nginx documentation, `ngx_http_ssl_module`, `ssl_certificate`.
 
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use engines::http::parse_host;
+use engines::http::{Protocols, parse_host};
 use server_base::regex::FailedMatch;
 use tls::{Config, Info};
 
-use crate::client_cert;
 use crate::exchange::{Ctx, Exchange, Tls};
+use crate::http::Http;
+use crate::names::Unmatched;
+use crate::route::server::place;
 
-/// Loads the certificates of a server for one handshake.
-pub trait DynamicCertificates: Send + Sync {
-    /// The server's settings with certificates; `None` if one cannot be loaded, which has been logged.
-    fn load(&self, x: &mut Exchange, cx: &mut Ctx<'_>, settings: &Config) -> Option<Config>;
+/// The servers that the name of a handshake selects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Handshake {
+    /// The server with the name, else the default server.
+    pub named: usize,
+    /// The server whose certificate is shown.
+    pub certificate: usize,
+    /// The protocols offered.
+    pub offer: Protocols,
+}
+
+/// Selects the servers for the name of a handshake on a port's address. The server that has it shows its certificate,
+/// else the default server; a text that is no host name selects the default server, too. A server which neither has a
+/// certificate nor refuses handshakes shows that of the default server, but speaks its own protocols.
+///
+/// # Errors
+/// A regular expression ran into its match limit.
+pub fn handshake(
+    http: &Http,
+    port: usize,
+    local: Option<SocketAddr>,
+    name: Option<&[u8]>,
+) -> Result<Handshake, Unmatched> {
+    let addr = http.ports[port].addr(local);
+    let named = addr.names.named(name)?.unwrap_or(addr.default_server);
+    let tls = http.tls[named].config.as_ref();
+    let shows = tls.is_some_and(|tls| tls.has_certificates() || tls.rejects());
+    Ok(Handshake {
+        named,
+        certificate: if shows { named } else { addr.default_server },
+        offer: http.offered_protocols(addr, named),
+    })
 }
 
 /// Loads the certificates of a server, by its index, for a handshake that asks for this; `x` is an exchange that has begun and
@@ -37,7 +69,7 @@ pub fn load(
     asked.server_name = asked.server_name.filter(|name| is_host_name(name));
     x.head.clear();
     x.tls = Some(Rc::new(Tls::new(settings.shared(), asked)));
-    client_cert::place(x);
+    place(x);
     x.route.server = server;
     x.route.location = server_conf.location;
     let late = server_conf.certificates.as_ref()?;

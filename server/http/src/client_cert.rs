@@ -11,27 +11,6 @@ use tls::{ClientCertError, Verified};
 use crate::exchange::{Exchange, Tls};
 use crate::http::{Http, LocalHttp};
 
-/// The server whose settings count until the host of a request is known.
-fn first_server(x: &Exchange, http: &LocalHttp) -> usize {
-    let named = match &x.tls {
-        // Where that cannot be told, the server of the request is looked for by the same names.
-        Some(tls) => tls
-            .named_server(http, x.route.port, x.client.local)
-            .ok()
-            .flatten(),
-        None => None,
-    };
-    named.unwrap_or_else(|| http.ports[x.route.port].addr(x.client.local).default_server)
-}
-
-/// Puts an exchange into the server that was named in the handshake, else the default server of its port.
-pub fn place(x: &mut Exchange) {
-    x.target.method = x.head.method;
-    x.input.bytes = x.head.size_bytes;
-    x.route.server = first_server(x, &x.route.http);
-    x.route.location = x.route.own_server().location;
-}
-
 /// Whether a server is not to be reached on this connection: another one was named in its handshake, and this one would
 /// have asked for a certificate in a way of its own.
 pub(crate) fn is_misdirected(x: &Exchange, http: &LocalHttp, server: usize) -> bool {

@@ -1,33 +1,11 @@
-//! Handlers: functions of modules that run in a phase, and what they decide.
+//! Handlers: functions of modules that run in a phase. Their decisions are in [`decision`](crate::decision).
 
 use engines::http::probe::ProbeEvent;
+use tls::Config;
 
+use crate::decision::Phase;
+pub use crate::decision::{Access, Content, Step};
 use crate::exchange::{Ctx, Exchange};
-
-/// A phase.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
-    /// See [`Handler::PostRead`].
-    PostRead,
-    /// See [`Handler::ServerRewrite`].
-    ServerRewrite,
-    /// The core finds the location.
-    FindConfig,
-    /// See [`Handler::Rewrite`].
-    Rewrite,
-    /// The core looks for a location again if the URI changed.
-    PostRewrite,
-    /// See [`Handler::PreAccess`].
-    PreAccess,
-    /// See [`Handler::Access`].
-    Access,
-    /// The core refuses what no access handler allowed.
-    PostAccess,
-    /// See [`Handler::PreContent`].
-    PreContent,
-    /// See [`Handler::Content`].
-    Content,
-}
 
 /// A function run before the response head is sent: it decides on headers and may add body stages.
 ///
@@ -121,52 +99,8 @@ pub fn handler_name(
     of_phase.nth(index).map(|(name, _)| name)
 }
 
-/// The decision of a rewrite, limit or pre-content handler.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// Go on with the next handler.
-    Next,
-    /// Answer with this status.
-    Status(u16),
-    /// The response is made.
-    Sent,
-    /// The exchange was redirected internally: go on from the phase it names.
-    Restart,
-    /// Nothing yet: run this handler's phase again when the exchange's timer fires.
-    Wait,
+/// Loads the certificates of a server for one handshake.
+pub trait DynamicCertificates: Send + Sync {
+    /// The server's settings with certificates; `None` if one cannot be loaded, which has been logged.
+    fn load(&self, x: &mut Exchange, cx: &mut Ctx<'_>, settings: &Config) -> Option<Config>;
 }
-
-/// The decision of an access handler.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
-    /// This handler has no say.
-    NoOpinion,
-    /// Allowed.
-    Allow,
-    /// Refused with this status.
-    Deny(u16),
-    /// Nothing yet: ask again when the exchange's timer fires.
-    Wait,
-}
-
-/// The result of a content handler.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Content {
-    /// Not mine.
-    Declined,
-    /// Answer with this status.
-    Status(u16),
-    /// The response is made.
-    Sent,
-    /// The exchange was redirected internally.
-    Restart,
-    /// Nothing yet: run this handler again when the exchange's timer fires, or when the body that it asked for is there.
-    Wait,
-}
-
-/// Closes the connection without a response.
-pub const CLOSE_WITHOUT_RESPONSE: u16 = 444;
-/// The client took too long to send its request.
-pub const REQUEST_TIMEOUT: u16 = 408;
-/// The client is gone.
-pub const CLIENT_CLOSED: u16 = 499;

@@ -22,11 +22,10 @@ use server_upstream::group::Groups;
 use server_upstream::local::LocalGroups;
 
 use crate::arm_meters::Arms;
-use crate::certificates::DynamicCertificates;
 use crate::conf_core::{CoreLoc, Http2Srv};
 use crate::exchange::{Ctx, Exchange};
 use crate::experiments::{ArmId, Experiment};
-use crate::handler::{Content, Handler, Handlers, HeaderStage};
+use crate::handler::{Content, DynamicCertificates, Handler, Handlers, HeaderStage};
 use crate::location::{LocationKind, LocationSet};
 use crate::names::ServerNames;
 use crate::resource_timing::ResourceTiming;

@@ -13,6 +13,7 @@ pub mod builtin;
 pub mod certificates;
 mod client_cert;
 pub mod conf_core;
+pub mod decision;
 pub mod exchange;
 pub mod experiments;
 pub mod handler;
@@ -21,7 +22,6 @@ mod host_cache;
 pub mod http;
 pub mod location;
 pub mod meters;
-pub mod module;
 mod name_map;
 pub mod names;
 pub mod paths;
@@ -31,6 +31,8 @@ pub mod probe;
 pub mod reply;
 pub mod request_body;
 pub mod resource_timing;
+mod response_body;
+mod route;
 pub mod settings_set;
 pub mod stats;
 mod status_page;
@@ -48,5 +50,5 @@ pub mod wants;
 
 pub use assemble::{
     Cycle, DirectiveLocations, ErrorLogConf, LoadError, LoadOptions, LogTarget, MainConf, check,
-    load, load_with_locations,
+    load, load_with_locations, module,
 };

@@ -7,12 +7,7 @@
 //! Source: nginx documentation, directive `location`.
 
 use engines::http::Method;
-use server_base::regex::{ListedRegex, MatchLimit, Regex};
-
-use crate::debug_http;
-use crate::exchange::Exchange;
-use crate::http::Http;
-use crate::trace::Event;
+use server_base::regex::{ListedRegex, Regex};
 
 /// The matching rule of a location.
 #[derive(Debug)]
@@ -36,7 +31,7 @@ pub enum LocationKind {
 pub struct LocationSet {
     exact: Box<[(Vec<u8>, usize)]>,
     prefix: Box<[Prefix]>,
-    regex: Box<[(ListedRegex, usize)]>,
+    pub(crate) regex: Box<[(ListedRegex, usize)]>,
     /// Locations whose names end with a slash, without it, where a request for that is redirected.
     slashes: Box<[(Vec<u8>, usize)]>,
     /// One bit for each length of those names, modulo 64: nearly every URI is none of them by its length.
@@ -111,7 +106,7 @@ impl LocationSet {
 
     /// The location to whose name a URI lacks a slash, unless there is a location of that very name.
     #[cold]
-    fn find_slash(&self, uri: &[u8]) -> Option<usize> {
+    pub(crate) fn find_slash(&self, uri: &[u8]) -> Option<usize> {
         let at = self
             .slashes
             .binary_search_by(|(name, _)| name.as_slice().cmp(uri))
@@ -120,6 +115,12 @@ impl LocationSet {
             true => None,
             false => Some(self.slashes[at].1),
         }
+    }
+
+    /// Whether [`LocationSet::find_slash`] may find something, by the length of the URI.
+    #[inline]
+    pub(crate) fn may_lack_slash(&self, uri: &[u8]) -> bool {
+        self.slash_lengths & length_bit(uri.len()) != 0
     }
 
     /// The exact match or the longest prefix.
@@ -143,89 +144,6 @@ impl LocationSet {
         }
         Static::None
     }
-}
-
-/// The result of a search.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Search {
-    /// With the location of the exchange, unless an expression around it says otherwise.
-    Open,
-    /// With the location of the exchange.
-    Over,
-    /// With a location to whose name the URI lacks a slash.
-    Slash,
-}
-
-/// Chooses the location of an exchange, starting from the server's own.
-///
-/// # Errors
-/// A regular expression ran into its match limit.
-#[inline(always)] // See `phases::phase`.
-pub fn find_location(http: &Http, x: &mut Exchange) -> Result<Search, MatchLimit> {
-    x.route.location = http.servers[x.route.server].location;
-    descend(http, x)
-}
-
-/// Looks inside the current location.
-fn descend(http: &Http, x: &mut Exchange) -> Result<Search, MatchLimit> {
-    let set = &http.locations[x.route.location].inner;
-    let mut try_regex = true;
-    let found = set.find(&x.target.uri);
-    if set.slash_lengths & length_bit(x.target.uri.len()) != 0
-        && !matches!(found, Static::Exact(_))
-        && let Some(id) = set.find_slash(&x.target.uri)
-    {
-        x.note(|| Event::Compared(id, true));
-        x.route.location = id;
-        return Ok(Search::Slash);
-    }
-    match found {
-        Static::Exact(id) => {
-            debug_http!(x, "test location: \"{}\"", http.locations[id]);
-            x.note(|| Event::Compared(id, true));
-            x.route.location = id;
-            return Ok(Search::Over);
-        }
-        Static::Prefix(id) => {
-            debug_http!(x, "test location: \"{}\"", http.locations[id]);
-            x.note(|| Event::Compared(id, true));
-            x.route.location = id;
-            try_regex = !matches!(http.locations[id].kind, LocationKind::PrefixOnly);
-            match descend(http, x)? {
-                Search::Open => {}
-                ended => return Ok(ended),
-            }
-        }
-        Static::None => {}
-    }
-    if try_regex && !set.regex.is_empty() {
-        let uri = std::mem::take(&mut x.target.uri);
-        let found = first_regex(http, set, x, &uri);
-        x.target.uri = uri;
-        if let Some(id) = found? {
-            x.route.location = id;
-            let slash = descend(http, x)? == Search::Slash;
-            return Ok(if slash { Search::Slash } else { Search::Over });
-        }
-    }
-    Ok(Search::Open)
-}
-
-fn first_regex(
-    http: &Http,
-    set: &LocationSet,
-    x: &mut Exchange,
-    uri: &[u8],
-) -> Result<Option<usize>, MatchLimit> {
-    for (regex, id) in &set.regex {
-        debug_http!(x, "test location: ~ \"{}\"", http.locations[*id]);
-        let hit = regex.exec(x, uri)?;
-        x.note(|| Event::Compared(*id, hit));
-        if hit {
-            return Ok(Some(*id));
-        }
-    }
-    Ok(None)
 }
 
 /// The bit of a method in a mask.

@@ -3,16 +3,63 @@
 //! Source: nginx documentation, "Server names".
 
 use std::fmt;
-use std::net::SocketAddr;
 
-use engines::http::{Protocols, parse_host};
-use server_base::regex::{ListedRegex, MatchLimit};
+use engines::http::parse_host;
+use server_base::regex::{ListedRegex, Regex};
 
-use crate::conf_core::{CoreSrv, NameKind, ServerName};
-use crate::exchange::Exchange;
-use crate::http::{Http, PortAddr};
 use crate::name_map::NameMap;
-use crate::trace::Event;
+
+/// One name of a server.
+#[derive(Debug)]
+pub struct ServerName {
+    /// The text as written, lower-cased; a regular expression without its tilde.
+    pub text: Vec<u8>,
+    /// The way it matches.
+    pub kind: NameKind,
+}
+
+impl ServerName {
+    /// The empty name, which matches requests without a host.
+    pub fn empty() -> Self {
+        Self {
+            text: Vec::new(),
+            kind: NameKind::Exact,
+        }
+    }
+}
+
+/// The ways in which a server name matches.
+#[derive(Debug)]
+pub enum NameKind {
+    /// The whole name.
+    Exact,
+    /// `*.example.com`.
+    Head,
+    /// `.example.com`.
+    Dot,
+    /// `www.example.*`.
+    Tail,
+    /// `~expression`.
+    Regex(Regex),
+    /// A wildcard in the wrong place: an error as soon as the address has a choice of servers.
+    Invalid,
+}
+
+impl NameKind {
+    /// The kind of a name in lower case that is no expression.
+    pub fn of(text: &[u8]) -> Self {
+        let stars = text.iter().filter(|b| **b == b'*').count();
+        let empty_label = text.windows(2).any(|w| w == b"..");
+        match text {
+            _ if empty_label || stars > 1 => Self::Invalid,
+            [b'.', _, ..] if stars == 0 => Self::Dot,
+            [b'*', b'.', _, ..] => Self::Head,
+            [first, .., b'.', b'*'] if *first != b'.' => Self::Tail,
+            _ if stars == 0 => Self::Exact,
+            _ => Self::Invalid,
+        }
+    }
+}
 
 /// Host names and wildcards, each with an index.
 #[derive(Debug, Default)]
@@ -42,7 +89,7 @@ impl NameTable {
     }
 
     /// Finds a name like [`NameTable::find`], and returns the kind of the match.
-    fn find_match(&self, host: &[u8]) -> Option<(usize, NameMatch)> {
+    pub(crate) fn find_match(&self, host: &[u8]) -> Option<(usize, NameMatch)> {
         if let Some(server) = self.exact.get(host) {
             return Some((server, NameMatch::Exact));
         }
@@ -91,8 +138,8 @@ pub enum NameMatch {
 }
 
 impl NameMatch {
-    /// The name of the server that was matched with the host.
-    pub fn name<'s>(self, server: &'s CoreSrv, host: &[u8]) -> Option<&'s ServerName> {
+    /// The one of a server's names that was matched with the host.
+    pub fn name<'n>(self, names: &'n [ServerName], host: &[u8]) -> Option<&'n ServerName> {
         let named = |name: &&ServerName| match (self, &name.kind) {
             (Self::Exact, NameKind::Exact) => name.text == host,
             (Self::Exact, NameKind::Dot) => &name.text[1..] == host,
@@ -102,8 +149,8 @@ impl NameMatch {
             _ => false,
         };
         match self {
-            Self::Regex(index) => server.names.get(index),
-            _ => server.names.iter().find(named),
+            Self::Regex(index) => names.get(index),
+            _ => names.iter().find(named),
         }
     }
 }
@@ -111,9 +158,9 @@ impl NameMatch {
 /// The names of one address.
 #[derive(Debug, Default)]
 pub struct ServerNames {
-    table: NameTable,
+    pub(crate) table: NameTable,
     /// Expressions, each with its server and its index among the server's names.
-    regex: Vec<(ListedRegex, usize, usize)>,
+    pub(crate) regex: Vec<(ListedRegex, usize, usize)>,
 }
 
 impl ServerNames {
@@ -142,57 +189,32 @@ impl ServerNames {
     pub fn is_empty(&self) -> bool {
         self.table.is_empty() && self.regex.is_empty()
     }
-}
 
-/// Chooses the server for the exchange's host; the default server when no name matches.
-///
-/// # Errors
-/// A regular expression ran into its match limit.
-pub fn find_server(x: &mut Exchange, addr: &PortAddr) -> Result<usize, MatchLimit> {
-    let (server, how) = choose(x, addr)?;
-    x.note(|| Event::Server(how));
-    Ok(server)
-}
-
-fn choose(x: &mut Exchange, addr: &PortAddr) -> Result<(usize, NameMatch), MatchLimit> {
-    if addr.names.is_empty() {
-        return Ok((addr.default_server, NameMatch::Only));
-    }
-    if let Some(found) = addr.names.table.find_match(&x.target.host) {
-        return Ok(found);
-    }
-    let default = (addr.default_server, NameMatch::Default);
-    if x.target.host.is_empty() {
-        return Ok(default);
-    }
-    let host = std::mem::take(&mut x.target.host);
-    let found = first_regex(x, addr, &host);
-    x.target.host = host;
-    Ok(found?.unwrap_or(default))
-}
-
-fn first_regex(
-    x: &mut Exchange,
-    addr: &PortAddr,
-    host: &[u8],
-) -> Result<Option<(usize, NameMatch)>, MatchLimit> {
-    for (regex, server, index) in &addr.names.regex {
-        if regex.exec(x, host)? {
-            return Ok(Some((*server, NameMatch::Regex(*index))));
+    /// The server that has the name of a handshake; `None` if none has, or there is no choice.
+    ///
+    /// # Errors
+    /// A regular expression ran into its match limit.
+    pub(crate) fn named(&self, name: Option<&[u8]>) -> Result<Option<usize>, Unmatched> {
+        let Some(name) = name.filter(|_| !self.is_empty()) else {
+            return Ok(None);
+        };
+        let mut host = Vec::with_capacity(name.len());
+        if parse_host(name, &mut host).is_err() || host.is_empty() {
+            return Ok(None);
         }
+        if let Some(server) = self.table.find(&host) {
+            return Ok(Some(server));
+        }
+        for (regex, server, _) in &self.regex {
+            let matches = regex.is_match(&host);
+            if matches
+                .map_err(|limit| Unmatched(limit.shown(&host, regex.pattern()).to_string()))?
+            {
+                return Ok(Some(*server));
+            }
+        }
+        Ok(None)
     }
-    Ok(None)
-}
-
-/// The servers that the name of a handshake selects.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Handshake {
-    /// The server with the name, else the default server.
-    pub named: usize,
-    /// The server whose certificate is shown.
-    pub certificate: usize,
-    /// The protocols offered.
-    pub offer: Protocols,
 }
 
 /// The name of a handshake could not be compared with an expression.
@@ -203,56 +225,6 @@ impl fmt::Display for Unmatched {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
-}
-
-/// Selects the servers for the name of a handshake on a port's address. The server that has it shows its certificate,
-/// else the default server; a text that is no host name selects the default server, too. A server which neither has a
-/// certificate nor refuses handshakes shows that of the default server, but speaks its own protocols.
-///
-/// # Errors
-/// A regular expression ran into its match limit.
-pub fn handshake(
-    http: &Http,
-    port: usize,
-    local: Option<SocketAddr>,
-    name: Option<&[u8]>,
-) -> Result<Handshake, Unmatched> {
-    let addr = http.ports[port].addr(local);
-    let named = named_server(addr, name)?.unwrap_or(addr.default_server);
-    let tls = http.tls[named].config.as_ref();
-    let shows = tls.is_some_and(|tls| tls.has_certificates() || tls.rejects());
-    Ok(Handshake {
-        named,
-        certificate: if shows { named } else { addr.default_server },
-        offer: http.offered_protocols(addr, named),
-    })
-}
-
-/// The server of an address that has a name; `None` if none has, or there is no choice.
-///
-/// # Errors
-/// See [`handshake`].
-pub(crate) fn named_server(
-    addr: &PortAddr,
-    name: Option<&[u8]>,
-) -> Result<Option<usize>, Unmatched> {
-    let Some(name) = name.filter(|_| !addr.names.is_empty()) else {
-        return Ok(None);
-    };
-    let mut host = Vec::with_capacity(name.len());
-    if parse_host(name, &mut host).is_err() || host.is_empty() {
-        return Ok(None);
-    }
-    if let Some(server) = addr.names.table.find(&host) {
-        return Ok(Some(server));
-    }
-    for (regex, server, _) in &addr.names.regex {
-        let matches = regex.is_match(&host);
-        if matches.map_err(|limit| Unmatched(limit.shown(&host, regex.pattern()).to_string()))? {
-            return Ok(Some(*server));
-        }
-    }
-    Ok(None)
 }
 
 #[cfg(test)]
@@ -322,5 +294,16 @@ mod tests {
         let mut names = ServerNames::default();
         assert!(names.add(3, &[ServerName::empty()]).is_empty());
         assert_eq!(names.table.find(b""), Some(3));
+    }
+
+    #[test]
+    fn wildcards_stand_at_an_end_only() {
+        assert!(matches!(NameKind::of(b"*.a.b"), NameKind::Head));
+        assert!(matches!(NameKind::of(b".a.b"), NameKind::Dot));
+        assert!(matches!(NameKind::of(b"a.*"), NameKind::Tail));
+        assert!(matches!(NameKind::of(b""), NameKind::Exact));
+        for wrong in [&b"a.*.b"[..], b"*a.b", b"*.a.*", b"a..b", b".*"] {
+            assert!(matches!(NameKind::of(wrong), NameKind::Invalid));
+        }
     }
 }

@@ -7,42 +7,49 @@
 
 mod access;
 mod elsewhere;
-mod redirect;
 
 use std::rc::Rc;
 
-use engines::http::{BodyLength, Fault, FieldId, Method, Version, normalize};
+use engines::http::{BodyLength, Fault, FieldId, Version, normalize};
 
 use crate::arms;
 use crate::client_cert;
-pub use crate::client_cert::place;
-use crate::conf_core::{CoreLoc, CoreSrv};
+use crate::conf_core::CoreSrv;
 use crate::debug_http;
+pub use crate::decision::Phase;
+use crate::decision::{Content, Step};
 use crate::exchange::{Action, Ctx, Exchange, State};
-use crate::handler::{Content, Step, StepFn};
-pub use crate::handler::{Handlers, Phase};
+pub use crate::handler::Handlers;
+use crate::handler::StepFn;
 use crate::http::Http;
-use crate::location::{Search, find_location, method_bit};
-use crate::names::find_server;
 use crate::reply;
+pub use crate::reply::{redirect, redirect_named};
 use crate::request_body::unread;
+pub use crate::route::location::location_changed;
+use crate::route::location::{Search, find_location};
+use crate::route::server::find_server;
+pub use crate::route::server::place;
 use crate::trace::Event;
-use crate::user_agent::Browser;
 pub use access::delay_counts_from;
 pub use elsewhere::permitted;
-pub use redirect::{redirect, redirect_named};
 use server_base::errlog::{self, Level, Printable};
 use server_base::memory;
 use server_base::regex::FailedMatch;
 
 /// Starts an exchange whose head has been placed in it.
 pub fn begin(x: &mut Exchange, cx: &mut Ctx<'_>) {
-    start(x, cx);
+    if let Err(status) = start(x) {
+        reply::status(x, cx, status);
+    }
     // A head that was refused may have an error page, which runs through the phases.
     run(x, cx);
 }
 
-fn start(x: &mut Exchange, cx: &mut Ctx<'_>) {
+/// Finds server and URI.
+///
+/// # Errors
+/// The status that answers a head which is refused.
+fn start(x: &mut Exchange) -> Result<(), u16> {
     let http = Rc::clone(&x.route.http);
     let addr = http.ports[x.route.port].addr(x.client.local);
     place(x);
@@ -52,50 +59,44 @@ fn start(x: &mut Exchange, cx: &mut Ctx<'_>) {
     if let Some(fault) = x.head.fault {
         // The readable part names the server of the error page and of the log.
         take_known(x);
-        return refuse(x, cx, fault);
+        return Err(refuse(x, fault));
     }
     if memory::is_full() {
-        return reply::status(x, cx, 503);
+        return Err(503);
     }
     x.progress.keep_alive =
         !x.head.close && (x.head.version > Version::Http10 || x.head.keep_alive);
     if !take_host(x) {
         take_target(x);
-        return refuse(x, cx, Fault::BadHost);
+        return Err(refuse(x, Fault::BadHost));
     }
-    match find_server(x, addr) {
-        Ok(server) if x.tls.is_some() && arms::is_misdirected(x, &http, server) => {
-            return reply::status(x, cx, 421);
-        }
-        Ok(server)
-            if x.client
-                .offers
-                .is_some_and(|offers| !offers(&http, addr, server)) =>
-        {
-            x.route.server = server;
-            x.route.location = http.servers[server].location;
-            log_not_offered(x);
-            return reply::status(x, cx, 421);
-        }
-        Ok(server) => x.route.server = server,
-        Err(_) => return reply::status(x, cx, 500),
+    let server = find_server(x, addr).map_err(|_| 500_u16)?;
+    if x.tls.is_some() && arms::is_misdirected(x, &http, server) {
+        return Err(421);
     }
-    x.route.location = http.servers[x.route.server].location;
+    x.route.server = server;
+    x.route.location = http.servers[server].location;
+    let offers = x.client.offers;
+    if offers.is_some_and(|offers| !offers(&http, addr, server)) {
+        log_not_offered(x);
+        return Err(421);
+    }
     if x.head.notes.is_some() {
         log_dropped(x);
     }
     if !take_target(x) {
-        return refuse(x, cx, Fault::BadUri);
+        return Err(refuse(x, Fault::BadUri));
     }
     if errlog::debugging() {
         x.debug_uri();
     }
     if let Some(status) = client_cert::refusal(x, &http) {
-        return reply::status(x, cx, status);
+        return Err(status);
     }
     let method = x.target.method;
-    if x.tls.as_ref().is_some_and(|tls| tls.is_too_early(method)) {
-        reply::status(x, cx, 425);
+    match x.tls.as_ref().is_some_and(|tls| tls.is_too_early(method)) {
+        true => Err(425),
+        false => Ok(()),
     }
 }
 
@@ -222,8 +223,8 @@ fn is_of_line(fault: Fault) -> bool {
     )
 }
 
-/// Answers a head that breaks the protocol; the connection ends with it.
-fn refuse(x: &mut Exchange, cx: &mut Ctx<'_>, fault: Fault) {
+/// Refuses a head that breaks the protocol; the connection ends with it. Returns the status of the answer.
+fn refuse(x: &mut Exchange, fault: Fault) -> u16 {
     let has_line = x.head.version.has_request_line();
     let is_authority = fault == Fault::BadHost && x.head.authority.get().is_some();
     x.progress.action = match has_line && (is_of_line(fault) || is_authority) {
@@ -238,7 +239,7 @@ fn refuse(x: &mut Exchange, cx: &mut Ctx<'_>, fault: Fault) {
     x.log(Level::Info, format_args!("{}", Printable(text)));
     x.progress.action = Action::None;
     x.progress.keep_alive = false;
-    reply::status(x, cx, fault.status());
+    fault.status()
 }
 
 /// Answers a request body that breaks the protocol, while nothing has been answered yet.
@@ -324,23 +325,17 @@ fn phase(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
     }
 }
 
-/// Sets the phase to run next.
-fn enter(x: &mut Exchange, phase: Phase) {
-    x.progress.phase = phase;
-    x.progress.handler = 0;
-}
-
 /// Runs the handlers of a phase that is not special, from the one that comes next.
 fn steps(x: &mut Exchange, cx: &mut Ctx<'_>, handlers: &[StepFn], next: Phase) {
     while let Some(handler) = handlers.get(x.progress.handler) {
         debug_http!(x, "{} phase: {}", x.shown_phase(), x.progress.handler);
         match handler(x, cx) {
             Step::Next => x.progress.handler += 1,
-            Step::Status(status) => return refused(x, cx, status),
+            Step::Status(status) => return reply::refuse(x, cx, status),
             Step::Sent | Step::Restart | Step::Wait => return,
         }
     }
-    enter(x, next);
+    x.progress.enter(next);
 }
 
 #[inline(always)] // See `phase`.
@@ -374,52 +369,17 @@ fn find_config(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
         reply::slash_redirect(x);
         return reply::status(x, cx, 301);
     }
-    enter(x, Phase::Rewrite);
-}
-
-/// Applies what depends on the location: `limit_except` and whether the connection is kept.
-pub fn location_changed(x: &mut Exchange) {
-    if let Some((excluded, inner)) = x.route.http.locations[x.route.location].except
-        && excluded & method_bit(x.target.method) != 0
-    {
-        x.route.location = inner;
-        x.note(|| Event::Excluded(inner));
-    }
-    if !x.progress.keep_alive {
-        return;
-    }
-    let loc = x.route.core_loc();
-    let age_ms = x.started_ms.saturating_sub(x.client.since_ms);
-    x.progress.keep_alive = loc.keepalive().idle_ms != 0
-        && x.client.requests < loc.keepalive_requests.0
-        && age_ms <= loc.keepalive_time.0
-        && !keepalive_disabled(x, loc);
-}
-
-fn keepalive_disabled(x: &Exchange, loc: &CoreLoc) -> bool {
-    let Some(disable) = loc.keepalive_disable else {
-        return false;
-    };
-    let msie6 = disable.msie6 && x.target.method == Method::Post;
-    // The name of the browser is searched only where it matters.
-    if !msie6 && !disable.safari {
-        return false;
-    }
-    match x.head.field(FieldId::UserAgent).map(Browser::of) {
-        Some(Browser::Msie { old }) => msie6 && old,
-        Some(Browser::Safari { mac }) => disable.safari && mac,
-        _ => false,
-    }
+    x.progress.enter(Phase::Rewrite);
 }
 
 #[inline(always)] // See `phase`.
 fn post_rewrite(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
     debug_http!(x, "post rewrite phase");
     if !x.route.uri_changed {
-        return enter(x, Phase::PreAccess);
+        return x.progress.enter(Phase::PreAccess);
     }
     debug_http!(x, "uri changes: {}", x.route.uri_changes);
-    if !spend_redirect(x) {
+    if !x.route.spend_redirect() {
         x.log(
             Level::Error,
             format_args!(
@@ -430,13 +390,7 @@ fn post_rewrite(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
         return reply::status(x, cx, 500);
     }
     x.route.location = http.servers[x.route.server].location;
-    enter(x, Phase::FindConfig);
-}
-
-/// Counts a redirection; false when there have been too many.
-fn spend_redirect(x: &mut Exchange) -> bool {
-    x.route.uri_changes = x.route.uri_changes.saturating_sub(1);
-    x.route.uri_changes > 0
+    x.progress.enter(Phase::FindConfig);
 }
 
 #[inline(always)] // See `phase`.
@@ -482,12 +436,6 @@ fn answered(x: &mut Exchange, cx: &mut Ctx<'_>, done: Content, handler: Option<u
         }
         Content::Declined | Content::Restart | Content::Wait => {}
     }
-}
-
-/// Answers with the status of the handler that runs.
-fn refused(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) {
-    x.note(|| Event::Refused(x.progress.phase, x.progress.handler, status));
-    reply::status(x, cx, status);
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! Source: nginx documentation, directives `error_page`, `return`, `server_tokens`, `absolute_redirect`.
 
 mod content;
+mod redirect;
 
 use std::os::unix::ffi::OsStrExt;
 use std::rc::Rc;
@@ -12,13 +13,13 @@ use engines::http::{Chunk, Escape, FieldId, Method, SharedBytes, Version, escape
 
 use crate::conf_core::{CoreLoc, CoreSrv, ErrorPage, ServerTokens};
 use crate::debug_http;
+pub use crate::decision::{CLIENT_CLOSED, CLOSE_WITHOUT_RESPONSE, REQUEST_TIMEOUT};
 use crate::exchange::{Ctx, Exchange, Peer, Reply, State};
-pub use crate::handler::{CLIENT_CLOSED, CLOSE_WITHOUT_RESPONSE, REQUEST_TIMEOUT};
 use crate::http::Http;
-use crate::phases;
 use crate::status_page::{refresh_page, status_page};
 use crate::trace::Event;
 use crate::user_agent::Browser;
+pub use redirect::{redirect, redirect_named};
 use server_base::listen::ListenAddr;
 use server_base::regex::FailedMatch;
 
@@ -74,6 +75,12 @@ pub fn status(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) {
     plain_status(x, cx, status);
 }
 
+/// Answers with the status of the handler that runs.
+pub(crate) fn refuse(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) {
+    x.note(|| Event::Refused(x.progress.phase, x.progress.handler, status));
+    self::status(x, cx, status);
+}
+
 /// Answers with a status and our own page, whatever `error_page` says.
 fn plain_status(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) {
     debug_http!(x, "http special response: {status}, {}", x.shown_uri());
@@ -104,9 +111,9 @@ fn error_page(x: &mut Exchange, cx: &mut Ctx<'_>, page: &ErrorPage) {
             if x.target.method != Method::Head {
                 x.target.method = Method::Get;
             }
-            phases::redirect(x, cx, path, args);
+            redirect(x, cx, path, args);
         }
-        Some(b'@') => phases::redirect_named(x, cx, &uri),
+        Some(b'@') => redirect_named(x, cx, &uri),
         _ => {
             if !matches!(page.overwrite, Some(301 | 302 | 303 | 307 | 308)) {
                 x.route.err_status = 302;

@@ -5,10 +5,6 @@
 //!
 //! Source: W3C Resource Timing, `Timing-Allow-Origin`; W3C Server Timing.
 
-use engines::http::{FieldId, ResponseHead};
-
-use crate::exchange::Reply;
-
 /// Fields of a server's responses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ResourceTiming {
@@ -25,40 +21,4 @@ impl ResourceTiming {
     pub(crate) fn is_any(self) -> bool {
         self.shows_times || self.announces_lengths
     }
-
-    /// Adds the fields to the head of a response.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn push(self, head: &mut ResponseHead, reply: &Reply) {
-        if self.announces_lengths {
-            match (reply.status, length(head)) {
-                (200, Some(length)) => {
-                    // Without an allocation: most responses of such a server have the field.
-                    let mut value = [0; SIZE.len() + 20];
-                    let value = &mut value[..SIZE.len() + length.len()];
-                    value[..SIZE.len()].copy_from_slice(SIZE);
-                    value[SIZE.len()..].copy_from_slice(length);
-                    head.push_own(FieldId::Other, b"Server-Timing: ", value);
-                }
-                (400.., _) => head.push_own(FieldId::Other, b"Server-Timing: ", b"error"),
-                _ => {}
-            }
-        }
-        let fields = &reply.fields;
-        let mut names = fields.fields.iter().map(|field| fields.bytes(field.name));
-        if self.shows_times && !names.any(|name| name.eq_ignore_ascii_case(TIMING)) {
-            head.push_own(FieldId::Other, b"Timing-Allow-Origin: ", b"*");
-        }
-    }
 }
-
-/// Returns the decimal length of the body, if its field was added last.
-fn length(head: &ResponseHead) -> Option<&[u8]> {
-    let last = head.fields.last()?;
-    (last.id == FieldId::ContentLength).then(|| head.bytes(last.value))
-}
-
-/// The metric of `Server-Timing` with the length.
-const SIZE: &[u8] = b"size;dur=";
-/// The field that lets scripts see times.
-const TIMING: &[u8] = b"Timing-Allow-Origin";

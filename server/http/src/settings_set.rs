@@ -8,6 +8,7 @@ use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use server_base::config::ConfigContext;
 use server_base::shared_list::SharedList;
 
 /// At which level of nesting a struct of settings exists.
@@ -29,6 +30,12 @@ pub trait Conf: Any + Send + Sync + Default {
     /// Takes from `parent` what is not set here, else the defaults. Called once, parents first; without a
     /// parent it only fills in defaults.
     fn merge(&mut self, parent: Option<&Self>);
+}
+
+/// A configuration that is being read, as the rows of settings need it.
+pub trait SettingsContext: ConfigContext + 'static {
+    /// The settings of the innermost open level of their scope.
+    fn settings<T: Conf>(&mut self) -> &mut T;
 }
 
 /// A value beside the plain settings that a level may lack.

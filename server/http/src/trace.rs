@@ -9,7 +9,7 @@ use conf::Pos;
 use server_base::errlog::Level;
 use server_base::files::FileError;
 
-use crate::handler::Phase;
+use crate::decision::Phase;
 use crate::names::NameMatch;
 
 /// The recorded steps of an exchange.

@@ -8,6 +8,7 @@ use server_base::from_args::FromArgs;
 
 use crate::exchange::{Ctx, Exchange};
 use crate::vars;
+use server_base::errlog::{Level, Printable};
 
 /// A compiled complex value.
 #[derive(Clone, Debug, Default)]
@@ -151,6 +152,21 @@ impl FromArgs for SizeValue {
             Some(Some(0)) => Ok(Self(None)),
             Some(Some(_)) | None => Ok(Self(Some(value))),
         }
+    }
+}
+
+impl Exchange {
+    /// Returns the size of a directive with variables, bytes; 0 without the directive. As in nginx an invalid size is logged
+    /// and counts as 0.
+    pub fn size(&mut self, cx: &mut Ctx<'_>, value: Option<&Value>) -> u64 {
+        let Some(value) = value else { return 0 };
+        let text = value.to_vec(self, cx);
+        let size = conf::parse_size(&text);
+        if size.is_none() {
+            let text = Printable(&text);
+            self.log(Level::Error, format_args!("invalid size \"{text}\""));
+        }
+        size.map_or(0, |bytes| bytes as u64)
     }
 }
 

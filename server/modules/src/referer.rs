@@ -13,10 +13,10 @@ use conf::{ConfError, Contexts, Directive, Word};
 use engines::http::FieldId;
 use server_base::regex::{ListedRegex, MatchLimit, Regex};
 use server_http::assemble::ConfigBuilder;
-use server_http::conf_core::{CoreSrv, NameKind};
+use server_http::conf_core::CoreSrv;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::{Inherit, Module};
-use server_http::names::NameTable;
+use server_http::names::{NameKind, NameTable};
 use server_http::settings;
 use server_http::vars::Compute;
 

@@ -199,7 +199,7 @@ fn a_directive_is_shown_as_it_was_written() {
 #[test]
 fn directives_of_inner_levels_say_how_they_are_inherited() {
     let modules = MODULES.iter().flat_map(|module| module.inherits);
-    let core = server_http::conf_core::INHERITS;
+    let core = server_http::assemble::INHERITS;
     let declared: Vec<&str> = modules.chain(core).map(|(name, _)| *name).collect();
     let rows: Vec<_> = all_rows(MODULES)
         .into_iter()

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use engines::http::Protocol;
 use server_base::errlog::Level;
 use server_http::meters::{self, Event};
-use server_http::names::handshake;
 use server_http::{certificates, exchange};
 use sys::prefetch::prefetch;
 use tls::{Fault, Identity};
@@ -90,7 +89,7 @@ fn start<N: Net>(
         .hello()
         .and_then(|hello| hello.server_name.as_deref());
     let is_named = name.is_some();
-    let chosen = match handshake(http, c.port(), client.local, name) {
+    let chosen = match certificates::handshake(http, c.port(), client.local, name) {
         Ok(chosen) => chosen,
         Err(unmatched) => {
             let text = format_args!("{unmatched} while SSL handshaking");

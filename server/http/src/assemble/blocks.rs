@@ -318,7 +318,7 @@ impl ConfigBuilder {
     fn default_name(&mut self) {
         let srv = self.conf_mut::<CoreSrv>();
         if srv.names.is_empty() {
-            srv.names.push(crate::conf_core::ServerName::empty());
+            srv.names.push(crate::names::ServerName::empty());
         }
     }
 

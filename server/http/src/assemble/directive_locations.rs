@@ -11,8 +11,8 @@ use conf::{Contexts, Directive, DirectiveDef, Pos, Word};
 
 use super::ConfigBuilder;
 use super::ignored::IGNORED;
+use super::module::{Inherit, Module};
 use crate::http::Http;
-use crate::module::{Inherit, Module};
 
 /// One directive as it was written.
 pub struct LocatedDirective {

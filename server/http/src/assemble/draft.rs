@@ -9,7 +9,7 @@ use super::chains::{Chain, Chains};
 use super::layers::{LayerId, Layers};
 use super::ports::Listens;
 use super::protocols::Protocols;
-use crate::certificates::DynamicCertificates;
+use crate::handler::DynamicCertificates;
 use crate::http::ContentHandler;
 use crate::location::LocationKind;
 use crate::settings_set::{AnyConf, Conf, SettingsSetBuilder, typed_mut};

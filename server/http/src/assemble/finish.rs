@@ -13,6 +13,7 @@ use server_base::regex::ListedRegex;
 use server_base::thread_pool::Aio;
 
 use super::draft::{HttpDraft, LocationDraft, ServerDraft};
+use super::module::Module;
 use super::{ConfigBuilder, ports, protocols};
 use crate::arm_meters::{self, ArmMeter, Arms};
 use crate::conf_core::{CoreLoc, Http2Srv, Root};
@@ -20,7 +21,6 @@ use crate::experiments::{ArmId, Experiment};
 use crate::handler::Handlers;
 use crate::http::{Http, Location, Server, ServerTls};
 use crate::location::{LocationKind, LocationSet};
-use crate::module::Module;
 use crate::probe;
 use crate::resource_timing::ResourceTiming;
 use crate::settings_set::SettingsSet;

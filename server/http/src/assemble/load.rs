@@ -16,9 +16,9 @@ use server_base::syslog::SyslogTarget;
 use server_base::watch::Watch;
 
 use super::ignored::IGNORED;
-use super::{ConfigBuilder, DirectiveLocations, Parts, blocks, main};
+use super::module::Module;
+use super::{ConfigBuilder, DirectiveLocations, Parts, blocks, core_rows, main};
 use crate::http::Http;
-use crate::module::Module;
 use crate::settings_set::SettingsDef;
 use crate::vars::VarRegistry;
 use crate::{builtin, conf_core};
@@ -111,9 +111,9 @@ pub fn all_rows(
     let mut rows: Vec<(&'static str, &'static [DirectiveDef<ConfigBuilder>])> = vec![
         ("core", main::ROWS),
         ("http core", blocks::ROWS),
-        ("http core", conf_core::ROWS),
+        ("http core", core_rows::ROWS),
     ];
-    rows.extend(conf_core::SETTINGS.iter().map(|r| ("http core", *r)));
+    rows.extend(conf_core::rows().iter().map(|r| ("http core", *r)));
     for module in modules {
         rows.extend(module.directives.iter().map(|r| (module.name, *r)));
     }
@@ -159,7 +159,7 @@ pub fn load_with_locations(
 ) -> Result<(Cycle, DirectiveLocations), Box<LoadError>> {
     let mut build = ConfigBuilder::new(source, options, modules, parts(modules));
     build.written = Some(DirectiveLocations::new(
-        conf_core::INHERITS,
+        core_rows::INHERITS,
         modules,
         all_rows(modules),
     ));

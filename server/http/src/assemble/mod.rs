@@ -6,6 +6,7 @@
 
 mod blocks;
 mod chains;
+mod core_rows;
 mod directive_locations;
 mod draft;
 mod finish;
@@ -14,6 +15,7 @@ mod layers;
 mod listen_params;
 mod load;
 mod main;
+pub mod module;
 mod ports;
 mod protocols;
 mod settings;
@@ -30,11 +32,13 @@ use conf::{
 };
 
 pub use crate::location::method_bit;
+pub use core_rows::INHERITS;
 pub use directive_locations::{DirectiveLocations, Level, LocatedDirective, Setting};
 use draft::HttpDraft;
 pub use draft::LocationDraft;
 pub use ignored::IGNORED;
 pub use load::{Cycle, LoadError, all_rows, check, load, load_with_locations};
+use module::Module;
 pub use ports::{ListenDraft, listen};
 pub use server_base::config::{LoadOptions, full_path};
 pub use server_base::log_paths::LogPaths;
@@ -42,12 +46,11 @@ pub use server_base::logging::{error_log, syslog};
 pub use server_base::main_conf::MainConf;
 pub use server_base::opened::{ErrorLogConf, LogTarget};
 
-use crate::certificates::DynamicCertificates;
 use crate::experiments::Experiment;
+use crate::handler::DynamicCertificates;
 use crate::http::Http;
-use crate::module::Module;
 use crate::resource_timing::ResourceTiming;
-use crate::settings_set::{Conf, Scope, SettingsDef};
+use crate::settings_set::{Conf, Scope, SettingsContext, SettingsDef};
 use crate::vars::VarRegistry;
 use server_base::background_fetch::BackgroundFetch;
 use server_base::config::{ConfigContext, VarId};
@@ -131,6 +134,12 @@ impl Builder for ConfigBuilder {
             let level = self.http.as_ref().map(|http| http.location);
             written.add(directive, row, level);
         }
+    }
+}
+
+impl SettingsContext for ConfigBuilder {
+    fn settings<T: Conf>(&mut self) -> &mut T {
+        self.conf_mut()
     }
 }
 

@@ -13,9 +13,9 @@ use server_base::listen::{Listen, ListenAddr, SocketOptions, parse_address};
 
 use super::ConfigBuilder;
 use super::listen_params::ListenParams;
-use crate::conf_core::{CoreSrv, NameKind};
+use crate::conf_core::CoreSrv;
 use crate::http::{Port, PortAddr, Server};
-use crate::names::ServerNames;
+use crate::names::{NameKind, ServerNames};
 
 /// One address of one `listen` directive.
 #[derive(Clone, Debug)]

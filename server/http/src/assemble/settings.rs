@@ -5,7 +5,7 @@
 /// ```text
 /// settings! {
 ///     /// Settings of `index`.
-///     pub struct IndexLoc: Location {
+///     pub struct IndexLoc: Location / PLAIN {
 ///         /// One line of documentation, which becomes the row's.
 ///         recursive "recursive_error_pages": bool = false, "off", HTTP_LOC;
 ///     }
@@ -20,7 +20,17 @@
 macro_rules! settings {
     (
         $(#[$meta:meta])*
-        $vis:vis struct $name:ident : $scope:ident / $rows:ident {
+        $vis:vis struct $name:ident : $scope:ident / $rows:ident { $($fields:tt)* }
+        $($rest:tt)*
+    ) => {
+        $crate::settings! { $(#[$meta])* $vis struct $name: $scope { $($fields)* } $($rest)* }
+
+        /// The directives that set the fields above.
+        pub(crate) const $rows: &[::conf::DirectiveDef<$crate::assemble::ConfigBuilder>] = $name::rows();
+    };
+    (
+        $(#[$meta:meta])*
+        $vis:vis struct $name:ident : $scope:ident {
             $( $(#[doc = $doc:literal])+ $field:ident $directive:literal : $ty:ty = $default:expr, $shown:literal, $contexts:expr ; )*
         }
         $( extra { $( $(#[$xmeta:meta])+ $xfield:ident : $xty:ty $(= $inherit:path)? ),* $(,)? } $(merge $merge:path ;)? )?
@@ -46,25 +56,29 @@ macro_rules! settings {
             }
         }
 
-        /// The directives that set the fields above.
-        pub(crate) const $rows: &[::conf::DirectiveDef<$crate::assemble::ConfigBuilder>] = &[
-            $( ::conf::DirectiveDef {
-                name: $directive,
-                contexts: $contexts,
-                arity: <$ty as ::server_base::from_args::FromArgs>::ARITY,
-                block: false,
-                default: $shown,
-                doc: concat!($($doc),+),
-                syntax: <$ty as ::server_base::from_args::FromArgs>::SYNTAX,
-                apply: |build, directive| {
-                    let value = match build.conf_mut::<$name>().$field.take() {
-                        None => <$ty as ::server_base::from_args::FromArgs>::parse(build, directive)?,
-                        Some(own) => ::server_base::from_args::FromArgs::parse_again(own, build, directive)?,
-                    };
-                    build.conf_mut::<$name>().$field.replace(value);
-                    Ok(())
-                },
-            }, )*
-        ];
+        impl $name {
+            /// The directives that set the fields above.
+            pub(crate) const fn rows<B: $crate::settings_set::SettingsContext>() -> &'static [::conf::DirectiveDef<B>] {
+                const { &[
+                    $( ::conf::DirectiveDef {
+                        name: $directive,
+                        contexts: $contexts,
+                        arity: <$ty as ::server_base::from_args::FromArgs>::ARITY,
+                        block: false,
+                        default: $shown,
+                        doc: concat!($($doc),+),
+                        syntax: <$ty as ::server_base::from_args::FromArgs>::SYNTAX,
+                        apply: |build, directive| {
+                            let value = match build.settings::<$name>().$field.take() {
+                                None => <$ty as ::server_base::from_args::FromArgs>::parse(build, directive)?,
+                                Some(own) => ::server_base::from_args::FromArgs::parse_again(own, build, directive)?,
+                            };
+                            build.settings::<$name>().$field.replace(value);
+                            Ok(())
+                        },
+                    }, )*
+                ] }
+            }
+        }
     };
 }

@@ -7,7 +7,7 @@ use crate::settings;
 
 settings! {
     /// Settings of files that exist once.
-    pub struct FilesMain: Main / PLAIN {
+    pub struct FilesMain: Main {
         /// Memory of all threads together for the bytes of small files; each use is preceded by a look at the path, or by
         /// a watch that reports no change. 0 for none.
         memory "open_files_memory": Offset = Offset(64 << 20), "64m", Contexts::HTTP;

@@ -63,7 +63,7 @@ pub(super) type Streams = Between<1, MAX_STREAMS>;
 
 settings! {
     /// Settings of HTTP/2 at server scope.
-    pub struct Http2Srv: Server / PLAIN {
+    pub struct Http2Srv: Server {
         /// Whether HTTP/2 is spoken: chosen by ALPN over TLS, by the preface on a plain connection.
         on "http2": bool = false, "off", HS;
         /// Most streams of a connection at a time.
@@ -81,7 +81,7 @@ settings! {
 
 settings! {
     /// Settings of HTTP/2 at location scope.
-    pub struct Http2Loc: Location / LOC_PLAIN {
+    pub struct Http2Loc: Location {
         /// Most bytes of a frame of a response body; by default such a frame fills a TLS record.
         chunk_size "http2_chunk_size": ChunkSize = ChunkSize(RECORD_CHUNK_BYTES), "16375", HSL;
     }

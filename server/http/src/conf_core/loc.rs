@@ -13,7 +13,7 @@ use server_base::opened::{ErrorLogConf, LogTarget, OpenedLogs};
 use server_base::shared_list::SharedList;
 use server_base::thread_pool::Aio;
 
-use crate::request_body::{BodyRate, InFile};
+use super::request_body::{BodyRate, InFile};
 use crate::settings;
 use crate::value::{SizeValue, Value};
 
@@ -113,7 +113,7 @@ pub struct ErrorPage {
 
 settings! {
     /// Settings of a location.
-    pub struct CoreLoc: Location / PLAIN {
+    pub struct CoreLoc: Location {
         /// Media type of files whose extension is not known.
         default_type "default_type": Text = Text(b"text/plain".to_vec()), "text/plain", HSL;
         /// Whether an error page may itself lead to an error page.

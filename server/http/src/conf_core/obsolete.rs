@@ -4,7 +4,7 @@
 
 use conf::{Contexts, DirectiveDef};
 
-use crate::assemble::ConfigBuilder;
+use crate::settings_set::SettingsContext;
 
 const H: Contexts = Contexts::HTTP;
 const HS: Contexts = Contexts::HTTP_SERVER;
@@ -20,6 +20,7 @@ macro_rules! obsolete {
             doc: $doc,
             syntax: "...",
             apply: |b, d| {
+                let b: &mut dyn ::server_base::config::ConfigContext = b;
                 b.warn(::conf::ConfError::at(
                     d,
                     concat!("the \"", $name, "\" directive ", $warning),
@@ -56,14 +57,18 @@ macro_rules! unneeded {
 
 pub(super) use {obsolete, unneeded};
 
-/// Directives of HTTP/2.
-pub(super) const HTTP2: &[DirectiveDef<ConfigBuilder>] = &[
-    unneeded!("http2_pool_size", HS),
-    unneeded!("http2_recv_buffer_size", H),
-    unneeded!("http2_streams_index_size", HS),
-    obsolete!("http2_recv_timeout", HS, "client_header_timeout"),
-    obsolete!("http2_idle_timeout", HS, "keepalive_timeout"),
-    obsolete!("http2_max_requests", HS, "keepalive_requests"),
-    obsolete!("http2_max_field_size", HS, "large_client_header_buffers"),
-    obsolete!("http2_max_header_size", HS, "large_client_header_buffers"),
-];
+/// Rows of HTTP/2.
+pub(super) const fn http2_rows<B: SettingsContext>() -> &'static [DirectiveDef<B>] {
+    const {
+        &[
+            unneeded!("http2_pool_size", HS),
+            unneeded!("http2_recv_buffer_size", H),
+            unneeded!("http2_streams_index_size", HS),
+            obsolete!("http2_recv_timeout", HS, "client_header_timeout"),
+            obsolete!("http2_idle_timeout", HS, "keepalive_timeout"),
+            obsolete!("http2_max_requests", HS, "keepalive_requests"),
+            obsolete!("http2_max_field_size", HS, "large_client_header_buffers"),
+            obsolete!("http2_max_header_size", HS, "large_client_header_buffers"),
+        ]
+    }
+}

@@ -6,18 +6,16 @@
 
 use std::sync::Arc;
 
-use conf::{ConfError, Contexts, Directive};
+use conf::Contexts;
 
-use crate::assemble::ConfigBuilder;
 use crate::settings;
 use crate::settings_set::inherited;
 use server_base::from_args::Millis;
 pub use server_base::name_servers::NameServers;
-use server_base::name_servers::name_servers;
 
 settings! {
     /// How names are resolved at run time.
-    pub struct ResolverLoc: Location / PLAIN {
+    pub struct ResolverLoc: Location {
         /// How long to wait for a name to be resolved.
         timeout "resolver_timeout": Millis = Millis(30_000), "30s", Contexts::HTTP_SERVER_LOCATION;
     }
@@ -25,11 +23,4 @@ settings! {
         /// `resolver`, where there is one.
         servers: Option<Arc<NameServers>> = inherited
     }
-}
-
-pub(super) fn resolver(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
-    conf::once(d, b.conf_mut::<ResolverLoc>().servers.is_some())?;
-    let servers = name_servers(b, d)?;
-    b.conf_mut::<ResolverLoc>().servers = Some(Arc::new(servers));
-    Ok(())
 }

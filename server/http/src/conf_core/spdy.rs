@@ -11,8 +11,8 @@ use server_base::from_args::{Between, FromArgs, Millis};
 
 use super::http2::{ChunkSize, Streams};
 use super::obsolete::{obsolete, unneeded};
-use crate::assemble::ConfigBuilder;
 use crate::settings;
+use crate::settings_set::SettingsContext;
 
 const H: Contexts = Contexts::HTTP;
 const HS: Contexts = Contexts::HTTP_SERVER;
@@ -33,7 +33,7 @@ impl FromArgs for Level {
 
 settings! {
     /// Settings of SPDY at server scope.
-    pub struct SpdySrv: Server / PLAIN {
+    pub struct SpdySrv: Server {
         /// Most streams of a connection at a time.
         max_concurrent_streams "spdy_max_concurrent_streams": Streams = Between(100), "100", HS;
         /// How much response fields are compressed; cookies never share a context with other fields.
@@ -47,18 +47,22 @@ settings! {
 
 settings! {
     /// Settings of SPDY at location scope.
-    pub struct SpdyLoc: Location / LOC_PLAIN {
+    pub struct SpdyLoc: Location {
         /// Most bytes of a frame of a response body.
         chunk_size "spdy_chunk_size": ChunkSize = ChunkSize(8 << 10), "8k", HSL;
     }
 }
 
-/// Sizes of memory that only nginx has.
-pub(super) const UNNEEDED: &[DirectiveDef<ConfigBuilder>] = &[
-    unneeded!("spdy_pool_size", HS),
-    unneeded!("spdy_recv_buffer_size", H),
-    unneeded!("spdy_streams_index_size", HS),
-];
+/// Rows of sizes of memory that only nginx has.
+pub(super) const fn unneeded_rows<B: SettingsContext>() -> &'static [DirectiveDef<B>] {
+    const {
+        &[
+            unneeded!("spdy_pool_size", HS),
+            unneeded!("spdy_recv_buffer_size", H),
+            unneeded!("spdy_streams_index_size", HS),
+        ]
+    }
+}
 
 /// Best compression that zlib knows.
 const MAX_LEVEL: u64 = 9;

@@ -2,51 +2,15 @@
 
 use conf::Contexts;
 use server_base::from_args::{Buffers, Millis, Number, Size};
-use server_base::regex::Regex;
 
+use crate::names::{NameKind, ServerName};
 use crate::settings;
 
 const HS: Contexts = Contexts::HTTP_SERVER;
 
-/// One name of a server.
-#[derive(Debug)]
-pub struct ServerName {
-    /// The text as written, lower-cased; a regular expression without its tilde.
-    pub text: Vec<u8>,
-    /// The way it matches.
-    pub kind: NameKind,
-}
-
-impl ServerName {
-    /// The empty name, which matches requests without a host.
-    pub fn empty() -> Self {
-        Self {
-            text: Vec::new(),
-            kind: NameKind::Exact,
-        }
-    }
-}
-
-/// The ways in which a server name matches.
-#[derive(Debug)]
-pub enum NameKind {
-    /// The whole name.
-    Exact,
-    /// `*.example.com`.
-    Head,
-    /// `.example.com`.
-    Dot,
-    /// `www.example.*`.
-    Tail,
-    /// `~expression`.
-    Regex(Regex),
-    /// A wildcard in the wrong place: an error as soon as the address has a choice of servers.
-    Invalid,
-}
-
 settings! {
     /// Settings of a server that are not inherited into locations.
-    pub struct CoreSrv: Server / PLAIN {
+    pub struct CoreSrv: Server {
         /// Size of the first buffer for a request head.
         client_header_buffer_size "client_header_buffer_size": Size = Size(1024), "1k", HS;
         /// Number and size of the buffers for large request heads.
@@ -89,37 +53,5 @@ impl CoreSrv {
         self.names
             .iter()
             .any(|n| matches!(n.kind, NameKind::Regex(_)))
-    }
-}
-
-impl NameKind {
-    /// The kind of a name in lower case that is no expression.
-    pub fn of(text: &[u8]) -> Self {
-        let stars = text.iter().filter(|b| **b == b'*').count();
-        let empty_label = text.windows(2).any(|w| w == b"..");
-        match text {
-            _ if empty_label || stars > 1 => Self::Invalid,
-            [b'.', _, ..] if stars == 0 => Self::Dot,
-            [b'*', b'.', _, ..] => Self::Head,
-            [first, .., b'.', b'*'] if *first != b'.' => Self::Tail,
-            _ if stars == 0 => Self::Exact,
-            _ => Self::Invalid,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn wildcards_stand_at_an_end_only() {
-        assert!(matches!(NameKind::of(b"*.a.b"), NameKind::Head));
-        assert!(matches!(NameKind::of(b".a.b"), NameKind::Dot));
-        assert!(matches!(NameKind::of(b"a.*"), NameKind::Tail));
-        assert!(matches!(NameKind::of(b""), NameKind::Exact));
-        for wrong in [&b"a.*.b"[..], b"*a.b", b"*.a.*", b"a..b", b".*"] {
-            assert!(matches!(NameKind::of(wrong), NameKind::Invalid));
-        }
     }
 }

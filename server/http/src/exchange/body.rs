@@ -1,20 +1,13 @@
-//! The response body on its way out: chunks are pulled, through stages where a module added some.
-//!
-//! A stage puts out withheld bytes piece by piece: it is not called while its last output is still on its way, so that
-//! a small body that becomes a large one takes no more memory than a large one.
+//! The response body as an exchange keeps it, and its stages. `response_body` pulls it.
 
 use std::collections::VecDeque;
-use std::io;
 
-use engines::http::{Chunk, FileRange, Method};
-use server_base::errlog::Level;
+use engines::http::{Chunk, Method};
 
-use super::body_source::BrokenSource;
 use super::part::part;
-use super::stage_queue::{QueueState, StageQueue};
+use super::stage_queue::StageQueue;
 use super::subrequest::Subrequest;
-use super::subrequest_queue::QueueRead;
-use super::{BodyRead, BodySource, Ctx, Exchange, OnArrival, Wait};
+use super::{BodySource, Ctx, Exchange, OnArrival};
 
 part! {
     /// The response body: chunks at hand, the source of the rest, and the stages on their way.
@@ -26,13 +19,13 @@ part! {
         /// Callback for arrivals while the response is on its way; set where a server is asked.
         pub on_arrival: Option<OnArrival>,
         /// The source has given something that stages may still hold.
-        pub(super) unflushed: bool,
+        pub(crate) unflushed: bool,
         /// Bytes of the response that wait for a client that takes none now; 0 while it takes them.
         pub unsent_bytes: u64,
         /// Body stages, first the one nearest to the source.
         pub stages: Vec<Box<dyn BodyStage>> => clear,
         /// The output of each of them.
-        pub(super) stage_queues: Vec<StageQueue> => clear,
+        pub(crate) stage_queues: Vec<StageQueue> => clear,
     }
 }
 
@@ -118,267 +111,14 @@ pub enum Pulled {
     Broken,
 }
 
-/// The result of one step of a stage.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stepped {
-    /// Something.
-    Done,
-    /// Nothing, for want of something to do.
-    Idle,
-    /// Nothing, since what comes next waits: see `progress.pull_wait`.
-    Pending,
-    /// Nothing in this pass, in which enough has been done.
-    BudgetSpent,
-}
-
 impl Exchange {
     /// Whether the response must not have a body on the wire.
     pub fn header_only(&self) -> bool {
         self.head.method == Method::Head || matches!(self.reply.status, 100..=199 | 204 | 304)
     }
 
-    /// Returns the next piece of the body. Called only while the exchange is
-    /// [`State::Responding`](super::State::Responding). A caller that writes the piece in the same turn needs no marks.
-    #[inline]
-    pub fn pull(&mut self, cx: &mut Ctx<'_>) -> Pulled {
-        loop {
-            match self.pull_marked(cx) {
-                Pulled::Chunk(Chunk::Flush) => {}
-                pulled => return pulled,
-            }
-        }
-    }
-
-    /// Returns the next piece of the body, see [`Exchange::pull`], or a mark that all before it is to leave at once
-    /// ([`Chunk::Flush`]).
-    #[inline]
-    pub fn pull_marked(&mut self, cx: &mut Ctx<'_>) -> Pulled {
-        if self.body.stages.is_empty() && !self.subrequests.has_queue() {
-            return self.next_own(cx);
-        }
-        self.pull_made(cx)
-    }
-
-    /// Returns the next piece or mark, see [`Exchange::pull_marked`], where stages or subrequests make the body.
-    #[inline(never)]
-    fn pull_made(&mut self, cx: &mut Ctx<'_>) -> Pulled {
-        let has_queue = self.subrequests.has_queue();
-        if has_queue && self.subrequests.outer == 0 {
-            return match self.next_queued(cx) {
-                Ok(QueueRead::Chunk(chunk)) => Pulled::Chunk(chunk),
-                Ok(QueueRead::End) => Pulled::End,
-                Ok(QueueRead::Pending) => Pulled::Pending,
-                Err(broken) => self.broken(broken),
-            };
-        }
-        self.progress.pull_wait = None;
-        let first = if has_queue { self.queue_position() } else { 0 };
-        self.body
-            .stage_queues
-            .resize_with(self.body.stages.len(), StageQueue::default);
-        loop {
-            let last = self
-                .body
-                .stage_queues
-                .last_mut()
-                .expect("a lane for each stage");
-            if let Some(chunk) = last.out.pop_front() {
-                return Pulled::Chunk(chunk);
-            }
-            // The stage nearest to the wire goes first: what is under way is not joined by more.
-            let stages = (first..self.body.stages.len()).rev();
-            let stepped = stages
-                .map(|i| self.step(i, cx))
-                .find(|done| *done != Ok(Stepped::Idle));
-            let done = match stepped {
-                Some(Ok(Stepped::Pending)) if self.must_flush() => {
-                    self.body.stages[first].flush(&mut self.body.stage_queues[first].out)
-                }
-                Some(Ok(Stepped::Pending)) => return Pulled::Pending,
-                Some(Ok(Stepped::BudgetSpent)) => return Pulled::BudgetSpent,
-                Some(done) => done.map(|_| ()),
-                None => return Pulled::End,
-            };
-            if let Err(broken) = done {
-                return self.broken(broken);
-            }
-        }
-    }
-
-    /// The next piece of the exchange's own body: the chunks at hand, then those of the source.
-    #[inline]
-    pub(super) fn next_own(&mut self, cx: &mut Ctx<'_>) -> Pulled {
-        match self.body.chunks.pop_front() {
-            Some(chunk) => Pulled::Chunk(chunk),
-            None if self.body.source.is_none() => Pulled::End,
-            None => self.next_of_source(cx),
-        }
-    }
-
-    #[inline(never)]
-    fn next_of_source(&mut self, cx: &mut Ctx<'_>) -> Pulled {
-        let Some(source) = &mut self.body.source else {
-            return Pulled::End;
-        };
-        self.progress.pull_wait = None;
-        match source.next(cx) {
-            BodyRead::Chunk(chunk) => {
-                let held = !self.body.stages.is_empty() || self.is_subrequest();
-                self.body.unflushed = held && !matches!(chunk, Chunk::Flush);
-                Pulled::Chunk(chunk)
-            }
-            // Stages let go of what they hold, once: the source is asked again behind the mark.
-            BodyRead::Pending(_) if self.body.unflushed => {
-                self.body.unflushed = false;
-                Pulled::Chunk(Chunk::Flush)
-            }
-            BodyRead::Broken => {
-                self.body.source = Some(Box::new(BrokenSource));
-                match std::mem::take(&mut self.body.unflushed) {
-                    true => Pulled::Chunk(Chunk::Flush),
-                    false => Pulled::Broken,
-                }
-            }
-            BodyRead::Pending(wait) => {
-                self.progress.pull_wait = Some(wait);
-                Pulled::Pending
-            }
-            BodyRead::End => {
-                self.body.source = None;
-                Pulled::End
-            }
-        }
-    }
-
     /// Whether its body may have to be waited for.
     pub fn may_wait(&self) -> bool {
         self.body.source.is_some() || self.subrequests.has_queue()
     }
-
-    fn broken(&self, broken: Broken) -> Pulled {
-        if !broken.0.is_empty() {
-            self.log(Level::Error, format_args!("{}", broken.0));
-        }
-        Pulled::Broken
-    }
-
-    /// Takes back what was pulled and could not leave yet.
-    pub(super) fn put_back(&mut self, chunk: Chunk) {
-        if self.subrequests.has_queue() && self.subrequests.outer == 0 {
-            return self.put_back_queued(chunk);
-        }
-        let queue = match self.body.stage_queues.last_mut() {
-            Some(lane) if !self.body.stages.is_empty() => &mut lane.out,
-            _ => &mut self.body.chunks,
-        };
-        queue.push_front(chunk);
-    }
-
-    /// Runs one step of a stage.
-    pub(super) fn step(&mut self, i: usize, cx: &mut Ctx<'_>) -> Result<Stepped, Broken> {
-        if self.body.stages[i].resume(&mut self.body.stage_queues[i].out)? {
-            return Ok(Stepped::Done);
-        }
-        match self.body.stage_queues[i].state {
-            QueueState::Open => {}
-            QueueState::Ending => {
-                self.body.stage_queues[i].state = QueueState::Ended;
-                return Ok(Stepped::Done);
-            }
-            QueueState::Ended => return Ok(Stepped::Idle),
-        }
-        // Nothing is asked of the source before there is memory for what comes of it.
-        if let Some(bytes) = self.body.stages[i].missing_bytes() {
-            self.progress.pull_wait = Some(self.wait_for_memory(cx, bytes));
-            return Ok(Stepped::Pending);
-        }
-        // Subrequests join behind the stages about the body itself and before those about what the client gets.
-        let joined = self.subrequests.has_queue() && i == self.queue_position();
-        // Only what is read anew counts against the budget: what stages hold already goes on.
-        if (joined || i == 0) && cx.budget.get() == 0 {
-            self.progress.pull_wait = Some(Wait::until(cx.clock.mono_ms));
-            return Ok(Stepped::BudgetSpent);
-        }
-        let input = if joined {
-            match self.next_queued(cx)? {
-                QueueRead::Pending => return Ok(Stepped::Pending),
-                QueueRead::End => None,
-                QueueRead::Chunk(chunk) => {
-                    let (read, rest) = self.in_memory(chunk, cx)?;
-                    if let Some(rest) = rest {
-                        self.put_back_queued(rest);
-                    }
-                    Some(read)
-                }
-            }
-        } else if let Some(before) = i
-            .checked_sub(1)
-            .map(|before| &mut self.body.stage_queues[before])
-        {
-            match before.out.pop_front() {
-                None if before.state != QueueState::Ended => return Ok(Stepped::Idle),
-                input => input,
-            }
-        } else {
-            match self.next_own(cx) {
-                Pulled::Chunk(chunk) => {
-                    let (read, rest) = self.in_memory(chunk, cx)?;
-                    if let Some(rest) = rest {
-                        self.body.chunks.push_front(rest);
-                    }
-                    Some(read)
-                }
-                Pulled::End => None,
-                Pulled::Pending | Pulled::BudgetSpent => return Ok(Stepped::Pending),
-                Pulled::Broken => return Err(Broken("")),
-            }
-        };
-        let (stage, lane) = (&mut self.body.stages[i], &mut self.body.stage_queues[i]);
-        match input {
-            Some(Chunk::Flush) => stage.flush(&mut lane.out)?,
-            Some(chunk) => stage.chunk(chunk, &mut lane.out)?,
-            None => {
-                lane.state = QueueState::Ending;
-                stage.end(&mut lane.out)?;
-            }
-        }
-        Ok(Stepped::Done)
-    }
-
-    /// A chunk as stages take it, and the rest of it: of a file at most [`READ_BYTES`] are read.
-    fn in_memory(&self, chunk: Chunk, cx: &mut Ctx<'_>) -> Result<(Chunk, Option<Chunk>), Broken> {
-        let Chunk::File(mut range) = chunk else {
-            cx.budget.set(cx.budget.get().saturating_sub(chunk.len()));
-            return Ok((chunk, None));
-        };
-        let left = range.len.saturating_sub(READ_BYTES);
-        range.len -= left;
-        cx.budget.set(cx.budget.get().saturating_sub(range.len));
-        let bytes = cx
-            .files
-            .read(&range)
-            .map_err(|error| self.unreadable(&error))?;
-        let rest = (left > 0).then(|| {
-            let offset = range.offset + range.len;
-            Chunk::File(FileRange {
-                file: range.file,
-                offset,
-                len: left,
-            })
-        });
-        Ok((Chunk::Owned(bytes), rest))
-    }
-
-    pub(super) fn unreadable(&self, error: &io::Error) -> Broken {
-        let text = format_args!("pread() failed ({})", conf::os_error(error));
-        self.log(Level::Crit, text);
-        Broken("")
-    }
 }
-
-/// Maximum number of bytes of a file that are read at a time for stages.
-const READ_BYTES: u64 = 32 << 10;
-
-#[cfg(test)]
-#[path = "body_tests.rs"]
-mod tests;

@@ -24,7 +24,7 @@ pub enum BodyRead {
 }
 
 /// The source of a body that is broken.
-pub(super) struct BrokenSource;
+pub(crate) struct BrokenSource;
 
 impl BodySource for BrokenSource {
     fn next(&mut self, _: &mut Ctx<'_>) -> BodyRead {

@@ -92,7 +92,7 @@ impl Exchange {
 
     /// Arranges that the exchange is woken when its connection may have the bytes that it was refused; returns the
     /// wait for that.
-    pub(super) fn wait_for_memory(&mut self, cx: &Ctx<'_>, bytes: u64) -> Wait {
+    pub(crate) fn wait_for_memory(&mut self, cx: &Ctx<'_>, bytes: u64) -> Wait {
         memory::wait_for(self.client.connection, bytes, self.waker(cx));
         // A time as well: another exchange may have been woken in its place, and have ended.
         Wait::woken_or_until(cx.clock.mono_ms + memory::RETRY_MS)

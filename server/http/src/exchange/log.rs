@@ -10,7 +10,7 @@ use server_base::errlog::{self, Details, Level, Printable, Record, Shown, Topics
 use super::{Ctx, Exchange};
 use crate::conf_core::CoreSrv;
 use crate::debug_http;
-use crate::handler::Phase;
+use crate::decision::Phase;
 use crate::trace::Event;
 
 impl Exchange {

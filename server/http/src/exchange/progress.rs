@@ -5,8 +5,8 @@ use server_base::waker::Waker;
 use super::Wait;
 use super::action::Action;
 use super::part::part;
-use crate::handler::Phase;
-use crate::request_body::RequestBody;
+use super::request_body::RequestBody;
+use crate::decision::Phase;
 
 /// The state of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,5 +60,14 @@ part! {
         pub(crate) body: Option<Box<RequestBody>>,
         /// Bytes of the request received, head and body.
         pub bytes: u64,
+    }
+}
+
+impl RequestProgress {
+    /// Sets the phase to run next.
+    #[inline]
+    pub(crate) fn enter(&mut self, phase: Phase) {
+        self.phase = phase;
+        self.handler = 0;
     }
 }

@@ -50,6 +50,12 @@ impl RequestRoute {
         &self.own_location().core
     }
 
+    /// Counts a redirection; false when there have been too many.
+    pub(crate) fn spend_redirect(&mut self) -> bool {
+        self.uri_changes = self.uri_changes.saturating_sub(1);
+        self.uri_changes > 0
+    }
+
     /// The server.
     #[inline]
     pub fn own_server(&self) -> &Server {

@@ -6,13 +6,13 @@ use engines::http::Chunk;
 
 /// The output of a stage, and its progress.
 #[derive(Default)]
-pub(super) struct StageQueue {
-    pub(super) out: VecDeque<Chunk>,
-    pub(super) state: QueueState,
+pub(crate) struct StageQueue {
+    pub(crate) out: VecDeque<Chunk>,
+    pub(crate) state: QueueState,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum QueueState {
+pub(crate) enum QueueState {
     /// The stage takes more.
     #[default]
     Open,

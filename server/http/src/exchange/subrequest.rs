@@ -3,7 +3,7 @@
 //! A subrequest is an exchange of its own, with method GET, that begins where rewriting of the server begins and skips
 //! the access phase, as in nginx. It has the head, the variables and the extensions of the client's request: they are
 //! lent to it while it works ([`Exchange::with_parent_state`]), so that an exchange without subrequests pays nothing
-//! for them. Its head is never sent; [`Subrequest`] says where its body goes. `subrequest_queue` joins bodies.
+//! for them. Its head is never sent; [`Subrequest`] says where its body goes. `response_body` runs them and joins bodies.
 //!
 //! Absent: methods other than GET, subrequests without a waiting parent (`mirror`).
 //!
@@ -15,28 +15,27 @@ use server_base::errlog::{Level, Printable};
 use server_base::regex::FailedMatch;
 
 use super::subrequest_queue::SubrequestQueue;
-use super::{Ctx, Exchange, State, Wait};
+use super::{Ctx, Exchange, State};
 use crate::debug_http;
-use crate::handler::Phase;
-use crate::phases;
+use crate::decision::Phase;
 
 /// The role of an exchange in a tree of subrequests.
 #[derive(Default)]
 pub struct SubrequestState {
     /// Its depth below the client's exchange.
-    nesting: u8,
+    pub(crate) nesting: u8,
     /// The head of the response to the client was made before it began.
     is_late: bool,
     /// Subrequests that the client's request has led to so far; lent like the head.
-    begun: u32,
+    pub(crate) begun: u32,
     /// The charset of the response to the client, empty while it is not known.
     charset: Vec<u8>,
     /// Number of the last body stages that come after the place where bodies of subrequests join.
-    pub(super) outer: usize,
+    pub(crate) outer: usize,
     /// The place where they join, if any may.
-    pub(super) queue: Option<Box<SubrequestQueue>>,
+    pub(crate) queue: Option<Box<SubrequestQueue>>,
     /// The subrequest that a phase waits for.
-    awaited: Option<Box<Exchange>>,
+    pub(crate) awaited: Option<Box<Exchange>>,
 }
 
 impl SubrequestState {
@@ -52,17 +51,17 @@ impl SubrequestState {
     }
 
     /// The subrequest that a phase waits for.
-    pub(super) fn awaited(&self) -> Option<&Exchange> {
+    pub(crate) fn awaited(&self) -> Option<&Exchange> {
         self.awaited.as_deref()
     }
 
     /// A request of a client begins, with memory that another had.
-    pub(super) fn begin(&mut self) {
+    pub(crate) fn begin(&mut self) {
         self.begun = 0;
     }
 
     /// Drops its own subrequests.
-    pub(super) fn drop_own(&mut self) {
+    pub(crate) fn drop_own(&mut self) {
         self.outer = 0;
         self.queue = None;
         self.awaited = None;
@@ -71,19 +70,19 @@ impl SubrequestState {
 
 /// A subrequest whose body is part of its parent's, or held for it.
 pub struct Subrequest {
-    pub(super) exchange: Box<Exchange>,
+    pub(crate) exchange: Box<Exchange>,
     /// The replacement for a body that is empty or an error's, and its media type.
-    pub(super) stub: Option<(Vec<u8>, Vec<u8>)>,
+    pub(crate) stub: Option<(Vec<u8>, Vec<u8>)>,
     /// The stage that asked does nothing more before it has ended.
-    pub(super) waited: bool,
+    pub(crate) waited: bool,
     /// The receiver of the body, in memory.
-    pub(super) on_complete: Option<OnComplete>,
+    pub(crate) on_complete: Option<OnComplete>,
     /// Something of the body has been pulled.
-    pub(super) begun: bool,
+    pub(crate) begun: bool,
 }
 
 /// Takes the status and the body of a subrequest.
-pub(super) type OnComplete = Box<dyn FnOnce(&mut Exchange, u16, Vec<u8>)>;
+pub(crate) type OnComplete = Box<dyn FnOnce(&mut Exchange, u16, Vec<u8>)>;
 
 impl Subrequest {
     /// A subrequest of `x`, not begun yet.
@@ -161,42 +160,6 @@ impl Exchange {
             || (!self.is_subrequest() && self.progress.state == State::Responding)
     }
 
-    /// Makes a subrequest of which only the head is wanted, or goes on with it: for a handler whose phase waits for it.
-    pub fn ask(&mut self, cx: &mut Ctx<'_>, uri: &[u8], args: &[u8]) -> Answer {
-        let mut child = match self.subrequests.awaited.take() {
-            Some(child) => child,
-            None => match open(self, cx, uri, args) {
-                Ok(child) => child,
-                Err(TooMany) => {
-                    self.progress.state = State::Aborted;
-                    return Answer::None;
-                }
-            },
-        };
-        self.with_parent_state(&mut child, |child| go_on(child, cx));
-        match child.progress.state {
-            State::Running | State::Waiting(_) => {
-                self.progress.state = match child.progress.state {
-                    // What wakes the child gives this exchange a turn: they have the same key.
-                    waits @ State::Waiting(_) => waits,
-                    _ => State::Waiting(Wait::woken()),
-                };
-                self.subrequests.awaited = Some(child);
-                Answer::Wait
-            }
-            State::Responding => {
-                self.with_parent_state(&mut child, |child| phases::log_subrequest(child, cx));
-                Answer::Head(child)
-            }
-            State::Aborted => {
-                self.reply.status = child.reply.status;
-                self.progress.keep_alive = false;
-                self.progress.state = State::Aborted;
-                Answer::None
-            }
-        }
-    }
-
     /// Runs `work` while a subrequest has the state of the client's request.
     pub fn with_parent_state<T>(
         &mut self,
@@ -230,16 +193,12 @@ impl Exchange {
     }
 }
 
-/// Runs a subrequest that is new or whose wait has ended.
-pub(super) fn go_on(child: &mut Exchange, cx: &mut Ctx<'_>) {
-    match child.progress.state {
-        State::Running => phases::run(child, cx),
-        State::Waiting(_) if child.is_due(cx.clock.mono_ms) => phases::resume(child, cx),
-        _ => {}
-    }
-}
-
-fn open(x: &mut Exchange, cx: &Ctx<'_>, uri: &[u8], args: &[u8]) -> Result<Box<Exchange>, TooMany> {
+pub(crate) fn open(
+    x: &mut Exchange,
+    cx: &Ctx<'_>,
+    uri: &[u8],
+    args: &[u8],
+) -> Result<Box<Exchange>, TooMany> {
     let shown = Printable(uri);
     if x.subrequests.nesting >= MAX_SUBREQUESTS_DEEP {
         let text = format_args!("subrequests cycle while processing \"{shown}\"");
@@ -286,7 +245,3 @@ fn open(x: &mut Exchange, cx: &Ctx<'_>, uri: &[u8], args: &[u8]) -> Result<Box<E
 pub const MAX_SUBREQUESTS_DEEP: u8 = 51;
 /// Maximum number of subrequests of one client's request: nginx has as many at a time.
 pub const MAX_SUBREQUESTS: u32 = 64_534;
-
-#[cfg(test)]
-#[path = "subrequest_tests.rs"]
-mod tests;

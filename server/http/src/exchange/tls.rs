@@ -8,7 +8,7 @@ use engines::http::Method;
 use tls::{Config, Info, Verified};
 
 use crate::http::LocalHttp;
-use crate::names::{Unmatched, named_server};
+use crate::names::Unmatched;
 
 /// A TLS connection after its handshake; made once for all its exchanges.
 #[derive(Debug)]
@@ -75,7 +75,7 @@ impl Tls {
             return Ok(known);
         }
         let addr = http.ports[port].addr(local);
-        let server = named_server(addr, self.info.server_name.as_deref())?;
+        let server = addr.names.named(self.info.server_name.as_deref())?;
         self.server.set((http.number, server));
         Ok(server)
     }

@@ -9,11 +9,10 @@
 use engines::http::FieldId;
 use server_base::errlog::Level;
 
-use super::{Phase, enter, refused};
 use crate::conf_core::Satisfy;
 use crate::debug_http;
+use crate::decision::{Access, Phase};
 use crate::exchange::{Ctx, Exchange, State, Wait};
-use crate::handler::Access;
 use crate::http::Http;
 use crate::reply;
 use crate::trace::Event;
@@ -38,7 +37,7 @@ pub fn delay_counts_from(x: &mut Exchange, since_ms: u64) {
 #[inline(always)] // See `phase`.
 pub(super) fn run(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
     if x.is_subrequest() {
-        return enter(x, Phase::PreContent);
+        return x.progress.enter(Phase::PreContent);
     }
     while let Some(handler) = http.handlers.access.get(x.progress.handler) {
         let any = *x.core_loc(http).satisfy == Satisfy::Any;
@@ -48,7 +47,7 @@ pub(super) fn run(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
             Access::Allow if any => {
                 x.progress.access_code = 0;
                 x.reply.fields.remove(FieldId::WwwAuthenticate);
-                return enter(x, Phase::PreContent);
+                return x.progress.enter(Phase::PreContent);
             }
             Access::Allow => {}
             Access::Deny(status @ (401 | 403)) if any => {
@@ -59,14 +58,14 @@ pub(super) fn run(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
             Access::Deny(401) => {
                 x.note(|| Event::Refused(x.progress.phase, x.progress.handler, 401));
                 x.progress.access_code = 401;
-                return enter(x, Phase::PostAccess);
+                return x.progress.enter(Phase::PostAccess);
             }
-            Access::Deny(status) => return refused(x, cx, status),
+            Access::Deny(status) => return reply::refuse(x, cx, status),
             Access::Wait => return,
         }
         x.progress.handler += 1;
     }
-    enter(x, Phase::PostAccess);
+    x.progress.enter(Phase::PostAccess);
 }
 
 /// Refuses what no handler allowed.
@@ -75,7 +74,7 @@ pub(super) fn decide(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
     let code = x.progress.access_code;
     debug_http!(x, "post access phase: {code}");
     match code {
-        0 => return enter(x, Phase::PreContent),
+        0 => return x.progress.enter(Phase::PreContent),
         401 if hold(x, cx, http) => return,
         403 => x.log(Level::Error, format_args!("access forbidden by rule")),
         _ => {}

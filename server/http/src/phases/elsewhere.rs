@@ -8,7 +8,8 @@ use std::rc::Rc;
 
 use server_base::regex::FailedMatch;
 
-use super::{Phase, enter, phase};
+use super::phase;
+use crate::decision::Phase;
 use crate::exchange::{Ctx, Exchange, State};
 use crate::http::Http;
 
@@ -25,14 +26,14 @@ pub fn permitted(x: &mut Exchange, cx: &mut Ctx<'_>, uri: &[u8]) -> Option<usize
     other.target.host_port = x.target.host_port;
     other.vars.request_id = x.vars.request_id;
     other.target.set_uri(uri);
-    enter(&mut other, Phase::ServerRewrite);
+    other.progress.enter(Phase::ServerRewrite);
     with_parent_state(x, &mut other);
     while other.progress.state == State::Running
         && !matches!(other.progress.phase, Phase::PreContent)
     {
         match other.progress.phase {
             _ if other.vars.failed_match == FailedMatch::New => break,
-            Phase::PreAccess => enter(&mut other, Phase::Access),
+            Phase::PreAccess => other.progress.enter(Phase::Access),
             _ => rarely(&mut other, cx, &x.route.http),
         }
     }

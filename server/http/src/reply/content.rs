@@ -19,7 +19,7 @@ pub(super) fn describe(head: &mut ResponseHead, reply: &Reply, timing: ResourceT
         head.body = BodyLength::Length(length);
     }
     if timing.is_any() {
-        timing.push(head, reply);
+        push_timing(timing, head, reply);
     }
     if reply.fields.get(FieldId::LastModified).is_some() {
         // `add_header` has put its own in the place of ours.
@@ -41,3 +41,39 @@ pub(super) fn describe(head: &mut ResponseHead, reply: &Reply, timing: ResourceT
         }
     }
 }
+
+/// Adds the fields for scripts to the head of a response.
+#[cold]
+#[inline(never)]
+fn push_timing(timing: ResourceTiming, head: &mut ResponseHead, reply: &Reply) {
+    if timing.announces_lengths {
+        match (reply.status, length(head)) {
+            (200, Some(length)) => {
+                // Without an allocation: most responses of such a server have the field.
+                let mut value = [0; SIZE.len() + 20];
+                let value = &mut value[..SIZE.len() + length.len()];
+                value[..SIZE.len()].copy_from_slice(SIZE);
+                value[SIZE.len()..].copy_from_slice(length);
+                head.push_own(FieldId::Other, b"Server-Timing: ", value);
+            }
+            (400.., _) => head.push_own(FieldId::Other, b"Server-Timing: ", b"error"),
+            _ => {}
+        }
+    }
+    let fields = &reply.fields;
+    let mut names = fields.fields.iter().map(|field| fields.bytes(field.name));
+    if timing.shows_times && !names.any(|name| name.eq_ignore_ascii_case(TIMING)) {
+        head.push_own(FieldId::Other, b"Timing-Allow-Origin: ", b"*");
+    }
+}
+
+/// Returns the decimal length of the body, if its field was added last.
+fn length(head: &ResponseHead) -> Option<&[u8]> {
+    let last = head.fields.last()?;
+    (last.id == FieldId::ContentLength).then(|| head.bytes(last.value))
+}
+
+/// The metric of `Server-Timing` with the length.
+const SIZE: &[u8] = b"size;dur=";
+/// The field that lets scripts see times.
+const TIMING: &[u8] = b"Timing-Allow-Origin";

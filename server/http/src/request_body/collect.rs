@@ -3,55 +3,12 @@
 use engines::http::{BodyLength, Version};
 use server_base::errlog::{Level, Printable};
 use server_base::files::{Keep, TempError, TempFile};
-use server_base::keyword;
 
-use super::pace::Pace;
-use crate::conf_core::CoreLoc;
+use crate::conf_core::InFile;
 use crate::debug_http;
-use crate::exchange::{Ctx, Exchange, State, Wait};
-use crate::handler::REQUEST_TIMEOUT;
-
-keyword! {
-    /// `client_body_in_file_only`.
-    pub enum InFile {
-        /// Only what is too large for memory is in a file.
-        Off = "off",
-        /// All of it, in a file that is removed after the request.
-        Clean = "clean",
-        /// All of it, in a file that stays.
-        On = "on",
-    }
-}
-
-/// Options of collecting a body.
-#[derive(Clone, Copy, Debug)]
-pub struct CollectOptions {
-    /// Whether it is to be in a file, small or large.
-    pub in_file: InFile,
-    /// Permission bits of the file.
-    pub mode: u32,
-    /// Level of the log line about the file; `None` for no line.
-    pub log: Option<Level>,
-    /// Maximum length of a body without an announced one, bytes, if that is below `client_max_body_size`; all of it is in
-    /// memory.
-    pub most: Option<u64>,
-}
-
-impl CollectOptions {
-    /// The options of the location.
-    pub fn of(loc: &CoreLoc) -> Self {
-        let in_file = *loc.client_body_in_file_only;
-        Self {
-            in_file,
-            mode: 0o600,
-            log: Some(match in_file {
-                InFile::Off => Level::Warn,
-                InFile::Clean | InFile::On => Level::Notice,
-            }),
-            most: None,
-        }
-    }
-}
+use crate::decision::REQUEST_TIMEOUT;
+use crate::exchange::request_body::Reader;
+use crate::exchange::{CollectOptions, Ctx, Exchange, State, Wait};
 
 /// The progress of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,22 +19,6 @@ pub enum Collected {
     Wait,
     /// It cannot be had: the handler answers with this status.
     Status(u16),
-}
-
-/// Collects a body.
-pub(super) struct Reader {
-    plan: CollectOptions,
-    /// The part that is not in a file.
-    memory: Vec<u8>,
-    /// Maximum number of bytes in memory.
-    memory_limit: u64,
-    pub(super) file: Option<TempFile>,
-    /// Maximum length of a body without an announced one, bytes; 0 for none.
-    most: u64,
-    pub(super) pace: Pace,
-    end: Option<Result<(), u16>>,
-    /// The handler knows of the end.
-    told: bool,
 }
 
 /// Asks for the whole body and returns its progress. Further calls only return the progress; the options of the first
@@ -170,22 +111,6 @@ fn begin(x: &mut Exchange, cx: &mut Ctx<'_>, plan: &CollectOptions) {
 }
 
 impl Reader {
-    /// Whether nothing more is waited for.
-    pub(super) fn is_done(&self) -> bool {
-        self.end.is_some()
-    }
-
-    /// Whether nothing more is waited for, and the handler is to run.
-    pub(super) fn is_due(&self) -> bool {
-        self.is_done() && !self.told
-    }
-
-    /// The whole body, if it is in memory.
-    pub(super) fn whole_in_memory(&self) -> Option<&[u8]> {
-        let whole = self.end == Some(Ok(())) && self.file.is_none();
-        whole.then_some(&*self.memory)
-    }
-
     /// Takes a piece; `so_far` bytes have arrived with it.
     pub(super) fn take(&mut self, x: &mut Exchange, cx: &mut Ctx<'_>, bytes: Vec<u8>, so_far: u64) {
         if self.is_done() {

@@ -2,7 +2,8 @@
 
 use engines::http::Version;
 
-use super::{CollectOptions, Collected, HELD_BYTES, JOINED_BYTES, collect};
+use super::{CollectOptions, Collected, HELD_BYTES, collect};
+use crate::exchange::request_body::JOINED_BYTES;
 use crate::exchange::{Exchange, State, Wait};
 use crate::testing::{START_MS, World};
 

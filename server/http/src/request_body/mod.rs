@@ -16,43 +16,17 @@
 
 mod broken;
 mod collect;
-mod pace;
-mod pieces;
 pub mod stream;
 pub(crate) mod unread;
-
-use std::collections::VecDeque;
 
 use engines::http::{BodyLength, Version};
 use server_base::files::TempFile;
 
 use crate::conf_core::CoreLoc;
+pub use crate::exchange::CollectOptions;
+use crate::exchange::request_body::{Pace, RequestBody, Stream};
 use crate::exchange::{Ctx, Exchange, State, Wait};
-use collect::Reader;
-pub use collect::{CollectOptions, Collected, InFile, collect};
-pub use pace::BodyRate;
-use pace::Pace;
-use pieces::{Stream, Unread};
-
-/// The received part of a request body.
-#[derive(Default)]
-pub struct RequestBody {
-    /// Pieces that no handler has asked for yet.
-    held: VecDeque<Vec<u8>>,
-    held_bytes: u64,
-    /// All that has come.
-    received: u64,
-    /// Bytes used up since the driver asked.
-    used: u64,
-    /// Nothing comes any more.
-    ended: bool,
-    /// Collects the whole body, where a handler asked for that.
-    reader: Option<Reader>,
-    /// Or piece by piece.
-    stream: Option<Stream>,
-    /// Or counts a body without a reader.
-    unread: Option<Unread>,
-}
+pub use collect::{Collected, collect};
 
 impl Exchange {
     /// Takes a piece of the body. Called while [`Exchange::wants_body`].
@@ -103,15 +77,6 @@ impl Exchange {
         self.input.body = Some(request_body);
     }
 
-    /// Whether the exchange waits for something of the body that is there now.
-    #[inline]
-    pub fn is_body_due(&self) -> bool {
-        let Some(request_body) = &self.input.body else {
-            return false;
-        };
-        request_body.is_due() && self.is_waiting()
-    }
-
     /// Whether something of the body is there now for a handler that passes it on while the response is on its way.
     #[inline]
     pub fn has_body_arrived(&self) -> bool {
@@ -147,13 +112,6 @@ impl Exchange {
         self.collects_body()
             || (request_body.is_some_and(|body| lacks(body)) && self.wants_body())
             || self.is_held()
-    }
-
-    /// Whether the response is on its way, and a handler takes pieces of the body or of a tunnel.
-    pub(crate) fn passes_body(&self) -> bool {
-        let request_body = self.input.body.as_ref();
-        self.progress.state == State::Responding
-            && request_body.is_some_and(|request_body| request_body.stream.is_some())
     }
 
     /// Bytes that were used up since this was asked.
@@ -234,47 +192,8 @@ fn pace_of(loc: &CoreLoc, now_ms: u64) -> Pace {
     Pace::begin(gap_ms, all_ms, *loc.client_body_min_rate, now_ms)
 }
 
-impl RequestBody {
-    /// Holds a piece until somebody asks.
-    fn hold(&mut self, bytes: Vec<u8>) {
-        self.held_bytes += bytes.len() as u64;
-        // Small pieces are joined: what is held is not to be more than its bytes.
-        match self.held.back_mut() {
-            Some(last) if last.len() + bytes.len() <= JOINED_BYTES => {
-                last.extend_from_slice(&bytes);
-            }
-            _ => self.held.push_back(bytes),
-        }
-    }
-
-    /// Whether pieces have arrived since the handler last ran.
-    fn is_due(&self) -> bool {
-        self.reader.as_ref().is_some_and(Reader::is_due)
-            || self.stream.as_ref().is_some_and(Stream::is_due)
-            || self
-                .unread
-                .as_ref()
-                .is_some_and(|unread| self.ended || unread.is_exceeded(self.received))
-    }
-
-    /// Marks all arrivals as seen: the handler runs now.
-    pub(crate) fn forget_arrivals(&mut self) {
-        if let Some(stream) = &mut self.stream {
-            stream.due = false;
-        }
-    }
-
-    /// When more of it must have come for the handler that takes pieces, monotonic milliseconds.
-    pub(crate) fn due_ms(&self) -> Option<u64> {
-        self.stream.as_ref()?.until_ms()
-    }
-}
-
 /// Bytes of a body that are held before anybody takes them; as much is read ahead over HTTP/2.
 pub const HELD_BYTES: u64 = 64 << 10;
-/// Bytes up to which pieces that are held are joined.
-const JOINED_BYTES: usize = 4 << 10;
-
 #[cfg(test)]
 #[path = "held_tests.rs"]
 mod tests;

@@ -18,11 +18,10 @@
 use engines::http::{BodyLength, Chunk};
 use server_base::errlog::Level;
 
-use super::RequestBody;
-use super::pieces::{Limits, Stream};
 use crate::debug_http;
+use crate::decision::REQUEST_TIMEOUT;
+use crate::exchange::request_body::{Limits, RequestBody, Stream};
 use crate::exchange::{Ctx, Exchange};
-use crate::handler::REQUEST_TIMEOUT;
 
 /// The result of [`take`].
 #[derive(Debug)]

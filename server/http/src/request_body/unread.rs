@@ -11,9 +11,9 @@ use engines::http::BodyLength;
 use server_base::errlog::Level;
 
 use super::pace_of;
-use super::pieces::Unread;
+use crate::decision::Phase;
+use crate::exchange::request_body::Unread;
 use crate::exchange::{Ctx, Exchange, State, Wait};
-use crate::handler::Phase;
 
 impl Exchange {
     /// Returns whether a response that is decided waits for the end of the request body.

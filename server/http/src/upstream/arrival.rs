@@ -15,9 +15,10 @@ use server_upstream::picker::Outcome;
 
 /// Called at each wake, and when more of the request body has come.
 pub(super) fn arrived(x: &mut Exchange, cx: &mut Ctx<'_>) {
-    if let Some(mut run) = Run::take(x) {
-        take(&mut run, x, cx);
-        run.keep(x);
+    let upstream = x.upstream.as_mut();
+    if let Some(mut pass) = upstream.and_then(|upstream| upstream.pass.take()) {
+        pass.arrived(x, cx);
+        record(x).pass = Some(pass);
     }
 }
 

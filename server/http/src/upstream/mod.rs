@@ -1,8 +1,8 @@
 //! Requests that other servers answer: shared by `proxy_pass` and its kin.
 //!
-//! An exchange that is passed on keeps an [`Upstream`]: which servers were tried, and the response so far. [`handle`]
-//! is the content handler; run again after each wait, it goes on with the step it is at. The specifics of a protocol
-//! are in its [`Gateway`]. Sockets are the business of a [`Connector`](server_upstream::connector::Connector).
+//! An exchange that is passed on keeps an [`Upstream`](crate::exchange::Upstream): which servers were tried, and the response
+//! so far. [`handle`] is the content handler; run again after each wait, it goes on with the step it is at. The specifics of a
+//! protocol are in its [`Gateway`]. Sockets are the business of a [`Connector`](server_upstream::connector::Connector).
 //!
 //! ```text
 //! body      the request body is collected, or left to be passed on as it comes
@@ -26,7 +26,6 @@ pub mod gateway;
 pub mod group;
 mod head;
 mod next;
-mod record;
 mod response_buffer;
 mod rows;
 mod run;
@@ -38,11 +37,11 @@ pub mod values;
 mod variables;
 mod wording;
 
+use crate::decision::Content;
+use crate::exchange::upstream::Pass;
 use crate::exchange::{Action, Ctx, Exchange};
-use crate::handler::Content;
 pub use conf::UpstreamConf;
 pub use gateway::{Gateway, Note, Outgoing, Verdict};
-pub use record::Upstream;
 use run::{Flow, Run, Step, record};
 pub use server_upstream::group::Target;
 pub use settings::{Defaults, PassesOn, UpstreamSettings};
@@ -50,16 +49,41 @@ pub use variables::VARIABLES;
 
 /// Passes the request on, or goes on with that.
 pub fn handle(x: &mut Exchange, cx: &mut Ctx<'_>, gateway: &'static dyn Gateway) -> Content {
-    let mut run = match Run::take(x) {
-        Some(run) if !matches!(run.step, Step::Answered) => run,
-        _ => match gateway.target(x, cx) {
-            Ok(target) => {
-                record(x).begin_pass();
-                Run::begin(x, gateway, target)
-            }
-            Err(status) => return Content::Status(status),
-        },
-    };
+    let upstream = x.upstream.as_mut();
+    match upstream.and_then(|upstream| upstream.pass.take()) {
+        Some(pass) if pass.is_open() => return pass.go_on(x, cx),
+        Some(pass) => pass.end(),
+        None => {}
+    }
+    match gateway.target(x, cx) {
+        Ok(target) => {
+            record(x).begin_pass();
+            steps(Run::begin(x, gateway, target), x, cx)
+        }
+        Err(status) => Content::Status(status),
+    }
+}
+
+impl Pass for Run {
+    fn is_open(&self) -> bool {
+        !matches!(self.step, Step::Answered)
+    }
+
+    fn go_on(self: Box<Self>, x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
+        steps(self, x, cx)
+    }
+
+    fn arrived(&mut self, x: &mut Exchange, cx: &mut Ctx<'_>) {
+        arrival::take(self, x, cx);
+    }
+
+    fn end(self: Box<Self>) {
+        self.recycle();
+    }
+}
+
+/// Runs the steps of a pass until it waits or is over.
+fn steps(mut run: Box<Run>, x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     loop {
         let step = std::mem::replace(&mut run.step, Step::Answered);
         let flow = match step {

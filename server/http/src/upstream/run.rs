@@ -1,6 +1,5 @@
 //! The state machine of one pass to servers, and code that its steps share.
 
-use std::any::Any;
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -13,12 +12,11 @@ use super::body::Body;
 use super::conf::UpstreamConf;
 use super::gateway::{Gateway, Note, Verdict};
 use super::group;
-use super::record::{Machine, Upstream};
 use super::response_buffer::ResponseBuffer;
 use super::store::Storing;
 use super::tries::Tries;
 use super::wording::Action;
-use crate::exchange::{Ctx, Exchange};
+use crate::exchange::{Ctx, Exchange, Upstream};
 use crate::handler::Content;
 use crate::http::Http;
 use server_base::errlog::Level;
@@ -81,12 +79,8 @@ impl Run {
         target: Target,
     ) -> Box<Self> {
         let picker = group::picker(x, target);
-        let spare = record(x).spare_run.take();
-        let spare = spare.map(|run| -> Box<dyn Any> { run });
-        let mut run = match spare.map(<Box<dyn Any>>::downcast) {
-            Some(Ok(run)) => run,
-            _ => Box::new(Self::empty(gateway)),
-        };
+        let spare = SPARE.with_borrow_mut(Vec::pop);
+        let mut run = spare.unwrap_or_else(|| Box::new(Self::empty(gateway)));
         run.gateway = gateway;
         run.step = Step::Body;
         run.picker = Some(picker);
@@ -110,15 +104,9 @@ impl Run {
         }
     }
 
-    /// Takes the pass that is in progress.
-    pub(super) fn take(x: &mut Exchange) -> Option<Box<Self>> {
-        let run: Box<dyn Any> = x.upstream.as_mut()?.run.take()?;
-        run.downcast().ok()
-    }
-
     /// Keeps the pass with its exchange.
     pub(super) fn keep(self: Box<Self>, x: &mut Exchange) {
-        record(x).run = Some(self);
+        record(x).pass = Some(self);
     }
 
     /// The settings of its location.
@@ -156,7 +144,17 @@ impl Run {
     }
 }
 
-impl Machine for Run {
+impl Run {
+    /// Empties the pass, and leaves its memory to another one.
+    pub(super) fn recycle(mut self: Box<Self>) {
+        self.clear();
+        SPARE.with_borrow_mut(|spare| {
+            if spare.len() < SPARE_MAX {
+                spare.push(self);
+            }
+        });
+    }
+
     fn clear(&mut self) {
         self.step = Step::Answered;
         self.picker = None;
@@ -180,3 +178,11 @@ pub(super) fn record(x: &mut Exchange) -> &mut Upstream {
 
 /// Bytes of what applications write to their error streams that are logged for one request.
 const NOTES_BYTES: usize = 4 << 10;
+/// Passes of a thread whose memory is kept.
+const SPARE_MAX: usize = 64;
+
+thread_local! {
+    /// Memory of passes that have ended.
+    #[allow(clippy::vec_box, reason = "a pass is boxed where it is used")]
+    static SPARE: RefCell<Vec<Box<Run>>> = const { RefCell::new(Vec::new()) };
+}

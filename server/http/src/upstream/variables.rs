@@ -6,10 +6,10 @@
 
 use engines::http::{Field, FieldId, Span};
 
-use super::record::{Attempt, Entry};
 use crate::builtin::lookup::{find_cookie, join, same_name};
 use crate::builtin::out::{Out, put, put_number, put_opt, put_seconds};
 use crate::exchange::Exchange;
+use crate::exchange::upstream::{Attempt, Entry};
 use crate::variables;
 use crate::vars::Variable;
 

@@ -3,12 +3,13 @@
 use engines::http::{FieldId, parse_http_date};
 use server_base::errlog::{Level, Printable};
 use server_base::files::{Change, EISDIR, OpenPolicy};
+use server_http::conf_core::InFile;
 use server_http::debug_http;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::Content;
 use server_http::paths;
 use server_http::paths::reason;
-use server_http::request_body::{self, CollectOptions, Collected, InFile};
+use server_http::request_body::{self, CollectOptions, Collected};
 
 use super::destination::{parent, refuse_links};
 use super::settings::DavLoc;

@@ -4,8 +4,9 @@ use std::collections::HashMap;
 
 use conf::ConfError;
 use server_http::assemble::ConfigBuilder;
-use server_http::conf_core::{CoreSrv, NameKind};
+use server_http::conf_core::CoreSrv;
 use server_http::experiments::ArmHost;
+use server_http::names::NameKind;
 
 use super::draft::{ArmDraft, Draft};
 

@@ -17,8 +17,8 @@ use engines::http::FileRange;
 use server_base::errlog::{Level, Shown};
 use server_base::files::{FileError, OpenPolicy};
 use server_http::assemble::ConfigBuilder;
-use server_http::certificates::DynamicCertificates;
 use server_http::exchange::{Ctx, Exchange};
+use server_http::handler::DynamicCertificates;
 use server_http::value::Value;
 use tls::{Chain, Config, Identity, Key};
 

@@ -16,9 +16,9 @@ use server_base::logs::Logs;
 use server_base::offload::Offload;
 use server_base::opened::OpenedLogs;
 use server_base::waker::{WakeKey, WakeQueue};
+use server_http::certificates::handshake;
 use server_http::exchange::{Client, Ctx, Env, Exchange, Peer, Pulled, State, Tls};
 use server_http::http::LocalHttp;
-use server_http::names::handshake;
 use server_http::{Cycle, LoadError, LoadOptions, phases};
 use server_upstream::connector::Connector;
 

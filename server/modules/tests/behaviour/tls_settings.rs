@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use engines::http::Protocol;
 use rcgen::{KeyPair, SignatureAlgorithm};
-use server_http::names::handshake;
+use server_http::certificates::handshake;
 
 use crate::site::Site;
 

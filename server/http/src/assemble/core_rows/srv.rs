@@ -5,8 +5,9 @@
 use conf::{ConfError, Directive};
 use server_base::regex::Regex;
 
-use super::srv::{CoreSrv, NameKind, ServerName};
 use crate::assemble::ConfigBuilder;
+use crate::conf_core::CoreSrv;
+use crate::names::{NameKind, ServerName};
 
 pub(super) fn server_name(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     for word in &d.args {

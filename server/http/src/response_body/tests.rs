@@ -7,8 +7,8 @@ use std::rc::Rc;
 use engines::http::Chunk;
 use server_base::memory::RETRY_MS;
 
-use super::{BodyStage, Broken, READ_BYTES};
-use crate::exchange::{BodyRead, BodySource, Ctx, Exchange, Pulled, Wait};
+use super::READ_BYTES;
+use crate::exchange::{BodyRead, BodySource, BodyStage, Broken, Ctx, Exchange, Pulled, Wait};
 use crate::testing::{World, file_of};
 
 /// The calls of all stages of a test, in order.

@@ -3,31 +3,31 @@
 use super::pace::Pace;
 
 /// A body that is taken piece by piece.
-pub(super) struct Stream {
+pub(crate) struct Stream {
     /// The limits of a body; a tunnel has none.
-    pub(super) limits: Option<Limits>,
+    pub(crate) limits: Option<Limits>,
     /// Something has come since the handler asked.
-    pub(super) due: bool,
+    pub(crate) due: bool,
     /// Whether the handler waits for more; else since when it does not, monotonic milliseconds.
     waits: Result<(), u64>,
     /// Why there is no more.
-    pub(super) failed: Option<u16>,
+    pub(crate) failed: Option<u16>,
     /// Number of bytes that the handler has taken.
-    pub(super) taken: u64,
+    pub(crate) taken: u64,
     /// All of them, for `$request_body`; `None` where they are more than a buffer.
     copy: Option<Vec<u8>>,
     copy_most: u64,
 }
 
 /// The time limits of a body.
-pub(super) struct Limits {
-    pub(super) pace: Pace,
+pub(crate) struct Limits {
+    pub(crate) pace: Pace,
     /// `client_max_body_size` of a body whose length was not announced; 0 for none.
-    pub(super) most: u64,
+    pub(crate) most: u64,
 }
 
 impl Stream {
-    pub(super) fn new(limits: Option<Limits>, now_ms: u64) -> Self {
+    pub(crate) fn new(limits: Option<Limits>, now_ms: u64) -> Self {
         Self {
             limits,
             due: false,
@@ -40,12 +40,12 @@ impl Stream {
     }
 
     /// Keeps a copy of a body of at most `most` bytes.
-    pub(super) fn keep_copy(&mut self, most: u64) {
+    pub(crate) fn keep_copy(&mut self, most: u64) {
         (self.copy, self.copy_most) = (Some(Vec::new()), most);
     }
 
     /// The handler takes a piece.
-    pub(super) fn taken(&mut self, bytes: &[u8]) {
+    pub(crate) fn taken(&mut self, bytes: &[u8]) {
         self.taken += bytes.len() as u64;
         if self.taken > self.copy_most {
             self.copy = None;
@@ -56,7 +56,7 @@ impl Stream {
     }
 
     /// The pieces that the handler has taken, if they fit into one buffer.
-    pub(super) fn copy(&self) -> Option<&[u8]> {
+    pub(crate) fn copy(&self) -> Option<&[u8]> {
         self.copy.as_deref()
     }
 
@@ -64,7 +64,7 @@ impl Stream {
     ///
     /// # Errors
     /// It is not kept, or the body failed with this status.
-    pub(super) fn give_back(self) -> Result<Vec<u8>, Option<u16>> {
+    pub(crate) fn give_back(self) -> Result<Vec<u8>, Option<u16>> {
         match self.failed {
             Some(status) => Err(Some(status)),
             None if self.taken == 0 => Ok(Vec::new()),
@@ -73,23 +73,23 @@ impl Stream {
     }
 
     /// Whether the handler waits for more.
-    pub(super) fn is_waiting(&self) -> bool {
+    pub(crate) fn is_waiting(&self) -> bool {
         self.waits.is_ok()
     }
 
     /// Whether something has come since the handler asked.
-    pub(super) fn is_due(&self) -> bool {
+    pub(crate) fn is_due(&self) -> bool {
         self.due
     }
 
     /// When more must have come, if the handler waits for it.
-    pub(super) fn until_ms(&self) -> Option<u64> {
+    pub(crate) fn until_ms(&self) -> Option<u64> {
         let limits = self.limits.as_ref().filter(|_| self.is_waiting());
         limits.map(|limits| limits.pace.until_ms())
     }
 
     /// There is no more than what is held.
-    pub(super) fn end(&mut self) {
+    pub(crate) fn end(&mut self) {
         self.due = true;
         // Nothing is waited for any more.
         if self.is_waiting() {
@@ -99,7 +99,7 @@ impl Stream {
 
     /// The handler has taken all there is. Returns the limit that the client has broken by not sending more, if any;
     /// the body then fails with this status.
-    pub(super) fn wait(&mut self, now_ms: u64, too_late: u16) -> Option<&'static str> {
+    pub(crate) fn wait(&mut self, now_ms: u64, too_late: u16) -> Option<&'static str> {
         let before = std::mem::replace(&mut self.waits, Ok(()));
         let limits = self.limits.as_mut()?;
         if let Err(since_ms) = before {
@@ -111,7 +111,7 @@ impl Stream {
         Some(broken)
     }
 
-    pub(super) fn stop_waiting(&mut self, now_ms: u64) {
+    pub(crate) fn stop_waiting(&mut self, now_ms: u64) {
         if self.is_waiting() {
             self.waits = Err(now_ms);
         }
@@ -120,37 +120,37 @@ impl Stream {
 
 /// Longest pause of a client before the response to a counted body is sent, milliseconds. It covers the round trip of a slow
 /// link.
-pub(super) const PAUSE_MS: u64 = 250;
+pub(crate) const PAUSE_MS: u64 = 250;
 
 /// Counts a body.
-pub(super) struct Unread {
+pub(crate) struct Unread {
     /// `client_max_body_size`, bytes.
-    pub(super) most: u64,
-    pub(super) pace: Pace,
+    pub(crate) most: u64,
+    pub(crate) pace: Pace,
 }
 
 impl Unread {
     /// Takes note of a piece of `len` bytes. Returns the time up to which the next one is waited for, monotonic milliseconds.
-    pub(super) fn took(&mut self, len: u64, now_ms: u64) -> u64 {
+    pub(crate) fn took(&mut self, len: u64, now_ms: u64) -> u64 {
         self.pace.took(len, now_ms);
         self.until_ms(now_ms)
     }
 
     /// Returns the time up to which the next piece is waited for, monotonic milliseconds.
-    pub(super) fn until_ms(&self, now_ms: u64) -> u64 {
+    pub(crate) fn until_ms(&self, now_ms: u64) -> u64 {
         self.pace.until_ms().min(now_ms.saturating_add(PAUSE_MS))
     }
 
     /// Returns whether a body of this size is too large.
-    pub(super) fn is_exceeded(&self, received: u64) -> bool {
+    pub(crate) fn is_exceeded(&self, received: u64) -> bool {
         received > self.most
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::pace::BodyRate;
     use super::*;
+    use crate::conf_core::BodyRate;
 
     #[test]
     fn a_counted_body_is_waited_for_until_a_pause() {

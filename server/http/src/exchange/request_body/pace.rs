@@ -5,48 +5,11 @@
 //!
 //! Source: nginx documentation, `client_body_timeout`; `client_body_deadline` and `client_body_min_rate` are firstbyte's.
 
-use conf::{Arity, ConfError, Directive};
-use server_base::config::ConfigContext;
-use server_base::from_args::FromArgs;
-
-/// `client_body_min_rate`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct BodyRate {
-    /// Bytes a second; 0 for none.
-    pub bytes_a_second: u64,
-    /// Time that a client may fall behind, milliseconds.
-    pub grace_ms: u64,
-}
-
-impl FromArgs for BodyRate {
-    const ARITY: Arity = Arity::TAKE12;
-    const SYNTAX: &'static str = "size [grace=time]";
-
-    fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
-        let bytes_a_second = conf::parse_size(d.arg(0))
-            .ok_or_else(|| ConfError::directive(d, "invalid value"))?
-            as u64;
-        let mut grace_ms = GRACE_MS;
-        if d.args.len() == 2 {
-            let time = d.arg(1).strip_prefix(b"grace=");
-            grace_ms = time
-                .and_then(conf::parse_time_ms)
-                .filter(|ms| *ms > 0)
-                .ok_or_else(|| {
-                    let text = format!("invalid parameter \"{}\"", d.arg_str(1));
-                    ConfError::word(d, d.word(1), text)
-                })?;
-        }
-        Ok(Self {
-            bytes_a_second,
-            grace_ms,
-        })
-    }
-}
+use crate::conf_core::BodyRate;
 
 /// The times of one body.
 #[derive(Debug)]
-pub(super) struct Pace {
+pub(crate) struct Pace {
     gap_ms: u64,
     /// When the last of it came.
     mark_ms: u64,
@@ -59,7 +22,7 @@ pub(super) struct Pace {
 
 impl Pace {
     /// The times of a body that is read from now on: between two reads, in all (0 for any), and its rate.
-    pub(super) fn begin(gap_ms: u64, all_ms: u64, rate: BodyRate, now_ms: u64) -> Self {
+    pub(crate) fn begin(gap_ms: u64, all_ms: u64, rate: BodyRate, now_ms: u64) -> Self {
         let after = |ms: u64| match ms {
             0 => u64::MAX,
             _ => now_ms.saturating_add(ms),
@@ -79,7 +42,7 @@ impl Pace {
     }
 
     /// Bytes have come.
-    pub(super) fn took(&mut self, bytes: u64, now_ms: u64) {
+    pub(crate) fn took(&mut self, bytes: u64, now_ms: u64) {
         self.mark_ms = now_ms;
         if self.rate.bytes_a_second == 0 {
             return;
@@ -92,7 +55,7 @@ impl Pace {
     }
 
     /// Between these times nothing had to come.
-    pub(super) fn excuse(&mut self, since_ms: u64, now_ms: u64) {
+    pub(crate) fn excuse(&mut self, since_ms: u64, now_ms: u64) {
         let ms = now_ms.saturating_sub(since_ms);
         self.mark_ms = self.mark_ms.max(now_ms);
         self.end_ms = self.end_ms.saturating_add(ms);
@@ -100,7 +63,7 @@ impl Pace {
     }
 
     /// When it must have gone on, monotonic milliseconds.
-    pub(super) fn until_ms(&self) -> u64 {
+    pub(crate) fn until_ms(&self) -> u64 {
         let gap_at_ms = self.mark_ms.saturating_add(self.gap_ms);
         let due_ms = match self.due_ns {
             u64::MAX => u64::MAX,
@@ -110,7 +73,7 @@ impl Pace {
     }
 
     /// The limit that the client has broken, if any.
-    pub(super) fn broken(&self, now_ms: u64) -> Option<&'static str> {
+    pub(crate) fn broken(&self, now_ms: u64) -> Option<&'static str> {
         if now_ms < self.until_ms() {
             None
         } else if now_ms >= self.end_ms {
@@ -123,8 +86,6 @@ impl Pace {
     }
 }
 
-/// The grace where none is said.
-const GRACE_MS: u64 = 10_000;
 const NS_PER_MS: u64 = 1_000_000;
 
 #[cfg(test)]

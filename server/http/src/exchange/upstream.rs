@@ -1,15 +1,17 @@
 //! The record of the servers that an exchange is passed to: for variables, logs and modules that read their answers.
 //!
-//! It is kept until the exchange is logged, over internal redirects too: each pass to servers adds its attempts. The
-//! state machine ([`super::handle`]) acts on them; its state lies here without a type, so that an exchange does not
-//! depend on the machine.
+//! It is kept until the exchange is logged, over internal redirects too: each pass to servers adds its attempts. The steps of
+//! a pass are in [`upstream`](crate::upstream); the record keeps their state as a [`Pass`], so that an exchange does not depend
+//! on them.
 
-use std::any::Any;
 use std::rc::Rc;
 
 use engines::http::{Fields, ResponseHead};
 use server_upstream::connector::Connector;
 use server_upstream::request::{AttemptFacts, AttemptWatch};
+
+use super::{Ctx, Exchange};
+use crate::decision::Content;
 
 /// The record of the servers that an exchange is passed to.
 #[derive(Default)]
@@ -27,16 +29,23 @@ pub struct Upstream {
     server: Option<Server>,
     /// The URI of the request to the server.
     uri: Vec<u8>,
-    /// The machine's state, while it has one.
-    pub(super) run: Option<Box<dyn Machine>>,
-    /// Its memory.
-    pub(super) spare_run: Option<Box<dyn Machine>>,
+    /// The pass that waits, or has a response that is pulled.
+    pub(crate) pass: Option<Box<dyn Pass>>,
 }
 
-/// The machine's state.
-pub(super) trait Machine: Any {
-    /// Clears the state.
-    fn clear(&mut self);
+/// A pass to servers, from the first run of the content handler to the end of the response.
+pub(crate) trait Pass {
+    /// Whether there is no response yet.
+    fn is_open(&self) -> bool;
+
+    /// Continues after a wait.
+    fn go_on(self: Box<Self>, x: &mut Exchange, cx: &mut Ctx<'_>) -> Content;
+
+    /// Takes what has arrived while the response is pulled.
+    fn arrived(&mut self, x: &mut Exchange, cx: &mut Ctx<'_>);
+
+    /// Ends it. An attempt that is not over is given up.
+    fn end(self: Box<Self>);
 }
 
 struct Server {
@@ -49,29 +58,29 @@ struct Server {
 }
 
 /// An attempt, or what stands between two passes.
-pub(super) enum Entry {
+pub(crate) enum Entry {
     Attempt(Attempt),
     /// An internal redirect led to other servers.
     Redirect,
 }
 
 /// An attempt with a server.
-pub(super) struct Attempt {
+pub(crate) struct Attempt {
     /// Its address, or the name of a group without a server that lives.
-    pub(super) name: Rc<[u8]>,
+    pub(crate) name: Rc<[u8]>,
     /// The status of its response, or the one that stands for its failure; 0 while there is none.
-    pub(super) status: u16,
-    pub(super) started_ms: u64,
-    pub(super) head_ms: Option<u64>,
-    pub(super) ended_ms: Option<u64>,
+    pub(crate) status: u16,
+    pub(crate) started_ms: u64,
+    pub(crate) head_ms: Option<u64>,
+    pub(crate) ended_ms: Option<u64>,
     /// Bytes of the response body.
-    pub(super) body_bytes: u64,
+    pub(crate) body_bytes: u64,
     watch: Option<AttemptWatch>,
 }
 
 impl Attempt {
     /// The connection's facts of the attempt.
-    pub(super) fn facts(&self) -> AttemptFacts {
+    pub(crate) fn facts(&self) -> AttemptFacts {
         self.watch
             .as_ref()
             .map_or_else(AttemptFacts::default, AttemptWatch::facts)
@@ -82,9 +91,8 @@ impl Upstream {
     /// Empties it for another exchange. An attempt that is not over is given up; the memory of the others goes back to
     /// where it came from.
     pub fn recycle(&mut self, connector: &mut dyn Connector) {
-        if let Some(mut run) = self.run.take() {
-            run.clear();
-            self.spare_run = Some(run);
+        if let Some(pass) = self.pass.take() {
+            pass.end();
         }
         for entry in self.entries.drain(..) {
             if let Entry::Attempt(attempt) = entry
@@ -104,7 +112,7 @@ impl Upstream {
     }
 
     /// Begins to pass the exchange on.
-    pub(super) fn begin_pass(&mut self) {
+    pub(crate) fn begin_pass(&mut self) {
         if !self.entries.is_empty() {
             self.entries.push(Entry::Redirect);
         }
@@ -115,7 +123,7 @@ impl Upstream {
     }
 
     /// A server was chosen.
-    pub(super) fn choose(
+    pub(crate) fn choose(
         &mut self,
         scheme: &'static str,
         name: &Rc<[u8]>,
@@ -131,13 +139,13 @@ impl Upstream {
     }
 
     /// The servers are asked for this.
-    pub(super) fn set_uri(&mut self, uri: &[u8]) {
+    pub(crate) fn set_uri(&mut self, uri: &[u8]) {
         self.uri.clear();
         self.uri.extend_from_slice(uri);
     }
 
     /// An attempt begins.
-    pub(super) fn begin_attempt(
+    pub(crate) fn begin_attempt(
         &mut self,
         name: Rc<[u8]>,
         now_ms: u64,
@@ -157,7 +165,7 @@ impl Upstream {
     }
 
     /// The attempt that began last.
-    pub(super) fn last(&mut self) -> Option<&mut Attempt> {
+    pub(crate) fn last(&mut self) -> Option<&mut Attempt> {
         match self.entries.last_mut()? {
             Entry::Attempt(attempt) => Some(attempt),
             Entry::Redirect => None,
@@ -171,17 +179,17 @@ impl Upstream {
         }
     }
 
-    pub(super) fn entries(&self) -> &[Entry] {
+    pub(crate) fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
     /// The address of the server that was chosen last.
-    pub(super) fn last_name(&self) -> Option<&[u8]> {
+    pub(crate) fn last_name(&self) -> Option<&[u8]> {
         self.server.as_ref().map(|server| &*server.name)
     }
 
     /// The name in the configuration of the server that was chosen last.
-    pub(super) fn last_server(&self) -> Option<&[u8]> {
+    pub(crate) fn last_server(&self) -> Option<&[u8]> {
         self.server.as_ref().map(|server| &*server.server)
     }
 

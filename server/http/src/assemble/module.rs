@@ -5,7 +5,7 @@
 
 use conf::{ConfError, DirectiveDef};
 
-use crate::assemble::ConfigBuilder;
+use super::ConfigBuilder;
 pub use crate::handler::{Access, Content, Handler, HeaderStage, Step, handler_name};
 use crate::settings_set::SettingsDef;
 use crate::vars::Variable;

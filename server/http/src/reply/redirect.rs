@@ -4,15 +4,16 @@
 
 use server_base::errlog::{Level, Printable, Shown};
 
-use super::{Phase, enter, location_changed, spend_redirect};
+use super::status;
 use crate::debug_http;
+use crate::decision::Phase;
 use crate::exchange::{Action, Ctx, Exchange, State};
-use crate::reply;
+use crate::route::location::location_changed;
 use crate::trace::Event;
 
 /// Sends the exchange through the phases again under another URI.
 pub fn redirect(x: &mut Exchange, cx: &mut Ctx<'_>, uri: &[u8], args: &[u8]) {
-    if !spend_redirect(x) {
+    if !x.route.spend_redirect() {
         x.log(
             Level::Error,
             format_args!(
@@ -20,7 +21,7 @@ pub fn redirect(x: &mut Exchange, cx: &mut Ctx<'_>, uri: &[u8], args: &[u8]) {
                 Printable(uri)
             ),
         );
-        return reply::status(x, cx, 500);
+        return status(x, cx, 500);
     }
     debug_http!(x, "internal redirect: \"{}?{}\"", Shown(uri), Shown(args));
     x.note(|| Event::Redirect(uri.to_vec(), args.to_vec()));
@@ -35,27 +36,27 @@ pub fn redirect(x: &mut Exchange, cx: &mut Ctx<'_>, uri: &[u8], args: &[u8]) {
     x.target.valid_target = false;
     x.target.uri_below_alias = false;
     x.progress.state = State::Running;
-    enter(x, Phase::ServerRewrite);
+    x.progress.enter(Phase::ServerRewrite);
 }
 
 /// Sends the exchange to a named location.
 pub fn redirect_named(x: &mut Exchange, cx: &mut Ctx<'_>, name: &[u8]) {
     let shown = Printable(name);
-    if !spend_redirect(x) {
+    if !x.route.spend_redirect() {
         x.log(
             Level::Error,
             format_args!(
                 "rewrite or internal redirection cycle while redirect to named location \"{shown}\""
             ),
         );
-        return reply::status(x, cx, 500);
+        return status(x, cx, 500);
     }
     if x.target.uri.is_empty() {
         x.log(
             Level::Error,
             format_args!("empty URI in redirect to named location \"{shown}\""),
         );
-        return reply::status(x, cx, 500);
+        return status(x, cx, 500);
     }
     let Some(location) = x.route.http.servers[x.route.server]
         .named
@@ -66,7 +67,7 @@ pub fn redirect_named(x: &mut Exchange, cx: &mut Ctx<'_>, name: &[u8]) {
             Level::Error,
             format_args!("could not find named location \"{shown}\""),
         );
-        return reply::status(x, cx, 500);
+        return status(x, cx, 500);
     };
     debug_http!(x, "using location: {shown} {}", x.shown_uri());
     x.clear_for_redirect();
@@ -75,7 +76,7 @@ pub fn redirect_named(x: &mut Exchange, cx: &mut Ctx<'_>, name: &[u8]) {
     x.note(|| Event::Named(location));
     x.progress.state = State::Running;
     location_changed(x);
-    enter(x, Phase::Rewrite);
+    x.progress.enter(Phase::Rewrite);
 }
 
 #[cfg(test)]

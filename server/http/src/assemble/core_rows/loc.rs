@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use conf::{ConfError, Directive, Word};
 use server_base::files::{SymlinkMode, TempDir};
+use server_base::name_servers::name_servers;
 use server_base::opened::LogTarget;
 use server_base::thread_pool::Aio;
 
-use super::loc::{Alias, ErrorPage, KeepaliveDisable, Root};
 use crate::assemble::ConfigBuilder;
+use crate::conf_core::{Alias, ErrorPage, KeepaliveDisable, ResolverLoc, Root};
 use crate::location::LocationKind;
 use crate::value::Value;
 
@@ -332,5 +333,12 @@ pub(super) fn client_body_temp_path(b: &mut ConfigBuilder, d: &Directive) -> Res
     let path = d.arg(0);
     let path = b.full_path(path.strip_suffix(b"/").unwrap_or(path));
     b.core_loc().body_temp_path = Some(TempDir { path, levels });
+    Ok(())
+}
+
+pub(super) fn resolver(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
+    conf::once(d, b.conf_mut::<ResolverLoc>().servers.is_some())?;
+    let servers = name_servers(b, d)?;
+    b.conf_mut::<ResolverLoc>().servers = Some(Arc::new(servers));
     Ok(())
 }

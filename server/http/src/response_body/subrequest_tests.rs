@@ -1,8 +1,11 @@
 //! Subrequests as exchanges: what they begin with, what is lent to them, their limits, and answers of which only the head
 //! is wanted.
 
-use super::{Answer, MAX_SUBREQUESTS, MAX_SUBREQUESTS_DEEP, Subrequest, TooMany};
-use crate::exchange::{Exchange, MAX_URI_CHANGES, State, Wait};
+use crate::exchange::subrequest::TooMany;
+use crate::exchange::{
+    Answer, Exchange, MAX_SUBREQUESTS, MAX_SUBREQUESTS_DEEP, MAX_URI_CHANGES, State, Subrequest,
+    Wait,
+};
 use crate::phases::Phase;
 use crate::testing::{START_MS, World, get};
 

@@ -1,0 +1,155 @@
+//! The received part of a request body, as an exchange keeps it. [`request_body`](crate::request_body) works on it.
+
+mod pace;
+mod pieces;
+
+use std::collections::VecDeque;
+
+use server_base::errlog::Level;
+use server_base::files::TempFile;
+
+use super::{Exchange, State};
+use crate::conf_core::{CoreLoc, InFile};
+pub(crate) use pace::Pace;
+pub(crate) use pieces::{Limits, Stream, Unread};
+
+/// The received part of a request body.
+#[derive(Default)]
+pub(crate) struct RequestBody {
+    /// Pieces that no handler has asked for yet.
+    pub(crate) held: VecDeque<Vec<u8>>,
+    pub(crate) held_bytes: u64,
+    /// All that has come.
+    pub(crate) received: u64,
+    /// Bytes used up since the driver asked.
+    pub(crate) used: u64,
+    /// Nothing comes any more.
+    pub(crate) ended: bool,
+    /// Collects the whole body, where a handler asked for that.
+    pub(crate) reader: Option<Reader>,
+    /// Or piece by piece.
+    pub(crate) stream: Option<Stream>,
+    /// Or counts a body without a reader.
+    pub(crate) unread: Option<Unread>,
+}
+
+/// Options of collecting a body.
+#[derive(Clone, Copy, Debug)]
+pub struct CollectOptions {
+    /// Whether it is to be in a file, small or large.
+    pub in_file: InFile,
+    /// Permission bits of the file.
+    pub mode: u32,
+    /// Level of the log line about the file; `None` for no line.
+    pub log: Option<Level>,
+    /// Maximum length of a body without an announced one, bytes, if that is below `client_max_body_size`; all of it is in
+    /// memory.
+    pub most: Option<u64>,
+}
+
+impl CollectOptions {
+    /// The options of the location.
+    pub fn of(loc: &CoreLoc) -> Self {
+        let in_file = *loc.client_body_in_file_only;
+        Self {
+            in_file,
+            mode: 0o600,
+            log: Some(match in_file {
+                InFile::Off => Level::Warn,
+                InFile::Clean | InFile::On => Level::Notice,
+            }),
+            most: None,
+        }
+    }
+}
+
+/// Collects a body.
+pub(crate) struct Reader {
+    pub(crate) plan: CollectOptions,
+    /// The part that is not in a file.
+    pub(crate) memory: Vec<u8>,
+    /// Maximum number of bytes in memory.
+    pub(crate) memory_limit: u64,
+    pub(crate) file: Option<TempFile>,
+    /// Maximum length of a body without an announced one, bytes; 0 for none.
+    pub(crate) most: u64,
+    pub(crate) pace: Pace,
+    pub(crate) end: Option<Result<(), u16>>,
+    /// The handler knows of the end.
+    pub(crate) told: bool,
+}
+
+impl Reader {
+    /// Whether nothing more is waited for.
+    pub(crate) fn is_done(&self) -> bool {
+        self.end.is_some()
+    }
+
+    /// Whether nothing more is waited for, and the handler is to run.
+    pub(crate) fn is_due(&self) -> bool {
+        self.is_done() && !self.told
+    }
+
+    /// The whole body, if it is in memory.
+    pub(crate) fn whole_in_memory(&self) -> Option<&[u8]> {
+        let whole = self.end == Some(Ok(())) && self.file.is_none();
+        whole.then_some(&*self.memory)
+    }
+}
+
+impl RequestBody {
+    /// Holds a piece until somebody asks.
+    pub(crate) fn hold(&mut self, bytes: Vec<u8>) {
+        self.held_bytes += bytes.len() as u64;
+        // Small pieces are joined: what is held is not to be more than its bytes.
+        match self.held.back_mut() {
+            Some(last) if last.len() + bytes.len() <= JOINED_BYTES => {
+                last.extend_from_slice(&bytes);
+            }
+            _ => self.held.push_back(bytes),
+        }
+    }
+
+    /// Whether pieces have arrived since the handler last ran.
+    pub(crate) fn is_due(&self) -> bool {
+        self.reader.as_ref().is_some_and(Reader::is_due)
+            || self.stream.as_ref().is_some_and(Stream::is_due)
+            || self
+                .unread
+                .as_ref()
+                .is_some_and(|unread| self.ended || unread.is_exceeded(self.received))
+    }
+
+    /// Marks all arrivals as seen: the handler runs now.
+    pub(crate) fn forget_arrivals(&mut self) {
+        if let Some(stream) = &mut self.stream {
+            stream.due = false;
+        }
+    }
+
+    /// When more of it must have come for the handler that takes pieces, monotonic milliseconds.
+    pub(crate) fn due_ms(&self) -> Option<u64> {
+        self.stream.as_ref()?.until_ms()
+    }
+}
+
+impl Exchange {
+    /// Whether the exchange waits for something of the body that is there now.
+    #[inline]
+    pub fn is_body_due(&self) -> bool {
+        let Some(request_body) = &self.input.body else {
+            return false;
+        };
+        request_body.is_due() && self.is_waiting()
+    }
+
+    /// Whether the response is on its way, and a handler takes pieces of the body or of a tunnel.
+    pub(crate) fn passes_body(&self) -> bool {
+        let request_body = self.input.body.as_ref();
+        self.progress.state == State::Responding
+            && request_body.is_some_and(|request_body| request_body.stream.is_some())
+    }
+}
+
+/// Bytes up to which pieces that are held are joined.
+pub(crate) const JOINED_BYTES: usize = 4 << 10;

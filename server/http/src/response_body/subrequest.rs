@@ -1,0 +1,56 @@
+//! Running subrequests, and those of which only the head is wanted.
+
+use crate::exchange::subrequest::{TooMany, open};
+use crate::exchange::{Answer, Ctx, Exchange, State, Wait};
+use crate::phases;
+
+impl Exchange {
+    /// Makes a subrequest of which only the head is wanted, or goes on with it: for a handler whose phase waits for it.
+    pub fn ask(&mut self, cx: &mut Ctx<'_>, uri: &[u8], args: &[u8]) -> Answer {
+        let mut child = match self.subrequests.awaited.take() {
+            Some(child) => child,
+            None => match open(self, cx, uri, args) {
+                Ok(child) => child,
+                Err(TooMany) => {
+                    self.progress.state = State::Aborted;
+                    return Answer::None;
+                }
+            },
+        };
+        self.with_parent_state(&mut child, |child| go_on(child, cx));
+        match child.progress.state {
+            State::Running | State::Waiting(_) => {
+                self.progress.state = match child.progress.state {
+                    // What wakes the child gives this exchange a turn: they have the same key.
+                    waits @ State::Waiting(_) => waits,
+                    _ => State::Waiting(Wait::woken()),
+                };
+                self.subrequests.awaited = Some(child);
+                Answer::Wait
+            }
+            State::Responding => {
+                self.with_parent_state(&mut child, |child| phases::log_subrequest(child, cx));
+                Answer::Head(child)
+            }
+            State::Aborted => {
+                self.reply.status = child.reply.status;
+                self.progress.keep_alive = false;
+                self.progress.state = State::Aborted;
+                Answer::None
+            }
+        }
+    }
+}
+
+/// Runs a subrequest that is new or whose wait has ended.
+pub(super) fn go_on(child: &mut Exchange, cx: &mut Ctx<'_>) {
+    match child.progress.state {
+        State::Running => phases::run(child, cx),
+        State::Waiting(_) if child.is_due(cx.clock.mono_ms) => phases::resume(child, cx),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+#[path = "subrequest_tests.rs"]
+mod tests;
