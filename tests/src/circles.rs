@@ -1,4 +1,4 @@
-//! Import circles of a crate: files that import each other, directly or through others.
+//! Import circles of a crate: files or folders that import each other, directly or through others.
 //!
 //! The source is read as tokens, not as syntax: `use` trees, and paths that begin with `crate`, `self`, `super` or the name
 //! of a child module. Re-exports are followed to the file that defines the name. The crate root is not counted: it declares
@@ -8,15 +8,18 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
 use crate::source::{read, root, rust_files, shown};
+use crate::tokens::tokens;
 
 /// A module's path below the crate root; empty for the root.
 type Module = Vec<String>;
 
-/// A set of files that all import each other.
+/// A set of files or folders that all import each other.
 #[derive(Debug, Default)]
 pub struct Circle {
     /// Lines of all its files.
     pub lines: usize,
+    /// Their share of the lines of the crate, percent, rounded up.
+    pub percent: usize,
     /// Their modules, as `a::b`, in alphabetical order.
     pub modules: Vec<String>,
 }
@@ -25,12 +28,34 @@ pub struct Circle {
 #[must_use]
 pub fn largest(source: &str) -> Circle {
     let crate_ = Crate::read(source);
-    let circles = components(&crate_.arrows());
-    let sized = circles.into_iter().map(|circle| Circle {
-        lines: circle.iter().map(|module| crate_.files[module].lines).sum(),
-        modules: circle.iter().map(|module| module.join("::")).collect(),
-    });
-    sized.max_by_key(|circle| circle.lines).unwrap_or_default()
+    crate_.largest(&crate_.arrows(), usize::MAX)
+}
+
+/// The circle of folders with the most lines: files below a folder `depth` levels deep count as that folder.
+#[must_use]
+pub fn largest_of_folders(source: &str, depth: usize) -> Circle {
+    let crate_ = Crate::read(source);
+    crate_.largest(&folded(&crate_.arrows(), depth), depth)
+}
+
+/// The folder of a module, `depth` levels deep, or the module itself if it is not that deep.
+fn folder(module: &Module, depth: usize) -> Module {
+    module.iter().take(depth).cloned().collect()
+}
+
+/// The arrows between folders of files that import each other.
+fn folded(
+    arrows: &BTreeMap<Module, BTreeSet<Module>>,
+    depth: usize,
+) -> BTreeMap<Module, BTreeSet<Module>> {
+    let mut folders: BTreeMap<Module, BTreeSet<Module>> = BTreeMap::new();
+    for (module, targets) in arrows {
+        let from = folder(module, depth);
+        let to = targets.iter().map(|target| folder(target, depth));
+        let to: Vec<Module> = to.filter(|to| *to != from).collect();
+        folders.entry(from).or_default().extend(to);
+    }
+    folders
 }
 
 /// Modules that a file declares and uses.
@@ -82,6 +107,27 @@ impl Crate {
             (at, rest) = (below, behind);
         }
         self.files.contains_key(&at).then_some((at, rest))
+    }
+
+    /// The largest circle of these arrows, whose ends are modules or folders `depth` levels deep.
+    fn largest(&self, arrows: &BTreeMap<Module, BTreeSet<Module>>, depth: usize) -> Circle {
+        let lines = |circle: &BTreeSet<Module>| -> usize {
+            let inside = |module: &Module| circle.contains(&folder(module, depth));
+            let files = self.files.iter().filter(|(module, _)| inside(module));
+            files.map(|(_, file)| file.lines).sum()
+        };
+        let all: usize = self.files.values().map(|file| file.lines).sum();
+        let circles = components(arrows).into_iter().map(|circle| {
+            let lines = lines(&circle);
+            Circle {
+                lines,
+                percent: (lines * 100).div_ceil(all),
+                modules: circle.iter().map(|module| module.join("::")).collect(),
+            }
+        });
+        circles
+            .max_by_key(|circle| circle.lines)
+            .unwrap_or_default()
     }
 
     /// Which modules each module imports from.
@@ -260,72 +306,6 @@ fn is_name(token: &str) -> bool {
     token.starts_with(|c: char| c.is_alphabetic() || c == '_')
 }
 
-/// The tokens of a source text: names and numbers, `::`, single characters; no comments and no literals of text.
-fn tokens(text: &str) -> Vec<&str> {
-    let mut found = Vec::new();
-    let mut rest = text;
-    while let Some(first) = rest.chars().next() {
-        let length = match first {
-            '/' if rest.starts_with("//") => rest.find('\n').unwrap_or(rest.len()),
-            '/' if rest.starts_with("/*") => rest.find("*/").map_or(rest.len(), |at| at + 2),
-            '"' => string(rest),
-            'r' if rest[1..].trim_start_matches('#').starts_with('"') => raw_string(rest),
-            '\'' => character(rest),
-            c if is_word(c) => {
-                let length = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
-                found.push(&rest[..length]);
-                length
-            }
-            c if c.is_whitespace() => c.len_utf8(),
-            ':' if rest.starts_with("::") => {
-                found.push("::");
-                2
-            }
-            c => {
-                found.push(&rest[..c.len_utf8()]);
-                c.len_utf8()
-            }
-        };
-        rest = &rest[length..];
-    }
-    found
-}
-
-fn is_word(c: char) -> bool {
-    c.is_alphanumeric() || c == '_'
-}
-
-fn string(text: &str) -> usize {
-    let mut escaped = false;
-    let end = text[1..].find(|c| {
-        let ends = c == '"' && !escaped;
-        escaped = c == '\\' && !escaped;
-        ends
-    });
-    end.map_or(text.len(), |at| at + 2)
-}
-
-fn raw_string(text: &str) -> usize {
-    let hashes = text[1..].len() - text[1..].trim_start_matches('#').len();
-    let close = format!("\"{}", "#".repeat(hashes));
-    let start = hashes + 2;
-    let end = text[start..].find(&close);
-    end.map_or(text.len(), |at| start + at + close.len())
-}
-
-/// The length of a character literal, or of the quote that begins a lifetime.
-fn character(text: &str) -> usize {
-    let mut chars = text[1..].char_indices();
-    match chars.next() {
-        Some((_, '\\')) => {
-            let end = text[3..].find('\'');
-            end.map_or(text.len(), |at| at + 4)
-        }
-        Some((_, c)) if text[1 + c.len_utf8()..].starts_with('\'') => c.len_utf8() + 2,
-        _ => 1,
-    }
-}
-
 /// The strongly connected components of more than one module (Tarjan's algorithm).
 fn components(arrows: &BTreeMap<Module, BTreeSet<Module>>) -> Vec<BTreeSet<Module>> {
     let mut search = Search {
@@ -434,6 +414,26 @@ mod tests {
             "// crate::a\nfn h() -> &'static str { \"crate::a::A\" }",
         );
         assert!(circles(&[files[0], files[1], files[2], files[3], cut]).is_empty());
+    }
+
+    #[test]
+    fn folders_are_a_circle_if_their_files_are_none() {
+        let files = [
+            ("lib.rs", "mod a; mod b;"),
+            ("a/mod.rs", "mod low; mod high; use high::H;"),
+            ("a/low.rs", ""),
+            ("a/high.rs", "use crate::b::B;"),
+            ("b.rs", "use crate::a::low::L;"),
+        ];
+        assert_eq!(circles(&files), [[""; 0]; 0]);
+        let shown = |depth| -> Vec<Vec<String>> {
+            let found = components(&folded(&arrows(&files), depth)).into_iter();
+            found
+                .map(|circle| circle.iter().map(|module| module.join("::")).collect())
+                .collect()
+        };
+        assert_eq!(shown(1), [["a", "b"]]);
+        assert_eq!(shown(2), [[""; 0]; 0]);
     }
 
     #[test]

@@ -52,6 +52,7 @@ pub mod spdy;
 pub mod syslog;
 mod template;
 pub mod tls_pipe;
+pub mod tokens;
 pub mod via;
 pub mod wait;
 

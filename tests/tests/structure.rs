@@ -1,31 +1,15 @@
-//! Rules of the tree's structure: import circles, long functions with their reasons, protocols in their rooms, words.
+//! Rules of the tree's structure: long functions with their reasons, protocols in their rooms, words. `circles.rs` has those
+//! of imports.
 //!
 //! A number here may only fall: when a change makes it lower, the test asks for the new one, so that what was won is kept.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use firstbyte_tests::circles::{largest, sources};
 use firstbyte_tests::docs::{Doc, docs, docs_of, sample};
 use firstbyte_tests::source::{
     code, functions, is_test_file, read, rust_files, shipped_lines, shown,
 };
-
-/// The lines of the largest import circle of each crate that is shipped.
-const CIRCLES: [(&str, usize); 10] = [
-    ("app/src", 518),
-    ("driver/src", 626),
-    ("engines/src", 1105),
-    ("engines/tls/src", 570),
-    ("link/src", 230),
-    ("server/conf/src", 912),
-    ("server/base/src", 1084),
-    ("server/http/src", 3391),
-    ("server/lint/src", 651),
-    ("server/modules/src", 1506),
-];
-/// How far a number may lie above the truth, in lines: a circle's files change with every commit.
-const SLACK_LINES: usize = 150;
 
 /// From this length on a function has comments inside that say why.
 const UNCOMMENTED_LINES_MAX: usize = 50;
@@ -33,29 +17,6 @@ const UNCOMMENTED_LINES_MAX: usize = 50;
 const UNEXPLAINED_LINES_MAX: usize = 70;
 /// No shipped function is longer.
 const LINES_MAX: usize = 100;
-
-#[test]
-fn import_circles_only_shrink() {
-    let mut findings = Vec::new();
-    for source in sources() {
-        let circle = largest(&source);
-        let limit = CIRCLES.iter().find(|(known, _)| *known == source);
-        let most = limit.map_or(0, |(_, lines)| *lines);
-        if circle.lines > most + SLACK_LINES {
-            findings.push(format!(
-                "{source}: {} lines import each other, {most} are known: {:?}",
-                circle.lines, circle.modules
-            ));
-        }
-        if circle.lines + SLACK_LINES < most {
-            findings.push(format!(
-                "{source}: {} lines, lower the number",
-                circle.lines
-            ));
-        }
-    }
-    assert!(findings.is_empty(), "{}", findings.join("\n"));
-}
 
 /// Findings about the functions of a text, as line and reason.
 fn unexplained(text: &str) -> Vec<(usize, &'static str)> {
