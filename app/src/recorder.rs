@@ -89,7 +89,8 @@ impl Recorder {
     pub(crate) fn run(mut self, console: &Console) {
         let dashboard = self.dashboard.take();
         let source = || engine::source(&self.conf.engine, &self.files.credentials);
-        let pages = dashboard.map(|listener| Pages::start(listener, source(), &self, console));
+        let pages =
+            dashboard.map(|listener| Pages::start(listener, source(), self.conf.writes(), console));
         match self.conf.writes() {
             true => self.record(pages, console),
             false => self.wait_for_end(),

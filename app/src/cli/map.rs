@@ -25,6 +25,7 @@ use super::stored::Stored;
 use super::values::{count, whole};
 use crate::stdout;
 use crate::terminal::fitted;
+use formats::STDOUT;
 use progress::Bar;
 use recorded::{Mapped, Recorded};
 use sys::os_error;
@@ -264,8 +265,6 @@ fn draw(options: &Options, figures: &RttMap, of_map: &map::Options) -> Result<()
 
 /// The verb.
 const NAME: &str = "map";
-/// Standard input as a log, and standard output as a file.
-const STDOUT: &str = "-";
 /// Options that are about logs.
 const OF_LOGS: [&str; 7] = [
     "logs",

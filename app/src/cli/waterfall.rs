@@ -25,7 +25,7 @@ use super::status::{CONDITION, FAILED, INTERRUPTED};
 use crate::stdout;
 use crate::terminal::fitted;
 use measure::{Failure, measure};
-use options::Task;
+use options::{NAME, Task};
 use views::Visits;
 
 pub(super) use options::Options;
@@ -113,6 +113,3 @@ fn compared(options: &Options, before: &Visits, after: &Visits) -> Result<(), St
     });
     all([printed, page, picture])
 }
-
-/// The verb.
-const NAME: &str = "waterfall";

@@ -14,38 +14,20 @@ mod steps;
 mod text;
 mod url;
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use conf::Files;
 use driver::worker::thread_config::ThreadConfig;
 use engines::http::FieldId;
 use server_http::DirectiveLocations;
-use server_http::exchange::Peer;
 use server_http::http::Http;
 
 use report::{Report, Request};
 use steps::{Teller, shown};
 
-pub(crate) use request::CLIENT_PORT;
+pub(crate) use request::{CLIENT_PORT, ExplainRequest};
 pub(crate) use text::render;
 pub(crate) use url::Url;
-
-/// Request to explain, and options.
-pub(crate) struct ExplainRequest<'a> {
-    /// The request's URL.
-    pub(crate) url: &'a Url,
-    /// Its method.
-    pub(crate) method: &'a str,
-    /// Its fields but for those that the URL makes: `Name: value`.
-    pub(crate) fields: &'a [String],
-    /// Where it comes from, where that is said.
-    pub(crate) from: Option<Peer>,
-    /// The address it is sent to, and the port if it is not that of the URL.
-    pub(crate) to: Option<(IpAddr, Option<u16>)>,
-    /// Settings at their default, too.
-    pub(crate) all: bool,
-}
 
 /// Runs a request through a configuration.
 ///

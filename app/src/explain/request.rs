@@ -29,10 +29,26 @@ use server_http::http::Http;
 use server_http::phases;
 use server_http::trace::{Event, FileKind, Noted, Trace};
 
-use super::ExplainRequest;
 use super::handshake::{self, Greeting};
 use super::listener::Taken;
 use super::passed::Calls;
+use super::url::Url;
+
+/// Request to explain, and options.
+pub(crate) struct ExplainRequest<'a> {
+    /// The request's URL.
+    pub(crate) url: &'a Url,
+    /// Its method.
+    pub(crate) method: &'a str,
+    /// Its fields but for those that the URL makes: `Name: value`.
+    pub(crate) fields: &'a [String],
+    /// Address of the client, if one is given.
+    pub(crate) from: Option<Peer>,
+    /// The address it is sent to, and the port if it is not that of the URL.
+    pub(crate) to: Option<(IpAddr, Option<u16>)>,
+    /// Settings at their default, too.
+    pub(crate) all: bool,
+}
 
 /// An exchange that has come to its end, and how it came there.
 pub(super) struct Run {

@@ -8,7 +8,6 @@ use std::thread::JoinHandle;
 use lab::web::{Live, Site, Source, serve};
 use server_base::errlog::Level;
 
-use super::Recorder;
 use crate::console::Console;
 
 /// Running threads of the dashboard. They end when it is dropped.
@@ -20,14 +19,14 @@ pub(super) struct Pages {
 }
 
 impl Pages {
-    /// Starts the threads. Errors are reported: the recorder works without pages.
+    /// Starts the threads; `has_figures` adds figures of this moment. Errors are reported: the recorder works without pages.
     pub(super) fn start(
         listener: UnixListener,
         source: Arc<dyn Source>,
-        recorder: &Recorder,
+        has_figures: bool,
         console: &Console,
     ) -> Self {
-        let live = recorder.conf.writes().then(|| Arc::new(Live::default()));
+        let live = has_figures.then(|| Arc::new(Live::default()));
         let mut pages = Self {
             live: live.clone(),
             stop: None,

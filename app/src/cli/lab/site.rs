@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use server_http::LoadOptions;
 use sys::os_error;
 
-use super::Options;
+use super::options::Options;
 
 /// The text of a configuration in a memory file, which the supervisor reads by its path.
 #[derive(Debug)]

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use conf::{Item, Origin, parse};
 use lab::map::log::{Field, Format, Input, LineFormat, named, names};
 
-use super::STDOUT;
 use super::access_logs::AccessLogs;
 use crate::cli::output::fail;
 
@@ -123,6 +122,9 @@ fn directive(words: &str) -> Result<(String, Format), String> {
     let words = directive.args[1..].iter().map(|word| word.as_bytes());
     Ok((directive.arg_str(0).to_owned(), Format::of_words(words)?))
 }
+
+/// Standard input as a log, and standard output as a file.
+pub(crate) const STDOUT: &str = "-";
 
 const DIRECTIVE: &str = "log_format ";
 

@@ -15,9 +15,8 @@ use link::{LOCALHOST_PORTS, Spec};
 use sys::os_error;
 use sys::signal::Signals;
 
-use super::NAME;
 use super::evidence::{self, Unnamed};
-use super::options::Options;
+use super::options::{NAME, Options};
 use super::views::Visits;
 use crate::cli::carried::refused;
 use crate::cli::interruption::interruptions;

@@ -189,6 +189,9 @@ const TIMEOUT_S: f64 = 60.0;
 /// More is as good as for ever: a day.
 const TIMEOUT_MAX_S: f64 = 86_400.0;
 
+/// The verb.
+pub(super) const NAME: &str = "waterfall";
+
 #[cfg(test)]
 mod tests {
     use super::*;
