@@ -1,60 +1,165 @@
-//! Configurations that the supervisor sends: built at once, or first prepared and then served.
+//! Configurations that the supervisor sends: built at once, or first prepared and then served by all threads.
 
+use std::collections::HashMap;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use conf::Memory;
 use server_base::errlog::Level;
+use server_http::MainConf;
+use server_http::conf_core::FilesMain;
+use server_http::http::{Http, Port};
 use server_http::meters::{self, Event};
+use sys::process;
 
-use super::Worker;
+use super::background_fetch::BackgroundFetches;
 use super::keeper::{Built, Keeper};
+use super::limit::MemoryWatch;
+use super::periodic_task::TaskTimer;
 use super::samples::SampleChannel;
+use super::thread_commands::{Command, Setup};
+use super::{FETCHES, Worker, reserve};
 use crate::bundle::{Bundle, FromWorker, Step};
+use crate::io::files::Limits;
 
 impl Worker {
-    /// Serves by a new configuration, or stays with the one before.
-    pub(super) fn configure(&mut self, bundle: Bundle) {
+    /// Serves by a new configuration, or stays with the one before. Returns the answer to the supervisor.
+    pub(super) fn configure(&mut self, bundle: Bundle) -> FromWorker {
         let generation = bundle.generation;
-        let built = match self.built(bundle) {
-            Ok(built) => built,
-            Err(message) => {
-                meters::event(Event::ReloadFailed);
-                return self.say(FromWorker::Failed {
-                    generation,
-                    message,
-                });
-            }
-        };
+        let first = self.threads.is_empty();
+        let applied = self.built(bundle).and_then(|built| self.apply(built));
+        match &applied {
+            // Memory that the build needed is not needed again soon.
+            Ok(()) if first => self.settle_memory(),
+            Ok(()) => meters::event(Event::Reload),
+            Err(_) => meters::event(Event::ReloadFailed),
+        }
+        match applied {
+            Ok(()) => FromWorker::Ready { generation },
+            Err(message) => FromWorker::Failed {
+                generation,
+                message,
+            },
+        }
+    }
+
+    /// Has all threads serve by a configuration.
+    fn apply(&mut self, built: Built) -> Result<(), String> {
         let Built {
             bundle,
             mut cycle,
             mut keeper,
         } = built;
-        let first = self.threads.is_empty();
         if let Some(http) = &mut cycle.http {
             let unshared = Arc::get_mut(http).expect("nobody else has got it yet");
             self.places.arrange(unshared);
             keeper.keep(http);
         }
         self.keepers.push(keeper);
-        let applied = self.apply(bundle, cycle);
-        match &applied {
-            // What was needed to build it is not needed again soon.
-            Ok(()) if first => self.settle_memory(),
-            Ok(()) => meters::event(Event::Reload),
-            Err(_) => meters::event(Event::ReloadFailed),
+        let Some(http) = cycle.http.clone() else {
+            return Err("the configuration has no http part".to_owned());
+        };
+        if http.tls.iter().any(|tls| tls.config.is_some()) {
+            // Before the threads accept: the first handshake is not to pay for it.
+            tls::warm_up();
         }
-        match applied {
-            Ok(()) => self.say(FromWorker::Ready { generation }),
-            Err(message) => self.say(FromWorker::Failed {
-                generation,
-                message,
-            }),
+        let (number, renewed) = (bundle.generation, bundle.renewed);
+        self.take_listeners(bundle.listeners);
+        self.attach_samples(bundle.samples);
+        self.change_logs(bundle.logs, &cycle, &http);
+        let tasks = TaskTimer::start(&http.periodic_tasks, &self.log);
+        self.shutdown_timeout_ms = cycle.main.shutdown_timeout_ms;
+        let limit = cycle.main.memory_limit_bytes;
+        self.memory = limit.and_then(|bytes| MemoryWatch::begin(bytes, &self.log));
+        self.configure_threads(&http, &cycle.main, number, renewed)?;
+        self.tasks = tasks;
+        self.fetches = BackgroundFetches::new(&http.background_fetches, FETCHES);
+        self.fetches.run_due(&self.poller, &self.log);
+        Ok(())
+    }
+
+    /// Sends each thread its setup, and starts missing threads.
+    fn configure_threads(
+        &mut self,
+        http: &Arc<Http>,
+        main: &MainConf,
+        number: u64,
+        renewed: bool,
+    ) -> Result<(), String> {
+        let count = main.worker_processes.max(1) as usize;
+        let files: &FilesMain = http.main();
+        let descriptors = process::rlimit_nofile().unwrap_or(u64::MAX);
+        let shared = Setup {
+            http: Arc::clone(http),
+            number,
+            listeners: Vec::new(),
+            log: self.log.clone(),
+            worker_connections: main.worker_connections as usize,
+            descriptor_ceiling: reserve::ceiling(),
+            file_limits: Limits {
+                watches: *files.watches,
+                ..Limits::shared(files.memory.0, descriptors, count as u64)
+            },
+            debug_connections: main.debug_connections.clone().into(),
+            multi_accept: main.multi_accept,
+            coalesces_events: main.event_coalescing,
+            keep_connections: main.reload_keep || renewed,
+            shutdown_timeout_ms: self.shutdown_timeout_ms,
+        };
+        for n in 0..count.max(self.threads.len()) {
+            let setup = Setup {
+                listeners: self.listeners_of(http, n)?,
+                ..shared.clone()
+            };
+            match self.threads.get(n) {
+                Some(thread) => {
+                    let _ = thread.commands.send(Command::Configure(Box::new(setup)));
+                    thread.waker.wake();
+                }
+                None => self
+                    .spawn(n, setup, &main.cpu_affinity)
+                    .map_err(|e| sys::os_error(&e))?,
+            }
         }
+        Ok(())
+    }
+
+    /// Every bundle brings fresh descriptors of all listeners; known sockets keep theirs, since a poller must not get
+    /// one socket twice.
+    fn take_listeners(&mut self, listeners: Vec<(String, OwnedFd)>) {
+        let mut named: HashMap<String, Vec<Arc<OwnedFd>>> = HashMap::new();
+        for (key, fd) in listeners {
+            named.entry(key).or_default().push(Arc::new(fd));
+        }
+        let mut old = std::mem::take(&mut self.listeners);
+        self.listeners = named
+            .into_iter()
+            .map(|(key, new)| {
+                let kept = old.remove(&key).filter(|known| same_sockets(known, &new));
+                (key, kept.unwrap_or(new))
+            })
+            .collect();
+    }
+
+    fn listeners_of(
+        &self,
+        http: &Http,
+        thread: usize,
+    ) -> Result<Vec<Option<Arc<OwnedFd>>>, String> {
+        let listener = |port: &Port| {
+            if !port.is_listening {
+                return Ok(None);
+            }
+            let address = port.listen.key();
+            let fds = self.listeners.get(&address);
+            let fds = fds.ok_or_else(|| format!("no socket came for {address}"))?;
+            Ok(Some(Arc::clone(&fds[thread % fds.len()])))
+        };
+        http.ports.iter().map(listener).collect()
     }
 
     /// Sends samples over this channel from now on. If that fails, requests are served all the same.
-    pub(super) fn attach_samples(&self, channel: Option<SampleChannel>) {
+    fn attach_samples(&self, channel: Option<SampleChannel>) {
         if let Err(error) = self.samples.attach(channel) {
             let reason = sys::os_error(&error);
             let text = format_args!("connections are not recorded ({reason})");
@@ -87,7 +192,7 @@ impl Worker {
         Ok(built)
     }
 
-    /// All that the configuration of a bundle is read from but what it has open.
+    /// Texts that the configuration of a bundle is built of, without its open files.
     fn texts(&self, bundle: &mut Bundle) -> Result<Memory, String> {
         let Step::Prepare {
             base: Some(base), ..
@@ -103,17 +208,26 @@ impl Worker {
         }
     }
 
-    /// Builds a configuration, and keeps it until it is to be served.
-    pub(super) fn prepare(&mut self, bundle: Bundle) {
+    /// Builds a configuration, and keeps it until it is to be served. Returns the answer to the supervisor.
+    pub(super) fn prepare(&mut self, bundle: Bundle) -> FromWorker {
         let generation = bundle.generation;
-        let said = match self.built(bundle) {
+        match self.built(bundle) {
             Ok(built) => {
                 self.prepared = Some(built);
                 FromWorker::Prepared { generation }
             }
-            // Why is told by the supervisor, once it has found it itself.
+            // The supervisor reads the files itself then, and reports the reason.
             Err(_) => FromWorker::Unprepared { generation },
-        };
-        self.say(said);
+        }
     }
+}
+
+/// Returns whether both lists have the same sockets: a socket has an inode of its own.
+fn same_sockets(known: &[Arc<OwnedFd>], new: &[Arc<OwnedFd>]) -> bool {
+    let inode = |socket: &OwnedFd| rustix::fs::fstat(socket).map(|stat| stat.st_ino);
+    known.len() == new.len()
+        && known.iter().zip(new).all(|(known, new)| {
+            let (known, new) = (inode(known), inode(new));
+            known.is_ok() && known == new
+        })
 }

@@ -43,9 +43,8 @@ use std::thread::JoinHandle;
 use conf::Memory;
 use server_base::errlog::{self, ErrorLog, Level};
 use server_base::experiment::set_open_arms;
-use server_http::conf_core::FilesMain;
 use server_http::exchange::Env;
-use server_http::http::{Http, Port};
+use server_http::http::Http;
 use server_http::port_slots::PortSlots;
 use server_http::{Cycle, arm_meters};
 use sys::heap::trim;
@@ -54,7 +53,6 @@ use sys::signal::{self, Signals};
 use sys::{clock, process, schedule};
 
 use crate::bundle::{Bundle, FromWorker, ToWorker};
-use crate::io::files::Limits;
 use crate::io::tcp_info::tcp_info;
 use background_fetch::BackgroundFetches;
 use keeper::{Built, Keeper};
@@ -298,101 +296,6 @@ impl Worker {
         }
     }
 
-    fn apply(&mut self, bundle: Bundle, cycle: Cycle) -> Result<(), String> {
-        let Some(http) = cycle.http.clone() else {
-            return Err("the configuration has no http part".to_owned());
-        };
-        if http.tls.iter().any(|tls| tls.config.is_some()) {
-            // Before the threads accept: the first handshake is not to pay for it.
-            tls::warm_up();
-        }
-        let renewed = bundle.renewed;
-        self.take_listeners(bundle.listeners);
-        self.attach_samples(bundle.samples);
-        self.change_logs(bundle.logs, &cycle, &http);
-        let tasks = TaskTimer::start(&http.periodic_tasks, &self.log);
-        self.shutdown_timeout_ms = cycle.main.shutdown_timeout_ms;
-        let limit = cycle.main.memory_limit_bytes;
-        self.memory = limit.and_then(|bytes| MemoryWatch::begin(bytes, &self.log));
-        let count = cycle.main.worker_processes.max(1) as usize;
-        let files_memory: &FilesMain = http.main();
-        let file_limits = Limits {
-            watches: *files_memory.watches,
-            ..Limits::shared(
-                files_memory.memory.0,
-                process::rlimit_nofile().unwrap_or(u64::MAX),
-                count as u64,
-            )
-        };
-        let started = !self.threads.is_empty();
-        let debug_connections: Arc<[_]> = cycle.main.debug_connections.clone().into();
-        for n in 0..count.max(self.threads.len()) {
-            let listeners = self.listeners_of(&http, n)?;
-            let setup = Setup {
-                http: Arc::clone(&http),
-                number: bundle.generation,
-                listeners,
-                log: self.log.clone(),
-                worker_connections: cycle.main.worker_connections as usize,
-                descriptor_ceiling: reserve::ceiling(),
-                file_limits,
-                debug_connections: Arc::clone(&debug_connections),
-                multi_accept: cycle.main.multi_accept,
-                coalesces_events: cycle.main.event_coalescing,
-                keep_connections: cycle.main.reload_keep || renewed,
-                shutdown_timeout_ms: self.shutdown_timeout_ms,
-            };
-            match self.threads.get(n) {
-                Some(thread) => {
-                    let _ = thread.commands.send(Command::Configure(Box::new(setup)));
-                    thread.waker.wake();
-                }
-                None => self
-                    .spawn(n, setup, &cycle.main.cpu_affinity)
-                    .map_err(|e| sys::os_error(&e))?,
-            }
-        }
-        self.tasks = tasks;
-        self.fetches = BackgroundFetches::new(&http.background_fetches, FETCHES);
-        self.fetches.run_due(&self.poller, &self.log);
-        debug_assert!(started || self.threads.len() == count);
-        Ok(())
-    }
-
-    /// Every bundle brings fresh descriptors of all listeners; known sockets keep theirs, since a poller must not get
-    /// one socket twice.
-    fn take_listeners(&mut self, listeners: Vec<(String, OwnedFd)>) {
-        let mut named: HashMap<String, Vec<Arc<OwnedFd>>> = HashMap::new();
-        for (key, fd) in listeners {
-            named.entry(key).or_default().push(Arc::new(fd));
-        }
-        let mut old = std::mem::take(&mut self.listeners);
-        self.listeners = named
-            .into_iter()
-            .map(|(key, new)| {
-                let kept = old.remove(&key).filter(|known| same_sockets(known, &new));
-                (key, kept.unwrap_or(new))
-            })
-            .collect();
-    }
-
-    fn listeners_of(
-        &self,
-        http: &Http,
-        thread: usize,
-    ) -> Result<Vec<Option<Arc<OwnedFd>>>, String> {
-        let listener = |port: &Port| {
-            if !port.is_listening {
-                return Ok(None);
-            }
-            let address = port.listen.key();
-            let fds = self.listeners.get(&address);
-            let fds = fds.ok_or_else(|| format!("no socket came for {address}"))?;
-            Ok(Some(Arc::clone(&fds[thread % fds.len()])))
-        };
-        http.ports.iter().map(listener).collect()
-    }
-
     /// Frees objects that threads returned, and releases memory of configurations to the kernel.
     fn free_returned(&mut self) {
         for unused in self.counters.returned.take() {
@@ -473,16 +376,6 @@ impl Drop for TellEnd {
         self.1.store(true, Ordering::Release);
         self.0.wake();
     }
-}
-
-/// Returns whether both lists have the same sockets: a socket has an inode of its own.
-fn same_sockets(known: &[Arc<OwnedFd>], new: &[Arc<OwnedFd>]) -> bool {
-    let inode = |socket: &OwnedFd| rustix::fs::fstat(socket).map(|stat| stat.st_ino);
-    known.len() == new.len()
-        && known.iter().zip(new).all(|(known, new)| {
-            let (known, new) = (inode(known), inode(new));
-            known.is_ok() && known == new
-        })
 }
 
 fn unix_s() -> i64 {

@@ -1,7 +1,7 @@
 //! Messages of the supervisor to the worker, and the answers.
 //!
-//! Only the end of the control stream means that the supervisor is gone. A message that came whole and cannot be used is
-//! answered with `Failed`, and the worker serves on by what it has.
+//! Only the end of the control stream means that the supervisor is gone. If a whole message cannot be used, the answer is
+//! `Failed`, and the worker keeps its configuration.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -28,13 +28,15 @@ impl Worker {
         let descriptors = message.descriptors();
         match message {
             ToWorker::Configure(bundle) if matches!(bundle.step, Step::Prepare { .. }) => {
-                self.prepare(*bundle);
+                let answer = self.prepare(*bundle);
+                self.say(answer);
             }
             ToWorker::Configure(bundle) => {
-                // What came before the rest comes before the next rest, too.
+                // The next reload brings as many descriptors before its `Commit`.
                 let prepared = self.prepared.as_ref();
                 let before = prepared.map_or(0, |built| built.bundle.data.len() * 2);
-                self.configure(*bundle);
+                let answer = self.configure(*bundle);
+                self.say(answer);
                 self.reserve.hold(before + descriptors, self.threads.len());
             }
             ToWorker::Reopen(logs) => self.reopen(logs),
@@ -59,7 +61,7 @@ impl Worker {
                 | io::ErrorKind::BrokenPipe
         );
         if !is_end {
-            // Where the next message begins is not known.
+            // The begin of the next message is unknown.
             self.log.write(
                 Level::Alert,
                 format_args!(
@@ -83,7 +85,7 @@ pub(super) fn first(control: &OwnedFd) -> Result<ToWorker, i32> {
         Ok(Ok(message @ ToWorker::Configure(_))) => Ok(message),
         Ok(Ok(_)) | Err(_) => Err(0),
         Ok(Err(unusable)) => {
-            // Nobody may be there to hear it.
+            // The supervisor may be gone.
             let _ = refusal(&unusable).send(control);
             Err(2)
         }

@@ -29,11 +29,11 @@ pub struct Setup {
     pub descriptor_ceiling: i32,
     /// Limits of this thread's file cache.
     pub file_limits: Limits,
-    /// Clients whose connections are logged at level debug.
+    /// Clients with connections that are logged at level debug.
     pub debug_connections: Arc<[Network]>,
     /// Accept all waiting connections at a time.
     pub multi_accept: bool,
-    /// Gather events before they are taken, where many requests are in progress with servers.
+    /// Gather events before they are taken, if many requests are in progress with servers.
     pub coalesces_events: bool,
     /// Keep idle connections over the change to this configuration.
     pub keep_connections: bool,
@@ -47,9 +47,9 @@ pub enum Command {
     Configure(Box<Setup>),
     /// Write buffered logs out before files change; dropping the sender reports that it is done.
     FlushLogs(Sender<()>),
-    /// Finish what runs, then end; at the latest after this time, milliseconds.
+    /// Finish requests in progress, then end; at the latest after this time, milliseconds.
     Quit(Option<u64>),
-    /// Memory is short: close what is idle, and let go of pools.
+    /// Memory is short: close idle connections, and free pools.
     Relieve,
     /// End now.
     Terminate,
@@ -68,8 +68,8 @@ pub struct Counters {
     pub descriptors_short: AtomicBool,
 }
 
-/// Objects that threads return to the main thread: to free a large configuration takes long, and a thread that serves
-/// must not be the one that has its last reference.
+/// Objects that threads return to the main thread. To free a large configuration takes long, so a thread that serves must not
+/// free it.
 #[derive(Debug, Default)]
 pub struct Returned {
     returned: Mutex<Vec<Unused>>,

@@ -1,7 +1,7 @@
-//! One thread's form of a configuration: what its engines are set to, port by port.
+//! One thread's form of a configuration: settings of its engines for each port.
 //!
-//! The configuration knows directives and no engine, engines know settings and no directive; this is where one becomes
-//! the other.
+//! The configuration knows directives and no engine; engines know settings and no directive. This file turns directives
+//! into settings.
 
 use std::ops::Deref;
 use std::rc::Rc;
@@ -70,7 +70,7 @@ impl ThreadConfig {
         }
     }
 
-    /// Frees what was prepared, each port for one of `steps`; all is freed if some are left.
+    /// Frees prepared settings, each port for one of `steps`; all are freed if some steps are left.
     pub fn let_go(&mut self, steps: &mut usize) {
         while *steps > 0 && self.mux.pop().is_some() {
             self.h1.pop();
