@@ -82,6 +82,11 @@ impl Console {
         self.report_at_length(level, text, text);
     }
 
+    /// Reports an event of normal operation.
+    pub(crate) fn notice(&self, text: fmt::Arguments<'_>) {
+        self.report(Level::Notice, text);
+    }
+
     /// Reports a failed call as nginx does: `open() "/x" failed (2: No such file or directory)`.
     pub(crate) fn failed(&self, level: Level, what: fmt::Arguments<'_>, error: &io::Error) {
         let reason = sys::os_error(error);

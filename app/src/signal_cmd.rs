@@ -12,7 +12,7 @@ use crate::console::Console;
 
 /// Sends the signal of `command` to the process that `pid_path` names.
 pub(crate) fn run(command: Command, pid_path: &Path, console: &Console) -> ExitCode {
-    console.report(Level::Notice, format_args!("signal process started"));
+    console.notice(format_args!("signal process started"));
     let shown = pid_path.display();
     let text = match read_start(pid_path) {
         Ok(text) => text,

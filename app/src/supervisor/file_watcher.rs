@@ -1,4 +1,11 @@
-//! Which of the files that a configuration watches have changed, and what of that can be served by.
+//! Watched files, which are reloaded without HUP: finds new contents for `ReloadStep::Renew`.
+//!
+//! Once a second each file's state is compared with its state when it was read. A change counts if two looks have found the
+//! same state, so that no file is read while it is written. Files that belong together (a certificate and its key) are
+//! loaded together: until they match, the generation keeps the old bytes, and the reason is logged once for each state. The
+//! next generation has the loaded text of the configuration, whatever is on the disk now. Connections stay.
+//!
+//! Absent: inotify. The replaced object is mostly a link, or a directory above it; a look at the path finds that too.
 
 use std::collections::HashMap;
 use std::io;
@@ -6,25 +13,26 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use conf::Stamp;
+use server_base::errlog::Level;
 use server_base::watch::Watch;
 
-use super::open::OpenConfig;
+use super::open::{FileContents, OpenConfig};
+use crate::console::Console;
 
 /// Results of earlier looks.
 #[derive(Debug, Default)]
 pub(super) struct FileWatcher {
-    pub(super) due: Option<Instant>,
+    due: Option<Instant>,
     /// The generation that the rest is about.
     generation: u64,
     /// The states of the last look; none for a file that is not there.
     seen: HashMap<PathBuf, Option<Stamp>>,
     /// States of files that could not be loaded, which were logged.
-    pub(super) refused: HashMap<PathBuf, Option<Stamp>>,
+    refused: HashMap<PathBuf, Option<Stamp>>,
 }
 
 /// The bytes of files that have changed.
-#[derive(Default)]
-pub(super) struct Changes(pub(super) HashMap<PathBuf, (Option<Stamp>, io::Result<Vec<u8>>)>);
+type Changes = HashMap<PathBuf, (Option<Stamp>, io::Result<Vec<u8>>)>;
 
 impl FileWatcher {
     /// When files are to be looked at again, if any of this generation are.
@@ -33,14 +41,55 @@ impl FileWatcher {
         watches.then(|| self.due.unwrap_or_else(|| Instant::now() + LOOK_EVERY))
     }
 
-    /// Looks at the files of a generation; returns those that have changed and stay as they are now, unless all of them
-    /// were refused in this state.
-    pub(super) fn look(&mut self, generation: &OpenConfig) -> Changes {
+    /// Whether it is time to look; if so, the next look is planned.
+    pub(super) fn is_due(&mut self, generation: &OpenConfig, now: Instant) -> bool {
+        let due = self.due(generation);
+        let is_due = due.is_some_and(|due| due <= now);
+        self.due = if is_due { Some(now + LOOK_EVERY) } else { due };
+        is_due
+    }
+
+    /// New contents of files, in the order of their paths. Contents that cannot be served are logged.
+    pub(super) fn news(
+        &mut self,
+        current: &mut OpenConfig,
+        console: &Console,
+    ) -> Vec<FileContents> {
+        let mut changes = self.look(current);
+        for fault in self.sift(current, &mut changes) {
+            report(&fault, console);
+        }
+        let mut news = Vec::new();
+        for (path, (stamp, bytes)) in changes {
+            let (Some(stamp), Ok(bytes)) = (stamp, bytes) else {
+                continue;
+            };
+            match current.file(&path) {
+                Some((known, _)) if known == bytes => current.restamp(&path, stamp),
+                _ => news.push((path, stamp, bytes)),
+            }
+        }
+        news.sort_by(|a, b| a.0.cmp(&b.0));
+        news
+    }
+
+    /// Logs why new contents cannot be served, and ignores them until the files change again.
+    pub(super) fn refuse(&mut self, news: &[FileContents], why: &str, console: &Console) {
+        let states = news
+            .iter()
+            .map(|(path, stamp, _)| (path.clone(), Some(*stamp)));
+        self.refused.extend(states);
+        report(why, console);
+    }
+
+    /// Returns the files of a generation that have changed before the last look and not since. If all of them were refused in
+    /// this state, returns none.
+    fn look(&mut self, generation: &OpenConfig) -> Changes {
         if self.generation != generation.number {
             self.generation = generation.number;
             self.refused.clear();
         }
-        let mut changes = Changes::default();
+        let mut changes = Changes::new();
         let mut is_new = false;
         let mut now = HashMap::new();
         for watch in &generation.watches {
@@ -58,33 +107,30 @@ impl FileWatcher {
             is_new |= self.refused.get(path) != Some(stamp);
             let bytes = read(path);
             if Stamp::of(path).ok() == *stamp {
-                changes.0.insert(path.clone(), (*stamp, bytes));
+                changes.insert(path.clone(), (*stamp, bytes));
             }
         }
         match is_new {
             true => changes,
-            false => Changes::default(),
+            false => Changes::new(),
         }
     }
 
-    /// Whether a file changes at this time: the next look will tell. One that was refused counts with the bytes it had.
+    /// Whether a file changes at this time, so that the next look decides. A refused file counts with its old bytes.
     fn is_moving(&self, path: &Path, generation: &OpenConfig, changes: &Changes) -> bool {
         let known = generation.file(path).and_then(|(_, stamp)| stamp);
         let seen = self.seen.get(path).copied().flatten();
         let is_refused = self.refused.get(path) == Some(&seen);
-        seen != known && !is_refused && !changes.0.contains_key(path)
+        seen != known && !is_refused && !changes.contains_key(path)
     }
 
-    /// Keeps the changes that can be served; returns the errors of the rest that were not logged yet.
-    pub(super) fn sift(&mut self, generation: &OpenConfig, changes: &mut Changes) -> Vec<String> {
+    /// Drops changes that cannot be served; returns their errors that were not logged yet.
+    fn sift(&mut self, generation: &OpenConfig, changes: &mut Changes) -> Vec<String> {
         let mut faults = Vec::new();
         let has = |changes: &Changes, watch: &dyn Watch| {
-            watch
-                .paths()
-                .iter()
-                .any(|path| changes.0.contains_key(path))
+            watch.paths().iter().any(|path| changes.contains_key(path))
         };
-        // What is taken back may be part of something else, too, which then has to be looked at again.
+        // A dropped file may belong to another watch, which is then checked again.
         loop {
             let candidates = generation.watches.iter();
             let mut candidates = candidates.filter(|watch| has(changes, watch.as_ref()));
@@ -103,7 +149,7 @@ impl FileWatcher {
             };
             let mut is_told = true;
             for path in watch.paths() {
-                if let Some((stamp, _)) = changes.0.remove(path)
+                if let Some((stamp, _)) = changes.remove(path)
                     && why.is_some()
                 {
                     is_told &= self.refused.insert(path.clone(), stamp) == Some(stamp);
@@ -114,7 +160,12 @@ impl FileWatcher {
     }
 }
 
-/// The bytes of a file. Anything else is refused, since the supervisor must not wait for a pipe.
+fn report(why: &str, console: &Console) {
+    let text = format_args!("{why}, what was read before stays in use");
+    console.report(Level::Error, text);
+}
+
+/// Reads a regular file. Others are refused, since the supervisor must not wait for a pipe.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     let meta = std::fs::metadata(path)?;
     if !meta.is_file() || meta.len() > FILE_BYTES_MAX {
@@ -125,7 +176,7 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
 
 /// Contents of a file with these changes.
 fn bytes(path: &Path, generation: &OpenConfig, changes: &Changes) -> io::Result<Vec<u8>> {
-    match changes.0.get(path) {
+    match changes.get(path) {
         Some((_, Ok(bytes))) => Ok(bytes.clone()),
         Some((_, Err(error))) => Err(match error.raw_os_error() {
             Some(code) => io::Error::from_raw_os_error(code),
@@ -145,4 +196,4 @@ const EINVAL: i32 = 22;
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// Interval between looks at files. A change is loaded at the second look, within twice this time.
-pub(super) const LOOK_EVERY: Duration = Duration::from_secs(1);
+const LOOK_EVERY: Duration = Duration::from_secs(1);

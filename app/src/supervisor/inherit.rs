@@ -32,10 +32,7 @@ impl Inheritance {
         let mut taken = Self::default();
         if let Some(text) = env::var_os(SOCKETS) {
             let shown = text.to_string_lossy();
-            console.report(
-                Level::Notice,
-                format_args!("using inherited sockets from \"{shown}\""),
-            );
+            console.notice(format_args!("using inherited sockets from \"{shown}\""));
             taken.predecessor = Some(process::parent_id());
             let kept = env::var_os(ACTIVATED).unwrap_or_default();
             let managed = numbers(&kept, ACTIVATED, console);
@@ -53,10 +50,7 @@ impl Inheritance {
             env::var_os("LISTEN_FDS").as_deref(),
         );
         if count > 0 {
-            console.report(
-                Level::Notice,
-                format_args!("using {count} sockets from LISTEN_FDS"),
-            );
+            console.notice(format_args!("using {count} sockets from LISTEN_FDS"));
         }
         for number in FIRST_ACTIVATED..FIRST_ACTIVATED + count {
             taken.adopt(number, Origin::Manager, console);
@@ -90,12 +84,9 @@ impl Inheritance {
         };
         if !listens {
             // A socket for datagrams, which nginx may have: nothing here listens on one.
-            return console.report(
-                Level::Notice,
-                format_args!(
-                    "the inherited socket #{number} ({addr}) takes no connections, closed"
-                ),
-            );
+            return console.notice(format_args!(
+                "the inherited socket #{number} ({addr}) takes no connections, closed"
+            ));
         }
         let known = self.listeners.iter_mut();
         match known.into_iter().find(|known| *known.addr() == addr) {

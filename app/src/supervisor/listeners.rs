@@ -176,10 +176,10 @@ pub(crate) fn fill(listeners: &mut [Listener], console: &Console) -> Result<Bind
         }
     }
     if result == Bind::InUse {
-        console.report(
-            Level::Notice,
-            format_args!("try again to bind() after {}ms", BIND_PAUSE.as_millis()),
-        );
+        console.notice(format_args!(
+            "try again to bind() after {}ms",
+            BIND_PAUSE.as_millis()
+        ));
     }
     Ok(result)
 }
@@ -313,7 +313,7 @@ fn fill_one(listener: &mut Listener, console: &Console) -> Result<Bind, Logged> 
         let bound = match (bound, addr) {
             (Err(error), ListenAddr::Unix(path)) if is_in_use(&error) && stale::remove(path) => {
                 let text = format_args!("{addr} is replaced, no server listens there");
-                console.report(Level::Notice, text);
+                console.notice(text);
                 listen::bind(addr, options, listener.sharing)
             }
             (bound, _) => bound,

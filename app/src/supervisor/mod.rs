@@ -17,7 +17,6 @@ mod logs;
 mod notify;
 pub(crate) mod open;
 mod pid_file;
-mod prepare;
 mod process_init;
 mod reload;
 mod rings;
@@ -26,15 +25,14 @@ mod spawn;
 mod state;
 mod store_process;
 mod upgrade;
-mod watch;
 mod worker;
+mod worker_messages;
 
 pub(crate) use process_init::take_on_user;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use server_base::errlog::Level;
 use server_http::LoadOptions;
 use sys::heap;
 use sys::poll::{Interest, Poller};
@@ -110,9 +108,9 @@ fn finish(
     // What the configuration does not name closes.
     drop(inherited);
     let running = Console::of_log(current.logs.error_log());
-    running.report(Level::Notice, format_args!("{}", version::name()));
+    running.notice(format_args!("{}", version::name()));
     let compiler = version::compiler();
-    running.report(Level::Notice, format_args!("built by {compiler}"));
+    running.notice(format_args!("built by {compiler}"));
     // Its predecessor has left the terminal already.
     let daemonized = current.main.daemon || predecessor.is_some();
     let mut notify = Notify::from_environment(predecessor, console);
@@ -152,8 +150,7 @@ fn finish(
         current,
         built: Some(built),
         earlier: Earlier::new(),
-        reloading: None,
-        preparing: None,
+        pending: None,
         watcher: FileWatcher::default(),
         generations: FIRST_GENERATION,
         workers: Vec::new(),

@@ -19,6 +19,9 @@ use crate::console::{Console, Logged};
 use crate::load::{Earlier, Loaded};
 use crate::recorder::check_files;
 
+/// Contents of a file, and its state when they were read.
+pub(crate) type FileContents = (PathBuf, Stamp, Vec<u8>);
+
 /// A configuration, and its sockets and logs.
 #[derive(Debug)]
 pub(crate) struct OpenConfig {
@@ -34,7 +37,7 @@ pub(crate) struct OpenConfig {
     /// Settings that this was opened by.
     plan: Arc<Cycle>,
     /// The worker that has built it already.
-    prepared_by: Option<u64>,
+    pub(crate) prepared_by: Option<u64>,
     /// All that was read and looked up.
     record: Arc<Memory>,
 }
@@ -76,13 +79,6 @@ impl OpenConfig {
         })
     }
 
-    /// Marks the configuration as prepared by this worker.
-    #[must_use]
-    pub(crate) fn prepared_by(mut self, worker: u64) -> Self {
-        self.prepared_by = Some(worker);
-        self
-    }
-
     /// Work of the supervisor for it, to be repeated for files that were read anew.
     pub(crate) fn again(&self, record: Arc<Memory>) -> Loaded {
         let cycle = self.plan.for_supervisor();
@@ -109,7 +105,7 @@ impl OpenConfig {
     }
 
     /// The configuration with new contents of watched files.
-    pub(crate) fn renewed(&self, number: u64, changes: &[(PathBuf, Stamp, Vec<u8>)]) -> Self {
+    pub(crate) fn renewed(&self, number: u64, changes: &[FileContents]) -> Self {
         let mut record = Memory::clone(&self.record);
         for (path, stamp, bytes) in changes {
             record.add_read(path, Arc::new(bytes.clone()), Some(*stamp));

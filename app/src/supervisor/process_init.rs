@@ -1,7 +1,7 @@
-//! Becoming a worker: what a forked process takes on before it serves.
+//! Start of a forked process: it becomes a worker or the store process.
 //!
-//! Limits, user, directory and signals, in nginx's order and with nginx's messages. After this the
-//! process has no more rights than the worker's user. Source: nginx documentation, "Core
+//! It takes on limits, user, directory and signals, in nginx's order and with nginx's messages. Then it has no more rights
+//! than the worker's user. Source: nginx documentation, "Core
 //! functionality": `user`, `env`, `worker_priority`, `worker_rlimit_*`, `working_directory`.
 
 use std::ffi::OsString;
@@ -84,14 +84,14 @@ fn become_worker(
         "prctl(PR_SET_NO_NEW_PRIVS)".to_owned(),
         identity::forbid_new_privileges(),
     );
-    // A core may hold what clients sent: only who sets a size for it wants one.
+    // A core may hold data of clients, so it is dumped only if its size is configured.
     if main.worker_rlimit_core.is_some() {
         alert(
             "prctl(PR_SET_DUMPABLE)".to_owned(),
             identity::set_dumpable(true),
         );
     }
-    // A daemon has none; what WebDAV makes has the modes that its directives say all the same.
+    // A daemon has no umask. Files of WebDAV get the modes of its directives all the same.
     server_base::files::set_umask(process::restrict_umask());
     if let Some(directory) = &main.working_directory {
         change_directory(directory, console)?;
@@ -125,8 +125,7 @@ pub(super) fn become_store(account: Option<&Account>, console: &Console) -> Resu
     Ok(())
 }
 
-/// Drops root's rights for those of the worker's user; without root's rights, and where the supervisor serves itself,
-/// nothing changes.
+/// Drops root's rights for those of the worker's user. Without root's rights, or with `master_process off`, nothing changes.
 ///
 /// # Errors
 /// The cause, which has been logged.
@@ -187,7 +186,7 @@ const IGNORED: &[i32] = &[
 /// Nice value of the store process: threads that serve come first.
 const STORE_PRIORITY: i32 = 10;
 
-/// The exit code of a worker that another one would not fare better than.
+/// Exit code of a worker if another one would fail as well.
 pub(super) const FATAL_CODE: i32 = 2;
 
 #[cfg(test)]

@@ -1,163 +1,248 @@
-//! HUP and USR1: a new configuration, new logs.
+//! A reload: one path from HUP, or from a changed file, to a worker that serves the next generation.
 //!
-//! A configuration is read and opened beside the one that serves; if anything fails, it is dropped
-//! and the log says why. What the running worker can take goes to it in place, so that its
-//! connections stay; the few settings that belong to a process start another worker, and the first
-//! one finishes when that one is ready. Sockets that are no longer named close when the worker has
-//! let go of them. A new address that is in use is tried five times, as in nginx, while everything else
-//! goes on. Source: nginx documentation, "Controlling nginx".
+//! ```text
+//! HUP --> Prepare   a worker builds the configuration of the files as they are now ---------+
+//!            |      (no worker is steady, or it cannot build it, or takes too long)         |
+//!          Read     the supervisor loads and judges the configuration                       | Prepared
+//!            |                                                                              |
+//!          Open     logs, directories and kept listeners <----------------------------------+
+//!            |
+//!          Bind     new addresses; one in use is tried again, BIND_TRIES times
+//!            |
+//!          Adopt    the generation is `current`, the one before is in `earlier` <-- Renew <-- changed file
+//!            |
+//!          Deliver  a bundle to the worker; settings of a process start another worker
+//!            |
+//!          Ready: earlier generations close      Failed: `go_back` to the one before
+//! ```
+//!
+//! If a step fails, its generation is dropped, the log has the reason, and the current one serves on. A reload that waits for
+//! a worker or for an address is a [`PendingReload`]; meanwhile the supervisor does everything else.
+//!
+//! `Prepare` suits most reloads, which change nothing that the supervisor opens. The supervisor reads again only files of the
+//! last load that have changed, and judges nothing. The worker compares `Cycle::fingerprint`, which covers all that the
+//! supervisor opens. If it differs, the supervisor reads the files itself, since it opens only names that it has found in a
+//! text itself. Source: nginx documentation, "Controlling nginx".
 
+use std::mem;
 use std::ops::ControlFlow::Continue;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use driver::bundle::{FromWorker, ToWorker};
-use server_base::errlog::Level;
+use driver::bundle::ToWorker;
+use server_base::errlog::{Level, Printable};
 use server_http::MainConf;
 use sys::heap::trim;
 
 use super::listeners::{BIND_PAUSE, BIND_TRIES, Bind, Listener};
-use super::open::OpenConfig;
-use super::state::{Flow, Phase, Reloading, Supervisor};
+use super::open::{FileContents, OpenConfig};
+use super::state::{Flow, PendingReload, Phase, ReloadWait, Supervisor};
 use super::worker::{Worker, WorkerHandle, needs_new_worker};
 use super::{limits, listeners, pid_file};
 use crate::console::{Console, Logged};
 use crate::load::{self, Loaded};
 
-impl Supervisor {
-    /// Reads the configuration again and hands it to the worker; the old one stays if anything fails, and so does one that
-    /// waits for an address.
-    pub(super) fn reload(&mut self) -> Flow {
-        self.remove_left_files();
-        self.preparing = None;
-        match self.prepare() {
-            true => Continue(()),
-            false => self.reload_whole(),
-        }
-    }
+/// Step of a reload, and its input.
+pub(super) enum ReloadStep {
+    Prepare,
+    Read,
+    /// With the worker that has built the configuration, if one has.
+    Open(Box<Loaded>, Option<u64>),
+    /// With the number of tries that found an address in use.
+    Bind(Box<OpenConfig>, u32),
+    Renew(Vec<FileContents>),
+    Adopt(Box<OpenConfig>),
+    Deliver,
+}
 
-    /// Reloads with the configuration as loaded by this process.
-    pub(super) fn reload_whole(&mut self) -> Flow {
-        match self.open_next() {
-            Ok(next) => {
-                // Its new addresses are bound anew, so what waits must let go of them first.
-                self.abandon_reload();
-                return self.try_reload(next, 0);
-            }
-            Err(Logged) => self.notify.refused(&self.console),
+impl Supervisor {
+    /// Takes a reload from this step to its end, or to the next wait.
+    pub(super) fn reload(&mut self, step: ReloadStep) -> Flow {
+        let mut next = Some(step);
+        while let Some(step) = next {
+            next = match step {
+                ReloadStep::Prepare => self.prepare(),
+                ReloadStep::Read => self.read(),
+                ReloadStep::Open(loaded, worker) => self.open(*loaded, worker),
+                ReloadStep::Bind(next, tries) => self.bind(next, tries),
+                ReloadStep::Renew(news) => self.renew(&news),
+                ReloadStep::Adopt(next) => self.adopt(*next),
+                ReloadStep::Deliver => return self.deliver(),
+            };
         }
         Continue(())
     }
 
-    fn open_next(&mut self) -> Result<OpenConfig, Logged> {
+    /// Continues the pending reload if its time is over, or if its worker is gone.
+    pub(super) fn continue_reload(&mut self, now: Instant) -> Flow {
+        let workers = &self.workers;
+        let is_over = |pending: &mut PendingReload| {
+            let lives = |id| workers.iter().any(|one| one.id == id && !one.leaving);
+            pending.due <= now || pending.worker().is_some_and(|id| !lives(id))
+        };
+        let Some(PendingReload { wait, .. }) = self.pending.take_if(is_over) else {
+            return Continue(());
+        };
+        self.reload(match wait {
+            ReloadWait::Worker(..) => ReloadStep::Read,
+            ReloadWait::Address(next, tries) => ReloadStep::Bind(next, tries),
+        })
+    }
+
+    /// Has the serving worker build the configuration of the files as they are now.
+    fn prepare(&mut self) -> Option<ReloadStep> {
+        // An earlier build has older files.
+        self.pending.take_if(|pending| pending.worker().is_some());
+        let number = self.generations + 1;
+        let bundled = || {
+            let id = self.steady_worker()?;
+            let record = load::repeated(&self.current.read())?;
+            let bundle = self.current.preparation(number, &record, &self.options);
+            Some((id, record, bundle.ok()?))
+        };
+        let Some((id, record, bundle)) = bundled() else {
+            return Some(ReloadStep::Read);
+        };
+        self.generations = number;
+        self.pending = Some(PendingReload {
+            wait: ReloadWait::Worker(id, record),
+            due: Instant::now() + BUILD_WAIT,
+        });
+        self.tell(id, &ToWorker::Configure(Box::new(bundle)));
+        None
+    }
+
+    /// The worker that serves the current generation, if no other one is on its way.
+    fn steady_worker(&self) -> Option<u64> {
+        let is_steady = self.phase == Phase::Serving
+            && self.earlier.is_empty()
+            && self.pending.is_none()
+            && self.built.is_none();
+        // Names of watched files are found in the text.
+        if !is_steady || !self.current.watches.is_empty() {
+            return None;
+        }
+        let OpenConfig { number, main, .. } = &self.current;
+        let serves = |worker: &&Worker| {
+            !worker.leaving
+                && worker.generation == *number
+                && !needs_new_worker(&worker.process, main)
+        };
+        self.workers.iter().find(serves).map(|worker| worker.id)
+    }
+
+    /// A worker has built the configuration with this number, unless the reload has gone on without it.
+    pub(super) fn prepared(&mut self, number: u64) -> Flow {
+        let Some(ReloadWait::Worker(id, record)) = self.take_build(number) else {
+            return Continue(());
+        };
+        self.console.warnings(self.current.warnings());
+        let loaded = Box::new(self.current.again(record));
+        self.reload(ReloadStep::Open(loaded, Some(id)))
+    }
+
+    /// Ends the wait for a worker that builds the configuration with this number.
+    pub(super) fn take_build(&mut self, number: u64) -> Option<ReloadWait> {
+        let is_it = number == self.generations;
+        let is_build = |pending: &mut PendingReload| is_it && pending.worker().is_some();
+        self.pending.take_if(is_build).map(|pending| pending.wait)
+    }
+
+    /// Loads the configuration in this process. A reload that waits for an address stays if that fails.
+    fn read(&mut self) -> Option<ReloadStep> {
         let console = &self.console;
-        let loaded = load::again(&self.options, &self.current.read()).map_err(|refused| {
-            console.refused(&refused);
-            Logged
-        })?;
-        console.warnings(&loaded.cycle.warnings);
-        self.generations += 1;
-        let next = self.open(self.generations, loaded);
-        // What was built to be judged is gone again.
-        trim();
-        next
+        match load::again(&self.options, &self.current.read()) {
+            Ok(loaded) => {
+                console.warnings(&loaded.cycle.warnings);
+                self.generations += 1;
+                Some(ReloadStep::Open(Box::new(loaded), None))
+            }
+            Err(refused) => {
+                console.refused(&refused);
+                self.notify.refused(console);
+                None
+            }
+        }
     }
 
-    /// Opens what a configuration names, beside what is open for the one that serves.
-    pub(super) fn open(&self, number: u64, loaded: Loaded) -> Result<OpenConfig, Logged> {
+    /// Opens all names of a configuration but new addresses.
+    fn open(&mut self, loaded: Loaded, worker: Option<u64>) -> Option<ReloadStep> {
+        let (number, logs) = (self.generations, &self.current.logs);
         let listeners = self.open_listeners();
-        let (logs, other) = (&self.current.logs, self.other_server());
-        OpenConfig::open(number, loaded, Some(logs), &listeners, other, &self.console)
+        let (other, console) = (self.other_server(), &self.console);
+        let opened = OpenConfig::open(number, loaded, Some(logs), &listeners, other, console);
+        if worker.is_none() {
+            // The configuration that this process has built is freed.
+            trim();
+        }
+        let Ok(mut next) = opened else {
+            self.notify.refused(&self.console);
+            return None;
+        };
+        // New addresses are bound anew, so the reload that waits must close its own first.
+        self.abandon_reload();
+        next.prepared_by = worker;
+        Some(ReloadStep::Bind(Box::new(next), 0))
     }
 
-    /// Binds the new addresses of `next`. One that is in use is tried again later: meanwhile this process goes on.
-    pub(super) fn try_reload(&mut self, mut next: OpenConfig, tries: u32) -> Flow {
-        match listeners::fill(&mut next.listeners, &self.console) {
-            Ok(Bind::Done) => return self.take_up(next),
+    /// Binds new addresses. If one is in use, the reload waits, and gives up after the last try.
+    fn bind(&mut self, mut next: Box<OpenConfig>, tries: u32) -> Option<ReloadStep> {
+        let bound = match tries {
+            BIND_TRIES => Err(listeners::give_up(&self.console)),
+            _ => listeners::fill(&mut next.listeners, &self.console),
+        };
+        match bound {
+            Ok(Bind::Done) => return Some(ReloadStep::Adopt(next)),
             Ok(Bind::InUse) => {
-                self.reloading = Some(Reloading {
-                    next,
-                    tries: tries + 1,
+                self.pending = Some(PendingReload {
+                    wait: ReloadWait::Address(next, tries + 1),
                     due: Instant::now() + BIND_PAUSE,
                 });
             }
-            Err(Logged) => self.refuse(next),
+            Err(Logged) => self.refuse(*next),
         }
-        Continue(())
+        None
     }
 
-    /// Tries addresses in use again; after the last try the configuration that names them is dropped.
-    pub(super) fn reload_again(&mut self) -> Flow {
-        match self.reloading.take() {
-            Some(Reloading { next, tries, .. }) if tries < BIND_TRIES => {
-                self.try_reload(next, tries)
-            }
-            Some(Reloading { next, .. }) => {
-                listeners::give_up(&self.console);
-                self.refuse(next);
-                Continue(())
-            }
-            None => Continue(()),
+    /// Makes a generation of the current one with new contents of files, if a worker can build it.
+    fn renew(&mut self, news: &[FileContents]) -> Option<ReloadStep> {
+        let number = self.generations + 1;
+        let next = self.current.renewed(number, news);
+        let built = match next.bundle(None, &self.options) {
+            Ok(bundle) => load::check_bundle(bundle),
+            Err(error) => Err(sys::os_error(&error)),
+        };
+        if let Err(why) = built {
+            self.watcher.refuse(news, &why, &self.console);
+            return None;
         }
-    }
-
-    /// Abandons a configuration that waits for an address in use, because another command came.
-    pub(super) fn abandon_reload(&mut self) {
-        self.preparing = None;
-        if let Some(Reloading { next, .. }) = self.reloading.take() {
-            self.console.report(
-                Level::Notice,
-                format_args!("reconfiguring is given up, another signal came first"),
-            );
-            self.drop_unused(next);
+        self.generations = number;
+        for (path, ..) in news {
+            let shown = Printable::path(path);
+            self.console
+                .notice(format_args!("\"{shown}\" has changed and is taken up"));
         }
+        Some(ReloadStep::Adopt(Box::new(next)))
     }
 
-    /// A configuration cannot be used: the current one goes on.
-    fn refuse(&mut self, next: OpenConfig) {
-        self.drop_unused(next);
-        self.notify.refused(&self.console);
-    }
-
-    /// Closes sockets bound for a configuration that is not used, and removes their files.
-    fn drop_unused(&mut self, unused: OpenConfig) {
-        let kept = self.current.listeners.clone();
-        self.remove_unix_files(&unused.listeners, &kept);
-    }
-
-    pub(super) fn take_up(&mut self, mut next: OpenConfig) -> Flow {
+    /// Makes a generation the current one.
+    fn adopt(&mut self, mut next: OpenConfig) -> Option<ReloadStep> {
         let begun = listeners::beside::begin(&mut next.listeners, &self.console);
         let given = begun.and_then(|()| next.give_dashboard(&self.console));
         let moved = given.and_then(|()| self.move_pid_file(&self.current.main, &next.main));
         if moved.is_err() {
             self.refuse(next);
-            return Continue(());
+            return None;
         }
-        self.console = Console::of_log(next.logs.error_log());
-        next.logs.redirect_stderr(&self.console);
-        listeners::apply_options(&next.listeners, &self.current.listeners, &self.console);
-        let replaced = std::mem::replace(&mut self.current, next);
-        self.store.renew();
+        let replaced = self.replace_current(next);
+        let (new, old) = (&self.current.listeners, &replaced.listeners);
+        listeners::apply_options(new, old, &self.console);
         if let Some(unneeded) = self.earlier.push(replaced.number, replaced) {
             self.remove_unneeded(&unneeded.listeners);
         }
         if self.phase == Phase::Paused {
             self.phase = Phase::Serving;
         }
-        let main = &self.current.main;
-        let fits = |worker: &Worker| !worker.leaving && !needs_new_worker(&worker.process, main);
-        match self.workers.iter().rposition(fits) {
-            Some(index) => {
-                let worker = &mut self.workers[index];
-                let more = worker.process.worker_processes < main.worker_processes;
-                worker.process.worker_processes = main.worker_processes;
-                if more && let WorkerHandle::Process(pid) = worker.kind {
-                    limits::set_of(pid, main, &self.console);
-                }
-                self.configure(index);
-                Continue(())
-            }
-            None => self.start_worker(),
-        }
+        Some(ReloadStep::Deliver)
     }
 
     fn move_pid_file(&self, old: &MainConf, new: &MainConf) -> Result<(), Logged> {
@@ -169,8 +254,28 @@ impl Supervisor {
         Ok(())
     }
 
-    fn configure(&mut self, index: usize) {
-        let id = self.workers[index].id;
+    /// Returns the generation that was current.
+    fn replace_current(&mut self, next: OpenConfig) -> OpenConfig {
+        self.console = Console::of_log(next.logs.error_log());
+        next.logs.redirect_stderr(&self.console);
+        self.store.renew();
+        mem::replace(&mut self.current, next)
+    }
+
+    /// Sends the current generation to the worker, or starts another worker.
+    fn deliver(&mut self) -> Flow {
+        let main = &self.current.main;
+        let fits = |worker: &Worker| !worker.leaving && !needs_new_worker(&worker.process, main);
+        let Some(index) = self.workers.iter().rposition(fits) else {
+            return self.start_worker();
+        };
+        let worker = &mut self.workers[index];
+        let more = worker.process.worker_processes < main.worker_processes;
+        worker.process.worker_processes = main.worker_processes;
+        if more && let WorkerHandle::Process(pid) = worker.kind {
+            limits::set_of(pid, main, &self.console);
+        }
+        let id = worker.id;
         match self.bundle(id) {
             Ok(bundle) => {
                 self.workers[index].generation = self.current.number;
@@ -182,106 +287,7 @@ impl Supervisor {
                 self.go_back();
             }
         }
-    }
-
-    /// Acts on what a worker said.
-    pub(super) fn handle_message(&mut self, id: u64, message: FromWorker) -> Flow {
-        match message {
-            FromWorker::Ready { generation } => self.ready(id, generation),
-            FromWorker::Prepared { generation } => return self.prepared(generation),
-            FromWorker::Unprepared { generation } => {
-                if self.is_unprepared(generation) {
-                    return self.reload_whole();
-                }
-            }
-            FromWorker::Failed { generation, .. } if self.is_unprepared(generation) => {
-                return self.reload_whole();
-            }
-            FromWorker::Failed {
-                generation,
-                message,
-            } => {
-                self.console.report(Level::Emerg, format_args!("{message}"));
-                self.refused(id, generation);
-            }
-            FromWorker::Panicked { count } => {
-                self.console.report(
-                    Level::Crit,
-                    format_args!("{count} connections were lost to internal errors"),
-                );
-                self.current.logs.save_rings(&self.console);
-            }
-        }
         Continue(())
-    }
-
-    /// A worker serves this generation: nothing before it is needed any more.
-    fn ready(&mut self, id: u64, number: u64) {
-        if number == self.current.number && self.reloading.is_none() {
-            self.notify.ready(&self.console);
-        }
-        let gone = self.earlier.settle(number).into_iter();
-        let gone = listeners::merged(gone.map(|generation| generation.listeners));
-        listeners::beside::divert(
-            &gone,
-            &self.open_listeners(),
-            self.other_server(),
-            &self.console,
-        );
-        for index in 0..self.workers.len() {
-            let worker = &self.workers[index];
-            if worker.id != id && !worker.leaving && worker.generation <= number {
-                self.quit_worker(index);
-            }
-        }
-        // From now on a worker that is started anew builds for itself.
-        self.built = None;
-        self.remove_unneeded(&gone);
-        // Reading a configuration takes much memory for a while, and the next reload may be long in coming.
-        trim();
-    }
-
-    /// Removes the files of sockets that no generation names which still counts.
-    fn remove_unneeded(&mut self, gone: &[Listener]) {
-        let kept = self.open_listeners();
-        self.remove_unix_files(gone, &kept);
-    }
-
-    /// The listeners of all generations that still count, the current one's first.
-    fn open_listeners(&self) -> Vec<Listener> {
-        let counting = std::iter::once(&self.current).chain(self.earlier.iter());
-        counting
-            .flat_map(|generation| generation.listeners.iter().cloned())
-            .collect()
-    }
-
-    /// A worker could not take a generation: the one before it goes on.
-    fn refused(&mut self, id: u64, refused: u64) {
-        if refused != self.current.number {
-            // It was followed by another one already, to which the worker has still to answer.
-            if let Some(gone) = self.earlier.remove(refused) {
-                self.remove_unneeded(&gone.listeners);
-            }
-            return;
-        }
-        let serves = |worker: &Worker, number| {
-            worker.id != id && !worker.leaving && worker.generation == number
-        };
-        let Some(number) = self.earlier.last() else {
-            // Its first configuration: it has nothing to serve by, and a successor is started.
-            self.tell(id, &ToWorker::Terminate);
-            return;
-        };
-        let other_serves = self.workers.iter().any(|worker| serves(worker, number));
-        self.go_back();
-        let Some(worker) = self.workers.iter_mut().find(|worker| worker.id == id) else {
-            return;
-        };
-        worker.generation = number;
-        worker.leaving = other_serves;
-        if other_serves {
-            self.tell(id, &ToWorker::Terminate);
-        }
     }
 
     /// Drops the current generation for the one before it.
@@ -290,38 +296,46 @@ impl Supervisor {
         let Some(before) = self.earlier.pop() else {
             return;
         };
-        // Reported where it fails; the file then keeps the newer path.
+        // A failure is reported; the file then keeps the newer path.
         let _ = self.move_pid_file(&self.current.main, &before.main);
-        let failed = std::mem::replace(&mut self.current, before);
-        self.store.renew();
-        self.console = Console::of_log(self.current.logs.error_log());
-        self.current.logs.redirect_stderr(&self.console);
+        let failed = self.replace_current(before);
         self.remove_unneeded(&failed.listeners);
         self.notify.refused(&self.console);
     }
 
-    /// Opens every log anew and sends the descriptors to the workers.
-    pub(super) fn reopen_logs(&mut self) {
-        self.console
-            .report(Level::Notice, format_args!("reopening logs"));
-        let account = self.current.account.clone();
-        self.current.logs.reopen(account.as_ref(), &self.console);
-        if let Some(Reloading { next, .. }) = &mut self.reloading {
-            // Its files were opened by names that may be others' since.
-            next.logs.reopen(account.as_ref(), &self.console);
-        }
-        self.console = Console::of_log(self.current.logs.error_log());
-        self.current.logs.redirect_stderr(&self.console);
-        self.current.logs.save_rings(&self.console);
-        self.store.renew();
-        for worker in &self.workers {
-            match self.current.logs.duplicates() {
-                Ok(logs) => self.tell(worker.id, &ToWorker::Reopen(logs)),
-                Err(error) => {
-                    self.console
-                        .failed(Level::Emerg, format_args!("reopening logs"), &error);
-                }
-            }
+    /// Abandons the pending reload, because another command came.
+    pub(super) fn abandon_reload(&mut self) {
+        if let Some(pending) = self.pending.take()
+            && let ReloadWait::Address(next, _) = pending.wait
+        {
+            self.console.notice(format_args!(
+                "reconfiguring is given up, another signal came first"
+            ));
+            self.remove_unneeded(&next.listeners);
         }
     }
+
+    /// Drops a generation that cannot be used: the current one serves on.
+    fn refuse(&mut self, next: OpenConfig) {
+        self.remove_unneeded(&next.listeners);
+        drop(next);
+        self.notify.refused(&self.console);
+    }
+
+    /// Removes the files of sockets that neither the current generation nor an earlier one names.
+    pub(super) fn remove_unneeded(&mut self, gone: &[Listener]) {
+        let kept = self.open_listeners();
+        self.remove_unix_files(gone, &kept);
+    }
+
+    /// Listeners of the current generation, then those of earlier ones.
+    pub(super) fn open_listeners(&self) -> Vec<Listener> {
+        let all = std::iter::once(&self.current).chain(self.earlier.iter());
+        all.flat_map(|generation| generation.listeners.iter().cloned())
+            .collect()
+    }
 }
+
+/// Time limit of a build in the worker, enough for half a second of work on CPUs that serving takes nearly whole. A worker
+/// that hangs must not keep a reload that starts another.
+const BUILD_WAIT: Duration = Duration::from_secs(5);

@@ -53,20 +53,16 @@ impl Rings {
             return;
         }
         let Some(log) = log else {
-            return console.report(
-                Level::Notice,
-                format_args!("no error log is a file: the logs in memory are not saved"),
-            );
+            return console.notice(format_args!(
+                "no error log is a file: the logs in memory are not saved"
+            ));
         };
         let mut name = log.as_os_str().to_owned();
         name.push(SUFFIX);
         let path = PathBuf::from(name);
         let shown = Printable::path(&path);
         match self.write(&path) {
-            Ok(()) => console.report(
-                Level::Notice,
-                format_args!("logs in memory were saved to \"{shown}\""),
-            ),
+            Ok(()) => console.notice(format_args!("logs in memory were saved to \"{shown}\"")),
             Err(error) => {
                 console.failed(Level::Alert, format_args!("saving \"{shown}\""), &error);
             }

@@ -1,23 +1,23 @@
-//! The supervisor's loop: one wait for signals, workers and what is due.
+//! The supervisor's loop: one wait for signals, messages of workers and times.
 //!
 //! Messages of the log are nginx's, since people and scripts search for them.
 //! Source: nginx documentation, "Controlling nginx".
 
 use std::convert::Infallible;
-use std::io;
 use std::ops::ControlFlow::{Break, Continue};
 use std::time::{Duration, Instant};
 
-use driver::bundle::{FromWorker, ToWorker};
-use driver::inbox::Inbox;
+use driver::bundle::ToWorker;
 use server_base::errlog::Level;
 use sys::poll::Events;
-use sys::process::{self, Exit};
+use sys::process;
 use sys::signal::{self, Received};
 
-use super::state::{Flow, LoopExit, Phase, SIGNALS_TOKEN, Supervisor};
+use super::reload::ReloadStep;
+use super::state::{Flow, LoopExit, Phase, ReloadWait, SIGNALS_TOKEN, Supervisor};
 use super::worker::{Worker, WorkerHandle, log_exit};
 use super::{listeners, pid_file};
+use crate::console::Console;
 use crate::keep_local_time;
 
 impl Supervisor {
@@ -30,8 +30,7 @@ impl Supervisor {
     }
 
     fn serve(&mut self) -> Flow<Infallible> {
-        self.console
-            .report(Level::Notice, format_args!("start worker processes"));
+        self.console.notice(format_args!("start worker processes"));
         self.start_worker()?;
         let mut events = Events::with_capacity(EVENTS_A_TURN);
         loop {
@@ -57,23 +56,14 @@ impl Supervisor {
             Phase::Terminating { kill_at } => kill_at,
             _ => None,
         };
-        let reload = self.reloading.as_ref().map(|next| next.due);
+        let reload = self.pending.as_ref().map(|pending| pending.due);
         let watch = self.watcher.due(&self.current);
         let message = self.workers.iter().filter_map(|w| w.inbox.due()).min();
-        let prepare = self.preparing.as_ref().map(|next| next.due);
-        let store = self.store.due(self.phase);
-        let next = [
-            self.respawn.due,
-            kill_at,
-            reload,
-            prepare,
-            watch,
-            message,
-            store,
-        ]
-        .into_iter()
-        .flatten()
-        .min()?;
+        let store = self.store.due(self.phase == Phase::Serving);
+        let next = [self.respawn.due, kill_at, reload, watch, message, store]
+            .into_iter()
+            .flatten()
+            .min()?;
         let left = next.saturating_duration_since(Instant::now());
         // Rounded up, so that it is due when the wait ends.
         Some(u64::try_from(left.as_micros().div_ceil(1000)).unwrap_or(u64::MAX))
@@ -115,10 +105,9 @@ impl Supervisor {
             format!(" from {sender}")
         };
         let name = signal::name(signo);
-        self.console.report(
-            Level::Notice,
-            format_args!("signal {signo} ({name}) received{from}{action}"),
-        );
+        self.console.notice(format_args!(
+            "signal {signo} ({name}) received{from}{action}"
+        ));
     }
 
     fn reconfigure(&mut self) -> Flow {
@@ -129,10 +118,47 @@ impl Supervisor {
             // The files may be the new binary's already: this one serves by what it has read.
             return self.resume();
         }
-        self.console
-            .report(Level::Notice, format_args!("reconfiguring"));
+        self.console.notice(format_args!("reconfiguring"));
         self.notify.reloading(&self.console);
-        self.reload()
+        self.remove_left_files();
+        self.reload(ReloadStep::Prepare)
+    }
+
+    /// Opens every log anew and sends the descriptors to the workers.
+    fn reopen_logs(&mut self) {
+        self.console.notice(format_args!("reopening logs"));
+        let account = self.current.account.clone();
+        self.current.logs.reopen(account.as_ref(), &self.console);
+        if let Some(ReloadWait::Address(next, _)) = self.pending.as_mut().map(|p| &mut p.wait) {
+            // Its files were opened by names that may be others' since.
+            next.logs.reopen(account.as_ref(), &self.console);
+        }
+        self.console = Console::of_log(self.current.logs.error_log());
+        self.current.logs.redirect_stderr(&self.console);
+        self.current.logs.save_rings(&self.console);
+        self.store.renew();
+        for worker in &self.workers {
+            match self.current.logs.duplicates() {
+                Ok(logs) => self.tell(worker.id, &ToWorker::Reopen(logs)),
+                Err(error) => {
+                    self.console
+                        .failed(Level::Emerg, format_args!("reopening logs"), &error);
+                }
+            }
+        }
+    }
+
+    /// Looks at watched files if it is time, and reloads with those that have changed.
+    fn reload_changed_files(&mut self, now: Instant) -> Flow {
+        let is_due = self.watcher.is_due(&self.current, now);
+        if !is_due || self.phase != Phase::Serving || self.pending.is_some() {
+            return Continue(());
+        }
+        let news = self.watcher.news(&mut self.current, &self.console);
+        if news.is_empty() {
+            return Continue(());
+        }
+        self.reload(ReloadStep::Renew(news))
     }
 
     fn stop_accepting(&mut self) {
@@ -190,65 +216,6 @@ impl Supervisor {
         self.remove_unix_files(&all, &[]);
     }
 
-    fn receive_from(&mut self, id: u64) -> Flow {
-        let Some(index) = self.workers.iter().position(|worker| worker.id == id) else {
-            return Continue(());
-        };
-        let worker = &mut self.workers[index];
-        if let Err(error) = worker.inbox.receive(&worker.control) {
-            self.lost_control(index, &error);
-            return Continue(());
-        }
-        // What it said may have led to its end.
-        while let Some(index) = self.workers.iter().position(|worker| worker.id == id) {
-            match self.workers[index].inbox.next(Instant::now()) {
-                Ok(Some(message)) => self.handle_message(id, message)?,
-                Ok(None) => break,
-                Err(error) => {
-                    self.lost_control(index, &error);
-                    break;
-                }
-            }
-        }
-        Continue(())
-    }
-
-    /// Ends workers that have begun a message and do not finish it.
-    fn lose_the_slow(&mut self, now: Instant) {
-        let late = |worker: &Worker| worker.inbox.due().is_some_and(|due| due <= now);
-        while let Some(index) = self.workers.iter().position(late) {
-            self.workers[index].inbox = Inbox::default();
-            self.lost_control(index, &io::ErrorKind::TimedOut.into());
-        }
-    }
-
-    /// A worker closed its control socket, mostly because it ended.
-    fn lost_control(&mut self, index: usize, error: &io::Error) {
-        let worker = &self.workers[index];
-        let ended = matches!(
-            error.kind(),
-            io::ErrorKind::UnexpectedEof
-                | io::ErrorKind::ConnectionReset
-                | io::ErrorKind::BrokenPipe
-        );
-        if !ended {
-            let name = worker.name();
-            self.console.failed(
-                Level::Crit,
-                format_args!("control message of {name}"),
-                error,
-            );
-            worker.kill();
-        }
-        // Registered until now, or gone with the worker.
-        let _ = self.poller.remove(&worker.control);
-        if matches!(worker.kind, WorkerHandle::Thread(_)) {
-            let mut worker = self.workers.swap_remove(index);
-            let code = worker.join();
-            self.worker_ended(worker, Exit::Code(code));
-        }
-    }
-
     fn reap(&mut self) -> Flow {
         for (pid, exit) in process::reap() {
             let is_it =
@@ -269,33 +236,15 @@ impl Supervisor {
         Continue(())
     }
 
-    /// Logs why a worker has ended, if it said so and that was not read yet.
-    fn report_last_words(&self, worker: &mut Worker) {
-        let inbox = &mut worker.inbox;
-        for _ in 0..LAST_READS {
-            if !matches!(inbox.receive(&worker.control), Ok(true)) {
-                return;
-            }
-            while let Ok(Some(message)) = inbox.next(Instant::now()) {
-                if let FromWorker::Failed { message, .. } = message {
-                    self.console.report(Level::Emerg, format_args!("{message}"));
-                }
-            }
-        }
-    }
-
     fn do_what_is_due(&mut self) -> Flow {
         let now = Instant::now();
         self.lose_the_slow(now);
         if self.respawn.due.is_some_and(|due| due <= now) {
             self.start_worker()?;
         }
-        if self.reloading.as_ref().is_some_and(|next| next.due <= now) {
-            self.reload_again()?;
-        }
-        self.prepare_otherwise(now)?;
-        self.watch(now)?;
-        self.settle_store(now)?;
+        self.continue_reload(now)?;
+        self.reload_changed_files(now)?;
+        self.update_store(now)?;
         if let Phase::Terminating {
             kill_at: Some(kill_at),
         } = self.phase
@@ -320,7 +269,7 @@ impl Supervisor {
         }
         let aside = self.successor.as_ref().map(|successor| &successor.oldbin);
         pid_file::remove(aside.unwrap_or(&self.current.main.pid), &self.console);
-        self.console.report(Level::Notice, format_args!("exit"));
+        self.console.notice(format_args!("exit"));
         self.close_listeners();
         self.remove_left_files();
         Break(LoopExit::Exit(0))
@@ -328,9 +277,6 @@ impl Supervisor {
 }
 
 const EVENTS_A_TURN: usize = 16;
-
-/// Maximum number of reads of the control socket of an ended worker, which another process may hold open.
-const LAST_READS: usize = 64;
 
 /// Time for workers to end before they are killed.
 const KILL_AFTER: Duration = Duration::from_secs(1);

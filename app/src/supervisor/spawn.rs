@@ -1,9 +1,10 @@
-//! Workers: starting one, sending it messages, losing it.
+//! Workers: starting one, sending it messages, losing it; and the start of the store process.
 //!
-//! A worker that ends without a command is started again: at once the first times, so
-//! that a crash costs clients as little as it can, then after a growing pause, so that a worker that
-//! cannot live does not take the machine. Source: nginx documentation, "Core functionality".
+//! A worker that ends without a command is started again. The first times that is done at once, so that a crash costs clients
+//! little. Then a pause grows, so that a worker that cannot run does not use up the machine. Source: nginx documentation, "Core
+//! functionality".
 
+use std::io;
 use std::ops::ControlFlow::{Break, Continue};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -25,33 +26,32 @@ impl Supervisor {
     /// Starts a worker and sends it the current generation; a failure is tried again later.
     pub(super) fn start_worker(&mut self) -> Flow {
         self.respawn.due = None;
-        let started = self.try_start_worker()?;
-        if let Err(error) = started {
-            self.console
-                .failed(Level::Alert, format_args!("starting a worker"), &error);
-            self.respawn.after_death(Instant::now(), Duration::ZERO);
+        match self.try_start_worker() {
+            Ok(None) => {}
+            Ok(Some(child)) => return Break(LoopExit::Worker(Box::new(child))),
+            Err(error) => {
+                self.console
+                    .failed(Level::Alert, format_args!("starting a worker"), &error);
+                self.respawn.after_death(Instant::now(), Duration::ZERO);
+            }
         }
         Continue(())
     }
 
-    fn try_start_worker(&mut self) -> Flow<std::io::Result<()>> {
-        let (ours, theirs) = match fdpass::pair() {
-            Ok(pair) => pair,
-            Err(error) => return Continue(Err(error)),
-        };
+    /// In the forked process itself its state is returned.
+    fn try_start_worker(&mut self) -> io::Result<Option<WorkerSpawn>> {
+        let (ours, theirs) = fdpass::pair()?;
         let supervisor = process::id();
         let kind = if self.current.main.master_process {
-            match process::fork() {
-                Ok(Fork::Child) => {
-                    return Break(LoopExit::Worker(Box::new(self.seed(theirs, supervisor))));
-                }
-                Ok(Fork::Parent(pid)) => Ok(WorkerHandle::Process(pid)),
-                Err(error) => Err(error),
+            match process::fork()? {
+                Fork::Child => return Ok(Some(self.seed(theirs, supervisor))),
+                Fork::Parent(pid) => WorkerHandle::Process(pid),
             }
         } else {
-            self.start_thread(theirs)
+            self.start_thread(theirs)?
         };
-        Continue(kind.and_then(|kind| self.enlist(ours, kind)))
+        self.enlist(ours, kind)?;
+        Ok(None)
     }
 
     fn seed(&mut self, control: OwnedFd, supervisor: u32) -> WorkerSpawn {
@@ -66,7 +66,7 @@ impl Supervisor {
         }
     }
 
-    fn start_thread(&mut self, control: OwnedFd) -> std::io::Result<WorkerHandle> {
+    fn start_thread(&mut self, control: OwnedFd) -> io::Result<WorkerHandle> {
         if self.workers_started == 0 {
             limits::raise(&self.console);
             process::set_environment(&environment(&self.current.main))?;
@@ -79,12 +79,12 @@ impl Supervisor {
         Ok(WorkerHandle::Thread(Some(thread)))
     }
 
-    fn enlist(&mut self, control: OwnedFd, kind: WorkerHandle) -> std::io::Result<()> {
+    fn enlist(&mut self, control: OwnedFd, kind: WorkerHandle) -> io::Result<()> {
         self.workers_started += 1;
         let id = self.workers_started;
         if let WorkerHandle::Process(pid) = &kind {
             self.console
-                .report(Level::Notice, format_args!("start worker process {pid}"));
+                .notice(format_args!("start worker process {pid}"));
         }
         let generation = self.current.number;
         let started = Instant::now();
@@ -107,7 +107,7 @@ impl Supervisor {
         equipped
     }
 
-    fn equip(&mut self, id: u64) -> std::io::Result<()> {
+    fn equip(&mut self, id: u64) -> io::Result<()> {
         for worker in self.workers.iter().filter(|worker| worker.id == id) {
             self.poller.add(&worker.control, id, Interest::Readable)?;
         }
@@ -117,9 +117,9 @@ impl Supervisor {
     }
 
     /// Returns the bundle of the current configuration for a worker.
-    pub(super) fn bundle(&mut self, worker: u64) -> std::io::Result<Bundle> {
+    pub(super) fn bundle(&mut self, worker: u64) -> io::Result<Bundle> {
         let mut bundle = self.current.bundle(Some(worker), &self.options)?;
-        self.add_samples(&mut bundle)?;
+        bundle.samples = self.store.samples(&self.current.main)?;
         Ok(bundle)
     }
 
@@ -129,8 +129,8 @@ impl Supervisor {
             return;
         };
         if let Err(error) = message.send(&worker.control, MESSAGE_TIME) {
-            if worker.leaving && error.kind() == std::io::ErrorKind::BrokenPipe {
-                // It has ended before it could be told to.
+            if worker.leaving && error.kind() == io::ErrorKind::BrokenPipe {
+                // It has ended before the command came.
                 return;
             }
             let name = worker.name();
@@ -172,7 +172,7 @@ impl Supervisor {
         self.current.logs.rings.clear(&self.console);
         let can_go_back = !self.earlier.is_empty() && worker.generation == self.current.number;
         if exit == Exit::Code(FATAL_CODE) && can_go_back {
-            // The new configuration cannot be lived with: the one before serves on.
+            // No worker can serve by the new configuration: the one before serves on.
             self.go_back();
         } else if exit == Exit::Code(FATAL_CODE) {
             self.console.report(
@@ -186,5 +186,16 @@ impl Supervisor {
             self.respawn
                 .after_death(Instant::now(), worker.started.elapsed());
         }
+    }
+
+    /// Starts the store process that the current configuration needs, or has the running one finish.
+    pub(super) fn update_store(&mut self, now: Instant) -> Flow {
+        let is_serving = self.phase == Phase::Serving;
+        let store = &mut self.store;
+        let Some(child) = store.update(&self.current, is_serving, now, &self.console) else {
+            return Continue(());
+        };
+        self.title.set("firstbyte: store process");
+        Break(LoopExit::Store(Box::new(child)))
     }
 }

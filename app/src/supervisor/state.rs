@@ -50,7 +50,7 @@ pub(super) enum Phase {
     Terminating { kill_at: Option<Instant> },
 }
 
-/// The supervisor: what it has open, and whom it has started. What it does is in the files beside.
+/// The supervisor: open files, processes that it has started, and pending work. Its actions are in the files beside.
 pub(super) struct Supervisor {
     pub(super) options: LoadOptions,
     /// Arguments and environment of this process, for the binary that takes its place.
@@ -67,12 +67,11 @@ pub(super) struct Supervisor {
     pub(super) built: Option<Built>,
     /// Generations by which workers may serve until one is ready for `current`.
     pub(super) earlier: Earlier<OpenConfig>,
-    /// A configuration that is to follow `current` when its addresses are free.
-    pub(super) reloading: Option<Reloading>,
-    /// A configuration that the worker builds before anything is opened for it.
-    pub(super) preparing: Option<Preparing>,
+    /// A reload that waits.
+    pub(super) pending: Option<PendingReload>,
     /// State of watched files.
     pub(super) watcher: FileWatcher,
+    /// Number of the newest generation, opened or not.
     pub(super) generations: u64,
     pub(super) workers: Vec<Worker>,
     pub(super) workers_started: u64,
@@ -85,29 +84,38 @@ pub(super) struct Supervisor {
     pub(super) left: Vec<LeftFile>,
 }
 
-/// A configuration that waits for an address in use.
+/// A reload that waits.
 #[derive(Debug)]
-pub(super) struct Reloading {
-    pub(super) next: OpenConfig,
-    pub(super) tries: u32,
+pub(super) struct PendingReload {
+    pub(super) wait: ReloadWait,
+    /// End of the wait.
     pub(super) due: Instant,
 }
 
-/// A configuration that a worker builds before anything is opened for it.
+/// Event that a reload waits for.
 #[derive(Debug)]
-pub(super) struct Preparing {
-    pub(super) number: u64,
-    pub(super) worker: u64,
-    pub(super) record: Arc<Memory>,
-    /// Then it is not waited for any more.
-    pub(super) due: Instant,
+pub(super) enum ReloadWait {
+    /// A worker builds the configuration of these files before anything is opened for it.
+    Worker(u64, Arc<Memory>),
+    /// Another server closes an address. With the number of tries so far.
+    Address(Box<OpenConfig>, u32),
+}
+
+impl PendingReload {
+    /// The worker that is waited for.
+    pub(super) fn worker(&self) -> Option<u64> {
+        match self.wait {
+            ReloadWait::Worker(id, _) => Some(id),
+            ReloadWait::Address(..) => None,
+        }
+    }
 }
 
 /// The new binary that this process has started.
 #[derive(Debug)]
 pub(super) struct Successor {
     pub(super) pid: u32,
-    /// Where this process's pid file is meanwhile.
+    /// Path of this process's pid file meanwhile.
     pub(super) oldbin: PathBuf,
 }
 

@@ -3,25 +3,26 @@
 //! Samples go over one socket pair for the life of the supervisor. Workers have one end; each store process in turn has the other.
 //! So no sample is lost while a process takes the place of another, which it does when the other has ended. A store process
 //! finishes when its control socket is closed, or when nobody has the sending end. With `master_process off` at the start it
-//! is a thread. Absent: what it writes ([`crate::recorder`]).
+//! is a thread. Absent: its work ([`crate::recorder`]).
 
 use std::fs::DirBuilder;
 use std::io;
-use std::ops::ControlFlow::{Break, Continue};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use driver::bundle::{Bundle, SampleChannel};
+use driver::bundle::SampleChannel;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use server_base::errlog::Level;
 use server_base::lab_store::{LabEngine, LabStoreConf};
+use server_http::MainConf;
 use sys::process::{self, Exit, Fork};
 use sys::{fdpass, signal};
 
 use super::account::{self, Account};
-use super::state::{Flow, LoopExit, Phase, Supervisor};
+use super::listeners::Listener;
+use super::open::OpenConfig;
 use super::worker::{Respawn, log_exit};
 use crate::console::Console;
 use crate::recorder::{Files, Recorder};
@@ -103,14 +104,86 @@ impl StoreProcess {
     }
 
     /// When there is something to do.
-    pub(super) fn due(&self, phase: Phase) -> Option<Instant> {
-        match (&self.leaving, phase) {
+    pub(super) fn due(&self, is_serving: bool) -> Option<Instant> {
+        match &self.leaving {
             // The end of a thread brings no signal.
-            (Some((Handle::Thread(_), _)), _) => Some(Instant::now() + THREAD_LOOK),
-            (Some((Handle::Process(_), kill_at)), _) => Some(*kill_at),
-            (None, Phase::Serving) => self.stale_since.or(self.respawn.due),
-            (None, _) => None,
+            Some((Handle::Thread(_), _)) => Some(Instant::now() + THREAD_LOOK),
+            Some((Handle::Process(_), kill_at)) => Some(*kill_at),
+            None if is_serving => self.stale_since.or(self.respawn.due),
+            None => None,
         }
+    }
+
+    /// Starts the store process that a configuration needs, or has a stale one finish. In the forked process itself its state is
+    /// returned.
+    pub(super) fn update(
+        &mut self,
+        current: &OpenConfig,
+        is_serving: bool,
+        now: Instant,
+        console: &Console,
+    ) -> Option<StoreSpawn> {
+        self.settle(now);
+        let is_due = self.due(is_serving).is_some_and(|due| due <= now);
+        if !is_serving || self.leaving.is_some() || !is_due {
+            return None;
+        }
+        if let Some(running) = self.running.take() {
+            // The next one is started when this one has ended.
+            self.leave(Some(running), now + LEAVE_WAIT);
+            return None;
+        }
+        (self.stale_since, self.respawn.due) = (None, None);
+        let Some(conf) = current.main.lab_store.clone() else {
+            // Samples of earlier settings belong to no later store.
+            self.channel = None;
+            return None;
+        };
+        self.start(conf, current, console).unwrap_or_else(|error| {
+            let text = format_args!("starting the store process");
+            console.failed(Level::Alert, text, &error);
+            self.respawn.after_death(now, Duration::ZERO);
+            None
+        })
+    }
+
+    fn start(
+        &mut self,
+        conf: LabStoreConf,
+        current: &OpenConfig,
+        console: &Console,
+    ) -> io::Result<Option<StoreSpawn>> {
+        let (ours, theirs) = fdpass::pair()?;
+        let recorder = self.recorder(conf, &current.listeners, theirs)?;
+        let console = console.clone();
+        let handle = if !self.is_thread {
+            match process::fork()? {
+                Fork::Child => {
+                    let account = current.account.clone();
+                    return Ok(Some(StoreSpawn {
+                        recorder,
+                        account,
+                        console,
+                    }));
+                }
+                Fork::Parent(pid) => {
+                    console.notice(format_args!("start store process {pid}"));
+                    Handle::Process(pid)
+                }
+            }
+        } else {
+            let thread = std::thread::Builder::new().name("store".to_owned());
+            Handle::Thread(thread.spawn(move || {
+                create_directories(&recorder.conf, None, &console);
+                recorder.with_files(&console).run(&console);
+            })?)
+        };
+        self.running = Some(Running {
+            handle,
+            started: Instant::now(),
+            _control: ours,
+        });
+        Ok(None)
     }
 
     /// Has the running process finish with all that was sent, as no worker sends any more; returns whether it has ended.
@@ -130,7 +203,7 @@ impl StoreProcess {
         }
     }
 
-    /// Forgets what has ended, and kills what takes too long.
+    /// Forgets a process that has ended, and kills one that takes too long.
     fn settle(&mut self, now: Instant) {
         let Some((handle, kill_at)) = &mut self.leaving else {
             return;
@@ -166,6 +239,40 @@ impl StoreProcess {
         true
     }
 
+    /// The workers' end of the way of samples, for a bundle of this configuration.
+    ///
+    /// # Errors
+    /// The descriptor limit is reached.
+    pub(super) fn samples(&mut self, main: &MainConf) -> io::Result<Option<SampleChannel>> {
+        if !main.lab_store.as_ref().is_some_and(LabStoreConf::writes) {
+            return Ok(None);
+        }
+        let channel = self.channel()?;
+        Ok(Some(SampleChannel {
+            socket: channel.send.try_clone()?,
+            figures: channel.figures.try_clone()?,
+        }))
+    }
+
+    fn recorder(
+        &mut self,
+        conf: LabStoreConf,
+        listeners: &[Listener],
+        control: OwnedFd,
+    ) -> io::Result<Recorder> {
+        let dashboard = listeners.iter().find(|listener| listener.is_dashboard());
+        let dashboard = dashboard.map(Listener::for_store_process).transpose()?;
+        let channel = self.channel()?;
+        Ok(Recorder {
+            conf,
+            samples: channel.receive.try_clone()?,
+            figures: channel.figures.try_clone()?.into(),
+            control,
+            dashboard,
+            files: Files::default(),
+        })
+    }
+
     fn channel(&mut self) -> io::Result<&Channel> {
         if self.channel.is_none() {
             self.channel = Some(Channel::new()?);
@@ -173,114 +280,6 @@ impl StoreProcess {
         self.channel
             .as_ref()
             .ok_or_else(|| io::ErrorKind::NotFound.into())
-    }
-}
-
-impl Supervisor {
-    /// Adds the way of samples to a bundle of the current configuration.
-    ///
-    /// # Errors
-    /// The descriptor limit is reached.
-    pub(super) fn add_samples(&mut self, bundle: &mut Bundle) -> io::Result<()> {
-        let lab_store = self.current.main.lab_store.as_ref();
-        if lab_store.is_none_or(|lab_store| !lab_store.writes()) {
-            return Ok(());
-        }
-        let channel = self.store.channel()?;
-        bundle.samples = Some(SampleChannel {
-            socket: channel.send.try_clone()?,
-            figures: channel.figures.try_clone()?,
-        });
-        Ok(())
-    }
-
-    /// Starts the store process that the current configuration needs, or has the running one finish.
-    pub(super) fn settle_store(&mut self, now: Instant) -> Flow {
-        self.store.settle(now);
-        let due = self.store.due(self.phase);
-        let is_due = due.is_some_and(|due| due <= now);
-        if self.phase != Phase::Serving || self.store.leaving.is_some() || !is_due {
-            return Continue(());
-        }
-        if let Some(running) = self.store.running.take() {
-            // The next one is started when this one has ended.
-            self.store.leave(Some(running), now + LEAVE_WAIT);
-            return Continue(());
-        }
-        (self.store.stale_since, self.store.respawn.due) = (None, None);
-        let Some(conf) = self.current.main.lab_store.clone() else {
-            // Samples of earlier settings belong to no later store.
-            self.store.channel = None;
-            return Continue(());
-        };
-        let started = self.start_store(conf)?;
-        if let Err(error) = started {
-            let text = format_args!("starting the store process");
-            self.console.failed(Level::Alert, text, &error);
-            self.store.respawn.after_death(now, Duration::ZERO);
-        }
-        Continue(())
-    }
-
-    fn start_store(&mut self, conf: LabStoreConf) -> Flow<io::Result<()>> {
-        let account = self.current.account.clone();
-        let made = self.recorder(conf);
-        let (recorder, control) = match made {
-            Ok(made) => made,
-            Err(error) => return Continue(Err(error)),
-        };
-        let handle = if !self.store.is_thread {
-            match process::fork() {
-                Ok(Fork::Child) => {
-                    self.title.set("firstbyte: store process");
-                    drop(control);
-                    return Break(LoopExit::Store(Box::new(StoreSpawn {
-                        recorder,
-                        account,
-                        console: self.console.clone(),
-                    })));
-                }
-                Ok(Fork::Parent(pid)) => {
-                    let text = format_args!("start store process {pid}");
-                    self.console.report(Level::Notice, text);
-                    Ok(Handle::Process(pid))
-                }
-                Err(error) => Err(error),
-            }
-        } else {
-            let console = self.console.clone();
-            let thread = std::thread::Builder::new().name("store".to_owned());
-            let thread = thread.spawn(move || {
-                create_directories(&recorder.conf, None, &console);
-                recorder.with_files(&console).run(&console);
-            });
-            thread.map(Handle::Thread)
-        };
-        Continue(handle.map(|handle| {
-            self.store.running = Some(Running {
-                handle,
-                started: Instant::now(),
-                _control: control,
-            });
-        }))
-    }
-
-    /// Returns what a store process works with, and the end of its control socket that this process keeps.
-    fn recorder(&mut self, conf: LabStoreConf) -> io::Result<(Recorder, OwnedFd)> {
-        let (ours, theirs) = fdpass::pair()?;
-        let mut listeners = self.current.listeners.iter();
-        let dashboard = listeners.find(|listener| listener.is_dashboard());
-        let dashboard = dashboard.map(|listener| listener.for_store_process());
-        let channel = self.store.channel()?;
-        let recorder = Recorder {
-            conf,
-            samples: channel.receive.try_clone()?,
-            figures: channel.figures.try_clone()?.into(),
-            control: theirs,
-            dashboard: dashboard.transpose()?,
-            files: Files::default(),
-        };
-        Ok((recorder, ours))
     }
 }
 

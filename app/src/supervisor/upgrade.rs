@@ -57,8 +57,7 @@ impl Supervisor {
         }
         self.abandon_reload();
         self.notify.refused(&self.console);
-        self.console
-            .report(Level::Notice, format_args!("changing binary"));
+        self.console.notice(format_args!("changing binary"));
         let program = self.program().into_owned();
         let when = format_args!("before executing new binary process \"{program}\"");
         let pid_path = &self.current.main.pid;
@@ -67,10 +66,8 @@ impl Supervisor {
         };
         match self.execute() {
             Ok(pid) => {
-                self.console.report(
-                    Level::Notice,
-                    format_args!("start new binary process {pid}"),
-                );
+                self.console
+                    .notice(format_args!("start new binary process {pid}"));
                 self.successor = Some(Successor { pid, oldbin });
             }
             Err(error) => {
@@ -132,8 +129,7 @@ impl Supervisor {
             return Continue(());
         }
         self.phase = Phase::Serving;
-        self.console
-            .report(Level::Notice, format_args!("start worker processes"));
+        self.console.notice(format_args!("start worker processes"));
         self.start_worker()
     }
 
