@@ -4,7 +4,7 @@ use super::packet::LINK_RAW;
 use super::tcp::Header;
 
 /// A connection that is written segment by segment; time goes on by hand.
-pub(super) struct Script {
+pub(crate) struct Script {
     pub(super) at_us: u64,
     next: [u32; 2],
     acknowledged: [u32; 2],

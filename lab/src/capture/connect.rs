@@ -3,19 +3,11 @@
 //! Source: RFC 6298 section 2.1: the first timeout is a second.
 
 use super::flow::{Flow, Side};
+use crate::doctor::judge::connect::Again;
+use crate::doctor::milliseconds;
 
-/// A connection whose first SYN brought nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct SlowConnect {
-    pub(super) first_packet: u64,
-    /// The SYN that was answered, or the last one.
-    pub(super) last_packet: u64,
-    /// Time from one to the other.
-    pub(super) lost_ns: u64,
-    pub(super) was_answered: bool,
-}
-
-pub(super) fn of(flow: &Flow) -> Option<SlowConnect> {
+/// The SYNs of a flow of which the first brought nothing.
+pub(super) fn of(flow: &Flow) -> Option<Again> {
     let answer = flow
         .segments
         .iter()
@@ -26,10 +18,9 @@ pub(super) fn of(flow: &Flow) -> Option<SlowConnect> {
     let last = syns.next_back()?;
     let lost_ns = last.at_ns.saturating_sub(first.at_ns);
     // The same packet is seen twice where it passes two devices of the captured machine.
-    (lost_ns >= SENT_AGAIN_NS_MIN).then_some(SlowConnect {
-        first_packet: first.packet,
-        last_packet: last.packet,
-        lost_ns,
+    (lost_ns >= SENT_AGAIN_NS_MIN).then(|| Again {
+        lost_ms: milliseconds(lost_ns),
+        packets: flow.packets(first.packet, last.packet),
         was_answered: answer.is_some(),
     })
 }

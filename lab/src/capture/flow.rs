@@ -6,6 +6,7 @@ use super::captured::{Captured, Collected};
 use super::roles::is_lower_server;
 use super::stream::{Piece, Stream};
 use super::tcp::Header;
+use crate::doctor::judge::Packets;
 
 /// A connection of TCP.
 #[derive(Debug)]
@@ -145,6 +146,16 @@ impl Flow {
     #[must_use]
     pub fn name(&self) -> String {
         format!("{} -> {}", self.client, self.server)
+    }
+
+    /// Some of its packets, for reports.
+    pub(super) fn packets(&self, first: u64, last: u64) -> Packets {
+        let connection = self.name();
+        Packets {
+            connection,
+            first,
+            last,
+        }
     }
 }
 

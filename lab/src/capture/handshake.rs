@@ -4,6 +4,9 @@ use super::flow::{Flow, Side};
 use super::hello::{self, ClientHello, ServerHello};
 use super::paths::Path;
 use super::records::{self, APPLICATION_DATA, CHANGE_CIPHER_SPEC, Record};
+use crate::doctor::judge::first_flight::Captured as Flight;
+use crate::doctor::judge::tls_record_size::SlowRecord;
+use crate::doctor::milliseconds;
 
 /// A handshake.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,20 +16,6 @@ pub(super) struct Handshake {
     pub(super) flight: Option<Flight>,
     /// The packet with the ServerHello.
     pub(super) packet: u64,
-}
-
-/// All that the server sends from its ServerHello to the client's answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Flight {
-    /// Bytes of payload.
-    pub(super) bytes: u64,
-    /// Bytes before the first pause of a round trip.
-    pub(super) first_bytes: u64,
-    /// One, and one more for each pause; `None` where the round trip is too short to see one, or something was sent twice.
-    pub(super) round_trips: Option<u64>,
-    /// The first packet behind the first pause.
-    pub(super) packet_behind: Option<u64>,
-    pub(super) last_packet: u64,
 }
 
 /// The handshake of a flow that begins with one.
@@ -70,7 +59,10 @@ fn flight(flow: &Flow, path: &Path, version: u16) -> Option<Flight> {
     let mut flight = Flight {
         bytes: 0,
         first_bytes: 0,
+        window: u64::from(INITIAL_WINDOW_SEGMENTS * flow.segment_bytes),
         round_trips: pause_ns.map(|_| 1),
+        round_trip_ns: path.round_trip_ns().unwrap_or_default(),
+        connection: flow.name(),
         packet_behind: None,
         last_packet: begin,
     };
@@ -106,16 +98,6 @@ fn flight(flow: &Flow, path: &Path, version: u16) -> Option<Flight> {
     Some(flight)
 }
 
-/// The first record of a connection's data that took more than a round trip to arrive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct SlowRecord {
-    pub(super) bytes: usize,
-    /// From its first byte to its last.
-    pub(super) took_ns: u64,
-    pub(super) first_packet: u64,
-    pub(super) last_packet: u64,
-}
-
 /// Looks at the first records behind the handshake: later ones are large on purpose.
 pub(super) fn slow_record(flow: &Flow, path: &Path) -> Option<SlowRecord> {
     let round_trip = path.round_trip_ns().filter(|ns| *ns >= ROUND_TRIP_NS_MIN)?;
@@ -137,17 +119,18 @@ pub(super) fn slow_record(flow: &Flow, path: &Path) -> Option<SlowRecord> {
         let is_slow = took_ns >= round_trip / 10 * PAUSE_TENTHS
             && record.bytes > 2 * flow.segment_bytes as usize
             && !sent_again;
-        is_slow.then_some(SlowRecord {
+        is_slow.then(|| SlowRecord {
             bytes: record.bytes,
-            took_ns,
-            first_packet: record.first.packet,
-            last_packet: record.last.packet,
+            took_ms: milliseconds(took_ns),
+            packets: flow.packets(record.first.packet, record.last.packet),
         })
     })
 }
 
 /// The shortest round trip whose pauses differ from those of a busy machine.
 pub(super) const ROUND_TRIP_NS_MIN: u64 = 2_000_000;
+/// The segments that Linux sends before it has an acknowledgement (RFC 6928).
+const INITIAL_WINDOW_SEGMENTS: u32 = 10;
 /// A pause of this many tenths of a round trip is one for an acknowledgement.
 const PAUSE_TENTHS: u64 = 7;
 /// Records at the begin of the data: tickets and the first response.

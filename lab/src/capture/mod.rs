@@ -44,11 +44,13 @@ mod limits_tests;
 #[cfg(test)]
 mod seeds;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use collect::{Capture, read};
 pub use decrypt::KeyLog;
 pub use finding::{coverage, findings};
+#[cfg(test)]
+pub(crate) use finding::{opened, stalls};
 pub use flow::{Flow, Segment, Side};
 pub use requests::Counted;
 pub use stall::Stall;

@@ -12,10 +12,13 @@
 //! Times are those at the ends: the acknowledgement is late by what it took beyond the way to the client and back, and the
 //! answer is due after the way to the server and back (`paths`).
 
+use serde_json::{Value, json};
+
 use super::collect::Capture;
 use super::flow::{Flow, Segment, Side};
 use super::records::{self, APPLICATION_DATA, Record};
 use super::requests::{Asked, Counted};
+use crate::doctor::milliseconds;
 
 /// A time for which a server waited for an acknowledgement.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,6 +51,58 @@ pub struct Stall {
     pub request_line: Option<String>,
     /// The frame of HTTP/2 that was kept back, such as `DATA of stream 1`, where it is known.
     pub frame: Option<String>,
+}
+
+impl Stall {
+    /// Its figures for the report.
+    pub(super) fn figures(&self, flow: &Flow) -> Value {
+        let ended_by = match self.ack_packet {
+            Some(_) => "acknowledgement",
+            None => "tail-loss probe",
+        };
+        let mut figures = json!({
+            "connection": flow.name(),
+            "request": self.request,
+            "requests_counted_by": self.counted.name(),
+            "lost_ms": self.lost_ms,
+            "ack_held_ms": self.held_ms,
+            "sent_bytes": self.sent_bytes,
+            "segment": {"packet": self.segment_packet, "bytes": self.segment_bytes},
+            "ack": self.ack_packet.map(|packet| json!({"packet": packet})),
+            "ended_by": ended_by,
+            "withheld": {"packet": self.next_packet, "bytes": self.withheld_bytes},
+            "segment_size": flow.segment_bytes,
+            "segment_size_from_handshake": flow.is_segment_size_known,
+        });
+        if let Some(line) = &self.request_line {
+            figures["request_line"] = line.as_str().into();
+        }
+        if let Some(frame) = &self.frame {
+            figures["withheld"]["frame"] = frame.as_str().into();
+        }
+        figures
+    }
+
+    /// A line about it, with its packets.
+    pub(super) fn in_words(&self, flow: &Flow) -> String {
+        let request = match &self.request_line {
+            Some(line) => format!("{} ({line})", self.request),
+            None => self.request.to_string(),
+        };
+        let held_ms = self.held_ms;
+        let acknowledged = match self.ack_packet {
+            Some(packet) => format!("acknowledged {held_ms} ms late by {packet}"),
+            None => format!("not acknowledged for {held_ms} ms"),
+        };
+        format!(
+            "{}, request {request}: {} bytes in packet {}, {acknowledged}, {} bytes in {}",
+            flow.name(),
+            self.segment_bytes,
+            self.segment_packet,
+            self.withheld_bytes,
+            self.next_packet
+        )
+    }
 }
 
 /// The stalls of a capture, and how often servers were silent until after a late acknowledgement and went on some other time.
@@ -305,15 +360,6 @@ impl Watch<'_> {
             frame: told.frame,
         }
     }
-}
-
-/// Milliseconds with three decimals: more would be noise of clocks.
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "microseconds of a capture have fewer than 53 bits"
-)]
-pub(super) fn milliseconds(nanoseconds: u64) -> f64 {
-    (nanoseconds / 1000) as f64 / 1000.0
 }
 
 /// An acknowledgement is late from 35 ms on: the shortest delay in use is Linux's 40 ms.

@@ -6,10 +6,10 @@ use super::tcp::Header;
 use super::*;
 use crate::doctor::{Code, Severity};
 
-pub(super) const MS: u64 = 1000;
+pub(crate) const MS: u64 = 1000;
 pub(super) const REQUEST: &[u8] = b"GET /a HTTP/1.1\r\nHost: h\r\n\r\n";
 
-pub(super) fn capture(script: &Script) -> Capture {
+pub(crate) fn capture(script: &Script) -> Capture {
     read(&script.file()[..]).expect("it is a capture")
 }
 
@@ -26,7 +26,7 @@ fn codes(script: &Script) -> Vec<Code> {
 
 /// A response whose last byte waits: seen where client and server are so far away, with an acknowledgement held for so long,
 /// and so long after it was due.
-pub(super) fn withheld(client_us: u64, server_us: u64, held_us: u64, after_us: u64) -> Script {
+pub(crate) fn withheld(client_us: u64, server_us: u64, held_us: u64, after_us: u64) -> Script {
     let mut script = Script::open(client_us, server_us);
     respond_late(&mut script, client_us, server_us, held_us, after_us);
     script
@@ -300,19 +300,22 @@ fn one_direction_alone_is_told_and_not_judged() {
     );
 }
 
+/// A connection whose SYN is sent again after this time.
+pub(crate) fn syn_sent_again(after_us: u64) -> Script {
+    let mut script = Script::new();
+    script.send(CLIENT, Header::SYN, b"");
+    script.wait(after_us);
+    let (_, syn) = script.packets[0].clone();
+    script.packets.push((script.at_us, syn));
+    script.wait(MS);
+    script.send(SERVER, Header::SYN | Header::ACK, b"");
+    script.ack(CLIENT);
+    script
+}
+
 #[test]
 fn a_syn_sent_again_is_slow() {
-    let lost = |us: u64| {
-        let mut script = Script::new();
-        script.send(CLIENT, Header::SYN, b"");
-        script.wait(us);
-        let (_, syn) = script.packets[0].clone();
-        script.packets.push((script.at_us, syn));
-        script.wait(MS);
-        script.send(SERVER, Header::SYN | Header::ACK, b"");
-        script.ack(CLIENT);
-        script
-    };
+    let lost = syn_sent_again;
     let found = findings(&capture(&lost(1_000_000)));
     assert_eq!(found[0].code, Code::SlowConnect);
     assert_eq!(found[0].lost_ms, 1000.0);

@@ -1,28 +1,13 @@
 //! Runs of segments far below the segment size with more behind them at once: each was a write of its own.
 
 use super::flow::{Flow, Segment, Side};
-
-/// The longest run of a flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Run {
-    /// Segments below half the segment size that were followed at once.
-    pub(super) segments: u64,
-    pub(super) bytes: u64,
-    pub(super) first_packet: u64,
-    pub(super) last_packet: u64,
-}
-
-impl Run {
-    /// Segments that the same bytes need.
-    pub(super) fn needed(&self, segment_bytes: u32) -> u64 {
-        self.bytes.div_ceil(u64::from(segment_bytes).max(1))
-    }
-}
+use crate::doctor::judge::write_size::Run;
 
 /// The longest run, if it is of [`RUN_MIN`] segments or more.
 pub(super) fn of(flow: &Flow) -> Option<Run> {
-    let mut longest: Option<Run> = None;
-    let mut run: Option<Run> = None;
+    // Segments, their bytes, the first packet, and the one behind the last segment.
+    let mut longest: Option<(u64, u64, u64, u64)> = None;
+    let mut run = None;
     let mut before: Option<&Segment> = None;
     for segment in flow.segments.iter().filter(|one| one.bytes > 0) {
         if segment.from == Side::Client || !segment.is_new {
@@ -34,27 +19,23 @@ pub(super) fn of(flow: &Flow) -> Option<Run> {
             is_short(before) && segment.at_ns.saturating_sub(before.at_ns) <= AT_ONCE_NS
         });
         run = follows.map(|before| {
-            let run = run.unwrap_or(Run {
-                segments: 0,
-                bytes: 0,
-                first_packet: before.packet,
-                last_packet: before.packet,
-            });
-            Run {
-                segments: run.segments + 1,
-                bytes: run.bytes + u64::from(before.bytes),
-                last_packet: segment.packet,
-                ..run
-            }
+            let (segments, bytes, first) = run.unwrap_or((0, 0, before.packet));
+            (segments + 1, bytes + u64::from(before.bytes), first)
         });
-        if let Some(run) = run
-            && longest.is_none_or(|longest| longest.segments < run.segments)
+        if let Some((segments, bytes, first)) = run
+            && longest.is_none_or(|(most, ..)| most < segments)
         {
-            longest = Some(run);
+            longest = Some((segments, bytes, first, segment.packet));
         }
         before = Some(segment);
     }
-    longest.filter(|run| run.segments >= RUN_MIN)
+    let (segments, bytes, first, last) = longest.filter(|(most, ..)| *most >= RUN_MIN)?;
+    Some(Run {
+        segments,
+        bytes,
+        segment_bytes: flow.segment_bytes,
+        packets: flow.packets(first, last),
+    })
 }
 
 /// A segment that follows within this time was there, or was being made, when the segment left.

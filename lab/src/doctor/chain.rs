@@ -118,11 +118,6 @@ pub(super) fn shown(name: &str) -> String {
     name.chars().take(NAME_CHARS_MAX).collect()
 }
 
-/// Ways to shorten a chain of which each certificate is needed.
-pub(super) const SMALLER: &str = "a certificate with an ECDSA key, fewer names in it, and an authority with a shorter chain need fewer bytes";
-pub(super) const COMPRESS_NGINX: &str = "nginx (1.29.1 and later): ssl_certificate_compression on;";
-pub(super) const COMPRESS_OURS: &str = "firstbyte: ssl_certificate_compression on;";
-
 /// Characters of a certificate's name that are shown.
 const NAME_CHARS_MAX: usize = 200;
 

@@ -2,10 +2,8 @@
 //!
 //! Source: RFC 8446 section 4.4.2, RFC 6928.
 
-use super::chain;
-use super::code::Code;
-use super::finding::{Finding, Severity};
-use super::slow_start::{INITIAL_WINDOW_BYTES, further_round_trips, over_window};
+use super::finding::Finding;
+use super::judge::first_flight::judge_file;
 
 /// Judges the contents of a file of `ssl_certificate`; `None` where its certificates fit.
 ///
@@ -14,43 +12,8 @@ use super::slow_start::{INITIAL_WINDOW_BYTES, further_round_trips, over_window};
 pub fn chain_file(pem: &[u8]) -> Result<Option<Finding>, String> {
     let file = tls::Chain::from_pem(pem).map_err(|fault| fault.to_string())?;
     let certificates: Vec<Vec<u8>> = file.certificates().map(<[u8]>::to_vec).collect();
-    let chain = chain::read(&certificates);
-    let own: u64 = chain.iter().map(|one| one.bytes + ENTRY_BYTES).sum();
-    let flight = own + REST_BYTES;
-    let over = over_window(flight);
-    if over == 0 {
-        return Ok(None);
-    }
-    let needless = chain::needless(&chain);
-    let saved: u64 = needless.iter().map(|one| chain[one.place].bytes).sum();
-    let names = chain
-        .iter()
-        .map(|one| format!("{}, {} bytes", chain::shown(&one.subject), one.bytes));
-    let title = format!(
-        "{} certificates with {own} bytes make the server's flight about {flight} bytes, {over} above the initial window of {INITIAL_WINDOW_BYTES}",
-        chain.len()
-    );
-    let mut found = Finding::new(Code::ChainOverWindow, Severity::Bad, title)
-        .costs(0.0, f64::from(further_round_trips(flight)))
-        .proof("certificate_bytes", own)
-        .proof("flight_bytes_about", flight)
-        .proof("bytes_over_window_about", over)
-        .proof("certificates", names.collect::<Vec<_>>());
-    for line in chain::mends(&chain, &needless) {
-        found = found.mend(line);
-    }
-    if over_window(flight.saturating_sub(saved)) > 0 {
-        found = found.mend(chain::SMALLER);
-    }
-    Ok(Some(
-        found.mend(chain::COMPRESS_NGINX).mend(chain::COMPRESS_OURS),
-    ))
+    Ok(judge_file(&certificates))
 }
-
-/// The length and the extensions of a certificate in its message.
-const ENTRY_BYTES: u64 = 5;
-/// The rest of the flight in TLS 1.3: ServerHello, extensions, a signature of RSA with 2048 bits, Finished, heads of records.
-const REST_BYTES: u64 = 600;
 
 #[cfg(test)]
 mod tests {
@@ -58,6 +21,8 @@ mod tests {
     use base64::prelude::BASE64_STANDARD;
 
     use super::*;
+    use crate::doctor::judge::first_flight::{ENTRY_BYTES, REST_BYTES};
+    use crate::doctor::slow_start::INITIAL_WINDOW_BYTES;
 
     fn der(tag: u8, body: &[u8]) -> Vec<u8> {
         let length = (body.len() as u32).to_be_bytes();

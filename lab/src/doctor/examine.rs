@@ -11,6 +11,7 @@ use super::code::Code;
 use super::docroot::{Docroot, Type};
 use super::failure::Failure;
 use super::figures::in_ms;
+use super::finding::Finding;
 use super::network::{Network, NetworkPath};
 use super::plan::{Plan, TRIAL_REQUESTS};
 use super::visitor::{Budget, Visitor, Watch};
@@ -170,6 +171,12 @@ impl<'a> Examination<'a> {
     pub(super) fn cannot_judge(&mut self, check: &'static str, note: String) {
         self.unjudged.push(check);
         self.notes.push(note);
+    }
+
+    /// Adds the command that examines the target again to each finding.
+    pub(super) fn with_command(&self, found: impl IntoIterator<Item = Finding>) -> Vec<Finding> {
+        let found = found.into_iter();
+        found.map(|one| one.mend(self.plan.command())).collect()
     }
 
     /// Keeps a figure for the report.

@@ -26,3 +26,12 @@ pub(super) fn ms(from: u64, to: u64) -> f64 {
 pub(super) fn in_ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1000.0
 }
+
+/// Milliseconds of a capture's clock, with three decimals: more would be noise.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "microseconds of a capture have fewer than 53 bits"
+)]
+pub(crate) fn milliseconds(nanoseconds: u64) -> f64 {
+    (nanoseconds / 1000) as f64 / 1000.0
+}

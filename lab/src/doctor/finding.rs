@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::code::Code;
+use super::code::{Code, Text};
 
 /// One thing that costs time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -47,17 +47,23 @@ pub enum Severity {
 }
 
 impl Finding {
-    /// A finding without figures, which the methods below add.
+    /// A finding with a title of its own, without figures and fixes, which the methods below add.
     #[must_use]
     pub fn new(code: Code, severity: Severity, title: impl Into<String>) -> Self {
+        let (title, mend) = (title.into(), Vec::new());
+        Self::of(Text { code, title, mend }, severity)
+    }
+
+    /// A finding with a text of its code's row, without figures.
+    pub(crate) fn of(text: Text, severity: Severity) -> Self {
         Self {
-            code,
+            code: text.code,
             severity,
-            title: title.into(),
+            title: text.title,
             lost_ms: 0.0,
             lost_round_trips: 0.0,
             evidence: Map::new(),
-            mend: Vec::new(),
+            mend: text.mend,
         }
     }
 
@@ -79,6 +85,12 @@ impl Finding {
     #[must_use]
     pub fn mend(mut self, what: impl Into<String>) -> Self {
         self.mend.push(what.into());
+        self
+    }
+
+    /// Adds fixes in front of the others.
+    pub(crate) fn mend_first(mut self, lines: impl IntoIterator<Item = String>) -> Self {
+        self.mend.splice(0..0, lines);
         self
     }
 }

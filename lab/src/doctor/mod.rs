@@ -1,16 +1,17 @@
 //! The doctor: finds what delays the first byte, proves it, and names the directive that mends it.
 //!
 //! A [`Finding`] has a stable [`Code`], what it costs, and its evidence; a [`Diagnosis`] is all findings of a target with the
-//! conditions in which they were made. Findings come from requests to a server ([`examine`], by crate::fetch), from a capture of
-//! packets, from a HAR file, or from a configuration: the codes are the same.
+//! conditions in which they were made. Gathering is apart from judging: facts come from requests to a server ([`examine`], by
+//! crate::fetch), from a capture of packets (crate::capture) or from a page ([`from_har`]), and pass through the judges of
+//! `judge`. A judge is a function of facts alone. Titles and fixes are in the row of each code (`code`).
 //!
 //! Source: docs/doctor.md.
 
-mod caching;
 mod chain;
 mod chain_file;
 mod checks;
 mod code;
+mod codings;
 mod command;
 mod course;
 mod diagnosis;
@@ -20,10 +21,13 @@ mod failure;
 mod figures;
 mod finding;
 mod from_har;
+pub(crate) mod judge;
 mod network;
 mod plan;
 mod site;
 mod slow_start;
+#[cfg(test)]
+mod sources_tests;
 mod tunable;
 mod visitor;
 
@@ -33,6 +37,7 @@ pub use course::examine;
 pub use diagnosis::{Coverage, Diagnosis, FORMAT};
 pub use examine::{Body, Examination, FirstLook};
 pub use failure::Failure;
+pub(crate) use figures::milliseconds;
 pub use finding::{Finding, Severity};
 pub use from_har::from_har;
 pub use network::{Judge, KERNEL_HOLD, Network, NetworkPath, Unchanged};

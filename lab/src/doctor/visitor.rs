@@ -306,7 +306,9 @@ pub(super) fn request(url: &Url, method: &str, fields: &[(&str, &str)]) -> Reque
 const USER_AGENT: &str = concat!("firstbyte-doctor/", env!("CARGO_PKG_VERSION"));
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
+
     use super::*;
     use crate::doctor::network::{Network, Unchanged};
 
@@ -330,9 +332,12 @@ mod tests {
         }
     }
 
-    /// Runs a task with a visitor that sends no request.
-    fn visiting(task: impl FnOnce(&Visitor<'_>) + Send) {
-        let plan = Plan::new(Url::parse("http://127.0.0.1/").expect("a URL"));
+    /// A server that a task sends nothing to.
+    const NOBODY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 80);
+
+    /// Runs a task with a visitor to a server.
+    pub(in crate::doctor) fn visiting(address: SocketAddr, task: impl FnOnce(&Visitor<'_>) + Send) {
+        let plan = Plan::new(Url::parse(&format!("http://{address}/")).expect("a URL"));
         let (budget, mut task) = (Budget::default(), Some(task));
         let ran = Unchanged::default().run(NetworkPath::Direct, &mut |judge| {
             let visitor = Visitor {
@@ -340,7 +345,7 @@ mod tests {
                 budget: &budget,
                 watch: &Unwatched,
                 judge,
-                address: SocketAddr::from(([127, 0, 0, 1], 80)),
+                address,
                 network_path: NetworkPath::Direct,
                 is_emulated: false,
             };
@@ -352,7 +357,7 @@ mod tests {
     #[test]
     fn rounds_keep_their_order_and_are_as_many_at_a_time_as_connections() {
         let (now, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        visiting(|visitor| {
+        visiting(NOBODY, |visitor| {
             let all = visitor.rounds(50, |n| {
                 most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                 thread::yield_now();
@@ -367,7 +372,7 @@ mod tests {
 
     #[test]
     fn a_round_that_fails_takes_none_of_the_others_away() {
-        visiting(|visitor| {
+        visiting(NOBODY, |visitor| {
             let task = |n| match n {
                 3 => Err(Failure::BudgetSpent),
                 n => Ok(n),

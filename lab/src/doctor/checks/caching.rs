@@ -2,8 +2,7 @@
 //!
 //! Source: RFC 9110 section 13.1.
 
-use crate::doctor::caching::{StaticFile, judge};
-use crate::doctor::slow_start::further_round_trips;
+use crate::doctor::judge::caching::{StaticFile, judge};
 use crate::doctor::{Body, Examination, Failure, Finding, NetworkPath, Visitor};
 
 /// Asks for each static file of the site as a client that has a copy.
@@ -27,11 +26,7 @@ pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
     let measured: Vec<_> = files.iter().map(StaticFile::measured).collect();
     x.measure("static_files", measured);
     asked?;
-    let found = judge(&files, x.round_trip_ms(), further_round_trips);
-    Ok(found
-        .map(|found| found.mend(x.plan.command()))
-        .into_iter()
-        .collect())
+    Ok(x.with_command(judge(&files, x.round_trip_ms())))
 }
 
 /// Notes whether the server answers a conditional request by 304. A file that has changed meanwhile is asked for once more.

@@ -1,15 +1,17 @@
 //! Full handshakes of each version: what is measured once for chain-over-window, no-certificate-compression and
 //! handshake-round-trips.
 
+use rustls::ProtocolVersion;
 use serde_json::{Map, Value};
 
-use super::first_flight::{self, Asked, Flight};
-use super::handshake::{self, ROUND_TRIP_MS_MIN, Version};
-use super::sample::median;
 use crate::doctor::command::server_name;
 use crate::doctor::figures::ms;
+use crate::doctor::judge::Facts;
+use crate::doctor::judge::first_flight::{self, Asked, Flight};
+use crate::doctor::judge::handshake::{self, ROUND_TRIP_MS_MIN, Version};
+use crate::doctor::judge::sample::median;
 use crate::doctor::{Examination, Failure, Finding, NetworkPath, Visitor};
-use crate::fetch::{ConnectionRecord, Handshake};
+use crate::fetch::{ConnectionRecord, Handshake, Versions};
 use crate::stats::Estimate;
 
 /// Handshakes of one kind.
@@ -31,7 +33,7 @@ pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
     if !x.plan.url.tls {
         return Ok(Vec::new());
     }
-    let spoken = Version::spoken(x);
+    let spoken = spoken(x);
     let kinds: &[Asked] = match spoken.contains(&Version::Tls13) {
         true => &[Asked::Compressed, Asked::Tls13, Asked::Tls12],
         false => &[Asked::Tls12],
@@ -81,7 +83,7 @@ fn judged(x: &mut Examination<'_>, all: Vec<Series>, spoken: &[Version]) -> Vec<
         server: server_name(&x.plan.url),
     };
     let mut findings: Vec<Finding> = [
-        first_flight::judge_window(&figures),
+        first_flight::judge_window(Facts::Server(&figures)),
         first_flight::judge_compression(&figures),
         handshake::judge_versions(spoken, round_trip_ms),
     ]
@@ -101,7 +103,10 @@ fn judged(x: &mut Examination<'_>, all: Vec<Series>, spoken: &[Version]) -> Vec<
             round_trip_ms,
         })
         .collect();
-    findings.extend(handshakes.iter().filter_map(handshake::judge));
+    let judged = handshakes
+        .iter()
+        .map(|one| handshake::judge(Facts::Server(one)));
+    findings.extend(judged.flatten());
     x.measure("tls", figures.measured());
     let by_version = handshakes
         .iter()
@@ -133,10 +138,28 @@ fn trips(series: &Series, round_trip_ms: f64) -> Option<Estimate> {
     })
 }
 
+/// Versions of the target, the preferred one first: a client that speaks both gets 1.3 if the server has it.
+pub(super) fn spoken(x: &Examination<'_>) -> Vec<Version> {
+    let first = x.first.record.handshake.as_ref();
+    match first.map(|handshake| handshake.version) {
+        Some(ProtocolVersion::TLSv1_3) => vec![Version::Tls13, Version::Tls12],
+        Some(_) => vec![Version::Tls12],
+        None => Vec::new(),
+    }
+}
+
+/// The offer of a client that speaks one version alone.
+pub(super) const fn alone(version: Version) -> Versions {
+    match version {
+        Version::Tls12 => Versions::Tls12,
+        Version::Tls13 => Versions::Tls13,
+    }
+}
+
 fn series(visitor: &Visitor<'_>, asked: Asked) -> Result<Series, Failure> {
     let mut dial = visitor.dial();
     if let Some(tls) = &mut dial.tls {
-        tls.versions = asked.version().alone();
+        tls.versions = alone(asked.version());
         tls.certificate_compression = asked == Asked::Compressed;
     }
     let mut found = Series {
@@ -175,7 +198,7 @@ fn series(visitor: &Visitor<'_>, asked: Asked) -> Result<Series, Failure> {
 /// what came before the second flight, whose change_cipher_spec arrives with the ticket before it.
 fn first_flight_bytes(record: &ConnectionRecord, handshake: &Handshake) -> u64 {
     let records = &record.tls_records;
-    let is_old = handshake.version == rustls::ProtocolVersion::TLSv1_2;
+    let is_old = handshake.version == ProtocolVersion::TLSv1_2;
     let change = records
         .iter()
         .position(|one| one.content_type == CHANGE_CIPHER_SPEC);

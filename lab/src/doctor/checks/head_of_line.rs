@@ -7,14 +7,11 @@
 use serde_json::json;
 
 use super::pick::{self, Picked};
-use super::sample::{average, more};
-use crate::doctor::code::Code;
-use crate::doctor::examine::Examination;
-use crate::doctor::failure::Failure;
+use crate::doctor::code::head_of_line;
 use crate::doctor::figures::{estimate, ms};
-use crate::doctor::finding::{Finding, Severity};
-use crate::doctor::network::NetworkPath;
-use crate::doctor::visitor::Visitor;
+use crate::doctor::judge::sample::{average, more};
+use crate::doctor::{Examination, Failure, Finding, NetworkPath, Severity, Visitor};
+use crate::stats::Estimate;
 
 pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
     let round_trip_ms = x.round_trip_ms();
@@ -43,9 +40,46 @@ pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
         let samples = x.visit(NetworkPath::Delayed(None), |visitor| {
             samples(visitor, &small, &other)
         })??;
-        findings.extend(judged(x, kind, &other, &samples, round_trip_ms)?);
+        let figures = Figures::of(&samples, kind, other, round_trip_ms);
+        let figures =
+            figures.ok_or_else(|| Failure::other("too few samples of two responses at a time"))?;
+        x.measure(&format!("later_beside_{kind}_ms"), estimate(&figures.later));
+        findings.extend(judge(&figures));
     }
-    Ok(findings)
+    Ok(x.with_command(findings))
+}
+
+/// A small response beside another one.
+struct Figures {
+    /// The kind of the other response.
+    kind: &'static str,
+    other: Picked,
+    /// By how much the small one is later than alone, ms.
+    later: Estimate,
+    /// Times of both, ms.
+    beside: Estimate,
+    end: Estimate,
+    round_trip_ms: f64,
+}
+
+impl Figures {
+    /// `None` with too few samples.
+    fn of(
+        samples: &[Sample],
+        kind: &'static str,
+        other: Picked,
+        round_trip_ms: f64,
+    ) -> Option<Self> {
+        let pairs = samples.iter().map(|one| (one.alone, one.beside));
+        Some(Self {
+            kind,
+            other,
+            later: more(&pairs.collect::<Vec<_>>())?,
+            beside: average(samples.iter().map(|one| one.beside))?,
+            end: average(samples.iter().map(|one| one.other))?,
+            round_trip_ms,
+        })
+    }
 }
 
 /// Times of a small response, ms.
@@ -84,39 +118,19 @@ fn samples(visitor: &Visitor<'_>, small: &Picked, other: &Picked) -> Result<Vec<
     Ok(samples.into_iter().flatten().collect())
 }
 
-fn judged(
-    x: &mut Examination<'_>,
-    kind: &str,
-    other: &Picked,
-    samples: &[Sample],
-    round_trip_ms: f64,
-) -> Result<Option<Finding>, Failure> {
-    let pairs: Vec<(f64, f64)> = samples.iter().map(|one| (one.alone, one.beside)).collect();
-    let ends = average(samples.iter().map(|one| one.other));
-    let beside = average(samples.iter().map(|one| one.beside));
-    let (Some(later), Some(end), Some(beside)) = (more(&pairs), ends, beside) else {
-        return Err(Failure::other("too few samples of two responses at a time"));
-    };
-    x.measure(&format!("later_beside_{kind}_ms"), estimate(&later));
-    let share = beside.value / end.value.max(f64::EPSILON);
-    let Some(severity) = severity(later.low, share, round_trip_ms) else {
-        return Ok(None);
-    };
-    let title = format!(
-        "A small response takes {:.0} ms more while a {kind} one is in progress on its connection",
-        later.value
-    );
-    let finding = Finding::new(Code::HeadOfLine, severity, title)
-        .costs(later.value, later.value / round_trip_ms)
-        .proof("later_ms", estimate(&later))
-        .proof("share_of_the_other", json!(share))
-        .proof("small_ms", estimate(&beside))
-        .proof("other_ms", estimate(&end))
-        .proof("other", json!({"url": other.url.to_string(), "bytes": other.bytes}))
-        .mend("nginx: http2_chunk_size 8k; or spdy_chunk_size 8k;, and slow pages from a process of their own")
-        .mend("firstbyte: nothing to set, streams take turns by urgency")
-        .mend(x.plan.command());
-    Ok(Some(finding))
+/// head-of-line: by the time that a small response takes more than alone.
+fn judge(figures: &Figures) -> Option<Finding> {
+    let Figures { later, other, .. } = figures;
+    let share = figures.beside.value / figures.end.value.max(f64::EPSILON);
+    let severity = severity(later.low, share, figures.round_trip_ms)?;
+    let found = Finding::of(head_of_line::server(later.value, figures.kind), severity)
+        .costs(later.value, later.value / figures.round_trip_ms)
+        .proof("later_ms", estimate(later))
+        .proof("share_of_the_other", share)
+        .proof("small_ms", estimate(&figures.beside))
+        .proof("other_ms", estimate(&figures.end));
+    let other = json!({"url": other.url.to_string(), "bytes": other.bytes});
+    Some(found.proof("other", other))
 }
 
 /// How bad it is. Where a response is later than alone, and earlier than the other one, the kernel's buffer is what it waited for:

@@ -4,17 +4,13 @@
 //! the beginning comes with the end of the response (buffers), or it comes late where acknowledgements are held, and early
 //! where they are not (the kernel waits, for want of TCP_NODELAY).
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value};
 
-use super::sample::average;
 use crate::client::Url;
-use crate::doctor::code::Code;
-use crate::doctor::examine::Examination;
-use crate::doctor::failure::Failure;
+use crate::doctor::code::held_first_byte as texts;
 use crate::doctor::figures::{estimate, ms};
-use crate::doctor::finding::{Finding, Severity};
-use crate::doctor::network::NetworkPath;
-use crate::doctor::visitor::Visitor;
+use crate::doctor::judge::sample::average;
+use crate::doctor::{Examination, Failure, Finding, NetworkPath, Severity, Visitor};
 
 pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
     let mut findings = Vec::new();
@@ -22,9 +18,37 @@ pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
     for url in x.plan.flushed.iter().take(PAGES_MAX) {
         let free = x.visit(NetworkPath::Delayed(None), |visitor| samples(visitor, url))??;
         let held = x.visit(NetworkPath::Delayed(hold), |visitor| samples(visitor, url))??;
-        let round_trip_ms = x.round_trip_ms();
-        let cause = cause(&free, &held, round_trip_ms)?;
-        let figures = [("free", &free), ("held", &held)].map(|(name, all)| {
+        let figures = Figures::of(url.to_string(), free, held, x.round_trip_ms());
+        let figures =
+            figures.ok_or_else(|| Failure::other("too few samples of a page that flushes"))?;
+        x.measure(&format!("flush {url}"), figures.measured());
+        findings.extend(judge(&figures));
+    }
+    Ok(x.with_command(findings))
+}
+
+/// Responses of a page that flushes, without a hold and with one.
+struct Figures {
+    url: String,
+    free: Vec<Sample>,
+    held: Vec<Sample>,
+    round_trip_ms: f64,
+}
+
+impl Figures {
+    /// `None` with too few samples.
+    fn of(url: String, free: Vec<Sample>, held: Vec<Sample>, round_trip_ms: f64) -> Option<Self> {
+        let is_enough = free.len() >= SAMPLES && held.len() >= SAMPLES;
+        is_enough.then_some(Self {
+            url,
+            free,
+            held,
+            round_trip_ms,
+        })
+    }
+
+    fn measured(&self) -> Map<String, Value> {
+        let figures = [("free", &self.free), ("held", &self.held)].map(|(name, all)| {
             let of = |part: fn(&Sample) -> f64| average(all.iter().map(part));
             let shown = |part| of(part).map_or(Value::Null, |one| estimate(&one));
             [
@@ -32,16 +56,8 @@ pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
                 (format!("end_{name}_ms"), shown(|one| one.end_ms)),
             ]
         });
-        let figures = figures.into_iter().flatten();
-        x.measured.insert(
-            format!("flush {url}"),
-            Value::Object(figures.clone().collect()),
-        );
-        if let Some((lost_ms, held_by)) = cause {
-            findings.push(finding(x, url, lost_ms, held_by, figures));
-        }
+        figures.into_iter().flatten().collect()
     }
-    Ok(findings)
 }
 
 /// When a response began and ended.
@@ -83,14 +99,7 @@ fn samples(visitor: &Visitor<'_>, url: &Url) -> Result<Vec<Sample>, Failure> {
 }
 
 /// How much later the first byte is than it could be, and who holds it.
-fn cause(
-    free: &[Sample],
-    held: &[Sample],
-    round_trip_ms: f64,
-) -> Result<Option<(f64, HeldBy)>, Failure> {
-    if free.len() < SAMPLES || held.len() < SAMPLES {
-        return Err(Failure::other("too few samples of a page that flushes"));
-    }
+fn cause(free: &[Sample], held: &[Sample], round_trip_ms: f64) -> Option<(f64, HeldBy)> {
     let least = |all: &[Sample], part: fn(&Sample) -> f64| {
         all.iter().map(part).fold(f64::INFINITY, f64::min)
     };
@@ -99,44 +108,23 @@ fn cause(
     let gap_ms = most(free, |one| one.end_ms - one.first_ms);
     let waits_ms = least(free, |one| one.first_ms) - round_trip_ms;
     if gap_ms < TOGETHER_MS && waits_ms >= WORTH_MS {
-        return Ok(Some((waits_ms, HeldBy::Buffers)));
+        return Some((waits_ms, HeldBy::Buffers));
     }
     let later_ms = least(held, |one| one.first_ms) - most(free, |one| one.first_ms);
-    Ok((later_ms >= LATER_MS).then_some((later_ms, HeldBy::Acknowledgements)))
+    (later_ms >= LATER_MS).then_some((later_ms, HeldBy::Acknowledgements))
 }
 
-fn finding(
-    x: &Examination<'_>,
-    url: &Url,
-    lost_ms: f64,
-    held_by: HeldBy,
-    figures: impl Iterator<Item = (String, Value)>,
-) -> Finding {
-    let why = match held_by {
-        HeldBy::Buffers => "with its end",
-        HeldBy::Acknowledgements => "when what was sent before is acknowledged",
+/// held-first-byte: bad, whoever holds it.
+fn judge(figures: &Figures) -> Option<Finding> {
+    let (lost_ms, held_by) = cause(&figures.free, &figures.held, figures.round_trip_ms)?;
+    let (text, round_trips) = match held_by {
+        HeldBy::Buffers => (texts::by_buffers(&figures.url, lost_ms), 0.0),
+        HeldBy::Acknowledgements => (texts::by_acknowledgements(&figures.url, lost_ms), 1.0),
     };
-    let title = format!("What {url} flushes early comes {why}: up to {lost_ms:.0} ms later");
-    let round_trips = match held_by {
-        HeldBy::Buffers => 0.0,
-        HeldBy::Acknowledgements => 1.0,
-    };
-    let mut finding =
-        Finding::new(Code::HeldFirstByte, Severity::Bad, title).costs(lost_ms, round_trips);
-    finding = finding.proof("url", json!(url.to_string()));
-    for (name, value) in figures {
-        finding = finding.proof(&name, value);
-    }
-    let finding = match held_by {
-        HeldBy::Buffers => finding
-            .mend("nginx: proxy_buffering off; or fastcgi_buffering off; in the location, or X-Accel-Buffering: no from the application")
-            .mend("nginx: gzip off; in the location, where the application does not ask gzip to flush")
-            .mend("firstbyte: the same directives; the application has to flush its own buffers as well"),
-        HeldBy::Acknowledgements => finding
-            .mend("nginx: tcp_nodelay on;, and 1.7.8 or later over SPDY")
-            .mend("firstbyte: nothing to set, tcp_nodelay is on"),
-    };
-    finding.mend(x.plan.command())
+    let found = Finding::of(text, Severity::Bad).costs(lost_ms, round_trips);
+    let mut found = found.proof("url", figures.url.as_str());
+    found.evidence.extend(figures.measured());
+    Some(found)
 }
 
 /// Pages that are judged.
@@ -164,21 +152,22 @@ mod tests {
     #[test]
     fn buffers_and_acknowledgements_are_told_apart() {
         let early = all(51.0, 350.0);
-        assert_eq!(cause(&early, &early, 50.0), Ok(None));
+        assert_eq!(cause(&early, &early, 50.0), None);
         let buffered = all(350.0, 351.0);
         let found = cause(&buffered, &buffered, 50.0);
-        assert_eq!(found, Ok(Some((300.0, HeldBy::Buffers))));
+        assert_eq!(found, Some((300.0, HeldBy::Buffers)));
         let found = cause(&early, &all(301.0, 350.0), 50.0);
-        assert_eq!(found, Ok(Some((250.0, HeldBy::Acknowledgements))));
+        assert_eq!(found, Some((250.0, HeldBy::Acknowledgements)));
         // A page that is there at once has nothing to flush.
-        assert_eq!(cause(&all(51.0, 51.0), &all(51.0, 51.0), 50.0), Ok(None));
+        assert_eq!(cause(&all(51.0, 51.0), &all(51.0, 51.0), 50.0), None);
     }
 
     #[test]
     fn one_sample_that_contradicts_is_enough() {
         let (early, mut held) = (all(51.0, 350.0), all(301.0, 350.0));
         held[2].first_ms = 52.0;
-        assert_eq!(cause(&early, &held, 50.0), Ok(None));
-        assert!(cause(&early[..2], &held, 50.0).is_err());
+        assert_eq!(cause(&early, &held, 50.0), None);
+        let two = early[..2].to_vec();
+        assert!(Figures::of(String::new(), two, held, 50.0).is_none());
     }
 }

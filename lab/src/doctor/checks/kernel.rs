@@ -11,7 +11,8 @@ use std::str::FromStr;
 
 use serde_json::{Value, json};
 
-use crate::doctor::{Code, Examination, Failure, Finding, Plan, Severity, Tunable};
+use crate::doctor::code::kernel_settings;
+use crate::doctor::{Examination, Failure, Finding, Plan, Severity, Tunable};
 use crate::host::{Offloads, device_to, is_own};
 
 /// Settings of a kernel; `None` for what cannot be read.
@@ -146,12 +147,9 @@ pub(super) fn judge(figures: &Figures, plan: &Plan) -> Option<Finding> {
         return None;
     }
     let (what, mends): (Vec<String>, Vec<String>) = said.into_iter().unzip();
-    let title = format!("Settings of this machine: {}", what.join("; "));
-    let mut found = Finding::new(Code::KernelSettings, Severity::Note, title)
-        .proof("settings", figures.measured());
-    for line in mends {
-        found = found.mend(line);
-    }
+    let text = kernel_settings::noted(what.join("; "));
+    let found = Finding::of(text, Severity::Note).proof("settings", figures.measured());
+    let mut found = found.mend_first(mends);
     if can_be_tried {
         let command = plan.command();
         found = found.mend(format!(

@@ -1,14 +1,12 @@
 //! The checks of an examination, in their order.
 //!
-//! A check is a file with `pub(super) fn run(&mut Examination<'_>) -> Result<Vec<Finding>, Failure>` and a line of [`CHECKS`].
-//! What costs few requests comes first, so that a small budget gets as far as it can.
+//! A check is a file with `pub(super) fn run(&mut Examination<'_>) -> Result<Vec<Finding>, Failure>` and a line of [`CHECKS`]. It
+//! gathers facts by requests and hands them to a judge. Checks of few requests come first, so that a small budget gets as far as
+//! it can.
 
 mod caching;
-mod codings;
 mod compression;
 mod delayed_ack_stall;
-mod first_flight;
-mod handshake;
 mod handshakes;
 mod head_of_line;
 mod header_bloat;
@@ -17,17 +15,14 @@ mod http2;
 mod keepalive;
 mod kernel;
 mod pick;
-mod reaching;
+pub(super) mod reaching;
 mod redirects;
 mod resumption;
-mod sample;
 mod slow_server;
 mod small_slower;
 mod tls_record_size;
 mod trials;
 mod write_size;
-
-pub(super) use compression::is_text;
 
 use super::examine::Examination;
 use super::failure::Failure;
@@ -38,83 +33,35 @@ pub(super) struct Check {
     /// Its name in progress and notes.
     pub(super) name: &'static str,
     /// Runs it.
-    pub(super) run: fn(&mut Examination<'_>) -> Result<Vec<Finding>, Failure>,
+    pub(super) run: Run,
 }
+
+type Run = fn(&mut Examination<'_>) -> Result<Vec<Finding>, Failure>;
 
 /// All checks.
 pub(super) const CHECKS: &[Check] = &[
-    Check {
-        name: "heads of responses",
-        run: header_bloat::run,
-    },
-    Check {
-        name: "names and connections",
-        run: reaching::run,
-    },
-    Check {
-        name: "redirects",
-        run: redirects::run,
-    },
-    Check {
-        name: "protocols",
-        run: http2::run,
-    },
-    Check {
-        name: handshakes::NAME,
-        run: handshakes::run,
-    },
-    Check {
-        name: "resumption",
-        run: resumption::run,
-    },
-    Check {
-        name: "compression",
-        run: compression::run,
-    },
-    Check {
-        name: "caching",
-        run: caching::run,
-    },
-    Check {
-        name: "time of the server",
-        run: slow_server::run,
-    },
-    Check {
-        name: "kept connections",
-        run: keepalive::run,
-    },
-    Check {
-        name: "settings of the kernel",
-        run: kernel::run,
-    },
-    Check {
-        name: "tls-record-size",
-        run: tls_record_size::run,
-    },
-    Check {
-        name: "write-size",
-        run: write_size::run,
-    },
-    Check {
-        name: "head-of-line",
-        run: head_of_line::run,
-    },
-    Check {
-        name: "held-first-byte",
-        run: held_first_byte::run,
-    },
-    Check {
-        name: "delayed-ack-stall",
-        run: delayed_ack_stall::run,
-    },
+    check("heads of responses", header_bloat::run),
+    check("names and connections", reaching::run),
+    check("redirects", redirects::run),
+    check("protocols", http2::run),
+    check(handshakes::NAME, handshakes::run),
+    check("resumption", resumption::run),
+    check("compression", compression::run),
+    check("caching", caching::run),
+    check("time of the server", slow_server::run),
+    check("kept connections", keepalive::run),
+    check("settings of the kernel", kernel::run),
+    check("tls-record-size", tls_record_size::run),
+    check("write-size", write_size::run),
+    check("head-of-line", head_of_line::run),
+    check("held-first-byte", held_first_byte::run),
+    check("delayed-ack-stall", delayed_ack_stall::run),
     // Behind the stall, which explains it.
-    Check {
-        name: "small-slower-than-large",
-        run: small_slower::run,
-    },
+    check("small-slower-than-large", small_slower::run),
     // The others see the server as it is.
-    Check {
-        name: "settings of the kernel, tried",
-        run: trials::run,
-    },
+    check("settings of the kernel, tried", trials::run),
 ];
+
+const fn check(name: &'static str, run: Run) -> Check {
+    Check { name, run }
+}

@@ -4,9 +4,11 @@
 
 use serde_json::{Value, json};
 
-use super::handshake::Version;
+use super::handshakes::{alone, spoken};
+use crate::doctor::code::{no_early_data, no_resumption};
 use crate::doctor::command::server_name;
-use crate::doctor::{Code, Examination, Failure, Finding, NetworkPath, Severity, Visitor};
+use crate::doctor::judge::handshake::Version;
+use crate::doctor::{Examination, Failure, Finding, NetworkPath, Severity, Visitor};
 use crate::fetch::{Dial, Sessions};
 
 /// Connections that brought the session of an earlier one, and what became of them.
@@ -57,7 +59,7 @@ pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
     if !x.plan.url.tls {
         return Ok(Vec::new());
     }
-    let versions = Version::spoken(x);
+    let versions = spoken(x);
     let found = x.visit(NetworkPath::Direct, |visitor| {
         visitor.rounds(versions.len(), |n| match attempts(visitor, versions[n]) {
             // Who speaks 1.3 need not speak 1.2.
@@ -83,7 +85,7 @@ pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
 fn attempts(visitor: &Visitor<'_>, version: Version) -> Result<Attempts, Failure> {
     let mut dial = visitor.dial();
     if let Some(tls) = &mut dial.tls {
-        tls.versions = version.alone();
+        tls.versions = alone(version);
         tls.sessions = Sessions::shared();
         tls.early_data = version == Version::Tls13;
     }
@@ -163,19 +165,13 @@ pub(super) fn judge_resumption(figures: &Figures) -> Option<Finding> {
     let preferred = figures.attempts.first()?.version;
     let worst = figures.attempts.iter().find(misses)?;
     let version = worst.version.name();
-    let title = match worst.resumed {
-        0 => format!(
-            "No session of {version} is resumed: {} of {} connections made a full handshake",
-            worst.tried, worst.tried
-        ),
-        some if worst.tried - some < MISSES_MIN => format!(
-            "Sessions of {version} are resumed {some} times of {}: the server has refused some",
-            worst.tried
-        ),
-        some => format!(
-            "Sessions of {version} are resumed {some} times of {}, as where several processes or machines do not share their keys",
-            worst.tried
-        ),
+    let (server, name) = &figures.server;
+    let text = match (worst.resumed, worst.tried) {
+        (0, tried) => no_resumption::never(version, tried, server, name),
+        (some, tried) if tried - some < MISSES_MIN => {
+            no_resumption::seldom_refused(version, some, tried, server, name)
+        }
+        (some, tried) => no_resumption::often_refused(version, some, tried, server, name),
     };
     let share = f64::from(worst.tried - worst.resumed) / f64::from(worst.tried);
     // A full handshake of TLS 1.3 takes no more round trips than a resumed one, but the certificates and their signature.
@@ -189,19 +185,8 @@ pub(super) fn judge_resumption(figures: &Figures) -> Option<Finding> {
         (_, _, resumed) if worst.tried - resumed >= MISSES_MIN => Severity::Warn,
         _ => Severity::Note,
     };
-    let (server, name) = &figures.server;
-    let lost_ms = trips * figures.round_trip_ms;
-    Some(
-        Finding::new(Code::NoResumption, severity, title)
-            .costs(lost_ms, trips)
-            .proof("attempts", figures.measured())
-            .mend("nginx: ssl_session_cache shared:SSL:10m; ssl_session_tickets on;")
-            .mend("firstbyte: ssl_session_cache shared:SSL:10m; ssl_session_tickets on;")
-            .mend("several machines behind one name: ssl_session_ticket_key with the same file on each")
-            .mend(format!(
-                "openssl s_client -connect {server} -servername {name} -reconnect -tls1_2 </dev/null | grep Reused"
-            )),
-    )
+    let found = Finding::of(text, severity).costs(trips * figures.round_trip_ms, trips);
+    Some(found.proof("attempts", figures.measured()))
 }
 
 /// no-early-data: a note, since requests in early data can be replayed, and applications have to be ready for it.
@@ -211,14 +196,9 @@ pub(super) fn judge_early_data(figures: &Figures) -> Option<Finding> {
     if modern.resumed == 0 || modern.early > 0 {
         return None;
     }
-    let title = "A returning client cannot send its request with the handshake (0-RTT)";
-    Some(
-        Finding::new(Code::NoEarlyData, Severity::Note, title)
-            .costs(figures.round_trip_ms, 1.0)
-            .proof("attempts", figures.measured())
-            .mend("nginx and firstbyte: ssl_early_data on; proxy_set_header Early-Data $ssl_early_data;")
-            .mend("only where applications answer 425 to what must not be replayed (RFC 8470)"),
-    )
+    let found = Finding::of(no_early_data::server(), Severity::Note);
+    let found = found.costs(figures.round_trip_ms, 1.0);
+    Some(found.proof("attempts", figures.measured()))
 }
 
 #[cfg(test)]

@@ -6,14 +6,10 @@
 use serde_json::json;
 
 use super::pick::{self, Picked};
-use super::sample::{average, more};
-use crate::doctor::code::Code;
-use crate::doctor::examine::Examination;
-use crate::doctor::failure::Failure;
+use crate::doctor::code::{Code, small_slower_than_large};
 use crate::doctor::figures::{estimate, ms};
-use crate::doctor::finding::{Finding, Severity};
-use crate::doctor::network::NetworkPath;
-use crate::doctor::visitor::Visitor;
+use crate::doctor::judge::sample::{average, more};
+use crate::doctor::{Examination, Failure, Finding, NetworkPath, Severity, Visitor};
 use crate::stats::Estimate;
 
 pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
@@ -22,12 +18,8 @@ pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
         None => pick::large(x, LARGE_MIN_BYTES..=u64::MAX, LARGE_BYTES)?,
         found => found,
     };
-    let Some(small) = small else {
-        return Err(Failure::no_body(1..=SMALL_MAX_BYTES));
-    };
-    let Some(large) = large else {
-        return Err(Failure::no_body(LARGE_MIN_BYTES..=u64::MAX));
-    };
+    let small = small.ok_or_else(|| Failure::no_body(1..=SMALL_MAX_BYTES))?;
+    let large = large.ok_or_else(|| Failure::no_body(LARGE_MIN_BYTES..=u64::MAX))?;
     let hold = x.network.holds().first().copied();
     let pairs = x.visit(NetworkPath::Delayed(hold), |visitor| {
         pairs(visitor, &small, &large)
@@ -37,27 +29,42 @@ pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
         return Err(Failure::other("too few samples"));
     };
     x.measure("small_later_than_large_ms", estimate(&later));
-    let Some(severity) = judged(&later, x.has(Code::DelayedAckStall)) else {
-        return Ok(Vec::new());
+    let figures = Figures {
+        bytes: [small.bytes, large.bytes],
+        took,
+        later,
+        is_explained: x.has(Code::DelayedAckStall),
     };
-    let title = format!(
-        "A body of {} bytes takes {:.0} ms, {:.0} ms more than one of {} bytes",
-        small.bytes, took.value, later.value, large.bytes
-    );
-    let finding = Finding::new(Code::SmallSlowerThanLarge, severity, title)
+    Ok(x.with_command(judge(&figures)))
+}
+
+/// A small body beside a large one.
+struct Figures {
+    /// Bytes of both.
+    bytes: [u64; 2],
+    /// The time of the small one, and by how much it is later, ms.
+    took: Estimate,
+    later: Estimate,
+    /// Whether a stall was found.
+    is_explained: bool,
+}
+
+/// small-slower-than-large: by the lower end of the difference.
+fn judge(figures: &Figures) -> Option<Finding> {
+    let Figures {
+        bytes, took, later, ..
+    } = figures;
+    let severity = severity(later, figures.is_explained)?;
+    let text = small_slower_than_large::server(bytes[0], took.value, later.value, bytes[1]);
+    let found = Finding::of(text, severity)
         .costs(later.value, 0.0)
-        .proof("later_ms", estimate(&later))
-        .proof("small_ms", estimate(&took))
-        .proof("bytes", json!([small.bytes, large.bytes]))
-        .mend("if delayed-ack-stall is found as well: what mends that")
-        .mend("nginx: tcp_nodelay on; no postpone_output and no limit_rate for small files")
-        .mend("firstbyte: nothing to set")
-        .mend(x.plan.command());
-    Ok(vec![finding])
+        .proof("later_ms", estimate(later))
+        .proof("small_ms", estimate(took));
+    Some(found.proof("bytes", json!(bytes)))
 }
 
 /// How bad it is; a stall that is known explains it, and is the one to mend.
-fn judged(later: &Estimate, is_explained: bool) -> Option<Severity> {
+fn severity(later: &Estimate, is_explained: bool) -> Option<Severity> {
     match (later.low >= LEAST_MS, is_explained) {
         (false, _) => None,
         (true, true) => Some(Severity::Note),
@@ -128,9 +135,9 @@ mod tests {
             high: value + half,
             n: 8,
         };
-        assert_eq!(judged(&later(30.0, 26.0), false), None);
-        assert_eq!(judged(&later(30.0, 20.0), false), Some(Severity::Bad));
-        assert_eq!(judged(&later(10.0, 1.0), false), Some(Severity::Warn));
-        assert_eq!(judged(&later(30.0, 20.0), true), Some(Severity::Note));
+        assert_eq!(severity(&later(30.0, 26.0), false), None);
+        assert_eq!(severity(&later(30.0, 20.0), false), Some(Severity::Bad));
+        assert_eq!(severity(&later(10.0, 1.0), false), Some(Severity::Warn));
+        assert_eq!(severity(&later(30.0, 20.0), true), Some(Severity::Note));
     }
 }

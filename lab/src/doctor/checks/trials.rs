@@ -14,13 +14,15 @@ use sys::os_error;
 
 use super::kernel::{Figures, USUAL_WINDOW};
 use super::pick::{self, Picked};
-use super::sample::average;
 use crate::client::Url;
+use crate::doctor::code::kernel_settings;
 use crate::doctor::figures::estimate;
+use crate::doctor::judge::interval;
+use crate::doctor::judge::sample::average;
 use crate::doctor::tunable::{Changed, Tunable, Tuner};
 use crate::doctor::{
-    Body, CONNECTIONS_MAX, Code, Examination, Failure, Finding, NetworkPath, Severity,
-    TRIAL_REQUESTS, Visitor,
+    Body, CONNECTIONS_MAX, Examination, Failure, Finding, NetworkPath, Severity, TRIAL_REQUESTS,
+    Visitor,
 };
 use crate::stats::{Comparison, Estimate, VERDICT_LEVEL, mean, paired};
 
@@ -53,7 +55,7 @@ pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
                 measured.push(times.measured(&trial, &body));
                 x.notes.push(times.sentence(&trial, &body));
                 let found = judge(&trial, &times, &body, x.round_trip_ms());
-                findings.extend(found.map(|found| found.mend(x.plan.command())));
+                findings.extend(x.with_command(found));
             }
             Err(Failure::Interrupted) => return Err(Failure::Interrupted),
             // One that cannot be set here says nothing of the others.
@@ -259,29 +261,27 @@ impl Times {
 fn judge(trial: &Trial, times: &Times, body: &Picked, round_trip_ms: f64) -> Option<Finding> {
     times.comparison().filter(|one| one.differs)?;
     let lost = times.lost_ms().filter(|lost| lost.low >= LEAST_MS)?;
-    let (name, own, other) = (trial.tunable.name(), &trial.own, &trial.other);
     let pause = match trial.tunable {
         Tunable::SlowStartAfterIdle => format!(" after a pause of {:.1} s", PAUSE.as_secs_f64()),
         _ => String::new(),
     };
-    let title = format!(
-        "With {name} = {own} {}{pause} takes {:.0} ms ({:.0} to {:.0}, n = {}) longer than with {other}",
-        in_words(body),
-        lost.value,
-        lost.low,
-        lost.high,
-        lost.n
-    );
+    let setting = format!("{} = {}", trial.tunable.name(), trial.own);
     let (severity, caveat) = weight(trial);
-    let mut found = Finding::new(Code::KernelSettings, severity, title)
-        .costs(lost.value, lost.value / round_trip_ms.max(f64::EPSILON));
+    let text = kernel_settings::tried(
+        setting,
+        in_words(body) + &pause,
+        lost.value,
+        interval(&lost, 0),
+        &trial.other,
+        trial.tunable.command(&trial.other),
+        caveat,
+    );
+    let trips = lost.value / round_trip_ms.max(f64::EPSILON);
+    let mut found = Finding::of(text, severity).costs(lost.value, trips);
     if let Value::Object(measured) = times.measured(trial, body) {
         found.evidence = measured;
     }
-    let found = found
-        .proof("lost_ms", estimate(&lost))
-        .mend(format!("{}; {caveat}", trial.tunable.command(other)));
-    Some(found)
+    Some(found.proof("lost_ms", estimate(&lost)))
 }
 
 /// A body by its URL and size.

@@ -1,15 +1,17 @@
 //! A page judged by a visit to it: the doctor's codes from a HAR file, or from a visit of one's own.
 //!
-//! A visit has times of phases and fields, and nothing of packets, so that causes are likely at best: of what other evidence
-//! would prove, a finding here is a warning. Each code has one finding at most, with the resources that lost most by it.
-//! Resources from a cache asked no server, and are left out.
+//! A visit has times of phases and fields, and no packets. Causes are likely at best, so most findings are warnings. Each code
+//! has one finding at most, with the resources that lost most by it. Resources from a cache asked no server, and are left out.
 
-mod caching;
-mod network;
-mod page;
-mod responses;
+pub(super) mod connections;
+pub(super) mod page;
+pub(super) mod responses;
 
 use super::finding::Finding;
+use super::judge::compression::judge_missing;
+use super::judge::connect::{judge_connects, judge_lookups};
+use super::judge::redirects::judge_chain;
+use super::judge::{Facts, caching, handshake, header_bloat, http2, keepalive, slow_server, stall};
 use crate::page::Visit;
 use page::Page;
 
@@ -17,20 +19,21 @@ use page::Page;
 #[must_use]
 pub fn from_har(visit: &Visit) -> Vec<Finding> {
     let page = Page::new(visit);
-    let rules = [
-        network::slow_dns,
-        network::slow_connect,
-        network::handshake_round_trips,
-        network::no_http2,
-        network::no_keepalive,
-        responses::no_compression,
-        caching::poor_caching,
-        responses::redirect_chain,
-        responses::header_bloat,
-        responses::slow_server,
-        responses::delayed_ack_stall,
+    let round_trip_ms = visit.round_trip_ms.unwrap_or_default();
+    let found = [
+        judge_lookups(Facts::Page(connections::lookups(&page))),
+        judge_connects(Facts::Page(connections::connects(&page))),
+        handshake::judge(Facts::Page(connections::handshakes(&page))),
+        http2::judge(Facts::Page(connections::of_http1(&page))),
+        keepalive::judge(Facts::Page(connections::reopened(&page))),
+        judge_missing(Facts::Page(responses::plain_texts(&page))),
+        caching::judge(&responses::static_files(&page), round_trip_ms),
+        judge_chain(Facts::Page(responses::redirects(&page))),
+        header_bloat::judge(Facts::Page(responses::heads(&page))),
+        slow_server::judge(Facts::Page(responses::waits(&page))),
+        stall::judge(Facts::Page(responses::pauses(&page))),
     ];
-    rules.into_iter().filter_map(|rule| rule(&page)).collect()
+    found.into_iter().flatten().collect()
 }
 
 #[cfg(test)]

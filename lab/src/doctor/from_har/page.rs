@@ -1,30 +1,22 @@
-//! A visit as rules see it, and the finding that the cases of a rule become.
+//! A visit with figures that several facts share.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::doctor::code::Code;
-use crate::doctor::finding::{Finding, Severity};
+use crate::doctor::judge::{Case, rounded};
 use crate::page::analysis::Analysis;
 use crate::page::{Resource, Visit, origin};
 
 /// A visit with what was computed of it.
-pub(super) struct Page<'v> {
-    pub(super) visit: &'v Visit,
-    pub(super) analysis: Analysis,
+pub(in crate::doctor) struct Page<'v> {
+    pub(in crate::doctor) visit: &'v Visit,
+    pub(in crate::doctor) analysis: Analysis,
     round_trips: BTreeMap<&'v str, f64>,
 }
 
-/// One case of a rule: a resource, its cost, and the figures that prove it.
-pub(super) struct Case<'v> {
-    pub(super) resource: &'v Resource,
-    pub(super) lost_ms: f64,
-    pub(super) figures: Value,
-}
-
 impl<'v> Page<'v> {
-    pub(super) fn new(visit: &'v Visit) -> Self {
+    pub(in crate::doctor) fn new(visit: &'v Visit) -> Self {
         Self {
             visit,
             analysis: Analysis::of(visit),
@@ -33,13 +25,30 @@ impl<'v> Page<'v> {
     }
 
     /// The resources that were asked for and answered, with their places.
-    pub(super) fn asked(&self) -> impl Iterator<Item = (usize, &'v Resource)> {
+    pub(in crate::doctor) fn asked(&self) -> impl Iterator<Item = (usize, &'v Resource)> {
         let all = self.visit.resources.iter().enumerate();
         all.filter(|(_, one)| !one.from_cache && one.status != 0)
     }
 
+    /// A case of a resource.
+    pub(in crate::doctor) fn case(
+        &self,
+        of: &Resource,
+        lost_ms: f64,
+        size: f64,
+        mut figures: Value,
+    ) -> Case {
+        figures["url"] = shortened(&of.url).into();
+        figures["lost_ms"] = rounded(lost_ms).into();
+        Case {
+            lost_ms,
+            size,
+            figures,
+        }
+    }
+
     /// A round trip to a resource's server: the page's, or the least time of a connection to that host.
-    pub(super) fn round_trip_ms(&self, of: &Resource) -> Option<f64> {
+    pub(in crate::doctor) fn round_trip_ms(&self, of: &Resource) -> Option<f64> {
         self.round_trips.get(host(&of.url)).copied()
     }
 }
@@ -60,60 +69,22 @@ fn round_trips(visit: &Visit) -> BTreeMap<&str, f64> {
 }
 
 /// Host and port of a URL.
-pub(super) fn host(url: &str) -> &str {
+pub(in crate::doctor) fn host(url: &str) -> &str {
     let origin = origin(url);
     origin.split_once("://").map_or(origin, |(_, host)| host)
 }
 
-pub(super) fn field<'r>(fields: &'r [(String, String)], name: &str) -> Option<&'r str> {
+pub(in crate::doctor) fn field<'r>(fields: &'r [(String, String)], name: &str) -> Option<&'r str> {
     let found = fields
         .iter()
         .find(|(known, _)| known.eq_ignore_ascii_case(name));
     found.map(|(_, value)| value.as_str())
 }
 
-/// The finding of some cases: the largest cost is the page's, since the costs of resources overlap.
-pub(super) fn finding(
-    code: Code,
-    severity: Severity,
-    mut cases: Vec<Case<'_>>,
-    title: impl Fn(usize, f64) -> String,
-    mend: &[&str],
-) -> Option<Finding> {
-    cases.sort_by(|a, b| b.lost_ms.total_cmp(&a.lost_ms));
-    let lost_ms = rounded(cases.first()?.lost_ms);
-    let shown = cases.iter().take(EXAMPLES_MAX).map(|case| {
-        let mut value = case.figures.clone();
-        value["url"] = shortened(&case.resource.url).into();
-        value["lost_ms"] = rounded(case.lost_ms).into();
-        value
-    });
-    let mut found = Finding::new(code, severity, title(cases.len(), lost_ms))
-        .costs(lost_ms, 0.0)
-        .proof("resources", cases.len())
-        .proof("examples", shown.collect::<Vec<_>>());
-    for line in mend {
-        found = found.mend(*line);
-    }
-    Some(found.mend(
-        "again: firstbyte waterfall URL --har again.har, then firstbyte doctor --har again.har",
-    ))
-}
-
 /// A URL of a bounded length.
-pub(super) fn shortened(url: &str) -> String {
+pub(in crate::doctor) fn shortened(url: &str) -> String {
     url.chars().take(URL_CHARS_MAX).collect()
 }
 
-pub(super) fn rounded(ms: f64) -> f64 {
-    (ms * 1000.0).round() / 1000.0
-}
-
-pub(super) fn count(n: usize, what: &str) -> String {
-    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
-}
-
-/// The cases that a finding shows.
-pub(super) const EXAMPLES_MAX: usize = 20;
 /// The characters of a URL in a report.
 const URL_CHARS_MAX: usize = 300;

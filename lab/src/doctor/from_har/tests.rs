@@ -1,8 +1,12 @@
 //! Each rule with a page that has its fault, and with pages that have it not.
 
-use super::network::{CONNECT_MS, DNS_MS, STREAMS_MIN};
-use super::responses::{HEAD_BYTES, REDIRECTS_MIN, SERVER_MS, TEXT_BYTES_MIN};
 use super::*;
+use crate::doctor::judge::compression::PAGE_BYTES_MIN as TEXT_BYTES_MIN;
+use crate::doctor::judge::connect::{LOOKUP_MS as DNS_MS, PAGE_CONNECT_MS as CONNECT_MS};
+use crate::doctor::judge::header_bloat::PAGE_BYTES as HEAD_BYTES;
+use crate::doctor::judge::http2::STREAMS_MIN;
+use crate::doctor::judge::redirects::REDIRECTS_MIN;
+use crate::doctor::judge::slow_server::WARN_MS as SERVER_MS;
 use crate::doctor::{Code, Severity};
 use crate::page::{Kind, Phases, Piece, Resource};
 

@@ -2,29 +2,15 @@
 
 use std::ops::RangeInclusive;
 
-use crate::client::Url;
 use crate::doctor::docroot::Type;
-use crate::doctor::examine::Examination;
-use crate::doctor::failure::Failure;
-use crate::doctor::network::NetworkPath;
+use crate::doctor::judge::stall::sweep::Subject;
+use crate::doctor::{Examination, Failure, NetworkPath};
 
-/// A body as it is asked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Subject {
-    pub(super) url: Url,
-    /// Bytes of the body without a content coding.
-    pub(super) bytes: u64,
-    /// Whether gzip is accepted.
-    pub(super) gzip: bool,
-}
-
-impl Subject {
-    /// The fields of its request.
-    pub(super) fn fields(&self) -> &'static [(&'static str, &'static str)] {
-        match self.gzip {
-            true => &[("accept-encoding", "gzip")],
-            false => &[],
-        }
+/// Fields of the request for a body.
+pub(super) fn fields(of: &Subject) -> &'static [(&'static str, &'static str)] {
+    match of.gzip {
+        true => &[("accept-encoding", "gzip")],
+        false => &[],
     }
 }
 

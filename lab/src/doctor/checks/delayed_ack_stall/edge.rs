@@ -1,25 +1,11 @@
 //! The end of the sizes that stall: between the largest one that was seen to stall and the next one that was not, by halving.
 
-use super::bodies::{Subject, kind};
-use super::sweep::{Sweep, spare};
-use super::verdict::Verdict;
+use super::bodies::kind;
+use super::sweep::spare;
 use super::walk::walk;
-use crate::doctor::examine::Examination;
-use crate::doctor::failure::Failure;
-use crate::doctor::network::NetworkPath;
-
-/// The last size that stalls, and the first that does not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Edge {
-    /// Whether it is of compressed bodies.
-    pub(super) gzip: bool,
-    /// The first place of a connection at which the largest body stalls.
-    place: usize,
-    /// The largest body that stalls, bytes before compression, and as it was transferred.
-    pub(super) stalls: (u64, u64),
-    /// The smallest one above that does not.
-    pub(super) free: (u64, u64),
-}
+use crate::doctor::judge::stall::sweep::{Edge, Subject, Sweep};
+use crate::doctor::judge::stall::verdict::Verdict;
+use crate::doctor::{Examination, Failure, NetworkPath};
 
 /// The edges of both codings, as exactly as the requests that are left allow.
 ///

@@ -1,4 +1,4 @@
-//! `delayed-ack-stall`: the server keeps the end of a response until the client acknowledges what came before.
+//! `delayed-ack-stall`: the server keeps the end of a response until the client acknowledges the beginning.
 //!
 //! A sweep: bodies of 100 to 5,000 bytes, with gzip and without, as each of the first four requests of a connection, while the
 //! client's acknowledgements are held for as long as receivers hold them. Each body is also requested while none is held, and
@@ -10,16 +10,13 @@
 
 mod bodies;
 mod edge;
-mod finding;
 mod sweep;
-mod verdict;
 mod walk;
 
-use sweep::Sweep;
-
-use crate::doctor::examine::Examination;
-use crate::doctor::failure::Failure;
-use crate::doctor::finding::Finding;
+use crate::doctor::judge::Facts;
+use crate::doctor::judge::stall::judge;
+use crate::doctor::judge::stall::sweep::{Sweep, Swept};
+use crate::doctor::{Examination, Failure, Finding};
 
 pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
     let subjects = bodies::gather(x)?;
@@ -40,5 +37,12 @@ pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
         false => edge::find(x, &sweep)?,
     };
     sweep.measure(x);
-    Ok(finding::of(x, &sweep, &edges).into_iter().collect())
+    let server = x.first.response.field("server").unwrap_or_default();
+    let swept = Swept {
+        sweep: &sweep,
+        edges: &edges,
+        round_trip_ms: x.round_trip_ms(),
+        server,
+    };
+    Ok(x.with_command(judge(Facts::Server(&swept))))
 }

@@ -1,28 +1,13 @@
 //! The course of a sweep: everything once, then more of what was late.
 
 use std::collections::VecDeque;
-use std::time::Duration;
 
 use serde_json::json;
 
-use super::bodies::Subject;
-use super::verdict::{Verdict, late_after};
-use super::walk::{PLACES, Sample, walk};
-use crate::doctor::examine::Examination;
-use crate::doctor::failure::Failure;
-use crate::doctor::network::NetworkPath;
-
-/// All samples of a sweep.
-pub(super) struct Sweep {
-    pub(super) subjects: Vec<Subject>,
-    /// Holds, the longest first.
-    pub(super) holds: Vec<Duration>,
-    /// Samples without a hold, then those of each hold.
-    free: Vec<Sample>,
-    pub(super) held: Vec<Vec<Sample>>,
-    /// By how much a response is late at each hold, at least, ms.
-    pub(super) late_after_ms: Vec<f64>,
-}
+use super::walk::walk;
+use crate::doctor::judge::stall::sweep::{Subject, Sweep};
+use crate::doctor::judge::stall::verdict::{PLACES, late_after};
+use crate::doctor::{Examination, Failure, NetworkPath};
 
 impl Sweep {
     pub(super) fn new(subjects: Vec<Subject>, x: &Examination<'_>) -> Self {
@@ -36,15 +21,6 @@ impl Sweep {
             free: Vec::new(),
             subjects,
             holds,
-        }
-    }
-
-    pub(super) fn verdict(&self) -> Verdict<'_> {
-        Verdict {
-            subjects: self.subjects.len(),
-            free: &self.free,
-            held: &self.held,
-            late_after_ms: &self.late_after_ms,
         }
     }
 
@@ -103,13 +79,6 @@ impl Sweep {
             self.held[hold].extend(more);
         }
         Ok(())
-    }
-
-    /// Bytes of a subject's body as they were transferred; 0 when it never came.
-    pub(super) fn sent_bytes(&self, subject: usize) -> u64 {
-        let all = self.free.iter().chain(self.held.iter().flatten());
-        let mut own = all.filter(|one| one.subject == subject);
-        own.next().map_or(0, |one| one.sent_bytes)
     }
 
     pub(super) fn network_path(&self, hold: usize) -> NetworkPath {

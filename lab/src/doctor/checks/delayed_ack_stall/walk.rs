@@ -1,26 +1,10 @@
 //! Samples of a sweep: sequences of requests, each on a connection of its own, several at a time.
 
-use super::bodies::Subject;
-use crate::doctor::examine::Examination;
-use crate::doctor::failure::Failure;
+use super::bodies::fields;
 use crate::doctor::figures::ms;
-use crate::doctor::network::NetworkPath;
-use crate::doctor::visitor::Visitor;
-
-/// One response.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Sample {
-    /// The place of what was asked for in the list of subjects.
-    pub(super) subject: usize,
-    /// Its place on the connection, from 0.
-    pub(super) place: usize,
-    /// From the request to the first byte of the head, ms.
-    pub(super) first_ms: f64,
-    /// From the request to the end of the body, ms.
-    pub(super) end_ms: f64,
-    /// Bytes of the body as they were transferred.
-    pub(super) sent_bytes: u64,
-}
+use crate::doctor::judge::stall::sweep::Subject;
+use crate::doctor::judge::stall::verdict::Sample;
+use crate::doctor::{Examination, Failure, NetworkPath, Visitor};
 
 /// Asks for each sequence of subjects on a connection of its own; samples during which the network was late are taken again,
 /// and left out when they are late again. Returns what there is when no requests are left.
@@ -77,7 +61,7 @@ fn once(
             break;
         }
         let asked = &subjects[*subject];
-        let response = session.exchange(&visitor.get(&asked.url, asked.fields()))?;
+        let response = session.exchange(&visitor.get(&asked.url, fields(asked)))?;
         times.push((response.sent, response.end));
         samples.push(Sample {
             subject: *subject,
@@ -95,7 +79,5 @@ fn once(
     Ok(())
 }
 
-/// Requests of a connection.
-pub(super) const PLACES: usize = 4;
 /// Times that a sequence is walked at most.
 const TRIES: usize = 3;

@@ -2,21 +2,45 @@
 //!
 //! Source: RFC 8446 section 4.4.2, RFC 8879, RFC 6928.
 
+use std::cmp::Reverse;
 use std::io::Write;
 
 use serde_json::{Value, json};
 
 use super::handshake::Version;
+use super::{Facts, Packets};
 use crate::doctor::chain::{self, Needless};
+use crate::doctor::code::{
+    COMPRESS_NGINX, COMPRESS_OURS, SMALLER_CHAIN, chain_over_window, no_certificate_compression,
+};
+use crate::doctor::figures::milliseconds;
 use crate::doctor::slow_start::{
     INITIAL_WINDOW_BYTES, SEGMENT_BYTES, further_round_trips, over_window,
 };
-use crate::doctor::{Code, Finding, Severity};
+use crate::doctor::{Finding, Severity};
 use crate::stats::Estimate;
+
+/// All that a server sends in a capture from its ServerHello to the client's answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Captured {
+    /// Bytes of payload.
+    pub(crate) bytes: u64,
+    /// Bytes before the first pause of a round trip.
+    pub(crate) first_bytes: u64,
+    /// Bytes of a first window.
+    pub(crate) window: u64,
+    /// One, and one more for each pause; `None` if the round trip is too short to see one, or something was sent twice.
+    pub(crate) round_trips: Option<u64>,
+    pub(crate) round_trip_ns: u64,
+    pub(crate) connection: String,
+    /// The first packet behind the first pause.
+    pub(crate) packet_behind: Option<u64>,
+    pub(crate) last_packet: u64,
+}
 
 /// How a client asks for certificates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(crate) enum Asked {
     /// TLS 1.3, and takes compressed certificates, as browsers do.
     Compressed,
     /// TLS 1.3 without compression.
@@ -26,14 +50,14 @@ pub(super) enum Asked {
 }
 
 impl Asked {
-    pub(super) const fn version(self) -> Version {
+    pub(crate) const fn version(self) -> Version {
         match self {
             Self::Compressed | Self::Tls13 => Version::Tls13,
             Self::Tls12 => Version::Tls12,
         }
     }
 
-    pub(super) const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Compressed => "TLS 1.3, compression offered",
             Self::Tls13 => "TLS 1.3",
@@ -42,7 +66,7 @@ impl Asked {
     }
 
     /// As in the evidence.
-    pub(super) const fn member(self) -> &'static str {
+    pub(crate) const fn member(self) -> &'static str {
         match self {
             Self::Compressed => "tls1.3_compressed",
             Self::Tls13 => "tls1.3",
@@ -53,25 +77,25 @@ impl Asked {
 
 /// The server's flight of a full handshake until it waits for the client.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Flight {
-    pub(super) asked: Asked,
+pub(crate) struct Flight {
+    pub(crate) asked: Asked,
     /// Its bytes with the heads of records.
-    pub(super) bytes: u64,
-    /// Round trips of the handshake, where the link has a delay by which they can be counted.
-    pub(super) round_trips: Option<Estimate>,
+    pub(crate) bytes: u64,
+    /// Round trips of the handshake, if the link has a delay by which they can be counted.
+    pub(crate) round_trips: Option<Estimate>,
 }
 
 /// Full handshakes of a server.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Figures {
-    /// In the order of what most clients ask for; those of versions that the server does not speak are not there.
-    pub(super) flights: Vec<Flight>,
+pub(crate) struct Figures {
+    /// Those of most clients first. Versions that the server does not speak are missing.
+    pub(crate) flights: Vec<Flight>,
     /// DER, the server's own first.
-    pub(super) certificates: Vec<Vec<u8>>,
+    pub(crate) certificates: Vec<Vec<u8>>,
     /// The least round trip.
-    pub(super) round_trip_ms: f64,
+    pub(crate) round_trip_ms: f64,
     /// The server as `openssl s_client` takes it: host and port, and its name.
-    pub(super) server: (String, String),
+    pub(crate) server: (String, String),
 }
 
 impl Figures {
@@ -94,7 +118,7 @@ impl Figures {
         format!("openssl s_client -connect {server} -servername {name} -showcerts </dev/null")
     }
 
-    pub(super) fn measured(&self) -> Value {
+    pub(crate) fn measured(&self) -> Value {
         let flights = self.flights.iter().map(|flight| {
             let figures = json!({
                 "first_flight_bytes": flight.bytes,
@@ -114,9 +138,17 @@ impl Figures {
     }
 }
 
-/// chain-over-window: bad where the flight of most clients does not fit, since each new visitor waits for one more round trip;
-/// warned of where it is that of clients of TLS 1.2 or without compression alone.
-pub(super) fn judge_window(figures: &Figures) -> Option<Finding> {
+/// chain-over-window: bad if the flight of most clients does not fit, since each new visitor waits for one more round trip. Warned
+/// of if only clients of TLS 1.2 or without compression wait, or if a capture shows bytes and no pause.
+pub(crate) fn judge_window(facts: Facts<'_, Figures, [Captured]>) -> Option<Finding> {
+    match facts {
+        Facts::Server(figures) => judge_server(figures),
+        Facts::Packets(all) => judge_packets(all),
+        Facts::Page(_) => None,
+    }
+}
+
+fn judge_server(figures: &Figures) -> Option<Finding> {
     let most = figures.flights.first()?;
     let over = |flight: &&Flight| over_window(flight.bytes) > 0;
     let worst = Some(most)
@@ -126,35 +158,107 @@ pub(super) fn judge_window(figures: &Figures) -> Option<Finding> {
         true => Severity::Bad,
         false => Severity::Warn,
     };
-    let further = further_round_trips(worst.bytes);
+    let further = f64::from(further_round_trips(worst.bytes));
     let chain = chain::read(&figures.certificates);
     let needless = chain::needless(&chain);
-    let saved: u64 = needless.iter().map(|one| chain[one.place].bytes).sum();
-    let title = format!(
-        "The server's first flight ({}) has {} bytes, {} above the initial window of {INITIAL_WINDOW_BYTES}",
-        worst.asked.name(),
-        worst.bytes,
-        over_window(worst.bytes),
-    );
-    let mut found = Finding::new(Code::ChainOverWindow, severity, title)
-        .costs(
-            f64::from(further) * figures.round_trip_ms,
-            f64::from(further),
-        )
+    let (name, over) = (worst.asked.name(), over_window(worst.bytes));
+    let text = chain_over_window::server(name, worst.bytes, over, INITIAL_WINDOW_BYTES);
+    let mut found = Finding::of(text, severity)
+        .costs(further * figures.round_trip_ms, further)
         .proof("handshakes", figures.measured()["handshakes"].clone())
         .proof("segment_bytes", SEGMENT_BYTES)
         .proof("initial_window_bytes", INITIAL_WINDOW_BYTES)
         .proof("certificates", listed(&chain, &needless));
-    for line in chain::mends(&chain, &needless) {
-        found = found.mend(line);
-    }
-    if over_window(worst.bytes.saturating_sub(saved)) > 0 {
-        found = found.mend(chain::SMALLER);
-    }
-    if !figures.is_compressed() {
-        found = found.mend(chain::COMPRESS_NGINX).mend(chain::COMPRESS_OURS);
-    }
+    found.mend = mends(&chain, &needless, worst.bytes, figures.is_compressed());
     Some(found.mend(figures.test()))
+}
+
+/// chain-over-window of the certificates of a file, DER, the server's own first.
+pub(crate) fn judge_file(certificates: &[Vec<u8>]) -> Option<Finding> {
+    let chain = chain::read(certificates);
+    let own: u64 = chain.iter().map(|one| one.bytes + ENTRY_BYTES).sum();
+    let flight = own + REST_BYTES;
+    let over = over_window(flight);
+    if over == 0 {
+        return None;
+    }
+    let names = chain
+        .iter()
+        .map(|one| format!("{}, {} bytes", chain::shown(&one.subject), one.bytes));
+    let text = chain_over_window::file(chain.len(), own, flight, over, INITIAL_WINDOW_BYTES);
+    let mut found = Finding::of(text, Severity::Bad)
+        .costs(0.0, f64::from(further_round_trips(flight)))
+        .proof("certificate_bytes", own)
+        .proof("flight_bytes_about", flight)
+        .proof("bytes_over_window_about", over)
+        .proof("certificates", names.collect::<Vec<_>>());
+    found.mend = mends(&chain, &chain::needless(&chain), flight, false);
+    Some(found)
+}
+
+/// Ways to shorten a flight.
+fn mends(
+    chain: &[chain::Entry],
+    needless: &[Needless],
+    flight_bytes: u64,
+    is_compressed: bool,
+) -> Vec<String> {
+    let mut lines = chain::mends(chain, needless);
+    let saved: u64 = needless.iter().map(|one| chain[one.place].bytes).sum();
+    if over_window(flight_bytes.saturating_sub(saved)) > 0 {
+        lines.push(SMALLER_CHAIN.to_owned());
+    }
+    if !is_compressed {
+        lines.extend([COMPRESS_NGINX, COMPRESS_OURS].map(str::to_owned));
+    }
+    lines
+}
+
+fn judge_packets(all: &[Captured]) -> Option<Finding> {
+    let extra = |one: &Captured| match one.round_trips {
+        // Without a window's worth before it, a pause is the server's own.
+        Some(trips) if one.first_bytes >= one.window / 2 => trips - 1,
+        Some(_) => 0,
+        None => u64::from(one.bytes > one.window),
+    };
+    let over = all.iter().map(|one| (one, extra(one)));
+    let mut over: Vec<_> = over.filter(|(_, extra)| *extra > 0).collect();
+    over.sort_by_key(|(one, extra)| Reverse((*extra, one.bytes)));
+    let (worst, extra) = over.first().copied()?;
+    let first = match worst.round_trips {
+        Some(_) => worst.first_bytes,
+        None => worst.window,
+    };
+    let severity = match worst.round_trips {
+        Some(_) => Severity::Bad,
+        // The rule counts bytes here; the server's window may be larger.
+        None => Severity::Warn,
+    };
+    let (connection, last) = (worst.connection.clone(), worst.last_packet);
+    let packets = Packets {
+        connection,
+        first: worst.packet_behind.unwrap_or(last),
+        last,
+    };
+    let text = chain_over_window::capture(worst.bytes, first, over.len(), all.len(), extra);
+    let cost_ms = milliseconds(worst.round_trip_ns.saturating_mul(extra));
+    let found = Finding::of(text, severity)
+        .costs(cost_ms, extra as f64)
+        .proof("flight_bytes", worst.bytes)
+        .proof("first_bytes", first)
+        .proof("bytes_over_window", worst.bytes.saturating_sub(first))
+        .proof("packets", packets.to_string())
+        .proof("is_pause_seen", worst.round_trips.is_some())
+        .proof("round_trip_ms", milliseconds(worst.round_trip_ns));
+    Some(found.examples(over.iter().map(|(flight, extra)| {
+        json!({
+            "connection": flight.connection,
+            "flight_bytes": flight.bytes,
+            "extra_round_trips": extra,
+            "packet_behind_the_window": flight.packet_behind,
+            "last_packet": flight.last_packet,
+        })
+    })))
 }
 
 fn listed(chain: &[chain::Entry], needless: &[Needless]) -> Vec<Value> {
@@ -170,8 +274,8 @@ fn listed(chain: &[chain::Entry], needless: &[Needless]) -> Vec<Value> {
     chain.iter().enumerate().map(one).collect()
 }
 
-/// no-certificate-compression: a note, and warned of where the flight is over the window and would not be.
-pub(super) fn judge_compression(figures: &Figures) -> Option<Finding> {
+/// no-certificate-compression: a note, and warned of if compression brings the flight below the window.
+pub(crate) fn judge_compression(figures: &Figures) -> Option<Finding> {
     let offered = figures.flight(Asked::Compressed)?;
     if figures.is_compressed() {
         return None;
@@ -189,20 +293,14 @@ pub(super) fn judge_compression(figures: &Figures) -> Option<Finding> {
         (0, SAVING_BYTES_MIN..) => Severity::Note,
         _ => return None,
     };
-    let title = format!(
-        "Certificates are sent uncompressed: brotli would make the first flight {left} bytes of {}",
-        offered.bytes
-    );
-    let found = Finding::new(Code::NoCertificateCompression, severity, title)
+    let text = no_certificate_compression::server(left, offered.bytes);
+    let found = Finding::of(text, severity)
         .costs(f64::from(trips) * figures.round_trip_ms, f64::from(trips))
         .proof("first_flight_bytes", offered.bytes)
         .proof("certificate_bytes", plain)
         .proof("saving_bytes", saving)
         .proof("first_flight_bytes_compressed", left)
-        .proof("initial_window_bytes", INITIAL_WINDOW_BYTES)
-        .mend(chain::COMPRESS_NGINX)
-        .mend(chain::COMPRESS_OURS)
-        .mend("firstbyte doctor has first_flight_bytes of tls1.3_compressed below those of tls1.3 then");
+        .proof("initial_window_bytes", INITIAL_WINDOW_BYTES);
     Some(found)
 }
 
@@ -217,6 +315,11 @@ fn compressed_bytes(certificates: &[Vec<u8>]) -> Option<u64> {
 /// The most by which flights of one chain differ: signatures of ECDSA and RSA-PSS keep their length within a few bytes, tickets and
 /// extensions within some tens. A compressed chain is shorter by hundreds.
 const SAME_BYTES: u64 = 100;
+
+/// The length and the extensions of a certificate in its message.
+pub(crate) const ENTRY_BYTES: u64 = 5;
+/// The rest of the flight in TLS 1.3: ServerHello, extensions, a signature of RSA with 2048 bits, Finished, heads of records.
+pub(crate) const REST_BYTES: u64 = 600;
 
 /// Below that a note is not worth its line: a third of a segment.
 const SAVING_BYTES_MIN: u64 = SEGMENT_BYTES / 3;
@@ -244,8 +347,8 @@ mod tests {
     #[test]
     fn flight_that_just_fits_is_not_found_and_one_byte_more_is() {
         let fits = figures(&[(Asked::Tls13, WINDOW), (Asked::Tls12, WINDOW)]);
-        assert_eq!(judge_window(&fits), None);
-        let over = judge_window(&figures(&[(Asked::Tls13, WINDOW + 1)])).expect("it is over");
+        assert_eq!(judge_server(&fits), None);
+        let over = judge_server(&figures(&[(Asked::Tls13, WINDOW + 1)])).expect("it is over");
         assert_eq!((over.lost_ms, over.lost_round_trips), (50.0, 1.0));
         assert_eq!(over.severity, Severity::Bad);
         assert_eq!(
@@ -261,7 +364,7 @@ mod tests {
             (Asked::Tls13, WINDOW + 500),
             (Asked::Tls12, WINDOW + 400),
         ];
-        let found = judge_window(&figures(&flights)).expect("it is over");
+        let found = judge_server(&figures(&flights)).expect("it is over");
         assert_eq!(found.severity, Severity::Warn);
         assert!(found.title.contains("(TLS 1.3)"), "{}", found.title);
         assert!(
@@ -274,7 +377,7 @@ mod tests {
 
     #[test]
     fn three_windows_more_cost_two_round_trips() {
-        let found = judge_window(&figures(&[(Asked::Tls12, 3 * WINDOW + 1)])).expect("it is over");
+        let found = judge_server(&figures(&[(Asked::Tls12, 3 * WINDOW + 1)])).expect("it is over");
         assert_eq!(found.lost_round_trips, 2.0);
         assert_eq!(found.severity, Severity::Bad);
     }

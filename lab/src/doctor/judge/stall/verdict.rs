@@ -2,19 +2,33 @@
 
 use std::time::Duration;
 
-use super::walk::{PLACES, Sample};
 use crate::stats::{Estimate, mean};
 
+/// One response.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Sample {
+    /// The place of its body in the list of subjects.
+    pub(crate) subject: usize,
+    /// Its place on the connection, from 0.
+    pub(crate) place: usize,
+    /// From the request to the first byte of the head, ms.
+    pub(crate) first_ms: f64,
+    /// From the request to the end of the body, ms.
+    pub(crate) end_ms: f64,
+    /// Bytes of the body as they were transferred.
+    pub(crate) sent_bytes: u64,
+}
+
 /// Samples, and when one of them is late.
-pub(super) struct Verdict<'a> {
+pub(crate) struct Verdict<'a> {
     /// How many subjects there are.
-    pub(super) subjects: usize,
+    pub(crate) subjects: usize,
     /// Samples without a hold.
-    pub(super) free: &'a [Sample],
+    pub(crate) free: &'a [Sample],
     /// Samples of each hold.
-    pub(super) held: &'a [Vec<Sample>],
+    pub(crate) held: &'a [Vec<Sample>],
     /// See [`late_after`].
-    pub(super) late_after_ms: &'a [f64],
+    pub(crate) late_after_ms: &'a [f64],
 }
 
 impl Verdict<'_> {
@@ -35,7 +49,7 @@ impl Verdict<'_> {
     }
 
     /// Cells of which a sample at the longest hold was late.
-    pub(super) fn suspects(&self) -> Vec<(usize, usize)> {
+    pub(crate) fn suspects(&self) -> Vec<(usize, usize)> {
         let late = |(subject, place): &(usize, usize)| {
             let lateness = self.lateness(0, *subject, *place);
             lateness.iter().any(|ms| *ms >= self.late_after_ms[0])
@@ -48,20 +62,20 @@ impl Verdict<'_> {
     }
 
     /// Cells that stall: several samples, and each of them late.
-    pub(super) fn cells(&self) -> Vec<(usize, usize)> {
+    pub(crate) fn cells(&self) -> Vec<(usize, usize)> {
         self.all()
             .filter(|(subject, place)| {
                 let lateness = self.lateness(0, *subject, *place);
                 let late = lateness.iter().filter(|ms| **ms >= self.late_after_ms[0]);
                 let (late, of) = (late.count(), lateness.len());
-                // More samples are taken where few cells stall; one of them may have been lucky.
+                // More samples are taken if few cells stall; one of them may have been lucky.
                 late >= SAMPLES && late * 5 >= of * 4
             })
             .collect()
     }
 
     /// Subjects that stall at a place at least.
-    pub(super) fn stalled(&self) -> Vec<usize> {
+    pub(crate) fn stalled(&self) -> Vec<usize> {
         let mut stalled: Vec<usize> = self.cells().iter().map(|(subject, _)| *subject).collect();
         stalled.dedup();
         stalled
@@ -69,7 +83,7 @@ impl Verdict<'_> {
 
     /// Mean delay of the subjects that stall at a hold, ms. `n` is the number of subjects. Samples of one subject are not
     /// independent: they share its size and its time without a hold.
-    pub(super) fn late_ms(&self, hold: usize) -> Option<Estimate> {
+    pub(crate) fn late_ms(&self, hold: usize) -> Option<Estimate> {
         let stalled = self.stalled().into_iter();
         let means: Vec<f64> = stalled
             .filter_map(|subject| self.late_ms_of(hold, subject))
@@ -78,7 +92,7 @@ impl Verdict<'_> {
     }
 
     /// Mean delay of a subject at a hold, ms, at the places at which it stalls.
-    pub(super) fn late_ms_of(&self, hold: usize, subject: usize) -> Option<f64> {
+    pub(crate) fn late_ms_of(&self, hold: usize, subject: usize) -> Option<f64> {
         let cells = self.cells().into_iter().filter(|(n, _)| *n == subject);
         let all: Vec<f64> = cells
             .flat_map(|(_, place)| self.lateness(hold, subject, place))
@@ -87,7 +101,7 @@ impl Verdict<'_> {
     }
 
     /// Of the samples at a hold that belong to cells which stall: how many are late, and of how many.
-    pub(super) fn late_of(&self, hold: usize) -> (usize, usize) {
+    pub(crate) fn late_of(&self, hold: usize) -> (usize, usize) {
         let cells = self.cells().into_iter();
         let all: Vec<f64> = cells
             .flat_map(|(subject, place)| self.lateness(hold, subject, place))
@@ -103,13 +117,15 @@ impl Verdict<'_> {
 /// By how much a response is late, at least, when the server waits for an acknowledgement that is held: ms.
 ///
 /// The wait costs the hold and a round trip, of which the same response without a hold has the round trip, too. With two
-/// segments on their way Linux does not wait that long: it sends what is left as its probe after two round trips (RFC 8985
+/// segments on their way Linux does not wait that long: it sends the rest as its probe after two round trips (RFC 8985
 /// section 7), a round trip later than without a hold. A share of the lesser is asked for, since times vary.
-pub(super) fn late_after(hold: Duration, link: Option<Duration>) -> f64 {
+pub(crate) fn late_after(hold: Duration, link: Option<Duration>) -> f64 {
     let least = link.map_or(hold, |round_trip| hold.min(round_trip));
     least.as_secs_f64() * 1000.0 * LATE_SHARE
 }
 
+/// Requests of a connection.
+pub(crate) const PLACES: usize = 4;
 /// Samples of a cell, at least.
 const SAMPLES: usize = 3;
 /// The share of it from which on a response is late.

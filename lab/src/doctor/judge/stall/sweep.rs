@@ -1,20 +1,83 @@
-//! The finding of a sweep: sizes that stall and sizes that do not, by how much, and what mends it.
+//! The finding of a sweep: sizes that stall and sizes that do not, by how much, and fixes.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::edge::Edge;
-use super::sweep::Sweep;
-use crate::doctor::code::Code;
-use crate::doctor::examine::Examination;
+use super::verdict::{Sample, Verdict};
+use crate::client::Url;
+use crate::doctor::code::{UPGRADE_SPDY, delayed_ack_stall};
 use crate::doctor::figures::estimate;
-use crate::doctor::finding::{Finding, Severity};
+use crate::doctor::{Finding, Severity};
 use crate::stats::Estimate;
 
-/// The finding of a sweep; `None` where nothing stalls.
-pub(super) fn of(x: &Examination<'_>, sweep: &Sweep, edges: &[Edge]) -> Option<Finding> {
+/// All samples of a sweep.
+pub(crate) struct Sweep {
+    pub(crate) subjects: Vec<Subject>,
+    /// Holds, the longest first.
+    pub(crate) holds: Vec<Duration>,
+    /// Samples without a hold, then those of each hold.
+    pub(crate) free: Vec<Sample>,
+    pub(crate) held: Vec<Vec<Sample>>,
+    /// By how much a response is late at each hold, at least, ms.
+    pub(crate) late_after_ms: Vec<f64>,
+}
+
+/// A body as it is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Subject {
+    pub(crate) url: Url,
+    /// Bytes of the body without a content coding.
+    pub(crate) bytes: u64,
+    /// Whether gzip is accepted.
+    pub(crate) gzip: bool,
+}
+
+/// The last size that stalls, and the first that does not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Edge {
+    /// Whether it is of compressed bodies.
+    pub(crate) gzip: bool,
+    /// The first place of a connection at which the largest body stalls.
+    pub(crate) place: usize,
+    /// The largest body that stalls, bytes before compression, and as it was transferred.
+    pub(crate) stalls: (u64, u64),
+    /// The smallest one above that does not.
+    pub(crate) free: (u64, u64),
+}
+
+/// Facts of a sweep.
+pub(crate) struct Swept<'s> {
+    pub(crate) sweep: &'s Sweep,
+    /// Ends of the sizes that stall, as far as they were looked for.
+    pub(crate) edges: &'s [Edge],
+    pub(crate) round_trip_ms: f64,
+    /// The `Server` field of a response.
+    pub(crate) server: &'s str,
+}
+
+impl Sweep {
+    pub(crate) fn verdict(&self) -> Verdict<'_> {
+        Verdict {
+            subjects: self.subjects.len(),
+            free: &self.free,
+            held: &self.held,
+            late_after_ms: &self.late_after_ms,
+        }
+    }
+
+    /// Bytes of a subject's body as they were transferred; 0 when it never came.
+    pub(crate) fn sent_bytes(&self, subject: usize) -> u64 {
+        let all = self.free.iter().chain(self.held.iter().flatten());
+        let mut own = all.filter(|one| one.subject == subject);
+        own.next().map_or(0, |one| one.sent_bytes)
+    }
+}
+
+/// The finding of a sweep; `None` if nothing stalls.
+pub(super) fn judge(swept: &Swept<'_>) -> Option<Finding> {
+    let sweep = swept.sweep;
     let verdict = sweep.verdict();
     let (stalled, late) = (verdict.stalled(), verdict.late_ms(0)?);
     if stalled.is_empty() {
@@ -27,14 +90,10 @@ pub(super) fn of(x: &Examination<'_>, sweep: &Sweep, edges: &[Edge]) -> Option<F
         .filter_map(|n| Some((*n, verdict.late_ms_of(0, *n)?)));
     let of_each: Vec<(usize, f64)> = of_each.collect();
     let worst_ms = of_each.iter().map(|(_, ms)| *ms).fold(late.value, f64::max);
-    let title = format!(
-        "Responses of {least} to {most} bytes wait for an acknowledgement: up to {worst_ms:.0} ms later where it is held for {} ms",
-        sweep.holds[0].as_millis()
-    );
+    let hold_ms = sweep.holds[0].as_millis();
+    let text = delayed_ack_stall::server(least, most, worst_ms, hold_ms);
     // Without a hold the same response waits for the acknowledgement as well: a round trip that is not in `late`.
-    let round_trip_ms = x.round_trip_ms();
-    let mut finding = Finding::new(Code::DelayedAckStall, Severity::Bad, title)
-        .costs(worst_ms + round_trip_ms, 1.0);
+    let mut finding = Finding::of(text, Severity::Bad).costs(worst_ms + swept.round_trip_ms, 1.0);
     for (name, value) in sizes_of(sweep, &stalled) {
         finding = finding.proof(&name, value);
     }
@@ -49,7 +108,7 @@ pub(super) fn of(x: &Examination<'_>, sweep: &Sweep, edges: &[Edge]) -> Option<F
         let late = verdict.late_ms(number);
         finding = held(finding, *hold, late, verdict.late_of(number));
     }
-    for edge in edges {
+    for edge in swept.edges {
         let name = format!("edge_{}", coding(edge.gzip));
         let ends = json!({
             "last_that_stalls": edge.stalls.0, "first_that_does_not": edge.free.0,
@@ -57,7 +116,10 @@ pub(super) fn of(x: &Examination<'_>, sweep: &Sweep, edges: &[Edge]) -> Option<F
         });
         finding = finding.proof(&name, ends);
     }
-    Some(mends(finding.proof("cells", cells(sweep)), x))
+    if nginx_before_1_7_8(swept.server) {
+        finding = finding.mend_first([UPGRADE_SPDY.to_owned()]);
+    }
+    Some(finding.proof("cells", cells(sweep)))
 }
 
 /// Sizes that stall and sizes that do not, of each coding that was asked for.
@@ -109,19 +171,6 @@ fn cells(sweep: &Sweep) -> Value {
         })
     };
     Value::Array(cells.iter().map(one).collect())
-}
-
-fn mends(finding: Finding, x: &Examination<'_>) -> Finding {
-    let server = x.first.response.field("server").unwrap_or_default();
-    let finding = match nginx_before_1_7_8(server) {
-        true => finding.mend("nginx: upgrade to 1.7.8 or later, which sends the last frame of a SPDY response at once"),
-        false => finding,
-    };
-    finding
-        .mend("nginx: tcp_nodelay on; in http, server and location (it is the default: look for an off)")
-        .mend("firstbyte: nothing to set, tcp_nodelay is on")
-        .mend("other servers: TCP_NODELAY on accepted sockets, and the end of a body in the write of its last bytes")
-        .mend(x.plan.command())
 }
 
 /// Whether a `Server` field names an nginx whose SPDY waits.

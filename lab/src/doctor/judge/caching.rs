@@ -9,22 +9,23 @@
 use engines::http::{parse_decimal, parse_http_date};
 use serde_json::{Value, json};
 
-use super::code::Code;
-use super::finding::{Finding, Severity};
+use crate::doctor::code::{EXPIRE, KEEP_LONG, REVALIDATE, STORE, poor_caching};
+use crate::doctor::slow_start::further_round_trips;
+use crate::doctor::{Finding, Severity};
 
 /// The caching fields of a static file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct StaticFile {
+pub(crate) struct StaticFile {
     /// Its URL.
-    pub(super) url: String,
+    pub(crate) url: String,
     /// Bytes of its body as they were sent.
-    pub(super) bytes: u64,
+    pub(crate) bytes: u64,
     lifetime: Lifetime,
     has_hash: bool,
     has_etag: bool,
     has_date: bool,
     /// Whether the server answers a conditional request by 304; `None` if none was sent.
-    pub(super) is_revalidated: Option<bool>,
+    pub(crate) is_revalidated: Option<bool>,
     /// `Cache-Control` and `Expires`, for the report.
     shown: String,
 }
@@ -42,7 +43,7 @@ enum Lifetime {
 
 /// A fault, the worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Fault {
+pub(crate) enum Fault {
     /// Each visit downloads the file again: it may not be stored, or there is no validator to ask with.
     Downloaded,
     /// A conditional request downloads the file again.
@@ -55,7 +56,7 @@ pub(super) enum Fault {
 
 impl StaticFile {
     /// The file of a response; `None` if that is not surely static.
-    pub(super) fn of(
+    pub(crate) fn of(
         url: &str,
         mime_type: &str,
         fields: &[(String, String)],
@@ -94,12 +95,12 @@ impl StaticFile {
     }
 
     /// Whether a client can ask if its copy is still good.
-    pub(super) fn has_validator(&self) -> bool {
+    pub(crate) fn has_validator(&self) -> bool {
         self.has_etag || self.has_date
     }
 
     /// The worst fault.
-    pub(super) fn fault(&self) -> Option<Fault> {
+    pub(crate) fn fault(&self) -> Option<Fault> {
         let is_fresh = matches!(self.lifetime, Lifetime::Seconds(1..));
         let is_kept_long = matches!(self.lifetime, Lifetime::Seconds(HASHED_SECONDS_MIN..));
         match self.lifetime {
@@ -114,7 +115,7 @@ impl StaticFile {
         }
     }
 
-    pub(super) fn measured(&self) -> Value {
+    pub(crate) fn measured(&self) -> Value {
         json!({
             "url": self.url,
             "bytes": self.bytes,
@@ -163,27 +164,16 @@ impl Fault {
 
     const fn mend(self) -> &'static str {
         match self {
-            Self::Downloaded => {
-                "static files need no no-store; nginx and firstbyte: etag on; and expires 1h;"
-            }
-            Self::ValidatorIgnored => {
-                "applications: answer If-None-Match and If-Modified-Since by 304, as nginx and firstbyte do for files"
-            }
-            Self::ShortLife => {
-                "nginx and firstbyte, for names with a hash: add_header Cache-Control \"public, max-age=31536000, immutable\";"
-            }
-            Self::Guessed => "nginx and firstbyte: expires 1h;",
+            Self::Downloaded => STORE,
+            Self::ValidatorIgnored => REVALIDATE,
+            Self::ShortLife => KEEP_LONG,
+            Self::Guessed => EXPIRE,
         }
     }
 }
 
 /// The finding about all static files of a page, with the cost of the worst: a round trip, and the flights of its download.
-/// `trips` returns the round trips of a body beyond the first, by its bytes.
-pub(super) fn judge(
-    files: &[StaticFile],
-    round_trip_ms: f64,
-    trips: fn(u64) -> u32,
-) -> Option<Finding> {
+pub(crate) fn judge(files: &[StaticFile], round_trip_ms: f64) -> Option<Finding> {
     let with = |fault: Fault| files.iter().filter(move |one| one.fault() == Some(fault));
     let faults = Fault::ALL.into_iter();
     let faults: Vec<(Fault, usize)> = faults
@@ -199,19 +189,15 @@ pub(super) fn judge(
         .iter()
         .map(|(fault, count)| format!("{count} {}", fault.words()))
         .collect();
-    let title = format!(
-        "Of {} static files clients keep some less than they could: {}",
-        files.len(),
-        parts.join("; ")
-    );
+    let text = poor_caching::any(files.len(), parts.join("; "));
     let lost = |one: &StaticFile| match one.fault() {
-        Some(Fault::Downloaded | Fault::ValidatorIgnored) => 1 + trips(one.bytes),
+        Some(Fault::Downloaded | Fault::ValidatorIgnored) => 1 + further_round_trips(one.bytes),
         Some(Fault::ShortLife) => 1,
         Some(Fault::Guessed) | None => 0,
     };
     // Files are requested side by side.
     let lost = f64::from(files.iter().map(lost).max().unwrap_or_default());
-    let mut found = Finding::new(Code::PoorCaching, severity, title)
+    let mut found = Finding::of(text, severity)
         .costs(lost * round_trip_ms, lost)
         .proof("files", files.len());
     for (fault, _) in &faults {
@@ -325,6 +311,7 @@ const LINES_MAX: usize = 5;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::doctor::slow_start::INITIAL_WINDOW_BYTES;
 
     fn file(url: &str, fields: &[(&str, &str)]) -> Option<StaticFile> {
         let fields = fields.iter();
@@ -468,16 +455,18 @@ mod tests {
             file("https://h/b.css", &[MODIFIED]),
             file("https://h/c.css", &[ETAG, ("cache-control", "max-age=9")]),
         ];
-        let files: Vec<StaticFile> = files.into_iter().flatten().collect();
-        let found = judge(&files, 50.0, |_| 2).expect("there are faults");
+        let mut files: Vec<StaticFile> = files.into_iter().flatten().collect();
+        // Two round trips beyond the one of the first byte.
+        files[0].bytes = 3 * INITIAL_WINDOW_BYTES + 1;
+        let found = judge(&files, 50.0).expect("there are faults");
         assert_eq!(
             (found.severity, found.lost_ms, found.lost_round_trips),
             (Severity::Warn, 150.0, 3.0)
         );
         assert!(found.title.contains("Of 3 static files"), "{}", found.title);
         assert_eq!(found.evidence["no_lifetime"], json!(["https://h/b.css"]));
-        let note = judge(&files[1..], 50.0, |_| 2).expect("one has no lifetime");
+        let note = judge(&files[1..], 50.0).expect("one has no lifetime");
         assert_eq!((note.severity, note.lost_ms), (Severity::Note, 0.0));
-        assert_eq!(judge(&files[2..], 50.0, |_| 2), None);
+        assert_eq!(judge(&files[2..], 50.0), None);
     }
 }

@@ -5,19 +5,19 @@
 use crate::stats::{Estimate, mean};
 
 /// How much larger the second of each pair is; `None` with fewer than [`PAIRS`].
-pub(super) fn more(pairs: &[(f64, f64)]) -> Option<Estimate> {
+pub(crate) fn more(pairs: &[(f64, f64)]) -> Option<Estimate> {
     let differences: Vec<f64> = pairs.iter().map(|(first, second)| second - first).collect();
     mean(&differences, LEVEL).filter(|one| one.n >= PAIRS)
 }
 
 /// The mean of times with its interval.
-pub(super) fn average(times: impl Iterator<Item = f64>) -> Option<Estimate> {
+pub(crate) fn average(times: impl Iterator<Item = f64>) -> Option<Estimate> {
     mean(&times.collect::<Vec<_>>(), LEVEL)
 }
 
 /// The median, with the interval at 0.95 or above that ranks give. Below six samples the interval is without ends, so that no
 /// threshold can be said to be passed.
-pub(super) fn median(samples: &[f64]) -> Option<Estimate> {
+pub(crate) fn median(samples: &[f64]) -> Option<Estimate> {
     let mut sorted = samples.to_vec();
     sorted.sort_by(f64::total_cmp);
     let n = sorted.len();
@@ -38,8 +38,8 @@ pub(super) fn median(samples: &[f64]) -> Option<Estimate> {
     })
 }
 
-/// The number of samples on each side that the interval leaves out: the most for which the median lies between the others
-/// with a probability of 0.95.
+/// The number of samples beyond each end of the interval: as many as possible while it has the median with a probability of
+/// 0.95.
 fn rank_outside(n: usize) -> Option<usize> {
     let mut below = 0.0;
     let mut term = 0.5_f64.powi(i32::try_from(n).ok()?);

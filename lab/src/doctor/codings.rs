@@ -1,4 +1,4 @@
-//! Content codings: what a body would be under each, and bodies without theirs.
+//! Content codings: bytes of a body under each, and bodies without their coding.
 //!
 //! Source: RFC 1952 (gzip), RFC 7932 (Brotli), RFC 8878 (Zstandard).
 
@@ -12,17 +12,17 @@ use crate::fetch::Decoder;
 
 /// A content coding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Coding {
+pub(crate) enum Coding {
     Brotli,
     Zstd,
     Gzip,
 }
 
 impl Coding {
-    pub(super) const ALL: [Self; 3] = [Self::Brotli, Self::Zstd, Self::Gzip];
+    pub(crate) const ALL: [Self; 3] = [Self::Brotli, Self::Zstd, Self::Gzip];
 
     /// As in `Content-Encoding`.
-    pub(super) const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Brotli => "br",
             Self::Zstd => "zstd",
@@ -30,8 +30,8 @@ impl Coding {
         }
     }
 
-    /// The level at which a server compresses while a client waits, with a good part of what the highest would save.
-    pub(super) const fn level(self) -> u8 {
+    /// The level at which a server compresses while a client waits, with a good part of the savings of the highest.
+    pub(crate) const fn level(self) -> u8 {
         match self {
             Self::Brotli => 5,
             Self::Zstd => 6,
@@ -39,8 +39,13 @@ impl Coding {
         }
     }
 
+    /// Its name with its level.
+    pub(crate) fn in_words(self) -> String {
+        format!("{} at level {}", self.name(), self.level())
+    }
+
     /// Bytes of a body under this coding at its level.
-    pub(super) fn bytes(self, body: &[u8]) -> Option<u64> {
+    pub(crate) fn bytes(self, body: &[u8]) -> Option<u64> {
         let out = match self {
             Self::Brotli => {
                 let quality = Quality::new(self.level()).ok()?;
@@ -65,16 +70,15 @@ impl Coding {
     }
 }
 
-/// A body without its content coding; `None` for a coding that is not known, for what is none, and for a body of more than
-/// [`BODY_BYTES_MAX`].
-pub(super) fn decoded(body: &[u8], coding: &str) -> Option<Vec<u8>> {
+/// A body without its content coding; `None` for an unknown coding, for damaged bytes and above [`BODY_BYTES_MAX`].
+pub(crate) fn decoded(body: &[u8], coding: &str) -> Option<Vec<u8>> {
     let mut decoder = Decoder::new(Some(coding), BODY_BYTES_MAX);
     let content = decoder.push(body);
     decoder.finish().then_some(content)
 }
 
 /// Most bytes of a decoded body that is judged.
-pub(super) const BODY_BYTES_MAX: usize = 16 << 20;
+pub(crate) const BODY_BYTES_MAX: usize = 16 << 20;
 
 #[cfg(test)]
 mod tests {

@@ -1,0 +1,96 @@
+//! no-http2: the protocol that a server chose of those that browsers offer.
+//!
+//! Source: RFC 7301, RFC 9113 sections 3.2 and 9.2.
+
+use serde_json::{Value, json};
+
+use super::{Case, Facts, count, of_page};
+use crate::doctor::code::no_http2;
+use crate::doctor::finding::name_of_server;
+use crate::doctor::{Finding, Severity};
+
+/// The choice of a server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Figures {
+    /// Whether it is https.
+    pub(crate) tls: bool,
+    /// Names offered by ALPN.
+    pub(crate) offered: Vec<String>,
+    /// The name that the server chose; `None` if it answered without one.
+    pub(crate) chosen: Option<String>,
+    /// The version of TLS.
+    pub(crate) version: String,
+    /// Why a handshake that offers HTTP/2 alone fails, if one was tried.
+    pub(crate) refusal: Option<String>,
+    pub(crate) server: (String, String),
+}
+
+impl Figures {
+    pub(crate) fn measured(&self) -> Value {
+        json!({
+            "offered": self.offered,
+            "chosen": self.chosen,
+            "tls": self.version,
+            "refusal": self.refusal,
+        })
+    }
+}
+
+/// no-http2: warned of over TLS; a note without it, because browsers speak HTTP/2 over TLS alone.
+pub(crate) fn judge(facts: Facts<'_, Figures>) -> Option<Finding> {
+    let figures = match facts {
+        Facts::Server(figures) => figures,
+        Facts::Packets(()) => return None,
+        Facts::Page(cases) => {
+            let has_many = |one: &Case| one.size >= STREAMS_MIN as f64;
+            return of_page(cases, has_many, Severity::Warn, |n, worst_ms| {
+                no_http2::page(count(n, "server"), STREAMS_MIN, worst_ms)
+            });
+        }
+    };
+    let (server, name) = &figures.server;
+    let (severity, text) = match figures.chosen.as_deref() {
+        Some("h2" | "h3") => return None,
+        _ if !figures.tls => (Severity::Note, no_http2::without_tls()),
+        None => (Severity::Warn, no_http2::no_alpn(server, name)),
+        Some(other) => {
+            let other = name_of_server(other);
+            (Severity::Warn, no_http2::other_chosen(other, server, name))
+        }
+    };
+    // Each request that has to wait for a connection's turn loses a round trip; how many do is a matter of the page.
+    Some(Finding::of(text, severity).proof("alpn", figures.measured()))
+}
+
+/// Requests to one server from which on streams are worth having.
+pub(crate) const STREAMS_MIN: usize = 6;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judge_figures(figures: &Figures) -> Option<Finding> {
+        judge(Facts::Server(figures))
+    }
+
+    fn figures(tls: bool, chosen: Option<&str>) -> Figures {
+        Figures {
+            tls,
+            offered: vec!["h2".to_owned(), "http/1.1".to_owned()],
+            chosen: chosen.map(str::to_owned),
+            ..Figures::default()
+        }
+    }
+
+    #[test]
+    fn http2_is_not_found_and_all_else_is() {
+        assert_eq!(judge_figures(&figures(true, Some("h2"))), None);
+        let old = judge_figures(&figures(true, Some("http/1.1"))).expect("it is not HTTP/2");
+        assert_eq!(old.severity, Severity::Warn);
+        assert!(old.title.ends_with("chose http/1.1"), "{}", old.title);
+        let none = judge_figures(&figures(true, None)).expect("it is not HTTP/2");
+        assert!(none.title.contains("no part in ALPN"), "{}", none.title);
+        let plain = judge_figures(&figures(false, None)).expect("it is not HTTP/2");
+        assert_eq!(plain.severity, Severity::Note);
+    }
+}

@@ -1,0 +1,159 @@
+//! Facts of a server, of a capture and of a page pass through the same judge.
+
+use std::net::TcpListener;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::checks::reaching;
+use super::from_har::{connections, page::Page, responses};
+use super::judge::Facts;
+use super::judge::connect::{Connects, Opened, judge_connects};
+use super::judge::stall::sweep::{Subject, Sweep, Swept};
+use super::judge::stall::verdict::{PLACES, Sample, late_after};
+use super::judge::stall::{self, Stalls};
+use super::visitor::tests::visiting;
+use super::{Code, Finding, Severity};
+use crate::capture::tests::{MS, capture, syn_sent_again, withheld};
+use crate::capture::{opened, stalls};
+use crate::client::Url;
+use crate::page::{Visit, har};
+
+/// The visit of an archive: a page, then an image of 1,500 bytes with these times and pieces.
+fn visit(timings: &Value, pieces: &Value) -> Visit {
+    let begin = "2026-01-01T00:00:00.000Z";
+    let entry = |url: &str, timings: &Value, pieces: &Value| {
+        json!({"pageref": "p", "startedDateTime": begin, "time": 70,
+            "request": {"method": "GET", "url": url, "httpVersion": "h2", "cookies": [], "headers": [],
+                "queryString": [], "headersSize": -1, "bodySize": 0},
+            "response": {"status": 200, "statusText": "", "httpVersion": "h2", "cookies": [], "headers": [],
+                "content": {"size": 1500, "mimeType": "image/png"}, "redirectURL": "",
+                "headersSize": 100, "bodySize": 1500},
+            "cache": {}, "timings": timings, "_chunks": pieces})
+    };
+    let page = json!({"connect": 50, "send": 0, "wait": 60, "receive": 1});
+    let archive = json!({"log": {"version": "1.2", "creator": {"name": "t", "version": "1"},
+        "pages": [{"id": "p", "startedDateTime": begin, "title": "t", "pageTimings": {}}],
+        "entries": [entry("https://h/", &page, &json!([])), entry("https://h/a.png", timings, pieces)]}});
+    let pages = har::read(archive.to_string().as_bytes()).expect("it is an archive");
+    pages.into_iter().next().expect("it has a page").visit
+}
+
+#[test]
+fn late_connections_of_all_sources_have_one_judge() {
+    let judge: fn(Facts<'_, Connects, Opened>) -> Option<Finding> = judge_connects;
+    // Requests: connections to a listener, whose kernel answers at once.
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let address = listener.local_addr().expect("it has an address");
+    let mut measured = Connects::default();
+    visiting(address, |visitor| {
+        measured = reaching::connects(visitor).expect("it listens");
+    });
+    assert_eq!(judge(Facts::Server(&measured)), None, "{measured:?}");
+    for took_ms in &mut measured.took_ms {
+        *took_ms += 1000.0;
+    }
+    let server = judge(Facts::Server(&measured)).expect("each waited for a second SYN");
+    // Packets: a SYN, and a copy of it a second later.
+    let captured = |after_us| opened(&capture(&syn_sent_again(after_us)));
+    assert_eq!(judge(Facts::Packets(&captured(0))), None);
+    let packets = captured(1000 * MS);
+    let packets = judge(Facts::Packets(&packets)).expect("it was sent again");
+    // A page: an archive in which a connection takes a second more than another one to the same host.
+    let page = |connect_ms: u32| {
+        let timings = json!({"connect": connect_ms, "send": 0, "wait": 60, "receive": 1});
+        let visit = visit(&timings, &json!([]));
+        judge(Facts::Page(connections::connects(&Page::new(&visit))))
+    };
+    assert_eq!(page(51), None);
+    let page = page(1050).expect("it is late");
+    for (found, severity) in [
+        (&server, Severity::Bad),
+        (&packets, Severity::Bad),
+        (&page, Severity::Warn),
+    ] {
+        assert_eq!((found.code, found.severity), (Code::SlowConnect, severity));
+        assert!((found.lost_ms - 1000.0).abs() < 100.0, "{found:?}");
+        assert!(!found.mend.is_empty(), "{found:?}");
+    }
+    let titles = [server.title, packets.title, page.title];
+    assert!(
+        titles[0].starts_with("7 of 7 connections took"),
+        "{titles:?}"
+    );
+    assert!(
+        titles[1].starts_with("1 of 1 connections were opened"),
+        "{titles:?}"
+    );
+    assert!(
+        titles[2].starts_with("1 connection took twice"),
+        "{titles:?}"
+    );
+}
+
+/// Samples of one body at each place of a connection: 50 ms without a hold, and later by a hold of 200 ms.
+fn sweep(late_ms: f64) -> Sweep {
+    let hold = Duration::from_millis(200);
+    let sample = |place: usize, end_ms: f64| Sample {
+        subject: 0,
+        place,
+        first_ms: 50.0,
+        end_ms,
+        sent_bytes: 500,
+    };
+    let held = (0..3 * PLACES).map(|n| sample(n % PLACES, 50.0 + late_ms));
+    Sweep {
+        subjects: vec![Subject {
+            url: Url::parse("http://h/a").expect("a URL"),
+            bytes: 500,
+            gzip: false,
+        }],
+        holds: vec![hold],
+        free: vec![sample(0, 50.0)],
+        held: vec![held.collect()],
+        late_after_ms: vec![late_after(hold, None)],
+    }
+}
+
+#[test]
+fn stalls_of_all_sources_have_one_judge() {
+    let judge: fn(Facts<'_, Swept<'_>, Stalls>) -> Option<Finding> = stall::judge;
+    let requests = |late_ms| {
+        let sweep = sweep(late_ms);
+        judge(Facts::Server(&Swept {
+            sweep: &sweep,
+            edges: &[],
+            round_trip_ms: 50.0,
+            server: "nginx/1.7.7",
+        }))
+    };
+    let packets = |held_us| {
+        let capture = capture(&withheld(0, 50 * MS, held_us, 100));
+        judge(Facts::Packets(&stalls(&capture)))
+    };
+    let page = |pause_ms: u32| {
+        let timings = json!({"send": 0, "wait": 60, "receive": 1 + pause_ms});
+        let pieces =
+            json!([{"ts": 60.5, "bytes": 1450}, {"ts": 60.5 + f64::from(pause_ms), "bytes": 50}]);
+        let visit = visit(&timings, &pieces);
+        judge(Facts::Page(responses::pauses(&Page::new(&visit))))
+    };
+    let none = [requests(1.0), packets(MS), page(20)];
+    assert_eq!(none, [None, None, None]);
+    let found = [requests(250.0), packets(200 * MS), page(250)];
+    let found = found.map(|one| one.expect("there is a stall"));
+    let severities = found.each_ref().map(|one| one.severity);
+    assert_eq!(severities, [Severity::Bad, Severity::Bad, Severity::Warn]);
+    for one in &found {
+        assert_eq!(one.code, Code::DelayedAckStall);
+        assert!(
+            one.mend.iter().any(|line| line.contains("tcp_nodelay on")),
+            "{one:?}"
+        );
+    }
+    assert!(
+        found[0].mend[0].contains("upgrade to 1.7.8"),
+        "{:?}",
+        found[0].mend
+    );
+}
