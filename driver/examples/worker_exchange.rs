@@ -35,8 +35,9 @@ use std::process::ExitCode;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use driver::worker::conn::{Conn, Disposition, Readiness, accepted, end_probe, read_ready, turn};
+use driver::worker::conn::{Conn, Disposition, accepted, end_probe, read_ready, turn};
 use driver::worker::net::Net;
+use driver::worker::readiness::{Readiness, SocketFlags};
 use driver::worker::shared::{SCRATCH_BYTES, Shared};
 use driver::worker::thread_config::ThreadConfig;
 use engines::http::{FileRange, OutputQueue, Protocol, Protocols};
@@ -163,10 +164,7 @@ fn serve(root: &Path, name: &str, path: &str, times: usize, count: usize) -> io:
         if let Some(client) = &mut spdy {
             client.ask(path, times, &mut conn.socket_mut().request);
         }
-        let cause = Readiness {
-            readable: true,
-            ..Readiness::default()
-        };
+        let cause = Readiness::of_socket(SocketFlags::READABLE);
         let mut kept = read_ready(&mut conn, &mut shared, black_box(cause));
         // A connection that had enough of a turn gets another one at once.
         while kept {

@@ -3,8 +3,9 @@
 use std::io;
 use std::ops::ControlFlow;
 
-use driver::worker::conn::{Conn, Readiness};
+use driver::worker::conn::Conn;
 use driver::worker::event_loop::EventLoop;
+use driver::worker::readiness::{Readiness, SocketFlags};
 use driver::worker::shared::Shared;
 use driver::worker::slab::Key;
 use driver::worker::tables::Tables;
@@ -65,10 +66,7 @@ impl EventLoop for Loop {
     }
 
     fn read_ready(&mut self) -> ControlFlow<()> {
-        let ready = Readiness {
-            readable: true,
-            ..Readiness::default()
-        };
+        let ready = Readiness::of_socket(SocketFlags::READABLE);
         if self.client().is_some_and(|socket| socket.asked) {
             self.read(self.client, ready);
         }

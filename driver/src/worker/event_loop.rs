@@ -23,14 +23,14 @@ use server_upstream::route::Route;
 use sys::connect::Connecting;
 
 use super::conn::{
-    Ahead, Conn, Disposition, Part, Readiness, add_cpu, answer, end_probe, look_at_arms,
-    read_ready, turn, wake,
+    Ahead, Conn, Disposition, add_cpu, answer, end_probe, look_at_arms, read_ready, turn, wake,
 };
 use super::net::Net;
+use super::readiness::{Cause, Part, Readiness};
+use super::servers::{self, Group, Groups, ServerConn};
 use super::shared::Shared;
 use super::slab::Key;
 use super::tables::{Tables, TokenKind};
-use super::upstream::{self, Group, Groups, UpstreamConn};
 use super::wakes::{ROUNDS_MAX, run_woken};
 
 /// A loop that has tables of connections and runs their turns.
@@ -92,10 +92,7 @@ pub trait EventLoop: Sized {
             self.run_rounds();
         }
         let (tables, shared) = self.parts();
-        let expired = Readiness {
-            expired: true,
-            ..Readiness::default()
-        };
+        let expired = Readiness::of(Cause::Expired);
         let now_ms = shared.clock.mono_ms;
         for key in tables.clients.expire(now_ms) {
             self.turn(key, expired);
@@ -153,11 +150,7 @@ pub trait EventLoop: Sized {
             Some(true) => self.parts().0.ready.push(key),
             // The turn that follows logs requests that do not outlive their client.
             Some(false) => {
-                let broken = Readiness {
-                    broken: true,
-                    ..Readiness::default()
-                };
-                self.turn(key, broken);
+                self.turn(key, Readiness::of(Cause::Broken));
             }
             None => {}
         }
@@ -188,11 +181,7 @@ pub trait EventLoop: Sized {
                 || next == keys.len()
             {
                 for (key, part) in keys[written..next].iter().zip(parts) {
-                    let cause = Readiness {
-                        part,
-                        ..Readiness::default()
-                    };
-                    self.turn(*key, cause);
+                    self.turn(*key, Readiness::of_part(part));
                 }
                 written = next;
             }
@@ -206,11 +195,7 @@ pub trait EventLoop: Sized {
 
     /// Closes a client at once; what was in progress is logged as far as it came.
     fn abort(&mut self, key: Key) {
-        let aborted = Readiness {
-            aborted: true,
-            ..Readiness::default()
-        };
-        self.turn(key, aborted);
+        self.turn(key, Readiness::of(Cause::Aborted));
     }
 
     /// Does something with a client that decides over it.
@@ -260,9 +245,7 @@ pub trait EventLoop: Sized {
 
     /// Notes a connection to a server that is ready for its turn; one that is idle and has ended is closed.
     fn read_upstream(&mut self, key: Key, ready: Readiness) {
-        match self.step_upstream(key, |conn, shared| {
-            upstream::read_ready(conn, shared, ready)
-        }) {
+        match self.step_upstream(key, |conn, shared| servers::read_ready(conn, shared, ready)) {
             Some(true) => self.parts().0.ready_upstreams.push(key),
             Some(false) => self.close_upstream(key),
             None => {}
@@ -271,7 +254,7 @@ pub trait EventLoop: Sized {
 
     /// Runs the turn of a connection to a server.
     fn turn_upstream(&mut self, key: Key, ready: Readiness) {
-        self.decide_upstream(key, |conn, shared| upstream::turn(conn, shared, ready));
+        self.decide_upstream(key, |conn, shared| servers::turn(conn, shared, ready));
     }
 
     /// Assigns connections to requested attempts: each its own, or one to several.
@@ -335,7 +318,7 @@ pub trait EventLoop: Sized {
             stream: 0,
         };
         self.decide_upstream(key, |conn, shared| {
-            upstream::begin(conn, shared, group, wake_key, established)
+            servers::begin(conn, shared, group, wake_key, established)
         });
     }
 
@@ -358,7 +341,7 @@ pub trait EventLoop: Sized {
             established,
         } = result.map_err(|error| of_socket(error.call, &error.error))?;
         let (tables, shared) = self.parts();
-        let conn = UpstreamConn::new(socket, established, shared.clock.mono_ms);
+        let conn = ServerConn::new(socket, established, shared.clock.mono_ms);
         let key = tables.upstreams.insert(conn);
         match self.register_upstream(key) {
             Ok(()) => Ok((key, established)),
@@ -373,13 +356,13 @@ pub trait EventLoop: Sized {
     fn decide_upstream(
         &mut self,
         key: Key,
-        step: impl FnOnce(&mut UpstreamOf<Self>, &mut Shared<Self::Net>) -> upstream::Disposition,
+        step: impl FnOnce(&mut UpstreamOf<Self>, &mut Shared<Self::Net>) -> servers::Disposition,
     ) {
         match self.step_upstream(key, step) {
-            Some(upstream::Disposition::Keep { deadline_ms }) => {
+            Some(servers::Disposition::Keep { deadline_ms }) => {
                 self.parts().0.upstreams.arm(key, deadline_ms);
             }
-            Some(upstream::Disposition::Pool {
+            Some(servers::Disposition::Pool {
                 pool,
                 addr,
                 deadline_ms,
@@ -392,7 +375,7 @@ pub trait EventLoop: Sized {
                     self.close_upstream(surplus);
                 }
             }
-            Some(upstream::Disposition::Close) => self.close_upstream(key),
+            Some(servers::Disposition::Close) => self.close_upstream(key),
             None => {}
         }
     }
@@ -448,7 +431,7 @@ pub trait EventLoop: Sized {
 /// A connection of a loop.
 type ConnOf<L> = Conn<<<L as EventLoop>::Net as Net>::Socket>;
 /// A connection to a server of a loop.
-type UpstreamOf<L> = UpstreamConn<<<L as EventLoop>::Net as Net>::Socket>;
+type UpstreamOf<L> = ServerConn<<<L as EventLoop>::Net as Net>::Socket>;
 
 fn of_socket(call: &'static str, error: &io::Error) -> Failure {
     Failure::Socket {

@@ -1,7 +1,8 @@
 //! The worker process: one main thread that obeys the supervisor, and the threads that serve.
 //!
 //! [`run`] takes a bundle, builds its configuration and hands it to every thread; on a reload it swaps one reference.
-//! `conn` is the way of a byte, `upstream` that of one to a server, `thread` the loop around it, `shared` what the connections of one thread have in common.
+//! `conn` is the way of a byte, `servers` the way of one to a server, `thread` the loop around them. `shared` is the state
+//! that the connections of one thread have in common.
 
 mod apply_config;
 pub mod arm_look;
@@ -18,9 +19,11 @@ pub mod names;
 pub mod net;
 mod offload;
 mod periodic_task;
+pub mod readiness;
 pub mod reload;
 mod reserve;
 pub mod samples;
+pub mod servers;
 pub mod shared;
 pub mod slab;
 mod supervisor_channel;
@@ -28,7 +31,7 @@ pub mod tables;
 pub mod thread;
 pub mod thread_commands;
 pub mod thread_config;
-pub mod upstream;
+pub mod transport;
 pub mod wakes;
 
 use std::collections::HashMap;

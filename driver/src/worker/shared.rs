@@ -14,12 +14,13 @@ use server_http::wants::Wants;
 use server_upstream::request::Spares;
 
 use super::arm_look::ArmLook;
-use super::conn::{BYTES_A_TURN, H1State, PASSES_A_TURN, Pool, TlsBuffers};
+use super::conn::{BYTES_A_TURN, H1State, PASSES_A_TURN, Pool};
 use super::cpu::CpuSampler;
 use super::dialer::Dialer;
 use super::net::Net;
+use super::servers::Attempts;
 use super::thread_config::ThreadConfig;
-use super::upstream::Attempts;
+use super::transport::TlsBuffers;
 use crate::io::files::FileCache;
 
 /// One thread's shared state.

@@ -7,9 +7,9 @@ use std::collections::VecDeque;
 
 use super::conn::Conn;
 use super::net::Net;
+use super::servers::ServerConn;
+use super::servers::pool::IdleConnections;
 use super::slab::{Key, Slab};
-use super::upstream::UpstreamConn;
-use super::upstream::pool::IdleConnections;
 use crate::io::timer::Timers;
 
 /// Things of one kind, each with a timer.
@@ -58,13 +58,13 @@ pub struct Tables<N: Net> {
     /// Clients that have been read from and wait for their turn.
     pub ready: Vec<Key>,
     /// Connections to servers.
-    pub upstreams: Table<UpstreamConn<N::Socket>>,
+    pub upstreams: Table<ServerConn<N::Socket>>,
     /// Connections to servers that are ready and wait for their turn.
     pub ready_upstreams: Vec<Key>,
     /// Connections to servers that are idle.
     pub idle: IdleConnections,
     /// Connections to servers that are over; their sockets are closed at the end of the turn.
-    pub(super) closing: Vec<UpstreamConn<N::Socket>>,
+    pub(super) closing: Vec<ServerConn<N::Socket>>,
 }
 
 impl<T> Table<T> {
@@ -213,7 +213,7 @@ mod tests {
     use std::os::fd::OwnedFd;
 
     use super::*;
-    use crate::worker::upstream::pool::IDLE_BYTES;
+    use crate::worker::servers::pool::IDLE_BYTES;
 
     #[test]
     fn a_token_names_a_thing_of_a_kind() {
@@ -242,7 +242,7 @@ mod tests {
     #[test]
     fn an_idle_connection_to_a_server_costs_less_than_300_bytes() {
         const TIMER_BYTES: usize = 16;
-        let slot_bytes = Slab::<UpstreamConn<OwnedFd>>::SLOT_BYTES;
+        let slot_bytes = Slab::<ServerConn<OwnedFd>>::SLOT_BYTES;
         let bytes = slot_bytes + TIMER_BYTES + IDLE_BYTES;
         // Slabs and lists grow by doubling: up to half of a list is unused.
         assert!(

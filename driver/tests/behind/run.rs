@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::rc::{Rc, Weak};
 
-use driver::worker::conn::{Part, Readiness};
+use driver::worker::readiness::{Cause, Part, Readiness, SocketFlags};
 use engines::{h2, spdy};
 use server_http::exchange::Peer;
 use server_http::http::LocalHttp;
@@ -293,13 +293,16 @@ impl<'a> Run<'a> {
     /// A turn for nothing.
     fn spurious(&mut self) -> Result<(), String> {
         let cause = Readiness {
-            readable: self.random.chance(500),
-            writable: false,
-            hung_up: self.random.chance(200),
-            eof: false,
-            expired: self.random.chance(500),
-            broken: false,
-            aborted: false,
+            socket: SocketFlags {
+                readable: self.random.chance(500),
+                writable: false,
+                hung_up: self.random.chance(200),
+                eof: false,
+            },
+            cause: match self.random.chance(500) {
+                true => Cause::Expired,
+                false => Cause::Event,
+            },
             part: Part::Whole,
         };
         if self.random.chance(500) {

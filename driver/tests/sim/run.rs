@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::rc::{Rc, Weak};
 
-use driver::worker::conn::{Part, Readiness};
+use driver::worker::readiness::{Cause, Part, Readiness, SocketFlags};
 use server_http::exchange::Peer;
 use server_http::http::LocalHttp;
 use sim::{ClosedBy, Command, Disk, Link, Random, Wire, World};
@@ -245,13 +245,16 @@ impl<'a, G: Guest> Run<'a, G> {
         }
         let index = self.random.within(0..self.clients.len());
         let cause = Readiness {
-            readable: self.random.chance(500),
-            writable: self.random.chance(500),
-            hung_up: self.random.chance(200),
-            eof: false,
-            expired: self.random.chance(500),
-            broken: false,
-            aborted: false,
+            socket: SocketFlags {
+                readable: self.random.chance(500),
+                writable: self.random.chance(500),
+                hung_up: self.random.chance(200),
+                eof: false,
+            },
+            cause: match self.random.chance(500) {
+                true => Cause::Expired,
+                false => Cause::Event,
+            },
             part: Part::Whole,
         };
         self.world.spurious(index, cause);

@@ -4,7 +4,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::rc::Rc;
 
 use driver::io::read_pool::FETCH_BYTES;
-use driver::worker::conn::{BYTES_A_TURN, PASSES_A_TURN, WRITE_BYTES};
+use driver::worker::conn::{BYTES_A_TURN, PASSES_A_TURN};
+use driver::worker::readiness::{Readiness, SocketFlags, WRITE_BYTES};
 use server_http::exchange::Peer;
 use sim::{Faults, Random, Wire};
 
@@ -136,10 +137,10 @@ fn room_in_the_socket_begins_no_second_fetch() {
     talk.send(file(PIECE));
     talk.world.spurious(
         0,
-        driver::worker::conn::Readiness {
+        Readiness::of_socket(SocketFlags {
             writable: true,
-            ..Default::default()
-        },
+            ..SocketFlags::default()
+        }),
     );
     assert_eq!(talk.turn(), "");
     assert_eq!(talk.disk().fetches.len(), 1);

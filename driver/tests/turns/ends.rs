@@ -1,6 +1,7 @@
 //! How connections of HTTP/1 end: clients that leave, limits of time, the end of the server.
 
-use driver::worker::conn::{ENDED_MS, Readiness};
+use driver::worker::conn::ENDED_MS;
+use driver::worker::readiness::{Readiness, SocketFlags};
 use sim::Command;
 
 use super::site::{TestConnection, generation, get, logged, notes, statuses};
@@ -137,11 +138,10 @@ fn who_takes_nothing_has_send_timeout_from_the_last_byte_it_took() {
             talk.world.advance(2600);
             talk.world.spurious(
                 0,
-                Readiness {
-                    readable: true,
+                Readiness::of_socket(SocketFlags {
                     writable: true,
-                    ..Readiness::default()
-                },
+                    ..SocketFlags::READABLE
+                }),
             );
             assert!(talk.is_open(), "{server}");
         }

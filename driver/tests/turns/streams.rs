@@ -1,6 +1,6 @@
 //! A connection of HTTP/2: its streams, its times, what it forgives and how it ends.
 
-use driver::worker::conn::Readiness;
+use driver::worker::readiness::{Cause, Readiness, SocketFlags};
 
 use super::frames::{
     CANCEL, CONTINUATION, DATA, END_HEADERS, END_STREAM, ENHANCE_YOUR_CALM, Frames, HEADERS,
@@ -379,8 +379,11 @@ fn a_goaway_that_leaves_in_the_last_moment_is_not_followed_by_a_close() {
     client.talk.world.advance(2000);
     client.talk.wire(|wire| wire.fetch(usize::MAX));
     let ready = Readiness {
-        writable: true,
-        expired: true,
+        socket: SocketFlags {
+            writable: true,
+            ..SocketFlags::default()
+        },
+        cause: Cause::Expired,
         ..Readiness::default()
     };
     client.talk.world.spurious(0, ready);

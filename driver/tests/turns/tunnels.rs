@@ -1,6 +1,6 @@
 //! Connections that belong to another protocol, after 101.
 
-use driver::worker::conn::Readiness;
+use driver::worker::readiness::Readiness;
 use sim::Command;
 
 use super::passing::{give_room, taken, wake};

@@ -116,6 +116,31 @@ impl ClientConn {
         std::mem::take(&mut self.records.out)
     }
 
+    /// Whether bytes wait in [`Self::take_output`].
+    #[must_use]
+    pub fn has_output(&self) -> bool {
+        !self.records.out.is_empty()
+    }
+
+    /// Announces that we send nothing more.
+    pub fn close(&mut self) {
+        if std::mem::replace(&mut self.records.closing, true) {
+            return;
+        }
+        if let State::Open(conn) = &mut self.state {
+            self.records.close(&mut **conn);
+        }
+    }
+
+    /// Bytes of memory that the connection holds, about: its state and buffers, and the structure of the library.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        let state = self
+            .conn()
+            .map_or(0, |_| size_of::<UnbufferedClientConnection>());
+        state + self.records.partial.capacity() + self.records.out.capacity()
+    }
+
     /// Whether application data can be sent.
     #[must_use]
     pub fn is_open(&self) -> bool {

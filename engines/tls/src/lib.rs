@@ -51,6 +51,7 @@ pub use keys::{Chain, Identity, Key, Mismatch, WeakIdentity};
 pub use policy::Policy;
 pub use random::warm_up;
 pub use resume::{KeyRing, SessionCache, TicketKey};
+pub use rustls::pki_types::ServerName;
 pub use scratch::Scratch;
 pub use staple::Staple;
 pub use verify::{Authorities, Reason, Verified};

@@ -204,7 +204,7 @@ impl Net for SimNet {
 
 #[cfg(test)]
 mod tests {
-    use driver::worker::conn::Readiness;
+    use driver::worker::readiness::SocketFlags;
 
     use super::*;
 
@@ -229,16 +229,16 @@ mod tests {
     fn an_edge_comes_with_bytes_and_with_the_end() {
         let wire = wire(Faults::default(), 10);
         let mut socket = SimSocket::new(Rc::clone(&wire));
-        let room = Readiness {
+        let room = SocketFlags {
             writable: true,
-            ..Readiness::default()
+            ..SocketFlags::default()
         };
         assert_eq!(wire.borrow_mut().event(), room);
         assert!(!wire.borrow().is_ready());
         wire.borrow_mut().push(b"ab");
         wire.borrow_mut().end();
         assert!(wire.borrow().is_ready());
-        let end = Readiness {
+        let end = SocketFlags {
             readable: true,
             hung_up: true,
             eof: true,

@@ -8,7 +8,7 @@ use std::io;
 use std::rc::Rc;
 
 use driver::io::send::{INLINE_FILE_BYTES, read_range};
-use driver::worker::conn::Readiness;
+use driver::worker::readiness::SocketFlags;
 use engines::http::{FileRange, Front, OutputQueue};
 use sys::socket::Sent;
 
@@ -246,7 +246,7 @@ impl Wire {
     }
 
     /// Returns the event as a poller reports it.
-    pub(super) fn event(&mut self) -> Readiness {
+    pub(super) fn event(&mut self) -> SocketFlags {
         self.edge = false;
         self.fruitless = 0;
         if self.room() > 0 {
@@ -255,12 +255,11 @@ impl Wire {
         self.announced = self.inbox.len();
         self.dialled.end_told = self.fin;
         let failed = self.reset || self.dialled.errno.is_some();
-        Readiness {
+        SocketFlags {
             readable: self.taken < self.inbox.len() || self.fin || failed,
             writable: self.room() > 0 || failed,
             hung_up: self.fin || failed,
             eof: self.fin && !failed,
-            ..Readiness::default()
         }
     }
 

@@ -11,8 +11,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use driver::io::files::Limits;
-use driver::worker::conn::{Conn, Readiness, drain};
+use driver::worker::conn::{Conn, drain};
 use driver::worker::event_loop::EventLoop;
+use driver::worker::readiness::Readiness;
 use driver::worker::reload::{Change, Changes, Reloads};
 use driver::worker::shared::Shared;
 use driver::worker::slab::Key;
@@ -291,8 +292,8 @@ impl World {
         if self.tables.clients.get_mut(key).is_none() {
             return;
         }
-        let ready = link.wire.borrow_mut().event();
-        self.read(key, ready);
+        let event = link.wire.borrow_mut().event();
+        self.read(key, Readiness::of_socket(event));
     }
 
     /// Reads from the connections to servers that are ready.
@@ -303,8 +304,8 @@ impl World {
             if !wire.borrow().is_ready() || !self.random.chance(self.permille) {
                 continue;
             }
-            let (key, ready) = (*key, wire.borrow_mut().event());
-            self.read_upstream(key, ready);
+            let (key, event) = (*key, wire.borrow_mut().event());
+            self.read_upstream(key, Readiness::of_socket(event));
         }
     }
 

@@ -18,12 +18,12 @@ use super::client::log_truncated;
 use super::ended::log;
 use super::serving::{Exchanges, Protocol};
 use super::state::{Closed, Conn, State, Transport};
-use super::tls;
 use crate::io::read_ahead::Step;
 use crate::io::read_pool::Refused;
 use crate::io::send::Missing;
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
+use crate::worker::transport;
 
 /// Sees to the file at the front of the queue after a write, which has ended `at_missing` bytes or because the socket is full
 /// or has taken enough.
@@ -145,13 +145,13 @@ pub(super) fn wake<S>(c: &mut Conn<S>, keys: &[WakeKey]) {
         && let Some(ahead) = &mut exchanges.ahead
         && ahead.resume()
     {
-        c.writable = true;
+        c.flags.writable = true;
     }
 }
 
 /// The connection writes nothing until it is woken.
 fn pause<S>(c: &mut Conn<S>, now_ms: u64) {
-    c.writable = false;
+    c.flags.writable = false;
     if let Some(exchanges) = c.state.exchanges_mut()
         && let Some(ahead) = &mut exchanges.ahead
     {
@@ -186,13 +186,21 @@ fn read_here<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(), 
         Transport::Tls(tls) => {
             let (net, buffers) = (&mut sh.net, &mut sh.tls_buffers);
             let wait = Missing::Wait;
-            tls::send(tls, &mut c.socket, out, net, buffers, now_ms, wait)
+            transport::send(
+                &mut tls.stream,
+                &mut c.socket,
+                out,
+                net,
+                buffers,
+                now_ms,
+                wait,
+            )
         }
         _ => sh.net.send(&mut c.socket, out, READ_HERE_BYTES, 0),
     };
     match result {
         Ok(sent) => {
-            c.writable = !sent.blocked;
+            c.flags.writable = !sent.blocked;
             exchanges.sent += sent.bytes;
             if sent.bytes > 0 {
                 c.last_progress_ms = now_ms;

@@ -385,7 +385,7 @@ pub(super) fn run<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result
             return Ok(());
         };
         abandon(h1, &mut c.last_progress_ms, &mut c.probe, sh)?;
-        if !pump(h1, &mut c.last_progress_ms, c.writable, sh) {
+        if !pump(h1, &mut c.last_progress_ms, c.flags.writable, sh) {
             return Ok(());
         }
     }

@@ -16,14 +16,15 @@ use tls::{Fault, Identity};
 use super::client::client;
 use super::ended::log;
 use super::state::{Closed, Conn, State, Transport};
-use super::tls::{RECORD_BYTES, Tls};
+use super::tls::Tls;
 use super::{mux, probe};
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
+use crate::worker::transport::RECORD_BYTES;
 
 /// Result of decrypting or sniffing received bytes.
 pub(super) struct Opened {
-    /// Bytes for the protocol above, in memory that is given back to [`TlsBuffers`](super::tls::TlsBuffers).
+    /// Bytes for the protocol above, in memory that is given back to [`TlsBuffers`](crate::worker::transport::TlsBuffers).
     pub(super) plain: Vec<u8>,
     /// The peer has said that nothing more comes.
     pub(super) peer_closed: bool,
@@ -41,14 +42,12 @@ pub(super) fn receive<N: Net>(
     };
     let mut plain = std::mem::take(&mut sh.tls_buffers.opened);
     plain.clear();
-    let mut result = tls
-        .conn
-        .receive(input, &mut |opened| plain.extend_from_slice(opened));
-    if result.is_ok() && tls.conn.hello().is_some() {
+    let mut result = tls.stream.open(input, &mut plain);
+    if result.is_ok() && tls.stream.session.hello().is_some() {
         tls.client_hello_us = sh.read_us;
         result = start(c, sh, &mut tls, &mut plain);
     }
-    let peer_closed = tls.conn.peer_closed();
+    let peer_closed = tls.stream.session.peer_closed();
     match result {
         Ok(()) => {
             choose_protocol(c, sh, &tls);
@@ -61,7 +60,7 @@ pub(super) fn receive<N: Net>(
             // HTTP/1 answers in the clear, with 497. The connection of TLS goes.
             c.transport = Transport::PlainOnTlsPort;
             plain.clear();
-            plain.extend_from_slice(&tls.conn.take_held());
+            plain.extend_from_slice(&tls.stream.session.take_held());
             Ok(Opened { plain, peer_closed })
         }
         Err(fault) => {
@@ -85,7 +84,8 @@ fn start<N: Net>(
     let client = client(c, sh, true);
     let http = &sh.generation.http;
     let name = tls
-        .conn
+        .stream
+        .session
         .hello()
         .and_then(|hello| hello.server_name.as_deref());
     let is_named = name.is_some();
@@ -94,12 +94,12 @@ fn start<N: Net>(
         Err(unmatched) => {
             let text = format_args!("{unmatched} while SSL handshaking");
             log(c, sh, Level::Alert, text);
-            return Err(tls.conn.abandon());
+            return Err(tls.stream.session.abandon());
         }
     };
     let settings = http.tls[chosen.certificate].config.as_ref();
     let Some(settings) = settings.filter(|settings| !settings.rejects()) else {
-        return Err(tls.conn.reject());
+        return Err(tls.stream.session.reject());
     };
     // Without a name, a program that tries addresses would be a connection of the default server's arm.
     if is_named {
@@ -114,15 +114,15 @@ fn start<N: Net>(
         false => settings.shared(),
         true => match load_certificates(c, sh, tls, chosen.certificate) {
             Some(loaded) => loaded,
-            None => return Err(tls.conn.abandon()),
+            None => return Err(tls.stream.session.abandon()),
         },
     };
-    tls.record_bytes = Some(config.record_bytes()).filter(|bytes| *bytes != RECORD_BYTES);
+    tls.stream.record_bytes = Some(config.record_bytes()).filter(|bytes| *bytes != RECORD_BYTES);
     if let Some((key, chain)) = config.identity().map(Identity::parts) {
         prefetch(key);
         prefetch(chain);
     }
-    let result = tls.conn.start(&config, &offer, &mut |opened| {
+    let result = tls.stream.session.start(&config, &offer, &mut |opened| {
         plain.extend_from_slice(opened);
     });
     tls.config = Some(config);
@@ -141,7 +141,7 @@ fn load_certificates<N: Net>(
     if let Some(header) = &c.proxied {
         x.proxied = Some(Rc::clone(header));
     }
-    let loaded = certificates::load(&mut x, &mut sh.ctx(), server, tls.conn.asked());
+    let loaded = certificates::load(&mut x, &mut sh.ctx(), server, tls.stream.session.asked());
     sh.drop_unlogged(x);
     loaded
 }
@@ -151,7 +151,7 @@ fn choose_protocol<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, tls: &Tl
     if !matches!(c.state, State::Idle) {
         return;
     }
-    if let Some(protocol) = tls.conn.alpn().and_then(Protocol::from_alpn) {
+    if let Some(protocol) = tls.stream.session.alpn().and_then(Protocol::from_alpn) {
         mux::open(c, sh, protocol);
     }
 }
@@ -159,7 +159,7 @@ fn choose_protocol<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, tls: &Tl
 /// Notes what the handshake agreed on, once it is over.
 fn note_facts<N: Net>(c: &mut Conn<N::Socket>, sh: &Shared<N>, tls: &mut Tls) {
     if tls.facts.is_none()
-        && let Some(info) = tls.conn.info()
+        && let Some(info) = tls.stream.session.info()
         && let Some(config) = &tls.config
     {
         meters::event(match info.resumed {
@@ -171,6 +171,6 @@ fn note_facts<N: Net>(c: &mut Conn<N::Socket>, sh: &Shared<N>, tls: &mut Tls) {
         tls.facts = Some(Rc::new(facts));
     }
     if let Some(facts) = &tls.facts {
-        facts.early_data.set(tls.conn.is_early());
+        facts.early_data.set(tls.stream.session.is_early());
     }
 }

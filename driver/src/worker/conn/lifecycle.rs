@@ -66,7 +66,7 @@ fn settle_h1<N: Net>(
             debug_conn!(HTTP, c, sh, "set http keepalive handler");
             release(c, sh, State::Idle);
             c.last_progress_ms = sh.clock.mono_ms;
-            Ok(c.readable)
+            Ok(c.flags.readable)
         }
         Next::KeepAlive => {
             if any {
@@ -79,7 +79,7 @@ fn settle_h1<N: Net>(
             let until_ms = sh.clock.mono_ms + h1.exchanges.closing.time_ms;
             h1.input = H1Input::Discarded { until_ms };
             c.last_progress_ms = sh.clock.mono_ms;
-            Ok(c.readable)
+            Ok(c.flags.readable)
         }
         next => end_after_response(c, sh, next == Next::Linger),
     }
@@ -103,7 +103,7 @@ fn end_aborted<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bo
     let is_aborted =
         |active: &mut ActiveExchange| active.exchange.progress.state == Progress::Aborted;
     if !exchanges.flushing.is_empty() || !exchanges.out.is_empty() {
-        if !c.writable {
+        if !c.flags.writable {
             h1::stall(h1, sh);
         }
         return Ok(false);
@@ -203,7 +203,7 @@ fn end_after_response<N: Net>(
     let closing = exchanges.closing;
     let may_linger = match closing.rule {
         Rule::Off => false,
-        Rule::On => unread || c.readable,
+        Rule::On => unread || c.flags.readable,
         Rule::Always => true,
     };
     if may_linger {
@@ -250,7 +250,7 @@ fn linger<N: Net>(
     release(c, sh, State::Lingering(Box::new(lingering)));
     c.last_progress_ms = now_ms;
     // The peer's end may have been read before, and is found again by one more read.
-    c.readable = true;
+    c.flags.readable = true;
     true
 }
 

@@ -37,6 +37,7 @@ use server_base::waker::WakeKey;
 use server_http::exchange::BODY_BUDGET_BYTES;
 
 use super::net::Net;
+use super::readiness::{Cause, Part, Readiness, SocketFlags};
 use super::shared::Shared;
 pub(crate) use engine::Pool;
 use lifecycle::{close, deadline, expire, leave, settle, shutdown_write};
@@ -50,14 +51,13 @@ pub use probe::closed as end_probe;
 pub use probe::{add_cpu, look_at_arms};
 pub use serving::{H1State, PIPELINE_DEPTH, QUEUE_BYTES};
 pub use standing::Standing;
-pub use state::{BYTES_A_TURN, Conn, Disposition, PASSES_A_TURN, Part, Readiness};
-pub use tls::{TlsBuffers, WRITE_BYTES};
+pub use state::{BYTES_A_TURN, Conn, Disposition, PASSES_A_TURN};
 pub(crate) use trace::write as debug;
 
 /// Reads what has come, ahead of the turn: the loop does so for all connections that are ready before any has its turn, so
 /// that one look at a file serves all of them. False if the connection has ended.
 pub fn read_ready<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, ready: Readiness) -> bool {
-    c.add(ready);
+    c.flags.add(ready.socket);
     let is_open = receive(c, sh).is_ok();
     if is_open && sh.files.looks_ahead() {
         let h1 = c.state.h1();
@@ -68,17 +68,17 @@ pub fn read_ready<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, ready: Re
 
 /// Does all that can be done on a connection now, or a part of that.
 pub fn turn<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, ready: Readiness) -> Disposition {
-    c.add(ready);
-    if ready.aborted {
+    c.flags.add(ready.socket);
+    if ready.cause == Cause::Aborted {
         return close(c, sh);
     }
     if matches!(c.state, State::Detached(_)) {
         return run_detached::turn(c, sh);
     }
-    if ready.broken {
+    if ready.cause == Cause::Broken {
         return leave(c, sh, ClosedBy::Client);
     }
-    if ready.expired
+    if ready.cause == Cause::Expired
         && let Err(by) = expire(c, sh)
     {
         return leave(c, sh, by);
@@ -123,14 +123,10 @@ pub enum Ahead {
 /// timestamps of the response before may be what is to be read, and they complete its sample, which has to be complete before
 /// the next response is written. A connection of streams has many responses for one write by itself.
 pub fn answer<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Ahead {
-    if c.readable || c.state.h1().is_none() {
+    if c.flags.readable || c.state.h1().is_none() {
         return Ahead::Nothing;
     }
-    let part = Readiness {
-        part: Part::Answer,
-        ..Readiness::default()
-    };
-    match turn(c, sh, part) {
+    match turn(c, sh, Readiness::of_part(Part::Answer)) {
         Disposition::Close => Ahead::End,
         Disposition::Keep { .. } if sh.budget.get() < BODY_BUDGET_BYTES => Ahead::CostlyResponse,
         Disposition::Keep { .. } => Ahead::Response,
@@ -159,7 +155,7 @@ fn pass<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, part: Part) -> Resu
     let wrote = write(c, sh)?;
     let settled = settle(c, sh)?;
     // The engine may have been too full to take what waits in the socket, and no event tells of that again.
-    Ok(read || wrote || settled || (c.readable && c.wants_input()))
+    Ok(read || wrote || settled || (c.flags.readable && c.wants_input()))
 }
 
 /// Makes the response in progress, or else the next one, the last. A connection that is kept alive ends at once, unless
@@ -176,10 +172,10 @@ pub fn drain<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Disposition
     }
     let ends = c.is_kept_alive() && !c.is_spared(sh.clock.mono_ms);
     c.drain();
-    let ready = Readiness {
+    let ready = Readiness::of_socket(SocketFlags {
         readable: ends,
-        ..Readiness::default()
-    };
+        ..SocketFlags::default()
+    });
     let disposition = turn(c, sh, ready);
     if !ends || !c.is_kept_alive() || disposition == Disposition::Close {
         return disposition;

@@ -26,7 +26,7 @@ use crate::worker::shared::Shared;
 
 /// Reads once, if input may be there and is wanted, and passes the bytes to the protocol; true if anything came.
 pub(super) fn receive<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Closed> {
-    if !c.readable || !c.wants_input() {
+    if !c.flags.readable || !c.wants_input() {
         return Ok(false);
     }
     let n = match transport::read(c, sh)? {
@@ -69,7 +69,7 @@ fn feed_tls<N: Net>(
     sh.tls_buffers.opened = plain;
     fed?;
     if peer_closed {
-        c.readable = false;
+        c.flags.readable = false;
         end_of_input(c, sh)?;
     }
     Ok(())
@@ -140,7 +140,7 @@ fn join(received: &mut Option<Box<FirstBytes>>, input: &[u8]) -> Vec<u8> {
 
 /// The peer has ended its side; true, or the end of the connection.
 fn end_of_input<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Closed> {
-    c.hung_up = false;
+    c.flags.hung_up = false;
     match &mut c.state {
         State::Serving(Protocol::H1(h1)) => h1.engine.receive_eof(),
         State::Serving(Protocol::Mux(mux)) => mux.engine.receive_eof(),

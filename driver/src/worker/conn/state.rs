@@ -21,8 +21,9 @@ use server_http::stats::{Activity, Counted};
 use super::detached::Detached;
 use super::probe::Kept;
 use super::serving::{Exchanges, H1State, MuxState, Protocol};
-use super::tls::{Tls, WRITE_BYTES};
+use super::tls::Tls;
 use crate::worker::net::Net;
+use crate::worker::readiness::{SocketFlags, WRITE_BYTES};
 
 /// One connection.
 pub struct Conn<S> {
@@ -39,12 +40,7 @@ pub struct Conn<S> {
     pub(super) min_idle_ms: u64,
     /// Idle time limit, from the location of the last request.
     pub(super) idle_ms: u64,
-    /// Input may be waiting in the socket.
-    pub(super) readable: bool,
-    /// The socket may take output.
-    pub(super) writable: bool,
-    /// The peer has ended its side or reset the connection: read until that is seen.
-    pub(super) hung_up: bool,
+    pub(super) flags: SocketFlags,
     pub(super) nodelay: bool,
     /// The kernel may put timestamps into the socket's error queue.
     pub(super) timestamping: bool,
@@ -113,39 +109,6 @@ pub(super) enum Drain {
     Draining,
     /// Its listener is gone: what is in progress is finished, nothing new begins.
     ListenerRemoved,
-}
-
-/// Causes of a connection's turn.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Readiness {
-    /// There may be something to read.
-    pub readable: bool,
-    /// There may be room to write.
-    pub writable: bool,
-    /// The peer has ended its side, or the connection is broken.
-    pub hung_up: bool,
-    /// The peer has ended its side, and the connection is whole.
-    pub eof: bool,
-    /// The deadline has passed.
-    pub expired: bool,
-    /// Reading found the connection at its end.
-    pub broken: bool,
-    /// The connection is to be closed with all that is in progress.
-    pub aborted: bool,
-    /// The part of the turn that is to be done.
-    pub part: Part,
-}
-
-/// Parts of a turn: others may have theirs in between.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Part {
-    /// All of it.
-    #[default]
-    Whole,
-    /// The exchanges of what was read.
-    Answer,
-    /// Writing what was answered, and then whatever else there is to do.
-    Write,
 }
 
 /// Disposition of a connection after its turn.
@@ -262,9 +225,10 @@ impl<S> Conn<S> {
             last_progress_ms: now_ms,
             idle_ms: 0,
             min_idle_ms: 0,
-            readable: false,
-            writable: true,
-            hung_up: false,
+            flags: SocketFlags {
+                writable: true,
+                ..SocketFlags::default()
+            },
             nodelay: true,
             timestamping: false,
             lingering_allowed: true,
@@ -294,14 +258,6 @@ impl<S> Conn<S> {
             State::ProxyHeader(protocols, _) => *protocols = expected,
             state => *state = State::of_first_bytes(expected),
         }
-    }
-
-    /// Notes the flags of an event.
-    #[inline]
-    pub(super) fn add(&mut self, ready: Readiness) {
-        self.readable |= ready.readable || ready.hung_up;
-        self.writable |= ready.writable;
-        self.hung_up |= ready.hung_up;
     }
 
     /// Activity of the connection for the counters; `None` while it ends, which changes nothing.

@@ -5,11 +5,12 @@ use std::io;
 use super::client::log_truncated;
 use super::serving::Exchanges;
 use super::state::{Closed, Conn, Transport};
-use super::tls::{self, WRITE_BYTES};
 use super::{ended, fetching, probe, trace};
 use crate::io::send::{Missing, Pieces};
 use crate::worker::net::Net;
+use crate::worker::readiness::WRITE_BYTES;
 use crate::worker::shared::Shared;
+use crate::worker::transport;
 
 /// Result of one read.
 pub(super) enum Input {
@@ -27,7 +28,7 @@ pub(super) fn read<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resul
     match sh.net.receive(&mut c.socket, &mut sh.scratch) {
         Ok(0) => {
             trace::received(c, sh, 0);
-            c.readable = false;
+            c.flags.readable = false;
             Ok(Input::End)
         }
         Ok(n) => {
@@ -35,12 +36,12 @@ pub(super) fn read<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resul
             sh.files.input_received();
             // A short read has emptied the socket: a new event will say when there is more. A peer that hung up gives no
             // new event, so its end must be read now.
-            c.readable = n == sh.scratch.len() || c.hung_up;
+            c.flags.readable = n == sh.scratch.len() || c.flags.hung_up;
             Ok(Input::Bytes(n))
         }
         Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-            c.readable = false;
-            c.hung_up = false;
+            c.flags.readable = false;
+            c.flags.hung_up = false;
             probe::nothing_read(c, sh);
             Ok(Input::Nothing)
         }
@@ -53,15 +54,15 @@ pub(super) fn read<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resul
 
 /// Writes what is queued; true if there may be more to do at once.
 pub(super) fn write<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Closed> {
-    if !c.writable {
+    if !c.flags.writable {
         return Ok(false);
     }
     if sh.wants.samples && !probe::begin(c, sh)? {
-        return Ok(c.writable);
+        return Ok(c.flags.writable);
     }
     // During a handshake the protocol above can send nothing: its answer to early data waits.
     let (has_output, is_handshaking) = match c.transport.tls() {
-        Some(tls) => (tls.has_output(), tls.is_handshaking()),
+        Some(tls) => (tls.stream.has_output(), tls.is_handshaking()),
         None => (false, false),
     };
     let Some(exchanges) = c.state.exchanges_mut() else {
@@ -84,7 +85,15 @@ pub(super) fn write<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resu
             let (net, buffers) = (&mut sh.net, &mut sh.tls_buffers);
             let now_ms = sh.clock.mono_ms;
             let missing = Missing::Stop(ahead);
-            tls::send(tls, &mut c.socket, out, net, buffers, now_ms, missing)
+            transport::send(
+                &mut tls.stream,
+                &mut c.socket,
+                out,
+                net,
+                buffers,
+                now_ms,
+                missing,
+            )
         }
         _ => {
             let socket = &mut c.socket;
@@ -93,7 +102,7 @@ pub(super) fn write<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resu
     };
     match result {
         Ok(sent) => {
-            c.writable = !sent.blocked;
+            c.flags.writable = !sent.blocked;
             if sent.bytes > 0 {
                 c.last_progress_ms = sh.clock.mono_ms;
             }
@@ -104,11 +113,12 @@ pub(super) fn write<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resu
             let has_ahead = exchanges.ahead.is_some();
             probe::written(exchanges, &mut c.probe, sh);
             trace::sent(c, sh, sent.bytes, left);
-            let at_missing = left > 0 && c.writable && sent.bytes < WRITE_BYTES && !is_handshaking;
+            let at_missing =
+                left > 0 && c.flags.writable && sent.bytes < WRITE_BYTES && !is_handshaking;
             if at_missing || has_ahead {
                 fetching::go_on(c, sh, at_missing)?;
             }
-            Ok(c.writable && more && !is_handshaking)
+            Ok(c.flags.writable && more && !is_handshaking)
         }
         Err(e) => {
             exchanges.note_failed_write();
@@ -143,8 +153,8 @@ fn write_tls<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool
     };
     let (net, buffers) = (&mut sh.net, &mut sh.tls_buffers);
     let now_ms = sh.clock.mono_ms;
-    let sent = tls::send(
-        tls,
+    let sent = transport::send(
+        &mut tls.stream,
         &mut c.socket,
         &mut sh.nothing,
         net,
@@ -153,6 +163,6 @@ fn write_tls<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool
         Missing::Wait,
     );
     let sent = sent.map_err(|_| Closed)?;
-    c.writable = !sent.blocked;
+    c.flags.writable = !sent.blocked;
     Ok(false)
 }

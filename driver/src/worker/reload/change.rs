@@ -8,7 +8,8 @@ use server_base::listen::Listen;
 use server_http::http::Http;
 
 use super::Reloads;
-use crate::worker::conn::{Readiness, drain};
+use crate::worker::conn::drain;
+use crate::worker::readiness::Readiness;
 use crate::worker::slab::Key;
 use crate::worker::thread_config::ThreadConfig;
 

@@ -26,10 +26,11 @@ use sys::clock;
 use sys::heap::trim;
 use sys::poll::{Events, Interest, Poller, Waker};
 
-use super::conn::{Readiness, drain};
+use super::conn::drain;
 use super::event_loop::EventLoop;
 use super::names;
 use super::net::Sockets;
+use super::readiness::{Readiness, SocketFlags};
 use super::shared::Shared;
 use super::slab::Key;
 use super::tables::{Tables, TokenKind};
@@ -343,13 +344,12 @@ impl EventLoop for Thread {
                 token if token & LISTENER_BIT != 0 => self.accept((token & !LISTENER_BIT) as usize),
                 token => {
                     let key = Key::from_token(token);
-                    let ready = Readiness {
+                    let ready = Readiness::of_socket(SocketFlags {
                         readable: ready.readable,
                         writable: ready.writable,
                         hung_up: ready.closed,
                         eof: ready.eof,
-                        ..Readiness::default()
-                    };
+                    });
                     match TokenKind::of(token) {
                         Some(TokenKind::Upstream) => self.read_upstream(key, ready),
                         _ => self.read(key, ready),

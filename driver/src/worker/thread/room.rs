@@ -14,6 +14,7 @@ use server_http::meters::{self, Event};
 
 use super::{EventLoop, Key, Readiness, Thread};
 use crate::worker::conn::Standing;
+use crate::worker::readiness::SocketFlags;
 
 /// Connections that may be closed, the first of them last.
 pub(super) type Candidates = Vec<(Standing, Key)>;
@@ -44,11 +45,7 @@ impl Thread {
                 continue;
             }
             // A request may be here whose event has not been taken yet.
-            let cause = Readiness {
-                readable: true,
-                ..Readiness::default()
-            };
-            self.read(key, cause);
+            self.read(key, Readiness::of_socket(SocketFlags::READABLE));
             if self.tables.ready.pop_if(|last| *last == key).is_some() {
                 self.turn(key, Readiness::default());
             }

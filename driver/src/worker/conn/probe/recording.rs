@@ -54,11 +54,11 @@ pub(super) fn handshake<S>(c: &mut Conn<S>, tls: &Tls) {
     let Some(recording) = c.probe.recording_mut() else {
         return;
     };
-    if tls.conn.is_early() {
+    if tls.stream.session.is_early() {
         recording.handshake = Handshake::Early;
     }
     if recording.tls == 0
-        && let Some(info) = tls.conn.info()
+        && let Some(info) = tls.stream.session.info()
     {
         recording.tls = info.version.map_or(0, u16::from);
         recording.handshake_us = between(recording.first_read_us, recording.read_us);

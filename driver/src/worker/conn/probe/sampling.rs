@@ -60,7 +60,7 @@ fn asked<S>(c: &mut Conn<S>) -> Option<&mut Exchange> {
 /// it can be asked about; false if nothing more can be written now.
 pub(crate) fn begin<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Closed> {
     let tls = c.transport.tls();
-    let is_held = tls.is_some_and(|tls| tls.is_handshaking() || tls.has_unsent());
+    let is_held = tls.is_some_and(|tls| tls.is_handshaking() || tls.stream.has_unsent());
     if c.probe.sample().is_some() || is_held || !c.nodelay || !matches!(c.peer, Peer::Inet(_)) {
         return Ok(true);
     }
@@ -81,7 +81,7 @@ pub(crate) fn begin<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resu
     let Some((sent, told)) = send(c, sh, lead)? else {
         return Ok(true);
     };
-    c.writable = !sent.blocked;
+    c.flags.writable = !sent.blocked;
     if sent.bytes > 0 {
         c.last_progress_ms = sh.clock.mono_ms;
     }
@@ -118,7 +118,7 @@ pub(crate) fn begin<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resu
     };
     c.probe.set_sample(sample);
     points::written(exchanges, &mut c.probe, sh);
-    Ok(c.writable && !exchanges.out.is_empty())
+    Ok(c.flags.writable && !exchanges.out.is_empty())
 }
 
 /// Sends up to the byte after `lead` bytes of the queue, or with TLS all that is ready, and has that byte timestamped;
@@ -135,7 +135,15 @@ fn send<N: Net>(
     if let Some(tls) = c.transport.tls_mut() {
         let now_ms = sh.clock.mono_ms;
         let (net, buffers) = (&mut sh.net, &mut sh.tls_buffers);
-        let sent = tls::send_stamped(tls, &mut c.socket, out, net, buffers, now_ms, lead);
+        let sent = tls::send_stamped(
+            &mut tls.stream,
+            &mut c.socket,
+            out,
+            net,
+            buffers,
+            now_ms,
+            lead,
+        );
         return sent.map(Some).map_err(|error| {
             if let Some(x) = exchanges.front() {
                 log_truncated(x, &mut c.probe, &error);

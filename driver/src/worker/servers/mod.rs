@@ -27,19 +27,19 @@ use engines::http::BodyLength;
 use server_base::waker::WakeKey;
 use server_upstream::request::Failure;
 
-use super::conn::Readiness;
 use super::net::Net;
+use super::readiness::{Cause, Readiness};
 use super::shared::Shared;
 use ending::{deadline, expire, finish};
 use state::{Ending, Sending, State};
 
 pub use pipeline::{Group, Groups};
-pub use state::{Attempts, Disposition, UpstreamConn};
+pub use state::{Attempts, Disposition, ServerConn};
 
 /// Begins attempts on a new connection or on one that was idle, and runs its first turn; `key` wakes it. The
 /// time for connecting counts where the connection is not `established`.
 pub fn begin<N: Net>(
-    c: &mut UpstreamConn<N::Socket>,
+    c: &mut ServerConn<N::Socket>,
     sh: &mut Shared<N>,
     Group {
         route,
@@ -92,35 +92,35 @@ pub fn begin<N: Net>(
 /// exchange has its turn. False where it is an idle connection that the server has ended, or on which it has sent
 /// something.
 pub fn read_ready<N: Net>(
-    c: &mut UpstreamConn<N::Socket>,
+    c: &mut ServerConn<N::Socket>,
     sh: &mut Shared<N>,
     ready: Readiness,
 ) -> bool {
-    c.add(ready);
+    c.flags.add(ready.socket);
     match c.state {
-        State::Idle { .. } => !c.readable || turn::is_silent(c, sh),
+        State::Idle { .. } => !c.flags.readable || turn::is_silent(c, sh),
         _ => true,
     }
 }
 
 /// Does all that can be done on a connection now.
 pub fn turn<N: Net>(
-    c: &mut UpstreamConn<N::Socket>,
+    c: &mut ServerConn<N::Socket>,
     sh: &mut Shared<N>,
     ready: Readiness,
 ) -> Disposition {
-    c.add(ready);
+    c.flags.add(ready.socket);
     let mut passes = 0;
     let outcome = loop {
         match turn::pass(c, sh) {
             Ok(true) if passes < PASSES_A_TURN => passes += 1,
             Ok(more) => {
-                if ready.expired
+                if ready.cause == Cause::Expired
                     && let State::Busy(a) = &c.state
                 {
                     a.call().wake_if_due(sh.clock.mono_ms);
                 }
-                if ready.expired
+                if ready.cause == Cause::Expired
                     && !more
                     && let Err(ending) = expire(c, sh)
                 {

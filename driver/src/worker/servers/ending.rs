@@ -3,14 +3,14 @@
 use server_upstream::request::{Failure, UpstreamError, UpstreamEvent};
 
 use super::pipelined;
-use super::state::{ActiveAttempt, Disposition, Ending, Receiving, Sending, State, UpstreamConn};
+use super::state::{ActiveAttempt, Disposition, Ending, Receiving, Sending, ServerConn, State};
 use super::turn::{EPIPE, is_silent};
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
 
 /// Ends the attempt, and says what becomes of the connection.
 pub(super) fn finish<N: Net>(
-    c: &mut UpstreamConn<N::Socket>,
+    c: &mut ServerConn<N::Socket>,
     sh: &mut Shared<N>,
     ending: Ending,
 ) -> Disposition {
@@ -81,7 +81,7 @@ fn is_asked_again(a: &ActiveAttempt, failure: &Failure) -> bool {
 /// Whether the connection may serve another request: both sides are complete, its pool takes it, and no unrequested
 /// input comes.
 fn is_reusable<N: Net>(
-    c: &mut UpstreamConn<N::Socket>,
+    c: &mut ServerConn<N::Socket>,
     sh: &mut Shared<N>,
     a: &mut ActiveAttempt,
 ) -> bool {
@@ -98,7 +98,7 @@ fn is_reusable<N: Net>(
         && age_ms < pool.time_ms
         && a.tools.engine.event().is_none()
         && a.tools.engine.is_reusable()
-        && (!(c.readable || c.hung_up) || is_silent(c, sh))
+        && (!(c.flags.readable || c.flags.hung_up) || is_silent(c, sh))
 }
 
 /// Whether the server is known to have processed nothing of a request of which something was sent: it had ended its side
@@ -109,7 +109,7 @@ fn is_reusable<N: Net>(
 /// One server is taken for a closed one that is not: it has ended its side, reads on, and resets the connection before its
 /// system acknowledges what it read. It could not have answered.
 fn is_untouched<N: Net>(
-    c: &mut UpstreamConn<N::Socket>,
+    c: &mut ServerConn<N::Socket>,
     sh: &mut Shared<N>,
     a: &ActiveAttempt,
     failure: &Failure,
@@ -128,7 +128,7 @@ fn is_untouched<N: Net>(
 
 /// The deadline has passed, unless the connection has moved on since it was set.
 pub(super) fn expire<N: Net>(
-    c: &mut UpstreamConn<N::Socket>,
+    c: &mut ServerConn<N::Socket>,
     sh: &mut Shared<N>,
 ) -> Result<(), Ending> {
     if deadline(c) > sh.clock.mono_ms {
@@ -148,7 +148,7 @@ pub(super) fn expire<N: Net>(
 }
 
 /// Returns when the connection is to take a turn if nothing happens before.
-pub(super) fn deadline<S>(c: &UpstreamConn<S>) -> u64 {
+pub(super) fn deadline<S>(c: &ServerConn<S>) -> u64 {
     match &c.state {
         State::Connecting(a) => a.since_ms.saturating_add(a.timeouts.connect_ms),
         State::Busy(a) => busy_deadline(a),

@@ -23,7 +23,7 @@ use server_upstream::route::{Pool, Route, UpstreamAddr};
 use super::engine::{self, Event};
 use super::pipeline::{Pause, Pipeline, Request};
 use super::response::{READ_BYTES, tell};
-use super::state::{ActiveAttempt, Attempts, Ending, Receiving, Sending, State, UpstreamConn};
+use super::state::{ActiveAttempt, Attempts, Ending, Receiving, Sending, ServerConn, State};
 use super::turn::acknowledge;
 use crate::worker::dialer::Dial;
 use crate::worker::net::Net;
@@ -57,7 +57,7 @@ impl Attempts {
 
 /// Puts requests behind the first one of a connection; those that it does not take are asked alone.
 pub(super) fn join<N: Net>(
-    c: &mut UpstreamConn<N::Socket>,
+    c: &mut ServerConn<N::Socket>,
     sh: &mut Shared<N>,
     a: &mut ActiveAttempt,
     (route, calls): (Route, Vec<UpstreamCall>),
@@ -172,7 +172,7 @@ impl ActiveAttempt {
 
 /// Reads once, and delivers complete answers; true if there was input.
 pub(super) fn receive<N: Net>(
-    c: &mut UpstreamConn<N::Socket>,
+    c: &mut ServerConn<N::Socket>,
     sh: &mut Shared<N>,
 ) -> Result<bool, Ending> {
     let State::Pipelined(a) = &mut c.state else {
@@ -181,20 +181,20 @@ pub(super) fn receive<N: Net>(
     if a.unwritable.is_some() {
         return Err(Ending::AskAgain);
     }
-    if !c.readable {
+    if !c.flags.readable {
         return Ok(false);
     }
     let buffer = &mut sh.attempts.buffer;
     let read = match sh.net.receive_into(&mut c.socket, buffer, READ_BYTES) {
         Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-            (c.readable, c.hung_up) = (false, false);
+            (c.flags.readable, c.flags.hung_up) = (false, false);
             return Ok(false);
         }
         Ok(0) | Err(_) => return Err(Ending::AskAgain),
         Ok(read) => read,
     };
     sh.files.input_received();
-    c.readable = read == READ_BYTES || c.hung_up;
+    c.flags.readable = read == READ_BYTES || c.flags.hung_up;
     let now_ms = sh.clock.mono_ms;
     a.read_ms = now_ms;
     a.tools.engine.receive(buffer);
@@ -211,7 +211,7 @@ pub(super) fn receive<N: Net>(
         }
         if is_last {
             promote(c, rest, now_ms)?;
-        } else if !c.readable {
+        } else if !c.flags.readable {
             acknowledge(a, &mut c.socket, &mut sh.net);
         }
     }
@@ -257,7 +257,7 @@ impl Pipeline {
 }
 
 /// The answer to the last request has begun: from here on the connection is its own.
-fn promote<S>(c: &mut UpstreamConn<S>, rest: u64, now_ms: u64) -> Result<(), Ending> {
+fn promote<S>(c: &mut ServerConn<S>, rest: u64, now_ms: u64) -> Result<(), Ending> {
     let State::Pipelined(mut a) = std::mem::replace(&mut c.state, State::Closed) else {
         return Ok(());
     };

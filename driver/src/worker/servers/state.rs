@@ -15,10 +15,10 @@ use server_upstream::route::{Pool, Route, Timeouts, UpstreamAddr};
 
 use super::engine::{self, Engine};
 use super::pipeline::{Pause, Pipeline};
-use crate::worker::conn::Readiness;
+use crate::worker::readiness::SocketFlags;
 
 /// A connection to a server.
-pub struct UpstreamConn<S> {
+pub struct ServerConn<S> {
     pub(super) socket: S,
     pub(super) state: State,
     /// When it was begun.
@@ -27,14 +27,7 @@ pub struct UpstreamConn<S> {
     pub(super) sent_before: u64,
     /// Requests, with the one in progress.
     pub(super) requests: u32,
-    /// Input may be waiting in the socket.
-    pub(super) readable: bool,
-    /// The socket may take output.
-    pub(super) writable: bool,
-    /// The server has ended its side or reset the connection: read until that is seen.
-    pub(super) hung_up: bool,
-    /// The server has ended its side, and the connection is whole: a read that empties the socket is the last.
-    pub(super) eof: bool,
+    pub(super) flags: SocketFlags,
     /// TCP_NODELAY has been set.
     pub(super) nodelay: bool,
 }
@@ -267,7 +260,7 @@ impl ActiveAttempt {
     }
 }
 
-impl<S> UpstreamConn<S> {
+impl<S> ServerConn<S> {
     /// A connection that has just been begun, for an attempt, and may be established already.
     pub fn new(socket: S, established: bool, now_ms: u64) -> Self {
         Self {
@@ -276,20 +269,12 @@ impl<S> UpstreamConn<S> {
             since_ms: now_ms,
             sent_before: 0,
             requests: 0,
-            readable: false,
-            writable: established,
-            hung_up: false,
-            eof: false,
+            flags: SocketFlags {
+                writable: established,
+                ..SocketFlags::default()
+            },
             nodelay: false,
         }
-    }
-
-    /// Notes the flags of an event.
-    pub(super) fn add(&mut self, ready: Readiness) {
-        self.readable |= ready.readable || ready.hung_up;
-        self.writable |= ready.writable;
-        self.hung_up |= ready.hung_up;
-        self.eof |= ready.eof;
     }
 
     /// The number of the pool in which the connection is idle.

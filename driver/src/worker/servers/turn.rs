@@ -7,14 +7,14 @@ use server_upstream::request::{Failure, UpstreamEvent};
 use super::engine::Event;
 use super::pipelined;
 use super::response::{READ_BYTES, tell};
-use super::state::{ActiveAttempt, Draining, Ending, Receiving, Sending, State, UpstreamConn};
-use crate::worker::conn::WRITE_BYTES;
+use super::state::{ActiveAttempt, Draining, Ending, Receiving, Sending, ServerConn, State};
 use crate::worker::net::Net;
+use crate::worker::readiness::WRITE_BYTES;
 use crate::worker::shared::Shared;
 
 /// One pass; true if there may be more to do at once.
 pub(super) fn pass<N: Net>(
-    c: &mut UpstreamConn<N::Socket>,
+    c: &mut ServerConn<N::Socket>,
     sh: &mut Shared<N>,
 ) -> Result<bool, Ending> {
     match &mut c.state {
@@ -39,26 +39,26 @@ pub(super) fn pass<N: Net>(
 }
 
 /// Whether nothing has come on an idle connection.
-pub(super) fn is_silent<N: Net>(c: &mut UpstreamConn<N::Socket>, sh: &mut Shared<N>) -> bool {
+pub(super) fn is_silent<N: Net>(c: &mut ServerConn<N::Socket>, sh: &mut Shared<N>) -> bool {
     let buffer = &mut sh.attempts.buffer;
     let silent = match sh.net.receive_into(&mut c.socket, buffer, 1) {
         Err(e) => e.kind() == io::ErrorKind::WouldBlock,
         Ok(_) => false,
     };
     buffer.clear();
-    (c.readable, c.hung_up) = (false, false);
+    (c.flags.readable, c.flags.hung_up) = (false, false);
     silent
 }
 
 /// Looks whether the connection is established.
-fn connecting<N: Net>(c: &mut UpstreamConn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Ending> {
-    if !c.writable && !c.hung_up {
+fn connecting<N: Net>(c: &mut ServerConn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Ending> {
+    if !c.flags.writable && !c.flags.hung_up {
         return Ok(false);
     }
     if let Some(error) = sh.net.take_error(&mut c.socket) {
         return Err(Ending::failed("connect()", &error));
     }
-    if !c.writable {
+    if !c.flags.writable {
         return Ok(false);
     }
     let State::Connecting(mut a) = std::mem::replace(&mut c.state, State::Closed) else {
@@ -72,7 +72,7 @@ fn connecting<N: Net>(c: &mut UpstreamConn<N::Socket>, sh: &mut Shared<N>) -> Re
 }
 
 /// The exchange has given its attempt up: where little of the response is left, that is dropped and the connection kept.
-fn give_up<S>(c: &mut UpstreamConn<S>, now_ms: u64) -> Result<bool, Ending> {
+fn give_up<S>(c: &mut ServerConn<S>, now_ms: u64) -> Result<bool, Ending> {
     let State::Busy(a) = std::mem::replace(&mut c.state, State::Closed) else {
         return Err(Ending::GivenUp);
     };
@@ -98,17 +98,17 @@ fn give_up<S>(c: &mut UpstreamConn<S>, now_ms: u64) -> Result<bool, Ending> {
 }
 
 /// Reads and drops what is left of a response.
-fn drain<N: Net>(c: &mut UpstreamConn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Ending> {
+fn drain<N: Net>(c: &mut ServerConn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Ending> {
     let State::Draining(a, draining) = &mut c.state else {
         return Ok(false);
     };
-    if !c.readable {
+    if !c.flags.readable {
         return Ok(false);
     }
     let buffer = &mut sh.attempts.buffer;
     match sh.net.receive_into(&mut c.socket, buffer, READ_BYTES) {
         Ok(read) if read > 0 => {
-            c.readable = read == READ_BYTES || c.hung_up;
+            c.flags.readable = read == READ_BYTES || c.flags.hung_up;
             draining.left_bytes = draining.left_bytes.saturating_sub(read as u64);
             let left = draining.left_bytes;
             a.tools.engine.receive(buffer);
@@ -127,7 +127,7 @@ fn drain<N: Net>(c: &mut UpstreamConn<N::Socket>, sh: &mut Shared<N>) -> Result<
             }
         }
         Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-            c.readable = false;
+            c.flags.readable = false;
             Ok(false)
         }
         _ => Err(Ending::GivenUp),
@@ -135,7 +135,7 @@ fn drain<N: Net>(c: &mut UpstreamConn<N::Socket>, sh: &mut Shared<N>) -> Result<
 }
 
 /// Reads once, no more than the exchange has room for, and handles the events; true if there was input.
-fn receive<N: Net>(c: &mut UpstreamConn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Ending> {
+fn receive<N: Net>(c: &mut ServerConn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Ending> {
     let State::Busy(a) = &mut c.state else {
         return Ok(false);
     };
@@ -144,14 +144,14 @@ fn receive<N: Net>(c: &mut UpstreamConn<N::Socket>, sh: &mut Shared<N>) -> Resul
     if std::mem::replace(&mut a.paused, window == 0) && window > 0 {
         a.read_ms = now_ms;
     }
-    if !c.readable || window == 0 || a.response == Receiving::TunnelEnded {
+    if !c.flags.readable || window == 0 || a.response == Receiving::TunnelEnded {
         return Ok(false);
     }
     let most = usize::try_from(window).map_or(READ_BYTES, |window| window.min(READ_BYTES));
     let buffer = &mut sh.attempts.buffer;
     match sh.net.receive_into(&mut c.socket, buffer, most) {
         Ok(0) => {
-            c.readable = false;
+            c.flags.readable = false;
             sh.files.input_received();
             receive_eof(c, sh)?;
             Ok(false)
@@ -165,20 +165,20 @@ fn receive<N: Net>(c: &mut UpstreamConn<N::Socket>, sh: &mut Shared<N>) -> Resul
                 a.response = Receiving::Head;
             }
             // A short read has emptied the socket, unless the server's end is behind it.
-            let is_last = c.eof && read < most;
-            c.readable = read == most || (c.hung_up && !is_last);
+            let is_last = c.flags.eof && read < most;
+            c.flags.readable = read == most || (c.flags.hung_up && !is_last);
             a.tools.engine.receive(buffer);
             tell(a, now_ms)?;
             if is_last {
                 receive_eof(c, sh)?;
-            } else if !c.readable {
+            } else if !c.flags.readable {
                 acknowledge(a, &mut c.socket, &mut sh.net);
             }
             Ok(true)
         }
         Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-            c.readable = false;
-            c.hung_up = false;
+            c.flags.readable = false;
+            c.flags.hung_up = false;
             match a.unwritable {
                 // Nothing was said before the connection broke.
                 Some(errno) => Err(Ending::Failed(Failure::Socket {
@@ -201,7 +201,7 @@ pub(super) fn acknowledge<N: Net>(a: &mut ActiveAttempt, socket: &mut N::Socket,
 }
 
 /// The server has ended its side.
-fn receive_eof<N: Net>(c: &mut UpstreamConn<N::Socket>, sh: &mut Shared<N>) -> Result<(), Ending> {
+fn receive_eof<N: Net>(c: &mut ServerConn<N::Socket>, sh: &mut Shared<N>) -> Result<(), Ending> {
     let State::Busy(a) = &mut c.state else {
         return Ok(());
     };
@@ -234,7 +234,7 @@ fn receive_eof<N: Net>(c: &mut UpstreamConn<N::Socket>, sh: &mut Shared<N>) -> R
 }
 
 /// Looks whether the reset has come.
-fn unanswered<N: Net>(c: &mut UpstreamConn<N::Socket>, sh: &mut Shared<N>) -> Result<(), Ending> {
+fn unanswered<N: Net>(c: &mut ServerConn<N::Socket>, sh: &mut Shared<N>) -> Result<(), Ending> {
     match sh.net.take_error(&mut c.socket) {
         Some(error) => Err(Ending::failed("recv()", &error)),
         None => Ok(()),
@@ -242,7 +242,7 @@ fn unanswered<N: Net>(c: &mut UpstreamConn<N::Socket>, sh: &mut Shared<N>) -> Re
 }
 
 /// Takes what the exchange has of the request, and writes; true if there may be more to do at once.
-fn write<N: Net>(c: &mut UpstreamConn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Ending> {
+fn write<N: Net>(c: &mut ServerConn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Ending> {
     let (State::Busy(a) | State::Pipelined(a)) = &mut c.state else {
         return Ok(false);
     };
@@ -255,7 +255,7 @@ fn write<N: Net>(c: &mut UpstreamConn<N::Socket>, sh: &mut Shared<N>) -> Result<
     if a.unwritable.is_some() {
         a.tools.out.clear();
     }
-    if c.writable && !a.tools.out.is_empty() {
+    if c.flags.writable && !a.tools.out.is_empty() {
         // A request that leaves in one write waits for no acknowledgement of what was sent before.
         let is_alone = c.sent_before == 0
             && a.sent_bytes == 0
@@ -267,7 +267,7 @@ fn write<N: Net>(c: &mut UpstreamConn<N::Socket>, sh: &mut Shared<N>) -> Result<
         }
         match sh.net.send(&mut c.socket, &mut a.tools.out, WRITE_BYTES, 0) {
             Ok(sent) => {
-                c.writable = !sent.blocked;
+                c.flags.writable = !sent.blocked;
                 wrote(a, sent.bytes, now_ms);
             }
             Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => {
@@ -277,7 +277,7 @@ fn write<N: Net>(c: &mut UpstreamConn<N::Socket>, sh: &mut Shared<N>) -> Result<
                 // The server may have answered before it closed: that is read first.
                 a.unwritable = Some(errno(&e));
                 a.tools.out.clear();
-                c.readable = true;
+                c.flags.readable = true;
                 return Ok(true);
             }
         }
@@ -295,7 +295,7 @@ fn write<N: Net>(c: &mut UpstreamConn<N::Socket>, sh: &mut Shared<N>) -> Result<
     }
     // A send that ends at its limit leaves room in the socket, of which no event tells.
     let has_more = !a.tools.out.is_empty() || (a.call().has_body() && a.request == Sending::Body);
-    Ok(c.writable && has_more)
+    Ok(c.flags.writable && has_more)
 }
 
 fn wrote(a: &mut ActiveAttempt, bytes: u64, now_ms: u64) {
