@@ -4,11 +4,11 @@ use std::io;
 use std::ops::ControlFlow;
 
 use driver::worker::conn::Conn;
-use driver::worker::event_loop::EventLoop;
+use driver::worker::event_loop::{Client, EventLoop, Server};
 use driver::worker::readiness::{Readiness, SocketFlags};
 use driver::worker::shared::Shared;
 use driver::worker::slab::Key;
-use driver::worker::tables::Tables;
+use driver::worker::tables::{Tables, TokenKind};
 
 use super::{Memory, Socket};
 
@@ -68,13 +68,13 @@ impl EventLoop for Loop {
     fn read_ready(&mut self) -> ControlFlow<()> {
         let ready = Readiness::of_socket(SocketFlags::READABLE);
         if self.client().is_some_and(|socket| socket.asked) {
-            self.read(self.client, ready);
+            self.read::<Client<Self>>(self.client, ready);
         }
         for at in 0..self.servers.len() {
             let key = self.servers[at];
             let conn = self.tables.upstreams.get_mut(key);
             if conn.is_some_and(|conn| conn.socket().asked) {
-                self.read_upstream(key, ready);
+                self.read::<Server<Self>>(key, ready);
             }
         }
         ControlFlow::Continue(())
@@ -86,9 +86,7 @@ impl EventLoop for Loop {
 
     fn panicked(&mut self) {}
 
-    fn closed(&mut self, _: Key) {}
-
-    fn upstream_closed(&mut self) {}
+    fn closed(&mut self, _: TokenKind, _: Key) {}
 
     fn admit_upstream(&mut self) -> bool {
         true

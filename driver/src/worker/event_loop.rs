@@ -1,8 +1,8 @@
 //! The order of a turn of the loop.
 //!
-//! A thread and the simulator are both an [`EventLoop`]: they say where events come from, what a panic costs and what is
-//! noted when a connection is closed. Everything else about a turn is here, so that the order under test is the order that
-//! serves:
+//! A thread and the simulator are both an [`EventLoop`]: they supply events, contain panics and take note of closed
+//! connections. Everything else about a turn is here, so that the order under test is the order that serves. The steps of an
+//! entry are written once for all tables ([`Entry`]):
 //!
 //! ```text
 //! intake    reads from all that is ready, and carries out orders; idle connections to servers that have ended are closed
@@ -22,9 +22,9 @@ use server_upstream::request::{Failure, UpstreamError, UpstreamEvent};
 use server_upstream::route::Route;
 use sys::connect::Connecting;
 
-use super::conn::{
-    Ahead, Conn, Disposition, add_cpu, answer, end_probe, look_at_arms, read_ready, turn, wake,
-};
+use super::conn::{Ahead, Conn, answer, look_at_arms};
+use super::disposition::Disposition;
+use super::entry::Entry;
 use super::net::Net;
 use super::readiness::{Cause, Part, Readiness};
 use super::servers::{self, Group, Groups, ServerConn};
@@ -33,28 +33,30 @@ use super::slab::Key;
 use super::tables::{Tables, TokenKind};
 use super::wakes::{ROUNDS_MAX, run_woken};
 
-/// A loop that has tables of connections and runs their turns.
+/// A client of a loop.
+pub type Client<L> = Conn<<<L as EventLoop>::Net as Net>::Socket>;
+/// A connection of a loop to a server.
+pub type Server<L> = ServerConn<<<L as EventLoop>::Net as Net>::Socket>;
+
+/// A loop that has tables of entries and runs their turns.
 pub trait EventLoop: Sized {
     /// The sockets of the connections.
     type Net: Net;
 
-    /// The tables, and what all connections share.
+    /// The tables, and the state shared by all entries.
     fn parts(&mut self) -> (&mut Tables<Self::Net>, &mut Shared<Self::Net>);
 
-    /// Reads from all that is ready ([`Self::read`]), and carries out orders; breaks where the loop is to end.
+    /// Reads from all that is ready ([`Self::read`]), and carries out orders; breaks if the loop is to end.
     fn read_ready(&mut self) -> ControlFlow<()>;
 
-    /// Calls a step of one connection; `None` if it panicked and that costs no more than the connection.
+    /// Calls a step of one entry; `None` if it panicked and that costs no more than the entry.
     fn contain<T>(step: impl FnOnce() -> T) -> Option<T>;
 
-    /// A panic was contained to a connection, which is closed now.
+    /// A panic was contained to an entry, which is closed now.
     fn panicked(&mut self);
 
-    /// A connection of a client was closed.
-    fn closed(&mut self, key: Key);
-
-    /// A connection to a server was closed.
-    fn upstream_closed(&mut self);
+    /// An entry was closed.
+    fn closed(&mut self, kind: TokenKind, key: Key);
 
     /// Whether one more connection to a server may be made; another one may be closed for it.
     fn admit_upstream(&mut self) -> bool;
@@ -71,39 +73,32 @@ pub trait EventLoop: Sized {
     /// One turn of the loop, in the order of the module's documentation.
     fn turn_all(&mut self) -> ControlFlow<()> {
         self.read_ready()?;
-        if !self.parts().0.ready_upstreams.is_empty() {
-            let mut ready = std::mem::take(&mut self.parts().0.ready_upstreams);
+        if !self.parts().0.upstreams.ready.is_empty() {
+            let mut ready = std::mem::take(&mut self.parts().0.upstreams.ready);
             for key in ready.drain(..) {
-                self.turn_upstream(key, Readiness::default());
+                self.turn::<Server<Self>>(key, Readiness::default());
             }
-            self.parts().0.ready_upstreams = ready;
+            self.parts().0.upstreams.ready = ready;
         }
         // The list is put back with its memory; nobody is read from meanwhile.
-        let mut ready = std::mem::take(&mut self.parts().0.ready);
+        let mut ready = std::mem::take(&mut self.parts().0.clients.ready);
         match ready.as_slice() {
-            [key] => self.turn(*key, Readiness::default()),
+            [key] => self.turn::<Client<Self>>(*key, Readiness::default()),
             keys => self.turn_together(keys),
         }
         ready.clear();
         let (tables, shared) = self.parts();
-        tables.ready = ready;
+        tables.clients.ready = ready;
         shared.files.end_turn();
         if !shared.wakers.is_empty() || !shared.dialer.calls.is_empty() {
             self.run_rounds();
         }
-        let (tables, shared) = self.parts();
-        let expired = Readiness::of(Cause::Expired);
-        let now_ms = shared.clock.mono_ms;
-        for key in tables.clients.expire(now_ms) {
-            self.turn(key, expired);
-        }
-        let tables = self.parts().0;
-        if !tables.upstreams.is_empty() {
-            for key in tables.upstreams.expire(now_ms) {
-                self.turn_upstream(key, expired);
-            }
+        let now_ms = self.parts().1.clock.mono_ms;
+        self.expire::<Client<Self>>(now_ms);
+        if !self.parts().0.upstreams.is_empty() {
+            self.expire::<Server<Self>>(now_ms);
             for key in self.parts().0.idle.take_surplus(now_ms) {
-                self.close_upstream(key);
+                self.close::<Server<Self>>(key);
             }
         }
         self.parts().0.closing.clear();
@@ -133,10 +128,8 @@ pub trait EventLoop: Sized {
             run_woken(&wakers, |token, keys| {
                 let key = Key::from_token(token);
                 match TokenKind::of(token) {
-                    Some(TokenKind::Client) => {
-                        self.decide(key, |conn, shared| wake(conn, shared, keys));
-                    }
-                    Some(TokenKind::Upstream) => self.turn_upstream(key, Readiness::default()),
+                    Some(TokenKind::Client) => self.wake::<Client<Self>>(key, keys),
+                    Some(TokenKind::Upstream) => self.wake::<Server<Self>>(key, keys),
                     _ => {}
                 }
             });
@@ -144,14 +137,11 @@ pub trait EventLoop: Sized {
         }
     }
 
-    /// Reads from a client that is ready and notes it for its turn.
-    fn read(&mut self, key: Key, ready: Readiness) {
-        match self.step(key, |conn, shared| read_ready(conn, shared, ready)) {
-            Some(true) => self.parts().0.ready.push(key),
-            // The turn that follows logs requests that do not outlive their client.
-            Some(false) => {
-                self.turn(key, Readiness::of(Cause::Broken));
-            }
+    /// Reads from an entry that is ready and notes it for its turn.
+    fn read<E: Entry<Self::Net>>(&mut self, key: Key, ready: Readiness) {
+        match self.step(key, |entry: &mut E, shared| entry.read_ready(shared, ready)) {
+            Some(true) => E::table(self.parts().0).ready.push(key),
+            Some(false) => self.decide::<E>(key, E::end),
             None => {}
         }
     }
@@ -166,14 +156,16 @@ pub trait EventLoop: Sized {
                 self.parts().1.files.look_up(WRITTEN_TOGETHER);
             }
             self.parts().1.files.begin_expected();
-            let ahead = self.step(*key, answer).unwrap_or(Ahead::Nothing);
+            let ahead = self
+                .step::<Client<Self>, _>(*key, answer)
+                .unwrap_or(Ahead::Nothing);
             self.parts().1.files.end_expected();
             parts[at - written] = match ahead {
                 Ahead::Response | Ahead::CostlyResponse => Part::Write,
                 Ahead::Nothing | Ahead::End => Part::Whole,
             };
             if ahead == Ahead::End {
-                self.close(*key);
+                self.close::<Client<Self>>(*key);
             }
             let next = at + 1;
             if next - written == WRITTEN_TOGETHER
@@ -181,80 +173,84 @@ pub trait EventLoop: Sized {
                 || next == keys.len()
             {
                 for (key, part) in keys[written..next].iter().zip(parts) {
-                    self.turn(*key, Readiness::of_part(part));
+                    self.turn::<Client<Self>>(*key, Readiness::of_part(part));
                 }
                 written = next;
             }
         }
     }
 
-    /// Runs the turn of a client's connection.
-    fn turn(&mut self, key: Key, ready: Readiness) {
-        self.decide(key, |conn, shared| turn(conn, shared, ready));
+    /// Runs the turn of an entry.
+    fn turn<E: Entry<Self::Net>>(&mut self, key: Key, ready: Readiness) {
+        self.decide(key, |entry: &mut E, shared| entry.turn(shared, ready));
     }
 
-    /// Closes a client at once; what was in progress is logged as far as it came.
-    fn abort(&mut self, key: Key) {
-        self.turn(key, Readiness::of(Cause::Aborted));
+    /// Runs the turn of an entry, streams of which were woken.
+    fn wake<E: Entry<Self::Net>>(&mut self, key: Key, keys: &[WakeKey]) {
+        self.decide(key, |entry: &mut E, shared| entry.wake(shared, keys));
     }
 
-    /// Does something with a client that decides over it.
-    fn decide(
+    /// Runs the turns of entries whose deadline has passed.
+    fn expire<E: Entry<Self::Net>>(&mut self, now_ms: u64) {
+        for key in E::table(self.parts().0).expire(now_ms) {
+            self.turn::<E>(key, Readiness::of(Cause::Expired));
+        }
+    }
+
+    /// Closes an entry at once; exchanges in progress are logged as far as they came.
+    fn abort<E: Entry<Self::Net>>(&mut self, key: Key) {
+        self.turn::<E>(key, Readiness::of(Cause::Aborted));
+    }
+
+    /// Runs a step of an entry that decides what becomes of it.
+    fn decide<E: Entry<Self::Net>>(
         &mut self,
         key: Key,
-        step: impl FnOnce(&mut ConnOf<Self>, &mut Shared<Self::Net>) -> Disposition,
+        step: impl FnOnce(&mut E, &mut Shared<Self::Net>) -> Disposition<E::Place>,
     ) {
         match self.step(key, step) {
             Some(Disposition::Keep { deadline_ms }) => {
-                self.parts().0.clients.arm(key, deadline_ms);
+                E::table(self.parts().0).arm(key, deadline_ms);
             }
-            Some(Disposition::Close) => self.close(key),
+            Some(Disposition::Park { place, deadline_ms }) => {
+                let (tables, shared) = self.parts();
+                E::table(tables).arm(key, deadline_ms);
+                if let Some(surplus) = E::park(tables, key, place, shared.clock.mono_ms) {
+                    self.close::<E>(surplus);
+                }
+            }
+            Some(Disposition::Close) => self.close::<E>(key),
             None => {}
         }
     }
 
-    /// Does something with a client; `None` if it is gone, or has gone by a panic.
-    fn step<T>(
+    /// Runs a step of an entry; `None` if it is gone, or has gone by a panic.
+    fn step<E: Entry<Self::Net>, T>(
         &mut self,
         key: Key,
-        step: impl FnOnce(&mut ConnOf<Self>, &mut Shared<Self::Net>) -> T,
+        step: impl FnOnce(&mut E, &mut Shared<Self::Net>) -> T,
     ) -> Option<T> {
         let (tables, shared) = self.parts();
-        shared.owner = tables.clients.token(key);
-        let conn = tables.clients.get_mut(key)?;
-        shared.cpu.begin();
-        let result = Self::contain(|| step(conn, shared));
-        if shared.cpu.is_measuring() {
-            add_cpu(conn, shared.cpu.end());
-        }
+        let table = E::table(tables);
+        let token = table.token(key);
+        let entry = table.get_mut(key)?;
+        E::enter(token, shared);
+        let result = Self::contain(|| step(entry, shared));
+        entry.leave(shared);
         if result.is_none() {
             self.panicked();
-            self.close(key);
+            self.close::<E>(key);
         }
         result
     }
 
-    /// Takes a client out.
-    fn close(&mut self, key: Key) {
+    /// Takes an entry out.
+    fn close<E: Entry<Self::Net>>(&mut self, key: Key) {
         let (tables, shared) = self.parts();
-        if let Some(mut conn) = tables.clients.remove(key) {
-            end_probe(&mut conn, shared);
+        if let Some(entry) = E::table(tables).remove(key) {
+            entry.close(tables, shared, key);
+            self.closed(E::KIND, key);
         }
-        self.closed(key);
-    }
-
-    /// Notes a connection to a server that is ready for its turn; one that is idle and has ended is closed.
-    fn read_upstream(&mut self, key: Key, ready: Readiness) {
-        match self.step_upstream(key, |conn, shared| servers::read_ready(conn, shared, ready)) {
-            Some(true) => self.parts().0.ready_upstreams.push(key),
-            Some(false) => self.close_upstream(key),
-            None => {}
-        }
-    }
-
-    /// Runs the turn of a connection to a server.
-    fn turn_upstream(&mut self, key: Key, ready: Readiness) {
-        self.decide_upstream(key, |conn, shared| servers::turn(conn, shared, ready));
     }
 
     /// Assigns connections to requested attempts: each its own, or one to several.
@@ -317,7 +313,7 @@ pub trait EventLoop: Sized {
             owner: self.parts().0.upstreams.token(key),
             stream: 0,
         };
-        self.decide_upstream(key, |conn, shared| {
+        self.decide(key, |conn: &mut Server<Self>, shared| {
             servers::begin(conn, shared, group, wake_key, established)
         });
     }
@@ -346,67 +342,10 @@ pub trait EventLoop: Sized {
         match self.register_upstream(key) {
             Ok(()) => Ok((key, established)),
             Err(error) => {
-                self.close_upstream(key);
+                self.close::<Server<Self>>(key);
                 Err(of_socket("epoll_ctl()", &error))
             }
         }
-    }
-
-    /// Does something with a connection to a server that decides over it.
-    fn decide_upstream(
-        &mut self,
-        key: Key,
-        step: impl FnOnce(&mut UpstreamOf<Self>, &mut Shared<Self::Net>) -> servers::Disposition,
-    ) {
-        match self.step_upstream(key, step) {
-            Some(servers::Disposition::Keep { deadline_ms }) => {
-                self.parts().0.upstreams.arm(key, deadline_ms);
-            }
-            Some(servers::Disposition::Pool {
-                pool,
-                addr,
-                deadline_ms,
-            }) => {
-                let (tables, shared) = self.parts();
-                tables.upstreams.arm(key, deadline_ms);
-                let since_ms = shared.clock.mono_ms;
-                let pool = (pool.id, pool.connections);
-                if let Some(surplus) = tables.idle.insert(pool, addr, key, since_ms) {
-                    self.close_upstream(surplus);
-                }
-            }
-            Some(servers::Disposition::Close) => self.close_upstream(key),
-            None => {}
-        }
-    }
-
-    /// Does something with a connection to a server; `None` if it is gone, or has gone by a panic.
-    fn step_upstream<T>(
-        &mut self,
-        key: Key,
-        step: impl FnOnce(&mut UpstreamOf<Self>, &mut Shared<Self::Net>) -> T,
-    ) -> Option<T> {
-        let (tables, shared) = self.parts();
-        let conn = tables.upstreams.get_mut(key)?;
-        let result = Self::contain(|| step(conn, shared));
-        if result.is_none() {
-            self.panicked();
-            self.close_upstream(key);
-        }
-        result
-    }
-
-    /// Takes a connection to a server out. The attempt in progress fails by that (`UpstreamCall` as it is dropped).
-    fn close_upstream(&mut self, key: Key) {
-        let tables = self.parts().0;
-        let Some(conn) = tables.upstreams.remove(key) else {
-            return;
-        };
-        if let Some(pool) = conn.idle_pool() {
-            tables.idle.remove(pool, key);
-        }
-        tables.closing.push(conn);
-        self.upstream_closed();
     }
 
     /// Closes the sockets of connections to servers that are over; false if there are none.
@@ -421,17 +360,12 @@ pub trait EventLoop: Sized {
     fn close_idle_upstream(&mut self) -> bool {
         let oldest = self.parts().0.idle.take_oldest();
         if let Some(key) = oldest {
-            self.close_upstream(key);
+            self.close::<Server<Self>>(key);
             self.close_sockets();
         }
         oldest.is_some()
     }
 }
-
-/// A connection of a loop.
-type ConnOf<L> = Conn<<<L as EventLoop>::Net as Net>::Socket>;
-/// A connection to a server of a loop.
-type UpstreamOf<L> = ServerConn<<<L as EventLoop>::Net as Net>::Socket>;
 
 fn of_socket(call: &'static str, error: &io::Error) -> Failure {
     Failure::Socket {

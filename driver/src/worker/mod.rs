@@ -10,6 +10,8 @@ mod background_fetch;
 pub mod conn;
 pub mod cpu;
 pub mod dialer;
+pub mod disposition;
+pub mod entry;
 pub mod event_loop;
 mod huge_pages;
 mod keeper;

@@ -24,9 +24,9 @@ use std::sync::Arc;
 
 use server_http::http::{Http, LocalHttp};
 
-use super::event_loop::EventLoop;
-use super::slab::Key;
 use super::thread_config::ThreadConfig;
+use super::event_loop::{Client, EventLoop};
+use super::slab::Key;
 
 pub use change::Change;
 
@@ -116,7 +116,7 @@ pub trait Reloads: EventLoop {
         let is_older = conn.is_some_and(|conn| conn.is_older_than(number));
         self.sweeping(key, number, is_older);
         if is_older {
-            self.abort(key);
+            self.abort::<Client<Self>>(key);
         }
     }
 }

@@ -19,6 +19,8 @@ pub struct Table<T> {
     timers: Timers,
     /// Things whose timer was due in a turn that had enough of them.
     overdue: VecDeque<Key>,
+    /// Things that were read from and wait for their turn.
+    pub ready: Vec<Key>,
 }
 
 /// A kind of things, and its place in the tokens that name them.
@@ -55,12 +57,8 @@ impl TokenKind {
 pub struct Tables<N: Net> {
     /// Connections of clients.
     pub clients: Table<Conn<N::Socket>>,
-    /// Clients that have been read from and wait for their turn.
-    pub ready: Vec<Key>,
     /// Connections to servers.
     pub upstreams: Table<ServerConn<N::Socket>>,
-    /// Connections to servers that are ready and wait for their turn.
-    pub ready_upstreams: Vec<Key>,
     /// Connections to servers that are idle.
     pub idle: IdleConnections,
     /// Connections to servers that are over; their sockets are closed at the end of the turn.
@@ -75,6 +73,7 @@ impl<T> Table<T> {
             slab: Slab::new(),
             timers: Timers::new(now_ms),
             overdue: VecDeque::new(),
+            ready: Vec::new(),
         }
     }
 
@@ -175,9 +174,7 @@ impl<N: Net> Tables<N> {
     pub fn new(now_ms: u64) -> Self {
         Self {
             clients: Table::new(TokenKind::Client, now_ms),
-            ready: Vec::new(),
             upstreams: Table::new(TokenKind::Upstream, now_ms),
-            ready_upstreams: Vec::new(),
             idle: IdleConnections::default(),
             closing: Vec::new(),
         }

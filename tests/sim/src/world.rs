@@ -12,12 +12,12 @@ use std::sync::Arc;
 
 use driver::io::files::Limits;
 use driver::worker::conn::{Conn, drain};
-use driver::worker::event_loop::EventLoop;
+use driver::worker::event_loop::{Client, EventLoop, Server};
 use driver::worker::readiness::Readiness;
 use driver::worker::reload::{Change, Changes, Reloads};
 use driver::worker::shared::Shared;
 use driver::worker::slab::Key;
-use driver::worker::tables::Tables;
+use driver::worker::tables::{Tables, TokenKind};
 use driver::worker::thread_config::ThreadConfig;
 use server_base::waker::WakeKey;
 use server_http::exchange::{Env, Peer};
@@ -221,7 +221,7 @@ impl World {
             closed: None,
             key,
         });
-        self.turn(key, Readiness::default());
+        self.turn::<Client<Self>>(key, Readiness::default());
         self.links.len() - 1
     }
 
@@ -262,14 +262,14 @@ impl World {
     /// A turn for nothing, of a connection that may be gone.
     pub fn spurious(&mut self, index: usize, cause: Readiness) {
         self.tick();
-        self.turn(self.links[index].key, cause);
+        self.turn::<Client<Self>>(self.links[index].key, cause);
     }
 
     /// A turn for nothing, of a connection to a server.
     pub fn spurious_upstream(&mut self, dice: u64, cause: Readiness) {
         self.tick();
         if let Some((key, _)) = self.dialed.get(dice as usize % self.dialed.len().max(1)) {
-            self.turn_upstream(*key, cause);
+            self.turn::<Server<Self>>(*key, cause);
         }
     }
 
@@ -293,7 +293,7 @@ impl World {
             return;
         }
         let event = link.wire.borrow_mut().event();
-        self.read(key, Readiness::of_socket(event));
+        self.read::<Client<Self>>(key, Readiness::of_socket(event));
     }
 
     /// Reads from the connections to servers that are ready.
@@ -305,7 +305,7 @@ impl World {
                 continue;
             }
             let (key, event) = (*key, wire.borrow_mut().event());
-            self.read_upstream(key, Readiness::of_socket(event));
+            self.read::<Server<Self>>(key, Readiness::of_socket(event));
         }
     }
 
@@ -341,7 +341,7 @@ impl World {
     fn retire(&mut self, key: Key) {
         // Noted before, since what has come already is still served.
         self.note_retired(key);
-        self.decide(key, drain);
+        self.decide::<Client<Self>>(key, drain);
     }
 
     fn note_retired(&mut self, key: Key) {
@@ -384,8 +384,6 @@ impl EventLoop for World {
         ControlFlow::Continue(())
     }
 
-    fn upstream_closed(&mut self) {}
-
     fn admit_upstream(&mut self) -> bool {
         true
     }
@@ -409,7 +407,10 @@ impl EventLoop for World {
 
     fn panicked(&mut self) {}
 
-    fn closed(&mut self, key: Key) {
+    fn closed(&mut self, kind: TokenKind, key: Key) {
+        if kind != TokenKind::Client {
+            return;
+        }
         let now_ms = self.now_ms();
         let is_swept = self.swept == Some(key);
         if let Some(link) = self.link(key) {

@@ -22,9 +22,10 @@ use super::mux;
 use super::probe;
 use super::run_detached;
 use super::serving::{ActiveExchange, H1Input, H1State, MuxState, Protocol};
-use super::state::{Closed, ClosedBy, Conn, Disposition, Lingering, State, Transport};
+use super::state::{Closed, ClosedBy, Conn, Lingering, State, Transport};
 use super::trace::debug_conn;
 use super::transport::write;
+use crate::worker::disposition::Disposition;
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
 

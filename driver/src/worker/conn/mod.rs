@@ -36,6 +36,7 @@ mod transport;
 use server_base::waker::WakeKey;
 use server_http::exchange::BODY_BUDGET_BYTES;
 
+use super::disposition::Disposition;
 use super::net::Net;
 use super::readiness::{Cause, Part, Readiness, SocketFlags};
 use super::shared::Shared;
@@ -51,7 +52,7 @@ pub use probe::closed as end_probe;
 pub use probe::{add_cpu, look_at_arms};
 pub use serving::{H1State, PIPELINE_DEPTH, QUEUE_BYTES};
 pub use standing::Standing;
-pub use state::{BYTES_A_TURN, Conn, Disposition, PASSES_A_TURN};
+pub use state::{BYTES_A_TURN, Conn, PASSES_A_TURN};
 pub(crate) use trace::write as debug;
 
 /// Reads what has come, ahead of the turn: the loop does so for all connections that are ready before any has its turn, so

@@ -16,7 +16,8 @@ use super::client::abandon;
 use super::detached::{Detached, outlives_client};
 use super::probe::{self, EndedBy, Kept};
 use super::serving::{ActiveExchange, Protocol};
-use super::state::{Conn, Disposition, State};
+use super::state::{Conn, State};
+use crate::worker::disposition::Disposition;
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
 

@@ -111,18 +111,6 @@ pub(super) enum Drain {
     ListenerRemoved,
 }
 
-/// Disposition of a connection after its turn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Disposition {
-    /// Keep it; take a turn at this time at the latest.
-    Keep {
-        /// Monotonic milliseconds.
-        deadline_ms: u64,
-    },
-    /// Close it.
-    Close,
-}
-
 /// The side that ends a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ClosedBy {

@@ -9,6 +9,7 @@ use server_http::http::Http;
 
 use super::Reloads;
 use crate::worker::conn::drain;
+use crate::worker::event_loop::Client;
 use crate::worker::readiness::Readiness;
 use crate::worker::slab::Key;
 use crate::worker::thread_config::ThreadConfig;
@@ -164,12 +165,12 @@ impl<S> Change<S> {
         let closes = conn.is_idle() && !conn.sends_goaway();
         at.ending(key, true);
         if closes {
-            return at.close(key);
+            return at.close::<Client<L>>(key);
         }
         if let Some(conn) = at.parts().0.clients.get_mut(key) {
             conn.on_listener_removed();
         }
-        at.turn(key, Readiness::default());
+        at.turn::<Client<L>>(key, Readiness::default());
     }
 
     /// Prepares ports, and changes the configuration when all are.
@@ -230,7 +231,7 @@ impl<S> Change<S> {
             };
             match heir {
                 Some(port) => conn.set_port(port),
-                None if conn.is_idle() && !conn.sends_goaway() => at.close(key),
+                None if conn.is_idle() && !conn.sends_goaway() => at.close::<Client<L>>(key),
                 None => conn.on_listener_removed(),
             }
         }
@@ -251,7 +252,7 @@ impl<S> Change<S> {
         }
         if !self.keep {
             at.ending(key, false);
-            at.decide(key, drain);
+            at.decide::<Client<L>>(key, drain);
         }
     }
 }

@@ -3,7 +3,9 @@
 use server_upstream::request::{Failure, UpstreamError, UpstreamEvent};
 
 use super::pipelined;
-use super::state::{ActiveAttempt, Disposition, Ending, Receiving, Sending, ServerConn, State};
+use super::state::{
+    ActiveAttempt, Disposition, Ending, PoolPlace, Receiving, Sending, ServerConn, State,
+};
 use super::turn::{EPIPE, is_silent};
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
@@ -49,9 +51,11 @@ pub(super) fn finish<N: Net>(
                     pool: pool.id,
                     until_ms,
                 };
-                disposition = Disposition::Pool {
-                    pool,
-                    addr: a.addr.clone(),
+                disposition = Disposition::Park {
+                    place: PoolPlace {
+                        pool,
+                        addr: a.addr.clone(),
+                    },
                     deadline_ms: until_ms,
                 };
             }

@@ -34,7 +34,7 @@ use ending::{deadline, expire, finish};
 use state::{Ending, Sending, State};
 
 pub use pipeline::{Group, Groups};
-pub use state::{Attempts, Disposition, ServerConn};
+pub use state::{Attempts, Disposition, PoolPlace, ServerConn};
 
 /// Begins attempts on a new connection or on one that was idle, and runs its first turn; `key` wakes it. The
 /// time for connecting counts where the connection is not `established`.

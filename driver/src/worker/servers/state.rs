@@ -15,6 +15,7 @@ use server_upstream::route::{Pool, Route, Timeouts, UpstreamAddr};
 
 use super::engine::{self, Engine};
 use super::pipeline::{Pause, Pipeline};
+use crate::worker::disposition;
 use crate::worker::readiness::SocketFlags;
 
 /// A connection to a server.
@@ -138,24 +139,15 @@ pub struct Attempts {
 }
 
 /// Disposition of a connection after its turn.
+pub type Disposition = disposition::Disposition<PoolPlace>;
+
+/// The place of an idle connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Disposition {
-    /// Keep it; take a turn at this time at the latest.
-    Keep {
-        /// Monotonic milliseconds.
-        deadline_ms: u64,
-    },
-    /// Put it into its pool; it is closed at this time.
-    Pool {
-        /// The pool.
-        pool: Pool,
-        /// Its server.
-        addr: UpstreamAddr,
-        /// Monotonic milliseconds.
-        deadline_ms: u64,
-    },
-    /// Close it.
-    Close,
+pub struct PoolPlace {
+    /// The pool.
+    pub pool: Pool,
+    /// Its server.
+    pub addr: UpstreamAddr,
 }
 
 /// Why an attempt is over.

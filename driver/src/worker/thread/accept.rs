@@ -10,6 +10,7 @@ use sys::socket;
 
 use super::{Accepting, EventLoop, Interest, Ordering, Readiness, Thread};
 use crate::worker::conn::{Conn, accepted, debug};
+use crate::worker::event_loop::Client;
 
 impl Thread {
     /// Accepts from a port.
@@ -96,11 +97,11 @@ impl Thread {
         };
         let added = self.poller.add(conn.socket(), token, Interest::Connection);
         if added.is_err() {
-            self.close(key);
+            self.close::<Client<Self>>(key);
             return;
         }
         // Nothing has been read: this only sets the deadline for the first head.
-        self.turn(key, Readiness::default());
+        self.turn::<Client<Self>>(key, Readiness::default());
     }
 
     /// Returns the port of a connection from the listener of `port`. If the configuration no longer has the port, another one

@@ -27,7 +27,7 @@ use sys::heap::trim;
 use sys::poll::{Events, Interest, Poller, Waker};
 
 use super::conn::drain;
-use super::event_loop::EventLoop;
+use super::event_loop::{Client, EventLoop, Server};
 use super::names;
 use super::net::Sockets;
 use super::readiness::{Readiness, SocketFlags};
@@ -152,7 +152,7 @@ impl Thread {
         let _ = clock::set_timer_slack(TIMER_SLACK_NS);
         self.serve();
         for key in self.tables.clients.keys() {
-            self.abort(key);
+            self.abort::<Client<Self>>(key);
         }
     }
 
@@ -281,7 +281,7 @@ impl Thread {
 
     /// Ends an idle connection, unless `keepalive_min_timeout` spares it, and any other after its next response.
     fn drain(&mut self, key: Key) {
-        self.decide(key, drain);
+        self.decide::<Client<Self>>(key, drain);
     }
 
     fn quit(&mut self, timeout_ms: Option<u64>) {
@@ -351,8 +351,8 @@ impl EventLoop for Thread {
                         eof: ready.eof,
                     });
                     match TokenKind::of(token) {
-                        Some(TokenKind::Upstream) => self.read_upstream(key, ready),
-                        _ => self.read(key, ready),
+                        Some(TokenKind::Upstream) => self.read::<Server<Self>>(key, ready),
+                        _ => self.read::<Client<Self>>(key, ready),
                     }
                 }
             }
@@ -370,11 +370,7 @@ impl EventLoop for Thread {
         self.setup.log.write(Level::Crit, text);
     }
 
-    fn closed(&mut self, _: Key) {
-        self.freed();
-    }
-
-    fn upstream_closed(&mut self) {
+    fn closed(&mut self, _: TokenKind, _: Key) {
         self.freed();
     }
 

@@ -14,6 +14,7 @@ use server_http::meters::{self, Event};
 
 use super::{EventLoop, Key, Readiness, Thread};
 use crate::worker::conn::Standing;
+use crate::worker::event_loop::Client;
 use crate::worker::readiness::SocketFlags;
 
 /// Connections that may be closed, the first of them last.
@@ -41,16 +42,17 @@ impl Thread {
 
     fn close_candidate(&mut self) -> bool {
         while let Some((standing, key)) = self.candidates.pop() {
-            if self.tables.ready.contains(&key) || !self.stands(key, standing) {
+            if self.tables.clients.ready.contains(&key) || !self.stands(key, standing) {
                 continue;
             }
             // A request may be here whose event has not been taken yet.
-            self.read(key, Readiness::of_socket(SocketFlags::READABLE));
-            if self.tables.ready.pop_if(|last| *last == key).is_some() {
-                self.turn(key, Readiness::default());
+            self.read::<Client<Self>>(key, Readiness::of_socket(SocketFlags::READABLE));
+            let noted = &mut self.tables.clients.ready;
+            if noted.pop_if(|last| *last == key).is_some() {
+                self.turn::<Client<Self>>(key, Readiness::default());
             }
             if self.stands(key, standing) {
-                self.abort(key);
+                self.abort::<Client<Self>>(key);
                 meters::event(if standing.is_kept_alive() {
                     Event::ShedKeptAlive
                 } else {

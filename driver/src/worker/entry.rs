@@ -1,0 +1,156 @@
+//! Entries of the loop's tables: connections of clients and connections to servers.
+//!
+//! [`EventLoop`](super::event_loop::EventLoop) runs all of them by the functions of [`Entry`], once for each type, so that no call
+//! is dynamic.
+
+use std::convert::Infallible;
+
+use server_base::waker::WakeKey;
+
+use super::conn::{self, Conn};
+use super::disposition::Disposition;
+use super::net::Net;
+use super::readiness::{Cause, Readiness};
+use super::servers::{self, PoolPlace, ServerConn};
+use super::shared::Shared;
+use super::slab::Key;
+use super::tables::{Table, Tables, TokenKind};
+
+/// An entry of one of the loop's tables.
+pub trait Entry<N: Net>: Sized {
+    /// A place that an entry may have besides its table.
+    type Place;
+
+    /// The kind of the table.
+    const KIND: TokenKind;
+
+    /// The table of such entries.
+    fn table(tables: &mut Tables<N>) -> &mut Table<Self>;
+
+    /// A step of the entry begins; `token` wakes it.
+    fn enter(_token: u64, _sh: &mut Shared<N>) {}
+
+    /// The step has ended, or panicked.
+    fn leave(&mut self, _sh: &mut Shared<N>) {}
+
+    /// Reads ahead of the turn, so that all entries that are ready are read before any has its turn. Returns false if the
+    /// peer has ended it ([`Self::end`]).
+    fn read_ready(&mut self, sh: &mut Shared<N>, ready: Readiness) -> bool;
+
+    /// Ends the entry, since its peer has.
+    fn end(&mut self, sh: &mut Shared<N>) -> Disposition<Self::Place>;
+
+    /// Does all that can be done now.
+    fn turn(&mut self, sh: &mut Shared<N>, ready: Readiness) -> Disposition<Self::Place>;
+
+    /// Runs a turn in which the streams of these keys are woken.
+    fn wake(&mut self, sh: &mut Shared<N>, keys: &[WakeKey]) -> Disposition<Self::Place>;
+
+    /// Puts the entry into its place at `now_ms`. Returns an entry that has to be closed for it.
+    fn park(tables: &mut Tables<N>, key: Key, place: Self::Place, now_ms: u64) -> Option<Key>;
+
+    /// Closes the entry, which was taken out of its table.
+    fn close(self, tables: &mut Tables<N>, sh: &mut Shared<N>, key: Key);
+}
+
+impl<N: Net> Entry<N> for Conn<N::Socket> {
+    type Place = Infallible;
+
+    const KIND: TokenKind = TokenKind::Client;
+
+    #[inline]
+    fn table(tables: &mut Tables<N>) -> &mut Table<Self> {
+        &mut tables.clients
+    }
+
+    #[inline]
+    fn enter(token: u64, sh: &mut Shared<N>) {
+        sh.owner = token;
+        sh.cpu.begin();
+    }
+
+    #[inline]
+    fn leave(&mut self, sh: &mut Shared<N>) {
+        if sh.cpu.is_measuring() {
+            conn::add_cpu(self, sh.cpu.end());
+        }
+    }
+
+    #[inline]
+    fn read_ready(&mut self, sh: &mut Shared<N>, ready: Readiness) -> bool {
+        conn::read_ready(self, sh, ready)
+    }
+
+    /// Requests that do not outlive their client are logged.
+    fn end(&mut self, sh: &mut Shared<N>) -> Disposition {
+        conn::turn(self, sh, Readiness::of(Cause::Broken))
+    }
+
+    #[inline]
+    fn turn(&mut self, sh: &mut Shared<N>, ready: Readiness) -> Disposition {
+        conn::turn(self, sh, ready)
+    }
+
+    #[inline]
+    fn wake(&mut self, sh: &mut Shared<N>, keys: &[WakeKey]) -> Disposition {
+        conn::wake(self, sh, keys)
+    }
+
+    fn park(_: &mut Tables<N>, _: Key, place: Infallible, _: u64) -> Option<Key> {
+        match place {}
+    }
+
+    #[inline]
+    fn close(mut self, _: &mut Tables<N>, sh: &mut Shared<N>, _: Key) {
+        conn::end_probe(&mut self, sh);
+    }
+}
+
+impl<N: Net> Entry<N> for ServerConn<N::Socket> {
+    type Place = PoolPlace;
+
+    const KIND: TokenKind = TokenKind::Upstream;
+
+    #[inline]
+    fn table(tables: &mut Tables<N>) -> &mut Table<Self> {
+        &mut tables.upstreams
+    }
+
+    #[inline]
+    fn read_ready(&mut self, sh: &mut Shared<N>, ready: Readiness) -> bool {
+        servers::read_ready(self, sh, ready)
+    }
+
+    /// The connection was idle.
+    fn end(&mut self, _: &mut Shared<N>) -> Disposition<PoolPlace> {
+        Disposition::Close
+    }
+
+    #[inline]
+    fn turn(&mut self, sh: &mut Shared<N>, ready: Readiness) -> Disposition<PoolPlace> {
+        servers::turn(self, sh, ready)
+    }
+
+    #[inline]
+    fn wake(&mut self, sh: &mut Shared<N>, _: &[WakeKey]) -> Disposition<PoolPlace> {
+        servers::turn(self, sh, Readiness::default())
+    }
+
+    fn park(
+        tables: &mut Tables<N>,
+        key: Key,
+        PoolPlace { pool, addr }: PoolPlace,
+        now_ms: u64,
+    ) -> Option<Key> {
+        let pool = (pool.id, pool.connections);
+        tables.idle.insert(pool, addr, key, now_ms)
+    }
+
+    /// The attempt in progress fails, since its `UpstreamCall` is dropped. The socket is closed at the end of the turn.
+    fn close(self, tables: &mut Tables<N>, _: &mut Shared<N>, key: Key) {
+        if let Some(pool) = self.idle_pool() {
+            tables.idle.remove(pool, key);
+        }
+        tables.closing.push(self);
+    }
+}
