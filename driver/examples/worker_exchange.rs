@@ -35,12 +35,12 @@ use std::process::ExitCode;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use driver::worker::thread_config::ThreadConfig;
 use driver::worker::conn::{Conn, accepted, end_probe, read_ready, turn};
 use driver::worker::disposition::Disposition;
 use driver::worker::net::Net;
 use driver::worker::readiness::{Readiness, SocketFlags};
 use driver::worker::shared::{SCRATCH_BYTES, Shared};
+use driver::worker::thread_config::ThreadConfig;
 use engines::http::{FileRange, OutputQueue, Protocol, Protocols};
 use server_base::errlog::{self, ErrorLog, Level, Sink};
 use server_base::opened::OpenedLogs;

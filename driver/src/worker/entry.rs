@@ -66,13 +66,13 @@ impl<N: Net> Entry<N> for Conn<N::Socket> {
     #[inline]
     fn enter(token: u64, sh: &mut Shared<N>) {
         sh.owner = token;
-        sh.cpu.begin();
+        sh.arms.cpu.begin();
     }
 
     #[inline]
     fn leave(&mut self, sh: &mut Shared<N>) {
-        if sh.cpu.is_measuring() {
-            conn::add_cpu(self, sh.cpu.end());
+        if sh.arms.cpu.is_measuring() {
+            conn::add_cpu(self, sh.arms.cpu.end());
         }
     }
 

@@ -106,7 +106,8 @@ pub trait EventLoop: Sized {
         if shared.wants.arms {
             let clients = &mut tables.clients;
             shared
-                .arm_look
+                .arms
+                .look
                 .turned(clients.slots(), now_ms, |slot, each| {
                     let key = clients.key_at(slot);
                     if let Some(conn) = key.and_then(|key| clients.get_mut(key)) {

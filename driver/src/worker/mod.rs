@@ -28,6 +28,7 @@ pub mod samples;
 pub mod servers;
 pub mod shared;
 pub mod slab;
+pub mod state;
 mod supervisor_channel;
 pub mod tables;
 pub mod thread;

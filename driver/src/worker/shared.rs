@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use engines::http::{OutputQueue, RequestHead};
+use engines::http::OutputQueue;
 use server_base::clock::{Clock, ReadClock};
 use server_base::logs::Logs;
 use server_base::memory;
@@ -14,11 +14,13 @@ use server_http::wants::Wants;
 use server_upstream::request::Spares;
 
 use super::arm_look::ArmLook;
-use super::conn::{BYTES_A_TURN, H1State, PASSES_A_TURN, Pool};
 use super::cpu::CpuSampler;
 use super::dialer::Dialer;
 use super::net::Net;
+use super::readiness::WRITE_BYTES;
 use super::servers::Attempts;
+use super::state::pools::Pools;
+use super::state::serving::H1State;
 use super::thread_config::ThreadConfig;
 use super::transport::TlsBuffers;
 use crate::io::files::FileCache;
@@ -57,40 +59,61 @@ pub struct Shared<N: Net> {
     pub timer_set: bool,
     /// No connection is to be kept after its response.
     pub stopping: bool,
-    /// Passes of one turn of a connection.
-    pub passes_a_turn: usize,
-    /// Bytes after which a turn ends.
-    pub bytes_a_turn: u64,
-    /// Bytes sent in the turn.
-    pub(crate) turn_bytes: u64,
+    /// The turn of a connection, and its limits.
+    pub turn: Turn,
     /// The events that the configuration for new requests wants.
     pub wants: Wants,
     /// When bytes were last read, monotonic microseconds, where events are wanted.
     pub read_us: u64,
-    /// Processor time of connections, for experiments.
-    pub cpu: CpuSampler,
-    /// Looks at open connections, for experiments.
-    pub arm_look: ArmLook,
+    /// Measurements for experiments.
+    pub arms: ArmMeasurements,
     /// Requests served, for the process's counters.
     pub requests: u64,
-    /// Heads whose memory the next requests use, of protocols that take many requests in one read.
-    pub heads: Pool<RequestHead>,
-    h1_states: Pool<H1State>,
-    exchanges: Pool<Exchange>,
+    /// Unused memory of connections and exchanges.
+    pub pools: Pools,
+}
+
+/// The turn of a connection, and its limits.
+#[derive(Clone, Copy, Debug)]
+pub struct Turn {
+    /// Maximum number of passes.
+    pub passes_max: usize,
+    /// Bytes after which no more passes follow.
+    pub bytes_max: u64,
+    /// Bytes sent so far.
+    pub(crate) bytes: u64,
+}
+
+/// Measurements of open connections for experiments.
+#[derive(Debug, Default)]
+pub struct ArmMeasurements {
+    /// Processor time.
+    pub cpu: CpuSampler,
+    /// Memory and counts.
+    pub look: ArmLook,
+}
+
+impl Default for Turn {
+    fn default() -> Self {
+        Self {
+            passes_max: PASSES_A_TURN,
+            bytes_max: BYTES_A_TURN,
+            bytes: 0,
+        }
+    }
 }
 
 impl<N: Net> Shared<N> {
     /// The state of a new thread.
     pub fn new(net: N, generation: ThreadConfig, env: Env) -> Self {
         let wakers = WakeQueue::default();
-        let mut cpu = CpuSampler::default();
-        cpu.set_clock(cpu_clock(&env, generation.wants));
+        let mut arms = ArmMeasurements::default();
+        arms.cpu.set_clock(cpu_clock(&env, generation.wants));
         Self {
             net,
             wants: generation.wants,
             read_us: 0,
-            cpu,
-            arm_look: ArmLook::default(),
+            arms,
             generation,
             clock: Clock::new(0, 0),
             dialer: Dialer::new(wakers.clone()),
@@ -106,13 +129,9 @@ impl<N: Net> Shared<N> {
             nothing: OutputQueue::default(),
             timer_set: false,
             stopping: false,
-            passes_a_turn: PASSES_A_TURN,
-            bytes_a_turn: BYTES_A_TURN,
-            turn_bytes: 0,
+            turn: Turn::default(),
             requests: 0,
-            heads: Vec::new(),
-            h1_states: Vec::new(),
-            exchanges: Vec::new(),
+            pools: Pools::default(),
         }
     }
 
@@ -131,19 +150,19 @@ impl<N: Net> Shared<N> {
 
     /// Changes the configuration for new requests; returns the one before. Unused exchanges would keep that alive.
     pub fn configure(&mut self, generation: ThreadConfig) -> ThreadConfig {
-        self.exchanges.clear();
+        self.pools.drop_exchanges();
         self.wants = generation.wants;
         self.read_us = 0;
-        self.cpu.set_clock(cpu_clock(&self.env, self.wants));
+        self.arms.cpu.set_clock(cpu_clock(&self.env, self.wants));
         if !self.wants.arms {
-            self.arm_look = ArmLook::default();
+            self.arms.look = ArmLook::default();
         }
         std::mem::replace(&mut self.generation, generation)
     }
 
     /// Lets go of memory that only saves time.
     pub fn relieve(&mut self) {
-        (self.h1_states, self.exchanges, self.heads) = Default::default();
+        self.pools = Pools::default();
         self.tls_buffers = TlsBuffers::default();
         self.nothing = OutputQueue::default();
         self.attempts = Attempts::default();
@@ -165,35 +184,14 @@ impl<N: Net> Shared<N> {
         }
     }
 
-    /// Settings of a port for serving HTTP/1.
-    pub fn begin_h1(&mut self, port: usize) -> Box<H1State> {
-        let settings = Rc::clone(&self.generation.h1[port]);
-        match self.h1_states.pop() {
-            Some(mut h1) => {
-                h1.reset(settings);
-                h1
-            }
-            None => Box::new(H1State::new(settings)),
-        }
-    }
-
-    /// Takes back what served HTTP/1, without exchanges.
-    pub fn release(&mut self, h1: Box<H1State>) {
-        if self.h1_states.len() < POOL_MAX {
-            self.h1_states.push(h1);
-        }
-    }
-
-    /// Takes back the memory of a head.
-    pub fn recycle(&mut self, head: Box<RequestHead>) {
-        if self.heads.len() < HEADS_MAX && head.arena.capacity() <= HEAD_BYTES {
-            self.heads.push(head);
-        }
+    /// The state of a connection that begins to serve HTTP/1 on a port.
+    pub(crate) fn begin_h1(&mut self, port: usize) -> Box<H1State> {
+        self.pools.h1(Rc::clone(&self.generation.h1[port]))
     }
 
     /// An exchange that begins now.
     pub fn exchange(&mut self, client: Client, port: usize) -> Box<Exchange> {
-        let mut x = match self.exchanges.pop() {
+        let mut x = match self.pools.exchange() {
             Some(x) => x,
             None => Box::new(Exchange::new(Rc::clone(&self.generation.http), client)),
         };
@@ -216,12 +214,8 @@ impl<N: Net> Shared<N> {
     }
 
     /// Takes back an exchange that was no request.
-    pub fn drop_unlogged(&mut self, mut x: Box<Exchange>) {
-        if self.exchanges.len() < POOL_MAX {
-            x.clear_reply();
-            x.route.http = Rc::clone(&self.generation.http);
-            self.exchanges.push(x);
-        }
+    pub fn drop_unlogged(&mut self, x: Box<Exchange>) {
+        self.pools.give_exchange(x, &self.generation.http);
     }
 }
 
@@ -230,10 +224,9 @@ fn cpu_clock(env: &Env, wants: Wants) -> Option<ReadClock> {
     env.cpu_ns.filter(|_| wants.arms)
 }
 
+/// Passes of one turn, so that a client that always has more to say does not keep a thread.
+pub const PASSES_A_TURN: usize = 4;
+/// Bytes after which no more passes follow in a turn.
+pub const BYTES_A_TURN: u64 = WRITE_BYTES;
 /// Bytes of one read.
 pub const SCRATCH_BYTES: usize = 64 << 10;
-/// Unused heads kept for the next requests, and bytes of one that is kept.
-const HEADS_MAX: usize = 512;
-const HEAD_BYTES: usize = 4096;
-/// Unused parts kept for the next connections.
-const POOL_MAX: usize = 256;

@@ -4,8 +4,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::rc::Rc;
 
 use driver::io::read_pool::FETCH_BYTES;
-use driver::worker::conn::{BYTES_A_TURN, PASSES_A_TURN};
 use driver::worker::readiness::{Readiness, SocketFlags, WRITE_BYTES};
+use driver::worker::shared::{BYTES_A_TURN, Turn};
 use server_http::exchange::Peer;
 use sim::{Faults, Random, Wire};
 
@@ -101,7 +101,7 @@ fn other_connections_are_served_meanwhile() {
 fn a_client_that_takes_all_gets_so_much_a_turn_of_a_file_in_memory() {
     let mut talk = TestConnection::deaf("", 8 << 20);
     let shared = &mut talk.world.shared;
-    (shared.passes_a_turn, shared.bytes_a_turn) = (PASSES_A_TURN, BYTES_A_TURN);
+    shared.turn = Turn::default();
     talk.push(file(20 * WRITE_BYTES));
     let mut got = 0;
     for _ in 0..4 {

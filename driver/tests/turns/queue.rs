@@ -1,6 +1,6 @@
 //! Contents of one write and limits of the queue: pipelined responses, large bodies, rates.
 
-use driver::worker::conn::{PIPELINE_DEPTH, QUEUE_BYTES};
+use driver::worker::state::serving::{PIPELINE_DEPTH, QUEUE_BYTES};
 
 use super::site::{TestConnection, begun, get, notes, statuses};
 

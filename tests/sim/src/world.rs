@@ -110,8 +110,8 @@ impl World {
         let mut shared = Shared::new(SimNet::default(), generation, Env::default());
         shared.scratch = vec![0; scratch].into_boxed_slice();
         // What can be done at once is done at once, so that a judge may ask for it.
-        shared.passes_a_turn = usize::MAX;
-        shared.bytes_a_turn = u64::MAX;
+        shared.turn.passes_max = usize::MAX;
+        shared.turn.bytes_max = u64::MAX;
         let random = random.fork();
         let mut world = Self {
             shared,

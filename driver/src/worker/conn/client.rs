@@ -10,10 +10,10 @@ use server_http::exchange::{Client, Exchange, State as Progress};
 use server_http::stats::{self, Activity};
 
 use super::probe::{self, Kept};
-use super::serving::{H1_STREAM, Protocol};
 use super::state::{Closed, Conn, State};
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
+use crate::worker::state::serving::{H1_STREAM, Protocol};
 
 /// Returns what exchanges know of the connection.
 pub(super) fn client<N: Net>(

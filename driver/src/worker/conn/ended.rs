@@ -12,13 +12,13 @@ use server_base::errlog::{Details, Level, Record, Topics};
 use server_http::phases;
 
 use super::client::{client, is_hostless};
-use super::engine::with_engine;
 use super::probe::{self, EndedBy};
-use super::serving::Protocol;
 use super::state::{Conn, State};
 use super::tls::Tls;
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
+use crate::worker::state::mux_engine::with_engine;
+use crate::worker::state::serving::Protocol;
 
 /// Writes a line about the connection to the error log of the port's default server, with the address of the listener.
 #[cold]

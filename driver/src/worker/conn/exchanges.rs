@@ -10,11 +10,11 @@ use server_http::phases;
 
 use super::client::abandon;
 use super::probe::Kept;
-use super::serving::{ActiveExchange, Protocol};
 use super::state::{Closed, ClosedBy, Conn, State};
 use super::{h1, mux, probe};
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
+use crate::worker::state::serving::{ActiveExchange, Protocol};
 
 /// Takes the engine's events and moves bodies to the output queue.
 #[inline]

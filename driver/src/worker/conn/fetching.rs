@@ -16,13 +16,13 @@ use server_base::waker::{RemoteWaker, WakeKey, Waker};
 
 use super::client::log_truncated;
 use super::ended::log;
-use super::serving::{Exchanges, Protocol};
 use super::state::{Closed, Conn, State, Transport};
 use crate::io::read_ahead::Step;
 use crate::io::read_pool::Refused;
 use crate::io::send::Missing;
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
+use crate::worker::state::serving::{Exchanges, Protocol};
 use crate::worker::transport;
 
 /// Sees to the file at the front of the queue after a write, which has ended `at_missing` bytes or because the socket is full

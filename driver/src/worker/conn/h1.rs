@@ -10,13 +10,13 @@ use server_http::phases;
 use super::client::{is_hostless, open_exchange};
 use super::ended;
 use super::probe::{self, EndedBy, Kept};
-use super::serving::{
-    ActiveExchange, H1_STREAM, H1Input, H1State, PIPELINE_DEPTH, Protocol, QUEUE_BYTES,
-};
 use super::state::{Closed, Conn, State, Transport};
 use super::{early_responses, trace};
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
+use crate::worker::state::serving::{
+    ActiveExchange, H1_STREAM, H1Input, H1State, PIPELINE_DEPTH, Protocol, QUEUE_BYTES,
+};
 
 /// Takes the engine's events; a head, which comes before its body, starts an exchange.
 pub(super) fn deliver<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(), Closed> {

@@ -13,7 +13,6 @@ use server_base::errlog::Level;
 use server_http::conf_core::{CoreSrv, Lingering as Rule};
 use server_http::exchange::State as Progress;
 
-use super::detached::Detached;
 use super::ended;
 use super::exchanges::{finish_all, finish_sent, resume_due};
 use super::fetching;
@@ -21,13 +20,14 @@ use super::h1;
 use super::mux;
 use super::probe;
 use super::run_detached;
-use super::serving::{ActiveExchange, H1Input, H1State, MuxState, Protocol};
 use super::state::{Closed, ClosedBy, Conn, Lingering, State, Transport};
 use super::trace::debug_conn;
 use super::transport::write;
 use crate::worker::disposition::Disposition;
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
+use crate::worker::state::detached::Detached;
+use crate::worker::state::serving::{ActiveExchange, H1Input, H1State, MuxState, Protocol};
 
 /// Ends exchanges whose last byte has been written; with nothing left, decides what becomes of the connection. True if
 /// there may be more to do at once.
@@ -90,7 +90,7 @@ fn settle_h1<N: Net>(
 #[inline(always)]
 fn release<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, next: State) {
     if let State::Serving(Protocol::H1(h1)) = std::mem::replace(&mut c.state, next) {
-        sh.release(h1);
+        sh.pools.give_h1(h1);
     }
 }
 
@@ -466,7 +466,7 @@ pub(super) fn leave<N: Net>(
     }
     finish_all(&mut protocol, &mut c.probe, sh, by);
     if let Protocol::H1(h1) = protocol {
-        sh.release(h1);
+        sh.pools.give_h1(h1);
     }
     if detached.is_empty() {
         return Disposition::Close;

@@ -6,10 +6,10 @@
 
 use server_http::exchange::Exchange;
 
-use super::engine::{Engine, with_engine};
-use super::serving::{Exchanges, H1State, MuxState, Protocol};
 use super::state::{Conn, State};
 use super::tls::Tls;
+use crate::worker::state::mux_engine::{Engine, with_engine};
+use crate::worker::state::serving::{Exchanges, H1State, MuxState, Protocol};
 
 impl<S> Conn<S> {
     /// Bytes of memory that the connection holds, about.

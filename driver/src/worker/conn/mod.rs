@@ -12,10 +12,8 @@
 //! it waits for is in the deadline that [`turn`] returns.
 
 mod client;
-mod detached;
 mod early_responses;
 mod ended;
-mod engine;
 mod exchanges;
 mod fetching;
 mod h1;
@@ -25,7 +23,6 @@ mod memory;
 mod mux;
 mod probe;
 mod run_detached;
-mod serving;
 mod sniff;
 mod standing;
 mod state;
@@ -40,7 +37,6 @@ use super::disposition::Disposition;
 use super::net::Net;
 use super::readiness::{Cause, Part, Readiness, SocketFlags};
 use super::shared::Shared;
-pub(crate) use engine::Pool;
 use lifecycle::{close, deadline, expire, leave, settle, shutdown_write};
 use sniff::receive;
 use state::{Closed, ClosedBy, State};
@@ -50,9 +46,8 @@ pub use lifecycle::ENDED_MS;
 pub use probe::accepted;
 pub use probe::closed as end_probe;
 pub use probe::{add_cpu, look_at_arms};
-pub use serving::{H1State, PIPELINE_DEPTH, QUEUE_BYTES};
 pub use standing::Standing;
-pub use state::{BYTES_A_TURN, Conn, PASSES_A_TURN};
+pub use state::Conn;
 pub(crate) use trace::write as debug;
 
 /// Reads what has come, ahead of the turn: the loop does so for all connections that are ready before any has its turn, so
@@ -84,11 +79,11 @@ pub fn turn<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, ready: Readines
     {
         return leave(c, sh, by);
     }
-    sh.turn_bytes = 0;
+    sh.turn.bytes = 0;
     let mut part = ready.part;
-    for _ in 0..sh.passes_a_turn {
+    for _ in 0..sh.turn.passes_max {
         match pass(c, sh, part) {
-            Ok(true) if sh.turn_bytes < sh.bytes_a_turn => part = Part::Whole,
+            Ok(true) if sh.turn.bytes < sh.turn.bytes_max => part = Part::Whole,
             Ok(true) => break,
             Ok(false) => {
                 if let Some(activity) = c.activity() {

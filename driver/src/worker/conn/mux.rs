@@ -15,14 +15,14 @@ use server_http::exchange::Exchange;
 use server_http::phases;
 
 use super::client::{abandon, is_hostless, open_exchange};
-use super::detached::outlives_client;
 use super::ended;
-use super::engine::{Engine, Reason, with_engine};
 use super::probe::{self, EndedBy};
-use super::serving::{ActiveExchange, MuxState, Protocol};
 use super::state::{Closed, Conn, State};
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
+use crate::worker::state::detached::outlives_client;
+use crate::worker::state::mux_engine::{Engine, Reason, with_engine};
+use crate::worker::state::serving::{ActiveExchange, MuxState, Protocol};
 use streams::{pump, remove};
 
 pub(super) use streams::{arrived, queue_goaway, respond};
@@ -106,12 +106,12 @@ fn begin<N: Net>(
     {
         // Nobody serves it here, or not now; the client may ask elsewhere or again.
         mux.engine.reset(stream, Reason::Refused);
-        sh.recycle(head);
+        sh.pools.give_head(head);
         return Ok(());
     }
     let mut x = open_exchange(c, sh, is_hostless(&head))?;
     std::mem::swap(&mut x.head, &mut head);
-    sh.recycle(head);
+    sh.pools.give_head(head);
     let State::Serving(Protocol::Mux(mux)) = &mut c.state else {
         return Err(Closed);
     };

@@ -13,13 +13,13 @@ use server_http::exchange::{BODY_BUDGET_BYTES, Exchange, Pulled, State as Progre
 use server_http::phases;
 
 use super::client::abandon;
-use super::detached::{Detached, outlives_client};
 use super::probe::{self, EndedBy, Kept};
-use super::serving::{ActiveExchange, Protocol};
 use super::state::{Conn, State};
 use crate::worker::disposition::Disposition;
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
+use crate::worker::state::detached::{Detached, outlives_client};
+use crate::worker::state::serving::{ActiveExchange, Protocol};
 
 impl Detached {
     /// Takes the active exchanges that outlive a connection.

@@ -1,7 +1,7 @@
 //! The first bytes of a connection, and the way of all received bytes to their protocol.
 //!
 //! A header of the PROXY protocol comes first where the listener expects it. Then, on a plain connection that may speak several
-//! protocols, the first bytes tell which: each begins as [`engine::preface`](super::engine::preface) says, and everything else
+//! protocols, the first bytes tell which: each begins as [`engine::preface`](crate::worker::state::mux_engine::preface) says, and everything else
 //! is HTTP/1.
 //!
 //! Source: nginx documentation, `listen ... proxy_protocol`.
@@ -13,16 +13,16 @@ use engines::proxy_protocol::{self, Fault};
 use server_base::errlog::{Level, Printable};
 
 use super::ended;
-use super::engine::preface;
 use super::handshake::{self, Opened};
 use super::mux;
 use super::probe;
-use super::serving::{H1Input, Protocol};
 use super::state::{Closed, Conn, FirstBytes, State, Transport};
 use super::trace::debug_conn;
 use super::transport::{self, Input};
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
+use crate::worker::state::mux_engine::preface;
+use crate::worker::state::serving::{H1Input, Protocol};
 
 /// Reads once, if input may be there and is wanted, and passes the bytes to the protocol; true if anything came.
 pub(super) fn receive<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Closed> {
@@ -85,7 +85,7 @@ fn feed<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, input: &[u8]) -> Re
             }
             h1.engine.receive(input);
         }
-        State::Serving(Protocol::Mux(mux)) => mux.receive(input, now_ms, &mut sh.heads),
+        State::Serving(Protocol::Mux(mux)) => mux.receive(input, now_ms, &mut sh.pools.heads),
         State::Idle => begin_h1(c, sh, input),
         State::Sniffing(..) => sniff(c, sh, input)?,
         State::Lingering(_) => c.last_progress_ms = now_ms,

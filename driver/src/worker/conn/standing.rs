@@ -3,8 +3,8 @@
 //! Source: nginx documentation, `worker_connections`; as there, connections without a request are closed before new ones
 //! have to wait.
 
-use super::serving::{H1Input, Protocol};
 use super::state::{Conn, State};
+use crate::worker::state::serving::{H1Input, Protocol};
 
 /// A connection without a whole request, in the order in which such connections are closed to make room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

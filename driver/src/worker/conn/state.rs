@@ -18,12 +18,12 @@ use engines::proxy_protocol;
 use server_http::exchange::Peer;
 use server_http::stats::{Activity, Counted};
 
-use super::detached::Detached;
 use super::probe::Kept;
-use super::serving::{Exchanges, H1State, MuxState, Protocol};
 use super::tls::Tls;
 use crate::worker::net::Net;
-use crate::worker::readiness::{SocketFlags, WRITE_BYTES};
+use crate::worker::readiness::SocketFlags;
+use crate::worker::state::detached::Detached;
+use crate::worker::state::serving::{Exchanges, H1State, MuxState, Protocol};
 
 /// One connection.
 pub struct Conn<S> {
@@ -402,12 +402,6 @@ impl<S> Conn<S> {
         }
     }
 }
-
-/// Passes of one turn, so that a client that always has more to say does not keep a thread.
-pub const PASSES_A_TURN: usize = 4;
-
-/// Bytes after which no more passes follow in a turn.
-pub const BYTES_A_TURN: u64 = WRITE_BYTES;
 
 #[cfg(test)]
 mod tests {

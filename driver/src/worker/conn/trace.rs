@@ -8,10 +8,10 @@ use server_base::errlog::{Level, Record, Topics};
 use server_http::debug_http;
 use server_http::exchange::Exchange;
 
-use super::serving::Protocol;
 use super::state::{Conn, State};
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
+use crate::worker::state::serving::Protocol;
 
 /// Logs a debugging message about a connection; its arguments are looked at only where somebody wants it.
 macro_rules! debug_conn {

@@ -3,13 +3,13 @@
 use std::io;
 
 use super::client::log_truncated;
-use super::serving::Exchanges;
 use super::state::{Closed, Conn, Transport};
 use super::{ended, fetching, probe, trace};
 use crate::io::send::{Missing, Pieces};
 use crate::worker::net::Net;
 use crate::worker::readiness::WRITE_BYTES;
 use crate::worker::shared::Shared;
+use crate::worker::state::serving::Exchanges;
 use crate::worker::transport;
 
 /// Result of one read.
@@ -107,7 +107,7 @@ pub(super) fn write<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resu
                 c.last_progress_ms = sh.clock.mono_ms;
             }
             exchanges.sent += sent.bytes;
-            sh.turn_bytes += sent.bytes;
+            sh.turn.bytes += sent.bytes;
             let left = exchanges.out.len();
             let more = left > 0 || !exchanges.active.is_empty();
             let has_ahead = exchanges.ahead.is_some();

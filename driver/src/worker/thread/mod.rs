@@ -242,7 +242,7 @@ impl Thread {
             consider(Some(at));
         }
         consider(self.shared.files.sweep_due());
-        consider(self.shared.arm_look.due_ms());
+        consider(self.shared.arms.look.due_ms());
         next.map(|at| at.saturating_sub(now))
     }
 

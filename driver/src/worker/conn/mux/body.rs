@@ -6,11 +6,11 @@
 use engines::http::Fault;
 use server_http::phases;
 
-use super::super::serving::MuxState;
 use super::super::state::Conn;
 use super::streams::{arrived, ask, break_off, respond};
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
+use crate::worker::state::serving::MuxState;
 
 /// A piece of a body.
 pub(super) fn data<N: Net>(

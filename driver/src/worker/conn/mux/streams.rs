@@ -7,13 +7,13 @@ use server_http::reply::REQUEST_TIMEOUT;
 use server_http::request_body::HELD_BYTES;
 
 use super::super::early_responses;
-use super::super::engine::{Engine, Reason};
 use super::super::probe::{self, EndedBy, Kept};
-use super::super::serving::{ActiveExchange, MuxState, Protocol, QUEUE_BYTES};
 use super::super::state::{Conn, State};
 use super::super::trace;
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
+use crate::worker::state::mux_engine::{Engine, Reason};
+use crate::worker::state::serving::{ActiveExchange, MuxState, Protocol, QUEUE_BYTES};
 
 /// Sends the head of an exchange that has one.
 pub(crate) fn respond<N: Net>(mux: &mut MuxState, sh: &mut Shared<N>, at: usize) {

@@ -10,13 +10,13 @@
 use server_base::errlog::Level;
 
 use super::super::ended;
-use super::super::engine::{NO_STREAM, Reason};
 use super::super::probe::Kept;
-use super::super::serving::{MuxState, Protocol};
 use super::super::state::{Closed, Conn, State};
 use super::streams::reset;
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
+use crate::worker::state::mux_engine::{NO_STREAM, Reason};
+use crate::worker::state::serving::{MuxState, Protocol};
 
 /// Returns the deadline of the connection's streams, header blocks and idleness; `header_ms` is
 /// `client_header_timeout`, `idle_ms` how long the connection may be idle now.

@@ -156,6 +156,7 @@ pub(super) fn end<N: Net>(recording: &mut Recording, sh: &Shared<N>, duration_ms
             truncated: narrow(counts.truncated),
             aborted: narrow(counts.aborted),
             cpu_us: sh
+                .arms
                 .cpu
                 .is_measured()
                 .then(|| narrow((counts.cpu_ns + 500) / 1000)),

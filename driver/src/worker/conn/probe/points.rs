@@ -9,7 +9,6 @@ use server_http::exchange::Exchange;
 use server_http::probe::notify;
 use server_http::timing::{ALL, Sampling, is_drawn};
 
-use super::super::serving::Exchanges;
 use super::super::state::Conn;
 use super::super::tls::Tls;
 use super::super::trace;
@@ -18,6 +17,7 @@ use super::recording;
 use super::sampling;
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
+use crate::worker::state::serving::Exchanges;
 
 /// Emits an event of a connection.
 #[cold]

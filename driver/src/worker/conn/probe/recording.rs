@@ -12,7 +12,6 @@ use server_base::samples::{ConnectionSample, Handshake};
 use server_http::exchange::{Exchange, Peer};
 use server_http::timing::{ALL, is_drawn};
 
-use super::super::serving::Exchanges;
 use super::super::state::{Conn, State};
 use super::super::tls::Tls;
 use super::arm_figures::EndedBy;
@@ -21,6 +20,7 @@ use super::kept::Kept;
 use super::record::{FirstResponse, Recording};
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
+use crate::worker::state::serving::Exchanges;
 
 /// A connection was accepted: begins to record it if it is drawn.
 pub(super) fn accepted<N: Net>(c: &mut Conn<N::Socket>, sh: &Shared<N>) {

@@ -24,7 +24,6 @@ use sys::socket::Sent;
 use sys::timestamps::Passed;
 
 use super::super::client::log_truncated;
-use super::super::serving::Exchanges;
 use super::super::state::{Closed, Conn};
 use super::super::tls;
 use super::arm_figures::EndedBy;
@@ -34,6 +33,7 @@ use super::recording;
 use super::sample::{HeldLog, STALL_US, Sample, StampedByte};
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
+use crate::worker::state::serving::Exchanges;
 
 /// The first response in the queue that was drawn and has not begun to leave: its position, and how many bytes are before it.
 fn first_drawn(exchanges: &mut Exchanges) -> Option<(u64, u64)> {

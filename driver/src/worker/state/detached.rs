@@ -7,35 +7,35 @@
 
 use server_http::exchange::Exchange;
 
-use super::engine::Pool;
+use super::mux_engine::Pool;
 
 /// Exchanges without a client any more.
 #[derive(Default)]
-pub(super) struct Detached(pub(super) Pool<Exchange>);
+pub(crate) struct Detached(pub(crate) Pool<Exchange>);
 
 impl Detached {
     /// Whether there are none.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Whether no further exchange may be detached from this connection.
-    pub(super) fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.0.len() >= DETACHED_MAX
     }
 
     /// When the first of them goes on by itself, monotonic milliseconds.
-    pub(super) fn due_ms(&self) -> Option<u64> {
+    pub(crate) fn due_ms(&self) -> Option<u64> {
         self.0.iter().filter_map(|x| x.due_ms()).min()
     }
 
     /// Whether one of them began before this configuration.
-    pub(super) fn is_older_than(&self, number: u64) -> bool {
+    pub(crate) fn is_older_than(&self, number: u64) -> bool {
         self.0.iter().any(|x| x.route.http.number < number)
     }
 
     /// Adds an exchange of which `sent_bytes` of the response were sent.
-    pub(super) fn add(&mut self, mut x: Box<Exchange>, sent_bytes: u64) {
+    pub(crate) fn add(&mut self, mut x: Box<Exchange>, sent_bytes: u64) {
         x.response.bytes_sent = sent_bytes;
         x.body.unsent_bytes = 0;
         self.0.push(x);
@@ -43,7 +43,7 @@ impl Detached {
 }
 
 /// Whether an exchange goes on without its client.
-pub(super) fn outlives_client(x: &Exchange) -> bool {
+pub(crate) fn outlives_client(x: &Exchange) -> bool {
     let in_progress = x.is_waiting() || x.body.on_arrival.is_some();
     x.progress.ignore_abort && in_progress && !x.lacks_body()
 }

@@ -16,12 +16,12 @@ use server_http::exchange::Exchange;
 use server_http::stats::Activity;
 
 use super::detached::Detached;
-use super::engine::{Engine, NO_STREAM, Pool};
+use super::mux_engine::{Engine, NO_STREAM, Pool};
 use crate::io::read_ahead::ReadAhead;
 use crate::worker::thread_config::Timeouts;
 
 /// The protocol that is served.
-pub(super) enum Protocol {
+pub(crate) enum Protocol {
     H1(Box<H1State>),
     /// A protocol with streams.
     Mux(Box<MuxState>),
@@ -29,16 +29,16 @@ pub(super) enum Protocol {
 
 /// HTTP/1 from the first byte of a request until the connection is idle.
 pub struct H1State {
-    pub(super) exchanges: Exchanges,
-    pub(super) engine: h1::Conn,
+    pub(crate) exchanges: Exchanges,
+    pub(crate) engine: h1::Conn,
     /// Next state of the connection when the queue is empty.
-    pub(super) next: Next,
-    pub(super) input: H1Input,
+    pub(crate) next: Next,
+    pub(crate) input: H1Input,
 }
 
 /// State of the input of HTTP/1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum H1Input {
+pub(crate) enum H1Input {
     /// Requests.
     Requests,
     /// The rest of a body whose response has left; it is dropped until then.
@@ -47,76 +47,76 @@ pub(super) enum H1Input {
 
 /// A protocol with streams from the preface to the end.
 pub(crate) struct MuxState {
-    pub(super) exchanges: Exchanges,
-    pub(super) engine: Engine,
+    pub(crate) exchanges: Exchanges,
+    pub(crate) engine: Engine,
     /// Exchanges that go on after a reset of their stream.
-    pub(super) detached: Detached,
+    pub(crate) detached: Detached,
     /// An active exchange is to get no response.
-    pub(super) any_aborted: bool,
+    pub(crate) any_aborted: bool,
     /// Since when there is no exchange; `None` while there is one.
-    pub(super) idle_since_ms: Option<u64>,
+    pub(crate) idle_since_ms: Option<u64>,
     /// The stream whose header block is incomplete, and since when; for [`NO_STREAM`], when the last part of it came.
-    pub(super) block_since: Option<(u32, u64)>,
+    pub(crate) block_since: Option<(u32, u64)>,
     /// When to look for streams whose windows stay closed.
-    pub(super) look_at_ms: u64,
+    pub(crate) look_at_ms: u64,
     /// Since when the client knows that the connection ends.
-    pub(super) announced_ms: Option<u64>,
+    pub(crate) announced_ms: Option<u64>,
     /// Timeouts of the protocol, where they are not those of HTTP/1.
-    pub(super) timeouts: Option<Timeouts>,
+    pub(crate) timeouts: Option<Timeouts>,
 }
 
 /// The exchanges in progress, and the queue of what they send.
-pub(super) struct Exchanges {
+pub(crate) struct Exchanges {
     /// Output to be written.
-    pub(super) out: OutputQueue,
+    pub(crate) out: OutputQueue,
     /// Bytes put into `out` since serving began.
-    pub(super) queued: u64,
+    pub(crate) queued: u64,
     /// Bytes written from it.
-    pub(super) sent: u64,
+    pub(crate) sent: u64,
     /// Exchanges whose responses are not queued whole.
-    pub(super) active: Vec<ActiveExchange>,
+    pub(crate) active: Vec<ActiveExchange>,
     /// Exchanges whose responses are queued whole, in the order of their ends.
-    pub(super) flushing: VecDeque<FlushingExchange>,
+    pub(crate) flushing: VecDeque<FlushingExchange>,
     /// When bytes were last read, monotonic microseconds, where events are wanted.
-    pub(super) read_us: u64,
+    pub(crate) read_us: u64,
     /// The first response of a recorded connection has begun, or the connection is not recorded.
-    pub(super) first_begun: bool,
-    pub(super) closing: Closing,
+    pub(crate) first_begun: bool,
+    pub(crate) closing: Closing,
     /// Read-ahead of the files in `out`, where some data was not in memory.
-    pub(super) ahead: Option<Box<ReadAhead>>,
+    pub(crate) ahead: Option<Box<ReadAhead>>,
 }
 
 /// An exchange whose response is not queued whole.
-pub(super) struct ActiveExchange {
-    pub(super) exchange: Box<Exchange>,
-    pub(super) stream: u32,
+pub(crate) struct ActiveExchange {
+    pub(crate) exchange: Box<Exchange>,
+    pub(crate) stream: u32,
     /// Bytes of the response that an engine of streams was given.
-    pub(super) bytes: u64,
+    pub(crate) bytes: u64,
     /// Position of the response in the output queue; `u64::MAX` where it is not known.
-    pub(super) start: u64,
+    pub(crate) start: u64,
 }
 
 /// An exchange whose response is queued whole.
-pub(super) struct FlushingExchange {
-    pub(super) exchange: Box<Exchange>,
+pub(crate) struct FlushingExchange {
+    pub(crate) exchange: Box<Exchange>,
     /// Position of the response in the output queue; `u64::MAX` where it is not known.
-    pub(super) start: u64,
-    pub(super) end: u64,
+    pub(crate) start: u64,
+    pub(crate) end: u64,
     /// Bytes of the response. Those of other streams may lie between them.
-    pub(super) bytes: u64,
+    pub(crate) bytes: u64,
 }
 
 /// How a connection is closed, from the location of its last request.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Closing {
-    pub(super) rule: Lingering,
-    pub(super) time_ms: u64,
-    pub(super) timeout_ms: u64,
+pub(crate) struct Closing {
+    pub(crate) rule: Lingering,
+    pub(crate) time_ms: u64,
+    pub(crate) timeout_ms: u64,
 }
 
 impl Protocol {
     #[inline(always)]
-    pub(super) fn exchanges(&self) -> &Exchanges {
+    pub(crate) fn exchanges(&self) -> &Exchanges {
         match self {
             Self::H1(h1) => &h1.exchanges,
             Self::Mux(mux) => &mux.exchanges,
@@ -124,7 +124,7 @@ impl Protocol {
     }
 
     #[inline(always)]
-    pub(super) fn exchanges_mut(&mut self) -> &mut Exchanges {
+    pub(crate) fn exchanges_mut(&mut self) -> &mut Exchanges {
         match self {
             Self::H1(h1) => &mut h1.exchanges,
             Self::Mux(mux) => &mut mux.exchanges,
@@ -133,7 +133,7 @@ impl Protocol {
 
     /// Idle time limit of a protocol that has one of its own.
     #[inline]
-    pub(super) fn own_idle_ms(&self) -> Option<u64> {
+    pub(crate) fn own_idle_ms(&self) -> Option<u64> {
         match self {
             Self::H1(_) => None,
             Self::Mux(mux) => mux.timeouts.map(|timeouts| timeouts.idle_ms),
@@ -142,7 +142,7 @@ impl Protocol {
 
     /// When an active exchange goes on by itself: its wait is over, or more of its body may be there. One of HTTP/1 does
     /// not while responses before it are flushed, since its client may not send on before it has them.
-    pub(super) fn due_ms(&self) -> Option<u64> {
+    pub(crate) fn due_ms(&self) -> Option<u64> {
         let (exchanges, detached_ms) = match self {
             Self::H1(h1) if !h1.exchanges.flushing.is_empty() => return None,
             Self::H1(h1) => (&h1.exchanges, None),
@@ -153,7 +153,7 @@ impl Protocol {
         all.chain(detached_ms).min()
     }
 
-    pub(super) fn activity(&self) -> Activity {
+    pub(crate) fn activity(&self) -> Activity {
         match self {
             Self::Mux(mux) if mux.exchanges.is_busy() => Activity::Writing,
             Self::Mux(_) => Activity::Waiting,
@@ -166,7 +166,7 @@ impl Protocol {
 
     /// Whether more bytes can be taken.
     #[inline]
-    pub(super) fn wants_input(&self) -> bool {
+    pub(crate) fn wants_input(&self) -> bool {
         match self {
             Self::H1(h1) => {
                 let active = h1.exchanges.active.first();
@@ -205,13 +205,13 @@ impl H1State {
 
     /// Moves what the engine has to send to the output queue.
     #[inline]
-    pub(super) fn transmit(&mut self) {
+    pub(crate) fn transmit(&mut self) {
         self.exchanges.queue(|out| self.engine.transmit(out));
     }
 }
 
 impl MuxState {
-    pub(super) fn new(engine: Engine, timeouts: Option<Timeouts>, now_ms: u64) -> Self {
+    pub(crate) fn new(engine: Engine, timeouts: Option<Timeouts>, now_ms: u64) -> Self {
         Self {
             exchanges: Exchanges::new(),
             engine,
@@ -226,7 +226,7 @@ impl MuxState {
     }
 
     /// Takes bytes from the peer; requests use the memory of `spares`.
-    pub(super) fn receive(&mut self, input: &[u8], now_ms: u64, spares: &mut Pool<RequestHead>) {
+    pub(crate) fn receive(&mut self, input: &[u8], now_ms: u64, spares: &mut Pool<RequestHead>) {
         self.engine.tick(now_ms);
         self.engine.receive(input, spares);
         self.block_since = match (self.engine.awaited(), self.block_since) {
@@ -240,13 +240,13 @@ impl MuxState {
 
     /// Moves what the engine has to send to the output queue.
     #[inline]
-    pub(super) fn transmit(&mut self) {
+    pub(crate) fn transmit(&mut self) {
         self.exchanges.queue(|out| self.engine.transmit(out));
     }
 
     /// Returns the idle time limit after a request in this location.
     #[inline]
-    pub(super) fn idle_ms(&self, loc: &CoreLoc) -> u64 {
+    pub(crate) fn idle_ms(&self, loc: &CoreLoc) -> u64 {
         match self.timeouts {
             Some(timeouts) => timeouts.idle_ms,
             None => loc.keepalive().idle_ms,
@@ -283,19 +283,19 @@ impl Exchanges {
 
     /// Whether a request is in progress, or its response.
     #[inline]
-    pub(super) fn is_busy(&self) -> bool {
+    pub(crate) fn is_busy(&self) -> bool {
         !self.active.is_empty() || !self.flushing.is_empty()
     }
 
     /// Whether nothing is in progress and all is written.
     #[inline]
-    pub(super) fn is_settled(&self) -> bool {
+    pub(crate) fn is_settled(&self) -> bool {
         !self.is_busy() && self.out.is_empty()
     }
 
     /// The exchange whose settings count for writing: the oldest.
     #[inline]
-    pub(super) fn front(&self) -> Option<&Exchange> {
+    pub(crate) fn front(&self) -> Option<&Exchange> {
         match self.flushing.front() {
             Some(flushing) => Some(&flushing.exchange),
             None => self.active.first().map(|active| &*active.exchange),
@@ -303,7 +303,7 @@ impl Exchanges {
     }
 
     /// The exchanges in progress, with the positions of their responses in the output queue.
-    pub(super) fn in_progress(&mut self) -> impl Iterator<Item = (u64, &mut Exchange)> {
+    pub(crate) fn in_progress(&mut self) -> impl Iterator<Item = (u64, &mut Exchange)> {
         let flushing = self.flushing.iter_mut();
         let flushing = flushing.map(|flushing| (flushing.start, &mut *flushing.exchange));
         let active = self.active.iter_mut();
@@ -311,33 +311,33 @@ impl Exchanges {
     }
 
     /// Whether an exchange began before this configuration.
-    pub(super) fn is_older_than(&self, number: u64) -> bool {
+    pub(crate) fn is_older_than(&self, number: u64) -> bool {
         let flushing = self.flushing.iter().map(|flushing| &flushing.exchange);
         let active = self.active.iter().map(|active| &active.exchange);
         flushing.chain(active).any(|x| x.route.http.number < number)
     }
 
     /// The positions in the output queue of what leaves next and of its end.
-    pub(super) fn unsent(&self) -> Range<u64> {
+    pub(crate) fn unsent(&self) -> Range<u64> {
         self.queued.saturating_sub(self.out.len())..self.queued
     }
 
     /// A write has failed: bytes that left before the error count as sent. Over TLS so do those of its records.
     #[cold]
-    pub(super) fn note_failed_write(&mut self) {
+    pub(crate) fn note_failed_write(&mut self) {
         self.sent = self.sent.max(self.unsent().start);
     }
 
     /// The place of a stream's exchange among the active ones.
     #[inline]
-    pub(super) fn position(&self, stream: u32) -> Option<usize> {
+    pub(crate) fn position(&self, stream: u32) -> Option<usize> {
         self.active
             .iter()
             .position(|active| active.stream == stream)
     }
 
     /// When the peer has taken nothing for too long of what could leave (`send_timeout`).
-    pub(super) fn stuck_at_ms(&self, last_progress_ms: u64) -> Option<u64> {
+    pub(crate) fn stuck_at_ms(&self, last_progress_ms: u64) -> Option<u64> {
         if self.out.is_empty() && self.flushing.is_empty() {
             return None;
         }
@@ -347,7 +347,7 @@ impl Exchanges {
 
     /// Takes over how the location of an exchange has the connection closed.
     #[inline]
-    pub(super) fn set_closing(&mut self, x: &Exchange) {
+    pub(crate) fn set_closing(&mut self, x: &Exchange) {
         let loc = x.route.core_loc();
         self.closing = Closing {
             rule: *loc.lingering_close,
@@ -358,7 +358,7 @@ impl Exchanges {
 
     /// The response of an active exchange is queued whole.
     #[inline]
-    pub(super) fn flush(&mut self, exchange: Box<Exchange>, start: u64, bytes: u64) {
+    pub(crate) fn flush(&mut self, exchange: Box<Exchange>, start: u64, bytes: u64) {
         self.set_closing(&exchange);
         self.flushing.push_back(FlushingExchange {
             exchange,
@@ -372,7 +372,7 @@ impl Exchanges {
 impl ActiveExchange {
     /// Until when it waits at most, for itself or for the next piece of its response.
     #[inline]
-    pub(super) fn waits_until_ms(&self) -> Option<u64> {
+    pub(crate) fn waits_until_ms(&self) -> Option<u64> {
         self.exchange.due_ms()
     }
 }
@@ -380,7 +380,7 @@ impl ActiveExchange {
 impl FlushingExchange {
     /// Bytes of the response that were sent, of `sent` on the connection. Where bytes of other streams lie
     /// between them, all count.
-    pub(super) fn sent_bytes(&self, sent: u64) -> u64 {
+    pub(crate) fn sent_bytes(&self, sent: u64) -> u64 {
         if self.start.checked_add(self.bytes) == Some(self.end) {
             sent.clamp(self.start, self.end) - self.start
         } else {
@@ -390,7 +390,7 @@ impl FlushingExchange {
 }
 
 /// The stream that requests of HTTP/1 belong to.
-pub(super) const H1_STREAM: u32 = 1;
+pub(crate) const H1_STREAM: u32 = 1;
 /// Bytes of response that may wait in a connection's queue before no more body is pulled; file ranges count in full.
 pub const QUEUE_BYTES: u64 = 64 << 10;
 /// Responses of pipelined requests that leave in one write.

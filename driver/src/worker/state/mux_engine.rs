@@ -34,7 +34,7 @@ pub(crate) enum Engine {
 
 /// Reason of a stream's reset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reason {
+pub(crate) enum Reason {
     /// It was not begun; the client may ask elsewhere.
     Refused,
     /// The response cannot be sent, or not to its end.
@@ -47,16 +47,16 @@ pub(super) enum Reason {
 macro_rules! with_engine {
     ($of:expr, $engine:ident => $call:expr) => {
         match $of {
-            $crate::worker::conn::engine::Engine::H2($engine) => $call,
-            $crate::worker::conn::engine::Engine::Spdy($engine) => $call,
+            $crate::worker::state::mux_engine::Engine::H2($engine) => $call,
+            $crate::worker::state::mux_engine::Engine::Spdy($engine) => $call,
         }
     };
 }
-pub(super) use with_engine;
+pub(crate) use with_engine;
 
 /// The first bytes of a connection in the clear that speaks a protocol: HTTP/2's preface (RFC 9113 section 3.3), a control
 /// frame of SPDY, whose first byte begins no method.
-pub(super) fn preface(protocol: http::Protocol) -> &'static [u8] {
+pub(crate) fn preface(protocol: http::Protocol) -> &'static [u8] {
     match protocol {
         http::Protocol::Http2 => h2::PREFACE,
         http::Protocol::Spdy => &[0x80],
@@ -67,7 +67,7 @@ pub(super) fn preface(protocol: http::Protocol) -> &'static [u8] {
 impl Engine {
     /// The action of the connection, as the error log names it.
     #[cold]
-    pub(super) fn action(&self) -> &'static str {
+    pub(crate) fn action(&self) -> &'static str {
         match self {
             Self::H2(_) => "processing HTTP/2 connection",
             Self::Spdy(_) => "processing SPDY",
@@ -76,7 +76,7 @@ impl Engine {
 
     /// The engine for a new connection; `None` for a protocol that has none with streams.
     #[inline]
-    pub(super) fn new(protocol: http::Protocol, settings: &MuxSettings) -> Option<Self> {
+    pub(crate) fn new(protocol: http::Protocol, settings: &MuxSettings) -> Option<Self> {
         match protocol {
             http::Protocol::Http2 => Some(Self::H2(h2::Conn::new(Rc::clone(&settings.h2)))),
             http::Protocol::Spdy => {
@@ -89,7 +89,7 @@ impl Engine {
 
     /// Takes bytes from the peer; requests use the memory of `spares`.
     #[inline]
-    pub(super) fn receive(&mut self, input: &[u8], spares: &mut Pool<RequestHead>) {
+    pub(crate) fn receive(&mut self, input: &[u8], spares: &mut Pool<RequestHead>) {
         with_engine!(self, engine => {
             engine.swap_spares(spares);
             engine.receive(input);
@@ -98,13 +98,13 @@ impl Engine {
     }
 
     #[inline]
-    pub(super) fn wants_input(&self) -> bool {
+    pub(crate) fn wants_input(&self) -> bool {
         with_engine!(self, engine => engine.wants_input())
     }
 
     /// Sends the head of a response; trailers may follow its body where an exchange has something to say at its end.
     #[inline]
-    pub(super) fn send_head(&mut self, stream: u32, x: &Exchange) -> u64 {
+    pub(crate) fn send_head(&mut self, stream: u32, x: &Exchange) -> u64 {
         let plan = |chunk_bytes: u64| SendOptions {
             trailers: x.response.on_end.is_some(),
             chunk_bytes: chunk_bytes as usize,
@@ -123,7 +123,7 @@ impl Engine {
 
     /// Which servers offer the protocol, where not all do.
     #[inline]
-    pub(super) fn offers(&self) -> Option<Offers> {
+    pub(crate) fn offers(&self) -> Option<Offers> {
         match self {
             Self::H2(_) => Some(Http::speaks_http2),
             Self::Spdy(_) => None,
@@ -132,7 +132,7 @@ impl Engine {
 
     /// Whether a response to this request may push others; SPDY's is never asked to.
     #[inline]
-    pub(super) fn may_push(&self, stream: u32) -> bool {
+    pub(crate) fn may_push(&self, stream: u32) -> bool {
         match self {
             Self::H2(engine) => engine.may_push(stream),
             Self::Spdy(_) => false,
@@ -141,7 +141,7 @@ impl Engine {
 
     /// Whether the engine holds memory that it can do without while the connection is idle.
     #[inline]
-    pub(super) fn can_shrink(&self) -> bool {
+    pub(crate) fn can_shrink(&self) -> bool {
         match self {
             Self::H2(_) => false,
             Self::Spdy(engine) => engine.can_shrink(),
@@ -149,7 +149,7 @@ impl Engine {
     }
 
     /// Releases that memory.
-    pub(super) fn shrink(&mut self) {
+    pub(crate) fn shrink(&mut self) {
         if let Self::Spdy(engine) = self {
             engine.shrink();
         }
@@ -158,7 +158,7 @@ impl Engine {
     /// The stream whose header block has begun to come and is not whole; [`NO_STREAM`] where it is another frame that is
     /// awaited, for which only SPDY has a time.
     #[inline]
-    pub(super) fn awaited(&self) -> Option<u32> {
+    pub(crate) fn awaited(&self) -> Option<u32> {
         match self {
             Self::H2(engine) => engine.awaited_block(),
             Self::Spdy(engine) => {
@@ -168,13 +168,13 @@ impl Engine {
         }
     }
 
-    pub(super) fn reset(&mut self, stream: u32, reason: Reason) {
+    pub(crate) fn reset(&mut self, stream: u32, reason: Reason) {
         let code = self.code(reason);
         with_engine!(self, engine => engine.reset(stream, code));
     }
 
     /// Resets a stream behind what it was given; false if no body is being sent on it.
-    pub(super) fn break_off(&mut self, stream: u32, reason: Reason) -> bool {
+    pub(crate) fn break_off(&mut self, stream: u32, reason: Reason) -> bool {
         let code = self.code(reason);
         with_engine!(self, engine => engine.break_off(stream, code))
     }
@@ -190,7 +190,7 @@ impl Engine {
         }
     }
 
-    pub(super) fn is_ending(&self) -> bool {
+    pub(crate) fn is_ending(&self) -> bool {
         with_engine!(self, engine => engine.is_ending())
     }
 }
@@ -200,7 +200,7 @@ macro_rules! forward {
     ($($(#[$meta:meta])* $name:ident($($arg:ident: $kind:ty),*) $(-> $out:ty)?;)+) => {
         impl Engine {
             $($(#[$meta])*
-            pub(super) fn $name(&mut self $(, $arg: $kind)*) $(-> $out)? {
+            pub(crate) fn $name(&mut self $(, $arg: $kind)*) $(-> $out)? {
                 with_engine!(self, engine => engine.$name($($arg),*))
             })+
         }
@@ -239,4 +239,4 @@ forward! {
 }
 
 /// A number that no stream has.
-pub(super) const NO_STREAM: u32 = u32::MAX;
+pub(crate) const NO_STREAM: u32 = u32::MAX;
