@@ -11,6 +11,8 @@
 //! request to be one that a client made, whole, in order, and no more often than may be; the clients' judge (`verdict`)
 //! wants every response to be one server's whole answer, an error of ours with a reason, or visibly broken with a reason.
 
+#[path = "behind/copies.rs"]
+mod copies;
 #[path = "behind/fastcgi.rs"]
 mod fastcgi;
 #[path = "behind/h1.rs"]

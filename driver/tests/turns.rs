@@ -6,6 +6,8 @@
 
 #[path = "turns/bodies.rs"]
 mod bodies;
+#[path = "turns/detached.rs"]
+mod detached;
 #[path = "turns/disk.rs"]
 mod disk;
 #[path = "turns/duplex.rs"]

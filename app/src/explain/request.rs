@@ -16,7 +16,7 @@ use engines::http::{FileRange, SharedBytes};
 use server_base::clock::Clock;
 use server_base::logs::Logs;
 use server_base::transport::NO_SOCKET;
-use server_base::waker::{WakeKey, WakeQueue};
+use server_base::waker::WakeKey;
 use server_base::{
     files::{
         Change, DirEntry, FileError, Files, Keep, Meta, OpenPolicy, Opened, TempDir, TempError,
@@ -24,7 +24,7 @@ use server_base::{
     },
     listen::ListenAddr,
 };
-use server_http::exchange::{Client, Ctx, Env, Exchange, Peer, State, Wait};
+use server_http::exchange::{Client, Ctx, Env, Exchange, Peer, Queues, State, Wait};
 use server_http::http::Http;
 use server_http::phases;
 use server_http::trace::{Event, FileKind, Noted, Trace};
@@ -89,7 +89,7 @@ pub(super) fn run(
     };
     files.inner.set_now(START_MS, unix_ms);
     let (mut logs, env) = (Logs::default(), environment());
-    let wakers = WakeQueue::default();
+    let queues = Queues::default();
     let mut passed = Calls::default();
     let mut x = Exchange::new(Rc::clone(&config.http), client);
     x.begin(Rc::clone(&config.http), taken.port, client, &clock);
@@ -117,7 +117,7 @@ pub(super) fn run(
             logs: &mut logs,
             env: &env,
             budget: &Cell::new(u64::MAX),
-            wakers: &wakers,
+            queues: &queues,
         };
         match x.progress.state {
             State::Waiting(_) => phases::resume(&mut x, &mut cx),

@@ -8,7 +8,8 @@ use driver::worker::event_loop::{Client, EventLoop, Server};
 use driver::worker::readiness::{Readiness, SocketFlags};
 use driver::worker::shared::Shared;
 use driver::worker::slab::Key;
-use driver::worker::tables::{Tables, TokenKind};
+use driver::worker::tables::Tables;
+use driver::worker::token::TokenKind;
 
 use super::{Memory, Socket};
 

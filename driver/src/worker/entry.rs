@@ -1,4 +1,4 @@
-//! Entries of the loop's tables: connections of clients and connections to servers.
+//! Entries of the loop's tables: connections of clients, connections to servers, exchanges without a client.
 //!
 //! [`EventLoop`](super::event_loop::EventLoop) runs all of them by the functions of [`Entry`], once for each type, so that no call
 //! is dynamic.
@@ -8,13 +8,15 @@ use std::convert::Infallible;
 use server_base::waker::WakeKey;
 
 use super::conn::{self, Conn};
+use super::detached::DetachedExchange;
 use super::disposition::Disposition;
 use super::net::Net;
 use super::readiness::{Cause, Readiness};
 use super::servers::{self, PoolPlace, ServerConn};
 use super::shared::Shared;
 use super::slab::Key;
-use super::tables::{Table, Tables, TokenKind};
+use super::tables::{Table, Tables};
+use super::token::TokenKind;
 
 /// An entry of one of the loop's tables.
 pub trait Entry<N: Net>: Sized {
@@ -153,4 +155,41 @@ impl<N: Net> Entry<N> for ServerConn<N::Socket> {
         }
         tables.closing.push(self);
     }
+}
+
+impl<N: Net> Entry<N> for DetachedExchange {
+    type Place = Infallible;
+
+    const KIND: TokenKind = TokenKind::Detached;
+
+    fn table(tables: &mut Tables<N>) -> &mut Table<Self> {
+        &mut tables.detached
+    }
+
+    fn enter(token: u64, sh: &mut Shared<N>) {
+        sh.owner = token;
+    }
+
+    /// There is no socket.
+    fn read_ready(&mut self, _: &mut Shared<N>, _: Readiness) -> bool {
+        true
+    }
+
+    fn end(&mut self, sh: &mut Shared<N>) -> Disposition {
+        self.turn(sh, Cause::Broken)
+    }
+
+    fn turn(&mut self, sh: &mut Shared<N>, ready: Readiness) -> Disposition {
+        self.turn(sh, ready.cause)
+    }
+
+    fn wake(&mut self, sh: &mut Shared<N>, _: &[WakeKey]) -> Disposition {
+        self.turn(sh, Cause::Event)
+    }
+
+    fn park(_: &mut Tables<N>, _: Key, place: Infallible, _: u64) -> Option<Key> {
+        match place {}
+    }
+
+    fn close(self, _: &mut Tables<N>, _: &mut Shared<N>, _: Key) {}
 }

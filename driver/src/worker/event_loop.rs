@@ -23,6 +23,7 @@ use server_upstream::route::Route;
 use sys::connect::Connecting;
 
 use super::conn::{Ahead, Conn, answer, look_at_arms};
+use super::detached::DetachedExchange;
 use super::disposition::Disposition;
 use super::entry::Entry;
 use super::net::Net;
@@ -30,7 +31,8 @@ use super::readiness::{Cause, Part, Readiness};
 use super::servers::{self, Group, Groups, ServerConn};
 use super::shared::Shared;
 use super::slab::Key;
-use super::tables::{Tables, TokenKind};
+use super::tables::Tables;
+use super::token::TokenKind;
 use super::wakes::{ROUNDS_MAX, run_woken};
 
 /// A client of a loop.
@@ -90,11 +92,14 @@ pub trait EventLoop: Sized {
         let (tables, shared) = self.parts();
         tables.clients.ready = ready;
         shared.files.end_turn();
-        if !shared.wakers.is_empty() || !shared.dialer.calls.is_empty() {
+        if !shared.queues.wakers.is_empty() || !shared.dialer.calls.is_empty() {
             self.run_rounds();
         }
         let now_ms = self.parts().1.clock.mono_ms;
         self.expire::<Client<Self>>(now_ms);
+        if !self.parts().0.detached.is_empty() {
+            self.expire::<DetachedExchange>(now_ms);
+        }
         if !self.parts().0.upstreams.is_empty() {
             self.expire::<Server<Self>>(now_ms);
             for key in self.parts().0.idle.take_surplus(now_ms) {
@@ -122,20 +127,32 @@ pub trait EventLoop: Sized {
     fn run_rounds(&mut self) {
         for _ in 0..ROUNDS_MAX {
             let (_, shared) = self.parts();
-            if shared.wakers.is_empty() && shared.dialer.calls.is_empty() {
+            if shared.queues.wakers.is_empty() && shared.dialer.calls.is_empty() {
                 return;
             }
-            let wakers = shared.wakers.clone();
+            let wakers = shared.queues.wakers.clone();
             run_woken(&wakers, |token, keys| {
                 let key = Key::from_token(token);
                 match TokenKind::of(token) {
                     Some(TokenKind::Client) => self.wake::<Client<Self>>(key, keys),
                     Some(TokenKind::Upstream) => self.wake::<Server<Self>>(key, keys),
+                    Some(TokenKind::Detached) => self.wake_detached(key, keys),
                     _ => {}
                 }
             });
             self.dial();
         }
+    }
+
+    /// Begins the detached requests that were started, and runs the turn of an exchange that was woken.
+    #[cold]
+    fn wake_detached(&mut self, key: Key, keys: &[WakeKey]) {
+        for request in self.parts().1.queues.take_detached() {
+            let exchange = DetachedExchange::new(request);
+            let begun = self.parts().0.detached.insert(exchange);
+            self.turn::<DetachedExchange>(begun, Readiness::default());
+        }
+        self.wake::<DetachedExchange>(key, keys);
     }
 
     /// Reads from an entry that is ready and notes it for its turn.

@@ -9,6 +9,7 @@ pub mod arm_look;
 mod background_fetch;
 pub mod conn;
 pub mod cpu;
+pub mod detached;
 pub mod dialer;
 pub mod disposition;
 pub mod entry;
@@ -34,6 +35,7 @@ pub mod tables;
 pub mod thread;
 pub mod thread_commands;
 pub mod thread_config;
+pub mod token;
 pub mod transport;
 pub mod wakes;
 

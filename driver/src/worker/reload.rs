@@ -24,9 +24,10 @@ use std::sync::Arc;
 
 use server_http::http::{Http, LocalHttp};
 
+use super::thread_config::ThreadConfig;
+use super::detached::DetachedExchange;
 use super::event_loop::{Client, EventLoop};
 use super::slab::Key;
-use super::thread_config::ThreadConfig;
 
 pub use change::Change;
 
@@ -95,7 +96,11 @@ pub trait Reloads: EventLoop {
     fn sweep_some(&mut self, steps: &mut usize) {
         let now_ms = self.parts().1.clock.mono_ms;
         while let Some(mut sweep) = self.changes().take_sweep(now_ms) {
-            while sweep.next < self.parts().0.clients.slots() {
+            loop {
+                let tables = self.parts().0;
+                if sweep.next >= tables.clients.slots() + tables.detached.slots() {
+                    break;
+                }
                 if *steps == 0 {
                     return self.changes().sweeps.push_front(sweep);
                 }
@@ -106,9 +111,14 @@ pub trait Reloads: EventLoop {
         }
     }
 
-    /// Ends what the connection in a slot has of configurations before this number.
+    /// Ends the exchanges in a slot that began under configurations before this number. The slots of exchanges without a
+    /// client come after those of clients.
     fn sweep_slot(&mut self, slot: u32, number: u64) {
         let clients = &mut self.parts().0.clients;
+        if slot >= clients.slots() {
+            let slot = slot - clients.slots();
+            return self.sweep_detached(slot, number);
+        }
         let Some(key) = clients.key_at(slot) else {
             return;
         };
@@ -117,6 +127,18 @@ pub trait Reloads: EventLoop {
         self.sweeping(key, number, is_older);
         if is_older {
             self.abort::<Client<Self>>(key);
+        }
+    }
+
+    /// Ends an exchange without a client.
+    fn sweep_detached(&mut self, slot: u32, number: u64) {
+        let detached = &mut self.parts().0.detached;
+        let Some(key) = detached.key_at(slot) else {
+            return;
+        };
+        let exchange = detached.get_mut(key);
+        if exchange.is_some_and(|exchange| exchange.is_older_than(number)) {
+            self.abort::<DetachedExchange>(key);
         }
     }
 }

@@ -7,10 +7,12 @@ use engines::http::OutputQueue;
 use server_base::clock::{Clock, ReadClock};
 use server_base::logs::Logs;
 use server_base::memory;
-use server_base::waker::WakeQueue;
-use server_http::exchange::{BODY_BUDGET_BYTES, Client, Ctx, Env, Exchange};
-use server_http::phases;
+use server_base::waker::{WakeKey, WakeQueue};
+use server_http::exchange::{
+    BODY_BUDGET_BYTES, Client, Ctx, DetachedEnd, DetachedRequest, Env, Exchange, Queues,
+};
 use server_http::wants::Wants;
+use server_http::{detached, phases};
 use server_upstream::request::Spares;
 
 use super::arm_look::ArmLook;
@@ -19,8 +21,10 @@ use super::dialer::Dialer;
 use super::net::Net;
 use super::readiness::WRITE_BYTES;
 use super::servers::Attempts;
+use super::slab::Key;
 use super::state::pools::Pools;
 use super::state::serving::H1State;
+use super::token::TokenKind;
 use super::thread_config::ThreadConfig;
 use super::transport::TlsBuffers;
 use crate::io::files::FileCache;
@@ -45,8 +49,8 @@ pub struct Shared<N: Net> {
     pub env: Env,
     /// Remaining input of body stages in this pass over a connection, in bytes.
     pub budget: Cell<u64>,
-    /// Exchanges that were woken.
-    pub wakers: WakeQueue,
+    /// Exchanges that were woken, and detached requests that are to begin.
+    pub queues: Queues,
     /// The connection that has its turn: its key as a token, by which its exchanges are woken.
     pub owner: u64,
     /// Buffer for reading sockets.
@@ -122,7 +126,7 @@ impl<N: Net> Shared<N> {
             logs: Logs::default(),
             env,
             budget: Cell::new(BODY_BUDGET_BYTES),
-            wakers,
+            queues: queues(wakers),
             owner: 0,
             scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
             tls_buffers: TlsBuffers::default(),
@@ -145,7 +149,7 @@ impl<N: Net> Shared<N> {
     /// Changes the queue by which exchanges and connections are woken, before there are any.
     pub fn set_wakers(&mut self, wakers: WakeQueue) {
         self.dialer = Dialer::new(wakers.clone());
-        self.wakers = wakers;
+        self.queues = queues(wakers);
     }
 
     /// Changes the configuration for new requests; returns the one before. Unused exchanges would keep that alive.
@@ -180,7 +184,7 @@ impl<N: Net> Shared<N> {
             logs: &mut self.logs,
             env: &self.env,
             budget: &self.budget,
-            wakers: &self.wakers,
+            queues: &self.queues,
         }
     }
 
@@ -213,10 +217,25 @@ impl<N: Net> Shared<N> {
         self.clock = then;
     }
 
+    /// Ends a detached request. Its exchange is not used again, since it has the depth of a subrequest.
+    pub(crate) fn end_detached(&mut self, mut request: DetachedRequest, end: DetachedEnd) {
+        self.requests += u64::from(request.is_logged);
+        detached::end(&mut request, &mut self.ctx(), end);
+    }
+
     /// Takes back an exchange that was no request.
     pub fn drop_unlogged(&mut self, x: Box<Exchange>) {
         self.pools.give_exchange(x, &self.generation.http);
     }
+}
+
+/// Queues of a thread. The key by which detached requests begin names no exchange.
+fn queues(wakers: WakeQueue) -> Queues {
+    let look = WakeKey {
+        owner: TokenKind::Detached.first_token() | Key::NONE.token(),
+        stream: 0,
+    };
+    Queues::new(wakers, look)
 }
 
 /// The clock for processor times of connections, which only experiments need.

@@ -12,6 +12,12 @@ pub struct Key {
 }
 
 impl Key {
+    /// The key of no value: no table has so many slots.
+    pub const NONE: Self = Self {
+        index: u32::MAX,
+        life: 0,
+    };
+
     /// The key as the token of a poller.
     pub fn token(self) -> u64 {
         u64::from(self.life) << 32 | u64::from(self.index)

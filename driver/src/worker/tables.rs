@@ -6,10 +6,12 @@
 use std::collections::VecDeque;
 
 use super::conn::Conn;
+use super::detached::DetachedExchange;
 use super::net::Net;
 use super::servers::ServerConn;
 use super::servers::pool::IdleConnections;
 use super::slab::{Key, Slab};
+use super::token::TokenKind;
 use crate::io::timer::Timers;
 
 /// Things of one kind, each with a timer.
@@ -23,42 +25,14 @@ pub struct Table<T> {
     pub ready: Vec<Key>,
 }
 
-/// A kind of things, and its place in the tokens that name them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum TokenKind {
-    /// Connections of clients.
-    Client,
-    /// Connections to servers.
-    Upstream,
-    /// Sockets of resolvers; they are in no table.
-    Resolver,
-}
-
-impl TokenKind {
-    /// The kind of things that a token names; `None` for the tokens that the loop uses for itself.
-    #[inline]
-    pub fn of(token: u64) -> Option<Self> {
-        match token >> KIND_SHIFT {
-            0 => Some(Self::Client),
-            1 => Some(Self::Upstream),
-            2 => Some(Self::Resolver),
-            _ => None,
-        }
-    }
-
-    /// The first of the tokens of this kind.
-    pub fn first_token(self) -> u64 {
-        (self as u64) << KIND_SHIFT
-    }
-}
-
 /// All tables of a loop.
 pub struct Tables<N: Net> {
     /// Connections of clients.
     pub clients: Table<Conn<N::Socket>>,
     /// Connections to servers.
     pub upstreams: Table<ServerConn<N::Socket>>,
+    /// Exchanges without a client.
+    pub detached: Table<DetachedExchange>,
     /// Connections to servers that are idle.
     pub idle: IdleConnections,
     /// Connections to servers that are over; their sockets are closed at the end of the turn.
@@ -175,6 +149,7 @@ impl<N: Net> Tables<N> {
         Self {
             clients: Table::new(TokenKind::Client, now_ms),
             upstreams: Table::new(TokenKind::Upstream, now_ms),
+            detached: Table::new(TokenKind::Detached, now_ms),
             idle: IdleConnections::default(),
             closing: Vec::new(),
         }
@@ -184,13 +159,19 @@ impl<N: Net> Tables<N> {
     pub fn next_deadline(&self) -> Option<u64> {
         let clients = self.clients.next_deadline();
         let upstreams = self.upstreams.next_deadline();
-        let times = clients.into_iter().chain(upstreams);
+        let detached = self.detached.next_deadline();
+        let times = clients.into_iter().chain(upstreams).chain(detached);
         times.chain(self.idle.look_at_ms()).min()
     }
 
     /// Returns the number of connections to servers that are not idle.
     pub fn upstreams_in_use(&self) -> usize {
         self.upstreams.len().saturating_sub(self.idle.len())
+    }
+
+    /// Whether there are no clients and no exchanges without one.
+    pub fn is_unused(&self) -> bool {
+        self.clients.is_empty() && self.detached.is_empty()
     }
 
     /// Returns the number of connections.
@@ -202,8 +183,6 @@ impl<N: Net> Tables<N> {
 /// Timers of one kind of things that are seen to in a turn of the loop: closing this many connections takes about a
 /// millisecond.
 const EXPIRED_A_TURN: usize = 128;
-/// Where the kind stands in a token, above the life of a slot.
-const KIND_SHIFT: u32 = 60;
 
 #[cfg(test)]
 mod tests {

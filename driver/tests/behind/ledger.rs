@@ -59,6 +59,8 @@ pub(crate) enum Part {
     Inner,
     /// Whether the request may pass.
     Auth,
+    /// A copy, whose answer no client gets.
+    Copy,
 }
 
 /// A request as a server got it.
@@ -192,7 +194,7 @@ impl Ledger {
     /// Numbers of the attempts of which a client may get the answer.
     pub(crate) fn attempts_of(&self, ask: usize) -> impl Iterator<Item = (usize, &Attempt)> {
         let attempts = self.attempts.iter().enumerate();
-        attempts.filter(move |(_, a)| a.ask == ask && a.part != Part::Auth)
+        attempts.filter(move |(_, a)| a.ask == ask && !matches!(a.part, Part::Auth | Part::Copy))
     }
 
     /// Requests to servers for a client's request, with those that decide whether it may pass.

@@ -205,8 +205,7 @@ fn answer(number: usize, ask: &Ask, part: Part, speaks: Speaks, random: &mut Ran
     }
     text.extend_from_slice(head.as_bytes());
     let head_at = text.len();
-    let bodiless =
-        bare || (ask.is_head() && part != Part::Auth) || part == Part::Auth && ask.is_head();
+    let bodiless = bare || (ask.is_head() && part != Part::Copy);
     if !bodiless {
         match framing {
             Framing::Chunked if !tunnel => chunks(&mut text, &body, trailers, random),

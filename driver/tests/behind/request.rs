@@ -231,6 +231,7 @@ pub(crate) fn name(speaks: Speaks, bytes: &[u8]) -> Result<Option<(usize, Part)>
     let part = match () {
         () if path.starts_with("/auth/") => Part::Auth,
         () if path.starts_with("/inner/") => Part::Inner,
+        () if path.starts_with("/copy/") => Part::Copy,
         () => Part::Whole,
     };
     let id = path.rsplit('/').next().unwrap_or_default();

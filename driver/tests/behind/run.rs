@@ -9,6 +9,7 @@ use server_http::exchange::Peer;
 use server_http::http::LocalHttp;
 use sim::{Command, Faults, Link, Random, Reading, Wire, World};
 
+use super::copies;
 use super::h1;
 use super::ledger::Book;
 use super::mux;
@@ -130,6 +131,9 @@ sim::tally! {
         pipelined,
         lost,
         unconnected,
+        copies,
+        orphans,
+        copies_timed_out,
         generations,
     }
 }
@@ -166,6 +170,7 @@ struct Run<'a> {
 
 impl<'a> Run<'a> {
     fn new(seed: u64, site: &'a Site) -> Self {
+        copies::forget();
         let mut random = Random::new(seed);
         let conf = random.within(0..CONFS);
         let generation = site.generation(conf, 1);
@@ -439,6 +444,10 @@ impl<'a> Run<'a> {
             tally.lost = book.lost.len() as u64;
             tally.unconnected = book.unconnected as u64;
         }
+        let copies = copies::check().map_err(|e| format!("{e}\n{}", self.story()))?;
+        tally.copies = copies.all;
+        tally.orphans = copies.orphans;
+        tally.copies_timed_out = copies.timed_out;
         tally.responses = self
             .clients
             .iter()

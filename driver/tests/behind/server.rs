@@ -356,7 +356,7 @@ impl Server {
             return Ok(());
         }
         let method = match part {
-            Part::Auth => "GET",
+            Part::Auth | Part::Copy => "GET",
             _ => asked.method,
         };
         self.keeps = self.reader.keep;
@@ -368,7 +368,7 @@ impl Server {
             .as_ref()
             .is_some_and(|p| p.status == 101);
         let body: &[u8] = match part {
-            Part::Auth => &[],
+            Part::Auth | Part::Copy => &[],
             _ if asked.upgrade && !is_tunnel => &[],
             _ => &asked.body,
         };

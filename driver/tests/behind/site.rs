@@ -10,7 +10,10 @@ use driver::worker::thread_config::ThreadConfig;
 use server_base::errlog::{ErrorLog, Level, Sink};
 use server_base::opened::OpenedLogs;
 use server_http::http::Http;
+use server_http::module::Module;
 use server_http::{LoadOptions, load};
+
+use super::copies;
 
 /// A location.
 #[derive(Clone, Copy, Debug)]
@@ -49,7 +52,7 @@ const PLACE: LocationSpec = LocationSpec {
 };
 
 /// The locations, `/NAME/ID`.
-pub(crate) const PLACES: [LocationSpec; 37] = [
+pub(crate) const PLACES: [LocationSpec; 38] = [
     PLACE,
     LocationSpec {
         name: "tries",
@@ -111,6 +114,10 @@ pub(crate) const PLACES: [LocationSpec; 37] = [
     LocationSpec {
         name: "zip",
         conf: "proxy_pass http://one; gzip on; gzip_types *; gzip_proxied any; gzip_min_length 1;",
+        ..PLACE
+    },
+    LocationSpec {
+        name: "copied",
         ..PLACE
     },
     LocationSpec {
@@ -353,6 +360,7 @@ fn config(temp: &str, conf: usize) -> String {
                 location = /oops {{ internal; return 200 '{OOPS}'; }}
                 location = /file {{ internal; return 200 '{FILE}'; }}
                 location /inner/ {{ internal; proxy_pass http://one; }}
+                location /copy/ {{ internal; proxy_pass http://one; }}
                 location = /auth {{
                     internal;
                     proxy_pass http://one/auth$request_uri;
@@ -434,7 +442,13 @@ fn http(text: &str) -> Arc<Http> {
         error_log: None,
         access_log: PathBuf::from("/dev/null"),
     };
-    let cycle = match load(source, &options, server_modules::MODULES) {
+    let modules: &'static [&'static Module] = Vec::leak(
+        [&copies::MODULE]
+            .into_iter()
+            .chain(server_modules::MODULES.iter().copied())
+            .collect(),
+    );
+    let cycle = match load(source, &options, modules) {
         Ok(cycle) => cycle,
         Err(refused) => panic!("{}", refused.error.render(&refused.files)),
     };

@@ -201,9 +201,10 @@ impl Ledger {
         let is_gone = ask.place().streams && ask.body.len() > KEPT_BYTES;
         let mut lost = self.lost.iter().filter(|(id, _)| *id == ask.id);
         let lost = lost.any(|(_, at_ms)| is_gone || now_ms >= at_ms + RESET_MS);
+        let mut own = self.all_of(ask.id).filter(|a| a.part != Part::Copy);
         let sick = match only {
             Some(attempt) => !attempt.is_sound(),
-            None => lost || self.unconnected > 0 || self.all_of(ask.id).any(|a| !a.is_sound()),
+            None => lost || self.unconnected > 0 || own.any(|a| !a.is_sound()),
         };
         match sick {
             true => Ok(()),

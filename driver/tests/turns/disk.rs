@@ -158,7 +158,7 @@ fn a_connection_goes_on_behind_a_stream_that_was_cancelled_while_its_piece_was_r
     client.send(&frame(RESET, 0, 1, &CANCEL.to_be_bytes()));
     client.get(3, "/other");
     client.talk.disk().end_fetch(false);
-    client.talk.world.shared.wakers.receive();
+    client.talk.world.shared.queues.wakers.receive();
     let received = client.turn();
     assert!(received.contains(&Received::End(3)), "{received:?}");
     assert!(client.talk.disk().fetches.is_empty());
@@ -215,7 +215,7 @@ fn what_is_missing_again_after_its_fetch_is_read_by_the_serving_thread() {
         talk.send(file(PIECE));
         talk.disk().end_fetch(failed);
         talk.disk().evict();
-        talk.world.shared.wakers.receive();
+        talk.world.shared.queues.wakers.receive();
         let mut got = talk.turn().len() as u64;
         assert!(got > 0, "a wait ends in progress");
         while got < PIECE {

@@ -23,6 +23,7 @@ use server_http::wants::Wants;
 use server_http::{LoadOptions, load, reply};
 use sim::{Disk, Faults, Random, Wire, World};
 
+use super::detached;
 use super::passing::pass;
 use super::probe::{VARIABLES, hear};
 use super::servers::pass as passed;
@@ -202,7 +203,7 @@ impl TestConnection {
     /// Ends the fetch that began first; returns what the client hears then.
     pub(crate) fn end_fetch(&mut self, failed: bool) -> String {
         self.disk().end_fetch(failed);
-        self.world.shared.wakers.receive();
+        self.world.shared.queues.wakers.receive();
         self.turn()
     }
 
@@ -328,6 +329,10 @@ fn tell(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
                 return Content::Wait;
             }
             "hinted".to_owned()
+        }
+        "detach" => {
+            detached::start(x, cx, &words[1..]);
+            uri
         }
         "status" => return Content::Status(number(1) as u16),
         "pieces" => {

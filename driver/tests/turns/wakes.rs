@@ -70,17 +70,17 @@ impl BodySource for Fed {
     }
 }
 
-fn waker(uri: &str) -> Waker {
+pub(crate) fn waker(uri: &str) -> Waker {
     STAGE.with_borrow(|stage| stage.wakers[uri.as_bytes()].clone())
 }
 
 /// Lets the handler of an URI go on with this answer, once it is run again.
-fn answer(uri: &str, text: &'static str) {
+pub(crate) fn answer(uri: &str, text: &'static str) {
     STAGE.with_borrow_mut(|stage| stage.answers.insert(uri.into(), text));
 }
 
 /// Puts a piece into the body of an URI, or its end, and wakes its exchange.
-fn feed(uri: &str, text: Option<&'static str>) {
+pub(crate) fn feed(uri: &str, text: Option<&'static str>) {
     let piece = text.map_or(BodyRead::End, |text| {
         BodyRead::Chunk(Chunk::Static(text.as_bytes()))
     });

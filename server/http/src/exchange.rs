@@ -9,6 +9,7 @@ mod body;
 mod body_source;
 mod content_type;
 mod context;
+mod detached;
 mod early_responses;
 mod extensions;
 mod log;
@@ -50,6 +51,7 @@ pub(crate) use body_source::BrokenSource;
 pub use body_source::{BodyRead, BodySource};
 pub use content_type::ContentType;
 pub use context::{BODY_BUDGET_BYTES, Ctx};
+pub use detached::{DetachedEnd, DetachedRequest, Queues};
 pub use early_responses::{EarlyResponses, HINTS_MAX};
 pub use extensions::{DropGuard, Extensions};
 use part::part;
@@ -61,7 +63,9 @@ pub use response::{OnEnd, ResponseState};
 pub use route::{MAX_URI_CHANGES, RequestRoute};
 pub use server_base::context::Env;
 pub use server_base::peer::Peer;
-pub use subrequest::{Answer, MAX_SUBREQUESTS, MAX_SUBREQUESTS_DEEP, Subrequest, SubrequestState};
+pub use subrequest::{
+    Answer, MAX_SUBREQUESTS, MAX_SUBREQUESTS_DEEP, Subrequest, SubrequestState, TooMany,
+};
 pub use target::RequestTarget;
 pub use tls::Tls;
 pub use upstream::Upstream;

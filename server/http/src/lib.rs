@@ -14,6 +14,7 @@ pub mod certificates;
 mod client_cert;
 pub mod conf_core;
 pub mod decision;
+pub mod detached;
 pub mod exchange;
 pub mod experiments;
 pub mod handler;

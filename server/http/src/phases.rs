@@ -143,6 +143,12 @@ pub fn log(x: &mut Exchange, cx: &mut Ctx<'_>) {
     for handler in &http.handlers.log {
         handler(x, cx);
     }
+    release(x, cx);
+}
+
+/// Releases the resources that modules hold for an exchange, which ends without a log.
+#[inline(always)] // Every request comes through here by `log`.
+pub fn release(x: &mut Exchange, cx: &mut Ctx<'_>) {
     if let Some(mut upstream) = x.upstream.take() {
         // An attempt that is not over is given up now, not when the exchange's memory is used again.
         upstream.recycle(cx.connector);

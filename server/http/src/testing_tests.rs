@@ -34,7 +34,7 @@ use server_base::transport::NO_SOCKET;
 use server_base::waker::{WakeKey, WakeQueue};
 
 use crate::assemble::{ConfigBuilder, Cycle, LoadError, LoadOptions, load};
-use crate::exchange::{Client, Ctx, Env, Exchange, Peer, Pulled, State, Wait};
+use crate::exchange::{Client, Ctx, Env, Exchange, Peer, Pulled, Queues, State, Wait};
 use crate::http::{Http, LocalHttp};
 use crate::module::{Access, Content, Handler, Module, Step};
 use crate::{phases, reply};
@@ -51,7 +51,7 @@ pub(crate) struct World {
     pub(crate) files: Disk,
     logs: Logs,
     env: Env,
-    pub(crate) wakers: WakeQueue,
+    pub(crate) queues: Queues,
     pub(crate) connector: servers::Servers,
     /// The error log, and how much of it was read.
     log: File,
@@ -139,7 +139,7 @@ impl World {
             logs: Logs::default(),
             env: Env::default(),
             connector: servers::Servers::new(&wakers),
-            wakers,
+            queues: Queues::new(wakers, WakeKey::default()),
             log,
             read: 0,
         }
@@ -153,7 +153,7 @@ impl World {
             logs: &mut self.logs,
             env: &self.env,
             budget: &self.budget,
-            wakers: &self.wakers,
+            queues: &self.queues,
         }
     }
 
@@ -203,11 +203,7 @@ impl World {
 
     /// Runs an exchange that was changed before, as [`World::run`] does for a head.
     pub(crate) fn begin(&mut self, mut x: Exchange, reactions: &[(&'static str, Reaction)]) -> Ran {
-        let ran = Rc::default();
-        x.extensions.push(Script {
-            ran: Rc::clone(&ran),
-            reactions: reactions.iter().copied().collect(),
-        });
+        let ran = watch(&mut x, reactions);
         phases::begin(&mut x, &mut self.cx());
         Ran { x, ran }
     }
@@ -239,6 +235,19 @@ impl World {
         self.read += n as u64;
         String::from_utf8_lossy(&text[..n]).into_owned()
     }
+}
+
+/// Has handlers react to an exchange; returns those that have run, in order.
+pub(crate) fn watch(
+    x: &mut Exchange,
+    reactions: &[(&'static str, Reaction)],
+) -> Rc<RefCell<Vec<&'static str>>> {
+    let ran = Rc::default();
+    x.extensions.push(Script {
+        ran: Rc::clone(&ran),
+        reactions: reactions.iter().copied().collect(),
+    });
+    ran
 }
 
 /// The error of a configuration that is refused, given what is inside the block `http`.

@@ -17,7 +17,8 @@ use driver::worker::readiness::Readiness;
 use driver::worker::reload::{Change, Changes, Reloads};
 use driver::worker::shared::Shared;
 use driver::worker::slab::Key;
-use driver::worker::tables::{Tables, TokenKind};
+use driver::worker::tables::Tables;
+use driver::worker::token::TokenKind;
 use driver::worker::thread_config::ThreadConfig;
 use server_base::waker::WakeKey;
 use server_http::exchange::{Env, Peer};
@@ -157,9 +158,11 @@ impl World {
         self.tables.next_deadline().into_iter().chain(change).min()
     }
 
-    /// Open connections and armed timers.
+    /// Open connections and exchanges without a client, and armed timers of both.
     pub fn counts(&self) -> (usize, usize) {
-        (self.tables.clients.len(), self.tables.clients.timers())
+        let (clients, detached) = (&self.tables.clients, &self.tables.detached);
+        let open = clients.len() + detached.len();
+        (open, clients.timers() + detached.timers())
     }
 
     /// Open connections to servers and armed timers.
@@ -182,8 +185,8 @@ impl World {
 
     /// Whether an exchange was woken and waits for the next turn of the loop.
     fn is_woken(&self) -> bool {
-        self.shared.wakers.receive();
-        !self.shared.wakers.is_empty() || !self.shared.dialer.calls.is_empty()
+        self.shared.queues.wakers.receive();
+        !self.shared.queues.wakers.is_empty() || !self.shared.dialer.calls.is_empty()
     }
 
     /// Whether something is to be done now for a change of the configuration.
@@ -252,7 +255,7 @@ impl World {
     pub fn poll(&mut self, permille: u32) {
         self.tick();
         self.polled_ms = self.now_ms();
-        self.shared.wakers.receive();
+        self.shared.queues.wakers.receive();
         self.permille = permille;
         // Nothing that happens in a simulation ends the loop.
         let _ = self.turn_all();
@@ -276,7 +279,7 @@ impl World {
     /// A wake for nothing, of a stream of a connection, either of which may be gone.
     pub fn wake_spuriously(&mut self, index: usize, stream: u32) {
         let owner = self.tables.clients.token(self.links[index].key);
-        self.shared.wakers.push(WakeKey { owner, stream });
+        self.shared.queues.wakers.push(WakeKey { owner, stream });
     }
 
     fn tick(&mut self) {

@@ -6,7 +6,8 @@ use std::rc::Rc;
 use engines::http::{FieldId, RequestHead};
 use server_base::errlog::Level;
 use server_base::waker::WakeKey;
-use server_http::exchange::{Client, Exchange, State as Progress};
+use server_http::detached::{self, CLIENT_CLOSED_REQUEST};
+use server_http::exchange::{Client, Exchange};
 use server_http::stats::{self, Activity};
 
 use super::probe::{self, Kept};
@@ -78,12 +79,9 @@ pub(super) fn open_exchange<N: Net>(
     Ok(x)
 }
 
-/// The client has left: what was not answered is logged so. An exchange that gets no response has its own status.
+/// The client has left: a request without a response is logged so.
 pub(super) fn abandon(x: &mut Exchange) {
-    if !x.progress.header_sent && x.progress.state != Progress::Aborted {
-        x.route.err_status = CLIENT_CLOSED_REQUEST;
-        x.reply.status = CLIENT_CLOSED_REQUEST;
-    }
+    detached::abandon(x, CLIENT_CLOSED_REQUEST);
 }
 
 /// Logs that a file became shorter than it was promised to be, if that is the error.
@@ -96,6 +94,3 @@ pub(super) fn log_truncated(x: &Exchange, kept: &mut Kept, error: &io::Error) {
         );
     }
 }
-
-/// The status logged for a request whose client left before it was answered, as nginx's.
-const CLIENT_CLOSED_REQUEST: u16 = 499;

@@ -123,7 +123,7 @@ pub(super) fn by_client<N: Net>(
                 unfinished(c, sh, *head, 0, "");
             }
         }
-        State::Detached(_) | State::Lingering(_) | State::Closed => {}
+        State::Outlived(_) | State::Lingering(_) | State::Closed => {}
     }
 }
 

@@ -134,7 +134,7 @@ fn waker<N: Net>(sh: &Shared<N>) -> RemoteWaker {
         owner: sh.owner,
         stream: FETCH_STREAM,
     };
-    Waker::new(key, &sh.wakers).remote()
+    Waker::new(key, &sh.queues.wakers).remote()
 }
 
 /// A piece may have been read: the connection writes again.

@@ -18,15 +18,15 @@ use super::exchanges::{finish_all, finish_sent, resume_due};
 use super::fetching;
 use super::h1;
 use super::mux;
+use super::outliving;
 use super::probe;
-use super::run_detached;
 use super::state::{Closed, ClosedBy, Conn, Lingering, State, Transport};
 use super::trace::debug_conn;
 use super::transport::write;
 use crate::worker::disposition::Disposition;
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
-use crate::worker::state::detached::Detached;
+use crate::worker::state::outliving::Outliving;
 use crate::worker::state::serving::{ActiveExchange, H1Input, H1State, MuxState, Protocol};
 
 /// Ends exchanges whose last byte has been written; with nothing left, decides what becomes of the connection. True if
@@ -173,7 +173,7 @@ fn settle_mux<N: Net>(
     };
     match closing.rule {
         // Exchanges that outlive the connection keep its socket open as well.
-        _ if !mux.detached.is_empty() => Err(Closed),
+        _ if !mux.outliving.is_empty() => Err(Closed),
         Rule::Off => Err(Closed),
         Rule::On | Rule::Always => Ok(linger(c, sh, closing.time_ms, silence_ms)),
     }
@@ -427,11 +427,11 @@ fn header_timeout<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>) -> u64 {
 
 /// Ends a connection; exchanges in progress are logged as far as they came.
 pub(super) fn close<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Disposition {
-    if !matches!(c.state, State::Detached(_)) {
+    if !matches!(c.state, State::Outlived(_)) {
         leave(c, sh, ClosedBy::Server);
     }
-    if let State::Detached(detached) = std::mem::replace(&mut c.state, State::Closed) {
-        detached.finish_all(&mut c.probe, sh);
+    if let State::Outlived(outliving) = std::mem::replace(&mut c.state, State::Closed) {
+        outliving.finish_all(&mut c.probe, sh);
     }
     Disposition::Close
 }
@@ -457,24 +457,24 @@ pub(super) fn leave<N: Net>(
     let State::Serving(mut protocol) = state else {
         return Disposition::Close;
     };
-    let mut detached = match &mut protocol {
-        Protocol::H1(_) => Detached::default(),
-        Protocol::Mux(mux) => std::mem::take(&mut mux.detached),
+    let mut outliving = match &mut protocol {
+        Protocol::H1(_) => Outliving::default(),
+        Protocol::Mux(mux) => std::mem::take(&mut mux.outliving),
     };
     if by == ClosedBy::Client {
-        detached.take_from(&mut protocol);
+        outliving.take_from(&mut protocol);
     }
     finish_all(&mut protocol, &mut c.probe, sh, by);
     if let Protocol::H1(h1) = protocol {
         sh.pools.give_h1(h1);
     }
-    if detached.is_empty() {
+    if outliving.is_empty() {
         return Disposition::Close;
     }
     sh.net.shutdown(&mut c.socket);
     c.transport = Transport::Plain;
-    c.state = State::Detached(Box::new(detached));
-    run_detached::turn(c, sh)
+    c.state = State::Outlived(Box::new(outliving));
+    outliving::turn(c, sh)
 }
 
 /// Time for which input is dropped after our side of an idle connection was ended, and for which a silent client is

@@ -21,8 +21,8 @@ mod handshake;
 mod lifecycle;
 mod memory;
 mod mux;
+mod outliving;
 mod probe;
-mod run_detached;
 mod sniff;
 mod standing;
 mod state;
@@ -68,8 +68,8 @@ pub fn turn<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, ready: Readines
     if ready.cause == Cause::Aborted {
         return close(c, sh);
     }
-    if matches!(c.state, State::Detached(_)) {
-        return run_detached::turn(c, sh);
+    if matches!(c.state, State::Outlived(_)) {
+        return outliving::turn(c, sh);
     }
     if ready.cause == Cause::Broken {
         return leave(c, sh, ClosedBy::Client);

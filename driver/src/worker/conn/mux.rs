@@ -20,8 +20,8 @@ use super::probe::{self, EndedBy};
 use super::state::{Closed, Conn, State};
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
-use crate::worker::state::detached::outlives_client;
 use crate::worker::state::mux_engine::{Engine, Reason, with_engine};
+use crate::worker::state::outliving::outlives_client;
 use crate::worker::state::serving::{ActiveExchange, MuxState, Protocol};
 use streams::{pump, remove};
 
@@ -48,9 +48,9 @@ pub(super) fn run<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result
     deliver(c, sh)?;
     pump(c, sh);
     if let Some(mux) = c.state.mux()
-        && !mux.detached.is_empty()
+        && !mux.outliving.is_empty()
     {
-        mux.detached.run(&mut c.probe, sh);
+        mux.outliving.run(&mut c.probe, sh);
     }
     Ok(())
 }
@@ -102,7 +102,7 @@ fn begin<N: Net>(
 ) -> Result<(), Closed> {
     let refuses = c.drain.is_listener_removed() || memory::is_full();
     if let Some(mux) = c.state.mux()
-        && (refuses || mux.detached.is_full())
+        && (refuses || mux.outliving.is_full())
     {
         // Nobody serves it here, or not now; the client may ask elsewhere or again.
         mux.engine.reset(stream, Reason::Refused);
@@ -162,7 +162,7 @@ fn drop_exchange<N: Net>(
     };
     let mut x = remove(mux, at, sent_bytes);
     if outlives_client(&x) {
-        return mux.detached.add(x, sent_bytes);
+        return mux.outliving.add(x, sent_bytes);
     }
     abandon(&mut x);
     probe::abort(&mut c.probe, sh, x, EndedBy::Client);

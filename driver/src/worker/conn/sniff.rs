@@ -90,7 +90,7 @@ fn feed<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, input: &[u8]) -> Re
         State::Sniffing(..) => sniff(c, sh, input)?,
         State::Lingering(_) => c.last_progress_ms = now_ms,
         // The header has been read before, and nothing is read after the end.
-        State::ProxyHeader(..) | State::Detached(_) | State::Closed => return Err(Closed),
+        State::ProxyHeader(..) | State::Outlived(_) | State::Closed => return Err(Closed),
     }
     probe::fed(c, sh);
     Ok(())

@@ -46,8 +46,8 @@ impl<S> Conn<S> {
     fn unasked_since(&self) -> Option<(EvictionCost, u64)> {
         let is_first = self.requests == 0;
         match &self.state {
-            State::Detached(_) => None,
-            State::Serving(Protocol::Mux(mux)) if !mux.detached.is_empty() => None,
+            State::Outlived(_) => None,
+            State::Serving(Protocol::Mux(mux)) if !mux.outliving.is_empty() => None,
             State::Serving(protocol) if protocol.exchanges().is_busy() => None,
             State::Serving(Protocol::Mux(mux)) if !is_first => {
                 // There is none yet in the turn in which the last exchange ended.

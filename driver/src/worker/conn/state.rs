@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! ProxyHeader -> Sniffing -> Idle <-> Serving -> Lingering -> Closed
-//!                                       Serving -> Detached -> Closed
+//!                                       Serving -> Outlived -> Closed
 //! ```
 //!
 //! A listener decides where a connection begins: a header of the PROXY protocol is expected or not, several protocols are
@@ -22,7 +22,7 @@ use super::probe::Kept;
 use super::tls::Tls;
 use crate::worker::net::Net;
 use crate::worker::readiness::SocketFlags;
-use crate::worker::state::detached::Detached;
+use crate::worker::state::outliving::Outliving;
 use crate::worker::state::serving::{Exchanges, H1State, MuxState, Protocol};
 
 /// One connection.
@@ -82,7 +82,7 @@ pub(super) enum State {
     /// Our side is ended; input is read and dropped, so that a reset does not take along what was sent.
     Lingering(Box<Lingering>),
     /// The client has left; exchanges that outlive it go on.
-    Detached(Box<Detached>),
+    Outlived(Box<Outliving>),
     /// Over.
     Closed,
 }
@@ -254,7 +254,7 @@ impl<S> Conn<S> {
         match &self.state {
             State::ProxyHeader(..) | State::Sniffing(..) | State::Idle => Some(Activity::Waiting),
             State::Serving(protocol) => Some(protocol.activity()),
-            State::Detached(_) => Some(Activity::Writing),
+            State::Outlived(_) => Some(Activity::Writing),
             State::Lingering(_) | State::Closed => None,
         }
     }
@@ -268,7 +268,7 @@ impl<S> Conn<S> {
         }
         match &self.state {
             State::Serving(protocol) => protocol.wants_input(),
-            State::Detached(_) => false,
+            State::Outlived(_) => false,
             _ => true,
         }
     }
@@ -345,19 +345,19 @@ impl<S> Conn<S> {
             State::ProxyHeader(..) | State::Sniffing(..) | State::Idle => true,
             State::Serving(Protocol::H1(_)) => false,
             State::Serving(Protocol::Mux(mux)) => !mux.exchanges.is_busy(),
-            State::Lingering(_) | State::Detached(_) | State::Closed => false,
+            State::Lingering(_) | State::Outlived(_) | State::Closed => false,
         }
     }
 
     /// Whether it is to end, or has a request in progress that began before this configuration.
     pub fn is_older_than(&self, number: u64) -> bool {
         let is_older = |exchanges: &Exchanges| exchanges.is_older_than(number);
-        let detached = match &self.state {
-            State::Detached(detached) => detached.is_older_than(number),
-            State::Serving(Protocol::Mux(mux)) => mux.detached.is_older_than(number),
+        let outliving = match &self.state {
+            State::Outlived(outliving) => outliving.is_older_than(number),
+            State::Serving(Protocol::Mux(mux)) => mux.outliving.is_older_than(number),
             _ => false,
         };
-        self.drain.is_on() || detached || self.state.exchanges().is_some_and(is_older)
+        self.drain.is_on() || outliving || self.state.exchanges().is_some_and(is_older)
     }
 
     /// Whether the protocol announces the end of a connection (GOAWAY).

@@ -1,10 +1,10 @@
-//! Protocols and exchanges of a connection, as data: rooms of connections and the memory of the thread share them.
+//! Protocols and exchanges of a connection as data, which connections and the memory of the thread share.
 //!
 //! [`serving`] has the exchanges of a connection and the queue of their output, [`mux_engine`] the engines of protocols with
-//! streams, [`detached`] the exchanges that outlive a stream or a client,
-//! [`pools`] the unused memory of a thread. Absent: all that happens to them, which is in `conn`.
+//! streams, [`outliving`] the exchanges that outlive a stream or a client, [`pools`] the unused memory of a thread. Absent:
+//! the steps of a connection, which are in `conn`.
 
-pub(crate) mod detached;
 pub(crate) mod mux_engine;
+pub(crate) mod outliving;
 pub mod pools;
 pub mod serving;

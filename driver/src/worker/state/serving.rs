@@ -15,8 +15,8 @@ use server_http::conf_core::{CoreLoc, Lingering};
 use server_http::exchange::Exchange;
 use server_http::stats::Activity;
 
-use super::detached::Detached;
 use super::mux_engine::{Engine, NO_STREAM, Pool};
+use super::outliving::Outliving;
 use crate::io::read_ahead::ReadAhead;
 use crate::worker::thread_config::Timeouts;
 
@@ -50,7 +50,7 @@ pub(crate) struct MuxState {
     pub(crate) exchanges: Exchanges,
     pub(crate) engine: Engine,
     /// Exchanges that go on after a reset of their stream.
-    pub(crate) detached: Detached,
+    pub(crate) outliving: Outliving,
     /// An active exchange is to get no response.
     pub(crate) any_aborted: bool,
     /// Since when there is no exchange; `None` while there is one.
@@ -143,14 +143,14 @@ impl Protocol {
     /// When an active exchange goes on by itself: its wait is over, or more of its body may be there. One of HTTP/1 does
     /// not while responses before it are flushed, since its client may not send on before it has them.
     pub(crate) fn due_ms(&self) -> Option<u64> {
-        let (exchanges, detached_ms) = match self {
+        let (exchanges, outliving_ms) = match self {
             Self::H1(h1) if !h1.exchanges.flushing.is_empty() => return None,
             Self::H1(h1) => (&h1.exchanges, None),
-            Self::Mux(mux) => (&mux.exchanges, mux.detached.due_ms()),
+            Self::Mux(mux) => (&mux.exchanges, mux.outliving.due_ms()),
         };
         let due = |active: &ActiveExchange| active.waits_until_ms();
         let all = exchanges.active.iter().filter_map(due);
-        all.chain(detached_ms).min()
+        all.chain(outliving_ms).min()
     }
 
     pub(crate) fn activity(&self) -> Activity {
@@ -215,7 +215,7 @@ impl MuxState {
         Self {
             exchanges: Exchanges::new(),
             engine,
-            detached: Detached::default(),
+            outliving: Outliving::default(),
             any_aborted: false,
             idle_since_ms: Some(now_ms),
             block_since: None,

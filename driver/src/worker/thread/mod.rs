@@ -27,13 +27,15 @@ use sys::heap::trim;
 use sys::poll::{Events, Interest, Poller, Waker};
 
 use super::conn::drain;
+use super::detached::DetachedExchange;
 use super::event_loop::{Client, EventLoop, Server};
 use super::names;
 use super::net::Sockets;
 use super::readiness::{Readiness, SocketFlags};
 use super::shared::Shared;
 use super::slab::Key;
-use super::tables::{Tables, TokenKind};
+use super::tables::Tables;
+use super::token::TokenKind;
 use super::thread_commands::{Command, Counters, Setup};
 use super::thread_config::ThreadConfig;
 use coalesce::Coalescing;
@@ -154,6 +156,9 @@ impl Thread {
         for key in self.tables.clients.keys() {
             self.abort::<Client<Self>>(key);
         }
+        for key in self.tables.detached.keys() {
+            self.abort::<DetachedExchange>(key);
+        }
     }
 
     fn serve(&mut self) {
@@ -219,7 +224,7 @@ impl Thread {
 
     /// Returns the time to wait for events.
     fn timeout(&mut self) -> Option<u64> {
-        if !self.shared.wakers.is_empty() || !self.shared.dialer.calls.is_empty() {
+        if !self.shared.queues.wakers.is_empty() || !self.shared.dialer.calls.is_empty() {
             return Some(0);
         }
         let now = self.shared.clock.mono_ms;
@@ -249,7 +254,7 @@ impl Thread {
     /// Carries out orders; true to end.
     fn handle_commands(&mut self) -> bool {
         self.waker.drain();
-        self.shared.wakers.receive();
+        self.shared.queues.wakers.receive();
         while let Ok(command) = self.commands.try_recv() {
             match command {
                 Command::Configure(setup) => self.configure(setup),
@@ -313,9 +318,7 @@ impl Thread {
             self.do_deferred();
         }
         match self.quit {
-            Some(quit) => {
-                self.tables.clients.is_empty() || quit.deadline_ms.is_some_and(|at| at <= now)
-            }
+            Some(quit) => self.tables.is_unused() || quit.deadline_ms.is_some_and(|at| at <= now),
             None => false,
         }
     }

@@ -6,8 +6,9 @@ use server_base::clock::Clock;
 use server_base::context::Env;
 use server_base::files::Files;
 use server_base::logs::Logs;
-use server_base::waker::WakeQueue;
 use server_upstream::connector::Connector;
+
+use super::Queues;
 
 /// The context that a handler gets with its exchange.
 pub struct Ctx<'a> {
@@ -23,8 +24,8 @@ pub struct Ctx<'a> {
     pub env: &'a Env,
     /// Number of bytes that body stages may still be given in this pass over the connection.
     pub budget: &'a Cell<u64>,
-    /// Where the thread's wakes go.
-    pub wakers: &'a WakeQueue,
+    /// Wakes and detached requests of the thread.
+    pub queues: &'a Queues,
 }
 
 /// Maximum number of bytes that the stages of a connection's bodies are given in one turn, before their output is

@@ -147,7 +147,13 @@ mod tests {
     }
 
     fn woken(world: &World) -> Vec<u64> {
-        world.wakers.take().iter().map(|key| key.owner).collect()
+        world
+            .queues
+            .wakers
+            .take()
+            .iter()
+            .map(|key| key.owner)
+            .collect()
     }
 
     #[test]

@@ -60,6 +60,17 @@ impl SubrequestState {
         self.begun = 0;
     }
 
+    /// Its depth below the client's exchange.
+    pub(super) fn depth(&self) -> u8 {
+        self.nesting
+    }
+
+    /// The exchange is a request of the server itself, at this depth. It can add nothing to the response to a client.
+    pub(super) fn detach(&mut self, depth: u8) {
+        self.nesting = depth;
+        self.is_late = true;
+    }
+
     /// Drops its own subrequests.
     pub(crate) fn drop_own(&mut self) {
         self.outer = 0;

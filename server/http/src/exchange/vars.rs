@@ -32,6 +32,13 @@ impl RequestVars {
         self.known.resize(slots, false);
     }
 
+    /// Takes over the values of another request under the same configuration.
+    pub(super) fn copy_slots(&mut self, other: &Self) {
+        self.slots.clone_from(&other.slots);
+        self.known.clone_from(&other.known);
+        self.request_id = other.request_id;
+    }
+
     /// Value of a slot, if it has one.
     pub fn slot(&self, slot: usize) -> Option<&[u8]> {
         self.slots[slot].as_deref()

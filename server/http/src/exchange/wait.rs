@@ -110,7 +110,7 @@ impl Exchange {
         let waker = self
             .progress
             .waker
-            .get_or_insert_with(|| Waker::new(key, cx.wakers));
+            .get_or_insert_with(|| Waker::new(key, &cx.queues.wakers));
         waker.clone()
     }
 }

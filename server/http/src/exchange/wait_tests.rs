@@ -51,7 +51,7 @@ fn an_exchange_that_is_woken_is_due_and_goes_on() {
     waker.wake();
     assert!(ran.x.is_due(START_MS));
     assert_eq!(
-        world.wakers.take(),
+        world.queues.wakers.take(),
         [WakeKey {
             owner: 7,
             stream: 3
@@ -76,7 +76,7 @@ fn a_wake_before_the_wait_begins_is_not_lost() {
         })],
     );
     assert!(ran.x.is_due(START_MS));
-    assert_eq!(world.wakers.take().len(), 1);
+    assert_eq!(world.queues.wakers.take().len(), 1);
 }
 
 #[test]
@@ -126,7 +126,11 @@ fn who_asks_is_woken_with_the_subrequest_however_deep() {
         "a wake too many is no wake of the child"
     );
     kept().wake();
-    assert_eq!(world.wakers.take()[0].owner, 7, "it has its root's key");
+    assert_eq!(
+        world.queues.wakers.take()[0].owner,
+        7,
+        "it has its root's key"
+    );
     assert!(ran.x.is_due(START_MS));
     ran.react(&[("content", ASKS)]);
     assert!(matches!(ask(&mut world, &mut ran.x), Answer::Head(_)));
@@ -161,7 +165,7 @@ fn a_subrequest_that_is_woken_goes_on_whether_it_is_first_or_not() {
         world.pull(&mut ran.x),
         ("before-own-after".to_owned(), "end")
     );
-    assert_eq!(world.wakers.take().len(), 1, "they have one key");
+    assert_eq!(world.queues.wakers.take().len(), 1, "they have one key");
 }
 
 /// A source that waits between its pieces.
@@ -226,5 +230,5 @@ fn a_child_has_a_waker_of_its_own_and_its_roots_key() {
     let waker = child.exchange.waker(&world.cx());
     assert!(!waker.is_same(&x.waker(&world.cx())));
     waker.wake();
-    assert_eq!(world.wakers.take()[0].owner, 9);
+    assert_eq!(world.queues.wakers.take()[0].owner, 9);
 }

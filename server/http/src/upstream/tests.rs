@@ -50,7 +50,7 @@ impl Site {
 
     /// Does what the driver does when the exchange is woken.
     fn wake(&mut self, x: &mut Exchange) {
-        self.world.wakers.take();
+        self.world.queues.wakers.take();
         if matches!(x.progress.state, State::Waiting(_)) {
             self.world.resume(x);
         } else if let Some(on_arrival) = x.body.on_arrival {

@@ -16,8 +16,8 @@ use server_base::files::{
     FileError, Files, Keep, Meta, OpenPolicy, Opened, TempDir, TempError, TempFile,
 };
 use server_base::logs::Logs;
-use server_base::waker::{WakeKey, WakeQueue};
-use server_http::exchange::{Client, Ctx, Env, Exchange, Peer, State};
+use server_base::waker::WakeKey;
+use server_http::exchange::{Client, Ctx, Env, Exchange, Peer, Queues, State};
 use server_http::http::LocalHttp;
 use server_http::module::{Content, Handler, Module};
 use server_http::request_body::{CollectOptions, Collected, collect};
@@ -138,7 +138,7 @@ impl Reading {
                 logs: &mut logs,
                 env: &env,
                 budget: &Cell::new(u64::MAX),
-                wakers: &WakeQueue::default(),
+                queues: &Queues::default(),
             },
         );
         self

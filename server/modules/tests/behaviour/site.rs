@@ -17,7 +17,7 @@ use server_base::offload::Offload;
 use server_base::opened::OpenedLogs;
 use server_base::waker::{WakeKey, WakeQueue};
 use server_http::certificates::handshake;
-use server_http::exchange::{Client, Ctx, Env, Exchange, Peer, Pulled, State, Tls};
+use server_http::exchange::{Client, Ctx, Env, Exchange, Peer, Pulled, Queues, State, Tls};
 use server_http::http::LocalHttp;
 use server_http::{Cycle, LoadError, LoadOptions, phases};
 use server_upstream::connector::Connector;
@@ -317,7 +317,7 @@ impl Site {
         };
         let mut clock = Clock::new(START_MS, self.wall_s * 1000);
         let (mut logs, env) = (Logs::default(), self.env.clone());
-        let wakers = WakeQueue::default();
+        let queues = Queues::default();
         let mut x = Exchange::new(Rc::clone(&self.generation), client);
         let mut wakes_early = self.wakes_early;
         let mut ended = false;
@@ -333,7 +333,7 @@ impl Site {
                 &mut logs,
                 &env,
                 &budget,
-                &wakers,
+                &queues,
             );
             match x.progress.state {
                 State::Waiting(_) => phases::resume(&mut x, &mut cx),
@@ -355,13 +355,13 @@ impl Site {
                 State::Waiting(_) if std::mem::take(&mut wakes_early) => {}
                 State::Waiting(wait) if wait.until_ms == u64::MAX => {
                     // It is resumed by nothing but its waker.
-                    while wakers.is_empty() {
+                    while queues.wakers.is_empty() {
                         assert!(clock.mono_ms < START_MS + WAKE_MS_MAX, "nobody wakes it");
                         clock.set(clock.mono_ms + 1, NOW_S * 1000);
                         (self.meanwhile)();
-                        wakers.receive();
+                        queues.wakers.receive();
                     }
-                    wakers.take();
+                    queues.wakers.take();
                 }
                 State::Waiting(wait) => {
                     clock.set(wait.until_ms, NOW_S * 1000);
@@ -438,8 +438,8 @@ fn answer(x: &mut Exchange, disk: &mut Disk, servers: &mut Servers, clock: &mut 
     answer.status = x.response.head.status;
     answer.head = String::from_utf8_lossy(&x.response.head.arena).replace('\r', "");
     loop {
-        let (budget, wakers) = (Cell::new(u64::MAX), WakeQueue::default());
-        let mut cx = context(disk, servers, clock, &mut logs, &env, &budget, &wakers);
+        let (budget, queues) = (Cell::new(u64::MAX), Queues::default());
+        let mut cx = context(disk, servers, clock, &mut logs, &env, &budget, &queues);
         match x.pull(&mut cx) {
             Pulled::BudgetSpent => {}
             Pulled::Pending => {
@@ -458,8 +458,8 @@ fn answer(x: &mut Exchange, disk: &mut Disk, servers: &mut Servers, clock: &mut 
     }
     answer.body = String::from_utf8_lossy(&answer.bytes).into_owned();
     if let Some(on_end) = x.response.on_end {
-        let (budget, wakers) = (Cell::new(u64::MAX), WakeQueue::default());
-        let mut cx = context(disk, servers, clock, &mut logs, &env, &budget, &wakers);
+        let (budget, queues) = (Cell::new(u64::MAX), Queues::default());
+        let mut cx = context(disk, servers, clock, &mut logs, &env, &budget, &queues);
         on_end(x, &mut cx);
         answer.trailers = String::from_utf8_lossy(&x.reply.trailers.arena).replace('\r', "");
     }
@@ -474,7 +474,7 @@ fn context<'a>(
     logs: &'a mut Logs,
     env: &'a Env,
     budget: &'a Cell<u64>,
-    wakers: &'a WakeQueue,
+    queues: &'a Queues,
 ) -> Ctx<'a> {
     Ctx {
         files,
@@ -483,6 +483,6 @@ fn context<'a>(
         logs,
         env,
         budget,
-        wakers,
+        queues,
     }
 }

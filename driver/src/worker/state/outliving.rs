@@ -1,7 +1,7 @@
 //! The exchanges of a connection that have outlived their streams, or the connection.
 //!
-//! An exchange outlives its client if `*_ignore_client_abort on` or `*_store` applies and its request is complete. `run_detached`
-//! continues it.
+//! An exchange outlives its client if `*_ignore_client_abort on` or `*_store` applies and its request is complete.
+//! [`conn::outliving`](crate::worker::conn) continues it.
 //!
 //! Source: nginx documentation, `proxy_ignore_client_abort`.
 
@@ -11,17 +11,17 @@ use super::mux_engine::Pool;
 
 /// Exchanges without a client any more.
 #[derive(Default)]
-pub(crate) struct Detached(pub(crate) Pool<Exchange>);
+pub(crate) struct Outliving(pub(crate) Pool<Exchange>);
 
-impl Detached {
+impl Outliving {
     /// Whether there are none.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether no further exchange may be detached from this connection.
+    /// Whether no further exchange may be added to those of this connection.
     pub(crate) fn is_full(&self) -> bool {
-        self.0.len() >= DETACHED_MAX
+        self.0.len() >= OUTLIVING_MAX
     }
 
     /// When the first of them goes on by itself, monotonic milliseconds.
@@ -50,4 +50,4 @@ pub(crate) fn outlives_client(x: &Exchange) -> bool {
 
 /// Exchanges that may outlive their streams on one connection; at this number new streams are refused. As many as streams
 /// are open by default (`http2_max_concurrent_streams`), which bounds them in nginx.
-const DETACHED_MAX: usize = 128;
+const OUTLIVING_MAX: usize = 128;

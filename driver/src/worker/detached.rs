@@ -1,0 +1,65 @@
+//! Exchanges without a client, in a table of their own.
+//!
+//! A handler starts one by [`DetachedRequest::start`], so it outlives the exchange and the connection that started it. It is
+//! woken by its servers as any exchange, and ended by its own timeouts, by the limit of its creator, or with its thread.
+//! Exchanges that outlive a client stay with the connection of that client (`conn`), which bounds their number.
+
+use server_base::waker::WakeKey;
+use server_http::detached::{Discarded, discard};
+use server_http::exchange::{BODY_BUDGET_BYTES, DetachedEnd, DetachedRequest};
+
+use super::disposition::Disposition;
+use super::net::Net;
+use super::readiness::Cause;
+use super::shared::Shared;
+
+/// An entry of the table of exchanges without a client.
+pub struct DetachedExchange {
+    /// None during a turn, so that a panic drops it.
+    request: Option<DetachedRequest>,
+}
+
+impl DetachedExchange {
+    /// An exchange that begins with its first turn.
+    pub fn new(request: DetachedRequest) -> Self {
+        Self {
+            request: Some(request),
+        }
+    }
+
+    /// Whether it began before this configuration.
+    pub fn is_older_than(&self, number: u64) -> bool {
+        let request = self.request.as_ref();
+        request.is_some_and(|request| request.exchange.route.http.number < number)
+    }
+
+    /// Begins the exchange or continues it; one that has ended is logged if its creator wants that.
+    pub(super) fn turn<N: Net>(&mut self, sh: &mut Shared<N>, cause: Cause) -> Disposition {
+        let Some(mut request) = self.request.take() else {
+            return Disposition::Close;
+        };
+        let end = match cause {
+            Cause::Aborted | Cause::Broken => DetachedEnd::Closed,
+            _ if request.until_ms <= sh.clock.mono_ms => DetachedEnd::TimedOut,
+            _ => {
+                sh.budget.set(BODY_BUDGET_BYTES);
+                let x = &mut request.exchange;
+                x.client.wake = WakeKey {
+                    owner: sh.owner,
+                    stream: 0,
+                };
+                match discard(x, &mut sh.ctx()) {
+                    Discarded::Pending | Discarded::BudgetSpent => {
+                        let due_ms = x.due_ms().unwrap_or(u64::MAX);
+                        let deadline_ms = request.until_ms.min(due_ms);
+                        self.request = Some(request);
+                        return Disposition::Keep { deadline_ms };
+                    }
+                    Discarded::Ended(end) => end,
+                }
+            }
+        };
+        sh.end_detached(request, end);
+        Disposition::Close
+    }
+}

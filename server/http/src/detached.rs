@@ -1,0 +1,84 @@
+//! Running exchanges without a client: their responses are read to the end and dropped.
+//!
+//! The driver calls [`discard`] in each turn of such an exchange, and [`end`] after it: for a
+//! [`DetachedRequest`](crate::exchange::DetachedRequest), and for a request that outlives its client.
+
+use crate::exchange::{Ctx, DetachedEnd, DetachedRequest, Exchange, Pulled, State};
+use crate::phases;
+
+/// State of an exchange without a client after a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Discarded {
+    /// It waits.
+    Pending,
+    /// It has done enough in this turn, and has woken itself for the next.
+    BudgetSpent,
+    /// It has ended.
+    Ended(DetachedEnd),
+}
+
+/// Begins an exchange without a client or continues it, and drops its response so far.
+pub fn discard(x: &mut Exchange, cx: &mut Ctx<'_>) -> Discarded {
+    match x.progress.state {
+        State::Running => phases::run(x, cx),
+        State::Waiting(_) if x.is_due(cx.clock.mono_ms) => phases::resume(x, cx),
+        State::Waiting(_) => {}
+        State::Responding | State::Aborted => {
+            x.progress.pull_wait = None;
+            x.arrived(cx);
+        }
+    }
+    if x.is_waiting() {
+        return Discarded::Pending;
+    }
+    while x.progress.state == State::Responding {
+        match x.pull(cx) {
+            Pulled::Chunk(_) => {}
+            Pulled::Pending => return Discarded::Pending,
+            Pulled::BudgetSpent => {
+                x.waker(cx).wake();
+                return Discarded::BudgetSpent;
+            }
+            Pulled::End => {
+                if let Some(on_end) = x.response.on_end {
+                    on_end(x, cx);
+                }
+                return Discarded::Ended(DetachedEnd::Complete);
+            }
+            Pulled::Broken => break,
+        }
+    }
+    Discarded::Ended(DetachedEnd::Broken)
+}
+
+/// Ends a detached request: its observer sees the exchange, then it is logged if its creator wants that.
+pub fn end(request: &mut DetachedRequest, cx: &mut Ctx<'_>, end: DetachedEnd) {
+    let x = &mut request.exchange;
+    match end {
+        DetachedEnd::Complete => x.progress.completed = true,
+        DetachedEnd::Broken => {}
+        DetachedEnd::TimedOut => abandon(x, GATEWAY_TIMEOUT),
+        DetachedEnd::Closed => abandon(x, CLIENT_CLOSED_REQUEST),
+    }
+    request.observe(end);
+    match request.is_logged {
+        true => phases::log(&mut request.exchange, cx),
+        false => phases::release(&mut request.exchange, cx),
+    }
+}
+
+/// Sets the status of an exchange that ends without a response. One that was aborted has its own.
+pub fn abandon(x: &mut Exchange, status: u16) {
+    if !x.progress.header_sent && x.progress.state != State::Aborted {
+        x.route.err_status = status;
+        x.reply.status = status;
+    }
+}
+
+/// Status of a request whose client left before it was answered, as in nginx.
+pub const CLIENT_CLOSED_REQUEST: u16 = 499;
+const GATEWAY_TIMEOUT: u16 = 504;
+
+#[cfg(test)]
+#[path = "detached_tests.rs"]
+mod tests;

@@ -1,0 +1,213 @@
+//! Requests of the server itself, without a client: mirrors, cache updates, health checks, `post_action`.
+//!
+//! A [`DetachedRequest`] is made from the request of a client or from a head alone. It owns copies of all that it uses, so that
+//! it outlives the request that started it. Its response is read to the end and dropped; an observer sees the ended exchange.
+//! [`DetachedRequest::start`] queues it for the loop of the thread, which runs it by [`crate::detached`].
+//!
+//! As subrequests in nginx, it skips the access phase, and filters that change a body for a client. Absent: request bodies.
+//!
+//! Source: nginx development guide, "Subrequests"; nginx documentation, `ngx_http_mirror_module`.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use engines::http::{BodyLength, Method, RequestHead};
+use server_base::clock::Clock;
+use server_base::errlog::{Level, Printable};
+use server_base::peer::Peer;
+use server_base::transport::NO_SOCKET;
+use server_base::waker::{WakeKey, WakeQueue};
+
+use super::subrequest::{MAX_SUBREQUESTS_DEEP, TooMany};
+use super::{Client, Ctx, Exchange};
+use crate::handler::Phase;
+use crate::http::LocalHttp;
+
+/// A request without a client.
+pub struct DetachedRequest {
+    /// The exchange.
+    pub exchange: Box<Exchange>,
+    /// Time of its end at the latest, monotonic milliseconds; `u64::MAX`: its own timeouts are enough.
+    pub until_ms: u64,
+    /// The access log of its location gets a line.
+    pub is_logged: bool,
+    observer: Option<Observer>,
+}
+
+/// Sees an ended detached exchange, before it is logged.
+type Observer = Box<dyn FnOnce(&mut Exchange, DetachedEnd)>;
+
+/// The way in which a detached exchange has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DetachedEnd {
+    /// Its response was read to the end.
+    Complete,
+    /// Its response broke off, or there was none.
+    Broken,
+    /// It took too long ([`DetachedRequest::within`]).
+    TimedOut,
+    /// The thread or its configuration ends.
+    Closed,
+}
+
+impl DetachedRequest {
+    /// A request with this head in a server, by its index. The host and the target of the head are not read:
+    /// [`RequestTarget::set_uri`](super::RequestTarget::set_uri) sets the URI.
+    pub fn new(
+        http: &Rc<LocalHttp>,
+        (port, server): (usize, usize),
+        head: RequestHead,
+        clock: &Clock,
+    ) -> Self {
+        let mut x = Box::new(Exchange::new(Rc::clone(http), nobody(clock)));
+        x.begin(Rc::clone(http), port, x.client, clock);
+        x.head = head;
+        x.head.body = BodyLength::None;
+        x.target.method = x.head.method;
+        x.route.server = server;
+        x.route.location = http.servers[server].location;
+        x.route.internal = true;
+        x.progress.phase = Phase::ServerRewrite;
+        x.subrequests.detach(1);
+        Self {
+            exchange: x,
+            until_ms: u64::MAX,
+            is_logged: false,
+            observer: None,
+        }
+    }
+
+    /// A request of the same client to the same server as `x`, with a copy of its head, host and variables.
+    ///
+    /// # Errors
+    /// Requests have started each other too many times; the log has a line.
+    pub fn child_of(x: &Exchange, cx: &Ctx<'_>, uri: &[u8], args: &[u8]) -> Result<Self, TooMany> {
+        if x.subrequests.depth() >= MAX_SUBREQUESTS_DEEP {
+            let shown = Printable(uri);
+            let text = format_args!("subrequests cycle while processing \"{shown}\"");
+            x.log(Level::Error, text);
+            return Err(TooMany);
+        }
+        let place = (x.route.port, x.route.server);
+        let mut child = Self::new(&x.route.http, place, x.head.clone(), cx.clock);
+        let own = &mut child.exchange;
+        own.client = Client {
+            may_push: false,
+            // Its socket may be that of another connection before the request ends.
+            socket: NO_SOCKET,
+            wake: WakeKey::default(),
+            ..x.client
+        };
+        own.proxy = x.proxy;
+        own.proxied.clone_from(&x.proxied);
+        own.tls.clone_from(&x.tls);
+        own.target.host.clone_from(&x.target.host);
+        own.target.host_port = x.target.host_port;
+        own.target.set_uri(uri);
+        own.target.set_args(args);
+        own.vars.copy_slots(&x.vars);
+        own.subrequests.detach(x.subrequests.depth() + 1);
+        Ok(child)
+    }
+
+    /// With another method.
+    #[must_use]
+    pub fn method(mut self, method: Method) -> Self {
+        self.exchange.target.method = method;
+        self
+    }
+
+    /// Handled by the content handlers of a location of its server, by its index, without a search.
+    #[must_use]
+    pub fn in_location(mut self, location: usize) -> Self {
+        self.exchange.route.location = location;
+        self.exchange.progress.phase = Phase::Content;
+        self
+    }
+
+    /// Ended after this time at the latest, milliseconds.
+    #[must_use]
+    pub fn within(mut self, ms: u64) -> Self {
+        self.until_ms = self.exchange.started_ms.saturating_add(ms);
+        self
+    }
+
+    /// With a line in the access log of its location.
+    #[must_use]
+    pub fn logged(mut self) -> Self {
+        self.is_logged = true;
+        self
+    }
+
+    /// Shown to `observer` when it has ended, whichever way.
+    #[must_use]
+    pub fn observed_by(
+        mut self,
+        observer: impl FnOnce(&mut Exchange, DetachedEnd) + 'static,
+    ) -> Self {
+        self.observer = Some(Box::new(observer));
+        self
+    }
+
+    /// Queues the request: it begins in this turn of the loop if possible, after the handlers that run now.
+    pub fn start(self, cx: &Ctx<'_>) {
+        cx.queues.start(self);
+    }
+
+    /// Shows the ended exchange to its observer.
+    pub fn observe(&mut self, end: DetachedEnd) {
+        if let Some(observer) = self.observer.take() {
+            observer(&mut self.exchange, end);
+        }
+    }
+}
+
+/// Queues of a thread, emptied by its loop.
+#[derive(Default)]
+pub struct Queues {
+    /// Exchanges and connections that were woken.
+    pub wakers: WakeQueue,
+    /// Detached requests that are to begin.
+    detached: RefCell<Vec<DetachedRequest>>,
+    /// The key that makes the loop look at `detached`.
+    look: WakeKey,
+}
+
+impl Queues {
+    /// Queues of a thread; it begins detached requests when `look` is woken.
+    pub fn new(wakers: WakeQueue, look: WakeKey) -> Self {
+        Self {
+            wakers,
+            detached: RefCell::default(),
+            look,
+        }
+    }
+
+    /// Queues a detached request.
+    pub fn start(&self, request: DetachedRequest) {
+        self.detached.borrow_mut().push(request);
+        self.wakers.push(self.look);
+    }
+
+    /// Takes the detached requests that are to begin.
+    pub fn take_detached(&self) -> Vec<DetachedRequest> {
+        self.detached.take()
+    }
+}
+
+/// The client of a request that has none.
+fn nobody(clock: &Clock) -> Client {
+    Client {
+        peer: Peer::Unix,
+        local: None,
+        connection: 0,
+        requests: 0,
+        since_ms: clock.mono_ms,
+        pipelined: false,
+        may_push: false,
+        offers: None,
+        debug: false,
+        socket: NO_SOCKET,
+        wake: WakeKey::default(),
+    }
+}
