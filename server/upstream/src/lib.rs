@@ -15,6 +15,7 @@ pub mod group;
 pub mod health;
 pub mod local;
 mod names;
+pub mod peer;
 pub mod peers;
 pub mod picker;
 pub mod pool;

@@ -10,11 +10,11 @@ use server_base::name_servers::NameServers;
 
 use crate::group::{Group, GroupId, Groups, Keepalive, Server, UnresolvedHost};
 use crate::names::Followed;
-use crate::peers::{PeerId, PeerList, PeerNames, Peers};
-use crate::picker::Chosen;
+use crate::peer::PeerNames;
+use crate::peers::{PeerId, PeerList};
 use crate::pool::group_digest;
 use crate::route::UpstreamAddr;
-use crate::shared::SharedPeers;
+use crate::shared::{Peers, SharedPeers};
 
 /// A thread's state of the groups of one configuration.
 #[derive(Debug)]
@@ -131,7 +131,7 @@ impl LocalGroup {
     }
 
     /// Address and names of a peer.
-    pub(crate) fn chosen(&self, id: PeerId) -> Option<Chosen> {
+    pub(crate) fn names_of(&self, id: PeerId) -> Option<PeerNames> {
         let mut all = self.names.borrow_mut();
         let at = id.index();
         if all.len() <= at {
@@ -142,11 +142,6 @@ impl LocalGroup {
             let names = (self.peers).with(|peers| peers.get(id).map(PeerNames::of));
             *place = names.map(|names| (id, names));
         }
-        let (_, names) = place.as_ref()?;
-        Some(Chosen {
-            addr: names.addr.clone(),
-            name: Rc::clone(&names.name),
-            server: Rc::clone(&names.server),
-        })
+        place.as_ref().map(|(_, names)| names.clone())
     }
 }

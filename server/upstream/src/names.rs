@@ -15,8 +15,9 @@ use server_base::name_servers::NameServers;
 
 use crate::connector::{Lookup, Resolve, Resolved};
 use crate::group::{Server, UnresolvedHost};
-use crate::peers::{PeerId, PeerList, Peers};
+use crate::peers::{PeerId, PeerList};
 use crate::route::UpstreamAddr;
+use crate::shared::Peers;
 
 /// The servers of a group that has some without addresses.
 #[derive(Debug)]

@@ -1,42 +1,18 @@
-//! The servers of a group, address by address, and how they fare.
+//! The servers of a group, address by address: data without locks, of one thread or behind a lock of all
+//! ([`crate::shared::Peers`]).
 //!
-//! A [`PeerList`] is data without locks. [`Peers`] is the list of one thread, or one that all threads share. Names and
-//! addresses for one thread are copies ([`PeerNames`]): threads share no counter of references.
-//!
-//! Peers that failed as often as they may are left out for a while ([`Failures`]). Backup servers are used if no other is usable.
+//! Peers that failed as often as they may are left out for a while ([`crate::health`]). Backup servers are used if no other is usable.
 //! A group of one address has no choice, so its failures do not count.
 //!
 //! Source: nginx documentation, `ngx_http_upstream_module`; nginx's behaviour.
 
-use std::cell::RefCell;
 use std::collections::HashMap;
-use std::rc::Rc;
-use std::sync::Arc;
 
-use crate::balance::round_robin::{RoundRobin, SCANNED_MAX, Tried, Weights};
+use crate::balance::round_robin::{RoundRobin, SCANNED_MAX, Tried};
 use crate::group::Server;
 use crate::health::passive::Failures;
+use crate::peer::Peer;
 use crate::route::UpstreamAddr;
-use crate::shared::SharedPeers;
-
-/// One address of a server, and how it fares.
-#[derive(Debug)]
-pub struct Peer {
-    addr: UpstreamAddr,
-    /// The server as it is written.
-    server: Arc<[u8]>,
-    is_backup: bool,
-    is_down: bool,
-    max_conns: u64,
-    /// Attempts that have it now.
-    conns: u64,
-    pub(crate) failures: Failures,
-    pub(crate) weights: Weights,
-    /// Its number in the list of its kind.
-    pub(crate) number: u32,
-    /// Counts the peers that had its place.
-    life: u32,
-}
 
 /// A peer of a list. It means no other peer after that one has left the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,93 +53,6 @@ pub struct Tries {
     in_backup: bool,
     /// The state of the lists that `tried` is about.
     changes: u32,
-}
-
-/// Address and names of a peer, for one thread.
-#[derive(Debug)]
-pub struct PeerNames {
-    /// The address.
-    pub addr: UpstreamAddr,
-    /// The address as `$upstream_addr` shows it.
-    pub name: Rc<[u8]>,
-    /// The server as it is written in the configuration.
-    pub server: Rc<[u8]>,
-}
-
-/// The peers of a group.
-#[derive(Debug)]
-pub enum Peers {
-    /// Of one thread and one configuration.
-    Local(RefCell<PeerList>),
-    /// Of all threads; they outlive a reload.
-    Shared(Arc<SharedPeers>),
-}
-
-impl Peer {
-    fn new(server: &Server, addr: &UpstreamAddr, life: u32) -> Self {
-        Self {
-            addr: addr.clone(),
-            server: Arc::clone(&server.name),
-            is_backup: server.is_backup,
-            is_down: server.is_down,
-            max_conns: server.max_conns,
-            conns: 0,
-            failures: Failures::new(server.max_fails, server.fail_timeout_s),
-            weights: Weights::new(server.weight),
-            number: 0,
-            life,
-        }
-    }
-
-    /// Takes the parameters of a server; counts stay.
-    fn set_server(&mut self, server: &Server) {
-        self.server = Arc::clone(&server.name);
-        self.is_backup = server.is_backup;
-        self.is_down = server.is_down;
-        self.max_conns = server.max_conns;
-        (self.failures).set_limits(server.max_fails, server.fail_timeout_s);
-        self.weights.set(server.weight);
-    }
-
-    /// The address.
-    pub fn addr(&self) -> &UpstreamAddr {
-        &self.addr
-    }
-
-    /// Failures so far.
-    pub fn failures(&self) -> &Failures {
-        &self.failures
-    }
-
-    #[inline]
-    fn is_full(&self) -> bool {
-        self.max_conns > 0 && self.conns >= self.max_conns
-    }
-
-    /// Whether it may be chosen now.
-    #[inline]
-    pub(crate) fn is_usable(&self, now_s: u64) -> bool {
-        !self.is_down && !self.is_full() && !self.failures.has_failed(now_s)
-    }
-}
-
-impl PeerNames {
-    /// Copies of a peer's names.
-    pub fn of(peer: &Peer) -> Self {
-        let addr = match &peer.addr {
-            UpstreamAddr::Inet(addr) => UpstreamAddr::Inet(*addr),
-            UpstreamAddr::Unix(path) => UpstreamAddr::Unix(Arc::from(&**path)),
-        };
-        let name = match &addr {
-            UpstreamAddr::Unix(path) => [b"unix:", &**path].concat(),
-            UpstreamAddr::Inet(addr) => addr.to_string().into_bytes(),
-        };
-        Self {
-            addr,
-            name: name.into(),
-            server: Rc::from(&*peer.server),
-        }
-    }
 }
 
 impl Default for PeerList {
@@ -257,7 +146,7 @@ impl PeerList {
                 index: *index,
                 life: peer.life,
             };
-            before.entry(peer.addr.clone()).or_default().push(id);
+            before.entry(peer.addr().clone()).or_default().push(id);
         }
         let mut ids = Vec::new();
         for server in servers {
@@ -397,22 +286,6 @@ impl PeerList {
         match peer.is_backup {
             true => self.backup.changed(peer),
             false => self.primary.changed(peer),
-        }
-    }
-}
-
-impl Peers {
-    /// Peers of one thread.
-    pub fn local(list: PeerList) -> Self {
-        Self::Local(RefCell::new(list))
-    }
-
-    /// Does something with the list.
-    #[inline]
-    pub fn with<R>(&self, act: impl FnOnce(&mut PeerList) -> R) -> R {
-        match self {
-            Self::Local(list) => act(&mut list.borrow_mut()),
-            Self::Shared(shared) => act(&mut shared.lock()),
         }
     }
 }

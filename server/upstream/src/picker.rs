@@ -11,26 +11,16 @@ use crate::connector::Resolve;
 use crate::group::Keepalive;
 use crate::local::LocalGroup;
 use crate::names::PendingLookups;
+use crate::peer::PeerNames;
 use crate::peers::{PeerId, Tries};
 use crate::pool;
-use crate::route::{Pool, UpstreamAddr};
-
-/// A server that was chosen for an attempt.
-#[derive(Clone, Debug)]
-pub struct Chosen {
-    /// Its address.
-    pub addr: UpstreamAddr,
-    /// The address as `$upstream_addr` shows it.
-    pub name: Rc<[u8]>,
-    /// The server as it is written in the configuration, for `$upstream_last_server_name`.
-    pub server: Rc<[u8]>,
-}
+use crate::route::Pool;
 
 /// The result of [`Picker::pick`].
 #[derive(Debug)]
 pub enum Pick {
     /// A server.
-    Chosen(Chosen),
+    Chosen(PeerNames),
     /// None is alive and free ("no live upstreams").
     None,
     /// Names are being resolved; the waker of the lookup wakes.
@@ -143,14 +133,14 @@ impl Picker {
         Some(pool::pool(self.group.digest, keepalive, place))
     }
 
-    fn choose(&mut self, now_ms: u64) -> Option<Chosen> {
+    fn choose(&mut self, now_ms: u64) -> Option<PeerNames> {
         let (picked, is_single) = self.group.peers.with(|peers| {
             let picked = peers.pick(&mut self.tries, seconds(now_ms));
             (picked, peers.is_single())
         });
         let peer = picked?;
         (self.current, self.is_single) = (Some(peer), is_single);
-        self.group.chosen(peer)
+        self.group.names_of(peer)
     }
 
     fn release(&mut self) {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::*;
 use crate::connector::{Lookup, Resolved};
 use crate::group::{Server, UnresolvedHost};
+use crate::route::UpstreamAddr;
 
 /// Names that are known, and questions that are not answered yet.
 #[derive(Default)]

@@ -1,16 +1,26 @@
-//! Peers that all threads share, and that stay over reloads.
+//! The peers of a group: of one thread, or shared by all threads.
 //!
-//! A process keeps them in a registry by the name of their group. A configuration that names a group which another one
+//! Shared ones stay over reloads. A process keeps them in a registry by the name of their group. A configuration that names a group which another one
 //! still uses gets its very peers, with the servers as the new one has them. A lock is held for one choice or one result: the
 //! order of a choice depends on the sums of all peers, so single atomic counters would not do.
 //!
 //! Absent: the directive that asks for them; peers by names that are resolved while serving.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use crate::group::Server;
 use crate::peers::PeerList;
+
+/// The peers of a group.
+#[derive(Debug)]
+pub enum Peers {
+    /// Of one thread and one configuration.
+    Local(RefCell<PeerList>),
+    /// Of all threads; they outlive a reload.
+    Shared(Arc<SharedPeers>),
+}
 
 /// The peers of a group, for all threads.
 #[derive(Debug)]
@@ -21,6 +31,22 @@ impl SharedPeers {
     pub fn lock(&self) -> MutexGuard<'_, PeerList> {
         // A panic of another thread leaves no peer half counted.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Peers {
+    /// Peers of one thread.
+    pub fn local(list: PeerList) -> Self {
+        Self::Local(RefCell::new(list))
+    }
+
+    /// Does something with the list.
+    #[inline]
+    pub fn with<R>(&self, act: impl FnOnce(&mut PeerList) -> R) -> R {
+        match self {
+            Self::Local(list) => act(&mut list.borrow_mut()),
+            Self::Shared(shared) => act(&mut shared.lock()),
+        }
     }
 }
 

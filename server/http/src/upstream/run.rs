@@ -4,7 +4,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use server_upstream::group::Target;
-use server_upstream::picker::{Chosen, Outcome, Picker};
+use server_upstream::peer::PeerNames;
+use server_upstream::picker::{Outcome, Picker};
 use server_upstream::request::{RequestSpec, UpstreamRequest};
 use server_upstream::route::SocketOptions;
 
@@ -36,7 +37,7 @@ pub(super) struct Run {
     /// How connections are made.
     pub(super) options: Option<SocketOptions>,
     /// The server of the attempt.
-    pub(super) chosen: Option<Chosen>,
+    pub(super) chosen: Option<PeerNames>,
     /// Bytes of early hints that the server has sent.
     pub(super) hints_bytes: u64,
     /// Bytes that applications have written to their error streams.

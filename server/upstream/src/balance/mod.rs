@@ -2,3 +2,4 @@
 
 pub mod round_robin;
 mod tournament;
+pub mod weights;

@@ -12,22 +12,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::tournament::Tournament;
-use crate::peers::Peer;
-
-/// The weights of one peer.
-#[derive(Clone, Debug)]
-pub struct Weights {
-    weight: i64,
-    effective: i64,
-    /// The sum; in a tournament, its value when that began.
-    current: i64,
-    /// Its state has changed since the tournament looked at it.
-    is_changed: bool,
-    /// The tournament will look at it at a later time.
-    is_awaited: bool,
-    /// The tournament raises its effective weight at each choice.
-    is_rising: bool,
-}
+use crate::peer::Peer;
 
 /// The peers that one request has tried, by their numbers in the list.
 #[derive(Debug, Default)]
@@ -55,34 +40,6 @@ struct Large {
     awaited: BinaryHeap<Reverse<(u64, u32)>>,
     /// Numbers of peers whose effective weight is below their weight.
     rising: Vec<u32>,
-}
-
-impl Weights {
-    /// The weights of a peer that has not failed.
-    pub fn new(weight: i64) -> Self {
-        Self {
-            weight,
-            effective: weight,
-            current: 0,
-            is_changed: false,
-            is_awaited: false,
-            is_rising: false,
-        }
-    }
-
-    /// The peer has failed once out of `max_fails`, at least 1.
-    pub fn fail(&mut self, max_fails: u64) {
-        // A limit beyond all weights costs none.
-        let cost = self.weight / i64::try_from(max_fails).unwrap_or(i64::MAX);
-        self.effective = (self.effective - cost).max(0);
-    }
-
-    /// Sets the weight.
-    pub fn set(&mut self, weight: i64) {
-        if weight != self.weight {
-            (self.weight, self.effective) = (weight, weight);
-        }
-    }
 }
 
 impl Tried {

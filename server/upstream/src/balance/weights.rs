@@ -1,0 +1,44 @@
+//! The weights of a peer in smooth weighted round robin.
+
+/// The weights of one peer.
+#[derive(Clone, Debug)]
+pub struct Weights {
+    pub(super) weight: i64,
+    pub(super) effective: i64,
+    /// The sum; in a tournament, its value when that began.
+    pub(super) current: i64,
+    /// Its state has changed since the tournament looked at it.
+    pub(super) is_changed: bool,
+    /// The tournament will look at it at a later time.
+    pub(super) is_awaited: bool,
+    /// The tournament raises its effective weight at each choice.
+    pub(super) is_rising: bool,
+}
+
+impl Weights {
+    /// The weights of a peer that has not failed.
+    pub fn new(weight: i64) -> Self {
+        Self {
+            weight,
+            effective: weight,
+            current: 0,
+            is_changed: false,
+            is_awaited: false,
+            is_rising: false,
+        }
+    }
+
+    /// The peer has failed once out of `max_fails`, at least 1.
+    pub fn fail(&mut self, max_fails: u64) {
+        // A limit beyond all weights costs none.
+        let cost = self.weight / i64::try_from(max_fails).unwrap_or(i64::MAX);
+        self.effective = (self.effective - cost).max(0);
+    }
+
+    /// Sets the weight.
+    pub fn set(&mut self, weight: i64) {
+        if weight != self.weight {
+            (self.weight, self.effective) = (weight, weight);
+        }
+    }
+}

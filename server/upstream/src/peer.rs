@@ -1,0 +1,106 @@
+//! One address of a server: its limits, its counts, and its names for a thread.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use crate::balance::weights::Weights;
+use crate::group::Server;
+use crate::health::passive::Failures;
+use crate::route::UpstreamAddr;
+
+/// One address of a server, and how it fares.
+#[derive(Debug)]
+pub struct Peer {
+    addr: UpstreamAddr,
+    /// The server as it is written.
+    server: Arc<[u8]>,
+    pub(crate) is_backup: bool,
+    pub(crate) is_down: bool,
+    max_conns: u64,
+    /// Attempts that have it now.
+    pub(crate) conns: u64,
+    pub(crate) failures: Failures,
+    pub(crate) weights: Weights,
+    /// Its number in the list of its kind.
+    pub(crate) number: u32,
+    /// Counts the peers that had its place.
+    pub(crate) life: u32,
+}
+
+/// Address and names of a peer, for one thread. They are copies: threads share no counter of references.
+#[derive(Clone, Debug)]
+pub struct PeerNames {
+    /// The address.
+    pub addr: UpstreamAddr,
+    /// The address as `$upstream_addr` shows it.
+    pub name: Rc<[u8]>,
+    /// The server as it is written in the configuration, for `$upstream_last_server_name`.
+    pub server: Rc<[u8]>,
+}
+
+impl Peer {
+    pub(crate) fn new(server: &Server, addr: &UpstreamAddr, life: u32) -> Self {
+        Self {
+            addr: addr.clone(),
+            server: Arc::clone(&server.name),
+            is_backup: server.is_backup,
+            is_down: server.is_down,
+            max_conns: server.max_conns,
+            conns: 0,
+            failures: Failures::new(server.max_fails, server.fail_timeout_s),
+            weights: Weights::new(server.weight),
+            number: 0,
+            life,
+        }
+    }
+
+    /// Takes the parameters of a server; counts stay.
+    pub(crate) fn set_server(&mut self, server: &Server) {
+        self.server = Arc::clone(&server.name);
+        self.is_backup = server.is_backup;
+        self.is_down = server.is_down;
+        self.max_conns = server.max_conns;
+        (self.failures).set_limits(server.max_fails, server.fail_timeout_s);
+        self.weights.set(server.weight);
+    }
+
+    /// The address.
+    pub fn addr(&self) -> &UpstreamAddr {
+        &self.addr
+    }
+
+    /// Failures so far.
+    pub fn failures(&self) -> &Failures {
+        &self.failures
+    }
+
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.max_conns > 0 && self.conns >= self.max_conns
+    }
+
+    /// Whether it may be chosen now.
+    #[inline]
+    pub(crate) fn is_usable(&self, now_s: u64) -> bool {
+        !self.is_down && !self.is_full() && !self.failures.has_failed(now_s)
+    }
+}
+
+impl PeerNames {
+    /// Copies of a peer's names.
+    pub fn of(peer: &Peer) -> Self {
+        let addr = match &peer.addr {
+            UpstreamAddr::Inet(addr) => UpstreamAddr::Inet(*addr),
+            UpstreamAddr::Unix(path) => UpstreamAddr::Unix(Arc::from(&**path)),
+        };
+        let name = match &addr {
+            UpstreamAddr::Unix(path) => [b"unix:", &**path].concat(),
+            UpstreamAddr::Inet(addr) => addr.to_string().into_bytes(),
+        };
+        Self {
+            addr,
+            name: name.into(),
+            server: Rc::from(&*peer.server),
+        }
+    }
+}
