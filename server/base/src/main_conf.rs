@@ -49,7 +49,7 @@ pub struct MainConf {
     pub working_directory: Option<PathBuf>,
     /// Error logs of the main context.
     pub error_logs: Vec<ErrorLogConf>,
-    /// Clients whose connections are logged at level debug.
+    /// Clients with connections logged at level debug.
     pub debug_connections: Vec<Network>,
     /// An error log somewhere goes to standard error.
     pub uses_stderr: bool,

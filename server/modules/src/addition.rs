@@ -26,11 +26,11 @@ pub(crate) const MODULE: Module = Module {
 settings! {
     /// Settings of a location.
     pub(crate) struct AdditionLoc: Location / PLAIN {
-        /// The path of a subrequest whose body comes before that of the response.
+        /// The path of a subrequest; its body precedes that of the response.
         before "add_before_body": Text = Text(Vec::new()), "", Contexts::HTTP_SERVER_LOCATION;
-        /// The path of a subrequest whose body comes after that of the response.
+        /// The path of a subrequest; its body follows that of the response.
         after "add_after_body": Text = Text(Vec::new()), "", Contexts::HTTP_SERVER_LOCATION;
-        /// Media types of responses that something is added to, besides text/html; * for all.
+        /// Media types of responses with additions, besides text/html; * for all.
         types "addition_types": MimeTypes = MimeTypes::of(&[ALWAYS]), "text/html", Contexts::HTTP_SERVER_LOCATION;
     }
 }

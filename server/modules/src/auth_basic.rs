@@ -49,7 +49,7 @@ const WHERE: Contexts = Contexts::HTTP_SERVER_LOCATION.or(Contexts::LIMIT_EXCEPT
 settings! {
     /// Settings of the module.
     pub(crate) struct AuthBasicLoc: Location / PLAIN {
-        /// Realm of the challenge for name and password; `off` asks for none.
+        /// Realm of the challenge for name and password; `off` for no challenge.
         realm "auth_basic": Realm = Realm(None), "off", WHERE;
         /// The file with names and passwords.
         file "auth_basic_user_file": UserFile = UserFile(None), "", WHERE;

@@ -43,10 +43,10 @@ settings! {
 conf::directives! {
     const ROWS: ConfigBuilder;
 
-    /// Where a subrequest goes whose status says whether the request is allowed.
+    /// URI of a subrequest; its status decides whether the request is allowed.
     directive "auth_request": Contexts::HTTP_SERVER_LOCATION, TAKE1, "off", "uri | off" => auth_request;
 
-    /// Sets a variable after that subrequest, to a value that may hold variables of it.
+    /// Sets a variable after that subrequest, to a value that may have its variables.
     directive "auth_request_set": Contexts::HTTP_SERVER_LOCATION, TAKE2, "", "$variable value"
         => auth_request_set;
 }

@@ -150,7 +150,7 @@ conf::directives! {
         Ok(())
     };
 
-    /// A text that User-Agent of an ancient browser holds.
+    /// A text in the User-Agent of an ancient browser.
     directive "ancient_browser": HSL, ONE_MORE, "", "string ..." => |b, d| {
         let conf = b.conf_mut::<BrowserLoc>();
         for word in &d.args {

@@ -55,7 +55,7 @@ conf::directives! {
         Ok(())
     };
 
-    /// A Link field of the 103 that is sent ahead of the response, where early_hints says so.
+    /// A Link field of the 103 before the response, if early_hints allows it.
     directive "early_hints_link": Contexts::HTTP_SERVER_LOCATION, TAKE1, "", "value" => |b, d| {
         let value = Value::compile(b, d, d.word(0))?;
         let conf = b.conf_mut::<EarlyLoc>();

@@ -39,7 +39,7 @@ pub(crate) const MODULE: Module = Module {
 settings! {
     /// Settings of a location.
     pub(crate) struct SamplingLoc: Location / PLAIN {
-        /// Share of responses of which the kernel is asked when their first byte left and was acknowledged.
+        /// Share of responses for which the kernel reports when their first byte left and was acknowledged.
         share "first_byte_sampling": Share = Share(0), "off", Contexts::HTTP_SERVER_LOCATION;
     }
 }

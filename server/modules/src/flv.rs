@@ -25,7 +25,7 @@ pub(crate) const MODULE: Module = Module {
 conf::directives! {
     const ROWS: ConfigBuilder;
 
-    /// Sends files of Flash Video from the byte on that the argument start names.
+    /// Sends files of Flash Video from the byte of the argument start on.
     directive "flv": Contexts::LOCATION, NOARGS, "", "" => |b, _| {
         b.set_handler(handle);
         Ok(())

@@ -66,7 +66,7 @@ fn forget(own: &mut FreezeMain, _: Option<&FreezeMain>) {
 conf::directives! {
     const ROWS: ConfigBuilder;
 
-    /// Manifest of a tree that was frozen: which names with a hash may be kept by caches for good.
+    /// Manifest of a frozen tree: names with a hash that caches may keep forever.
     directive "freeze_manifest": Contexts::LOCATION, TAKE1, "", "file" => freeze_manifest;
 }
 

@@ -36,7 +36,7 @@ pub(crate) const MODULE: Module = Module {
 conf::directives! {
     const ROWS: ConfigBuilder;
 
-    /// Creates a variable whose value depends on an address.
+    /// Creates a variable; its value depends on an address.
     block "geo": Contexts::HTTP, TAKE12, "", "[$address] $variable { ... }" => geo;
 }
 

@@ -41,7 +41,7 @@ pub(crate) const MODULE: Module = Module {
 settings! {
     /// Settings of the module.
     pub(crate) struct GeoipMain: Main / PLAIN {
-        /// Whether to look for the last address that is not trusted, instead of the last.
+        /// Whether the client is the last address that is not trusted, instead of the last one.
         recursive "geoip_proxy_recursive": bool = false, "off", Contexts::HTTP;
     }
     extra {
@@ -75,7 +75,7 @@ fn forget(own: &mut GeoipMain, _: Option<&GeoipMain>) {
 conf::directives! {
     const ROWS: ConfigBuilder;
 
-    /// Database of countries; a second file may have the ranges of the other sort of address.
+    /// Database of countries; a second file may have the ranges of the other family of addresses.
     directive "geoip_country": Contexts::HTTP, TAKE12, "", "file [utf8]" => country_file;
 
     /// Database of cities.

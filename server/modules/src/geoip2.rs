@@ -37,7 +37,7 @@ pub(crate) const MODULE: Module = Module {
 settings! {
     /// Settings of the module.
     pub(crate) struct Geoip2Main: Main / PLAIN {
-        /// Whether to look for the last address that is not trusted, instead of the last.
+        /// Whether the client is the last address that is not trusted, instead of the last one.
         recursive "geoip2_proxy_recursive": bool = false, "off", Contexts::HTTP;
     }
     extra {

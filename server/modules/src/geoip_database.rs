@@ -47,7 +47,7 @@ fn forget(own: &mut DatabaseMain, _: Option<&DatabaseMain>) {
 conf::directives! {
     const ROWS: ConfigBuilder;
 
-    /// Databases of visitors: countries, cities, network operators; the first file that knows an address counts.
+    /// Databases of visitors: countries, cities, network operators; the first file with the address counts.
     directive "geoip_database": Contexts::HTTP, ONE_MORE, "", "file ..." => |b, d| {
         for word in &d.args {
             add(b, d, word)?;

@@ -53,7 +53,7 @@ impl Inherit {
 settings! {
     /// Settings of the module.
     pub(crate) struct HeadersLoc: Location / PLAIN {
-        /// Whether fields of the level around are taken where there are none of its own, never, or in addition.
+        /// Whether fields of the outer level are inherited by a level without its own, never, or in addition.
         header_inherit "add_header_inherit": Inherit = Inherit::On, "on", Contexts::HTTP_TO_IF;
         /// How trailer fields of outer levels are inherited, like `add_header_inherit`.
         trailer_inherit "add_trailer_inherit": Inherit = Inherit::On, "on", Contexts::HTTP_TO_IF;

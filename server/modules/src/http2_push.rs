@@ -37,7 +37,7 @@ const HSL: Contexts = Contexts::HTTP_SERVER_LOCATION;
 settings! {
     /// Settings of the module.
     pub(crate) struct PushLoc: Location / PLAIN {
-        /// Whether what Link fields of responses say of preloading is pushed over HTTP/2.
+        /// Whether preloads of Link fields of responses are pushed over HTTP/2.
         preload "http2_push_preload": bool = false, "off", HSL;
     }
     extra {

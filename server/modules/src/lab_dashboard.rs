@@ -74,7 +74,7 @@ pub(crate) struct Dashboard {
 conf::directives! {
     const ROWS: ConfigBuilder;
 
-    /// Shows recorded connections to clients that the location allows; `public` shows them to everybody.
+    /// Shows recorded connections to clients that the location allows; `public` allows all clients.
     directive "lab_dashboard": Contexts::LOCATION, TAKE01, "", "[public]" => lab_dashboard;
 }
 

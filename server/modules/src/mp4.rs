@@ -45,9 +45,9 @@ settings! {
     pub(crate) struct Mp4Loc: Location / PLAIN {
         /// How much of a file is read at once at first.
         buffer_size "mp4_buffer_size": Size = Size(512 << 10), "512k", Contexts::HTTP_SERVER_LOCATION;
-        /// The largest metadata (moov) of a file, where that is more than what is read at first.
+        /// The largest metadata (moov) of a file, if that exceeds the first read.
         max_buffer_size "mp4_max_buffer_size": Size = Size(10 << 20), "10m", Contexts::HTTP_SERVER_LOCATION;
-        /// Whether what is sent begins with a key frame; what comes before the start is hidden by an edit list.
+        /// Whether the sent part begins with a key frame; an edit list hides frames before the start.
         start_key_frame "mp4_start_key_frame": bool = false, "off", Contexts::HTTP_SERVER_LOCATION;
     }
 }

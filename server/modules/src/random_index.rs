@@ -27,7 +27,7 @@ pub(crate) const MODULE: Module = Module {
 settings! {
     /// Settings of the module.
     pub(crate) struct RandomIndexLoc: Location / PLAIN {
-        /// Whether a file of the directory is taken at random for a URI that ends in a slash.
+        /// Whether a random file of the directory is sent for a URI that ends in a slash.
         enable "random_index": bool = false, "off", Contexts::LOCATION;
     }
 }

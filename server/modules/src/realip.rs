@@ -39,7 +39,7 @@ settings! {
     pub(crate) struct RealIpLoc: Location / PLAIN {
         /// Header field that names the client.
         header "real_ip_header": Header = Header::RealIp, "X-Real-IP", Contexts::HTTP_SERVER_LOCATION;
-        /// Whether to look for the last address that is not trusted, instead of the last.
+        /// Whether the client is the last address that is not trusted, instead of the last one.
         recursive "real_ip_recursive": bool = false, "off", Contexts::HTTP_SERVER_LOCATION;
     }
     extra {

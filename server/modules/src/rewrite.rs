@@ -102,7 +102,7 @@ pub(crate) struct If {
 conf::directives! {
     const ROWS: ConfigBuilder;
 
-    /// Changes the URI where it matches a regular expression, or redirects.
+    /// Changes the URI if it matches a regular expression, or redirects.
     directive "rewrite": WHERE, TAKE23, "", "regex replacement [last | break | redirect | permanent]"
         => rewrite;
 
@@ -118,7 +118,7 @@ conf::directives! {
         Ok(())
     };
 
-    /// Directives and settings that apply where a condition holds.
+    /// Directives and settings that apply if a condition holds.
     block "if": Contexts::SERVER.or(Contexts::LOCATION), ONE_MORE, "", "(condition) { ... }" => if_;
 }
 

@@ -76,13 +76,13 @@ fn inherit(own: &mut SecureLinkLoc, parent: Option<&SecureLinkLoc>) {
 conf::directives! {
     const ROWS: ConfigBuilder;
 
-    /// Where a request has its hash and, after a comma, its expiry.
+    /// The hash of a request and, after a comma, its expiry.
     directive "secure_link": HSL, TAKE1, "", "expression" => |b, d| {
         let value = Value::compile(b, d, d.word(0))?;
         set(b, d, |conf| &mut conf.link, value)
     };
 
-    /// A text whose MD5 the hash of a request must be.
+    /// A text; its MD5 must be the hash of a request.
     directive "secure_link_md5": HSL, TAKE1, "", "expression" => |b, d| {
         let value = Value::compile(b, d, d.word(0))?;
         set(b, d, |conf| &mut conf.md5, value)

@@ -23,7 +23,7 @@ pub(crate) const MODULE: Module = Module {
 conf::directives! {
     const ROWS: ConfigBuilder;
 
-    /// Creates a variable whose value is chosen by shares of the hash of a text.
+    /// Creates a variable; its value depends on the hash of a text, by shares.
     block "split_clients": Contexts::HTTP, TAKE2, "", "string $variable { ... }" => split_clients;
 }
 

@@ -48,15 +48,15 @@ pub(crate) const MODULE: Module = Module {
 settings! {
     /// Settings of a location.
     pub(crate) struct SsiLoc: Location / PLAIN {
-        /// Whether commands in pages are done.
+        /// Whether commands in pages are executed.
         ssi "ssi": bool = false, "off", Contexts::HTTP_TO_IF;
         /// Whether pages with commands keep their modification time, and their ETag as a weak one.
         last_modified "ssi_last_modified": bool = false, "off", Contexts::HTTP_SERVER_LOCATION;
-        /// Whether nothing is put out for commands that cannot be done.
+        /// Whether failed commands have no output.
         silent_errors "ssi_silent_errors": bool = false, "off", Contexts::HTTP_SERVER_LOCATION;
         /// The longest value of a command's parameter.
         value_length "ssi_value_length": Size = Size(256), "256", Contexts::HTTP_SERVER_LOCATION;
-        /// Media types of responses in which commands are done, besides text/html; * for all.
+        /// Media types of responses with commands, besides text/html; * for all.
         types "ssi_types": MimeTypes = MimeTypes::of(&[ALWAYS]), "text/html", Contexts::HTTP_SERVER_LOCATION;
     }
 }

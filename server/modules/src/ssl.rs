@@ -53,7 +53,7 @@ const HS: Contexts = Contexts::HTTP_SERVER;
 settings! {
     /// Settings of a server.
     pub(crate) struct SslSrv: Server / PLAIN {
-        /// Versions of TLS that are spoken.
+        /// Enabled versions of TLS.
         protocols "ssl_protocols": Protocols = Protocols::ALL, "TLSv1.2 TLSv1.3", HS;
         /// Cipher suites of TLS 1.2, as OpenSSL lists them.
         ciphers "ssl_ciphers": Given = Given::default(), "HIGH:!aNULL:!MD5", HS;
@@ -69,7 +69,7 @@ settings! {
         password_file "ssl_password_file": File = File::default(), "", HS;
         /// Whether certificates are compressed (RFC 8879).
         certificate_compression "ssl_certificate_compression": bool = false, "off", HS;
-        /// Whether clients are asked for certificates, and what is thought of those without.
+        /// Whether a client certificate is requested, and whether it must be valid.
         verify_client "ssl_verify_client": VerifyClient = VerifyClient::Off, "off", HS;
         /// Most certificates between a client's and the root.
         verify_depth "ssl_verify_depth": Number = Number(1), "1", HS;
@@ -91,9 +91,9 @@ settings! {
         stapling_verify "ssl_stapling_verify": bool = false, "off", HS;
         /// A file with an OCSP response.
         stapling_file "ssl_stapling_file": File = File::default(), "", HS;
-        /// Where OCSP responses are fetched, not where the certificate says.
+        /// URL for OCSP responses, in place of the certificate's.
         stapling_responder "ssl_stapling_responder": Given = Given::default(), "", HS;
-        /// Where OCSP responses about clients' certificates would be fetched.
+        /// URL for OCSP responses about clients' certificates.
         ocsp_responder "ssl_ocsp_responder": Given = Given::default(), "", HS;
         /// Whether certificates, keys and stapled responses are reloaded when their files change.
         certificate_watch "ssl_certificate_watch": bool = false, "off", HS;

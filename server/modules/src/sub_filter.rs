@@ -39,7 +39,7 @@ pub(crate) const MODULE: Module = Module {
 settings! {
     /// Settings of a location.
     pub(crate) struct SubLoc: Location / PLAIN {
-        /// Whether each string is replaced only where it comes first.
+        /// Whether each string is replaced only once.
         once "sub_filter_once": bool = true, "on", Contexts::HTTP_SERVER_LOCATION;
         /// Whether a changed response keeps its modification time, and its ETag as a weak one.
         last_modified "sub_filter_last_modified": bool = false, "off", Contexts::HTTP_SERVER_LOCATION;
@@ -55,7 +55,7 @@ settings! {
 conf::directives! {
     const ROWS: ConfigBuilder;
 
-    /// A string of bodies and what is put in its place.
+    /// A string of bodies and its replacement.
     directive "sub_filter": Contexts::HTTP_SERVER_LOCATION, TAKE2, "", "string replacement" => sub_filter;
 }
 

@@ -54,7 +54,7 @@ enum Last {
 conf::directives! {
     const ROWS: ConfigBuilder;
 
-    /// Files to try in order, then what to do.
+    /// Files to try in order, then a URI or a status.
     directive "try_files": Contexts::SERVER.or(Contexts::LOCATION), TWO_MORE, "",
         "file ... uri | file ... =code" => try_files;
 }

@@ -30,7 +30,7 @@ pub(crate) const MODULE: Module = Module {
 conf::directives! {
     const ROWS: ConfigBuilder;
 
-    /// Defines a group of servers that requests are passed to.
+    /// Defines a group of upstream servers.
     block "upstream": Contexts::HTTP, TAKE1, "", "name { ... }" => upstream;
 
     /// Whether a server whose host is not found when the configuration is read is down until its name resolves, or is an
@@ -48,7 +48,7 @@ conf::directives! {
     directive "keepalive_requests": Contexts::UPSTREAM, TAKE1, "1000", "number"
         => |b, d| set(b, d, |block| &mut block.requests, conf::number);
 
-    /// Time after which a connection to a server is closed behind its next response.
+    /// Time after which a connection to a server is closed, with its next response.
     directive "keepalive_time": Contexts::UPSTREAM, TAKE1, "1h", "time"
         => |b, d| set(b, d, |block| &mut block.time_ms, conf::time_ms);
 

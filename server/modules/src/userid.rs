@@ -68,7 +68,7 @@ settings! {
     pub(crate) struct UseridLoc: Location / PLAIN {
         /// Whether cookies are set, in which version, or only read.
         mode "userid": Mode = Mode::Off, "off", HSL;
-        /// The number of the server in identifiers; without one it is the address.
+        /// The number of the server in identifiers; by default its address.
         service "userid_service": Service = Service(None), "address of the server", HSL;
         /// Name of the cookie.
         name "userid_name": Text = Text(b"uid".to_vec()), "uid", HSL;
@@ -76,11 +76,11 @@ settings! {
         domain "userid_domain": Text = Text(b"none".to_vec()), "none", HSL;
         /// Path of the cookie.
         path "userid_path": Text = Text(b"/".to_vec()), "/", HSL;
-        /// How long a browser is to keep the cookie.
+        /// Lifetime of the cookie in browsers.
         expires "userid_expires": Expires = Expires::Off, "off", HSL;
-        /// Value of the field `P3P` that goes with the cookie; `none` for none.
+        /// Value of the field `P3P` sent with the cookie; `none` for none.
         p3p "userid_p3p": Text = Text(b"none".to_vec()), "none", HSL;
-        /// A character put into the cookie; a client whose cookie lacks it gets the cookie anew.
+        /// A character of the cookie; a client without it in its cookie gets a new cookie.
         mark "userid_mark": Mark = Mark(None), "off", HSL;
     }
     extra {

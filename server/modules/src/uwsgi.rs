@@ -32,7 +32,7 @@ settings! {
     pub(crate) struct UwsgiLoc: Location / PLAIN {
         /// A parameter of requests to applications.
         param "uwsgi_param": Params = Params::default(), "", HSL;
-        /// First modifier of packets: what the application is to do with them.
+        /// First modifier of packets: their use by the application.
         modifier1 "uwsgi_modifier1": Modifier = Between(0), "0", HSL;
         /// Second modifier of packets.
         modifier2 "uwsgi_modifier2": Modifier = Between(0), "0", HSL;

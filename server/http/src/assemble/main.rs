@@ -95,7 +95,7 @@ conf::directives! {
             Ok(())
         });
 
-    /// Time after which a stopping worker, or an old configuration, closes what is still open.
+    /// Time after which a stopping worker, or an old configuration, closes open connections.
     directive "worker_shutdown_timeout": Contexts::MAIN, TAKE1, "", "time" => once!(|b, d| {
         b.main.shutdown_timeout_ms = Some(conf::time_ms(d)?);
         Ok(())
@@ -117,7 +117,7 @@ conf::directives! {
         Ok(())
     });
 
-    /// Whether a reload takes certificates, keys and lists of revoked ones from before whose files have not changed.
+    /// Whether a reload keeps certificates, keys and lists of revoked ones if their files have not changed.
     directive "ssl_object_cache_inheritable": Contexts::MAIN, FLAG, "on", "on | off" => once!(|b, d| {
         b.main.ssl_object_cache_inheritable = conf::flag(d)?;
         Ok(())
@@ -147,7 +147,7 @@ conf::directives! {
             Ok(())
         };
 
-    /// A pool of threads that read files which are not in the page cache.
+    /// A pool of threads that read files outside the page cache.
     directive "thread_pool": Contexts::MAIN, TAKE23, "default threads=32 max_queue=65536",
         "name threads=number [max_queue=number]" => |b, d| b.main.thread_pools.define(d);
 
@@ -163,7 +163,7 @@ conf::directives! {
         Ok(())
     });
 
-    /// Clients whose connections are logged at level debug.
+    /// Clients with connections logged at level debug.
     directive "debug_connection": Contexts::EVENTS, TAKE1, "", "address | CIDR | unix:" => |b, d| {
         let networks = debug_connection(b, d)?;
         b.main.debug_connections.extend(networks);

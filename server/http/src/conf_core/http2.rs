@@ -64,15 +64,15 @@ pub(super) type Streams = Between<1, MAX_STREAMS>;
 settings! {
     /// Settings of HTTP/2 at server scope.
     pub struct Http2Srv: Server {
-        /// Whether HTTP/2 is spoken: chosen by ALPN over TLS, by the preface on a plain connection.
+        /// Whether HTTP/2 is enabled: by ALPN over TLS, by the preface on a plain connection.
         on "http2": bool = false, "off", HS;
         /// Most streams of a connection at a time.
         max_concurrent_streams "http2_max_concurrent_streams": Streams = Between(128), "128", HS;
         /// Most pushed streams of a connection at a time.
         max_concurrent_pushes "http2_max_concurrent_pushes": Number = Number(10), "10", HS;
-        /// Bytes of a request body that are taken before anybody reads it.
+        /// Bytes of a request body that are accepted before it has a reader.
         body_preread_size "http2_body_preread_size": PrereadSize = PrereadSize(64 << 10), "64k", HS;
-        /// Frames that cost work and bring nothing, before the connection is ended.
+        /// Frames that cost CPU without progress, before the connection is ended.
         abuse_budget "http2_abuse_budget": Between<1, MAX_FRAMES> = Between(1000), "1000", HS;
         /// Bytes of the table of header fields, in each direction.
         header_table_size "http2_header_table_size": TableSize = TableSize(4096), "4k", HS;

@@ -114,13 +114,13 @@ pub struct ErrorPage {
 settings! {
     /// Settings of a location.
     pub struct CoreLoc: Location {
-        /// Media type of files whose extension is not known.
+        /// Media type of files with an unknown extension.
         default_type "default_type": Text = Text(b"text/plain".to_vec()), "text/plain", HSL;
         /// Whether an error page may itself lead to an error page.
         recursive_error_pages "recursive_error_pages": bool = false, "off", HSL;
         /// Whether all access modules must allow a request or any of them.
         satisfy "satisfy": Satisfy = Satisfy::All, "all", HSL;
-        /// How long an answer that asks for credentials is held back.
+        /// Delay of an answer that requires credentials.
         auth_delay "auth_delay": Millis = Millis(0), "0s", HSL;
         /// Largest request body; 0 for no limit.
         client_max_body_size "client_max_body_size": Offset = Offset(1 << 20), "1m", HSL;
@@ -166,7 +166,7 @@ settings! {
         log_not_found "log_not_found": bool = true, "on", HSL;
         /// Whether subrequests are logged.
         log_subrequest "log_subrequest": bool = false, "off", HSL;
-        /// The largest body of a subrequest that is held in memory.
+        /// The largest body of a subrequest in memory.
         subrequest_output_buffer_size "subrequest_output_buffer_size": Size = Size(4096), "4k", HSL;
         /// When to keep reading before a close.
         lingering_close "lingering_close": Lingering = Lingering::On, "on", HSL;

@@ -38,9 +38,9 @@ settings! {
         max_concurrent_streams "spdy_max_concurrent_streams": Streams = Between(100), "100", HS;
         /// How much response fields are compressed; cookies never share a context with other fields.
         headers_comp "spdy_headers_comp": Level = Level(0), "0", HS;
-        /// How long a connection may have no request.
+        /// Limit of time without a request.
         keepalive_timeout "spdy_keepalive_timeout": Millis = Millis(180_000), "3m", HS;
-        /// How long a frame that has begun may take to become whole.
+        /// Limit of time for a frame that has begun to be complete.
         recv_timeout "spdy_recv_timeout": Millis = Millis(30_000), "30s", HS;
     }
 }

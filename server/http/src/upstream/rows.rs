@@ -40,7 +40,7 @@ macro_rules! upstream_rows {
             $crate::upstream_row!(assign $prefix $conf, "send_timeout" send_timeout: $crate::upstream::types::Millis = "60s", "Longest time between two writes to a server."),
             $crate::upstream_row!(assign $prefix $conf, "read_timeout" read_timeout: $crate::upstream::types::Millis = "60s", "Longest time between two reads from a server."),
             $crate::upstream_row!(assign $prefix $conf, "next_upstream_tries" next_upstream_tries: $crate::upstream::types::Number = "0", "How many servers are tried for a request; 0 is all."),
-            $crate::upstream_row!(assign $prefix $conf, "next_upstream_timeout" next_upstream_timeout: $crate::upstream::types::Millis = "0", "How long other servers are tried; 0 is no limit."),
+            $crate::upstream_row!(assign $prefix $conf, "next_upstream_timeout" next_upstream_timeout: $crate::upstream::types::Millis = "0", "Limit of time to try other servers; 0 is no limit."),
             $crate::upstream_row!(assign_size $prefix $conf, "buffer_size" buffer_size: $crate::upstream::types::Size = "64k", "Most bytes of the head of a response."),
             $crate::upstream_row!(assign $prefix $conf, "socket_keepalive" socket_keepalive: bool = "off", "Whether the system probes connections to servers (SO_KEEPALIVE)."),
         ]
@@ -55,7 +55,7 @@ macro_rules! upstream_rows {
                 arity: ::conf::Arity::ONE_MORE,
                 block: false,
                 default: "error timeout",
-                doc: "On what another server is tried.",
+                doc: "Failures after which another server is tried.",
                 syntax: $words.syntax,
                 apply: |b, d| {
                     $crate::upstream::settings::assign_next_upstream::<$conf>(b, d, $words.names)
@@ -63,7 +63,7 @@ macro_rules! upstream_rows {
             },
             $crate::upstream_row!(assign $prefix $conf, "socket_rcvbuf" socket_rcvbuf: $crate::upstream::types::SocketBuffer = "0", "Receive buffer of connections to servers (SO_RCVBUF); 0 is the system's choice."),
             $crate::upstream_row!(assign $prefix $conf, "socket_sndbuf" socket_sndbuf: $crate::upstream::types::SocketBuffer = "0", "Send buffer of connections to servers (SO_SNDBUF); 0 is the system's choice."),
-            $crate::upstream_row!(assign $prefix $conf, "force_ranges" force_ranges: bool = "off", "Whether ranges are served from responses that do not say that they may be."),
+            $crate::upstream_row!(assign $prefix $conf, "force_ranges" force_ranges: bool = "off", "Whether ranges are served from responses that do not allow them."),
             $crate::upstream_row!(assign $prefix $conf, "intercept_errors" intercept_errors: bool = "off", "Whether error_page applies to statuses of 300 and more that servers send."),
         ]
     };
@@ -80,26 +80,26 @@ macro_rules! upstream_rows {
         &[
             $crate::upstream_row!(assign $prefix $conf, "buffering" buffering: bool = "on", "Whether a response is read ahead of the client, into memory and a temporary file."),
             $crate::upstream_row!(assign $prefix $conf, "request_buffering" request_buffering: bool = "on", "Whether a request body is read whole before it is passed on."),
-            $crate::upstream_row!(assign_size $prefix $conf, "buffers" buffers: $crate::upstream::types::ResponseBuffers = "8 4k", "Memory for what is read ahead of a response: how many times how much."),
-            $crate::upstream_row!(assign_size $prefix $conf, "busy_buffers_size" busy_buffers_size: $crate::upstream::types::Size = "8k", "How much of the memory may be on its way to the client."),
+            $crate::upstream_row!(assign_size $prefix $conf, "buffers" buffers: $crate::upstream::types::ResponseBuffers = "8 4k", "Memory for a response that is read ahead: number and size of buffers."),
+            $crate::upstream_row!(assign_size $prefix $conf, "busy_buffers_size" busy_buffers_size: $crate::upstream::types::Size = "8k", "The part of the buffers that may be in progress to the client."),
             $crate::upstream_row!(assign_size $prefix $conf, "max_temp_file_size" max_temp_file_size: $crate::upstream::types::Size = "1024m", "Most bytes of a response that are read ahead into a file; 0 is none."),
             $crate::upstream_row!(assign_size $prefix $conf, "temp_file_write_size" temp_file_write_size: $crate::upstream::types::Size = "8k", "How much is written to the file at once."),
             $crate::upstream_row!(assign $prefix $conf, "temp_path" temp_path: $crate::upstream::types::TempPath = $temp, "Directory for temporary files, and digits of the names of its subdirectories."),
-            $crate::upstream_row!(assign $prefix $conf, "ignore_client_abort" ignore_client_abort: bool = "off", "Whether a request goes on when the client has gone."),
+            $crate::upstream_row!(assign $prefix $conf, "ignore_client_abort" ignore_client_abort: bool = "off", "Whether a request continues after the client has left."),
             $crate::upstream_row!(assign $prefix $conf, "limit_rate" limit_rate: $crate::upstream::types::SizeValue = "0", "How many bytes of a response are read from the server in a second; 0 is no limit."),
             $crate::upstream_row!(assign $prefix $conf, "pass_request_headers" pass_request_headers: bool = "on", "Whether the fields of the request are passed on."),
             $crate::upstream_row!(assign $prefix $conf, "pass_request_body" pass_request_body: bool = "on", "Whether the body of the request is passed on."),
             $crate::upstream_row!(assign $prefix $conf, "store" store: $crate::upstream::types::Stored = "off", "Whether responses are stored as files, and under which path."),
             $crate::upstream_row!(assign $prefix $conf, "store_access" store_access: $crate::upstream::types::Access = "user:rw", "Permissions of files that are stored."),
-            $crate::upstream_row!(assign $prefix $conf, "cache" cache: $crate::upstream::types::NoCache = "off", "There is no cache: off says so too."),
-            $crate::upstream_row!(assign $prefix $conf, "cache_bypass" cache_bypass: $crate::upstream::types::CacheConditions = "", "Without effect, since there is no cache that could be passed by."),
+            $crate::upstream_row!(assign $prefix $conf, "cache" cache: $crate::upstream::types::NoCache = "off", "There is no cache; only `off` is accepted."),
+            $crate::upstream_row!(assign $prefix $conf, "cache_bypass" cache_bypass: $crate::upstream::types::CacheConditions = "", "Without effect, since there is no cache."),
             $crate::upstream_row!(assign $prefix $conf, "no_cache" no_cache: $crate::upstream::types::CacheConditions = "", "Without effect, since there is no cache."),
         ]
     };
     // An option of sockets that Linux does not have.
     (send_lowat $prefix:literal $conf:ty) => {
         &[
-            $crate::upstream_row!(assign $prefix $conf, "send_lowat" send_lowat: $crate::upstream::types::SendLowat = "0", "Without effect on Linux, as in nginx: a warning says so."),
+            $crate::upstream_row!(assign $prefix $conf, "send_lowat" send_lowat: $crate::upstream::types::SendLowat = "0", "Without effect on Linux, as in nginx; it causes a warning."),
         ]
     };
     // Trailer fields.

@@ -32,7 +32,7 @@ pub(crate) const MODULE: Module = Module {
 settings! {
     /// Settings of a location.
     pub(crate) struct GunzipLoc: Location / PLAIN {
-        /// Whether responses in gzip are decompressed for clients that do not take them.
+        /// Whether responses in gzip are decompressed for clients that do not accept them.
         gunzip "gunzip": bool = false, "off", Contexts::HTTP_SERVER_LOCATION;
         /// Number and size of buffers; their total is decompressed at a time.
         buffers "gunzip_buffers": Buffers = BUFFERS, "32 4k", Contexts::HTTP_SERVER_LOCATION;

@@ -34,41 +34,41 @@ settings! {
         gzip "gzip": bool = false, "off", Contexts::HTTP_TO_IF;
         /// Number and size of buffers; a stream is passed on in pieces of this size.
         gzip_buffers "gzip_buffers": Buffers = BUFFERS, "32 4k", HSL;
-        /// How hard gzip tries.
+        /// The level of gzip.
         gzip_level "gzip_comp_level": Level<1, 9> = Level(1), "1", HSL;
-        /// How far back gzip looks.
+        /// The window of gzip.
         gzip_window "gzip_window": GzipWindow = GzipWindow(GZIP_WINDOW_LOG), "32k", HSL;
         /// Media types of responses that are compressed with gzip, besides text/html; * for all.
         gzip_types "gzip_types": MimeTypes = MimeTypes::of(&[ALWAYS]), "text/html", HSL;
-        /// Bytes that a response must have to be compressed with gzip, where its length is known.
+        /// Minimum length of a response to be compressed with gzip, if its length is known; bytes.
         gzip_min "gzip_min_length": Size = Size(20), "20", HSL;
         /// Adds `Vary: Accept-Encoding`, by which caches keep the encodings apart.
         vary "gzip_vary": bool = true, "on", HSL;
-        /// The lowest version of requests whose responses are compressed with gzip.
+        /// The lowest version of HTTP in requests for gzip.
         version "gzip_http_version": HttpVersion = HttpVersion::V11, "1.1", HSL;
         /// Whether responses are compressed with Brotli.
         brotli "brotli": bool = false, "off", Contexts::HTTP_TO_IF;
         /// Number and size of buffers; a stream is passed on in pieces of this size.
         brotli_buffers "brotli_buffers": Buffers = BUFFERS, "32 4k", HSL;
-        /// How hard Brotli tries.
+        /// Brotli's level.
         brotli_level "brotli_comp_level": Level<0, 11> = Level(6), "6", HSL;
-        /// How far back Brotli looks.
+        /// Brotli's window.
         brotli_window "brotli_window": Window = Window(19), "512k", HSL;
         /// Media types of responses that are compressed with Brotli, besides text/html; * for all.
         brotli_types "brotli_types": MimeTypes = MimeTypes::of(&[ALWAYS]), "text/html", HSL;
-        /// Bytes that a response must have to be compressed with Brotli, where its length is known.
+        /// Minimum length of a response to be compressed with Brotli, if its length is known; bytes.
         brotli_min "brotli_min_length": Size = Size(20), "20", HSL;
         /// Whether responses are compressed with Zstandard.
         zstd "zstd": bool = false, "off", Contexts::HTTP_TO_IF;
         /// Number and size of buffers; a stream is passed on in pieces of this size.
         zstd_buffers "zstd_buffers": Buffers = BUFFERS, "32 4k", HSL;
-        /// How hard Zstandard tries.
+        /// Zstandard's level.
         zstd_level "zstd_comp_level": Level<1, 22> = Level(1), "1", HSL;
         /// Media types of responses that are compressed with Zstandard, besides text/html; * for all.
         zstd_types "zstd_types": MimeTypes = MimeTypes::of(&[ALWAYS]), "text/html", HSL;
-        /// Bytes that a response must have to be compressed with Zstandard, where its length is known.
+        /// Minimum length of a response to be compressed with Zstandard, if its length is known; bytes.
         zstd_min "zstd_min_length": Size = Size(20), "20", HSL;
-        /// Which coding is taken where the client likes several equally, the first first.
+        /// Codings by preference, if the client prefers several equally.
         order "compress_order": CodingOrder = CodingOrder(Coding::ALL), "br zstd gzip", HSL;
     }
     extra {
@@ -153,7 +153,7 @@ pub(crate) struct Disabled {
 conf::directives! {
     const ROWS: ConfigBuilder;
 
-    /// Which responses to requests that came through a proxy (field Via) are compressed with gzip.
+    /// Responses to compress with gzip if the request came through a proxy (field Via).
     directive "gzip_proxied": HSL, ONE_MORE, "off",
         "off | expired | no-cache | no-store | private | no_last_modified | no_etag | auth | any ..." => |b, d| {
             let before = b.conf_mut::<CompressLoc>().proxied;

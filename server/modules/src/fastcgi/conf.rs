@@ -18,13 +18,13 @@ settings! {
     pub(crate) struct FastCgiLoc: Location / PLAIN {
         /// A parameter of requests to applications.
         param "fastcgi_param": Params = Params::default(), "", HSL;
-        /// Text that $fastcgi_script_name has behind a URI that ends in "/".
+        /// Text after a URI that ends in "/", in $fastcgi_script_name.
         index "fastcgi_index": Text = Text::default(), "", HSL;
         /// An expression that splits the URI: its two groups are $fastcgi_script_name and $fastcgi_path_info.
         split_path_info "fastcgi_split_path_info": SplitPathInfo = SplitPathInfo::default(), "", HSL;
-        /// A text that makes a response invalid where the application writes it to its error stream.
+        /// A text that makes a response invalid if the application writes it to its error stream.
         catch_stderr "fastcgi_catch_stderr": CaughtTexts = CaughtTexts::default(), "", HSL;
-        /// Whether applications are asked to keep connections open.
+        /// Whether applications should keep connections open.
         keep_conn "fastcgi_keep_conn": bool = false, "off", HSL;
     }
     extra {

@@ -52,7 +52,7 @@ conf::directives! {
     directive "memcached_pass": Contexts::LOCATION.or(Contexts::IF_IN_LOCATION), TAKE1, "", "address"
         => memcached_pass;
 
-    /// On what another server is tried.
+    /// Failures after which another server is tried.
     directive "memcached_next_upstream": HSL, ONE_MORE, "error timeout",
         "error | timeout | denied | invalid_response | not_found | off ..." => |b, d| assign_next_upstream::<MemcachedLoc>(b, d, NEXT_UPSTREAM);
 }

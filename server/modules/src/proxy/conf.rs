@@ -29,7 +29,7 @@ settings! {
         set_header "proxy_set_header": SetHeaders = SetHeaders::default(), "Host $proxy_host", HSL;
         /// Body of requests to servers in place of the client's.
         set_body "proxy_set_body": SetBody = SetBody(None), "", HSL;
-        /// Protocols that may stand in an Upgrade field that proxy_set_header sets; h2c never does.
+        /// Protocols allowed in an Upgrade field of proxy_set_header; h2c never is.
         upgrade "proxy_upgrade": Protocols = Protocols::default(), "", HSL;
         /// Changes the domain of cookies that servers set.
         cookie_domains "proxy_cookie_domain": CookieDomains = CookieDomains::default(), "off", HSL;

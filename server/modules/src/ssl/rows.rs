@@ -28,7 +28,7 @@ conf::directives! {
         Ok(())
     };
 
-    /// Where sessions are kept for resumption without tickets.
+    /// Cache of sessions for resumption without tickets.
     directive "ssl_session_cache": HS, TAKE12, "none", "off | none | [builtin[:size]] [shared:name:size]"
         => session_cache;
 
@@ -44,11 +44,11 @@ conf::directives! {
         Ok(())
     };
 
-    /// A cache of the certificates and keys that variables name.
+    /// A cache of certificates and keys named by variables.
     directive "ssl_certificate_cache": HS, TAKE123, "off", "off | max=N [inactive=time] [valid=time]"
         => certificate_cache;
 
-    /// Whether clients' certificates are checked by OCSP, which is not built: an error but for "off".
+    /// Whether clients' certificates are checked by OCSP, which is not built: only "off" is accepted.
     directive "ssl_ocsp": HS, TAKE1, "off", "off" => |_, d| match d.arg(0) {
         b"off" => Ok(()),
         b"on" | b"leaf" => {
@@ -59,13 +59,13 @@ conf::directives! {
         _ => Err(ConfError::invalid(d, d.word(0))),
     };
 
-    /// A cache of what OCSP said of clients' certificates: no effect without "ssl_ocsp".
+    /// A cache of OCSP responses about clients' certificates: no effect without "ssl_ocsp".
     directive "ssl_ocsp_cache": HS, TAKE1, "off", "off | shared:name:size" => |b, d| match d.arg(0) {
         b"off" => Ok(()),
         _ => shared(b, d, d.word(0), "OCSP").map(drop),
     };
 
-    /// A key for encrypted ClientHellos, which rustls does not have for servers: an error but for "off".
+    /// A key for encrypted ClientHellos, which rustls lacks for servers: only "off" is accepted.
     directive "ssl_ech_file": HS, TAKE1, "", "off" => |_, d| {
         if d.arg(0) == b"off" {
             return Ok(());

@@ -50,7 +50,7 @@ conf::directives! {
     directive "keepalive_timeout": HSL, TAKE12, "75s", "timeout [header_timeout]"
         => loc::keepalive_timeout;
 
-    /// Browsers whose connections are not kept.
+    /// Browsers without kept connections.
     directive "keepalive_disable": HSL, TAKE12, "msie6", "none | browser ..." => loc::keepalive_disable;
 
     /// Only internal requests may use the location.
@@ -60,7 +60,7 @@ conf::directives! {
     directive "open_file_cache": HSL, TAKE12, "off", "off | max=N [inactive=time]"
         => loc::open_file_cache;
 
-    /// Who reads files that are not in the page cache: the thread that serves, or the threads of a pool.
+    /// The reader of files outside the page cache: the serving thread, or the threads of a pool.
     directive "aio": HSL, TAKE1, "threads", "off | on | threads[=pool]" => loc::aio;
 
     /// Whether symbolic links are followed.
