@@ -425,17 +425,7 @@ fn directive_names(text: &str) -> BTreeSet<String> {
 #[test]
 fn every_directive_is_documented() {
     let document = read(&root().join("docs/directives.md"));
-    if document.is_empty() {
-        // The reference is generated from the tables by the server; nothing to hold it to yet.
-        return;
-    }
-    let sources = [
-        "server/http/src",
-        "server/modules/src",
-        "server/conf/src",
-        "app/src",
-    ];
-    let rows: BTreeSet<String> = sources
+    let rows: BTreeSet<String> = ["server", "app"]
         .iter()
         .flat_map(|folder| rust_files(folder))
         .filter(|path| !is_test_file(path))

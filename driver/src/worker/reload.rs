@@ -24,10 +24,10 @@ use std::sync::Arc;
 
 use server_http::http::{Http, LocalHttp};
 
-use super::thread_config::ThreadConfig;
 use super::detached::DetachedExchange;
 use super::event_loop::{Client, EventLoop};
 use super::slab::Key;
+use super::thread_config::ThreadConfig;
 
 pub use change::Change;
 

@@ -24,8 +24,8 @@ use super::servers::Attempts;
 use super::slab::Key;
 use super::state::pools::Pools;
 use super::state::serving::H1State;
-use super::token::TokenKind;
 use super::thread_config::ThreadConfig;
+use super::token::TokenKind;
 use super::transport::TlsBuffers;
 use crate::io::files::FileCache;
 
