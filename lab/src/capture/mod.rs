@@ -34,16 +34,6 @@ mod withheld;
 mod writes;
 
 #[cfg(test)]
-mod build;
-#[cfg(test)]
-mod copies_tests;
-#[cfg(test)]
-mod files_tests;
-#[cfg(test)]
-mod limits_tests;
-#[cfg(test)]
-mod seeds;
-#[cfg(test)]
 pub(crate) mod tests;
 
 pub use collect::{Capture, read};

@@ -1,10 +1,10 @@
 //! Limits: at each of them all is kept, and one past it the rest is left out with a note.
 
-use super::build::{CLIENT, SERVER, Script, pcap, pcapng};
-use super::collect::{Capture, LIMITS, Limits, read_within};
-use super::file::INTERFACES_MAX;
-use super::packet::{EXTENSIONS_MAX, Found, LINK_ETHERNET, LINK_RAW, TAGS_MAX, find};
-use super::read;
+use super::script::{CLIENT, SERVER, Script, pcap, pcapng};
+use crate::capture::collect::{Capture, LIMITS, Limits, read_within};
+use crate::capture::file::INTERFACES_MAX;
+use crate::capture::packet::{EXTENSIONS_MAX, Found, LINK_ETHERNET, LINK_RAW, TAGS_MAX, find};
+use crate::capture::read;
 
 fn within(packets: &[(u64, Vec<u8>)], limits: Limits) -> Capture {
     read_within(&pcap(LINK_RAW, packets)[..], limits).expect("it is a capture")

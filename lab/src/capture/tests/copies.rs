@@ -1,11 +1,11 @@
 //! Captures in which packets appear more than once: they have the findings of one copy, and a note.
 
-use super::build::{CLIENT, SERVER, Script, pcap};
-use super::copies::{COPY_NS, IDENTIFICATION_NS, POINTS_MAX};
-use super::packet::{LINK_ETHERNET, LINK_RAW, LINK_SLL2};
-use super::stall;
-use super::tests::{MS, REQUEST, stalls, withheld};
-use super::*;
+use super::script::{CLIENT, SERVER, Script, pcap};
+use super::{MS, REQUEST, stalls, withheld};
+use crate::capture::copies::{COPY_NS, IDENTIFICATION_NS, POINTS_MAX};
+use crate::capture::packet::{LINK_ETHERNET, LINK_RAW, LINK_SLL2};
+use crate::capture::stall;
+use crate::capture::*;
 
 type Packets = Vec<(u64, Vec<u8>)>;
 

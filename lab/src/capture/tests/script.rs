@@ -1,7 +1,7 @@
 //! Captures made by hand, for tests.
 
-use super::packet::LINK_RAW;
-use super::tcp::Header;
+use crate::capture::packet::LINK_RAW;
+use crate::capture::tcp::Header;
 
 /// A connection that is written segment by segment; time goes on by hand.
 pub(crate) struct Script {

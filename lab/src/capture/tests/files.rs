@@ -1,10 +1,10 @@
 //! Files and headers of every kind, whole and damaged: they have the same segments, or a sentence about what is missing.
 
-use super::build::{CLIENT, Script, classic, ipv4, pcap, pcapng};
-use super::packet::{LINK_ETHERNET, LINK_LOOP, LINK_NULL, LINK_RAW, LINK_SLL, LINK_SLL2};
-use super::stall;
-use super::tests::{MS, REQUEST, capture, respond_late, stalls, withheld};
-use super::*;
+use super::script::{CLIENT, Script, classic, ipv4, pcap, pcapng};
+use super::{MS, REQUEST, capture, respond_late, stalls, withheld};
+use crate::capture::packet::{LINK_ETHERNET, LINK_LOOP, LINK_NULL, LINK_RAW, LINK_SLL, LINK_SLL2};
+use crate::capture::stall;
+use crate::capture::*;
 
 #[test]
 fn all_files_say_the_same() {

@@ -5,11 +5,11 @@
 use std::fs;
 use std::path::Path;
 
-use super::build::{CLIENT, SERVER, Script, classic, pcap, pcapng};
-use super::frames;
-use super::packet::{LINK_ETHERNET, LINK_RAW, LINK_SLL2};
-use super::tcp::Header;
-use super::tests::{record, tls, withheld};
+use super::script::{CLIENT, SERVER, Script, classic, pcap, pcapng};
+use super::{record, tls, withheld};
+use crate::capture::frames;
+use crate::capture::packet::{LINK_ETHERNET, LINK_RAW, LINK_SLL2};
+use crate::capture::tcp::Header;
 
 fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     let stall = withheld(0, 50_000, 40_000, 100).packets;

@@ -1,10 +1,16 @@
 //! Rules, by captures made by hand: each with a case that has its fault and with ones that have it not.
 
-use super::build::{CLIENT, SERVER, Script};
+mod copies;
+mod files;
+mod limits;
+pub(crate) mod script;
+mod seeds;
+
 use super::stall::{self, ANSWER_NS_MAX, HELD_NS_MIN};
 use super::tcp::Header;
 use super::*;
 use crate::doctor::{Code, Severity};
+use script::{CLIENT, SERVER, Script};
 
 pub(crate) const MS: u64 = 1000;
 pub(super) const REQUEST: &[u8] = b"GET /a HTTP/1.1\r\nHost: h\r\n\r\n";
