@@ -93,7 +93,9 @@ impl RoundRobin {
         };
         for (n, at) in (0..).zip(&self.list) {
             let weights = &mut peers[*at as usize].weights;
-            weights.current = large.sums.value(n);
+            if let Some((sum, _)) = large.sums.get(n) {
+                weights.current = sum;
+            }
             (weights.is_changed, weights.is_awaited) = (false, false);
             weights.is_rising = false;
         }
@@ -169,9 +171,8 @@ impl Large {
         for at in list {
             peers[*at as usize].weights.is_changed = true;
         }
-        let sum = |at: &u32| peers[*at as usize].weights.current;
         Self {
-            sums: Tournament::new(list.iter().map(sum)),
+            sums: Tournament::new(list.len()),
             changed: (0..list.len() as u32).collect(),
             awaited: BinaryHeap::new(),
             rising: Vec::new(),
@@ -183,27 +184,25 @@ impl Large {
         // A peer that was tried takes no part in this choice, and keeps its sum.
         let mut left_out = Vec::new();
         for n in tried.numbers() {
-            if let Some(slope) = self.sums.slope(n) {
-                let value = self.sums.value(n);
-                left_out.push((n, value, slope));
-                self.set(n, value, None);
+            if let Some((sum, slope)) = self.sums.get(n) {
+                left_out.push((n, sum, slope));
+                self.sums.remove(n);
+                self.sums.update(n);
             }
         }
         let total = self.sums.total();
         let winner = self.sums.step();
-        for (n, value, slope) in left_out {
-            self.set(n, value, Some(slope));
+        for (n, sum, slope) in left_out {
+            self.sums.put(n, sum, slope);
+            self.sums.update(n);
         }
         let winner = winner?;
-        let reduced = self.sums.value(winner) - total;
-        self.set(winner, reduced, self.sums.slope(winner));
+        if let Some((sum, slope)) = self.sums.get(winner) {
+            self.sums.put(winner, sum - total, slope);
+            self.sums.update(winner);
+        }
         self.raise(list, peers, tried);
         Some(winner)
-    }
-
-    fn set(&mut self, n: u32, value: i64, slope: Option<i64>) {
-        self.sums.set(n, value, slope);
-        self.sums.update(n);
     }
 
     /// Looks at the peers with a changed state.
@@ -226,8 +225,13 @@ impl Large {
             let is_usable = peer.is_usable(now_s);
             let weights = &mut peer.weights;
             weights.is_changed = false;
-            let slope = is_usable.then_some(weights.effective);
-            self.sums.set(n, self.sums.value(n), slope);
+            if let Some((sum, _)) = self.sums.get(n) {
+                weights.current = sum;
+            }
+            match is_usable {
+                true => self.sums.put(n, weights.current, weights.effective),
+                false => self.sums.remove(n),
+            }
             if !is_bulk {
                 self.sums.update(n);
             }
@@ -253,13 +257,15 @@ impl Large {
         let mut rising = std::mem::take(&mut self.rising);
         rising.retain(|n| {
             let weights = &mut peers[list[*n as usize] as usize].weights;
-            weights.is_rising = self.sums.slope(*n).is_some();
-            if !weights.is_rising || tried.has(*n) {
-                return weights.is_rising;
+            let Some((sum, _)) = self.sums.get(*n) else {
+                weights.is_rising = false;
+                return false;
+            };
+            if tried.has(*n) {
+                return true;
             }
             weights.effective += 1;
-            let value = self.sums.value(*n);
-            self.sums.set(*n, value, Some(weights.effective));
+            self.sums.put(*n, sum, weights.effective);
             if !is_bulk {
                 self.sums.update(*n);
             }

@@ -5,7 +5,7 @@
 pub struct Weights {
     pub(super) weight: i64,
     pub(super) effective: i64,
-    /// The sum; in a tournament, its value when that began.
+    /// The sum; of a peer in a tournament, an earlier one.
     pub(super) current: i64,
     /// Its state has changed since the tournament looked at it.
     pub(super) is_changed: bool,
