@@ -74,8 +74,8 @@ fn missing(call: &str, name: &str, at: &str, console: &Console) -> Logged {
 ///
 /// # Errors
 /// One cannot be made or given, which has been reported.
-pub(crate) fn create_directories(
-    paths: &[PathBuf],
+pub(crate) fn create_directories<'p>(
+    paths: impl IntoIterator<Item = &'p PathBuf>,
     account: Option<&Account>,
     console: &Console,
 ) -> Result<(), Logged> {

@@ -5,6 +5,7 @@
 use conf::{Arity, ConfError, Directive};
 
 use crate::config::ConfigContext;
+use crate::files::TempDir;
 
 /// A value that a directive's words can be parsed into.
 pub trait FromArgs: Sized {
@@ -157,6 +158,36 @@ impl Access {
         self.0 | (self.0 & 0o444) >> 2
     }
 }
+
+/// `*_temp_path`.
+impl FromArgs for TempDir {
+    const ARITY: Arity = Arity::TAKE1234;
+    const SYNTAX: &'static str = "path [level1 [level2 [level3]]]";
+
+    fn parse(cx: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
+        let invalid = |n: usize| {
+            let text = format!("\"{}\" directive invalid value", d.name());
+            ConfError::word(d, d.word(n), text)
+        };
+        let mut levels = [0; 3];
+        let mut digits = 0;
+        for (level, n) in levels.iter_mut().zip(1..d.args.len()) {
+            let number = conf::parse_number(d.arg(n)).filter(|n| (1..=DIGITS).contains(n));
+            let number = number.ok_or_else(|| invalid(n))?;
+            digits += number;
+            *level = number as u8;
+        }
+        if digits > DIGITS {
+            return Err(invalid(d.args.len() - 1));
+        }
+        let path = d.arg(0);
+        let path = cx.full_path(path.strip_suffix(b"/").unwrap_or(path));
+        Ok(Self { path, levels })
+    }
+}
+
+/// Digits of the number of a temporary file, which name its subdirectories.
+const DIGITS: u64 = 10;
 
 /// Declares an enum that is one word of a fixed list.
 #[macro_export]

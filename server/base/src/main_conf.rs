@@ -2,6 +2,7 @@
 //!
 //! Source: nginx documentation, "Core functionality".
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use conf::{ConfError, Directive};
@@ -60,7 +61,7 @@ pub struct MainConf {
     /// Certificates and the like outlive a reload while their files have not been replaced.
     pub ssl_object_cache_inheritable: bool,
     /// Directories to make for temporary files.
-    pub temp_paths: Vec<PathBuf>,
+    pub temp_paths: BTreeSet<PathBuf>,
     /// Accept as many connections as possible in one turn.
     pub multi_accept: bool,
     /// Gather events before they are taken, where many requests are in progress with servers.
@@ -99,7 +100,7 @@ impl MainConf {
             binds_transparently: false,
             reload_keep: true,
             ssl_object_cache_inheritable: true,
-            temp_paths: Vec::new(),
+            temp_paths: BTreeSet::new(),
             multi_accept: false,
             event_coalescing: true,
             lab_store: None,

@@ -23,11 +23,11 @@ use server_http::module::{Content, Inherit, Module};
 use server_http::reply;
 use server_http::settings;
 use server_http::settings_set::{Conf, inherited};
-use server_http::upstream::conf::NextUpstream;
+use server_http::upstream::conf::{NextUpstream, ResponseFields, Retry};
 use server_http::upstream::{self, Gateway, Outgoing, Target, UpstreamConf};
 use server_upstream::protocol::{self, ProtocolSpec};
 use server_upstream::request::RequestSpec;
-use server_upstream::route::UpstreamAddr;
+use server_upstream::route::{Timeouts, UpstreamAddr};
 
 use crate::proxy::make_sendable;
 use crate::{access, auth_basic, auth_request, rtt_map, ssl};
@@ -256,11 +256,19 @@ impl Gateway for StoreProcess {
 
 /// How requests are passed on. Nothing is read ahead of the client, so that events arrive at once.
 static CONF: LazyLock<UpstreamConf> = LazyLock::new(|| UpstreamConf {
-    connect_timeout_ms: CONNECT_TIMEOUT_MS,
-    send_timeout_ms: SEND_TIMEOUT_MS,
-    read_timeout_ms: READ_TIMEOUT_MS,
-    next_upstream: NextUpstream(NextUpstream::OFF),
-    hidden: vec![b"date"[..].into(), b"server"[..].into()].into(),
+    timeouts: Timeouts {
+        connect_ms: CONNECT_TIMEOUT_MS,
+        send_ms: SEND_TIMEOUT_MS,
+        read_ms: READ_TIMEOUT_MS,
+    },
+    retry: Retry {
+        on: NextUpstream(NextUpstream::OFF),
+        ..Retry::default()
+    },
+    fields: ResponseFields {
+        hidden: vec![b"date"[..].into(), b"server"[..].into()].into(),
+        ..ResponseFields::default()
+    },
     ..UpstreamConf::default()
 });
 

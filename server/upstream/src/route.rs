@@ -77,7 +77,7 @@ pub struct SocketOptions {
 }
 
 /// Time limits of an attempt, milliseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Timeouts {
     /// From the call until the connection stands.
     pub connect_ms: u64,

@@ -1,7 +1,7 @@
 //! The end of `http`: levels are merged parents first and flattened into tables.
 
-use std::collections::{HashMap, HashSet};
-use std::path::PathBuf;
+use std::collections::HashMap;
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use conf::ConfError;
@@ -122,13 +122,12 @@ impl ConfigBuilder {
     /// Notes the directories for request bodies, which are made before the worker starts.
     fn name_body_dirs(&mut self, draft: &HttpDraft) {
         use std::os::unix::ffi::OsStrExt;
-        let mut known: HashSet<PathBuf> = self.main.temp_paths.iter().cloned().collect();
         for location in &draft.locations {
             let core: &CoreLoc = draft.location_layers.get(location.layer);
             let dir = core.body_temp_dir();
-            let path = PathBuf::from(std::ffi::OsStr::from_bytes(&dir.path));
-            if known.insert(path.clone()) {
-                self.main.temp_paths.push(path);
+            let path = Path::new(std::ffi::OsStr::from_bytes(&dir.path));
+            if !self.main.temp_paths.contains(path) {
+                self.main.temp_paths.insert(path.to_path_buf());
             }
         }
     }

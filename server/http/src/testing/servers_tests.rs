@@ -15,14 +15,16 @@ use server_upstream::protocol::{HTTP1, ProtocolSpec};
 use server_upstream::request::{
     Failure, RequestSpec, UpstreamCall, UpstreamError, UpstreamEvent, UpstreamRequest, attempt,
 };
-use server_upstream::route::{Route, UpstreamAddr};
+use server_upstream::route::{Route, Timeouts, UpstreamAddr};
 
 use super::PROBE;
 use crate::exchange::{Ctx, Exchange};
 use crate::http::Http;
 use crate::module::Module;
 use crate::settings_set::Conf;
-use crate::upstream::conf::NextUpstream;
+use crate::upstream::conf::{
+    Buffering, NextUpstream, PassedRequest, RequestBody, ResponseFields, Retry,
+};
 use crate::upstream::group;
 use crate::upstream::{self, Gateway, Outgoing, Target, UpstreamConf, Verdict};
 use server_upstream::group::Groups;
@@ -222,24 +224,36 @@ impl Passing {
         let hidden = ["date", "server", "x-accel-redirect", "x-accel-expires"];
         Self {
             conf: UpstreamConf {
-                buffering: true,
-                request_buffering: true,
-                buffers: (8, 4096),
-                temp_file_write_size: 8192,
-                temp_path: Some(TempDir {
-                    path: b"/temp".to_vec(),
-                    levels: [0; 3],
-                }),
-                max_temp_file_size: 1 << 30,
-                connect_timeout_ms: 60_000,
-                send_timeout_ms: 60_000,
-                read_timeout_ms: 60_000,
-                next_upstream: NextUpstream(NextUpstream::ERROR | NextUpstream::TIMEOUT),
-                hidden: (hidden.iter().map(|name| name.as_bytes().into()))
-                    .collect::<Vec<Box<[u8]>>>()
-                    .into(),
-                pass_request_headers: true,
-                pass_request_body: true,
+                request: PassedRequest {
+                    fields: true,
+                    body: RequestBody::Whole,
+                },
+                buffering: Buffering {
+                    reads_ahead: true,
+                    buffers: (8, 4096),
+                    temp_file_write_size: 8192,
+                    temp_path: Some(TempDir {
+                        path: b"/temp".to_vec(),
+                        levels: [0; 3],
+                    }),
+                    max_temp_file_size: 1 << 30,
+                    ..Buffering::default()
+                },
+                timeouts: Timeouts {
+                    connect_ms: 60_000,
+                    send_ms: 60_000,
+                    read_ms: 60_000,
+                },
+                retry: Retry {
+                    on: NextUpstream(NextUpstream::ERROR | NextUpstream::TIMEOUT),
+                    ..Retry::default()
+                },
+                fields: ResponseFields {
+                    hidden: (hidden.iter().map(|name| name.as_bytes().into()))
+                        .collect::<Vec<Box<[u8]>>>()
+                        .into(),
+                    ..ResponseFields::default()
+                },
                 ..UpstreamConf::default()
             },
             servers: vec![1],

@@ -58,21 +58,21 @@ impl Accel {
     /// Whether the response is buffered.
     pub(super) fn buffers(&self, conf: &UpstreamConf) -> bool {
         match self.buffering {
-            Some(buffers) if !conf.ignored.has(IgnoredHeaders::XA_BUFFERING) => buffers,
-            _ => conf.buffering,
+            Some(buffers) if !conf.fields.ignored.has(IgnoredHeaders::XA_BUFFERING) => buffers,
+            _ => conf.buffering.reads_ahead,
         }
     }
 
     /// Where the exchange is to be redirected to.
     pub(super) fn redirect(&self, conf: &UpstreamConf) -> Option<&[u8]> {
         let to = self.redirect.as_deref();
-        to.filter(|_| !conf.ignored.has(IgnoredHeaders::XA_REDIRECT))
+        to.filter(|_| !conf.fields.ignored.has(IgnoredHeaders::XA_REDIRECT))
     }
 }
 
 /// Does what the fields say of the response whatever becomes of it.
 pub(super) fn note(x: &mut Exchange, conf: &UpstreamConf, accel: &Accel) {
-    let obeyed = |flag| !conf.ignored.has(flag);
+    let obeyed = |flag| !conf.fields.ignored.has(flag);
     if let Some(rate) = &accel.limit_rate
         && obeyed(IgnoredHeaders::XA_LIMIT_RATE)
         && let Some(rate) = conf::parse_number(rate)

@@ -12,7 +12,7 @@ use server_upstream::request::UpstreamRequest;
 use super::accel::{self, Accel};
 use super::arrival;
 use super::body::{Body, Stream};
-use super::conf::{NextUpstream, UpstreamConf};
+use super::conf::{Buffering, NextUpstream, UpstreamConf};
 use super::fields;
 use super::gateway::Verdict;
 use super::next::next;
@@ -109,7 +109,7 @@ fn send(
         x.response.rate.set(0);
     }
     if !is_tunnel
-        && conf.store.is_none()
+        && conf.store.path.is_none()
         && let Some(bytes) = attempt.take_whole(&mut x.body.chunks)
     {
         // It came with its head: what is small needs no buffer, and is compressed as a whole.
@@ -121,8 +121,8 @@ fn send(
         return send_head(run, x, cx);
     }
     let limits = match buffers {
-        true => buffered(conf, x, cx),
-        false => Limits::unbuffered(conf.buffer_size.unwrap_or(UNBUFFERED_BYTES)),
+        true => buffered(&conf.buffering, x, cx),
+        false => Limits::unbuffered(conf.buffering.head_bytes.unwrap_or(UNBUFFERED_BYTES)),
     };
     let buffer = ResponseBuffer::new(attempt, limits, is_tunnel, cx.clock.mono_ms);
     let buffer = Rc::new(RefCell::new(buffer));
@@ -160,7 +160,7 @@ fn send_head(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
 }
 
 /// The limits of reading ahead of the client.
-fn buffered(conf: &UpstreamConf, x: &mut Exchange, cx: &mut Ctx<'_>) -> Limits {
+fn buffered(conf: &Buffering, x: &mut Exchange, cx: &mut Ctx<'_>) -> Limits {
     let rate = conf.limit_rate.0.as_ref();
     let rate = x.size(cx, rate);
     let (count, size) = conf.buffers;

@@ -111,7 +111,7 @@ fn failed(x: &Exchange, buffer: &ResponseBuffer, failure: &Failure) -> Ended {
 /// Passes the trailers on, where the client may have them.
 fn pass_trailers(run: &Run, x: &mut Exchange, trailers: &engines::http::Fields) {
     let conf = run.conf(x, &x.route.http);
-    if !conf.pass_trailers || !reply::trailers_allowed(x) {
+    if !conf.fields.pass_trailers || !reply::trailers_allowed(x) {
         return;
     }
     for field in &trailers.fields {
@@ -151,7 +151,7 @@ fn make_file(
     cx: &mut Ctx<'_>,
     buffer: &mut ResponseBuffer,
 ) -> Result<(), TempError> {
-    let Some(dir) = &run.conf(x, &x.route.http).temp_path else {
+    let Some(dir) = &run.conf(x, &x.route.http).buffering.temp_path else {
         return Ok(());
     };
     let file = cx.files.create_temp(dir, FILE_MODE, Keep::Nameless)?;

@@ -11,6 +11,7 @@ use std::rc::Rc;
 use engines::http::{BodyLength, Chunk, FileRange, Version};
 use server_upstream::request::{BODY_WINDOW_BYTES, UpstreamRequest};
 
+use super::conf::RequestBody;
 use super::run::{Flow, Run, Step};
 use crate::exchange::{Ctx, Exchange, State, Wait};
 use crate::handler::Content;
@@ -197,8 +198,10 @@ pub(super) fn step(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
 fn replaced(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
     run.body = match run.gateway.body(x, cx) {
         Some(bytes) => Body::bytes(bytes.into()),
-        None if run.conf(x, &x.route.http).pass_request_body => collected(x),
-        None => Body::None,
+        None => match run.conf(x, &x.route.http).request.body {
+            RequestBody::Dropped => Body::None,
+            RequestBody::Whole | RequestBody::Streamed => collected(x),
+        },
     };
     Flow::Next(Step::Choose)
 }
@@ -207,13 +210,12 @@ fn replaced(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
 /// the `GET` of an error page.
 fn needs_body(run: &Run, x: &Exchange, http: &Http) -> bool {
     x.target.method == x.head.method
-        && run.conf(x, http).pass_request_body
+        && run.conf(x, http).request.body != RequestBody::Dropped
         && !run.gateway.has_body(x, http)
 }
 
 /// Whether the body is passed on as it comes.
 fn streams(run: &Run, x: &Exchange, http: &Http) -> bool {
-    let conf = run.conf(x, http);
     let can_be = match x.head.body {
         BodyLength::None => false,
         // Over protocols with streams its end may be yet to come.
@@ -223,8 +225,7 @@ fn streams(run: &Run, x: &Exchange, http: &Http) -> bool {
     };
     // What was collected for somebody else cannot come once more.
     can_be
-        && !conf.request_buffering
-        && conf.pass_request_body
+        && run.conf(x, http).request.body == RequestBody::Streamed
         && !run.gateway.has_body(x, http)
         && x.body_bytes().is_none()
         && x.body_file().is_none()

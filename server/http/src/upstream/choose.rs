@@ -1,6 +1,5 @@
 //! Choosing a server, and beginning an attempt with it.
 
-use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -8,10 +7,10 @@ use engines::http::Fields;
 use server_base::errlog::{Level, Printable};
 use server_base::name_servers::NameServers;
 use server_upstream::picker::{Pick, Picker};
-use server_upstream::route::{Pool, Route, SocketOptions, Timeouts, UpstreamAddr};
+use server_upstream::route::{Pool, Route, SocketOptions, UpstreamAddr};
 
 use super::arrival::arrived;
-use super::conf::{NextUpstream, UpstreamConf};
+use super::conf::{Computed, NextUpstream, UpstreamConf, local_address};
 use super::gateway::Outgoing;
 use super::group;
 use super::next::next;
@@ -27,7 +26,7 @@ pub(super) fn step(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
     let conf = run.conf(x, &http);
     // The first time the request is made before there is a server: it is one for all of them.
     if run.request.is_none()
-        && !conf.request_dynamic
+        && conf.retry.request == Computed::Once
         && let Err(status) = make_request(run, x, cx)
     {
         return Flow::Done(Content::Status(status));
@@ -54,16 +53,15 @@ pub(super) fn step(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
     };
     let servers = picker.tries();
     run.tries.get_or_insert_with(|| {
-        let (most, timeout_ms) = (conf.next_upstream_tries, conf.next_upstream_timeout_ms);
-        Tries::new(servers, most, timeout_ms, now_ms)
+        Tries::new(servers, conf.retry.tries, conf.retry.timeout_ms, now_ms)
     });
     let is_unix = matches!(chosen.addr, UpstreamAddr::Unix(_));
     let scheme = run.gateway.protocol().scheme;
     record(x).choose(scheme, &chosen.name, &chosen.server, is_unix);
-    let keeps = conf.allow_upstream.is_empty();
+    let allowed = &conf.retry.allow_upstream;
     let name = chosen.name.clone();
     run.chosen = Some(chosen);
-    if !keeps && !conf.allow_upstream.iter().all(|value| value.is_true(x, cx)) {
+    if !allowed.iter().all(|value| value.is_true(x, cx)) {
         record(x).begin_attempt(name, now_ms, None);
         let text = format_args!("access to upstream server denied");
         x.log_while(Level::Error, Action::Connecting.text(), text);
@@ -75,7 +73,7 @@ pub(super) fn step(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
             Action::Connecting,
         );
     }
-    if conf.request_dynamic
+    if conf.retry.request == Computed::EachAttempt
         && let Err(status) = make_request(run, x, cx)
     {
         return Flow::Done(Content::Status(status));
@@ -123,7 +121,7 @@ fn call(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>, may_reuse: bool) -> F
     };
     let name = chosen.name.clone();
     let options = match &run.options {
-        Some(options) if !conf.bind_dynamic => options.clone(),
+        Some(options) if conf.socket.bind_computed == Computed::Once => options.clone(),
         _ => socket_options(conf, x, cx),
     };
     let Some(request) = run.request.take() else {
@@ -138,21 +136,17 @@ fn call(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>, may_reuse: bool) -> F
         head_bytes: run.gateway.head_bytes(x, &http),
         pool: pool.map(|pool| bound(pool.of_kind(protocol.id as u8), &options)),
         options: options.clone(),
-        timeouts: Timeouts {
-            connect_ms: conf.connect_timeout_ms,
-            send_ms: conf.send_timeout_ms,
-            read_ms: conf.read_timeout_ms,
-        },
+        timeouts: conf.timeouts,
     };
     run.options = Some(options);
     x.body.on_arrival = Some(arrived);
     // What is stored is worth having without its client.
-    x.progress.ignore_abort = conf.ignore_client_abort || conf.store.is_some();
+    x.progress.ignore_abort = conf.ignore_client_abort || conf.store.path.is_some();
     let waker = x.waker(cx);
     let attempt = cx.connector.call(route, request, waker);
-    if conf.limit_rate.0.is_some() || !conf.buffering {
+    if conf.buffering.limit_rate.0.is_some() || !conf.buffering.reads_ahead {
         // What comes with the head is not more than a buffer either.
-        attempt.set_window(conf.buffer_size.unwrap_or(HEAD_WINDOW_BYTES));
+        attempt.set_window(conf.buffering.head_bytes.unwrap_or(HEAD_WINDOW_BYTES));
     }
     record(x).begin_attempt(name, cx.clock.mono_ms, Some(attempt.watch()));
     run.body.begin(&attempt);
@@ -169,19 +163,12 @@ fn bound(pool: Pool, options: &SocketOptions) -> Pool {
 
 /// How connections are made.
 fn socket_options(conf: &UpstreamConf, x: &mut Exchange, cx: &mut Ctx<'_>) -> SocketOptions {
-    let set = |bytes: u32| (bytes != 0).then_some(bytes);
-    let mut options = SocketOptions {
-        keepalive: conf.socket_keepalive,
-        receive_buffer: set(conf.socket_rcvbuf),
-        send_buffer: set(conf.socket_sndbuf),
-        ..SocketOptions::default()
-    };
-    let Some((value, transparent)) = &conf.bind else {
+    let mut options = conf.socket.options.clone();
+    let Some(value) = &conf.socket.bind else {
         return options;
     };
     let text = value.to_vec(x, cx);
-    options.transparent = *transparent;
-    options.bind = local_addr(&text);
+    options.bind = local_address(&text);
     if options.bind.is_none() && !text.is_empty() {
         let text = Printable(&text);
         x.log(
@@ -192,35 +179,5 @@ fn socket_options(conf: &UpstreamConf, x: &mut Exchange, cx: &mut Ctx<'_>) -> So
     options
 }
 
-/// An address, with or without a port.
-fn local_addr(text: &[u8]) -> Option<SocketAddr> {
-    let text = str::from_utf8(text).ok()?;
-    if let Ok(addr) = text.parse() {
-        return Some(addr);
-    }
-    let bare = text
-        .strip_prefix('[')
-        .and_then(|rest| rest.strip_suffix(']'));
-    let ip: IpAddr = bare.unwrap_or(text).parse().ok()?;
-    Some(SocketAddr::new(ip, 0))
-}
-
 /// Bytes of a body that may come with their head, where reading is limited and no buffer size is written.
 const HEAD_WINDOW_BYTES: u64 = 4 << 10;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn local_addresses_have_a_port_or_none() {
-        let shown = |text: &str| local_addr(text.as_bytes()).map(|addr| addr.to_string());
-        assert_eq!(shown("127.0.0.2").as_deref(), Some("127.0.0.2:0"));
-        assert_eq!(shown("127.0.0.2:81").as_deref(), Some("127.0.0.2:81"));
-        assert_eq!(shown("[::1]").as_deref(), Some("[::1]:0"));
-        assert_eq!(shown("[::1]:81").as_deref(), Some("[::1]:81"));
-        for bad in ["", "a", "1.2.3", "127.0.0.1:99999", "unix:/x", "[::1"] {
-            assert_eq!(shown(bad), None, "{bad}");
-        }
-    }
-}

@@ -1,24 +1,70 @@
-//! The settings of all modules that pass requests on, for any prefix of directives.
+//! Settings of passing requests on, as exchanges read them, for any prefix of directives.
+//!
+//! [`super::settings`] makes them from directives.
 //!
 //! Source: nginx documentation, `ngx_http_proxy_module`; defaults are nginx's.
 
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use engines::http::FieldId;
 use server_base::files::TempDir;
+use server_upstream::route::{SocketOptions, Timeouts};
 
 use crate::value::{SizeValue, Value};
 
 /// Settings of one location.
 #[derive(Clone, Debug, Default)]
 pub struct UpstreamConf {
-    /// `*_buffering`.
-    pub buffering: bool,
-    /// `*_request_buffering`.
-    pub request_buffering: bool,
-    /// `*_buffer_size`: most bytes of a response head; `None`: not written, so that a head may grow to 64 KiB.
-    pub buffer_size: Option<u64>,
-    /// `*_buffers`: how many, and the size of each in bytes.
+    /// Parts of the client's request in requests to servers.
+    pub request: PassedRequest,
+    /// Memory and files for responses.
+    pub buffering: Buffering,
+    /// `*_connect_timeout`, `*_send_timeout`, `*_read_timeout`.
+    pub timeouts: Timeouts,
+    /// Attempts after the first one.
+    pub retry: Retry,
+    /// Sockets of new connections.
+    pub socket: Socket,
+    /// Fields of responses.
+    pub fields: ResponseFields,
+    /// Files of responses.
+    pub store: Storing,
+    /// `*_ignore_client_abort`.
+    pub ignore_client_abort: bool,
+    /// `*_intercept_errors`.
+    pub intercept_errors: bool,
+}
+
+/// Parts of the client's request in requests to servers.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PassedRequest {
+    /// `*_pass_request_headers`.
+    pub fields: bool,
+    /// `*_pass_request_body`, `*_request_buffering`.
+    pub body: RequestBody,
+}
+
+/// The way of a request body to the server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RequestBody {
+    /// It is not passed on.
+    #[default]
+    Dropped,
+    /// It is passed on once it has been read whole.
+    Whole,
+    /// It is passed on as it comes.
+    Streamed,
+}
+
+/// Memory and files for responses.
+#[derive(Clone, Debug, Default)]
+pub struct Buffering {
+    /// `*_buffering`: responses are read ahead of the client.
+    pub reads_ahead: bool,
+    /// `*_buffer_size`, bytes: limit of a response head. `None`: not written, the limit is 64 KiB.
+    pub head_bytes: Option<u64>,
+    /// `*_buffers`: their number, and the size of each in bytes.
     pub buffers: (u64, u64),
     /// `*_max_temp_file_size`, bytes; 0: no file.
     pub max_temp_file_size: u64,
@@ -26,54 +72,96 @@ pub struct UpstreamConf {
     pub temp_file_write_size: u64,
     /// `*_temp_path`.
     pub temp_path: Option<TempDir>,
-    /// `*_ignore_client_abort`.
-    pub ignore_client_abort: bool,
-    /// `*_intercept_errors`.
-    pub intercept_errors: bool,
-    /// `*_connect_timeout`, milliseconds.
-    pub connect_timeout_ms: u64,
-    /// `*_send_timeout`, milliseconds.
-    pub send_timeout_ms: u64,
-    /// `*_read_timeout`, milliseconds.
-    pub read_timeout_ms: u64,
-    /// `*_next_upstream`.
-    pub next_upstream: NextUpstream,
-    /// `*_next_upstream_tries`; 0: no limit.
-    pub next_upstream_tries: u32,
-    /// `*_next_upstream_timeout`, milliseconds; 0: no limit.
-    pub next_upstream_timeout_ms: u64,
-    /// `*_limit_rate`.
+    /// `*_limit_rate`, bytes per second.
     pub limit_rate: SizeValue,
-    /// `*_force_ranges`.
-    pub force_ranges: bool,
-    /// `*_bind`, and whether it is transparent; `None` for none or `off`.
-    pub bind: Option<(Value, bool)>,
-    /// `*_bind_dynamic`.
-    pub bind_dynamic: bool,
+}
+
+/// Attempts after the first one, and conditions of all attempts.
+#[derive(Clone, Debug, Default)]
+pub struct Retry {
+    /// `*_next_upstream`.
+    pub on: NextUpstream,
+    /// `*_next_upstream_tries`; 0: no limit.
+    pub tries: u32,
+    /// `*_next_upstream_timeout`, milliseconds; 0: no limit.
+    pub timeout_ms: u64,
     /// `*_request_dynamic`.
-    pub request_dynamic: bool,
+    pub request: Computed,
     /// `*_allow_upstream`: all values must hold; empty: no condition.
     pub allow_upstream: Vec<Value>,
-    /// `*_socket_keepalive`.
-    pub socket_keepalive: bool,
-    /// `*_socket_rcvbuf`, bytes; 0: not set.
-    pub socket_rcvbuf: u32,
-    /// `*_socket_sndbuf`, bytes; 0: not set.
-    pub socket_sndbuf: u32,
-    /// Fields of responses that are not passed on: nginx's own list with `*_hide_header`, without `*_pass_header`.
+}
+
+/// How often a value with variables is computed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Computed {
+    /// Once for all attempts.
+    #[default]
+    Once,
+    /// For each attempt.
+    EachAttempt,
+}
+
+impl From<bool> for Computed {
+    /// `*_dynamic`.
+    fn from(is_dynamic: bool) -> Self {
+        match is_dynamic {
+            true => Self::EachAttempt,
+            false => Self::Once,
+        }
+    }
+}
+
+/// Sockets of new connections.
+#[derive(Clone, Debug, Default)]
+pub struct Socket {
+    /// Options of every socket; without a local address.
+    pub options: SocketOptions,
+    /// `*_bind`: the local address, for [`local_address`]; `None` for none or `off`.
+    pub bind: Option<Value>,
+    /// `*_bind_dynamic`.
+    pub bind_computed: Computed,
+}
+
+/// Fields of responses.
+#[derive(Clone, Debug, Default)]
+pub struct ResponseFields {
+    /// Fields that are not passed on: nginx's own list with `*_hide_header`, without `*_pass_header`.
     pub hidden: Hidden,
     /// `*_ignore_headers`.
     pub ignored: IgnoredHeaders,
-    /// `*_pass_request_headers`.
-    pub pass_request_headers: bool,
-    /// `*_pass_request_body`.
-    pub pass_request_body: bool,
+    /// `*_force_ranges`.
+    pub force_ranges: bool,
     /// `*_pass_trailers`.
     pub pass_trailers: bool,
+}
+
+/// Files of responses.
+#[derive(Clone, Debug, Default)]
+pub struct Storing {
     /// `*_store`; `None`: off.
-    pub store: Option<Store>,
+    pub path: Option<StorePath>,
     /// `*_store_access`: permission bits.
-    pub store_access: u32,
+    pub access: u32,
+}
+
+/// The path of a file with a response.
+#[derive(Clone, Debug)]
+pub enum StorePath {
+    /// `on`: the path that the URI maps to.
+    Mapped,
+    /// This path.
+    Value(Value),
+}
+
+/// Parses a local address with or without a port, which is 0 then: `192.0.2.1`, `192.0.2.1:80`, `[::1]:80`, `::1`.
+pub fn local_address(text: &[u8]) -> Option<SocketAddr> {
+    let text = str::from_utf8(text).ok()?;
+    let bare = text.strip_prefix('[').and_then(|t| t.strip_suffix(']'));
+    let ip: Option<IpAddr> = bare.unwrap_or(text).parse().ok();
+    match ip {
+        Some(ip) => Some(SocketAddr::new(ip, 0)),
+        None => text.parse().ok(),
+    }
 }
 
 /// Names of fields.
@@ -109,15 +197,6 @@ impl From<Vec<Box<[u8]>>> for Hidden {
             others: others.into(),
         }
     }
-}
-
-/// `*_store`.
-#[derive(Clone, Debug)]
-pub enum Store {
-    /// `on`: under the path that the URI maps to.
-    Mapped,
-    /// Under this path.
-    Path(Value),
 }
 
 /// `*_next_upstream`: on what another server is tried.
@@ -169,57 +248,6 @@ impl NextUpstream {
     }
 }
 
-/// The words of `*_next_upstream` in a module.
-#[derive(Clone, Copy, Debug)]
-pub struct NextUpstreamWords {
-    /// Each with what it stands for.
-    pub names: &'static [(&'static str, u32)],
-    /// The arguments as the reference shows them.
-    pub syntax: &'static str,
-}
-
-/// The words of modules whose servers are HTTP servers.
-pub const HTTP_NEXT_UPSTREAM: NextUpstreamWords = NextUpstreamWords {
-    names: &[
-        ("error", NextUpstream::ERROR),
-        ("timeout", NextUpstream::TIMEOUT),
-        ("invalid_header", NextUpstream::INVALID_HEADER),
-        ("non_idempotent", NextUpstream::NON_IDEMPOTENT),
-        ("http_500", NextUpstream::HTTP_500),
-        ("http_502", NextUpstream::HTTP_502),
-        ("http_503", NextUpstream::HTTP_503),
-        ("http_504", NextUpstream::HTTP_504),
-        ("http_403", NextUpstream::HTTP_403),
-        ("http_404", NextUpstream::HTTP_404),
-        ("http_429", NextUpstream::HTTP_429),
-        ("denied", NextUpstream::DENIED),
-        ("updating", NextUpstream::UPDATING),
-        ("off", NextUpstream::OFF),
-    ],
-    syntax: "error | timeout | denied | invalid_header | non_idempotent | http_500 | http_502 | http_503 | \
-             http_504 | http_403 | http_404 | http_429 | off ...",
-};
-
-/// The words of modules whose servers are applications: 502 and 504 are statuses of gateways.
-pub const APPLICATION_NEXT_UPSTREAM: NextUpstreamWords = NextUpstreamWords {
-    names: &[
-        ("error", NextUpstream::ERROR),
-        ("timeout", NextUpstream::TIMEOUT),
-        ("invalid_header", NextUpstream::INVALID_HEADER),
-        ("non_idempotent", NextUpstream::NON_IDEMPOTENT),
-        ("http_500", NextUpstream::HTTP_500),
-        ("http_503", NextUpstream::HTTP_503),
-        ("http_403", NextUpstream::HTTP_403),
-        ("http_404", NextUpstream::HTTP_404),
-        ("http_429", NextUpstream::HTTP_429),
-        ("denied", NextUpstream::DENIED),
-        ("updating", NextUpstream::UPDATING),
-        ("off", NextUpstream::OFF),
-    ],
-    syntax: "error | timeout | denied | invalid_header | non_idempotent | http_500 | http_503 | http_403 | \
-             http_404 | http_429 | off ...",
-};
-
 /// `*_ignore_headers`: fields of responses that are passed on and not acted on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IgnoredHeaders(pub u32);
@@ -261,5 +289,22 @@ impl IgnoredHeaders {
     #[must_use]
     pub fn has(self, of: u32) -> bool {
         self.0 & of != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn local_addresses_have_a_port_or_none() {
+        let shown = |text: &str| local_address(text.as_bytes()).map(|addr| addr.to_string());
+        assert_eq!(shown("127.0.0.2").as_deref(), Some("127.0.0.2:0"));
+        assert_eq!(shown("127.0.0.2:81").as_deref(), Some("127.0.0.2:81"));
+        assert_eq!(shown("[::1]").as_deref(), Some("[::1]:0"));
+        assert_eq!(shown("[::1]:81").as_deref(), Some("[::1]:81"));
+        for bad in ["", "a", "1.2.3", "127.0.0.1:99999", "unix:/x", "[::1"] {
+            assert_eq!(shown(bad), None, "{bad}");
+        }
     }
 }

@@ -88,7 +88,7 @@ pub(super) fn copy(x: &mut Exchange, conf: &UpstreamConf, head: &ResponseHead) {
     }
     for field in &head.fields {
         let (name, value) = (head.bytes(field.name), head.bytes(field.value));
-        if conf.hidden.has(field.id, name) {
+        if conf.fields.hidden.has(field.id, name) {
             continue;
         }
         match field.id {
@@ -97,7 +97,7 @@ pub(super) fn copy(x: &mut Exchange, conf: &UpstreamConf, head: &ResponseHead) {
             | FieldId::KeepAlive
             | FieldId::TransferEncoding => {}
             _ if multiplexed && is_of_connection(field.id, name) => {}
-            FieldId::AcceptRanges if conf.force_ranges => {}
+            FieldId::AcceptRanges if conf.fields.force_ranges => {}
             FieldId::ContentType => content_type(reply, value),
             FieldId::Etag => reply.etag = Some(value.into()),
             // What the last header stage writes of other statuses has none.
@@ -110,7 +110,7 @@ pub(super) fn copy(x: &mut Exchange, conf: &UpstreamConf, head: &ResponseHead) {
     }
     reply.content_length = content_length(head);
     reply.unconditional = true;
-    if conf.force_ranges {
+    if conf.fields.force_ranges {
         reply.allow_ranges = true;
         reply.single_range = true;
     }
@@ -136,7 +136,7 @@ pub(super) fn passes_beside_head(conf: &UpstreamConf, id: FieldId, name: &[u8]) 
             | FieldId::Connection
             | FieldId::KeepAlive
     );
-    !of_head && !is_of_connection(id, name) && !conf.hidden.has(id, name)
+    !of_head && !is_of_connection(id, name) && !conf.fields.hidden.has(id, name)
 }
 
 /// Keeps the fields that a redirect by `X-Accel-Redirect` passes on.
@@ -146,7 +146,7 @@ pub(super) fn copy_for_redirect(x: &mut Exchange, conf: &UpstreamConf, head: &Re
         let (name, value) = (head.bytes(field.name), head.bytes(field.value));
         match field.id {
             FieldId::ContentType => content_type(reply, value),
-            FieldId::AcceptRanges if conf.force_ranges => {}
+            FieldId::AcceptRanges if conf.fields.force_ranges => {}
             FieldId::SetCookie
             | FieldId::CacheControl
             | FieldId::Expires

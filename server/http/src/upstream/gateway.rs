@@ -37,7 +37,7 @@ pub trait Gateway: Sync {
 
     /// Maximum size of a response head, bytes.
     fn head_bytes(&self, x: &Exchange, http: &Http) -> usize {
-        let size = self.conf(x, http).buffer_size;
+        let size = self.conf(x, http).buffering.head_bytes;
         size.map_or(self.protocol().head_bytes, |bytes| bytes as usize)
     }
 

@@ -70,7 +70,7 @@ fn hint(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>, head: &ResponseHead) 
     }
     let conf = run.conf(x, &x.route.http);
     run.hints_bytes += head.arena.len() as u64;
-    if run.hints_bytes > conf.buffer_size.unwrap_or(HINTS_BYTES) {
+    if run.hints_bytes > conf.buffering.head_bytes.unwrap_or(HINTS_BYTES) {
         let text = format_args!("upstream sent too big early hints");
         return x.log_while(Level::Info, Action::ReadingHead.text(), text);
     }

@@ -45,7 +45,7 @@ pub(super) fn next(
 /// The conditions of the decision besides the failure.
 pub(super) fn rules(run: &Run, x: &Exchange, cx: &Ctx<'_>) -> Rules {
     Rules {
-        on: run.conf(x, &x.route.http).next_upstream,
+        on: run.conf(x, &x.route.http).retry.on,
         method: x.target.method,
         unbuffered: run.body.is_stream(),
         body_is_gone: run.body.is_gone(),

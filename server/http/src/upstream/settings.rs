@@ -1,11 +1,11 @@
-//! From what is written to an [`UpstreamConf`]: settings of one level, inheritance, and the rules that they keep together.
+//! From directives to an [`UpstreamConf`]: the settings of one level, inheritance, and checks across directives.
 //!
-//! A module that passes requests on has an [`UpstreamSettings`] among its settings and names itself by [`PassesOn`]. Levels
-//! that say nothing share what the level around them has.
+//! A module that passes requests on has an [`UpstreamSettings`] among its settings, and implements [`PassesOn`]. A level
+//! without such directives shares the settings of the level around it.
 //!
 //! Source: nginx documentation, `ngx_http_proxy_module`; defaults and rules are nginx's.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -14,13 +14,20 @@ use std::sync::Arc;
 use conf::{ConfError, Directive, Setting};
 use server_base::config::ConfigContext;
 use server_base::files::TempDir;
-use server_base::from_args::{FromArgs, Size};
+use server_base::from_args::{Access, FromArgs, Millis, Number, Size};
+use server_upstream::route::{SocketOptions, Timeouts};
 
-use super::conf::{Hidden, NextUpstream, UpstreamConf};
-use super::directives::UpstreamDirectives;
-use super::values::ResponseBuffers;
+use super::conf::{
+    Buffering, Hidden, IgnoredHeaders, NextUpstream, PassedRequest, RequestBody, ResponseFields,
+    Retry, Socket, Storing, UpstreamConf,
+};
+use super::directives::{
+    Bind, CacheConditions, Conditions, FieldNames, NoCache, ResponseBuffers, SendLowat,
+    SocketBuffer, Stored,
+};
 use crate::assemble::ConfigBuilder;
 use crate::settings_set::Conf;
+use crate::value::SizeValue;
 
 /// Settings of a module that passes requests on.
 pub trait PassesOn: Conf {
@@ -77,9 +84,13 @@ impl UpstreamSettings {
         let conf = self.conf.as_deref();
         conf.expect("modules are finished before anything is served")
     }
+
+    fn written(&mut self) -> &mut UpstreamDirectives {
+        self.own.get_or_insert_default()
+    }
 }
 
-/// Sets one value, by the directive that says it.
+/// Sets the value of a field to the arguments of its directive.
 ///
 /// # Errors
 /// The error in the words; "is duplicate" for most directives that are written twice in a level.
@@ -120,18 +131,12 @@ pub fn assign_next_upstream<C: PassesOn>(
     d: &Directive,
     names: &[(&str, u32)],
 ) -> Result<(), ConfError> {
-    let before = b.conf_mut::<C>().upstream().written().next_upstream.take();
-    let before = before.unwrap_or_default().0;
+    let retry = &mut b.conf_mut::<C>().upstream().written().retry;
+    let before = retry.next_upstream.take().unwrap_or_default().0;
     let all = conf::mask_more(b.conf_loader(), d, names, before)?;
-    let written = b.conf_mut::<C>().upstream().written();
-    written.next_upstream.replace(NextUpstream(all));
+    let retry = &mut b.conf_mut::<C>().upstream().written().retry;
+    retry.next_upstream.replace(NextUpstream(all));
     Ok(())
-}
-
-impl UpstreamSettings {
-    fn written(&mut self) -> &mut UpstreamDirectives {
-        self.own.get_or_insert_default()
-    }
 }
 
 /// Turns what was merged into settings that hold, and has the directories for temporary files made where requests are passed
@@ -146,7 +151,7 @@ pub fn finish<C: PassesOn>(b: &mut ConfigBuilder) -> Result<(), ConfError> {
     };
     // By the address of what was merged, which many levels share.
     let mut known: HashMap<*const UpstreamDirectives, Arc<UpstreamConf>> = HashMap::new();
-    let mut dirs: Vec<Vec<u8>> = Vec::new();
+    let mut dirs = BTreeSet::new();
     let mut passes_on = false;
     let mut transparent = false;
     // What `http` itself says need not go together, as in nginx: what counts is what servers and locations have.
@@ -168,9 +173,9 @@ pub fn finish<C: PassesOn>(b: &mut ConfigBuilder) -> Result<(), ConfError> {
         };
         if used {
             passes_on = true;
-            transparent |= resolved.bind.as_ref().is_some_and(|(_, is)| *is);
-            let dir = resolved.temp_path.as_ref().map(|dir| dir.path.clone());
-            dirs.extend(dir);
+            transparent |= resolved.socket.options.transparent;
+            let dir = resolved.buffering.temp_path.as_ref();
+            dirs.extend(dir.map(|dir| PathBuf::from(OsStr::from_bytes(&dir.path))));
         }
         settings.conf = Some(resolved);
     }
@@ -178,80 +183,194 @@ pub fn finish<C: PassesOn>(b: &mut ConfigBuilder) -> Result<(), ConfError> {
         b.read_bodies();
     }
     b.main.binds_transparently |= transparent;
-    dirs.sort();
-    dirs.dedup();
-    for dir in dirs {
-        let path = PathBuf::from(OsStr::from_bytes(&dir));
-        if !b.main.temp_paths.contains(&path) {
-            b.main.temp_paths.push(path);
-        }
-    }
+    b.main.temp_paths.append(&mut dirs);
     Ok(())
 }
 
-impl UpstreamDirectives {
-    /// The settings as the upstream machine reads them.
-    fn resolve<C: PassesOn>(&self, temp_path: &TempDir) -> Result<UpstreamConf, ConfError> {
-        let sizes = match C::READS_AHEAD {
-            true => self.sizes(C::DEFAULTS.prefix),
-            false => Ok(Sizes::default()),
-        };
-        let sizes = sizes.map_err(|text| {
-            let at = self.sizes_at.as_ref();
-            at.map_or_else(
-                || ConfError::new(text.clone()),
-                |d| ConfError::at(d, text.clone()),
-            )
-        })?;
-        let mut next_upstream = *self.next_upstream;
-        if next_upstream.has(NextUpstream::OFF) {
-            next_upstream = NextUpstream(NextUpstream::OFF);
+/// Declares the directives of a level, in parts. One without a default stays unset if no level has it.
+macro_rules! directives {
+    (@inherit $own:expr, $parent:expr, $default:expr) => {
+        $own.inherit($parent, || $default)
+    };
+    (@inherit $own:expr, $parent:expr) => {
+        if let Some(parent) = $parent {
+            $own.merge_from(parent);
         }
-        let own_dir = self.temp_path.get().map(|path| path.0.clone());
-        // What is not read ahead is kept in no file, and no directory is made for it.
-        let temp_path = C::READS_AHEAD.then(|| own_dir.unwrap_or_else(|| temp_path.clone()));
+    };
+    ( $( $part:ident: $name:ident { $( $field:ident: $ty:ty $( = $default:expr )?; )* } )* ) => {
+        /// Directives of a level, in parts.
+        #[derive(Clone, Default)]
+        pub struct UpstreamDirectives {
+            $( #[doc = concat!("See [`", stringify!($name), "`].")] pub $part: $name, )*
+            /// The last directive about sizes at this level, for errors about sizes of several directives.
+            sizes_at: Option<Directive>,
+        }
+
+        impl UpstreamDirectives {
+            /// Inherits directives that are not set from `parent`, or sets their defaults.
+            fn inherit(&mut self, parent: Option<&Self>) {
+                $( $( directives!(@inherit self.$part.$field, parent.map(|p| &p.$part.$field) $(, $default)?); )* )*
+            }
+        }
+
+        $(
+            #[doc = concat!("Directives about ", stringify!($part), ".")]
+            #[derive(Clone, Default)]
+            pub struct $name {
+                $( #[doc = concat!("`*_", stringify!($field), "`.")] pub $field: Setting<$ty>, )*
+            }
+        )*
+    };
+}
+
+directives! {
+    requests: RequestDirectives {
+        request_buffering: bool = true;
+        pass_request_headers: bool = true;
+        pass_request_body: bool = true;
+        ignore_client_abort: bool = false;
+    }
+    buffering: BufferingDirectives {
+        buffering: bool = true;
+        buffer_size: Size;
+        buffers: ResponseBuffers;
+        busy_buffers_size: Size;
+        max_temp_file_size: Size;
+        temp_file_write_size: Size;
+        temp_path: TempDir;
+        limit_rate: SizeValue = SizeValue(None);
+    }
+    timeouts: TimeoutDirectives {
+        connect_timeout: Millis = Millis(60_000);
+        send_timeout: Millis = Millis(60_000);
+        read_timeout: Millis = Millis(60_000);
+    }
+    retry: RetryDirectives {
+        next_upstream: NextUpstream = NextUpstream(NextUpstream::ERROR | NextUpstream::TIMEOUT);
+        next_upstream_tries: Number = Number(0);
+        next_upstream_timeout: Millis = Millis(0);
+        request_dynamic: bool = false;
+        allow_upstream: Conditions = Conditions::default();
+    }
+    socket: SocketDirectives {
+        bind: Bind = Bind(None);
+        bind_dynamic: bool = false;
+        socket_keepalive: bool = false;
+        socket_rcvbuf: SocketBuffer = SocketBuffer(0);
+        socket_sndbuf: SocketBuffer = SocketBuffer(0);
+        send_lowat: SendLowat = SendLowat;
+    }
+    responses: ResponseDirectives {
+        hide_header: FieldNames;
+        pass_header: FieldNames;
+        ignore_headers: IgnoredHeaders = IgnoredHeaders::default();
+        force_ranges: bool = false;
+        pass_trailers: bool = false;
+        intercept_errors: bool = false;
+    }
+    store: StoreDirectives {
+        store: Stored = Stored(None);
+        store_access: Access = Access(0o600);
+        cache: NoCache = NoCache;
+        cache_bypass: CacheConditions = CacheConditions;
+        no_cache: CacheConditions = CacheConditions;
+    }
+}
+
+impl UpstreamDirectives {
+    /// Makes the settings that exchanges read.
+    fn resolve<C: PassesOn>(&self, temp_path: &TempDir) -> Result<UpstreamConf, ConfError> {
+        let at_sizes = |text| match &self.sizes_at {
+            Some(directive) => ConfError::at(directive, text),
+            None => ConfError::new(text),
+        };
+        let (requests, timeouts) = (&self.requests, &self.timeouts);
         Ok(UpstreamConf {
-            buffering: C::READS_AHEAD && *self.buffering,
-            request_buffering: *self.request_buffering,
-            buffer_size: self.buffer_size.get().map(|size| size.0),
-            buffers: sizes.buffers,
-            max_temp_file_size: sizes.max_temp_file_size,
-            temp_file_write_size: sizes.temp_file_write_size,
-            temp_path,
-            ignore_client_abort: *self.ignore_client_abort,
-            intercept_errors: *self.intercept_errors,
-            connect_timeout_ms: self.connect_timeout.0,
-            send_timeout_ms: self.send_timeout.0,
-            read_timeout_ms: self.read_timeout.0,
-            next_upstream,
-            next_upstream_tries: u32::try_from(self.next_upstream_tries.0).unwrap_or(u32::MAX),
-            next_upstream_timeout_ms: self.next_upstream_timeout.0,
-            limit_rate: (*self.limit_rate).clone(),
-            force_ranges: *self.force_ranges,
-            bind: self.bind.0.clone(),
-            bind_dynamic: *self.bind_dynamic,
-            request_dynamic: *self.request_dynamic,
-            allow_upstream: self.allow_upstream.0.clone(),
-            socket_keepalive: *self.socket_keepalive,
-            socket_rcvbuf: self.socket_rcvbuf.0,
-            socket_sndbuf: self.socket_sndbuf.0,
-            hidden: self.hidden(C::DEFAULTS.hidden),
-            ignored: *self.ignore_headers,
-            pass_request_headers: *self.pass_request_headers,
-            pass_request_body: *self.pass_request_body,
-            pass_trailers: *self.pass_trailers,
-            store: self.store.0.clone(),
-            store_access: self.store_access.0,
+            request: PassedRequest {
+                fields: *requests.pass_request_headers,
+                body: match (*requests.pass_request_body, *requests.request_buffering) {
+                    (false, _) => RequestBody::Dropped,
+                    (true, true) => RequestBody::Whole,
+                    (true, false) => RequestBody::Streamed,
+                },
+            },
+            buffering: self.buffering.resolve::<C>(temp_path).map_err(at_sizes)?,
+            timeouts: Timeouts {
+                connect_ms: timeouts.connect_timeout.0,
+                send_ms: timeouts.send_timeout.0,
+                read_ms: timeouts.read_timeout.0,
+            },
+            retry: self.retry.resolve(),
+            socket: self.socket.resolve(),
+            fields: ResponseFields {
+                hidden: self.responses.hidden(C::DEFAULTS.hidden),
+                ignored: *self.responses.ignore_headers,
+                force_ranges: *self.responses.force_ranges,
+                pass_trailers: *self.responses.pass_trailers,
+            },
+            store: Storing {
+                path: self.store.store.0.clone(),
+                access: self.store.store_access.0,
+            },
+            ignore_client_abort: *requests.ignore_client_abort,
+            intercept_errors: *self.responses.intercept_errors,
         })
     }
+}
 
-    /// The sizes with their defaults, or in what they do not go together.
-    fn sizes(&self, prefix: &str) -> Result<Sizes, String> {
+impl RetryDirectives {
+    fn resolve(&self) -> Retry {
+        let on = *self.next_upstream;
+        Retry {
+            on: match on.has(NextUpstream::OFF) {
+                true => NextUpstream(NextUpstream::OFF),
+                false => on,
+            },
+            tries: u32::try_from(self.next_upstream_tries.0).unwrap_or(u32::MAX),
+            timeout_ms: self.next_upstream_timeout.0,
+            request: (*self.request_dynamic).into(),
+            allow_upstream: self.allow_upstream.0.clone(),
+        }
+    }
+}
+
+impl SocketDirectives {
+    fn resolve(&self) -> Socket {
+        let set = |bytes: u32| (bytes != 0).then_some(bytes);
+        let (bind, transparent) = self.bind.0.clone().unzip();
+        Socket {
+            options: SocketOptions {
+                bind: None,
+                transparent: transparent.unwrap_or_default(),
+                keepalive: *self.socket_keepalive,
+                receive_buffer: set(self.socket_rcvbuf.0),
+                send_buffer: set(self.socket_sndbuf.0),
+            },
+            bind,
+            bind_computed: (*self.bind_dynamic).into(),
+        }
+    }
+}
+
+impl BufferingDirectives {
+    /// Makes the settings of buffering, or returns the text of the error about sizes that contradict each other.
+    fn resolve<C: PassesOn>(&self, temp_path: &TempDir) -> Result<Buffering, String> {
+        let head_bytes = self.buffer_size.get().map(|size| size.0);
+        let limit_rate = (*self.limit_rate).clone();
+        if !C::READS_AHEAD {
+            // Without reading ahead there are no files, and no directory is made for them.
+            return Ok(Buffering {
+                head_bytes,
+                limit_rate,
+                ..Buffering::default()
+            });
+        }
+        let prefix = C::DEFAULTS.prefix;
         let ResponseBuffers(number, size) = self.buffers.or(ResponseBuffers(8, PAGE_BYTES));
         if number < 2 {
             return Err(format!("there must be at least 2 \"{prefix}buffers\""));
         }
-        let one = self.buffer_size.or(Size(PAGE_BYTES)).0.max(size);
+        let one = head_bytes.unwrap_or(PAGE_BYTES).max(size);
         let largest = format!(
             "the maximum of the value of \"{prefix}buffer_size\" and one of the \"{prefix}buffers\""
         );
@@ -279,13 +398,19 @@ impl UpstreamDirectives {
                  or greater than {largest}"
             ));
         }
-        Ok(Sizes {
+        Ok(Buffering {
+            reads_ahead: *self.buffering,
+            head_bytes,
             buffers: (number, size),
             max_temp_file_size: file,
             temp_file_write_size: write,
+            temp_path: Some(self.temp_path.get().unwrap_or(temp_path).clone()),
+            limit_rate,
         })
     }
+}
 
+impl ResponseDirectives {
     /// The module's own list with those of `*_hide_header`, without those of `*_pass_header`.
     fn hidden(&self, own: &[&str]) -> Hidden {
         let mut hidden: Vec<Box<[u8]>> = own.iter().map(|name| name.as_bytes().into()).collect();
@@ -301,15 +426,7 @@ impl UpstreamDirectives {
     }
 }
 
-/// Sizes that go together.
-#[derive(Default)]
-struct Sizes {
-    buffers: (u64, u64),
-    max_temp_file_size: u64,
-    temp_file_write_size: u64,
-}
-
 /// nginx's buffers are pages.
 const PAGE_BYTES: u64 = 4096;
-/// `*_max_temp_file_size` where it is not written.
+/// The default of `*_max_temp_file_size`.
 const TEMP_FILE_BYTES: u64 = 1 << 30;

@@ -12,7 +12,7 @@ use server_base::errlog::{Level, Printable};
 use server_base::files::{Change, ENOENT, EXDEV, FileError, Keep, TempError, TempFile};
 
 use super::arrival::reason;
-use super::conf::Store;
+use super::conf::StorePath;
 use super::run::{Run, record};
 use super::wording::Action;
 use crate::exchange::{Ctx, Exchange};
@@ -28,10 +28,10 @@ pub(super) struct Storing {
 /// Begins to store the response whose head is in the reply, if it is to be.
 pub(super) fn begin(run: &Run, x: &Exchange, cx: &mut Ctx<'_>) -> Option<Storing> {
     let conf = run.conf(x, &x.route.http);
-    if conf.store.is_none() || x.reply.status != 200 || x.head.method == Method::Head {
+    if conf.store.path.is_none() || x.reply.status != 200 || x.head.method == Method::Head {
         return None;
     }
-    let dir = conf.temp_path.as_ref()?;
+    let dir = conf.buffering.temp_path.as_ref()?;
     match cx.files.create_temp(dir, 0o600, Keep::WhileUsed) {
         Ok(file) => Some(Storing {
             file,
@@ -63,22 +63,18 @@ impl Storing {
         }
         let http = Rc::clone(&x.route.http);
         let conf = run.conf(x, &http);
-        let path = match &conf.store {
-            Some(Store::Mapped) => map_uri(x, cx).unwrap_or_default(),
-            Some(Store::Path(value)) => value.to_vec(x, cx),
+        let path = match &conf.store.path {
+            Some(StorePath::Mapped) => map_uri(x, cx).unwrap_or_default(),
+            Some(StorePath::Value(value)) => value.to_vec(x, cx),
             None => return,
         };
         if path.is_empty() {
             return;
         }
-        let access = match conf.store_access {
-            0 => 0o600,
-            access => access,
-        };
         let head = record(x).head.as_deref();
         let modified = head.and_then(|head| head.get(FieldId::LastModified));
         let modified_s = modified.and_then(parse_http_date);
-        match self.place(cx, &path, access, modified_s) {
+        match self.place(cx, &path, conf.store.access, modified_s) {
             Ok(()) => {}
             Err((error, name)) => log(x, error, &name),
         }

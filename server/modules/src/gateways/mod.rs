@@ -188,7 +188,7 @@ impl Common {
 fn may_upgrade(x: &Exchange, conf: &UpstreamConf) -> bool {
     let wanted = x.head.fields_by_id(FieldId::Upgrade);
     let mut protocols = wanted.flat_map(|value| value.split(|byte| *byte == b','));
-    conf.pass_request_headers
+    conf.request.fields
         && x.head.field(FieldId::Upgrade).is_some()
         && !protocols.any(|name| name.trim_ascii().eq_ignore_ascii_case(b"h2c"))
 }
@@ -219,7 +219,7 @@ macro_rules! application {
                 server_http::upstream_rows!(basic $prefix $conf),
                 server_http::upstream_rows!(
                     connection $prefix $conf,
-                    next_upstream server_http::upstream::conf::APPLICATION_NEXT_UPSTREAM
+                    next_upstream server_http::upstream::directives::APPLICATION_NEXT_UPSTREAM
                 ),
                 server_http::upstream_rows!(headers $prefix $conf),
                 server_http::upstream_rows!(buffered $prefix $conf, temp_path $temp),

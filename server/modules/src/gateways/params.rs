@@ -158,7 +158,7 @@ pub(crate) fn push<C: Application>(
     if !set.has_host {
         push_one(fields, b"HTTP_HOST", true, |out| pass.host.eval(x, cx, out));
     }
-    if common.conf().pass_request_headers {
+    if common.conf().request.fields {
         let sends_body = !matches!(outgoing.body, BodyLength::None);
         client_fields::push(x, set, sends_body, fields);
     }

@@ -9,7 +9,7 @@ use server_http::assemble::ConfigBuilder;
 use server_http::module::Inherit;
 use server_http::settings;
 use server_http::settings_set::inherited;
-use server_http::upstream::conf::NextUpstream;
+use server_http::upstream::conf::{NextUpstream, PassedRequest};
 use server_http::upstream::group;
 use server_http::upstream::settings::assign_next_upstream;
 use server_http::upstream::{Defaults, PassesOn, UpstreamConf, UpstreamSettings};
@@ -88,9 +88,8 @@ impl PassesOn for MemcachedLoc {
 
     fn fix(conf: &mut UpstreamConf) {
         // A value has a length, so that ranges of it can be served.
-        conf.force_ranges = true;
-        conf.pass_request_headers = false;
-        conf.pass_request_body = false;
+        conf.fields.force_ranges = true;
+        conf.request = PassedRequest::default();
     }
 }
 

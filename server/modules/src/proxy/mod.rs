@@ -25,7 +25,7 @@ use engines::http::ResponseHead;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::http::Http;
 use server_http::module::{Content, Module};
-use server_http::upstream::conf::HTTP_NEXT_UPSTREAM;
+use server_http::upstream::directives::HTTP_NEXT_UPSTREAM;
 use server_http::upstream::settings::finish;
 use server_http::upstream::{self, Gateway, Outgoing, Target, UpstreamConf, Verdict};
 use server_http::upstream_rows;

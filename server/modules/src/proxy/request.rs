@@ -51,7 +51,7 @@ pub(super) fn request(
         });
     }
     push_framing(x, cx, set, outgoing.body, &mut fields);
-    if conf.upstream.conf().pass_request_headers {
+    if conf.upstream.conf().request.fields {
         for field in &x.head.fields {
             let name = x.head.bytes(field.name);
             if set.passes(field.id, name) {

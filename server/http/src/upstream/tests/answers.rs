@@ -209,8 +209,8 @@ fn a_redirect_may_name_a_location_and_may_not_climb() {
 #[test]
 fn a_redirect_that_is_ignored_is_a_field() {
     let mut passing = Passing::new();
-    passing.conf.ignored.0 = 1;
-    passing.conf.hidden = Vec::new().into();
+    passing.conf.fields.ignored.0 = 1;
+    passing.conf.fields.hidden = Vec::new().into();
     let mut site = Site::new(passing);
     let mut x = site.get("/up/a");
     site.call()
@@ -270,7 +270,7 @@ fn early_hints_are_limited() {
     for (link, expected) in [(92, true), (93, false)] {
         let mut passing = Passing::new();
         passing.hints = true;
-        passing.conf.buffer_size = Some(100);
+        passing.conf.buffering.head_bytes = Some(100);
         let mut site = Site::new(passing);
         let mut x = site.get("/up/a");
         // The line has eight bytes more.
@@ -294,7 +294,7 @@ fn trailers_are_passed_on_to_those_who_may_have_them() {
         (true, "1.0", false),
     ] {
         let mut passing = Passing::new();
-        passing.conf.pass_trailers = passes;
+        passing.conf.fields.pass_trailers = passes;
         let mut site = Site::new(passing);
         let mut x = site.run(&format!("GET /up/a HTTP/{version}\r\nHost: a\r\n\r\n"));
         site.call().head(200, &[]);

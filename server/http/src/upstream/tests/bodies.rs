@@ -6,7 +6,7 @@ use server_upstream::request::{Failure, UpstreamEvent};
 use super::Site;
 use crate::exchange::State;
 use crate::testing::servers::{ANNOUNCED, Passing, refused};
-use crate::upstream::conf::NextUpstream;
+use crate::upstream::conf::{NextUpstream, RequestBody};
 
 const POST: &str = "POST /up/a HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\n";
 const CHUNKED: &str = "POST /up/a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
@@ -20,7 +20,7 @@ fn a_body_is_collected_first_and_sent_to_each_server() {
     for head in [POST, CHUNKED] {
         let mut passing = Passing::new();
         passing.servers = vec![1, 2];
-        passing.conf.next_upstream = NextUpstream(NextUpstream::ERROR);
+        passing.conf.retry.on = NextUpstream(NextUpstream::ERROR);
         let mut site = Site::new(passing);
         let mut x = site.run(head);
         x.deliver_body(b"ab".to_vec(), &mut site.world.cx());
@@ -55,7 +55,7 @@ fn a_large_body_is_sent_from_its_file() {
 #[test]
 fn a_body_that_is_not_passed_on_is_announced_as_none() {
     let mut passing = Passing::new();
-    passing.conf.pass_request_body = false;
+    passing.conf.request.body = RequestBody::Dropped;
     let mut site = Site::new(passing);
     let mut x = site.run(POST);
     x.deliver_body(b"abc".to_vec(), &mut site.world.cx());
@@ -77,8 +77,8 @@ fn a_request_without_a_body_waits_for_none() {
 fn streaming(on: u32) -> Site {
     let mut passing = Passing::new();
     passing.servers = vec![1, 2];
-    passing.conf.request_buffering = false;
-    passing.conf.next_upstream = NextUpstream(on);
+    passing.conf.request.body = RequestBody::Streamed;
+    passing.conf.retry.on = NextUpstream(on);
     Site::new(passing)
 }
 
@@ -125,7 +125,7 @@ fn what_was_passed_on_goes_to_no_other_server() {
 /// A site that passes bodies on as they come, and on to elsewhere where that fails.
 fn with_fallback() -> Site {
     let mut passing = Passing::new();
-    passing.conf.request_buffering = false;
+    passing.conf.request.body = RequestBody::Streamed;
     let more = "error_page 502 = @other; location @other { pass; } client_body_buffer_size 4;";
     Site::with(passing, more)
 }
@@ -228,7 +228,7 @@ fn a_tunnel_whose_time_is_over_breaks() {
 fn a_body_that_was_passed_on_is_known_as_far_as_a_buffer_goes() {
     for (bytes, known) in [(4, true), (5, false)] {
         let mut passing = Passing::new();
-        passing.conf.request_buffering = false;
+        passing.conf.request.body = RequestBody::Streamed;
         let mut site = Site::with(passing, "client_body_buffer_size 4;");
         let mut x = site.run(CHUNKED);
         x.deliver_body(vec![b'x'; bytes], &mut site.world.cx());

@@ -11,9 +11,9 @@ use crate::testing::servers::Passing;
 /// A response that has begun; 4 buffers of 10 bytes, and a file of at most `file` bytes.
 fn begun(file: u64) -> (Site, Exchange) {
     let mut passing = Passing::new();
-    passing.conf.buffers = (4, 10);
-    passing.conf.temp_file_write_size = 16;
-    passing.conf.max_temp_file_size = file;
+    passing.conf.buffering.buffers = (4, 10);
+    passing.conf.buffering.temp_file_write_size = 16;
+    passing.conf.buffering.max_temp_file_size = file;
     let mut site = Site::new(passing);
     let x = respond(&mut site);
     (site, x)
@@ -90,7 +90,7 @@ fn a_client_that_stops_has_no_more_read_for_it_than_buffers_hold() {
 #[test]
 fn without_buffering_nothing_is_read_for_a_client_that_stops() {
     let mut passing = Passing::new();
-    passing.conf.buffering = false;
+    passing.conf.buffering.reads_ahead = false;
     let mut site = Site::new(passing);
     let mut x = respond(&mut site);
     assert_eq!(site.pull(&mut x).1, "later");
@@ -209,8 +209,8 @@ fn a_full_disk_loses_nothing() {
 #[test]
 fn without_buffering_one_buffer_is_read() {
     let mut passing = Passing::new();
-    passing.conf.buffering = false;
-    passing.conf.buffer_size = Some(100);
+    passing.conf.buffering.reads_ahead = false;
+    passing.conf.buffering.head_bytes = Some(100);
     let mut site = Site::new(passing);
     let mut x = respond(&mut site);
     assert_eq!(site.call().window(), 100);
@@ -230,9 +230,9 @@ fn a_response_says_whether_it_is_buffered() {
         (true, "maybe", 0, WINDOW_BYTES),
     ] {
         let mut passing = Passing::new();
-        passing.conf.buffering = buffering;
-        passing.conf.buffer_size = Some(100);
-        passing.conf.ignored.0 = ignored;
+        passing.conf.buffering.reads_ahead = buffering;
+        passing.conf.buffering.head_bytes = Some(100);
+        passing.conf.fields.ignored.0 = ignored;
         let mut site = Site::new(passing);
         let mut x = site.get("/up/a");
         site.call()
@@ -259,7 +259,7 @@ fn a_response_that_breaks_off_never_looks_complete() {
 #[test]
 fn a_rate_holds_the_server_back() {
     let mut passing = Passing::new();
-    passing.conf.limit_rate.0 = Some(crate::value::Value::text(b"1000"));
+    passing.conf.buffering.limit_rate.0 = Some(crate::value::Value::text(b"1000"));
     let mut site = Site::new(passing);
     let mut x = respond(&mut site);
     assert_eq!(site.call().window(), 1000, "the first second's");
@@ -290,9 +290,9 @@ fn what_comes_with_a_head_is_limited_too() {
         (false, None, Some(100), 100),
     ] {
         let mut passing = Passing::new();
-        passing.conf.buffering = buffering;
-        passing.conf.buffer_size = size;
-        passing.conf.limit_rate.0 = rate.map(|rate| crate::value::Value::text(rate));
+        passing.conf.buffering.reads_ahead = buffering;
+        passing.conf.buffering.head_bytes = size;
+        passing.conf.buffering.limit_rate.0 = rate.map(|rate| crate::value::Value::text(rate));
         let mut site = Site::new(passing);
         site.get("/up/a");
         assert_eq!(site.call().window(), window);

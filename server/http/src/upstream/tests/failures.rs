@@ -14,7 +14,7 @@ const POST: &str = "POST /up/a HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n"
 fn three(on: u32) -> Passing {
     let mut passing = Passing::new();
     passing.servers = vec![1, 2, 3];
-    passing.conf.next_upstream = NextUpstream(on);
+    passing.conf.retry.on = NextUpstream(on);
     passing
 }
 
@@ -205,7 +205,7 @@ fn the_last_server_answers_whatever_it_says() {
 #[test]
 fn tries_are_counted_and_time_is_limited() {
     let mut passing = three(NextUpstream::ERROR);
-    passing.conf.next_upstream_tries = 2;
+    passing.conf.retry.tries = 2;
     let mut site = Site::new(passing);
     let mut x = site.get("/up/a");
     assert_eq!(
@@ -218,7 +218,7 @@ fn tries_are_counted_and_time_is_limited() {
     );
     for (passed, expected) in [(99, (2, 0)), (100, (1, 502))] {
         let mut passing = three(NextUpstream::ERROR);
-        passing.conf.next_upstream_timeout_ms = 100;
+        passing.conf.retry.timeout_ms = 100;
         let mut site = Site::new(passing);
         let mut x = site.get("/up/a");
         site.world.pass(passed);
@@ -252,7 +252,7 @@ fn a_post_is_sent_to_another_server_only_if_nothing_was_sent_or_it_is_allowed() 
 #[test]
 fn an_idle_connection_that_is_dead_is_no_try() {
     let mut passing = three(NextUpstream::ERROR);
-    passing.conf.next_upstream_tries = 1;
+    passing.conf.retry.tries = 1;
     let mut site = Site::new(passing);
     let mut x = site.get("/up/a");
     // Of one try alone a request is not kept, unless a connection may turn out to be dead: see the next test.

@@ -7,13 +7,13 @@ use super::Site;
 use crate::exchange::Exchange;
 use crate::testing::get;
 use crate::testing::servers::Passing;
-use crate::upstream::conf::Store;
+use crate::upstream::conf::StorePath;
 use crate::value::Value;
 
 fn site() -> Site {
     let mut passing = Passing::new();
-    passing.conf.store = Some(Store::Path(Value::text(b"/store/a/b")));
-    passing.conf.store_access = 0o644;
+    passing.conf.store.path = Some(StorePath::Value(Value::text(b"/store/a/b")));
+    passing.conf.store.access = 0o644;
     Site::new(passing)
 }
 
