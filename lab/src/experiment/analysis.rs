@@ -9,7 +9,7 @@ use store::{Excluded, ExperimentQuery, ExperimentSummary, Store, VisitMetric};
 use super::course::{Samples, User};
 use super::error::AnalysisError;
 use super::metrics::{Place, metric};
-use super::report::{Arm, FORMAT, MADE_BY, Report, ShareTest, State, Verdict};
+use super::report::{Arm, FORMAT, MADE_BY, Report, ShareTest, State, Uncounted, Verdict};
 use super::statistic::Statistic;
 use super::verdict::verdict;
 use super::wait::waits;
@@ -136,9 +136,7 @@ pub(super) fn begin(summary: &ExperimentSummary, at_s: u64, options: &Options) -
         alpha: options.alpha,
         arms: summary.arms.iter().take(count).map(arm).collect(),
         users_per_day: None,
-        mixed_users: 0,
-        unfinished_users: 0,
-        unmeasured_users: 0,
+        uncounted: Uncounted::default(),
         sample_ratio: ShareTest::default(),
         measured_ratio: ShareTest::default(),
         metrics: Vec::new(),
@@ -217,9 +215,11 @@ fn metrics(
     for (n, own) in all.into_iter().enumerate() {
         let (samples, excluded) = read(store, query, own, names.len())?;
         if n == 0 {
-            report.mixed_users = excluded.mixed;
-            report.unfinished_users = excluded.unfinished;
-            report.unmeasured_users = excluded.unmeasured;
+            report.uncounted = Uncounted {
+                mixed: excluded.mixed,
+                unfinished: excluded.unfinished,
+                unmeasured: excluded.unmeasured,
+            };
             report.users_per_day = users_per_day(&samples);
         }
         let place = Place {

@@ -52,12 +52,9 @@ pub struct Report {
     pub arms: Vec<Arm>,
     /// Users who enter in a day, all arms together: mean of the last days. `None`: less than an hour of data.
     pub users_per_day: Option<f64>,
-    /// Users with visits in several arms; no figure counts them.
-    pub mixed_users: u64,
-    /// Users with an unfinished window; figures of metrics do not count them yet.
-    pub unfinished_users: u64,
-    /// Users without a value of the primary metric.
-    pub unmeasured_users: u64,
+    /// Users that figures of metrics do not count.
+    #[serde(flatten)]
+    pub uncounted: Uncounted,
     /// Test of the shares of arms.
     pub sample_ratio: ShareTest,
     /// Test of the shares of users with a value of the primary metric.
@@ -70,6 +67,20 @@ pub struct Report {
     pub verdict: Verdict,
     /// Reasons for care.
     pub warnings: Vec<String>,
+}
+
+/// Users that figures of metrics do not count, by reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Uncounted {
+    /// Users with visits in several arms; no figure counts them.
+    #[serde(rename = "mixed_users")]
+    pub mixed: u64,
+    /// Users with an unfinished window; figures count them later.
+    #[serde(rename = "unfinished_users")]
+    pub unfinished: u64,
+    /// Users without a value of the primary metric.
+    #[serde(rename = "unmeasured_users")]
+    pub unmeasured: u64,
 }
 
 /// State of an experiment.
@@ -385,9 +396,9 @@ impl Report {
     pub(super) fn counted_users(&self) -> u64 {
         let measured = self.primary().map(Metric::measured).unwrap_or_default();
         measured.iter().sum::<u64>()
-            + self.mixed_users
-            + self.unfinished_users
-            + self.unmeasured_users
+            + self.uncounted.mixed
+            + self.uncounted.unfinished
+            + self.uncounted.unmeasured
     }
 
     /// The report as JSON, with a line end.

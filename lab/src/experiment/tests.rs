@@ -88,7 +88,7 @@ fn users_count_once_their_window_is_over() {
     let middle = START_S + 5000;
     let report = at(&memory, middle);
     assert_eq!(report.users(), 500);
-    assert_eq!(report.unfinished_users, 360);
+    assert_eq!(report.uncounted.unfinished, 360);
     let finished: u64 = report.metrics[0]
         .values
         .iter()

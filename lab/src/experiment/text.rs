@@ -41,9 +41,9 @@ pub fn text(report: &Report) -> String {
     }
     let counts = format!(
         "Users in several arms: {}; with an unfinished window: {}; without a value: {}.",
-        count(report.mixed_users),
-        count(report.unfinished_users),
-        count(report.unmeasured_users)
+        count(report.uncounted.mixed),
+        count(report.uncounted.unfinished),
+        count(report.uncounted.unmeasured)
     );
     push_wrapped("", "  ", &counts, &mut out);
     out

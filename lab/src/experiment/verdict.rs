@@ -60,12 +60,12 @@ fn none_finished(report: &Report, metric: &Metric) -> Vec<String> {
         reasons.push(format!("no user has a value of {}.", label(metric.metric)));
     }
     reasons[0].insert_str(0, "No verdict yet: ");
-    if report.unmeasured_users > 0 {
+    if report.uncounted.unmeasured > 0 {
         reasons.push(
             "Check that pages load to their end, and that browsers send this metric.".to_owned(),
         );
     }
-    if report.unfinished_users > 0 {
+    if report.uncounted.unfinished > 0 {
         reasons.push("Users count once their window is over.".to_owned());
     }
     reasons
@@ -77,7 +77,7 @@ fn excluded(report: &Report, metric: &Metric) -> Vec<String> {
         1 => one,
         _ => many,
     };
-    let (unmeasured, unfinished) = (report.unmeasured_users, report.unfinished_users);
+    let (unmeasured, unfinished) = (report.uncounted.unmeasured, report.uncounted.unfinished);
     let all = [
         (
             unmeasured,
@@ -90,7 +90,7 @@ fn excluded(report: &Report, metric: &Metric) -> Vec<String> {
             format!("window of {}", length(report.window_s)),
         ),
         (
-            report.mixed_users,
+            report.uncounted.mixed,
             "had",
             "visits in several arms and did not count".to_owned(),
         ),

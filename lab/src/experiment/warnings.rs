@@ -14,20 +14,20 @@ pub(super) fn warnings(report: &Report) -> Vec<String> {
         ));
     }
     let users = report.users();
-    if report.mixed_users as f64 > users as f64 * MIXED_SHARE {
+    if report.uncounted.mixed as f64 > users as f64 * MIXED_SHARE {
         found.push(format!(
             "{} had visits in several arms and do not count. Users that change their arm point to servers with different keys, or \
              to a user key that several people share.",
-            counted(report.mixed_users, "user")
+            counted(report.uncounted.mixed, "user")
         ));
     }
     let measured: u64 = report
         .primary()
         .map_or(0, |metric| metric.measured().iter().sum());
-    if report.unmeasured_users > measured / 10 {
+    if report.uncounted.unmeasured > measured / 10 {
         found.push(format!(
             "{} finished without a value of the primary metric.",
-            counted(report.unmeasured_users, "user")
+            counted(report.uncounted.unmeasured, "user")
         ));
     }
     // The verdict tests the primary metric.

@@ -81,7 +81,7 @@ fn summary(servers: &[ServerReport]) -> String {
             cell(server.rate, 0),
             ms(times.map(|times| times.mean_ms)),
             ms(times.and_then(|times| times.percentile("p99"))),
-            format!("{:.2} %", server.head_saved * 100.0),
+            format!("{:.2} %", server.traffic.head_saved * 100.0),
             cell(server.server_cpu_us, 2),
             cell(server.client_cpu_us, 2),
             server.failed().to_string(),
@@ -193,9 +193,9 @@ fn one(out: &mut String, server: &ServerReport) {
             server.done,
             server.elapsed_s,
             counted(&server.statuses),
-            server.body_bytes,
-            server.received_bytes,
-            server.sent_bytes
+            server.traffic.body_bytes,
+            server.traffic.received_bytes,
+            server.traffic.sent_bytes
         ),
     );
     if !server.errors.is_empty() {

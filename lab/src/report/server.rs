@@ -153,7 +153,17 @@ pub struct ServerReport {
     pub excluded: BTreeMap<String, Excluded>,
     /// Handshakes that resumed a session.
     pub resumed: u64,
-    /// The share of bytes of response heads that compression saved.
+    /// Bytes of all responses.
+    #[serde(flatten)]
+    pub traffic: Traffic,
+    /// Rates of pieces of all runs, for a drawing.
+    pub rates: Vec<f64>,
+}
+
+/// Bytes of all responses of a server.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct Traffic {
+    /// Share of bytes of response heads that compression saved, 0 to 1.
     pub head_saved: f64,
     /// Bytes of response heads on the wire.
     pub head_wire_bytes: u64,
@@ -165,8 +175,6 @@ pub struct ServerReport {
     pub received_bytes: u64,
     /// Bytes sent, TLS included.
     pub sent_bytes: u64,
-    /// Rates of pieces of all runs, for a drawing.
-    pub rates: Vec<f64>,
 }
 
 impl ServerReport {
@@ -211,12 +219,14 @@ impl ServerReport {
             excluded: excluded(&all),
             times: times.collect(),
             resumed: all.resumed,
-            head_saved: all.head_saved(),
-            head_wire_bytes: all.head_wire_bytes,
-            head_text_bytes: all.head_text_bytes,
-            body_bytes: all.body_bytes,
-            received_bytes: all.received_bytes,
-            sent_bytes: all.sent_bytes,
+            traffic: Traffic {
+                head_saved: all.head_saved(),
+                head_wire_bytes: all.head_wire_bytes,
+                head_text_bytes: all.head_text_bytes,
+                body_bytes: all.body_bytes,
+                received_bytes: all.received_bytes,
+                sent_bytes: all.sent_bytes,
+            },
             rates: pieces,
         }
     }

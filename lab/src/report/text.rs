@@ -139,18 +139,18 @@ fn costs(out: &mut String, server: &ServerReport) {
     if server.resumed > 0 {
         push_entry("resumed", &format!("{} handshakes", server.resumed), out);
     }
-    if server.head_text_bytes > 0 {
+    if server.traffic.head_text_bytes > 0 {
         let heads = format!(
             "{} bytes on the wire, {} as text: {:.2} % saved",
-            server.head_wire_bytes,
-            server.head_text_bytes,
-            server.head_saved * 100.0
+            server.traffic.head_wire_bytes,
+            server.traffic.head_text_bytes,
+            server.traffic.head_saved * 100.0
         );
         push_entry("heads", &heads, out);
     }
     let bytes = format!(
         "{} of bodies; {} received, {} sent",
-        server.body_bytes, server.received_bytes, server.sent_bytes
+        server.traffic.body_bytes, server.traffic.received_bytes, server.traffic.sent_bytes
     );
     push_entry("bytes", &bytes, out);
     let cpu = |found: Figure| format!("{} µs a response", figure(found, 3));
@@ -296,7 +296,7 @@ pub fn table(report: &Report) -> String {
             or_dash(server.rate.map(|rate| short(rate, 0))),
             or_dash(times.map(|times| milliseconds(times.mean_ms))),
             or_dash(p99.map(milliseconds)),
-            format!("{:.2}", server.head_saved * 100.0),
+            format!("{:.2}", server.traffic.head_saved * 100.0),
             or_dash(server.server_cpu_us.map(|cpu| short(cpu, 2))),
             or_dash(server.client_cpu_us.map(|cpu| short(cpu, 2))),
             server.failed().to_string(),

@@ -43,14 +43,15 @@ fn a_store_has_the_figures_of_its_rows() {
         "{}",
         half.users()
     );
-    assert!(half.unfinished_users > 100 && whole.unfinished_users == 0);
+    assert!(half.uncounted.unfinished > 100 && whole.uncounted.unfinished == 0);
     for report in [half, whole] {
         let measured: u64 = report.metrics[0]
             .values
             .iter()
             .map(|values| values.users)
             .sum();
-        let others = report.unfinished_users + report.unmeasured_users + report.mixed_users;
+        let others =
+            report.uncounted.unfinished + report.uncounted.unmeasured + report.uncounted.mixed;
         assert_eq!(measured + others, report.users());
         assert!(!report.sample_ratio.is_mismatch);
     }
@@ -96,7 +97,7 @@ fn users_in_two_arms_are_excluded_with_a_warning() {
     };
     let all = reports(0.0, &[START_S + 20 * DAY_S], change);
     let report = &all[0];
-    assert!(report.mixed_users > 50, "{}", report.mixed_users);
+    assert!(report.uncounted.mixed > 50, "{}", report.uncounted.mixed);
     let has_warning = report
         .warnings
         .iter()

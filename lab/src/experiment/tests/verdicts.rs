@@ -6,8 +6,8 @@ use store::VisitMetric;
 
 use super::memory::START_S;
 use crate::experiment::report::{
-    Arm, Change, Comparison, FORMAT, MADE_BY, Metric, Outcome, Report, ShareTest, State, Values,
-    Verdict, Wait,
+    Arm, Change, Comparison, FORMAT, MADE_BY, Metric, Outcome, Report, ShareTest, State, Uncounted,
+    Values, Verdict, Wait,
 };
 use crate::experiment::statistic::Statistic;
 use crate::experiment::verdict::verdict;
@@ -41,9 +41,7 @@ fn report() -> Report {
         alpha: 0.05,
         arms: vec![arm("control"), arm("fast")],
         users_per_day: Some(2000.0),
-        mixed_users: 0,
-        unfinished_users: 0,
-        unmeasured_users: 0,
+        uncounted: Uncounted::default(),
         sample_ratio: ShareTest::default(),
         measured_ratio: ShareTest::default(),
         metrics: Vec::new(),
@@ -398,8 +396,8 @@ fn reasons_for_care() {
     let mut care = with([FASTER; 4]);
     assert_eq!(warnings(&care), [""; 0]);
     care.state = State::Silent;
-    care.mixed_users = 300;
-    care.unmeasured_users = 5000;
+    care.uncounted.mixed = 300;
+    care.uncounted.unmeasured = 5000;
     care.arms[0].failed_views = 20;
     care.arms[1].failed_views = 400;
     care.arms[1].files_truncated = 5000;

@@ -115,8 +115,8 @@ fn too_few_users() {
         ],
     );
     report.state = State::Ended;
-    report.unmeasured_users = 5_000;
-    report.unfinished_users = 1;
+    report.uncounted.unmeasured = 5_000;
+    report.uncounted.unfinished = 1;
     check(
         &report,
         Vec::new(),
@@ -134,7 +134,7 @@ fn no_user_has_finished() {
     let mut report = with([OPEN; 4]);
     report.arms[0].users = 1;
     report.arms[1].users = 2;
-    report.unfinished_users = 3;
+    report.uncounted.unfinished = 3;
     for values in &mut report.metrics[0].values {
         values.users = 0;
     }
@@ -148,8 +148,8 @@ fn no_user_has_finished() {
         ],
     );
     let advice = "Check that pages load to their end, and that browsers send this metric.";
-    report.unmeasured_users = 5_000;
-    report.mixed_users = 2;
+    report.uncounted.unmeasured = 5_000;
+    report.uncounted.mixed = 2;
     check(
         &report,
         Vec::new(),
@@ -162,8 +162,8 @@ fn no_user_has_finished() {
             "Users count once their window is over.",
         ],
     );
-    report.unfinished_users = 0;
-    report.mixed_users = 0;
+    report.uncounted.unfinished = 0;
+    report.uncounted.mixed = 0;
     check(
         &report,
         Vec::new(),
@@ -173,7 +173,7 @@ fn no_user_has_finished() {
             advice,
         ],
     );
-    report.unmeasured_users = 0;
+    report.uncounted.unmeasured = 0;
     let none = "No verdict yet: no user has a value of page load.";
     check(&report, Vec::new(), Outcome::NoUsers, &[none]);
 }

@@ -47,8 +47,8 @@ fn tiles(report: &Report) -> Vec<Tile> {
         (false, true) => "fits the weights, but not for users with a value",
         (false, false) => "fits the weights",
     };
-    let (users, mixed) = (grouped(report.users()), grouped(report.mixed_users));
-    let unfinished = grouped(report.unfinished_users);
+    let (users, mixed) = (grouped(report.users()), grouped(report.uncounted.mixed));
+    let unfinished = grouped(report.uncounted.unfinished);
     let mut all = vec![
         tile("Users", users, &rate.unwrap_or_default()),
         tile("Unfinished users", unfinished, &window),
