@@ -20,7 +20,7 @@ use server_base::waker::{WakeKey, WakeQueue};
 
 use super::subrequest::{MAX_SUBREQUESTS_DEEP, TooMany};
 use super::{Client, Ctx, Exchange};
-use crate::handler::Phase;
+use crate::decision::Phase;
 use crate::http::LocalHttp;
 
 /// A request without a client.
