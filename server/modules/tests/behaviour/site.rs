@@ -15,7 +15,7 @@ use server_base::errlog::{ErrorLog, Level, Sink};
 use server_base::logs::Logs;
 use server_base::offload::Offload;
 use server_base::opened::OpenedLogs;
-use server_base::waker::{WakeKey, WakeQueue};
+use server_base::waker::WakeKey;
 use server_http::certificates::handshake;
 use server_http::exchange::{Client, Ctx, Env, Exchange, Peer, Pulled, Queues, State, Tls};
 use server_http::http::LocalHttp;
@@ -287,7 +287,7 @@ impl Site {
             &mut logs,
             &env,
             budget,
-            &WakeQueue::default(),
+            &Queues::default(),
         ))
     }
 
