@@ -403,6 +403,31 @@ fn doc_comments_are_read_and_drawn() {
 }
 
 #[test]
+fn judges_of_the_doctor_only_judge() {
+    let gathers = [
+        "fetch::",
+        "capture::",
+        "page::",
+        "Examination",
+        "Visitor",
+        "Instant",
+        "std::net",
+        "std::fs",
+        "std::process",
+    ];
+    let mut findings = Vec::new();
+    for path in rust_files("lab/src/doctor/judge") {
+        let text = read(&path);
+        for (n, line) in shipped_lines(&text) {
+            if let Some(word) = gathers.iter().find(|word| code(line).contains(**word)) {
+                findings.push(format!("{}:{n}: {word}", shown(&path)));
+            }
+        }
+    }
+    assert!(findings.is_empty(), "{}", findings.join("\n"));
+}
+
+#[test]
 fn the_rules_see_what_they_look_for() {
     let body = |lines: usize| "    x();\n".repeat(lines);
     let function = |inside: &str| format!("fn f() {{\n{inside}}}\n");

@@ -34,7 +34,7 @@ pub(super) fn small(x: &mut Examination<'_>, most: u64) -> Result<Option<Picked>
     }))
 }
 
-/// The largest body of the site within these bytes; with a docroot one of `planted` bytes.
+/// The largest body of the site within these bytes, or else the largest above them; with a docroot one of `planted` bytes.
 ///
 /// # Errors
 /// It cannot be written, or looked for.
@@ -47,13 +47,15 @@ pub(super) fn large(
         let bytes = planted as u64;
         return Ok(Some(Picked { url, bytes }));
     }
-    let site = x
-        .site()?
-        .into_iter()
-        .filter(|body| bytes.contains(&body.bytes));
-    let largest = site.max_by_key(|body| body.bytes);
+    let site = x.site()?;
+    let within = |least: u64, most: u64| {
+        let bodies = site.iter();
+        let bodies = bodies.filter(|body| (least..=most).contains(&body.bytes));
+        bodies.max_by_key(|body| body.bytes)
+    };
+    let largest = within(*bytes.start(), *bytes.end()).or_else(|| within(*bytes.start(), u64::MAX));
     Ok(largest.map(|body| Picked {
-        url: body.url,
+        url: body.url.clone(),
         bytes: body.bytes,
     }))
 }

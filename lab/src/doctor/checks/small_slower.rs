@@ -14,10 +14,7 @@ use crate::stats::Estimate;
 
 pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
     let small = pick::small(x, SMALL_MAX_BYTES)?;
-    let large = match pick::large(x, LARGE_MIN_BYTES..=LARGE_MAX_BYTES, LARGE_BYTES)? {
-        None => pick::large(x, LARGE_MIN_BYTES..=u64::MAX, LARGE_BYTES)?,
-        found => found,
-    };
+    let large = pick::large(x, LARGE_MIN_BYTES..=LARGE_MAX_BYTES, LARGE_BYTES)?;
     let small = small.ok_or_else(|| Failure::no_body(1..=SMALL_MAX_BYTES))?;
     let large = large.ok_or_else(|| Failure::no_body(LARGE_MIN_BYTES..=u64::MAX))?;
     let hold = x.network.holds().first().copied();

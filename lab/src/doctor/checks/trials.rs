@@ -81,10 +81,7 @@ fn body(x: &mut Examination<'_>) -> Result<Picked, Failure> {
         let note = "--try: no URL of --url was answered by 200 with a body, another one was used";
         x.notes.push(note.to_owned());
     }
-    let body = match pick::large(x, 1..=BODY_MAX_BYTES, BODY_BYTES)? {
-        None => pick::large(x, 1..=u64::MAX, BODY_BYTES)?,
-        found => found,
-    };
+    let body = pick::large(x, 1..=BODY_MAX_BYTES, BODY_BYTES)?;
     body.ok_or_else(|| Failure::other("no body of the site is known"))
 }
 

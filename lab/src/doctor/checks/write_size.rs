@@ -9,10 +9,7 @@ use crate::doctor::judge::write_size::{Figures, Sample, judge};
 use crate::doctor::{Examination, Failure, Finding, NetworkPath, Visitor};
 
 pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
-    let picked = match pick::large(x, BODY_MIN_BYTES..=BODY_MAX_BYTES, BODY_BYTES)? {
-        None => pick::large(x, BODY_MIN_BYTES..=u64::MAX, BODY_BYTES)?,
-        found => found,
-    };
+    let picked = pick::large(x, BODY_MIN_BYTES..=BODY_MAX_BYTES, BODY_BYTES)?;
     let body = picked.ok_or_else(|| Failure::no_body(BODY_MIN_BYTES..=u64::MAX))?;
     let samples = x.visit(NetworkPath::Delayed(None), |visitor| {
         samples(visitor, &body)
