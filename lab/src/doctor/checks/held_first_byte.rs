@@ -114,7 +114,7 @@ fn cause(free: &[Sample], held: &[Sample], round_trip_ms: f64) -> Option<(f64, H
     (later_ms >= LATER_MS).then_some((later_ms, HeldBy::Acknowledgements))
 }
 
-/// held-first-byte: bad, whoever holds it.
+/// held-first-byte: bad, by buffers and by acknowledgements.
 fn judge(figures: &Figures) -> Option<Finding> {
     let (lost_ms, held_by) = cause(&figures.free, &figures.held, figures.round_trip_ms)?;
     let (text, round_trips) = match held_by {
