@@ -104,8 +104,9 @@ codes! {
         }
     }
     ChainOverWindow chain_over_window "chain-over-window" "The certificates do not fit into the first flight and cost a round trip." {
-        server(client, bytes, over, window)
+        server(client, bytes, over, window, server, name)
         "The server's first flight ({client}) has {bytes} bytes, {over} above the initial window of {window}"
+        => { "openssl s_client -connect {server} -servername {name} -showcerts </dev/null" }
         file(certificates, own, flight, over, window)
         "{certificates} certificates with {own} bytes make the server's flight about {flight} bytes, {over} above the initial window of {window}"
         => {}

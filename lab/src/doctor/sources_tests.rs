@@ -42,7 +42,7 @@ fn visit(timings: &Value, pieces: &Value) -> Visit {
 #[test]
 fn late_connections_of_all_sources_have_one_judge() {
     let judge: fn(Facts<'_, Connects, Opened>) -> Option<Finding> = judge_connects;
-    // Requests: connections to a listener, whose kernel answers at once.
+    // Requests: connections to a listener; the kernel answers at once.
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let address = listener.local_addr().expect("it has an address");
     let mut measured = Connects::default();

@@ -306,7 +306,7 @@ fn one_direction_alone_is_told_and_not_judged() {
     );
 }
 
-/// A connection whose SYN is sent again after this time.
+/// A connection with a SYN that is sent again after this time.
 pub(crate) fn syn_sent_again(after_us: u64) -> Script {
     let mut script = Script::new();
     script.send(CLIENT, Header::SYN, b"");

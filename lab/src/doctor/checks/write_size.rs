@@ -1,4 +1,4 @@
-//! write-size: two responses of a connection, whose segments the kernel counts (`tcpi_data_segs_in`).
+//! write-size: two responses of a connection, by the kernel's count of segments (`tcpi_data_segs_in`).
 
 use serde_json::json;
 

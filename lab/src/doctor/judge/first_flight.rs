@@ -113,11 +113,6 @@ impl Figures {
         compressed.bytes + SAME_BYTES < plain.bytes
     }
 
-    fn test(&self) -> String {
-        let (server, name) = &self.server;
-        format!("openssl s_client -connect {server} -servername {name} -showcerts </dev/null")
-    }
-
     pub(crate) fn measured(&self) -> Value {
         let flights = self.flights.iter().map(|flight| {
             let figures = json!({
@@ -161,16 +156,17 @@ fn judge_server(figures: &Figures) -> Option<Finding> {
     let further = f64::from(further_round_trips(worst.bytes));
     let chain = chain::read(&figures.certificates);
     let needless = chain::needless(&chain);
-    let (name, over) = (worst.asked.name(), over_window(worst.bytes));
-    let text = chain_over_window::server(name, worst.bytes, over, INITIAL_WINDOW_BYTES);
-    let mut found = Finding::of(text, severity)
+    let (bytes, over, client) = (worst.bytes, over_window(worst.bytes), worst.asked.name());
+    let (server, name) = &figures.server;
+    let text = chain_over_window::server(client, bytes, over, INITIAL_WINDOW_BYTES, server, name);
+    let found = Finding::of(text, severity)
         .costs(further * figures.round_trip_ms, further)
         .proof("handshakes", figures.measured()["handshakes"].clone())
         .proof("segment_bytes", SEGMENT_BYTES)
         .proof("initial_window_bytes", INITIAL_WINDOW_BYTES)
         .proof("certificates", listed(&chain, &needless));
-    found.mend = mends(&chain, &needless, worst.bytes, figures.is_compressed());
-    Some(found.mend(figures.test()))
+    let mends = mends(&chain, &needless, bytes, figures.is_compressed());
+    Some(found.mend_first(mends))
 }
 
 /// chain-over-window of the certificates of a file, DER, the server's own first.
@@ -186,14 +182,13 @@ pub(crate) fn judge_file(certificates: &[Vec<u8>]) -> Option<Finding> {
         .iter()
         .map(|one| format!("{}, {} bytes", chain::shown(&one.subject), one.bytes));
     let text = chain_over_window::file(chain.len(), own, flight, over, INITIAL_WINDOW_BYTES);
-    let mut found = Finding::of(text, Severity::Bad)
+    let found = Finding::of(text, Severity::Bad)
         .costs(0.0, f64::from(further_round_trips(flight)))
         .proof("certificate_bytes", own)
         .proof("flight_bytes_about", flight)
         .proof("bytes_over_window_about", over)
         .proof("certificates", names.collect::<Vec<_>>());
-    found.mend = mends(&chain, &chain::needless(&chain), flight, false);
-    Some(found)
+    Some(found.mend_first(mends(&chain, &chain::needless(&chain), flight, false)))
 }
 
 /// Ways to shorten a flight.

@@ -173,7 +173,7 @@ fn cells(sweep: &Sweep) -> Value {
     Value::Array(cells.iter().map(one).collect())
 }
 
-/// Whether a `Server` field names an nginx whose SPDY waits.
+/// Whether a `Server` field names an nginx that waits over SPDY.
 fn nginx_before_1_7_8(server: &str) -> bool {
     let Some(version) = server.strip_prefix("nginx/") else {
         return false;
