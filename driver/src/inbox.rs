@@ -62,6 +62,13 @@ impl Inbox {
     }
 }
 
+/// Whether an error of a control socket means that the process at the other end is gone.
+#[must_use]
+pub fn is_end(error: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
+    matches!(error.kind(), UnexpectedEof | ConnectionReset | BrokenPipe)
+}
+
 /// Time limit of a message.
 pub const MESSAGE_TIME: Duration = Duration::from_secs(5);
 const READ_BYTES: usize = 4096;

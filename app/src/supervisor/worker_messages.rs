@@ -7,7 +7,7 @@ use std::ops::ControlFlow::Continue;
 use std::time::Instant;
 
 use driver::bundle::{FromWorker, ToWorker};
-use driver::inbox::Inbox;
+use driver::inbox::{Inbox, is_end};
 use server_base::errlog::Level;
 use sys::heap::trim;
 use sys::process::Exit;
@@ -54,13 +54,7 @@ impl Supervisor {
     /// A worker closed its control socket, mostly because it ended.
     fn lost_control(&mut self, index: usize, error: &io::Error) {
         let worker = &self.workers[index];
-        let ended = matches!(
-            error.kind(),
-            io::ErrorKind::UnexpectedEof
-                | io::ErrorKind::ConnectionReset
-                | io::ErrorKind::BrokenPipe
-        );
-        if !ended {
+        if !is_end(error) {
             let name = worker.name();
             self.console.failed(
                 Level::Crit,

@@ -65,7 +65,7 @@ use crate::io::tcp_info::tcp_info;
 use background_fetch::BackgroundFetches;
 use keeper::{Built, Keeper};
 use limit::MemoryWatch;
-use periodic_task::TaskTimer;
+use periodic_task::{TaskTimer, unix_s};
 use reserve::Reserve;
 use samples::SampleQueue;
 use thread::Thread;
@@ -76,7 +76,7 @@ pub type Load = Arc<dyn Fn(&Bundle, Memory) -> Result<(Cycle, Memory), String> +
 
 /// Serves until the supervisor says otherwise or goes away; returns the exit code, 2 for one that would only repeat.
 pub fn run(control: OwnedFd, load: Load) -> i32 {
-    let message = match supervisor_channel::first(&control) {
+    let message = match Worker::first_message(&control) {
         Ok(message) => message,
         Err(code) => return code,
     };
@@ -384,12 +384,6 @@ impl Drop for TellEnd {
         self.1.store(true, Ordering::Release);
         self.0.wake();
     }
-}
-
-fn unix_s() -> i64 {
-    std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .map_or(0, |d| d.as_secs() as i64)
 }
 
 const CONTROL: u64 = 0;

@@ -6,8 +6,6 @@ use std::time::{Duration, Instant};
 use server_base::errlog::ErrorLog;
 use server_base::periodic_task::PeriodicTask;
 
-use super::unix_s;
-
 /// Tasks, each with the time of its next run.
 #[derive(Default)]
 pub(super) struct TaskTimer(Vec<(Instant, Arc<dyn PeriodicTask>)>);
@@ -45,6 +43,13 @@ impl TaskTimer {
         let next = self.0.iter().map(left).min().map(|left| left.as_micros());
         next.map_or(most, |us| us.div_ceil(1000).min(u128::from(most)) as u64)
     }
+}
+
+/// The time of the wall clock, Unix seconds.
+pub(super) fn unix_s() -> i64 {
+    std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0, |d| d.as_secs() as i64)
 }
 
 /// The time `ms` after `now`, or as far as the clock can tell.

@@ -11,8 +11,22 @@ use server_http::meters::{self, Event};
 
 use super::Worker;
 use crate::bundle::{FromWorker, Step, ToWorker, Unusable};
+use crate::inbox::is_end;
 
 impl Worker {
+    /// The first message, which configures; else an exit code.
+    pub(super) fn first_message(control: &OwnedFd) -> Result<ToWorker, i32> {
+        match ToWorker::receive(control) {
+            Ok(Ok(message @ ToWorker::Configure(_))) => Ok(message),
+            Ok(Ok(_)) | Err(_) => Err(0),
+            Ok(Err(unusable)) => {
+                // The supervisor may be gone.
+                let _ = refusal(&unusable).send(control);
+                Err(2)
+            }
+        }
+    }
+
     /// Takes the next message of the supervisor.
     pub(super) fn hear(&mut self) {
         self.reserve.release();
@@ -54,13 +68,7 @@ impl Worker {
     }
 
     fn lose_supervisor(&mut self, error: &io::Error) {
-        let is_end = matches!(
-            error.kind(),
-            io::ErrorKind::UnexpectedEof
-                | io::ErrorKind::ConnectionReset
-                | io::ErrorKind::BrokenPipe
-        );
-        if !is_end {
+        if !is_end(error) {
             // The begin of the next message is unknown.
             self.log.write(
                 Level::Alert,
@@ -76,19 +84,6 @@ impl Worker {
     pub(super) fn say(&self, message: FromWorker) {
         // A supervisor that is gone ends this worker at the next read of the control socket.
         let _ = message.send(&self.control);
-    }
-}
-
-/// The first message, which configures; else the code to exit with.
-pub(super) fn first(control: &OwnedFd) -> Result<ToWorker, i32> {
-    match ToWorker::receive(control) {
-        Ok(Ok(message @ ToWorker::Configure(_))) => Ok(message),
-        Ok(Ok(_)) | Err(_) => Err(0),
-        Ok(Err(unusable)) => {
-            // The supervisor may be gone.
-            let _ = refusal(&unusable).send(control);
-            Err(2)
-        }
     }
 }
 
