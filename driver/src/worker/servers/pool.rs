@@ -1,12 +1,15 @@
 //! Idle connections to servers, by the pool they belong to.
 //!
-//! Here are their keys alone; the connections stay in their table. In a pool the one that was used last stands last: it is
-//! taken first, and the first one is closed first. Pools are named by numbers that hold no configuration, so that they
-//! outlive a reload; one that has become empty is forgotten.
+//! Here are their keys alone; the connections stay in their table. A pool is a list by age, and so are its connections to one
+//! server: the one used last is taken first, the one used first is closed first. All of that costs the same with any number
+//! of connections. Pools are named by numbers that hold no configuration, so that they outlive a reload; an empty one is
+//! forgotten when another becomes empty.
 
-use std::collections::{HashMap, VecDeque};
-use std::hash::{BuildHasherDefault, Hasher};
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::net::SocketAddr;
 
+use server_base::hash::Fnv;
 use server_upstream::route::UpstreamAddr;
 
 use crate::worker::slab::Key;
@@ -14,27 +17,62 @@ use crate::worker::slab::Key;
 /// The idle connections of a thread.
 #[derive(Default)]
 pub struct IdleConnections {
-    pools: HashMap<u64, IdlePool, BuildHasherDefault<Digest>>,
+    /// By the index of the connection in its table.
+    entries: Vec<Idle>,
+    servers: Numbered<IdleServer>,
+    pools: Numbered<IdlePool>,
     len: usize,
     /// When pools with more connections than they may keep are looked at.
     look_at_ms: Option<u64>,
-    /// The memory of a pool that has become empty: one connection at a time comes and goes in the pool of a calm server.
-    spare: VecDeque<Idle>,
+    /// A server whose last connection was taken: in a calm pool it comes back at once.
+    emptied: Option<u32>,
 }
 
-#[derive(Default)]
+/// Values with a digest, which stay in their places.
+struct Numbered<T> {
+    by_digest: HashMap<u64, u32, BuildHasherDefault<Digest>>,
+    values: Vec<T>,
+    free: Vec<u32>,
+}
+
+/// The connections of a pool to one server.
+struct IdleServer {
+    digest: u64,
+    addr: UpstreamAddr,
+    pool: u32,
+    /// The connection that was used last.
+    newest: u32,
+}
+
 struct IdlePool {
-    idle: VecDeque<Idle>,
+    id: u64,
+    /// Its servers, also empty ones.
+    servers: usize,
+    oldest: u32,
+    newest: u32,
+    len: usize,
     /// Maximum number of idle connections.
     most: usize,
     /// The fewest since the pools were looked at.
     fewest: usize,
 }
 
+/// An idle connection.
+#[derive(Clone, Copy)]
 struct Idle {
     key: Key,
-    addr: UpstreamAddr,
     since_ms: u64,
+    /// [`NONE`]: the connection is not idle.
+    server: u32,
+    in_pool: Links,
+    in_server: Links,
+}
+
+/// The neighbours in a list by age.
+#[derive(Clone, Copy)]
+struct Links {
+    older: u32,
+    newer: u32,
 }
 
 impl IdleConnections {
@@ -50,42 +88,65 @@ impl IdleConnections {
         key: Key,
         since_ms: u64,
     ) -> Option<Key> {
-        self.len += 1;
-        let spare = &mut self.spare;
-        let own = self.pools.entry(pool).or_insert_with(|| IdlePool {
-            idle: std::mem::take(spare),
-            ..IdlePool::default()
-        });
-        own.most = most;
-        own.idle.push_back(Idle {
+        let Some(server) = self.server(pool, addr) else {
+            return Some(key);
+        };
+        let at = key.index as usize;
+        if self.entries.len() <= at {
+            self.entries.resize(at + 1, Idle::ABSENT);
+        }
+        let own = &mut self.servers.values[server as usize];
+        let pool = &mut self.pools.values[own.pool as usize];
+        self.entries[at] = Idle {
             key,
-            addr,
             since_ms,
-        });
-        let len = own.idle.len();
+            server,
+            in_pool: Links::behind(pool.newest),
+            in_server: Links::behind(own.newest),
+        };
+        if own.newest != NONE {
+            self.entries[own.newest as usize].in_server.newer = key.index;
+        }
+        match pool.newest {
+            NONE => pool.oldest = key.index,
+            newest => self.entries[newest as usize].in_pool.newer = key.index,
+        }
+        (own.newest, pool.newest) = (key.index, key.index);
+        pool.most = most;
+        pool.len += 1;
+        self.len += 1;
+        let (len, oldest) = (pool.len, pool.oldest);
         if len <= most {
             return None;
         }
         if most < EXACT_BELOW || len > most.saturating_mul(2) {
-            return Some(self.remove_at(pool, 0));
+            return Some(self.unlink(oldest));
         }
         self.look_at_ms.get_or_insert(since_ms + SURPLUS_MS);
         None
     }
 
     /// Takes the connection of a pool to a server that was used last.
+    #[inline]
     pub fn take(&mut self, pool: u64, addr: &UpstreamAddr) -> Option<Key> {
-        let idle = &self.pools.get(&pool)?.idle;
-        let at = idle.iter().rposition(|idle| idle.addr == *addr)?;
-        Some(self.remove_at(pool, at))
+        let server = self.servers.number(digest(pool, addr))?;
+        let own = &self.servers.values[server as usize];
+        let is_same = own.addr == *addr && self.pools.values[own.pool as usize].id == pool;
+        let newest = own.newest;
+        (is_same && newest != NONE).then(|| self.unlink(newest))
     }
 
     /// Takes out a connection that is closed.
     pub fn remove(&mut self, pool: u64, key: Key) {
-        let idle = self.pools.get(&pool).map(|own| &own.idle);
-        // Those that time out, or whose server closes them, have mostly waited longest.
-        if let Some(at) = idle.and_then(|idle| idle.iter().position(|idle| idle.key == key)) {
-            self.remove_at(pool, at);
+        let Some(idle) = self.entries.get(key.index as usize) else {
+            return;
+        };
+        if idle.server == NONE || idle.key != key {
+            return;
+        }
+        let own = self.servers.values[idle.server as usize].pool;
+        if self.pools.values[own as usize].id == pool {
+            self.unlink(key.index);
         }
     }
 
@@ -100,16 +161,19 @@ impl IdleConnections {
         if self.look_at_ms.is_none_or(|at_ms| now_ms < at_ms) {
             return Vec::new();
         }
-        let surplus = |own: &IdlePool| own.fewest.saturating_sub(own.most);
-        let pools = self.pools.iter();
-        let pools: Vec<(u64, usize)> = pools.map(|(pool, own)| (*pool, surplus(own))).collect();
         let mut taken = Vec::new();
-        for (pool, count) in pools {
-            taken.extend((0..count).map(|_| self.remove_at(pool, 0)));
+        // A pool may be forgotten on the way.
+        for pool in self.pools.numbers() {
+            let own = &self.pools.values[pool as usize];
+            for _ in 0..own.fewest.saturating_sub(own.most) {
+                let oldest = self.pools.values[pool as usize].oldest;
+                taken.push(self.unlink(oldest));
+            }
         }
         let mut more = false;
-        for own in self.pools.values_mut() {
-            own.fewest = own.idle.len();
+        for pool in self.pools.numbers() {
+            let own = &mut self.pools.values[pool as usize];
+            own.fewest = own.len;
             more |= own.fewest > own.most;
         }
         self.look_at_ms = more.then_some(now_ms + SURPLUS_MS);
@@ -118,10 +182,13 @@ impl IdleConnections {
 
     /// Takes the connection that was used longest ago.
     pub fn take_oldest(&mut self) -> Option<Key> {
-        let fronts = self.pools.iter();
-        let fronts = fronts.filter_map(|(pool, own)| Some((own.idle.front()?.since_ms, *pool)));
-        let (_, pool) = fronts.min()?;
-        Some(self.remove_at(pool, 0))
+        let numbers = self.pools.numbers();
+        let oldest = numbers
+            .into_iter()
+            .map(|pool| self.pools.values[pool as usize].oldest);
+        let idle = oldest.filter_map(|at| self.entries.get(at as usize));
+        let index = idle.min_by_key(|idle| idle.since_ms)?.key.index;
+        Some(self.unlink(index))
     }
 
     /// Returns the number of idle connections.
@@ -134,24 +201,159 @@ impl IdleConnections {
         self.len == 0
     }
 
-    fn remove_at(&mut self, pool: u64, at: usize) -> Key {
-        let own = self.pools.get_mut(&pool);
-        let own = own.expect("the caller has found it there");
-        let taken = own.idle.remove(at).expect("the caller has found it there");
-        own.fewest = own.fewest.min(own.idle.len());
-        if own.idle.is_empty()
-            && let Some(emptied) = self.pools.remove(&pool)
-            && emptied.idle.capacity() <= SPARE_MAX
-        {
-            self.spare = emptied.idle;
+    /// The connections of a pool to a server. `None`: another server has the same digest, so that there is no place for it.
+    fn server(&mut self, pool: u64, addr: UpstreamAddr) -> Option<u32> {
+        let digest = digest(pool, &addr);
+        if let Some(server) = self.servers.number(digest) {
+            let own = &self.servers.values[server as usize];
+            let is_same = own.addr == addr && self.pools.values[own.pool as usize].id == pool;
+            return is_same.then_some(server);
         }
+        let number = self.pools.number(pool).unwrap_or_else(|| {
+            let empty = IdlePool {
+                id: pool,
+                servers: 0,
+                oldest: NONE,
+                newest: NONE,
+                len: 0,
+                most: 0,
+                fewest: 0,
+            };
+            self.pools.add(pool, empty)
+        });
+        self.pools.values[number as usize].servers += 1;
+        let server = IdleServer {
+            digest,
+            addr,
+            pool: number,
+            newest: NONE,
+        };
+        Some(self.servers.add(digest, server))
+    }
+
+    /// Takes a connection out of its lists.
+    fn unlink(&mut self, index: u32) -> Key {
+        let idle = std::mem::replace(&mut self.entries[index as usize], Idle::ABSENT);
+        let own = &mut self.servers.values[idle.server as usize];
+        let pool = &mut self.pools.values[own.pool as usize];
+        match idle.in_pool.older {
+            NONE => pool.oldest = idle.in_pool.newer,
+            older => self.entries[older as usize].in_pool.newer = idle.in_pool.newer,
+        }
+        match idle.in_pool.newer {
+            NONE => pool.newest = idle.in_pool.older,
+            newer => self.entries[newer as usize].in_pool.older = idle.in_pool.older,
+        }
+        if let Some(older) = self.entries.get_mut(idle.in_server.older as usize) {
+            older.in_server.newer = idle.in_server.newer;
+        }
+        match idle.in_server.newer {
+            NONE => own.newest = idle.in_server.older,
+            newer => self.entries[newer as usize].in_server.older = idle.in_server.older,
+        }
+        pool.len -= 1;
+        pool.fewest = pool.fewest.min(pool.len);
         self.len -= 1;
         if self.len == 0 {
-            // Nobody looks where there are no connections, and a time that has passed would be waited for without a pause.
+            // Without connections no look is needed, and a time that has passed would be waited for without a pause.
             self.look_at_ms = None;
         }
-        taken.key
+        if own.newest == NONE
+            && self.emptied != Some(idle.server)
+            && let Some(before) = self.emptied.replace(idle.server)
+        {
+            self.forget_if_empty(before);
+        }
+        idle.key
     }
+
+    /// Forgets a server without connections, and its pool with its last server.
+    fn forget_if_empty(&mut self, server: u32) {
+        let own = &self.servers.values[server as usize];
+        if own.newest != NONE {
+            return;
+        }
+        let (digest, number) = (own.digest, own.pool);
+        let pool = &mut self.pools.values[number as usize];
+        pool.servers -= 1;
+        let id = pool.id;
+        if pool.servers == 0 {
+            self.pools.remove(id, number);
+        }
+        self.servers.remove(digest, server);
+    }
+}
+
+impl Idle {
+    /// The place of a connection that is not idle.
+    const ABSENT: Self = Self {
+        key: Key { index: 0, life: 0 },
+        since_ms: 0,
+        server: NONE,
+        in_pool: Links::behind(NONE),
+        in_server: Links::behind(NONE),
+    };
+}
+
+impl Links {
+    /// The newest one of a list.
+    const fn behind(older: u32) -> Self {
+        Self { older, newer: NONE }
+    }
+}
+
+impl<T> Numbered<T> {
+    fn number(&self, digest: u64) -> Option<u32> {
+        self.by_digest.get(&digest).copied()
+    }
+
+    fn add(&mut self, digest: u64, value: T) -> u32 {
+        let number = match self.free.pop() {
+            Some(number) => {
+                self.values[number as usize] = value;
+                number
+            }
+            None => {
+                self.values.push(value);
+                self.values.len() as u32 - 1
+            }
+        };
+        self.by_digest.insert(digest, number);
+        number
+    }
+
+    /// Forgets a value; its place is used by the next one.
+    fn remove(&mut self, digest: u64, number: u32) {
+        self.by_digest.remove(&digest);
+        self.free.push(number);
+    }
+
+    /// The numbers of all values.
+    fn numbers(&self) -> Vec<u32> {
+        self.by_digest.values().copied().collect()
+    }
+}
+
+impl<T> Default for Numbered<T> {
+    fn default() -> Self {
+        Self {
+            by_digest: HashMap::default(),
+            values: Vec::new(),
+            free: Vec::new(),
+        }
+    }
+}
+
+/// A digest of a pool and a server's address.
+#[inline]
+fn digest(pool: u64, addr: &UpstreamAddr) -> u64 {
+    if let UpstreamAddr::Inet(SocketAddr::V4(addr)) = addr {
+        let bits = u64::from(addr.ip().to_bits()) << 16 | u64::from(addr.port());
+        return (pool.wrapping_mul(ODD) ^ bits).wrapping_mul(ODD);
+    }
+    let mut hash = Fnv::default();
+    addr.hash(&mut hash);
+    pool.wrapping_mul(ODD) ^ hash.finish()
 }
 
 /// Minimum time for which connections beyond a pool's size stay: longer than clients take from a response to their next
@@ -160,7 +362,7 @@ pub const SURPLUS_MS: u64 = 20;
 /// From how many on a pool may have more for a moment.
 pub const EXACT_BELOW: usize = 16;
 
-/// Numbers of pools are digests, which need no further hash.
+/// Digests need no further hash.
 #[derive(Default)]
 struct Digest(u64);
 
@@ -182,115 +384,14 @@ impl Hasher for Digest {
     }
 }
 
-/// Places of an empty pool's list that are kept.
-const SPARE_MAX: usize = 64;
+/// No connection, no server.
+const NONE: u32 = u32::MAX;
+/// A factor that spreads low bits to high ones: 2^64 divided by the golden ratio.
+const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Bytes of an idle connection in its pool.
 pub const IDLE_BYTES: usize = size_of::<Idle>();
 
 #[cfg(test)]
-mod tests {
-    use std::net::{Ipv4Addr, SocketAddr};
-
-    use super::*;
-
-    fn addr(port: u16) -> UpstreamAddr {
-        UpstreamAddr::Inet(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
-    }
-
-    fn key(index: u32) -> Key {
-        Key { index, life: 0 }
-    }
-
-    /// Pool 1 with connections 0 to 3 to two servers by turns, pool 2 with connection 4.
-    fn filled() -> IdleConnections {
-        let mut idle = IdleConnections::default();
-        for index in 0..4 {
-            let port = 80 + index as u16 % 2;
-            idle.insert((1, 4), addr(port), key(index), 10 + u64::from(index));
-        }
-        idle.insert((2, 4), addr(80), key(4), 5);
-        idle
-    }
-
-    #[test]
-    fn the_one_used_last_is_taken_first_and_only_for_its_server_and_pool() {
-        let mut idle = filled();
-        assert_eq!(idle.take(1, &addr(80)), Some(key(2)));
-        assert_eq!(idle.take(1, &addr(80)), Some(key(0)));
-        assert_eq!(idle.take(1, &addr(80)), None);
-        assert_eq!(idle.take(2, &addr(81)), None);
-        assert_eq!(idle.take(3, &addr(80)), None);
-        assert_eq!((idle.len(), idle.is_empty()), (3, false));
-    }
-
-    /// A pool of limited size, with connections of these numbers.
-    fn pool(most: usize, numbers: std::ops::Range<u32>) -> IdleConnections {
-        let mut idle = IdleConnections::default();
-        for n in numbers {
-            assert_eq!(idle.insert((1, most), addr(80), key(n), 100), None);
-        }
-        idle
-    }
-
-    #[test]
-    fn a_pool_lets_go_of_the_oldest_that_were_not_needed() {
-        let mut idle = pool(16, 0..16);
-        assert_eq!(idle.look_at_ms(), None, "it has not too many");
-        for n in 16..18 {
-            assert_eq!(idle.insert((1, 16), addr(80), key(n), 100), None);
-        }
-        assert_eq!(idle.look_at_ms(), Some(100 + SURPLUS_MS));
-        assert_eq!(idle.take_surplus(100 + SURPLUS_MS - 1), []);
-        // What was before the pool had too many says nothing.
-        assert_eq!(idle.take_surplus(120), []);
-        assert_eq!(idle.look_at_ms(), Some(140));
-        assert_eq!(idle.take(1, &addr(80)), Some(key(17)));
-        assert_eq!(idle.insert((1, 16), addr(80), key(17), 130), None);
-        assert_eq!(idle.take_surplus(140), [key(0)], "the other was needed");
-        assert_eq!(idle.take_surplus(160), [key(1)]);
-        assert_eq!((idle.look_at_ms(), idle.len()), (None, 16));
-        assert_eq!(idle.take_surplus(1000), []);
-    }
-
-    #[test]
-    fn a_pool_has_twice_as_many_as_it_keeps_at_most_and_a_small_one_no_more() {
-        let mut idle = pool(16, 0..32);
-        assert_eq!(idle.insert((1, 16), addr(80), key(32), 0), Some(key(0)));
-        assert_eq!(idle.len(), 32);
-        let mut idle = pool(15, 0..15);
-        assert_eq!(idle.insert((1, 15), addr(80), key(15), 0), Some(key(0)));
-        assert_eq!((idle.len(), idle.look_at_ms()), (15, None));
-    }
-
-    #[test]
-    fn nothing_is_looked_at_once_all_are_gone() {
-        let mut idle = pool(16, 0..17);
-        assert_eq!(idle.look_at_ms(), Some(100 + SURPLUS_MS));
-        for index in 0..17 {
-            idle.remove(1, key(index));
-        }
-        assert_eq!(idle.look_at_ms(), None);
-    }
-
-    #[test]
-    fn the_oldest_of_all_pools_goes_first() {
-        let mut idle = filled();
-        let order: Vec<Option<Key>> = (0..6).map(|_| idle.take_oldest()).collect();
-        let expected = [4, 0, 1, 2, 3].map(|index| Some(key(index)));
-        assert_eq!(order[..5], expected);
-        assert_eq!((order[5], idle.is_empty()), (None, true));
-    }
-
-    #[test]
-    fn one_that_is_closed_is_not_found_again() {
-        let mut idle = filled();
-        idle.remove(1, key(2));
-        idle.remove(1, key(2));
-        idle.remove(7, key(0));
-        assert_eq!(idle.take(1, &addr(80)), Some(key(0)));
-        idle.remove(2, key(4));
-        assert_eq!(idle.len(), 2);
-        assert!(!idle.pools.contains_key(&2), "an empty pool is forgotten");
-    }
-}
+#[path = "pool_tests.rs"]
+mod tests;
