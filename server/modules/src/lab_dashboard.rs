@@ -245,7 +245,7 @@ impl Gateway for StoreProcess {
         &protocol::HTTP1
     }
 
-    fn head_bytes(&self, _: &Exchange, _: &Http) -> usize {
+    fn head_bytes(&self, _: &UpstreamConf) -> usize {
         HEAD_BYTES
     }
 

@@ -23,3 +23,4 @@ pub mod protocol;
 pub mod request;
 pub mod route;
 pub mod shared;
+pub mod weights;

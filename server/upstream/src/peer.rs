@@ -3,10 +3,10 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::balance::weights::Weights;
 use crate::group::Server;
 use crate::health::passive::Failures;
 use crate::route::UpstreamAddr;
+use crate::weights::Weights;
 
 /// One address of a server, and how it fares.
 #[derive(Debug)]

@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 
-use crate::balance::round_robin::{RoundRobin, SCANNED_MAX, Tried};
+use crate::balance::round_robin::{RoundRobin, Tried};
 use crate::group::Server;
 use crate::health::passive::Failures;
 use crate::peer::Peer;
@@ -30,7 +30,7 @@ impl PeerId {
 }
 
 /// All peers of a group.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct PeerList {
     /// By index; places of peers that left are in `free`.
     peers: Vec<Peer>,
@@ -41,8 +41,6 @@ pub struct PeerList {
     changes: u32,
     /// Peers that are not down.
     up: usize,
-    /// Longest list that is scanned for a choice.
-    scanned_max: usize,
 }
 
 /// The peers that one request has tried.
@@ -55,39 +53,15 @@ pub struct Tries {
     changes: u32,
 }
 
-impl Default for PeerList {
-    fn default() -> Self {
-        Self::scanned_up_to(SCANNED_MAX)
-    }
-}
-
 impl PeerList {
-    /// An empty list that is scanned for a choice if it has at most `scanned_max` peers.
-    pub(crate) fn scanned_up_to(scanned_max: usize) -> Self {
-        Self {
-            peers: Vec::new(),
-            free: Vec::new(),
-            primary: RoundRobin::default(),
-            backup: RoundRobin::default(),
-            changes: 0,
-            up: 0,
-            scanned_max,
-        }
-    }
-
     /// The peers of servers with addresses.
     pub fn of(servers: &[Server]) -> Self {
         let mut list = Self::default();
-        list.add_servers(servers);
-        list
-    }
-
-    /// Makes a list of the peers of servers with addresses.
-    pub(crate) fn add_servers(&mut self, servers: &[Server]) {
         let all = servers.iter();
         let all = all.flat_map(|server| server.addresses.iter().map(move |addr| (server, addr)));
-        let ids: Vec<PeerId> = all.map(|(server, addr)| self.add(server, addr)).collect();
-        self.set_list(ids.into_iter());
+        let ids: Vec<PeerId> = all.map(|(server, addr)| list.add(server, addr)).collect();
+        list.set_list(ids.into_iter());
+        list
     }
 
     /// Ends tournaments, since they refer to peers by place.
@@ -223,14 +197,14 @@ impl PeerList {
         }
         let (peers, tried) = (&mut self.peers, &mut tries.tried);
         if !tries.in_backup {
-            let found = self.primary.pick(peers, tried, now_s, self.scanned_max);
+            let found = self.primary.pick(peers, tried, now_s);
             if found.is_some() || self.backup.list().is_empty() {
                 return found;
             }
             tries.in_backup = true;
             tried.clear();
         }
-        self.backup.pick(peers, tried, now_s, self.scanned_max)
+        self.backup.pick(peers, tried, now_s)
     }
 
     /// Releases the place of an attempt that has ended.

@@ -203,13 +203,55 @@ fn the_only_server_is_usable_unless_down_or_full() {
     }
 }
 
-/// Two lists of these servers: one that is scanned, one that is not.
-fn both(servers: &[Server]) -> [PeerList; 2] {
-    [usize::MAX, 1].map(|scanned_max| {
-        let mut list = PeerList::scanned_up_to(scanned_max);
-        list.add_servers(servers);
-        list
-    })
+/// Chooses by looking at each peer: the definition of smooth weighted round robin.
+fn scan(list: &[u32], peers: &mut [Peer], tried: &[u32], now_s: u64) -> Option<u32> {
+    let mut best: Option<(u32, i64)> = None;
+    let mut total = 0;
+    for at in list {
+        let peer = &mut peers[*at as usize];
+        if !peer.is_usable(now_s) || tried.contains(at) {
+            continue;
+        }
+        let weights = &mut peer.weights;
+        weights.current += weights.effective;
+        total += weights.effective;
+        if weights.effective < weights.weight {
+            weights.effective += 1;
+        }
+        if best.is_none_or(|(_, best)| weights.current > best) {
+            best = Some((*at, weights.current));
+        }
+    }
+    let (at, _) = best?;
+    peers[at as usize].weights.current -= total;
+    peers[at as usize].failures.chosen(now_s);
+    Some(at)
+}
+
+/// [`PeerList::pick`] by scans; `tried` are the peers of the list in use.
+fn scanned(
+    peers: &mut PeerList,
+    (tried, in_backup): &mut (Vec<u32>, bool),
+    now_s: u64,
+) -> Option<PeerId> {
+    let all = &mut peers.peers;
+    let mut found = None;
+    if !*in_backup {
+        found = scan(peers.primary.list(), all, tried, now_s);
+        if found.is_none() && !peers.backup.list().is_empty() {
+            *in_backup = true;
+            tried.clear();
+        }
+    }
+    if *in_backup {
+        found = scan(peers.backup.list(), all, tried, now_s);
+    }
+    let index = found?;
+    tried.push(index);
+    let peer = &mut all[index as usize];
+    peer.conns += 1;
+    let life = peer.life;
+    Some(PeerId { index, life })
 }
 
 /// A server with parameters by chance.
@@ -226,19 +268,22 @@ fn any_server(rng: &mut fastrand::Rng, port: u16) -> Server {
 }
 
 #[test]
-fn a_long_list_has_the_choices_of_a_scan() {
+fn choices_are_those_of_a_scan() {
     for seed in 0..30 {
         let rng = &mut fastrand::Rng::with_seed(seed);
         let count = [2, 3, 7, 33, 130][rng.usize(..5)];
         let mut servers: Vec<Server> = (1..=count).map(|port| any_server(rng, port)).collect();
-        let mut lists = both(&servers);
+        let mut lists = [peers(&servers), peers(&servers)];
         let mut now_s = 1000;
         let mut held: Vec<PeerId> = Vec::new();
         for n in 0..700 {
-            let mut tries = [(); 2].map(|()| Tries::default());
+            let (mut tries, mut tried) = (Tries::default(), (Vec::new(), false));
             // A request may try some peers at once.
             for _ in 0..[1, 1, 1, 4, 40][rng.usize(..5)] {
-                let picks = [0, 1].map(|l| lists[l].pick(&mut tries[l], now_s));
+                let picks = [
+                    lists[0].pick(&mut tries, now_s),
+                    scanned(&mut lists[1], &mut tried, now_s),
+                ];
                 let shown = format!("seed {seed}, choice {n}, {count} servers");
                 assert_eq!(picks[0], picks[1], "{shown}");
                 let Some(id) = picks[0] else {
@@ -266,20 +311,6 @@ fn a_long_list_has_the_choices_of_a_scan() {
                 lists.iter_mut().for_each(|list| list.set_servers(&servers));
             }
         }
-    }
-}
-
-#[test]
-fn a_list_is_scanned_up_to_a_length() {
-    for (count, is_scanned) in [
-        (SCANNED_MAX - 1, true),
-        (SCANNED_MAX, true),
-        (SCANNED_MAX + 1, false),
-    ] {
-        let servers: Vec<Server> = (1..=count as u16).map(|port| server(port, 1)).collect();
-        let mut peers = peers(&servers);
-        assert_eq!(sequence(&mut peers, 3), "1 2 3");
-        assert_eq!(peers.primary.is_scanned(), is_scanned, "{count}");
     }
 }
 

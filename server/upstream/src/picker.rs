@@ -74,12 +74,15 @@ impl Picker {
     /// Chooses a server. Its place among `max_conns` is released by [`Picker::finish`] or on drop. `now_ms` is monotonic.
     pub fn pick(&mut self, now_ms: u64, resolve: Resolve<'_>) -> Pick {
         self.release();
-        let group = Rc::clone(&self.group);
-        let Some(followed) = &group.followed else {
+        if self.group.followed.is_none() {
             return match self.choose(now_ms) {
                 Some(chosen) => Pick::Chosen(chosen),
                 None => Pick::None,
             };
+        }
+        let group = Rc::clone(&self.group);
+        let Some(followed) = &group.followed else {
+            return Pick::None;
         };
         // First without waiting, if the known addresses are not stale; then with all that can be known.
         for needed in [false, true] {

@@ -133,7 +133,7 @@ fn call(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>, may_reuse: bool) -> F
     let route = Route {
         addr: chosen.addr.clone(),
         protocol,
-        head_bytes: run.gateway.head_bytes(x, &http),
+        head_bytes: run.gateway.head_bytes(conf),
         pool: pool.map(|pool| bound(pool.of_kind(protocol.id as u8), &options)),
         options: options.clone(),
         timeouts: conf.timeouts,

@@ -36,8 +36,8 @@ pub trait Gateway: Sync {
     fn protocol(&self) -> &'static ProtocolSpec;
 
     /// Maximum size of a response head, bytes.
-    fn head_bytes(&self, x: &Exchange, http: &Http) -> usize {
-        let size = self.conf(x, http).buffering.head_bytes;
+    fn head_bytes(&self, conf: &UpstreamConf) -> usize {
+        let size = conf.buffering.head_bytes;
         size.map_or(self.protocol().head_bytes, |bytes| bytes as usize)
     }
 

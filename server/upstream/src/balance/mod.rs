@@ -2,4 +2,3 @@
 
 pub mod round_robin;
 mod tournament;
-pub mod weights;

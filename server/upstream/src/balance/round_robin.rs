@@ -3,8 +3,8 @@
 //! Each choice adds to every usable peer its effective weight; the peer with the largest sum is chosen and reduced by the
 //! total. A failure lowers the effective weight, each choice raises it by one up to the weight.
 //!
-//! A short list is scanned. A long one has the sums in a [`Tournament`]: the choices are the same, at O(log n) each. There
-//! a sum is a function of the count of choices, so a peer is touched only if it is chosen or its state changes.
+//! The sums are in a [`Tournament`]: a choice costs O(log n). A sum is a function of the count of choices, so a peer is touched
+//! only if it is chosen or its state changes.
 //!
 //! Source: nginx documentation, `upstream`; nginx's behaviour.
 
@@ -27,18 +27,13 @@ pub struct Tried {
 pub struct RoundRobin {
     /// The peers by their numbers in the list.
     list: Vec<u32>,
-    tournament: Option<Box<Large>>,
-}
-
-/// State of a long list.
-#[derive(Debug)]
-struct Large {
+    /// Empty before the first choice.
     sums: Tournament,
     /// Numbers of peers with a changed state.
     changed: Vec<u32>,
     /// Numbers of peers that failed, with the second at which they may be tried again.
     awaited: BinaryHeap<Reverse<(u64, u32)>>,
-    /// Numbers of peers whose effective weight is below their weight.
+    /// Numbers of peers with an effective weight below their weight.
     rising: Vec<u32>,
 }
 
@@ -73,11 +68,6 @@ impl RoundRobin {
         &self.list
     }
 
-    /// Whether the last choice was made by a scan.
-    pub fn is_scanned(&self) -> bool {
-        self.tournament.is_none()
-    }
-
     /// Sets the list. Peers that stay keep their sums; the tournament must have been closed.
     pub fn set_list(&mut self, list: Vec<u32>, peers: &mut [Peer]) {
         for (n, at) in (0..).zip(&list) {
@@ -88,99 +78,42 @@ impl RoundRobin {
 
     /// Ends the tournament; the peers take their sums from it.
     pub fn close(&mut self, peers: &mut [Peer]) {
-        let Some(large) = self.tournament.take() else {
+        if self.sums.is_empty() {
             return;
-        };
+        }
         for (n, at) in (0..).zip(&self.list) {
             let weights = &mut peers[*at as usize].weights;
-            if let Some((sum, _)) = large.sums.get(n) {
+            if let Some((sum, _)) = self.sums.get(n) {
                 weights.current = sum;
             }
             (weights.is_changed, weights.is_awaited) = (false, false);
             weights.is_rising = false;
         }
+        *self = Self {
+            list: std::mem::take(&mut self.list),
+            ..Self::default()
+        };
     }
 
     /// Notes that a peer of the list has failed, has become full, or the contrary.
-    #[inline]
     pub fn changed(&mut self, peer: &mut Peer) {
-        if let Some(large) = &mut self.tournament
-            && !peer.weights.is_changed
-        {
+        if !self.sums.is_empty() && !peer.weights.is_changed {
             peer.weights.is_changed = true;
-            large.changed.push(peer.number);
+            self.changed.push(peer.number);
         }
     }
 
-    /// Chooses among the peers that were not tried, and marks the choice; returns the index of the peer. Lists with more peers
-    /// than `scanned_max` are not scanned.
-    #[inline]
-    pub fn pick(
-        &mut self,
-        peers: &mut [Peer],
-        tried: &mut Tried,
-        now_s: u64,
-        scanned_max: usize,
-    ) -> Option<u32> {
-        let n = match self.list.len() <= scanned_max {
-            true => scan(&self.list, peers, tried, now_s),
-            false => {
-                let list = &self.list;
-                let large =
-                    (self.tournament).get_or_insert_with(|| Box::new(Large::new(list, peers)));
-                large.pick(list, peers, tried, now_s)
+    /// Chooses among the peers that were not tried, and marks the choice; returns the index of the peer.
+    pub fn pick(&mut self, peers: &mut [Peer], tried: &mut Tried, now_s: u64) -> Option<u32> {
+        if self.sums.is_empty() {
+            self.sums = Tournament::new(self.list.len());
+            for at in &self.list {
+                let peer = &mut peers[*at as usize];
+                peer.weights.is_changed = true;
+                self.changed.push(peer.number);
             }
-        }?;
-        tried.add(n);
-        let at = self.list[n as usize];
-        let peer = &mut peers[at as usize];
-        peer.failures.chosen(now_s);
-        if peer.failures.count() > 0 {
-            self.changed(peer);
         }
-        Some(at)
-    }
-}
-
-/// Chooses by looking at each peer.
-fn scan(list: &[u32], peers: &mut [Peer], tried: &Tried, now_s: u64) -> Option<u32> {
-    let mut best: Option<(u32, i64)> = None;
-    let mut total = 0;
-    for (n, at) in (0..).zip(list) {
-        let peer = &mut peers[*at as usize];
-        if !peer.is_usable(now_s) || tried.has(n) {
-            continue;
-        }
-        let weights = &mut peer.weights;
-        weights.current += weights.effective;
-        total += weights.effective;
-        if weights.effective < weights.weight {
-            weights.effective += 1;
-        }
-        if best.is_none_or(|(_, best)| weights.current > best) {
-            best = Some((n, weights.current));
-        }
-    }
-    let (n, _) = best?;
-    peers[list[n as usize] as usize].weights.current -= total;
-    Some(n)
-}
-
-impl Large {
-    fn new(list: &[u32], peers: &mut [Peer]) -> Self {
-        for at in list {
-            peers[*at as usize].weights.is_changed = true;
-        }
-        Self {
-            sums: Tournament::new(list.len()),
-            changed: (0..list.len() as u32).collect(),
-            awaited: BinaryHeap::new(),
-            rising: Vec::new(),
-        }
-    }
-
-    fn pick(&mut self, list: &[u32], peers: &mut [Peer], tried: &Tried, now_s: u64) -> Option<u32> {
-        self.look(list, peers, now_s);
+        self.look(peers, now_s);
         // A peer that was tried takes no part in this choice, and keeps its sum.
         let mut left_out = Vec::new();
         for n in tried.numbers() {
@@ -196,32 +129,39 @@ impl Large {
             self.sums.put(n, sum, slope);
             self.sums.update(n);
         }
-        let winner = winner?;
-        if let Some((sum, slope)) = self.sums.get(winner) {
-            self.sums.put(winner, sum - total, slope);
-            self.sums.update(winner);
+        let n = winner?;
+        if let Some((sum, slope)) = self.sums.get(n) {
+            self.sums.put(n, sum - total, slope);
+            self.sums.update(n);
         }
-        self.raise(list, peers, tried);
-        Some(winner)
+        self.raise(peers, tried);
+        tried.add(n);
+        let at = self.list[n as usize];
+        let peer = &mut peers[at as usize];
+        peer.failures.chosen(now_s);
+        if peer.failures.count() > 0 {
+            self.changed(peer);
+        }
+        Some(at)
     }
 
     /// Looks at the peers with a changed state.
-    fn look(&mut self, list: &[u32], peers: &mut [Peer], now_s: u64) {
+    fn look(&mut self, peers: &mut [Peer], now_s: u64) {
         while let Some(Reverse((at_s, n))) = self.awaited.peek().copied()
             && at_s <= now_s
         {
             self.awaited.pop();
-            let weights = &mut peers[list[n as usize] as usize].weights;
+            let weights = &mut peers[self.list[n as usize] as usize].weights;
             weights.is_awaited = false;
             if !std::mem::replace(&mut weights.is_changed, true) {
                 self.changed.push(n);
             }
         }
         // One pass over all nodes is cheaper than many ways to the root.
-        let is_bulk = self.changed.len() > list.len() / BULK;
+        let is_bulk = self.changed.len() > self.list.len() / BULK;
         let mut changed = std::mem::take(&mut self.changed);
         for n in changed.drain(..) {
-            let peer = &mut peers[list[n as usize] as usize];
+            let peer = &mut peers[self.list[n as usize] as usize];
             let is_usable = peer.is_usable(now_s);
             let weights = &mut peer.weights;
             weights.is_changed = false;
@@ -252,11 +192,11 @@ impl Large {
     }
 
     /// Raises effective weights that are below the weight, of peers that took part in the choice.
-    fn raise(&mut self, list: &[u32], peers: &mut [Peer], tried: &Tried) {
-        let is_bulk = self.rising.len() > list.len() / BULK;
+    fn raise(&mut self, peers: &mut [Peer], tried: &Tried) {
+        let is_bulk = self.rising.len() > self.list.len() / BULK;
         let mut rising = std::mem::take(&mut self.rising);
         rising.retain(|n| {
-            let weights = &mut peers[list[*n as usize] as usize].weights;
+            let weights = &mut peers[self.list[*n as usize] as usize].weights;
             let Some((sum, _)) = self.sums.get(*n) else {
                 weights.is_rising = false;
                 return false;
@@ -283,5 +223,3 @@ impl Large {
 const FEW: usize = 4;
 /// One over this share of a list is looked at as a whole.
 const BULK: usize = 16;
-/// Longest list that is scanned: up to this length a scan takes less time than a tournament.
-pub const SCANNED_MAX: usize = 32;

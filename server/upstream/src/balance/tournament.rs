@@ -7,7 +7,7 @@
 //! Source: Basch, Guibas, Hershberger, "Data structures for mobile data" (1999), section 4.
 
 /// The tree of entries and winners.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Tournament {
     /// From 1 on; the children of `n` are `2 n` and `2 n + 1`, and the second half are the entries.
     nodes: Vec<Node>,
@@ -44,6 +44,11 @@ impl Tournament {
             now: 0,
             total: 0,
         }
+    }
+
+    /// Whether no entry can take part.
+    pub(super) fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
     }
 
     fn leaf(&self, n: u32) -> usize {

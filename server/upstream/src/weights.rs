@@ -3,16 +3,16 @@
 /// The weights of one peer.
 #[derive(Clone, Debug)]
 pub struct Weights {
-    pub(super) weight: i64,
-    pub(super) effective: i64,
+    pub(crate) weight: i64,
+    pub(crate) effective: i64,
     /// The sum; of a peer in a tournament, an earlier one.
-    pub(super) current: i64,
+    pub(crate) current: i64,
     /// Its state has changed since the tournament looked at it.
-    pub(super) is_changed: bool,
+    pub(crate) is_changed: bool,
     /// The tournament will look at it at a later time.
-    pub(super) is_awaited: bool,
+    pub(crate) is_awaited: bool,
     /// The tournament raises its effective weight at each choice.
-    pub(super) is_rising: bool,
+    pub(crate) is_rising: bool,
 }
 
 impl Weights {
