@@ -8,9 +8,10 @@ use std::sync::Arc;
 
 use rustls::client::Resumption;
 use rustls::crypto::aws_lc_rs;
-use rustls::{Error, KeyLog, NoKeyLog, RootCertStore, SupportedProtocolVersion, compress, version};
+use rustls::{Error, KeyLog, NoKeyLog, RootCertStore, compress};
 
 use super::client_conn::AnyServer;
+use super::versions::Versions;
 
 /// Settings of connections to a server; sessions to be resumed are kept with them.
 #[derive(Clone, Debug)]
@@ -38,28 +39,6 @@ pub struct ClientOptions {
     pub key_log: Option<Arc<dyn KeyLog>>,
 }
 
-/// Versions of TLS that a client offers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum ClientVersions {
-    /// 1.2 alone.
-    Tls12,
-    /// 1.3 alone.
-    Tls13,
-    /// 1.2 and 1.3.
-    #[default]
-    Both,
-}
-
-impl ClientVersions {
-    fn list(self) -> &'static [&'static SupportedProtocolVersion] {
-        match self {
-            Self::Tls12 => ONLY_12,
-            Self::Tls13 => ONLY_13,
-            Self::Both => rustls::ALL_VERSIONS,
-        }
-    }
-}
-
 impl ClientConfig {
     /// Settings that offer these protocols by ALPN, the first the most wanted, and keep at most `sessions` sessions for
     /// resumption, 0 for none.
@@ -73,7 +52,7 @@ impl ClientConfig {
             early_data: false,
             key_log: None,
         };
-        Self::with_options(trust, ClientVersions::Both, options, sessions)
+        Self::with_options(trust, Versions::Both, options, sessions)
     }
 
     /// Settings with these versions and options; `sessions` as in [`Self::new`].
@@ -82,7 +61,7 @@ impl ClientConfig {
     /// Those of [`Self::new`].
     pub fn with_options(
         trust: ServerTrust,
-        versions: ClientVersions,
+        versions: Versions,
         options: ClientOptions,
         sessions: usize,
     ) -> Result<Self, Error> {
@@ -128,6 +107,3 @@ impl ClientOptions {
         };
     }
 }
-
-static ONLY_12: &[&SupportedProtocolVersion] = &[&version::TLS12];
-static ONLY_13: &[&SupportedProtocolVersion] = &[&version::TLS13];

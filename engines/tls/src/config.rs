@@ -16,6 +16,7 @@ use super::keys::{Identities, Identity};
 use super::policy::Policy;
 use super::resume::{KeyRing, SessionCache, now_s};
 use super::verify::{Authorities, Reason, Verified};
+use super::versions::Versions;
 use super::x509::Crl;
 
 /// The TLS settings of one server.
@@ -36,10 +37,8 @@ pub struct Settings {
     pub identities: Vec<Identity>,
     /// The certificates come with each handshake ([`Config::with`]).
     pub late: bool,
-    /// Whether TLS 1.2 is spoken.
-    pub tls12: bool,
-    /// Whether TLS 1.3 is spoken.
-    pub tls13: bool,
+    /// Versions that are spoken.
+    pub versions: Versions,
     /// Cipher suites of TLS 1.2.
     pub ciphers: Ciphers,
     /// Cipher suites of TLS 1.3, where not all.
@@ -73,8 +72,7 @@ impl Default for Settings {
         Self {
             identities: Vec::new(),
             late: false,
-            tls12: true,
-            tls13: true,
+            versions: Versions::default(),
             ciphers: Ciphers::default(),
             ciphers13: None,
             prefer_server_ciphers: false,

@@ -36,10 +36,11 @@ mod scratch;
 mod secret;
 mod staple;
 mod verify;
+mod versions;
 mod x509;
 
 pub use ciphers::{CipherFault, Ciphers};
-pub use client_config::{ClientConfig, ClientOptions, ClientVersions, ServerTrust};
+pub use client_config::{ClientConfig, ClientOptions, ServerTrust};
 pub use client_conn::{AnyServer, ClientConn};
 pub use config::{ClientAuth, ClientCertError, ClientMode, Config, Settings};
 pub use conn::{Conn, Info};
@@ -55,4 +56,5 @@ pub use rustls::pki_types::ServerName;
 pub use scratch::Scratch;
 pub use staple::Staple;
 pub use verify::{Authorities, Reason, Verified};
+pub use versions::Versions;
 pub use x509::{Certificate, Crl, FileFault};

@@ -8,9 +8,7 @@ use std::sync::Arc;
 use aws_lc_rs::digest::{self, SHA256};
 use rustls::crypto::{CryptoProvider, aws_lc_rs as provider};
 use rustls::server::NoServerSessionStorage;
-use rustls::{
-    DistinguishedName, ServerConfig, SupportedCipherSuite, SupportedProtocolVersion, version,
-};
+use rustls::{DistinguishedName, ServerConfig, SupportedCipherSuite};
 
 use super::ciphers::TLS13;
 use super::client::AnyClient;
@@ -51,14 +49,13 @@ impl Settings {
         key.clear();
         let flags = [
             self.late,
-            self.tls12,
-            self.tls13,
             self.ciphers13.is_some(),
             self.prefer_server_ciphers,
             self.compress,
             self.reject,
         ];
         key.extend(flags.map(u8::from));
+        key.push(self.versions as u8);
         let mut number = |number: u64| key.extend(number.to_be_bytes());
         number(self.session_timeout_s);
         number(self.early_data_bytes.into());
@@ -97,7 +94,7 @@ impl Policy {
     /// Errors of rustls about incompatible settings.
     pub fn build(settings: Settings) -> Result<Self, rustls::Error> {
         let builder = ServerConfig::builder_with_provider(Arc::new(crypto(&settings)))
-            .with_protocol_versions(&versions(&settings))?;
+            .with_protocol_versions(settings.versions.list())?;
         let builder = match &settings.client {
             Some(client) => {
                 builder.with_client_cert_verifier(Arc::new(AnyClient::new(hints(client))))
@@ -188,12 +185,6 @@ fn crypto(settings: &Settings) -> CryptoProvider {
     }
 }
 
-fn versions(settings: &Settings) -> Vec<&'static SupportedProtocolVersion> {
-    let tls12 = settings.tls12.then_some(&version::TLS12);
-    let tls13 = settings.tls13.then_some(&version::TLS13);
-    tls12.into_iter().chain(tls13).collect()
-}
-
 /// Names of authorities that are sent to clients.
 fn hints(client: &ClientAuth) -> Vec<DistinguishedName> {
     let mut names: Vec<&[u8]> = Vec::new();
@@ -251,7 +242,9 @@ impl Parts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Authorities, Ciphers, ClientMode, Groups, KeyRing, SessionCache, TicketKey};
+    use crate::{
+        Authorities, Ciphers, ClientMode, Groups, KeyRing, SessionCache, TicketKey, Versions,
+    };
 
     #[derive(Debug)]
     struct Ring;
@@ -295,8 +288,8 @@ mod tests {
     fn each_setting_makes_another_policy() {
         let changes: [fn(&mut Settings); 15] = [
             |s| s.late = true,
-            |s| s.tls12 = false,
-            |s| s.tls13 = false,
+            |s| s.versions = Versions::Tls12,
+            |s| s.versions = Versions::Tls13,
             |s| s.ciphers = Ciphers::parse("ECDHE-RSA-AES128-GCM-SHA256").expect("it is built"),
             |s| s.ciphers13 = Ciphers::parse_tls13("TLS_AES_128_GCM_SHA256").ok(),
             |s| s.prefer_server_ciphers = true,

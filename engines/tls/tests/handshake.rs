@@ -13,7 +13,9 @@ use pair::{
     OneKey, Pair, Wishes, build, client_config, identity, intermediate, root, self_signed, settings,
 };
 use rustls::{CipherSuite, NamedGroup, ProtocolVersion, SignatureScheme, version};
-use tls::{Chain, Ciphers, Config, Groups, Identity, Key, Policy, SessionCache, Settings};
+use tls::{
+    Chain, Ciphers, Config, Groups, Identity, Key, Policy, SessionCache, Settings, Versions,
+};
 
 const TLS12: &[&rustls::SupportedProtocolVersion] = &[&version::TLS12];
 const TLS13: &[&rustls::SupportedProtocolVersion] = &[&version::TLS13];
@@ -79,10 +81,13 @@ fn records_in_one_read_are_all_taken_in_order() {
 
 #[test]
 fn versions_that_are_off_are_not_spoken() {
-    for (tls12, tls13) in [(true, false), (false, true)] {
+    for (versions, tls12, tls13) in [
+        (Versions::Tls12, true, false),
+        (Versions::Tls13, false, true),
+        (Versions::Both, true, true),
+    ] {
         let server = build(Settings {
-            tls12,
-            tls13,
+            versions,
             ..settings("localhost")
         });
         let agreed = |versions| Pair::shake(&client_config(only(versions)), &server, "localhost");

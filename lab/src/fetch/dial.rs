@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tls::{ClientOptions, ClientVersions};
+use tls::{ClientOptions, Versions};
 
 use super::key_log::KeyLog;
 use super::sessions::Sessions;
@@ -39,7 +39,7 @@ pub struct TlsOptions {
     /// Whose certificates are taken.
     pub trust: Trust,
     /// Versions that are offered.
-    pub versions: ClientVersions,
+    pub versions: Versions,
     /// Whether certificates may come compressed (RFC 8879).
     pub certificate_compression: bool,
     /// Sessions for resumption.
@@ -111,7 +111,7 @@ impl Default for TlsOptions {
     fn default() -> Self {
         Self {
             trust: Trust::default(),
-            versions: ClientVersions::default(),
+            versions: Versions::default(),
             certificate_compression: true,
             sessions: Sessions::none(),
             early_data: false,

@@ -36,7 +36,7 @@ pub use record::{ConnectionRecord, Handshake, Read, TlsRecord};
 pub use resolve::{Lookup, resolve};
 pub use response::{MAX_BODY_BYTES, Piece, Response};
 pub use sessions::Sessions;
-pub use tls::ClientVersions as Versions;
+pub use tls::Versions;
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tls::{ClientConfig, ClientOptions, ClientVersions};
+use tls::{ClientConfig, ClientOptions, Versions};
 
 use crate::client::trust::{SESSIONS, Trust, server_trust};
 use crate::client::{Protocol, Url};
@@ -16,7 +16,7 @@ pub struct Sessions(Option<Arc<Mutex<Kept>>>);
 #[derive(Default)]
 struct Kept {
     /// Sessions are kept with the settings that they came by.
-    configs: Vec<(Trust, ClientVersions, ClientConfig)>,
+    configs: Vec<(Trust, Versions, ClientConfig)>,
     /// The protocol that servers have given tickets for, by host and port.
     protocols: HashMap<(String, u16), Protocol>,
 }
@@ -45,7 +45,7 @@ impl Sessions {
     pub(super) fn config(
         &self,
         trust: &Trust,
-        versions: ClientVersions,
+        versions: Versions,
         offered: ClientOptions,
     ) -> Result<ClientConfig, String> {
         let Some(kept) = &self.0 else {
@@ -83,7 +83,7 @@ fn key(server: &Url) -> (String, u16) {
 
 fn build(
     trust: &Trust,
-    versions: ClientVersions,
+    versions: Versions,
     offered: ClientOptions,
     sessions: usize,
 ) -> Result<ClientConfig, String> {

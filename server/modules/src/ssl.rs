@@ -54,7 +54,7 @@ settings! {
     /// Settings of a server.
     pub(crate) struct SslSrv: Server / PLAIN {
         /// Enabled versions of TLS.
-        protocols "ssl_protocols": Protocols = Protocols::ALL, "TLSv1.2 TLSv1.3", HS;
+        protocols "ssl_protocols": Protocols = Protocols(tls::Versions::Both), "TLSv1.2 TLSv1.3", HS;
         /// Cipher suites of TLS 1.2, as OpenSSL lists them.
         ciphers "ssl_ciphers": Given = Given::default(), "HIGH:!aNULL:!MD5", HS;
         /// Whether the server's order of cipher suites counts, not the client's.

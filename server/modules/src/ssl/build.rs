@@ -6,7 +6,7 @@ use conf::{Builder, ConfError, Directive};
 use server_http::assemble::ConfigBuilder;
 use tls::{
     Authorities, CipherFault, Ciphers, ClientAuth, ClientMode, Groups, Identity, KeyRing, Policy,
-    Settings,
+    Settings, Versions,
 };
 
 use super::alike::{is_alike, is_shareable};
@@ -105,8 +105,7 @@ fn settings(
     }
     let conf: &SslSrv = b.server_conf(server);
     let mut settings = Settings {
-        tls12: conf.protocols.tls12,
-        tls13: conf.protocols.tls13,
+        versions: conf.protocols.0,
         prefer_server_ciphers: *conf.prefer_server_ciphers,
         session_timeout_s: conf.session_timeout.0,
         compress: *conf.certificate_compression,
@@ -116,7 +115,8 @@ fn settings(
     };
     let (early_data, tickets) = (*conf.early_data, *conf.session_tickets);
     let cache = conf.cache.clone().unwrap_or_default();
-    settings.ciphers = ciphers(b, said.ciphers.as_deref(), settings.tls12, read)?;
+    let has_tls12 = settings.versions != Versions::Tls13;
+    settings.ciphers = ciphers(b, said.ciphers.as_deref(), has_tls12, read)?;
     let is_dynamic = dynamic::is_dynamic(&said.certificates, &said.keys);
     settings.late = is_dynamic;
     let ocsp = stapled(b, &said, is_dynamic, read)?;

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use conf::{ConfError, Directive};
-use tls::{Ciphers, Groups, KeyRing, Settings};
+use tls::{Ciphers, Groups, KeyRing, Settings, Versions};
 
 /// Does what one command says.
 pub(super) fn apply(
@@ -19,6 +19,10 @@ pub(super) fn apply(
     let failed = |why: &str| {
         let text = format!("SSL_CONF_cmd(\"{name}\", \"{value}\") failed ({why})");
         ConfError::word(d, d.word(1), text)
+    };
+    let common = |versions: Versions| {
+        let left = settings.versions.common(versions);
+        left.ok_or_else(|| failed("no version of TLS is left"))
     };
     match name.to_ascii_lowercase().as_str() {
         "ciphersuites" => {
@@ -35,12 +39,12 @@ pub(super) fn apply(
         }
         "minprotocol" => match value {
             "None" | "SSLv3" | "TLSv1" | "TLSv1.1" | "TLSv1.2" => {}
-            "TLSv1.3" => settings.tls12 = false,
+            "TLSv1.3" => settings.versions = common(Versions::Tls13)?,
             _ => return Err(failed("no such version")),
         },
         "maxprotocol" => match value {
             "None" | "TLSv1.3" => {}
-            "TLSv1.2" => settings.tls13 = false,
+            "TLSv1.2" => settings.versions = common(Versions::Tls12)?,
             _ => return Err(failed("rustls has TLSv1.2 and TLSv1.3")),
         },
         "options" => {
@@ -52,9 +56,6 @@ pub(super) fn apply(
         // See `certificate`.
         "certificate" | "privatekey" => {}
         _ => return Err(failed("it is not supported")),
-    }
-    if !settings.tls12 && !settings.tls13 {
-        return Err(failed("no version of TLS is left"));
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use conf::{Arity, ConfError, Directive};
 use server_base::config::ConfigContext;
 use server_base::from_args::FromArgs;
 use server_base::keyword;
-use tls::ClientMode;
+use tls::{ClientMode, Versions};
 
 /// A directive with one word whose meaning is looked at when all have been read; none where it is not given.
 #[derive(Clone, Debug, Default)]
@@ -60,17 +60,7 @@ impl FromArgs for Seconds {
 
 /// `ssl_protocols`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Protocols {
-    pub(crate) tls12: bool,
-    pub(crate) tls13: bool,
-}
-
-impl Protocols {
-    pub(crate) const ALL: Self = Self {
-        tls12: true,
-        tls13: true,
-    };
-}
+pub(crate) struct Protocols(pub(crate) Versions);
 
 impl FromArgs for Protocols {
     const ARITY: Arity = Arity::ONE_MORE;
@@ -78,9 +68,11 @@ impl FromArgs for Protocols {
 
     fn parse(b: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
         let bits = conf::mask(b.conf_loader(), d, NAMES)?;
-        let protocols = Self {
-            tls12: bits & TLS12 != 0,
-            tls13: bits & TLS13 != 0,
+        let versions = match (bits & TLS12 != 0, bits & TLS13 != 0) {
+            (true, true) => Some(Versions::Both),
+            (true, false) => Some(Versions::Tls12),
+            (false, true) => Some(Versions::Tls13),
+            (false, false) => None,
         };
         let mut obsolete = d.args.iter().filter(|word| {
             let supported = [&b"TLSv1.2"[..], b"TLSv1.3"];
@@ -89,15 +81,16 @@ impl FromArgs for Protocols {
                 .any(|name| name.eq_ignore_ascii_case(&word.text))
         });
         let Some(word) = obsolete.next() else {
-            return Ok(protocols);
+            // The directive has an argument, so a version is there.
+            return Ok(Self(versions.unwrap_or_default()));
         };
         let text = format!("protocol \"{}\" is not supported", word.as_str());
         let hint = "rustls has TLSv1.2 and TLSv1.3; what is older can be broken (RFC 8996)";
-        if bits & (TLS12 | TLS13) == 0 {
+        let Some(versions) = versions else {
             return Err(ConfError::word(d, word, text).with_hint(hint));
-        }
+        };
         b.warn(ConfError::word(d, word, format!("{text}, ignored")));
-        Ok(protocols)
+        Ok(Self(versions))
     }
 }
 
