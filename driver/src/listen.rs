@@ -18,7 +18,7 @@ use rustix::fs::Mode;
 use rustix::net::{
     AddressFamily, Protocol, SocketAddrUnix, SocketFlags, SocketType, ipproto, sockopt,
 };
-use server_base::listen::{KeepAlive, ListenAddr, SocketOptions};
+use server_base::listen::{KeepAlive, ListenAddr, SocketOptions, UnixAccess};
 use sys::socket::{set_tcp_defer_accept, set_tcp_fastopen};
 
 /// A socket that listens, and the options that could not be set.
@@ -130,8 +130,10 @@ fn bind_only(
     let mut refused = Vec::new();
     let socket = match address {
         ListenAddr::Inet(address) => bind_inet(*address, options, sharing, &mut refused)?,
-        ListenAddr::Unix(path) if options.owner_only => bind_unix_for_owner(path)?,
-        ListenAddr::Unix(path) => bind_unix(path)?,
+        ListenAddr::Unix(path) => match options.access {
+            UnixAccess::Everybody => bind_unix(path)?,
+            UnixAccess::Owner => bind_unix_for_owner(path)?,
+        },
     };
     configure(&socket, address, options, &mut refused);
     Ok(Bound { socket, refused })
@@ -439,7 +441,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("firstbyte-owner-{}", std::process::id()));
         let _ = std::fs::remove_file(&path);
         let options = SocketOptions {
-            owner_only: true,
+            access: UnixAccess::Owner,
             ..SocketOptions::default()
         };
         // It does not listen yet, so no client can have been there before the mode was set.

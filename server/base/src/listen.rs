@@ -75,8 +75,17 @@ pub struct SocketOptions {
     pub keepalive: Option<KeepAlive>,
     /// TCP_FASTOPEN queue length.
     pub fastopen: Option<i32>,
-    /// The file of a UNIX-domain socket has the mode 0600, not 0666.
-    pub owner_only: bool,
+    /// Users who may connect to a UNIX-domain socket.
+    pub access: UnixAccess,
+}
+
+/// Users who may connect to a UNIX-domain socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnixAccess {
+    /// All: the mode of its file is 0666.
+    Everybody,
+    /// Its owner: the mode is 0600.
+    Owner,
 }
 
 impl Default for SocketOptions {
@@ -91,7 +100,7 @@ impl Default for SocketOptions {
             multipath: false,
             keepalive: None,
             fastopen: None,
-            owner_only: false,
+            access: UnixAccess::Everybody,
         }
     }
 }

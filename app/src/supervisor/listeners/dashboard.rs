@@ -9,7 +9,7 @@ use std::path::Path;
 
 use rustix::fs::{AtFlags, CWD, Uid, chownat};
 use server_base::errlog::Printable;
-use server_base::listen::{Listen, ListenAddr, SocketOptions};
+use server_base::listen::{Listen, ListenAddr, SocketOptions, UnixAccess};
 use server_http::MainConf;
 
 use super::Listener;
@@ -19,7 +19,7 @@ use crate::supervisor::account::Account;
 impl Listener {
     /// Whether store processes accept from it, not workers.
     pub(crate) fn is_dashboard(&self) -> bool {
-        self.listen.options.owner_only
+        self.listen.options.access == UnixAccess::Owner
     }
 
     /// Returns a copy for a store process.
@@ -38,7 +38,7 @@ pub(crate) fn listen_of(main: &MainConf) -> Option<Listen> {
     Some(Listen {
         addr: ListenAddr::Unix(socket.path()?.to_owned()),
         options: SocketOptions {
-            owner_only: true,
+            access: UnixAccess::Owner,
             ..SocketOptions::default()
         },
     })
