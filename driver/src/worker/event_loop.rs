@@ -108,7 +108,7 @@ pub trait EventLoop: Sized {
         }
         self.parts().0.closing.clear();
         let (tables, shared) = self.parts();
-        if shared.wants.arms {
+        if shared.wants.has_arms() {
             let clients = &mut tables.clients;
             shared
                 .arms

@@ -158,7 +158,7 @@ impl<N: Net> Shared<N> {
         self.wants = generation.wants;
         self.read_us = 0;
         self.arms.cpu.set_clock(cpu_clock(&self.env, self.wants));
-        if !self.wants.arms {
+        if !self.wants.has_arms() {
             self.arms.look = ArmLook::default();
         }
         std::mem::replace(&mut self.generation, generation)
@@ -240,7 +240,7 @@ fn queues(wakers: WakeQueue) -> Queues {
 
 /// The clock for processor times of connections, which only experiments need.
 fn cpu_clock(env: &Env, wants: Wants) -> Option<ReadClock> {
-    env.cpu_ns.filter(|_| wants.arms)
+    env.cpu_ns.filter(|_| wants.has_arms())
 }
 
 /// Passes of one turn, so that a client that always has more to say does not keep a thread.

@@ -14,12 +14,22 @@ pub struct Wants {
     pub holds_log: bool,
     /// Share of the connections that are recorded for the store, in hundredths of a percent.
     pub connections: u64,
-    /// There are experiments: connections have figures for their arms.
-    pub arms: bool,
-    /// The figures of a closed connection go to the store.
-    pub arm_records: bool,
+    /// Figures of connections for the arms of experiments.
+    pub arms: ArmFigures,
     /// Whether anything is wanted: read for each request, so it is one field.
     any: bool,
+}
+
+/// Figures of connections for the arms of experiments.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ArmFigures {
+    /// None: there are no experiments.
+    #[default]
+    Off,
+    /// They are counted.
+    Counted,
+    /// They are counted, and those of a closed connection go to the store.
+    Stored,
 }
 
 impl Wants {
@@ -53,16 +63,24 @@ impl Wants {
     /// Returns those of experiments, with a store or without.
     pub(crate) fn arms(has_store: bool) -> Self {
         Self {
-            arms: true,
-            arm_records: has_store,
+            arms: match has_store {
+                true => ArmFigures::Stored,
+                false => ArmFigures::Counted,
+            },
             ..Self::default()
         }
+    }
+
+    /// Whether connections have figures for arms.
+    #[inline]
+    pub fn has_arms(&self) -> bool {
+        self.arms != ArmFigures::Off
     }
 
     /// Whether connections may be recorded.
     #[inline]
     pub fn records(&self) -> bool {
-        self.connections > 0 || self.arms
+        self.connections > 0 || self.has_arms()
     }
 
     /// Whether any events are wanted.
@@ -77,8 +95,7 @@ impl Wants {
         self.samples |= other.samples;
         self.holds_log |= other.holds_log;
         self.connections = self.connections.max(other.connections);
-        self.arms |= other.arms;
-        self.arm_records |= other.arm_records;
+        self.arms = self.arms.max(other.arms);
         self.any = self.share != 0 || self.records();
     }
 }

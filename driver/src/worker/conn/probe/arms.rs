@@ -15,6 +15,7 @@ use server_http::arm_meters::ArmMeter;
 use server_http::exchange::Exchange;
 use server_http::experiments::ArmId;
 use server_http::http::Http;
+use server_http::wants::ArmFigures;
 
 use super::super::state::{ClosedBy, Conn};
 use super::arm_figures::EndedBy;
@@ -35,7 +36,8 @@ impl From<ClosedBy> for EndedBy {
 /// A handshake is for this server: adds its arm.
 pub(crate) fn named<N: Net>(c: &mut Conn<N::Socket>, sh: &Shared<N>, server: usize) {
     let http = &sh.generation.http;
-    if let (true, Some(arm)) = (sh.wants.arms, http.servers[server].arm)
+    if sh.wants.has_arms()
+        && let Some(arm) = http.servers[server].arm
         && let Some(recording) = c.probe.recording_mut()
     {
         join_host(recording, http, arm);
@@ -138,7 +140,12 @@ pub(super) fn end<N: Net>(recording: &mut Recording, sh: &Shared<N>, duration_ms
         return;
     };
     figures.add_counts(recording.cpu_ns);
-    let Some(sink) = sh.env.samples.as_ref().filter(|_| sh.wants.arm_records) else {
+    let Some(sink) = sh
+        .env
+        .samples
+        .as_ref()
+        .filter(|_| sh.wants.arms == ArmFigures::Stored)
+    else {
         return;
     };
     let narrow = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);

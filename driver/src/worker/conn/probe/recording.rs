@@ -26,11 +26,11 @@ use crate::worker::state::serving::Exchanges;
 pub(super) fn accepted<N: Net>(c: &mut Conn<N::Socket>, sh: &Shared<N>) {
     let share = sh.wants.connections;
     let is_drawn = share > 0 && matches!(c.peer, Peer::Inet(_)) && is_drawn(share, ALL);
-    if is_drawn || sh.wants.arms {
+    if is_drawn || sh.wants.has_arms() {
         let recording = Recording {
             behind_proxy: matches!(c.state, State::ProxyHeader(..)),
             is_drawn,
-            has_experiments: sh.wants.arms,
+            has_experiments: sh.wants.has_arms(),
             ..Recording::default()
         };
         c.probe.record(recording);
