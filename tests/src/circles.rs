@@ -109,7 +109,7 @@ impl Crate {
         self.files.contains_key(&at).then_some((at, rest))
     }
 
-    /// The largest circle of these arrows, whose ends are modules or folders `depth` levels deep.
+    /// The largest circle of these arrows between modules, or between folders `depth` levels deep.
     fn largest(&self, arrows: &BTreeMap<Module, BTreeSet<Module>>, depth: usize) -> Circle {
         let lines = |circle: &BTreeSet<Module>| -> usize {
             let inside = |module: &Module| circle.contains(&folder(module, depth));

@@ -122,6 +122,28 @@ fn protocols_stay_in_their_rooms() {
     assert!(findings.is_empty(), "{}", findings.join("\n"));
 }
 
+/// Files of `server/http` that keep values without their types: settings by slot, and values of modules for an exchange.
+const UNTYPED: [&str; 2] = [
+    "server/http/src/exchange/extensions.rs",
+    "server/http/src/settings_set.rs",
+];
+
+#[test]
+fn types_of_http_are_erased_in_two_files() {
+    let shipped = |path: &PathBuf| !is_test_file(path);
+    let erases = |path: &PathBuf| {
+        let text = read(path);
+        shipped_lines(&text).any(|(_, line)| code(line).contains("any::Any"))
+    };
+    let files = rust_files("server/http/src").into_iter();
+    let mut found: Vec<String> = files
+        .filter(|path| shipped(path) && erases(path))
+        .map(|path| shown(&path))
+        .collect();
+    found.sort();
+    assert_eq!(found, UNTYPED);
+}
+
 /// The rooms of a protocol's engine, and of the options of the client that measures it.
 const OWN_ROOMS: [&str; 2] = ["engines/src/spdy/", "app/src/cli/bench"];
 /// Files outside of its engine that a protocol on `mux` is known to.

@@ -25,7 +25,7 @@ use crate::route::server::place;
 pub struct Handshake {
     /// The server with the name, else the default server.
     pub named: usize,
-    /// The server whose certificate is shown.
+    /// The server that shows its certificate.
     pub certificate: usize,
     /// The protocols offered.
     pub offer: Protocols,

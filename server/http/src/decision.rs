@@ -17,7 +17,7 @@ pub enum Phase {
     PreAccess,
     /// Access control.
     Access,
-    /// The core refuses what no access handler allowed.
+    /// The core refuses a request that no access handler allowed.
     PostAccess,
     /// `try_files`, mirrors.
     PreContent,

@@ -10,6 +10,7 @@ mod body_source;
 mod content_type;
 mod context;
 mod detached;
+mod due;
 mod early_responses;
 mod extensions;
 mod log;

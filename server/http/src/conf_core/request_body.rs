@@ -10,7 +10,7 @@ use server_base::keyword;
 keyword! {
     /// `client_body_in_file_only`.
     pub enum InFile {
-        /// Only what is too large for memory is in a file.
+        /// Only a body too large for memory is in a file.
         Off = "off",
         /// All of it, in a file that is removed after the request.
         Clean = "clean",

@@ -8,7 +8,6 @@ use std::collections::VecDeque;
 use server_base::errlog::Level;
 use server_base::files::TempFile;
 
-use super::{Exchange, State};
 use crate::conf_core::{CoreLoc, InFile};
 pub(crate) use pace::Pace;
 pub(crate) use pieces::{Limits, Stream, Unread};
@@ -25,7 +24,7 @@ pub(crate) struct RequestBody {
     pub(crate) used: u64,
     /// Nothing comes any more.
     pub(crate) ended: bool,
-    /// Collects the whole body, where a handler asked for that.
+    /// Collects the whole body, if a handler wants it.
     pub(crate) reader: Option<Reader>,
     /// Or piece by piece.
     pub(crate) stream: Option<Stream>,
@@ -101,7 +100,7 @@ impl RequestBody {
     /// Holds a piece until somebody asks.
     pub(crate) fn hold(&mut self, bytes: Vec<u8>) {
         self.held_bytes += bytes.len() as u64;
-        // Small pieces are joined: what is held is not to be more than its bytes.
+        // Small pieces are joined, since each costs an allocation.
         match self.held.back_mut() {
             Some(last) if last.len() + bytes.len() <= JOINED_BYTES => {
                 last.extend_from_slice(&bytes);
@@ -130,24 +129,6 @@ impl RequestBody {
     /// When more of it must have come for the handler that takes pieces, monotonic milliseconds.
     pub(crate) fn due_ms(&self) -> Option<u64> {
         self.stream.as_ref()?.until_ms()
-    }
-}
-
-impl Exchange {
-    /// Whether the exchange waits for something of the body that is there now.
-    #[inline]
-    pub fn is_body_due(&self) -> bool {
-        let Some(request_body) = &self.input.body else {
-            return false;
-        };
-        request_body.is_due() && self.is_waiting()
-    }
-
-    /// Whether the response is on its way, and a handler takes pieces of the body or of a tunnel.
-    pub(crate) fn passes_body(&self) -> bool {
-        let request_body = self.input.body.as_ref();
-        self.progress.state == State::Responding
-            && request_body.is_some_and(|request_body| request_body.stream.is_some())
     }
 }
 

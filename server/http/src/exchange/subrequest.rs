@@ -3,7 +3,7 @@
 //! A subrequest is an exchange of its own, with method GET, that begins where rewriting of the server begins and skips
 //! the access phase, as in nginx. It has the head, the variables and the extensions of the client's request: they are
 //! lent to it while it works ([`Exchange::with_parent_state`]), so that an exchange without subrequests pays nothing
-//! for them. Its head is never sent; [`Subrequest`] says where its body goes. `response_body` runs them and joins bodies.
+//! for them. Its head is never sent. [`Subrequest`] has the place of its body. `response_body` runs them.
 //!
 //! Absent: methods other than GET, subrequests without a waiting parent (`mirror`).
 //!

@@ -41,7 +41,7 @@ pub(crate) trait Pass {
     /// Continues after a wait.
     fn go_on(self: Box<Self>, x: &mut Exchange, cx: &mut Ctx<'_>) -> Content;
 
-    /// Takes what has arrived while the response is pulled.
+    /// Takes arrivals while the response is pulled.
     fn arrived(&mut self, x: &mut Exchange, cx: &mut Ctx<'_>);
 
     /// Ends it. An attempt that is not over is given up.

@@ -1,4 +1,4 @@
-//! The response body on its way out: chunks are pulled, through stages where a module added some.
+//! The response body on its way out: chunks are pulled through the stages of modules.
 //!
 //! A stage puts out withheld bytes piece by piece: it is not called while its last output is still on its way, so that
 //! a small body that becomes a large one takes no more memory than a large one.
@@ -25,7 +25,7 @@ pub(super) enum Stepped {
     Done,
     /// Nothing, for want of something to do.
     Idle,
-    /// Nothing, since what comes next waits: see `progress.pull_wait`.
+    /// Nothing: the next piece waits (`progress.pull_wait`).
     Pending,
     /// Nothing in this pass, in which enough has been done.
     BudgetSpent,
@@ -54,7 +54,7 @@ impl Exchange {
         self.pull_made(cx)
     }
 
-    /// Returns the next piece or mark, see [`Exchange::pull_marked`], where stages or subrequests make the body.
+    /// Returns the next piece or mark, see [`Exchange::pull_marked`], if stages or subrequests make the body.
     #[inline(never)]
     fn pull_made(&mut self, cx: &mut Ctx<'_>) -> Pulled {
         let has_queue = self.subrequests.has_queue();
@@ -80,7 +80,7 @@ impl Exchange {
             if let Some(chunk) = last.out.pop_front() {
                 return Pulled::Chunk(chunk);
             }
-            // The stage nearest to the wire goes first: what is under way is not joined by more.
+            // The stage nearest to the wire goes first, so that fewer bytes are under way.
             let stages = (first..self.body.stages.len()).rev();
             let stepped = stages
                 .map(|i| self.step(i, cx))
@@ -122,7 +122,7 @@ impl Exchange {
                 self.body.unflushed = held && !matches!(chunk, Chunk::Flush);
                 Pulled::Chunk(chunk)
             }
-            // Stages let go of what they hold, once: the source is asked again behind the mark.
+            // Stages are flushed once. Behind the mark the source is read again.
             BodyRead::Pending(_) if self.body.unflushed => {
                 self.body.unflushed = false;
                 Pulled::Chunk(Chunk::Flush)
@@ -152,7 +152,7 @@ impl Exchange {
         Pulled::Broken
     }
 
-    /// Takes back what was pulled and could not leave yet.
+    /// Takes back a pulled chunk that could not leave yet.
     pub(super) fn put_back(&mut self, chunk: Chunk) {
         if self.subrequests.has_queue() && self.subrequests.outer == 0 {
             return self.put_back_queued(chunk);
@@ -177,14 +177,14 @@ impl Exchange {
             }
             QueueState::Ended => return Ok(Stepped::Idle),
         }
-        // Nothing is asked of the source before there is memory for what comes of it.
+        // The source is not read before there is memory for its output.
         if let Some(bytes) = self.body.stages[i].missing_bytes() {
             self.progress.pull_wait = Some(self.wait_for_memory(cx, bytes));
             return Ok(Stepped::Pending);
         }
-        // Subrequests join behind the stages about the body itself and before those about what the client gets.
+        // Subrequests join between stages of the own body and stages of the response to the client.
         let joined = self.subrequests.has_queue() && i == self.queue_position();
-        // Only what is read anew counts against the budget: what stages hold already goes on.
+        // Only new input counts against the budget: bytes in stages go on.
         if (joined || i == 0) && cx.budget.get() == 0 {
             self.progress.pull_wait = Some(Wait::until(cx.clock.mono_ms));
             return Ok(Stepped::BudgetSpent);

@@ -1,7 +1,7 @@
 //! The queue in which bodies of subrequests become part of their parent's body, in order.
 //!
-//! It lies behind the body stages of one exchange's own body and before those of the client's response, such as
-//! compression, where nginx has its postpone filter. Its input is a queue of pieces, and one kind of piece is "the
+//! It comes after the body stages of one exchange's own body and before those of the client's response, such as
+//! compression, as the postpone filter of nginx. Its input is a queue of pieces, and one kind of piece is "the
 //! body of a subrequest". Everything is pulled: a subrequest's body is pulled when it is first in the queue.
 //!
 //! A subrequest that has to wait makes its parent wait, after all that is ready before it has left: the stages behind
@@ -76,7 +76,7 @@ impl SubrequestQueue {
         }
     }
 
-    /// Resumes subrequests whose wait has ended, whether they are first or not.
+    /// Resumes subrequests after their waits, whether they are first or not.
     fn wake(&mut self, x: &mut Exchange, cx: &mut Ctx<'_>) {
         if self.ahead_requests == 0 {
             return;
@@ -108,7 +108,7 @@ impl SubrequestQueue {
         self.ahead_bytes < AHEAD_BYTES && self.ahead_requests < AHEAD_REQUESTS
     }
 
-    /// Adds to the queue what comes next; false if nothing does now.
+    /// Adds the next piece to the queue; false if there is none now.
     fn advance(&mut self, x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<bool, Broken> {
         if let Some(uri) = self.before.take() {
             let child = Subrequest::open(x, cx, &uri, b"").map_err(|_| Broken(""))?;
@@ -137,7 +137,7 @@ impl SubrequestQueue {
                     return Ok(false);
                 }
                 Ok(Own::End) => self.own_ended = true,
-                // What is in the queue still leaves, and nothing comes behind it.
+                // Pieces in the queue still leave, and nothing follows them.
                 Err(broken) => {
                     (self.own_ended, self.after) = (true, None);
                     self.broken = Some(broken);
@@ -157,7 +157,7 @@ impl SubrequestQueue {
         self.pieces.push_back(Piece::Chunk(chunk));
     }
 
-    /// Begins a subrequest, behind what its stage has put out before.
+    /// Begins a subrequest, behind the earlier output of its stage.
     fn join(&mut self, mut child: Box<Subrequest>, x: &mut Exchange, cx: &mut Ctx<'_>) {
         let last = x.queue_position().checked_sub(1);
         if let Some(queue) = last.and_then(|last| x.body.stage_queues.get_mut(last)) {
@@ -260,7 +260,7 @@ fn pull_child(
     })
 }
 
-/// Puts a body of this media type in the place of what a subrequest would answer.
+/// Replaces the answer of a subrequest by a body of this media type.
 fn answer_with(x: &mut Exchange, cx: &mut Ctx<'_>, (body, content_type): (Vec<u8>, Vec<u8>)) {
     x.clear_reply();
     x.route.err_status = 0;
@@ -327,7 +327,7 @@ impl Exchange {
     }
 }
 
-/// Stands in the place of a stage that is at work.
+/// Takes the place of a stage that is at work.
 struct Placeholder;
 
 impl BodyStage for Placeholder {

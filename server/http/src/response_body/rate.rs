@@ -50,7 +50,7 @@ impl Exchange {
         }
     }
 
-    /// Pulls the next piece of the body like [`Exchange::pull`], but only what the rate allows after `sent` bytes of the
+    /// Pulls the next piece of the body like [`Exchange::pull`], but only as much as the rate allows after `sent` bytes of the
     /// response.
     pub fn pull_within(&mut self, cx: &mut Ctx<'_>, sent: u64) -> Pulled {
         let (limit, after) = self.limit_rate(cx);
@@ -81,7 +81,7 @@ impl Exchange {
         if let Some(rest) = chunk.split_off(most) {
             self.put_back(rest);
         }
-        // Only what lies beyond the free bytes has to be waited for.
+        // Bytes within `limit_rate_after` cost no time.
         let limited = (sent + chunk.len()).saturating_sub(sent.max(after));
         let wait = wait_ms(u128::from(limited), limit).saturating_sub(1);
         self.response.rate.until_ms = if wait > 0 { now_ms + wait } else { 0 };

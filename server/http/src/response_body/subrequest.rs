@@ -1,11 +1,11 @@
-//! Running subrequests, and those of which only the head is wanted.
+//! Running subrequests, and subrequests for their heads alone.
 
 use crate::exchange::subrequest::{TooMany, open};
 use crate::exchange::{Answer, Ctx, Exchange, State, Wait};
 use crate::phases;
 
 impl Exchange {
-    /// Makes a subrequest of which only the head is wanted, or goes on with it: for a handler whose phase waits for it.
+    /// Makes a subrequest for its head alone, or continues it: for a handler that waits for it in its phase.
     pub fn ask(&mut self, cx: &mut Ctx<'_>, uri: &[u8], args: &[u8]) -> Answer {
         let mut child = match self.subrequests.awaited.take() {
             Some(child) => child,
@@ -21,7 +21,7 @@ impl Exchange {
         match child.progress.state {
             State::Running | State::Waiting(_) => {
                 self.progress.state = match child.progress.state {
-                    // What wakes the child gives this exchange a turn: they have the same key.
+                    // A wake of the child gives this exchange a turn: they have the same key.
                     waits @ State::Waiting(_) => waits,
                     _ => State::Waiting(Wait::woken()),
                 };
@@ -42,7 +42,7 @@ impl Exchange {
     }
 }
 
-/// Runs a subrequest that is new or whose wait has ended.
+/// Runs a subrequest, unless it waits.
 pub(super) fn go_on(child: &mut Exchange, cx: &mut Ctx<'_>) {
     match child.progress.state {
         State::Running => phases::run(child, cx),

@@ -1,4 +1,4 @@
-//! The location of an exchange, and what follows from it.
+//! The location of an exchange, and settings of it that count at once.
 //!
 //! Source: nginx documentation, directive `location`.
 
@@ -16,11 +16,11 @@ use crate::user_agent::Browser;
 /// The result of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Search {
-    /// With the location of the exchange, unless an expression around it says otherwise.
+    /// With the location of the exchange, unless an expression around it matches.
     Open,
     /// With the location of the exchange.
     Over,
-    /// With a location to whose name the URI lacks a slash.
+    /// With a location that has the name of the URI and a slash.
     Slash,
 }
 
@@ -96,7 +96,7 @@ fn first_regex(
     Ok(None)
 }
 
-/// Applies what depends on the location: `limit_except` and whether the connection is kept.
+/// Applies settings of a new location: `limit_except`, and whether the connection is kept.
 pub fn location_changed(x: &mut Exchange) {
     if let Some((excluded, inner)) = x.route.http.locations[x.route.location].except
         && excluded & method_bit(x.target.method) != 0
@@ -120,7 +120,7 @@ fn keepalive_disabled(x: &Exchange, loc: &CoreLoc) -> bool {
         return false;
     };
     let msie6 = disable.msie6 && x.target.method == Method::Post;
-    // The name of the browser is searched only where it matters.
+    // The name of the browser is searched only if it matters.
     if !msie6 && !disable.safari {
         return false;
     }

@@ -1,4 +1,4 @@
-//! The steps that find out where an exchange is handled: its server by a name, its location by the URI.
+//! The steps that find the place of an exchange: its server by a name, its location by the URI.
 //!
 //! The tables that they search are [`names`](crate::names) and [`location`](crate::location); the result is
 //! [`RequestRoute`](crate::exchange::RequestRoute).

@@ -9,10 +9,10 @@ use crate::http::{LocalHttp, PortAddr};
 use crate::names::NameMatch;
 use crate::trace::Event;
 
-/// The server whose settings count until the host of a request is known.
+/// The server of an exchange until the host of its request is known.
 fn first_server(x: &Exchange, http: &LocalHttp) -> usize {
     let named = match &x.tls {
-        // Where that cannot be told, the server of the request is looked for by the same names.
+        // After a match limit, the server of the request is searched by the same names.
         Some(tls) => tls
             .named_server(http, x.route.port, x.client.local)
             .ok()

@@ -7,8 +7,7 @@ use std::rc::Rc;
 use engines::http::Chunk;
 use server_base::waker::{WakeKey, Waker};
 
-use super::Wait;
-use crate::exchange::{Answer, BodyRead, BodySource, Ctx, Exchange, State, Subrequest};
+use crate::exchange::{Answer, BodyRead, BodySource, Ctx, Exchange, State, Subrequest, Wait};
 use crate::testing::{Outcome, Ran, Reaction, START_MS, World, get};
 
 /// Waits to be woken; the waker is kept.
