@@ -2,7 +2,7 @@
 //!
 //! A handler starts one by [`DetachedRequest::start`], so it outlives the exchange and the connection that started it. It is
 //! woken by its servers as any exchange, and ended by its own timeouts, by the limit of its creator, or with its thread.
-//! Exchanges that outlive a client stay with the connection of that client (`conn`), which bounds their number.
+//! Exchanges that outlive a client stay with its connection (`conn`), since their number is limited for each connection.
 
 use server_base::waker::WakeKey;
 use server_http::detached::{Discarded, discard};

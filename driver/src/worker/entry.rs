@@ -35,8 +35,8 @@ pub trait Entry<N: Net>: Sized {
     /// The step has ended, or panicked.
     fn leave(&mut self, _sh: &mut Shared<N>) {}
 
-    /// Reads ahead of the turn, so that all entries that are ready are read before any has its turn. Returns false if the
-    /// peer has ended it ([`Self::end`]).
+    /// Reads ahead of the turn: all ready entries are read before the first turn. Returns false if the peer has ended the
+    /// entry ([`Self::end`]).
     fn read_ready(&mut self, sh: &mut Shared<N>, ready: Readiness) -> bool;
 
     /// Ends the entry, since its peer has.

@@ -6,12 +6,12 @@
 //!
 //! ```text
 //! intake    reads from all that is ready, and carries out orders; idle connections to servers that have ended are closed
-//! turns     of connections to servers that are ready: what they say wakes exchanges
+//! turns     of connections to servers that are ready: their responses wake exchanges
 //! turns     of clients that were read from: some responses of HTTP/1 are made, then written
-//! rounds    turns of what was woken; then attempts that were asked for get connections, so that requests leave in this turn;
+//! rounds    turns of woken entries; then new attempts get connections, so that requests leave in this turn;
 //!           again while there are wakes or attempts, up to a limit
-//! timers    turns of connections whose deadline has passed
-//! closing   of connections to servers that are over: what they brought has left by then
+//! timers    turns of entries after their deadline
+//! closing   of connections to servers that are over: their responses have left by then
 //! ```
 
 use std::io;
@@ -123,7 +123,7 @@ pub trait EventLoop: Sized {
         ControlFlow::Continue(())
     }
 
-    /// Turns of what was woken, and attempts that were asked for in them: rounds, since each may wake others.
+    /// Turns of woken entries, and attempts that begin in them: rounds, since each may wake others.
     fn run_rounds(&mut self) {
         for _ in 0..ROUNDS_MAX {
             let (_, shared) = self.parts();
@@ -208,7 +208,7 @@ pub trait EventLoop: Sized {
         self.decide(key, |entry: &mut E, shared| entry.wake(shared, keys));
     }
 
-    /// Runs the turns of entries whose deadline has passed.
+    /// Runs the turns of entries after their deadline.
     fn expire<E: Entry<Self::Net>>(&mut self, now_ms: u64) {
         for key in E::table(self.parts().0).expire(now_ms) {
             self.turn::<E>(key, Readiness::of(Cause::Expired));
@@ -220,7 +220,7 @@ pub trait EventLoop: Sized {
         self.turn::<E>(key, Readiness::of(Cause::Aborted));
     }
 
-    /// Runs a step of an entry that decides what becomes of it.
+    /// Runs a step of an entry, then keeps, parks or closes it.
     fn decide<E: Entry<Self::Net>>(
         &mut self,
         key: Key,

@@ -67,7 +67,7 @@ pub struct Shared<N: Net> {
     pub turn: Turn,
     /// The events that the configuration for new requests wants.
     pub wants: Wants,
-    /// When bytes were last read, monotonic microseconds, where events are wanted.
+    /// When bytes were last read, monotonic microseconds, if events are wanted.
     pub read_us: u64,
     /// Measurements for experiments.
     pub arms: ArmMeasurements,
@@ -243,7 +243,7 @@ fn cpu_clock(env: &Env, wants: Wants) -> Option<ReadClock> {
     env.cpu_ns.filter(|_| wants.has_arms())
 }
 
-/// Passes of one turn, so that a client that always has more to say does not keep a thread.
+/// Passes of one turn: a client with endless input must not occupy a thread.
 pub const PASSES_A_TURN: usize = 4;
 /// Bytes after which no more passes follow in a turn.
 pub const BYTES_A_TURN: u64 = WRITE_BYTES;

@@ -15,7 +15,7 @@ pub enum TokenKind {
 }
 
 impl TokenKind {
-    /// The kind of things that a token names; `None` for the tokens that the loop uses for itself.
+    /// The kind of things that a token names; `None` for tokens of the loop itself.
     #[inline]
     pub fn of(token: u64) -> Option<Self> {
         match token >> KIND_SHIFT {

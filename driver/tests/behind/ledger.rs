@@ -59,7 +59,7 @@ pub(crate) enum Part {
     Inner,
     /// Whether the request may pass.
     Auth,
-    /// A copy, whose answer no client gets.
+    /// A copy. No client gets its answer.
     Copy,
 }
 

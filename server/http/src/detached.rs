@@ -75,7 +75,7 @@ pub fn abandon(x: &mut Exchange, status: u16) {
     }
 }
 
-/// Status of a request whose client left before it was answered, as in nginx.
+/// Status of a request without an answer when its client left, as in nginx.
 pub const CLIENT_CLOSED_REQUEST: u16 = 499;
 const GATEWAY_TIMEOUT: u16 = 504;
 

@@ -1,4 +1,4 @@
-//! Requests without a client: where they begin, what they own, and how they end.
+//! Requests without a client: their begin, their copies of other requests, their ends.
 
 use std::cell::Cell;
 use std::rc::Rc;

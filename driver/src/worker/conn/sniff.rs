@@ -1,8 +1,7 @@
 //! The first bytes of a connection, and the way of all received bytes to their protocol.
 //!
-//! A header of the PROXY protocol comes first where the listener expects it. Then, on a plain connection that may speak several
-//! protocols, the first bytes tell which: each begins as [`engine::preface`](crate::worker::state::mux_engine::preface) says, and everything else
-//! is HTTP/1.
+//! A header of the PROXY protocol comes first if the listener expects it. Then the first bytes of a plain connection choose
+//! its protocol, if several are possible. Each begins with its [`preface`]; everything else is HTTP/1.
 //!
 //! Source: nginx documentation, `listen ... proxy_protocol`.
 

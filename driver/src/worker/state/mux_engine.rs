@@ -1,8 +1,8 @@
-//! The engine of a connection with streams: that of HTTP/2 or that of SPDY, which are driven alike.
+//! The engine of a connection with streams: HTTP/2 or SPDY.
 //!
 //! All that the driver does differently for one protocol on `mux` is here and in its settings (`worker/thread_config.rs`).
 //!
-//! HTTP/2's lies in the connection itself, so that a choice costs its hot path a branch and no pointer.
+//! HTTP/2 is stored inline: the hot path pays a branch and no pointer.
 
 use std::rc::Rc;
 
@@ -15,7 +15,7 @@ use server_http::http::Http;
 
 use crate::worker::thread_config::MuxSettings;
 
-/// Parts that wait for their next use. They are boxed where they are used, and move as pointers.
+/// Unused parts. Their users box them, so they move as pointers.
 #[allow(
     clippy::vec_box,
     reason = "unboxing would move hundreds of bytes at each use"
@@ -55,7 +55,7 @@ macro_rules! with_engine {
 pub(crate) use with_engine;
 
 /// The first bytes of a connection in the clear that speaks a protocol: HTTP/2's preface (RFC 9113 section 3.3), a control
-/// frame of SPDY, whose first byte begins no method.
+/// frame of SPDY. The first byte of that frame begins no method.
 pub(crate) fn preface(protocol: http::Protocol) -> &'static [u8] {
     match protocol {
         http::Protocol::Http2 => h2::PREFACE,
@@ -102,7 +102,7 @@ impl Engine {
         with_engine!(self, engine => engine.wants_input())
     }
 
-    /// Sends the head of a response; trailers may follow its body where an exchange has something to say at its end.
+    /// Sends the head of a response; trailers may follow its body if the exchange has a function for its end.
     #[inline]
     pub(crate) fn send_head(&mut self, stream: u32, x: &Exchange) -> u64 {
         let plan = |chunk_bytes: u64| SendOptions {
@@ -121,7 +121,7 @@ impl Engine {
         }
     }
 
-    /// Which servers offer the protocol, where not all do.
+    /// The check of servers that offer the protocol; `None` if all do.
     #[inline]
     pub(crate) fn offers(&self) -> Option<Offers> {
         match self {
@@ -155,8 +155,8 @@ impl Engine {
         }
     }
 
-    /// The stream whose header block has begun to come and is not whole; [`NO_STREAM`] where it is another frame that is
-    /// awaited, for which only SPDY has a time.
+    /// The stream with an incomplete header block; [`NO_STREAM`] for another incomplete frame, for which only SPDY has a
+    /// time.
     #[inline]
     pub(crate) fn awaited(&self) -> Option<u32> {
         match self {
@@ -173,7 +173,7 @@ impl Engine {
         with_engine!(self, engine => engine.reset(stream, code));
     }
 
-    /// Resets a stream behind what it was given; false if no body is being sent on it.
+    /// Resets a stream behind the bytes given to it; false if no body is being sent on it.
     pub(crate) fn break_off(&mut self, stream: u32, reason: Reason) -> bool {
         let code = self.code(reason);
         with_engine!(self, engine => engine.break_off(stream, code))
@@ -183,7 +183,7 @@ impl Engine {
         match (self, reason) {
             (Self::H2(_), Reason::Refused) => h2::REFUSED_STREAM,
             (Self::H2(_), Reason::Internal) => h2::INTERNAL_ERROR,
-            // As in nginx, whose code for it this is.
+            // As in nginx.
             (Self::H2(_), Reason::TimedOut) => h2::PROTOCOL_ERROR,
             (Self::Spdy(_), Reason::Refused) => spdy::REFUSED_STREAM,
             (Self::Spdy(_), Reason::Internal | Reason::TimedOut) => spdy::INTERNAL_ERROR,

@@ -13,7 +13,7 @@ use super::serving::H1State;
 /// Unused parts of connections.
 #[derive(Default)]
 pub struct Pools {
-    /// Heads whose memory the next requests use, of protocols that take many requests in one read.
+    /// Heads for the next requests of protocols that take many requests in one read.
     pub(crate) heads: Pool<RequestHead>,
     h1_states: Pool<H1State>,
     exchanges: Pool<Exchange>,

@@ -3,7 +3,7 @@
 //! All protocols have the same [`Exchanges`]. An exchange is active until its response is queued whole; then it is flushed
 //! up to its end in the queue, and ends. HTTP/1 has one stream, [`H1_STREAM`], and one active exchange at most.
 //!
-//! Absent: what happens to them, which is in `exchanges`, `h1` and `mux`.
+//! Absent: their steps, which are in `exchanges`, `h1` and `mux`.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -41,7 +41,7 @@ pub struct H1State {
 pub(crate) enum H1Input {
     /// Requests.
     Requests,
-    /// The rest of a body whose response has left; it is dropped until then.
+    /// The rest of a body after its response; it is dropped until then.
     Discarded { until_ms: u64 },
 }
 
@@ -55,17 +55,17 @@ pub(crate) struct MuxState {
     pub(crate) any_aborted: bool,
     /// Since when there is no exchange; `None` while there is one.
     pub(crate) idle_since_ms: Option<u64>,
-    /// The stream whose header block is incomplete, and since when; for [`NO_STREAM`], when the last part of it came.
+    /// The stream with an incomplete header block, and since when; for [`NO_STREAM`], the time of its last part.
     pub(crate) block_since: Option<(u32, u64)>,
-    /// When to look for streams whose windows stay closed.
+    /// When to look for streams with closed windows.
     pub(crate) look_at_ms: u64,
     /// Since when the client knows that the connection ends.
     pub(crate) announced_ms: Option<u64>,
-    /// Timeouts of the protocol, where they are not those of HTTP/1.
+    /// Timeouts of the protocol, if they differ from those of HTTP/1.
     pub(crate) timeouts: Option<Timeouts>,
 }
 
-/// The exchanges in progress, and the queue of what they send.
+/// The exchanges in progress, and the queue of their output.
 pub(crate) struct Exchanges {
     /// Output to be written.
     pub(crate) out: OutputQueue,
@@ -73,33 +73,33 @@ pub(crate) struct Exchanges {
     pub(crate) queued: u64,
     /// Bytes written from it.
     pub(crate) sent: u64,
-    /// Exchanges whose responses are not queued whole.
+    /// Exchanges without a whole response in the queue.
     pub(crate) active: Vec<ActiveExchange>,
-    /// Exchanges whose responses are queued whole, in the order of their ends.
+    /// Exchanges with a whole response in the queue, in the order of their ends.
     pub(crate) flushing: VecDeque<FlushingExchange>,
-    /// When bytes were last read, monotonic microseconds, where events are wanted.
+    /// When bytes were last read, monotonic microseconds, if events are wanted.
     pub(crate) read_us: u64,
     /// The first response of a recorded connection has begun, or the connection is not recorded.
     pub(crate) first_begun: bool,
     pub(crate) closing: Closing,
-    /// Read-ahead of the files in `out`, where some data was not in memory.
+    /// Read-ahead of the files in `out`, if some data was not in memory.
     pub(crate) ahead: Option<Box<ReadAhead>>,
 }
 
-/// An exchange whose response is not queued whole.
+/// An exchange without a whole response in the queue.
 pub(crate) struct ActiveExchange {
     pub(crate) exchange: Box<Exchange>,
     pub(crate) stream: u32,
     /// Bytes of the response that an engine of streams was given.
     pub(crate) bytes: u64,
-    /// Position of the response in the output queue; `u64::MAX` where it is not known.
+    /// Position of the response in the output queue; `u64::MAX` if unknown.
     pub(crate) start: u64,
 }
 
-/// An exchange whose response is queued whole.
+/// An exchange with a whole response in the queue.
 pub(crate) struct FlushingExchange {
     pub(crate) exchange: Box<Exchange>,
-    /// Position of the response in the output queue; `u64::MAX` where it is not known.
+    /// Position of the response in the output queue; `u64::MAX` if unknown.
     pub(crate) start: u64,
     pub(crate) end: u64,
     /// Bytes of the response. Those of other streams may lie between them.
@@ -173,7 +173,7 @@ impl Protocol {
                 active.is_none_or(|active| active.exchange.has_body_room())
                     && h1.engine.wants_input()
             }
-            // Answers to what the peer sends would only add to a long queue.
+            // Answers to the peer would only add to a long queue.
             Self::Mux(mux) => {
                 mux.engine.wants_input() && mux.exchanges.out.len() < UNREAD_ABOVE_BYTES
             }
@@ -203,7 +203,7 @@ impl H1State {
         self.input = H1Input::Requests;
     }
 
-    /// Moves what the engine has to send to the output queue.
+    /// Moves the output of the engine to the output queue.
     #[inline]
     pub(crate) fn transmit(&mut self) {
         self.exchanges.queue(|out| self.engine.transmit(out));
@@ -238,7 +238,7 @@ impl MuxState {
         };
     }
 
-    /// Moves what the engine has to send to the output queue.
+    /// Moves the output of the engine to the output queue.
     #[inline]
     pub(crate) fn transmit(&mut self) {
         self.exchanges.queue(|out| self.engine.transmit(out));
@@ -293,7 +293,7 @@ impl Exchanges {
         !self.is_busy() && self.out.is_empty()
     }
 
-    /// The exchange whose settings count for writing: the oldest.
+    /// The oldest exchange: its settings count for writing.
     #[inline]
     pub(crate) fn front(&self) -> Option<&Exchange> {
         match self.flushing.front() {
@@ -317,7 +317,7 @@ impl Exchanges {
         flushing.chain(active).any(|x| x.route.http.number < number)
     }
 
-    /// The positions in the output queue of what leaves next and of its end.
+    /// The positions of the next byte to leave and of the end of the output queue.
     pub(crate) fn unsent(&self) -> Range<u64> {
         self.queued.saturating_sub(self.out.len())..self.queued
     }
@@ -336,7 +336,7 @@ impl Exchanges {
             .position(|active| active.stream == stream)
     }
 
-    /// When the peer has taken nothing for too long of what could leave (`send_timeout`).
+    /// When the peer has taken none of the waiting output for too long (`send_timeout`).
     pub(crate) fn stuck_at_ms(&self, last_progress_ms: u64) -> Option<u64> {
         if self.out.is_empty() && self.flushing.is_empty() {
             return None;
@@ -378,8 +378,8 @@ impl ActiveExchange {
 }
 
 impl FlushingExchange {
-    /// Bytes of the response that were sent, of `sent` on the connection. Where bytes of other streams lie
-    /// between them, all count.
+    /// Bytes of the response that were sent, of `sent` on the connection. If bytes of other streams are between them, all
+    /// count.
     pub(crate) fn sent_bytes(&self, sent: u64) -> u64 {
         if self.start.checked_add(self.bytes) == Some(self.end) {
             sent.clamp(self.start, self.end) - self.start

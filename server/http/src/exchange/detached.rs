@@ -1,8 +1,8 @@
 //! Requests of the server itself, without a client: mirrors, cache updates, health checks, `post_action`.
 //!
-//! A [`DetachedRequest`] is made from the request of a client or from a head alone. It owns copies of all that it uses, so that
-//! it outlives the request that started it. Its response is read to the end and dropped; an observer sees the ended exchange.
-//! [`DetachedRequest::start`] queues it for the loop of the thread, which runs it by [`crate::detached`].
+//! A [`DetachedRequest`] is made from the request of a client or from a head alone. It owns copies of the head, the host and
+//! the variables, so it may outlive the request that started it. Its response is read to the end and dropped. An observer
+//! sees the ended exchange. [`DetachedRequest::start`] queues it for the loop of the thread ([`crate::detached`]).
 //!
 //! As subrequests in nginx, it skips the access phase, and filters that change a body for a client. Absent: request bodies.
 //!
