@@ -58,17 +58,6 @@ pub(crate) enum OtherServer {
     Successor,
 }
 
-impl Listener {
-    /// Whether no other process serves or keeps the sockets.
-    fn is_ours(&self, other_server: OtherServer) -> bool {
-        match self.origin {
-            Origin::Own => other_server != OtherServer::Successor,
-            Origin::Predecessor => other_server == OtherServer::None,
-            Origin::Manager => false,
-        }
-    }
-}
-
 /// State of binding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Bind {
@@ -104,6 +93,15 @@ impl Listener {
     /// Where the sockets come from.
     pub(crate) fn origin(&self) -> Origin {
         self.origin
+    }
+
+    /// Whether no other process serves or keeps the sockets.
+    fn is_ours(&self, other_server: OtherServer) -> bool {
+        match self.origin {
+            Origin::Own => other_server != OtherServer::Successor,
+            Origin::Predecessor => other_server == OtherServer::None,
+            Origin::Manager => false,
+        }
     }
 
     /// Whether `listen` can have the sockets. Only those bound here are known to differ in IPV6_V6ONLY.

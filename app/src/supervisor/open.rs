@@ -23,7 +23,7 @@ use crate::recorder::check_files;
 pub(crate) type FileContents = (PathBuf, Stamp, Vec<u8>);
 
 /// A configuration, and its sockets and logs.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct OpenConfig {
     pub(crate) number: u64,
     pub(crate) main: MainConf,
@@ -113,14 +113,9 @@ impl OpenConfig {
         Self {
             number,
             renewed: true,
-            plan: Arc::clone(&self.plan),
             prepared_by: None,
-            main: self.main.clone(),
-            account: self.account.clone(),
-            listeners: self.listeners.clone(),
-            logs: self.logs.clone(),
-            watches: self.watches.clone(),
             record: Arc::new(record),
+            ..self.clone()
         }
     }
 

@@ -176,10 +176,7 @@ impl Supervisor {
         if !matches!(self.phase, Phase::Serving | Phase::Paused) {
             return;
         }
-        self.phase = Phase::Quitting;
-        self.abandon_reload();
-        self.tell_end();
-        self.respawn.due = None;
+        self.begin_end(Phase::Quitting);
         self.quit_workers();
         // Closed here, the addresses are free as soon as the worker lets go of them.
         self.close_listeners();
@@ -189,21 +186,17 @@ impl Supervisor {
         if matches!(self.phase, Phase::Terminating { .. }) {
             return;
         }
-        self.phase = Phase::Terminating {
-            kill_at: Some(Instant::now() + KILL_AFTER),
-        };
-        self.abandon_reload();
-        self.tell_end();
-        self.respawn.due = None;
+        let kill_at = Some(Instant::now() + KILL_AFTER);
+        self.begin_end(Phase::Terminating { kill_at });
         for index in 0..self.workers.len() {
-            let worker = &mut self.workers[index];
-            worker.leaving = true;
-            let id = worker.id;
-            self.tell(id, &ToWorker::Terminate);
+            self.dismiss(index, &ToWorker::Terminate);
         }
     }
 
-    fn tell_end(&mut self) {
+    fn begin_end(&mut self, phase: Phase) {
+        self.phase = phase;
+        self.abandon_reload();
+        self.respawn.due = None;
         let successor = self.successor.as_ref().map(|successor| successor.pid);
         self.notify.stopping(successor, &self.console);
     }

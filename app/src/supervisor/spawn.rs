@@ -147,16 +147,17 @@ impl Supervisor {
     pub(super) fn quit_workers(&mut self) {
         for index in 0..self.workers.len() {
             if !self.workers[index].leaving {
-                self.quit_worker(index);
+                self.dismiss(index, &ToWorker::Quit);
             }
         }
     }
 
-    pub(super) fn quit_worker(&mut self, index: usize) {
+    /// Sends a worker its last command.
+    pub(super) fn dismiss(&mut self, index: usize, command: &ToWorker) {
         let worker = &mut self.workers[index];
         worker.leaving = true;
         let id = worker.id;
-        self.tell(id, &ToWorker::Quit);
+        self.tell(id, command);
     }
 
     /// Logs the end of a worker as nginx does and decides whether another must start.

@@ -132,7 +132,7 @@ impl Supervisor {
         for index in 0..self.workers.len() {
             let worker = &self.workers[index];
             if worker.id != id && !worker.leaving && worker.generation <= number {
-                self.quit_worker(index);
+                self.dismiss(index, &ToWorker::Quit);
             }
         }
         // From now on a worker that is started anew builds for itself.
