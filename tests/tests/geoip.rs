@@ -4,7 +4,7 @@ use std::path::Path;
 
 use firstbyte_tests::{Builder, Server, Signal, peer, process, wait_until};
 
-#[path = "../../engines/geoip/src/testing.rs"]
+#[path = "../../engines/geoip/src/testing_tests.rs"]
 mod testing;
 
 use testing::{Field, legacy, mmdb};

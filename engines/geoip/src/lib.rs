@@ -19,6 +19,7 @@ mod places;
 pub mod ranges;
 pub mod regions;
 #[cfg(test)]
+#[path = "testing_tests.rs"]
 mod testing;
 
 pub use iso::{code_of_numeric, codes, is_country, name_of, numeric_of};

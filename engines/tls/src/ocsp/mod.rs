@@ -8,6 +8,7 @@
 //! Source: RFC 6960, RFC 5019; what is checked with and without `ssl_stapling_verify` is nginx's and OpenSSL's behaviour.
 
 #[cfg(test)]
+#[path = "made_tests.rs"]
 mod made;
 mod response;
 mod signer;

@@ -40,7 +40,7 @@ mod servers;
 mod site;
 mod ssi;
 mod subrequests;
-#[path = "../../../../engines/geoip/src/testing.rs"]
+#[path = "../../../../engines/geoip/src/testing_tests.rs"]
 mod testing;
 mod tls_clients;
 mod tls_settings;
