@@ -28,7 +28,7 @@ impl Account {
     /// There is no such user or group, which has been reported.
     pub(crate) fn of(main: &MainConf, console: &Console) -> Result<Option<Self>, Logged> {
         if !identity::is_root() {
-            if main.user.is_some() {
+            if main.worker.user.is_some() {
                 console.report(
                     Level::Warn,
                     format_args!(
@@ -40,7 +40,7 @@ impl Account {
             }
             return Ok(None);
         }
-        let (name, group) = match &main.user {
+        let (name, group) = match &main.worker.user {
             // nginx takes the group of the user's name.
             Some((name, group)) => (name.as_str(), Some(group.as_ref().unwrap_or(name))),
             None => (DEFAULT_USER, None),

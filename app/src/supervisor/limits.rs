@@ -12,7 +12,7 @@ use crate::console::Console;
 
 /// The configured limit, for all threads together, as far as the system allows.
 pub(super) fn written(main: &MainConf) -> Option<u64> {
-    let each = main.worker_rlimit_nofile?;
+    let each = main.worker.rlimit_nofile?;
     let all = each.saturating_mul(u64::from(main.worker_processes.max(1)));
     Some(all.min(process::most_open_files().max(each)))
 }
@@ -58,7 +58,7 @@ pub(super) fn set_of(worker: u32, main: &MainConf, console: &Console) {
 /// Warns as nginx does where connections may be more than open files.
 pub(super) fn warn(main: &MainConf, console: &Console) {
     let limit = written(main).or_else(process::hard_rlimit_nofile);
-    let connections = u64::from(main.worker_connections) * u64::from(main.worker_processes.max(1));
+    let connections = u64::from(main.events.connections) * u64::from(main.worker_processes.max(1));
     if let Some(limit) = limit
         && connections > limit
     {
@@ -87,13 +87,13 @@ mod tests {
         });
         main.worker_processes = 4;
         assert_eq!(written(&main), None);
-        main.worker_rlimit_nofile = Some(100);
+        main.worker.rlimit_nofile = Some(100);
         assert_eq!(written(&main), Some(400));
         let most = process::most_open_files();
-        main.worker_rlimit_nofile = Some(most / 2);
+        main.worker.rlimit_nofile = Some(most / 2);
         assert_eq!(written(&main), Some(most));
         // What is more than that was asked for, and its refusal is told.
-        main.worker_rlimit_nofile = Some(most + 1);
+        main.worker.rlimit_nofile = Some(most + 1);
         assert_eq!(written(&main), Some(most + 1));
     }
 }

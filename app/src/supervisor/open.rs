@@ -89,7 +89,7 @@ impl OpenConfig {
     pub(crate) fn read(&self) -> Earlier {
         Earlier {
             record: Arc::clone(&self.record),
-            has_objects: self.main.ssl_object_cache_inheritable,
+            has_objects: self.main.reload.keeps_ssl_objects,
         }
     }
 

@@ -65,27 +65,27 @@ fn become_worker(
         "setenv()".to_owned(),
         process::set_environment(&environment(main)),
     );
-    if main.worker_priority != 0 {
-        let priority = main.worker_priority;
+    if main.worker.priority != 0 {
+        let priority = main.worker.priority;
         alert(
             format!("setpriority({priority})"),
             schedule::set_priority(priority),
         );
     }
     limits::take_on(main, console);
-    if let Some(bytes) = main.worker_rlimit_core {
+    if let Some(bytes) = main.worker.rlimit_core {
         let result = process::set_rlimit_core(bytes);
         alert(format!("setrlimit(RLIMIT_CORE, {bytes})"), result);
     }
     if let Some(account) = account {
-        change_user(account, main.binds_transparently, console)?;
+        change_user(account, main.worker.binds_transparently, console)?;
     }
     alert(
         "prctl(PR_SET_NO_NEW_PRIVS)".to_owned(),
         identity::forbid_new_privileges(),
     );
     // A core may hold data of clients, so it is dumped only if its size is configured.
-    if main.worker_rlimit_core.is_some() {
+    if main.worker.rlimit_core.is_some() {
         alert(
             "prctl(PR_SET_DUMPABLE)".to_owned(),
             identity::set_dumpable(true),
@@ -93,7 +93,7 @@ fn become_worker(
     }
     // A daemon has no umask. Files of WebDAV get the modes of its directives all the same.
     server_base::files::set_umask(process::restrict_umask());
-    if let Some(directory) = &main.working_directory {
+    if let Some(directory) = &main.worker.working_directory {
         change_directory(directory, console)?;
     }
     for signo in IGNORED {
@@ -156,8 +156,9 @@ fn change_directory(directory: &Path, console: &Console) -> Result<(), Logged> {
 
 /// Environment as `env` directives leave it; TZ always stays.
 pub(super) fn environment(main: &MainConf) -> Vec<(OsString, OsString)> {
-    let time_zone = (!main.env.iter().any(|(name, _)| name == "TZ")).then_some(("TZ", None));
+    let time_zone = (!main.worker.env.iter().any(|(name, _)| name == "TZ")).then_some(("TZ", None));
     let named = main
+        .worker
         .env
         .iter()
         .map(|(name, value)| (name.as_str(), value.as_deref()));
@@ -204,7 +205,7 @@ mod tests {
             access_log: "/x/access.log".into(),
         });
         let set = |name: &str, value: &str| (name.to_owned(), Some(value.to_owned()));
-        main.env = vec![
+        main.worker.env = vec![
             set("TZ", "UTC"),
             set("A", "1"),
             ("NOT_SET_ANYWHERE".to_owned(), None),

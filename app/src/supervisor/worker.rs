@@ -90,15 +90,7 @@ pub(super) fn log_exit_at(level: Level, console: &Console, name: &str, exit: Exi
 
 /// Settings that belong to a process and cannot change while it runs.
 pub(super) fn needs_new_worker(old: &MainConf, new: &MainConf) -> bool {
-    old.user != new.user
-        || old.env != new.env
-        || old.worker_rlimit_nofile != new.worker_rlimit_nofile
-        || old.worker_rlimit_core != new.worker_rlimit_core
-        || old.working_directory != new.working_directory
-        || old.worker_priority != new.worker_priority
-        || old.worker_processes > new.worker_processes
-        // The right to do so is kept or given up when the process becomes its user's.
-        || old.binds_transparently != new.binds_transparently
+    old.worker != new.worker || old.worker_processes > new.worker_processes
 }
 
 /// When the next worker starts after one was lost.
@@ -186,14 +178,14 @@ mod tests {
     #[test]
     fn settings_of_a_process_need_a_new_worker() {
         let changes: [fn(&mut MainConf); 8] = [
-            |main| main.user = Some(("www".to_owned(), None)),
-            |main| main.env.push(("A".to_owned(), None)),
-            |main| main.worker_rlimit_nofile = Some(1),
-            |main| main.worker_rlimit_core = Some(1),
-            |main| main.working_directory = Some("/".into()),
-            |main| main.worker_priority = 1,
+            |main| main.worker.user = Some(("www".to_owned(), None)),
+            |main| main.worker.env.push(("A".to_owned(), None)),
+            |main| main.worker.rlimit_nofile = Some(1),
+            |main| main.worker.rlimit_core = Some(1),
+            |main| main.worker.working_directory = Some("/".into()),
+            |main| main.worker.priority = 1,
             |main| main.worker_processes = 1,
-            |main| main.binds_transparently = true,
+            |main| main.worker.binds_transparently = true,
         ];
         let mut old = main_conf();
         old.worker_processes = 2;
@@ -210,7 +202,7 @@ mod tests {
         let mut new = old.clone();
         new.daemon = !old.daemon;
         new.worker_processes = old.worker_processes + 1;
-        new.worker_connections = 10;
+        new.events.connections = 10;
         new.pid = "/other.pid".into();
         new.shutdown_timeout_ms = Some(5);
         assert!(!needs_new_worker(&old, &new));

@@ -94,16 +94,16 @@ impl Worker {
             number,
             listeners: Vec::new(),
             log: self.log.clone(),
-            worker_connections: main.worker_connections as usize,
+            worker_connections: main.events.connections as usize,
             descriptor_ceiling: reserve::ceiling(),
             file_limits: Limits {
                 watches: *files.watches,
                 ..Limits::shared(files.memory.0, descriptors, count as u64)
             },
-            debug_connections: main.debug_connections.clone().into(),
-            multi_accept: main.multi_accept,
-            coalesces_events: main.event_coalescing,
-            keep_connections: main.reload_keep || renewed,
+            debug_connections: main.events.debug_connections.clone().into(),
+            multi_accept: main.events.multi_accept,
+            coalesces_events: main.events.coalescing,
+            keep_connections: main.reload.keeps_connections || renewed,
             shutdown_timeout_ms: self.shutdown_timeout_ms,
         };
         for n in 0..count.max(self.threads.len()) {

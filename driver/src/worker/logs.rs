@@ -35,7 +35,7 @@ impl Worker {
         syslog::report_to(&opened.syslogs, &http.default_log);
         self.files.clone_from(&opened.files);
         http.attach_logs(opened, &log);
-        errlog::set_debugging(http.debugs() || !cycle.main.debug_connections.is_empty());
+        errlog::set_debugging(http.debugs() || !cycle.main.events.debug_connections.is_empty());
         self.log.follow(&log);
         self.older.retain(|older| match older.upgrade() {
             Some(older) => {

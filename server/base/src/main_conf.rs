@@ -24,48 +24,28 @@ pub struct MainConf {
     pub master_process: bool,
     /// Where the user is named, for messages: ` in FILE:LINE`.
     pub user_at: String,
-    /// User and group of the worker.
-    pub user: Option<(String, Option<String>)>,
+    /// The worker process.
+    pub worker: WorkerProcess,
+    /// `events`.
+    pub events: Events,
+    /// State that is kept over a reload.
+    pub reload: Reload,
     /// The pid file.
     pub pid: PathBuf,
     /// Number of worker threads.
     pub worker_processes: u32,
-    /// Connections of one worker thread.
-    pub worker_connections: u32,
-    /// RLIMIT_NOFILE of the worker.
-    pub worker_rlimit_nofile: Option<u64>,
-    /// RLIMIT_CORE of the worker in bytes.
-    pub worker_rlimit_core: Option<u64>,
-    /// Nice value of the worker.
-    pub worker_priority: i32,
     /// CPUs of each thread; empty for no affinity.
     pub cpu_affinity: Vec<Vec<usize>>,
     /// Time limit for connections of an old configuration or a stopping worker, milliseconds.
     pub shutdown_timeout_ms: Option<u64>,
     /// `worker_memory_limit`, bytes.
     pub memory_limit_bytes: Option<u64>,
-    /// Environment of the worker: `NAME` to keep, `NAME=value` to set.
-    pub env: Vec<(String, Option<String>)>,
-    /// Working directory of the worker.
-    pub working_directory: Option<PathBuf>,
     /// Error logs of the main context.
     pub error_logs: Vec<ErrorLogConf>,
-    /// Clients with connections logged at level debug.
-    pub debug_connections: Vec<Network>,
     /// An error log somewhere goes to standard error.
     pub uses_stderr: bool,
-    /// Connections to servers come from addresses that are not local: the worker needs the right to that.
-    pub binds_transparently: bool,
-    /// Keep connections over a reload.
-    pub reload_keep: bool,
-    /// Certificates and the like outlive a reload while their files have not been replaced.
-    pub ssl_object_cache_inheritable: bool,
     /// Directories to make for temporary files.
     pub temp_paths: BTreeSet<PathBuf>,
-    /// Accept as many connections as possible in one turn.
-    pub multi_accept: bool,
-    /// Gather events before they are taken, where many requests are in progress with servers.
-    pub event_coalescing: bool,
     /// Settings of the store process, if connections or page views are recorded, or a location has the dashboard.
     pub lab_store: Option<LabStoreConf>,
     /// Settings of the experiments with a beacon, until `lab_store` has them.
@@ -75,34 +55,74 @@ pub struct MainConf {
     set: Vec<String>,
 }
 
+/// Settings of the worker process that cannot change while it runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WorkerProcess {
+    /// User and group.
+    pub user: Option<(String, Option<String>)>,
+    /// Environment: `NAME` to keep, `NAME=value` to set.
+    pub env: Vec<(String, Option<String>)>,
+    /// RLIMIT_NOFILE for each thread.
+    pub rlimit_nofile: Option<u64>,
+    /// RLIMIT_CORE in bytes.
+    pub rlimit_core: Option<u64>,
+    /// Nice value.
+    pub priority: i32,
+    /// Working directory.
+    pub working_directory: Option<PathBuf>,
+    /// Connections to servers come from addresses that are not local. The right to that is kept or given up when the process
+    /// takes on its user.
+    pub binds_transparently: bool,
+}
+
+/// Settings of connections and events of worker threads.
+#[derive(Clone, Debug)]
+pub struct Events {
+    /// Connections of one worker thread.
+    pub connections: u32,
+    /// Accept as many connections as possible in one turn.
+    pub multi_accept: bool,
+    /// `event_coalescing`: gather events for up to 50 us if many requests are in progress with servers.
+    pub coalescing: bool,
+    /// Clients with connections logged at level debug.
+    pub debug_connections: Vec<Network>,
+}
+
+/// State that is kept over a reload.
+#[derive(Clone, Copy, Debug)]
+pub struct Reload {
+    /// Keep connections over a reload.
+    pub keeps_connections: bool,
+    /// Certificates and the like outlive a reload while their files have not been replaced.
+    pub keeps_ssl_objects: bool,
+}
+
 impl MainConf {
     /// nginx's defaults.
     pub fn new(options: &LoadOptions) -> Self {
         Self {
             daemon: true,
             master_process: true,
-            user: None,
+            worker: WorkerProcess::default(),
+            events: Events {
+                connections: 512,
+                multi_accept: false,
+                coalescing: true,
+                debug_connections: Vec::new(),
+            },
+            reload: Reload {
+                keeps_connections: true,
+                keeps_ssl_objects: true,
+            },
             user_at: String::new(),
             pid: options.prefix.join(DEFAULT_PID),
             worker_processes: 1,
-            worker_connections: 512,
-            worker_rlimit_nofile: None,
-            worker_rlimit_core: None,
-            worker_priority: 0,
             cpu_affinity: Vec::new(),
             shutdown_timeout_ms: None,
             memory_limit_bytes: None,
-            env: Vec::new(),
-            working_directory: None,
             error_logs: Vec::new(),
-            debug_connections: Vec::new(),
             uses_stderr: false,
-            binds_transparently: false,
-            reload_keep: true,
-            ssl_object_cache_inheritable: true,
             temp_paths: BTreeSet::new(),
-            multi_accept: false,
-            event_coalescing: true,
             lab_store: None,
             experiments: Vec::new(),
             thread_pools: ThreadPools::default(),

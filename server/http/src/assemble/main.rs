@@ -48,7 +48,7 @@ conf::directives! {
     directive "user": Contexts::MAIN, TAKE12, "nobody nobody", "user [group]" => once!(|b, d| {
         let group = (d.args.len() == 2).then(|| d.arg_str(1).to_owned());
         b.main.user_at = ConfError::at(d, "").to_string();
-        b.main.user = Some((d.arg_str(0).to_owned(), group));
+        b.main.worker.user = Some((d.arg_str(0).to_owned(), group));
         Ok(())
     });
 
@@ -69,19 +69,19 @@ conf::directives! {
 
     /// Largest number of open files for each worker thread, of which the process has all together.
     directive "worker_rlimit_nofile": Contexts::MAIN, TAKE1, "", "number" => once!(|b, d| {
-        b.main.worker_rlimit_nofile = Some(conf::number(d)?);
+        b.main.worker.rlimit_nofile = Some(conf::number(d)?);
         Ok(())
     });
 
     /// Largest core file of the worker process.
     directive "worker_rlimit_core": Contexts::MAIN, TAKE1, "", "size" => once!(|b, d| {
-        b.main.worker_rlimit_core = Some(conf::offset(d)?);
+        b.main.worker.rlimit_core = Some(conf::offset(d)?);
         Ok(())
     });
 
     /// Scheduling priority of the worker process.
     directive "worker_priority": Contexts::MAIN, TAKE1, "0", "number" => once!(|b, d| {
-        b.main.worker_priority = d
+        b.main.worker.priority = d
             .arg_str(0)
             .parse()
             .map_err(|_| ConfError::directive(d, "invalid number"))?;
@@ -113,19 +113,19 @@ conf::directives! {
 
     /// Working directory of the worker process.
     directive "working_directory": Contexts::MAIN, TAKE1, "", "directory" => once!(|b, d| {
-        b.main.working_directory = Some(path(&b.full_path(d.arg(0))));
+        b.main.worker.working_directory = Some(path(&b.full_path(d.arg(0))));
         Ok(())
     });
 
     /// Whether a reload keeps certificates, keys and lists of revoked ones if their files have not changed.
     directive "ssl_object_cache_inheritable": Contexts::MAIN, FLAG, "on", "on | off" => once!(|b, d| {
-        b.main.ssl_object_cache_inheritable = conf::flag(d)?;
+        b.main.reload.keeps_ssl_objects = conf::flag(d)?;
         Ok(())
     });
 
     /// Whether idle connections outlive a reload (keep) or are closed as nginx does (drain).
     directive "reload_connections": Contexts::MAIN, TAKE1, "keep", "keep | drain" => once!(|b, d| {
-        b.main.reload_keep = conf::choice(d, &[("keep", true), ("drain", false)])?;
+        b.main.reload.keeps_connections = conf::choice(d, &[("keep", true), ("drain", false)])?;
         Ok(())
     });
 
@@ -135,7 +135,7 @@ conf::directives! {
         let (name, value) = text
             .split_once('=')
             .map_or((text, None), |(n, v)| (n, Some(v.to_owned())));
-        b.main.env.push((name.to_owned(), value));
+        b.main.worker.env.push((name.to_owned(), value));
         Ok(())
     };
 
@@ -159,26 +159,26 @@ conf::directives! {
         let number = conf::parse_number(d.arg(0)).filter(|n| *n <= u64::from(MAX_CONNECTIONS));
         let bad =
             || ConfError::word(d, d.word(0), format!("invalid number \"{}\"", d.arg_str(0)));
-        b.main.worker_connections = number.ok_or_else(bad)? as u32;
+        b.main.events.connections = number.ok_or_else(bad)? as u32;
         Ok(())
     });
 
     /// Clients with connections logged at level debug.
     directive "debug_connection": Contexts::EVENTS, TAKE1, "", "address | CIDR | unix:" => |b, d| {
         let networks = debug_connection(b, d)?;
-        b.main.debug_connections.extend(networks);
+        b.main.events.debug_connections.extend(networks);
         Ok(())
     };
 
     /// Whether to accept all waiting connections at a time.
     directive "multi_accept": Contexts::EVENTS, FLAG, "off", "on | off" => once!(|b, d| {
-        b.main.multi_accept = conf::flag(d)?;
+        b.main.events.multi_accept = conf::flag(d)?;
         Ok(())
     });
 
     /// Whether a thread with many requests in progress with servers sleeps up to 50 us before it takes the next events.
     directive "event_coalescing": Contexts::EVENTS, FLAG, "on", "on | off" => once!(|b, d| {
-        b.main.event_coalescing = conf::flag(d)?;
+        b.main.events.coalescing = conf::flag(d)?;
         Ok(())
     });
 

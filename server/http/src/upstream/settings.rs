@@ -182,7 +182,7 @@ pub fn finish<C: PassesOn>(b: &mut ConfigBuilder) -> Result<(), ConfError> {
     if passes_on {
         b.read_bodies();
     }
-    b.main.binds_transparently |= transparent;
+    b.main.worker.binds_transparently |= transparent;
     b.main.temp_paths.append(&mut dirs);
     Ok(())
 }
