@@ -177,6 +177,19 @@ pub struct Traffic {
     pub sent_bytes: u64,
 }
 
+impl Traffic {
+    fn of(all: &LoadResult) -> Self {
+        Self {
+            head_saved: all.head_saved(),
+            head_wire_bytes: all.head_wire_bytes,
+            head_text_bytes: all.head_text_bytes,
+            body_bytes: all.body_bytes,
+            received_bytes: all.received_bytes,
+            sent_bytes: all.sent_bytes,
+        }
+    }
+}
+
 impl ServerReport {
     pub(super) fn new(server: &Server, runs: &[LoadResult]) -> Self {
         let mut all = LoadResult::default();
@@ -219,14 +232,7 @@ impl ServerReport {
             excluded: excluded(&all),
             times: times.collect(),
             resumed: all.resumed,
-            traffic: Traffic {
-                head_saved: all.head_saved(),
-                head_wire_bytes: all.head_wire_bytes,
-                head_text_bytes: all.head_text_bytes,
-                body_bytes: all.body_bytes,
-                received_bytes: all.received_bytes,
-                sent_bytes: all.sent_bytes,
-            },
+            traffic: Traffic::of(&all),
             rates: pieces,
         }
     }
