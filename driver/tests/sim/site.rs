@@ -332,7 +332,7 @@ fn note(x: &mut Exchange, _: &mut Ctx<'_>) {
     let note = Note {
         status,
         bytes_sent: x.response.bytes_sent,
-        completed: x.progress.completed,
+        completed: x.response.completed,
     };
     NOTES.with(|notes| {
         notes

@@ -450,7 +450,7 @@ fn note(x: &mut Exchange, _: &mut Ctx<'_>) {
         request_bytes: x.input.bytes,
         bytes_sent: x.response.bytes_sent,
         header_bytes: x.response.header_bytes,
-        completed: x.progress.completed,
+        completed: x.response.completed,
         begun: BEGUN.get(),
     };
     NOTES.with_borrow_mut(|notes| notes.push(note));

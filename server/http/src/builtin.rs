@@ -115,7 +115,7 @@ const REQUEST: &[Variable] = variables! {
         }
     };
     "request_completion": "\"OK\" when the request was completed"
-        => |x, _, _, o| put(o, if x.progress.completed { b"OK" } else { b"" });
+        => |x, _, _, o| put(o, if x.response.completed { b"OK" } else { b"" });
     "request_id": "random identifier of the request, 32 hexadecimal digits" => |x, _, _, o| {
         let id = *x.vars.request_id.get_or_insert_with(random_id);
         id.iter().all(|b| put(o, format!("{b:02x}").as_bytes()))
@@ -209,7 +209,7 @@ fn uri(x: &Exchange, out: &mut Out) -> bool {
 fn set_args(x: &mut Exchange, value: &[u8]) {
     x.target.set_args(value);
     x.target.has_args = true;
-    x.target.valid_target = false;
+    x.target.differ();
 }
 
 fn server_name(x: &Exchange, out: &mut Out) -> bool {

@@ -55,7 +55,7 @@ pub fn discard(x: &mut Exchange, cx: &mut Ctx<'_>) -> Discarded {
 pub fn end(request: &mut DetachedRequest, cx: &mut Ctx<'_>, end: DetachedEnd) {
     let x = &mut request.exchange;
     match end {
-        DetachedEnd::Complete => x.progress.completed = true,
+        DetachedEnd::Complete => x.response.completed = true,
         DetachedEnd::Broken => {}
         DetachedEnd::TimedOut => abandon(x, GATEWAY_TIMEOUT),
         DetachedEnd::Closed => abandon(x, CLIENT_CLOSED_REQUEST),

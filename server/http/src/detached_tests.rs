@@ -122,7 +122,7 @@ fn a_wait_ends_by_a_wake_and_a_log_is_written_for_those_that_want_one() {
         handlers.borrow_mut().clear();
         end(&mut request, &mut world.cx(), DetachedEnd::Complete);
         assert_eq!(seen.get(), Some((200, DetachedEnd::Complete)));
-        assert!(request.exchange.progress.completed);
+        assert!(request.exchange.response.completed);
         assert_eq!(handlers.borrow().contains(&"log"), is_logged);
         assert_eq!(Rc::strong_count(&held), 1, "extensions are dropped");
     }

@@ -67,7 +67,7 @@ pub use server_base::peer::Peer;
 pub use subrequest::{
     Answer, MAX_SUBREQUESTS, MAX_SUBREQUESTS_DEEP, Subrequest, SubrequestState, TooMany,
 };
-pub use target::RequestTarget;
+pub use target::{RequestTarget, UriOrigin};
 pub use tls::Tls;
 pub use upstream::Upstream;
 pub use vars::RequestVars;

@@ -14,7 +14,7 @@ use server_base::files::{FileError, OpenPolicy, SymlinkMode};
 use server_base::regex::FailedMatch;
 
 use crate::conf_core::{Alias, Root};
-use crate::exchange::{Ctx, Exchange};
+use crate::exchange::{Ctx, Exchange, UriOrigin};
 use crate::http::Http;
 use crate::value::{Part, Value};
 
@@ -104,7 +104,7 @@ fn directory(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(Vec<u8>, usize, Opti
     let Some(root) = &x.core_loc(&http).root else {
         return Ok((Vec::new(), 0, None));
     };
-    if root.alias.is_some() && !x.target.valid_location {
+    if root.alias.is_some() && x.target.origin == UriOrigin::Elsewhere {
         let name = Printable(&x.route.own_location().name);
         let text =
             format_args!("\"alias\" cannot be used in location \"{name}\" where URI was rewritten");
@@ -205,10 +205,10 @@ pub fn policy(x: &mut Exchange, cx: &mut Ctx<'_>, path: &[u8]) -> OpenPolicy {
     let http = Rc::clone(&x.route.http);
     let loc = x.core_loc(&http);
     let mut policy = OpenPolicy {
-        cache: loc.open_file_cache(),
+        cache: loc.files.open_file_cache(),
         ..Default::default()
     };
-    if let Some((mode, from)) = &loc.symlinks {
+    if let Some((mode, from)) = &loc.files.symlinks {
         policy.symlinks.mode = *mode;
         if let Some(from) = from {
             let from = from.to_vec(x, cx);

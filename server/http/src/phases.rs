@@ -18,7 +18,7 @@ use crate::conf_core::CoreSrv;
 use crate::debug_http;
 pub use crate::decision::Phase;
 use crate::decision::{Content, Step};
-use crate::exchange::{Action, Ctx, Exchange, State};
+use crate::exchange::{Action, Ctx, Exchange, State, UriOrigin};
 pub use crate::handler::Handlers;
 use crate::handler::StepFn;
 use crate::http::Http;
@@ -287,7 +287,7 @@ fn take_target(x: &mut Exchange) -> bool {
                 x.target.args.extend_from_slice(&target[args]);
             }
             x.target.ext_len = parsed.ext.map_or(0, |ext| ext.len() as u32);
-            x.target.valid_target = true;
+            x.target.origin = UriOrigin::RequestLine;
             x.target.quoted_uri = parsed.quoted || x.target.uri.contains(&b'+');
             true
         }
@@ -357,14 +357,14 @@ fn find_config(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
     }
     debug_http!(x, "using configuration \"{}\"", x.route.own_location());
     location_changed(x);
-    let limit = x.core_loc(http).client_max_body_size.0;
+    let limit = x.core_loc(http).bodies.client_max_body_size.0;
     debug_http!(x, "http cl:{} max:{limit}", x.shown_length());
     if let BodyLength::Length(n) = x.head.body
         && limit != 0
         && n > limit
-        && !x.progress.too_large
+        && !x.input.too_large
     {
-        x.progress.too_large = true;
+        x.input.too_large = true;
         x.log(
             Level::Error,
             format_args!("client intended to send too large body: {n} bytes"),

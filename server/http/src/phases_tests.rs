@@ -207,7 +207,7 @@ fn a_changed_uri_is_looked_for_again_from_the_server_on() {
         format!("post_read server_rewrite rewrite rewrite_2 rewrite rewrite_2 {AFTER_REWRITE}")
     );
     assert_eq!(body(&mut world, &mut ran.x), "/b");
-    assert_eq!(ran.x.route.core_loc().client_max_body_size.0, 7);
+    assert_eq!(ran.x.route.core_loc().bodies.client_max_body_size.0, 7);
     assert_eq!(ran.x.route.uri_changes, MAX_URI_CHANGES);
     assert!(!ran.x.route.uri_changed);
 }
@@ -267,7 +267,7 @@ fn an_announced_body_is_refused_one_byte_above_the_limit() {
     world.said();
     let ran = world.run(&post("/a", 11), &[]);
     assert_eq!(status(&ran.x), 413);
-    assert!(ran.x.progress.too_large && !ran.x.progress.keep_alive);
+    assert!(ran.x.input.too_large && !ran.x.progress.keep_alive);
     let said = world.said();
     assert!(
         said.contains("client intended to send too large body: 11 bytes"),

@@ -54,7 +54,7 @@ pub fn status(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) {
         x.progress.keep_alive = false;
     }
     forget_content(x);
-    if status == 413 && x.progress.too_large {
+    if status == 413 && x.input.too_large {
         x.refuse_body();
     }
     if let Some(early) = &mut x.response.early_responses {
@@ -63,11 +63,11 @@ pub fn status(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) {
     }
     let http = Rc::clone(&x.route.http);
     let loc = x.core_loc(&http);
-    if let Some(pages) = &loc.error_pages
+    if let Some(pages) = &loc.errors.pages
         && !x.route.error_page
         && x.route.uri_changes != 0
     {
-        x.route.error_page = !*loc.recursive_error_pages;
+        x.route.error_page = !*loc.errors.recursive_error_pages;
         if let Some(page) = pages.iter().find(|p| p.status == status) {
             return error_page(x, cx, page);
         }
@@ -140,7 +140,7 @@ pub fn split_args(uri: &[u8]) -> (&[u8], &[u8]) {
 fn page(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) {
     x.reply.status = x.route.err_status;
     let loc = x.route.core_loc();
-    let padded = *loc.msie_padding && status >= 400 && pads_pages(x);
+    let padded = *loc.errors.msie_padding && status >= 400 && pads_pages(x);
     match status_page(status, shown_name(&loc.server_tokens), padded) {
         Some(html) => send_page(x, cx, html.into_bytes()),
         None => {
@@ -204,7 +204,7 @@ fn pads_pages(x: &Exchange) -> bool {
 
 /// Whether `msie_refresh` applies.
 fn refreshes(x: &Exchange) -> bool {
-    *x.route.core_loc().msie_refresh && matches!(browser(x), Some(Browser::Msie { .. }))
+    *x.route.core_loc().redirects.msie_refresh && matches!(browser(x), Some(Browser::Msie { .. }))
 }
 
 /// Sends a page that leads to `Location` in the place of a redirect.
@@ -342,7 +342,11 @@ fn render(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
         head.set_phrase(status, reply.fields.bytes(reply.fields.phrase_text));
     }
     head.keep_alive = x.progress.keep_alive;
-    head.keep_alive_hint_s = loc.keepalive().header_s.filter(|_| x.progress.keep_alive);
+    head.keep_alive_hint_s = loc
+        .connection
+        .keepalive()
+        .header_s
+        .filter(|_| x.progress.keep_alive);
     head.forbid_chunked = !*loc.chunked_transfer_encoding;
     // The head and the stages before it needed it: a descriptor is kept no longer than its bytes are sent.
     x.reply.source = None;
@@ -358,7 +362,7 @@ pub fn escaped(location: &[u8]) -> Vec<u8> {
 
 /// Completes a `Location` that is a path with scheme and host.
 fn absolute_location(x: &mut Exchange, http: &Http, loc: &CoreLoc) {
-    if !x.reply.location.starts_with(b"/") || !*loc.absolute_redirect {
+    if !x.reply.location.starts_with(b"/") || !*loc.redirects.absolute_redirect {
         return;
     }
     let (scheme, usual_port): (&[u8], _) = match x.tls {
@@ -368,14 +372,14 @@ fn absolute_location(x: &mut Exchange, http: &Http, loc: &CoreLoc) {
     let mut url = scheme.to_vec();
     let name = &x.srv::<CoreSrv>(http).name;
     let local_port = local_port(x, http);
-    if *loc.server_name_in_redirect && !name.is_empty() {
+    if *loc.redirects.server_name_in_redirect && !name.is_empty() {
         url.extend_from_slice(name);
     } else if !x.target.host.is_empty() {
         url.extend_from_slice(&x.target.host);
     } else {
         push_local_address(x, &mut url);
     }
-    if *loc.port_in_redirect && local_port != usual_port && local_port != 0 {
+    if *loc.redirects.port_in_redirect && local_port != usual_port && local_port != 0 {
         url.extend_from_slice(format!(":{local_port}").as_bytes());
     }
     url.extend_from_slice(&x.reply.location);

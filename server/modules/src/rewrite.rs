@@ -15,7 +15,7 @@ use server_base::errlog::{Level, Printable};
 use server_base::regex::Regex;
 use server_http::assemble::ConfigBuilder;
 use server_http::debug_http;
-use server_http::exchange::{Ctx, Exchange};
+use server_http::exchange::{Ctx, Exchange, UriOrigin};
 use server_http::module::{Handler, Inherit, Module, Step};
 use server_http::phases::location_changed;
 use server_http::trace::{At, Event};
@@ -314,8 +314,9 @@ fn run(x: &mut Exchange, cx: &mut Ctx<'_>, ops: &[(Op, Pos)], state: &mut Run) -
             }
             Op::Break => {
                 ran(x, *at, || "the directives after it do not run".to_owned());
-                x.target.valid_location &= !x.route.uri_changed;
-                x.route.uri_changed = false;
+                if std::mem::take(&mut x.route.uri_changed) {
+                    x.target.origin = UriOrigin::Elsewhere;
+                }
                 Flow::Stop
             }
             Op::Return(status, text) => {
@@ -422,9 +423,11 @@ fn change_uri(
 ) -> Flow {
     state.quote = false;
     x.route.internal = true;
-    x.target.valid_target = false;
     x.route.uri_changed = rewrite.flag != Flag::Break;
-    x.target.valid_location &= rewrite.flag != Flag::Break;
+    match rewrite.flag {
+        Flag::Break => x.target.origin = UriOrigin::Elsewhere,
+        _ => x.target.differ(),
+    }
     let (uri, args) = rewrite.replacement.uri(x, cx);
     if let Some(args) = args {
         x.target.args = args;

@@ -190,10 +190,10 @@ pub(super) fn unfinished<N: Net>(
         x.log(Level::Info, format_args!("{why}"));
     }
     let loc = x.route.core_loc();
-    let reset = *loc.reset_timedout_connection;
+    let reset = *loc.connection.reset_timedout_connection;
     if c.requests == 1 {
         // No request has told yet how long the connection may be idle.
-        c.idle_ms = loc.keepalive().idle_ms;
+        c.idle_ms = loc.connection.keepalive().idle_ms;
     }
     probe::abort(&mut c.probe, sh, x, EndedBy::Unfinished);
     reset

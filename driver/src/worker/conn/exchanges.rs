@@ -94,12 +94,12 @@ pub(super) fn finish_sent<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -
         any = true;
         let mut x = flushed.exchange;
         let loc = x.route.core_loc();
-        c.idle_ms = own_idle_ms.unwrap_or(loc.keepalive().idle_ms);
-        c.min_idle_ms = loc.keepalive_min_timeout.0;
-        c.lingering_allowed = *loc.lingering_close != conf_core::Lingering::Off;
+        c.idle_ms = own_idle_ms.unwrap_or(loc.connection.keepalive().idle_ms);
+        c.min_idle_ms = loc.connection.keepalive_min_timeout.0;
+        c.lingering_allowed = *loc.connection.lingering_close != conf_core::Lingering::Off;
         x.response.bytes_sent = flushed.bytes;
         // One of streams may have broken off.
-        x.progress.completed = x.progress.state != Progress::Aborted;
+        x.response.completed = x.progress.state != Progress::Aborted;
         probe::finish(&mut c.probe, sh, x);
     }
     any
@@ -117,7 +117,7 @@ pub(super) fn finish_all<N: Net>(
         let bytes_sent = flushing.sent_bytes(sent);
         let mut x = flushing.exchange;
         x.response.bytes_sent = bytes_sent;
-        x.progress.completed = flushing.end <= sent;
+        x.response.completed = flushing.end <= sent;
         probe::abort(kept, sh, x, by.into());
     }
     let active = std::mem::take(&mut protocol.exchanges_mut().active);

@@ -169,7 +169,7 @@ pub(super) fn waits_since_before(exchanges: &Exchanges, at_ms: u64) -> bool {
 /// The pool that `aio` of the front exchange's location names; none with `aio off`.
 fn pool<S>(c: &Conn<S>) -> Option<Arc<ThreadPool>> {
     let x = c.state.exchanges()?.front()?;
-    match &x.route.core_loc().aio {
+    match &x.route.core_loc().files.aio {
         Some(Aio::Threads(pool)) => Some(Arc::clone(pool)),
         Some(Aio::Off) | None => None,
     }

@@ -118,8 +118,8 @@ fn end_aborted<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bo
     };
     let mut x = active.exchange;
     let loc = x.route.core_loc();
-    c.lingering_allowed = *loc.lingering_close != Rule::Off;
-    let reset = !x.progress.header_sent && *loc.reset_timedout_connection;
+    c.lingering_allowed = *loc.connection.lingering_close != Rule::Off;
+    let reset = !x.progress.header_sent && *loc.connection.reset_timedout_connection;
     let is_broken = x.progress.header_sent;
     x.response.bytes_sent = exchanges.sent.saturating_sub(active.start);
     exchanges.set_closing(&x);
@@ -318,7 +318,7 @@ fn expire_state<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(
 /// Ends a connection whose peer takes nothing.
 fn end_stuck<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(), Closed> {
     let x = c.state.exchanges().and_then(|exchanges| exchanges.front());
-    let reset = x.is_some_and(|x| *x.route.core_loc().reset_timedout_connection);
+    let reset = x.is_some_and(|x| *x.route.core_loc().connection.reset_timedout_connection);
     let timed_out = ended::TIMED_OUT;
     match x {
         Some(x) if !c.sends_goaway() => x.log(Level::Info, format_args!("{timed_out}")),

@@ -124,11 +124,14 @@ fn begin<N: Net>(
         mux.engine.end_after(stream);
     }
     let loc = x.route.core_loc();
-    let look_at_ms = sh.clock.mono_ms.saturating_add(loc.send_timeout.0);
+    let look_at_ms = sh
+        .clock
+        .mono_ms
+        .saturating_add(loc.connection.send_timeout.0);
     mux.look_at_ms = mux.look_at_ms.min(look_at_ms);
     mux.idle_since_ms = None;
     c.idle_ms = mux.idle_ms(loc);
-    c.min_idle_ms = loc.keepalive_min_timeout.0;
+    c.min_idle_ms = loc.connection.keepalive_min_timeout.0;
     mux.exchanges.active.push(ActiveExchange {
         exchange: x,
         stream,
@@ -144,9 +147,9 @@ fn begin<N: Net>(
 fn is_last(x: &Exchange) -> bool {
     let loc = x.route.core_loc();
     let age_ms = x.started_ms.saturating_sub(x.client.since_ms);
-    x.client.requests >= loc.keepalive_requests.0
-        || age_ms > loc.keepalive_time.0
-        || loc.keepalive().idle_ms == 0
+    x.client.requests >= loc.connection.keepalive_requests.0
+        || age_ms > loc.connection.keepalive_time.0
+        || loc.connection.keepalive().idle_ms == 0
 }
 
 /// Ends the exchange of a stream that is gone, unless the exchange outlives its client.

@@ -138,11 +138,11 @@ fn settings(exchanges: &Exchanges, now_ms: u64) -> (bool, Pieces) {
     };
     let loc = x.route.core_loc();
     let pieces = Pieces {
-        max_bytes: loc.sendfile_max_chunk.0,
-        nopush: *loc.tcp_nopush,
+        max_bytes: loc.connection.sendfile_max_chunk.0,
+        nopush: *loc.connection.tcp_nopush,
         now_ms,
     };
-    (*loc.tcp_nodelay, pieces)
+    (*loc.connection.tcp_nodelay, pieces)
 }
 
 /// Writes what TLS alone has to send; there is no more to do.

@@ -249,7 +249,7 @@ impl MuxState {
     pub(crate) fn idle_ms(&self, loc: &CoreLoc) -> u64 {
         match self.timeouts {
             Some(timeouts) => timeouts.idle_ms,
-            None => loc.keepalive().idle_ms,
+            None => loc.connection.keepalive().idle_ms,
         }
     }
 }
@@ -342,7 +342,7 @@ impl Exchanges {
             return None;
         }
         let x = self.front()?;
-        Some(last_progress_ms.saturating_add(x.route.core_loc().send_timeout.0))
+        Some(last_progress_ms.saturating_add(x.route.core_loc().connection.send_timeout.0))
     }
 
     /// Takes over how the location of an exchange has the connection closed.
@@ -350,9 +350,9 @@ impl Exchanges {
     pub(crate) fn set_closing(&mut self, x: &Exchange) {
         let loc = x.route.core_loc();
         self.closing = Closing {
-            rule: *loc.lingering_close,
-            time_ms: loc.lingering_time.0,
-            timeout_ms: loc.lingering_timeout.0,
+            rule: *loc.connection.lingering_close,
+            time_ms: loc.connection.lingering_time.0,
+            timeout_ms: loc.connection.lingering_timeout.0,
         };
     }
 

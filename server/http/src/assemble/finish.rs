@@ -115,8 +115,8 @@ impl ConfigBuilder {
             .location_base
             .get_mut();
         loc.root.get_or_insert(Root { path, alias: None });
-        loc.body_temp_path.get_or_insert(temp);
-        loc.aio.get_or_insert(Aio::Threads(pool));
+        loc.bodies.body_temp_path.get_or_insert(temp);
+        loc.files.aio.get_or_insert(Aio::Threads(pool));
     }
 
     /// Notes the directories for request bodies, which are made before the worker starts.
@@ -124,7 +124,7 @@ impl ConfigBuilder {
         use std::os::unix::ffi::OsStrExt;
         for location in &draft.locations {
             let core: &CoreLoc = draft.location_layers.get(location.layer);
-            let dir = core.body_temp_dir();
+            let dir = core.bodies.body_temp_dir();
             let path = Path::new(std::ffi::OsStr::from_bytes(&dir.path));
             if !self.main.temp_paths.contains(path) {
                 self.main.temp_paths.insert(path.to_path_buf());

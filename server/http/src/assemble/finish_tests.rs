@@ -16,7 +16,7 @@ use crate::testing::{PROBE, World, get, http_of};
 /// A setting where a request is served.
 fn limit(world: &mut World, target: &str) -> u64 {
     let x = world.get(target);
-    x.route.core_loc().client_max_body_size.0
+    x.route.core_loc().bodies.client_max_body_size.0
 }
 
 fn name(x: &Exchange) -> String {
@@ -67,7 +67,10 @@ fn servers_do_not_see_each_others_settings() {
         let x = world
             .run(&format!("GET /x//y HTTP/1.1\r\nHost: {host}\r\n\r\n"), &[])
             .x;
-        (x.route.core_loc().client_max_body_size.0, x.target.uri)
+        (
+            x.route.core_loc().bodies.client_max_body_size.0,
+            x.target.uri,
+        )
     };
     assert_eq!(ask("a"), (1, b"/x//y".to_vec()));
     assert_eq!(ask("b"), (1 << 20, b"/x/y".to_vec()));
@@ -220,7 +223,7 @@ fn the_first_of_named_locations_with_one_name_counts() {
             &[("content", |_, _| crate::testing::Outcome::Status(404))],
         )
         .x;
-    assert_eq!(x.route.core_loc().client_max_body_size.0, 7);
+    assert_eq!(x.route.core_loc().bodies.client_max_body_size.0, 7);
 }
 
 #[test]

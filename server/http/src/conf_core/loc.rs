@@ -1,20 +1,21 @@
-//! Core settings at location scope: mapping to files, bodies, connections, errors.
+//! Core settings at location scope, those of files apart.
 
 use std::sync::{Arc, OnceLock};
 
 use conf::{ConfError, Contexts, Directive, Pos};
 use server_base::config::ConfigContext;
 use server_base::errlog::ErrorLog;
-use server_base::files::{OpenFileCache, SymlinkMode, TempDir};
+use server_base::files::TempDir;
 use server_base::from_args::{FromArgs, Millis, Number, Offset, Size, Text};
 use server_base::hash::ConfigMap;
 use server_base::keyword;
 use server_base::opened::{ErrorLogConf, LogTarget, OpenedLogs};
 use server_base::shared_list::SharedList;
-use server_base::thread_pool::Aio;
 
+use super::files::StaticFiles;
 use super::request_body::{BodyRate, InFile};
 use crate::settings;
+use crate::settings_set::inherited;
 use crate::value::{SizeValue, Value};
 
 const HSL: Contexts = Contexts::HTTP_SERVER_LOCATION;
@@ -47,7 +48,7 @@ keyword! {
     pub enum Lingering {
         /// Close at once.
         Off = "off",
-        /// Linger where the client may still be sending.
+        /// Linger if the client may still be sending.
         On = "on",
         /// Linger always.
         Always = "always",
@@ -96,6 +97,15 @@ pub struct KeepaliveDisable {
     pub safari: bool,
 }
 
+impl Default for KeepaliveDisable {
+    fn default() -> Self {
+        Self {
+            msie6: true,
+            safari: false,
+        }
+    }
+}
+
 /// One `error_page`.
 #[derive(Clone, Debug)]
 pub struct ErrorPage {
@@ -116,12 +126,61 @@ settings! {
     pub struct CoreLoc: Location {
         /// Media type of files with an unknown extension.
         default_type "default_type": Text = Text(b"text/plain".to_vec()), "text/plain", HSL;
-        /// Whether an error page may itself lead to an error page.
-        recursive_error_pages "recursive_error_pages": bool = false, "off", HSL;
         /// Whether all access modules must allow a request or any of them.
         satisfy "satisfy": Satisfy = Satisfy::All, "all", HSL;
         /// Delay of an answer that requires credentials.
         auth_delay "auth_delay": Millis = Millis(0), "0s", HSL;
+        /// Limit of the response rate in bytes per second; 0 for none.
+        limit_rate "limit_rate": SizeValue = SizeValue(None), "0", HSLI;
+        /// Bytes of a response that are sent before limit_rate applies.
+        limit_rate_after "limit_rate_after": SizeValue = SizeValue(None), "0", HSLI;
+        /// Whether missing files are logged.
+        log_not_found "log_not_found": bool = true, "on", HSL;
+        /// Whether subrequests are logged.
+        log_subrequest "log_subrequest": bool = false, "off", HSL;
+        /// The largest body of a subrequest in memory.
+        subrequest_output_buffer_size "subrequest_output_buffer_size": Size = Size(4096), "4k", HSL;
+        /// Most ranges of one request; 0 turns ranges off.
+        max_ranges "max_ranges": Number = Number(engines::http::UNLIMITED_RANGES), "unlimited", HSL;
+        /// Whether bodies of unknown length are chunked in HTTP/1.1.
+        chunked_transfer_encoding "chunked_transfer_encoding": bool = true, "on", HSL;
+        /// Whether static files have an ETag.
+        etag "etag": bool = true, "on", HSL;
+        /// How If-Modified-Since is compared.
+        if_modified_since "if_modified_since": IfModifiedSince = IfModifiedSince::Exact, "exact", HSL;
+        /// Contents of the Server header and of error pages.
+        server_tokens "server_tokens": ServerTokens = ServerTokens::On, "on", HSL;
+        /// Whether reading a variable before it was set is logged.
+        uninitialized_variable_warn "uninitialized_variable_warn": bool = true, "on", Contexts::HTTP_TO_IF.or(Contexts::IF_IN_SERVER);
+    }
+    extra {
+        /// Settings of request bodies.
+        bodies: RequestBodies = RequestBodies::merge,
+        /// Settings of the connection that a response is sent over.
+        connection: Connections = Connections::merge,
+        /// Settings of files that are sent.
+        files: StaticFiles = StaticFiles::merge,
+        /// Settings of error pages.
+        errors: ErrorPages = ErrorPages::merge,
+        /// Settings of redirects.
+        redirects: Redirects = Redirects::merge,
+        /// `root` or `alias`; `None` until merged.
+        root: Option<Root> = inherited,
+        /// `types`.
+        types: Option<Arc<ConfigMap<Vec<u8>, Vec<u8>>>>,
+        /// `error_log` targets.
+        error_logs: Option<SharedList<ErrorLogConf>> = inherited,
+        /// The opened error log.
+        opened_log: OnceLock<ErrorLog>,
+        /// `internal`.
+        internal: bool,
+    }
+    merge merge_extra;
+}
+
+settings! {
+    /// Settings of request bodies.
+    pub struct RequestBodies: CoreLoc.bodies {
         /// Largest request body; 0 for no limit.
         client_max_body_size "client_max_body_size": Offset = Offset(1 << 20), "1m", HSL;
         /// Size of the buffer for a request body.
@@ -134,8 +193,16 @@ settings! {
         client_body_min_rate "client_body_min_rate": BodyRate = BodyRate::default(), "0 grace=10s", HSL;
         /// Whether request bodies are always kept in files, and whether these stay after the request.
         client_body_in_file_only "client_body_in_file_only": InFile = InFile::Off, "off", HSL;
-        /// Whether files are sent by the kernel; small ones are read and sent with the head.
-        sendfile "sendfile": bool = false, "off", HSLI;
+    }
+    extra {
+        /// `client_body_temp_path`.
+        body_temp_path: Option<TempDir> = inherited,
+    }
+}
+
+settings! {
+    /// Settings of the connection that a response is sent over.
+    pub struct Connections: CoreLoc.connection {
         /// Most bytes of one sendfile call; 0 for no limit.
         sendfile_max_chunk "sendfile_max_chunk": Size = Size(2 << 20), "2m", HSL;
         /// Whether head and file leave in full packets; they always do within one turn.
@@ -144,10 +211,6 @@ settings! {
         tcp_nodelay "tcp_nodelay": bool = true, "on", HSL;
         /// Longest time between two writes of a response.
         send_timeout "send_timeout": Millis = Millis(60_000), "60s", HSL;
-        /// Limit of the response rate in bytes per second; 0 for none.
-        limit_rate "limit_rate": SizeValue = SizeValue(None), "0", HSLI;
-        /// Bytes of a response that are sent before limit_rate applies.
-        limit_rate_after "limit_rate_after": SizeValue = SizeValue(None), "0", HSLI;
         /// Whether connections that time out, or are closed by the status 444, are reset.
         reset_timedout_connection "reset_timedout_connection": bool = false, "off", HSL;
         /// Longest life of a connection before it is closed after a response.
@@ -156,76 +219,49 @@ settings! {
         keepalive_requests "keepalive_requests": Number = Number(1000), "1000", HSL;
         /// How long an idle connection is kept at least when it is closed by the server for other reasons.
         keepalive_min_timeout "keepalive_min_timeout": Millis = Millis(0), "0", HSL;
-        /// Whether redirects name scheme and host.
-        absolute_redirect "absolute_redirect": bool = true, "on", HSL;
-        /// Whether absolute redirects use the server's first name rather than the request's host.
-        server_name_in_redirect "server_name_in_redirect": bool = false, "off", HSL;
-        /// Whether absolute redirects name the port.
-        port_in_redirect "port_in_redirect": bool = true, "on", HSL;
-        /// Whether missing files are logged.
-        log_not_found "log_not_found": bool = true, "on", HSL;
-        /// Whether subrequests are logged.
-        log_subrequest "log_subrequest": bool = false, "off", HSL;
-        /// The largest body of a subrequest in memory.
-        subrequest_output_buffer_size "subrequest_output_buffer_size": Size = Size(4096), "4k", HSL;
         /// When to keep reading before a close.
         lingering_close "lingering_close": Lingering = Lingering::On, "on", HSL;
         /// Longest time to keep reading before a close.
         lingering_time "lingering_time": Millis = Millis(30_000), "30s", HSL;
         /// Longest wait for more to read before a close.
         lingering_timeout "lingering_timeout": Millis = Millis(5_000), "5s", HSL;
-        /// Most ranges of one request; 0 turns ranges off.
-        max_ranges "max_ranges": Number = Number(engines::http::UNLIMITED_RANGES), "unlimited", HSL;
-        /// Whether bodies of unknown length are chunked in HTTP/1.1.
-        chunked_transfer_encoding "chunked_transfer_encoding": bool = true, "on", HSL;
-        /// Whether static files have an ETag.
-        etag "etag": bool = true, "on", HSL;
-        /// How If-Modified-Since is compared.
-        if_modified_since "if_modified_since": IfModifiedSince = IfModifiedSince::Exact, "exact", HSL;
-        /// Whether error pages are made long enough for Internet Explorer and Chrome to show them.
-        msie_padding "msie_padding": bool = true, "on", HSL;
-        /// Whether Internet Explorer is redirected by a page that refreshes itself.
-        msie_refresh "msie_refresh": bool = false, "off", HSL;
-        /// Contents of the Server header and of error pages.
-        server_tokens "server_tokens": ServerTokens = ServerTokens::On, "on", HSL;
-        /// How long an entry of open_file_cache is trusted.
-        open_file_cache_valid "open_file_cache_valid": Millis = Millis(60_000), "60s", HSL;
-        /// Uses after which open_file_cache keeps a descriptor open.
-        open_file_cache_min_uses "open_file_cache_min_uses": Number = Number(1), "1", HSL;
-        /// Whether open_file_cache keeps errors.
-        open_file_cache_errors "open_file_cache_errors": bool = false, "off", HSL;
-        /// Whether reading a variable before it was set is logged.
-        uninitialized_variable_warn "uninitialized_variable_warn": bool = true, "on", Contexts::HTTP_TO_IF.or(Contexts::IF_IN_SERVER);
     }
     extra {
-        /// `root` or `alias`; `None` until merged.
-        root: Option<Root>,
-        /// `types`.
-        types: Option<Arc<ConfigMap<Vec<u8>, Vec<u8>>>>,
-        /// `error_page`, if any here or around.
-        error_pages: Option<Arc<Vec<ErrorPage>>>,
-        /// `error_log` targets.
-        error_logs: Option<SharedList<ErrorLogConf>>,
-        /// The opened error log.
-        opened_log: OnceLock<ErrorLog>,
         /// `keepalive_timeout`: how long an idle connection is kept, milliseconds; 0 closes after each response.
-        keepalive_ms: Option<u64>,
+        keepalive_ms: Option<u64> = inherited,
         /// Seconds of the field `Keep-Alive: timeout=`; 0 for no such field. Inherited for itself.
-        keepalive_header: Option<u64>,
+        keepalive_header: Option<u64> = inherited,
         /// `keepalive_disable`.
-        keepalive_disable: Option<KeepaliveDisable>,
-        /// `internal`.
-        internal: bool,
-        /// `open_file_cache`: `Some(None)` is off.
-        file_cache: Option<Option<(usize, u64)>>,
-        /// `disable_symlinks` and its `from`.
-        symlinks: Option<(SymlinkMode, Option<Value>)>,
-        /// `client_body_temp_path`.
-        body_temp_path: Option<TempDir>,
-        /// `aio`.
-        aio: Option<Aio>
+        keepalive_disable: Option<KeepaliveDisable> = inherited,
     }
-    merge merge_extra;
+}
+
+settings! {
+    /// Settings of error pages.
+    pub struct ErrorPages: CoreLoc.errors {
+        /// Whether an error page may itself lead to an error page.
+        recursive_error_pages "recursive_error_pages": bool = false, "off", HSL;
+        /// Whether error pages are made long enough for Internet Explorer and Chrome to show them.
+        msie_padding "msie_padding": bool = true, "on", HSL;
+    }
+    extra {
+        /// `error_page`; `None` if there is none.
+        pages: Option<Arc<Vec<ErrorPage>>> = inherited,
+    }
+}
+
+settings! {
+    /// Settings of redirects.
+    pub struct Redirects: CoreLoc.redirects {
+        /// Whether redirects name scheme and host.
+        absolute_redirect "absolute_redirect": bool = true, "on", HSL;
+        /// Whether absolute redirects use the server's first name rather than the request's host.
+        server_name_in_redirect "server_name_in_redirect": bool = false, "off", HSL;
+        /// Whether absolute redirects name the port.
+        port_in_redirect "port_in_redirect": bool = true, "on", HSL;
+        /// Whether Internet Explorer is redirected by a page that refreshes itself.
+        msie_refresh "msie_refresh": bool = false, "off", HSL;
+    }
 }
 
 /// How URIs become paths.
@@ -247,58 +283,11 @@ pub enum Alias {
 }
 
 fn merge_extra(own: &mut CoreLoc, parent: Option<&CoreLoc>) {
-    fn take<T: Clone>(
-        own: &mut Option<T>,
-        parent: Option<&Option<T>>,
-        default: impl FnOnce() -> Option<T>,
-    ) {
-        if own.is_none() {
-            *own = match parent {
-                Some(p) => p.clone(),
-                None => default(),
-            };
-        }
-    }
-    // These have more than one word, or a default that is made, so the table of plain settings cannot merge them.
-    take(&mut own.types, parent.map(|p| &p.types), || {
-        Some(Arc::new(default_types()))
+    own.types = own.types.take().or_else(|| match parent {
+        Some(parent) => parent.types.clone(),
+        None => Some(Arc::new(default_types())),
     });
-    take(&mut own.error_pages, parent.map(|p| &p.error_pages), || {
-        None
-    });
-    take(&mut own.error_logs, parent.map(|p| &p.error_logs), || None);
-    take(
-        &mut own.keepalive_ms,
-        parent.map(|p| &p.keepalive_ms),
-        || Some(DEFAULT_KEEPALIVE_MS),
-    );
-    take(
-        &mut own.keepalive_header,
-        parent.map(|p| &p.keepalive_header),
-        || None,
-    );
     own.internal |= parent.is_some_and(|p| p.internal);
-    take(
-        &mut own.keepalive_disable,
-        parent.map(|p| &p.keepalive_disable),
-        || {
-            Some(KeepaliveDisable {
-                msie6: true,
-                safari: false,
-            })
-        },
-    );
-    take(&mut own.file_cache, parent.map(|p| &p.file_cache), || {
-        Some(None)
-    });
-    take(&mut own.symlinks, parent.map(|p| &p.symlinks), || None);
-    take(
-        &mut own.body_temp_path,
-        parent.map(|p| &p.body_temp_path),
-        || None,
-    );
-    take(&mut own.aio, parent.map(|p| &p.aio), || None);
-    take(&mut own.root, parent.map(|p| &p.root), || None);
 }
 
 fn default_types() -> ConfigMap<Vec<u8>, Vec<u8>> {
@@ -352,28 +341,20 @@ impl CoreLoc {
     pub fn warn_uninitialized(&self) -> bool {
         *self.uninitialized_variable_warn
     }
+}
 
-    /// The settings of `open_file_cache`, if it is on.
-    pub fn open_file_cache(&self) -> Option<OpenFileCache> {
-        let (max, inactive_ms) = self.file_cache.flatten()?;
-        Some(OpenFileCache {
-            max,
-            inactive_ms,
-            valid_ms: self.open_file_cache_valid.0,
-            min_uses: self.open_file_cache_min_uses.0 as u32,
-            errors: *self.open_file_cache_errors,
-        })
-    }
-
+impl RequestBodies {
     /// `client_body_temp_path`.
     ///
     /// # Panics
-    /// Never: the `http` block has one where nothing is said.
+    /// Never: the `http` block has a default.
     pub fn body_temp_dir(&self) -> &TempDir {
         let dir = self.body_temp_path.as_ref();
         dir.expect("the http block has a directory, and all levels inherit it")
     }
+}
 
+impl Connections {
     /// `keepalive_timeout`.
     pub fn keepalive(&self) -> KeepaliveTimeout {
         KeepaliveTimeout {

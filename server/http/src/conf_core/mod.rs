@@ -14,11 +14,11 @@ mod resolver;
 mod spdy;
 mod srv;
 
-pub use files::FilesMain;
+pub use files::{FilesMain, StaticFiles};
 pub use http2::{Http2Loc, Http2Srv};
 pub use loc::{
-    Alias, CoreLoc, ErrorPage, IfModifiedSince, KeepaliveDisable, KeepaliveTimeout, Lingering,
-    Root, Satisfy, ServerTokens,
+    Alias, Connections, CoreLoc, ErrorPage, ErrorPages, IfModifiedSince, KeepaliveDisable,
+    KeepaliveTimeout, Lingering, Redirects, RequestBodies, Root, Satisfy, ServerTokens,
 };
 pub use request_body::{BodyRate, InFile};
 pub use resolver::{NameServers, ResolverLoc};
@@ -49,6 +49,11 @@ pub const fn rows<B: SettingsContext>() -> &'static [&'static [DirectiveDef<B>]]
         &[
             CoreSrv::rows(),
             CoreLoc::rows(),
+            RequestBodies::rows(),
+            Connections::rows(),
+            StaticFiles::rows(),
+            ErrorPages::rows(),
+            Redirects::rows(),
             Http2Srv::rows(),
             Http2Loc::rows(),
             obsolete::http2_rows(),

@@ -36,12 +36,8 @@ part! {
         pub pull_wait: Option<Wait>,
         /// The waker, if one was asked for; dropped when the exchange is logged.
         pub(super) waker: Option<Waker> => keep,
-        /// The request body was found too large: it is dropped, whatever the location of the error page says of it.
-        pub too_large: bool,
         /// The filters have run: it is too late for another status.
         pub header_sent: bool,
-        /// All of the response was sent.
-        pub completed: bool,
         /// The action that the error log names.
         pub action: Action,
         /// The file of the URI was opened, so that the root exists: computed paths of access logs are used without a look.
@@ -58,6 +54,8 @@ part! {
     pub struct RequestInput() {
         /// The received part of the request body, where there is one and the response is not decided yet.
         pub(crate) body: Option<Box<RequestBody>>,
+        /// The body was found too large: it is dropped, whatever the location of the error page allows.
+        pub too_large: bool,
         /// Bytes of the request received, head and body.
         pub bytes: u64,
     }

@@ -49,7 +49,7 @@ pub struct CollectOptions {
 impl CollectOptions {
     /// The options of the location.
     pub fn of(loc: &CoreLoc) -> Self {
-        let in_file = *loc.client_body_in_file_only;
+        let in_file = *loc.bodies.client_body_in_file_only;
         Self {
             in_file,
             mode: 0o600,

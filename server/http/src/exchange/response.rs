@@ -17,6 +17,8 @@ part! {
         pub early_responses: Option<Box<EarlyResponses>> => rare,
         /// Bytes on the wire of the head and of early responses.
         pub header_bytes: u64,
+        /// All of the response was sent.
+        pub completed: bool,
         /// Bytes sent for this exchange.
         pub bytes_sent: u64,
         /// Called when the body has ended, before trailers are sent.

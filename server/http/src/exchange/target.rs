@@ -26,16 +26,33 @@ part! {
         pub(crate) ext_len: u32,
         /// The target held escapes or a plus sign.
         pub quoted_uri: bool,
-        /// The URI still lies in the location it was found for; not after `rewrite ... break`.
-        pub valid_location: bool = true,
-        /// URI and arguments are those of the request's target; never in a subrequest.
-        pub valid_target: bool,
+        /// Relation of URI and arguments to the request line and to the location.
+        pub origin: UriOrigin,
         /// `try_files` found a file below the `alias` of a regular expression: the URI is appended to it.
         pub uri_below_alias: bool,
     }
 }
 
+/// Relation of URI and arguments to the request line and to the location.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UriOrigin {
+    /// Both are those of the request line; never in a subrequest.
+    RequestLine,
+    /// They were changed, and the URI is in the location that it was found for.
+    #[default]
+    Location,
+    /// `rewrite ... break` has moved the URI out of its location.
+    Elsewhere,
+}
+
 impl RequestTarget {
+    /// Notes that URI or arguments are no longer those of the request line.
+    pub fn differ(&mut self) {
+        if self.origin == UriOrigin::RequestLine {
+            self.origin = UriOrigin::Location;
+        }
+    }
+
     /// Replaces the URI and its extension: what comes after the last dot of its last segment, unless that begins with the dot.
     pub fn set_uri(&mut self, uri: &[u8]) {
         self.uri.clear();

@@ -7,7 +7,7 @@ use server_base::errlog::{Level, Printable, Shown};
 use super::status;
 use crate::debug_http;
 use crate::decision::Phase;
-use crate::exchange::{Action, Ctx, Exchange, State};
+use crate::exchange::{Action, Ctx, Exchange, State, UriOrigin};
 use crate::route::location::location_changed;
 use crate::trace::Event;
 
@@ -32,8 +32,7 @@ pub fn redirect(x: &mut Exchange, cx: &mut Ctx<'_>, uri: &[u8], args: &[u8]) {
     x.route.location = x.route.own_server().location;
     location_changed(x);
     x.route.internal = true;
-    x.target.valid_location = true;
-    x.target.valid_target = false;
+    x.target.origin = UriOrigin::Location;
     x.target.uri_below_alias = false;
     x.progress.state = State::Running;
     x.progress.enter(Phase::ServerRewrite);

@@ -3,7 +3,7 @@
 use engines::http::Chunk;
 
 use super::{redirect, redirect_named};
-use crate::exchange::{Ctx, Exchange, MAX_URI_CHANGES, State};
+use crate::exchange::{Ctx, Exchange, MAX_URI_CHANGES, State, UriOrigin};
 use crate::testing::{Outcome, Reaction, World, get};
 
 fn to_b(x: &mut Exchange, cx: &mut Ctx<'_>) -> Outcome {
@@ -18,7 +18,7 @@ fn to_named(x: &mut Exchange, cx: &mut Ctx<'_>) -> Outcome {
 }
 
 fn limit(x: &Exchange) -> u64 {
-    x.route.core_loc().client_max_body_size.0
+    x.route.core_loc().bodies.client_max_body_size.0
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn a_redirect_runs_again_from_the_rewriting_of_the_server() {
         ),
         (&b"/b.txt"[..], &b"q=1"[..], &b"txt"[..])
     );
-    assert!(x.target.has_args && x.route.internal && x.target.valid_location);
+    assert!(x.target.has_args && x.route.internal && x.target.origin == UriOrigin::Location);
     assert_eq!((limit(x), x.route.uri_changes), (7, MAX_URI_CHANGES));
     assert_eq!(
         world.pull(x).0,

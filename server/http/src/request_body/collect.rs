@@ -57,8 +57,12 @@ pub fn collect(x: &mut Exchange, cx: &mut Ctx<'_>, plan: &CollectOptions) -> Col
 fn begin(x: &mut Exchange, cx: &mut Ctx<'_>, plan: &CollectOptions) {
     debug_http!(x, "http read client request body");
     let loc = x.route.core_loc();
-    let buffer = loc.client_body_buffer_size.0.max(plan.most.unwrap_or(0));
-    let most = match (loc.client_max_body_size.0, plan.most) {
+    let buffer = loc
+        .bodies
+        .client_body_buffer_size
+        .0
+        .max(plan.most.unwrap_or(0));
+    let most = match (loc.bodies.client_max_body_size.0, plan.most) {
         (0, limit) => limit.unwrap_or(0),
         (size, limit) => size.min(limit.unwrap_or(size)),
     };
@@ -121,7 +125,7 @@ impl Reader {
         // A length that was announced has been compared when the location was found.
         let announced = matches!(x.head.body, BodyLength::Length(_));
         if self.most != 0 && so_far > self.most && !announced {
-            x.progress.too_large = true;
+            x.input.too_large = true;
             x.log(
                 Level::Error,
                 format_args!(
@@ -206,7 +210,7 @@ fn create(x: &Exchange, cx: &mut Ctx<'_>, plan: &CollectOptions) -> Result<TempF
         InFile::Clean => Keep::WhileUsed,
         InFile::On => Keep::Always,
     };
-    let dir = x.route.core_loc().body_temp_dir();
+    let dir = x.route.core_loc().bodies.body_temp_dir();
     let file = cx.files.create_temp(dir, plan.mode, keep)?;
     if let Some(level) = plan.log {
         let name = Printable(&file.path);

@@ -101,7 +101,7 @@ fn a_body_without_a_length_is_refused_one_byte_above_the_limit() {
     above.piece(b"12345").piece(b"6789");
     assert!(above.x.is_body_due(), "the handler is told before the end");
     assert_eq!(above.ask(), Collected::Status(413));
-    assert!(above.x.progress.too_large);
+    assert!(above.x.input.too_large);
     let said = above.world.said();
     assert!(
         said.contains("client intended to send too large chunked body: 5+4 bytes"),
@@ -124,7 +124,7 @@ fn an_announced_body_is_not_counted_again() {
     let mut reading = Reading::begun("client_max_body_size 8;", "Content-Length: 9");
     reading.piece(b"123456789");
     assert_eq!(reading.end(), Collected::Done);
-    assert!(!reading.x.progress.too_large);
+    assert!(!reading.x.input.too_large);
 }
 
 #[test]

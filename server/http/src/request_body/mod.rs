@@ -43,7 +43,7 @@ impl Exchange {
                 }
             }
             // It was answered with 413.
-            (None, None) if self.progress.too_large && request_body.stream.is_none() => {
+            (None, None) if self.input.too_large && request_body.stream.is_none() => {
                 request_body.used += len;
             }
             (None, None) => {
@@ -188,8 +188,11 @@ impl Exchange {
 
 /// The time limits of a body that is read from now on.
 fn pace_of(loc: &CoreLoc, now_ms: u64) -> Pace {
-    let (gap_ms, all_ms) = (loc.client_body_timeout.0, loc.client_body_deadline.0);
-    Pace::begin(gap_ms, all_ms, *loc.client_body_min_rate, now_ms)
+    let (gap_ms, all_ms) = (
+        loc.bodies.client_body_timeout.0,
+        loc.bodies.client_body_deadline.0,
+    );
+    Pace::begin(gap_ms, all_ms, *loc.bodies.client_body_min_rate, now_ms)
 }
 
 /// Bytes of a body that are held before anybody takes them; as much is read ahead over HTTP/2.

@@ -105,7 +105,7 @@ fn open(x: &mut Exchange, cx: &mut Ctx<'_>) {
         // A length that was announced has been compared when the location was found.
         most: match x.head.body {
             BodyLength::Length(_) => 0,
-            _ => loc.client_max_body_size.0,
+            _ => loc.bodies.client_max_body_size.0,
         },
     };
     let complete = x.is_body_complete();
@@ -113,7 +113,7 @@ fn open(x: &mut Exchange, cx: &mut Ctx<'_>) {
     debug_assert!(request_body.reader.is_none(), "it is collected");
     request_body.ended |= complete;
     let mut stream = Stream::new(Some(limits), now_ms);
-    stream.keep_copy(loc.client_body_buffer_size.0);
+    stream.keep_copy(loc.bodies.client_body_buffer_size.0);
     request_body.stream = Some(stream);
     request_body.pass(x, request_body.received, now_ms);
     x.input.body = Some(request_body);
@@ -132,7 +132,7 @@ impl RequestBody {
         };
         limits.pace.took(len, now_ms);
         if limits.most != 0 && self.received > limits.most && stream.failed.is_none() {
-            x.progress.too_large = true;
+            x.input.too_large = true;
             let before = self.received - len;
             x.log(
                 Level::Error,

@@ -126,7 +126,7 @@ fn a_body_without_a_length_ends_at_its_limit() {
     deliver(&mut world, &mut x, b"e");
     assert!(x.is_body_due() || x.progress.state == State::Running);
     assert_eq!(
-        (all(&mut world, &mut x).as_str(), x.progress.too_large),
+        (all(&mut world, &mut x).as_str(), x.input.too_large),
         ("413", true)
     );
     assert!(world.said().contains("too large chunked body: 4+1 bytes"));

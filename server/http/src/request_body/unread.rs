@@ -32,7 +32,7 @@ impl Exchange {
     /// Returns whether the body was answered with 413. The rest of it is dropped, and no location of an error page gets it.
     pub(crate) fn is_body_refused(&self) -> bool {
         let body = self.input.body.as_ref();
-        self.progress.too_large
+        self.input.too_large
             && body.is_none_or(|body| {
                 body.reader.is_none() && body.stream.is_none() && body.unread.is_none()
             })
@@ -51,14 +51,14 @@ impl Exchange {
 /// Holds a response back that is ready to leave, if the size of the request body is still to be found out.
 #[cold]
 pub(crate) fn hold(x: &mut Exchange, cx: &mut Ctx<'_>) {
-    let most = x.route.core_loc().client_max_body_size.0;
+    let most = x.route.core_loc().bodies.client_max_body_size.0;
     let is_located = !matches!(x.progress.phase, Phase::PostRead | Phase::ServerRewrite);
     let is_read =
         (x.input.body.as_ref()).is_some_and(|body| body.reader.is_some() || body.stream.is_some());
     if most == 0
         || !is_located
         || is_read
-        || x.progress.too_large
+        || x.input.too_large
         || x.head.expect_continue
         || x.response.head.status >= 400
         || x.is_subrequest()
@@ -94,7 +94,7 @@ pub(crate) fn release(x: &mut Exchange) -> Option<u16> {
     if !unread.is_exceeded(received) {
         return None;
     }
-    x.progress.too_large = true;
+    x.input.too_large = true;
     x.log(
         Level::Error,
         format_args!("client intended to send too large chunked body: {received} bytes"),

@@ -109,16 +109,14 @@ pub fn location_changed(x: &mut Exchange) {
     }
     let loc = x.route.core_loc();
     let age_ms = x.started_ms.saturating_sub(x.client.since_ms);
-    x.progress.keep_alive = loc.keepalive().idle_ms != 0
-        && x.client.requests < loc.keepalive_requests.0
-        && age_ms <= loc.keepalive_time.0
+    x.progress.keep_alive = loc.connection.keepalive().idle_ms != 0
+        && x.client.requests < loc.connection.keepalive_requests.0
+        && age_ms <= loc.connection.keepalive_time.0
         && !keepalive_disabled(x, loc);
 }
 
 fn keepalive_disabled(x: &Exchange, loc: &CoreLoc) -> bool {
-    let Some(disable) = loc.keepalive_disable else {
-        return false;
-    };
+    let disable = loc.connection.keepalive_disable.unwrap_or_default();
     let msie6 = disable.msie6 && x.target.method == Method::Post;
     // The name of the browser is searched only if it matters.
     if !msie6 && !disable.safari {

@@ -29,7 +29,7 @@ use server_upstream::picker::Outcome;
 
 /// Whether an error page takes the place of a response with this status.
 pub(super) fn intercepts(x: &Exchange, status: u16) -> bool {
-    let pages = x.route.core_loc().error_pages.as_ref();
+    let pages = x.route.core_loc().errors.pages.as_ref();
     pages.is_some_and(|pages| pages.iter().any(|page| page.status == status))
 }
 

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use engines::http::{BodyLength, Escape, FieldId, Fields, Method, escape, is_token};
 use server_base::errlog::{Level, Printable};
 use server_base::regex::FailedMatch;
-use server_http::exchange::{Ctx, Exchange};
+use server_http::exchange::{Ctx, Exchange, UriOrigin};
 use server_http::http::Http;
 use server_http::reply::decimal;
 use server_http::upstream::Outgoing;
@@ -142,14 +142,15 @@ fn write_target(x: &Exchange, pass: Option<&Pass>, uri: &[u8], out: &mut Vec<u8>
         Some(Pass::Fixed(fixed)) => &fixed.location[..],
         _ => b"",
     };
-    if uri.is_empty() && x.target.valid_target {
+    if uri.is_empty() && x.target.origin == UriOrigin::RequestLine {
         return out.extend_from_slice(x.head.bytes(x.head.target));
     }
-    let skip = match x.target.valid_location && !uri.is_empty() {
+    let in_location = x.target.origin != UriOrigin::Elsewhere;
+    let skip = match in_location && !uri.is_empty() {
         true => location.len().min(x.target.uri.len()),
         false => 0,
     };
-    if x.target.valid_location {
+    if in_location {
         out.extend_from_slice(uri);
     }
     if x.route.internal || is_quoted(x) {

@@ -107,7 +107,7 @@ fn reset_stuck<N: Net>(mux: &mut MuxState, kept: &mut Kept, sh: &mut Shared<N>, 
     let mut at = 0;
     while let Some(active) = mux.exchanges.active.get(at) {
         let x = &active.exchange;
-        let timeout_ms = x.route.core_loc().send_timeout.0;
+        let timeout_ms = x.route.core_loc().connection.send_timeout.0;
         let since_ms = mux.engine.blocked_since(active.stream);
         // The window of the connection may have been closed before this request came.
         let since_ms = since_ms.unwrap_or(now_ms + 1).max(x.started_ms);

@@ -48,7 +48,7 @@ impl ConnectionArms {
         let body = Body::of(x);
         self.counts.requests += 1;
         self.counts.truncated += u64::from(body.is_truncated);
-        let is_aborted = by == EndedBy::Client && !x.progress.completed;
+        let is_aborted = by == EndedBy::Client && !x.response.completed;
         self.counts.aborted += u64::from(is_aborted);
         self.counts.promised_bytes += body.promised;
         self.counts.sent_bytes += body.sent;
@@ -87,7 +87,7 @@ impl Body {
             BodyLength::Length(promised) => promised,
             BodyLength::Unknown => {
                 return Self {
-                    is_truncated: !x.progress.completed,
+                    is_truncated: !x.response.completed,
                     ..Self::default()
                 };
             }
@@ -97,13 +97,13 @@ impl Body {
             .response
             .bytes_sent
             .saturating_sub(x.response.header_bytes);
-        let sent = match x.progress.completed {
+        let sent = match x.response.completed {
             true => promised,
             false => body_bytes.min(promised),
         };
         // Bytes on a stream include heads of frames, so that their number alone does not tell.
         let is_whole =
-            x.progress.completed || (x.head.version <= Version::Http11 && sent == promised);
+            x.response.completed || (x.head.version <= Version::Http11 && sent == promised);
         Self {
             promised,
             sent,

@@ -70,7 +70,7 @@ pub(crate) fn begin<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resu
     let Some((start, lead)) = first_drawn(exchanges) else {
         return Ok(true);
     };
-    let nodelay = at(exchanges, start).is_some_and(|x| *x.route.core_loc().tcp_nodelay);
+    let nodelay = at(exchanges, start).is_some_and(|x| *x.route.core_loc().connection.tcp_nodelay);
     c.timestamping = c.timestamping || sh.net.enable_stamps(&mut c.socket);
     if !nodelay || !c.timestamping {
         return Ok(true);

@@ -148,7 +148,7 @@ pub(super) fn error_page(b: &mut ConfigBuilder, d: &Directive) -> Result<(), Con
             at: d.pos,
         });
     }
-    let list = b.core_loc().error_pages.get_or_insert_default();
+    let list = b.core_loc().errors.pages.get_or_insert_default();
     Arc::make_mut(list).extend(pages);
     Ok(())
 }
@@ -184,7 +184,7 @@ pub(super) fn error_log(b: &mut ConfigBuilder, d: &Directive) -> Result<(), Conf
 }
 
 pub(super) fn keepalive_timeout(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
-    conf::once(d, b.core_loc().keepalive_ms.is_some())?;
+    conf::once(d, b.core_loc().connection.keepalive_ms.is_some())?;
     let bad = |n: usize| {
         ConfError::word(
             d,
@@ -192,15 +192,17 @@ pub(super) fn keepalive_timeout(b: &mut ConfigBuilder, d: &Directive) -> Result<
             "\"keepalive_timeout\" directive invalid value",
         )
     };
-    b.core_loc().keepalive_ms = Some(conf::parse_time_ms(d.arg(0)).ok_or_else(|| bad(0))?);
+    b.core_loc().connection.keepalive_ms =
+        Some(conf::parse_time_ms(d.arg(0)).ok_or_else(|| bad(0))?);
     if d.args.len() == 2 {
-        b.core_loc().keepalive_header = Some(conf::parse_time_s(d.arg(1)).ok_or_else(|| bad(1))?);
+        b.core_loc().connection.keepalive_header =
+            Some(conf::parse_time_s(d.arg(1)).ok_or_else(|| bad(1))?);
     }
     Ok(())
 }
 
 pub(super) fn keepalive_disable(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
-    conf::once(d, b.core_loc().keepalive_disable.is_some())?;
+    conf::once(d, b.core_loc().connection.keepalive_disable.is_some())?;
     let mut value = KeepaliveDisable {
         msie6: false,
         safari: false,
@@ -215,7 +217,7 @@ pub(super) fn keepalive_disable(b: &mut ConfigBuilder, d: &Directive) -> Result<
             }
         }
     }
-    b.core_loc().keepalive_disable = Some(value);
+    b.core_loc().connection.keepalive_disable = Some(value);
     Ok(())
 }
 
@@ -226,11 +228,11 @@ pub(super) fn internal(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfE
 }
 
 pub(super) fn aio(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
-    conf::once(d, b.core_loc().aio.is_some())?;
+    conf::once(d, b.core_loc().files.aio.is_some())?;
     let text = d.arg_str(0).to_owned();
     let pool = match text.as_str() {
         "off" => {
-            b.core_loc().aio = Some(Aio::Off);
+            b.core_loc().files.aio = Some(Aio::Off);
             return Ok(());
         }
         // Reads past the page cache, which nginx does with `on` and `directio`, are not done: a thread reads.
@@ -244,12 +246,12 @@ pub(super) fn aio(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError>
             None => return Err(ConfError::directive(d, "invalid value")),
         },
     };
-    b.core_loc().aio = Some(Aio::Threads(pool));
+    b.core_loc().files.aio = Some(Aio::Threads(pool));
     Ok(())
 }
 
 pub(super) fn open_file_cache(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
-    conf::once(d, b.core_loc().file_cache.is_some())?;
+    conf::once(d, b.core_loc().files.file_cache.is_some())?;
     let (mut max, mut inactive_ms, mut off) = (0, 60_000, false);
     for word in &d.args {
         let bad = || {
@@ -277,12 +279,12 @@ pub(super) fn open_file_cache(b: &mut ConfigBuilder, d: &Directive) -> Result<()
             "\"open_file_cache\" must have the \"max\" parameter",
         ));
     }
-    b.core_loc().file_cache = Some((!off).then_some((max, inactive_ms)));
+    b.core_loc().files.file_cache = Some((!off).then_some((max, inactive_ms)));
     Ok(())
 }
 
 pub(super) fn disable_symlinks(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
-    conf::once(d, b.core_loc().symlinks.is_some())?;
+    conf::once(d, b.core_loc().files.symlinks.is_some())?;
     let (mut mode, mut from) = (None, None);
     for word in &d.args {
         let bad = || ConfError::word(d, word, format!("invalid parameter \"{}\"", word.as_str()));
@@ -312,12 +314,12 @@ pub(super) fn disable_symlinks(b: &mut ConfigBuilder, d: &Directive) -> Result<(
             "\"from=\" cannot be used with \"off\" parameter",
         ));
     }
-    b.core_loc().symlinks = Some((mode, from));
+    b.core_loc().files.symlinks = Some((mode, from));
     Ok(())
 }
 
 pub(super) fn client_body_temp_path(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
-    conf::once(d, b.core_loc().body_temp_path.is_some())?;
+    conf::once(d, b.core_loc().bodies.body_temp_path.is_some())?;
     let mut levels = [0; 3];
     for (level, n) in levels.iter_mut().zip(1..d.args.len()) {
         *level = match d.arg(n) {
@@ -332,7 +334,7 @@ pub(super) fn client_body_temp_path(b: &mut ConfigBuilder, d: &Directive) -> Res
     }
     let path = d.arg(0);
     let path = b.full_path(path.strip_suffix(b"/").unwrap_or(path));
-    b.core_loc().body_temp_path = Some(TempDir { path, levels });
+    b.core_loc().bodies.body_temp_path = Some(TempDir { path, levels });
     Ok(())
 }
 
