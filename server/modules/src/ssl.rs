@@ -38,7 +38,7 @@ use values::{CacheKind, File, Given, Protocols, Seconds, VerifyClient};
 /// The module.
 pub(crate) const MODULE: Module = Module {
     name: "ssl",
-    directives: &[PLAIN, rows::ROWS],
+    directives: &[PLAIN, CLIENTS, STAPLES, rows::ROWS],
     settings: &[<SslSrv as server_http::settings_set::Conf>::def],
     variables: variables::VARIABLES,
     finish: Some(|b| {
@@ -69,38 +69,22 @@ settings! {
         password_file "ssl_password_file": File = File::default(), "", HS;
         /// Whether certificates are compressed (RFC 8879).
         certificate_compression "ssl_certificate_compression": bool = false, "off", HS;
-        /// Whether a client certificate is requested, and whether it must be valid.
-        verify_client "ssl_verify_client": VerifyClient = VerifyClient::Off, "off", HS;
-        /// Most certificates between a client's and the root.
-        verify_depth "ssl_verify_depth": Number = Number(1), "1", HS;
-        /// Certificates of authorities that clients' certificates may come from; their names are sent to clients.
-        client_certificate "ssl_client_certificate": File = File::default(), "", HS;
-        /// Certificates of authorities that clients' certificates may come from; their names are not sent to clients.
-        trusted_certificate "ssl_trusted_certificate": File = File::default(), "", HS;
-        /// Lists of revoked certificates.
-        crl "ssl_crl": File = File::default(), "", HS;
         /// How long a session may be resumed.
         session_timeout "ssl_session_timeout": Seconds = Seconds(300), "5m", HS;
         /// Whether sessions are resumed by tickets.
         session_tickets "ssl_session_tickets": bool = true, "on", HS;
         /// Whether requests may come before the handshake is over (0-RTT).
         early_data "ssl_early_data": bool = false, "off", HS;
-        /// Whether OCSP responses are sent with certificates, fetched or of `ssl_stapling_file`.
-        stapling "ssl_stapling": bool = false, "off", HS;
-        /// Whether OCSP responses that were fetched must be signed by the issuer or its delegate.
-        stapling_verify "ssl_stapling_verify": bool = false, "off", HS;
-        /// A file with an OCSP response.
-        stapling_file "ssl_stapling_file": File = File::default(), "", HS;
-        /// URL for OCSP responses, in place of the certificate's.
-        stapling_responder "ssl_stapling_responder": Given = Given::default(), "", HS;
-        /// URL for OCSP responses about clients' certificates.
-        ocsp_responder "ssl_ocsp_responder": Given = Given::default(), "", HS;
         /// Whether certificates, keys and stapled responses are reloaded when their files change.
         certificate_watch "ssl_certificate_watch": bool = false, "off", HS;
         /// Whether every handshake is refused.
         reject_handshake "ssl_reject_handshake": bool = false, "off", HS;
     }
     extra {
+        /// Verification of client certificates.
+        clients: ClientSettings = ClientSettings::merge,
+        /// OCSP responses that are sent with certificates.
+        staples: StapleSettings = StapleSettings::merge,
         /// `ssl_certificate`.
         certificates: Vec<Arc<Directive>> = inherited,
         /// `ssl_certificate_key`.
@@ -115,7 +99,42 @@ settings! {
         commands: Vec<Arc<Directive>> = inherited,
     }
 }
+
+settings! {
+    /// Verification of client certificates.
+    #[derive(PartialEq)]
+    pub(crate) struct ClientSettings: SslSrv.clients / CLIENTS {
+        /// Whether a client certificate is requested, and whether it must be valid.
+        verify_client "ssl_verify_client": VerifyClient = VerifyClient::Off, "off", HS;
+        /// Most certificates between a client's and the root.
+        verify_depth "ssl_verify_depth": Number = Number(1), "1", HS;
+        /// Certificates of authorities that clients' certificates may come from; their names are sent to clients.
+        client_certificate "ssl_client_certificate": File = File::default(), "", HS;
+        /// Certificates of authorities that clients' certificates may come from; their names are not sent to clients.
+        trusted_certificate "ssl_trusted_certificate": File = File::default(), "", HS;
+        /// Lists of revoked certificates.
+        crl "ssl_crl": File = File::default(), "", HS;
+        /// URL for OCSP responses about clients' certificates.
+        ocsp_responder "ssl_ocsp_responder": Given = Given::default(), "", HS;
+    }
+}
+
+settings! {
+    /// OCSP responses that are sent with certificates.
+    #[derive(PartialEq)]
+    pub(crate) struct StapleSettings: SslSrv.staples / STAPLES {
+        /// Whether OCSP responses are sent with certificates, fetched or of `ssl_stapling_file`.
+        stapling "ssl_stapling": bool = false, "off", HS;
+        /// Whether OCSP responses that were fetched must be signed by the issuer or its delegate.
+        stapling_verify "ssl_stapling_verify": bool = false, "off", HS;
+        /// A file with an OCSP response.
+        stapling_file "ssl_stapling_file": File = File::default(), "", HS;
+        /// URL for OCSP responses, in place of the certificate's.
+        stapling_responder "ssl_stapling_responder": Given = Given::default(), "", HS;
+    }
+}
+
 /// Returns whether a server refuses clients without a trusted certificate.
 pub(crate) fn requires_certificate(conf: &SslSrv) -> bool {
-    *conf.verify_client == VerifyClient::On
+    *conf.clients.verify_client == VerifyClient::On
 }

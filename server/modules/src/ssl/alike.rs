@@ -18,7 +18,10 @@ pub(super) fn is_shareable(conf: &SslSrv) -> bool {
         Some(CacheKind::Builtin(_)) => true,
         Some(CacheKind::Shared(..)) => false,
     };
-    !(has_own_cache || *conf.stapling || *conf.reject_handshake || !conf.commands.is_empty())
+    !(has_own_cache
+        || *conf.staples.stapling
+        || *conf.reject_handshake
+        || !conf.commands.is_empty())
 }
 
 /// Whether two servers inherit the same directives, certificates and what is looked at elsewhere aside.
@@ -34,21 +37,13 @@ pub(super) fn is_alike(one: &SslSrv, other: &SslSrv) -> bool {
         buffer_size,
         password_file,
         certificate_compression,
-        verify_client,
-        verify_depth,
-        client_certificate,
-        trusted_certificate,
-        crl,
         session_timeout,
         session_tickets,
         early_data,
-        stapling,
-        stapling_verify,
-        stapling_file,
-        stapling_responder,
-        ocsp_responder,
         certificate_watch: _,
         reject_handshake,
+        clients,
+        staples,
         certificates: _,
         keys: _,
         cache,
@@ -64,20 +59,12 @@ pub(super) fn is_alike(one: &SslSrv, other: &SslSrv) -> bool {
         && *buffer_size == other.buffer_size
         && *password_file == other.password_file
         && *certificate_compression == other.certificate_compression
-        && *verify_client == other.verify_client
-        && *verify_depth == other.verify_depth
-        && *client_certificate == other.client_certificate
-        && *trusted_certificate == other.trusted_certificate
-        && *crl == other.crl
         && *session_timeout == other.session_timeout
         && *session_tickets == other.session_tickets
         && *early_data == other.early_data
-        && *stapling == other.stapling
-        && *stapling_verify == other.stapling_verify
-        && *stapling_file == other.stapling_file
-        && *stapling_responder == other.stapling_responder
-        && *ocsp_responder == other.ocsp_responder
         && *reject_handshake == other.reject_handshake
+        && *clients == other.clients
+        && *staples == other.staples
         && *cache == other.cache
         && is_same(ticket_keys, &other.ticket_keys)
         && is_same(commands, &other.commands)

@@ -42,14 +42,14 @@ impl StaplingDirectives {
         if !is_fetched(conf) {
             return None;
         }
-        let client = match *conf.verify_client {
+        let client = match *conf.clients.verify_client {
             VerifyClient::Off => None,
-            _ => conf.client_certificate.0.said(),
+            _ => conf.clients.client_certificate.0.said(),
         };
-        let trusted = conf.trusted_certificate.0.said();
+        let trusted = conf.clients.trusted_certificate.0.said();
         Some(Self {
-            responder: conf.stapling_responder.said(),
-            verify: *conf.stapling_verify,
+            responder: conf.staples.stapling_responder.said(),
+            verify: *conf.staples.stapling_verify,
             authorities: client.into_iter().chain(trusted).collect(),
         })
     }
@@ -60,7 +60,7 @@ type Key = [u8; 32];
 
 /// Whether the responses about a server's certificates are fetched.
 pub(super) fn is_fetched(conf: &SslSrv) -> bool {
-    *conf.stapling && conf.stapling_file.0.said().is_none()
+    *conf.staples.stapling && conf.staples.stapling_file.0.said().is_none()
 }
 
 /// Attaches a fetched OCSP response to a certificate of a server, where that is configured and possible.
