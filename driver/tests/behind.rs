@@ -5,7 +5,7 @@
 //! connection to a server has a script drawn from the dice (`plan`, `server`): it answers whole, in pieces, late or early, with
 //! interim responses and trailers, stops or breaks anywhere, lies about its length, talks nonsense, says nothing, switches
 //! protocols, leaves while it is idle, and refuses connections or keeps them waiting. Servers speak HTTP/1, SCGI,
-//! uwsgi, FastCGI and memcached (`speaks`).
+//! uwsgi, FastCGI, memcached (`speaks`) and HTTP/2 (`h2`), some of them over TLS (`secure`).
 //!
 //! Requests and answers are in one account (`ledger`). The servers' judge (`server`, `request`) wants every
 //! request to be one that a client made, whole, in order, and no more often than may be; the clients' judge (`verdict`)
@@ -17,12 +17,16 @@ mod copies;
 mod fastcgi;
 #[path = "behind/h1.rs"]
 mod h1;
+#[path = "behind/h2.rs"]
+mod h2;
 #[path = "behind/ledger.rs"]
 mod ledger;
 #[path = "behind/memcached.rs"]
 mod memcached;
 #[path = "behind/mux.rs"]
 mod mux;
+#[path = "behind/places.rs"]
+mod places;
 #[path = "behind/plan.rs"]
 mod plan;
 #[path = "behind/request.rs"]
@@ -32,6 +36,8 @@ mod request;
 mod response;
 #[path = "behind/run.rs"]
 mod run;
+#[path = "behind/secure.rs"]
+mod secure;
 #[path = "sim/seeds.rs"]
 mod seeds;
 #[path = "behind/server.rs"]

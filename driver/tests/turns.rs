@@ -2,7 +2,7 @@
 //! what was logged.
 //!
 //! They stand beside the seeded simulation, which meets most of what can happen but judges by rules; a story names one
-//! case with its bytes, times and limits. Absent: TLS, which the simulated sockets do not carry.
+//! case with its bytes, times and limits. Absent: TLS of clients.
 
 #[path = "turns/bodies.rs"]
 mod bodies;
@@ -24,6 +24,10 @@ mod probe;
 mod queue;
 #[path = "turns/reload.rs"]
 mod reload;
+#[path = "behind/secure.rs"]
+mod secure;
+#[path = "turns/server_streams.rs"]
+mod server_streams;
 #[path = "turns/servers.rs"]
 mod servers;
 #[path = "turns/site.rs"]

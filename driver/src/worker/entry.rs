@@ -12,7 +12,8 @@ use super::detached::DetachedExchange;
 use super::disposition::Disposition;
 use super::net::Net;
 use super::readiness::{Cause, Readiness};
-use super::servers::{self, PoolPlace, ServerConn};
+use super::server_state::{PoolPlace, ServerConn};
+use super::servers;
 use super::shared::Shared;
 use super::slab::Key;
 use super::tables::{Table, Tables};
@@ -134,8 +135,8 @@ impl<N: Net> Entry<N> for ServerConn<N::Socket> {
     }
 
     #[inline]
-    fn wake(&mut self, sh: &mut Shared<N>, _: &[WakeKey]) -> Disposition<PoolPlace> {
-        servers::turn(self, sh, Readiness::default())
+    fn wake(&mut self, sh: &mut Shared<N>, keys: &[WakeKey]) -> Disposition<PoolPlace> {
+        servers::wake(self, sh, keys)
     }
 
     fn park(

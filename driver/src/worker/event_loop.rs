@@ -28,7 +28,8 @@ use super::disposition::Disposition;
 use super::entry::Entry;
 use super::net::Net;
 use super::readiness::{Cause, Part, Readiness};
-use super::servers::{self, Group, Groups, ServerConn};
+use super::server_state::{Group, Groups, ServerConn, Sharing};
+use super::servers;
 use super::shared::Shared;
 use super::slab::Key;
 use super::tables::Tables;
@@ -65,6 +66,9 @@ pub trait EventLoop: Sized {
 
     /// Lets go of something that holds a descriptor, since there are no more; false if there is nothing.
     fn free_descriptor(&mut self) -> bool;
+
+    /// Changes the way to a server before an attempt begins: for simulations.
+    fn adjust(&mut self, _: &mut Route) {}
 
     /// Registers a new connection to a server, whose events [`Self::read_ready`] then gets.
     ///
@@ -275,14 +279,16 @@ pub trait EventLoop: Sized {
     fn dial(&mut self) {
         let mut calls = std::mem::take(&mut self.parts().1.dialer.calls);
         let mut groups: Option<Groups> = None;
-        for dial in calls.drain(..) {
+        for mut dial in calls.drain(..) {
             if dial.call.is_given_up() {
                 continue;
             }
+            self.adjust(&mut dial.route);
             let shared = self.parts().1;
-            match shared.attempts.may_share(&dial, shared.clock.mono_ms) {
-                true => groups.get_or_insert_default().add(dial.route, dial.call),
-                false => self.begin_attempt(Group::alone(dial.route, dial.call)),
+            match shared.attempts.sharing(&dial, shared.clock.mono_ms) {
+                Sharing::Alone => self.begin_attempt(Group::alone(dial.route, dial.call)),
+                Sharing::Queue => groups.get_or_insert_default().add(dial.route, dial.call),
+                Sharing::Streams => self.join_streams(Group::alone(dial.route, dial.call)),
             }
         }
         if let Some(groups) = groups {
@@ -301,6 +307,23 @@ pub trait EventLoop: Sized {
         while let Some(group) = groups.take() {
             self.begin_attempt(group);
         }
+    }
+
+    /// Assigns a free stream to an attempt, or else a connection.
+    #[inline(never)]
+    fn join_streams(&mut self, group: Group) {
+        let (tables, shared) = self.parts();
+        let route = &group.route;
+        let pool = route.pool.map_or(0, |pool| pool.id);
+        while let Some(key) = shared.attempts.available.take(pool, &route.addr) {
+            // One that is gone by a panic is still noted.
+            if tables.upstreams.get_mut(key).is_some() {
+                return self.decide(key, |conn: &mut Server<Self>, shared| {
+                    servers::join(conn, shared, group)
+                });
+            }
+        }
+        self.begin_attempt(group);
     }
 
     /// Begins attempts on the idle connection that was used last, or on a new one.

@@ -26,6 +26,7 @@ pub mod readiness;
 pub mod reload;
 mod reserve;
 pub mod samples;
+pub mod server_state;
 pub mod servers;
 pub mod shared;
 pub mod slab;

@@ -20,7 +20,7 @@ use super::cpu::CpuSampler;
 use super::dialer::Dialer;
 use super::net::Net;
 use super::readiness::WRITE_BYTES;
-use super::servers::Attempts;
+use super::server_state::ServerMemory;
 use super::slab::Key;
 use super::state::pools::Pools;
 use super::state::serving::H1State;
@@ -39,8 +39,8 @@ pub struct Shared<N: Net> {
     pub clock: Clock,
     /// Attempts with servers, on their way to connections.
     pub dialer: Dialer,
-    /// Memory for attempts with servers.
-    pub attempts: Attempts,
+    /// Memory for connections to servers.
+    pub attempts: ServerMemory,
     /// Open files.
     pub files: FileCache,
     /// Access logs.
@@ -121,7 +121,7 @@ impl<N: Net> Shared<N> {
             generation,
             clock: Clock::new(0, 0),
             dialer: Dialer::new(wakers.clone()),
-            attempts: Attempts::default(),
+            attempts: ServerMemory::default(),
             files: FileCache::new(),
             logs: Logs::default(),
             env,
@@ -169,7 +169,7 @@ impl<N: Net> Shared<N> {
         self.pools = Pools::default();
         self.tls_buffers = TlsBuffers::default();
         self.nothing = OutputQueue::default();
-        self.attempts = Attempts::default();
+        self.attempts.relieve();
         self.dialer.spares = Spares::default();
         self.files.relieve();
         memory::relieve();

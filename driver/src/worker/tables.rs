@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use super::conn::Conn;
 use super::detached::DetachedExchange;
 use super::net::Net;
-use super::servers::ServerConn;
+use super::server_state::ServerConn;
 use super::servers::pool::IdleConnections;
 use super::slab::{Key, Slab};
 use super::token::TokenKind;

@@ -5,8 +5,9 @@ use std::rc::Rc;
 
 use sim::Random;
 
+use super::places::{LocationSpec, PLACES};
 use super::plan::{After, Plan};
-use super::site::{LEAST_MS, LocationSpec, PLACES};
+use super::site::{LEAST_MS, STREAM_PLACES};
 use super::speaks::Speaks;
 
 /// Request of a client.
@@ -139,10 +140,12 @@ pub(crate) struct Ledger {
     pub(crate) unconnected: usize,
     /// Connections that are not established yet.
     pub(crate) pending: usize,
-    /// All ask for values of memcached, so that many share a connection.
-    pub(crate) only_memcached: bool,
+    /// All requests are of one kind, so that many share a connection.
+    pub(crate) only: Option<Speaks>,
     /// Requests that came together with others on a connection.
     pub(crate) pipelined: usize,
+    /// The most requests that were in progress on one connection.
+    pub(crate) streams_at_once: usize,
     /// Complaints of servers about the proxy.
     pub(crate) faults: Vec<String>,
 }
@@ -153,9 +156,10 @@ impl Ledger {
     /// A request of any kind.
     pub(crate) fn ask(&mut self, random: &mut Random) -> usize {
         let id = self.asks.len();
-        let place = match self.only_memcached {
-            true => PLACES.len() - 1 - usize::from(random.chance(600)),
-            false => random.within(0..PLACES.len()),
+        let place = match self.only {
+            Some(Speaks::Memcached) => PLACES.len() - 1 - usize::from(random.chance(600)),
+            Some(_) => PLACES.len() - 3 - random.within(0..STREAM_PLACES),
+            None => random.within(0..PLACES.len()),
         };
         let upgrade = PLACES[place].upgrades && random.chance(700);
         let method = match random.below(10) {

@@ -3,7 +3,7 @@
 use sim::Random;
 
 use super::ledger::{Ask, bytes};
-use super::plan::{Accel, After, Plan, whole};
+use super::plan::{Accel, After, Plan, Wrong, whole};
 use super::speaks::{Params, find};
 
 /// How long the command of a request is, once it is there; it has no parameters.
@@ -60,6 +60,7 @@ pub(crate) fn answer(number: usize, ask: &Ask, random: &mut Random) -> Plan {
             1 => After::End,
             _ => After::Keep,
         },
+        wrong: Wrong::No,
     }
 }
 

@@ -6,6 +6,7 @@ use sim::{Link, Random, Wire};
 
 use super::ledger::Book;
 use super::run::{Guest, Manner, check, progress};
+use super::speaks::Speaks as Kind;
 use super::verdict::{End, Got};
 
 /// Operations of clients of both protocols.
@@ -118,9 +119,9 @@ impl<S: Speaks> Client<S> {
             manner,
             book: Book::clone(book),
             speaker: S::begin(random),
-            left: match book.borrow().only_memcached {
-                true => random.within(1..40),
-                false => random.within(1..12),
+            left: match book.borrow().only {
+                Some(_) => random.within(1..40),
+                None => random.within(1..12),
             },
             streams: Vec::new(),
             out: Vec::new(),
@@ -133,11 +134,12 @@ impl<S: Speaks> Client<S> {
         client
     }
 
-    /// Begins a request; where all are for memcached, several, so that they share a connection.
+    /// Begins a request; if all are of one kind, several, so that they share a connection.
     fn open(&mut self, now_ms: u64, random: &mut Random) {
-        let count = match self.book.borrow().only_memcached {
-            true => random.within(1..10),
-            false => 1,
+        let count = match self.book.borrow().only {
+            Some(Kind::Memcached) => random.within(1..10),
+            Some(_) => random.within(1..36),
+            None => 1,
         };
         (0..count).for_each(|_| self.open_one(now_ms, random));
     }
@@ -220,7 +222,7 @@ impl<S: Speaks> Client<S> {
         let Some(left) = there.checked_sub(self.pushed).filter(|left| *left > 0) else {
             return;
         };
-        let all = all || self.book.borrow().only_memcached && random.chance(700);
+        let all = all || self.book.borrow().only.is_some() && random.chance(700);
         let len = if all { left } else { random.piece(left) };
         wire.push(&self.out[self.pushed..self.pushed + len]);
         self.pushed += len;

@@ -6,7 +6,7 @@ use sim::Random;
 
 use super::ledger::{Ask, Part, bytes};
 use super::speaks::Speaks;
-use super::{fastcgi, memcached};
+use super::{fastcgi, h2, memcached};
 
 /// Action of a server after its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +47,17 @@ pub(crate) struct Plan {
     pub(crate) late_ms: u64,
     pub(crate) pause: Option<(usize, u64)>,
     pub(crate) after: After,
+    pub(crate) wrong: Wrong,
+}
+
+/// Fault of an answer of HTTP/2 that its bytes do not show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wrong {
+    No,
+    /// More is announced than comes.
+    Length,
+    /// The connection is reset behind it.
+    Connection,
 }
 
 /// Where the answer sends the request.
@@ -76,6 +87,7 @@ impl Plan {
             late_ms: 0,
             pause: None,
             after,
+            wrong: Wrong::No,
         }
     }
 
@@ -110,6 +122,7 @@ pub(crate) fn draw(
     let spoiled = !calm && random.chance(350);
     match speaks {
         Speaks::FastCgi => fastcgi::encode(&mut plan, ask, spoiled, random),
+        Speaks::Http2 => h2::encode(&mut plan, spoiled, random),
         Speaks::Memcached if spoiled => memcached::spoil(&mut plan, number, ask, random),
         _ if spoiled => spoil(&mut plan, ask, speaks, random),
         _ => {}
@@ -175,7 +188,7 @@ fn answer(number: usize, ask: &Ask, part: Part, speaks: Speaks, random: &mut Ran
         Accel::File => head += "X-Accel-Redirect: /file\r\n",
         Accel::Inner => head += &format!("X-Accel-Redirect: /inner/{}\r\n", ask.id),
     }
-    let is_ended = bare || tunnel || speaks == Speaks::FastCgi;
+    let is_ended = bare || tunnel || matches!(speaks, Speaks::FastCgi | Speaks::Http2);
     let until_close = framing == Framing::Close && !is_ended;
     let mut after = match random.below(10) {
         0 => After::Leave,
@@ -229,6 +242,7 @@ fn answer(number: usize, ask: &Ask, part: Part, speaks: Speaks, random: &mut Ran
         late_ms: 0,
         pause: None,
         after,
+        wrong: Wrong::No,
     }
 }
 

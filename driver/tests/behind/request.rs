@@ -227,7 +227,14 @@ pub(crate) fn name(speaks: Speaks, bytes: &[u8]) -> Result<Option<(usize, Part)>
     let Some(target) = speaks.target(bytes) else {
         return Ok(None);
     };
-    let path = String::from_utf8_lossy(target);
+    of_path(&String::from_utf8_lossy(target)).map(Some)
+}
+
+/// The request that a path belongs to.
+///
+/// # Errors
+/// It belongs to no client.
+pub(crate) fn of_path(path: &str) -> Result<(usize, Part), String> {
     let part = match () {
         () if path.starts_with("/auth/") => Part::Auth,
         () if path.starts_with("/inner/") => Part::Inner,
@@ -237,5 +244,5 @@ pub(crate) fn name(speaks: Speaks, bytes: &[u8]) -> Result<Option<(usize, Part)>
     let id = path.rsplit('/').next().unwrap_or_default();
     let id = id.parse();
     let id = id.map_err(|_| format!("a request that nobody made: {path:?}"))?;
-    Ok(Some((id, part)))
+    Ok((id, part))
 }

@@ -128,6 +128,9 @@ sim::tally! {
         sound_uwsgi,
         sound_fastcgi,
         sound_memcached,
+        sound_streams,
+        sound_tls,
+        streams_at_once,
         pipelined,
         lost,
         unconnected,
@@ -178,11 +181,16 @@ impl<'a> Run<'a> {
         let scratch = *random.pick(&[64, 1000, 4096, 65_536]);
         let mut world = World::new(generation, random.fork(), 4_000_000_000_000, scratch);
         let book = Book::default();
-        book.borrow_mut().only_memcached = seed.is_multiple_of(MEMCACHED_ONE_IN);
-        let behind = Behind::new(&book, &world.hands, random.fork());
+        book.borrow_mut().only = match seed % ALIKE_ONE_IN {
+            0 => Some(Speaks::Memcached),
+            1 => Some(Speaks::Http2),
+            _ => None,
+        };
+        let behind = Behind::new(&book, &world.hands, &site.tls, random.fork());
         behind.0.borrow_mut().faults = faults(&mut random);
         world.piece = *random.pick(&[1, 2, 3, 10, 64, usize::MAX]);
         world.shared.net.servers = Some(Box::new(behind.clone()));
+        world.adjust = Some(site.adjust());
         Self {
             site,
             clients_max: random.within(1..7),
@@ -440,6 +448,11 @@ impl<'a> Run<'a> {
             tally.sound_uwsgi = spoken(Speaks::Uwsgi);
             tally.sound_fastcgi = spoken(Speaks::FastCgi);
             tally.sound_memcached = spoken(Speaks::Memcached);
+            tally.sound_streams = spoken(Speaks::Http2);
+            tally.sound_tls = sound()
+                .filter(|a| book.asks[a.ask].place().name.contains("tls"))
+                .count() as u64;
+            tally.streams_at_once = book.streams_at_once as u64;
             tally.pipelined = book.pipelined as u64;
             tally.lost = book.lost.len() as u64;
             tally.unconnected = book.unconnected as u64;
@@ -480,8 +493,8 @@ fn faults(random: &mut Random) -> Faults {
 const DEADLINES_MAX: usize = 5000;
 /// One connection in this many is woken spuriously.
 const WOKEN_ONE_IN: u64 = 10;
-/// One run in this many has requests for memcached alone.
-const MEMCACHED_ONE_IN: u64 = 8;
+/// Of this many runs, one has requests for memcached alone, and one for servers of HTTP/2.
+const ALIKE_ONE_IN: u64 = 8;
 /// Turns of the loop without time going on.
 const ROUNDS_MAX: usize = 100_000;
 /// Bytes that a peer takes at a time in the end of a run, so that it comes to an end.

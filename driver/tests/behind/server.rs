@@ -1,5 +1,8 @@
 //! The servers behind: each connection to one has a script of its own, drawn from the dice, and a judge of what it gets.
 
+#[path = "server_act.rs"]
+mod act;
+
 use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
@@ -7,9 +10,12 @@ use std::rc::Rc;
 use server_upstream::route::UpstreamAddr;
 use sim::{Faults, Hands, Random, Servers, Wire};
 
+use super::h2::Streams;
 use super::ledger::{Attempt, Book, Ledger, Part};
 use super::plan::{self, After, Plan};
 use super::request::{Reader, name};
+use super::secure::{Pair, Secure};
+use super::site::{H2S_PORTS, TLS_PORTS};
 use super::speaks::Speaks;
 
 /// All servers.
@@ -20,6 +26,7 @@ pub(crate) struct Behind(pub(crate) Rc<RefCell<All>>);
 pub(crate) struct All {
     random: Random,
     hands: Rc<Hands>,
+    tls: Rc<Pair>,
     pub(crate) book: Book,
     pub(crate) calm: bool,
     pub(crate) faults: Faults,
@@ -32,6 +39,10 @@ pub(crate) struct All {
 pub(crate) struct Server {
     pub(crate) speaks: Speaks,
     pub(crate) wire: Rc<RefCell<Wire>>,
+    /// TLS below its protocol.
+    secure: Option<Secure>,
+    /// Requests of HTTP/2.
+    streams: Option<Streams>,
     /// When it is established, or refused.
     pending: Option<(u64, Connect)>,
     pub(crate) reader: Reader,
@@ -63,14 +74,17 @@ enum Connect {
 
 impl Servers for Behind {
     fn connect(&mut self, addr: &UpstreamAddr) -> io::Result<Rc<RefCell<Wire>>> {
-        self.0.borrow_mut().connect(Speaks::at(addr))
+        let is_secure = matches!(addr, UpstreamAddr::Inet(addr)
+            if TLS_PORTS.contains(&addr.port()) || H2S_PORTS.contains(&addr.port()));
+        self.0.borrow_mut().connect(Speaks::at(addr), is_secure)
     }
 }
 
 impl Behind {
-    pub(crate) fn new(book: &Book, hands: &Rc<Hands>, mut random: Random) -> Self {
+    pub(crate) fn new(book: &Book, hands: &Rc<Hands>, tls: &Rc<Pair>, mut random: Random) -> Self {
         Self(Rc::new(RefCell::new(All {
             hands: Rc::clone(hands),
+            tls: Rc::clone(tls),
             book: Rc::clone(book),
             calm: random.chance(300),
             faults: Faults::default(),
@@ -82,7 +96,7 @@ impl Behind {
 }
 
 impl All {
-    fn connect(&mut self, speaks: Speaks) -> io::Result<Rc<RefCell<Wire>>> {
+    fn connect(&mut self, speaks: Speaks, is_secure: bool) -> io::Result<Rc<RefCell<Wire>>> {
         let now_ms = self.hands.now_ms.get();
         let random = &mut self.random;
         let how = match random.below(100) {
@@ -114,6 +128,9 @@ impl All {
             wire: Rc::clone(&wire),
             pending: (!at_once).then_some((now_ms + late_ms, how)),
             speaks,
+            secure: is_secure.then(|| self.tls.accept()),
+            streams: (speaks == Speaks::Http2)
+                .then(|| Streams::new(self.calm, &mut self.book.borrow_mut(), random)),
             reader: Reader::new(speaks),
             attempt: None,
             requests: 0,
@@ -216,8 +233,18 @@ impl Server {
         }
         let wire = Rc::clone(&self.wire);
         let wire = wire.borrow();
+        let plain = self.secure.as_ref().map(|secure| secure.came.clone());
+        let is_named = plain.is_none() && self.streams.is_none();
         if let Some(violation) = wire.violations.first() {
             return Err(violation.clone());
+        }
+        if !is_named && !self.counted_lost && !wire.lost().is_empty() {
+            // The request is not to be seen.
+            self.counted_lost = true;
+            book.unconnected += 1;
+        }
+        if self.streams.is_some() {
+            return Ok(());
         }
         if !self.counted_lost
             && let Ok(Some((ask, _))) = name(self.speaks, wire.lost())
@@ -234,7 +261,7 @@ impl Server {
             // What comes behind its end in a tunnel is answered with a reset, as anywhere.
             plan.after = After::Reset;
         }
-        let came = wire.sent();
+        let came = plain.as_deref().unwrap_or(wire.sent());
         self.pass(book, came);
         // What was sent in one piece with another and is not answered is nobody's.
         let is_gone = wire.closed && self.speaks == Speaks::Memcached;
@@ -242,7 +269,7 @@ impl Server {
             let Some((ask, part)) = self.reader.begins(came)? else {
                 return Ok(());
             };
-            if wire.fin_seen {
+            if wire.fin_seen && is_named {
                 return Err(format!("request {ask} on a connection that had ended"));
             }
             self.begin(book, ask, part, now_ms)?;
@@ -307,44 +334,17 @@ impl Server {
         part: Part,
         now_ms: u64,
     ) -> Result<(), String> {
-        let Some(asked) = book.asks.get(ask) else {
-            return Err(format!("request {ask}, which nobody made"));
-        };
-        let place = asked.place();
-        let of_part = |a: &&Attempt| a.part == part;
-        let before = book.all_of(ask).filter(of_part).count();
-        let all = book.all_of(ask).filter(of_part);
-        let fresh = all.filter(|a| a.is_fresh).count();
         let is_fresh = self.requests == 0;
-        let tries = asked.tries(part, self.speaks);
-        if is_fresh && fresh == tries {
-            return Err(format!(
-                "request {ask} is sent to more than {tries} servers"
-            ));
-        }
-        if before > 0 && asked.method == "POST" && part == Part::Whole && !place.repeats {
-            return Err(format!("request {ask}, a POST, is sent again"));
-        }
         if !is_fresh && self.speaks != Speaks::Http && !self.keeps {
             return Err(format!("request {ask} is a second one on its connection"));
         }
-        self.requests += 1;
         let before = self.last.map(|last| &book.attempts[last]);
         let is_behind_wrong = before.is_some_and(Attempt::is_wrong);
-        self.attempt = Some(book.attempts.len());
+        let attempt = record(book, (ask, part, self.speaks), is_fresh, now_ms)?;
+        book.attempts[attempt].is_behind_wrong = is_behind_wrong;
+        self.requests += 1;
+        self.attempt = Some(attempt);
         self.last = self.attempt;
-        book.attempts.push(Attempt {
-            ask,
-            part,
-            speaks: self.speaks,
-            is_fresh,
-            begun_ms: now_ms,
-            is_whole: false,
-            plan: None,
-            is_behind_wrong,
-            said: 0,
-            is_over: false,
-        });
         Ok(())
     }
 
@@ -391,110 +391,46 @@ impl Server {
         }
         Ok(())
     }
+}
 
-    /// Does something; true if it did.
-    fn act(&mut self, book: &mut Ledger, now_ms: u64, hurries: bool, random: &mut Random) -> bool {
-        if let Some((at_ms, how)) = self.pending {
-            if at_ms > now_ms || how == Connect::Never {
-                return false;
-            }
-            self.pending = None;
-            let mut wire = self.wire.borrow_mut();
-            match how {
-                Connect::Refuses => {
-                    wire.refuse();
-                    self.is_done = true;
-                }
-                _ => wire.establish(),
-            }
-            return true;
-        }
-        if self.is_done {
-            // Its system reads no more, an application that has ended its side does.
-            return self.wire.borrow_mut().fetch(usize::MAX) > 0;
-        }
-        let mut wire = self.wire.borrow_mut();
-        let most = if hurries {
-            usize::MAX
-        } else {
-            random.piece(20_000)
-        };
-        let busy = wire.fetch(most) > 0;
-        let fetched = wire.fetched();
-        if wire.is_reset() || wire.has_left() {
-            return busy;
-        }
-        let Some(attempt) = self.attempt else {
-            let idle = self.requests > 0 && fetched == wire.sent().len();
-            if idle && self.leaves > 0 && !hurries && random.chance(self.leaves) {
-                // A few bytes of a request tell nobody whose they were.
-                book.unconnected += usize::from(self.reader.has_begun(wire.sent()));
-                wire.leave();
-                return true;
-            }
-            return busy;
-        };
-        let record = &mut book.attempts[attempt];
-        let Some(plan) = &record.plan else {
-            return busy;
-        };
-        let received = match plan.early {
-            true => self.reader.head_end.is_some_and(|end| fetched >= end),
-            false => self.reader.end.is_some_and(|end| fetched >= end),
-        };
-        if !received && record.said == 0 || now_ms < self.due_ms {
-            return busy;
-        }
-        if record.said < plan.text.len() {
-            if let Some((at, ms)) = plan.pause
-                && record.said >= at
-                && !self.paused
-            {
-                self.paused = true;
-                self.due_ms = now_ms + ms;
-                return true;
-            }
-            let left = plan.text.len() - record.said;
-            let len = if hurries { left } else { random.piece(left) };
-            let len = match plan.pause {
-                Some((at, _)) if !self.paused && record.said < at => len.min(at - record.said),
-                _ => len,
-            };
-            wire.push(&plan.text[record.said..record.said + len]);
-            record.said += len;
-            if plan.status == 101 && !plan.bad_head && self.reader.end.is_some() {
-                self.reader.tunnel();
-            }
-            return true;
-        }
-        if !record.is_over {
-            record.is_over = true;
-            let mut resets = false;
-            match plan.after {
-                After::Keep => {}
-                After::Leave => {
-                    wire.leave();
-                    // It had not read all, so that what it said may be overtaken.
-                    resets = wire.is_reset();
-                }
-                After::End => wire.end(),
-                After::Reset => wire.reset(),
-                After::Silent => {}
-            }
-            self.is_over = plan.after != After::Keep;
-            if let Some(plan) = record.plan.as_mut().filter(|_| resets) {
-                plan.after = After::Reset;
-            }
-            return true;
-        }
-        if !self.is_over && self.reader.end.is_some_and(|end| fetched >= end) {
-            self.reader.next();
-            self.attempt = None;
-            if random.chance(self.leaves) && fetched == wire.sent().len() {
-                wire.leave_next();
-            }
-            return true;
-        }
-        busy
+/// Notes that a request has come, the first of its connection if it is fresh; returns its number among the attempts.
+///
+/// # Errors
+/// It is one too many.
+pub(crate) fn record(
+    book: &mut Ledger,
+    (ask, part, speaks): (usize, Part, Speaks),
+    is_fresh: bool,
+    now_ms: u64,
+) -> Result<usize, String> {
+    let Some(asked) = book.asks.get(ask) else {
+        return Err(format!("request {ask}, which nobody made"));
+    };
+    let place = asked.place();
+    let of_part = |a: &&Attempt| a.part == part;
+    let before = book.all_of(ask).filter(of_part).count();
+    let all = book.all_of(ask).filter(of_part);
+    let fresh = all.filter(|a| a.is_fresh).count();
+    let tries = asked.tries(part, speaks);
+    if is_fresh && fresh == tries {
+        return Err(format!(
+            "request {ask} is sent to more than {tries} servers"
+        ));
     }
+    if before > 0 && asked.method == "POST" && part == Part::Whole && !place.repeats {
+        return Err(format!("request {ask}, a POST, is sent again"));
+    }
+    book.attempts.push(Attempt {
+        ask,
+        part,
+        speaks,
+        is_fresh,
+        begun_ms: now_ms,
+        is_whole: false,
+        plan: None,
+        is_behind_wrong: false,
+        said: 0,
+        is_over: false,
+    });
+    Ok(book.attempts.len() - 1)
 }

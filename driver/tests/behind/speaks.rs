@@ -2,7 +2,9 @@
 
 use server_upstream::route::UpstreamAddr;
 
-use super::site::{FASTCGI_PORTS, MEMCACHED_PORTS, MODIFIERS, SCGI_PORTS, UWSGI_PORTS};
+use super::site::{
+    FASTCGI_PORTS, H2_PORTS, H2S_PORTS, MEMCACHED_PORTS, MODIFIERS, SCGI_PORTS, UWSGI_PORTS,
+};
 use super::{fastcgi, memcached};
 
 /// Protocol of a server.
@@ -14,6 +16,7 @@ pub(crate) enum Speaks {
     Uwsgi,
     FastCgi,
     Memcached,
+    Http2,
 }
 
 /// Names and values.
@@ -27,6 +30,11 @@ impl Speaks {
             UpstreamAddr::Inet(addr) if UWSGI_PORTS.contains(&addr.port()) => Self::Uwsgi,
             UpstreamAddr::Inet(addr) if FASTCGI_PORTS.contains(&addr.port()) => Self::FastCgi,
             UpstreamAddr::Inet(addr) if MEMCACHED_PORTS.contains(&addr.port()) => Self::Memcached,
+            UpstreamAddr::Inet(addr)
+                if H2_PORTS.contains(&addr.port()) || H2S_PORTS.contains(&addr.port()) =>
+            {
+                Self::Http2
+            }
             _ => Self::Http,
         }
     }
@@ -67,6 +75,8 @@ impl Speaks {
             Self::Uwsgi => packet(came),
             Self::FastCgi => fastcgi::params(came),
             Self::Memcached => memcached::params(came),
+            // `h2` reads it.
+            Self::Http2 => Ok(None),
         }
     }
 }

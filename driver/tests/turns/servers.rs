@@ -63,6 +63,7 @@ fn route(connections: u64) -> Route {
         addr: UpstreamAddr::Inet(SocketAddr::from((Ipv4Addr::LOCALHOST, 81))),
         protocol: &HTTP1,
         head_bytes: 4096,
+        tls: None,
         pool: (connections > 0).then_some(Pool {
             id: 1,
             connections: connections as usize,
@@ -90,11 +91,11 @@ fn spec() -> RequestSpec {
     }
 }
 
-const REQUEST: &str = "GET / HTTP/1.1\r\nHost: b\r\n\r\n";
+pub(crate) const REQUEST: &str = "GET / HTTP/1.1\r\nHost: b\r\n\r\n";
 
 /// The wires of all connections to servers so far.
 #[derive(Clone, Default)]
-struct Behind {
+pub(crate) struct Behind {
     wires: Rc<RefCell<Vec<Rc<RefCell<Wire>>>>>,
     hands: Rc<Hands>,
 }
@@ -110,15 +111,15 @@ impl Servers for Behind {
 }
 
 impl Behind {
-    fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.wires.borrow().len()
     }
 
-    fn with<T>(&self, at: usize, act: impl FnOnce(&mut Wire) -> T) -> T {
+    pub(crate) fn with<T>(&self, at: usize, act: impl FnOnce(&mut Wire) -> T) -> T {
         act(&mut self.wires.borrow()[at].borrow_mut())
     }
 
-    fn push(&self, at: usize, bytes: impl AsRef<[u8]>) {
+    pub(crate) fn push(&self, at: usize, bytes: impl AsRef<[u8]>) {
         self.with(at, |wire| wire.push(bytes.as_ref()));
     }
 
@@ -132,19 +133,19 @@ impl Behind {
     }
 
     /// The connections that are open.
-    fn open(&self) -> Vec<usize> {
+    pub(crate) fn open(&self) -> Vec<usize> {
         let is_open = |at: &usize| self.with(*at, |wire| !wire.closed);
         (0..self.count()).filter(is_open).collect()
     }
 }
 
-fn ok(text: &str) -> String {
+pub(crate) fn ok(text: &str) -> String {
     let length = text.len();
     format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{text}")
 }
 
 /// A client, and servers behind.
-fn talk() -> (TestConnection, Behind) {
+pub(crate) fn talk() -> (TestConnection, Behind) {
     let mut talk = TestConnection::new("");
     let behind = Behind {
         wires: Rc::default(),
@@ -164,7 +165,7 @@ fn idle() -> (TestConnection, Behind) {
 }
 
 /// Another client: its index in the world.
-fn accept(talk: &mut TestConnection) -> usize {
+pub(crate) fn accept(talk: &mut TestConnection) -> usize {
     let (hands, dice) = (Rc::clone(&talk.world.hands), Random::new(3));
     let wire = Wire::new(hands, dice, Faults::default(), 1 << 20);
     let peer = Peer::Inet(SocketAddr::from((Ipv4Addr::LOCALHOST, 40_001)));
@@ -344,4 +345,4 @@ fn connections_without_a_pool_are_closed_and_refusals_told() {
 }
 
 /// No connection.
-const NONE: [usize; 0] = [];
+pub(crate) const NONE: [usize; 0] = [];

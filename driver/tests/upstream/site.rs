@@ -148,6 +148,7 @@ fn route(words: &[&str]) -> Route {
         addr,
         protocol: protocol(words),
         head_bytes: 64 << 10,
+        tls: None,
         pool: words.contains(&"pool").then_some(Pool {
             id: 7,
             connections: 2,

@@ -35,6 +35,8 @@ pub enum Failure {
     Invalid(&'static str),
     /// As `Invalid`, with what was sent: all of the text, its subject included.
     InvalidDetail(Box<str>),
+    /// TLS was not established, or is broken: what is wrong.
+    Handshake(Box<str>),
     /// The request cannot be sent: what is wrong with it.
     Unsendable(&'static str),
 }

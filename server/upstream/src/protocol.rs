@@ -16,6 +16,8 @@ pub struct ProtocolSpec {
     pub head_bytes: usize,
     /// Requests that may be sent behind each other on a connection; `None`: one at a time.
     pub pipelining: Option<Pipelining>,
+    /// Requests share a connection, each as a stream.
+    pub streams: bool,
     /// The unwanted rest of a response is read to keep the connection. An application has a process for each connection,
     /// which is better free for the next request; nginx closes such connections, too.
     pub drains: bool,
@@ -37,6 +39,8 @@ pub enum ProtocolId {
     Scgi,
     /// See [`UWSGI`].
     Uwsgi,
+    /// See [`HTTP2`].
+    Http2,
 }
 
 /// Limits of requests that share a connection. They can be repeated, and a server answers in their order so fast that
@@ -65,7 +69,20 @@ pub static HTTP1: ProtocolSpec = ProtocolSpec {
     default_port: 80,
     head_bytes: HEAD_BYTES,
     pipelining: None,
+    streams: false,
     drains: true,
+    form: RequestForm::Head,
+};
+
+/// HTTP/2. Source: RFC 9113.
+pub static HTTP2: ProtocolSpec = ProtocolSpec {
+    id: ProtocolId::Http2,
+    streams: true,
+    drains: false,
+    scheme: "http://",
+    default_port: 80,
+    head_bytes: HEAD_BYTES,
+    pipelining: None,
     form: RequestForm::Head,
 };
 
@@ -106,6 +123,7 @@ const APPLICATION: ProtocolSpec = ProtocolSpec {
     default_port: 0,
     head_bytes: HEAD_BYTES,
     pipelining: None,
+    streams: false,
     drains: false,
     form: RequestForm::Parameters,
 };

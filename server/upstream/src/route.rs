@@ -6,6 +6,8 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use tls::{ClientConfig, ServerName};
+
 use crate::protocol::ProtocolSpec;
 
 /// Where a server listens.
@@ -36,6 +38,8 @@ pub struct Route {
     pub protocol: &'static ProtocolSpec,
     /// Maximum size of a response head, bytes.
     pub head_bytes: usize,
+    /// TLS below the protocol.
+    pub tls: Option<Arc<ServerTls>>,
     /// Where the connection comes from and goes to when it is idle; `None`: it is new, and closed after the request.
     pub pool: Option<Pool>,
     /// Options of a new connection's socket.
@@ -43,6 +47,24 @@ pub struct Route {
     /// Time limits of the attempt.
     pub timeouts: Timeouts,
 }
+
+/// TLS of connections to a server, client role.
+#[derive(Debug)]
+pub struct ServerTls {
+    /// Settings, with the sessions that may be resumed.
+    pub config: ClientConfig,
+    /// The name that the certificate of the server must have.
+    pub name: ServerName<'static>,
+}
+
+impl PartialEq for ServerTls {
+    /// Settings are made once for each purpose.
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self, other)
+    }
+}
+
+impl Eq for ServerTls {}
 
 /// A pool of idle connections of one thread, and its limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -33,7 +33,7 @@ pub use world::{ClosedBy, Command, Link, World};
 
 use driver::io::read_ahead::ReadAhead;
 use driver::io::read_pool::{FETCH_BYTES, Fetch, Refused};
-use driver::io::send::Pieces;
+use driver::io::send::{Pieces, read_file};
 use driver::worker::net::Net;
 use server_base::thread_pool::ThreadPool;
 use server_base::waker::RemoteWaker;
@@ -145,12 +145,24 @@ impl Net for SimNet {
         disk.map_or(FETCH_BYTES, |disk| disk.piece_bytes)
     }
 
-    fn send_bytes(&mut self, _: &mut SimSocket, _: &[u8]) -> io::Result<usize> {
-        Err(io::ErrorKind::Unsupported.into())
+    /// Fewer bytes than there are mean that the socket is full, as they do in a system.
+    fn send_bytes(&mut self, socket: &mut SimSocket, bytes: &[u8]) -> io::Result<usize> {
+        let mut out = OutputQueue::default();
+        out.push_bytes(bytes);
+        let mut wire = socket.0.borrow_mut();
+        let mut taken = 0;
+        while !out.is_empty() {
+            let sent = wire.send(&mut out, u64::MAX, false)?;
+            taken += sent.bytes as usize;
+            if sent.blocked {
+                break;
+            }
+        }
+        Ok(taken)
     }
 
-    fn read_file(&mut self, _: &FileRange, _: &mut [u8]) -> io::Result<usize> {
-        Err(io::ErrorKind::Unsupported.into())
+    fn read_file(&mut self, range: &FileRange, buffer: &mut [u8]) -> io::Result<usize> {
+        read_file(range, buffer)
     }
 
     fn shutdown(&mut self, socket: &mut SimSocket) {

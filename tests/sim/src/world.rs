@@ -23,6 +23,7 @@ use driver::worker::token::TokenKind;
 use server_base::waker::WakeKey;
 use server_http::exchange::{Env, Peer};
 use server_http::http::Http;
+use server_upstream::route::Route;
 
 use super::{Hands, Random, SimNet, SimSocket, Wire};
 
@@ -64,6 +65,9 @@ pub struct World {
     /// All connections of the run.
     pub links: Vec<Link>,
     tables: Tables<SimNet>,
+    /// Changes the ways to servers before connections are made.
+    #[allow(clippy::type_complexity, reason = "a function")]
+    pub adjust: Option<Box<dyn Fn(&mut Route)>>,
     /// Connections to servers.
     dialed: Vec<(Key, Rc<RefCell<Wire>>)>,
     /// Share of events that the loop gets, per mille.
@@ -119,6 +123,7 @@ impl World {
             hands,
             links: Vec::new(),
             tables: Tables::new(0),
+            adjust: None,
             dialed: Vec::new(),
             permille: 1000,
             random,
@@ -385,6 +390,12 @@ impl EventLoop for World {
         }
         self.handle_command();
         ControlFlow::Continue(())
+    }
+
+    fn adjust(&mut self, route: &mut Route) {
+        if let Some(adjust) = &self.adjust {
+            adjust(route);
+        }
     }
 
     fn admit_upstream(&mut self) -> bool {

@@ -1,16 +1,60 @@
-//! Ends of attempts and deadlines of connections to servers.
+//! Ends of requests and deadlines of connections to servers.
 
-use server_upstream::request::{Failure, UpstreamError, UpstreamEvent};
+use std::io;
 
-use super::pipelined;
-use super::state::{
-    ActiveAttempt, Disposition, Ending, PoolPlace, Receiving, Sending, ServerConn, State,
-};
-use super::turn::{EPIPE, is_silent};
+use server_upstream::request::{AttemptFacts, Failure, UpstreamError, UpstreamEvent};
+use tls::Fault;
+
+use super::turn::is_silent;
+use super::{link, queue, streams};
 use crate::worker::net::Net;
+use crate::worker::server_state::{
+    Active, Attempt, Disposition, Io, Link, PoolPlace, Receiving, Requests, Sending, ServerConn,
+    State,
+};
 use crate::worker::shared::Shared;
 
-/// Ends the attempt, and says what becomes of the connection.
+/// Why the requests of a connection are over.
+pub(super) enum Ending {
+    /// The response is complete, or its rest has been dropped; or all streams have ended.
+    Complete,
+    /// No exchange wants it any more.
+    GivenUp,
+    /// It has failed.
+    Failed(Failure),
+    /// Requests of a queue are asked again, each alone.
+    AskAgain,
+}
+
+impl Ending {
+    /// A call on the socket has failed, or TLS.
+    pub(super) fn failed(call: &'static str, error: &io::Error) -> Self {
+        let fault = error.get_ref().and_then(|inner| inner.downcast_ref());
+        Self::Failed(match fault {
+            Some(fault) => of_tls(fault),
+            None => Failure::Socket {
+                call,
+                errno: errno(error),
+            },
+        })
+    }
+}
+
+/// TLS has failed.
+pub(super) fn of_tls(fault: &Fault) -> Failure {
+    Failure::Handshake(fault.to_string().into())
+}
+
+/// The number of an error; one without is that of a broken connection.
+pub(super) fn errno(error: &io::Error) -> i32 {
+    error.raw_os_error().unwrap_or(match error.kind() {
+        io::ErrorKind::BrokenPipe => EPIPE,
+        io::ErrorKind::ConnectionRefused => ECONNREFUSED,
+        _ => ECONNRESET,
+    })
+}
+
+/// Ends the requests, and decides over the connection.
 pub(super) fn finish<N: Net>(
     c: &mut ServerConn<N::Socket>,
     sh: &mut Shared<N>,
@@ -20,133 +64,166 @@ pub(super) fn finish<N: Net>(
         return Disposition::Close;
     }
     let wanted = !matches!(c.state, State::Draining(..));
-    let state = std::mem::replace(&mut c.state, State::Closed);
-    let (State::Connecting(mut a)
-    | State::Busy(mut a)
-    | State::Pipelined(mut a)
-    | State::Draining(mut a, _)) = state
+    let (State::Connecting(mut active)
+    | State::Handshaking(mut active)
+    | State::Open(mut active)
+    | State::Draining(mut active, _)) = std::mem::replace(&mut c.state, State::Closed)
     else {
         return Disposition::Close;
     };
     let now_ms = sh.clock.mono_ms;
-    let mut disposition = Disposition::Close;
-    a.note_all(|facts| {
+    let end = |facts: &mut AttemptFacts| {
         facts.ended_ms.get_or_insert(now_ms);
-    });
-    match ending {
-        Ending::GivenUp => {}
-        Ending::AskAgain => pipelined::ask_again(sh, &mut a),
-        Ending::Failed(failure) if is_asked_again(&a, &failure) => pipelined::ask_again(sh, &mut a),
-        Ending::Complete => {
-            if wanted && a.response != Receiving::TunnelEnded {
-                a.call().tell(UpstreamEvent::End);
-            }
-            if is_reusable(c, sh, &mut a)
-                && let Some(pool) = a.pool
-            {
-                // What is acknowledged beyond that is of the next request.
-                c.sent_before += a.sent_bytes;
-                let until_ms = now_ms.saturating_add(pool.timeout_ms);
-                c.state = State::Idle {
-                    pool: pool.id,
-                    until_ms,
-                };
-                disposition = Disposition::Park {
-                    place: PoolPlace {
-                        pool,
-                        addr: a.addr.clone(),
-                    },
-                    deadline_ms: until_ms,
-                };
+    };
+    let Active { io, requests } = &mut *active;
+    let mut disposition = Disposition::Close;
+    match requests {
+        Requests::One(one) => {
+            one.call().note(end);
+            match ending {
+                Ending::GivenUp | Ending::AskAgain => {}
+                Ending::Failed(failure) if is_asked_again(one, &failure) => {
+                    queue::ask_again_last(io, one, sh);
+                }
+                Ending::Complete => {
+                    if wanted && one.response != Receiving::TunnelEnded {
+                        one.call().tell(UpstreamEvent::End);
+                    }
+                    let is_sent = one.request == Sending::Sent && io.unwritable.is_none();
+                    if is_sent && io.out.is_empty() && is_reusable(&mut c.link, io, sh) {
+                        // Bytes acknowledged beyond that are of the next request.
+                        c.link.sent_before += one.sent_bytes;
+                        disposition = park(c, &active, now_ms);
+                    }
+                }
+                Ending::Failed(failure) => {
+                    let untouched =
+                        one.sent_bytes == 0 || is_untouched(&mut c.link, io, one, sh, &failure);
+                    one.call().tell(UpstreamEvent::Failed(UpstreamError {
+                        failure,
+                        sent_bytes: one.sent_bytes,
+                        reused: io.reused,
+                        untouched,
+                    }));
+                }
             }
         }
-        Ending::Failed(failure) => {
-            let untouched = a.sent_bytes == 0 || is_untouched(c, sh, &a, &failure);
-            a.tell_all(|| {
-                UpstreamEvent::Failed(UpstreamError {
-                    failure: failure.clone(),
-                    sent_bytes: a.sent_bytes,
-                    reused: a.reused,
-                    untouched,
-                })
-            });
+        Requests::Queue(queue) => {
+            for queued in &queue.requests {
+                queued.call.note(end);
+            }
+            match ending {
+                Ending::AskAgain => queue::ask_again(io, queue, sh),
+                Ending::Failed(failure) => queue::fail(io, queue, &failure),
+                Ending::GivenUp | Ending::Complete => {}
+            }
+        }
+        Requests::Streams(streams) => {
+            streams::leave(io, streams, sh);
+            match ending {
+                Ending::Failed(failure) => streams::fail_all(io, streams, &failure, now_ms),
+                Ending::Complete if !streams.closing && is_reusable(&mut c.link, io, sh) => {
+                    return streams::park(c, active, now_ms);
+                }
+                _ => {}
+            }
         }
     }
-    sh.attempts.give(a);
+    sh.attempts.give(active);
     disposition
 }
 
-/// Whether the last of several requests on a connection has failed without a head: those before it may be the reason.
-fn is_asked_again(a: &ActiveAttempt, failure: &Failure) -> bool {
-    let is_last = a.pipeline.is_some() && a.response == Receiving::Head;
+/// Puts a connection into its pool after a complete response.
+fn park<S>(c: &mut ServerConn<S>, active: &Active, now_ms: u64) -> Disposition {
+    let Some(pool) = active.io.pool else {
+        return Disposition::Close;
+    };
+    let until_ms = now_ms.saturating_add(pool.timeout_ms);
+    c.state = State::Idle {
+        pool: pool.id,
+        until_ms,
+        kept: None,
+    };
+    Disposition::Park {
+        place: PoolPlace {
+            pool,
+            addr: active.io.addr.clone(),
+        },
+        deadline_ms: until_ms,
+    }
+}
+
+/// Whether the last request of a queue has failed without a head: those before it may be the reason.
+fn is_asked_again(one: &Attempt, failure: &Failure) -> bool {
+    let is_last = one.last_of.is_some() && one.response == Receiving::Head;
     is_last && *failure != Failure::TimedOut
 }
 
-/// Whether the connection may serve another request: both sides are complete, its pool takes it, and no unrequested
-/// input comes.
-fn is_reusable<N: Net>(
-    c: &mut ServerConn<N::Socket>,
-    sh: &mut Shared<N>,
-    a: &mut ActiveAttempt,
-) -> bool {
-    let Some(pool) = a.pool else {
+/// Whether the connection may serve another request: its pool takes it, and no unrequested input comes.
+fn is_reusable<N: Net>(link: &mut Link<N::Socket>, io: &mut Io, sh: &mut Shared<N>) -> bool {
+    let Some(pool) = io.pool else {
         return false;
     };
-    let age_ms = sh.clock.mono_ms.saturating_sub(c.since_ms);
-    let is_complete =
-        a.request == Sending::Sent && a.unwritable.is_none() && a.tools.out.is_empty();
-    is_complete
-        && !sh.stopping
+    let age_ms = sh.clock.mono_ms.saturating_sub(link.since_ms);
+    !sh.stopping
         && pool.connections > 0
-        && u64::from(c.requests) < pool.requests
+        && u64::from(link.requests) < pool.requests
         && age_ms < pool.time_ms
-        && a.tools.engine.event().is_none()
-        && a.tools.engine.is_reusable()
-        && (!(c.flags.readable || c.flags.hung_up) || is_silent(c, sh))
+        && io.engine.event().is_none()
+        && io.engine.is_reusable()
+        && (!(link.flags.readable || link.flags.hung_up) || is_silent(link, sh))
 }
 
 /// Whether the server is known to have processed nothing of a request of which something was sent: it had ended its side
 /// before (only then a reset is EPIPE for this side and not ECONNRESET), it has acknowledged no byte of the request, and it has
-/// answered with a reset, as systems do for a socket that is closed. Each of the three also occurs where a server has read
+/// answered with a reset, as systems do for a socket that is closed. Each of the three also occurs if a server has read
 /// the request, or could have.
 ///
 /// One server is taken for a closed one that is not: it has ended its side, reads on, and resets the connection before its
 /// system acknowledges what it read. It could not have answered.
 fn is_untouched<N: Net>(
-    c: &mut ServerConn<N::Socket>,
+    link: &mut Link<N::Socket>,
+    io: &Io,
+    one: &Attempt,
     sh: &mut Shared<N>,
-    a: &ActiveAttempt,
     failure: &Failure,
 ) -> bool {
     let is_reset_after_end = matches!(failure, Failure::Socket { errno: EPIPE, .. });
     let unanswered = matches!(
-        a.response,
+        one.response,
         Receiving::Nothing | Receiving::Unanswered { .. }
     );
-    if !a.reused || !unanswered || !is_reset_after_end {
+    if !io.reused || !unanswered || !is_reset_after_end {
         return false;
     }
-    let acknowledged = sh.net.acknowledged_bytes(&mut c.socket);
-    acknowledged.is_some_and(|bytes| bytes <= c.sent_before)
+    let acknowledged = link::acknowledged_bytes(link, sh);
+    acknowledged.is_some_and(|bytes| bytes <= link.sent_before)
 }
 
-/// The deadline has passed, unless the connection has moved on since it was set.
+/// The deadline has passed, unless the connection has moved on since it was set; true if there is something to write.
 pub(super) fn expire<N: Net>(
     c: &mut ServerConn<N::Socket>,
     sh: &mut Shared<N>,
-) -> Result<(), Ending> {
-    if deadline(c) > sh.clock.mono_ms {
-        return Ok(());
+) -> Result<bool, Ending> {
+    let now_ms = sh.clock.mono_ms;
+    if deadline(c) > now_ms {
+        return Ok(false);
     }
-    match &c.state {
-        State::Connecting(_) => Err(Ending::Failed(Failure::TimedOut)),
-        State::Pipelined(a) if is_late(a, sh.clock.mono_ms) => Err(Ending::AskAgain),
-        State::Pipelined(_) => Err(Ending::Failed(Failure::TimedOut)),
-        State::Busy(a) => Err(Ending::Failed(match a.response {
-            // No reset has come.
-            Receiving::Unanswered { .. } => Failure::Closed,
-            _ => Failure::TimedOut,
-        })),
+    match &mut c.state {
+        State::Connecting(_) | State::Handshaking(_) => Err(Ending::Failed(Failure::TimedOut)),
+        State::Open(active) => {
+            let Active { io, requests } = &mut **active;
+            match requests {
+                Requests::One(one) => Err(Ending::Failed(match one.response {
+                    // No reset has come.
+                    Receiving::Unanswered { .. } => Failure::Closed,
+                    _ => Failure::TimedOut,
+                })),
+                Requests::Queue(queue) if queue.is_late(io, now_ms) => Err(Ending::AskAgain),
+                Requests::Queue(_) => Err(Ending::Failed(Failure::TimedOut)),
+                Requests::Streams(streams) => streams::expire(&c.link, io, streams, now_ms),
+            }
+        }
         _ => Err(Ending::GivenUp),
     }
 }
@@ -154,40 +231,46 @@ pub(super) fn expire<N: Net>(
 /// Returns when the connection is to take a turn if nothing happens before.
 pub(super) fn deadline<S>(c: &ServerConn<S>) -> u64 {
     match &c.state {
-        State::Connecting(a) => a.since_ms.saturating_add(a.timeouts.connect_ms),
-        State::Busy(a) => busy_deadline(a),
-        State::Pipelined(a) => pipelined::deadline(a),
+        State::Connecting(active) | State::Handshaking(active) => {
+            let io = &active.io;
+            io.since_ms.saturating_add(io.timeouts.connect_ms)
+        }
+        State::Open(active) => {
+            let io = &active.io;
+            match &active.requests {
+                Requests::One(one) => one_deadline(&c.link, io, one),
+                Requests::Queue(queue) => queue.deadline(io),
+                Requests::Streams(streams) => streams::deadline(&c.link, io, streams),
+            }
+        }
         State::Draining(_, draining) => draining.until_ms,
         State::Idle { until_ms, .. } => *until_ms,
         State::Closed => 0,
     }
 }
 
-/// Whether requests that share a connection were not answered in time, though the server may take longer.
-fn is_late(a: &ActiveAttempt, now_ms: u64) -> bool {
-    let timed_out = match a.request {
-        Sending::Sent => now_ms >= a.read_ms.saturating_add(a.timeouts.read_ms),
-        _ => true,
-    };
-    !timed_out
-}
-
-fn busy_deadline(a: &ActiveAttempt) -> u64 {
-    if let Receiving::Unanswered { until_ms } = a.response {
+fn one_deadline<S>(link: &Link<S>, io: &Io, one: &Attempt) -> u64 {
+    if let Receiving::Unanswered { until_ms } = one.response {
         return until_ms;
     }
-    let mut deadline_ms = a.call().wake_at_ms().unwrap_or(u64::MAX);
-    if !a.tools.out.is_empty() {
-        deadline_ms = deadline_ms.min(a.wrote_ms.saturating_add(a.timeouts.send_ms));
+    let mut deadline_ms = one.call().wake_at_ms().unwrap_or(u64::MAX);
+    if !link::is_flushed(link, io) {
+        deadline_ms = deadline_ms.min(io.wrote_ms.saturating_add(io.timeouts.send_ms));
     }
     // While the request is on its way nothing is waited for, but for the rest of a response that has begun.
-    let awaits = match a.response {
-        Receiving::Nothing | Receiving::Head => a.request == Sending::Sent,
+    let awaits = match one.response {
+        Receiving::Nothing | Receiving::Head => one.request == Sending::Sent,
         Receiving::Body(_) | Receiving::Tunnel => true,
         Receiving::TunnelEnded | Receiving::Unanswered { .. } => false,
     };
-    if awaits && a.call().window() > 0 {
-        deadline_ms = deadline_ms.min(a.read_ms.saturating_add(a.timeouts.read_ms));
+    if awaits && one.call().window() > 0 {
+        deadline_ms = deadline_ms.min(one.read_ms.saturating_add(io.timeouts.read_ms));
     }
     deadline_ms
 }
+
+/// Name of a write in nginx's log.
+pub(super) const WRITE_CALL: &str = "writev()";
+pub(super) const EPIPE: i32 = 32;
+const ECONNRESET: i32 = 104;
+const ECONNREFUSED: i32 = 111;

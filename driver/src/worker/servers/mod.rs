@@ -1,106 +1,231 @@
-//! Connections to servers: [`read_ready`] and [`turn`] do for them what those of `conn` do for connections of clients.
+//! Turns of connections to servers, as `conn` has those of clients.
 //!
 //! ```text
-//! attempt     a route and a request           -> Connecting, or an idle connection of the pool
-//! receive     socket -> engine.receive -> events -> the mailbox of the exchange, which is woken
-//! feed        the mailbox -> engine.send -> output queue -> socket
+//! begin       a route and a request           -> Connecting, or an idle connection of the pool
+//! join        a request                       -> a connection that has a free stream
+//! turn        socket -> transport -> engine -> events -> mailboxes of exchanges, which are woken
+//!             mailboxes -> engine -> output queue -> transport -> socket
 //! ending      the end of the response -> Idle, in its pool, or closed
-//! pipelined   several requests on one connection, each with a mailbox of its own
 //! ```
 //!
-//! The loop connects, registers and keeps the table; a connection says by its [`Disposition`] what is to become of it. No
-//! more is read than the exchange has room for (`UpstreamCall::window`). An idle connection holds a socket and two numbers:
-//! engine and queues are the thread's ([`Attempts`]). It holds no configuration.
+//! `one`, `queue` and `streams` are the ways in which requests use a connection. The loop connects, registers and keeps the
+//! table; a turn returns the [`Disposition`] of its connection. No more is read than exchanges have room
+//! for (`UpstreamCall::window`). States and memory are in `server_state`. A connection holds no configuration.
 //!
 //! Source: nginx documentation, `ngx_http_upstream_module`, `ngx_http_proxy_module`.
 
 mod ending;
-mod engine;
-mod pipeline;
-mod pipelined;
+mod link;
+mod one;
 pub mod pool;
-mod response;
-mod state;
+mod queue;
+mod streams;
 mod turn;
+mod upload;
 
 use engines::http::BodyLength;
 use server_base::waker::WakeKey;
-use server_upstream::request::Failure;
+use server_upstream::request::{Failure, UpstreamError, UpstreamEvent};
+use server_upstream::route::ServerTls;
+use tls::{ClientConn, Fault};
 
+use super::dialer::Dial;
 use super::net::Net;
 use super::readiness::{Cause, Readiness};
+use super::server_state::{
+    Active, Disposition, Group, Io, Link, Requests, Sending, ServerConn, State, Streams, Transport,
+};
 use super::shared::Shared;
-use ending::{deadline, expire, finish};
-use state::{Ending, Sending, State};
-
-pub use pipeline::{Group, Groups};
-pub use state::{Attempts, Disposition, PoolPlace, ServerConn};
+use super::transport::TlsStream;
+use ending::{Ending, deadline, expire, finish, of_tls};
 
 /// Begins attempts on a new connection or on one that was idle, and runs its first turn; `key` wakes it. The
-/// time for connecting counts where the connection is not `established`.
+/// time for connecting counts if the connection is not `established`.
 pub fn begin<N: Net>(
     c: &mut ServerConn<N::Socket>,
     sh: &mut Shared<N>,
-    Group {
+    group: Group,
+    key: WakeKey,
+    established: bool,
+) -> Disposition {
+    if let State::Idle { kept, .. } = &mut c.state
+        && let Some(kept) = kept.take()
+    {
+        c.state = State::Open(streams::resume(kept, &group.route));
+        return join(c, sh, group);
+    }
+    if group.route.protocol.streams {
+        return begin_streams(c, sh, group, key, established);
+    }
+    let Group {
         route,
         call,
         behind,
-    }: Group,
+    } = group;
+    let now_ms = sh.clock.mono_ms;
+    let reused = c.link.requests > 0;
+    c.link.requests = c.link.requests.saturating_add(1);
+    let connected_ms = established.then_some(now_ms);
+    call.attach(key);
+    call.note(|facts| {
+        facts.reused = reused;
+        facts.connected_ms = connected_ms;
+    });
+    let (protocol, head_bytes) = (route.protocol, route.head_bytes);
+    let secured = match &route.tls {
+        Some(tls) if !reused => secure(&mut c.link, tls),
+        _ => Ok(()),
+    };
+    let others = (!behind.is_empty()).then(|| (route.clone(), behind));
+    let spec = call.take_head().unwrap_or_default();
+    let request = match spec.body {
+        BodyLength::None => Sending::Queued,
+        _ => Sending::Body,
+    };
+    let mut active = sh.attempts.take(route, call, request, now_ms);
+    let Active { io, requests } = &mut *active;
+    io.reused = reused;
+    // Heads of responses come from those that exchanges have given back.
+    if let Some(head) = sh.dialer.spares.head() {
+        io.engine.recycle(head);
+    }
+    let refused = io.engine.begin(protocol, head_bytes, &spec).err();
+    io.engine.transmit(&mut io.out);
+    if let Requests::One(one) = requests {
+        one.call().put_head_back(spec);
+    }
+    if let Some(others) = others {
+        queue::join(&mut c.link, &mut active, sh, others, (key, connected_ms));
+    }
+    c.state = match established {
+        true => turn::connected(&c.link, active),
+        false => State::Connecting(active),
+    };
+    match (secured, refused) {
+        (Ok(()), None) => turn(c, sh, Readiness::default()),
+        (Ok(()), Some(why)) => finish(c, sh, Ending::Failed(Failure::Unsendable(why))),
+        (Err(fault), _) => finish(c, sh, Ending::Failed(of_tls(&fault))),
+    }
+}
+
+/// Begins attempts as streams of a new connection.
+fn begin_streams<N: Net>(
+    c: &mut ServerConn<N::Socket>,
+    sh: &mut Shared<N>,
+    group: Group,
     key: WakeKey,
     established: bool,
 ) -> Disposition {
     let now_ms = sh.clock.mono_ms;
-    let reused = c.requests > 0;
-    c.requests = c.requests.saturating_add(1);
-    call.attach(key);
-    call.note(|facts| {
-        facts.reused = reused;
-        facts.connected_ms = established.then_some(now_ms);
-    });
-    let (protocol, head_bytes) = (route.protocol, route.head_bytes);
-    let shared = (!behind.is_empty()).then(|| (route.clone(), behind));
-    let spec = call.take_head().unwrap_or_default();
-    let mut active = sh.attempts.take(route, call, now_ms);
-    active.reused = reused;
-    active.request = match spec.body {
-        BodyLength::None => Sending::Queued,
-        _ => Sending::Body,
+    let route = &group.route;
+    let secured = match &route.tls {
+        Some(tls) => secure(&mut c.link, tls),
+        None => Ok(()),
     };
-    // Heads of responses come from those that exchanges have given back.
-    let tools = &mut active.tools;
-    if let Some(head) = sh.dialer.spares.head() {
-        tools.engine.recycle(head);
-    }
-    let refused = tools.engine.begin(protocol, head_bytes, &spec).err();
-    tools.engine.transmit(&mut tools.out);
-    active.call().put_head_back(spec);
-    if let Some(others) = shared {
-        let facts = (key, reused, established.then_some(now_ms));
-        pipelined::join(c, sh, &mut active, others, facts);
-    }
+    let active = Box::new(Active {
+        io: Io::new(route, now_ms),
+        requests: Requests::Streams(Box::new(Streams::new(key.owner))),
+    });
     c.state = match established {
-        true => State::connected(active),
+        true => turn::connected(&c.link, active),
         false => State::Connecting(active),
     };
-    match refused {
-        Some(why) => finish(c, sh, Ending::Failed(Failure::Unsendable(why))),
-        None => turn(c, sh, Readiness::default()),
+    match secured {
+        Ok(()) => join(c, sh, group),
+        Err(fault) => {
+            for call in group.calls() {
+                call.tell(UpstreamEvent::Failed(UpstreamError {
+                    failure: of_tls(&fault),
+                    sent_bytes: 0,
+                    reused: false,
+                    untouched: true,
+                }));
+            }
+            Disposition::Close
+        }
     }
 }
 
+/// Adds attempts as streams to a connection; those that it cannot take get another one.
+pub fn join<N: Net>(
+    c: &mut ServerConn<N::Socket>,
+    sh: &mut Shared<N>,
+    group: Group,
+) -> Disposition {
+    let now_ms = sh.clock.mono_ms;
+    let ServerConn { link, state } = c;
+    let connected_ms = (!matches!(state, State::Connecting(_))).then_some(now_ms);
+    let Group {
+        route,
+        call,
+        behind,
+    } = group;
+    for call in std::iter::once(call).chain(behind) {
+        if let State::Connecting(active) | State::Handshaking(active) | State::Open(active) =
+            &mut *state
+            && let Active {
+                io,
+                requests: Requests::Streams(streams),
+            } = &mut **active
+            && !streams.closing
+            && io.engine.room() > 0
+        {
+            streams::add(link, io, streams, (route.timeouts, call), connected_ms, sh);
+            continue;
+        }
+        sh.dialer.calls.push(Dial {
+            route: route.clone(),
+            call,
+            alone: true,
+        });
+    }
+    // Others of this turn find it before it is connected.
+    if let State::Connecting(active) | State::Handshaking(active) = state
+        && let Requests::Streams(streams) = &active.requests
+    {
+        streams::announce(link, &active.io, streams, sh);
+    }
+    turn(c, sh, Readiness::default())
+}
+
+/// Begins TLS: the first message waits until the socket is connected.
+fn secure<S>(link: &mut Link<S>, tls: &ServerTls) -> Result<(), Fault> {
+    let session = ClientConn::new(&tls.config, tls.name.clone())?;
+    link.transport = Transport::Tls(Box::new(TlsStream::new(session)));
+    Ok(())
+}
+
 /// Notes the flags of an event, and reads ahead of the turn: all connections that are ready are read before any
-/// exchange has its turn. False where it is an idle connection that the server has ended, or on which it has sent
-/// something.
+/// exchange has its turn. False for an idle connection that the server has ended, or on which it has sent something.
 pub fn read_ready<N: Net>(
     c: &mut ServerConn<N::Socket>,
     sh: &mut Shared<N>,
     ready: Readiness,
 ) -> bool {
-    c.flags.add(ready.socket);
+    c.link.flags.add(ready.socket);
     match c.state {
-        State::Idle { .. } => !c.flags.readable || turn::is_silent(c, sh),
+        State::Idle { kept: None, .. } => {
+            !c.link.flags.readable || turn::is_silent(&mut c.link, sh)
+        }
         _ => true,
     }
+}
+
+/// Runs a turn of a connection for mailboxes that were woken; the keys name their streams.
+pub fn wake<N: Net>(
+    c: &mut ServerConn<N::Socket>,
+    sh: &mut Shared<N>,
+    keys: &[WakeKey],
+) -> Disposition {
+    // A connection without streams has one mailbox, or looks at all.
+    if keys.last().is_some_and(|key| key.stream != 0)
+        && let State::Connecting(active) | State::Handshaking(active) | State::Open(active) =
+            &mut c.state
+        && let Requests::Streams(streams) = &mut active.requests
+    {
+        streams.woken.extend(keys.iter().map(|key| key.stream));
+    }
+    turn(c, sh, Readiness::default())
 }
 
 /// Does all that can be done on a connection now.
@@ -109,22 +234,22 @@ pub fn turn<N: Net>(
     sh: &mut Shared<N>,
     ready: Readiness,
 ) -> Disposition {
-    c.flags.add(ready.socket);
+    c.link.flags.add(ready.socket);
     let mut passes = 0;
     let outcome = loop {
         match turn::pass(c, sh) {
             Ok(true) if passes < PASSES_A_TURN => passes += 1,
             Ok(more) => {
-                if ready.cause == Cause::Expired
-                    && let State::Busy(a) = &c.state
-                {
-                    a.call().wake_if_due(sh.clock.mono_ms);
-                }
-                if ready.cause == Cause::Expired
-                    && !more
-                    && let Err(ending) = expire(c, sh)
-                {
-                    break ending;
+                if ready.cause == Cause::Expired {
+                    wake_due(c, sh.clock.mono_ms);
+                    if !more {
+                        match expire(c, sh) {
+                            Ok(false) => {}
+                            // A stream was given up: the server is told.
+                            Ok(true) => continue,
+                            Err(ending) => break ending,
+                        }
+                    }
                 }
                 let deadline_ms = match more {
                     // There is more to do, but it is the others' turn.
@@ -139,5 +264,13 @@ pub fn turn<N: Net>(
     finish(c, sh, outcome)
 }
 
-/// Reads and writes of a connection in one turn, where the exchange has room for more than one read.
+/// Wakes the exchanges that asked for this time.
+#[cold]
+fn wake_due<S>(c: &ServerConn<S>, now_ms: u64) {
+    if let State::Open(active) = &c.state {
+        (active.requests.calls()).for_each(|call| call.wake_if_due(now_ms));
+    }
+}
+
+/// Reads and writes of a connection in one turn, if the exchange has room for more than one read.
 const PASSES_A_TURN: usize = 4;

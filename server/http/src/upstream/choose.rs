@@ -134,6 +134,7 @@ fn call(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>, may_reuse: bool) -> F
         addr: chosen.addr.clone(),
         protocol,
         head_bytes: run.gateway.head_bytes(conf),
+        tls: None,
         pool: pool.map(|pool| bound(pool.of_kind(protocol.id as u8), &options)),
         options: options.clone(),
         timeouts: conf.timeouts,

@@ -32,6 +32,7 @@ impl Failed {
             Failure::Socket { .. }
             | Failure::NoConnection
             | Failure::Closed
+            | Failure::Handshake(_)
             | Failure::Unsendable(_) => NextUpstream::ERROR,
         };
         Self {

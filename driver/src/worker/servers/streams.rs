@@ -1,0 +1,443 @@
+//! Requests that are streams of one connection (HTTP/2): each has a mailbox of its own, and the connection has one engine.
+//!
+//! ```text
+//! add       a request -> the engine, which numbers the stream; the number is part of the key that wakes it
+//! pass      socket -> engine -> events -> mailboxes; woken mailboxes -> engine -> output queue -> socket
+//! leave     the last stream has ended -> idle with its engine, or closed
+//! ```
+//!
+//! Windows carry back-pressure: a stream's window opens again while its exchange has room. GOAWAY, or the limits of the
+//! pool, end the taking of requests; those in progress go on. A stream that the server refused or did not begin is
+//! *untouched*: the request may be sent again whatever its method is.
+//!
+//! Source: RFC 9113 sections 5.1, 6.8 and 8.7.
+
+use std::io;
+
+use engines::http::{BodyLength, OutputQueue};
+use server_base::waker::WakeKey;
+use server_upstream::request::{Failure, UpstreamCall, UpstreamError, UpstreamEvent};
+use server_upstream::route::{Route, Timeouts};
+
+use super::ending::{Ending, WRITE_CALL};
+use super::link::{self, Flushed};
+use super::one::READ_BYTES;
+use super::upload::feed;
+use crate::worker::net::Net;
+use crate::worker::server_state::engine::StreamEvent;
+use crate::worker::server_state::{
+    Active, Disposition, Io, Link, PoolPlace, Requests, Sending, ServerConn, State, Stream,
+    Streams, Transport,
+};
+use crate::worker::shared::Shared;
+use crate::worker::slab::Key;
+
+/// Adds a request to a connection that takes one.
+pub(super) fn add<N: Net>(
+    link: &mut Link<N::Socket>,
+    io: &mut Io,
+    streams: &mut Streams,
+    (timeouts, call): (Timeouts, UpstreamCall),
+    connected_ms: Option<u64>,
+    sh: &mut Shared<N>,
+) {
+    let now_ms = sh.clock.mono_ms;
+    let reused = link.requests > 0;
+    link.requests = link.requests.saturating_add(1);
+    let spec = call.take_head().unwrap_or_default();
+    if let Some(head) = sh.dialer.spares.head() {
+        io.engine.recycle(head);
+    }
+    let begin = streams.taken_bytes + io.out.len();
+    let is_secure = matches!(link.transport, Transport::Tls(_));
+    let opened = io.engine.open_stream(&spec, is_secure, &mut streams.names);
+    let request = match spec.body {
+        BodyLength::None => Sending::Queued,
+        _ => Sending::Body,
+    };
+    call.put_head_back(spec);
+    io.engine.transmit(&mut io.out);
+    let end = streams.taken_bytes + io.out.len();
+    call.note(|facts| {
+        facts.reused = reused;
+        facts.connected_ms = connected_ms;
+    });
+    match opened {
+        Ok(id) => {
+            call.attach(WakeKey {
+                owner: streams.owner,
+                stream: id,
+            });
+            call.note(|facts| facts.sent_bytes += end - begin);
+            streams.woken.push(id);
+            streams.open.push(Stream {
+                id,
+                call,
+                timeouts,
+                request,
+                begin,
+                end,
+                rest: None,
+                is_held: false,
+                read_ms: now_ms,
+                wrote_ms: now_ms,
+                unconsumed: 0,
+                reused,
+            });
+        }
+        Err(why) => call.tell(UpstreamEvent::Failed(UpstreamError {
+            failure: Failure::Unsendable(why),
+            sent_bytes: 0,
+            reused,
+            untouched: true,
+        })),
+    }
+}
+
+/// One pass; true if there may be more to do at once.
+pub(super) fn pass<N: Net>(
+    link: &mut Link<N::Socket>,
+    io: &mut Io,
+    streams: &mut Streams,
+    sh: &mut Shared<N>,
+) -> Result<bool, Ending> {
+    let read = receive(link, io, streams, sh)?;
+    let mut woken = std::mem::take(&mut streams.woken);
+    for id in woken.drain(..) {
+        serve(io, streams, id, sh);
+    }
+    streams.woken = woken;
+    let wrote = write(link, io, streams, sh)?;
+    if streams.open.is_empty() && link::is_flushed(link, io) && !link.flags.readable {
+        return Err(Ending::Complete);
+    }
+    announce(link, io, streams, sh);
+    Ok(read || wrote)
+}
+
+/// One pass of an idle connection: the server may change its settings, ask for an answer, or say that it ends.
+pub(super) fn pass_idle<N: Net>(
+    link: &mut Link<N::Socket>,
+    active: &mut Active,
+    sh: &mut Shared<N>,
+) -> Result<bool, Ending> {
+    let Active { io, requests } = active;
+    let Requests::Streams(streams) = requests else {
+        return Err(Ending::GivenUp);
+    };
+    let read = receive(link, io, streams, sh)?;
+    let wrote = write(link, io, streams, sh)?;
+    match streams.closing {
+        true => Err(Ending::GivenUp),
+        false => Ok(read || wrote),
+    }
+}
+
+/// Reads once, and delivers the events; true if there was input.
+fn receive<N: Net>(
+    link: &mut Link<N::Socket>,
+    io: &mut Io,
+    streams: &mut Streams,
+    sh: &mut Shared<N>,
+) -> Result<bool, Ending> {
+    let mut has_read = false;
+    if link.flags.readable {
+        match link::receive(link, sh, READ_BYTES) {
+            Ok(input) if input.bytes == 0 => {
+                link.flags.readable = false;
+                sh.files.input_received();
+                io.engine.receive_eof(link.transport.is_whole());
+            }
+            Ok(input) => {
+                has_read = true;
+                link.flags.readable = !input.is_all || link.flags.hung_up;
+                sh.files.input_received();
+                io.engine.receive(&mut sh.attempts.buffer);
+            }
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                (link.flags.readable, link.flags.hung_up) = (false, false);
+                if let Some(errno) = io.unwritable {
+                    let call = WRITE_CALL;
+                    return Err(Ending::Failed(Failure::Socket { call, errno }));
+                }
+            }
+            Err(e) => return Err(Ending::failed("recv()", &e)),
+        }
+    }
+    let now_ms = sh.clock.mono_ms;
+    while let Some(event) = io.engine.stream_event(now_ms) {
+        streams.deliver(io, event, now_ms)?;
+    }
+    io.engine.transmit(&mut io.out);
+    Ok(has_read)
+}
+
+impl Streams {
+    fn deliver(&mut self, io: &mut Io, event: StreamEvent, now_ms: u64) -> Result<(), Ending> {
+        let (id, event) = match event {
+            StreamEvent::Upstream(id, event) => (id, event),
+            StreamEvent::Lost {
+                stream,
+                failure,
+                refused,
+            } => {
+                self.fail(io, stream, failure, refused, now_ms);
+                return Ok(());
+            }
+            StreamEvent::Closing => {
+                self.closing = true;
+                return Ok(());
+            }
+            StreamEvent::Failed(failure) => return Err(Ending::Failed(failure)),
+            StreamEvent::Ended => return Err(Ending::GivenUp),
+        };
+        let Some(at) = self.find(id) else {
+            return Ok(());
+        };
+        let stream = &mut self.open[at];
+        stream.read_ms = now_ms;
+        match &event {
+            UpstreamEvent::Head(_, bytes) => stream.call.note(|facts| {
+                facts.head_ms = Some(now_ms);
+                facts.received_bytes += bytes;
+            }),
+            UpstreamEvent::Data(chunk) => {
+                stream.unconsumed += chunk.len();
+                let bytes = chunk.len();
+                stream.call.note(|facts| facts.received_bytes += bytes);
+                // The window opens in this pass if the exchange has room.
+                self.woken.push(id);
+            }
+            UpstreamEvent::End => {
+                let stream = self.open.remove(at);
+                if stream.request == Sending::Body || stream.is_held {
+                    // The server needs no more of the request.
+                    io.engine.cancel(id);
+                }
+                end(&stream.call, now_ms);
+                stream.call.tell(event);
+                return Ok(());
+            }
+            _ => {}
+        }
+        stream.call.tell(event);
+        Ok(())
+    }
+
+    /// Fails one stream.
+    pub(super) fn fail(&mut self, io: &Io, id: u32, failure: Failure, refused: bool, now_ms: u64) {
+        let Some(at) = self.find(id) else {
+            return;
+        };
+        let stream = self.open.remove(at);
+        stream.fail(
+            io,
+            failure,
+            refused || self.taken_bytes <= stream.begin,
+            now_ms,
+        );
+    }
+}
+
+impl Stream {
+    /// Tells the exchange that its request has failed.
+    fn fail(&self, io: &Io, failure: Failure, untouched: bool, now_ms: u64) {
+        let sent_bytes = match untouched {
+            true => 0,
+            false => self.end - self.begin,
+        };
+        end(&self.call, now_ms);
+        self.call.tell(UpstreamEvent::Failed(UpstreamError {
+            failure,
+            sent_bytes,
+            reused: io.reused || self.reused,
+            untouched,
+        }));
+    }
+}
+
+fn end(call: &UpstreamCall, now_ms: u64) {
+    call.note(|facts| {
+        facts.ended_ms.get_or_insert(now_ms);
+    });
+}
+
+/// Serves the mailbox of a stream: gives the stream up, opens its window, takes its body.
+fn serve<N: Net>(io: &mut Io, streams: &mut Streams, id: u32, sh: &mut Shared<N>) {
+    let Some(at) = streams.find(id) else {
+        return;
+    };
+    let stream = &mut streams.open[at];
+    if stream.call.is_given_up() {
+        end(&stream.call, sh.clock.mono_ms);
+        streams.open.remove(at);
+        io.engine.cancel(id);
+        io.engine.transmit(&mut io.out);
+        return;
+    }
+    if stream.unconsumed > 0 && stream.call.window() > 0 {
+        // A mailbox that is not full has room for a window more; a full one wakes the stream once it has room.
+        io.engine
+            .consumed(id, std::mem::take(&mut stream.unconsumed));
+        stream.read_ms = sh.clock.mono_ms;
+    }
+    feed(io, streams, at, sh);
+}
+
+/// Writes the output queue, and feeds bodies behind it; true if there may be more to do at once.
+fn write<N: Net>(
+    link: &mut Link<N::Socket>,
+    io: &mut Io,
+    streams: &mut Streams,
+    sh: &mut Shared<N>,
+) -> Result<bool, Ending> {
+    let mut fed = false;
+    // From the end, since one that fails is taken out.
+    for at in (0..streams.open.len()).rev() {
+        let stream = &streams.open[at];
+        if stream.request == Sending::Body || stream.is_held {
+            let before = io.out.len();
+            feed(io, streams, at, sh);
+            fed |= io.out.len() > before;
+        }
+    }
+    match link::flush(link, io, sh, false)? {
+        Flushed::Broken => return Ok(true),
+        Flushed::Bytes(bytes) => streams.taken_bytes += bytes,
+    }
+    let now_ms = sh.clock.mono_ms;
+    for stream in &mut streams.open {
+        let is_gone = streams.taken_bytes >= stream.end;
+        if stream.request == Sending::Queued && !stream.is_held && is_gone {
+            stream.request = Sending::Sent;
+            stream.read_ms = now_ms;
+            stream.call.note(|facts| {
+                facts.sent_ms.get_or_insert(now_ms);
+            });
+        }
+    }
+    Ok(link.flags.writable && (fed || !io.out.is_empty()))
+}
+
+/// Notes how many more requests the connection takes.
+pub(super) fn announce<N: Net>(
+    link: &Link<N::Socket>,
+    io: &Io,
+    streams: &Streams,
+    sh: &mut Shared<N>,
+) {
+    let Some(pool) = &io.pool else {
+        return;
+    };
+    let age_ms = sh.clock.mono_ms.saturating_sub(link.since_ms);
+    let is_over = streams.closing || sh.stopping || io.unwritable.is_some();
+    let left = match is_over || age_ms >= pool.time_ms {
+        true => 0,
+        false => pool.requests.saturating_sub(u64::from(link.requests)),
+    };
+    let streams_max = STREAMS_MAX.saturating_sub(streams.open.len());
+    let left = io
+        .engine
+        .room()
+        .min(streams_max)
+        .min(usize::try_from(left).unwrap_or(usize::MAX));
+    let key = Key::from_token(streams.owner);
+    sh.attempts.available.set(pool.id, &io.addr, key, left);
+}
+
+/// No request is added any more.
+pub(super) fn leave<N: Net>(io: &Io, streams: &Streams, sh: &mut Shared<N>) {
+    if let Some(pool) = &io.pool {
+        let key = Key::from_token(streams.owner);
+        sh.attempts.available.set(pool.id, &io.addr, key, 0);
+    }
+}
+
+/// Fails all streams.
+pub(super) fn fail_all(io: &Io, streams: &mut Streams, failure: &Failure, now_ms: u64) {
+    let taken_bytes = streams.taken_bytes;
+    for stream in streams.open.drain(..) {
+        stream.fail(io, failure.clone(), taken_bytes <= stream.begin, now_ms);
+    }
+}
+
+/// Puts a connection without streams into its pool, with its engine.
+pub(super) fn park<S>(c: &mut ServerConn<S>, mut active: Box<Active>, now_ms: u64) -> Disposition {
+    let Some(pool) = active.io.pool else {
+        return Disposition::Close;
+    };
+    let until_ms = now_ms.saturating_add(pool.timeout_ms);
+    let addr = active.io.addr.clone();
+    active.io.out = OutputQueue::default();
+    c.state = State::Idle {
+        pool: pool.id,
+        until_ms,
+        kept: Some(active),
+    };
+    Disposition::Park {
+        place: PoolPlace { pool, addr },
+        deadline_ms: until_ms,
+    }
+}
+
+/// Makes an idle connection one in use, for requests of a route.
+pub(super) fn resume(mut active: Box<Active>, route: &Route) -> Box<Active> {
+    active.io.pool = route.pool;
+    active.io.timeouts = route.timeouts;
+    active
+}
+
+/// When the connection is to take a turn if nothing happens before.
+pub(super) fn deadline<S>(link: &Link<S>, io: &Io, streams: &Streams) -> u64 {
+    let mut deadline_ms = u64::MAX;
+    if !link::is_flushed(link, io) {
+        deadline_ms = io.wrote_ms.saturating_add(io.timeouts.send_ms);
+    }
+    for stream in &streams.open {
+        deadline_ms = deadline_ms.min(stream.deadline());
+        deadline_ms = deadline_ms.min(stream.call.wake_at_ms().unwrap_or(u64::MAX));
+    }
+    deadline_ms
+}
+
+impl Stream {
+    /// When its own time is over.
+    fn deadline(&self) -> u64 {
+        if self.is_held {
+            return self.wrote_ms.saturating_add(self.timeouts.send_ms);
+        }
+        match self.request == Sending::Sent && self.call.window() > 0 {
+            true => self.read_ms.saturating_add(self.timeouts.read_ms),
+            false => u64::MAX,
+        }
+    }
+}
+
+/// Fails late streams; true if there were some, and their resets are to be written.
+pub(super) fn expire<S>(
+    link: &Link<S>,
+    io: &mut Io,
+    streams: &mut Streams,
+    now_ms: u64,
+) -> Result<bool, Ending> {
+    let send_ms = io.wrote_ms.saturating_add(io.timeouts.send_ms);
+    if !link::is_flushed(link, io) && send_ms <= now_ms {
+        return Err(Ending::Failed(Failure::TimedOut));
+    }
+    let late = |stream: &&Stream| stream.deadline() <= now_ms;
+    let late: Vec<u32> = streams
+        .open
+        .iter()
+        .filter(late)
+        .map(|stream| stream.id)
+        .collect();
+    for id in &late {
+        io.engine.cancel(*id);
+        streams.fail(io, *id, Failure::TimedOut, false, now_ms);
+    }
+    io.engine.transmit(&mut io.out);
+    Ok(!late.is_empty())
+}
+
+/// Maximum number of streams on one connection.
+const STREAMS_MAX: usize = 128;
