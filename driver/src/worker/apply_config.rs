@@ -73,7 +73,7 @@ impl Worker {
         self.memory = limit.and_then(|bytes| MemoryWatch::begin(bytes, &self.log));
         self.configure_threads(&http, &cycle.main, number, renewed)?;
         self.tasks = tasks;
-        self.fetches = BackgroundFetches::new(&http.background_fetches, FETCHES);
+        self.fetches = BackgroundFetches::new(&http, number, FETCHES);
         self.fetches.run_due(&self.poller, &self.log);
         Ok(())
     }

@@ -187,7 +187,7 @@ impl Worker {
             env,
             samples,
             tasks: TaskTimer::default(),
-            fetches: BackgroundFetches::new(&[], FETCHES),
+            fetches: BackgroundFetches::none(FETCHES),
             shutdown_timeout_ms: None,
             memory: None,
             leaving: false,

@@ -1,7 +1,7 @@
 //! Background fetches: periodic requests to other hosts that no client request triggers, such as those of OCSP.
 //!
-//! The worker's main thread connects, sends the request and receives the response without blocking, and passes the body to
-//! the fetch. Absent: TLS, connections that are used again, and redirects, which are a status like others.
+//! The worker's main thread has connections to servers as exchanges have them; it passes the body of the response to the
+//! fetch. Absent: TLS, and redirects, which are a status like others.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,39 +1,39 @@
-//! One run of a fetch: a connection to one address after another, until one has responded.
+//! One run of a fetch: a request to one address after another, until one has responded.
 
 use std::fmt;
-use std::io;
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
 
-use server_base::background_fetch::{BackgroundFetch, Endpoint};
+use server_base::background_fetch::{BackgroundFetch, Endpoint, FetchRequest};
 use server_base::errlog::{ErrorLog, Level};
-use sys::poll::{Interest, Poller};
-use sys::{connect, socket};
+use server_upstream::protocol::HTTP1;
+use server_upstream::request::{RequestSpec, UpstreamRequest};
+use server_upstream::route::{Route, SocketOptions, Timeouts, UpstreamAddr};
 
-use super::http::HttpFetch;
+use super::connections::Connections;
+use super::response::Response;
 use super::unix_s;
 
 /// A fetch in progress.
 pub(super) struct Attempt {
     addresses: std::vec::IntoIter<SocketAddr>,
-    connection: Option<Connection>,
-    /// When the connection has taken too long.
+    current: Option<Current>,
+    /// When the request to one address has taken too long.
     pub(super) deadline_ms: u64,
 }
 
-struct Connection {
-    socket: OwnedFd,
+/// A request to one address.
+struct Current {
     peer: SocketAddr,
-    request: Vec<u8>,
-    /// Bytes of the request that were sent.
-    sent: usize,
-    http: HttpFetch,
+    request: UpstreamRequest,
+    response: Response,
 }
 
-/// Result of driving an attempt.
+/// Result of looking at an attempt.
 pub(super) enum Outcome {
-    /// The socket will be ready again.
+    /// Nothing more has come.
     Pending,
+    /// A request was begun: the loop is to have a turn.
+    Begun,
     /// The fetch has ended.
     Ended {
         /// A response was accepted.
@@ -42,29 +42,28 @@ pub(super) enum Outcome {
 }
 
 impl Attempt {
-    /// An attempt that has not connected yet.
+    /// An attempt that has not begun a request.
     pub(super) fn new(addresses: Vec<SocketAddr>) -> Self {
         Self {
             addresses: addresses.into_iter(),
-            connection: None,
+            current: None,
             deadline_ms: u64::MAX,
         }
     }
 
-    /// Abandons a connection that has taken too long.
+    /// Abandons a request that has taken too long.
     pub(super) fn time_out(&mut self, to: &Endpoint, log: &ErrorLog) {
-        if let Some(connection) = self.connection.take() {
+        if let Some(current) = self.current.take() {
             let text = format_args!("{} timed out ({TIMED_OUT})", to.peer);
-            write_log(log, Level::Error, to, Some(connection.peer), text);
+            write_log(log, Level::Error, to, Some(current.peer), text);
         }
     }
 
-    /// Sends and receives as far as the socket goes; connects to the next address where one has failed.
-    pub(super) fn drive(
+    /// Takes the events of the request; begins one to the next address if it has failed.
+    pub(super) fn advance(
         &mut self,
         fetch: &dyn BackgroundFetch,
-        poller: &Poller,
-        token: u64,
+        connections: &mut Connections,
         now_ms: u64,
         log: &ErrorLog,
     ) -> Outcome {
@@ -72,98 +71,71 @@ impl Attempt {
         let error = |peer, text: &str| {
             write_log(log, Level::Error, to, Some(peer), format_args!("{text}"));
         };
-        loop {
-            let Some(connection) = &mut self.connection else {
-                let Some(peer) = self.addresses.next() else {
-                    return Outcome::Ended { succeeded: false };
-                };
-                match Connection::open(peer, fetch, poller, token) {
-                    Ok(connection) => {
-                        self.connection = Some(connection);
-                        self.deadline_ms = now_ms.saturating_add(to.timeout_ms);
-                    }
-                    Err(text) => error(peer, &text),
-                }
-                continue;
-            };
-            let peer = connection.peer;
-            let result = match connection.drive(to.peer) {
+        if let Some(current) = &mut self.current {
+            let peer = current.peer;
+            let result = match current.response.hear(&current.request, to.peer) {
                 Ok(None) => return Outcome::Pending,
-                other => other,
+                Ok(Some(body)) => fetch.accept(&body, unix_s()).map_err(|text| (text, true)),
+                Err(text) => Err((text, false)),
             };
-            self.connection = None;
-            match result.map(|body| fetch.accept(&body.unwrap_or_default(), unix_s())) {
-                Ok(Ok(())) => return Outcome::Ended { succeeded: true },
-                // A response of no use: another address would send the same.
-                Ok(Err(text)) => {
+            self.current = None;
+            match result {
+                Ok(()) => return Outcome::Ended { succeeded: true },
+                Err((text, is_last)) => {
                     error(peer, &text);
-                    return Outcome::Ended { succeeded: false };
+                    // A response of no use: another address would send the same.
+                    if is_last {
+                        return Outcome::Ended { succeeded: false };
+                    }
                 }
-                Err(text) => error(peer, &text),
             }
         }
-    }
-}
-
-impl Connection {
-    fn open(
-        peer: SocketAddr,
-        fetch: &dyn BackgroundFetch,
-        poller: &Poller,
-        token: u64,
-    ) -> Result<Self, String> {
-        let http = HttpFetch::new(fetch.request());
-        let (http, request) = http.map_err(|_| "the request cannot be sent".to_owned())?;
-        let socket = connect::stream(peer).map_err(failed("connect()"))?;
-        let added = poller.add(&socket, token, Interest::Connection);
-        added.map_err(failed("epoll_ctl()"))?;
-        Ok(Self {
-            socket,
+        let Some(peer) = self.addresses.next() else {
+            return Outcome::Ended { succeeded: false };
+        };
+        let request = fetch.request();
+        self.current = Some(Current {
             peer,
-            request,
-            sent: 0,
-            http,
-        })
-    }
-
-    /// Sends until the socket is full and receives until it is empty, since readiness of either is reported once. Returns
-    /// the body of the response, `None` while it is not complete; an error is the text for the log.
-    fn drive(&mut self, role: &str) -> Result<Option<Vec<u8>>, String> {
-        while self.sent < self.request.len() {
-            match connect::send(&self.socket, &self.request[self.sent..]) {
-                Ok(taken) => self.sent += taken,
-                Err(error) if not_yet(&error) => return Ok(None),
-                // Nothing was sent: what failed is the connection.
-                Err(error) if self.sent == 0 => return Err(failed("connect()")(error)),
-                Err(error) => return Err(failed("send()")(error)),
-            }
-        }
-        let mut buffer = [0; READ_BYTES];
-        loop {
-            let body = match socket::receive(&self.socket, &mut buffer) {
-                Ok(0) => self.http.end().map(Some),
-                Ok(length) => self.http.receive(&buffer[..length]),
-                Err(error) if not_yet(&error) => return Ok(None),
-                Err(error) => return Err(failed("recv()")(error)),
-            };
-            match body {
-                Ok(None) => {}
-                other => return other.map_err(|error| error.message(role)),
-            }
-        }
+            request: connections.call(route(peer, to, request), spec(request)),
+            response: Response::new(request),
+        });
+        self.deadline_ms = now_ms.saturating_add(to.timeout_ms);
+        Outcome::Begun
     }
 }
 
-/// Whether nothing was received, or the socket is not connected yet.
-fn not_yet(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::WouldBlock | io::ErrorKind::NotConnected
-    )
+/// The way to an address. The request is of HTTP/1.0, as nginx's is for OCSP, so that a body has no coding and ends with
+/// its length or the connection.
+fn route(peer: SocketAddr, to: &Endpoint, request: &FetchRequest) -> Route {
+    Route {
+        addr: UpstreamAddr::Inet(peer),
+        // The limit is that of the whole response, so none of its parts may have a lower one.
+        head_bytes: request.response_bytes_max + 1,
+        protocol: &HTTP1,
+        tls: None,
+        pool: None,
+        options: SocketOptions::default(),
+        timeouts: Timeouts {
+            connect_ms: to.timeout_ms,
+            send_ms: to.timeout_ms,
+            read_ms: to.timeout_ms,
+        },
+    }
 }
 
-fn failed(call: &'static str) -> impl Fn(io::Error) -> String {
-    move |error| format!("{call} failed ({})", sys::os_error(&error))
+fn spec(request: &FetchRequest) -> RequestSpec {
+    let mut spec = RequestSpec {
+        http10: true,
+        ..RequestSpec::default()
+    };
+    for (name, value) in [
+        (":method", "GET"),
+        (":path", &request.target),
+        ("Host", &request.host),
+    ] {
+        spec.fields.push(name.as_bytes(), value.as_bytes());
+    }
+    spec
 }
 
 /// Logs a message with its purpose, in nginx's form.
@@ -180,5 +152,4 @@ pub(super) fn write_log(
 }
 
 /// Error of the system for a connection that takes too long.
-const TIMED_OUT: &str = "110: Connection timed out";
-const READ_BYTES: usize = 4096;
+pub(super) const TIMED_OUT: &str = "110: Connection timed out";

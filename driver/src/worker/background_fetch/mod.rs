@@ -1,12 +1,13 @@
 //! The background fetches of the configuration that is served: the worker's main thread starts those that are due and
-//! drives their connections beside its own duties.
+//! runs the loop of their connections beside its own duties.
 //!
 //! Of many that are due only some are in progress at a time, so that a thousand certificates do not ask one responder at
 //! once. Names are resolved by the resolver of `io`, one for each `resolver` that fetches have. A reload ends all of them,
 //! with their sockets. Nothing here blocks.
 
 mod attempt;
-mod http;
+mod connections;
+mod response;
 #[cfg(test)]
 mod tests;
 
@@ -18,18 +19,23 @@ use engines::dns::{Answer, Event, Subject};
 use server_base::background_fetch::BackgroundFetch;
 use server_base::errlog::{ErrorLog, Level};
 use server_base::name_servers::NameServers;
+use server_http::http::Http;
 use sys::poll::{Poller, Ready};
 
+use super::thread_config::ThreadConfig;
 use super::unix_s;
 use crate::io::resolver::Resolver;
 use attempt::{Attempt, Outcome, write_log};
+use connections::Connections;
 
 /// All background fetches of a configuration.
 pub(super) struct BackgroundFetches {
     jobs: Vec<Job>,
     resolvers: Vec<(Arc<NameServers>, Resolver<usize>)>,
+    /// None without fetches.
+    connections: Option<Connections>,
     began: Instant,
-    /// The first token of its sockets: the jobs' in their order, then the resolvers'.
+    /// The first token of the resolvers' sockets.
     first_token: u64,
 }
 
@@ -48,8 +54,29 @@ enum State {
 }
 
 impl BackgroundFetches {
-    /// Fetches whose sockets have tokens from `first_token` on; none is started yet.
-    pub(super) fn new(all: &[Arc<dyn BackgroundFetch>], first_token: u64) -> Self {
+    /// No fetches.
+    pub(super) fn none(first_token: u64) -> Self {
+        Self {
+            jobs: Vec::new(),
+            resolvers: Vec::new(),
+            connections: None,
+            began: Instant::now(),
+            first_token,
+        }
+    }
+
+    /// Those of a configuration with this number, none of which is started yet; sockets of resolvers have tokens from
+    /// `first_token` on.
+    pub(super) fn new(http: &Arc<Http>, number: u64, first_token: u64) -> Self {
+        Self::of(&http.background_fetches, http, number, first_token)
+    }
+
+    fn of(
+        all: &[Arc<dyn BackgroundFetch>],
+        http: &Arc<Http>,
+        number: u64,
+        first_token: u64,
+    ) -> Self {
         let now_s = unix_s();
         let job = |fetch: &Arc<dyn BackgroundFetch>| Job {
             fetch: Arc::clone(fetch),
@@ -58,6 +85,8 @@ impl BackgroundFetches {
         Self {
             jobs: all.iter().map(job).collect(),
             resolvers: Vec::new(),
+            connections: (!all.is_empty())
+                .then(|| Connections::new(ThreadConfig::unprepared(Arc::clone(http), number))),
             began: Instant::now(),
             first_token,
         }
@@ -74,7 +103,8 @@ impl BackgroundFetches {
             State::InProgress(attempt) => Some(attempt.deadline_ms),
         });
         let resolvers = self.resolvers.iter().filter_map(|(_, r)| r.deadline());
-        let Some(next) = jobs.chain(resolvers).min() else {
+        let connections = self.connections.as_ref().and_then(Connections::deadline);
+        let Some(next) = jobs.chain(resolvers).chain(connections).min() else {
             return most;
         };
         // The clock counts in whole milliseconds and may be just short of the next one.
@@ -91,14 +121,14 @@ impl BackgroundFetches {
                 resolver.expire(poller, now_ms);
             }
         }
-        self.deliver_addresses(poller, log);
+        self.deliver_addresses(log);
         for n in 0..self.jobs.len() {
             let job = &mut self.jobs[n];
             if let State::InProgress(attempt) = &mut job.state
                 && attempt.deadline_ms <= now_ms
             {
                 attempt.time_out(job.fetch.endpoint(), log);
-                self.drive(n, poller, log);
+                self.advance(n, log);
             }
         }
         let mut free = IN_PROGRESS_MAX.saturating_sub(self.in_progress());
@@ -109,19 +139,37 @@ impl BackgroundFetches {
                 free -= usize::from(!matches!(self.jobs[n].state, State::Scheduled(_)));
             }
         }
+        self.run_connections(poller, log);
+    }
+
+    /// Runs turns of the loop until no fetch needs another one.
+    fn run_connections(&mut self, poller: &Poller, log: &ErrorLog) {
+        loop {
+            let now_ms = self.now_ms();
+            match &mut self.connections {
+                Some(connections) => connections.turn(poller, now_ms),
+                None => return,
+            }
+            let moved = (0..self.jobs.len())
+                .filter(|n| self.advance(*n, log))
+                .count();
+            if moved == 0 {
+                return;
+            }
+        }
     }
 
     /// A socket is ready.
     pub(super) fn ready(&mut self, ready: Ready, poller: &Poller, log: &ErrorLog) {
         let now_ms = self.now_ms();
-        let place = ready.token.saturating_sub(self.first_token) as usize;
-        if place < self.jobs.len() {
-            return self.drive(place, poller, log);
+        if (self.connections.as_mut()).is_some_and(|connections| connections.ready(ready)) {
+            return self.run_connections(poller, log);
         }
         for (_, resolver) in &mut self.resolvers {
             resolver.ready(poller, now_ms, ready);
         }
-        self.deliver_addresses(poller, log);
+        self.deliver_addresses(log);
+        self.run_connections(poller, log);
     }
 
     /// Returns the number of fetches in progress.
@@ -140,7 +188,7 @@ impl BackgroundFetches {
                 write_log(log, Level::Warn, to, None, text);
             }
             let addresses = to.addresses.clone();
-            return self.connect(n, addresses, poller, log);
+            return self.connect(n, addresses, log);
         }
         let resolver = to
             .servers
@@ -154,7 +202,7 @@ impl BackgroundFetches {
         let subject = Subject::Addresses(to.host.as_bytes());
         resolver.ask(poller, now_ms, subject, to.resolver_timeout_ms, n);
         self.jobs[n].state = State::Resolving;
-        self.deliver_addresses(poller, log);
+        self.deliver_addresses(log);
     }
 
     /// The resolver with these servers.
@@ -171,7 +219,7 @@ impl BackgroundFetches {
             Some(place) => place,
             None => {
                 let last = self.resolvers.last().map(|(_, last)| last.tokens().end);
-                let first = last.unwrap_or(self.first_token + self.jobs.len() as u64);
+                let first = last.unwrap_or(self.first_token);
                 let resolver = Resolver::new(servers, first, log.clone())?;
                 self.resolvers.push((Arc::clone(servers), resolver));
                 self.resolvers.len() - 1
@@ -181,7 +229,7 @@ impl BackgroundFetches {
     }
 
     /// Continues fetches whose names were resolved, or could not be.
-    fn deliver_addresses(&mut self, poller: &Poller, log: &ErrorLog) {
+    fn deliver_addresses(&mut self, log: &ErrorLog) {
         for place in 0..self.resolvers.len() {
             while let Some((n, event)) = self.resolvers[place].1.event() {
                 let fetch = Arc::clone(&self.jobs[n].fetch);
@@ -193,7 +241,7 @@ impl BackgroundFetches {
                     } => {
                         let addresses = found.into_iter().take(ADDRESSES_MAX);
                         let addresses = addresses.map(|ip| SocketAddr::new(ip, to.port));
-                        self.connect(n, addresses.collect(), poller, log);
+                        self.connect(n, addresses.collect(), log);
                     }
                     Event::Resolved { .. } => self.end(n, false),
                     Event::Failed { why, .. } => {
@@ -210,22 +258,28 @@ impl BackgroundFetches {
         }
     }
 
-    fn connect(&mut self, n: usize, addresses: Vec<SocketAddr>, poller: &Poller, log: &ErrorLog) {
+    fn connect(&mut self, n: usize, addresses: Vec<SocketAddr>, log: &ErrorLog) {
         self.jobs[n].state = State::InProgress(Box::new(Attempt::new(addresses)));
-        self.drive(n, poller, log);
+        self.advance(n, log);
     }
 
-    /// Drives a fetch as far as its socket goes.
-    fn drive(&mut self, n: usize, poller: &Poller, log: &ErrorLog) {
-        let (now_ms, token) = (self.now_ms(), self.first_token + n as u64);
+    /// Looks at the mailbox of a fetch; true if the loop is to have a turn.
+    fn advance(&mut self, n: usize, log: &ErrorLog) -> bool {
+        let now_ms = self.now_ms();
         let job = &mut self.jobs[n];
-        // The event may be of a socket that is closed already.
-        let State::InProgress(attempt) = &mut job.state else {
-            return;
+        let (State::InProgress(attempt), Some(connections)) =
+            (&mut job.state, &mut self.connections)
+        else {
+            return false;
         };
-        match attempt.drive(&*job.fetch, poller, token, now_ms, log) {
-            Outcome::Pending => {}
-            Outcome::Ended { succeeded } => self.end(n, succeeded),
+        match attempt.advance(&*job.fetch, connections, now_ms, log) {
+            Outcome::Pending => false,
+            Outcome::Begun => true,
+            Outcome::Ended { succeeded } => {
+                self.end(n, succeeded);
+                // Its connection is closed in a turn of the loop.
+                true
+            }
         }
     }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use server_base::background_fetch::{Endpoint, FetchRequest};
 use server_base::errlog::Sink;
+use server_http::{LoadOptions, load};
 use sys::poll::Events;
 
 use super::*;
@@ -78,6 +79,21 @@ impl BackgroundFetch for Fetch {
     }
 }
 
+/// A configuration without anything.
+fn empty() -> Arc<Http> {
+    let source = conf::Memory::default().with_file("/c", "events {} http {}");
+    let options = LoadOptions {
+        conf_path: "/c".into(),
+        prefix: "/".into(),
+        globals: None,
+        error_log: None,
+        access_log: "/dev/null".into(),
+    };
+    let loaded = load(source, &options, server_modules::MODULES);
+    let cycle = loaded.ok().expect("it is a configuration");
+    cycle.http.expect("it has this block")
+}
+
 /// A server that acts so on each connection once a request was received.
 fn peer(act: impl Fn(TcpStream) + Send + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
@@ -94,7 +110,7 @@ fn peer(act: impl Fn(TcpStream) + Send + 'static) -> SocketAddr {
     address
 }
 
-/// A server whose responses have this body, which ends with the connection.
+/// A server that responds with this body, which ends with the connection.
 fn says(body: &'static str) -> SocketAddr {
     sends(format!(
         "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n{body}"
@@ -139,7 +155,7 @@ fn run(all: &[Arc<Fetch>]) -> String {
         .iter()
         .map(|fetch| Arc::clone(fetch) as Arc<dyn BackgroundFetch>)
         .collect();
-    let mut fetches = BackgroundFetches::new(&fetches, 10);
+    let mut fetches = BackgroundFetches::of(&fetches, &empty(), 1, 10);
     let mut events = Events::with_capacity(8);
     let began = Instant::now();
     fetches.run_due(&poller, &log);
@@ -280,4 +296,85 @@ fn unknown_name_ends_a_fetch() {
     assert!(all.iter().all(|fetch| fetch.ends() == [false]));
     let line = "peer.test could not be resolved (3: Host not found) while asking, for a test";
     assert_eq!(log.matches(line).count(), 2, "{log}");
+}
+
+/// The message about a response, if it is not accepted.
+fn refusal(response: &str) -> String {
+    let to = sends(response.to_owned());
+    let log = run(&[Fetch::of(Fetch::endpoint_of("127.0.0.1", vec![to]))]);
+    let (_, text) = log.split_once("peer ").unwrap_or_default();
+    let (text, _) = text.split_once(" while asking").unwrap_or_default();
+    text.to_owned()
+}
+
+#[test]
+fn bodies_end_by_length_or_with_the_connection() {
+    for response in [
+        "HTTP/1.0 200\nX:\ncontent-type:Text/Plain \n\nyes!",
+        "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nyes!",
+        "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nyes! and more",
+        "HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\n\r\nyes!",
+        &of_length(1000),
+    ] {
+        assert_eq!(refusal(response), "", "{response}");
+    }
+}
+
+/// A response of this many bytes.
+fn of_length(bytes: usize) -> String {
+    let response = |pad: &str| format!("HTTP/1.1 200 OK\r\nX: {pad}\r\n\r\nyes!");
+    response(&"x".repeat(bytes - response("").len()))
+}
+
+#[test]
+fn responses_of_no_use_are_named() {
+    let long = "x".repeat(1001);
+    let invalid = "sent invalid response";
+    for (response, text) in [
+        ("SSH-2.0-x\r\n", invalid),
+        ("http/1.1 200 OK\r\n\r\n", invalid),
+        ("HTTP/1.1 20 OK\r\n\r\n", invalid),
+        ("HTTP/1.1 2000 OK\r\n\r\n", invalid),
+        ("HTTP/1.1 200 OK\r\nno colon\r\n\r\n", invalid),
+        ("HTTP/1.1 200 OK\r\nX: a\r\n b: c\r\n\r\n", invalid),
+        ("HTTP/1.1 200 OK\r\n: a\r\n\r\n", invalid),
+        ("HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", invalid),
+        (
+            "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n",
+            invalid,
+        ),
+        (
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+            invalid,
+        ),
+        (
+            "HTTP/1.1 301 Moved\r\nLocation: http://x/\r\n\r\n",
+            "sent status 301",
+        ),
+        (
+            "HTTP/1.1 200 OK\r\nContent-Type: text/html\tx\r\n\r\nyes!",
+            "sent invalid \"Content-Type\" header: \"text/html\\tx\"",
+        ),
+        (
+            "HTTP/1.1 200 OK\r\nContent-Length: 1001\r\n\r\n",
+            "sent more than 1000 bytes",
+        ),
+        (&of_length(1001), "sent more than 1000 bytes"),
+        (
+            &format!("HTTP/1.1 200 OK\r\n\r\n{long}"),
+            "sent more than 1000 bytes",
+        ),
+        (
+            &format!("HTTP/1.1 200 OK\r\nX: {long}"),
+            "sent more than 1000 bytes",
+        ),
+        (
+            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nyes!",
+            "prematurely closed connection",
+        ),
+        ("HTTP/1.1 200 OK\r\n", "prematurely closed connection"),
+        ("", "prematurely closed connection"),
+    ] {
+        assert_eq!(refusal(response), text, "{response}");
+    }
 }
