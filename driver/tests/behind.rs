@@ -60,4 +60,6 @@ fn no_seed_finds_a_fault() {
         total.add(tally)
     });
     println!("{total:?}");
+    // A run of few seeds may have none.
+    assert!(total.copies < 50 || total.orphans.min(total.copies_timed_out) > 0);
 }

@@ -40,20 +40,26 @@ pub trait Entry<N: Net>: Sized {
     /// entry ([`Self::end`]).
     fn read_ready(&mut self, sh: &mut Shared<N>, ready: Readiness) -> bool;
 
-    /// Ends the entry, since its peer has.
-    fn end(&mut self, sh: &mut Shared<N>) -> Disposition<Self::Place>;
+    /// Ends the entry, since its peer has. Requests that do not outlive a client are logged.
+    fn end(&mut self, sh: &mut Shared<N>) -> Disposition<Self::Place> {
+        self.turn(sh, Readiness::of(Cause::Broken))
+    }
 
     /// Does all that can be done now.
     fn turn(&mut self, sh: &mut Shared<N>, ready: Readiness) -> Disposition<Self::Place>;
 
     /// Runs a turn in which the streams of these keys are woken.
-    fn wake(&mut self, sh: &mut Shared<N>, keys: &[WakeKey]) -> Disposition<Self::Place>;
+    fn wake(&mut self, sh: &mut Shared<N>, _keys: &[WakeKey]) -> Disposition<Self::Place> {
+        self.turn(sh, Readiness::default())
+    }
 
     /// Puts the entry into its place at `now_ms`. Returns an entry that has to be closed for it.
-    fn park(tables: &mut Tables<N>, key: Key, place: Self::Place, now_ms: u64) -> Option<Key>;
+    fn park(_: &mut Tables<N>, _key: Key, _place: Self::Place, _now_ms: u64) -> Option<Key> {
+        None
+    }
 
     /// Closes the entry, which was taken out of its table.
-    fn close(self, tables: &mut Tables<N>, sh: &mut Shared<N>, key: Key);
+    fn close(self, _: &mut Tables<N>, _: &mut Shared<N>, _: Key) {}
 }
 
 impl<N: Net> Entry<N> for Conn<N::Socket> {
@@ -61,49 +67,33 @@ impl<N: Net> Entry<N> for Conn<N::Socket> {
 
     const KIND: TokenKind = TokenKind::Client;
 
-    #[inline]
     fn table(tables: &mut Tables<N>) -> &mut Table<Self> {
         &mut tables.clients
     }
 
-    #[inline]
     fn enter(token: u64, sh: &mut Shared<N>) {
         sh.owner = token;
         sh.arms.cpu.begin();
     }
 
-    #[inline]
     fn leave(&mut self, sh: &mut Shared<N>) {
         if sh.arms.cpu.is_measuring() {
             conn::add_cpu(self, sh.arms.cpu.end());
         }
     }
 
-    #[inline]
     fn read_ready(&mut self, sh: &mut Shared<N>, ready: Readiness) -> bool {
         conn::read_ready(self, sh, ready)
     }
 
-    /// Requests that do not outlive their client are logged.
-    fn end(&mut self, sh: &mut Shared<N>) -> Disposition {
-        conn::turn(self, sh, Readiness::of(Cause::Broken))
-    }
-
-    #[inline]
     fn turn(&mut self, sh: &mut Shared<N>, ready: Readiness) -> Disposition {
         conn::turn(self, sh, ready)
     }
 
-    #[inline]
     fn wake(&mut self, sh: &mut Shared<N>, keys: &[WakeKey]) -> Disposition {
         conn::wake(self, sh, keys)
     }
 
-    fn park(_: &mut Tables<N>, _: Key, place: Infallible, _: u64) -> Option<Key> {
-        match place {}
-    }
-
-    #[inline]
     fn close(mut self, _: &mut Tables<N>, sh: &mut Shared<N>, _: Key) {
         conn::end_probe(&mut self, sh);
     }
@@ -114,12 +104,10 @@ impl<N: Net> Entry<N> for ServerConn<N::Socket> {
 
     const KIND: TokenKind = TokenKind::Upstream;
 
-    #[inline]
     fn table(tables: &mut Tables<N>) -> &mut Table<Self> {
         &mut tables.upstreams
     }
 
-    #[inline]
     fn read_ready(&mut self, sh: &mut Shared<N>, ready: Readiness) -> bool {
         servers::read_ready(self, sh, ready)
     }
@@ -129,12 +117,10 @@ impl<N: Net> Entry<N> for ServerConn<N::Socket> {
         Disposition::Close
     }
 
-    #[inline]
     fn turn(&mut self, sh: &mut Shared<N>, ready: Readiness) -> Disposition<PoolPlace> {
         servers::turn(self, sh, ready)
     }
 
-    #[inline]
     fn wake(&mut self, sh: &mut Shared<N>, keys: &[WakeKey]) -> Disposition<PoolPlace> {
         servers::wake(self, sh, keys)
     }
@@ -176,21 +162,7 @@ impl<N: Net> Entry<N> for DetachedExchange {
         true
     }
 
-    fn end(&mut self, sh: &mut Shared<N>) -> Disposition {
-        self.turn(sh, Cause::Broken)
-    }
-
     fn turn(&mut self, sh: &mut Shared<N>, ready: Readiness) -> Disposition {
         self.turn(sh, ready.cause)
     }
-
-    fn wake(&mut self, sh: &mut Shared<N>, _: &[WakeKey]) -> Disposition {
-        self.turn(sh, Cause::Event)
-    }
-
-    fn park(_: &mut Tables<N>, _: Key, place: Infallible, _: u64) -> Option<Key> {
-        match place {}
-    }
-
-    fn close(self, _: &mut Tables<N>, _: &mut Shared<N>, _: Key) {}
 }

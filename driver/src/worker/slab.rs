@@ -12,7 +12,7 @@ pub struct Key {
 }
 
 impl Key {
-    /// The key of no value: no table has so many slots.
+    /// The key of no value: tables have fewer slots.
     pub const NONE: Self = Self {
         index: u32::MAX,
         life: 0,

@@ -134,9 +134,9 @@ sim::tally! {
         pipelined,
         lost,
         unconnected,
-        copies,
-        orphans,
-        copies_timed_out,
+        pub(crate) copies,
+        pub(crate) orphans,
+        pub(crate) copies_timed_out,
         generations,
     }
 }

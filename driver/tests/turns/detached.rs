@@ -84,11 +84,11 @@ fn a_detached_exchange_outlives_its_parent_until_it_is_woken() {
 
 #[test]
 fn its_creator_decides_whether_it_is_logged() {
-    let mut talk = left_behind("/detach/quiet/0/status/404");
+    let talk = left_behind("/detach/quiet/0/status/404");
     assert_eq!(logged(), [200], "only the parent");
     assert_eq!(seen(), [ended("/status/404", 404, DetachedEnd::Complete)]);
     assert_eq!(talk.world.shared.requests, 1);
-    talk = left_behind("/detach/logged/0/status/404");
+    let talk = left_behind("/detach/logged/0/status/404");
     assert_eq!(logged(), [200, 404]);
     assert_eq!(talk.world.shared.requests, 2);
 }
