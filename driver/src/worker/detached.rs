@@ -10,7 +10,7 @@ use server_http::exchange::{BODY_BUDGET_BYTES, DetachedEnd, DetachedRequest};
 
 use super::disposition::Disposition;
 use super::net::Net;
-use super::readiness::Cause;
+use super::readiness::TurnCause;
 use super::shared::Shared;
 
 /// An entry of the table of exchanges without a client.
@@ -34,12 +34,12 @@ impl DetachedExchange {
     }
 
     /// Begins the exchange or continues it; one that has ended is logged if its creator wants that.
-    pub(super) fn turn<N: Net>(&mut self, sh: &mut Shared<N>, cause: Cause) -> Disposition {
+    pub(super) fn turn<N: Net>(&mut self, sh: &mut Shared<N>, cause: TurnCause) -> Disposition {
         let Some(mut request) = self.request.take() else {
             return Disposition::Close;
         };
         let end = match cause {
-            Cause::Aborted | Cause::Broken => DetachedEnd::Closed,
+            TurnCause::Aborted | TurnCause::Broken => DetachedEnd::Closed,
             _ if request.until_ms <= sh.clock.mono_ms => DetachedEnd::TimedOut,
             _ => {
                 sh.budget.set(BODY_BUDGET_BYTES);

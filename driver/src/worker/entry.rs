@@ -11,7 +11,7 @@ use super::conn::{self, Conn};
 use super::detached::DetachedExchange;
 use super::disposition::Disposition;
 use super::net::Net;
-use super::readiness::{Cause, Readiness};
+use super::readiness::{Readiness, TurnCause};
 use super::server_state::{PoolPlace, ServerConn};
 use super::servers;
 use super::shared::Shared;
@@ -42,7 +42,7 @@ pub trait Entry<N: Net>: Sized {
 
     /// Ends the entry, since its peer has. Requests that do not outlive a client are logged.
     fn end(&mut self, sh: &mut Shared<N>) -> Disposition<Self::Place> {
-        self.turn(sh, Readiness::of(Cause::Broken))
+        self.turn(sh, Readiness::of(TurnCause::Broken))
     }
 
     /// Does all that can be done now.

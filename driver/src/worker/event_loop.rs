@@ -27,7 +27,7 @@ use super::detached::DetachedExchange;
 use super::disposition::Disposition;
 use super::entry::Entry;
 use super::net::Net;
-use super::readiness::{Cause, Part, Readiness};
+use super::readiness::{Part, Readiness, TurnCause};
 use super::server_state::{Group, Groups, ServerConn, Sharing};
 use super::servers;
 use super::shared::Shared;
@@ -215,13 +215,13 @@ pub trait EventLoop: Sized {
     /// Runs the turns of entries after their deadline.
     fn expire<E: Entry<Self::Net>>(&mut self, now_ms: u64) {
         for key in E::table(self.parts().0).expire(now_ms) {
-            self.turn::<E>(key, Readiness::of(Cause::Expired));
+            self.turn::<E>(key, Readiness::of(TurnCause::Expired));
         }
     }
 
     /// Closes an entry at once; exchanges in progress are logged as far as they came.
     fn abort<E: Entry<Self::Net>>(&mut self, key: Key) {
-        self.turn::<E>(key, Readiness::of(Cause::Aborted));
+        self.turn::<E>(key, Readiness::of(TurnCause::Aborted));
     }
 
     /// Runs a step of an entry, then keeps, parks or closes it.

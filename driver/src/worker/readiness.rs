@@ -21,14 +21,14 @@ pub struct Readiness {
     /// Flags of the socket's event.
     pub socket: SocketFlags,
     /// The cause beside the socket.
-    pub cause: Cause,
+    pub cause: TurnCause,
     /// The part of the turn to run.
     pub part: Part,
 }
 
 /// Causes of a turn beside the flags of the socket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Cause {
+pub enum TurnCause {
     /// An event of the socket, or a wake.
     #[default]
     Event,
@@ -81,7 +81,7 @@ impl Readiness {
     }
 
     /// A turn for another cause.
-    pub fn of(cause: Cause) -> Self {
+    pub fn of(cause: TurnCause) -> Self {
         Self {
             cause,
             ..Self::default()

@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::rc::{Rc, Weak};
 
-use driver::worker::readiness::{Cause, Part, Readiness, SocketFlags};
+use driver::worker::readiness::{Part, Readiness, SocketFlags, TurnCause};
 use server_http::exchange::Peer;
 use server_http::http::LocalHttp;
 use sim::{ClosedBy, Command, Disk, Link, Random, Wire, World};
@@ -252,8 +252,8 @@ impl<'a, G: Guest> Run<'a, G> {
                 eof: false,
             },
             cause: match self.random.chance(500) {
-                true => Cause::Expired,
-                false => Cause::Event,
+                true => TurnCause::Expired,
+                false => TurnCause::Event,
             },
             part: Part::Whole,
         };

@@ -1,6 +1,6 @@
 //! A connection of HTTP/2: its streams, its times, what it forgives and how it ends.
 
-use driver::worker::readiness::{Cause, Readiness, SocketFlags};
+use driver::worker::readiness::{Readiness, SocketFlags, TurnCause};
 
 use super::frames::{
     CANCEL, CONTINUATION, DATA, END_HEADERS, END_STREAM, ENHANCE_YOUR_CALM, Frames, HEADERS,
@@ -383,7 +383,7 @@ fn a_goaway_that_leaves_in_the_last_moment_is_not_followed_by_a_close() {
             writable: true,
             ..SocketFlags::default()
         },
-        cause: Cause::Expired,
+        cause: TurnCause::Expired,
         ..Readiness::default()
     };
     client.talk.world.spurious(0, ready);

@@ -35,7 +35,7 @@ use server_http::exchange::BODY_BUDGET_BYTES;
 
 use super::disposition::Disposition;
 use super::net::Net;
-use super::readiness::{Cause, Part, Readiness, SocketFlags};
+use super::readiness::{Part, Readiness, SocketFlags, TurnCause};
 use super::shared::Shared;
 use lifecycle::{close, deadline, expire, leave, settle, shutdown_write};
 use sniff::receive;
@@ -65,16 +65,16 @@ pub fn read_ready<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, ready: Re
 /// Does all that can be done on a connection now, or a part of that.
 pub fn turn<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, ready: Readiness) -> Disposition {
     c.flags.add(ready.socket);
-    if ready.cause == Cause::Aborted {
+    if ready.cause == TurnCause::Aborted {
         return close(c, sh);
     }
     if matches!(c.state, State::Outlived(_)) {
         return outliving::turn(c, sh);
     }
-    if ready.cause == Cause::Broken {
+    if ready.cause == TurnCause::Broken {
         return leave(c, sh, ClosedBy::Client);
     }
-    if ready.cause == Cause::Expired
+    if ready.cause == TurnCause::Expired
         && let Err(by) = expire(c, sh)
     {
         return leave(c, sh, by);

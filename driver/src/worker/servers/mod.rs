@@ -31,7 +31,7 @@ use tls::{ClientConn, Fault};
 
 use super::dialer::Dial;
 use super::net::Net;
-use super::readiness::{Cause, Readiness};
+use super::readiness::{Readiness, TurnCause};
 use super::server_state::{
     Active, Disposition, Group, Io, Link, Requests, Sending, ServerConn, State, Streams, Transport,
 };
@@ -240,7 +240,7 @@ pub fn turn<N: Net>(
         match turn::pass(c, sh) {
             Ok(true) if passes < PASSES_A_TURN => passes += 1,
             Ok(more) => {
-                if ready.cause == Cause::Expired {
+                if ready.cause == TurnCause::Expired {
                     wake_due(c, sh.clock.mono_ms);
                     if !more {
                         match expire(c, sh) {
