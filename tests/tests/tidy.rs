@@ -24,7 +24,10 @@ const DIRECTIONS: [(&str, &[&str]); 18] = [
     ("server/conf", &["sys"]),
     ("server/lint", &["conf"]),
     ("server/base", &["conf", "engines"]),
-    ("server/upstream", &["conf", "engines", "server_base", "tls"]),
+    (
+        "server/upstream",
+        &["conf", "engines", "server_base", "tls"],
+    ),
     (
         "server/http",
         &["conf", "engines", "server_base", "server_upstream", "tls"],
